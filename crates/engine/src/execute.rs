@@ -1,9 +1,9 @@
 //! The state machine that takes one query down the chain until a step answers, and its response up again.
 //!
 //! ```text
-//!            ┌────────────── Ask: a subquery, whose answer goes back to the step that asked
+//!            ┌────────────── Subquery: a query of its own, whose answer goes back to the step that asked
 //!            │
-//!   Down(0) ─┴─► Down(i) ──Done, Missing, Fail, end of chain──► Up(i) ──► Up(0) ──► the client, or the parent transaction
+//!   Down(0) ─┴─► Down(i) ──Done, Missing, Fail, end of chain──► Up(i) ──► Up(0) ──► the client, or the parent
 //!                  │  ▲                                           ▲
 //!                Wait └── Pass ── resumed ── Reply, Fail ─────────┘
 //! ```

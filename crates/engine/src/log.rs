@@ -1,7 +1,7 @@
 //! Log events: a level, a source and a message, from the place that reports them to the thread that writes them.
 //!
 //! A plugin reports an event with [`Worker::log`](crate::Worker::log) in a hook, or with
-//! [`Outside::log`](crate::Outside::log) in a job. Events travel as bytes in an [`EventBuffer`], one buffer per
+//! [`Io::log`](crate::Io::log) in a job. Events travel as bytes in an [`EventBuffer`], one buffer per
 //! batch of queries, so that a query does not allocate. The writer decides on the format: [`Event`] displays as
 //! CoreDNS's text form.
 //!

@@ -8,7 +8,7 @@
 //!
 //! - [`Query::set_note`]: one `u64` for each step, without allocation.
 //! - [`Query::keep`]: one boxed value for each step.
-//! - [`Teller`](crate::Teller): values of metadata labels, for other plugins.
+//! - [`LabelSetter`](crate::LabelSetter): values of metadata labels, for other plugins.
 //!
 //! A `Query` is reused for later queries, so that the usual path does not allocate.
 

@@ -183,7 +183,7 @@ impl Connection {
         if progress == Progress::Waiting {
             let awaited = Awaited::new(self);
             shared.park(&seen.generation, transaction, move |transaction, progress| {
-                awaited.0.deliver(transaction, progress)
+                awaited.0.deliver(transaction, progress);
             });
         } else {
             self.deliver(&mut transaction, progress);

@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn a_chain_of_all_plugins_fits_into_steps_max() {
         let served = DIRECTIVES.iter().filter(|slot| matches!(slot, config::DirectiveEntry::Available(_))).count();
-        assert!(served <= engine::STEPS_MAX, "{served}: `Walk::passed` needs a wider word");
+        assert!(served <= engine::STEPS_MAX, "{served}: `Transaction::passed` needs a wider word");
     }
 
     #[test]

@@ -216,7 +216,7 @@ impl Server {
         if progress == Progress::Waiting {
             let (told, time) = (ticket.clone(), self.time.clone());
             self.park(&generation, transaction, move |transaction, progress| {
-                told.settle(transaction, progress, time.now())
+                told.settle(transaction, progress, time.now());
             });
         } else {
             ticket.settle(&mut transaction, progress, self.now());

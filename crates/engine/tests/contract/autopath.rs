@@ -1,4 +1,4 @@
-//! Walks the client's search path on its behalf, as *autopath* does: subqueries to the steps below, one after the
+//! Tries the client's search path on its behalf, as *autopath* does: subqueries to the steps below, one after the
 //! other, until one is not denied.
 
 use config::options::Manifest;

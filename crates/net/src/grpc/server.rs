@@ -129,7 +129,7 @@ impl Client {
         let answer = if progress == Progress::Waiting {
             let (sender, answer) = oneshot::channel();
             self.shared.park(&seen.generation, transaction, move |transaction, progress| {
-                drop(sender.send(finish(transaction, progress)))
+                drop(sender.send(finish(transaction, progress)));
             });
             Err(answer)
         } else {

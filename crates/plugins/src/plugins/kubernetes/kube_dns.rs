@@ -107,7 +107,7 @@ impl Kubernetes {
             (Found::Answered, _) => Ok(Found::Answered),
             (_, Some(target)) => Err(Box::new(target)),
             _ if exists => Ok(Found::NoData),
-            _ => Ok(self.absent(view.requests.endpoints)),
+            _ => Ok(self.absent(view.required.endpoints)),
         }
     }
 

@@ -140,11 +140,11 @@ struct View {
     /// Index with the Services of the zone.
     index: Arc<Index>,
     /// Kinds that must be listed before a name can be denied.
-    requests: Needs,
+    required: RequiredKinds,
 }
 
 /// Kinds of objects that decide whether a name exists.
-struct Needs {
+struct RequiredKinds {
     namespaces: Kinds,
     services: Kinds,
     endpoints: Kinds,
@@ -155,13 +155,13 @@ struct Needs {
 const READY: Kinds = Kinds::of(&[Kind::Namespace, Kind::Service, Kind::EndpointSlice, Kind::Pod]);
 
 /// Kinds for the zones of this cluster.
-const LOCAL: Needs = Needs {
+const LOCAL: RequiredKinds = RequiredKinds {
     namespaces: Kinds::of(&[Kind::Namespace]),
     services: Kinds::of(&[Kind::Namespace, Kind::Service]),
     endpoints: Kinds::of(&[Kind::Namespace, Kind::Service, Kind::EndpointSlice]),
 };
 /// Kinds for the `multicluster` zones.
-const COMMON: Needs = Needs {
+const COMMON: RequiredKinds = RequiredKinds {
     namespaces: Kinds::of(&[Kind::Namespace]),
     services: Kinds::of(&[Kind::Namespace, Kind::ServiceImport]),
     endpoints: Kinds::of(&[Kind::Namespace, Kind::ServiceImport, Kind::ImportedSlice]),
@@ -172,7 +172,7 @@ impl View {
         let is_reverse = is_reverse(zone);
         match index.clusterset().filter(|_| config.is_common(zone)) {
             Some(common) => {
-                View { is_reverse, grammar: Grammar::Clusterset, index: Arc::clone(common), requests: COMMON }
+                View { is_reverse, grammar: Grammar::Clusterset, index: Arc::clone(common), required: COMMON }
             }
             None => {
                 let grammar = match config {
@@ -180,7 +180,7 @@ impl View {
                     _ if config.zonal => Grammar::Zonal,
                     _ => Grammar::Cluster,
                 };
-                View { is_reverse, grammar, index: Arc::clone(index), requests: LOCAL }
+                View { is_reverse, grammar, index: Arc::clone(index), required: LOCAL }
             }
         }
     }
@@ -309,11 +309,11 @@ impl Kubernetes {
                     alias = Some(Name::from_text(target));
                     Found::NoData
                 }
-                outcome => Found::of(&outcome).unwrap_or_else(|| self.absent_in(namespace, view.requests.endpoints)),
+                outcome => Found::of(&outcome).unwrap_or_else(|| self.absent_in(namespace, view.required.endpoints)),
             }
         });
         match alias {
-            None => Ok(found.unwrap_or_else(|| self.absent_in(namespace, view.requests.services))),
+            None => Ok(found.unwrap_or_else(|| self.absent_in(namespace, view.required.services))),
             Some(Ok(target)) => Err(target.into()),
             // An invalid host name leads nowhere.
             Some(Err(_)) => Ok(Found::NoData),

@@ -54,8 +54,8 @@ impl ZoneSource for Source {
     }
 
     fn serial(&self, zone: NameRef<'_>) -> Option<u32> {
-        let (index, requests) = self.services_of(zone)?;
-        self.exposed.index.knows(requests).then(|| index.serial())
+        let (index, required) = self.services_of(zone)?;
+        self.exposed.index.knows(required).then(|| index.serial())
     }
 
     /// Returns `None` until everything is listed: a secondary would take a partial zone for the whole.
