@@ -1,22 +1,78 @@
-//! The engine: takes a query through the gate, the router and the plugin chain, and writes the response.
+//! The engine: takes a query through admission, the router and the plugin chain, and writes the response.
 //!
 //! ```text
-//!   datagram ─► gate ─► router ─► chain: down ─► answer ─► up ─► finish ─► datagram
-//!              parse,  address,          │         ▲
-//!              refuse  zone, view        └─ park ──┘  queries that wait for I/O
+//!   datagram ─► admit ─► router ─► chain: down ─► answer ─► up ─► finish ─► datagram
+//!              parse,   address,          │         ▲
+//!              refuse   zone, view        └─ park ──┘  queries that wait for I/O
 //! ```
 //!
-//! The engine contains no plugin, no socket, no clock and no async runtime. It declares three interfaces instead:
+//! The engine contains no plugin, no socket, no clock and no async runtime. It declares two interfaces instead:
 //!
 //! - [`Plugin`]: the hooks of a plugin. [`Verdict`], [`Query`] and [`Response`] are their vocabulary. Start with these
-//!   four   to write a plugin.
-//! - [`options::Manifest`] and [`setup`]: how a directive declares its syntax, and what it may use while it is built.
+//!   four to write a plugin.
 //! - [`Io`]: the I/O that a plugin may do. The crate `net` implements it, and the testkit simulates it.
 //!
-//! A configuration becomes a [`Plan`] (checked, without I/O), and a plan becomes a [`Generation`] (running). A reload
-//! builds the next generation beside the current one. Each [`Worker`] is one thread with its own reusable buffers.
+//! The crate `config` builds a [`Generation`] from a Corefile. A reload builds the next one beside the current one. Each
+//! [`Worker`] is one thread with its own reusable buffers.
+//!
+//! A generation can also be built by hand. This one answers every query of type A with 192.0.2.1:
+//!
+//! ```
+//! use core::time::Duration;
+//! use engine::{
+//!     Block, Chain, Clock, Generation, Hooks, Instant, Listener, Plugin, Progress, Query, Response, ServerMetrics, Site,
+//!     Step, Transaction, Verdict, Worker, Zones,
+//! };
+//! use metrics::Registry;
+//! use wire::{Class, Header, Message, MessageBuf, Name, NameRef, Owner, Section, Type};
+//!
+//! struct Answer;
+//!
+//! impl Plugin for Answer {
+//!     fn on_query(&self, query: &mut Query, response: &mut Response, _: &mut Worker) -> Verdict {
+//!         if query.qtype != Type::A {
+//!             return Verdict::Pass;
+//!         }
+//!         response.message.push_a(Section::Answer, Owner::Question, 60, [192, 0, 2, 1].into());
+//!         Verdict::Done
+//!     }
+//! }
+//!
+//! struct Stopped;
+//!
+//! impl Clock for Stopped {
+//!     fn now(&self) -> Instant {
+//!         Instant::START
+//!     }
+//!     fn since_1970(&self) -> Duration {
+//!         Duration::ZERO
+//!     }
+//! }
+//!
+//! let registry = Registry::new();
+//! let mut listener = Listener::default();
+//! listener.router.add(NameRef::ROOT, 0);
+//! let (plugin, hooks, fallthrough) = (Box::new(Answer), Hooks::DOWN, Zones::default());
+//! let step = Step { name: "answer", order: 0, plugin, hooks, zones: None, fallthrough, is_authority: false };
+//! let block = Block { chain: Chain::new(vec![step]), filter: None };
+//! let site = Site { listener: 0, block: 0, zone: ".".to_owned() };
+//! let metrics = ServerMetrics::new(&registry, ["dns://:53"].into_iter());
+//! let generation = Generation::new(vec![listener], vec![site], vec![block], metrics);
+//!
+//! let mut packet = MessageBuf::new();
+//! let name = Name::from_text("www.example.org.").unwrap();
+//! packet.start(Header { id: 7, ..Header::default() }, Some((name.as_ref(), Type::A, Class::IN)));
+//! let mut worker = Worker::new(&registry, Box::new(Stopped), 1);
+//! let mut transaction = worker.take_transaction();
+//! transaction.query.packet.extend_from_slice(packet.finish(None, [].into_iter()));
+//! assert_eq!(generation.receive(0, &mut transaction, &mut worker), Progress::Answered);
+//!
+//! let Transaction { query, response, .. } = &mut *transaction;
+//! let answer = Message::parse(response.finish(query)).unwrap();
+//! assert_eq!(answer.header().answers, 1);
+//! ```
 
-pub mod admission;
+mod admission;
 mod chain;
 mod execute;
 mod generation;

@@ -3,6 +3,75 @@
 //! The order of the chain is behaviour that users rely on: it is that of CoreDNS, independent of the order in the
 //! Corefile. The list below is the only registry. To add a plugin, add a directory and one
 //! line.
+//!
+//! # A plugin from start to end
+//!
+//! The directive `greet TEXT` answers TXT queries with a text, and passes all other queries on. A plugin of this crate
+//! has the same parts in `plugins/NAME/mod.rs`: the options and how they are parsed, the declaration, the function that
+//! builds the plugin, and its hooks. Its README and its scenarios are files of the same directory.
+//!
+//! ```
+//! use config::DirectiveEntry::Available;
+//! use config::options::{Args, Manifest, Problem};
+//! use config::setup::{Part, Setup, SetupError};
+//! use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
+//! use wire::{Class, Owner, Section, Type};
+//!
+//! /// Options of the directive.
+//! #[derive(Default)]
+//! struct Greet {
+//!     text: Vec<u8>,
+//! }
+//!
+//! fn read(greet: &mut Greet, args: &mut Args<'_>) -> Result<(), Problem> {
+//!     let word = args.word()?;
+//!     // A string in a TXT record has at most 255 bytes (RFC 1035 §3.3).
+//!     if word.text.len() > 255 {
+//!         return Err(args.bad(word, "a text of at most 255 bytes"));
+//!     }
+//!     greet.text = word.text.clone().into_bytes();
+//!     Ok(())
+//! }
+//!
+//! static MANIFEST: Manifest<Greet> =
+//!     Manifest::new("greet", "answer TXT queries with a text", "", Greet::default, build).arguments("greet TEXT", read);
+//!
+//! /// Gets the options of each line; there is one, because the manifest does not allow more.
+//! fn build(lines: Vec<Greet>, _: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+//!     Ok(lines.into_iter().next().map(|greet| Part::new(greet, Hooks::DOWN)))
+//! }
+//!
+//! impl Plugin for Greet {
+//!     fn on_query(&self, query: &mut Query, response: &mut Response, _: &mut Worker) -> Verdict {
+//!         if query.qtype != Type::TXT {
+//!             return Verdict::Pass;
+//!         }
+//!         response.set_authoritative(true);
+//!         response.message.push(Section::Answer, Owner::Question, (Type::TXT, Class::IN, 60), |rdata| {
+//!             rdata.character_string(&self.text);
+//!         });
+//!         Verdict::Done
+//!     }
+//! }
+//!
+//! let scenario = r#"
+//! corefile
+//!     . {
+//!         greet hello
+//!         records test {
+//!             www.test. 60 IN A 192.0.2.1
+//!         }
+//!     }
+//! ask www.test. TXT
+//!     NOERROR aa rd
+//!     www.test. 60 IN TXT hello
+//! ask www.test. A
+//!     NOERROR aa rd
+//!     www.test. 60 IN A 192.0.2.1
+//! "#;
+//! let problems = testkit::run_text(scenario, &[Available(&MANIFEST), testkit::toys::RECORDS], &[]);
+//! assert!(problems.is_empty(), "{problems:?}");
+//! ```
 
 mod planned_directives;
 mod plugins;

@@ -7,6 +7,25 @@
 //! 2. [`Attempts::next`] returns the next upstream and the deadline, or the reason to stop.
 //! 3. The caller sends the message from [`outgoing`] and reports the outcome: [`Attempts::failed`] and
 //!    [`Health::suspect`] for an error, [`Attempts::judge`] for a reply.
+//!
+//! ```
+//! use core::time::Duration;
+//! use upstream::{Attempts, Health, Limits, Next, Policy};
+//!
+//! let second = Duration::from_secs(1);
+//! let limits = Limits { deadline: 5 * second, each: 2 * second, failures_max: None, max_fails: 2, fail_fast: false };
+//! let health = [Health::default(), Health::default()];
+//! let mut attempts = Attempts::new(limits, Policy::Sequential.order(health.len(), 0));
+//!
+//! // The first upstream does not reply. The second one has until four seconds after the start.
+//! assert!(matches!(attempts.next(Duration::ZERO, 0, |index| &health[index]), Next::Ask { upstream: 0, .. }));
+//! attempts.failed();
+//! health[0].suspect();
+//! match attempts.next(2 * second, 0, |index| &health[index]) {
+//!     Next::Ask { upstream, until, .. } => assert_eq!((upstream, until), (1, 4 * second)),
+//!     _ => panic!("there is another upstream"),
+//! }
+//! ```
 
 mod attempts;
 mod health;
