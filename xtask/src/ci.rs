@@ -14,6 +14,7 @@ const CHECKS: &[Check] = &[
     Check("format", "cargo", &["fmt", "--all", "--check"]),
     Check("lints", "cargo", &["clippy", "--workspace", "--all-targets", "--quiet", "--", "--deny", "warnings"]),
     Check("generated text", "cargo", &["xtask", "gen", "--check"]),
+    Check("documentation", "cargo", &["doc", "--workspace", "--no-deps", "--quiet"]),
     Check("tests", "cargo", &["test", "--workspace", "--quiet"]),
     Check("licences, sources and bans", "cargo", &["deny", "--all-features", "check", "licenses", "sources", "bans"]),
 ];

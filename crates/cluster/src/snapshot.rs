@@ -160,7 +160,7 @@ fn port_records(ports: &[Port]) -> Vec<PortRecord> {
 /// Calls `each` with every object in a snapshot and the kind of watch that covers it.
 ///
 /// # Errors
-/// Fails at the first byte sequence that [`write`] cannot have written. Objects before it have been passed to `each`.
+/// Fails at the first byte sequence that [`write()`] cannot have written. Objects before it have been passed to `each`.
 pub fn read(mut octets: &[u8], mut each: impl FnMut(Kind, Object<'_>)) -> Result<(), NoSnapshot> {
     let mut number = 0_u64;
     while !octets.is_empty() {

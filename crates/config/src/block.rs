@@ -62,7 +62,7 @@ pub struct BindTarget {
 /// One zone of a server block on one listener.
 #[derive(Clone, Debug)]
 pub struct SiteInfo {
-    /// Index, as in [`Query::site`](crate::Query::site).
+    /// Index, as in [`Query::site`](engine::Query::site).
     pub index: usize,
     /// Index of the listener.
     pub listener: usize,

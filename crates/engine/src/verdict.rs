@@ -34,7 +34,7 @@ pub enum Verdict {
     Fail(Failure),
     /// Sends no response to the client.
     Drop,
-    /// Runs a subquery first. Its answer goes to [`Plugin::on_subresponse`](crate::Plugin::on_subanswer).
+    /// Runs a subquery first. Its answer goes to [`Plugin::on_subresponse`](crate::Plugin::on_subresponse).
     Subquery(Box<Subquery>),
     /// Waits for I/O: the engine calls [`Plugin::resolve`](crate::Plugin::resolve).
     Wait,
