@@ -28,7 +28,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "config", "io-text",
         ],
     ),
-    ("net", &["wire", "metrics", "engine", "io-text"]),
+    ("datagrams", &[]),
+    ("net", &["wire", "metrics", "engine", "io-text", "datagrams"]),
     ("kubeapi", &["corefile", "cluster", "metrics", "io-text", "net"]),
     ("kubedns", &[]),
     ("node", &["kubedns"]),
@@ -59,7 +60,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("testkit", &["wire", "corefile", "gotext", "metrics", "engine", "config", "io-text"]),
     ("fakeapi", &["cluster"]),
     ("fuzz", &["wire", "corefile", "cluster", "skydns", "zone", "engine", "config", "plugins", "kubeapi", "testkit"]),
-    ("xtask", &["wire", "metrics", "engine", "config", "plugins", "net", "server", "fakeapi", "fuzz"]),
+    ("xtask", &["wire", "metrics", "engine", "config", "plugins", "datagrams", "server", "fakeapi", "fuzz"]),
 ];
 
 /// External crates that do I/O or spawn threads. The crates in [`PURE`] must not depend on them.

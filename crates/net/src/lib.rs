@@ -14,8 +14,6 @@ mod client;
 mod clock;
 mod connected;
 mod connections;
-#[allow(unsafe_code, reason = "recvmmsg and sendmmsg have no safe wrapper that keeps the local address")]
-mod datagrams;
 mod endpoint;
 pub mod grpc;
 mod handover;
@@ -37,10 +35,9 @@ mod worker;
 
 pub use clock::MonotonicClock;
 pub use connections::{Connection, ConnectionTable, TableLimits};
-pub use datagrams::Batch;
 pub use handover::{SOCKETS_MAX, own_user, receive_sockets, send_sockets, user_of_peer};
 pub use io::TokioIo;
-pub use limits::{BATCH, LIMIT_METRICS, Limits, StreamLimits, raise_descriptor_limit};
+pub use limits::{LIMIT_METRICS, Limits, StreamLimits, raise_descriptor_limit};
 pub use listen::{Address, ListenError, Opened, is_taken, open};
 pub use log::{LOG_METRICS, LOG_QUEUE_MAX, LogQueue, Taken, log_queue};
 pub use shared::Live;

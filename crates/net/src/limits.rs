@@ -5,10 +5,6 @@ use std::time::Duration;
 use metrics::{Counter, Kind, Metric, Registry};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Datagrams read by one system call. Twice as many would gain little more throughput and cost twice the memory.
-pub const BATCH: usize = 32;
-/// Length of the longest UDP query in bytes. A name of 255 bytes with EDNS options fits several times.
-pub(crate) const DATAGRAM_MAX: usize = 2048;
 /// Queries that may wait for upstreams, across all workers. Each takes a few kilobytes, so some tens of megabytes at
 /// worst.
 pub(crate) const PARKED_MAX: usize = 6144;

@@ -117,7 +117,7 @@ fn open_at(address: &Address, mut wanted: SocketAddr, workers: usize) -> Result<
     }
     if let [(Some(first), _), _, ..] = sockets.as_slice() {
         // Optional: without the filter, the kernel distributes clients by the hash of their addresses.
-        let _ = crate::datagrams::spread_at_random(first, workers);
+        let _ = datagrams::spread_at_random(first, workers);
     }
     Ok(Opened { label: address.label.clone(), bound: wanted, sockets })
 }
@@ -147,7 +147,7 @@ fn udp_socket(address: SocketAddr, wildcard: bool) -> io::Result<UdpSocket> {
     let _ = socket.set_send_buffer_size(KERNEL_BUFFER);
     if wildcard {
         // Makes the kernel report the local address of each datagram, so that the answer leaves from there.
-        crate::datagrams::ask_for_local_address(&socket, address.is_ipv6())?;
+        datagrams::ask_for_local_address(&socket, address.is_ipv6())?;
     }
     Ok(socket.into())
 }

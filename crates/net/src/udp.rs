@@ -14,15 +14,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use datagrams::{BATCH, Batch, send_from};
 use engine::{Clock, Generation, PeerInfo, Progress, Transaction, Transport};
 use socket2::SockRef;
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
 use crate::clock::MonotonicClock;
-use crate::datagrams::{Batch, send_from};
 use crate::endpoint::{Endpoint, Seen, Stage};
-use crate::limits::{BATCH, BATCHES_IN_A_ROW};
+use crate::limits::BATCHES_IN_A_ROW;
 use crate::proxy::unwrap_datagram;
 use crate::shared::Shared;
 

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use clap::ArgMatches;
-use net::{BATCH, Batch};
+use datagrams::{BATCH, Batch};
 use serde_json::{Value, json};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;

@@ -4,7 +4,7 @@ use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 use std::thread;
 
-use net::{BATCH, Batch};
+use datagrams::{BATCH, Batch};
 
 use crate::Failed;
 

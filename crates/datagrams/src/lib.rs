@@ -2,14 +2,18 @@
 //!
 //! The kernel gets pointers into buffers that the batch owns and never moves. Every call sets all pointers again. No
 //! wrapper crate offers both calls together with control messages (see docs/decisions/0001).
+#![allow(unsafe_code, reason = "recvmmsg and sendmmsg have no safe wrapper that keeps the local address")]
 
 use std::io;
 use std::mem::{MaybeUninit, size_of, zeroed};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsRawFd, RawFd};
 
-use crate::limits::{BATCH, DATAGRAM_MAX};
-
+/// Datagrams read by one system call. Twice as many would gain little more throughput and cost twice the memory.
+pub const BATCH: usize = 32;
+/// Length of the longest datagram in bytes. The rest of a longer one is lost. A DNS name of 255 bytes with EDNS options
+/// fits several times.
+const DATAGRAM_MAX: usize = 2048;
 /// [`BATCH`] in the type of the system call.
 const BATCH_LEN: libc::c_uint = 32;
 const _: () = assert!(BATCH_LEN as usize == BATCH);
@@ -23,7 +27,10 @@ const CONTROL_LEN: usize = 64;
 struct Control([u8; CONTROL_LEN]);
 
 /// Makes the kernel report the local address of each datagram (`IP_PKTINFO`, `IPV6_RECVPKTINFO`).
-pub(crate) fn ask_for_local_address(socket: &impl AsRawFd, ipv6: bool) -> io::Result<()> {
+///
+/// # Errors
+/// Fails if the kernel does not know the option.
+pub fn ask_for_local_address(socket: &impl AsRawFd, ipv6: bool) -> io::Result<()> {
     let (level, option) =
         if ipv6 { (libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO) } else { (libc::IPPROTO_IP, libc::IP_PKTINFO) };
     let on: libc::c_int = 1;
@@ -37,7 +44,10 @@ pub(crate) fn ask_for_local_address(socket: &impl AsRawFd, ipv6: bool) -> io::Re
 ///
 /// By default the kernel chooses by the hash of the client's address and port. All queries of one client, such as the
 /// cache of a node, would then go to one worker (docs/decisions/0004-spreading.md).
-pub(crate) fn spread_at_random(socket: &impl AsRawFd, count: usize) -> io::Result<()> {
+///
+/// # Errors
+/// Fails if the kernel rejects the filter.
+pub fn spread_at_random(socket: &impl AsRawFd, count: usize) -> io::Result<()> {
     const RANDOM: u32 = (libc::SKF_AD_OFF + libc::SKF_AD_RANDOM) as u32;
     let count = u32::try_from(count).unwrap_or(1);
     let step = |code: u32, k: u32| libc::sock_filter { code: u16::try_from(code).unwrap_or(0), jt: 0, jf: 0, k };
@@ -145,7 +155,8 @@ impl Batch {
     }
 
     /// Returns the destination address of a datagram, if the socket reports it ([`ask_for_local_address`]).
-    pub(crate) fn local(&self, at: usize) -> Option<IpAddr> {
+    #[must_use]
+    pub fn local(&self, at: usize) -> Option<IpAddr> {
         local_address(&self.controls[at].0[..self.control_lengths[at].min(CONTROL_LEN)])
     }
 
@@ -293,8 +304,12 @@ fn socket_address(storage: &libc::sockaddr_storage) -> Option<SocketAddr> {
     }
 }
 
-/// Sends one datagram from the given local address.
-pub(crate) fn send_from(socket: RawFd, octets: &[u8], peer: SocketAddr, local: IpAddr) -> io::Result<()> {
+/// Sends one datagram from the given local address, without blocking. If the address is unspecified, the kernel chooses
+/// one.
+///
+/// # Errors
+/// Fails if the kernel refuses the datagram, with `WouldBlock` if its buffer is full.
+pub fn send_from(socket: RawFd, octets: &[u8], peer: SocketAddr, local: IpAddr) -> io::Result<()> {
     let peer = socket2::SockAddr::from(peer);
     let mut control = Control([0; CONTROL_LEN]);
     let control_len = if local.is_unspecified() { 0 } else { write_packet_info(&mut control, local, peer.is_ipv6()) };
@@ -334,3 +349,6 @@ fn write_packet_info(control: &mut Control, local: IpAddr, ipv6: bool) -> usize 
     control.0[size_of::<usize>() + 4..][..4].copy_from_slice(&kind.to_ne_bytes());
     (head + data_len).next_multiple_of(size_of::<usize>())
 }
+
+#[cfg(test)]
+mod tests;
