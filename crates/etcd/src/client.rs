@@ -24,7 +24,7 @@ use crate::sent::Sent;
 const MESSAGE_MAX: usize = 16 << 20;
 
 /// Stream of response messages of one call.
-pub(crate) type Messages = net::grpc::Messages<Incoming>;
+pub(crate) type Messages = transport::grpc::Messages<Incoming>;
 
 /// Authenticated client for one member of etcd.
 #[derive(Clone)]
@@ -103,7 +103,7 @@ impl Client {
         });
         let mut request = self.request(proto::WATCH, Sent::some(creates));
         request.headers_mut().insert("hasleader", HeaderValue::from_static("true"));
-        let called = net::grpc::call(&mut self.connection.sender, request, MESSAGE_MAX);
+        let called = transport::grpc::call(&mut self.connection.sender, request, MESSAGE_MAX);
         Ok(tokio::time::timeout(self.patience, called).await.map_err(|_| Failure::Silent)??)
     }
 
@@ -114,7 +114,8 @@ impl Client {
         A: Message + Default,
     {
         let request = self.request(method, Sent::one(question));
-        let asked = async { net::grpc::call(&mut self.connection.sender, request, MESSAGE_MAX).await?.only().await };
+        let asked =
+            async { transport::grpc::call(&mut self.connection.sender, request, MESSAGE_MAX).await?.only().await };
         Ok(tokio::time::timeout(self.patience, asked).await.map_err(|_| Failure::Silent)??)
     }
 

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use engine::tls::{ClientTls, Identity};
 use hyper::client::conn::http2::{Builder, SendRequest};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use net::grpc::{CallError, Here};
 use rustls::pki_types::ServerName;
 use skydns::Tls;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::task::{AbortHandle, spawn_local};
 use tokio_rustls::TlsConnector;
+use transport::grpc::{CallError, Here};
 
 use crate::Timing;
 use crate::endpoint::Endpoint;
@@ -49,7 +49,7 @@ impl Connection {
     }
 
     async fn open_slowly(endpoint: &Endpoint, tls: Option<&Tls>, timing: &Timing) -> Result<Connection, Failure> {
-        let failed = |error: io::Error| Failure::Connection(net::in_words(&error));
+        let failed = |error: io::Error| Failure::Connection(transport::in_words(&error));
         let stream = TcpStream::connect((endpoint.host.as_str(), endpoint.port)).await.map_err(failed)?;
         // Send small messages without delay.
         stream.set_nodelay(true).map_err(failed)?;
@@ -58,7 +58,8 @@ impl Connection {
         }
         let name = ServerName::try_from(endpoint.host.clone()).map_err(|error| Failure::Tls(error.to_string()))?;
         let connector = TlsConnector::from(Arc::new(config(tls).map_err(Failure::Tls)?));
-        let stream = connector.connect(name, stream).await.map_err(|error| Failure::Tls(net::in_words(&error)))?;
+        let stream =
+            connector.connect(name, stream).await.map_err(|error| Failure::Tls(transport::in_words(&error)))?;
         Connection::greet(stream, timing).await
     }
 
@@ -94,7 +95,7 @@ pub(crate) fn config(tls: Option<&Tls>) -> Result<rustls::ClientConfig, String> 
     let authorities = tls.and_then(|tls| tls.authorities.as_ref()).map(read);
     let (authorities, identity) = (authorities.transpose()?, identity.transpose()?);
     let wanted = ClientTls { authorities, identity, ..ClientTls::default() };
-    let mut config = net::client_config(&wanted)?;
+    let mut config = transport::tls::client_config(&wanted)?;
     config.alpn_protocols = vec![b"h2".to_vec()];
     Ok(config)
 }

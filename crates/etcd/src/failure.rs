@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use net::grpc::{CallError, Code};
+use transport::grpc::{CallError, Code};
 
 /// Failure of following a member.
 #[derive(Debug)]

@@ -17,12 +17,12 @@ use std::rc::Rc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use engine::Clock;
-use net::MonotonicClock;
 use rand::RngExt;
 use rand::rngs::StdRng;
 use skydns::{Event, Mirror, Pair, Range, Refusal, Request};
 use tokio::sync::Notify;
 use tokio::time::Instant;
+use transport::MonotonicClock;
 
 use crate::Timing;
 use crate::client::{Client, Messages};

@@ -5,8 +5,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use hyper::body::{Body, Bytes, Frame};
-use net::grpc::framed;
 use prost::Message;
+use transport::grpc::framed;
 
 /// Body of a request.
 pub(crate) struct Sent {

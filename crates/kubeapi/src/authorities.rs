@@ -35,7 +35,7 @@ impl Authorities {
     /// A message if the file is unreadable or a certificate is invalid.
     pub(crate) fn verifier(self) -> Result<Arc<dyn ServerCertVerifier>, String> {
         match self {
-            Authorities::Given(given) => net::server_verifier(given),
+            Authorities::Given(given) => transport::tls::server_verifier(given),
             Authorities::File(file) => {
                 let last = Mutex::new(read(&file)?);
                 Ok(Arc::new(FileVerifier { file, last }))
@@ -48,7 +48,7 @@ fn read(file: &PathBuf) -> Result<Arc<dyn ServerCertVerifier>, String> {
     let problem = |error: &dyn core::fmt::Display| format!("{}: {error}", file.display());
     let pem = std::fs::read(file).map_err(|error| problem(&error))?;
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
-    net::server_verifier(certificates.map_err(|error| problem(&error))?).map_err(|error| problem(&error))
+    transport::tls::server_verifier(certificates.map_err(|error| problem(&error))?).map_err(|error| problem(&error))
 }
 
 /// Verifier that reads the CA file at each handshake, so that a new connection trusts rotated certificates. While the

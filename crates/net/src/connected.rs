@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use engine::Listening;
 use engine::{Clock, Instant, PeerInfo, Progress, Scheme, Transaction, Transport};
+use transport::MonotonicClock;
 
-use crate::clock::MonotonicClock;
 use crate::connections::Connection;
 use crate::endpoint::{Endpoint, Seen};
 use crate::limits::StreamLimits;

@@ -19,8 +19,7 @@ use std::time::Duration;
 
 use engine::{Clock, Instant};
 use tokio::sync::Notify;
-
-use crate::clock::MonotonicClock;
+use transport::MonotonicClock;
 
 /// Idle timeout in a full table: long enough for a client that sends its next query at once.
 const IDLE_MIN: Duration = Duration::from_millis(200);

@@ -12,10 +12,9 @@ use metrics::{Counters, Registry};
 use rand::rngs::{StdRng, SysRng};
 use rand::{RngExt, SeedableRng};
 use tokio::time::timeout_at;
+use transport::{MonotonicClock, byte_streams};
 
-use crate::byte_streams;
 use crate::client::{Route, StreamClient, UdpClient, exchange_all, fetch};
-use crate::clock::MonotonicClock;
 use crate::grpc::GrpcClient;
 use crate::log::log_queue;
 

@@ -9,31 +9,24 @@
     reason = "this room is the edge: it opens sockets, starts threads and asks the time"
 )]
 
-mod byte_streams;
 mod client;
-mod clock;
 mod connected;
 mod connections;
 mod endpoint;
-pub mod grpc;
+mod grpc;
 mod handover;
 mod io;
 mod limits;
 mod listen;
 mod log;
-mod proxy;
 mod shared;
 mod streams;
 mod tcp;
-mod tls;
-mod trouble;
 #[allow(unsafe_code, reason = "the system call that makes a TUN device has no safe wrapper")]
 mod tun;
 mod udp;
-mod verifier;
 mod worker;
 
-pub use clock::MonotonicClock;
 pub use connections::{Connection, ConnectionTable, TableLimits};
 pub use handover::{SOCKETS_MAX, own_user, receive_sockets, send_sockets, user_of_peer};
 pub use io::TokioIo;
@@ -41,7 +34,5 @@ pub use limits::{LIMIT_METRICS, Limits, StreamLimits, raise_descriptor_limit};
 pub use listen::{Address, ListenError, Opened, is_taken, open};
 pub use log::{LOG_METRICS, LOG_QUEUE_MAX, LogQueue, Taken, log_queue};
 pub use shared::Live;
-pub use tls::{Rustls, accept_tls, client_config, server_verifier};
-pub use trouble::in_words;
 pub use tun::hold_interface;
 pub use worker::Workers;

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use arc_swap::ArcSwap;
 use engine::{Driver, Failure, Generation, Io, Progress, Resolved, Transaction, Worker};
 use metrics::{Counter, Registry};
+use transport::MonotonicClock;
 use wire::EdeCode;
 
-use crate::clock::MonotonicClock;
 use crate::connections::ConnectionTable;
 use crate::limits::{Limits, PARKED_MAX, READ_AT_ONCE, StreamLimits};
 use crate::log::log_queue;

@@ -12,12 +12,13 @@ use engine::Scheme;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};
+use transport::proxy::{Start, accept, look};
+use transport::tls;
 
 use crate::connected::Client;
 use crate::endpoint::{Closing, Endpoint, Stage};
-use crate::proxy::{Start, accept, look};
 use crate::shared::Shared;
-use crate::{grpc, tcp, tls};
+use crate::{grpc, tcp};
 
 /// Timeout of the TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);

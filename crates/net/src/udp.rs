@@ -19,11 +19,11 @@ use engine::{Clock, Generation, PeerInfo, Progress, Transaction, Transport};
 use socket2::SockRef;
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
+use transport::MonotonicClock;
+use transport::proxy::unwrap_datagram;
 
-use crate::clock::MonotonicClock;
 use crate::endpoint::{Endpoint, Seen, Stage};
 use crate::limits::BATCHES_IN_A_ROW;
-use crate::proxy::unwrap_datagram;
 use crate::shared::Shared;
 
 /// Socket with its bound address.

@@ -18,8 +18,9 @@ use std::time::Duration;
 
 use engine::{Clock, Connections, Exchange, ExchangeError, ExchangeReply, Io, Transport};
 use metrics::Registry;
-use net::{MonotonicClock, TokioIo};
+use net::TokioIo;
 use support::{Stream, Upstream, answer_to, question};
+use transport::MonotonicClock;
 use wire::Type;
 
 const CONNECTIONS: Connections =

@@ -274,7 +274,7 @@ async fn serve(stream: TcpStream, pages: &Pages, connection: &Connection) -> io:
     match tls {
         None => serve_http(stream, pages, connection).await,
         Some(tls) => {
-            let greeted = tokio::time::timeout(HEAD_TIMEOUT, net::accept_tls(&*tls, stream)).await;
+            let greeted = tokio::time::timeout(HEAD_TIMEOUT, transport::tls::accept_tls(&*tls, stream)).await;
             serve_http(greeted.map_err(|_| io::ErrorKind::TimedOut)??, pages, connection).await
         }
     }

@@ -20,7 +20,7 @@ pub(crate) fn capabilities(registry: &Arc<Registry>) -> Capabilities {
     capabilities.provide(crate::local::host_name());
     let lookup: Arc<dyn HostLookup> = Arc::new(Lookup);
     capabilities.provide(lookup);
-    let tls: Arc<dyn TlsMaker> = Arc::new(net::Rustls);
+    let tls: Arc<dyn TlsMaker> = Arc::new(transport::tls::Rustls);
     capabilities.provide(tls);
     capabilities.provide(clusters(registry));
     let profiler: Arc<dyn Profiler> = Arc::new(Sampler);

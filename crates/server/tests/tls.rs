@@ -15,8 +15,9 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use engine::tls::{ClientTls, TlsMaker};
 use engine::{Fetch, Io};
 use metrics::Registry;
-use net::{Rustls, TokioIo};
+use net::TokioIo;
 use support::{Client, Folder, Server, certify};
+use transport::tls::Rustls;
 use wire::{Rcode, Type};
 
 #[test]

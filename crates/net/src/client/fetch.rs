@@ -11,9 +11,8 @@ use hyper::rt::{Read, Write};
 use hyper::{Method, Request};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
-
-use crate::tls::Client;
-use crate::trouble::in_words;
+use transport::in_words;
+use transport::tls::Client;
 
 /// Sends a request and returns the status code of the response.
 pub(crate) async fn status(fetch: Fetch<'_>) -> Result<u16, String> {

@@ -6,9 +6,11 @@ mod udp;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::io;
 
 use engine::ExchangeError;
 use tokio::sync::oneshot;
+use transport::in_words;
 use wire::Header;
 
 pub(crate) use stream::{Key, LOOK_EVERY, Route, StreamClient, Users, connect_http2, exchange_all};
@@ -33,6 +35,11 @@ struct Waiter {
     /// Query as sent, except for its ID.
     query: Box<[u8]>,
     answer: oneshot::Sender<Result<Vec<u8>, ExchangeError>>,
+}
+
+/// Creates the error of an exchange that failed on the network.
+pub(crate) fn network(during: &'static str, error: &io::Error) -> ExchangeError {
+    ExchangeError::Network { during, error: in_words(error) }
 }
 
 type Answer = oneshot::Receiver<Result<Vec<u8>, ExchangeError>>;

@@ -19,11 +19,10 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream, UnixStream};
 use tokio::sync::{Mutex, Notify};
 use tokio::time::{Instant, timeout, timeout_at};
+use transport::MonotonicClock;
+use transport::tls::Client;
 
-use super::Waiting;
-use crate::clock::MonotonicClock;
-use crate::tls::Client;
-use crate::trouble::network;
+use super::{Waiting, network};
 
 /// Maximum number of queries in flight on one connection.
 const PIPELINE_MAX: usize = 64;

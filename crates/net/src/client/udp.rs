@@ -16,10 +16,9 @@ use engine::{Exchange, ExchangeError, ExchangeReply};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 use tokio::time::{Instant, timeout_at};
+use transport::MonotonicClock;
 
-use super::{Answer, Waiting};
-use crate::clock::MonotonicClock;
-use crate::trouble::network;
+use super::{Answer, Waiting, network};
 
 /// Queries sent from one source port.
 const USES_MAX: u32 = 8;

@@ -14,11 +14,11 @@ use hyper::client::conn::http2::{Builder, SendRequest};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::sync::Mutex;
 use tokio::time::{timeout, timeout_at};
+use transport::MonotonicClock;
+use transport::grpc::{CallError, Code, Here, call};
 
-use super::{CallError, Code, DnsPacket, Here, PACKET_MAX, PATH, call, packet};
-use crate::client::{Key, LOOK_EVERY, Route, Users, connect_http2};
-use crate::clock::MonotonicClock;
-use crate::trouble::network;
+use super::{DnsPacket, PACKET_MAX, PATH, packet};
+use crate::client::{Key, LOOK_EVERY, Route, Users, connect_http2, network};
 
 /// HTTP/2 keepalive: interval between pings on a connection with open calls, and time to wait for the reply.
 const PING_EVERY: Duration = Duration::from_secs(10);

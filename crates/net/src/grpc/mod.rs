@@ -1,15 +1,14 @@
 //! DNS over gRPC, compatible with CoreDNS: service `coredns.dns.DnsService`, method `Query`, one `DnsPacket` each way.
 //!
-//! hyper implements HTTP/2. Module `call` adds gRPC, also for clients of other gRPC services.
+//! hyper implements HTTP/2, and [`transport::grpc`] gRPC.
 
-mod call;
 mod client;
 mod server;
 
 use hyper::body::{Body, Bytes};
 use prost::Message;
+use transport::grpc::{CallError, Messages, prefix};
 
-pub use call::{CallError, Code, Here, Messages, call, framed};
 pub(crate) use client::GrpcClient;
 pub(crate) use server::serve;
 
@@ -31,7 +30,7 @@ struct DnsPacket {
 /// Encodes a DNS message as a framed `DnsPacket`, with one copy.
 fn packet(message: &[u8]) -> Bytes {
     let length = 1 + prost::length_delimiter_len(message.len()) + message.len();
-    let mut octets = call::prefix(length);
+    let mut octets = prefix(length);
     octets.push(MSG);
     // Encoding cannot fail: the vector has enough capacity.
     let _ = prost::encode_length_delimiter(message.len(), &mut octets);
@@ -51,6 +50,7 @@ where
 #[cfg(test)]
 mod tests {
     use http_body_util::Full;
+    use transport::grpc::framed;
 
     use super::*;
 
@@ -66,23 +66,5 @@ mod tests {
             assert_eq!(read(framed(&usual)).await.as_deref(), Ok(message));
         }
         assert_eq!(packet(b"x"), framed(&DnsPacket { msg: Bytes::from_static(b"x") }));
-    }
-
-    #[tokio::test]
-    async fn rejects_malformed_messages() {
-        let cases: [(&[u8], CallError); 9] = [
-            (b"", CallError::Malformed),
-            (b"\0\0\0\0", CallError::Malformed),
-            (b"\x01\0\0\0\0", CallError::Compressed),
-            (b"\0\0\0\0\x01", CallError::Malformed),
-            (b"\0\0\0\0\0more", CallError::Malformed),
-            (b"\0\0\0\0\0\0\0\0\0\0", CallError::Malformed),
-            (b"\0\0\0\0\x02\x0a\x05", CallError::Malformed),
-            (b"\0\0\0\0\x02\x08\x05", CallError::Malformed),
-            (b"\0\0\x01\0\x04", CallError::TooLong),
-        ];
-        for (octets, error) in cases {
-            assert_eq!(read(Bytes::from_static(octets)).await, Err(error), "{octets:?}");
-        }
     }
 }

@@ -21,9 +21,9 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until, timeout};
+use transport::grpc::{CallError, Code, GRPC, Here, STATUS, STATUS_MESSAGE};
 
-use super::call::{GRPC, STATUS, STATUS_MESSAGE};
-use super::{CallError, Code, Here, PATH, message, packet};
+use super::{PATH, message, packet};
 use crate::connected::Client;
 use crate::connections::Reserved;
 use crate::endpoint::Stage;

@@ -41,7 +41,7 @@ impl TlsMaker for Rustls {
 }
 
 /// Client configurations for one upstream.
-pub(crate) struct Client {
+pub struct Client {
     plain: TlsConnector,
     http2: TlsConnector,
     name: Option<ServerName<'static>>,
@@ -49,17 +49,26 @@ pub(crate) struct Client {
 
 impl Client {
     /// Downcasts the configuration that a directive got from [`Rustls`].
-    pub(crate) fn of(client: &TlsClient) -> io::Result<Arc<Client>> {
+    ///
+    /// # Errors
+    /// Fails if another implementation made the configuration.
+    pub fn of(client: &TlsClient) -> io::Result<Arc<Client>> {
         Arc::clone(&client.0).downcast().map_err(|_| io::Error::other("unknown TLS implementation"))
     }
 
     /// Performs the handshake with an upstream.
-    pub(crate) async fn connect(&self, stream: TcpStream, address: IpAddr) -> io::Result<TlsStream<TcpStream>> {
+    ///
+    /// # Errors
+    /// Fails if the handshake fails.
+    pub async fn connect(&self, stream: TcpStream, address: IpAddr) -> io::Result<TlsStream<TcpStream>> {
         self.plain.connect(self.name_of(address), stream).await
     }
 
     /// Performs the handshake with an upstream over HTTP/2.
-    pub(crate) async fn connect_http2<S: AsyncRead + AsyncWrite + Unpin>(
+    ///
+    /// # Errors
+    /// Fails if the handshake fails.
+    pub async fn connect_http2<S: AsyncRead + AsyncWrite + Unpin>(
         &self,
         stream: S,
         address: IpAddr,
@@ -106,8 +115,10 @@ impl TlsServer for Server {
     }
 }
 
-/// Returns an acceptor with the current certificates of a listener, for HTTP/2 or for plain DNS.
-pub(crate) fn acceptor(server: &dyn TlsServer, http2: bool) -> Option<TlsAcceptor> {
+/// Returns an acceptor with the current certificates of a listener, for HTTP/2 or for plain DNS. Returns `None` if
+/// another implementation than [`Rustls`] made the listener's configuration.
+#[must_use]
+pub fn acceptor(server: &dyn TlsServer, http2: bool) -> Option<TlsAcceptor> {
     let server: &Server = server.as_any().downcast_ref()?;
     let configs = server.configs.load();
     Some(TlsAcceptor::from(Arc::clone(if http2 { &configs.http2 } else { &configs.plain })))

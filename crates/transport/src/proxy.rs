@@ -17,7 +17,7 @@ const LINE_START: &[u8] = b"PROXY ";
 
 /// Result of looking for a header at the start of the data.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Start {
+pub enum Start {
     /// The data does not start with a header.
     Bare,
     /// The data is the beginning of a header.
@@ -30,13 +30,16 @@ pub(crate) enum Start {
 
 /// Client address and the address that the client connected to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ends {
-    pub(crate) peer: SocketAddr,
-    pub(crate) local: SocketAddr,
+pub struct Ends {
+    /// Address of the client.
+    pub peer: SocketAddr,
+    /// Address that the client connected to.
+    pub local: SocketAddr,
 }
 
 /// Looks for a header: version 2, and on a stream also version 1.
-pub(crate) fn look(octets: &[u8], is_stream: bool) -> Start {
+#[must_use]
+pub fn look(octets: &[u8], is_stream: bool) -> Start {
     let begins = |start: &[u8]| octets.starts_with(start) || start.starts_with(octets);
     if begins(SIGNATURE) {
         return version_2(octets);
@@ -101,11 +104,8 @@ fn version_1(octets: &[u8]) -> Start {
 }
 
 /// Returns the datagram without its header and the resulting path, or `None` if the datagram must be dropped.
-pub(crate) fn unwrap_datagram<'d>(
-    policy: &ProxyPolicy,
-    datagram: &'d [u8],
-    from: PeerInfo,
-) -> Option<(&'d [u8], PeerInfo)> {
+#[must_use]
+pub fn unwrap_datagram<'d>(policy: &ProxyPolicy, datagram: &'d [u8], from: PeerInfo) -> Option<(&'d [u8], PeerInfo)> {
     let said = (policy.0)(from.address.ip().to_canonical());
     if said == ProxyHeader::Skip {
         return Some((datagram, from));
@@ -118,7 +118,8 @@ pub(crate) fn unwrap_datagram<'d>(
 }
 
 /// Returns the path with the addresses from the header, or `None` if the policy rejects the header.
-pub(crate) fn accept(said: ProxyHeader, ends: Option<Ends>, from: PeerInfo) -> Option<PeerInfo> {
+#[must_use]
+pub fn accept(said: ProxyHeader, ends: Option<Ends>, from: PeerInfo) -> Option<PeerInfo> {
     match (said, ends) {
         (ProxyHeader::Reject, _) => None,
         (ProxyHeader::Use, Some(Ends { peer, local })) => Some(PeerInfo { address: peer, local, ..from }),

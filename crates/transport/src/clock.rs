@@ -13,7 +13,8 @@ static START: OnceLock<std::time::Instant> = OnceLock::new();
 
 impl MonotonicClock {
     /// Converts an instant to an instant of the tokio runtime.
-    pub(crate) fn tokio_instant(instant: Instant) -> tokio::time::Instant {
+    #[must_use]
+    pub fn tokio_instant(instant: Instant) -> tokio::time::Instant {
         let start = *START.get_or_init(std::time::Instant::now);
         tokio::time::Instant::from_std(start + instant.since(Instant::START))
     }

@@ -22,7 +22,10 @@ use crate::tls::{Client, accept_tls};
 const GREETING: Duration = Duration::from_secs(5);
 
 /// Opens a stream.
-pub(crate) async fn connect(dial: Dial<'_>) -> io::Result<Box<dyn ByteStream>> {
+///
+/// # Errors
+/// Fails if the peer cannot be reached in time, or if the TLS handshake fails.
+pub async fn connect(dial: Dial<'_>) -> io::Result<Box<dyn ByteStream>> {
     let opened = timeout_at(MonotonicClock::tokio_instant(dial.until), open(dial)).await;
     opened.unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, "i/o timeout")))
 }
@@ -69,7 +72,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> ByteStream for Stream<S> {
 }
 
 /// Opens a listening socket.
-pub(crate) fn listen(listen: Listen<'_>) -> io::Result<Box<dyn ByteListener>> {
+///
+/// # Errors
+/// Fails if the address cannot be bound.
+pub fn listen(listen: Listen<'_>) -> io::Result<Box<dyn ByteListener>> {
     let socket = match listen.at {
         StreamAddress::Unix(path) => Socket::Unix(UnixListener::bind(unused(path)?)?, path.clone()),
         StreamAddress::Tcp(address) => {

@@ -15,10 +15,11 @@ use prost::Message;
 use prost::bytes::BytesMut;
 
 /// Content type of requests and responses.
-pub(super) const GRPC: &str = "application/grpc";
-/// Header or trailer with the status code of a call, and the one with its reason.
-pub(super) const STATUS: &str = "grpc-status";
-pub(super) const STATUS_MESSAGE: &str = "grpc-message";
+pub const GRPC: &str = "application/grpc";
+/// Header or trailer with the status code of a call.
+pub const STATUS: &str = "grpc-status";
+/// Header or trailer with the reason of the status.
+pub const STATUS_MESSAGE: &str = "grpc-message";
 /// Length of the prefix of a message in bytes: compression flag and message length.
 const PREFIX_LEN: usize = 5;
 /// Maximum length, in characters, of a peer's error text in the log.
@@ -138,7 +139,8 @@ pub fn framed(message: &impl Message) -> Bytes {
 }
 
 /// Returns the prefix for a message of this length, with capacity for the message.
-pub(super) fn prefix(length: usize) -> Vec<u8> {
+#[must_use]
+pub fn prefix(length: usize) -> Vec<u8> {
     let mut octets = Vec::with_capacity(PREFIX_LEN + length);
     octets.push(0);
     octets.extend_from_slice(&u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes());
@@ -155,7 +157,7 @@ pub struct Messages<B> {
 
 impl<B: Body<Data = Bytes, Error: Error + 'static> + Unpin> Messages<B> {
     /// Creates a decoder for messages of at most `message_max` bytes.
-    pub(super) fn new(body: B, message_max: usize) -> Messages<B> {
+    pub fn new(body: B, message_max: usize) -> Messages<B> {
         Messages { body, unread: BytesMut::new(), message_max }
     }
 
@@ -204,5 +206,43 @@ impl<B: Body<Data = Bytes, Error: Error + 'static> + Unpin> Messages<B> {
         }
         self.unread.advance(PREFIX_LEN);
         Ok(Some(self.unread.split_to(length).freeze()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::Full;
+
+    use super::*;
+
+    const MESSAGE_MAX: usize = 65_539;
+
+    async fn read(octets: Bytes) -> Result<Bytes, CallError> {
+        Messages::new(Full::new(octets), MESSAGE_MAX).only().await
+    }
+
+    #[tokio::test]
+    async fn messages_survive_a_round_trip() {
+        for message in [&b""[..], b"x", &[7; 128], &[7; 65_535]].map(Bytes::from_static) {
+            assert_eq!(read(framed(&message)).await, Ok(message));
+        }
+    }
+
+    #[tokio::test]
+    async fn rejects_malformed_messages() {
+        let cases: [(&[u8], CallError); 9] = [
+            (b"", CallError::Malformed),
+            (b"\0\0\0\0", CallError::Malformed),
+            (b"\x01\0\0\0\0", CallError::Compressed),
+            (b"\0\0\0\0\x01", CallError::Malformed),
+            (b"\0\0\0\0\0more", CallError::Malformed),
+            (b"\0\0\0\0\0\0\0\0\0\0", CallError::Malformed),
+            (b"\0\0\0\0\x02\x0a\x05", CallError::Malformed),
+            (b"\0\0\0\0\x02\x08\x05", CallError::Malformed),
+            (b"\0\0\x01\0\x04", CallError::TooLong),
+        ];
+        for (octets, error) in cases {
+            assert_eq!(read(Bytes::from_static(octets)).await, Err(error), "{octets:?}");
+        }
     }
 }

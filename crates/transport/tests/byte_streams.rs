@@ -11,12 +11,13 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use engine::Clock;
 use engine::streams::{ByteListener, ByteStream, Dial, Listen, StreamAddress};
 use engine::tls::{ClientCertificates, ClientTls, Identity, ServerTls, TlsClient, TlsMaker, TlsServer};
-use engine::{Fetch, Io};
-use metrics::Registry;
-use net::{Rustls, TokioIo};
 use tokio::task::LocalSet;
+use transport::MonotonicClock;
+use transport::byte_streams::{connect, listen};
+use transport::tls::Rustls;
 
 /// Time limit for each test.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -28,14 +29,9 @@ fn on_tokio(test: impl Future<Output = ()>) {
 }
 
 /// Opens a stream, sends one message in each direction and closes it.
-async fn meet(
-    listener: &dyn ByteListener,
-    io: &TokioIo,
-    to: &StreamAddress,
-    tls: Option<&TlsClient>,
-) -> io::Result<()> {
-    let dial = Dial { to, tls, send_buffer: Some(1 << 20), until: io.now() + PATIENCE };
-    let (come, gone) = tokio::join!(listener.accept(), io.connect(dial));
+async fn meet(listener: &dyn ByteListener, to: &StreamAddress, tls: Option<&TlsClient>) -> io::Result<()> {
+    let dial = Dial { to, tls, send_buffer: Some(1 << 20), until: MonotonicClock.now() + PATIENCE };
+    let (come, gone) = tokio::join!(listener.accept(), connect(dial));
     let (mut come, mut gone): (Box<dyn ByteStream>, _) = (come?, gone?);
     let (said, heard) = tokio::join!(
         async {
@@ -60,19 +56,18 @@ async fn meet(
 #[test]
 fn exchanges_bytes_over_a_unix_socket() {
     on_tokio(async {
-        let io = TokioIo::new(&Registry::new());
         let path = std::env::temp_dir().join(format!("portolan-octets-{}.sock", std::process::id()));
         let place = StreamAddress::Unix(path.clone());
-        let listen = Listen { at: &place, tls: None, send_buffer: None };
+        let on_path = Listen { at: &place, tls: None, send_buffer: None };
         // A stale socket file, as left by a killed process.
         drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
-        let listener = io.listen(listen).unwrap();
-        meet(&*listener, &io, &place, None).await.unwrap();
-        assert!(io.listen(listen).is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse));
+        let listener = listen(on_path).unwrap();
+        meet(&*listener, &place, None).await.unwrap();
+        assert!(listen(on_path).is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse));
         drop(listener);
         assert!(!path.exists());
-        let dial = Dial { to: &place, tls: None, send_buffer: None, until: io.now() + PATIENCE };
-        assert!(io.connect(dial).await.is_err_and(|error| error.kind() == io::ErrorKind::NotFound));
+        let dial = Dial { to: &place, tls: None, send_buffer: None, until: MonotonicClock.now() + PATIENCE };
+        assert!(connect(dial).await.is_err_and(|error| error.kind() == io::ErrorKind::NotFound));
     });
 }
 
@@ -94,7 +89,6 @@ fn tls(name: &str) -> (Arc<dyn TlsServer>, TlsClient, TlsClient) {
 #[test]
 fn exchanges_bytes_over_tcp_and_tls() {
     on_tokio(async {
-        let io = TokioIo::new(&Registry::new());
         for name in ["collector.test", "another.test"] {
             let (server, strict, lax) = tls(name);
             for (tls, client, comes_through) in [
@@ -103,41 +97,9 @@ fn exchanges_bytes_over_tcp_and_tls() {
                 (Some(&server), Some(&lax), true),
             ] {
                 let place = StreamAddress::Tcp(free_address());
-                let listener = io.listen(Listen { at: &place, tls, send_buffer: None }).unwrap();
-                assert_eq!(meet(&*listener, &io, &place, client).await.is_ok(), comes_through, "{name}");
+                let listener = listen(Listen { at: &place, tls, send_buffer: None }).unwrap();
+                assert_eq!(meet(&*listener, &place, client).await.is_ok(), comes_through, "{name}");
             }
-        }
-    });
-}
-
-#[test]
-fn posts_to_http_servers() {
-    on_tokio(async {
-        let io = TokioIo::new(&Registry::new());
-        let (server, strict, _) = tls("collector.test");
-        for (tls, client) in [(None, None), (Some(&server), Some(&strict))] {
-            let address = free_address();
-            let listener =
-                io.listen(Listen { at: &StreamAddress::Tcp(address.clone()), tls, send_buffer: None }).unwrap();
-            let post = Some(("text/plain", &b"what is sent"[..]));
-            let until = io.now() + PATIENCE;
-            let fetch = Fetch { address: &address, tls: client, path: "/a?b", post, until };
-            let serve = async {
-                let mut stream = listener.accept().await.unwrap();
-                let mut said = Vec::new();
-                while !said.ends_with(b"what is sent") {
-                    let mut buffer = [0; 1000];
-                    let length = stream.read(&mut buffer).await.unwrap();
-                    said.extend_from_slice(&buffer[..length]);
-                }
-                stream.write_all(b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n").await.unwrap();
-                String::from_utf8(said).unwrap()
-            };
-            let (status, said) = tokio::join!(io.fetch(fetch), serve);
-            assert_eq!(status, Ok(202));
-            let lines: Vec<&str> = said.lines().collect();
-            assert_eq!(lines[0], "POST /a?b HTTP/1.1");
-            assert!(lines.contains(&"content-type: text/plain") && lines.contains(&"content-length: 12"), "{said}");
         }
     });
 }

@@ -2,13 +2,7 @@
 
 use std::io;
 
-use engine::ExchangeError;
 use rustls::{CertificateError, Error};
-
-/// Creates the error of an exchange that failed on the network.
-pub(crate) fn network(during: &'static str, error: &io::Error) -> ExchangeError {
-    ExchangeError::Network { during, error: in_words(error) }
-}
 
 /// Formats an error as in logs: `connection refused`, `tls: failed to verify certificate: …`.
 #[must_use]

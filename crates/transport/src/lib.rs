@@ -1,0 +1,16 @@
+//! TLS, gRPC framing, byte streams and the PROXY protocol on tokio, and the monotonic clock.
+//!
+//! The crate implements what DNS sockets (`net`) and the clients of etcd and the Kubernetes API have in common. It does
+//! not know DNS messages, worker threads or connection pools.
+#![allow(clippy::disallowed_methods, reason = "this crate is at the edge: it opens sockets and asks the time")]
+
+pub mod byte_streams;
+mod clock;
+pub mod grpc;
+pub mod proxy;
+pub mod tls;
+mod trouble;
+mod verifier;
+
+pub use clock::MonotonicClock;
+pub use trouble::in_words;
