@@ -12,16 +12,16 @@
 //!   four to write a plugin.
 //! - [`Io`]: the I/O that a plugin may do. The crate `net` implements it, and the testkit simulates it.
 //!
-//! The crate `config` builds a [`Generation`] from a Corefile. A reload builds the next one beside the current one. Each
-//! [`Worker`] is one thread with its own reusable buffers.
+//! The crate `config` builds a [`Generation`] from a Corefile. A reload builds the next one beside the current one.
+//! Each [`Worker`] is one thread with its own reusable buffers.
 //!
 //! A generation can also be built by hand. This one answers every query of type A with 192.0.2.1:
 //!
 //! ```
 //! use core::time::Duration;
 //! use engine::{
-//!     Block, Chain, Clock, Generation, Hooks, Instant, Listener, Plugin, Progress, Query, Response, ServerMetrics, Site,
-//!     Step, Transaction, Verdict, Worker, Zones,
+//!     Block, Chain, Clock, Generation, Hooks, Instant, Listener, Plugin, Progress, Query, Response, ServerMetrics,
+//!     Site, Step, Transaction, Verdict, Worker, Zones,
 //! };
 //! use metrics::Registry;
 //! use wire::{Class, Header, Message, MessageBuf, Name, NameRef, Owner, Section, Type};
