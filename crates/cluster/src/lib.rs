@@ -1,7 +1,7 @@
 //! State of a Kubernetes cluster in memory, kept up to date from watch events and read by the DNS workers without
 //! locks.
 //!
-//! [`World`] is the single writer. It takes watch events ([`object::Event`]) and updates an [`Index`]. For each
+//! [`Reducer`] is the single writer. It takes watch events ([`object::Event`]) and updates an [`Index`]. For each
 //! object it stores what it needs to interpret the next event: a 64-bit keyed hash of the namespace and name, a hash
 //! of the resource version, and the object's part of the index.
 //!
@@ -30,6 +30,7 @@ mod port;
 #[cfg(test)]
 mod random_tests;
 mod records;
+mod reducer;
 mod request;
 #[cfg(any(test, feature = "scenario"))]
 pub mod scenario;
@@ -39,15 +40,14 @@ mod slice;
 pub mod snapshot;
 mod spec;
 mod watches;
-mod world;
 
 pub use index::{Counts, Index, Place};
 pub use mesh::Mesh;
 pub use port::Port;
 pub use records::Change;
+pub use reducer::Reducer;
 pub use request::{About, Clusters, Following, Pace, Request, Source, Tls};
 pub use selector::{Selector, SelectorError};
 pub use service::{External, Service, ServiceKind};
 pub use slice::{Address, Addresses, Endpoint, Slice};
 pub use spec::{Kind, Kinds, Spec, Watch};
-pub use world::World;

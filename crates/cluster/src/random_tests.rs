@@ -1,4 +1,4 @@
-//! Random events on a world, compared with a naive model: the final objects as texts, searched for every answer.
+//! Random events on a reducer, compared with a naive model: the final objects as texts, searched for every answer.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

@@ -8,7 +8,7 @@ use std::hash::BuildHasher;
 
 use hashbrown::HashTable;
 
-use crate::kinds::{Effect, Kept, Writer};
+use crate::kinds::{Effect, IndexReducer, Kept};
 use crate::object::{Event, Meta, Object};
 
 /// Effect of an event.
@@ -32,7 +32,7 @@ pub enum Change {
 /// Records of one watch, of any kind.
 pub(crate) trait Reduce: Any + Send {
     /// Applies an event to the index.
-    fn reduce(&mut self, event: &Event<'_>, writer: &mut Writer) -> Outcome;
+    fn reduce(&mut self, event: &Event<'_>, reducer: &mut IndexReducer) -> Outcome;
 
     /// Takes over the records of another watch of the same kind. The next list marks those that still exist.
     fn absorb(&mut self, other: Box<dyn Reduce>);
@@ -77,20 +77,20 @@ impl<K> Records<K> {
 }
 
 impl<K: Kept + 'static> Reduce for Records<K> {
-    fn reduce(&mut self, event: &Event<'_>, writer: &mut Writer) -> Outcome {
+    fn reduce(&mut self, event: &Event<'_>, reducer: &mut IndexReducer) -> Outcome {
         match event {
             Event::Listing => {
                 self.list = self.list.wrapping_add(1);
                 Outcome::NOTHING
             }
-            Event::Applied(object) if object.kind() == K::KIND => self.apply(object, writer),
+            Event::Applied(object) if object.kind() == K::KIND => self.apply(object, reducer),
             Event::Applied(_) => Outcome::NOTHING,
-            Event::Deleted { namespace, name } => self.delete(namespace, name, writer),
+            Event::Deleted { namespace, name } => self.delete(namespace, name, reducer),
             Event::Unreadable { namespace, name } => {
-                self.mark(writer.index.key(namespace.as_bytes(), name.as_bytes()));
+                self.mark(reducer.index.key(namespace.as_bytes(), name.as_bytes()));
                 Outcome::NOTHING
             }
-            Event::Listed => self.sweep(writer),
+            Event::Listed => self.sweep(reducer),
         }
     }
 
@@ -104,14 +104,14 @@ impl<K: Kept + 'static> Reduce for Records<K> {
 }
 
 impl<K: Kept> Records<K> {
-    fn apply(&mut self, object: &Object<'_>, writer: &mut Writer) -> Outcome {
+    fn apply(&mut self, object: &Object<'_>, reducer: &mut IndexReducer) -> Outcome {
         let Meta { namespace, name, version } = object.meta();
-        let key = writer.index.key(namespace.as_bytes(), name.as_bytes());
-        let version = if version.is_empty() { 0 } else { writer.versions.hash_one(version) };
+        let key = reducer.index.key(namespace.as_bytes(), name.as_bytes());
+        let version = if version.is_empty() { 0 } else { reducer.versions.hash_one(version) };
         match self.mark(key) {
-            None => self.add(key, version, object, writer),
+            None => self.add(key, version, object, reducer),
             Some(record) if record.version == version && version != 0 => Outcome::NOTHING,
-            Some(record) => self.update(record, version, object, writer),
+            Some(record) => self.update(record, version, object, reducer),
         }
     }
 
@@ -124,46 +124,46 @@ impl<K: Kept> Records<K> {
         })
     }
 
-    fn add(&mut self, key: u64, version: u64, object: &Object<'_>, writer: &mut Writer) -> Outcome {
-        let Some(kept) = K::apply(None, object, key, writer).kept else { return Outcome::NOTHING };
+    fn add(&mut self, key: u64, version: u64, object: &Object<'_>, reducer: &mut IndexReducer) -> Outcome {
+        let Some(kept) = K::apply(None, object, key, reducer).kept else { return Outcome::NOTHING };
         let record = Record { key, version, list: self.list, kept };
         self.records.insert_unique(key, record, |record| record.key);
-        writer.index.count_added(K::KIND);
+        reducer.index.count_added(K::KIND);
         Outcome { change: Change::Added, stamps: true }
     }
 
-    fn update(&mut self, before: Record<K>, version: u64, object: &Object<'_>, writer: &mut Writer) -> Outcome {
-        let Effect { kept, stamps } = K::apply(Some(before.kept), object, before.key, writer);
-        let Some(kept) = kept else { return self.remove(before.key, writer) };
+    fn update(&mut self, before: Record<K>, version: u64, object: &Object<'_>, reducer: &mut IndexReducer) -> Outcome {
+        let Effect { kept, stamps } = K::apply(Some(before.kept), object, before.key, reducer);
+        let Some(kept) = kept else { return self.remove(before.key, reducer) };
         if let Some(record) = self.records.find_mut(before.key, |record| record.key == before.key) {
             *record = Record { version, kept, ..before };
         }
         Outcome { change: Change::Updated, stamps }
     }
 
-    fn delete(&mut self, namespace: &str, name: &str, writer: &mut Writer) -> Outcome {
-        self.remove(writer.index.key(namespace.as_bytes(), name.as_bytes()), writer)
+    fn delete(&mut self, namespace: &str, name: &str, reducer: &mut IndexReducer) -> Outcome {
+        self.remove(reducer.index.key(namespace.as_bytes(), name.as_bytes()), reducer)
     }
 
-    fn remove(&mut self, key: u64, writer: &mut Writer) -> Outcome {
+    fn remove(&mut self, key: u64, reducer: &mut IndexReducer) -> Outcome {
         let Ok(found) = self.records.find_entry(key, |record| record.key == key) else { return Outcome::NOTHING };
         let (record, _) = found.remove();
-        record.kept.remove(key, writer);
-        writer.index.count_removed(K::KIND, 1);
+        record.kept.remove(key, reducer);
+        reducer.index.count_removed(K::KIND, 1);
         Outcome { change: Change::Removed, stamps: true }
     }
 
-    fn sweep(&mut self, writer: &mut Writer) -> Outcome {
+    fn sweep(&mut self, reducer: &mut IndexReducer) -> Outcome {
         let list = self.list;
         let mut swept = 0;
         for record in self.records.extract_if(|record| record.list != list) {
-            record.kept.remove(record.key, writer);
+            record.kept.remove(record.key, reducer);
             swept += 1;
         }
         if self.records.len() * SPARSE < self.records.capacity() {
             self.records.shrink_to_fit(|record| record.key);
         }
-        writer.index.count_removed(K::KIND, swept);
+        reducer.index.count_removed(K::KIND, swept);
         Outcome { change: Change::Listed { swept }, stamps: swept > 0 }
     }
 }

@@ -37,8 +37,8 @@ use std::sync::Arc;
 use crate::mesh;
 use crate::object::{self, AddressType, Event, Meta, Object};
 use crate::{
-    Address, Change, Clusters, Endpoint, Following, Index, Kind, Kinds, Port, Request, Service, ServiceKind, Spec,
-    Watch, World,
+    Address, Change, Clusters, Endpoint, Following, Index, Kind, Kinds, Port, Reducer, Request, Service, ServiceKind,
+    Spec, Watch,
 };
 
 /// Kinds that a cluster's own names and those of its ClusterSet are made from.
@@ -46,10 +46,10 @@ use crate::{
 pub(crate) const ALL: [Kind; 6] =
     [Kind::Namespace, Kind::Service, Kind::EndpointSlice, Kind::Pod, Kind::ServiceImport, Kind::ImportedSlice];
 
-/// A world with a clock.
+/// A reducer with a clock.
 pub struct Stage {
-    world: World,
-    /// Index that the world writes.
+    reducer: Reducer,
+    /// Index that the reducer writes.
     pub index: Arc<Index>,
     now_seconds: u32,
 }
@@ -121,18 +121,18 @@ impl Following for Followed {
     }
 }
 
-/// Plays a scenario in a world that watches all kinds in all namespaces.
+/// Plays a scenario in a reducer that watches all kinds in all namespaces.
 #[cfg(test)]
 pub(crate) fn play(text: &str) {
     Stage::new(&Spec::new(&ALL, &[])).play(text);
 }
 
 impl Stage {
-    /// Creates an empty world.
+    /// Creates an empty reducer.
     #[must_use]
     pub fn new(spec: &Spec) -> Stage {
-        let (world, index) = World::new(spec);
-        Stage { world, index, now_seconds: 1 }
+        let (reducer, index) = Reducer::new(spec);
+        Stage { reducer, index, now_seconds: 1 }
     }
 
     /// Plays lines: events, times, and checks, which must hold.
@@ -161,11 +161,11 @@ impl Stage {
         let meta = Meta { namespace, name, version };
         if verb == "open" {
             let namespace = (!fields.is_empty()).then(|| fields.into());
-            self.world.open(&Watch { kind: kind_of(name), namespace });
+            self.reducer.open(&Watch { kind: kind_of(name), namespace });
             return None;
         }
         if verb == "close" {
-            self.world.close(self.watch(name, fields)?, self.now_seconds);
+            self.reducer.close(self.watch(name, fields)?, self.now_seconds);
             return None;
         }
         let (kind, place, event) = match verb {
@@ -178,12 +178,12 @@ impl Stage {
             },
         };
         let watch = self.watch(kind, if verb.ends_with("ns") { name } else { place })?;
-        Some(self.world.apply(watch, &event, self.now_seconds))
+        Some(self.reducer.apply(watch, &event, self.now_seconds))
     }
 
     /// Returns the number of the watch that covers this kind and namespace.
     fn watch(&self, kind: &str, namespace: &str) -> Option<usize> {
-        self.world.find_watch(kind_of(kind), namespace)
+        self.reducer.find_watch(kind_of(kind), namespace)
     }
 
     /// Restores a snapshot.
@@ -191,13 +191,13 @@ impl Stage {
     /// # Errors
     /// Fails if the bytes are not a snapshot.
     pub fn restore(&mut self, octets: &[u8]) -> Result<(), crate::snapshot::NoSnapshot> {
-        self.world.restore(octets, self.now_seconds)
+        self.reducer.restore(octets, self.now_seconds)
     }
 
     /// Completes the lists of all watches.
     pub fn list_all(&mut self) {
-        for (watch, _) in self.world.watches() {
-            self.world.apply(watch, &Event::Listed, self.now_seconds);
+        for (watch, _) in self.reducer.watches() {
+            self.reducer.apply(watch, &Event::Listed, self.now_seconds);
         }
     }
 

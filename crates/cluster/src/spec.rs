@@ -81,7 +81,7 @@ pub struct Watch {
     pub namespace: Option<Box<str>>,
 }
 
-/// Watches of a world and the properties to keep.
+/// Watches of a reducer and the properties to keep.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spec {
     /// Watches. An event refers to its watch by the position in this list. No two watches see the same object.

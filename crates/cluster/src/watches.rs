@@ -1,4 +1,4 @@
-//! The open watches of a world: those in its [`Spec`](crate::Spec) and those opened for single namespaces.
+//! The open watches of a reducer: those in its [`Spec`](crate::Spec) and those opened for single namespaces.
 
 use std::collections::BTreeMap;
 

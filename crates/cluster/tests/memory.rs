@@ -1,7 +1,7 @@
 //! Memory use of a cluster's state, and allocations per answer.
 //!
 //! The goals for the whole process are 32 MiB with 10,000 Services and 100,000 endpoints, and 80 MiB with 250,000
-//! endpoints and 150,000 pods. World and index may use the fraction given below. Reading the index must not allocate.
+//! endpoints and 150,000 pods. Reducer and index may use the fraction given below. Reading the index must not allocate.
 #![allow(unsafe_code, reason = "an allocator that counts can only be written so")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -9,7 +9,7 @@ use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cluster::object::{AddressType, Endpoint, EndpointSlice, Event, Meta, Object, Pod, Port, Service};
-use cluster::{Index, Kind, Spec, World};
+use cluster::{Index, Kind, Reducer, Spec};
 
 #[test]
 fn cluster_state_fits_the_memory_goal_and_answers_do_not_allocate() {
@@ -31,32 +31,32 @@ struct Size {
 /// Builds a cluster and returns the live memory in bytes, including the rounding of an allocator.
 fn octets(size: &Size) -> usize {
     let before = LIVE.load(Ordering::Relaxed);
-    let (mut world, index) =
-        World::new(&Spec::new(&[Kind::Namespace, Kind::Service, Kind::EndpointSlice, Kind::Pod], &[]));
+    let (mut reducer, index) =
+        Reducer::new(&Spec::new(&[Kind::Namespace, Kind::Service, Kind::EndpointSlice, Kind::Pod], &[]));
     for number in 0..NAMESPACES {
         let name = namespace_of(number);
-        apply(&mut world, 0, Object::Namespace(Meta { name: &name, ..meta("", "1") }));
+        apply(&mut reducer, 0, Object::Namespace(Meta { name: &name, ..meta("", "1") }));
     }
     for number in 0..SERVICES {
-        add_service(&mut world, number);
-        add_slice(&mut world, number, size.endpoints / SERVICES);
+        add_service(&mut reducer, number);
+        add_slice(&mut reducer, number, size.endpoints / SERVICES);
     }
     for number in 0..size.pods {
         let (namespace, name, address) =
             (namespace_of(number), format!("pod-{number}-7d9f8c"), pod_address(number).to_string());
         let meta = Meta { name: &name, ..meta(&namespace, "1") };
-        apply(&mut world, 3, Object::Pod(Pod { meta, address: &address, terminating: false }));
+        apply(&mut reducer, 3, Object::Pod(Pod { meta, address: &address, terminating: false }));
     }
     let used = LIVE.load(Ordering::Relaxed) - before;
     check(&index, size);
     used
 }
 
-fn apply(world: &mut World, watch: usize, object: Object<'_>) {
-    world.apply(watch, &Event::Applied(object), 1);
+fn apply(reducer: &mut Reducer, watch: usize, object: Object<'_>) {
+    reducer.apply(watch, &Event::Applied(object), 1);
 }
 
-fn add_service(world: &mut World, number: u32) {
+fn add_service(reducer: &mut Reducer, number: u32) {
     let (namespace, name) = (namespace_of(number), service_of(number));
     let address = Ipv4Addr::from(0x0a60_0000 + number).to_string();
     let meta = Meta { name: &name, ..meta(&namespace, "12345") };
@@ -69,10 +69,10 @@ fn add_service(world: &mut World, number: u32) {
         ports,
         external: Vec::new(),
     };
-    apply(world, 1, Object::Service(service));
+    apply(reducer, 1, Object::Service(service));
 }
 
-fn add_slice(world: &mut World, number: u32, endpoints: u32) {
+fn add_slice(reducer: &mut Reducer, number: u32, endpoints: u32) {
     let (namespace, service) = (namespace_of(number), service_of(number));
     let addresses: Vec<String> =
         (0..endpoints).map(|endpoint| pod_address(number * endpoints + endpoint).to_string()).collect();
@@ -85,7 +85,7 @@ fn add_slice(world: &mut World, number: u32, endpoints: u32) {
         endpoints: endpoints.collect(),
         ports: vec![Port { name: "http", protocol: "TCP", number: Some(8080) }],
     };
-    apply(world, 2, Object::EndpointSlice(slice));
+    apply(reducer, 2, Object::EndpointSlice(slice));
 }
 
 fn check(index: &Index, size: &Size) {

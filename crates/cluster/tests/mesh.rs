@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use cluster::mesh::object::ServiceEntry;
 use cluster::object::{Event, Meta, Object};
-use cluster::{Change, Kind, Spec, World};
+use cluster::{Change, Kind, Reducer, Spec};
 use wire::Name;
 
 const KINDS: [Kind; 2] = [Kind::ServiceEntry, Kind::WorkloadEntry];
@@ -15,7 +15,7 @@ const KINDS: [Kind; 2] = [Kind::ServiceEntry, Kind::WorkloadEntry];
 const BUDGET: Duration = Duration::from_millis(5);
 
 /// Applies entry number `at`, which has a host of its own, in version `version`.
-fn apply_one(world: &mut World, at: u32, version: &str) -> Change {
+fn apply_one(reducer: &mut Reducer, at: u32, version: &str) -> Change {
     let (name, host) = (format!("e{at}"), format!("host{at}.ns{}.global", at % 50));
     let (namespace, address) = (format!("ns{}", at % 50), format!("10.{}.{}.{version}", at / 256 % 256, at % 256));
     let entry = ServiceEntry {
@@ -25,22 +25,22 @@ fn apply_one(world: &mut World, at: u32, version: &str) -> Change {
         resolution: "DNS",
         ..ServiceEntry::default()
     };
-    world.apply(0, &Event::Applied(Object::ServiceEntry(entry)), 1)
+    reducer.apply(0, &Event::Applied(Object::ServiceEntry(entry)), 1)
 }
 
 #[test]
 fn one_change_among_ten_thousand_entries_takes_under_five_milliseconds() {
-    let (mut world, index) = World::new(&Spec::new(&KINDS, &[]));
+    let (mut reducer, index) = Reducer::new(&Spec::new(&KINDS, &[]));
     for at in 0..10_000 {
-        assert_eq!(apply_one(&mut world, at, "1"), Change::Added);
+        assert_eq!(apply_one(&mut reducer, at, "1"), Change::Added);
     }
-    world.take_notes();
+    reducer.take_notes();
     let mesh = index.mesh().unwrap();
     assert_eq!(mesh.hosts(), 10_000);
     let name = Name::from_text("host7777.ns27.global").unwrap();
     let least = (2..50).map(|version| {
         let begin = Instant::now();
-        apply_one(&mut world, 7777, &version.to_string());
+        apply_one(&mut reducer, 7777, &version.to_string());
         let address = mesh.find(name.as_ref(), |claims| claims.first()?.addresses.first().copied());
         assert_eq!(address, format!("10.30.97.{version}").parse::<IpAddr>().ok());
         begin.elapsed()

@@ -1,7 +1,7 @@
 //! Fuzz target for responses of an API server: lists and watches, in JSON and in protobuf.
 
 use cluster::object::Event;
-use cluster::{Kind, Request, Source, World};
+use cluster::{Kind, Request, Source, Reducer};
 use kubeapi::decode::{Encoding, EventDecoder, ListDecoder, Lost, Piece};
 
 const KINDS: [Kind; 6] =
@@ -12,7 +12,7 @@ const SIZE: usize = 7;
 /// Response of the API server. The first byte minus `0` selects the format: bit 0 is set for protobuf, bit 1 for a
 /// list, and the other bits are the object kind.
 ///
-/// The result must not depend on the size of the chunks, and a world must accept it.
+/// The result must not depend on the size of the chunks, and a reducer must accept it.
 pub fn decode(input: &[u8]) {
     let Some((head, body)) = input.split_first() else { return };
     let head = head.wrapping_sub(b'0');
@@ -39,10 +39,10 @@ fn list(encoding: Encoding, kind: Kind, body: &[u8], size: usize) -> Said {
     (reader.said, decoder.is_complete())
 }
 
-/// Records the decoded events and applies them to a world.
+/// Records the decoded events and applies them to a reducer.
 struct Reader {
     said: Vec<String>,
-    world: World,
+    reducer: Reducer,
     watch: usize,
 }
 
@@ -51,7 +51,7 @@ impl Reader {
         let source = Source::Endpoint { url: String::new(), tls: None };
         let spec = Request { pods: true, multicluster: true, endpoint_zones: true, ..Request::new(source) }.watches();
         let watch = spec.watches.iter().position(|watch| watch.kind == kind);
-        Reader { said: Vec::new(), world: World::new(&spec).0, watch: watch.expect("all kinds are watched") }
+        Reader { said: Vec::new(), reducer: Reducer::new(&spec).0, watch: watch.expect("all kinds are watched") }
     }
 
     fn take(&mut self, piece: &Piece<'_>) {
@@ -65,6 +65,6 @@ impl Reader {
             Piece::Unreadable { namespace, name, .. } => Event::Unreadable { namespace, name },
             Piece::Bookmark { .. } | Piece::Refused { .. } | Piece::List { .. } => return,
         };
-        self.world.apply(self.watch, &event, 0);
+        self.reducer.apply(self.watch, &event, 0);
     }
 }

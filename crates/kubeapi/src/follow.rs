@@ -30,7 +30,7 @@ pub(crate) struct Follower {
     request: Request,
     timing: Rc<Timing>,
     kinds: Vec<Kind>,
-    /// Running watches, by their number in the world.
+    /// Running watches, by their number in the reducer.
     running: BTreeMap<usize, AbortHandle>,
     tasks: JoinSet<()>,
     is_wide: bool,
@@ -62,7 +62,7 @@ impl Follower {
     fn keep_up(&mut self) {
         self.close_gone();
         self.end_closed();
-        if self.is_wide || !self.shared.world.borrow().is_listed(NAMESPACES) {
+        if self.is_wide || !self.shared.reducer.borrow().is_listed(NAMESPACES) {
             return;
         }
         let mut namespaces: Vec<Box<str>> = Vec::new();
@@ -77,20 +77,20 @@ impl Follower {
 
     /// Closes the watches of namespaces that are no longer selected.
     fn close_gone(&self) {
-        let mut world = self.shared.world.borrow_mut();
-        for (number, watch) in world.watches() {
+        let mut reducer = self.shared.reducer.borrow_mut();
+        for (number, watch) in reducer.watches() {
             let is_gone = |name: &str| !self.shared.index.namespace_exists(name.as_bytes());
             if watch.kind != Kind::Namespace && watch.namespace.as_deref().is_some_and(is_gone) {
-                world.close(number, now_seconds());
+                reducer.close(number, now_seconds());
             }
         }
     }
 
     /// Aborts the tasks of closed watches.
     fn end_closed(&mut self) {
-        let world = self.shared.world.borrow();
+        let reducer = self.shared.reducer.borrow();
         self.running.retain(|number, task| {
-            let is_open = world.is_open(*number);
+            let is_open = reducer.is_open(*number);
             if !is_open {
                 task.abort();
             }
@@ -112,7 +112,7 @@ impl Follower {
     }
 
     fn watch(&mut self, watch: &Watch) {
-        let number = self.shared.world.borrow_mut().open(watch);
+        let number = self.shared.reducer.borrow_mut().open(watch);
         let sink = Sink::new(&self.shared, number, watch.kind);
         let make = || Watcher::new(&self.api, Target::new(watch, &self.request), sink, &self.timing);
         self.running.entry(number).or_insert_with(|| self.tasks.spawn_local(make().run()));

@@ -1,5 +1,5 @@
-//! Client for the Kubernetes API server, and reader for manifests on disk. Both feed a [`cluster::World`], and queries
-//! are answered from its index.
+//! Client for the Kubernetes API server, and reader for manifests on disk. Both feed a [`cluster::Reducer`], and
+//! queries are answered from its index.
 //!
 //! [`Subscriber::subscribe`] starts the lists and watches of a [`cluster::Request`]. This crate implements list, watch
 //! (`watch`) and decoding ([`decode`]) itself. The decoder reads objects from the response bytes as they arrive,

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aws_lc_rs::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
-use cluster::{Index, Pace, Request, World, snapshot};
+use cluster::{Index, Pace, Reducer, Request, snapshot};
 use tracing::{info, warn};
 
 use crate::LOG;
@@ -55,10 +55,10 @@ impl Refusal {
     }
 }
 
-/// Restores the world from the file if it exists and is usable. Returns true if it did.
-pub(crate) fn restore(file: &Path, request: &Request, world: &mut World) -> bool {
+/// Restores the reducer from the file if it exists and is usable. Returns true if it did.
+pub(crate) fn restore(file: &Path, request: &Request, reducer: &mut Reducer) -> bool {
     let refusal = match read(file, request) {
-        Ok(octets) => match world.restore(&octets, now_seconds()) {
+        Ok(octets) => match reducer.restore(&octets, now_seconds()) {
             Ok(()) => {
                 let path = file.display();
                 info!(target: LOG, "Serving what snapshot {path} remembers until the API server has been asked");

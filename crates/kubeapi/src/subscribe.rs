@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
 
-use cluster::{Index, Request, Source, Spec, World};
+use cluster::{Index, Reducer, Request, Source, Spec};
 use metrics::Registry;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
@@ -94,13 +94,13 @@ impl Subscriber {
     fn start_watches(&self, request: &Request) -> Result<Started, SetupProblem> {
         let config = credentials::config(&request.source)?;
         let spec = request.watches();
-        let (shared, index) = self.world(&spec);
+        let (shared, index) = self.reducer(&spec);
         let (timing, meter) = (Rc::clone(&self.timing), Rc::clone(&self.meter));
         let api = Rc::new(Api::new(request, &config, timing, meter));
         let mut tasks = JoinSet::new();
         tasks.spawn_local(announce(Arc::clone(&index), api.url().to_owned()));
         if let Some(file) = &request.snapshot {
-            snapshot::restore(file, request, &mut shared.world.borrow_mut());
+            snapshot::restore(file, request, &mut shared.reducer.borrow_mut());
             let (index, meter) = (Arc::clone(&index), Rc::clone(&self.meter));
             tasks.spawn_local(snapshot::keep(file.clone(), request.clone(), index, meter, self.timing.snapshot));
         }
@@ -118,16 +118,16 @@ impl Subscriber {
     fn start_manifests(&self, paths: &[std::path::PathBuf], request: &Request) -> Result<Started, SetupProblem> {
         let folder = manifests::Manifests::new(paths, request)?;
         let spec = request.watches_of_manifests();
-        let (shared, index) = self.world(&spec);
+        let (shared, index) = self.reducer(&spec);
         let sinks: Vec<_> = (0..).zip(&spec.watches).map(|(at, watch)| Sink::new(&shared, at, watch.kind)).collect();
         let mut tasks = JoinSet::new();
         tasks.spawn_local(manifests::run(folder, sinks, Rc::clone(&self.meter), self.timing.poll));
         Ok(Started { index, tasks })
     }
 
-    fn world(&self, spec: &Spec) -> (Rc<Shared>, Arc<Index>) {
-        let (world, index) = World::new(spec);
-        let shared = Shared::new(world, &index, &self.meter);
+    fn reducer(&self, spec: &Spec) -> (Rc<Shared>, Arc<Index>) {
+        let (reducer, index) = Reducer::new(spec);
+        let shared = Shared::new(reducer, &index, &self.meter);
         (Rc::new(shared), index)
     }
 }

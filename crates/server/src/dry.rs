@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use cluster::{Clusters, Following, Index, Request, World};
+use cluster::{Clusters, Following, Index, Reducer, Request};
 use config::setup::{FileStamp, Files, ReloadState, SetupWarning};
 use config::{BuildContext, Plan};
 use corefile::Diagnostic;
@@ -89,7 +89,7 @@ impl Clusters for Recorder {
             kubeapi::check(request).map_err(|problem| problem.to_string())?;
         }
         self.requests.borrow_mut().push(request.canonical());
-        let (_, index) = World::new(&request.watches());
+        let (_, index) = Reducer::new(&request.watches());
         Ok(Arc::new(Unfollowed(index)))
     }
 }

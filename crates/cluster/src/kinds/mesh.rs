@@ -1,6 +1,6 @@
 //! Object kinds of a service mesh (Istio): how an object of each kind changes the mesh.
 
-use super::{Effect, Kept, Writer};
+use super::{Effect, IndexReducer, Kept};
 use crate::Kind;
 use crate::object::Object;
 
@@ -13,8 +13,8 @@ pub(crate) struct EntryKept {
 impl Kept for EntryKept {
     const KIND: Kind = Kind::ServiceEntry;
 
-    fn apply(_: Option<Self>, object: &Object<'_>, key: u64, writer: &mut Writer) -> Effect<Self> {
-        let (Object::ServiceEntry(object), Some(mesh)) = (object, &mut writer.mesh) else { return Effect::NOT_KEPT };
+    fn apply(_: Option<Self>, object: &Object<'_>, key: u64, reducer: &mut IndexReducer) -> Effect<Self> {
+        let (Object::ServiceEntry(object), Some(mesh)) = (object, &mut reducer.mesh) else { return Effect::NOT_KEPT };
         let place = mesh.index.namespace(object.meta.namespace);
         match mesh.set_entry((place, key), object) {
             Some(stamps) => Effect::kept(EntryKept { place }, stamps),
@@ -22,8 +22,8 @@ impl Kept for EntryKept {
         }
     }
 
-    fn remove(self, key: u64, writer: &mut Writer) {
-        if let Some(mesh) = &mut writer.mesh {
+    fn remove(self, key: u64, reducer: &mut IndexReducer) {
+        if let Some(mesh) = &mut reducer.mesh {
             mesh.remove_entry((self.place, key));
         }
     }
@@ -38,16 +38,16 @@ pub(crate) struct WorkloadKept {
 impl Kept for WorkloadKept {
     const KIND: Kind = Kind::WorkloadEntry;
 
-    fn apply(_: Option<Self>, object: &Object<'_>, key: u64, writer: &mut Writer) -> Effect<Self> {
-        let (Object::WorkloadEntry(object), Some(mesh)) = (object, &mut writer.mesh) else { return Effect::NOT_KEPT };
+    fn apply(_: Option<Self>, object: &Object<'_>, key: u64, reducer: &mut IndexReducer) -> Effect<Self> {
+        let (Object::WorkloadEntry(object), Some(mesh)) = (object, &mut reducer.mesh) else { return Effect::NOT_KEPT };
         let place = mesh.index.namespace(object.meta.namespace);
         let workload = mesh.workload_entry(object);
         let stamps = mesh.set_workload((place, key), false, Some(workload));
         Effect::kept(WorkloadKept { place }, stamps)
     }
 
-    fn remove(self, key: u64, writer: &mut Writer) {
-        if let Some(mesh) = &mut writer.mesh {
+    fn remove(self, key: u64, reducer: &mut IndexReducer) {
+        if let Some(mesh) = &mut reducer.mesh {
             mesh.set_workload((self.place, key), false, None);
         }
     }
@@ -62,16 +62,16 @@ pub(crate) struct PodKept {
 impl Kept for PodKept {
     const KIND: Kind = Kind::WorkloadPod;
 
-    fn apply(_: Option<Self>, object: &Object<'_>, key: u64, writer: &mut Writer) -> Effect<Self> {
-        let (Object::WorkloadPod(object), Some(mesh)) = (object, &mut writer.mesh) else { return Effect::NOT_KEPT };
+    fn apply(_: Option<Self>, object: &Object<'_>, key: u64, reducer: &mut IndexReducer) -> Effect<Self> {
+        let (Object::WorkloadPod(object), Some(mesh)) = (object, &mut reducer.mesh) else { return Effect::NOT_KEPT };
         let place = mesh.index.namespace(object.meta.namespace);
         let workload = mesh.pod(place, object);
         let stamps = mesh.set_workload((place, key), true, Some(workload));
         Effect::kept(PodKept { place }, stamps)
     }
 
-    fn remove(self, key: u64, writer: &mut Writer) {
-        if let Some(mesh) = &mut writer.mesh {
+    fn remove(self, key: u64, reducer: &mut IndexReducer) {
+        if let Some(mesh) = &mut reducer.mesh {
             mesh.set_workload((self.place, key), true, None);
         }
     }

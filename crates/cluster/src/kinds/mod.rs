@@ -13,7 +13,7 @@ use wire::{LABEL_MAX, NAME_MAX};
 use crate::index::{Index, Node, Place};
 use crate::intern::Interner;
 use crate::ip::{read_ip, read_v6};
-use crate::mesh::Reducer;
+use crate::mesh::MeshReducer;
 use crate::object::{self, AddressType, Object};
 use crate::port::Port;
 use crate::service::{External, Service, ServiceKind};
@@ -34,10 +34,10 @@ pub(crate) trait Kept: Copy + Send {
     const KIND: Kind;
 
     /// Updates the index for an object that is new or has a new resource version.
-    fn apply(before: Option<Self>, object: &Object<'_>, key: u64, writer: &mut Writer) -> Effect<Self>;
+    fn apply(before: Option<Self>, object: &Object<'_>, key: u64, reducer: &mut IndexReducer) -> Effect<Self>;
 
     /// Removes the object from the index.
-    fn remove(self, key: u64, writer: &mut Writer);
+    fn remove(self, key: u64, reducer: &mut IndexReducer);
 }
 
 /// Result of applying an object.
@@ -57,7 +57,7 @@ impl<K> Effect<K> {
 }
 
 /// Index and the state needed to write it.
-pub(crate) struct Writer {
+pub(crate) struct IndexReducer {
     pub(crate) index: Arc<Index>,
     pub(crate) versions: Seed,
     /// Kinds with a watch per namespace. A new namespace starts with all of them unlisted.
@@ -67,8 +67,8 @@ pub(crate) struct Writer {
     zones: Interner<[Arc<str>]>,
     endpoint_pod_names: bool,
     endpoint_zones: bool,
-    /// Writer of the mesh's hosts, if they are watched.
-    pub(crate) mesh: Option<Reducer>,
+    /// Reducer of the mesh's hosts, if they are watched.
+    pub(crate) mesh: Option<MeshReducer>,
 }
 
 /// Record of a Namespace. Nothing is stored: the name is in the index.
@@ -78,20 +78,20 @@ pub(crate) struct NamespaceKept;
 impl Kept for NamespaceKept {
     const KIND: Kind = Kind::Namespace;
 
-    fn apply(before: Option<Self>, object: &Object<'_>, key: u64, writer: &mut Writer) -> Effect<Self> {
+    fn apply(before: Option<Self>, object: &Object<'_>, key: u64, reducer: &mut IndexReducer) -> Effect<Self> {
         let name = object.meta().name;
         if before.is_none() {
-            if !writer.accepts_label(name) {
+            if !reducer.accepts_label(name) {
                 return Effect::NOT_KEPT;
             }
-            let name = writer.names.get(name);
-            writer.index.add_namespace(key, name, writer.followed);
+            let name = reducer.names.get(name);
+            reducer.index.add_namespace(key, name, reducer.followed);
         }
         Effect::kept(NamespaceKept, false)
     }
 
-    fn remove(self, key: u64, writer: &mut Writer) {
-        writer.index.remove_namespace(key);
+    fn remove(self, key: u64, reducer: &mut IndexReducer) {
+        reducer.index.remove_namespace(key);
     }
 }
 
@@ -102,24 +102,24 @@ pub(crate) struct ServiceKept;
 impl Kept for ServiceKept {
     const KIND: Kind = Kind::Service;
 
-    fn apply(_: Option<Self>, object: &Object<'_>, key: u64, writer: &mut Writer) -> Effect<Self> {
+    fn apply(_: Option<Self>, object: &Object<'_>, key: u64, reducer: &mut IndexReducer) -> Effect<Self> {
         let Object::Service(object) = object else { return Effect::NOT_KEPT };
         let object::Meta { namespace, name, .. } = object.meta;
-        if !writer.accepts_label(namespace) || !writer.accepts_label(name) {
+        if !reducer.accepts_label(namespace) || !reducer.accepts_label(name) {
             return Effect::NOT_KEPT;
         }
-        let Some(kind) = writer.service_kind(object) else { return Effect::NOT_KEPT };
-        let before = writer.entry(key, namespace, name);
-        let ports = writer.ports(&object.ports);
-        let external = writer.external(&object.external);
+        let Some(kind) = reducer.service_kind(object) else { return Effect::NOT_KEPT };
+        let before = reducer.entry(key, namespace, name);
+        let ports = reducer.ports(&object.ports);
+        let external = reducer.external(&object.external);
         let stamps = before.ports != ports || before.external != external || before.kind != kind;
         let after = Service { kind, ports, external, ..before.as_ref().clone() };
-        writer.index.publish(Some(&before), after);
+        reducer.index.publish(Some(&before), after);
         Effect::kept(ServiceKept, stamps)
     }
 
-    fn remove(self, key: u64, writer: &mut Writer) {
-        writer.undeclare(key);
+    fn remove(self, key: u64, reducer: &mut IndexReducer) {
+        reducer.undeclare(key);
     }
 }
 
@@ -130,26 +130,26 @@ pub(crate) struct ImportKept;
 impl Kept for ImportKept {
     const KIND: Kind = Kind::ServiceImport;
 
-    fn apply(_: Option<Self>, object: &Object<'_>, key: u64, writer: &mut Writer) -> Effect<Self> {
+    fn apply(_: Option<Self>, object: &Object<'_>, key: u64, reducer: &mut IndexReducer) -> Effect<Self> {
         let Object::ServiceImport(object) = object else { return Effect::NOT_KEPT };
         let object::Meta { namespace, name, .. } = object.meta;
-        if !writer.accepts_label(namespace) || !writer.accepts_label(name) {
+        if !reducer.accepts_label(namespace) || !reducer.accepts_label(name) {
             return Effect::NOT_KEPT;
         }
         let kind = if object.import_type == "Headless" {
             ServiceKind::Headless
         } else {
-            ServiceKind::ClusterIp(writer.cluster_ips(&object.ips))
+            ServiceKind::ClusterIp(reducer.cluster_ips(&object.ips))
         };
-        let before = writer.entry(key, namespace, name);
-        let after = Service { kind, ports: writer.ports(&object.ports), ..before.as_ref().clone() };
+        let before = reducer.entry(key, namespace, name);
+        let after = Service { kind, ports: reducer.ports(&object.ports), ..before.as_ref().clone() };
         let stamps = before.kind != after.kind || before.ports != after.ports;
-        writer.index.publish(Some(&before), after);
+        reducer.index.publish(Some(&before), after);
         Effect::kept(ImportKept, stamps)
     }
 
-    fn remove(self, key: u64, writer: &mut Writer) {
-        writer.undeclare(key);
+    fn remove(self, key: u64, reducer: &mut IndexReducer) {
+        reducer.undeclare(key);
     }
 }
 
@@ -162,29 +162,29 @@ pub(crate) struct SliceKept {
 impl Kept for SliceKept {
     const KIND: Kind = Kind::EndpointSlice;
 
-    fn apply(before: Option<Self>, object: &Object<'_>, key: u64, writer: &mut Writer) -> Effect<Self> {
+    fn apply(before: Option<Self>, object: &Object<'_>, key: u64, reducer: &mut IndexReducer) -> Effect<Self> {
         let Object::EndpointSlice(object) = object else { return Effect::NOT_KEPT };
         let (namespace, service) = (object.meta.namespace, object.service);
         // A slice without a Service has no name to be looked up by, forward or reverse.
-        if service.is_empty() || !writer.accepts_label(service) || !writer.accepts_label(namespace) {
+        if service.is_empty() || !reducer.accepts_label(service) || !reducer.accepts_label(namespace) {
             return Effect::NOT_KEPT;
         }
-        let owner = writer.index.key(namespace.as_bytes(), service.as_bytes());
-        let entry = writer.entry(owner, namespace, service);
-        let slice = writer.slice(key, object);
+        let owner = reducer.index.key(namespace.as_bytes(), service.as_bytes());
+        let entry = reducer.entry(owner, namespace, service);
+        let slice = reducer.slice(key, object);
         let stamps = entry.slice(key).is_none_or(|kept| **kept != slice);
         if stamps {
-            writer.index.publish_slice(&entry, key, Some(Arc::new(slice)));
+            reducer.index.publish_slice(&entry, key, Some(Arc::new(slice)));
         }
         if let Some(before) = before.filter(|before| before.service != owner) {
-            before.remove(key, writer);
+            before.remove(key, reducer);
         }
         Effect::kept(SliceKept { service: owner }, stamps)
     }
 
-    fn remove(self, key: u64, writer: &mut Writer) {
-        if let Some(entry) = writer.index.entry(self.service) {
-            writer.index.publish_slice(&entry, key, None);
+    fn remove(self, key: u64, reducer: &mut IndexReducer) {
+        if let Some(entry) = reducer.index.entry(self.service) {
+            reducer.index.publish_slice(&entry, key, None);
         }
     }
 }
@@ -199,22 +199,22 @@ pub(crate) struct PodKept {
 impl Kept for PodKept {
     const KIND: Kind = Kind::Pod;
 
-    fn apply(before: Option<Self>, object: &Object<'_>, _: u64, writer: &mut Writer) -> Effect<Self> {
+    fn apply(before: Option<Self>, object: &Object<'_>, _: u64, reducer: &mut IndexReducer) -> Effect<Self> {
         let Object::Pod(object) = object else { return Effect::NOT_KEPT };
         if object.terminating {
             // A terminating pod keeps its last state until it is deleted. One first seen while terminating is
             // ignored.
             return Effect { kept: before, stamps: false };
         }
-        let namespace = writer.index.key(b"", object.meta.namespace.as_bytes());
-        let address = if object.address.is_empty() { None } else { writer.accept(read_ip(object.address)) };
+        let namespace = reducer.index.key(b"", object.meta.namespace.as_bytes());
+        let address = if object.address.is_empty() { None } else { reducer.accept(read_ip(object.address)) };
         let old = before.and_then(|before| before.address);
-        writer.index.move_pod(namespace, old, address);
+        reducer.index.move_pod(namespace, old, address);
         Effect::kept(PodKept { namespace, address }, old != address)
     }
 
-    fn remove(self, _: u64, writer: &mut Writer) {
-        writer.index.move_pod(self.namespace, self.address, None);
+    fn remove(self, _: u64, reducer: &mut IndexReducer) {
+        reducer.index.move_pod(self.namespace, self.address, None);
     }
 }
 
@@ -225,32 +225,32 @@ pub(crate) struct NodeKept;
 impl Kept for NodeKept {
     const KIND: Kind = Kind::Node;
 
-    fn apply(_: Option<Self>, object: &Object<'_>, key: u64, writer: &mut Writer) -> Effect<Self> {
+    fn apply(_: Option<Self>, object: &Object<'_>, key: u64, reducer: &mut IndexReducer) -> Effect<Self> {
         let Object::Node(object) = object else { return Effect::NOT_KEPT };
         let is_somewhere = !object.zone.is_empty() && !object.region.is_empty();
         let fits = object.zone.len() <= LABEL_MAX && object.region.len() <= LABEL_MAX;
-        let place = is_somewhere.then_some(()).and_then(|()| writer.accept(fits.then_some(())));
+        let place = is_somewhere.then_some(()).and_then(|()| reducer.accept(fits.then_some(())));
         let node = place.map(|()| {
             let (name, zone, region) = (object.meta.name, object.zone, object.region);
-            let [name, zone, region] = [name, zone, region].map(|text| writer.names.get(text));
+            let [name, zone, region] = [name, zone, region].map(|text| reducer.names.get(text));
             Node { key, name, place: Place { zone, region } }
         });
-        writer.index.set_node(key, node);
+        reducer.index.set_node(key, node);
         Effect::kept(NodeKept, false)
     }
 
-    fn remove(self, key: u64, writer: &mut Writer) {
-        writer.index.set_node(key, None);
+    fn remove(self, key: u64, reducer: &mut IndexReducer) {
+        reducer.index.set_node(key, None);
     }
 }
 
-impl Writer {
-    pub(crate) fn new(index: Arc<Index>, spec: &Spec) -> Writer {
+impl IndexReducer {
+    pub(crate) fn new(index: Arc<Index>, spec: &Spec) -> IndexReducer {
         let &Spec { endpoint_pod_names, endpoint_zones, .. } = spec;
         let (names, ports, zones) = (Interner::new(), Interner::new(), Interner::new());
         let followed = Kinds::of(&spec.followed);
-        let (versions, mesh) = (Seed::default(), index.mesh().cloned().map(Reducer::new));
-        Writer { index, versions, followed, names, ports, zones, endpoint_pod_names, endpoint_zones, mesh }
+        let (versions, mesh) = (Seed::default(), index.mesh().cloned().map(MeshReducer::new));
+        IndexReducer { index, versions, followed, names, ports, zones, endpoint_pod_names, endpoint_zones, mesh }
     }
 
     /// Removes a Service but keeps the slices that name it.

@@ -1,8 +1,8 @@
 //! Hosts of a service mesh: Istio ServiceEntries and the workloads that they select.
 //!
 //! [`Mesh`] is read by the workers without locks. It maps each host name to the [`Claim`]s of entries on it, best
-//! first, and client addresses to pods. The [`Reducer`] is its single writer. It stores what entries and workloads say,
-//! and updates the names that an event affects.
+//! first, and client addresses to pods. The [`MeshReducer`] is its single writer. It stores what entries and workloads
+//! say, and updates the names that an event affects.
 //!
 //! The caller decides which claim applies to a client, with [`Entry::is_exported_to`]. [`Claim`] and [`Entry`] hold
 //! the data for the answer.
@@ -31,7 +31,7 @@ pub use exports::Exports;
 use hosts::Hosts;
 pub use note::Note;
 use rcu::Seed;
-pub(crate) use reducer::Reducer;
+pub(crate) use reducer::MeshReducer;
 use wire::NameRef;
 
 pub use crate::object::mesh as object;

@@ -1,4 +1,4 @@
-//! Random events on a mesh: the incremental result must equal that of a new world fed only the remaining objects.
+//! Random events on a mesh: the incremental result must equal that of a new reducer fed only the remaining objects.
 
 use std::collections::BTreeMap;
 
@@ -61,7 +61,7 @@ fn workload(number: &mut impl FnMut(usize) -> usize) -> String {
     format!("ip={} labels={labels}{word}", CLIENTS[number(3)])
 }
 
-/// Builds a world from the remaining objects only.
+/// Builds a reducer from the remaining objects only.
 fn anew(objects: &Objects) -> Stage {
     let mut stage = Stage::new(&Spec::new(&KINDS, &[]));
     for ((kind, path), fields) in objects.iter().rev() {

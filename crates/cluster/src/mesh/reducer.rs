@@ -21,7 +21,7 @@ use crate::object::mesh::{Allocated, Label, ServiceEntry, WorkloadEntry, Workloa
 const NOTES_MAX: usize = 1000;
 
 /// Single writer of a mesh.
-pub(crate) struct Reducer {
+pub(crate) struct MeshReducer {
     pub(crate) index: Arc<Mesh>,
     places: HashMap<u64, Place, Seed>,
     texts: Interner<str>,
@@ -56,10 +56,10 @@ struct Declared {
 /// Key of an object's namespace, and key of the object.
 pub(crate) type Keys = (u64, u64);
 
-impl Reducer {
-    pub(crate) fn new(index: Arc<Mesh>) -> Reducer {
+impl MeshReducer {
+    pub(crate) fn new(index: Arc<Mesh>) -> MeshReducer {
         let (places, notes) = Default::default();
-        Reducer { index, places, texts: Interner::new(), labels: Interner::new(), notes }
+        MeshReducer { index, places, texts: Interner::new(), labels: Interner::new(), notes }
     }
 
     /// Returns the notes collected since the last call.

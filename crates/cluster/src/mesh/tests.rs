@@ -3,7 +3,7 @@
 use crate::mesh::object::ServiceEntry;
 use crate::object::{Event, Meta, Object};
 use crate::scenario::Stage;
-use crate::{Kind, Spec, World};
+use crate::{Kind, Reducer, Spec};
 
 pub(super) const KINDS: [Kind; 3] = [Kind::ServiceEntry, Kind::WorkloadEntry, Kind::WorkloadPod];
 
@@ -186,10 +186,10 @@ fn relist_removes_entries_and_workloads_it_does_not_contain() {
 
 /// Applies an entry without workloads and returns the resulting notes. Faults end with ` !`.
 fn told(entry: ServiceEntry<'_>) -> Vec<String> {
-    let (mut world, _) = World::new(&Spec::new(&KINDS, &[]));
+    let (mut reducer, _) = Reducer::new(&Spec::new(&KINDS, &[]));
     let meta = Meta { namespace: "shop", name: "pay", version: "" };
-    world.apply(0, &Event::Applied(Object::ServiceEntry(ServiceEntry { meta, ..entry })), 1);
-    world.take_notes().iter().map(|note| format!("{note}{}", if note.is_fault() { " !" } else { "" })).collect()
+    reducer.apply(0, &Event::Applied(Object::ServiceEntry(ServiceEntry { meta, ..entry })), 1);
+    reducer.take_notes().iter().map(|note| format!("{note}{}", if note.is_fault() { " !" } else { "" })).collect()
 }
 
 #[test]
@@ -234,7 +234,7 @@ fn skips_and_reports_invalid_values() {
 
 #[test]
 fn notes_a_mapping_only_when_it_changes() {
-    let (mut world, _) = World::new(&Spec::new(&KINDS, &[]));
+    let (mut reducer, _) = Reducer::new(&Spec::new(&KINDS, &[]));
     let mut apply = |version, hosts: &[&'static str], addresses: &[&'static str], export: &'static str| {
         let entry = ServiceEntry {
             meta: Meta { namespace: "shop", name: "pay", version },
@@ -244,8 +244,8 @@ fn notes_a_mapping_only_when_it_changes() {
             export_to: vec![export],
             ..ServiceEntry::default()
         };
-        world.apply(0, &Event::Applied(Object::ServiceEntry(entry)), 1);
-        world.take_notes().iter().map(ToString::to_string).collect::<Vec<_>>()
+        reducer.apply(0, &Event::Applied(Object::ServiceEntry(entry)), 1);
+        reducer.take_notes().iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     assert_eq!(apply("1", &["a.global"], &["10.0.0.1"], "*"), ["adding DNS mapping: a.global.->[10.0.0.1]"]);
     assert!(apply("1", &["a.global"], &["10.0.0.2"], "*").is_empty(), "the version is known");

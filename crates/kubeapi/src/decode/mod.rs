@@ -1,4 +1,4 @@
-//! Streaming decoder from the bytes of a response to events and items for a [`cluster::World`].
+//! Streaming decoder from the bytes of a response to events and items for a [`cluster::Reducer`].
 //!
 //! The `Content-Type` of the response selects the encoding: protobuf for built-in kinds, and JSON for custom resources
 //! and for servers without protobuf. Both encodings yield the same [`Piece`]s for the same objects. An object that

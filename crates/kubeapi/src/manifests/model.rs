@@ -55,7 +55,7 @@ impl Metadata {
         (self.namespace.clone(), self.name.clone())
     }
 
-    /// Returns the metadata for the world. It has no version, so every object is compared again after a change of a
+    /// Returns the metadata for the reducer. It has no version, so every object is compared again after a change of a
     /// file.
     pub(crate) fn meta(&self) -> Meta<'_> {
         Meta { namespace: &self.namespace, name: &self.name, version: "" }

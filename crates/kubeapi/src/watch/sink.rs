@@ -1,4 +1,4 @@
-//! Destination of the events of one watch: updates the world and the counters.
+//! Destination of the events of one watch: updates the reducer and the counters.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::object::{Event, Meta, Object};
-use cluster::{Change, Index, Kind, ServiceKind, World};
+use cluster::{Change, Index, Kind, Reducer, ServiceKind};
 use tokio::sync::Notify;
 use tracing::warn;
 
@@ -16,10 +16,10 @@ use crate::meter::Meter;
 use crate::timing::{now_seconds, since_epoch};
 use crate::watch::mesh_log::MeshLog;
 
-/// World with everything that the watches of a subscription share. It is borrowed for one event at a time, never across
-/// an await.
+/// Reducer with everything that the watches of a subscription share. It is borrowed for one event at a time, never
+/// across an await.
 pub(crate) struct Shared {
-    pub(crate) world: RefCell<World>,
+    pub(crate) reducer: RefCell<Reducer>,
     pub(crate) index: Arc<Index>,
     pub(crate) meter: Rc<Meter>,
     /// Notified when the set of namespaced watches may have to change: a namespace was added or removed, or a watch
@@ -29,9 +29,9 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(world: World, index: &Arc<Index>, meter: &Rc<Meter>) -> Shared {
+    pub(crate) fn new(reducer: Reducer, index: &Arc<Index>, meter: &Rc<Meter>) -> Shared {
         Shared {
-            world: RefCell::new(world),
+            reducer: RefCell::new(reducer),
             index: Arc::clone(index),
             meter: Rc::clone(meter),
             places_changed: Notify::new(),
@@ -44,7 +44,7 @@ impl Shared {
 #[derive(Clone)]
 pub(crate) struct Sink {
     shared: Rc<Shared>,
-    /// Number of the watch in the world.
+    /// Number of the watch in the reducer.
     watch: usize,
     pub(crate) kind: Kind,
 }
@@ -55,10 +55,10 @@ impl Sink {
     }
 
     pub(crate) fn apply(&self, event: &Event<'_>) -> Change {
-        let Shared { world, index, meter, mesh_log, places_changed } = &*self.shared;
+        let Shared { reducer, index, meter, mesh_log, places_changed } = &*self.shared;
         let (change, notes) = {
-            let mut world = world.borrow_mut();
-            (world.apply(self.watch, event, now_seconds()), world.take_notes())
+            let mut reducer = reducer.borrow_mut();
+            (reducer.apply(self.watch, event, now_seconds()), reducer.take_notes())
         };
         let is_of_places = self.kind == Kind::Namespace && change != Change::Nothing;
         if is_of_places || matches!(event, Event::Listing) {

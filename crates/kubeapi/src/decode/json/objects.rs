@@ -105,7 +105,7 @@ pub(crate) struct Common<'a> {
 pub(crate) trait Read {
     fn metadata(&self) -> &Metadata<'_>;
 
-    /// Converts the object for the world. `Err` has the description of the error.
+    /// Converts the object for the reducer. `Err` has the description of the error.
     fn object(&self) -> Result<Object<'_>, &'static str>;
 }
 

@@ -488,10 +488,10 @@ fn truncates_objects_to_their_limits() {
 
 #[test]
 fn ignores_an_object_from_the_wrong_watch() {
-    let (mut world, index) = crate::World::new(&Spec::new(&ALL, &[]));
+    let (mut reducer, index) = crate::Reducer::new(&Spec::new(&ALL, &[]));
     let event = crate::object::Event::Applied(crate::object::Object::Namespace(Default::default()));
     for watch in [1, 4, usize::MAX] {
-        assert_eq!(world.apply(watch, &event, 1), crate::Change::Nothing);
+        assert_eq!(reducer.apply(watch, &event, 1), crate::Change::Nothing);
     }
     assert_eq!(index.counts(), crate::Counts::default());
 }
@@ -526,7 +526,7 @@ fn readers_never_miss_an_endpoint_that_moves() {
     });
 }
 
-/// Creates a world whose Service and EndpointSlice watches follow the namespaces.
+/// Creates a reducer whose Service and EndpointSlice watches follow the namespaces.
 fn following() -> Stage {
     let followed = vec![Kind::Service, Kind::EndpointSlice];
     Stage::new(&Spec { followed, ..Spec::new(&[Kind::Namespace], &[]) })

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::index::Index;
-use crate::kinds::Writer;
+use crate::kinds::IndexReducer;
 use crate::mesh::{self, Mesh, Note};
 use crate::object::{Event, Meta};
 use crate::records::Change;
@@ -12,37 +12,38 @@ use crate::watches::Watches;
 use crate::{Kind, Kinds, Spec, Watch};
 
 /// Single writer of an [`Index`], with the state of each watch that it needs to interpret the next event.
-pub struct World {
+pub struct Reducer {
     watches: Watches,
-    writer: Writer,
-    /// Writer of the ClusterSet index (ServiceImports and imported EndpointSlices), if `spec` watches these kinds.
-    clusterset: Option<Writer>,
+    cluster: IndexReducer,
+    /// IndexReducer of the ClusterSet index (ServiceImports and imported EndpointSlices), if `spec` watches these
+    /// kinds.
+    clusterset: Option<IndexReducer>,
 }
 
-impl World {
-    /// Creates an empty world and the index that it writes.
+impl Reducer {
+    /// Creates an empty reducer and the index that it writes.
     #[must_use]
-    pub fn new(spec: &Spec) -> (World, Arc<Index>) {
+    pub fn new(spec: &Spec) -> (Reducer, Arc<Index>) {
         let followed = Kinds::of(&spec.followed);
         let kinds = || spec.watches.iter().map(|watch| watch.kind).chain(spec.followed.iter().copied());
         let common = kinds().any(Kind::is_of_clusterset).then(|| Arc::new(Index::new(None, None, Kinds::NONE)));
         let mesh = kinds().any(Kind::is_of_mesh).then(|| Arc::new(Mesh::new()));
         let index = Arc::new(Index::new(common.clone(), mesh, followed));
-        let mut world = World {
+        let mut reducer = Reducer {
             watches: Watches::default(),
-            writer: Writer::new(Arc::clone(&index), spec),
-            clusterset: common.map(|common| Writer::new(common, spec)),
+            cluster: IndexReducer::new(Arc::clone(&index), spec),
+            clusterset: common.map(|common| IndexReducer::new(common, spec)),
         };
         for watch in &spec.watches {
-            world.watches.open(watch.clone());
+            reducer.watches.open(watch.clone());
         }
-        world.note_unlisted();
-        (world, index)
+        reducer.note_unlisted();
+        (reducer, index)
     }
 
     /// Applies an event of a watch and returns what it changed.
     ///
-    /// `watch` is the position in [`Spec::watches`] or the number that [`World::open`] returned. `now_seconds` (Unix
+    /// `watch` is the position in [`Spec::watches`] or the number that [`Reducer::open`] returned. `now_seconds` (Unix
     /// time) becomes the SOA serial if the event changes the zone. An event of an unknown watch, or with an object of
     /// another kind than the watch's, changes nothing.
     pub fn apply(&mut self, watch: usize, event: &Event<'_>, now_seconds: u32) -> Change {
@@ -51,16 +52,16 @@ impl World {
         }
         let Some(watched) = self.watches.get_mut(watch) else { return Change::Nothing };
         let kind = watched.watch.kind;
-        let writer = match &mut self.clusterset {
+        let reducer = match &mut self.clusterset {
             Some(common) if kind.is_of_clusterset() => common,
-            _ => &mut self.writer,
+            _ => &mut self.cluster,
         };
-        let outcome = watched.records.reduce(event, writer);
+        let outcome = watched.records.reduce(event, reducer);
         if outcome.change != Change::Nothing {
-            writer.index.count_change();
+            reducer.index.count_change();
         }
         if outcome.stamps {
-            writer.index.stamp(now_seconds);
+            reducer.index.stamp(now_seconds);
         }
         match (outcome.change, event) {
             (Change::Listed { .. }, _) => self.note_listed(watch),
@@ -110,7 +111,7 @@ impl World {
 
     /// Returns the notes about mesh names collected since the last call, for the log.
     pub fn take_notes(&mut self) -> Vec<Note> {
-        self.writer.mesh.as_mut().map(mesh::Reducer::take_notes).unwrap_or_default()
+        self.cluster.mesh.as_mut().map(mesh::MeshReducer::take_notes).unwrap_or_default()
     }
 
     /// Applies a snapshot that [`snapshot::write`] wrote of an index with the same watches.
@@ -118,7 +119,7 @@ impl World {
     /// Its data is served at once. The index reports [`Index::is_remembered`] until every watch has been listed.
     ///
     /// # Errors
-    /// Fails if the bytes are not a snapshot. Part of it may have been applied by then, so the world must be
+    /// Fails if the bytes are not a snapshot. Part of it may have been applied by then, so the reducer must be
     /// discarded.
     pub fn restore(&mut self, octets: &[u8], now_seconds: u32) -> Result<(), NoSnapshot> {
         snapshot::read(octets, |kind, object| {
@@ -126,14 +127,14 @@ impl World {
                 self.apply(watch, &Event::Applied(object), now_seconds);
             }
         })?;
-        self.writer.index.remember();
+        self.cluster.index.remember();
         Ok(())
     }
 
     /// Returns the watch that covers an object. Opens it if its kind follows the namespaces and the namespace exists.
     fn watch_of(&mut self, kind: Kind, meta: Meta<'_>) -> Option<usize> {
         let place = if kind == Kind::Namespace { meta.name } else { meta.namespace };
-        let follows = self.writer.followed.contains(kind) && self.writer.index.namespace_exists(place.as_bytes());
+        let follows = self.cluster.followed.contains(kind) && self.cluster.index.namespace_exists(place.as_bytes());
         self.find_watch(kind, place)
             .or_else(|| follows.then(|| self.open(&Watch { kind, namespace: Some(place.into()) })))
     }
@@ -144,7 +145,7 @@ impl World {
 
     /// Returns true if a watch of a followed kind covers all namespaces.
     fn is_wide(&self, watch: usize) -> bool {
-        let is_wide = |watch: &Watch| watch.namespace.is_none() && self.writer.followed.contains(watch.kind);
+        let is_wide = |watch: &Watch| watch.namespace.is_none() && self.cluster.followed.contains(watch.kind);
         self.watches.get(watch).is_some_and(|watched| is_wide(&watched.watch))
     }
 
@@ -155,9 +156,9 @@ impl World {
         watched.listed = true;
         let Watch { kind, namespace } = watched.watch.clone();
         if is_wide {
-            self.writer.followed = self.writer.followed.without(kind);
+            self.cluster.followed = self.cluster.followed.without(kind);
             let mut names: Vec<Box<str>> = Vec::new();
-            self.writer.index.for_each_namespace(|name| names.push(name.into()));
+            self.cluster.index.for_each_namespace(|name| names.push(name.into()));
             names.iter().for_each(|name| self.note_unlisted_in(name));
         } else if let Some(name) = namespace {
             self.note_unlisted_in(&name);
@@ -171,19 +172,19 @@ impl World {
             let watch = Watch { kind, namespace: Some(namespace.into()) };
             self.watches.find(&watch).and_then(|number| self.watches.get(number)).is_some_and(|watched| watched.listed)
         };
-        let unlisted = self.writer.followed.each().filter(|kind| !is_listed(*kind));
-        self.writer.index.note_unlisted_in(namespace, unlisted.fold(Kinds::NONE, Kinds::with));
+        let unlisted = self.cluster.followed.each().filter(|kind| !is_listed(*kind));
+        self.cluster.index.note_unlisted_in(namespace, unlisted.fold(Kinds::NONE, Kinds::with));
     }
 
     fn note_unlisted(&self) {
-        let followed = self.writer.followed;
+        let followed = self.cluster.followed;
         let unlisted = self.watches.unlisted(|watch| watch.namespace.is_none() || !followed.contains(watch.kind));
         let in_namespaces =
-            if unlisted.contains(Kind::Namespace) { followed } else { self.writer.index.unlisted_in_namespaces() };
-        self.writer.index.note_unlisted(unlisted.or(in_namespaces));
+            if unlisted.contains(Kind::Namespace) { followed } else { self.cluster.index.unlisted_in_namespaces() };
+        self.cluster.index.note_unlisted(unlisted.or(in_namespaces));
     }
 }
 
 #[cfg(test)]
-#[path = "world_tests.rs"]
+#[path = "reducer_tests.rs"]
 mod tests;
