@@ -156,14 +156,14 @@ impl Index {
 
     /// Returns the location of the cluster: zone and region of the first node, by name, that has both labels.
     #[must_use]
-    pub fn place(&self) -> Option<Place> {
+    pub fn location(&self) -> Option<Location> {
         let mut first: Option<Node> = None;
         self.nodes.for_each(|node| {
             if first.as_ref().is_none_or(|first| node.name < first.name) {
                 first = Some(node.clone());
             }
         });
-        first.map(|node| node.place)
+        first.map(|node| node.location)
     }
 
     /// Returns the time of the last zone change in Unix seconds, used as the SOA serial; 0 before the first change.
@@ -196,9 +196,10 @@ impl Index {
     #[must_use]
     pub fn knows_in(&self, namespace: &[u8], kinds: Kinds) -> bool {
         let key = self.key(b"", namespace);
-        let of_place = self.namespaces.read(key, |kept| kept.key == key, |kept| kept.unlisted).unwrap_or(Kinds::NONE);
+        let of_namespace =
+            self.namespaces.read(key, |kept| kept.key == key, |kept| kept.unlisted).unwrap_or(Kinds::NONE);
         let everywhere = Kinds(self.unlisted.load(Ordering::Acquire)).minus(self.followed);
-        of_place.or(everywhere).and(kinds) == Kinds::NONE || self.is_remembered()
+        of_namespace.or(everywhere).and(kinds) == Kinds::NONE || self.is_remembered()
     }
 
     /// Returns true if part of the data still comes from a snapshot of an earlier process and may be stale.
@@ -411,12 +412,12 @@ impl Index {
 pub(crate) struct Node {
     pub(crate) key: u64,
     pub(crate) name: Arc<str>,
-    pub(crate) place: Place,
+    pub(crate) location: Location,
 }
 
 /// Topology zone and region, as in the labels of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Location {
     /// Zone (`topology.kubernetes.io/zone`).
     pub zone: Arc<str>,
     /// Region (`topology.kubernetes.io/region`).

@@ -41,12 +41,12 @@ pub mod snapshot;
 mod spec;
 mod watches;
 
-pub use index::{Counts, Index, Place};
+pub use index::{Counts, Index, Location};
 pub use mesh::Mesh;
 pub use port::Port;
 pub use records::Change;
 pub use reducer::Reducer;
-pub use request::{About, Clusters, Following, Pace, Request, Source, Tls};
+pub use request::{Clusters, Following, Pace, Purpose, Request, Source, Tls};
 pub use selector::{Selector, SelectorError};
 pub use service::{External, Service, ServiceKind};
 pub use slice::{Address, Addresses, Endpoint, Slice};

@@ -15,7 +15,7 @@ use crate::{Kind, Kinds, Spec, Watch};
 pub struct Reducer {
     watches: Watches,
     cluster: IndexReducer,
-    /// IndexReducer of the ClusterSet index (ServiceImports and imported EndpointSlices), if `spec` watches these
+    /// Reducer of the ClusterSet index (ServiceImports and imported EndpointSlices), if `spec` watches these
     /// kinds.
     clusterset: Option<IndexReducer>,
 }
@@ -133,10 +133,10 @@ impl Reducer {
 
     /// Returns the watch that covers an object. Opens it if its kind follows the namespaces and the namespace exists.
     fn watch_of(&mut self, kind: Kind, meta: Meta<'_>) -> Option<usize> {
-        let place = if kind == Kind::Namespace { meta.name } else { meta.namespace };
-        let follows = self.cluster.followed.contains(kind) && self.cluster.index.namespace_exists(place.as_bytes());
-        self.find_watch(kind, place)
-            .or_else(|| follows.then(|| self.open(&Watch { kind, namespace: Some(place.into()) })))
+        let namespace = if kind == Kind::Namespace { meta.name } else { meta.namespace };
+        let follows = self.cluster.followed.contains(kind) && self.cluster.index.namespace_exists(namespace.as_bytes());
+        self.find_watch(kind, namespace)
+            .or_else(|| follows.then(|| self.open(&Watch { kind, namespace: Some(namespace.into()) })))
     }
 
     pub(crate) fn find_watch(&self, kind: Kind, namespace: &str) -> Option<usize> {

@@ -52,16 +52,16 @@ fn update_replaces_the_cluster_ip() {
 #[test]
 fn takes_the_location_from_the_first_node_by_name_that_has_both_labels() {
     Stage::new(&Spec::new(&[Kind::Node], &[])).play(
-        "? place =
+        "? location =
          node b@1 zone=eu-1b region=eu-1 => added
          node a@1 zone=eu-1a
-         ? place = eu-1b eu-1
+         ? location = eu-1b eu-1
          node a@2 zone=eu-1a region=eu-1 => updated
-         ? place = eu-1a eu-1
+         ? location = eu-1a eu-1
          node a@3 region=eu-1
-         ? place = eu-1b eu-1
+         ? location = eu-1b eu-1
          -node b
-         ? place =",
+         ? location =",
     );
 }
 

@@ -59,7 +59,7 @@ pub struct Request {
     /// Source of the objects.
     pub source: Source,
     /// Purpose of the objects.
-    pub about: About,
+    pub purpose: Purpose,
     /// Namespaces to watch; empty for all. Each has its own watches, so a Role in it is sufficient. A Namespace
     /// object that the API server does not let us read is assumed to exist.
     pub namespaces: Vec<String>,
@@ -88,19 +88,19 @@ pub struct Request {
 
 /// Purpose of the objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum About {
+pub enum Purpose {
     /// DNS names.
     #[default]
     Names,
     /// Location of the cluster (topology zone and region): Nodes only.
-    Place,
+    Location,
 }
 
 impl Request {
     /// Requests the Nodes of a source.
     #[must_use]
-    pub fn of_place(source: Source) -> Request {
-        Request { about: About::Place, endpoints: false, ..Request::new(source) }
+    pub fn of_location(source: Source) -> Request {
+        Request { purpose: Purpose::Location, endpoints: false, ..Request::new(source) }
     }
 
     /// Requests all Namespaces, Services and EndpointSlices of a source.
@@ -108,7 +108,7 @@ impl Request {
     pub fn new(source: Source) -> Request {
         Request {
             source,
-            about: About::Names,
+            purpose: Purpose::Names,
             namespaces: Vec::new(),
             labels: String::new(),
             namespace_labels: String::new(),
@@ -147,9 +147,9 @@ impl Request {
             (Kind::WorkloadEntry, self.mesh),
             (Kind::WorkloadPod, self.pods && self.mesh),
         ];
-        let of_names = kinds.into_iter().map(|(kind, wanted)| (kind, wanted && self.about == About::Names));
-        let of_place = [(Kind::Node, self.about == About::Place)];
-        of_names.chain(of_place).filter(|(_, wanted)| *wanted).map(|(kind, _)| kind)
+        let of_names = kinds.into_iter().map(|(kind, wanted)| (kind, wanted && self.purpose == Purpose::Names));
+        let of_location = [(Kind::Node, self.purpose == Purpose::Location)];
+        of_names.chain(of_location).filter(|(_, wanted)| *wanted).map(|(kind, _)| kind)
     }
 
     /// Returns the watches for an API server: each kind in all namespaces or, if `namespaces` is not empty, in each
@@ -234,7 +234,7 @@ mod tests {
         request.namespaces = ["b", "a", "", "b"].map(str::to_owned).into();
         assert_eq!(watches(&request), ["Namespace a", "Namespace b", "Service a", "Service b", "Pod a", "Pod b"]);
         assert_eq!(request.watches_of_manifests().watches.len(), 3);
-        assert_eq!(watches(&Request::of_place(Source::InCluster)), ["Node *"]);
+        assert_eq!(watches(&Request::of_location(Source::InCluster)), ["Node *"]);
         let mut mesh = Request { mesh: true, ..Request::new(Source::InCluster) };
         assert_eq!(watches(&mesh), ["ServiceEntry *", "WorkloadEntry *"]);
         mesh.pods = true;

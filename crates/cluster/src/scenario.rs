@@ -22,7 +22,7 @@
 //! ? called alpha/web w0 = 10.1.0.5     ? pod alpha 10.1.0.5 = true     ? ns alpha = true
 //! ? pods 10.1.0.5 = alpha              namespaces of the pods at an address
 //! ? known alpha svc = true             true if objects of the kind missing in the namespace are known not to exist
-//! ? place = eu-1a eu-1                 zone and region of the cluster
+//! ? location = eu-1a eu-1              zone and region of the cluster
 //! ? serial = 7     ? synced = true     ? counts = 1 1 1 1 0            namespaces services slices pods, rejected
 //! ```
 //!
@@ -168,7 +168,7 @@ impl Stage {
             self.reducer.close(self.watch(name, fields)?, self.now_seconds);
             return None;
         }
-        let (kind, place, event) = match verb {
+        let (kind, namespace, event) = match verb {
             "listing" => (name, fields, Event::Listing),
             "listed" => (name, fields, Event::Listed),
             _ => match verb.split_at(1) {
@@ -177,7 +177,7 @@ impl Stage {
                 _ => (verb, namespace, Event::Applied(object(verb, meta, fields))),
             },
         };
-        let watch = self.watch(kind, if verb.ends_with("ns") { name } else { place })?;
+        let watch = self.watch(kind, if verb.ends_with("ns") { name } else { namespace })?;
         Some(self.reducer.apply(watch, &event, self.now_seconds))
     }
 
@@ -225,9 +225,10 @@ impl Stage {
             ["known", name, kind] => {
                 self.index.knows_in(name.as_bytes(), Kinds::of(&[Kind::Namespace, kind_of(kind)])).to_string()
             }
-            ["place"] => {
-                self.index.place().map_or_else(String::new, |place| format!("{} {}", place.zone, place.region))
-            }
+            ["location"] => self
+                .index
+                .location()
+                .map_or_else(String::new, |location| format!("{} {}", location.zone, location.region)),
             ["ns", name] => self.index.namespace_exists(name.as_bytes()).to_string(),
             ["pod", namespace, ip] => self.index.pod_exists(namespace.as_bytes(), ip.parse().unwrap()).to_string(),
             ["pods", ip] => {

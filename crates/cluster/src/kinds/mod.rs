@@ -10,7 +10,7 @@ use std::sync::Arc;
 use rcu::Seed;
 use wire::{LABEL_MAX, NAME_MAX};
 
-use crate::index::{Index, Node, Place};
+use crate::index::{Index, Location, Node};
 use crate::intern::Interner;
 use crate::ip::{read_ip, read_v6};
 use crate::mesh::MeshReducer;
@@ -229,11 +229,11 @@ impl Kept for NodeKept {
         let Object::Node(object) = object else { return Effect::NOT_KEPT };
         let is_somewhere = !object.zone.is_empty() && !object.region.is_empty();
         let fits = object.zone.len() <= LABEL_MAX && object.region.len() <= LABEL_MAX;
-        let place = is_somewhere.then_some(()).and_then(|()| reducer.accept(fits.then_some(())));
-        let node = place.map(|()| {
+        let location = is_somewhere.then_some(()).and_then(|()| reducer.accept(fits.then_some(())));
+        let node = location.map(|()| {
             let (name, zone, region) = (object.meta.name, object.zone, object.region);
             let [name, zone, region] = [name, zone, region].map(|text| reducer.names.get(text));
-            Node { key, name, place: Place { zone, region } }
+            Node { key, name, location: Location { zone, region } }
         });
         reducer.index.set_node(key, node);
         Effect::kept(NodeKept, false)

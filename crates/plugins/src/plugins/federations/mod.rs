@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cluster::{Clusters, Following, Index, Kind, Kinds, Place, Request, Service, ServiceKind};
+use cluster::{Clusters, Following, Index, Kind, Kinds, Location, Request, Service, ServiceKind};
 use config::options::{Args, Effect, Manifest, Problem, Property, Role, Usage};
 use config::setup::{Part, Setup, SetupError};
 use engine::{Failure, Hooks, Plugin, Query, Response, Subquery, SubqueryTarget, Verdict, Worker};
@@ -19,7 +19,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     "federations",
     "answer names of Kubernetes Federation v1",
     include_str!("README.md"),
-    || Config { zones: Vec::new(), federations: BTreeMap::new(), place: None, ttl: TTL },
+    || Config { zones: Vec::new(), federations: BTreeMap::new(), location: None, ttl: TTL },
     build,
 )
 .arguments("federations [ZONES...]", |config, args| {
@@ -32,7 +32,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
         default: "from node labels",
         doc: "Topology zone and region of this cluster. The default is taken from the labels of the nodes.",
         set: |config, args| {
-            config.place = Some([label(args)?, label(args)?]);
+            config.location = Some([label(args)?, label(args)?]);
             Ok(())
         },
     },
@@ -66,7 +66,7 @@ const SERVICES: &[u8] = b"svc";
 pub struct Config {
     zones: Vec<Name>,
     federations: BTreeMap<Vec<u8>, Name>,
-    place: Option<[String; 2]>,
+    location: Option<[String; 2]>,
     ttl: u32,
 }
 
@@ -99,16 +99,16 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let no_cluster = || SetupError::new(NO_CLUSTER).with_help(BESIDE).missing("kubernetes");
     let exposed = setup.below.find::<Arc<Exposed>>().ok_or_else(no_cluster)?;
     let clusters: Option<Rc<dyn Clusters>> = setup.process.find();
-    let following = match (&config.place, clusters) {
+    let following = match (&config.location, clusters) {
         (None, Some(clusters)) => {
-            Some(clusters.follow(&Request::of_place(exposed.source.clone())).map_err(SetupError::new)?)
+            Some(clusters.follow(&Request::of_location(exposed.source.clone())).map_err(SetupError::new)?)
         }
         _ => None,
     };
     let named = setup.zones_or_keys(&config.zones);
     let zones = named.names().iter().filter(|zone| !is_reverse(zone.as_ref())).cloned().collect();
-    let place = config.place.map(|[zone, region]| Place { zone: zone.into(), region: region.into() });
-    let plugin = Federation { exposed, following, place, federations: config.federations, ttl: config.ttl };
+    let location = config.location.map(|[zone, region]| Location { zone: zone.into(), region: region.into() });
+    let plugin = Federation { exposed, following, location, federations: config.federations, ttl: config.ttl };
     Ok(Some(Part { zones: Some(zones), ..Part::new(plugin, Hooks::DOWN) }))
 }
 
@@ -116,7 +116,7 @@ struct Federation {
     exposed: Arc<Exposed>,
     /// Watch for the location of the cluster, unless it is configured.
     following: Option<Arc<dyn Following>>,
-    place: Option<Place>,
+    location: Option<Location>,
     federations: BTreeMap<Vec<u8>, Name>,
     ttl: u32,
 }
@@ -189,7 +189,7 @@ impl Federation {
         if !index.knows(NEEDED) {
             return Err(not_ready(index));
         }
-        Ok(far(name, &self.place()?))
+        Ok(far(name, &self.location()?))
     }
 
     fn here(&self, name: &Federated<'_>, zone: NameRef<'_>) -> Result<Name, NameError> {
@@ -199,13 +199,13 @@ impl Federation {
         Ok(target)
     }
 
-    fn place(&self) -> Result<Place, Failure> {
-        if let Some(place) = &self.place {
-            return Ok(place.clone());
+    fn location(&self) -> Result<Location, Failure> {
+        if let Some(location) = &self.location {
+            return Ok(location.clone());
         }
         let index: Option<&Arc<Index>> = self.following.as_ref().map(|following| following.index());
-        let place = index.and_then(|index| index.place());
-        place.ok_or_else(|| {
+        let location = index.and_then(|index| index.location());
+        location.ok_or_else(|| {
             if let Some(index) = index.filter(|index| !index.is_synced()) {
                 return not_ready(index);
             }
@@ -215,9 +215,9 @@ impl Federation {
 }
 
 /// Returns `SERVICE.NAMESPACE.FEDERATION.svc.ZONE.REGION.DOMAIN`.
-fn far(name: &Federated<'_>, place: &Place) -> Result<Name, NameError> {
+fn far(name: &Federated<'_>, location: &Location) -> Result<Name, NameError> {
     let mut target = Name::root();
-    [name.service, name.namespace, name.federation, SERVICES, place.zone.as_bytes(), place.region.as_bytes()]
+    [name.service, name.namespace, name.federation, SERVICES, location.zone.as_bytes(), location.region.as_bytes()]
         .into_iter()
         .try_for_each(|label| target.push_label(label))?;
     target.append(name.domain.as_ref())?;
