@@ -7,7 +7,7 @@ use crate::object::Object;
 /// Record of a ServiceEntry: the key of its namespace.
 #[derive(Clone, Copy)]
 pub(crate) struct EntryKept {
-    place: u64,
+    namespace: u64,
 }
 
 impl Kept for EntryKept {
@@ -15,16 +15,16 @@ impl Kept for EntryKept {
 
     fn apply(_: Option<Self>, object: &Object<'_>, key: u64, reducer: &mut IndexReducer) -> Effect<Self> {
         let (Object::ServiceEntry(object), Some(mesh)) = (object, &mut reducer.mesh) else { return Effect::NOT_KEPT };
-        let place = mesh.index.namespace(object.meta.namespace);
-        match mesh.set_entry((place, key), object) {
-            Some(stamps) => Effect::kept(EntryKept { place }, stamps),
+        let namespace = mesh.index.namespace(object.meta.namespace);
+        match mesh.set_entry((namespace, key), object) {
+            Some(stamps) => Effect::kept(EntryKept { namespace }, stamps),
             None => Effect::NOT_KEPT,
         }
     }
 
     fn remove(self, key: u64, reducer: &mut IndexReducer) {
         if let Some(mesh) = &mut reducer.mesh {
-            mesh.remove_entry((self.place, key));
+            mesh.remove_entry((self.namespace, key));
         }
     }
 }
@@ -32,7 +32,7 @@ impl Kept for EntryKept {
 /// Record of a WorkloadEntry: the key of its namespace.
 #[derive(Clone, Copy)]
 pub(crate) struct WorkloadKept {
-    place: u64,
+    namespace: u64,
 }
 
 impl Kept for WorkloadKept {
@@ -40,15 +40,15 @@ impl Kept for WorkloadKept {
 
     fn apply(_: Option<Self>, object: &Object<'_>, key: u64, reducer: &mut IndexReducer) -> Effect<Self> {
         let (Object::WorkloadEntry(object), Some(mesh)) = (object, &mut reducer.mesh) else { return Effect::NOT_KEPT };
-        let place = mesh.index.namespace(object.meta.namespace);
+        let namespace = mesh.index.namespace(object.meta.namespace);
         let workload = mesh.workload_entry(object);
-        let stamps = mesh.set_workload((place, key), false, Some(workload));
-        Effect::kept(WorkloadKept { place }, stamps)
+        let stamps = mesh.set_workload((namespace, key), false, Some(workload));
+        Effect::kept(WorkloadKept { namespace }, stamps)
     }
 
     fn remove(self, key: u64, reducer: &mut IndexReducer) {
         if let Some(mesh) = &mut reducer.mesh {
-            mesh.set_workload((self.place, key), false, None);
+            mesh.set_workload((self.namespace, key), false, None);
         }
     }
 }
@@ -56,7 +56,7 @@ impl Kept for WorkloadKept {
 /// Record of a Pod: the key of its namespace.
 #[derive(Clone, Copy)]
 pub(crate) struct PodKept {
-    place: u64,
+    namespace: u64,
 }
 
 impl Kept for PodKept {
@@ -64,15 +64,15 @@ impl Kept for PodKept {
 
     fn apply(_: Option<Self>, object: &Object<'_>, key: u64, reducer: &mut IndexReducer) -> Effect<Self> {
         let (Object::WorkloadPod(object), Some(mesh)) = (object, &mut reducer.mesh) else { return Effect::NOT_KEPT };
-        let place = mesh.index.namespace(object.meta.namespace);
-        let workload = mesh.pod(place, object);
-        let stamps = mesh.set_workload((place, key), true, Some(workload));
-        Effect::kept(PodKept { place }, stamps)
+        let namespace = mesh.index.namespace(object.meta.namespace);
+        let workload = mesh.pod(namespace, object);
+        let stamps = mesh.set_workload((namespace, key), true, Some(workload));
+        Effect::kept(PodKept { namespace }, stamps)
     }
 
     fn remove(self, key: u64, reducer: &mut IndexReducer) {
         if let Some(mesh) = &mut reducer.mesh {
-            mesh.set_workload((self.place, key), true, None);
+            mesh.set_workload((self.namespace, key), true, None);
         }
     }
 }

@@ -17,15 +17,15 @@ pub struct Client {
 }
 
 /// Pods by address.
-pub(crate) struct Clients(Shards<At>);
+pub(crate) struct Clients(Shards<ClientEntry>);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct At {
+struct ClientEntry {
     address: IpAddr,
     client: Client,
 }
 
-impl Entry for At {
+impl Entry for ClientEntry {
     fn hash(&self, seed: &Seed) -> u64 {
         seed.hash_one(self.address)
     }
@@ -40,21 +40,21 @@ impl Clients {
     /// reassigned before the deletion of its first pod is known.
     pub(crate) fn at(&self, address: IpAddr) -> Option<Client> {
         let (mut found, mut is_one) = (None, true);
-        self.0.read_all(self.0.hash(&address), |at| {
-            if at.address == address {
-                is_one &= found.is_none_or(|client| client == at.client);
-                found = Some(at.client);
+        self.0.read_all(self.0.hash(&address), |entry| {
+            if entry.address == address {
+                is_one &= found.is_none_or(|client| client == entry.client);
+                found = Some(entry.client);
             }
         });
         found.filter(|_| is_one)
     }
 
     pub(crate) fn add(&self, address: IpAddr, client: Client) {
-        self.0.insert(At { address, client });
+        self.0.insert(ClientEntry { address, client });
     }
 
     pub(crate) fn remove(&self, address: IpAddr, client: Client) {
-        let gone = At { address, client };
-        self.0.remove(self.0.hash(&address), |at| *at == gone);
+        let gone = ClientEntry { address, client };
+        self.0.remove(self.0.hash(&address), |entry| *entry == gone);
     }
 }

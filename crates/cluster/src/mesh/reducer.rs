@@ -23,7 +23,7 @@ const NOTES_MAX: usize = 1000;
 /// Single writer of a mesh.
 pub(crate) struct MeshReducer {
     pub(crate) index: Arc<Mesh>,
-    places: HashMap<u64, Place, Seed>,
+    namespaces: HashMap<u64, NamespaceState, Seed>,
     texts: Interner<str>,
     labels: Interner<[(Arc<str>, Arc<str>)]>,
     notes: Vec<Note>,
@@ -31,8 +31,8 @@ pub(crate) struct MeshReducer {
 
 /// State of a namespace.
 #[derive(Default)]
-struct Place {
-    entries: HashMap<u64, Declared, Seed>,
+struct NamespaceState {
+    entries: HashMap<u64, ParsedEntry, Seed>,
     workloads: HashMap<WorkloadKey, Workload, Seed>,
 }
 
@@ -40,7 +40,7 @@ struct Place {
 type WorkloadKey = (bool, u64);
 
 /// Parsed entry, with the claims published for it.
-struct Declared {
+struct ParsedEntry {
     age: Age,
     exports: Option<Exports>,
     hosts: Vec<Host>,
@@ -58,8 +58,8 @@ pub(crate) type Keys = (u64, u64);
 
 impl MeshReducer {
     pub(crate) fn new(index: Arc<Mesh>) -> MeshReducer {
-        let (places, notes) = Default::default();
-        MeshReducer { index, places, texts: Interner::new(), labels: Interner::new(), notes }
+        let (namespaces, notes) = Default::default();
+        MeshReducer { index, namespaces, texts: Interner::new(), labels: Interner::new(), notes }
     }
 
     /// Returns the notes collected since the last call.
@@ -76,45 +76,45 @@ impl MeshReducer {
     /// Parses a WorkloadEntry and notes its first fault.
     pub(crate) fn workload_entry(&mut self, object: &WorkloadEntry<'_>) -> Workload {
         let mut faults = Faults::default();
-        let places = faults.read_all([object.address], read::endpoint).into();
+        let endpoints = faults.read_all([object.address], read::endpoint).into();
         if let Some(fault) = faults.0 {
             let Meta { namespace, name, .. } = object.meta;
             self.note(Note::faulty("workload", (namespace, name), fault, false));
         }
-        Workload { labels: self.labels(&object.labels), places, is_ready: !object.unhealthy, client: None }
+        Workload { labels: self.labels(&object.labels), endpoints, is_ready: !object.unhealthy, client: None }
     }
 
-    /// Parses a Pod in the namespace with the key `place`.
-    pub(crate) fn pod(&mut self, place: u64, object: &WorkloadPod<'_>) -> Workload {
+    /// Parses a Pod in a namespace, given by its key.
+    pub(crate) fn pod(&mut self, namespace: u64, object: &WorkloadPod<'_>) -> Workload {
         // The API server sets these. An address that is not assigned yet is empty and skipped.
-        let places = Faults::default().read_all(object.addresses.iter().copied(), read::static_endpoint).into();
-        let client = Client { namespace: place, is_captured: object.captured };
+        let endpoints = Faults::default().read_all(object.addresses.iter().copied(), read::static_endpoint).into();
+        let client = Client { namespace, is_captured: object.captured };
         Workload {
             labels: self.labels(&object.labels),
-            places,
+            endpoints,
             is_ready: object.ready,
             client: (!object.on_host_network).then_some(client),
         }
     }
 
     /// Stores an entry. Returns `None` if it is not served in DNS, otherwise whether a name has changed.
-    pub(crate) fn set_entry(&mut self, (place, key): Keys, object: &ServiceEntry<'_>) -> Option<bool> {
+    pub(crate) fn set_entry(&mut self, (namespace, key): Keys, object: &ServiceEntry<'_>) -> Option<bool> {
         let mut faults = Faults::default();
-        let declared = self.declare(object, &mut faults);
-        let is_served = declared.resolution != Resolution::None && !declared.hosts.is_empty();
+        let entry = self.parse_entry(object, &mut faults);
+        let is_served = entry.resolution != Resolution::None && !entry.hosts.is_empty();
         if let Some(fault) = faults.0 {
             self.note(Note::faulty("service", (object.meta.namespace, object.meta.name), fault, is_served));
         }
         if !is_served {
             return None;
         }
-        let entries = &mut self.places.entry(place).or_default().entries;
+        let entries = &mut self.namespaces.entry(namespace).or_default().entries;
         let before = entries.remove(&key).map(|before| before.claims);
-        entries.insert(key, Declared { claims: before.unwrap_or_default(), ..declared });
-        Some(self.publish(place, key))
+        entries.insert(key, ParsedEntry { claims: before.unwrap_or_default(), ..entry });
+        Some(self.publish(namespace, key))
     }
 
-    fn declare(&self, object: &ServiceEntry<'_>, faults: &mut Faults) -> Declared {
+    fn parse_entry(&self, object: &ServiceEntry<'_>, faults: &mut Faults) -> ParsedEntry {
         let resolution = faults.resolution(object.resolution);
         let hosts = faults.read_all(object.hosts.iter().copied(), Host::read);
         if object.hosts.is_empty() {
@@ -123,7 +123,7 @@ impl MeshReducer {
         let endpoint = if resolution == Resolution::Static { read::static_endpoint } else { read::endpoint };
         // If an entry has addresses of its own, allocated ones are left over from before it had them.
         let allocated = if object.addresses.is_empty() { &*object.allocated } else { &[] };
-        Declared {
+        ParsedEntry {
             age: Age {
                 created: object.created.into(),
                 namespace: object.meta.namespace.into(),
@@ -144,10 +144,10 @@ impl MeshReducer {
     }
 
     /// Removes an entry.
-    pub(crate) fn remove_entry(&mut self, (place, key): Keys) {
-        let Some(known) = self.places.get_mut(&place) else { return };
-        let claims = known.entries.remove(&key).map(|declared| declared.claims);
-        self.forget_if_empty(place);
+    pub(crate) fn remove_entry(&mut self, (namespace, key): Keys) {
+        let Some(known) = self.namespaces.get_mut(&namespace) else { return };
+        let claims = known.entries.remove(&key).map(|entry| entry.claims);
+        self.forget_if_empty(namespace);
         for (host, _) in claims.into_iter().flatten() {
             self.index.hosts.withdraw(&host, key);
             self.note(Note::unmapped(host));
@@ -155,25 +155,25 @@ impl MeshReducer {
     }
 
     /// Stores a workload, or removes it if `workload` is `None`. Returns true if a name has changed.
-    pub(crate) fn set_workload(&mut self, (place, key): Keys, is_pod: bool, workload: Option<Workload>) -> bool {
-        let known = self.places.entry(place).or_default();
+    pub(crate) fn set_workload(&mut self, (namespace, key): Keys, is_pod: bool, workload: Option<Workload>) -> bool {
+        let known = self.namespaces.entry(namespace).or_default();
         let before = match workload {
             Some(workload) => known.workloads.insert((is_pod, key), workload),
             None => known.workloads.remove(&(is_pod, key)),
         };
         let workload = known.workloads.get(&(is_pod, key)).cloned();
         if before == workload {
-            self.forget_if_empty(place);
+            self.forget_if_empty(namespace);
             return false;
         }
         let selects = |selector: &WorkloadSelector| before.iter().chain(&workload).any(|one| selector.selects(one));
         let entries = known.entries.iter().filter(|(_, entry)| entry.selector.as_ref().is_some_and(selects));
         let selecting: Vec<u64> = entries.map(|(key, _)| *key).collect();
         self.move_client(before.as_ref(), workload.as_ref());
-        self.forget_if_empty(place);
+        self.forget_if_empty(namespace);
         let mut changed = false;
         for entry in selecting {
-            changed |= self.publish(place, entry);
+            changed |= self.publish(namespace, entry);
         }
         changed
     }
@@ -190,7 +190,7 @@ impl MeshReducer {
             let Some((workload, client)) = workload.and_then(|workload| Some((workload, workload.client?))) else {
                 return Vec::new();
             };
-            ips(&workload.places).map(|ip| (ip, client)).collect()
+            ips(&workload.endpoints).map(|ip| (ip, client)).collect()
         };
         let (before, after) = (clients(before), clients(after));
         for (ip, client) in after.iter().filter(|one| !before.contains(one)) {
@@ -201,20 +201,20 @@ impl MeshReducer {
         }
     }
 
-    fn forget_if_empty(&mut self, place: u64) {
-        if self.places.get(&place).is_some_and(|known| known.entries.is_empty() && known.workloads.is_empty()) {
-            self.places.remove(&place);
+    fn forget_if_empty(&mut self, namespace: u64) {
+        if self.namespaces.get(&namespace).is_some_and(|known| known.entries.is_empty() && known.workloads.is_empty()) {
+            self.namespaces.remove(&namespace);
         }
     }
 
     /// Publishes the hosts of an entry. Returns true if any of them changed.
-    fn publish(&mut self, place: u64, key: u64) -> bool {
-        let Some(known) = self.places.get_mut(&place) else { return false };
-        let Some(declared) = known.entries.get_mut(&key) else { return false };
-        let entry = Arc::new(declared.entry(key, place, &known.workloads));
-        let claim = |host: &Host| Claim { entry: Arc::clone(&entry), addresses: declared.addresses_of(host) };
-        let after: Vec<(Host, Claim)> = declared.hosts.iter().map(|host| (host.clone(), claim(host))).collect();
-        let before = std::mem::replace(&mut declared.claims, after.clone());
+    fn publish(&mut self, namespace: u64, key: u64) -> bool {
+        let Some(known) = self.namespaces.get_mut(&namespace) else { return false };
+        let Some(parsed) = known.entries.get_mut(&key) else { return false };
+        let entry = Arc::new(parsed.entry(key, namespace, &known.workloads));
+        let claim = |host: &Host| Claim { entry: Arc::clone(&entry), addresses: parsed.addresses_of(host) };
+        let after: Vec<(Host, Claim)> = parsed.hosts.iter().map(|host| (host.clone(), claim(host))).collect();
+        let before = std::mem::replace(&mut parsed.claims, after.clone());
         self.withdraw_gone(key, &before, &after);
         let mut changed = before.len() != after.len();
         for (host, claim) in after {
@@ -241,10 +241,10 @@ impl MeshReducer {
     }
 }
 
-impl Declared {
+impl ParsedEntry {
     /// Builds the published form of the entry.
     fn entry(&self, key: u64, namespace: u64, workloads: &HashMap<WorkloadKey, Workload, Seed>) -> Entry {
-        let mut selected: Vec<&Endpoint> = self.selected(workloads).flat_map(|workload| &workload.places).collect();
+        let mut selected: Vec<&Endpoint> = self.selected(workloads).flat_map(|workload| &workload.endpoints).collect();
         // A hash table has no stable order, but answers need one.
         selected.sort_unstable();
         let all: Vec<&Endpoint> = self.endpoints.iter().chain(selected).collect();

@@ -17,7 +17,7 @@ pub(crate) type Labels = Arc<[(Arc<str>, Arc<str>)]>;
 pub(crate) struct Workload {
     pub(crate) labels: Labels,
     /// Addresses of the workload.
-    pub(crate) places: Box<[Endpoint]>,
+    pub(crate) endpoints: Box<[Endpoint]>,
     /// True if it can serve as an endpoint now.
     pub(crate) is_ready: bool,
     /// Client that its addresses identify. `None` for a WorkloadEntry and for a pod on the host network.
