@@ -7,7 +7,7 @@ use crate::kinds::IndexReducer;
 use crate::mesh::{self, Mesh, Note};
 use crate::object::{Event, Meta};
 use crate::records::Change;
-use crate::snapshot::{self, NoSnapshot};
+use crate::snapshot::{self, SnapshotError};
 use crate::watches::Watches;
 use crate::{Kind, Kinds, Spec, Watch};
 
@@ -121,8 +121,8 @@ impl Reducer {
     /// # Errors
     /// Fails if the bytes are not a snapshot. Part of it may have been applied by then, so the reducer must be
     /// discarded.
-    pub fn restore(&mut self, octets: &[u8], now_seconds: u32) -> Result<(), NoSnapshot> {
-        snapshot::read(octets, |kind, object| {
+    pub fn restore(&mut self, bytes: &[u8], now_seconds: u32) -> Result<(), SnapshotError> {
+        snapshot::read(bytes, |kind, object| {
             if let Some(watch) = self.watch_of(kind, object.meta()) {
                 self.apply(watch, &Event::Applied(object), now_seconds);
             }

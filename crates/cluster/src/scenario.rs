@@ -190,8 +190,8 @@ impl Stage {
     ///
     /// # Errors
     /// Fails if the bytes are not a snapshot.
-    pub fn restore(&mut self, octets: &[u8]) -> Result<(), crate::snapshot::NoSnapshot> {
-        self.reducer.restore(octets, self.now_seconds)
+    pub fn restore(&mut self, bytes: &[u8]) -> Result<(), crate::snapshot::SnapshotError> {
+        self.reducer.restore(bytes, self.now_seconds)
     }
 
     /// Completes the lists of all watches.

@@ -20,11 +20,11 @@ pub struct Selector {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Requirement {
     key: String,
-    test: Test,
+    condition: Condition,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Test {
+enum Condition {
     Exists,
     Absent,
     In(Vec<String>),
@@ -85,11 +85,11 @@ impl Selector {
     /// Returns true if the selector matches an object. `label` returns the value of the object's label with this
     /// name.
     pub fn matches<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
-        self.requirements.iter().all(|Requirement { key, test }| match (test, label(key)) {
-            (Test::Exists, value) => value.is_some(),
-            (Test::Absent, value) => value.is_none(),
-            (Test::In(values), value) => value.is_some_and(|value| values.iter().any(|one| one == value)),
-            (Test::NotIn(values), value) => value.is_none_or(|value| values.iter().all(|one| one != value)),
+        self.requirements.iter().all(|Requirement { key, condition }| match (condition, label(key)) {
+            (Condition::Exists, value) => value.is_some(),
+            (Condition::Absent, value) => value.is_none(),
+            (Condition::In(values), value) => value.is_some_and(|value| values.iter().any(|one| one == value)),
+            (Condition::NotIn(values), value) => value.is_none_or(|value| values.iter().all(|one| one != value)),
         })
     }
 }
@@ -97,22 +97,22 @@ impl Selector {
 fn requirement(tokens: &mut Tokens<'_>) -> Result<Requirement, SelectorError> {
     if tokens.peek() == "!" {
         tokens.next();
-        return Ok(Requirement { key: key(tokens.next())?, test: Test::Absent });
+        return Ok(Requirement { key: key(tokens.next())?, condition: Condition::Absent });
     }
     let key = key(tokens.next())?;
-    let test = match tokens.peek() {
-        "" | "," => return Ok(Requirement { key, test: Test::Exists }),
+    let condition = match tokens.peek() {
+        "" | "," => return Ok(Requirement { key, condition: Condition::Exists }),
         _ => tokens.next(),
     };
-    let test = match test {
-        "=" | "==" => Test::In(vec![one_value(tokens)?]),
-        "!=" => Test::NotIn(vec![one_value(tokens)?]),
-        "in" => Test::In(values(tokens)?),
-        "notin" => Test::NotIn(values(tokens)?),
+    let condition = match condition {
+        "=" | "==" => Condition::In(vec![one_value(tokens)?]),
+        "!=" => Condition::NotIn(vec![one_value(tokens)?]),
+        "in" => Condition::In(values(tokens)?),
+        "notin" => Condition::NotIn(values(tokens)?),
         "<" | ">" => return Err(SelectorError::Order),
         other => return Err(SelectorError::Operator(other.to_owned())),
     };
-    Ok(Requirement { key, test })
+    Ok(Requirement { key, condition })
 }
 
 /// Parses the value after `=`, which may be empty.
@@ -139,7 +139,7 @@ fn values(tokens: &mut Tokens<'_>) -> Result<Vec<String>, SelectorError> {
 fn key(text: &str) -> Result<String, SelectorError> {
     let (prefix, name) = text.rsplit_once('/').map_or((None, text), |(prefix, name)| (Some(prefix), name));
     let prefix_is_good = prefix.is_none_or(|prefix| {
-        prefix.len() <= PREFIX_MAX && prefix.split('.').all(|label| is_word(label, |octet| octet == b'-'))
+        prefix.len() <= PREFIX_MAX && prefix.split('.').all(|label| is_word(label, |byte| byte == b'-'))
     });
     if !name.is_empty() && is_text(name) && prefix_is_good {
         Ok(text.to_owned())
@@ -154,15 +154,15 @@ fn value(text: &str) -> Result<String, SelectorError> {
 
 /// Returns true if `text` is a valid label value; if not empty, it is also a valid label name.
 fn is_text(text: &str) -> bool {
-    text.is_empty() || text.len() <= TEXT_MAX && is_word(text, |octet| matches!(octet, b'-' | b'_' | b'.'))
+    text.is_empty() || text.len() <= TEXT_MAX && is_word(text, |byte| matches!(byte, b'-' | b'_' | b'.'))
 }
 
 /// Returns true if `text` consists of letters, digits and `also`, and starts and ends with a letter or digit.
 fn is_word(text: &str, also: impl Fn(u8) -> bool) -> bool {
-    let octets = text.as_bytes();
-    let ends = [octets.first(), octets.last()];
+    let bytes = text.as_bytes();
+    let ends = [bytes.first(), bytes.last()];
     ends.iter().all(|end| end.is_some_and(u8::is_ascii_alphanumeric))
-        && octets.iter().all(|octet| octet.is_ascii_alphanumeric() || also(*octet))
+        && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || also(*byte))
 }
 
 /// Tokenizer of selectors. The empty token is the end.
@@ -173,7 +173,7 @@ struct Tokens<'a> {
 impl<'a> Tokens<'a> {
     fn peek(&self) -> &'a str {
         let text = self.rest.trim_start();
-        let signs = text.bytes().take_while(|octet| matches!(octet, b'=' | b'!')).count();
+        let signs = text.bytes().take_while(|byte| matches!(byte, b'=' | b'!')).count();
         match text.as_bytes().first() {
             None => "",
             Some(b'(' | b')' | b',' | b'<' | b'>') => &text[..1],

@@ -24,11 +24,11 @@ struct Record {
     common: bool,
     namespace: String,
     name: String,
-    what: What,
+    content: RecordContent,
 }
 
 #[derive(Deserialize, Serialize)]
-enum What {
+enum RecordContent {
     Namespace,
     Service(ServiceRecord),
     Slice(SliceRecord),
@@ -76,34 +76,42 @@ struct EndpointRecord {
 
 /// Error: the bytes are not a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NoSnapshot;
+pub struct SnapshotError;
 
-/// Appends the contents of an index to a buffer.
-pub fn write(index: &Index, octets: &mut Vec<u8>) {
-    write_index(index, false, octets);
-    if let Some(common) = index.clusterset() {
-        write_index(common, true, octets);
+impl core::fmt::Display for SnapshotError {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        out.write_str("not a snapshot of an index")
     }
 }
 
-fn write_index(index: &Index, common: bool, octets: &mut Vec<u8>) {
-    let mut put = |namespace: &str, name: &str, what| {
-        let record = Record { common, namespace: namespace.to_owned(), name: name.to_owned(), what };
+impl core::error::Error for SnapshotError {}
+
+/// Appends the contents of an index to a buffer.
+pub fn write(index: &Index, bytes: &mut Vec<u8>) {
+    write_index(index, false, bytes);
+    if let Some(common) = index.clusterset() {
+        write_index(common, true, bytes);
+    }
+}
+
+fn write_index(index: &Index, common: bool, bytes: &mut Vec<u8>) {
+    let mut put = |namespace: &str, name: &str, content| {
+        let record = Record { common, namespace: namespace.to_owned(), name: name.to_owned(), content };
         // Serializing into a `Vec` cannot fail.
-        if let Ok(longer) = postcard::to_extend(&record, core::mem::take(octets)) {
-            *octets = longer;
+        if let Ok(longer) = postcard::to_extend(&record, core::mem::take(bytes)) {
+            *bytes = longer;
         }
     };
-    index.for_each_namespace(|name| put("", name, What::Namespace));
+    index.for_each_namespace(|name| put("", name, RecordContent::Namespace));
     index.for_each_entry(|service| {
         if service.is_declared() {
-            put(&service.namespace, &service.name, What::Service(service_record(service)));
+            put(&service.namespace, &service.name, RecordContent::Service(service_record(service)));
         }
         for slice in &service.slices {
-            put(&service.namespace, &service.name, What::Slice(slice_record(slice)));
+            put(&service.namespace, &service.name, RecordContent::Slice(slice_record(slice)));
         }
     });
-    index.for_each_pod(|namespace, address| put(namespace, &address.to_string(), What::Pod));
+    index.for_each_pod(|namespace, address| put(namespace, &address.to_string(), RecordContent::Pod));
 }
 
 fn service_record(service: &Service) -> ServiceRecord {
@@ -161,11 +169,11 @@ fn port_records(ports: &[Port]) -> Vec<PortRecord> {
 ///
 /// # Errors
 /// Fails at the first byte sequence that [`write()`] cannot have written. Objects before it have been passed to `each`.
-pub fn read(mut octets: &[u8], mut each: impl FnMut(Kind, Object<'_>)) -> Result<(), NoSnapshot> {
+pub fn read(mut bytes: &[u8], mut each: impl FnMut(Kind, Object<'_>)) -> Result<(), SnapshotError> {
     let mut number = 0_u64;
-    while !octets.is_empty() {
-        let (record, rest) = postcard::take_from_bytes::<Record>(octets).map_err(|_| NoSnapshot)?;
-        octets = rest;
+    while !bytes.is_empty() {
+        let (record, rest) = postcard::take_from_bytes::<Record>(bytes).map_err(|_| SnapshotError)?;
+        bytes = rest;
         number += 1;
         hand_out(&record, number, &mut each);
     }
@@ -173,19 +181,19 @@ pub fn read(mut octets: &[u8], mut each: impl FnMut(Kind, Object<'_>)) -> Result
 }
 
 fn hand_out(record: &Record, number: u64, each: &mut impl FnMut(Kind, Object<'_>)) {
-    let Record { common, namespace, name, what } = record;
+    let Record { common, namespace, name, content } = record;
     // Unlike this one, the name of a real object contains no space.
     let nameless = format!(" {number}");
     let meta = |name| Meta { namespace, name, version: "" };
-    match what {
-        What::Namespace => each(Kind::Namespace, Object::Namespace(meta(name))),
-        What::Service(service) if *common => each(Kind::ServiceImport, import_object(meta(name), service)),
-        What::Service(service) => each(Kind::Service, service_object(meta(name), service)),
-        What::Slice(slice) => {
+    match content {
+        RecordContent::Namespace => each(Kind::Namespace, Object::Namespace(meta(name))),
+        RecordContent::Service(service) if *common => each(Kind::ServiceImport, import_object(meta(name), service)),
+        RecordContent::Service(service) => each(Kind::Service, service_object(meta(name), service)),
+        RecordContent::Slice(slice) => {
             let kind = if *common { Kind::ImportedSlice } else { Kind::EndpointSlice };
             each(kind, slice_object(meta(&nameless), name, slice));
         }
-        What::Pod => {
+        RecordContent::Pod => {
             let meta = meta(&nameless);
             each(Kind::Pod, Object::Pod(object::Pod { meta, address: name, terminating: false }));
         }

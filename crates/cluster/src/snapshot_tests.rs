@@ -48,18 +48,18 @@ fn spec() -> Spec {
     Spec { endpoint_zones: true, ..Spec::new(&ALL, &[]) }
 }
 
-fn octets_of(index: &Index) -> Vec<u8> {
-    let mut octets = Vec::new();
-    write(index, &mut octets);
-    octets
+fn bytes_of(index: &Index) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    write(index, &mut bytes);
+    bytes
 }
 
 #[test]
 fn restores_what_the_index_held() {
     let mut before = Stage::new(&spec());
     before.play(CLUSTER);
-    let (mut after, octets) = (Stage::new(&spec()), octets_of(&before.index));
-    assert_eq!(after.restore(&octets), Ok(()));
+    let (mut after, bytes) = (Stage::new(&spec()), bytes_of(&before.index));
+    assert_eq!(after.restore(&bytes), Ok(()));
     for question in QUESTIONS {
         assert_eq!(after.ask(question), before.ask(question), "{question}");
     }
@@ -70,8 +70,8 @@ fn restores_what_the_index_held() {
         stage.index.clusterset().map(|common| common.service(b"alpha", b"spread", read))
     };
     assert_eq!(common(&after), common(&before));
-    let mut again = octets_of(&after.index);
-    let mut first = octets;
+    let mut again = bytes_of(&after.index);
+    let mut first = bytes;
     again.sort_unstable();
     first.sort_unstable();
     assert_eq!(again, first);
@@ -82,7 +82,7 @@ fn is_marked_as_restored_until_every_watch_is_listed() {
     let mut before = Stage::new(&spec());
     before.play(CLUSTER);
     let mut after = Stage::new(&spec());
-    after.restore(&octets_of(&before.index)).unwrap();
+    after.restore(&bytes_of(&before.index)).unwrap();
     assert!(after.index.is_remembered() && !after.index.is_synced() && after.index.knows(Kinds::of(&ALL)));
     after.play(
         "listing ns
@@ -114,16 +114,16 @@ fn is_marked_as_restored_until_every_watch_is_listed() {
 fn survives_truncated_and_damaged_snapshots() {
     let mut before = Stage::new(&spec());
     before.play(CLUSTER);
-    let octets = octets_of(&before.index);
-    for end in 0..octets.len() {
+    let bytes = bytes_of(&before.index);
+    for end in 0..bytes.len() {
         let mut count = 0;
-        let whole = read(&octets[..end], |_, _| count += 1).is_ok();
+        let whole = read(&bytes[..end], |_, _| count += 1).is_ok();
         assert!(count < 40 || whole);
     }
-    for at in 0..octets.len() {
-        let mut damaged = octets.clone();
+    for at in 0..bytes.len() {
+        let mut damaged = bytes.clone();
         damaged[at] ^= u8::try_from(at % 255).unwrap() + 1;
-        let mut each = |_, object: Object<'_>| assert!(object.meta().name.len() <= octets.len());
+        let mut each = |_, object: Object<'_>| assert!(object.meta().name.len() <= bytes.len());
         let _ = read(&damaged, &mut each);
     }
 }
@@ -135,7 +135,7 @@ fn restores_watches_that_follow_namespaces() {
     let mut before = Stage::new(&spec());
     before.play(CLUSTER);
     let mut after = Stage::new(&following);
-    after.restore(&octets_of(&before.index)).unwrap();
+    after.restore(&bytes_of(&before.index)).unwrap();
     for question in QUESTIONS {
         assert_eq!(after.ask(question), before.ask(question), "{question}");
     }

@@ -15,7 +15,7 @@ use cluster::{Index, Kind, Reducer, Spec};
 fn cluster_state_fits_the_memory_goal_and_answers_do_not_allocate() {
     // A single test, because the counters would include allocations of a second one running in parallel.
     for (endpoints, pods, goal_mebibytes) in [(100_000, 0, 8), (250_000, 150_000, 32)] {
-        let used = octets(&Size { endpoints, pods });
+        let used = bytes(&Size { endpoints, pods });
         assert!(used < goal_mebibytes << 20, "{endpoints} endpoints and {pods} pods use {} KiB", used >> 10);
     }
 }
@@ -29,7 +29,7 @@ struct Size {
 }
 
 /// Builds a cluster and returns the live memory in bytes, including the rounding of an allocator.
-fn octets(size: &Size) -> usize {
+fn bytes(size: &Size) -> usize {
     let before = LIVE.load(Ordering::Relaxed);
     let (mut reducer, index) =
         Reducer::new(&Spec::new(&[Kind::Namespace, Kind::Service, Kind::EndpointSlice, Kind::Pod], &[]));

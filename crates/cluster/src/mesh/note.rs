@@ -4,49 +4,56 @@
 use core::fmt;
 
 use super::claim::Claim;
-use super::read::{Fault, Host};
+use super::read::{EntryError, Host};
 
 /// Log message about a change to the names of a mesh.
 #[derive(Clone, Debug)]
-pub struct Note(What);
+pub struct Note(NoteKind);
 
 #[derive(Clone, Debug)]
-enum What {
+enum NoteKind {
     Mapped(Host, Claim),
     Unmapped(Host),
-    Faulty { what: &'static str, path: String, fault: Fault, rest_holds: bool },
+    Invalid { object: &'static str, path: String, error: EntryError, is_partial: bool },
 }
 
 impl Note {
     pub(crate) fn mapped(host: Host, claim: Claim) -> Note {
-        Note(What::Mapped(host, claim))
+        Note(NoteKind::Mapped(host, claim))
     }
 
     pub(crate) fn unmapped(host: Host) -> Note {
-        Note(What::Unmapped(host))
+        Note(NoteKind::Unmapped(host))
     }
 
-    /// Reports a fault in an object. `rest_holds` is true if the rest of the object is served.
-    pub(crate) fn faulty(what: &'static str, (namespace, name): (&str, &str), fault: Fault, rest_holds: bool) -> Note {
-        Note(What::Faulty { what, path: format!("{namespace}/{name}"), fault, rest_holds })
+    /// Reports an error in an object. `is_partial` is true if the rest of the object is served.
+    pub(crate) fn invalid(
+        object: &'static str,
+        (namespace, name): (&str, &str),
+        error: EntryError,
+        is_partial: bool,
+    ) -> Note {
+        Note(NoteKind::Invalid { object, path: format!("{namespace}/{name}"), error, is_partial })
     }
 
-    /// Returns true if the note reports a faulty object.
+    /// Returns true if the note reports an invalid object.
     #[must_use]
-    pub const fn is_fault(&self) -> bool {
-        matches!(self.0, What::Faulty { .. })
+    pub const fn is_error(&self) -> bool {
+        matches!(self.0, NoteKind::Invalid { .. })
     }
 }
 
 impl fmt::Display for Note {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            What::Mapped(host, claim) => write!(out, "adding DNS mapping: {host}->[{}]", Targets(claim)),
-            What::Unmapped(host) => write!(out, "removing DNS mapping: {host}"),
-            What::Faulty { what, path, fault, rest_holds: false } => {
-                write!(out, "Ignoring invalid {what} entry: {path}: {fault}")
+            NoteKind::Mapped(host, claim) => write!(out, "adding DNS mapping: {host}->[{}]", Targets(claim)),
+            NoteKind::Unmapped(host) => write!(out, "removing DNS mapping: {host}"),
+            NoteKind::Invalid { object, path, error, is_partial: false } => {
+                write!(out, "Ignoring invalid {object} entry: {path}: {error}")
             }
-            What::Faulty { what, path, fault, .. } => write!(out, "Ignoring a part of {what} entry {path}: {fault}"),
+            NoteKind::Invalid { object, path, error, .. } => {
+                write!(out, "Ignoring a part of {object} entry {path}: {error}")
+            }
         }
     }
 }

@@ -12,13 +12,13 @@ use crate::ip::read_ip;
 /// of endpoints.
 pub(crate) const PARTS_MAX: usize = 1024;
 /// Maximum length of an invalid text in a message, in characters.
-const TOLD_MAX: usize = 80;
+const SHOWN_MAX: usize = 80;
 
 /// Host of an entry: a name, or a wildcard for all names below one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Host {
     pub(crate) is_wildcard: bool,
-    octets: Box<[u8]>,
+    bytes: Box<[u8]>,
 }
 
 /// `resolution` of an entry: the source of its endpoints.
@@ -34,9 +34,9 @@ pub(crate) enum Resolution {
     Dynamic,
 }
 
-/// Fault in an entry or a workload.
+/// Error in an entry or a workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum EntryError {
     /// No hosts.
     NoHosts,
     /// Not a host name, nor one with `*` as its first label.
@@ -51,42 +51,44 @@ pub(crate) enum Fault {
     TooMany,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for EntryError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::NoHosts => out.write_str("it has no hosts"),
-            Fault::Host(text) => write!(out, "{text:?} is not a host name"),
-            Fault::Address(text) => write!(out, "{text:?} is not an IP address"),
-            Fault::Endpoint(text) => write!(out, "{text:?} is not the address of an endpoint"),
-            Fault::Resolution(text) => write!(out, "unknown resolution {text:?}"),
-            Fault::TooMany => write!(out, "it has more than {PARTS_MAX} hosts, addresses or endpoints"),
+            EntryError::NoHosts => out.write_str("it has no hosts"),
+            EntryError::Host(text) => write!(out, "{text:?} is not a host name"),
+            EntryError::Address(text) => write!(out, "{text:?} is not an IP address"),
+            EntryError::Endpoint(text) => write!(out, "{text:?} is not the address of an endpoint"),
+            EntryError::Resolution(text) => write!(out, "unknown resolution {text:?}"),
+            EntryError::TooMany => write!(out, "it has more than {PARTS_MAX} hosts, addresses or endpoints"),
         }
     }
 }
 
-/// The first fault, if any.
-#[derive(Default)]
-pub(crate) struct Faults(pub(crate) Option<Fault>);
+impl core::error::Error for EntryError {}
 
-impl Faults {
-    fn note(&mut self, fault: Fault) {
-        self.0.get_or_insert(fault);
+/// The first error, if any.
+#[derive(Default)]
+pub(crate) struct FirstError(pub(crate) Option<EntryError>);
+
+impl FirstError {
+    fn note(&mut self, error: EntryError) {
+        self.0.get_or_insert(error);
     }
 
     /// Parses each text. Skips invalid ones, duplicates, and those beyond the limit.
     pub(crate) fn read_all<'a, T: PartialEq>(
         &mut self,
         texts: impl IntoIterator<Item = &'a str>,
-        read: impl Fn(&str) -> Result<Option<T>, Fault>,
+        read: impl Fn(&str) -> Result<Option<T>, EntryError>,
     ) -> Vec<T> {
         let mut parts = Vec::new();
         for text in texts {
             match read(text) {
                 Ok(Some(part)) if parts.contains(&part) => {}
-                Ok(Some(_)) if parts.len() >= PARTS_MAX => self.note(Fault::TooMany),
+                Ok(Some(_)) if parts.len() >= PARTS_MAX => self.note(EntryError::TooMany),
                 Ok(Some(part)) => parts.push(part),
                 Ok(None) => {}
-                Err(fault) => self.note(fault),
+                Err(error) => self.note(error),
             }
         }
         parts
@@ -100,7 +102,7 @@ impl Faults {
             "DNS" | "DNS_ROUND_ROBIN" => Resolution::Dns,
             "DYNAMIC_DNS" => Resolution::Dynamic,
             _ => {
-                self.note(Fault::Resolution(told(text)));
+                self.note(EntryError::Resolution(shorten(text)));
                 Resolution::None
             }
         }
@@ -109,17 +111,17 @@ impl Faults {
 
 impl Host {
     /// Parses a host name such as `a.example` or `*.example`.
-    pub(crate) fn read(text: &str) -> Result<Option<Host>, Fault> {
+    pub(crate) fn read(text: &str) -> Result<Option<Host>, EntryError> {
         let (is_wildcard, rest) = text.strip_prefix("*.").map_or((false, text), |rest| (true, rest));
         match read_name(rest) {
-            Some(octets) => Ok(Some(Host { is_wildcard, octets })),
-            None => Err(Fault::Host(told(text))),
+            Some(bytes) => Ok(Some(Host { is_wildcard, bytes })),
+            None => Err(EntryError::Host(shorten(text))),
         }
     }
 
     /// Returns the name in lower case; for a wildcard, the name below which it matches.
     pub(crate) fn name(&self) -> NameRef<'_> {
-        NameRef::from_octets(&self.octets).unwrap_or(NameRef::ROOT)
+        NameRef::from_octets(&self.bytes).unwrap_or(NameRef::ROOT)
     }
 }
 
@@ -132,13 +134,13 @@ impl fmt::Display for Host {
 
 /// Parses an address of a host: an IP address or a network of a single address. Returns `None` for a larger network,
 /// which is valid but yields no address.
-pub(crate) fn address(text: &str) -> Result<Option<IpAddr>, Fault> {
-    let fault = || Fault::Address(told(text));
+pub(crate) fn address(text: &str) -> Result<Option<IpAddr>, EntryError> {
+    let error = || EntryError::Address(shorten(text));
     let (address, prefix) = text.split_once('/').map_or((text, None), |(address, prefix)| (address, Some(prefix)));
-    let address = read_ip(address).ok_or_else(fault)?;
+    let address = read_ip(address).ok_or_else(error)?;
     let bits = if address.is_ipv4() { 32 } else { 128 };
-    let prefix = prefix.map_or(Ok(bits), |prefix| prefix.parse::<u8>().map_err(|_| fault()))?;
-    if prefix > bits { Err(fault()) } else { Ok((prefix == bits).then_some(address)) }
+    let prefix = prefix.map_or(Ok(bits), |prefix| prefix.parse::<u8>().map_err(|_| error()))?;
+    if prefix > bits { Err(error()) } else { Ok((prefix == bits).then_some(address)) }
 }
 
 /// Endpoint of an entry.
@@ -151,19 +153,19 @@ pub(crate) enum Endpoint {
 
 /// Parses the address of an endpoint. Returns `None` for endpoints that DNS cannot express: a Unix domain socket, or
 /// an endpoint behind a gateway, which has no address.
-pub(crate) fn endpoint(text: &str) -> Result<Option<Endpoint>, Fault> {
+pub(crate) fn endpoint(text: &str) -> Result<Option<Endpoint>, EntryError> {
     if text.is_empty() || text.starts_with("unix:") {
         return Ok(None);
     }
     let ip = read_ip(text).map(Endpoint::Ip);
     let endpoint = ip.or_else(|| read_name(text).map(Endpoint::Name));
-    endpoint.map(Some).ok_or_else(|| Fault::Endpoint(told(text)))
+    endpoint.map(Some).ok_or_else(|| EntryError::Endpoint(shorten(text)))
 }
 
 /// Parses an endpoint of an entry with resolution `STATIC`, where names are not allowed.
-pub(crate) fn static_endpoint(text: &str) -> Result<Option<Endpoint>, Fault> {
+pub(crate) fn static_endpoint(text: &str) -> Result<Option<Endpoint>, EntryError> {
     match endpoint(text)? {
-        Some(Endpoint::Name(_)) => Err(Fault::Endpoint(told(text))),
+        Some(Endpoint::Name(_)) => Err(EntryError::Endpoint(shorten(text))),
         endpoint => Ok(endpoint),
     }
 }
@@ -176,6 +178,6 @@ fn read_name(text: &str) -> Option<Box<[u8]>> {
     Some(name.into_lowercase().octets().into())
 }
 
-fn told(text: &str) -> Box<str> {
-    text.chars().take(TOLD_MAX).collect::<String>().into()
+fn shorten(text: &str) -> Box<str> {
+    text.chars().take(SHOWN_MAX).collect::<String>().into()
 }

@@ -10,7 +10,7 @@ use hashbrown::HashMap;
 use rcu::Seed;
 
 use super::claim::{Age, Claim, Entry};
-use super::read::{self, Endpoint, Faults, Host, Resolution};
+use super::read::{self, Endpoint, FirstError, Host, Resolution};
 use super::workload::{LABELS_MAX, Labels, Workload, WorkloadSelector};
 use super::{Client, Exports, Mesh, Note};
 use crate::intern::Interner;
@@ -73,13 +73,13 @@ impl MeshReducer {
         }
     }
 
-    /// Parses a WorkloadEntry and notes its first fault.
+    /// Parses a WorkloadEntry and notes its first error.
     pub(crate) fn workload_entry(&mut self, object: &WorkloadEntry<'_>) -> Workload {
-        let mut faults = Faults::default();
-        let endpoints = faults.read_all([object.address], read::endpoint).into();
-        if let Some(fault) = faults.0 {
+        let mut errors = FirstError::default();
+        let endpoints = errors.read_all([object.address], read::endpoint).into();
+        if let Some(error) = errors.0 {
             let Meta { namespace, name, .. } = object.meta;
-            self.note(Note::faulty("workload", (namespace, name), fault, false));
+            self.note(Note::invalid("workload", (namespace, name), error, false));
         }
         Workload { labels: self.labels(&object.labels), endpoints, is_ready: !object.unhealthy, client: None }
     }
@@ -87,7 +87,7 @@ impl MeshReducer {
     /// Parses a Pod in a namespace, given by its key.
     pub(crate) fn pod(&mut self, namespace: u64, object: &WorkloadPod<'_>) -> Workload {
         // The API server sets these. An address that is not assigned yet is empty and skipped.
-        let endpoints = Faults::default().read_all(object.addresses.iter().copied(), read::static_endpoint).into();
+        let endpoints = FirstError::default().read_all(object.addresses.iter().copied(), read::static_endpoint).into();
         let client = Client { namespace, is_captured: object.captured };
         Workload {
             labels: self.labels(&object.labels),
@@ -99,11 +99,11 @@ impl MeshReducer {
 
     /// Stores an entry. Returns `None` if it is not served in DNS, otherwise whether a name has changed.
     pub(crate) fn set_entry(&mut self, (namespace, key): Keys, object: &ServiceEntry<'_>) -> Option<bool> {
-        let mut faults = Faults::default();
-        let entry = self.parse_entry(object, &mut faults);
+        let mut errors = FirstError::default();
+        let entry = self.parse_entry(object, &mut errors);
         let is_served = entry.resolution != Resolution::None && !entry.hosts.is_empty();
-        if let Some(fault) = faults.0 {
-            self.note(Note::faulty("service", (object.meta.namespace, object.meta.name), fault, is_served));
+        if let Some(error) = errors.0 {
+            self.note(Note::invalid("service", (object.meta.namespace, object.meta.name), error, is_served));
         }
         if !is_served {
             return None;
@@ -114,11 +114,11 @@ impl MeshReducer {
         Some(self.publish(namespace, key))
     }
 
-    fn parse_entry(&self, object: &ServiceEntry<'_>, faults: &mut Faults) -> ParsedEntry {
-        let resolution = faults.resolution(object.resolution);
-        let hosts = faults.read_all(object.hosts.iter().copied(), Host::read);
+    fn parse_entry(&self, object: &ServiceEntry<'_>, errors: &mut FirstError) -> ParsedEntry {
+        let resolution = errors.resolution(object.resolution);
+        let hosts = errors.read_all(object.hosts.iter().copied(), Host::read);
         if object.hosts.is_empty() {
-            faults.0.get_or_insert(read::Fault::NoHosts);
+            errors.0.get_or_insert(read::EntryError::NoHosts);
         }
         let endpoint = if resolution == Resolution::Static { read::static_endpoint } else { read::endpoint };
         // If an entry has addresses of its own, allocated ones are left over from before it had them.
@@ -131,11 +131,11 @@ impl MeshReducer {
             },
             exports: self.index.exports(object.export_to.iter().copied()),
             hosts,
-            addresses: faults.read_all(object.addresses.iter().copied(), read::address).into(),
-            allocated: read_allocated(allocated, faults),
+            addresses: errors.read_all(object.addresses.iter().copied(), read::address).into(),
+            allocated: read_allocated(allocated, errors),
             resolution,
             endpoints: match resolution {
-                Resolution::Static | Resolution::Dns => faults.read_all(object.endpoints.iter().copied(), endpoint),
+                Resolution::Static | Resolution::Dns => errors.read_all(object.endpoints.iter().copied(), endpoint),
                 Resolution::None | Resolution::Dynamic => Vec::new(),
             },
             selector: object.selector.as_deref().map(WorkloadSelector::new),
@@ -225,7 +225,7 @@ impl MeshReducer {
             changed = true;
             if !self.index.hosts.claim(&host, claim.clone()) {
                 let Age { namespace, name, .. } = &claim.entry.age;
-                self.note(Note::faulty("service", (namespace, name), read::Fault::TooMany, true));
+                self.note(Note::invalid("service", (namespace, name), read::EntryError::TooMany, true));
             } else if !known.is_some_and(|known| known.says_the_same(&claim)) && claim.says_something() {
                 self.note(Note::mapped(host, claim));
             }
@@ -301,11 +301,11 @@ impl Claim {
 }
 
 /// Parses allocated addresses, each with its host if one is given.
-fn read_allocated(list: &[Allocated<'_>], faults: &mut Faults) -> Vec<(Option<Host>, IpAddr)> {
+fn read_allocated(list: &[Allocated<'_>], errors: &mut FirstError) -> Vec<(Option<Host>, IpAddr)> {
     let mut read = Vec::new();
     for Allocated { address, host } in list.iter().take(read::PARTS_MAX) {
-        let of = faults.read_all(Some(*host).filter(|host| !host.is_empty()), Host::read).pop();
-        let address = faults.read_all([*address], read::address).pop();
+        let of = errors.read_all(Some(*host).filter(|host| !host.is_empty()), Host::read).pop();
+        let address = errors.read_all([*address], read::address).pop();
         let Some(pair) = address.map(|address| (of, address)) else { continue };
         let is_of_nobody = pair.0.is_none() && !host.is_empty();
         if !is_of_nobody && !read.contains(&pair) {

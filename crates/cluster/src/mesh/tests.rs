@@ -184,12 +184,12 @@ fn relist_removes_entries_and_workloads_it_does_not_contain() {
     );
 }
 
-/// Applies an entry without workloads and returns the resulting notes. Faults end with ` !`.
-fn told(entry: ServiceEntry<'_>) -> Vec<String> {
+/// Applies an entry without workloads and returns the resulting notes. Errors end with ` !`.
+fn notes_of(entry: ServiceEntry<'_>) -> Vec<String> {
     let (mut reducer, _) = Reducer::new(&Spec::new(&KINDS, &[]));
     let meta = Meta { namespace: "shop", name: "pay", version: "" };
     reducer.apply(0, &Event::Applied(Object::ServiceEntry(ServiceEntry { meta, ..entry })), 1);
-    reducer.take_notes().iter().map(|note| format!("{note}{}", if note.is_fault() { " !" } else { "" })).collect()
+    reducer.take_notes().iter().map(|note| format!("{note}{}", if note.is_error() { " !" } else { "" })).collect()
 }
 
 #[test]
@@ -204,32 +204,32 @@ fn skips_and_reports_invalid_values() {
     let part = |what: &str| format!("Ignoring a part of service entry shop/pay: {what} !");
     let whole = |what: &str| vec![format!("Ignoring invalid service entry: shop/pay: {what} !")];
     let (long, many) = ("x".repeat(300), vec!["10.0.0.1"; 2000]);
-    assert_eq!(told(good()), mapped);
+    assert_eq!(notes_of(good()), mapped);
     for host in ["*", "", ".", "a..b", "*a.b", "a.*.b", "a b", "ä.b", "a\\046b", "*.", &long] {
         let shown: String = host.chars().take(80).collect();
         let hosts = vec![host, "pay.global", "*.test.global"];
         let expected = part(&format!("{shown:?} is not a host name"));
-        assert_eq!(told(ServiceEntry { hosts, ..good() }), [&[expected.as_str()], &mapped[..]].concat());
+        assert_eq!(notes_of(ServiceEntry { hosts, ..good() }), [&[expected.as_str()], &mapped[..]].concat());
         let expected = whole(&format!("{shown:?} is not a host name"));
-        assert_eq!(told(ServiceEntry { hosts: vec![host], ..good() }), expected);
+        assert_eq!(notes_of(ServiceEntry { hosts: vec![host], ..good() }), expected);
     }
     for address in ["pay", "", "10.0.0.1/33", "10.0.0.1/", "10.0.0.1/x", "::1/129", "::ffff:10.0.0.1", "10.0.0.256"] {
         let addresses = vec![address, "127.255.0.2"];
         let expected = part(&format!("{address:?} is not an IP address"));
-        assert_eq!(told(ServiceEntry { addresses, ..good() }), [&[expected.as_str()], &mapped[..]].concat());
+        assert_eq!(notes_of(ServiceEntry { addresses, ..good() }), [&[expected.as_str()], &mapped[..]].concat());
     }
-    assert_eq!(told(ServiceEntry::default()), whole("it has no hosts"));
-    assert_eq!(told(ServiceEntry { resolution: "dns", ..good() }), whole("unknown resolution \"dns\""));
-    assert!(told(ServiceEntry { resolution: "NONE", ..good() }).is_empty());
+    assert_eq!(notes_of(ServiceEntry::default()), whole("it has no hosts"));
+    assert_eq!(notes_of(ServiceEntry { resolution: "dns", ..good() }), whole("unknown resolution \"dns\""));
+    assert!(notes_of(ServiceEntry { resolution: "NONE", ..good() }).is_empty());
     let fixed = || ServiceEntry { resolution: "STATIC", addresses: Vec::new(), ..good() };
-    let told_of = told(ServiceEntry { endpoints: vec!["host.example", "10.1.0.1"], ..fixed() });
-    assert_eq!(told_of[0], part("\"host.example\" is not the address of an endpoint"));
-    assert_eq!(told_of[1], "adding DNS mapping: pay.global.->[10.1.0.1]");
-    assert_eq!(told(ServiceEntry { endpoints: many, ..fixed() })[0], "adding DNS mapping: pay.global.->[10.0.0.1]");
+    let notes = notes_of(ServiceEntry { endpoints: vec!["host.example", "10.1.0.1"], ..fixed() });
+    assert_eq!(notes[0], part("\"host.example\" is not the address of an endpoint"));
+    assert_eq!(notes[1], "adding DNS mapping: pay.global.->[10.1.0.1]");
+    assert_eq!(notes_of(ServiceEntry { endpoints: many, ..fixed() })[0], "adding DNS mapping: pay.global.->[10.0.0.1]");
     let endpoints: Vec<String> = (0..1500).map(|at| format!("10.1.{}.{}", at / 256, at % 256)).collect();
     let endpoints = endpoints.iter().map(String::as_str).collect();
     let expected = part("it has more than 1024 hosts, addresses or endpoints");
-    assert_eq!(told(ServiceEntry { endpoints, ..fixed() })[0], expected);
+    assert_eq!(notes_of(ServiceEntry { endpoints, ..fixed() })[0], expected);
 }
 
 #[test]

@@ -29,12 +29,12 @@ impl MeshLog {
     /// Logs the effects of a watch event of this kind, and counts invalid objects.
     pub(crate) fn tell(&self, kind: Kind, change: Change, notes: &[Note], index: &Index, meter: &Meter) {
         for note in notes {
-            if note.is_fault() {
+            if note.is_error() {
                 meter.invalid(&format!("{kind:?}"));
             }
-            if note.is_fault() && meter.may_log() {
+            if note.is_error() && meter.may_log() {
                 warn!(target: LOG, "{note}");
-            } else if !note.is_fault() && self.may_tell() {
+            } else if !note.is_error() && self.may_tell() {
                 info!(target: LOG, "{note}");
             }
         }
