@@ -68,18 +68,18 @@ impl Index {
     #[must_use]
     pub fn namespace_exists(&self, namespace: &[u8]) -> bool {
         let key = self.key(b"", namespace);
-        let same = |kept: &Namespace| kept.key == key && kept.name.as_bytes() == namespace;
+        let same = |entry: &Namespace| entry.key == key && entry.name.as_bytes() == namespace;
         self.namespaces.read(key, same, |_| ()).is_some()
     }
 
     /// Looks up a Service by namespace and name.
     pub fn service<R>(&self, namespace: &[u8], name: &[u8], read: impl FnOnce(&Service) -> R) -> Option<R> {
         let key = self.key(namespace, name);
-        let same = |kept: &Arc<Service>| {
-            kept.key == key
-                && kept.is_declared()
-                && kept.namespace.as_bytes() == namespace
-                && kept.name.as_bytes() == name
+        let same = |entry: &Arc<Service>| {
+            entry.key == key
+                && entry.is_declared()
+                && entry.namespace.as_bytes() == namespace
+                && entry.name.as_bytes() == name
         };
         self.services.read(key, same, |service| read(service))
     }
@@ -106,7 +106,7 @@ impl Index {
     /// Calls `visit` with the namespace and the address of every pod whose namespace exists.
     pub(crate) fn for_each_pod(&self, mut visit: impl FnMut(&str, IpAddr)) {
         self.pods.for_each(|address, namespace| {
-            self.namespaces.read(namespace, |kept| kept.key == namespace, |kept| visit(&kept.name, address));
+            self.namespaces.read(namespace, |entry| entry.key == namespace, |entry| visit(&entry.name, address));
         });
     }
 
@@ -115,7 +115,7 @@ impl Index {
         let (mut read, mut result) = (Some(read), None);
         self.cluster_ips.owners(address, |key| {
             // The writer removes an address from the table last, so the entry may be stale: check the Service itself.
-            let same = |kept: &Arc<Service>| kept.key == key && kept.cluster_ips().contains(&address);
+            let same = |entry: &Arc<Service>| entry.key == key && entry.cluster_ips().contains(&address);
             self.services.read(key, same, |service| result = result.take().or_else(|| Some(read.take()?(service))));
         });
         result
@@ -124,7 +124,7 @@ impl Index {
     /// Calls `visit` for each Service that has the external IP.
     pub fn services_of_external_ip(&self, address: IpAddr, mut visit: impl FnMut(&Service)) {
         self.externals.owners(address, |key| {
-            let same = |kept: &Arc<Service>| kept.key == key && kept.external_ips().any(|ip| ip == address);
+            let same = |entry: &Arc<Service>| entry.key == key && entry.external_ips().any(|ip| ip == address);
             self.services.read(key, same, |service| visit(service));
         });
     }
@@ -135,7 +135,7 @@ impl Index {
         self.endpoints.owners(address, |key| {
             self.services.read(
                 key,
-                |kept| kept.key == key,
+                |entry| entry.key == key,
                 |service| service.endpoints_at(address).for_each(|endpoint| visit(service, endpoint)),
             );
         });
@@ -150,7 +150,7 @@ impl Index {
     /// Calls `visit` with the namespace of each pod that has this primary address, once per pod.
     pub fn namespaces_of_pod(&self, address: IpAddr, mut visit: impl FnMut(&str)) {
         self.pods.owners(address, |key| {
-            self.namespaces.read(key, |kept| kept.key == key, |namespace| visit(&namespace.name));
+            self.namespaces.read(key, |entry| entry.key == key, |namespace| visit(&namespace.name));
         });
     }
 
@@ -197,7 +197,7 @@ impl Index {
     pub fn knows_in(&self, namespace: &[u8], kinds: Kinds) -> bool {
         let key = self.key(b"", namespace);
         let of_namespace =
-            self.namespaces.read(key, |kept| kept.key == key, |kept| kept.unlisted).unwrap_or(Kinds::NONE);
+            self.namespaces.read(key, |entry| entry.key == key, |entry| entry.unlisted).unwrap_or(Kinds::NONE);
         let everywhere = Kinds(self.unlisted.load(Ordering::Acquire)).minus(self.followed);
         of_namespace.or(everywhere).and(kinds) == Kinds::NONE || self.is_remembered()
     }
@@ -278,16 +278,16 @@ impl Index {
 
     /// Adds a namespace. `unlisted` are the kinds not listed in it yet.
     pub(crate) fn add_namespace(&self, key: u64, name: Arc<str>, unlisted: Kinds) {
-        self.namespaces.replace(Namespace { key, name, unlisted }, |kept| kept.key == key);
+        self.namespaces.replace(Namespace { key, name, unlisted }, |entry| entry.key == key);
     }
 
     pub(crate) fn remove_namespace(&self, key: u64) {
-        self.namespaces.remove(key, |kept| kept.key == key);
+        self.namespaces.remove(key, |entry| entry.key == key);
     }
 
     /// Returns the entry with this key, declared or not.
     pub(crate) fn entry(&self, key: u64) -> Option<Arc<Service>> {
-        self.services.read(key, |kept| kept.key == key, Arc::clone)
+        self.services.read(key, |entry| entry.key == key, Arc::clone)
     }
 
     /// Replaces `before` with `after`.
@@ -303,9 +303,9 @@ impl Index {
             self.externals.insert_once(address, key);
         }
         if after.is_declared() || !after.slices.is_empty() {
-            self.services.replace(Arc::clone(&after), |kept| kept.key == key);
+            self.services.replace(Arc::clone(&after), |entry| entry.key == key);
         } else {
-            self.services.remove(key, |kept| kept.key == key);
+            self.services.remove(key, |entry| entry.key == key);
         }
         for address in before.map_or(&[][..], |before| before.cluster_ips()) {
             if !after.cluster_ips().contains(address) {
@@ -313,7 +313,7 @@ impl Index {
             }
         }
         for address in before.into_iter().flat_map(Service::external_ips) {
-            if !after.external_ips().any(|kept| kept == address) {
+            if !after.external_ips().any(|entry| entry == address) {
                 self.externals.remove(address, key);
             }
         }
@@ -336,8 +336,8 @@ impl Index {
     /// Sets the location of a node. `None` removes it, for a node without zone or region labels.
     pub(crate) fn set_node(&self, key: u64, node: Option<Node>) {
         match node {
-            Some(node) => drop(self.nodes.replace(node, |kept| kept.key == key)),
-            None => drop(self.nodes.remove(key, |kept| kept.key == key)),
+            Some(node) => drop(self.nodes.replace(node, |entry| entry.key == key)),
+            None => drop(self.nodes.remove(key, |entry| entry.key == key)),
         }
     }
 
@@ -388,9 +388,9 @@ impl Index {
     /// Sets the kinds that have not been listed yet in an existing namespace.
     pub(crate) fn note_unlisted_in(&self, namespace: &str, unlisted: Kinds) {
         let key = self.key(b"", namespace.as_bytes());
-        let kept = self.namespaces.read(key, |kept| kept.key == key, Namespace::clone);
-        if let Some(kept) = kept.filter(|kept| kept.unlisted != unlisted) {
-            self.add_namespace(key, kept.name, unlisted);
+        let entry = self.namespaces.read(key, |entry| entry.key == key, Namespace::clone);
+        if let Some(entry) = entry.filter(|entry| entry.unlisted != unlisted) {
+            self.add_namespace(key, entry.name, unlisted);
         }
     }
 

@@ -9,7 +9,7 @@ use rcu::Seed;
 
 /// Set of shared values. A value stays while anyone else holds it.
 pub(crate) struct Interner<T: ?Sized> {
-    kept: HashTable<Arc<T>>,
+    values: HashTable<Arc<T>>,
     seed: Seed,
     purge_at: usize,
 }
@@ -19,26 +19,26 @@ const PURGE_MIN: usize = 64;
 
 impl<T: ?Sized + Hash + Eq> Interner<T> {
     pub(crate) fn new() -> Self {
-        Interner { kept: HashTable::new(), seed: Seed::default(), purge_at: PURGE_MIN }
+        Interner { values: HashTable::new(), seed: Seed::default(), purge_at: PURGE_MIN }
     }
 
     /// Returns the shared copy of a value.
     pub(crate) fn get<V: Borrow<T> + Into<Arc<T>>>(&mut self, value: V) -> Arc<T> {
         let hash = self.seed.hash_one(value.borrow());
-        if let Some(kept) = self.kept.find(hash, |kept| **kept == *value.borrow()) {
-            return Arc::clone(kept);
+        if let Some(shared) = self.values.find(hash, |shared| **shared == *value.borrow()) {
+            return Arc::clone(shared);
         }
         self.purge();
-        let kept = value.into();
-        self.kept.insert_unique(hash, Arc::clone(&kept), |kept| self.seed.hash_one(&**kept));
-        kept
+        let shared = value.into();
+        self.values.insert_unique(hash, Arc::clone(&shared), |shared| self.seed.hash_one(&**shared));
+        shared
     }
 
     /// Drops unused values each time the table has doubled, which keeps the cost amortised and the garbage bounded.
     fn purge(&mut self) {
-        if self.kept.len() >= self.purge_at {
-            self.kept.retain(|kept| Arc::strong_count(kept) > 1);
-            self.purge_at = PURGE_MIN.max(self.kept.len() * 2);
+        if self.values.len() >= self.purge_at {
+            self.values.retain(|shared| Arc::strong_count(shared) > 1);
+            self.purge_at = PURGE_MIN.max(self.values.len() * 2);
         }
     }
 }
@@ -62,7 +62,7 @@ mod tests {
         for number in 0..10_000 {
             names.get(number.to_string());
         }
-        assert!(names.kept.len() <= PURGE_MIN, "{}", names.kept.len());
+        assert!(names.values.len() <= PURGE_MIN, "{}", names.values.len());
         assert!(Arc::ptr_eq(&held, &names.get("held")));
     }
 }

@@ -67,9 +67,9 @@ fn relist(stage: &mut Stage, model: &mut Model, number: &mut impl FnMut(usize) -
         }
     }
     let before = model.of(kind).len();
-    model.objects.retain(|(kept, _), _| *kept != kind || number(3) != 0);
+    model.objects.retain(|(known, _), _| *known != kind || number(3) != 0);
     let swept = before - model.of(kind).len();
-    for (_, (version, fields)) in model.objects.iter_mut().filter(|((kept, _), _)| *kept == kind) {
+    for (_, (version, fields)) in model.objects.iter_mut().filter(|((known, _), _)| *known == kind) {
         if number(3) == 0 {
             (*version, *fields) = (*version + 1000, random_fields(kind, number));
         }
@@ -117,14 +117,14 @@ fn random_fields(kind: &str, number: &mut impl FnMut(usize) -> usize) -> String 
 
 impl Model {
     fn of(&self, kind: &str) -> Vec<(String, u32, String)> {
-        let of_kind = self.objects.iter().filter(|((kept, _), _)| *kept == kind);
+        let of_kind = self.objects.iter().filter(|((known, _), _)| *known == kind);
         of_kind.map(|((_, path), (version, fields))| (path.clone(), *version, fields.clone())).collect()
     }
 
     fn drop_all(&mut self, stage: &mut Stage, kind: &str) {
         stage.apply(&format!("listing {kind}"));
         stage.apply(&format!("listed {kind}"));
-        self.objects.retain(|(kept, _), _| *kept != kind);
+        self.objects.retain(|(known, _), _| *known != kind);
     }
 
     /// Checks every question about every object that could exist.

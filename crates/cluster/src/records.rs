@@ -8,7 +8,7 @@ use std::hash::BuildHasher;
 
 use hashbrown::HashTable;
 
-use crate::kinds::{Effect, IndexReducer, Kept};
+use crate::kinds::{Effect, IndexReducer, ObjectState};
 use crate::object::{Event, Meta, Object};
 
 /// Effect of an event.
@@ -64,7 +64,7 @@ struct Record<K> {
     version: u64,
     /// Number of the list that last contained the object.
     list: u32,
-    kept: K,
+    state: K,
 }
 
 /// Load factor, as 1/n, below which a sweep shrinks the table.
@@ -76,7 +76,7 @@ impl<K> Records<K> {
     }
 }
 
-impl<K: Kept + 'static> Reduce for Records<K> {
+impl<K: ObjectState + 'static> Reduce for Records<K> {
     fn reduce(&mut self, event: &Event<'_>, reducer: &mut IndexReducer) -> Outcome {
         match event {
             Event::Listing => {
@@ -103,7 +103,7 @@ impl<K: Kept + 'static> Reduce for Records<K> {
     }
 }
 
-impl<K: Kept> Records<K> {
+impl<K: ObjectState> Records<K> {
     fn apply(&mut self, object: &Object<'_>, reducer: &mut IndexReducer) -> Outcome {
         let Meta { namespace, name, version } = object.meta();
         let key = reducer.index.key(namespace.as_bytes(), name.as_bytes());
@@ -125,18 +125,18 @@ impl<K: Kept> Records<K> {
     }
 
     fn add(&mut self, key: u64, version: u64, object: &Object<'_>, reducer: &mut IndexReducer) -> Outcome {
-        let Some(kept) = K::apply(None, object, key, reducer).kept else { return Outcome::NOTHING };
-        let record = Record { key, version, list: self.list, kept };
+        let Some(state) = K::apply(None, object, key, reducer).state else { return Outcome::NOTHING };
+        let record = Record { key, version, list: self.list, state };
         self.records.insert_unique(key, record, |record| record.key);
         reducer.index.count_added(K::KIND);
         Outcome { change: Change::Added, stamps: true }
     }
 
     fn update(&mut self, before: Record<K>, version: u64, object: &Object<'_>, reducer: &mut IndexReducer) -> Outcome {
-        let Effect { kept, stamps } = K::apply(Some(before.kept), object, before.key, reducer);
-        let Some(kept) = kept else { return self.remove(before.key, reducer) };
+        let Effect { state, stamps } = K::apply(Some(before.state), object, before.key, reducer);
+        let Some(state) = state else { return self.remove(before.key, reducer) };
         if let Some(record) = self.records.find_mut(before.key, |record| record.key == before.key) {
-            *record = Record { version, kept, ..before };
+            *record = Record { version, state, ..before };
         }
         Outcome { change: Change::Updated, stamps }
     }
@@ -148,7 +148,7 @@ impl<K: Kept> Records<K> {
     fn remove(&mut self, key: u64, reducer: &mut IndexReducer) -> Outcome {
         let Ok(found) = self.records.find_entry(key, |record| record.key == key) else { return Outcome::NOTHING };
         let (record, _) = found.remove();
-        record.kept.remove(key, reducer);
+        record.state.remove(key, reducer);
         reducer.index.count_removed(K::KIND, 1);
         Outcome { change: Change::Removed, stamps: true }
     }
@@ -157,7 +157,7 @@ impl<K: Kept> Records<K> {
         let list = self.list;
         let mut swept = 0;
         for record in self.records.extract_if(|record| record.list != list) {
-            record.kept.remove(record.key, reducer);
+            record.state.remove(record.key, reducer);
             swept += 1;
         }
         if self.records.len() * SPARSE < self.records.capacity() {

@@ -118,7 +118,7 @@ impl Service {
     /// Returns a copy with a slice added, replaced or (with `None`) removed.
     pub(crate) fn with_slice(&self, key: u64, slice: Option<Arc<Slice>>) -> Service {
         let mut slices = self.slices.to_vec();
-        match (slices.iter().position(|kept| kept.key == key), slice) {
+        match (slices.iter().position(|known| known.key == key), slice) {
             (Some(at), Some(slice)) => slices[at] = slice,
             (Some(at), None) => drop(slices.remove(at)),
             (None, Some(slice)) => slices.push(slice),

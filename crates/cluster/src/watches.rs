@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::kinds::{ImportKept, NamespaceKept, NodeKept, PodKept, ServiceKept, SliceKept, mesh};
+use crate::kinds::{ImportState, NamespaceState, NodeState, PodState, ServiceState, SliceState, mesh};
 use crate::records::{Records, Reduce};
 use crate::{Kind, Kinds, Watch};
 
@@ -82,14 +82,14 @@ impl Watches {
 
 fn records(kind: Kind) -> Box<dyn Reduce> {
     match kind {
-        Kind::Namespace => Box::new(Records::<NamespaceKept>::new()),
-        Kind::Service => Box::new(Records::<ServiceKept>::new()),
-        Kind::EndpointSlice | Kind::ImportedSlice => Box::new(Records::<SliceKept>::new()),
-        Kind::Pod => Box::new(Records::<PodKept>::new()),
-        Kind::ServiceImport => Box::new(Records::<ImportKept>::new()),
-        Kind::Node => Box::new(Records::<NodeKept>::new()),
-        Kind::ServiceEntry => Box::new(Records::<mesh::EntryKept>::new()),
-        Kind::WorkloadEntry => Box::new(Records::<mesh::WorkloadKept>::new()),
-        Kind::WorkloadPod => Box::new(Records::<mesh::PodKept>::new()),
+        Kind::Namespace => Box::new(Records::<NamespaceState>::new()),
+        Kind::Service => Box::new(Records::<ServiceState>::new()),
+        Kind::EndpointSlice | Kind::ImportedSlice => Box::new(Records::<SliceState>::new()),
+        Kind::Pod => Box::new(Records::<PodState>::new()),
+        Kind::ServiceImport => Box::new(Records::<ImportState>::new()),
+        Kind::Node => Box::new(Records::<NodeState>::new()),
+        Kind::ServiceEntry => Box::new(Records::<mesh::EntryState>::new()),
+        Kind::WorkloadEntry => Box::new(Records::<mesh::WorkloadState>::new()),
+        Kind::WorkloadPod => Box::new(Records::<mesh::PodState>::new()),
     }
 }

@@ -1,24 +1,24 @@
 //! Object kinds of a service mesh (Istio): how an object of each kind changes the mesh.
 
-use super::{Effect, IndexReducer, Kept};
+use super::{Effect, IndexReducer, ObjectState};
 use crate::Kind;
 use crate::object::Object;
 
 /// Record of a ServiceEntry: the key of its namespace.
 #[derive(Clone, Copy)]
-pub(crate) struct EntryKept {
+pub(crate) struct EntryState {
     namespace: u64,
 }
 
-impl Kept for EntryKept {
+impl ObjectState for EntryState {
     const KIND: Kind = Kind::ServiceEntry;
 
     fn apply(_: Option<Self>, object: &Object<'_>, key: u64, reducer: &mut IndexReducer) -> Effect<Self> {
-        let (Object::ServiceEntry(object), Some(mesh)) = (object, &mut reducer.mesh) else { return Effect::NOT_KEPT };
+        let (Object::ServiceEntry(object), Some(mesh)) = (object, &mut reducer.mesh) else { return Effect::NOT_SERVED };
         let namespace = mesh.index.namespace(object.meta.namespace);
         match mesh.set_entry((namespace, key), object) {
-            Some(stamps) => Effect::kept(EntryKept { namespace }, stamps),
-            None => Effect::NOT_KEPT,
+            Some(stamps) => Effect::stored(EntryState { namespace }, stamps),
+            None => Effect::NOT_SERVED,
         }
     }
 
@@ -31,19 +31,21 @@ impl Kept for EntryKept {
 
 /// Record of a WorkloadEntry: the key of its namespace.
 #[derive(Clone, Copy)]
-pub(crate) struct WorkloadKept {
+pub(crate) struct WorkloadState {
     namespace: u64,
 }
 
-impl Kept for WorkloadKept {
+impl ObjectState for WorkloadState {
     const KIND: Kind = Kind::WorkloadEntry;
 
     fn apply(_: Option<Self>, object: &Object<'_>, key: u64, reducer: &mut IndexReducer) -> Effect<Self> {
-        let (Object::WorkloadEntry(object), Some(mesh)) = (object, &mut reducer.mesh) else { return Effect::NOT_KEPT };
+        let (Object::WorkloadEntry(object), Some(mesh)) = (object, &mut reducer.mesh) else {
+            return Effect::NOT_SERVED;
+        };
         let namespace = mesh.index.namespace(object.meta.namespace);
         let workload = mesh.workload_entry(object);
         let stamps = mesh.set_workload((namespace, key), false, Some(workload));
-        Effect::kept(WorkloadKept { namespace }, stamps)
+        Effect::stored(WorkloadState { namespace }, stamps)
     }
 
     fn remove(self, key: u64, reducer: &mut IndexReducer) {
@@ -55,19 +57,19 @@ impl Kept for WorkloadKept {
 
 /// Record of a Pod: the key of its namespace.
 #[derive(Clone, Copy)]
-pub(crate) struct PodKept {
+pub(crate) struct PodState {
     namespace: u64,
 }
 
-impl Kept for PodKept {
+impl ObjectState for PodState {
     const KIND: Kind = Kind::WorkloadPod;
 
     fn apply(_: Option<Self>, object: &Object<'_>, key: u64, reducer: &mut IndexReducer) -> Effect<Self> {
-        let (Object::WorkloadPod(object), Some(mesh)) = (object, &mut reducer.mesh) else { return Effect::NOT_KEPT };
+        let (Object::WorkloadPod(object), Some(mesh)) = (object, &mut reducer.mesh) else { return Effect::NOT_SERVED };
         let namespace = mesh.index.namespace(object.meta.namespace);
         let workload = mesh.pod(namespace, object);
         let stamps = mesh.set_workload((namespace, key), true, Some(workload));
-        Effect::kept(PodKept { namespace }, stamps)
+        Effect::stored(PodState { namespace }, stamps)
     }
 
     fn remove(self, key: u64, reducer: &mut IndexReducer) {

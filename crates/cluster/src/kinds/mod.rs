@@ -30,7 +30,7 @@ pub(crate) const CLUSTER_IPS_MAX: usize = 8;
 pub(crate) const EXTERNAL_MAX: usize = 256;
 
 /// Record of one object of a kind: the data needed to undo its effect on the index.
-pub(crate) trait Kept: Copy + Send {
+pub(crate) trait ObjectState: Copy + Send {
     const KIND: Kind;
 
     /// Updates the index for an object that is new or has a new resource version.
@@ -43,16 +43,16 @@ pub(crate) trait Kept: Copy + Send {
 /// Result of applying an object.
 pub(crate) struct Effect<K> {
     /// Record to store. `None` if the object is not served (any more); a known object is then removed.
-    pub(crate) kept: Option<K>,
+    pub(crate) state: Option<K>,
     /// True if an update of a known object advances the zone's serial.
     pub(crate) stamps: bool,
 }
 
 impl<K> Effect<K> {
-    pub(crate) const NOT_KEPT: Self = Effect { kept: None, stamps: false };
+    pub(crate) const NOT_SERVED: Self = Effect { state: None, stamps: false };
 
-    pub(crate) const fn kept(kept: K, stamps: bool) -> Self {
-        Effect { kept: Some(kept), stamps }
+    pub(crate) const fn stored(state: K, stamps: bool) -> Self {
+        Effect { state: Some(state), stamps }
     }
 }
 
@@ -73,21 +73,21 @@ pub(crate) struct IndexReducer {
 
 /// Record of a Namespace. Nothing is stored: the name is in the index.
 #[derive(Clone, Copy)]
-pub(crate) struct NamespaceKept;
+pub(crate) struct NamespaceState;
 
-impl Kept for NamespaceKept {
+impl ObjectState for NamespaceState {
     const KIND: Kind = Kind::Namespace;
 
     fn apply(before: Option<Self>, object: &Object<'_>, key: u64, reducer: &mut IndexReducer) -> Effect<Self> {
         let name = object.meta().name;
         if before.is_none() {
             if !reducer.accepts_label(name) {
-                return Effect::NOT_KEPT;
+                return Effect::NOT_SERVED;
             }
             let name = reducer.names.get(name);
             reducer.index.add_namespace(key, name, reducer.followed);
         }
-        Effect::kept(NamespaceKept, false)
+        Effect::stored(NamespaceState, false)
     }
 
     fn remove(self, key: u64, reducer: &mut IndexReducer) {
@@ -97,25 +97,25 @@ impl Kept for NamespaceKept {
 
 /// Record of a Service. Nothing is stored: the entry in the index has everything.
 #[derive(Clone, Copy)]
-pub(crate) struct ServiceKept;
+pub(crate) struct ServiceState;
 
-impl Kept for ServiceKept {
+impl ObjectState for ServiceState {
     const KIND: Kind = Kind::Service;
 
     fn apply(_: Option<Self>, object: &Object<'_>, key: u64, reducer: &mut IndexReducer) -> Effect<Self> {
-        let Object::Service(object) = object else { return Effect::NOT_KEPT };
+        let Object::Service(object) = object else { return Effect::NOT_SERVED };
         let object::Meta { namespace, name, .. } = object.meta;
         if !reducer.accepts_label(namespace) || !reducer.accepts_label(name) {
-            return Effect::NOT_KEPT;
+            return Effect::NOT_SERVED;
         }
-        let Some(kind) = reducer.service_kind(object) else { return Effect::NOT_KEPT };
+        let Some(kind) = reducer.service_kind(object) else { return Effect::NOT_SERVED };
         let before = reducer.entry(key, namespace, name);
         let ports = reducer.ports(&object.ports);
         let external = reducer.external(&object.external);
         let stamps = before.ports != ports || before.external != external || before.kind != kind;
         let after = Service { kind, ports, external, ..before.as_ref().clone() };
         reducer.index.publish(Some(&before), after);
-        Effect::kept(ServiceKept, stamps)
+        Effect::stored(ServiceState, stamps)
     }
 
     fn remove(self, key: u64, reducer: &mut IndexReducer) {
@@ -125,16 +125,16 @@ impl Kept for ServiceKept {
 
 /// Record of a ServiceImport, handled like a Service.
 #[derive(Clone, Copy)]
-pub(crate) struct ImportKept;
+pub(crate) struct ImportState;
 
-impl Kept for ImportKept {
+impl ObjectState for ImportState {
     const KIND: Kind = Kind::ServiceImport;
 
     fn apply(_: Option<Self>, object: &Object<'_>, key: u64, reducer: &mut IndexReducer) -> Effect<Self> {
-        let Object::ServiceImport(object) = object else { return Effect::NOT_KEPT };
+        let Object::ServiceImport(object) = object else { return Effect::NOT_SERVED };
         let object::Meta { namespace, name, .. } = object.meta;
         if !reducer.accepts_label(namespace) || !reducer.accepts_label(name) {
-            return Effect::NOT_KEPT;
+            return Effect::NOT_SERVED;
         }
         let kind = if object.import_type == "Headless" {
             ServiceKind::Headless
@@ -145,7 +145,7 @@ impl Kept for ImportKept {
         let after = Service { kind, ports: reducer.ports(&object.ports), ..before.as_ref().clone() };
         let stamps = before.kind != after.kind || before.ports != after.ports;
         reducer.index.publish(Some(&before), after);
-        Effect::kept(ImportKept, stamps)
+        Effect::stored(ImportState, stamps)
     }
 
     fn remove(self, key: u64, reducer: &mut IndexReducer) {
@@ -155,31 +155,31 @@ impl Kept for ImportKept {
 
 /// Record of an EndpointSlice: the key of its Service.
 #[derive(Clone, Copy)]
-pub(crate) struct SliceKept {
+pub(crate) struct SliceState {
     service: u64,
 }
 
-impl Kept for SliceKept {
+impl ObjectState for SliceState {
     const KIND: Kind = Kind::EndpointSlice;
 
     fn apply(before: Option<Self>, object: &Object<'_>, key: u64, reducer: &mut IndexReducer) -> Effect<Self> {
-        let Object::EndpointSlice(object) = object else { return Effect::NOT_KEPT };
+        let Object::EndpointSlice(object) = object else { return Effect::NOT_SERVED };
         let (namespace, service) = (object.meta.namespace, object.service);
         // A slice without a Service has no name to be looked up by, forward or reverse.
         if service.is_empty() || !reducer.accepts_label(service) || !reducer.accepts_label(namespace) {
-            return Effect::NOT_KEPT;
+            return Effect::NOT_SERVED;
         }
         let owner = reducer.index.key(namespace.as_bytes(), service.as_bytes());
         let entry = reducer.entry(owner, namespace, service);
         let slice = reducer.slice(key, object);
-        let stamps = entry.slice(key).is_none_or(|kept| **kept != slice);
+        let stamps = entry.slice(key).is_none_or(|known| **known != slice);
         if stamps {
             reducer.index.publish_slice(&entry, key, Some(Arc::new(slice)));
         }
         if let Some(before) = before.filter(|before| before.service != owner) {
             before.remove(key, reducer);
         }
-        Effect::kept(SliceKept { service: owner }, stamps)
+        Effect::stored(SliceState { service: owner }, stamps)
     }
 
     fn remove(self, key: u64, reducer: &mut IndexReducer) {
@@ -191,26 +191,26 @@ impl Kept for SliceKept {
 
 /// Record of a Pod: the key of its namespace, and its address.
 #[derive(Clone, Copy)]
-pub(crate) struct PodKept {
+pub(crate) struct PodState {
     namespace: u64,
     address: Option<IpAddr>,
 }
 
-impl Kept for PodKept {
+impl ObjectState for PodState {
     const KIND: Kind = Kind::Pod;
 
     fn apply(before: Option<Self>, object: &Object<'_>, _: u64, reducer: &mut IndexReducer) -> Effect<Self> {
-        let Object::Pod(object) = object else { return Effect::NOT_KEPT };
+        let Object::Pod(object) = object else { return Effect::NOT_SERVED };
         if object.terminating {
             // A terminating pod keeps its last state until it is deleted. One first seen while terminating is
             // ignored.
-            return Effect { kept: before, stamps: false };
+            return Effect { state: before, stamps: false };
         }
         let namespace = reducer.index.key(b"", object.meta.namespace.as_bytes());
         let address = if object.address.is_empty() { None } else { reducer.accept(read_ip(object.address)) };
         let old = before.and_then(|before| before.address);
         reducer.index.move_pod(namespace, old, address);
-        Effect::kept(PodKept { namespace, address }, old != address)
+        Effect::stored(PodState { namespace, address }, old != address)
     }
 
     fn remove(self, _: u64, reducer: &mut IndexReducer) {
@@ -220,13 +220,13 @@ impl Kept for PodKept {
 
 /// Record of a Node. Nothing is stored: the location is in the index.
 #[derive(Clone, Copy)]
-pub(crate) struct NodeKept;
+pub(crate) struct NodeState;
 
-impl Kept for NodeKept {
+impl ObjectState for NodeState {
     const KIND: Kind = Kind::Node;
 
     fn apply(_: Option<Self>, object: &Object<'_>, key: u64, reducer: &mut IndexReducer) -> Effect<Self> {
-        let Object::Node(object) = object else { return Effect::NOT_KEPT };
+        let Object::Node(object) = object else { return Effect::NOT_SERVED };
         let is_somewhere = !object.zone.is_empty() && !object.region.is_empty();
         let fits = object.zone.len() <= LABEL_MAX && object.region.len() <= LABEL_MAX;
         let location = is_somewhere.then_some(()).and_then(|()| reducer.accept(fits.then_some(())));
@@ -236,7 +236,7 @@ impl Kept for NodeKept {
             Node { key, name, location: Location { zone, region } }
         });
         reducer.index.set_node(key, node);
-        Effect::kept(NodeKept, false)
+        Effect::stored(NodeState, false)
     }
 
     fn remove(self, key: u64, reducer: &mut IndexReducer) {

@@ -180,9 +180,9 @@ impl MeshReducer {
 
     /// Returns the interned form of labels.
     fn labels(&mut self, labels: &[Label<'_>]) -> Labels {
-        let kept = labels.iter().take(LABELS_MAX).map(|(name, value)| (self.texts.get(*name), self.texts.get(*value)));
-        let kept: Vec<_> = kept.collect();
-        self.labels.get(kept)
+        let pairs = labels.iter().take(LABELS_MAX).map(|(name, value)| (self.texts.get(*name), self.texts.get(*value)));
+        let pairs: Vec<_> = pairs.collect();
+        self.labels.get(pairs)
     }
 
     fn move_client(&self, before: Option<&Workload>, after: Option<&Workload>) {
@@ -234,7 +234,7 @@ impl MeshReducer {
     }
 
     fn withdraw_gone(&mut self, key: u64, before: &[(Host, Claim)], after: &[(Host, Claim)]) {
-        for (host, _) in before.iter().filter(|(host, _)| !after.iter().any(|(kept, _)| kept == host)) {
+        for (host, _) in before.iter().filter(|(host, _)| !after.iter().any(|(known, _)| known == host)) {
             self.index.hosts.withdraw(host, key);
             self.note(Note::unmapped(host.clone()));
         }
