@@ -313,7 +313,7 @@ impl Index {
             }
         }
         for address in before.into_iter().flat_map(Service::external_ips) {
-            if !after.external_ips().any(|entry| entry == address) {
+            if !after.external_ips().any(|ip| ip == address) {
                 self.externals.remove(address, key);
             }
         }

@@ -1,8 +1,8 @@
 //! Fuzz target for responses of an API server: lists and watches, in JSON and in protobuf.
 
 use cluster::object::Event;
-use cluster::{Kind, Request, Source, Reducer};
-use kubeapi::decode::{Encoding, EventDecoder, ListDecoder, Lost, Piece};
+use cluster::{Kind, Reducer, Request, Source};
+use kubeapi::decode::{Encoding, EventDecoder, ListDecoder, Lost, WatchEvent};
 
 const KINDS: [Kind; 6] =
     [Kind::Namespace, Kind::Service, Kind::EndpointSlice, Kind::Pod, Kind::ServiceImport, Kind::ImportedSlice];
@@ -28,13 +28,13 @@ type Said = (Vec<String>, bool);
 
 fn watch(encoding: Encoding, kind: Kind, body: &[u8], size: usize) -> Said {
     let (mut decoder, mut reader) = (EventDecoder::new(encoding, kind), Reader::new(kind));
-    let lost = body.chunks(size).any(|octets| decoder.feed(octets, &mut |piece| reader.take(&piece)) == Err(Lost));
+    let lost = body.chunks(size).any(|octets| decoder.feed(octets, &mut |event| reader.take(&event)) == Err(Lost));
     (reader.said, !lost && !decoder.is_within_an_event())
 }
 
 fn list(encoding: Encoding, kind: Kind, body: &[u8], size: usize) -> Said {
     let (mut decoder, mut reader) = (ListDecoder::new(encoding, kind), Reader::new(kind));
-    let lost = body.chunks(size).any(|octets| decoder.feed(octets, &mut |piece| reader.take(&piece)) == Err(Lost));
+    let lost = body.chunks(size).any(|octets| decoder.feed(octets, &mut |event| reader.take(&event)) == Err(Lost));
     assert!(!(lost && decoder.is_complete()), "a list is both lost and complete");
     (reader.said, decoder.is_complete())
 }
@@ -54,16 +54,16 @@ impl Reader {
         Reader { said: Vec::new(), reducer: Reducer::new(&spec).0, watch: watch.expect("all kinds are watched") }
     }
 
-    fn take(&mut self, piece: &Piece<'_>) {
-        self.said.push(format!("{piece:?}"));
-        let event = match piece {
-            Piece::Applied { object, .. } => {
+    fn take(&mut self, event: &WatchEvent<'_>) {
+        self.said.push(format!("{event:?}"));
+        let event = match event {
+            WatchEvent::Applied { object, .. } => {
                 assert!(!object.meta().name.is_empty(), "an object without a name");
                 Event::Applied(object.clone())
             }
-            Piece::Deleted { namespace, name, .. } => Event::Deleted { namespace, name },
-            Piece::Unreadable { namespace, name, .. } => Event::Unreadable { namespace, name },
-            Piece::Bookmark { .. } | Piece::Refused { .. } | Piece::List { .. } => return,
+            WatchEvent::Deleted { namespace, name, .. } => Event::Deleted { namespace, name },
+            WatchEvent::Unreadable { namespace, name, .. } => Event::Unreadable { namespace, name },
+            WatchEvent::Bookmark { .. } | WatchEvent::Refused { .. } | WatchEvent::List { .. } => return,
         };
         self.reducer.apply(self.watch, &event, 0);
     }

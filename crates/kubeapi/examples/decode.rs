@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use cluster::Kind;
 use fakeapi::protobuf;
-use kubeapi::decode::{Encoding, ListDecoder, Piece};
+use kubeapi::decode::{Encoding, ListDecoder, WatchEvent};
 use serde_json::{Value, json};
 
 /// Chunk size in bytes.
@@ -72,7 +72,7 @@ fn cost(encoding: Encoding, kind: Kind, body: &[u8], count: usize) -> Cost {
     let begin = Instant::now();
     let (mut decoder, mut read) = (ListDecoder::new(encoding, kind), 0);
     for octets in body.chunks(PIECE) {
-        decoder.feed(octets, &mut |piece| read += usize::from(matches!(piece, Piece::Applied { .. }))).unwrap();
+        decoder.feed(octets, &mut |event| read += usize::from(matches!(event, WatchEvent::Applied { .. }))).unwrap();
     }
     let time = begin.elapsed();
     assert!(read == count && decoder.is_complete(), "{read} of {count}");

@@ -15,7 +15,7 @@ const MALFORMED: usize = 10_000;
 /// Number of malformed objects before each good one.
 const RUN: usize = 10;
 
-/// Counts of the pieces by type or reason, and the good objects.
+/// Counts of the events by type or reason, and the good objects.
 #[derive(Default)]
 struct Said {
     counts: BTreeMap<String, usize>,
@@ -23,13 +23,13 @@ struct Said {
 }
 
 impl Said {
-    fn take(&mut self, piece: &Piece<'_>) {
-        let word = match piece {
-            Piece::Applied { object, .. } if object.meta().name.starts_with("good-") => {
+    fn take(&mut self, event: &WatchEvent<'_>) {
+        let word = match event {
+            WatchEvent::Applied { object, .. } if object.meta().name.starts_with("good-") => {
                 return self.good.push(format!("{object:?}"));
             }
-            Piece::Applied { .. } => "applied",
-            Piece::Unreadable { reason, .. } => reason.label(),
+            WatchEvent::Applied { .. } => "applied",
+            WatchEvent::Unreadable { reason, .. } => reason.label(),
             _ => "other",
         };
         *self.counts.entry(word.to_owned()).or_default() += 1;
@@ -80,7 +80,7 @@ fn expected() -> Vec<String> {
     for at in 0..MALFORMED / RUN {
         let line = format!("{}\n", json!({ "type": "ADDED", "object": slice(&format!("good-{at}")) }));
         let mut decoder = EventDecoder::new(Encoding::Json, Kind::EndpointSlice);
-        decoder.feed(line.as_bytes(), &mut |piece| said.take(&piece)).unwrap();
+        decoder.feed(line.as_bytes(), &mut |event| said.take(&event)).unwrap();
     }
     said.good
 }
@@ -98,7 +98,7 @@ fn body(good: impl Fn(&str) -> Vec<u8>, mut malformed: impl FnMut() -> Vec<u8>) 
 fn watched(encoding: Encoding, body: &[u8]) -> Said {
     let (mut decoder, mut said) = (EventDecoder::new(encoding, Kind::EndpointSlice), Said::default());
     for octets in body.chunks(4096) {
-        decoder.feed(octets, &mut |piece| said.take(&piece)).unwrap();
+        decoder.feed(octets, &mut |event| said.take(&event)).unwrap();
     }
     assert!(!decoder.is_within_an_event());
     said
@@ -107,13 +107,13 @@ fn watched(encoding: Encoding, body: &[u8]) -> Said {
 fn listed(encoding: Encoding, body: &[u8]) -> Said {
     let (mut decoder, mut said) = (ListDecoder::new(encoding, Kind::EndpointSlice), Said::default());
     for octets in body.chunks(4096) {
-        decoder.feed(octets, &mut |piece| said.take(&piece)).unwrap();
+        decoder.feed(octets, &mut |event| said.take(&event)).unwrap();
     }
     assert!(decoder.is_complete());
     said
 }
 
-/// Checks that every malformed object yielded one piece, that enough of them were detected, and that no good one is
+/// Checks that every malformed object yielded one event, that enough of them were detected, and that no good one is
 /// missing.
 fn check(said: &Said) {
     let unreadable = said.count(&["syntax", "shape", "unnamed", "event", "too_long"]);

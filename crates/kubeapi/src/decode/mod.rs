@@ -1,8 +1,8 @@
 //! Streaming decoder from the bytes of a response to events and items for a [`cluster::Reducer`].
 //!
 //! The `Content-Type` of the response selects the encoding: protobuf for built-in kinds, and JSON for custom resources
-//! and for servers without protobuf. Both encodings yield the same [`Piece`]s for the same objects. An object that
-//! cannot be decoded yields [`Piece::Unreadable`], and decoding continues with the next one.
+//! and for servers without protobuf. Both encodings yield the same [`WatchEvent`]s for the same objects. An object that
+//! cannot be decoded yields [`WatchEvent::Unreadable`], and decoding continues with the next one.
 
 pub(crate) mod json;
 mod protobuf;
@@ -51,9 +51,10 @@ impl Encoding {
     }
 }
 
-/// Part of a response: a watch event, an item of a list, or the metadata of a list.
+/// Watch event. A list yields the same events: [`WatchEvent::Applied`] for an item and [`WatchEvent::List`] for its
+/// metadata.
 #[derive(Debug)]
-pub enum Piece<'a> {
+pub enum WatchEvent<'a> {
     /// Object in its current state.
     Applied {
         /// Decoded object.
@@ -106,37 +107,37 @@ pub enum Piece<'a> {
     },
 }
 
-impl<'a> Piece<'a> {
-    fn applied(object: Object<'a>, trigger: &'a str) -> Piece<'a> {
+impl<'a> WatchEvent<'a> {
+    fn applied(object: Object<'a>, trigger: &'a str) -> WatchEvent<'a> {
         let meta = object.meta();
         if meta.name.is_empty() {
-            return Piece::unreadable(meta, Unreadable::Unnamed, "it has no name".to_owned());
+            return WatchEvent::unreadable(meta, Unreadable::Unnamed, "it has no name".to_owned());
         }
-        Piece::Applied { object, trigger }
+        WatchEvent::Applied { object, trigger }
     }
 
-    fn deleted(meta: Meta<'a>) -> Piece<'a> {
-        Piece::Deleted { namespace: meta.namespace, name: meta.name, version: meta.version }
+    fn deleted(meta: Meta<'a>) -> WatchEvent<'a> {
+        WatchEvent::Deleted { namespace: meta.namespace, name: meta.name, version: meta.version }
     }
 
-    fn bookmark(meta: Meta<'a>, ends_list: bool) -> Piece<'a> {
-        Piece::Bookmark { version: meta.version, ends_list }
+    fn bookmark(meta: Meta<'a>, ends_list: bool) -> WatchEvent<'a> {
+        WatchEvent::Bookmark { version: meta.version, ends_list }
     }
 
-    fn unreadable(meta: Meta<'a>, reason: Unreadable, problem: String) -> Piece<'a> {
-        Piece::Unreadable { namespace: meta.namespace, name: meta.name, version: meta.version, reason, problem }
+    fn unreadable(meta: Meta<'a>, reason: Unreadable, problem: String) -> WatchEvent<'a> {
+        WatchEvent::Unreadable { namespace: meta.namespace, name: meta.name, version: meta.version, reason, problem }
     }
 
-    fn no_event(meta: Meta<'a>, what: &str) -> Piece<'a> {
-        Piece::unreadable(meta, Unreadable::Event, format!("'{what}' is no event"))
+    fn no_event(meta: Meta<'a>, what: &str) -> WatchEvent<'a> {
+        WatchEvent::unreadable(meta, Unreadable::Event, format!("'{what}' is no event"))
     }
 
-    fn nameless(reason: Unreadable, problem: String) -> Piece<'static> {
-        Piece::unreadable(Meta::default(), reason, problem)
+    fn nameless(reason: Unreadable, problem: String) -> WatchEvent<'static> {
+        WatchEvent::unreadable(Meta::default(), reason, problem)
     }
 
-    fn too_long() -> Piece<'static> {
-        Piece::nameless(Unreadable::TooLong, format!("it is longer than {OBJECT_MAX} bytes"))
+    fn too_long() -> WatchEvent<'static> {
+        WatchEvent::nameless(Unreadable::TooLong, format!("it is longer than {OBJECT_MAX} bytes"))
     }
 }
 
@@ -198,7 +199,7 @@ impl EventDecoder {
     /// Decodes more bytes of the response, and calls `each` for each complete event.
     ///
     /// # Errors [`Lost`] if the rest of this response cannot be decoded.
-    pub fn feed(&mut self, octets: &[u8], each: &mut dyn FnMut(Piece<'_>)) -> Result<(), Lost> {
+    pub fn feed(&mut self, octets: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) -> Result<(), Lost> {
         match &mut self.events {
             Events::Json(lines) => {
                 json::feed_events(self.kind, lines, octets, each);
@@ -243,7 +244,7 @@ impl ListDecoder {
     /// Decodes more bytes of the response, and calls `each` for each complete item and for the metadata.
     ///
     /// # Errors [`Lost`] if the rest of this response cannot be decoded.
-    pub fn feed(&mut self, octets: &[u8], each: &mut dyn FnMut(Piece<'_>)) -> Result<(), Lost> {
+    pub fn feed(&mut self, octets: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) -> Result<(), Lost> {
         match &mut self.list {
             Lists::Json(items) => {
                 json::feed_list(self.kind, items, octets, each);

@@ -8,17 +8,19 @@ use super::*;
 
 const BOTH: [Encoding; 2] = [Encoding::Json, Encoding::Protobuf];
 
-/// Describes a piece in a few words.
-fn describe(piece: &Piece<'_>) -> String {
-    match piece {
-        Piece::Applied { object, trigger } => format!("{} {trigger}", describe_object(object)).trim_end().to_owned(),
-        Piece::Deleted { namespace, name, version } => format!("deleted {namespace}/{name}@{version}"),
-        Piece::Bookmark { version, ends_list } => format!("bookmark {version} {ends_list}"),
-        Piece::Refused { code, message } => format!("refused {code} {message}"),
-        Piece::Unreadable { namespace, name, version, reason, .. } => {
+/// Describes a event in a few words.
+fn describe(event: &WatchEvent<'_>) -> String {
+    match event {
+        WatchEvent::Applied { object, trigger } => {
+            format!("{} {trigger}", describe_object(object)).trim_end().to_owned()
+        }
+        WatchEvent::Deleted { namespace, name, version } => format!("deleted {namespace}/{name}@{version}"),
+        WatchEvent::Bookmark { version, ends_list } => format!("bookmark {version} {ends_list}"),
+        WatchEvent::Refused { code, message } => format!("refused {code} {message}"),
+        WatchEvent::Unreadable { namespace, name, version, reason, .. } => {
             format!("{} {namespace}/{name}@{version}", reason.label())
         }
-        Piece::List { version, token } => format!("list {version} {token}").trim_end().to_owned(),
+        WatchEvent::List { version, token } => format!("list {version} {token}").trim_end().to_owned(),
     }
 }
 
@@ -57,7 +59,7 @@ fn describe_object(object: &Object<'_>) -> String {
 fn events(encoding: Encoding, kind: Kind, body: &[u8], size: usize) -> Vec<String> {
     let (mut decoder, mut found) = (EventDecoder::new(encoding, kind), Vec::new());
     for octets in body.chunks(size) {
-        if decoder.feed(octets, &mut |piece| found.push(describe(&piece))).is_err() {
+        if decoder.feed(octets, &mut |event| found.push(describe(&event))).is_err() {
             found.push("lost".to_owned());
             break;
         }
@@ -72,7 +74,7 @@ fn events(encoding: Encoding, kind: Kind, body: &[u8], size: usize) -> Vec<Strin
 fn items(encoding: Encoding, kind: Kind, body: &[u8], size: usize) -> Vec<String> {
     let (mut decoder, mut found) = (ListDecoder::new(encoding, kind), Vec::new());
     for octets in body.chunks(size) {
-        if decoder.feed(octets, &mut |piece| found.push(describe(&piece).trim_end().to_owned())).is_err() {
+        if decoder.feed(octets, &mut |event| found.push(describe(&event).trim_end().to_owned())).is_err() {
             found.push("lost".to_owned());
             break;
         }
@@ -203,7 +205,7 @@ fn reads_the_fields_that_answers_need() {
             let list = list_of(encoding, kind, &metadata, &[&object]);
             for size in [1, 7, list.len()] {
                 let mut found = items(encoding, kind, &list, size);
-                found.sort_unstable_by_key(|piece| piece.starts_with("list"));
+                found.sort_unstable_by_key(|event| event.starts_with("list"));
                 assert_eq!(found, [expected, "list 9"], "{encoding:?}");
             }
         }
@@ -372,20 +374,20 @@ fn rich_objects() -> Vec<(Kind, Value)> {
 
 #[test]
 fn both_encodings_yield_the_same_objects() {
-    let pieces = |encoding, kind, what: &str, object: &Value| {
+    let events = |encoding, kind, what: &str, object: &Value| {
         let body = match encoding {
             Encoding::Json => format!("{}\n", json!({ "type": what, "object": object })).into_bytes(),
             Encoding::Protobuf => protobuf::event(name_of(kind), what, object),
         };
         let (mut decoder, mut found) = (EventDecoder::new(encoding, kind), Vec::new());
-        decoder.feed(&body, &mut |piece| found.push(format!("{piece:?}"))).unwrap();
+        decoder.feed(&body, &mut |event| found.push(format!("{event:?}"))).unwrap();
         assert_eq!(found.len(), 1, "{found:?}");
         found.concat()
     };
     for (kind, object) in rich_objects() {
         for what in ["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "DANCED"] {
-            let in_json = pieces(Encoding::Json, kind, what, &object);
-            assert_eq!(pieces(Encoding::Protobuf, kind, what, &object), in_json);
+            let in_json = events(Encoding::Json, kind, what, &object);
+            assert_eq!(events(Encoding::Protobuf, kind, what, &object), in_json);
             let begin = if matches!(what, "ADDED" | "MODIFIED") { "Applied" } else { "" };
             assert!(in_json.starts_with(begin), "{in_json}");
         }
@@ -409,7 +411,7 @@ fn lists_yield_version_and_continue_token() {
         let list = list_of(Encoding::Protobuf, Kind::Service, &list["metadata"], &objects);
         let mut found = items(Encoding::Protobuf, Kind::Service, &list, 1000);
         // In protobuf, the metadata come first.
-        found.sort_unstable_by_key(|piece| expected.iter().position(|expected| expected == piece));
+        found.sort_unstable_by_key(|event| expected.iter().position(|expected| expected == event));
         assert_eq!(found, expected);
     }
 }
@@ -432,7 +434,7 @@ fn skips_an_object_that_is_too_long() {
             &list_of(encoding, Kind::Namespace, &json!({}), &[&long, &short]),
             1 << 16,
         );
-        list.sort_unstable_by_key(|piece| piece == "list");
+        list.sort_unstable_by_key(|event| event == "list");
         assert_eq!(list, ["too_long /@", "Namespace /a@", "list"]);
     }
 }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::model::{Metadata, Pod};
-use crate::decode::{self, Piece};
+use crate::decode::{self, WatchEvent};
 use crate::watch::Sink;
 
 /// Object of a mesh.
@@ -46,9 +46,9 @@ impl MeshManifest {
 
     /// Decodes the object and applies it to a sink.
     pub(crate) fn tell(&self, sink: &Sink) {
-        decode::item(self.kind, self.json.as_bytes(), &mut |piece| match piece {
-            Piece::Applied { object, .. } => drop(sink.apply(&Event::Applied(object))),
-            Piece::Unreadable { namespace, name, reason, problem, .. } => {
+        decode::item(self.kind, self.json.as_bytes(), &mut |event| match event {
+            WatchEvent::Applied { object, .. } => drop(sink.apply(&Event::Applied(object))),
+            WatchEvent::Unreadable { namespace, name, reason, problem, .. } => {
                 sink.unreadable(namespace, name, reason, &problem);
             }
             _ => {}

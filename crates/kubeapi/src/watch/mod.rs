@@ -40,7 +40,7 @@ use tracing::info;
 
 use crate::age::Mark;
 use crate::api::{Answer, Api};
-use crate::decode::{Encoding, EventDecoder, JSON, ListDecoder, Piece};
+use crate::decode::{Encoding, EventDecoder, JSON, ListDecoder, WatchEvent};
 use crate::failure::{Failure, connection_problem};
 use crate::target::Target;
 use crate::timing::Backoff;
@@ -195,16 +195,16 @@ impl Watcher {
         ]);
         let begin = Instant::now();
         let answer = self.api.get(&url, self.accept).await?;
-        let pieces = match self.events(answer, state).await {
+        let count = match self.events(answer, state).await {
             // The watch may have stalled. A new one from the last known version finds out.
             Err(Failure::Silent(_)) => {
                 self.sink.meter().renewal(self.target.resource);
                 self.doubted = true;
                 return Ok(());
             }
-            pieces => pieces?,
+            count => count?,
         };
-        let is_short = pieces == 0 && begin.elapsed() < self.timing.watch_min;
+        let is_short = count == 0 && begin.elapsed() < self.timing.watch_min;
         if is_short { Err(Failure::Short) } else { Ok(()) }
     }
 
@@ -222,7 +222,7 @@ impl Watcher {
     async fn events(&mut self, answer: Answer, state: &mut State) -> Result<u64, Failure> {
         let Answer { mut body, encoding, mut permit } = answer;
         let mut decoder = EventDecoder::new(encoding, self.target.kind);
-        let mut pieces = 0;
+        let mut count = 0;
         loop {
             let listing = matches!(state, State::Stream);
             permit = permit.filter(|_| listing);
@@ -237,19 +237,19 @@ impl Watcher {
             };
             let Some(octets) = octets else { break };
             let mut refused = None;
-            let fed = decoder.feed(&octets, &mut |piece| {
-                pieces += 1;
-                refused = self.piece(piece, state).err().or(refused.take());
+            let fed = decoder.feed(&octets, &mut |event| {
+                count += 1;
+                refused = self.event(event, state).err().or(refused.take());
             });
             if let Some(refused) = refused {
                 return Err(refused);
             }
             fed?;
-            if pieces > 0 && self.health.is_failing() && !matches!(state, State::Stream) {
+            if count > 0 && self.health.is_failing() && !matches!(state, State::Stream) {
                 self.well();
             }
         }
-        if decoder.is_within_an_event() { Err(Failure::Cut) } else { Ok(pieces) }
+        if decoder.is_within_an_event() { Err(Failure::Cut) } else { Ok(count) }
     }
 
     /// Returns the timeout for the next data of the response.
@@ -262,29 +262,29 @@ impl Watcher {
     }
 
     /// Processes one event of a watch.
-    fn piece(&mut self, piece: Piece<'_>, state: &mut State) -> Result<(), Failure> {
-        match piece {
-            Piece::Applied { object, trigger } => self.applied(object, trigger, state),
-            Piece::Deleted { namespace, name, version } => {
+    fn event(&mut self, event: WatchEvent<'_>, state: &mut State) -> Result<(), Failure> {
+        match event {
+            WatchEvent::Applied { object, trigger } => self.applied(object, trigger, state),
+            WatchEvent::Deleted { namespace, name, version } => {
                 self.sink.apply(&Event::Deleted { namespace, name });
                 advance(state, version);
             }
-            Piece::Unreadable { namespace, name, version, reason, problem } => {
+            WatchEvent::Unreadable { namespace, name, version, reason, problem } => {
                 self.sink.unreadable(namespace, name, reason, &problem);
                 advance(state, version);
             }
-            Piece::Bookmark { version, ends_list } => {
+            WatchEvent::Bookmark { version, ends_list } => {
                 if ends_list && matches!(state, State::Stream) {
                     *state = State::Follow { version: version.to_owned() };
                     self.listed("stream");
                 }
                 advance(state, version);
             }
-            Piece::Refused { code: 410, .. } => return Err(Failure::Gone),
-            Piece::Refused { code, message } => {
+            WatchEvent::Refused { code: 410, .. } => return Err(Failure::Gone),
+            WatchEvent::Refused { code, message } => {
                 return Err(Failure::Status { code, message: message.to_owned(), retry_after: None });
             }
-            Piece::List { .. } => {}
+            WatchEvent::List { .. } => {}
         }
         Ok(())
     }
@@ -307,16 +307,16 @@ impl Watcher {
         let mut decoder = ListDecoder::new(encoding, self.target.kind);
         let mut after = None;
         while let Some(octets) = next(&mut body, self.timing.list_silence).await? {
-            let fed = decoder.feed(&octets, &mut |piece| match piece {
-                Piece::Applied { object, .. } => drop(self.sink.apply(&Event::Applied(object))),
-                Piece::Unreadable { namespace, name, reason, problem, .. } => {
+            let fed = decoder.feed(&octets, &mut |event| match event {
+                WatchEvent::Applied { object, .. } => drop(self.sink.apply(&Event::Applied(object))),
+                WatchEvent::Unreadable { namespace, name, reason, problem, .. } => {
                     self.sink.unreadable(namespace, name, reason, &problem);
                 }
-                Piece::List { version, token: "" } => {
+                WatchEvent::List { version, token: "" } => {
                     after = Some(State::Follow { version: version.to_owned() });
                 }
-                Piece::List { token, .. } => after = Some(State::Page { token: token.to_owned() }),
-                Piece::Deleted { .. } | Piece::Bookmark { .. } | Piece::Refused { .. } => {}
+                WatchEvent::List { token, .. } => after = Some(State::Page { token: token.to_owned() }),
+                WatchEvent::Deleted { .. } | WatchEvent::Bookmark { .. } | WatchEvent::Refused { .. } => {}
             });
             fed?;
         }

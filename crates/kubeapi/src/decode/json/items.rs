@@ -174,8 +174,8 @@ mod tests {
     fn parts(list: &str, size: usize, most: usize) -> (Vec<String>, bool) {
         let (mut items, mut found) = (Items::default(), Vec::new());
         let text = |octets: &[u8]| String::from_utf8(octets.to_vec()).unwrap();
-        for piece in list.as_bytes().chunks(size) {
-            items.feed(piece, most, |part| {
+        for event in list.as_bytes().chunks(size) {
+            items.feed(event, most, |part| {
                 found.push(match part {
                     Part::Item(octets) => text(octets),
                     Part::Metadata(octets) => format!("M{}", text(octets)),

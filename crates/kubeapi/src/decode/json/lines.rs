@@ -66,10 +66,10 @@ impl Lines {
 mod tests {
     use super::*;
 
-    fn lines(pieces: &[&str], most: usize) -> (Vec<String>, bool) {
+    fn lines(events: &[&str], most: usize) -> (Vec<String>, bool) {
         let (mut lines, mut found) = (Lines::default(), Vec::new());
-        for piece in pieces {
-            lines.feed(piece.as_bytes(), most, |line| {
+        for event in events {
+            lines.feed(event.as_bytes(), most, |line| {
                 found.push(match line {
                     Line::Whole(text) => String::from_utf8(text.to_vec()).unwrap(),
                     Line::TooLong => "<too long>".to_owned(),
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn lines_are_complete_for_every_chunk_size() {
-        for (pieces, expected, within) in [
+        for (events, expected, within) in [
             (&["one\ntwo\n"][..], &["one", "two"][..], false),
             (&["one\ntw", "o", "\n"], &["one", "two"], false),
             (&["one", "\n", "\n"], &["one", ""], false),
@@ -92,7 +92,7 @@ mod tests {
             (&["1234", "5678\n"], &["12345678"], false),
             (&["123456789"], &[], true),
         ] {
-            let (found, is_within) = lines(pieces, 8);
+            let (found, is_within) = lines(events, 8);
             assert_eq!((found.iter().map(String::as_str).collect::<Vec<_>>(), is_within), (expected.to_vec(), within));
         }
     }

@@ -13,26 +13,26 @@ use objects::{Common, Event, ListMetadata, Metadata, Read};
 use serde::Deserialize;
 use serde_json::error::Category;
 
-use super::{OBJECT_MAX, Piece, Status, Unreadable};
+use super::{OBJECT_MAX, Status, Unreadable, WatchEvent};
 
 pub(super) use items::Items;
 pub(super) use lines::Lines;
 
 /// Processes more bytes of the response to a watch.
-pub(super) fn feed_events(kind: Kind, lines: &mut Lines, octets: &[u8], each: &mut dyn FnMut(Piece<'_>)) {
+pub(super) fn feed_events(kind: Kind, lines: &mut Lines, octets: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) {
     lines.feed(octets, OBJECT_MAX, |line| match line {
         Line::Whole(line) if line.trim_ascii().is_empty() => {}
         Line::Whole(line) => event(kind, line, each),
-        Line::TooLong => each(Piece::too_long()),
+        Line::TooLong => each(WatchEvent::too_long()),
     });
 }
 
 /// Processes more bytes of the response to a list.
-pub(super) fn feed_list(kind: Kind, items: &mut Items, octets: &[u8], each: &mut dyn FnMut(Piece<'_>)) {
+pub(super) fn feed_list(kind: Kind, items: &mut Items, octets: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) {
     items.feed(octets, OBJECT_MAX, |part| match part {
         Part::Item(octets) => item(kind, octets, each),
         Part::Metadata(octets) => list_metadata(octets, each),
-        Part::TooLong => each(Piece::too_long()),
+        Part::TooLong => each(WatchEvent::too_long()),
     });
 }
 
@@ -43,7 +43,7 @@ pub(super) fn status(octets: &[u8]) -> Option<Status> {
     Some(Status { code: status.code.unwrap_or_default(), message }).filter(|status| !status.message.is_empty())
 }
 
-fn event(kind: Kind, line: &[u8], each: &mut dyn FnMut(Piece<'_>)) {
+fn event(kind: Kind, line: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) {
     match kind {
         Kind::Namespace => event_of::<objects::Namespace<'_>>(line, each),
         Kind::Service => event_of::<objects::Service<'_>>(line, each),
@@ -58,7 +58,7 @@ fn event(kind: Kind, line: &[u8], each: &mut dyn FnMut(Piece<'_>)) {
     }
 }
 
-fn event_of<'a, O: Read + Deserialize<'a>>(line: &'a [u8], each: &mut dyn FnMut(Piece<'_>)) {
+fn event_of<'a, O: Read + Deserialize<'a>>(line: &'a [u8], each: &mut dyn FnMut(WatchEvent<'_>)) {
     let event: Event<'_, O> = match serde_json::from_slice(line) {
         Ok(event) => event,
         Err(error) => return event_without_object(line, Some(&error), each),
@@ -71,7 +71,7 @@ fn event_of<'a, O: Read + Deserialize<'a>>(line: &'a [u8], each: &mut dyn FnMut(
 }
 
 /// Handles an event whose object was not decoded, because it is invalid or a Status.
-fn event_without_object(line: &[u8], error: Option<&serde_json::Error>, each: &mut dyn FnMut(Piece<'_>)) {
+fn event_without_object(line: &[u8], error: Option<&serde_json::Error>, each: &mut dyn FnMut(WatchEvent<'_>)) {
     let event: Event<'_, Common<'_>> = match serde_json::from_slice(line) {
         Ok(event) => event,
         Err(again) => return each(nameless(error.unwrap_or(&again))),
@@ -79,21 +79,21 @@ fn event_without_object(line: &[u8], error: Option<&serde_json::Error>, each: &m
     let meta = event.object.metadata.meta();
     match (&*event.what, error) {
         ("ERROR", _) => {
-            each(Piece::Refused { code: event.object.code.unwrap_or_default(), message: &event.object.message });
+            each(WatchEvent::Refused { code: event.object.code.unwrap_or_default(), message: &event.object.message });
         }
         ("DELETED" | "BOOKMARK", _) => without_object(&event.what, &event.object.metadata, each),
-        (_, Some(error)) => each(Piece::unreadable(meta, reason(error), error.to_string())),
-        (what, None) => each(Piece::no_event(meta, what)),
+        (_, Some(error)) => each(WatchEvent::unreadable(meta, reason(error), error.to_string())),
+        (what, None) => each(WatchEvent::no_event(meta, what)),
     }
 }
 
-fn without_object(what: &str, metadata: &Metadata<'_>, each: &mut dyn FnMut(Piece<'_>)) {
+fn without_object(what: &str, metadata: &Metadata<'_>, each: &mut dyn FnMut(WatchEvent<'_>)) {
     let meta = metadata.meta();
-    each(if what == "DELETED" { Piece::deleted(meta) } else { Piece::bookmark(meta, metadata.ends_list()) });
+    each(if what == "DELETED" { WatchEvent::deleted(meta) } else { WatchEvent::bookmark(meta, metadata.ends_list()) });
 }
 
 /// Decodes a single object.
-pub(crate) fn item(kind: Kind, octets: &[u8], each: &mut dyn FnMut(Piece<'_>)) {
+pub(crate) fn item(kind: Kind, octets: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) {
     match kind {
         Kind::Namespace => item_of::<objects::Namespace<'_>>(octets, each),
         Kind::Service => item_of::<objects::Service<'_>>(octets, each),
@@ -108,34 +108,34 @@ pub(crate) fn item(kind: Kind, octets: &[u8], each: &mut dyn FnMut(Piece<'_>)) {
     }
 }
 
-fn item_of<'a, O: Read + Deserialize<'a>>(octets: &'a [u8], each: &mut dyn FnMut(Piece<'_>)) {
+fn item_of<'a, O: Read + Deserialize<'a>>(octets: &'a [u8], each: &mut dyn FnMut(WatchEvent<'_>)) {
     let error = match serde_json::from_slice::<O>(octets) {
         Ok(object) => return applied(&object, each),
         Err(error) => error,
     };
     match serde_json::from_slice::<Common<'_>>(octets) {
-        Ok(common) => each(Piece::unreadable(common.metadata.meta(), reason(&error), error.to_string())),
+        Ok(common) => each(WatchEvent::unreadable(common.metadata.meta(), reason(&error), error.to_string())),
         Err(_) => each(nameless(&error)),
     }
 }
 
-fn applied(object: &impl Read, each: &mut dyn FnMut(Piece<'_>)) {
+fn applied(object: &impl Read, each: &mut dyn FnMut(WatchEvent<'_>)) {
     let metadata = object.metadata();
     match object.object() {
-        Ok(object) => each(Piece::applied(object, metadata.trigger())),
-        Err(problem) => each(Piece::unreadable(metadata.meta(), Unreadable::Shape, problem.to_owned())),
+        Ok(object) => each(WatchEvent::applied(object, metadata.trigger())),
+        Err(problem) => each(WatchEvent::unreadable(metadata.meta(), Unreadable::Shape, problem.to_owned())),
     }
 }
 
-fn list_metadata(octets: &[u8], each: &mut dyn FnMut(Piece<'_>)) {
+fn list_metadata(octets: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) {
     match serde_json::from_slice::<ListMetadata<'_>>(octets) {
-        Ok(metadata) => each(Piece::List { version: &metadata.resource_version, token: &metadata.token }),
+        Ok(metadata) => each(WatchEvent::List { version: &metadata.resource_version, token: &metadata.token }),
         Err(error) => each(nameless(&error)),
     }
 }
 
-fn nameless(error: &serde_json::Error) -> Piece<'static> {
-    Piece::nameless(reason(error), error.to_string())
+fn nameless(error: &serde_json::Error) -> WatchEvent<'static> {
+    WatchEvent::nameless(reason(error), error.to_string())
 }
 
 fn reason(error: &serde_json::Error) -> Unreadable {

@@ -4,7 +4,7 @@ use cluster::Kind;
 
 use super::stream::{Step, Stream};
 use super::{event, nameless};
-use crate::decode::{Lost, OBJECT_MAX, Piece};
+use crate::decode::{Lost, OBJECT_MAX, WatchEvent};
 
 /// Size of the length prefix in bytes.
 const HEAD: usize = 4;
@@ -21,7 +21,7 @@ impl Frames {
         &mut self,
         kind: Kind,
         octets: &[u8],
-        each: &mut dyn FnMut(Piece<'_>),
+        each: &mut dyn FnMut(WatchEvent<'_>),
     ) -> Result<(), Lost> {
         self.0.feed(octets, |at_hand| step(kind, at_hand, each))
     }
@@ -31,7 +31,7 @@ impl Frames {
     }
 }
 
-fn step(kind: Kind, at_hand: &[u8], each: &mut dyn FnMut(Piece<'_>)) -> Step {
+fn step(kind: Kind, at_hand: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) -> Step {
     let Some(length) = at_hand.first_chunk::<HEAD>() else { return Step::Need(HEAD) };
     let length = usize::try_from(u32::from_be_bytes(*length)).unwrap_or(usize::MAX);
     if length > FRAME_MAX {
@@ -39,7 +39,7 @@ fn step(kind: Kind, at_hand: &[u8], each: &mut dyn FnMut(Piece<'_>)) -> Step {
         return Step::Lost;
     }
     if length > OBJECT_MAX {
-        each(Piece::too_long());
+        each(WatchEvent::too_long());
         return Step::Skip(HEAD + length);
     }
     let Some(frame) = at_hand.get(HEAD..HEAD + length) else { return Step::Need(HEAD + length) };

@@ -6,7 +6,7 @@ use cluster::Kind;
 use super::fields::{Key, Varint, Wire};
 use super::stream::{Step, Stream};
 use super::{ENVELOPE_RAW, MAGIC, Wrong, list_metadata, nameless, object};
-use crate::decode::{Lost, OBJECT_MAX, Piece};
+use crate::decode::{Lost, OBJECT_MAX, WatchEvent};
 
 /// Field numbers of a list.
 const METADATA: u64 = 1;
@@ -36,7 +36,7 @@ impl List {
         &mut self,
         kind: Kind,
         octets: &[u8],
-        each: &mut dyn FnMut(Piece<'_>),
+        each: &mut dyn FnMut(WatchEvent<'_>),
     ) -> Result<(), Lost> {
         let place = &mut self.place;
         self.stream.feed(octets, |at_hand| {
@@ -54,7 +54,7 @@ impl List {
 }
 
 impl Place {
-    fn step(&mut self, kind: Kind, at_hand: &[u8], each: &mut dyn FnMut(Piece<'_>)) -> Result<Step, Wrong> {
+    fn step(&mut self, kind: Kind, at_hand: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) -> Result<Step, Wrong> {
         match *self {
             Place::Start => self.magic(at_hand),
             Place::Envelope { .. } => self.envelope(at_hand),
@@ -103,14 +103,14 @@ impl Place {
 }
 
 /// Processes the next field of the list.
-fn next_field(kind: Kind, at_hand: &[u8], left: usize, each: &mut dyn FnMut(Piece<'_>)) -> Result<Step, Wrong> {
+fn next_field(kind: Kind, at_hand: &[u8], left: usize, each: &mut dyn FnMut(WatchEvent<'_>)) -> Result<Step, Wrong> {
     let Some(head) = Head::read(at_hand)? else { return Ok(Step::Need(at_hand.len() + 1)) };
     let whole = head.octets.checked_add(head.length).filter(|whole| *whole <= left).ok_or(BEYOND)?;
     if !(head.is_delimited && matches!(head.number, METADATA | ITEMS)) {
         return Ok(Step::Skip(whole));
     }
     if head.length > OBJECT_MAX {
-        each(Piece::too_long());
+        each(WatchEvent::too_long());
         return Ok(Step::Skip(whole));
     }
     let Some(part) = at_hand.get(head.octets..whole) else { return Ok(Step::Need(whole)) };

@@ -15,7 +15,7 @@ use cluster::object::Meta;
 use fields::{Fields, Value};
 use objects::Metadata;
 
-use super::{PROTOBUF, Piece, Status, Unreadable};
+use super::{PROTOBUF, Status, Unreadable, WatchEvent};
 
 pub(super) use frames::Frames;
 pub(super) use list::List;
@@ -66,7 +66,7 @@ pub(super) fn status(octets: &[u8]) -> Option<Status> {
 }
 
 /// Decodes a watch event, metav1.WatchEvent.
-fn event(kind: Kind, frame: &[u8], each: &mut dyn FnMut(Piece<'_>)) {
+fn event(kind: Kind, frame: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) {
     let (what, enveloped) = match what_and_object(frame) {
         Ok(event) => event,
         Err(wrong) => return each(nameless(wrong)),
@@ -74,7 +74,7 @@ fn event(kind: Kind, frame: &[u8], each: &mut dyn FnMut(Piece<'_>)) {
     let octets = enveloped.ok_or(Wrong::Shape("the event has no object")).and_then(envelope);
     if what == "ERROR" {
         let (code, message) = octets.and_then(objects::status).unwrap_or_default();
-        return each(Piece::Refused { code, message });
+        return each(WatchEvent::Refused { code, message });
     }
     match octets {
         Ok(octets) => event_of(kind, what, octets, each),
@@ -95,14 +95,14 @@ fn what_and_object(frame: &[u8]) -> Result<(&str, Option<&[u8]>), Wrong> {
     Ok((what, object))
 }
 
-fn event_of(kind: Kind, what: &str, octets: &[u8], each: &mut dyn FnMut(Piece<'_>)) {
+fn event_of(kind: Kind, what: &str, octets: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) {
     if matches!(what, "ADDED" | "MODIFIED") {
         return object(kind, octets, each);
     }
     match (Metadata::of(octets), what) {
-        (Ok(metadata), "DELETED") => each(Piece::deleted(metadata.meta)),
-        (Ok(metadata), "BOOKMARK") => each(Piece::bookmark(metadata.meta, metadata.ends_list)),
-        (Ok(metadata), _) => each(Piece::no_event(metadata.meta, what)),
+        (Ok(metadata), "DELETED") => each(WatchEvent::deleted(metadata.meta)),
+        (Ok(metadata), "BOOKMARK") => each(WatchEvent::bookmark(metadata.meta, metadata.ends_list)),
+        (Ok(metadata), _) => each(WatchEvent::no_event(metadata.meta, what)),
         (Err(wrong), _) => each(nameless(wrong)),
     }
 }
@@ -124,25 +124,25 @@ fn envelope(octets: &[u8]) -> Result<&[u8], Wrong> {
 }
 
 /// Decodes an object. If that fails, the error has its name where possible.
-fn object(kind: Kind, octets: &[u8], each: &mut dyn FnMut(Piece<'_>)) {
+fn object(kind: Kind, octets: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) {
     match objects::object(kind, octets) {
-        Ok((object, trigger)) => each(Piece::applied(object, trigger)),
+        Ok((object, trigger)) => each(WatchEvent::applied(object, trigger)),
         Err(wrong) => {
             let meta = Metadata::of(octets).map_or_else(|_| Meta::default(), |metadata| metadata.meta);
-            each(Piece::unreadable(meta, wrong.reason(), wrong.problem().to_owned()));
+            each(WatchEvent::unreadable(meta, wrong.reason(), wrong.problem().to_owned()));
         }
     }
 }
 
-fn list_metadata(octets: &[u8], each: &mut dyn FnMut(Piece<'_>)) {
+fn list_metadata(octets: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) {
     match objects::list_metadata(octets) {
-        Ok((version, token)) => each(Piece::List { version, token }),
+        Ok((version, token)) => each(WatchEvent::List { version, token }),
         Err(wrong) => each(nameless(wrong)),
     }
 }
 
-fn nameless(wrong: Wrong) -> Piece<'static> {
-    Piece::nameless(wrong.reason(), wrong.problem().to_owned())
+fn nameless(wrong: Wrong) -> WatchEvent<'static> {
+    WatchEvent::nameless(wrong.reason(), wrong.problem().to_owned())
 }
 
 #[cfg(test)]

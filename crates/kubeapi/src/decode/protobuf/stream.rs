@@ -111,8 +111,8 @@ mod tests {
     /// Splits a text into parts: a digit, and as many letters. `!` and a digit skip letters, and `?` ends the stream.
     fn parts(text: &str, size: usize) -> (Vec<String>, bool, bool) {
         let (mut stream, mut found, mut lost) = (Stream::default(), Vec::new(), false);
-        for piece in text.as_bytes().chunks(size) {
-            let outcome = stream.feed(piece, |at_hand| match at_hand {
+        for chunk in text.as_bytes().chunks(size) {
+            let outcome = stream.feed(chunk, |at_hand| match at_hand {
                 [b'?', ..] => Step::Lost,
                 [b'!'] => Step::Need(2),
                 [b'!', digit, ..] => Step::Skip(2 + usize::from(digit - b'0')),
@@ -153,8 +153,8 @@ mod tests {
     fn frees_a_large_buffer() {
         let mut stream = Stream::default();
         let mut step = |at_hand: &[u8]| if at_hand.len() < 100_000 { Step::Need(100_000) } else { Step::Took(100_000) };
-        for piece in vec![0; 100_001].chunks(1000) {
-            stream.feed(piece, &mut step).unwrap();
+        for chunk in vec![0; 100_001].chunks(1000) {
+            stream.feed(chunk, &mut step).unwrap();
         }
         assert_eq!((stream.kept.len(), stream.kept.capacity() < KEPT_MAX), (1, true));
     }

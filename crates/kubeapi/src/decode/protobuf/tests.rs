@@ -32,13 +32,13 @@ fn added(object: &[u8]) -> Vec<u8> {
     frame(&[field(1, b"ADDED"), field(2, &field(1, object))].concat())
 }
 
-/// Describes a piece in a word or two.
-fn describe(piece: &Piece<'_>) -> String {
-    match piece {
-        Piece::Applied { object, .. } => object.meta().name.to_owned(),
-        Piece::Unreadable { name, problem, .. } => format!("{name}: {problem}"),
-        Piece::List { version, token } => format!("list {version}{token}"),
-        piece => format!("{piece:?}"),
+/// Describes a event in a word or two.
+fn describe(event: &WatchEvent<'_>) -> String {
+    match event {
+        WatchEvent::Applied { object, .. } => object.meta().name.to_owned(),
+        WatchEvent::Unreadable { name, problem, .. } => format!("{name}: {problem}"),
+        WatchEvent::List { version, token } => format!("list {version}{token}"),
+        event => format!("{event:?}"),
     }
 }
 
@@ -48,11 +48,11 @@ fn sizes(body: &[u8]) -> [usize; 3] {
     [least, 3 * least, 10 * least]
 }
 
-/// Decodes a watch in chunks of several sizes. Returns the pieces, and whether the decoder is lost and within an event.
+/// Decodes a watch in chunks of several sizes. Returns the events, and whether the decoder is lost and within an event.
 fn watch(kind: Kind, body: &[u8]) -> (Vec<String>, bool, bool) {
     let read = |size| {
         let (mut decoder, mut found) = (EventDecoder::new(Encoding::Protobuf, kind), Vec::new());
-        let each = &mut |piece: Piece<'_>| found.push(describe(&piece));
+        let each = &mut |event: WatchEvent<'_>| found.push(describe(&event));
         let lost = body.chunks(size).any(|octets| decoder.feed(octets, each).is_err());
         (found, lost, decoder.is_within_an_event())
     };
@@ -61,12 +61,12 @@ fn watch(kind: Kind, body: &[u8]) -> (Vec<String>, bool, bool) {
     found
 }
 
-/// Decodes a list in chunks of several sizes. Returns the pieces, and whether the decoder is lost and the list
+/// Decodes a list in chunks of several sizes. Returns the events, and whether the decoder is lost and the list
 /// complete.
 fn list(kind: Kind, body: &[u8]) -> (Vec<String>, bool, bool) {
     let read = |size| {
         let (mut decoder, mut found) = (ListDecoder::new(Encoding::Protobuf, kind), Vec::new());
-        let each = &mut |piece: Piece<'_>| found.push(describe(&piece));
+        let each = &mut |event: WatchEvent<'_>| found.push(describe(&event));
         let lost = body.chunks(size).any(|octets| decoder.feed(octets, each).is_err());
         (found, lost, decoder.is_complete())
     };
