@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
-use http::{HeaderMap, Request, Response};
+use http::{HeaderMap, Request};
 use http_body_util::{BodyExt, Limited};
 use kube::Client;
 use kube::Config;
@@ -45,7 +45,7 @@ pub(crate) struct Api {
 }
 
 /// Successful response whose body has not been read yet.
-pub(crate) struct Answer {
+pub(crate) struct Response {
     pub(crate) body: Body,
     pub(crate) encoding: Encoding,
     /// Counts the request as in flight until dropped.
@@ -63,9 +63,9 @@ impl Api {
     /// Sends a GET request for a path with a query. `accept` lists the acceptable media types.
     ///
     /// # Errors
-    /// A [`Failure`] if the request could not be sent, the response did not start within [`Timing::answer`],
+    /// A [`Failure`] if the request could not be sent, the response did not start within [`Timing::response`],
     /// the status was not 2xx, or the content type is unknown.
-    pub(crate) async fn get(&self, url: &str, accept: &'static str) -> Result<Answer, Failure> {
+    pub(crate) async fn get(&self, url: &str, accept: &'static str) -> Result<Response, Failure> {
         let (permit, waited) = self.gate.pass().await;
         self.meter.paced(&self.host, waited);
         let client = self.client().await?;
@@ -75,11 +75,11 @@ impl Api {
             .body(Body::empty())
             .map_err(|error| Failure::Unexpected(error.to_string()))?;
         let start = Instant::now();
-        let answer = timeout(self.timing.answer, client.send(request)).await;
-        let status = answer.as_ref().ok().and_then(|answer| Some(answer.as_ref().ok()?.status().as_u16()));
+        let response = timeout(self.timing.response, client.send(request)).await;
+        let status = response.as_ref().ok().and_then(|response| Some(response.as_ref().ok()?.status().as_u16()));
         self.meter.request(&self.host, status, start.elapsed());
-        let answer = answer.map_err(|_| Failure::Unanswered(self.timing.answer))?;
-        read(answer.map_err(|error| Failure::Connection(connection_problem(&error)))?, permit).await
+        let response = response.map_err(|_| Failure::Unanswered(self.timing.response))?;
+        read(response.map_err(|error| Failure::Connection(connection_problem(&error)))?, permit).await
     }
 
     /// URL of the API server.
@@ -127,14 +127,14 @@ impl Api {
     }
 }
 
-async fn read(answer: Response<Body>, permit: Permit) -> Result<Answer, Failure> {
-    let (head, body) = answer.into_parts();
+async fn read(response: http::Response<Body>, permit: Permit) -> Result<Response, Failure> {
+    let (head, body) = response.into_parts();
     if !head.status.is_success() {
         return Err(problem(head.status.as_u16(), &head.headers, body).await);
     }
     let content_type = content_type(&head.headers);
     let unknown = || Failure::Unexpected(format!("it is of type '{content_type}'"));
-    Ok(Answer { body, encoding: Encoding::of(content_type).ok_or_else(unknown)?, permit })
+    Ok(Response { body, encoding: Encoding::of(content_type).ok_or_else(unknown)?, permit })
 }
 
 fn content_type(headers: &HeaderMap) -> &str {

@@ -12,7 +12,7 @@ use rand::rngs::StdRng;
 use serde::Deserialize;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::api::{Answer, Api};
+use crate::api::{Api, Response};
 use crate::decode::JSON;
 use crate::decode::json::lines::{Line, Lines};
 use crate::failure::Failure;
@@ -26,7 +26,7 @@ use crate::{SetupProblem, Timing, credentials};
 pub type Data = BTreeMap<String, String>;
 
 /// Maximum size of a response in bytes. etcd stores objects up to 1.5 MiB, and JSON may escape a byte as six.
-const ANSWER_MAX: usize = 10 << 20;
+const RESPONSE_MAX: usize = 10 << 20;
 /// Value of the metric label `resource`.
 const RESOURCE: &str = "configmaps";
 
@@ -170,8 +170,8 @@ impl ConfigMap {
     }
 
     async fn list(&self) -> Result<(Option<Data>, String), Failure> {
-        let answer = self.api.get(&self.path, JSON).await?;
-        let body = timeout(self.timing.list_silence, Limited::new(answer.body, ANSWER_MAX).collect()).await;
+        let response = self.api.get(&self.path, JSON).await?;
+        let body = timeout(self.timing.list_silence, Limited::new(response.body, RESPONSE_MAX).collect()).await;
         let body = body.map_err(|_| Failure::Silent(self.timing.list_silence))?;
         let octets = body.map_err(|error| Failure::Unexpected(error.to_string()))?.to_bytes();
         let list: List = serde_json::from_slice(&octets).map_err(|error| Failure::Unexpected(error.to_string()))?;
@@ -187,12 +187,12 @@ impl ConfigMap {
             self.path
         );
         let begin = Instant::now();
-        let Answer { mut body, .. } = self.api.get(&url, JSON).await?;
+        let Response { mut body, .. } = self.api.get(&url, JSON).await?;
         let (mut lines, mut pieces) = (Lines::default(), 0);
         loop {
             let Some(octets) = next(&mut body, self.timing.watch_silence).await? else { break };
             let mut outcome = Ok(());
-            lines.feed(&octets, ANSWER_MAX, |line| {
+            lines.feed(&octets, RESPONSE_MAX, |line| {
                 pieces += 1;
                 outcome = core::mem::replace(&mut outcome, Ok(())).and_then(|()| take(&line, version, each));
             });

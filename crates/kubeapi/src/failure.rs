@@ -77,7 +77,7 @@ impl Failure {
 
     /// Returns true if the server was reached and did not deliver. Another form of the request (pages instead of a
     /// stream, or the reverse) may work then.
-    pub(crate) const fn is_an_answer(&self) -> bool {
+    pub(crate) const fn is_response(&self) -> bool {
         !matches!(self, Failure::Connection(_) | Failure::Credentials(_) | Failure::Gone | Failure::Ahead)
     }
 
@@ -92,14 +92,14 @@ impl Failure {
     }
 
     /// Returns true if the server does not support streaming lists.
-    pub(crate) const fn refuses_the_question(&self) -> bool {
+    pub(crate) const fn rejects_request(&self) -> bool {
         matches!(self, Failure::Status { code: 400 | 422, .. })
     }
 
     /// Returns true if a streaming list failed after its start in a way that does not go away: the server supports
     /// streaming lists, but its storage does not (500, with etcd before 3.4.31 or 3.5.13).
-    pub(crate) const fn refuses_the_stream(&self) -> bool {
-        self.refuses_the_question() || matches!(self, Failure::Status { code: 500, .. })
+    pub(crate) const fn rejects_stream(&self) -> bool {
+        self.rejects_request() || matches!(self, Failure::Status { code: 500, .. })
     }
 
     /// Returns the duration of the `Retry-After` header.

@@ -13,7 +13,7 @@ pub struct Timing {
     /// Timeout for establishing a connection.
     pub connect: Duration,
     /// Timeout from the request to the response headers.
-    pub answer: Duration,
+    pub response: Duration,
     /// Longest pause between two parts of a list response.
     pub list_silence: Duration,
     /// Longest silence of a watch. The watch is then restarted from the last known resource version, which costs the
@@ -47,7 +47,7 @@ impl Default for Timing {
         let seconds = Duration::from_secs;
         Timing {
             connect: seconds(10),
-            answer: seconds(30),
+            response: seconds(30),
             list_silence: seconds(15),
             watch_silence: seconds(50),
             watch: seconds(300),

@@ -39,7 +39,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tracing::info;
 
 use crate::age::Mark;
-use crate::api::{Answer, Api};
+use crate::api::{Api, Response};
 use crate::decode::{Encoding, EventDecoder, JSON, ListDecoder, WatchEvent};
 use crate::failure::{Failure, connection_problem};
 use crate::target::Target;
@@ -82,7 +82,7 @@ pub(crate) struct Watcher {
     health: Health,
     mark: Mark,
     /// True if the server does not support streaming lists.
-    streams_refused: bool,
+    streams_rejected: bool,
     /// True if the server may not have the known version.
     doubted: bool,
     /// True until the first list is complete. The server may answer the first list from its cache. Later lists must not
@@ -105,7 +105,7 @@ impl Watcher {
             random: rand::make_rng(),
             backoff: Backoff::default(),
             health: Health::New,
-            streams_refused: false,
+            streams_rejected: false,
             doubted: false,
             first: true,
             absent: false,
@@ -138,16 +138,16 @@ impl Watcher {
             ("allowWatchBookmarks", "true"),
             ("timeoutSeconds", &seconds),
         ]);
-        let answer = match self.api.get(&url, self.accept).await {
-            Err(failure) if failure.refuses_the_question() => {
+        let response = match self.api.get(&url, self.accept).await {
+            Err(failure) if failure.rejects_request() => {
                 self.use_pages(state, &failure);
                 return Ok(());
             }
-            answer => answer?,
+            response => response?,
         };
         self.sink.apply(&Event::Listing);
-        match self.events(answer, state).await {
-            Err(failure) if matches!(state, State::Stream) && failure.refuses_the_stream() => {
+        match self.events(response, state).await {
+            Err(failure) if matches!(state, State::Stream) && failure.rejects_stream() => {
                 self.use_pages(state, &failure);
                 Ok(())
             }
@@ -157,9 +157,9 @@ impl Watcher {
     }
 
     /// Switches to paginated lists for good.
-    fn use_pages(&mut self, state: &mut State, refusal: &Failure) {
-        info!(target: LOG, "Listing {} by pages: {refusal}", self.target.describe());
-        self.streams_refused = true;
+    fn use_pages(&mut self, state: &mut State, rejection: &Failure) {
+        info!(target: LOG, "Listing {} by pages: {rejection}", self.target.describe());
+        self.streams_rejected = true;
         *state = State::first_page();
     }
 
@@ -169,11 +169,11 @@ impl Watcher {
         let is_first_page = token.is_empty();
         let version = if is_first_page && self.first { "0" } else { "" };
         let url = self.target.url(&[("limit", PAGE), ("resourceVersion", version), ("continue", token)]);
-        let answer = self.api.get(&url, self.accept).await?;
+        let response = self.api.get(&url, self.accept).await?;
         if is_first_page {
             self.sink.apply(&Event::Listing);
         }
-        *state = self.items(answer).await?;
+        *state = self.items(response).await?;
         if matches!(state, State::Follow { .. }) {
             self.listed("pages");
         }
@@ -194,8 +194,8 @@ impl Watcher {
             ("timeoutSeconds", &seconds),
         ]);
         let begin = Instant::now();
-        let answer = self.api.get(&url, self.accept).await?;
-        let count = match self.events(answer, state).await {
+        let response = self.api.get(&url, self.accept).await?;
+        let count = match self.events(response, state).await {
             // The watch may have stalled. A new one from the last known version finds out.
             Err(Failure::Silent(_)) => {
                 self.sink.meter().renewal(self.target.resource);
@@ -212,15 +212,15 @@ impl Watcher {
     async fn verify(&mut self, version: &str) -> Result<(), Failure> {
         let url =
             self.target.url(&[("limit", "1"), ("resourceVersion", version), ("resourceVersionMatch", "NotOlderThan")]);
-        let Answer { mut body, .. } = self.api.get(&url, self.accept).await?;
+        let Response { mut body, .. } = self.api.get(&url, self.accept).await?;
         while next(&mut body, self.timing.list_silence).await?.is_some() {}
         self.doubted = false;
         Ok(())
     }
 
     /// Processes the events of a watch until the server ends it. Returns the number of events.
-    async fn events(&mut self, answer: Answer, state: &mut State) -> Result<u64, Failure> {
-        let Answer { mut body, encoding, mut permit } = answer;
+    async fn events(&mut self, response: Response, state: &mut State) -> Result<u64, Failure> {
+        let Response { mut body, encoding, mut permit } = response;
         let mut decoder = EventDecoder::new(encoding, self.target.kind);
         let mut count = 0;
         loop {
@@ -302,8 +302,8 @@ impl Watcher {
     }
 
     /// Processes the items of a page and returns the next state.
-    async fn items(&mut self, answer: Answer) -> Result<State, Failure> {
-        let Answer { mut body, encoding, permit: _permit } = answer;
+    async fn items(&mut self, response: Response) -> Result<State, Failure> {
+        let Response { mut body, encoding, permit: _permit } = response;
         let mut decoder = ListDecoder::new(encoding, self.target.kind);
         let mut after = None;
         while let Some(octets) = next(&mut body, self.timing.list_silence).await? {
@@ -381,16 +381,16 @@ impl Watcher {
         match state {
             // Changes since then are lost, so a new list is needed.
             State::Follow { .. } | State::Page { .. } if failure.loses_the_version() => *state = self.start(),
-            State::Stream if failure.is_an_answer() => *state = State::first_page(),
+            State::Stream if failure.is_response() => *state = State::first_page(),
             // The form of the request may be the cause, so try the other one.
-            State::Page { token } if token.is_empty() && failure.is_an_answer() => *state = self.start(),
+            State::Page { token } if token.is_empty() && failure.is_response() => *state = self.start(),
             _ => {}
         }
     }
 
     /// Returns the state that starts a new list.
     fn start(&self) -> State {
-        if self.streams_refused { State::first_page() } else { State::Stream }
+        if self.streams_rejected { State::first_page() } else { State::Stream }
     }
 
     /// Treats an unknown kind of a mesh as an empty list, because the mesh is not installed. Returns false for other

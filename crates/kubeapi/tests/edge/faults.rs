@@ -166,7 +166,7 @@ fn restarts_a_silent_watch_and_receives_the_missed_events() {
 fn retries_a_stalled_request() {
     let api = shop();
     api.script("services", [Some(Fault::Stall), Some(Fault::Stall), None]);
-    let edge = Edge::start_with(&request(&api), Timing { answer: Duration::from_millis(100), ..quick() });
+    let edge = Edge::start_with(&request(&api), Timing { response: Duration::from_millis(100), ..quick() });
     edge.wait_synced();
     assert_eq!(edge.service("shop/web"), WEB);
     assert!(edge.metric(&failures("services", "silent")) >= 2.0);
