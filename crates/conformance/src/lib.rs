@@ -84,7 +84,7 @@ pub enum Problem {
         is_given: bool,
     },
     /// No usable configuration for the API server.
-    Credentials(kubeapi::SetupProblem),
+    Credentials(kubeapi::SetupError),
     /// A request to the API server failed.
     Api {
         /// Action that failed.

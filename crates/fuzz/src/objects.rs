@@ -2,7 +2,7 @@
 
 use cluster::object::Event;
 use cluster::{Kind, Reducer, Request, Source};
-use kubeapi::decode::{Encoding, EventDecoder, ListDecoder, Lost, WatchEvent};
+use kubeapi::decode::{Encoding, EventDecoder, ListDecoder, OutOfSyncError, WatchEvent};
 
 const KINDS: [Kind; 6] =
     [Kind::Namespace, Kind::Service, Kind::EndpointSlice, Kind::Pod, Kind::ServiceImport, Kind::ImportedSlice];
@@ -28,13 +28,15 @@ type Said = (Vec<String>, bool);
 
 fn watch(encoding: Encoding, kind: Kind, body: &[u8], size: usize) -> Said {
     let (mut decoder, mut reader) = (EventDecoder::new(encoding, kind), Reader::new(kind));
-    let lost = body.chunks(size).any(|octets| decoder.feed(octets, &mut |event| reader.take(&event)) == Err(Lost));
+    let lost =
+        body.chunks(size).any(|octets| decoder.feed(octets, &mut |event| reader.take(&event)) == Err(OutOfSyncError));
     (reader.said, !lost && !decoder.is_within_an_event())
 }
 
 fn list(encoding: Encoding, kind: Kind, body: &[u8], size: usize) -> Said {
     let (mut decoder, mut reader) = (ListDecoder::new(encoding, kind), Reader::new(kind));
-    let lost = body.chunks(size).any(|octets| decoder.feed(octets, &mut |event| reader.take(&event)) == Err(Lost));
+    let lost =
+        body.chunks(size).any(|octets| decoder.feed(octets, &mut |event| reader.take(&event)) == Err(OutOfSyncError));
     assert!(!(lost && decoder.is_complete()), "a list is both lost and complete");
     (reader.said, decoder.is_complete())
 }

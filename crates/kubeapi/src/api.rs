@@ -18,7 +18,7 @@ use tokio::time::{Instant, timeout};
 use crate::Timing;
 use crate::credentials;
 use crate::decode::{Encoding, Status};
-use crate::failure::{Failure, connection_problem};
+use crate::failure::{ApiError, connection_problem};
 use crate::meter::Meter;
 use crate::pace::{Gate, Permit};
 
@@ -63,9 +63,9 @@ impl Api {
     /// Sends a GET request for a path with a query. `accept` lists the acceptable media types.
     ///
     /// # Errors
-    /// A [`Failure`] if the request could not be sent, the response did not start within [`Timing::response`],
+    /// A [`ApiError`] if the request could not be sent, the response did not start within [`Timing::response`],
     /// the status was not 2xx, or the content type is unknown.
-    pub(crate) async fn get(&self, url: &str, accept: &'static str) -> Result<Response, Failure> {
+    pub(crate) async fn get(&self, url: &str, accept: &'static str) -> Result<Response, ApiError> {
         let (permit, waited) = self.gate.pass().await;
         self.meter.paced(&self.host, waited);
         let client = self.client().await?;
@@ -73,13 +73,13 @@ impl Api {
             .header(ACCEPT, accept)
             .header(USER_AGENT, concat!("portolan/", env!("CARGO_PKG_VERSION")))
             .body(Body::empty())
-            .map_err(|error| Failure::Unexpected(error.to_string()))?;
+            .map_err(|error| ApiError::Unexpected(error.to_string()))?;
         let start = Instant::now();
         let response = timeout(self.timing.response, client.send(request)).await;
         let status = response.as_ref().ok().and_then(|response| Some(response.as_ref().ok()?.status().as_u16()));
         self.meter.request(&self.host, status, start.elapsed());
-        let response = response.map_err(|_| Failure::Unanswered(self.timing.response))?;
-        read(response.map_err(|error| Failure::Connection(connection_problem(&error)))?, permit).await
+        let response = response.map_err(|_| ApiError::Unanswered(self.timing.response))?;
+        read(response.map_err(|error| ApiError::Connection(connection_problem(&error)))?, permit).await
     }
 
     /// URL of the API server.
@@ -93,7 +93,7 @@ impl Api {
         self.distrusted.set(true);
     }
 
-    async fn client(&self) -> Result<Client, Failure> {
+    async fn client(&self) -> Result<Client, ApiError> {
         let _one_at_a_time = self.making.lock().await;
         if let Some(client) = self.trusted() {
             return Ok(client);
@@ -104,7 +104,7 @@ impl Api {
         let before = self.client.borrow_mut().take().map(|(client, _)| client);
         let client = match (made, before) {
             (Ok(client), _) | (Err(_), Some(client)) => client,
-            (Err(problem), None) => return Err(Failure::Credentials(problem)),
+            (Err(problem), None) => return Err(ApiError::Credentials(problem)),
         };
         *self.client.borrow_mut() = Some((client.clone(), Instant::now()));
         Ok(client)
@@ -127,13 +127,13 @@ impl Api {
     }
 }
 
-async fn read(response: http::Response<Body>, permit: Permit) -> Result<Response, Failure> {
+async fn read(response: http::Response<Body>, permit: Permit) -> Result<Response, ApiError> {
     let (head, body) = response.into_parts();
     if !head.status.is_success() {
         return Err(problem(head.status.as_u16(), &head.headers, body).await);
     }
     let content_type = content_type(&head.headers);
-    let unknown = || Failure::Unexpected(format!("it is of type '{content_type}'"));
+    let unknown = || ApiError::Unexpected(format!("it is of type '{content_type}'"));
     Ok(Response { body, encoding: Encoding::of(content_type).ok_or_else(unknown)?, permit })
 }
 
@@ -141,10 +141,10 @@ fn content_type(headers: &HeaderMap) -> &str {
     headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
-/// Converts a response with a status other than 2xx to a [`Failure`].
-async fn problem(code: u16, headers: &HeaderMap, body: Body) -> Failure {
+/// Converts a response with a status other than 2xx to a [`ApiError`].
+async fn problem(code: u16, headers: &HeaderMap, body: Body) -> ApiError {
     if code == 410 {
-        return Failure::Gone;
+        return ApiError::Gone;
     }
     let seconds = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
     let body = timeout(PROBLEM_TIME, Limited::new(body, PROBLEM_MAX).collect()).await;
@@ -155,7 +155,7 @@ async fn problem(code: u16, headers: &HeaderMap, body: Body) -> Failure {
         None => String::from_utf8_lossy(&octets).lines().next().unwrap_or_default().chars().take(200).collect(),
     };
     if code == 504 && message.contains(AHEAD) {
-        return Failure::Ahead;
+        return ApiError::Ahead;
     }
-    Failure::Status { code, message, retry_after: seconds.map(Duration::from_secs) }
+    ApiError::Status { code, message, retry_after: seconds.map(Duration::from_secs) }
 }

@@ -15,12 +15,12 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::api::{Api, Response};
 use crate::decode::JSON;
 use crate::decode::json::lines::{Line, Lines};
-use crate::failure::Failure;
+use crate::failure::ApiError;
 use crate::meter::Meter;
 use crate::target::encode;
 use crate::timing::Backoff;
 use crate::watch::{Health, next};
-use crate::{SetupProblem, Timing, credentials};
+use crate::{SetupError, Timing, credentials};
 
 /// Key-value pairs of a ConfigMap.
 pub type Data = BTreeMap<String, String>;
@@ -86,7 +86,7 @@ impl ConfigMap {
         namespace: &str,
         name: &str,
         registry: &Arc<Registry>,
-    ) -> Result<ConfigMap, SetupProblem> {
+    ) -> Result<ConfigMap, SetupError> {
         ConfigMap::with_timing(source, namespace, name, registry, Timing::default())
     }
 
@@ -100,7 +100,7 @@ impl ConfigMap {
         name: &str,
         registry: &Arc<Registry>,
         timing: Timing,
-    ) -> Result<ConfigMap, SetupProblem> {
+    ) -> Result<ConfigMap, SetupError> {
         let config = credentials::config(source)?;
         let (timing, meter) = (Rc::new(timing), Rc::new(Meter::new(registry)));
         let api = Api::new(&Request::new(source.clone()), &config, Rc::clone(&timing), Rc::clone(&meter));
@@ -140,7 +140,7 @@ impl ConfigMap {
                 Some(known) => match self.watch(known, &mut each).await {
                     // The watch may have stalled, or the storage of the server was restored from a backup, and the
                     // version is newer than all its events. A new list finds out.
-                    Err(Failure::Silent(_)) => {
+                    Err(ApiError::Silent(_)) => {
                         version = None;
                         Ok(())
                     }
@@ -153,10 +153,10 @@ impl ConfigMap {
             };
             // After a broken connection, another server may answer. If it does not have this version, a watch from it
             // would have no events.
-            if failure.loses_the_version() || matches!(failure, Failure::Connection(_)) {
+            if failure.loses_the_version() || matches!(failure, ApiError::Connection(_)) {
                 version = None;
             }
-            if matches!(failure, Failure::Gone) {
+            if matches!(failure, ApiError::Gone) {
                 continue;
             }
             self.meter.failure(RESOURCE, failure.label());
@@ -169,18 +169,18 @@ impl ConfigMap {
         }
     }
 
-    async fn list(&self) -> Result<(Option<Data>, String), Failure> {
+    async fn list(&self) -> Result<(Option<Data>, String), ApiError> {
         let response = self.api.get(&self.path, JSON).await?;
         let body = timeout(self.timing.list_silence, Limited::new(response.body, RESPONSE_MAX).collect()).await;
-        let body = body.map_err(|_| Failure::Silent(self.timing.list_silence))?;
-        let octets = body.map_err(|error| Failure::Unexpected(error.to_string()))?.to_bytes();
-        let list: List = serde_json::from_slice(&octets).map_err(|error| Failure::Unexpected(error.to_string()))?;
+        let body = body.map_err(|_| ApiError::Silent(self.timing.list_silence))?;
+        let octets = body.map_err(|error| ApiError::Unexpected(error.to_string()))?.to_bytes();
+        let list: List = serde_json::from_slice(&octets).map_err(|error| ApiError::Unexpected(error.to_string()))?;
         let item = list.items.unwrap_or_default().pop();
         Ok((item.map(|item| item.data.unwrap_or_default()), list.metadata.resource_version))
     }
 
     /// Watches from a version until the server ends the watch.
-    async fn watch(&self, version: &mut String, each: &mut impl FnMut(Option<Data>)) -> Result<(), Failure> {
+    async fn watch(&self, version: &mut String, each: &mut impl FnMut(Option<Data>)) -> Result<(), ApiError> {
         let seconds = self.timing.watch.as_secs();
         let url = format!(
             "{}&watch=1&allowWatchBookmarks=true&timeoutSeconds={seconds}&resourceVersion={version}",
@@ -198,25 +198,25 @@ impl ConfigMap {
             });
             outcome?;
         }
-        if pieces == 0 && begin.elapsed() < self.timing.watch_min { Err(Failure::Short) } else { Ok(()) }
+        if pieces == 0 && begin.elapsed() < self.timing.watch_min { Err(ApiError::Short) } else { Ok(()) }
     }
 }
 
 /// Processes one watch event.
-fn take(line: &Line<'_>, version: &mut String, each: &mut impl FnMut(Option<Data>)) -> Result<(), Failure> {
-    let Line::Whole(line) = line else { return Err(Failure::Unexpected("an event is too long".to_owned())) };
+fn take(line: &Line<'_>, version: &mut String, each: &mut impl FnMut(Option<Data>)) -> Result<(), ApiError> {
+    let Line::Whole(line) = line else { return Err(ApiError::Unexpected("an event is too long".to_owned())) };
     if line.trim_ascii().is_empty() {
         return Ok(());
     }
-    let event: Event = serde_json::from_slice(line).map_err(|error| Failure::Unexpected(error.to_string()))?;
+    let event: Event = serde_json::from_slice(line).map_err(|error| ApiError::Unexpected(error.to_string()))?;
     let Object { item, code } = event.object;
     match event.what.as_str() {
         "ADDED" | "MODIFIED" => each(Some(item.data.unwrap_or_default())),
         "DELETED" => each(None),
         "BOOKMARK" => {}
         // Any error status ends this watch. With 410, the caller lists again.
-        _ if code == 410 => return Err(Failure::Gone),
-        other => return Err(Failure::Unexpected(format!("an event of type '{other}', code {code}"))),
+        _ if code == 410 => return Err(ApiError::Gone),
+        other => return Err(ApiError::Unexpected(format!("an event of type '{other}', code {code}"))),
     }
     if !item.metadata.resource_version.is_empty() {
         *version = item.metadata.resource_version;

@@ -18,7 +18,7 @@ use tower::{BoxError, ServiceBuilder};
 
 use crate::authorities::Authorities;
 use crate::failure::causes;
-use crate::{SetupProblem, Timing};
+use crate::{SetupError, Timing};
 
 /// Folder in which a Pod finds its service account.
 const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -36,29 +36,29 @@ const KEEPALIVE_RETRIES: u32 = 3;
 ///
 /// # Errors
 /// A missing, unreadable or invalid file or setting.
-pub fn connect(source: &Source) -> Result<Client, SetupProblem> {
-    client(&config(source)?, &Timing::default()).map_err(SetupProblem::Credentials)
+pub fn connect(source: &Source) -> Result<Client, SetupError> {
+    client(&config(source)?, &Timing::default()).map_err(SetupError::Credentials)
 }
 
 /// Reads the configuration of a source. This reads files, but does not run plugins and does not connect.
 ///
 /// # Errors
 /// A missing or unreadable file or setting, or manifests as the source, which have no API server.
-pub(crate) fn config(source: &Source) -> Result<Config, SetupProblem> {
+pub(crate) fn config(source: &Source) -> Result<Config, SetupError> {
     let config = match source {
         Source::InCluster => in_cluster(|name| std::env::var(name).ok(), Path::new(SERVICE_ACCOUNT)),
         Source::Kubeconfig { file, context } => kubeconfig(file, context.as_deref()),
         Source::Endpoint { url, tls } => endpoint(url, tls.as_ref()),
-        Source::Manifests(_) => Err(SetupProblem::NotInCluster("manifests have no API server".to_owned())),
+        Source::Manifests(_) => Err(SetupError::NotInCluster("manifests have no API server".to_owned())),
     }?;
     check(&config)?;
     Ok(config)
 }
 
 /// Builds the in-cluster configuration from the environment and the service account folder.
-fn in_cluster(variable: impl Fn(&str) -> Option<String>, account: &Path) -> Result<Config, SetupProblem> {
+fn in_cluster(variable: impl Fn(&str) -> Option<String>, account: &Path) -> Result<Config, SetupError> {
     let named = |name: &str| {
-        let missing = || SetupProblem::NotInCluster(format!("the environment has no {name}"));
+        let missing = || SetupError::NotInCluster(format!("the environment has no {name}"));
         variable(name).filter(|value| !value.is_empty()).ok_or_else(missing)
     };
     let (host, port) = (named("KUBERNETES_SERVICE_HOST")?, named("KUBERNETES_SERVICE_PORT")?);
@@ -66,7 +66,7 @@ fn in_cluster(variable: impl Fn(&str) -> Option<String>, account: &Path) -> Resu
     let mut config = Config::new(url(&format!("https://{host}:{port}"))?);
     let (token, authority) = (account.join("token"), account.join("ca.crt"));
     for file in [&token, &authority] {
-        let unreadable = |error: std::io::Error| SetupProblem::NotInCluster(io_text::cannot_open(file, &error));
+        let unreadable = |error: std::io::Error| SetupError::NotInCluster(io_text::cannot_open(file, &error));
         std::fs::metadata(file).map_err(unreadable)?;
     }
     config.auth_info.token_file = Some(token.to_string_lossy().into_owned());
@@ -74,10 +74,10 @@ fn in_cluster(variable: impl Fn(&str) -> Option<String>, account: &Path) -> Resu
     Ok(config)
 }
 
-fn kubeconfig(file: &Path, context: Option<&str>) -> Result<Config, SetupProblem> {
-    let problem = |reason: String| SetupProblem::Kubeconfig(format!("{}: {reason}", file.display()));
+fn kubeconfig(file: &Path, context: Option<&str>) -> Result<Config, SetupError> {
+    let problem = |reason: String| SetupError::Kubeconfig(format!("{}: {reason}", file.display()));
     let mut kubeconfig = Kubeconfig::read_from(file).map_err(|error| match error {
-        KubeconfigError::ReadConfig(error, _) => SetupProblem::Kubeconfig(io_text::cannot_open(file, &error)),
+        KubeconfigError::ReadConfig(error, _) => SetupError::Kubeconfig(io_text::cannot_open(file, &error)),
         error => problem(causes(&error)),
     })?;
     if let Some(context) = context {
@@ -93,7 +93,7 @@ fn kubeconfig(file: &Path, context: Option<&str>) -> Result<Config, SetupProblem
     Ok(config)
 }
 
-fn endpoint(text: &str, tls: Option<&Tls>) -> Result<Config, SetupProblem> {
+fn endpoint(text: &str, tls: Option<&Tls>) -> Result<Config, SetupError> {
     let scheme = if tls.is_some() { "https" } else { "http" };
     let with_scheme = if text.contains("://") { text.to_owned() } else { format!("{scheme}://{text}") };
     let mut config = Config::new(url(&with_scheme)?);
@@ -111,8 +111,8 @@ fn trust(config: &mut Config, authority: PathBuf) {
     config.root_cert_file = Some(authority);
 }
 
-fn url(text: &str) -> Result<Uri, SetupProblem> {
-    let problem = |reason: String| SetupProblem::Url { url: text.to_owned(), reason };
+fn url(text: &str) -> Result<Uri, SetupError> {
+    let problem = |reason: String| SetupError::Url { url: text.to_owned(), reason };
     let url: Uri = text.parse().map_err(|error: http::uri::InvalidUri| problem(error.to_string()))?;
     match (url.scheme_str(), url.host()) {
         (Some("http" | "https"), Some(_)) => Ok(url),
@@ -122,11 +122,11 @@ fn url(text: &str) -> Result<Uri, SetupProblem> {
 }
 
 /// Validates certificates and keys early, unless a program must run to get them.
-fn check(config: &Config) -> Result<(), SetupProblem> {
+fn check(config: &Config) -> Result<(), SetupError> {
     let auth = &config.auth_info;
     if is_https(config) && auth.exec.is_none() && auth.auth_provider.is_none() {
         use_our_cryptography();
-        tls(config).map_err(SetupProblem::Credentials)?;
+        tls(config).map_err(SetupError::Credentials)?;
     }
     Ok(())
 }

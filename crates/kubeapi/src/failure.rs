@@ -3,11 +3,11 @@
 use core::fmt;
 use core::time::Duration;
 
-use crate::decode::Lost;
+use crate::decode::OutOfSyncError;
 
-/// Failure of a list or a watch.
+/// Error of a list or a watch.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub(crate) enum ApiError {
     /// The resource version or the continue token has expired (410). A new list is needed.
     Gone,
     /// The server does not have the resource version yet, although it was known before: etcd was restored from a
@@ -31,8 +31,8 @@ pub(crate) enum Failure {
     Unexpected(String),
 }
 
-impl Failure {
-    /// All values of [`Failure::label`].
+impl ApiError {
+    /// All values of [`ApiError::label`].
     pub(crate) const LABELS: [&str; 14] = [
         "gone",
         "ahead",
@@ -53,84 +53,86 @@ impl Failure {
     /// Returns the value of the metric label `reason`.
     pub(crate) const fn label(&self) -> &'static str {
         match self {
-            Failure::Gone => "gone",
-            Failure::Ahead => "ahead",
-            Failure::Status { code: 401, .. } => "unauthorized",
-            Failure::Status { code: 403, .. } => "forbidden",
-            Failure::Status { code: 404, .. } => "not_found",
-            Failure::Status { code: 429, .. } => "too_many_requests",
-            Failure::Status { code: 500.., .. } => "server_error",
-            Failure::Status { .. } => "refused",
-            Failure::Connection(_) => "connection",
-            Failure::Credentials(_) => "credentials",
-            Failure::Unanswered(_) | Failure::Silent(_) => "silent",
-            Failure::Cut => "cut",
-            Failure::Short => "short",
-            Failure::Unexpected(_) => "unexpected",
+            ApiError::Gone => "gone",
+            ApiError::Ahead => "ahead",
+            ApiError::Status { code: 401, .. } => "unauthorized",
+            ApiError::Status { code: 403, .. } => "forbidden",
+            ApiError::Status { code: 404, .. } => "not_found",
+            ApiError::Status { code: 429, .. } => "too_many_requests",
+            ApiError::Status { code: 500.., .. } => "server_error",
+            ApiError::Status { .. } => "refused",
+            ApiError::Connection(_) => "connection",
+            ApiError::Credentials(_) => "credentials",
+            ApiError::Unanswered(_) | ApiError::Silent(_) => "silent",
+            ApiError::Cut => "cut",
+            ApiError::Short => "short",
+            ApiError::Unexpected(_) => "unexpected",
         }
     }
 
     /// Returns true if a new client may help, because credentials or certificates may have been rotated.
     pub(crate) const fn wants_new_client(&self) -> bool {
-        matches!(self, Failure::Connection(_) | Failure::Credentials(_) | Failure::Status { code: 401, .. })
+        matches!(self, ApiError::Connection(_) | ApiError::Credentials(_) | ApiError::Status { code: 401, .. })
     }
 
     /// Returns true if the server was reached and did not deliver. Another form of the request (pages instead of a
     /// stream, or the reverse) may work then.
     pub(crate) const fn is_response(&self) -> bool {
-        !matches!(self, Failure::Connection(_) | Failure::Credentials(_) | Failure::Gone | Failure::Ahead)
+        !matches!(self, ApiError::Connection(_) | ApiError::Credentials(_) | ApiError::Gone | ApiError::Ahead)
     }
 
     /// Returns true if the known resource version is not valid any more.
     pub(crate) const fn loses_the_version(&self) -> bool {
-        matches!(self, Failure::Gone | Failure::Ahead)
+        matches!(self, ApiError::Gone | ApiError::Ahead)
     }
 
     /// Returns true if the next attempt is likely to succeed, since connections break now and then.
     pub(crate) const fn may_pass(&self) -> bool {
-        matches!(self, Failure::Connection(_) | Failure::Silent(_) | Failure::Cut | Failure::Short)
+        matches!(self, ApiError::Connection(_) | ApiError::Silent(_) | ApiError::Cut | ApiError::Short)
     }
 
     /// Returns true if the server does not support streaming lists.
     pub(crate) const fn rejects_request(&self) -> bool {
-        matches!(self, Failure::Status { code: 400 | 422, .. })
+        matches!(self, ApiError::Status { code: 400 | 422, .. })
     }
 
     /// Returns true if a streaming list failed after its start in a way that does not go away: the server supports
     /// streaming lists, but its storage does not (500, with etcd before 3.4.31 or 3.5.13).
     pub(crate) const fn rejects_stream(&self) -> bool {
-        self.rejects_request() || matches!(self, Failure::Status { code: 500, .. })
+        self.rejects_request() || matches!(self, ApiError::Status { code: 500, .. })
     }
 
     /// Returns the duration of the `Retry-After` header.
     pub(crate) const fn retry_after(&self) -> Option<Duration> {
-        if let Failure::Status { retry_after, .. } = self { *retry_after } else { None }
+        if let ApiError::Status { retry_after, .. } = self { *retry_after } else { None }
     }
 }
 
-impl From<Lost> for Failure {
-    fn from(Lost: Lost) -> Failure {
-        Failure::Unexpected("where its next object begins cannot be told".to_owned())
+impl From<OutOfSyncError> for ApiError {
+    fn from(error: OutOfSyncError) -> ApiError {
+        ApiError::Unexpected(error.to_string())
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for ApiError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Gone => out.write_str("the version to go on from is gone (410)"),
-            Failure::Ahead => out.write_str("the API server does not have the version to go on from"),
-            Failure::Status { code, message, .. } if message.is_empty() => write!(out, "the API server says {code}"),
-            Failure::Status { code, message, .. } => write!(out, "the API server says {code}: {message}"),
-            Failure::Connection(problem) => write!(out, "no connection to the API server: {problem}"),
-            Failure::Credentials(problem) => write!(out, "no client for the API server: {problem}"),
-            Failure::Unanswered(time) => write!(out, "the API server did not answer within {} s", time.as_secs_f32()),
-            Failure::Silent(time) => write!(out, "the API server said nothing for {} s", time.as_secs_f32()),
-            Failure::Cut => out.write_str("the answer of the API server ended in the middle"),
-            Failure::Short => out.write_str("the API server ended the watch at once"),
-            Failure::Unexpected(problem) => write!(out, "the answer of the API server is not understood: {problem}"),
+            ApiError::Gone => out.write_str("the version to go on from is gone (410)"),
+            ApiError::Ahead => out.write_str("the API server does not have the version to go on from"),
+            ApiError::Status { code, message, .. } if message.is_empty() => write!(out, "the API server says {code}"),
+            ApiError::Status { code, message, .. } => write!(out, "the API server says {code}: {message}"),
+            ApiError::Connection(problem) => write!(out, "no connection to the API server: {problem}"),
+            ApiError::Credentials(problem) => write!(out, "no client for the API server: {problem}"),
+            ApiError::Unanswered(time) => write!(out, "the API server did not answer within {} s", time.as_secs_f32()),
+            ApiError::Silent(time) => write!(out, "the API server said nothing for {} s", time.as_secs_f32()),
+            ApiError::Cut => out.write_str("the answer of the API server ended in the middle"),
+            ApiError::Short => out.write_str("the API server ended the watch at once"),
+            ApiError::Unexpected(problem) => write!(out, "the answer of the API server is not understood: {problem}"),
         }
     }
 }
+
+impl core::error::Error for ApiError {}
 
 /// Returns the cause of a connection error, without the text that kube adds.
 pub(crate) fn connection_problem(error: &kube::Error) -> String {

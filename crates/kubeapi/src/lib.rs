@@ -18,12 +18,12 @@ mod authorities;
 mod config_map;
 mod credentials;
 pub mod decode;
+mod error;
 mod failure;
 mod follow;
 mod manifests;
 mod meter;
 mod pace;
-mod problem;
 mod snapshot;
 mod subscribe;
 mod target;
@@ -32,9 +32,9 @@ mod watch;
 
 pub use config_map::{ConfigMap, Data};
 pub use credentials::connect;
+pub use error::SetupError;
 pub use failure::causes;
 pub use meter::METRICS;
-pub use problem::SetupProblem;
 pub use subscribe::{Subscriber, Subscription, check};
 pub use timing::Timing;
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 use metrics::{Buckets, Counters, Kind, Metric, Registry, doubling};
 
 use crate::age::Failing;
-use crate::decode::Unreadable;
-use crate::failure::Failure;
+use crate::decode::UnreadableReason;
+use crate::failure::ApiError;
 
 /// Twenty buckets from 1 ms, each twice the previous.
 static PROGRAMMING_TIME: Buckets = Buckets { bounds: &doubling::<20>(1_000_000), per_unit: 1e9 };
@@ -167,7 +167,7 @@ impl Meter {
     /// Shows the counters of a resource before they count.
     pub(crate) fn watches(&self, resource: &str) {
         self.registry.counter(&RENEWALS, &[resource]);
-        for reason in Failure::LABELS {
+        for reason in ApiError::LABELS {
             self.registry.counter(&WATCH_FAILURES, &[resource, reason]);
         }
     }
@@ -188,7 +188,7 @@ impl Meter {
         self.count(&WIDENED, &[]);
     }
 
-    pub(crate) fn object_error(&self, kind: &str, reason: Unreadable) {
+    pub(crate) fn object_error(&self, kind: &str, reason: UnreadableReason) {
         self.count(&OBJECT_ERRORS, &[kind, reason.label()]);
     }
 

@@ -5,6 +5,7 @@
 //! data of [`cluster::snapshot`]. It is written to a temporary file in the same folder and renamed, so that the file is
 //! always complete. A file that is damaged or belongs to another request is rejected with a warning.
 
+use core::fmt;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -30,7 +31,8 @@ const FILE_MAX: u64 = 1 << 30;
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Reason for not using a snapshot.
-enum Refusal {
+#[derive(Debug)]
+enum LoadError {
     /// No file at this path.
     Missing,
     Unreadable(io::Error),
@@ -42,54 +44,60 @@ enum Refusal {
     Damaged,
 }
 
-impl Refusal {
-    fn text(&self) -> Option<String> {
-        Some(match self {
-            Refusal::Missing => return None,
-            Refusal::Unreadable(error) => io_text::describe(error),
-            Refusal::TooLong => format!("it is longer than {FILE_MAX} bytes"),
-            Refusal::Foreign => "it is no snapshot of this version".to_owned(),
-            Refusal::OfAnotherRequest => "the stanza that it was written for asked for other objects".to_owned(),
-            Refusal::Damaged => "it is damaged: its checksum is wrong".to_owned(),
-        })
+impl fmt::Display for LoadError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LoadError::Missing => out.write_str("it does not exist"),
+            LoadError::Unreadable(error) => out.write_str(&io_text::describe(error)),
+            LoadError::TooLong => write!(out, "it is longer than {FILE_MAX} bytes"),
+            LoadError::Foreign => out.write_str("it is no snapshot of this version"),
+            LoadError::OfAnotherRequest => out.write_str("the stanza that it was written for asked for other objects"),
+            LoadError::Damaged => out.write_str("it is damaged: its checksum is wrong"),
+        }
+    }
+}
+
+impl core::error::Error for LoadError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        if let LoadError::Unreadable(error) = self { Some(error) } else { None }
     }
 }
 
 /// Restores the reducer from the file if it exists and is usable. Returns true if it did.
 pub(crate) fn restore(file: &Path, request: &Request, reducer: &mut Reducer) -> bool {
-    let refusal = match read(file, request) {
+    let error = match read(file, request) {
         Ok(octets) => match reducer.restore(&octets, now_seconds()) {
             Ok(()) => {
                 let path = file.display();
                 info!(target: LOG, "Serving what snapshot {path} remembers until the API server has been asked");
                 return true;
             }
-            Err(_) => Refusal::Damaged,
+            Err(_) => LoadError::Damaged,
         },
-        Err(refusal) => refusal,
+        Err(error) => error,
     };
-    if let Some(text) = refusal.text() {
-        warn!(target: LOG, "Snapshot {} is not used: {text}", file.display());
+    if !matches!(error, LoadError::Missing) {
+        warn!(target: LOG, "Snapshot {} is not used: {error}", file.display());
     }
     false
 }
 
-fn read(file: &Path, request: &Request) -> Result<Vec<u8>, Refusal> {
+fn read(file: &Path, request: &Request) -> Result<Vec<u8>, LoadError> {
     let unreadable = |error: io::Error| match error.kind() {
-        io::ErrorKind::NotFound => Refusal::Missing,
-        _ => Refusal::Unreadable(error),
+        io::ErrorKind::NotFound => LoadError::Missing,
+        _ => LoadError::Unreadable(error),
     };
     if fs::metadata(file).map_err(unreadable)?.len() > FILE_MAX {
-        return Err(Refusal::TooLong);
+        return Err(LoadError::TooLong);
     }
     let mut octets = fs::read(file).map_err(unreadable)?;
-    let rest = octets.strip_prefix(TITLE).ok_or(Refusal::Foreign)?;
-    let (sum, rest) = rest.split_at_checked(SHA256_OUTPUT_LEN).ok_or(Refusal::Damaged)?;
+    let rest = octets.strip_prefix(TITLE).ok_or(LoadError::Foreign)?;
+    let (sum, rest) = rest.split_at_checked(SHA256_OUTPUT_LEN).ok_or(LoadError::Damaged)?;
     if digest(&SHA256, rest).as_ref() != sum {
-        return Err(Refusal::Damaged);
+        return Err(LoadError::Damaged);
     }
     if !rest.starts_with(&fingerprint(request)) {
-        return Err(Refusal::OfAnotherRequest);
+        return Err(LoadError::OfAnotherRequest);
     }
     octets.drain(..TITLE.len() + 2 * SHA256_OUTPUT_LEN);
     Ok(octets)

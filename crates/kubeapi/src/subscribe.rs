@@ -16,7 +16,7 @@ use crate::follow::Follower;
 use crate::meter::Meter;
 use crate::target::Target;
 use crate::watch::{Shared, Sink, Watcher};
-use crate::{SetupProblem, Timing, credentials, manifests, snapshot};
+use crate::{SetupError, Timing, credentials, manifests, snapshot};
 
 /// Part of a cluster that is kept up to date. Its tasks end when the last holder drops it.
 pub struct Subscription {
@@ -33,7 +33,7 @@ pub struct Subscription {
 ///
 /// # Errors
 /// A problem that does not go away without a change of configuration.
-pub fn check(request: &Request) -> Result<(), SetupProblem> {
+pub fn check(request: &Request) -> Result<(), SetupError> {
     match &request.source {
         Source::Manifests(paths) => manifests::Manifests::new(paths, request).map(drop),
         Source::InCluster => Ok(()),
@@ -73,7 +73,7 @@ impl Subscriber {
     ///
     /// # Panics
     /// Outside a [`LocalSet`](tokio::task::LocalSet).
-    pub fn subscribe(&self, request: &Request) -> Result<Arc<Subscription>, SetupProblem> {
+    pub fn subscribe(&self, request: &Request) -> Result<Arc<Subscription>, SetupError> {
         let request = request.canonical();
         self.given.borrow_mut().retain(|given| given.strong_count() > 0);
         let same = |given: &Weak<Subscription>| given.upgrade().filter(|given| given.request == request);
@@ -91,7 +91,7 @@ impl Subscriber {
         Ok(subscription)
     }
 
-    fn start_watches(&self, request: &Request) -> Result<Started, SetupProblem> {
+    fn start_watches(&self, request: &Request) -> Result<Started, SetupError> {
         let config = credentials::config(&request.source)?;
         let spec = request.watches();
         let (shared, index) = self.reducer(&spec);
@@ -115,7 +115,7 @@ impl Subscriber {
         Ok(Started { index, tasks })
     }
 
-    fn start_manifests(&self, paths: &[std::path::PathBuf], request: &Request) -> Result<Started, SetupProblem> {
+    fn start_manifests(&self, paths: &[std::path::PathBuf], request: &Request) -> Result<Started, SetupError> {
         let folder = manifests::Manifests::new(paths, request)?;
         let spec = request.watches_of_manifests();
         let (shared, index) = self.reducer(&spec);

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use tokio::time::Instant;
 
-use crate::failure::Failure;
+use crate::failure::ApiError;
 
 /// Timeouts and intervals. Tests use shorter ones.
 #[derive(Clone, Debug)]
@@ -94,7 +94,7 @@ pub(crate) struct Backoff {
 impl Backoff {
     /// Returns the pause after a failure at `now`. `jitter` is a random number from 0 to 1 that spreads the retries of
     /// a fleet.
-    pub(crate) fn pause(&mut self, timing: &Timing, now: Instant, jitter: f64, failure: &Failure) -> Duration {
+    pub(crate) fn pause(&mut self, timing: &Timing, now: Instant, jitter: f64, failure: &ApiError) -> Duration {
         // Half the maximum, so that the jitter doubles the longest pauses too: a waiting fleet then retries spread over
         // that half.
         let longest = timing.pause_min.max(timing.pause_max / 2);
@@ -109,9 +109,9 @@ impl Backoff {
     /// Returns the start of the outage. The first failure after the server is reachable again resets it once: a
     /// starting server may answer 403 until its authorizer is ready, and these retries must not wait as long as those
     /// of the outage did.
-    fn since(&mut self, timing: &Timing, now: Instant, failure: &Failure) -> Instant {
+    fn since(&mut self, timing: &Timing, now: Instant, failure: &ApiError) -> Instant {
         let known = self.failing.filter(|(_, end)| now.saturating_duration_since(*end) <= timing.calm);
-        let is_reached = !matches!(failure, Failure::Connection(_));
+        let is_reached = !matches!(failure, ApiError::Connection(_));
         let is_news = is_reached && !self.reached;
         self.reached = is_reached || known.is_some() && self.reached;
         known.filter(|_| !is_news).map_or(now, |(since, _)| since)
@@ -149,12 +149,12 @@ mod tests {
         }
     }
 
-    fn unreachable() -> Failure {
-        Failure::Connection(String::new())
+    fn unreachable() -> ApiError {
+        ApiError::Connection(String::new())
     }
 
-    fn refused(retry_after: Option<u64>) -> Failure {
-        Failure::Status { code: 403, message: String::new(), retry_after: retry_after.map(Duration::from_secs) }
+    fn refused(retry_after: Option<u64>) -> ApiError {
+        ApiError::Status { code: 403, message: String::new(), retry_after: retry_after.map(Duration::from_secs) }
     }
 
     #[test]

@@ -42,7 +42,7 @@ fn configures_a_pod_from_environment_and_service_account() {
 fn reports_what_is_missing_outside_of_a_cluster() {
     let account = account("no_cluster");
     let environment = |name: &str| Some(if name.ends_with("HOST") { "fd00::1" } else { "443" }.to_owned());
-    let problem = |outcome: Result<Config, SetupProblem>| outcome.map(|_| ()).unwrap_err().to_string();
+    let problem = |outcome: Result<Config, SetupError>| outcome.map(|_| ()).unwrap_err().to_string();
     let missing = problem(in_cluster(|_| None, &account));
     assert_eq!(missing, "unable to load in-cluster configuration: the environment has no KUBERNETES_SERVICE_HOST");
     let no_token = problem(in_cluster(environment, &account));

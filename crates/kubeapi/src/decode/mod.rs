@@ -94,9 +94,9 @@ pub enum WatchEvent<'a> {
         /// Resource version of the object.
         version: &'a str,
         /// Reason for metrics.
-        reason: Unreadable,
+        reason: UnreadableReason,
         /// Reason for people.
-        problem: String,
+        message: String,
     },
     /// Metadata of a list.
     List {
@@ -111,7 +111,7 @@ impl<'a> WatchEvent<'a> {
     fn applied(object: Object<'a>, trigger: &'a str) -> WatchEvent<'a> {
         let meta = object.meta();
         if meta.name.is_empty() {
-            return WatchEvent::unreadable(meta, Unreadable::Unnamed, "it has no name".to_owned());
+            return WatchEvent::unreadable(meta, UnreadableReason::Unnamed, "it has no name".to_owned());
         }
         WatchEvent::Applied { object, trigger }
     }
@@ -124,26 +124,26 @@ impl<'a> WatchEvent<'a> {
         WatchEvent::Bookmark { version: meta.version, ends_list }
     }
 
-    fn unreadable(meta: Meta<'a>, reason: Unreadable, problem: String) -> WatchEvent<'a> {
-        WatchEvent::Unreadable { namespace: meta.namespace, name: meta.name, version: meta.version, reason, problem }
+    fn unreadable(meta: Meta<'a>, reason: UnreadableReason, message: String) -> WatchEvent<'a> {
+        WatchEvent::Unreadable { namespace: meta.namespace, name: meta.name, version: meta.version, reason, message }
     }
 
     fn no_event(meta: Meta<'a>, what: &str) -> WatchEvent<'a> {
-        WatchEvent::unreadable(meta, Unreadable::Event, format!("'{what}' is no event"))
+        WatchEvent::unreadable(meta, UnreadableReason::Event, format!("'{what}' is no event"))
     }
 
-    fn nameless(reason: Unreadable, problem: String) -> WatchEvent<'static> {
-        WatchEvent::unreadable(Meta::default(), reason, problem)
+    fn nameless(reason: UnreadableReason, message: String) -> WatchEvent<'static> {
+        WatchEvent::unreadable(Meta::default(), reason, message)
     }
 
     fn too_long() -> WatchEvent<'static> {
-        WatchEvent::nameless(Unreadable::TooLong, format!("it is longer than {OBJECT_MAX} bytes"))
+        WatchEvent::nameless(UnreadableReason::TooLong, format!("it is longer than {OBJECT_MAX} bytes"))
     }
 }
 
 /// Reason why an object cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Unreadable {
+pub enum UnreadableReason {
     /// Not valid JSON or protobuf.
     Syntax,
     /// Valid JSON or protobuf, but a field has the wrong type.
@@ -156,23 +156,31 @@ pub enum Unreadable {
     Event,
 }
 
-impl Unreadable {
+impl UnreadableReason {
     /// Returns the value of the metric label `reason`.
     #[must_use]
     pub const fn label(self) -> &'static str {
         match self {
-            Unreadable::Syntax => "syntax",
-            Unreadable::Shape => "shape",
-            Unreadable::TooLong => "too_long",
-            Unreadable::Unnamed => "unnamed",
-            Unreadable::Event => "event",
+            UnreadableReason::Syntax => "syntax",
+            UnreadableReason::Shape => "shape",
+            UnreadableReason::TooLong => "too_long",
+            UnreadableReason::Unnamed => "unnamed",
+            UnreadableReason::Event => "event",
         }
     }
 }
 
 /// Error: the start of the next object cannot be found, so the rest of the response is useless.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lost;
+pub struct OutOfSyncError;
+
+impl core::fmt::Display for OutOfSyncError {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        out.write_str("where its next object begins cannot be told")
+    }
+}
+
+impl core::error::Error for OutOfSyncError {}
 
 /// Decoder for the response to a watch.
 pub struct EventDecoder {
@@ -198,8 +206,9 @@ impl EventDecoder {
 
     /// Decodes more bytes of the response, and calls `each` for each complete event.
     ///
-    /// # Errors [`Lost`] if the rest of this response cannot be decoded.
-    pub fn feed(&mut self, octets: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) -> Result<(), Lost> {
+    /// # Errors
+    /// [`OutOfSyncError`] if the rest of this response cannot be decoded.
+    pub fn feed(&mut self, octets: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) -> Result<(), OutOfSyncError> {
         match &mut self.events {
             Events::Json(lines) => {
                 json::feed_events(self.kind, lines, octets, each);
@@ -243,8 +252,9 @@ impl ListDecoder {
 
     /// Decodes more bytes of the response, and calls `each` for each complete item and for the metadata.
     ///
-    /// # Errors [`Lost`] if the rest of this response cannot be decoded.
-    pub fn feed(&mut self, octets: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) -> Result<(), Lost> {
+    /// # Errors
+    /// [`OutOfSyncError`] if the rest of this response cannot be decoded.
+    pub fn feed(&mut self, octets: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) -> Result<(), OutOfSyncError> {
         match &mut self.list {
             Lists::Json(items) => {
                 json::feed_list(self.kind, items, octets, each);

@@ -17,7 +17,7 @@ use super::model::{
     SliceEndpoint, Text,
 };
 use super::parse::Manifest;
-use crate::SetupProblem;
+use crate::SetupError;
 use crate::watch::Sink;
 
 /// Labels on an EndpointSlice with the name of its ServiceImport and the cluster that its endpoints are in.
@@ -36,9 +36,9 @@ pub(crate) struct Selection {
 }
 
 impl Selection {
-    pub(crate) fn new(request: &Request) -> Result<Selection, SetupProblem> {
+    pub(crate) fn new(request: &Request) -> Result<Selection, SetupError> {
         let selector =
-            |text: &str| Selector::parse(text).map_err(|error| SetupProblem::Selector { text: text.to_owned(), error });
+            |text: &str| Selector::parse(text).map_err(|error| SetupError::Selector { text: text.to_owned(), error });
         Ok(Selection {
             namespaces: request.namespaces.clone(),
             labels: selector(&request.labels)?,

@@ -6,8 +6,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::parse::{self, Manifest, Parsed, Problem};
-use crate::SetupProblem;
+use super::parse::{self, Manifest, Parsed};
+use crate::SetupError;
 
 /// Maximum depth of nested folders. It also ends cycles of symbolic links.
 const DEPTH_MAX: usize = 16;
@@ -69,9 +69,9 @@ impl Report {
 impl Folder {
     /// # Errors
     /// A path that does not exist.
-    pub(crate) fn new(roots: &[PathBuf]) -> Result<Folder, SetupProblem> {
+    pub(crate) fn new(roots: &[PathBuf]) -> Result<Folder, SetupError> {
         for path in roots {
-            let problem = |error: io::Error| SetupProblem::Manifests(io_text::cannot_open(path, &error));
+            let problem = |error: io::Error| SetupError::Manifests(io_text::cannot_open(path, &error));
             fs::metadata(path).map_err(problem)?;
         }
         Ok(Folder { roots: roots.to_vec(), files: BTreeMap::new(), told: BTreeMap::new() })
@@ -212,14 +212,13 @@ fn read(path: &Path, length: u64) -> Result<Parsed, Report> {
     let text = text.trim_start_matches('\u{feff}');
     let is_json = path.extension().is_some_and(|extension| extension == "json");
     let parsed = if is_json { parse::json(text) } else { parse::yaml(text) };
-    parsed.map_err(|Problem { line, text }| Report::unread("syntax", &format!("{place}:{line}: {text}")))
+    parsed.map_err(|error| Report::unread("syntax", &format!("{place}:{error}")))
 }
 
 fn warning_reports(path: &Path, parsed: &Parsed) -> Vec<Report> {
     let place = path.display();
     let each = parsed.warnings.iter();
-    let mut reports: Vec<Report> =
-        each.map(|Problem { line, text }| Report::warning(format!("{place}:{line}: {text}"))).collect();
+    let mut reports: Vec<Report> = each.map(|warning| Report::warning(format!("{place}:{warning}"))).collect();
     match parsed.more_warnings {
         0 => {}
         1 => reports.push(Report::warning(format!("{place}: 1 more warning is not shown"))),

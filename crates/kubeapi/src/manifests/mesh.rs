@@ -48,8 +48,8 @@ impl MeshManifest {
     pub(crate) fn tell(&self, sink: &Sink) {
         decode::item(self.kind, self.json.as_bytes(), &mut |event| match event {
             WatchEvent::Applied { object, .. } => drop(sink.apply(&Event::Applied(object))),
-            WatchEvent::Unreadable { namespace, name, reason, problem, .. } => {
-                sink.unreadable(namespace, name, reason, &problem);
+            WatchEvent::Unreadable { namespace, name, reason, message, .. } => {
+                sink.unreadable(namespace, name, reason, &message);
             }
             _ => {}
         });

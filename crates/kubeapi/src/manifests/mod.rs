@@ -25,7 +25,7 @@ use tracing::{error, warn};
 
 use crate::meter::Meter;
 use crate::watch::Sink;
-use crate::{LOG, SetupProblem};
+use crate::{LOG, SetupError};
 
 /// Files and folders to read, and a filter for their objects.
 pub(crate) struct Manifests {
@@ -36,7 +36,7 @@ pub(crate) struct Manifests {
 impl Manifests {
     /// # Errors
     /// A path that does not exist, or an invalid label selector.
-    pub(crate) fn new(paths: &[PathBuf], request: &Request) -> Result<Manifests, SetupProblem> {
+    pub(crate) fn new(paths: &[PathBuf], request: &Request) -> Result<Manifests, SetupError> {
         Ok(Manifests { folder: folder::Folder::new(paths)?, selection: Selection::new(request)? })
     }
 }

@@ -37,25 +37,33 @@ pub(crate) enum Manifest {
 pub(crate) struct Parsed {
     pub(crate) manifests: Vec<Manifest>,
     /// Likely mistakes. The rest of the file is valid.
-    pub(crate) warnings: Vec<Problem>,
+    pub(crate) warnings: Vec<ManifestError>,
     /// Number of further warnings.
     pub(crate) more_warnings: usize,
 }
 
 /// Error or likely mistake in a file.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Problem {
+pub(crate) struct ManifestError {
     /// Line number in the file, starting at 1.
     pub(crate) line: usize,
     /// Description on one line, without a line number.
     pub(crate) text: String,
 }
 
+impl core::fmt::Display for ManifestError {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(out, "{}: {}", self.line, self.text)
+    }
+}
+
+impl core::error::Error for ManifestError {}
+
 /// Parses a file of YAML documents and skips those of other kinds.
 ///
 /// # Errors
 /// The first error in the file.
-pub(crate) fn yaml(text: &str) -> Result<Parsed, Problem> {
+pub(crate) fn yaml(text: &str) -> Result<Parsed, ManifestError> {
     let mut parsed = Parsed::default();
     for (first_line, text) in documents(text) {
         let document = Document { text, first_line };
@@ -77,11 +85,11 @@ pub(crate) fn yaml(text: &str) -> Result<Parsed, Problem> {
 ///
 /// # Errors
 /// The first error in the file.
-pub(crate) fn json(text: &str) -> Result<Parsed, Problem> {
+pub(crate) fn json(text: &str) -> Result<Parsed, ManifestError> {
     let mut parsed = Parsed::default();
     let mut documents = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
     while let Some(document) = documents.next() {
-        let object = document.map_err(|error| Problem { line: error.line(), text: without_place(&error) })?.get();
+        let object = document.map_err(|error| ManifestError { line: error.line(), text: without_place(&error) })?.get();
         let begin = documents.byte_offset() - object.len();
         parsed.add_json(&Json { text, begin, object }, "")?;
     }
@@ -89,7 +97,7 @@ pub(crate) fn json(text: &str) -> Result<Parsed, Problem> {
 }
 
 impl Parsed {
-    fn add(&mut self, head: &Head, object: &impl Source) -> Result<(), Problem> {
+    fn add(&mut self, head: &Head, object: &impl Source) -> Result<(), ManifestError> {
         let manifest = match Known::of(head) {
             Known::Namespace => Manifest::Namespace(object.read()?),
             Known::Service => {
@@ -103,7 +111,7 @@ impl Parsed {
             Known::ServiceImport => Manifest::ServiceImport(object.read()?),
             Known::Mesh(kind) => Manifest::Mesh(
                 MeshManifest::new(kind, object.read()?)
-                    .map_err(|error| Problem { line: object.line(0), text: without_place(&error) })?,
+                    .map_err(|error| ManifestError { line: object.line(0), text: without_place(&error) })?,
             ),
             // A list inside a list is not valid in Kubernetes.
             Known::List(_) => return Ok(()),
@@ -120,17 +128,17 @@ impl Parsed {
 
     fn warn(&mut self, object: &impl Source, line: usize, text: String) {
         if self.warnings.len() < WARNINGS_MAX {
-            self.warnings.push(Problem { line: object.line(line), text });
+            self.warnings.push(ManifestError { line: object.line(line), text });
         } else {
             self.more_warnings += 1;
         }
     }
 
     /// Adds an object. `kind` is the item kind of the enclosing list.
-    fn add_json(&mut self, json: &Json<'_>, kind: &str) -> Result<(), Problem> {
+    fn add_json(&mut self, json: &Json<'_>, kind: &str) -> Result<(), ManifestError> {
         let head = json.read::<Head>()?.of(kind);
         let Known::List(kind) = Known::of(&head) else { return self.add(&head, json) };
-        let list: List<&RawValue> = serde_json::from_str(json.object).map_err(|error| json.problem(&error))?;
+        let list: List<&RawValue> = serde_json::from_str(json.object).map_err(|error| json.error(&error))?;
         for item in list.items.unwrap_or_default() {
             let begin = json.begin + (item.get().as_ptr() as usize - json.object.as_ptr() as usize);
             self.add_json(&Json { begin, object: item.get(), ..*json }, kind)?;
@@ -141,7 +149,7 @@ impl Parsed {
 
 /// Object in a file.
 trait Source {
-    fn read<T: DeserializeOwned>(&self) -> Result<T, Problem>;
+    fn read<T: DeserializeOwned>(&self) -> Result<T, ManifestError>;
 
     /// Converts a line of the object to a line of the file. For 0, an unknown line, returns the first line of the
     /// object.
@@ -155,8 +163,8 @@ struct Document<'a> {
 }
 
 impl Source for Document<'_> {
-    fn read<T: DeserializeOwned>(&self) -> Result<T, Problem> {
-        read_yaml(self.text).map_err(|error| Problem {
+    fn read<T: DeserializeOwned>(&self) -> Result<T, ManifestError> {
+        read_yaml(self.text).map_err(|error| ManifestError {
             line: self.line(error.location().map_or(0, line_of)),
             text: one_line(&without_lines(&error)),
         })
@@ -174,8 +182,8 @@ struct Item {
 }
 
 impl Source for Item {
-    fn read<T: DeserializeOwned>(&self) -> Result<T, Problem> {
-        T::deserialize(&self.value).map_err(|error| Problem { line: self.line, text: error.to_string() })
+    fn read<T: DeserializeOwned>(&self) -> Result<T, ManifestError> {
+        T::deserialize(&self.value).map_err(|error| ManifestError { line: self.line, text: error.to_string() })
     }
 
     fn line(&self, _: usize) -> usize {
@@ -192,14 +200,14 @@ struct Json<'a> {
 }
 
 impl Json<'_> {
-    fn problem(&self, error: &serde_json::Error) -> Problem {
-        Problem { line: self.line(error.line()), text: without_place(error) }
+    fn error(&self, error: &serde_json::Error) -> ManifestError {
+        ManifestError { line: self.line(error.line()), text: without_place(error) }
     }
 }
 
 impl Source for Json<'_> {
-    fn read<T: DeserializeOwned>(&self) -> Result<T, Problem> {
-        serde_json::from_str(self.object).map_err(|error| self.problem(&error))
+    fn read<T: DeserializeOwned>(&self) -> Result<T, ManifestError> {
+        serde_json::from_str(self.object).map_err(|error| self.error(&error))
     }
 
     fn line(&self, line: usize) -> usize {

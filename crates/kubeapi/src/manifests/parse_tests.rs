@@ -15,17 +15,17 @@ fn describe(manifest: &Manifest) -> String {
     format!("{kind} {}/{}", metadata.namespace, metadata.name)
 }
 
-fn read(parse: fn(&str) -> Result<Parsed, Problem>, text: &str) -> Vec<String> {
+fn read(parse: fn(&str) -> Result<Parsed, ManifestError>, text: &str) -> Vec<String> {
     match parse(text) {
         Ok(Parsed { manifests, warnings, .. }) => {
             manifests.iter().map(describe).chain(warnings.iter().map(located)).collect()
         }
-        Err(problem) => vec![located(&problem)],
+        Err(error) => vec![located(&error)],
     }
 }
 
-fn located(problem: &Problem) -> String {
-    format!("{}: {}", problem.line, problem.text)
+fn located(error: &ManifestError) -> String {
+    format!("{}: {}", error.line, error.text)
 }
 
 const SERVICE: &str = "apiVersion: v1\nkind: Service\nmetadata:\n  name: web\n  namespace: shop\n";
@@ -99,10 +99,10 @@ fn reports_the_line_of_an_error() {
         ("apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {labels: 7}\n".to_owned(), 1),
         ("apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\naddressType: IPX\n".to_owned(), 3),
     ] {
-        let problem = yaml(&text).unwrap_err();
-        assert_eq!(problem.line, line, "{text}\n{}", problem.text);
-        assert!(!problem.text.contains('\n') && !problem.text.is_empty());
-        assert!(!problem.text.contains("line"), "a second line number: {}", problem.text);
+        let error = yaml(&text).unwrap_err();
+        assert_eq!(error.line, line, "{text}\n{}", error.text);
+        assert!(!error.text.contains('\n') && !error.text.is_empty());
+        assert!(!error.text.contains("line"), "a second line number: {}", error.text);
     }
     for (text, line) in [
         ("{\n\"kind\": \"Pod\",\n}", 3),
@@ -111,9 +111,9 @@ fn reports_the_line_of_an_error() {
         ("{\"apiVersion\":\"v1\",\"kind\":\"Service\",\n\"spec\":{\"ports\":[\n{\"port\":\"x\"}]}}", 3),
         ("{\"kind\":", 1),
     ] {
-        let problem = json(text).unwrap_err();
-        assert_eq!(problem.line, line, "{text}: {}", problem.text);
-        assert!(!problem.text.contains("at line"));
+        let error = json(text).unwrap_err();
+        assert_eq!(error.line, line, "{text}: {}", error.text);
+        assert!(!error.text.contains("at line"));
     }
 }
 

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use tracing::{error, info, warn};
 
 use crate::LOG;
-use crate::failure::Failure;
+use crate::failure::ApiError;
 
 /// Health of a watch.
 #[derive(Default)]
@@ -24,7 +24,7 @@ pub(crate) enum Health {
 impl Health {
     /// Records a failure. `what` names the watched resource in the log, `url` is that of the API server. After a
     /// success, a failure that may pass is logged from the second attempt on.
-    pub(crate) fn failed(&mut self, (what, url): (&str, &str), failure: &Failure, now: Instant) {
+    pub(crate) fn failed(&mut self, (what, url): (&str, &str), failure: &ApiError, now: Instant) {
         if failure.loses_the_version() {
             // Part of a watch's life: the server remembers five minutes or so.
             return info!(target: LOG, "Listing {what} again: {failure}");
@@ -53,9 +53,9 @@ impl Health {
     }
 }
 
-fn tell(what: &str, url: &str, failure: &Failure) {
+fn tell(what: &str, url: &str, failure: &ApiError) {
     match failure {
-        Failure::Status { code: 401 | 403 | 404, .. } | Failure::Credentials(_) => {
+        ApiError::Status { code: 401 | 403 | 404, .. } | ApiError::Credentials(_) => {
             error!(target: LOG, "Failed to watch {what}: {failure} ({url})");
         }
         _ => warn!(target: LOG, "Failed to watch {what}: {failure} ({url})"),

@@ -41,7 +41,7 @@ use tracing::info;
 use crate::age::Mark;
 use crate::api::{Api, Response};
 use crate::decode::{Encoding, EventDecoder, JSON, ListDecoder, WatchEvent};
-use crate::failure::{Failure, connection_problem};
+use crate::failure::{ApiError, connection_problem};
 use crate::target::Target;
 use crate::timing::Backoff;
 use crate::{LOG, Timing};
@@ -129,7 +129,7 @@ impl Watcher {
     }
 
     /// Requests a streaming list that continues as a watch.
-    async fn stream(&mut self, state: &mut State) -> Result<(), Failure> {
+    async fn stream(&mut self, state: &mut State) -> Result<(), ApiError> {
         let seconds = self.watch_seconds();
         let url = self.target.url(&[
             ("watch", "1"),
@@ -151,20 +151,20 @@ impl Watcher {
                 self.use_pages(state, &failure);
                 Ok(())
             }
-            Ok(_) if matches!(state, State::Stream) => Err(Failure::Short),
+            Ok(_) if matches!(state, State::Stream) => Err(ApiError::Short),
             outcome => outcome.map(drop),
         }
     }
 
     /// Switches to paginated lists for good.
-    fn use_pages(&mut self, state: &mut State, rejection: &Failure) {
+    fn use_pages(&mut self, state: &mut State, rejection: &ApiError) {
         info!(target: LOG, "Listing {} by pages: {rejection}", self.target.describe());
         self.streams_rejected = true;
         *state = State::first_page();
     }
 
     /// Requests the next page.
-    async fn page(&mut self, state: &mut State) -> Result<(), Failure> {
+    async fn page(&mut self, state: &mut State) -> Result<(), ApiError> {
         let State::Page { token } = state else { return Ok(()) };
         let is_first_page = token.is_empty();
         let version = if is_first_page && self.first { "0" } else { "" };
@@ -181,7 +181,7 @@ impl Watcher {
     }
 
     /// Requests a watch from the known version.
-    async fn follow(&mut self, state: &mut State) -> Result<(), Failure> {
+    async fn follow(&mut self, state: &mut State) -> Result<(), ApiError> {
         let State::Follow { version } = &*state else { return Ok(()) };
         if self.doubted {
             self.verify(version).await?;
@@ -197,7 +197,7 @@ impl Watcher {
         let response = self.api.get(&url, self.accept).await?;
         let count = match self.events(response, state).await {
             // The watch may have stalled. A new one from the last known version finds out.
-            Err(Failure::Silent(_)) => {
+            Err(ApiError::Silent(_)) => {
                 self.sink.meter().renewal(self.target.resource);
                 self.doubted = true;
                 return Ok(());
@@ -205,11 +205,11 @@ impl Watcher {
             count => count?,
         };
         let is_short = count == 0 && begin.elapsed() < self.timing.watch_min;
-        if is_short { Err(Failure::Short) } else { Ok(()) }
+        if is_short { Err(ApiError::Short) } else { Ok(()) }
     }
 
     /// Checks that the server has this version, with a list of one object that must not be older than it.
-    async fn verify(&mut self, version: &str) -> Result<(), Failure> {
+    async fn verify(&mut self, version: &str) -> Result<(), ApiError> {
         let url =
             self.target.url(&[("limit", "1"), ("resourceVersion", version), ("resourceVersionMatch", "NotOlderThan")]);
         let Response { mut body, .. } = self.api.get(&url, self.accept).await?;
@@ -219,7 +219,7 @@ impl Watcher {
     }
 
     /// Processes the events of a watch until the server ends it. Returns the number of events.
-    async fn events(&mut self, response: Response, state: &mut State) -> Result<u64, Failure> {
+    async fn events(&mut self, response: Response, state: &mut State) -> Result<u64, ApiError> {
         let Response { mut body, encoding, mut permit } = response;
         let mut decoder = EventDecoder::new(encoding, self.target.kind);
         let mut count = 0;
@@ -229,7 +229,7 @@ impl Watcher {
             let is_doubted = !listing && self.health.is_failing();
             let octets = match next(&mut body, self.silence(listing)).await {
                 // An open watch without events works.
-                Err(Failure::Silent(_)) if is_doubted => {
+                Err(ApiError::Silent(_)) if is_doubted => {
                     self.well();
                     continue;
                 }
@@ -249,7 +249,7 @@ impl Watcher {
                 self.well();
             }
         }
-        if decoder.is_within_an_event() { Err(Failure::Cut) } else { Ok(count) }
+        if decoder.is_within_an_event() { Err(ApiError::Cut) } else { Ok(count) }
     }
 
     /// Returns the timeout for the next data of the response.
@@ -262,15 +262,15 @@ impl Watcher {
     }
 
     /// Processes one event of a watch.
-    fn event(&mut self, event: WatchEvent<'_>, state: &mut State) -> Result<(), Failure> {
+    fn event(&mut self, event: WatchEvent<'_>, state: &mut State) -> Result<(), ApiError> {
         match event {
             WatchEvent::Applied { object, trigger } => self.applied(object, trigger, state),
             WatchEvent::Deleted { namespace, name, version } => {
                 self.sink.apply(&Event::Deleted { namespace, name });
                 advance(state, version);
             }
-            WatchEvent::Unreadable { namespace, name, version, reason, problem } => {
-                self.sink.unreadable(namespace, name, reason, &problem);
+            WatchEvent::Unreadable { namespace, name, version, reason, message } => {
+                self.sink.unreadable(namespace, name, reason, &message);
                 advance(state, version);
             }
             WatchEvent::Bookmark { version, ends_list } => {
@@ -280,9 +280,9 @@ impl Watcher {
                 }
                 advance(state, version);
             }
-            WatchEvent::Refused { code: 410, .. } => return Err(Failure::Gone),
+            WatchEvent::Refused { code: 410, .. } => return Err(ApiError::Gone),
             WatchEvent::Refused { code, message } => {
-                return Err(Failure::Status { code, message: message.to_owned(), retry_after: None });
+                return Err(ApiError::Status { code, message: message.to_owned(), retry_after: None });
             }
             WatchEvent::List { .. } => {}
         }
@@ -302,15 +302,15 @@ impl Watcher {
     }
 
     /// Processes the items of a page and returns the next state.
-    async fn items(&mut self, response: Response) -> Result<State, Failure> {
+    async fn items(&mut self, response: Response) -> Result<State, ApiError> {
         let Response { mut body, encoding, permit: _permit } = response;
         let mut decoder = ListDecoder::new(encoding, self.target.kind);
         let mut after = None;
         while let Some(octets) = next(&mut body, self.timing.list_silence).await? {
             let fed = decoder.feed(&octets, &mut |event| match event {
                 WatchEvent::Applied { object, .. } => drop(self.sink.apply(&Event::Applied(object))),
-                WatchEvent::Unreadable { namespace, name, reason, problem, .. } => {
-                    self.sink.unreadable(namespace, name, reason, &problem);
+                WatchEvent::Unreadable { namespace, name, reason, message, .. } => {
+                    self.sink.unreadable(namespace, name, reason, &message);
                 }
                 WatchEvent::List { version, token: "" } => {
                     after = Some(State::Follow { version: version.to_owned() });
@@ -321,9 +321,9 @@ impl Watcher {
             fed?;
         }
         if !decoder.is_complete() {
-            return Err(Failure::Cut);
+            return Err(ApiError::Cut);
         }
-        after.ok_or_else(|| Failure::Unexpected("the list has no metadata".to_owned()))
+        after.ok_or_else(|| ApiError::Unexpected("the list has no metadata".to_owned()))
     }
 
     /// Records that the list is complete.
@@ -341,8 +341,8 @@ impl Watcher {
     }
 
     /// Handles a failure: chooses the next request and waits.
-    async fn recover(&mut self, state: &mut State, failure: &Failure) {
-        let is_unknown = matches!(failure, Failure::Status { code: 404, .. });
+    async fn recover(&mut self, state: &mut State, failure: &ApiError) {
+        let is_unknown = matches!(failure, ApiError::Status { code: 404, .. });
         if is_unknown && self.target.try_next_version() {
             // Try the next API version immediately: a pause has no benefit.
             return;
@@ -354,13 +354,13 @@ impl Watcher {
         if failure.wants_new_client() {
             self.api.distrust();
         }
-        self.doubted |= matches!(failure, Failure::Connection(_));
+        self.doubted |= matches!(failure, ApiError::Connection(_));
         let is_assumed = self.assume_if_forbidden(state, failure);
         if !is_assumed {
             self.health.failed((&self.target.describe(), self.api.url()), failure, Instant::now());
             self.mark.set(self.health.is_failing());
         }
-        if matches!(failure, Failure::Unexpected(_)) && self.accept != JSON {
+        if matches!(failure, ApiError::Unexpected(_)) && self.accept != JSON {
             // A proxy in between may not support protobuf.
             info!(target: LOG, "Asking for {} in JSON from now on", self.target.describe());
             self.accept = JSON;
@@ -370,14 +370,14 @@ impl Watcher {
         let pause = match failure {
             _ if is_assumed => self.timing.forbidden,
             // The server works. The random part of the pause is enough to spread the requests of a fleet.
-            Failure::Gone => self.timing.pause_min.mul_f64(jitter),
+            ApiError::Gone => self.timing.pause_min.mul_f64(jitter),
             _ => self.backoff.pause(&self.timing, Instant::now(), jitter, failure),
         };
         sleep(pause).await;
     }
 
     /// Chooses the next request after a failure, unless the same one is repeated.
-    fn choose(&mut self, state: &mut State, failure: &Failure) {
+    fn choose(&mut self, state: &mut State, failure: &ApiError) {
         match state {
             // Changes since then are lost, so a new list is needed.
             State::Follow { .. } | State::Page { .. } if failure.loses_the_version() => *state = self.start(),
@@ -411,9 +411,9 @@ impl Watcher {
 
     /// Assumes that a configured namespace exists if we may not read it. A Role in the namespace, which allows access
     /// to its Services, cannot grant access to the Namespace itself.
-    fn assume_if_forbidden(&mut self, state: &State, failure: &Failure) -> bool {
+    fn assume_if_forbidden(&mut self, state: &State, failure: &ApiError) -> bool {
         let (Kind::Namespace, Some(name)) = (self.target.kind, &self.target.namespace) else { return false };
-        if !matches!(failure, Failure::Status { code: 403, .. }) {
+        if !matches!(failure, ApiError::Status { code: 403, .. }) {
             return false;
         }
         if self.first {
@@ -437,12 +437,12 @@ impl Watcher {
 }
 
 /// Returns the next chunk of a body, or `None` at its end.
-pub(crate) async fn next(body: &mut Body, silence: Duration) -> Result<Option<Bytes>, Failure> {
+pub(crate) async fn next(body: &mut Body, silence: Duration) -> Result<Option<Bytes>, ApiError> {
     loop {
-        let frame = timeout(silence, body.frame()).await.map_err(|_| Failure::Silent(silence))?;
+        let frame = timeout(silence, body.frame()).await.map_err(|_| ApiError::Silent(silence))?;
         match frame {
             None => return Ok(None),
-            Some(Err(error)) => return Err(Failure::Connection(connection_problem(&error))),
+            Some(Err(error)) => return Err(ApiError::Connection(connection_problem(&error))),
             Some(Ok(frame)) => {
                 if let Ok(octets) = frame.into_data() {
                     return Ok(Some(octets));

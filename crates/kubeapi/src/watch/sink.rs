@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use tracing::warn;
 
 use crate::LOG;
-use crate::decode::Unreadable;
+use crate::decode::UnreadableReason;
 use crate::meter::Meter;
 use crate::timing::{now_seconds, since_epoch};
 use crate::watch::mesh_log::MeshLog;
@@ -71,14 +71,14 @@ impl Sink {
     }
 
     /// Handles an object that cannot be decoded. Without a name, the known objects stay unaffected.
-    pub(crate) fn unreadable(&self, namespace: &str, name: &str, reason: Unreadable, problem: &str) {
+    pub(crate) fn unreadable(&self, namespace: &str, name: &str, reason: UnreadableReason, message: &str) {
         if !name.is_empty() {
             self.apply(&Event::Unreadable { namespace, name });
         }
         let kind = format!("{:?}", self.kind);
         self.shared.meter.object_error(&kind, reason);
         if self.shared.meter.may_log() {
-            warn!(target: LOG, "{kind} '{namespace}/{name}' cannot be read, what was known of it stays: {problem}");
+            warn!(target: LOG, "{kind} '{namespace}/{name}' cannot be read, what was known of it stays: {message}");
         }
     }
 

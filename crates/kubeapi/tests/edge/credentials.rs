@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use fakeapi::{FakeApi, service};
-use kubeapi::{SetupProblem, Subscriber};
+use kubeapi::{SetupError, Subscriber};
 use metrics::Registry;
 
 use crate::support::{Edge, WEB, folder, on_a_local_set};
@@ -229,6 +229,6 @@ fn refuses_an_invalid_selector() {
         let source = Source::Manifests(vec![folder.to_path_buf()]);
         let request = Request { labels: "a b".to_owned(), ..Request::new(source) };
         let problem = Subscriber::new(&Registry::new()).subscribe(&request).err().unwrap();
-        assert!(matches!(problem, SetupProblem::Selector { .. }), "{problem}");
+        assert!(matches!(problem, SetupError::Selector { .. }), "{problem}");
     });
 }

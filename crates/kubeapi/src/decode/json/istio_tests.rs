@@ -143,7 +143,7 @@ fn reads_workload_entries_and_pods() {
 
 #[test]
 fn refuses_fields_of_another_type() {
-    for (text, problem) in [
+    for (text, message) in [
         (r#"{"metadata":{},"spec":7}"#, "invalid type: integer `7`"),
         (r#"{"metadata":{},"spec":{"hosts":"a"}}"#, "a list of strings"),
         (r#"{"metadata":{},"spec":{"hosts":[1]}}"#, "a string"),
@@ -152,6 +152,6 @@ fn refuses_fields_of_another_type() {
         (r#"{"metadata":{},"status":{"addresses":{}}}"#, "a sequence"),
     ] {
         let found = said::<ServiceEntry<'_>>(text).unwrap_err();
-        assert!(found.contains(problem), "{text}: {found}");
+        assert!(found.contains(message), "{text}: {found}");
     }
 }

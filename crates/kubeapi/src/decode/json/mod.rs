@@ -13,7 +13,7 @@ use objects::{Common, Event, ListMetadata, Metadata, Read};
 use serde::Deserialize;
 use serde_json::error::Category;
 
-use super::{OBJECT_MAX, Status, Unreadable, WatchEvent};
+use super::{OBJECT_MAX, Status, UnreadableReason, WatchEvent};
 
 pub(super) use items::Items;
 pub(super) use lines::Lines;
@@ -123,7 +123,7 @@ fn applied(object: &impl Read, each: &mut dyn FnMut(WatchEvent<'_>)) {
     let metadata = object.metadata();
     match object.object() {
         Ok(object) => each(WatchEvent::applied(object, metadata.trigger())),
-        Err(problem) => each(WatchEvent::unreadable(metadata.meta(), Unreadable::Shape, problem.to_owned())),
+        Err(message) => each(WatchEvent::unreadable(metadata.meta(), UnreadableReason::Shape, message.to_owned())),
     }
 }
 
@@ -138,6 +138,6 @@ fn nameless(error: &serde_json::Error) -> WatchEvent<'static> {
     WatchEvent::nameless(reason(error), error.to_string())
 }
 
-fn reason(error: &serde_json::Error) -> Unreadable {
-    if error.classify() == Category::Data { Unreadable::Shape } else { Unreadable::Syntax }
+fn reason(error: &serde_json::Error) -> UnreadableReason {
+    if error.classify() == Category::Data { UnreadableReason::Shape } else { UnreadableReason::Syntax }
 }

@@ -1,7 +1,7 @@
 //! Protobuf wire format (protobuf.dev/programming-guides/encoding): a sequence of fields, each with number and wire
 //! type. Values are borrowed, and messages in them are only decoded on request.
 
-use super::Wrong;
+use super::ProtobufError;
 
 /// Value of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,20 +15,28 @@ pub(super) enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    pub(super) fn octets(self) -> Result<&'a [u8], Wrong> {
-        if let Value::Octets(octets) = self { Ok(octets) } else { Err(Wrong::Shape("a number stands for a text")) }
+    pub(super) fn octets(self) -> Result<&'a [u8], ProtobufError> {
+        if let Value::Octets(octets) = self {
+            Ok(octets)
+        } else {
+            Err(ProtobufError::Shape("a number stands for a text"))
+        }
     }
 
-    pub(super) fn text(self) -> Result<&'a str, Wrong> {
-        core::str::from_utf8(self.octets()?).map_err(|_| Wrong::Syntax("a text is not UTF-8"))
+    pub(super) fn text(self) -> Result<&'a str, ProtobufError> {
+        core::str::from_utf8(self.octets()?).map_err(|_| ProtobufError::Syntax("a text is not UTF-8"))
     }
 
-    pub(super) fn number(self) -> Result<u64, Wrong> {
-        if let Value::Number(number) = self { Ok(number) } else { Err(Wrong::Shape("a text stands for a number")) }
+    pub(super) fn number(self) -> Result<u64, ProtobufError> {
+        if let Value::Number(number) = self {
+            Ok(number)
+        } else {
+            Err(ProtobufError::Shape("a text stands for a number"))
+        }
     }
 
     /// Returns the last field with this number in a message.
-    pub(super) fn field(self, number: u64) -> Result<Option<Value<'a>>, Wrong> {
+    pub(super) fn field(self, number: u64) -> Result<Option<Value<'a>>, ProtobufError> {
         let mut found = None;
         for field in Fields::of(self.octets()?) {
             if let (at, value) = field?
@@ -41,8 +49,8 @@ impl<'a> Value<'a> {
     }
 
     /// Returns the value as a port or status code.
-    pub(super) fn short(self) -> Result<u16, Wrong> {
-        u16::try_from(self.number()?).map_err(|_| Wrong::Shape("a number is not within 0 and 65535"))
+    pub(super) fn short(self) -> Result<u16, ProtobufError> {
+        u16::try_from(self.number()?).map_err(|_| ProtobufError::Shape("a number is not within 0 and 65535"))
     }
 }
 
@@ -124,8 +132,8 @@ impl<'a> Fields<'a> {
     }
 
     #[inline]
-    fn field(&mut self) -> Result<(u64, Value<'a>), Wrong> {
-        let key = Key::of(self.varint()?).ok_or(Wrong::Syntax("a field has no number, or no type"))?;
+    fn field(&mut self) -> Result<(u64, Value<'a>), ProtobufError> {
+        let key = Key::of(self.varint()?).ok_or(ProtobufError::Syntax("a field has no number, or no type"))?;
         let value = match key.wire {
             Wire::Varint => Value::Number(self.varint()?),
             Wire::Fixed(octets) => self.take(octets).map(|_| Value::Other)?,
@@ -138,7 +146,7 @@ impl<'a> Fields<'a> {
     }
 
     #[inline]
-    fn varint(&mut self) -> Result<u64, Wrong> {
+    fn varint(&mut self) -> Result<u64, ProtobufError> {
         // Nearly all varints are one byte.
         if let [octet @ 0..=0x7f, rest @ ..] = self.rest {
             self.rest = rest;
@@ -148,25 +156,25 @@ impl<'a> Fields<'a> {
     }
 
     #[cold]
-    fn long_varint(&mut self) -> Result<u64, Wrong> {
+    fn long_varint(&mut self) -> Result<u64, ProtobufError> {
         match Varint::read(self.rest) {
             Varint::Whole(value, length) => self.take(length).map(|_| value),
             Varint::Cut => Err(CUT),
-            Varint::Endless => Err(Wrong::Syntax("a number has no end")),
+            Varint::Endless => Err(ProtobufError::Syntax("a number has no end")),
         }
     }
 
-    fn take(&mut self, length: usize) -> Result<&'a [u8], Wrong> {
+    fn take(&mut self, length: usize) -> Result<&'a [u8], ProtobufError> {
         let (taken, rest) = self.rest.split_at_checked(length).ok_or(CUT)?;
         self.rest = rest;
         Ok(taken)
     }
 }
 
-const CUT: Wrong = Wrong::Syntax("a field is longer than what it is in");
+const CUT: ProtobufError = ProtobufError::Syntax("a field is longer than what it is in");
 
 impl<'a> Iterator for Fields<'a> {
-    type Item = Result<(u64, Value<'a>), Wrong>;
+    type Item = Result<(u64, Value<'a>), ProtobufError>;
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
@@ -214,7 +222,7 @@ mod tests {
             b"\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", // a number of eleven bytes
         ] {
             let found: Vec<_> = Fields::of(octets).collect();
-            assert!(matches!(found[..], [Err(Wrong::Syntax(_))]), "{octets:?} {found:?}");
+            assert!(matches!(found[..], [Err(ProtobufError::Syntax(_))]), "{octets:?} {found:?}");
         }
         let mut after = Fields::of(b"\x08\x01\x0b\x08\x02");
         assert_eq!(
@@ -227,11 +235,11 @@ mod tests {
     #[test]
     fn refuses_values_of_another_type() {
         assert_eq!(Value::Octets(b"a").text(), Ok("a"));
-        assert!(matches!(Value::Octets(b"\xff").text(), Err(Wrong::Syntax(_))));
-        assert!(matches!(Value::Number(1).text(), Err(Wrong::Shape(_))));
-        assert!(matches!(Value::Octets(b"1").number(), Err(Wrong::Shape(_))));
+        assert!(matches!(Value::Octets(b"\xff").text(), Err(ProtobufError::Syntax(_))));
+        assert!(matches!(Value::Number(1).text(), Err(ProtobufError::Shape(_))));
+        assert!(matches!(Value::Octets(b"1").number(), Err(ProtobufError::Shape(_))));
         assert_eq!(Value::Number(65_535).short(), Ok(65_535));
-        assert!(matches!(Value::Number(65_536).short(), Err(Wrong::Shape(_))));
+        assert!(matches!(Value::Number(65_536).short(), Err(ProtobufError::Shape(_))));
         assert!(Value::Other.octets().is_err() && Value::Other.number().is_err());
     }
 }

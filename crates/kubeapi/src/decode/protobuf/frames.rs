@@ -4,7 +4,7 @@ use cluster::Kind;
 
 use super::stream::{Step, Stream};
 use super::{event, nameless};
-use crate::decode::{Lost, OBJECT_MAX, WatchEvent};
+use crate::decode::{OBJECT_MAX, OutOfSyncError, WatchEvent};
 
 /// Size of the length prefix in bytes.
 const HEAD: usize = 4;
@@ -22,7 +22,7 @@ impl Frames {
         kind: Kind,
         octets: &[u8],
         each: &mut dyn FnMut(WatchEvent<'_>),
-    ) -> Result<(), Lost> {
+    ) -> Result<(), OutOfSyncError> {
         self.0.feed(octets, |at_hand| step(kind, at_hand, each))
     }
 
@@ -36,7 +36,7 @@ fn step(kind: Kind, at_hand: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) -> Ste
     let length = usize::try_from(u32::from_be_bytes(*length)).unwrap_or(usize::MAX);
     if length > FRAME_MAX {
         each(nameless(NO_LENGTH));
-        return Step::Lost;
+        return Step::OutOfSync;
     }
     if length > OBJECT_MAX {
         each(WatchEvent::too_long());
@@ -47,4 +47,4 @@ fn step(kind: Kind, at_hand: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) -> Ste
     Step::Took(HEAD + length)
 }
 
-const NO_LENGTH: super::Wrong = super::Wrong::Syntax("a frame is longer than any object");
+const NO_LENGTH: super::ProtobufError = super::ProtobufError::Syntax("a frame is longer than any object");

@@ -5,8 +5,8 @@ use cluster::Kind;
 
 use super::fields::{Key, Varint, Wire};
 use super::stream::{Step, Stream};
-use super::{ENVELOPE_RAW, MAGIC, Wrong, list_metadata, nameless, object};
-use crate::decode::{Lost, OBJECT_MAX, WatchEvent};
+use super::{ENVELOPE_RAW, MAGIC, ProtobufError, list_metadata, nameless, object};
+use crate::decode::{OBJECT_MAX, OutOfSyncError, WatchEvent};
 
 /// Field numbers of a list.
 const METADATA: u64 = 1;
@@ -37,12 +37,12 @@ impl List {
         kind: Kind,
         octets: &[u8],
         each: &mut dyn FnMut(WatchEvent<'_>),
-    ) -> Result<(), Lost> {
+    ) -> Result<(), OutOfSyncError> {
         let place = &mut self.place;
         self.stream.feed(octets, |at_hand| {
-            place.step(kind, at_hand, each).unwrap_or_else(|wrong| {
-                each(nameless(wrong));
-                Step::Lost
+            place.step(kind, at_hand, each).unwrap_or_else(|error| {
+                each(nameless(error));
+                Step::OutOfSync
             })
         })
     }
@@ -54,7 +54,12 @@ impl List {
 }
 
 impl Place {
-    fn step(&mut self, kind: Kind, at_hand: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) -> Result<Step, Wrong> {
+    fn step(
+        &mut self,
+        kind: Kind,
+        at_hand: &[u8],
+        each: &mut dyn FnMut(WatchEvent<'_>),
+    ) -> Result<Step, ProtobufError> {
         match *self {
             Place::Start => self.magic(at_hand),
             Place::Envelope { .. } => self.envelope(at_hand),
@@ -67,7 +72,7 @@ impl Place {
         }
     }
 
-    fn magic(&mut self, at_hand: &[u8]) -> Result<Step, Wrong> {
+    fn magic(&mut self, at_hand: &[u8]) -> Result<Step, ProtobufError> {
         let Some(begin) = at_hand.get(..MAGIC.len()) else { return Ok(Step::Need(MAGIC.len())) };
         if begin != MAGIC {
             return Err(super::NO_MAGIC);
@@ -76,7 +81,7 @@ impl Place {
         Ok(Step::Took(MAGIC.len()))
     }
 
-    fn envelope(&mut self, at_hand: &[u8]) -> Result<Step, Wrong> {
+    fn envelope(&mut self, at_hand: &[u8]) -> Result<Step, ProtobufError> {
         let Some(head) = Head::read(at_hand)? else { return Ok(Step::Need(at_hand.len() + 1)) };
         if head.number != ENVELOPE_RAW {
             return Ok(Step::Skip(head.octets.saturating_add(head.length)));
@@ -86,14 +91,14 @@ impl Place {
     }
 
     /// Advances in a list that had `left` bytes up to its end.
-    fn advance(&mut self, left: usize, step: &Step) -> Result<(), Wrong> {
+    fn advance(&mut self, left: usize, step: &Step) -> Result<(), ProtobufError> {
         match step {
             Step::Took(length) | Step::Skip(length) => {
                 *self = Place::list(left.checked_sub(*length).ok_or(BEYOND)?);
                 Ok(())
             }
             Step::Need(length) if *length > left => Err(BEYOND),
-            Step::Need(_) | Step::Lost => Ok(()),
+            Step::Need(_) | Step::OutOfSync => Ok(()),
         }
     }
 
@@ -103,7 +108,12 @@ impl Place {
 }
 
 /// Processes the next field of the list.
-fn next_field(kind: Kind, at_hand: &[u8], left: usize, each: &mut dyn FnMut(WatchEvent<'_>)) -> Result<Step, Wrong> {
+fn next_field(
+    kind: Kind,
+    at_hand: &[u8],
+    left: usize,
+    each: &mut dyn FnMut(WatchEvent<'_>),
+) -> Result<Step, ProtobufError> {
     let Some(head) = Head::read(at_hand)? else { return Ok(Step::Need(at_hand.len() + 1)) };
     let whole = head.octets.checked_add(head.length).filter(|whole| *whole <= left).ok_or(BEYOND)?;
     if !(head.is_delimited && matches!(head.number, METADATA | ITEMS)) {
@@ -122,7 +132,7 @@ fn next_field(kind: Kind, at_hand: &[u8], left: usize, each: &mut dyn FnMut(Watc
     Ok(Step::Took(whole))
 }
 
-const BEYOND: Wrong = Wrong::Syntax("an item is longer than the list");
+const BEYOND: ProtobufError = ProtobufError::Syntax("an item is longer than the list");
 
 /// Tag of a field, with its length prefix if it has one.
 struct Head {
@@ -136,9 +146,9 @@ struct Head {
 
 impl Head {
     /// Decodes a head, or returns `None` if more bytes are needed.
-    fn read(at_hand: &[u8]) -> Result<Option<Head>, Wrong> {
+    fn read(at_hand: &[u8]) -> Result<Option<Head>, ProtobufError> {
         let Some((key, octets)) = varint(at_hand)? else { return Ok(None) };
-        let key = Key::of(key).ok_or(Wrong::Syntax("a field has no number, or no type"))?;
+        let key = Key::of(key).ok_or(ProtobufError::Syntax("a field has no number, or no type"))?;
         let rest = at_hand.get(octets..).unwrap_or_default();
         let (more, length) = match key.wire {
             Wire::Fixed(length) => (0, length),
@@ -153,10 +163,10 @@ impl Head {
     }
 }
 
-fn varint(octets: &[u8]) -> Result<Option<(u64, usize)>, Wrong> {
+fn varint(octets: &[u8]) -> Result<Option<(u64, usize)>, ProtobufError> {
     match Varint::read(octets) {
         Varint::Whole(value, length) => Ok(Some((value, length))),
         Varint::Cut => Ok(None),
-        Varint::Endless => Err(Wrong::Syntax("a number has no end")),
+        Varint::Endless => Err(ProtobufError::Syntax("a number has no end")),
     }
 }

@@ -15,7 +15,7 @@ use cluster::object::Meta;
 use fields::{Fields, Value};
 use objects::Metadata;
 
-use super::{PROTOBUF, Status, Unreadable, WatchEvent};
+use super::{PROTOBUF, Status, UnreadableReason, WatchEvent};
 
 pub(super) use frames::Frames;
 pub(super) use list::List;
@@ -31,7 +31,7 @@ const RAW: u64 = 1;
 
 /// Decoding error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wrong {
+enum ProtobufError {
     /// Not valid protobuf.
     Syntax(&'static str),
     /// Valid protobuf, but not the expected message.
@@ -40,21 +40,21 @@ enum Wrong {
     TooMany,
 }
 
-const NO_MAGIC: Wrong = Wrong::Syntax("it does not begin as the protobuf of Kubernetes does");
+const NO_MAGIC: ProtobufError = ProtobufError::Syntax("it does not begin as the protobuf of Kubernetes does");
 
-impl Wrong {
-    const fn reason(self) -> Unreadable {
+impl ProtobufError {
+    const fn reason(self) -> UnreadableReason {
         match self {
-            Wrong::Syntax(_) => Unreadable::Syntax,
-            Wrong::Shape(_) => Unreadable::Shape,
-            Wrong::TooMany => Unreadable::TooLong,
+            ProtobufError::Syntax(_) => UnreadableReason::Syntax,
+            ProtobufError::Shape(_) => UnreadableReason::Shape,
+            ProtobufError::TooMany => UnreadableReason::TooLong,
         }
     }
 
-    const fn problem(self) -> &'static str {
+    const fn message(self) -> &'static str {
         match self {
-            Wrong::Syntax(problem) | Wrong::Shape(problem) => problem,
-            Wrong::TooMany => "it has more entries than any object has",
+            ProtobufError::Syntax(message) | ProtobufError::Shape(message) => message,
+            ProtobufError::TooMany => "it has more entries than any object has",
         }
     }
 }
@@ -69,21 +69,21 @@ pub(super) fn status(octets: &[u8]) -> Option<Status> {
 fn event(kind: Kind, frame: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) {
     let (what, enveloped) = match what_and_object(frame) {
         Ok(event) => event,
-        Err(wrong) => return each(nameless(wrong)),
+        Err(error) => return each(nameless(error)),
     };
-    let octets = enveloped.ok_or(Wrong::Shape("the event has no object")).and_then(envelope);
+    let octets = enveloped.ok_or(ProtobufError::Shape("the event has no object")).and_then(envelope);
     if what == "ERROR" {
         let (code, message) = octets.and_then(objects::status).unwrap_or_default();
         return each(WatchEvent::Refused { code, message });
     }
     match octets {
         Ok(octets) => event_of(kind, what, octets, each),
-        Err(wrong) => each(nameless(wrong)),
+        Err(error) => each(nameless(error)),
     }
 }
 
 /// Returns the fields of a WatchEvent: `type`, and the bytes in `object`.
-fn what_and_object(frame: &[u8]) -> Result<(&str, Option<&[u8]>), Wrong> {
+fn what_and_object(frame: &[u8]) -> Result<(&str, Option<&[u8]>), ProtobufError> {
     let (mut what, mut object) = ("", None);
     for field in Fields::of(frame) {
         match field? {
@@ -103,19 +103,21 @@ fn event_of(kind: Kind, what: &str, octets: &[u8], each: &mut dyn FnMut(WatchEve
         (Ok(metadata), "DELETED") => each(WatchEvent::deleted(metadata.meta)),
         (Ok(metadata), "BOOKMARK") => each(WatchEvent::bookmark(metadata.meta, metadata.ends_list)),
         (Ok(metadata), _) => each(WatchEvent::no_event(metadata.meta, what)),
-        (Err(wrong), _) => each(nameless(wrong)),
+        (Err(error), _) => each(nameless(error)),
     }
 }
 
 /// Returns the content of an envelope.
-fn envelope(octets: &[u8]) -> Result<&[u8], Wrong> {
+fn envelope(octets: &[u8]) -> Result<&[u8], ProtobufError> {
     let mut raw = &b""[..];
     for field in Fields::of(octets.strip_prefix(MAGIC).ok_or(NO_MAGIC)?) {
         match field? {
             (ENVELOPE_RAW, value) => raw = value.octets()?,
-            (ENVELOPE_ENCODING, value) if !value.octets()?.is_empty() => return Err(Wrong::Shape("it is compressed")),
+            (ENVELOPE_ENCODING, value) if !value.octets()?.is_empty() => {
+                return Err(ProtobufError::Shape("it is compressed"));
+            }
             (ENVELOPE_TYPE, value) if !matches!(value.text()?, "" | PROTOBUF) => {
-                return Err(Wrong::Shape("it is no protobuf"));
+                return Err(ProtobufError::Shape("it is no protobuf"));
             }
             _ => {}
         }
@@ -127,9 +129,9 @@ fn envelope(octets: &[u8]) -> Result<&[u8], Wrong> {
 fn object(kind: Kind, octets: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) {
     match objects::object(kind, octets) {
         Ok((object, trigger)) => each(WatchEvent::applied(object, trigger)),
-        Err(wrong) => {
+        Err(error) => {
             let meta = Metadata::of(octets).map_or_else(|_| Meta::default(), |metadata| metadata.meta);
-            each(WatchEvent::unreadable(meta, wrong.reason(), wrong.problem().to_owned()));
+            each(WatchEvent::unreadable(meta, error.reason(), error.message().to_owned()));
         }
     }
 }
@@ -137,12 +139,12 @@ fn object(kind: Kind, octets: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) {
 fn list_metadata(octets: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) {
     match objects::list_metadata(octets) {
         Ok((version, token)) => each(WatchEvent::List { version, token }),
-        Err(wrong) => each(nameless(wrong)),
+        Err(error) => each(nameless(error)),
     }
 }
 
-fn nameless(wrong: Wrong) -> WatchEvent<'static> {
-    WatchEvent::nameless(wrong.reason(), wrong.problem().to_owned())
+fn nameless(error: ProtobufError) -> WatchEvent<'static> {
+    WatchEvent::nameless(error.reason(), error.message().to_owned())
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use cluster::Kind;
 use cluster::object::{Endpoint, EndpointSlice, Meta, Node, Object, Pod, Port, Service};
 
-use super::Wrong;
+use super::ProtobufError;
 use super::fields::{Fields, Value};
 use crate::decode::address_type;
 
@@ -17,7 +17,7 @@ const TARGET_NAME: u64 = 3;
 const POD_IP: u64 = 6;
 
 /// Decodes an object of a kind, with the trigger time of its last change.
-pub(super) fn object(kind: Kind, octets: &[u8]) -> Result<(Object<'_>, &str), Wrong> {
+pub(super) fn object(kind: Kind, octets: &[u8]) -> Result<(Object<'_>, &str), ProtobufError> {
     match kind {
         Kind::Namespace => namespace(octets),
         Kind::Service => service(octets),
@@ -25,14 +25,14 @@ pub(super) fn object(kind: Kind, octets: &[u8]) -> Result<(Object<'_>, &str), Wr
         Kind::Pod => pod(octets),
         Kind::Node => node(octets),
         Kind::ServiceImport | Kind::ServiceEntry | Kind::WorkloadEntry => {
-            Err(Wrong::Shape("a resource that was defined in the cluster has no protobuf"))
+            Err(ProtobufError::Shape("a resource that was defined in the cluster has no protobuf"))
         }
-        Kind::WorkloadPod => Err(Wrong::Shape("the pods of a mesh are asked for in JSON")),
+        Kind::WorkloadPod => Err(ProtobufError::Shape("the pods of a mesh are asked for in JSON")),
     }
 }
 
 /// Decodes code and message of a metav1.Status.
-pub(super) fn status(octets: &[u8]) -> Result<(u16, &str), Wrong> {
+pub(super) fn status(octets: &[u8]) -> Result<(u16, &str), ProtobufError> {
     let (mut code, mut message) = (0, "");
     for field in Fields::of(octets) {
         match field? {
@@ -45,7 +45,7 @@ pub(super) fn status(octets: &[u8]) -> Result<(u16, &str), Wrong> {
 }
 
 /// Decodes resource version and continue token of a metav1.ListMeta.
-pub(super) fn list_metadata(octets: &[u8]) -> Result<(&str, &str), Wrong> {
+pub(super) fn list_metadata(octets: &[u8]) -> Result<(&str, &str), ProtobufError> {
     let (mut version, mut token) = ("", "");
     for field in Fields::of(octets) {
         match field? {
@@ -74,7 +74,7 @@ pub(super) struct Metadata<'a> {
 
 impl<'a> Metadata<'a> {
     /// Decodes the metadata of an object. The rest of the object may be invalid.
-    pub(super) fn of(object: &'a [u8]) -> Result<Metadata<'a>, Wrong> {
+    pub(super) fn of(object: &'a [u8]) -> Result<Metadata<'a>, ProtobufError> {
         let mut metadata = Metadata::default();
         for field in Fields::of(object) {
             match field {
@@ -82,14 +82,14 @@ impl<'a> Metadata<'a> {
                 Ok(_) => {}
                 // The metadata come first, so an error after them does not matter.
                 Err(_) if !metadata.meta.name.is_empty() => break,
-                Err(wrong) => return Err(wrong),
+                Err(error) => return Err(error),
             }
         }
         Ok(metadata)
     }
 
     /// Decodes the metadata of an object. The rest of the object must be well-formed.
-    fn alone(object: &'a [u8]) -> Result<Metadata<'a>, Wrong> {
+    fn alone(object: &'a [u8]) -> Result<Metadata<'a>, ProtobufError> {
         let mut metadata = Metadata::default();
         for field in Fields::of(object) {
             if let (1, value) = field? {
@@ -99,7 +99,7 @@ impl<'a> Metadata<'a> {
         Ok(metadata)
     }
 
-    fn read(&mut self, octets: &'a [u8]) -> Result<(), Wrong> {
+    fn read(&mut self, octets: &'a [u8]) -> Result<(), ProtobufError> {
         for field in Fields::of(octets) {
             match field? {
                 (1, value) => self.meta.name = value.text()?,
@@ -114,7 +114,7 @@ impl<'a> Metadata<'a> {
         Ok(())
     }
 
-    fn label(&mut self, entry: &'a [u8]) -> Result<(), Wrong> {
+    fn label(&mut self, entry: &'a [u8]) -> Result<(), ProtobufError> {
         let (key, value) = key_and_value(entry)?;
         match key {
             b"kubernetes.io/service-name" => self.service = text(value)?,
@@ -130,7 +130,7 @@ impl<'a> Metadata<'a> {
         Ok(())
     }
 
-    fn annotation(&mut self, entry: &'a [u8]) -> Result<(), Wrong> {
+    fn annotation(&mut self, entry: &'a [u8]) -> Result<(), ProtobufError> {
         let (key, value) = key_and_value(entry)?;
         match key {
             b"endpoints.kubernetes.io/last-change-trigger-time" => self.trigger = text(value)?,
@@ -142,7 +142,7 @@ impl<'a> Metadata<'a> {
 }
 
 /// Decodes an entry of a map.
-fn key_and_value(entry: &[u8]) -> Result<(&[u8], &[u8]), Wrong> {
+fn key_and_value(entry: &[u8]) -> Result<(&[u8], &[u8]), ProtobufError> {
     let (mut key, mut content) = (&b""[..], &b""[..]);
     for field in Fields::of(entry) {
         match field? {
@@ -154,33 +154,33 @@ fn key_and_value(entry: &[u8]) -> Result<(&[u8], &[u8]), Wrong> {
     Ok((key, content))
 }
 
-fn text(octets: &[u8]) -> Result<&str, Wrong> {
+fn text(octets: &[u8]) -> Result<&str, ProtobufError> {
     Value::Octets(octets).text()
 }
 
 /// Appends to a list, up to [`ENTRIES_MAX`].
-fn push<T>(list: &mut Vec<T>, entry: T) -> Result<(), Wrong> {
+fn push<T>(list: &mut Vec<T>, entry: T) -> Result<(), ProtobufError> {
     if list.len() >= ENTRIES_MAX {
-        return Err(Wrong::TooMany);
+        return Err(ProtobufError::TooMany);
     }
     list.push(entry);
     Ok(())
 }
 
 /// core/v1 Namespace.
-fn namespace(octets: &[u8]) -> Result<(Object<'_>, &str), Wrong> {
+fn namespace(octets: &[u8]) -> Result<(Object<'_>, &str), ProtobufError> {
     let metadata = Metadata::alone(octets)?;
     Ok((Object::Namespace(metadata.meta), metadata.trigger))
 }
 
 /// core/v1 Node.
-fn node(octets: &[u8]) -> Result<(Object<'_>, &str), Wrong> {
+fn node(octets: &[u8]) -> Result<(Object<'_>, &str), ProtobufError> {
     let Metadata { meta, zone, region, trigger, .. } = Metadata::alone(octets)?;
     Ok((Object::Node(Node { meta, zone, region }), trigger))
 }
 
 /// core/v1 Service.
-fn service(octets: &[u8]) -> Result<(Object<'_>, &str), Wrong> {
+fn service(octets: &[u8]) -> Result<(Object<'_>, &str), ProtobufError> {
     let (mut service, mut metadata) = (Service::default(), Metadata::default());
     for field in Fields::of(octets) {
         match field? {
@@ -194,7 +194,7 @@ fn service(octets: &[u8]) -> Result<(Object<'_>, &str), Wrong> {
     Ok((Object::Service(service), metadata.trigger))
 }
 
-fn service_spec<'a>(octets: &'a [u8], service: &mut Service<'a>) -> Result<(), Wrong> {
+fn service_spec<'a>(octets: &'a [u8], service: &mut Service<'a>) -> Result<(), ProtobufError> {
     let mut cluster_ip = "";
     for field in Fields::of(octets) {
         match field? {
@@ -213,7 +213,7 @@ fn service_spec<'a>(octets: &'a [u8], service: &mut Service<'a>) -> Result<(), W
     Ok(())
 }
 
-fn service_status<'a>(octets: &'a [u8], service: &mut Service<'a>) -> Result<(), Wrong> {
+fn service_status<'a>(octets: &'a [u8], service: &mut Service<'a>) -> Result<(), ProtobufError> {
     for field in Fields::of(octets) {
         if let (1, balancer) = field? {
             for field in Fields::of(balancer.octets()?) {
@@ -230,7 +230,7 @@ fn service_status<'a>(octets: &'a [u8], service: &mut Service<'a>) -> Result<(),
 }
 
 /// Decodes an entry of a load balancer: its IP address, or else its host name.
-fn ingress(octets: &[u8]) -> Result<&str, Wrong> {
+fn ingress(octets: &[u8]) -> Result<&str, ProtobufError> {
     let (mut ip, mut hostname) = ("", "");
     for field in Fields::of(octets) {
         match field? {
@@ -243,7 +243,7 @@ fn ingress(octets: &[u8]) -> Result<&str, Wrong> {
 }
 
 /// Decodes a port of a Service or an EndpointSlice. The fields that we read have the same numbers in both.
-fn port(octets: &[u8]) -> Result<Port<'_>, Wrong> {
+fn port(octets: &[u8]) -> Result<Port<'_>, ProtobufError> {
     let mut port = Port::default();
     for field in Fields::of(octets) {
         match field? {
@@ -257,7 +257,7 @@ fn port(octets: &[u8]) -> Result<Port<'_>, Wrong> {
 }
 
 /// discovery.k8s.io/v1 EndpointSlice.
-fn slice(kind: Kind, octets: &[u8]) -> Result<(Object<'_>, &str), Wrong> {
+fn slice(kind: Kind, octets: &[u8]) -> Result<(Object<'_>, &str), ProtobufError> {
     let (mut metadata, mut address, mut ports) = (Metadata::default(), "", Vec::new());
     let mut endpoints = Vec::with_capacity(Fields::of(octets).count_of(2).min(ENTRIES_MAX));
     for field in Fields::of(octets) {
@@ -269,7 +269,7 @@ fn slice(kind: Kind, octets: &[u8]) -> Result<(Object<'_>, &str), Wrong> {
             _ => {}
         }
     }
-    let address_type = address_type(address).map_err(Wrong::Shape)?;
+    let address_type = address_type(address).map_err(ProtobufError::Shape)?;
     let (service, source_cluster) = match kind {
         Kind::ImportedSlice => (metadata.common_service, metadata.source_cluster),
         _ => (metadata.service, ""),
@@ -279,7 +279,7 @@ fn slice(kind: Kind, octets: &[u8]) -> Result<(Object<'_>, &str), Wrong> {
 }
 
 /// Decodes an endpoint and appends it once for each of its addresses.
-fn endpoint<'a>(octets: &'a [u8], endpoints: &mut Vec<Endpoint<'a>>) -> Result<(), Wrong> {
+fn endpoint<'a>(octets: &'a [u8], endpoints: &mut Vec<Endpoint<'a>>) -> Result<(), ProtobufError> {
     let (begin, mut endpoint) = (endpoints.len(), Endpoint::default());
     for field in Fields::of(octets) {
         match field? {
@@ -298,7 +298,7 @@ fn endpoint<'a>(octets: &'a [u8], endpoints: &mut Vec<Endpoint<'a>>) -> Result<(
 }
 
 /// core/v1 Pod.
-fn pod(octets: &[u8]) -> Result<(Object<'_>, &str), Wrong> {
+fn pod(octets: &[u8]) -> Result<(Object<'_>, &str), ProtobufError> {
     let (mut metadata, mut address) = (Metadata::default(), "");
     for field in Fields::of(octets) {
         match field? {

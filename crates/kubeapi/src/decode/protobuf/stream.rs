@@ -1,7 +1,7 @@
 //! Splits a byte stream into parts and hands out each when it is complete. Parts that arrive in one chunk are not
 //! copied. At most one part is buffered.
 
-use crate::decode::Lost;
+use crate::decode::OutOfSyncError;
 
 /// Result of looking at the available bytes.
 pub(super) enum Step {
@@ -12,7 +12,7 @@ pub(super) enum Step {
     /// Bytes needed in total, not more than the next step will process.
     Need(usize),
     /// The stream is out of sync.
-    Lost,
+    OutOfSync,
 }
 
 /// Buffer for an incomplete part.
@@ -21,7 +21,7 @@ pub(super) struct Stream {
     kept: Vec<u8>,
     need: usize,
     skip: usize,
-    lost: bool,
+    out_of_sync: bool,
 }
 
 /// Capacity in bytes above which the buffer is freed after a part.
@@ -29,8 +29,12 @@ const KEPT_MAX: usize = 64 * 1024;
 
 impl Stream {
     /// Processes more bytes of the stream in steps.
-    pub(super) fn feed(&mut self, mut octets: &[u8], mut step: impl FnMut(&[u8]) -> Step) -> Result<(), Lost> {
-        while !self.lost && !octets.is_empty() {
+    pub(super) fn feed(
+        &mut self,
+        mut octets: &[u8],
+        mut step: impl FnMut(&[u8]) -> Step,
+    ) -> Result<(), OutOfSyncError> {
+        while !self.out_of_sync && !octets.is_empty() {
             octets = if self.skip > 0 {
                 self.skip(octets)
             } else if self.kept.is_empty() {
@@ -39,12 +43,12 @@ impl Stream {
                 self.complete(octets, &mut step)
             };
         }
-        if self.lost { Err(Lost) } else { Ok(()) }
+        if self.out_of_sync { Err(OutOfSyncError) } else { Ok(()) }
     }
 
     /// Returns true if the stream ended within a part or went out of sync.
     pub(super) const fn is_within_a_part(&self) -> bool {
-        self.lost || self.skip > 0 || !self.kept.is_empty()
+        self.out_of_sync || self.skip > 0 || !self.kept.is_empty()
     }
 
     fn skip<'a>(&mut self, octets: &'a [u8]) -> &'a [u8] {
@@ -66,7 +70,7 @@ impl Stream {
                 self.kept.extend_from_slice(octets);
                 &[]
             }
-            Step::Lost => self.lose(),
+            Step::OutOfSync => self.lose_sync(),
         }
     }
 
@@ -85,7 +89,7 @@ impl Stream {
                 self.forget();
             }
             Step::Need(length) => self.need = length,
-            Step::Lost => return self.lose(),
+            Step::OutOfSync => return self.lose_sync(),
         }
         rest
     }
@@ -97,8 +101,8 @@ impl Stream {
         }
     }
 
-    fn lose(&mut self) -> &'static [u8] {
-        self.lost = true;
+    fn lose_sync(&mut self) -> &'static [u8] {
+        self.out_of_sync = true;
         self.kept = Vec::new();
         &[]
     }
@@ -110,10 +114,10 @@ mod tests {
 
     /// Splits a text into parts: a digit, and as many letters. `!` and a digit skip letters, and `?` ends the stream.
     fn parts(text: &str, size: usize) -> (Vec<String>, bool, bool) {
-        let (mut stream, mut found, mut lost) = (Stream::default(), Vec::new(), false);
+        let (mut stream, mut found, mut out_of_sync) = (Stream::default(), Vec::new(), false);
         for chunk in text.as_bytes().chunks(size) {
             let outcome = stream.feed(chunk, |at_hand| match at_hand {
-                [b'?', ..] => Step::Lost,
+                [b'?', ..] => Step::OutOfSync,
                 [b'!'] => Step::Need(2),
                 [b'!', digit, ..] => Step::Skip(2 + usize::from(digit - b'0')),
                 [digit, ..] => match at_hand.get(..1 + usize::from(digit - b'0')) {
@@ -125,14 +129,14 @@ mod tests {
                 },
                 [] => unreachable!("no bytes, no step"),
             });
-            lost |= outcome.is_err();
+            out_of_sync |= outcome.is_err();
         }
-        (found, stream.is_within_a_part(), lost)
+        (found, stream.is_within_a_part(), out_of_sync)
     }
 
     #[test]
     fn parts_are_complete_for_every_chunk_size() {
-        for (text, expected, within, lost) in [
+        for (text, expected, within, out_of_sync) in [
             ("1a02bc", &["1a", "0", "2bc"][..], false, false),
             ("1a2b", &["1a"], true, false),
             ("1a!3xyz1b", &["1a", "1b"], false, false),
@@ -142,9 +146,13 @@ mod tests {
             ("1a!", &["1a"], true, false),
         ] {
             for size in 1..=text.len() {
-                let (found, is_within, is_lost) = parts(text, size);
+                let (found, is_within, is_out_of_sync) = parts(text, size);
                 let found: Vec<_> = found.iter().map(String::as_str).collect();
-                assert_eq!((found, is_within, is_lost), (expected.to_vec(), within, lost), "{text} by {size}");
+                assert_eq!(
+                    (found, is_within, is_out_of_sync),
+                    (expected.to_vec(), within, out_of_sync),
+                    "{text} by {size}"
+                );
             }
         }
     }

@@ -36,7 +36,7 @@ fn added(object: &[u8]) -> Vec<u8> {
 fn describe(event: &WatchEvent<'_>) -> String {
     match event {
         WatchEvent::Applied { object, .. } => object.meta().name.to_owned(),
-        WatchEvent::Unreadable { name, problem, .. } => format!("{name}: {problem}"),
+        WatchEvent::Unreadable { name, message, .. } => format!("{name}: {message}"),
         WatchEvent::List { version, token } => format!("list {version}{token}"),
         event => format!("{event:?}"),
     }
@@ -48,27 +48,28 @@ fn sizes(body: &[u8]) -> [usize; 3] {
     [least, 3 * least, 10 * least]
 }
 
-/// Decodes a watch in chunks of several sizes. Returns the events, and whether the decoder is lost and within an event.
+/// Decodes a watch in chunks of several sizes. Returns the events, and whether the decoder is out of sync and within an
+/// event.
 fn watch(kind: Kind, body: &[u8]) -> (Vec<String>, bool, bool) {
     let read = |size| {
         let (mut decoder, mut found) = (EventDecoder::new(Encoding::Protobuf, kind), Vec::new());
         let each = &mut |event: WatchEvent<'_>| found.push(describe(&event));
-        let lost = body.chunks(size).any(|octets| decoder.feed(octets, each).is_err());
-        (found, lost, decoder.is_within_an_event())
+        let out_of_sync = body.chunks(size).any(|octets| decoder.feed(octets, each).is_err());
+        (found, out_of_sync, decoder.is_within_an_event())
     };
     let found = read(body.len());
     assert!(sizes(body).map(read).iter().all(|other| *other == found), "{body:x?}");
     found
 }
 
-/// Decodes a list in chunks of several sizes. Returns the events, and whether the decoder is lost and the list
+/// Decodes a list in chunks of several sizes. Returns the events, and whether the decoder is out of sync and the list
 /// complete.
 fn list(kind: Kind, body: &[u8]) -> (Vec<String>, bool, bool) {
     let read = |size| {
         let (mut decoder, mut found) = (ListDecoder::new(Encoding::Protobuf, kind), Vec::new());
         let each = &mut |event: WatchEvent<'_>| found.push(describe(&event));
-        let lost = body.chunks(size).any(|octets| decoder.feed(octets, each).is_err());
-        (found, lost, decoder.is_complete())
+        let out_of_sync = body.chunks(size).any(|octets| decoder.feed(octets, each).is_err());
+        (found, out_of_sync, decoder.is_complete())
     };
     let found = read(body.len().max(1));
     assert!(sizes(body).map(read).iter().all(|other| *other == found), "{body:x?}");
@@ -114,8 +115,8 @@ fn a_truncated_watch_is_within_an_event() {
     let body = [added(&enveloped(&namespace("a"))), added(&enveloped(&namespace("b")))].concat();
     let first = body.len() / 2;
     for end in 1..body.len() {
-        let (found, lost, within) = watch(Kind::Namespace, &body[..end]);
-        assert_eq!((found.len(), lost, within), (end / first, false, end % first != 0), "{end}");
+        let (found, out_of_sync, within) = watch(Kind::Namespace, &body[..end]);
+        assert_eq!((found.len(), out_of_sync, within), (end / first, false, end % first != 0), "{end}");
     }
 }
 

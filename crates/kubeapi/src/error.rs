@@ -7,7 +7,7 @@ use cluster::SelectorError;
 
 /// Error that prevents a subscription from starting.
 #[derive(Debug)]
-pub enum SetupProblem {
+pub enum SetupError {
     /// The process does not run in a cluster, or the service account is not mounted.
     NotInCluster(String),
     /// The kubeconfig file cannot be used: the path and the cause.
@@ -32,17 +32,21 @@ pub enum SetupProblem {
     },
 }
 
-impl fmt::Display for SetupProblem {
+impl fmt::Display for SetupError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            SetupProblem::NotInCluster(reason) => write!(out, "unable to load in-cluster configuration: {reason}"),
-            SetupProblem::Kubeconfig(reason) => write!(out, "kubeconfig: {reason}"),
-            SetupProblem::Url { url, reason } => write!(out, "endpoint '{url}': {reason}"),
-            SetupProblem::Credentials(reason) => write!(out, "credentials for the API server: {reason}"),
-            SetupProblem::Manifests(reason) => write!(out, "manifests: {reason}"),
-            SetupProblem::Selector { text, error } => write!(out, "label selector '{text}': {error}"),
+            SetupError::NotInCluster(reason) => write!(out, "unable to load in-cluster configuration: {reason}"),
+            SetupError::Kubeconfig(reason) => write!(out, "kubeconfig: {reason}"),
+            SetupError::Url { url, reason } => write!(out, "endpoint '{url}': {reason}"),
+            SetupError::Credentials(reason) => write!(out, "credentials for the API server: {reason}"),
+            SetupError::Manifests(reason) => write!(out, "manifests: {reason}"),
+            SetupError::Selector { text, error } => write!(out, "label selector '{text}': {error}"),
         }
     }
 }
 
-impl core::error::Error for SetupProblem {}
+impl core::error::Error for SetupError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        if let SetupError::Selector { error, .. } = self { Some(error) } else { None }
+    }
+}
