@@ -9,7 +9,7 @@
 //!
 //! After a failure, the ranges are always listed completely, even where a watch could resume. The reason is that a
 //! store that was emptied or restored from a backup may count its revisions differently. Compaction thus needs no
-//! special handling. The mirror only applies the differences.
+//! special handling. The reducer only applies the differences.
 
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -19,7 +19,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use engine::Clock;
 use rand::RngExt;
 use rand::rngs::StdRng;
-use skydns::{Event, Mirror, Pair, Range, Refusal, Request};
+use skydns::{Event, Pair, Range, Reducer, Refusal, Request};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use transport::MonotonicClock;
@@ -45,7 +45,7 @@ const DELETION: i32 = 1;
 pub(crate) struct Follower {
     request: Request,
     endpoints: Vec<Endpoint>,
-    mirror: RefCell<Mirror>,
+    reducer: RefCell<Reducer>,
     timing: Rc<Timing>,
     meter: Rc<Meter>,
     /// Notified when there may be new leases to look up.
@@ -56,12 +56,12 @@ impl Follower {
     pub(crate) fn new(
         request: Request,
         endpoints: Vec<Endpoint>,
-        mirror: Mirror,
+        reducer: Reducer,
         timing: &Rc<Timing>,
         meter: &Rc<Meter>,
     ) -> Follower {
         let (timing, meter) = (Rc::clone(timing), Rc::clone(meter));
-        Follower { request, endpoints, mirror: RefCell::new(mirror), timing, meter, leases: Notify::new() }
+        Follower { request, endpoints, reducer: RefCell::new(reducer), timing, meter, leases: Notify::new() }
     }
 
     /// Runs until dropped.
@@ -72,7 +72,7 @@ impl Follower {
         for endpoint in self.endpoints.iter().cycle() {
             let start = Instant::now();
             let Err(failure) = self.follow(endpoint, &mut health).await;
-            self.mirror.borrow().set_lost();
+            self.reducer.borrow().set_lost();
             self.meter.failure(&failure);
             health.failed(endpoint, &failure);
             failures = if start.elapsed() > self.timing.calm { 1 } else { failures + 1 };
@@ -97,7 +97,7 @@ impl Follower {
             }
         }
         let events = client.watch(watched.into_iter()).await?;
-        self.mirror.borrow().set_listed();
+        self.reducer.borrow().set_listed();
         self.meter.list();
         health.well(endpoint);
         tokio::select! {
@@ -134,7 +134,7 @@ impl Follower {
 
     fn take_page(&self, range: &Range, kvs: &[KeyValue]) {
         let pairs: Vec<Pair<'_>> = kvs.iter().map(pair).collect();
-        self.mirror.borrow_mut().list(range, &pairs, now_seconds(), &mut |key, why| self.complain(key, why));
+        self.reducer.borrow_mut().list(range, &pairs, now_seconds(), &mut |key, why| self.complain(key, why));
         self.leases.notify_one();
     }
 
@@ -154,7 +154,7 @@ impl Follower {
 
     fn take(&self, events: &[WatchEvent]) {
         let changes: Vec<Event<'_>> = events.iter().filter_map(event).collect();
-        self.mirror.borrow_mut().apply(&changes, now_seconds(), &mut |key, why| self.complain(key, why));
+        self.reducer.borrow_mut().apply(&changes, now_seconds(), &mut |key, why| self.complain(key, why));
         self.meter.events(changes.len());
         self.leases.notify_one();
     }
@@ -166,14 +166,14 @@ impl Follower {
     /// Looks up the remaining time of leases as they become due.
     async fn ask_for_leases(&self, mut client: Client) -> Result<Infallible, Failure> {
         loop {
-            let due = self.mirror.borrow_mut().leases_due(now_nanos(), LEASES);
+            let due = self.reducer.borrow_mut().leases_due(now_nanos(), LEASES);
             for id in &due {
                 let left = match client.lease(*id).await {
                     // Without a response, assume that the lease may end at any moment. This is the safe choice.
                     Err(Failure::Forbidden(_) | Failure::Refused(_)) => None,
                     left => left?,
                 };
-                self.mirror.borrow_mut().set_lease(*id, left, now_nanos());
+                self.reducer.borrow_mut().set_lease(*id, left, now_nanos());
             }
             if due.len() < LEASES {
                 // Check again after the interval or a notification.

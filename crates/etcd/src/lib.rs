@@ -1,4 +1,4 @@
-//! Client for etcd that keeps a copy of its keys up to date: lists and watches feed a [`skydns::Mirror`], and queries
+//! Client for etcd that keeps a copy of its keys up to date: lists and watches feed a [`skydns::Reducer`], and queries
 //! are answered from its index.
 //!
 //! [`Edge`] implements [`skydns::Stores`]. It uses etcd's API v3 over gRPC, with one connection of its own to one
@@ -27,7 +27,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Weak};
 
 use metrics::Registry;
-use skydns::{Following, Index, Mirror, Request, Stores};
+use skydns::{Following, Index, Reducer, Request, Stores};
 use tokio::task::AbortHandle;
 
 use endpoint::Endpoint;
@@ -77,8 +77,8 @@ impl Stores for Edge {
             return Ok(given);
         }
         let endpoints = endpoints(&request)?;
-        let (mirror, index) = Mirror::new(&request);
-        let follower = Follower::new(request.clone(), endpoints, mirror, &self.timing, &self.meter);
+        let (reducer, index) = Reducer::new(&request);
+        let follower = Follower::new(request.clone(), endpoints, reducer, &self.timing, &self.meter);
         let task = tokio::task::spawn_local(follower.run()).abort_handle();
         let followed = Arc::new(Followed { request, index, task });
         self.given.borrow_mut().push(Arc::downgrade(&followed));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use ::skydns::{Event, Following, Index, Mirror, Pair, Request, Stores, name_of};
+use ::skydns::{Event, Following, Index, Pair, Reducer, Request, Stores, name_of};
 use testkit::Server;
 use wire::{Class, Flags, Header, MessageBuf, Name, NameRef, Opt, Type};
 
@@ -20,31 +20,31 @@ const TYPES: [Type; 10] =
 /// built from a list, and names in it must be answered with valid messages.
 pub fn skydns(input: &[u8]) {
     thread_local! {
-        static WORLD: RefCell<World> = RefCell::new(World::new());
+        static FIXTURE: RefCell<Fixture> = RefCell::new(Fixture::new());
     }
-    WORLD.with_borrow_mut(|world| world.play(input));
+    FIXTURE.with_borrow_mut(|fixture| fixture.play(input));
 }
 
 /// A server and the store that it answers from.
-struct World {
+struct Fixture {
     server: Server,
     request: Request,
-    mirror: Mirror,
+    reducer: Reducer,
     index: Arc<Index>,
 }
 
-impl World {
-    fn new() -> World {
+impl Fixture {
+    fn new() -> Fixture {
         let zones = ["test", "in-addr.arpa"].map(|zone| Name::from_text(zone).expect("a zone")).into();
         let path = "/skydns".to_owned();
         let request = Request { endpoints: Vec::new(), path, zones, credentials: None, tls: None }.canonical();
-        let (mirror, index) = Mirror::new(&request);
-        mirror.set_listed();
+        let (reducer, index) = Reducer::new(&request);
+        reducer.set_listed();
         let mut server = Server::new(plugins::DIRECTIVES);
         let stores: Rc<dyn Stores> = Rc::new(Held(Arc::clone(&index)));
         server.process.provide(stores);
         server.load("test in-addr.arpa {\n    etcd\n}\n").expect("the Corefile is right");
-        World { server, request, mirror, index }
+        Fixture { server, request, reducer, index }
     }
 
     fn play(&mut self, input: &[u8]) {
@@ -67,7 +67,7 @@ impl World {
     fn change(&mut self, line: &[u8], keys: &mut BTreeMap<Vec<u8>, Vec<u8>>) {
         if let Some(key) = line.strip_prefix(b"-") {
             let key = [PATH, key].concat();
-            self.mirror.apply(&[Event::Delete(&key)], 1, &mut |_, _| {});
+            self.reducer.apply(&[Event::Delete(&key)], 1, &mut |_, _| {});
             keys.remove(&key);
             return;
         }
@@ -78,7 +78,7 @@ impl World {
         if !self.request.ranges().iter().any(|range| range.from <= key && key < range.to) {
             return;
         }
-        self.mirror.apply(&[Event::Put(Pair { key: &key, value, lease: 0 })], 1, &mut |_, _| {});
+        self.reducer.apply(&[Event::Put(Pair { key: &key, value, lease: 0 })], 1, &mut |_, _| {});
         keys.insert(key, value.to_vec());
     }
 
@@ -86,7 +86,7 @@ impl World {
         for range in self.request.ranges() {
             let pairs = keys.range(range.from.clone()..range.to.clone());
             let pairs: Vec<Pair<'_>> = pairs.map(|(key, value)| Pair { key, value, lease: 0 }).collect();
-            self.mirror.list(&range, &pairs, 1, &mut |_, _| {});
+            self.reducer.list(&range, &pairs, 1, &mut |_, _| {});
         }
     }
 

@@ -112,7 +112,7 @@ impl skydns::Stores for Unasked {
         if self.looks_at_files {
             etcd::check(request)?;
         }
-        let (_, index) = skydns::Mirror::new(&request.canonical());
+        let (_, index) = skydns::Reducer::new(&request.canonical());
         Ok(Arc::new(Empty(index)))
     }
 }

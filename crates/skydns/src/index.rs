@@ -1,4 +1,4 @@
-//! Lock-free view of a store's records that all workers read while the mirror updates it.
+//! Lock-free view of a store's records that all workers read while the reducer updates it.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::{Event, Following, Index, Mirror, Pair, Range, Refusal, Request, Stores};
+use crate::{Event, Following, Index, Pair, Range, Reducer, Refusal, Request, Stores};
 
 /// Fake store defined by script lines. Each follower sees the keys that its request covers.
 #[derive(Clone, Default)]
@@ -30,7 +30,7 @@ struct Played {
 
 struct Follower {
     request: Request,
-    mirror: Mirror,
+    reducer: Reducer,
     index: Arc<Index>,
 }
 
@@ -54,7 +54,7 @@ impl Script {
     pub fn go_away(&self) {
         let played = &mut *self.0.borrow_mut();
         played.is_away = true;
-        played.followed.iter().for_each(|follower| follower.mirror.set_lost());
+        played.followed.iter().for_each(|follower| follower.reducer.set_lost());
     }
 
     /// Makes the store reachable again. Followers list everything again.
@@ -72,7 +72,7 @@ impl Script {
     /// Sets the remaining time of a lease in seconds, counted from `now_nanos`.
     pub fn set_lease(&self, id: i64, left_seconds: u32, now_nanos: u64) {
         for follower in &mut self.0.borrow_mut().followed {
-            follower.mirror.set_lease(id, Some(left_seconds), now_nanos);
+            follower.reducer.set_lease(id, Some(left_seconds), now_nanos);
         }
     }
 }
@@ -87,8 +87,8 @@ impl Stores for Script {
         if let Some(follower) = played.followed.iter().find(|follower| follower.request == request) {
             return Ok(Arc::new(Followed(Arc::clone(&follower.index))));
         }
-        let (mirror, index) = Mirror::new(&request);
-        let mut follower = Follower { request, mirror, index: Arc::clone(&index) };
+        let (reducer, index) = Reducer::new(&request);
+        let mut follower = Follower { request, reducer, index: Arc::clone(&index) };
         if !played.is_away {
             follower.list(&played.keys);
         }
@@ -137,16 +137,16 @@ impl Follower {
                 None => Event::Delete(key),
             })
             .collect();
-        self.mirror.apply(&events, NOW_SECONDS, &mut ignore);
+        self.reducer.apply(&events, NOW_SECONDS, &mut ignore);
     }
 
     fn list(&mut self, keys: &BTreeMap<Vec<u8>, (i64, Vec<u8>)>) {
         for range in self.request.ranges() {
             let pairs = keys.range(range.from.clone()..range.to.clone());
             let pairs: Vec<Pair<'_>> = pairs.map(|(key, (lease, value))| Pair { key, value, lease: *lease }).collect();
-            self.mirror.list(&range, &pairs, NOW_SECONDS, &mut ignore);
+            self.reducer.list(&range, &pairs, NOW_SECONDS, &mut ignore);
         }
-        self.mirror.set_listed();
+        self.reducer.set_listed();
     }
 }
 

@@ -42,8 +42,8 @@ pub enum Event<'a> {
 /// Callback for values that are not served: receives the full key and the reason.
 pub type Complain<'c> = &'c mut dyn FnMut(&[u8], &Refusal);
 
-/// State needed to apply the next event of a store.
-pub struct Mirror {
+/// Single writer of an [`Index`], with the state that it needs to apply the next event of a store.
+pub struct Reducer {
     index: Arc<Index>,
     root: Vec<u8>,
     leases: HashMap<i64, Followed>,
@@ -57,19 +57,19 @@ struct Followed {
     ask_at_nanos: u64,
 }
 
-impl Mirror {
-    /// Creates an empty mirror and the index that it writes.
+impl Reducer {
+    /// Creates an empty reducer and the index that it writes.
     #[must_use]
-    pub fn new(request: &Request) -> (Mirror, Arc<Index>) {
-        Mirror::with_bound(request, RECORDS_MAX)
+    pub fn new(request: &Request) -> (Reducer, Arc<Index>) {
+        Reducer::with_bound(request, RECORDS_MAX)
     }
 
-    /// Creates a mirror with a given maximum number of records.
+    /// Creates a reducer with a given maximum number of records.
     #[must_use]
-    pub fn with_bound(request: &Request, records_max: usize) -> (Mirror, Arc<Index>) {
+    pub fn with_bound(request: &Request, records_max: usize) -> (Reducer, Arc<Index>) {
         let index = Arc::<Index>::default();
-        let mirror = Mirror { index: Arc::clone(&index), root: request.root(), leases: HashMap::new(), records_max };
-        (mirror, index)
+        let reducer = Reducer { index: Arc::clone(&index), root: request.root(), leases: HashMap::new(), records_max };
+        (reducer, index)
     }
 
     /// Applies one page of a list: `pairs` are all keys in the range, in order.
@@ -174,7 +174,7 @@ impl Mirror {
 }
 
 /// Leases.
-impl Mirror {
+impl Reducer {
     fn lease(&mut self, id: i64) -> Arc<Lease> {
         if let Some(followed) = self.leases.get(&id) {
             return Arc::clone(&followed.lease);
@@ -207,5 +207,5 @@ impl Mirror {
 }
 
 #[cfg(test)]
-#[path = "mirror_tests.rs"]
+#[path = "reducer_tests.rs"]
 mod tests;

@@ -56,27 +56,27 @@ fn relist_catches_up_after_an_outage() {
 
 #[test]
 fn applies_a_list_page_by_page() {
-    let (mut mirror, index) = Mirror::new(&request(&["test"]));
+    let (mut reducer, index) = Reducer::new(&request(&["test"]));
     let value = br#"{"host":"10.0.0.1"}"#;
     let pair = |key: &'static str| Pair { key: key.as_bytes(), value, lease: 0 };
     let all = ["/skydns/test/a", "/skydns/test/b", "/skydns/test/c", "/skydns/test/d"].map(pair);
     let range = |from: &str, to: &str| Range { from: from.into(), to: to.into(), is_single: false };
-    mirror.list(&range("/skydns/test/", "/skydns/test0"), &all, 1, &mut |_, _| {});
+    reducer.list(&range("/skydns/test/", "/skydns/test0"), &all, 1, &mut |_, _| {});
     // The first page no longer has b, and the second page is empty.
-    mirror.list(&range("/skydns/test/", "/skydns/test/b\0"), &all[..1], 2, &mut |_, _| {});
+    reducer.list(&range("/skydns/test/", "/skydns/test/b\0"), &all[..1], 2, &mut |_, _| {});
     assert_eq!(known(&index), "test/a=1 test/c=1 test/d=1");
-    mirror.list(&range("/skydns/test/b\0", "/skydns/test0"), &[], 3, &mut |_, _| {});
+    reducer.list(&range("/skydns/test/b\0", "/skydns/test0"), &[], 3, &mut |_, _| {});
     assert_eq!(known(&index), "test/a=1");
     assert_eq!(index.serial(), 3);
-    mirror.list(&range("/skydns/test/", "/skydns/test0"), &all[..1], 4, &mut |_, _| {});
+    reducer.list(&range("/skydns/test/", "/skydns/test0"), &all[..1], 4, &mut |_, _| {});
     assert_eq!(index.serial(), 3, "nothing has changed");
-    mirror.list(&range("/skydns/test/", "/skydns/test0"), &all, 1, &mut |_, _| {});
+    reducer.list(&range("/skydns/test/", "/skydns/test0"), &all, 1, &mut |_, _| {});
     assert_eq!(index.serial(), 4, "the clock was set back");
 }
 
 #[test]
 fn reports_values_that_are_not_served() {
-    let (mut mirror, index) = Mirror::with_bound(&request(&["test"]), 2);
+    let (mut reducer, index) = Reducer::with_bound(&request(&["test"]), 2);
     let put = |key: &'static str, value: &'static str| {
         Event::Put(Pair { key: key.as_bytes(), value: value.as_bytes(), lease: 0 })
     };
@@ -89,7 +89,7 @@ fn reports_values_that_are_not_served() {
         put("/skydns/test/c", r#"{"host":"10.0.0.1"}"#),
         put("/other", "{}"),
     ];
-    mirror.apply(&events, 1, &mut |key, refusal| {
+    reducer.apply(&events, 1, &mut |key, refusal| {
         said.push(format!("{} {}", String::from_utf8_lossy(key), refusal.label()));
     });
     assert_eq!(said, ["/skydns/test/a json", "/skydns/test/a..b key", "/skydns/test/d number"]);
@@ -99,23 +99,23 @@ fn reports_values_that_are_not_served() {
 #[test]
 fn tracks_leases_only_while_they_have_records() {
     const SECOND: u64 = 1_000_000_000;
-    let (mut mirror, index) = Mirror::new(&request(&["test"]));
+    let (mut reducer, index) = Reducer::new(&request(&["test"]));
     let put = |key: &'static str, lease| Event::Put(Pair { key: key.as_bytes(), value: b"{}", lease });
     let events =
         [put("/skydns/test/a", 7), put("/skydns/test/b", 7), put("/skydns/test/c", 8), put("/skydns/test/d", 0)];
-    mirror.apply(&events, 1, &mut |_, _| {});
-    let mut due = mirror.leases_due(0, 9);
+    reducer.apply(&events, 1, &mut |_, _| {});
+    let mut due = reducer.leases_due(0, 9);
     due.sort_unstable();
     assert_eq!(due, [7, 8]);
-    assert_eq!(mirror.leases_due(0, 1).len(), 1);
-    mirror.set_lease(7, Some(100), 0);
-    mirror.set_lease(8, None, 0);
-    mirror.set_lease(9, Some(1), 0);
-    assert!(mirror.leases_due(9 * SECOND, 9).is_empty());
-    assert_eq!(mirror.leases_due(10 * SECOND, 9), [8]);
-    mirror.apply(&[Event::Delete(b"/skydns/test/c")], 2, &mut |_, _| {});
-    assert!(mirror.leases_due(49 * SECOND, 9).is_empty());
-    assert_eq!(mirror.leases_due(50 * SECOND, 9), [7]);
+    assert_eq!(reducer.leases_due(0, 1).len(), 1);
+    reducer.set_lease(7, Some(100), 0);
+    reducer.set_lease(8, None, 0);
+    reducer.set_lease(9, Some(1), 0);
+    assert!(reducer.leases_due(9 * SECOND, 9).is_empty());
+    assert_eq!(reducer.leases_due(10 * SECOND, 9), [8]);
+    reducer.apply(&[Event::Delete(b"/skydns/test/c")], 2, &mut |_, _| {});
+    assert!(reducer.leases_due(49 * SECOND, 9).is_empty());
+    assert_eq!(reducer.leases_due(50 * SECOND, 9), [7]);
     let view = index.view();
     let record = view.exactly(Name::from_text("a.test").unwrap().as_ref()).unwrap().unwrap();
     assert_eq!(record.ttl(10 * SECOND, crate::LeaseBounds { min: 30, max: 1000 }), 90);
