@@ -19,7 +19,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use engine::Clock;
 use rand::RngExt;
 use rand::rngs::StdRng;
-use skydns::{Event, Pair, Range, Reducer, Refusal, Request};
+use skydns::{Event, Pair, Range, RecordError, Reducer, Request};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use transport::MonotonicClock;
@@ -134,7 +134,7 @@ impl Follower {
 
     fn take_page(&self, range: &Range, kvs: &[KeyValue]) {
         let pairs: Vec<Pair<'_>> = kvs.iter().map(pair).collect();
-        self.reducer.borrow_mut().list(range, &pairs, now_seconds(), &mut |key, why| self.complain(key, why));
+        self.reducer.borrow_mut().list(range, &pairs, now_seconds(), &mut |key, error| self.on_error(key, error));
         self.leases.notify_one();
     }
 
@@ -154,13 +154,13 @@ impl Follower {
 
     fn take(&self, events: &[WatchEvent]) {
         let changes: Vec<Event<'_>> = events.iter().filter_map(event).collect();
-        self.reducer.borrow_mut().apply(&changes, now_seconds(), &mut |key, why| self.complain(key, why));
+        self.reducer.borrow_mut().apply(&changes, now_seconds(), &mut |key, error| self.on_error(key, error));
         self.meter.events(changes.len());
         self.leases.notify_one();
     }
 
-    fn complain(&self, key: &[u8], why: &Refusal) {
-        self.meter.refused(key, why);
+    fn on_error(&self, key: &[u8], error: &RecordError) {
+        self.meter.refused(key, error);
     }
 
     /// Looks up the remaining time of leases as they become due.
@@ -196,9 +196,9 @@ fn event(event: &WatchEvent) -> Option<Event<'_>> {
 fn canceled(said: WatchResponse) -> Failure {
     match said.cancel_reason {
         _ if said.compact_revision > 0 => Failure::Compacted,
-        why if why.contains("permission denied") => Failure::Forbidden(why),
-        why if why.contains("auth token") => Failure::Credentials(why),
-        why => Failure::Refused(format!("it ended the watch: {why}")),
+        reason if reason.contains("permission denied") => Failure::Forbidden(reason),
+        reason if reason.contains("auth token") => Failure::Credentials(reason),
+        reason => Failure::Refused(format!("it ended the watch: {reason}")),
     }
 }
 

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use metrics::{Counters, Kind, Metric, Registry};
-use skydns::Refusal;
+use skydns::RecordError;
 use tracing::warn;
 
 use crate::LOG;
@@ -68,11 +68,11 @@ impl Meter {
     }
 
     /// Counts and logs a key that is not served.
-    pub(crate) fn refused(&self, key: &[u8], refusal: &Refusal) {
-        self.counters.count(self.registry.counter(&REFUSED, &[refusal.label()]));
+    pub(crate) fn refused(&self, key: &[u8], error: &RecordError) {
+        self.counters.count(self.registry.counter(&REFUSED, &[error.label()]));
         self.logged.set(self.logged.get().saturating_add(1));
         if self.logged.get() <= LOGGED_MAX {
-            warn!(target: LOG, "{} is not served: {refusal}", key.escape_ascii());
+            warn!(target: LOG, "{} is not served: {error}", key.escape_ascii());
         }
     }
 }

@@ -6,7 +6,7 @@ use rcu::{Reading, Sorted};
 use wire::NameRef;
 
 use crate::record::Entry;
-use crate::select::{Selection, Sought};
+use crate::select::{RecordFilter, Selection};
 use crate::{Record, key};
 
 /// Records of a store.
@@ -92,8 +92,8 @@ impl View {
     /// `before_zone` is the number of bytes of the name before its zone. In this part, `*` and `any` match any label,
     /// and keys below a match are included.
     #[must_use]
-    pub fn select(&self, name: NameRef<'_>, before_zone: usize, sought: Sought) -> Selection<'_> {
-        Selection::of(&self.0, name, before_zone, sought)
+    pub fn select(&self, name: NameRef<'_>, before_zone: usize, filter: RecordFilter) -> Selection<'_> {
+        Selection::of(&self.0, name, before_zone, filter)
     }
 
     /// Returns the record of exactly this name, which must be in lower case. Returns `Some(None)` if its value is

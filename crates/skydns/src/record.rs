@@ -61,7 +61,7 @@ pub enum Host {
 
 /// Role of a record among the records of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Meaning<'r> {
+pub enum RecordRole<'r> {
     /// Address.
     Address(IpAddr),
     /// Text. A host name next to it is used only for queries that ask for it.
@@ -81,9 +81,9 @@ pub struct LeaseBounds {
     pub max: u32,
 }
 
-/// Reason why a value is not served.
+/// Error that keeps a value from being served.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum RecordError {
     /// Not JSON, or not a SkyDNS record.
     Json(String),
     /// `host` is neither an address nor a name.
@@ -96,65 +96,67 @@ pub enum Refusal {
     TooMany,
 }
 
-impl Refusal {
+impl RecordError {
     /// Returns the value of the metric label for this reason.
     #[must_use]
     pub const fn label(&self) -> &'static str {
         match self {
-            Refusal::Json(_) => "json",
-            Refusal::Host(_) => "host",
-            Refusal::Key => "key",
-            Refusal::TooLong(_) => "size",
-            Refusal::TooMany => "number",
+            RecordError::Json(_) => "json",
+            RecordError::Host(_) => "host",
+            RecordError::Key => "key",
+            RecordError::TooLong(_) => "size",
+            RecordError::TooMany => "number",
         }
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for RecordError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refusal::Json(fault) => write!(out, "the value is not a record: {fault}"),
-            Refusal::Host(host) => write!(out, "the host {host:?} is neither an address nor a name"),
-            Refusal::Key => out.write_str("the key is not a domain name"),
-            Refusal::TooLong(octets) => write!(out, "the value has {octets} bytes; at most {VALUE_MAX} are read"),
-            Refusal::TooMany => out.write_str("the maximum number of records is reached"),
+            RecordError::Json(error) => write!(out, "the value is not a record: {error}"),
+            RecordError::Host(host) => write!(out, "the host {host:?} is neither an address nor a name"),
+            RecordError::Key => out.write_str("the key is not a domain name"),
+            RecordError::TooLong(bytes) => write!(out, "the value has {bytes} bytes; at most {VALUE_MAX} are read"),
+            RecordError::TooMany => out.write_str("the maximum number of records is reached"),
         }
     }
 }
+
+impl core::error::Error for RecordError {}
 
 impl Record {
     /// Parses the value of a key, with the lease that it is tied to.
     ///
     /// # Errors
     /// Fails if the value is not a record.
-    pub fn read(value: &[u8], lease: Option<Arc<Lease>>) -> Result<Record, Refusal> {
+    pub fn read(value: &[u8], lease: Option<Arc<Lease>>) -> Result<Record, RecordError> {
         if value.len() > VALUE_MAX {
-            return Err(Refusal::TooLong(value.len()));
+            return Err(RecordError::TooLong(value.len()));
         }
-        let written: Option<Written> =
-            serde_json::from_slice(value).map_err(|error| Refusal::Json(error.to_string()))?;
-        let written = written.unwrap_or_default();
+        let fields: Option<RecordFields> =
+            serde_json::from_slice(value).map_err(|error| RecordError::Json(error.to_string()))?;
+        let fields = fields.unwrap_or_default();
         Ok(Record {
-            host: Host::read(written.host.unwrap_or_default())?,
-            text: said(written.text),
-            group: said(written.group),
-            port: written.port.unwrap_or_default(),
-            priority: written.priority.filter(|&priority| priority != 0).unwrap_or(PRIORITY_DEFAULT),
-            weight: written.weight.filter(|&weight| weight != 0).unwrap_or(WEIGHT_DEFAULT),
-            target_strip: u8::try_from(written.target_strip.unwrap_or_default()).unwrap_or(u8::MAX),
-            mail: written.mail.unwrap_or_default(),
-            ttl: written.ttl.unwrap_or_default().min(TTL_MAX),
+            host: Host::read(fields.host.unwrap_or_default())?,
+            text: said(fields.text),
+            group: said(fields.group),
+            port: fields.port.unwrap_or_default(),
+            priority: fields.priority.filter(|&priority| priority != 0).unwrap_or(PRIORITY_DEFAULT),
+            weight: fields.weight.filter(|&weight| weight != 0).unwrap_or(WEIGHT_DEFAULT),
+            target_strip: u8::try_from(fields.target_strip.unwrap_or_default()).unwrap_or(u8::MAX),
+            mail: fields.mail.unwrap_or_default(),
+            ttl: fields.ttl.unwrap_or_default().min(TTL_MAX),
             lease,
         })
     }
 
     /// Returns the role of the record.
     #[must_use]
-    pub fn meaning(&self) -> Meaning<'_> {
+    pub fn role(&self) -> RecordRole<'_> {
         match (&self.host, &self.text) {
-            (Host::Address(address), _) => Meaning::Address(*address),
-            (_, Some(text)) => Meaning::Text(text),
-            (host, None) => host.name().map_or(Meaning::Nothing, Meaning::Alias),
+            (Host::Address(address), _) => RecordRole::Address(*address),
+            (_, Some(text)) => RecordRole::Text(text),
+            (host, None) => host.name().map_or(RecordRole::Nothing, RecordRole::Alias),
         }
     }
 
@@ -181,12 +183,12 @@ impl Host {
     #[must_use]
     pub fn name(&self) -> Option<NameRef<'_>> {
         match self {
-            Host::Name(octets) => NameRef::from_octets(octets).ok(),
+            Host::Name(bytes) => NameRef::from_octets(bytes).ok(),
             Host::None | Host::Address(_) => None,
         }
     }
 
-    fn read(text: String) -> Result<Host, Refusal> {
+    fn read(text: String) -> Result<Host, RecordError> {
         if text.is_empty() {
             return Ok(Host::None);
         }
@@ -195,7 +197,7 @@ impl Host {
         }
         match Name::from_text(&text) {
             Ok(name) => Ok(Host::Name(name.octets().into())),
-            Err(_) => Err(Refusal::Host(text)),
+            Err(_) => Err(RecordError::Host(text)),
         }
     }
 }
@@ -203,7 +205,7 @@ impl Host {
 /// Fields of the JSON object. Decoded like Go's `encoding/json` does, for which they were designed: names are
 /// case-insensitive, the last duplicate wins, and unknown fields are ignored.
 #[derive(Default)]
-struct Written {
+struct RecordFields {
     host: Option<String>,
     port: Option<u16>,
     priority: Option<u16>,
@@ -215,39 +217,39 @@ struct Written {
     group: Option<String>,
 }
 
-impl<'de> Deserialize<'de> for Written {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Written, D::Error> {
-        deserializer.deserialize_map(Fields)
+impl<'de> Deserialize<'de> for RecordFields {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<RecordFields, D::Error> {
+        deserializer.deserialize_map(FieldsVisitor)
     }
 }
 
-struct Fields;
+struct FieldsVisitor;
 
-impl<'de> Visitor<'de> for Fields {
-    type Value = Written;
+impl<'de> Visitor<'de> for FieldsVisitor {
+    type Value = RecordFields;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("an object with a host or a text")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Written, A::Error> {
-        let mut written = Written::default();
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RecordFields, A::Error> {
+        let mut fields = RecordFields::default();
         while let Some(name) = map.next_key::<String>()? {
             let named = |error: A::Error| A::Error::custom(format!("`{name}`: {error}"));
             match name.to_ascii_lowercase().as_str() {
-                "host" => written.host = map.next_value().map_err(named)?,
-                "port" => written.port = map.next_value().map_err(named)?,
-                "priority" => written.priority = map.next_value().map_err(named)?,
-                "weight" => written.weight = map.next_value().map_err(named)?,
-                "text" => written.text = map.next_value().map_err(named)?,
-                "mail" => written.mail = map.next_value().map_err(named)?,
-                "ttl" => written.ttl = map.next_value().map_err(named)?,
-                "targetstrip" => written.target_strip = map.next_value().map_err(named)?,
-                "group" => written.group = map.next_value().map_err(named)?,
+                "host" => fields.host = map.next_value().map_err(named)?,
+                "port" => fields.port = map.next_value().map_err(named)?,
+                "priority" => fields.priority = map.next_value().map_err(named)?,
+                "weight" => fields.weight = map.next_value().map_err(named)?,
+                "text" => fields.text = map.next_value().map_err(named)?,
+                "mail" => fields.mail = map.next_value().map_err(named)?,
+                "ttl" => fields.ttl = map.next_value().map_err(named)?,
+                "targetstrip" => fields.target_strip = map.next_value().map_err(named)?,
+                "group" => fields.group = map.next_value().map_err(named)?,
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
         }
-        Ok(written)
+        Ok(fields)
     }
 }
 

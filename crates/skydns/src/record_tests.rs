@@ -1,6 +1,6 @@
 use super::*;
 
-fn read(value: &str) -> Result<Record, Refusal> {
+fn read(value: &str) -> Result<Record, RecordError> {
     Record::read(value.as_bytes(), None)
 }
 
@@ -61,13 +61,13 @@ fn refuses_invalid_values_with_a_reason() {
         (r#"{"mail":"yes"}"#, "json", "`mail`"),
         (r#"{"host":"a..b"}"#, "host", "the host \"a..b\" is neither an address nor a name"),
     ];
-    for (value, label, fault) in cases {
-        let refusal = read(value).unwrap_err();
-        assert_eq!(refusal.label(), label, "{value}");
-        assert!(refusal.to_string().contains(fault), "{value}: {refusal}");
+    for (value, label, error) in cases {
+        let failure = read(value).unwrap_err();
+        assert_eq!(failure.label(), label, "{value}");
+        assert!(failure.to_string().contains(error), "{value}: {failure}");
     }
     let long = format!(r#"{{"text":"{}"}}"#, "x".repeat(VALUE_MAX));
-    assert_eq!(read(&long), Err(Refusal::TooLong(long.len())));
+    assert_eq!(read(&long), Err(RecordError::TooLong(long.len())));
     assert!(read(&"[".repeat(10_000)).is_err());
 }
 
@@ -103,8 +103,8 @@ fn lease_limits_the_ttl() {
 fn chooses_one_role_per_record() {
     let record = |value: &str| read(value).unwrap();
     let address = record(r#"{"host":"10.0.0.1","text":"t"}"#);
-    assert_eq!(address.meaning(), Meaning::Address("10.0.0.1".parse().unwrap()));
-    assert_eq!(record(r#"{"host":"a","text":"t"}"#).meaning(), Meaning::Text("t"));
-    assert!(matches!(record(r#"{"host":"a"}"#).meaning(), Meaning::Alias(_)));
-    assert_eq!(record("{}").meaning(), Meaning::Nothing);
+    assert_eq!(address.role(), RecordRole::Address("10.0.0.1".parse().unwrap()));
+    assert_eq!(record(r#"{"host":"a","text":"t"}"#).role(), RecordRole::Text("t"));
+    assert!(matches!(record(r#"{"host":"a"}"#).role(), RecordRole::Alias(_)));
+    assert_eq!(record("{}").role(), RecordRole::Nothing);
 }

@@ -8,7 +8,7 @@ use rcu::Edit;
 use crate::index::Index;
 use crate::key::name_of;
 use crate::record::Entry;
-use crate::{Lease, Range, Record, Refusal, Request};
+use crate::{Lease, Range, Record, RecordError, Request};
 
 /// Maximum number of records. At about 200 bytes each, they take a fifth of a gigabyte.
 pub const RECORDS_MAX: usize = 1_000_000;
@@ -40,21 +40,21 @@ pub enum Event<'a> {
 }
 
 /// Callback for values that are not served: receives the full key and the reason.
-pub type Complain<'c> = &'c mut dyn FnMut(&[u8], &Refusal);
+pub type OnError<'c> = &'c mut dyn FnMut(&[u8], &RecordError);
 
 /// Single writer of an [`Index`], with the state that it needs to apply the next event of a store.
 pub struct Reducer {
     index: Arc<Index>,
     root: Vec<u8>,
-    leases: HashMap<i64, Followed>,
+    leases: HashMap<i64, TrackedLease>,
     /// Maximum number of records.
     records_max: usize,
 }
 
 /// A tracked lease, and the time to query its expiry.
-struct Followed {
+struct TrackedLease {
     lease: Arc<Lease>,
-    ask_at_nanos: u64,
+    query_at_nanos: u64,
 }
 
 impl Reducer {
@@ -73,7 +73,7 @@ impl Reducer {
     }
 
     /// Applies one page of a list: `pairs` are all keys in the range, in order.
-    pub fn list(&mut self, range: &Range, pairs: &[Pair<'_>], now_seconds: u32, complain: Complain<'_>) {
+    pub fn list(&mut self, range: &Range, pairs: &[Pair<'_>], now_seconds: u32, on_error: OnError<'_>) {
         let index = Arc::clone(&self.index);
         let mut edit = index.entries.edit();
         let gone = self.gone(&edit, range, pairs);
@@ -82,19 +82,19 @@ impl Reducer {
             edit.remove(&key);
         }
         for pair in pairs {
-            changed |= self.put(&mut edit, pair, complain);
+            changed |= self.put(&mut edit, pair, on_error);
         }
         self.publish(edit, changed, now_seconds);
     }
 
     /// Applies events. Readers see all of them at once.
-    pub fn apply(&mut self, events: &[Event<'_>], now_seconds: u32, complain: Complain<'_>) {
+    pub fn apply(&mut self, events: &[Event<'_>], now_seconds: u32, on_error: OnError<'_>) {
         let index = Arc::clone(&self.index);
         let mut edit = index.entries.edit();
         let mut changed = false;
         for event in events {
             changed |= match event {
-                Event::Put(pair) => self.put(&mut edit, pair, complain),
+                Event::Put(pair) => self.put(&mut edit, pair, on_error),
                 Event::Delete(key) => {
                     key.strip_prefix(self.root.as_slice()).is_some_and(|key| edit.remove(key).is_some())
                 }
@@ -127,29 +127,29 @@ impl Reducer {
         let (from, to) = (within(&range.from), within(&range.to));
         // The end of the range may be beyond the path.
         let is_before_end = |key: &[u8]| to.is_empty() || key < to.as_slice();
-        let mut there = pairs.iter().filter_map(|pair| pair.key.strip_prefix(self.root.as_slice())).peekable();
+        let mut listed = pairs.iter().filter_map(|pair| pair.key.strip_prefix(self.root.as_slice())).peekable();
         let known = edit.pages().from(&from).map(|(key, _)| key).take_while(|key| is_before_end(key));
         known
             .filter(|key| {
-                while there.next_if(|other| other < key).is_some() {}
-                there.peek() != Some(key)
+                while listed.next_if(|other| other < key).is_some() {}
+                listed.peek() != Some(key)
             })
             .map(<[u8]>::to_vec)
             .collect()
     }
 
     /// Stores a value. Returns true if this changes anything.
-    fn put(&mut self, edit: &mut Edit<'_, Entry>, pair: &Pair<'_>, complain: Complain<'_>) -> bool {
+    fn put(&mut self, edit: &mut Edit<'_, Entry>, pair: &Pair<'_>, on_error: OnError<'_>) -> bool {
         let Some(key) = pair.key.strip_prefix(self.root.as_slice()) else { return false };
         let known = edit.pages().get(key);
         let record = match self.record(key, pair, known.is_none() && edit.pages().len() >= self.records_max) {
             Ok(record) => Some(Arc::new(record)),
-            Err(refusal) => {
+            Err(error) => {
                 self.index.count_refused();
-                complain(pair.key, &refusal);
+                on_error(pair.key, &error);
                 // These keys are not stored. Other invalid values are, as `None`, because they show that the name
                 // exists.
-                if matches!(refusal, Refusal::Key | Refusal::TooMany) {
+                if matches!(error, RecordError::Key | RecordError::TooMany) {
                     return false;
                 }
                 None
@@ -162,12 +162,12 @@ impl Reducer {
         changes
     }
 
-    fn record(&mut self, key: &[u8], pair: &Pair<'_>, is_full: bool) -> Result<Record, Refusal> {
+    fn record(&mut self, key: &[u8], pair: &Pair<'_>, is_full: bool) -> Result<Record, RecordError> {
         if name_of(key, 0).is_none() {
-            return Err(Refusal::Key);
+            return Err(RecordError::Key);
         }
         if is_full {
-            return Err(Refusal::TooMany);
+            return Err(RecordError::TooMany);
         }
         Record::read(pair.value, (pair.lease != 0).then(|| self.lease(pair.lease)))
     }
@@ -176,20 +176,20 @@ impl Reducer {
 /// Leases.
 impl Reducer {
     fn lease(&mut self, id: i64) -> Arc<Lease> {
-        if let Some(followed) = self.leases.get(&id) {
-            return Arc::clone(&followed.lease);
+        if let Some(tracked) = self.leases.get(&id) {
+            return Arc::clone(&tracked.lease);
         }
         let lease = Arc::new(Lease::new(id));
         if self.leases.len() < LEASES_MAX {
-            self.leases.insert(id, Followed { lease: Arc::clone(&lease), ask_at_nanos: 0 });
+            self.leases.insert(id, TrackedLease { lease: Arc::clone(&lease), query_at_nanos: 0 });
         }
         lease
     }
 
     /// Returns up to `most` leases whose expiry should be queried now. Stops tracking leases without records.
     pub fn leases_due(&mut self, now_nanos: u64, most: usize) -> Vec<i64> {
-        self.leases.retain(|_, followed| Arc::strong_count(&followed.lease) > 1);
-        let due = self.leases.iter().filter(|(_, followed)| followed.ask_at_nanos <= now_nanos);
+        self.leases.retain(|_, tracked| Arc::strong_count(&tracked.lease) > 1);
+        let due = self.leases.iter().filter(|(_, tracked)| tracked.query_at_nanos <= now_nanos);
         due.map(|(id, _)| *id).take(most).collect()
     }
 
@@ -198,11 +198,11 @@ impl Reducer {
     /// The expiry is queried again after half of that time, because a client that keeps the lease alive does so by
     /// then.
     pub fn set_lease(&mut self, id: i64, left_seconds: Option<u32>, now_nanos: u64) {
-        let Some(followed) = self.leases.get_mut(&id) else { return };
+        let Some(tracked) = self.leases.get_mut(&id) else { return };
         let left_nanos = u64::from(left_seconds.unwrap_or_default()) * 1_000_000_000;
-        followed.lease.set_end(now_nanos.saturating_add(left_nanos));
+        tracked.lease.set_end(now_nanos.saturating_add(left_nanos));
         let pause = (left_nanos / 2).clamp(PAUSE_MIN_NANOS, PAUSE_MAX_NANOS);
-        followed.ask_at_nanos = now_nanos.saturating_add(pause);
+        tracked.query_at_nanos = now_nanos.saturating_add(pause);
     }
 }
 

@@ -80,7 +80,7 @@ fn reports_values_that_are_not_served() {
     let put = |key: &'static str, value: &'static str| {
         Event::Put(Pair { key: key.as_bytes(), value: value.as_bytes(), lease: 0 })
     };
-    let mut said = Vec::new();
+    let mut errors = Vec::new();
     let events = [
         put("/skydns/test/a", "x"),
         put("/skydns/test/a..b", "{}"),
@@ -89,10 +89,10 @@ fn reports_values_that_are_not_served() {
         put("/skydns/test/c", r#"{"host":"10.0.0.1"}"#),
         put("/other", "{}"),
     ];
-    reducer.apply(&events, 1, &mut |key, refusal| {
-        said.push(format!("{} {}", String::from_utf8_lossy(key), refusal.label()));
+    reducer.apply(&events, 1, &mut |key, error| {
+        errors.push(format!("{} {}", String::from_utf8_lossy(key), error.label()));
     });
-    assert_eq!(said, ["/skydns/test/a json", "/skydns/test/a..b key", "/skydns/test/d number"]);
+    assert_eq!(errors, ["/skydns/test/a json", "/skydns/test/a..b key", "/skydns/test/d number"]);
     assert_eq!(known(&index), "test/a=? test/c=1");
 }
 

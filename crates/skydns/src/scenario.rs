@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::{Event, Following, Index, Pair, Range, Reducer, Refusal, Request, Stores};
+use crate::{Event, Following, Index, Pair, Range, RecordError, Reducer, Request, Stores};
 
 /// Fake store defined by script lines. Each follower sees the keys that its request covers.
 #[derive(Clone, Default)]
@@ -124,7 +124,7 @@ fn read(line: &str) -> Change {
 /// Time of all changes.
 const NOW_SECONDS: u32 = 1;
 
-fn ignore(_: &[u8], _: &Refusal) {}
+fn ignore(_: &[u8], _: &RecordError) {}
 
 impl Follower {
     fn apply(&mut self, changes: &[Change]) {

@@ -1,7 +1,7 @@
 //! Selection of the records of a name, with SkyDNS's rules.
 //!
-//! Records below a name hide the name's own. Text queries see more records than others ([`Sought`]). If records have
-//! different groups, those of one group are selected ([`Groups`]); records without a group always are.
+//! Records below a name hide the name's own. Text queries see more records than others ([`RecordFilter`]). If records
+//! have different groups, those of one group are selected ([`GroupChoice`]); records without a group always are.
 
 use rcu::{Entries, Pages};
 use wire::NameRef;
@@ -18,8 +18,8 @@ pub struct Selection<'v> {
     /// Entries, from the first key that may belong to the name.
     from: Entries<'v, Entry>,
     key: Key,
-    wanted: Wanted,
-    sought: Sought,
+    keys: KeySet,
+    filter: RecordFilter,
     /// Selected group. Records of other groups are skipped.
     group: Option<&'v str>,
     found: usize,
@@ -29,22 +29,22 @@ pub struct Selection<'v> {
 
 /// Kind of records to select.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sought {
+pub enum RecordFilter {
     /// Records with a host.
     Hosts,
     /// Records with a host or a text.
     Texts,
 }
 
-impl Sought {
+impl RecordFilter {
     fn sees(self, record: &Record) -> bool {
-        record.host != Host::None || (self == Sought::Texts && record.text.is_some())
+        record.host != Host::None || (self == RecordFilter::Texts && record.text.is_some())
     }
 }
 
 /// Set of keys that belong to a name.
 #[derive(Clone, Copy)]
-enum Wanted {
+enum KeySet {
     /// No key.
     Nothing,
     /// The key of the name itself.
@@ -68,7 +68,7 @@ fn is_alone(from: &Entries<'_, Entry>, whole: &[u8]) -> bool {
 /// same depth, none is chosen, and records of all groups are selected. A record without a group that is closer to the
 /// name ends the search. This is what SkyDNS and CoreDNS do, intended or not.
 #[derive(Clone, Copy)]
-enum Groups<'v> {
+enum GroupChoice<'v> {
     /// No record visited yet.
     None,
     /// Current choice, if any, and the depth of its record.
@@ -79,30 +79,34 @@ enum Groups<'v> {
     Disagree(usize),
 }
 
-impl<'v> Groups<'v> {
+impl<'v> GroupChoice<'v> {
     fn see(&mut self, key: &[u8], group: Option<&'v str>) {
         let seen = key::depth(key);
         *self = match (*self, group) {
-            (Groups::None, _) => Groups::Of(group, seen),
-            (Groups::Of(known, depth), None) if seen < depth => Groups::Only(known),
-            (Groups::Disagree(depth), None) if seen < depth => Groups::Only(None),
-            (Groups::Of(_, depth) | Groups::Disagree(depth), Some(_)) if seen < depth => Groups::Of(group, seen),
-            (Groups::Of(Some(known), depth), Some(other)) if seen == depth && known != other => Groups::Disagree(depth),
+            (GroupChoice::None, _) => GroupChoice::Of(group, seen),
+            (GroupChoice::Of(known, depth), None) if seen < depth => GroupChoice::Only(known),
+            (GroupChoice::Disagree(depth), None) if seen < depth => GroupChoice::Only(None),
+            (GroupChoice::Of(_, depth) | GroupChoice::Disagree(depth), Some(_)) if seen < depth => {
+                GroupChoice::Of(group, seen)
+            }
+            (GroupChoice::Of(Some(known), depth), Some(other)) if seen == depth && known != other => {
+                GroupChoice::Disagree(depth)
+            }
             (known, _) => known,
         };
     }
 
     fn counts(self) -> Option<&'v str> {
         match self {
-            Groups::Of(group, _) | Groups::Only(group) => group,
-            Groups::None | Groups::Disagree(_) => None,
+            GroupChoice::Of(group, _) | GroupChoice::Only(group) => group,
+            GroupChoice::None | GroupChoice::Disagree(_) => None,
         }
     }
 }
 
 /// A record with its key.
 #[derive(Clone, Copy, Debug)]
-pub struct Listed<'v> {
+pub struct KeyedRecord<'v> {
     /// Key, without the path.
     pub key: &'v [u8],
     /// Record under the key.
@@ -110,33 +114,37 @@ pub struct Listed<'v> {
 }
 
 impl<'v> Selection<'v> {
-    pub(crate) fn of(pages: &'v Pages<Entry>, name: NameRef<'_>, before_zone: usize, sought: Sought) -> Selection<'v> {
-        let (key, wanted) = match Key::of(name) {
-            None => (Key::ROOT, Wanted::Nothing),
+    pub(crate) fn of(
+        pages: &'v Pages<Entry>,
+        name: NameRef<'_>,
+        before_zone: usize,
+        filter: RecordFilter,
+    ) -> Selection<'v> {
+        let (key, keys) = match Key::of(name) {
+            None => (Key::ROOT, KeySet::Nothing),
             Some(key) => {
                 let zone_labels = name.ancestors().find(|zone| name.len() - zone.len() >= before_zone);
                 let fixed = zone_labels.map_or(0, |zone| zone.labels().count());
                 let pattern = key::wildcards_at(key.prefix(), fixed);
-                (key, pattern.map_or(Wanted::Below, Wanted::Like))
+                (key, pattern.map_or(KeySet::Below, KeySet::Like))
             }
         };
-        let from = match wanted {
-            Wanted::Nothing => pages.from(&[]),
-            Wanted::Like(at) => pages.from(&key.prefix()[..at]),
-            Wanted::Own | Wanted::Below => pages.from(key.whole()),
+        let from = match keys {
+            KeySet::Nothing => pages.from(&[]),
+            KeySet::Like(at) => pages.from(&key.prefix()[..at]),
+            KeySet::Own | KeySet::Below => pages.from(key.whole()),
         };
-        if matches!(wanted, Wanted::Below) && !is_alone(&from, key.whole()) {
-            let below = Selection::new(pages.from(key.prefix()), key, wanted, sought);
+        if matches!(keys, KeySet::Below) && !is_alone(&from, key.whole()) {
+            let below = Selection::new(pages.from(key.prefix()), key, keys, filter);
             let is_empty = below.is_empty();
-            return if is_empty { Selection::new(from, below.key, Wanted::Own, sought) } else { below };
+            return if is_empty { Selection::new(from, below.key, KeySet::Own, filter) } else { below };
         }
-        let wanted = if matches!(wanted, Wanted::Below) { Wanted::Own } else { wanted };
-        Selection::new(from, key, wanted, sought)
+        let keys = if matches!(keys, KeySet::Below) { KeySet::Own } else { keys };
+        Selection::new(from, key, keys, filter)
     }
 
-    fn new(from: Entries<'v, Entry>, key: Key, wanted: Wanted, sought: Sought) -> Selection<'v> {
-        let mut selection =
-            Selection { from, key, wanted, sought, group: None, found: 0, unreadable: 0, is_cut: false };
+    fn new(from: Entries<'v, Entry>, key: Key, keys: KeySet, filter: RecordFilter) -> Selection<'v> {
+        let mut selection = Selection { from, key, keys, filter, group: None, found: 0, unreadable: 0, is_cut: false };
         selection.survey();
         selection
     }
@@ -144,14 +152,14 @@ impl<'v> Selection<'v> {
     /// Counts the records and chooses the group.
     fn survey(&mut self) {
         let (mut found, mut unreadable, mut visited) = (0, 0, 0);
-        let mut groups = Groups::None;
+        let mut groups = GroupChoice::None;
         for (key, entry) in self.entries() {
             visited += 1;
             match entry.as_deref() {
                 None => unreadable += 1,
                 Some(record) => {
                     found += 1;
-                    if self.sought.sees(record) {
+                    if self.filter.sees(record) {
                         groups.see(key, record.group.as_deref());
                     }
                 }
@@ -166,14 +174,14 @@ impl<'v> Selection<'v> {
     fn entries(&self) -> impl Iterator<Item = (&'v [u8], &'v Entry)> {
         let (prefix, whole) = (self.key.prefix(), self.key.whole());
         let like = |at: usize| prefix.split_at_checked(at).unwrap_or((prefix, &[]));
-        let begins = move |key: &[u8]| match self.wanted {
-            Wanted::Nothing => false,
-            Wanted::Own => key == whole,
-            Wanted::Below => key.starts_with(prefix),
-            Wanted::Like(at) => key.starts_with(like(at).0),
+        let begins = move |key: &[u8]| match self.keys {
+            KeySet::Nothing => false,
+            KeySet::Own => key == whole,
+            KeySet::Below => key.starts_with(prefix),
+            KeySet::Like(at) => key.starts_with(like(at).0),
         };
-        let is_like = move |key: &[u8]| match self.wanted {
-            Wanted::Like(at) => key::is_like(key.get(at..).unwrap_or_default(), like(at).1),
+        let is_like = move |key: &[u8]| match self.keys {
+            KeySet::Like(at) => key::is_like(key.get(at..).unwrap_or_default(), like(at).1),
             _ => true,
         };
         let near = self.from.clone().take_while(move |(key, _)| begins(key)).take(VISITED_MAX);
@@ -181,9 +189,9 @@ impl<'v> Selection<'v> {
     }
 
     /// Iterates over the selected records, in key order.
-    pub fn records(&self) -> impl Iterator<Item = Listed<'v>> {
-        let records = self.entries().filter_map(|(key, entry)| Some(Listed { key, record: entry.as_deref()? }));
-        let seen = records.filter(|listed| self.sought.sees(listed.record));
+    pub fn records(&self) -> impl Iterator<Item = KeyedRecord<'v>> {
+        let records = self.entries().filter_map(|(key, entry)| Some(KeyedRecord { key, record: entry.as_deref()? }));
+        let seen = records.filter(|listed| self.filter.sees(listed.record));
         seen.filter(|listed| match (self.group, listed.record.group.as_deref()) {
             (Some(counts), Some(own)) => counts == own,
             _ => true,
@@ -240,7 +248,7 @@ mod tests {
         let followed = script.follow(&request).unwrap();
         let view = followed.index().view();
         let before_zone = name.as_ref().prefix_len(zone.as_ref()).unwrap();
-        let selection = view.select(name.as_ref(), before_zone, Sought::Hosts);
+        let selection = view.select(name.as_ref(), before_zone, RecordFilter::Hosts);
         match (selection.is_empty(), selection.is_unreadable()) {
             (true, _) => "nothing".into(),
             (_, true) => "unreadable".into(),
@@ -318,16 +326,16 @@ mod tests {
             Request { endpoints: vec![], path: "/".into(), zones: vec![zone.clone()], credentials: None, tls: None };
         let followed = script.follow(&request).unwrap();
         let view = followed.index().view();
-        let seen = |name: &str, sought: Sought| {
+        let seen = |name: &str, filter: RecordFilter| {
             let name = Name::from_text(name).unwrap();
-            let selection = view.select(name.as_ref(), 0, sought);
+            let selection = view.select(name.as_ref(), 0, filter);
             assert!(!selection.is_empty() && !selection.is_unreadable());
             selection.records().map(|listed| listed.key.to_vec()).collect::<Vec<_>>()
         };
-        assert_eq!(seen("t", Sought::Hosts), [b"t/c"]);
-        assert_eq!(seen("t", Sought::Texts), [b"t/b", b"t/c"]);
-        assert!(seen("a.t", Sought::Texts).is_empty());
-        assert!(seen("b.t", Sought::Hosts).is_empty());
+        assert_eq!(seen("t", RecordFilter::Hosts), [b"t/c"]);
+        assert_eq!(seen("t", RecordFilter::Texts), [b"t/b", b"t/c"]);
+        assert!(seen("a.t", RecordFilter::Texts).is_empty());
+        assert!(seen("b.t", RecordFilter::Hosts).is_empty());
     }
 
     #[test]

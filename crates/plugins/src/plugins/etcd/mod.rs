@@ -17,7 +17,7 @@ use std::sync::Arc;
 use config::setup::{LocalZones, Part, Setup, SetupError, StartupGate};
 use engine::{Failure, Hooks, Plugin, Query, Response, Verdict, Worker, Zones};
 use metrics::{self, Counter, Metric};
-use skydns::{Following, Index, LeaseBounds, Record, Selection, Sought, Stores, View};
+use skydns::{Following, Index, LeaseBounds, Record, RecordFilter, Selection, Stores, View};
 use wire::{EdeCode, Owner, Rcode, Section, Type};
 
 use crate::shared::option_helpers::zones_label;
@@ -191,7 +191,7 @@ impl Etcd {
                 Found::Answered
             }
             Type::NS if is_apex => {
-                let servers = view.select(below(SERVERS, query.key()).as_ref(), SERVERS.len(), Sought::Hosts);
+                let servers = view.select(below(SERVERS, query.key()).as_ref(), SERVERS.len(), RecordFilter::Hosts);
                 self.answer(&servers, &view, query, response, worker)
             }
             Type::CNAME | Type::PTR => self.pointer(&view, query, response, worker),

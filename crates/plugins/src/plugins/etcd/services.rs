@@ -1,7 +1,7 @@
 //! Records with a target (SRV, MX, NS), and the addresses of the targets.
 
 use engine::Response;
-use skydns::{Host, Listed, Meaning, Record, Selection, name_of};
+use skydns::{Host, KeyedRecord, Record, RecordRole, Selection, name_of};
 use wire::{Class, Name, NameRef, Owner, RdataWriter, Section, Type};
 
 use super::walk::Walk;
@@ -15,40 +15,40 @@ const WEIGHTS: u64 = 100;
 
 /// Appends the records of this type that a name has, and the known addresses of their targets.
 pub(super) fn push(selection: &Selection<'_>, rtype: Type, walk: &mut Walk<'_>, response: &mut Response) {
-    let services = || selection.records().filter(|listed| is_service(listed.record, rtype));
+    let services = || selection.records().filter(|keyed| is_service(keyed.record, rtype));
     let ttl = walk.ttl_min(selection, |record| is_service(record, rtype));
     let shares = Shares::of(selection.records());
     let mut seen = Seen::new(selection.len());
-    for listed in services() {
-        let Some(target) = target(listed) else { continue };
-        let numbers = numbers(listed.record, rtype, &shares);
+    for keyed in services() {
+        let Some(target) = target(keyed) else { continue };
+        let numbers = numbers(keyed.record, rtype, &shares);
         if seen.is_new(&(numbers, target.octets()), || holds(response, rtype, numbers, target.as_ref())) {
             response.message.push(Section::Answer, Owner::Question, (rtype, Class::IN, ttl), |rdata| {
                 write(rdata, rtype, numbers, target.as_ref());
             });
         }
     }
-    for listed in services() {
+    for keyed in services() {
         if response.message.is_truncated() {
             return;
         }
-        push_addresses(listed, rtype, walk, response);
+        push_addresses(keyed, rtype, walk, response);
     }
 }
 
 /// Returns true if a record yields records of this type.
 fn is_service(record: &Record, rtype: Type) -> bool {
-    let has_target = matches!(record.meaning(), Meaning::Address(_) | Meaning::Alias(_));
+    let has_target = matches!(record.role(), RecordRole::Address(_) | RecordRole::Alias(_));
     has_target && (rtype != Type::MX || record.mail)
 }
 
 /// Returns the target of a record: its host name or, if the host is an address, the name of its key. `targetstrip`
 /// removes labels from the start.
-fn target(listed: Listed<'_>) -> Option<Name> {
-    let strip = usize::from(listed.record.target_strip);
-    match listed.record.host.name() {
+fn target(keyed: KeyedRecord<'_>) -> Option<Name> {
+    let strip = usize::from(keyed.record.target_strip);
+    match keyed.record.host.name() {
         Some(name) => name.ancestors().nth(strip).filter(|rest| !rest.is_root()).or(Some(name)).map(NameRef::to_name),
-        None => name_of(listed.key, strip),
+        None => name_of(keyed.key, strip),
     }
 }
 
@@ -83,18 +83,18 @@ fn holds(response: &Response, rtype: Type, numbers: Numbers, target: NameRef<'_>
 
 /// Appends the addresses of a record's target. Omits those of name servers outside of the zone, because the zone is not
 /// authoritative for them.
-fn push_addresses(listed: Listed<'_>, rtype: Type, walk: &mut Walk<'_>, response: &mut Response) {
-    let Some(target) = target(listed) else { return };
+fn push_addresses(keyed: KeyedRecord<'_>, rtype: Type, walk: &mut Walk<'_>, response: &mut Response) {
+    let Some(target) = target(keyed) else { return };
     let target = target.as_ref();
-    match listed.record.meaning() {
-        Meaning::Address(address) => {
-            let ttl = walk.ttl(listed.record);
+    match keyed.record.role() {
+        RecordRole::Address(address) => {
+            let ttl = walk.ttl(keyed.record);
             walk.push_address((Owner::Name(target), target), ttl, address, response);
         }
-        Meaning::Alias(_) if rtype != Type::NS || walk.is_within(target) => {
+        RecordRole::Alias(_) if rtype != Type::NS || walk.is_within(target) => {
             walk.push_target(target, None, response);
         }
-        Meaning::Alias(_) | Meaning::Text(_) | Meaning::Nothing => {}
+        RecordRole::Alias(_) | RecordRole::Text(_) | RecordRole::Nothing => {}
     }
 }
 
@@ -102,9 +102,9 @@ fn push_addresses(listed: Listed<'_>, rtype: Type, walk: &mut Walk<'_>, response
 struct Shares([(u16, u64); PRIORITIES_MAX]);
 
 impl Shares {
-    fn of<'v>(records: impl Iterator<Item = Listed<'v>>) -> Shares {
+    fn of<'v>(records: impl Iterator<Item = KeyedRecord<'v>>) -> Shares {
         let mut sums = [(0, 0); PRIORITIES_MAX];
-        for Listed { record, .. } in records.filter(|listed| listed.record.host != Host::None) {
+        for KeyedRecord { record, .. } in records.filter(|keyed| keyed.record.host != Host::None) {
             let place = sums.iter_mut().find(|(priority, sum)| *sum == 0 || *priority == record.priority);
             if let Some((priority, sum)) = place {
                 *priority = record.priority;

@@ -3,7 +3,7 @@
 use core::net::IpAddr;
 
 use engine::Response;
-use skydns::{LeaseBounds, Meaning, Record, Selection, Sought, View};
+use skydns::{LeaseBounds, Record, RecordFilter, RecordRole, Selection, View};
 use wire::{Class, Name, NameRef, Owner, Section, Type};
 
 use super::outside::Outside;
@@ -39,12 +39,12 @@ pub(super) struct Walk<'a> {
 /// those below [`APEX`], if any.
 pub(super) fn select<'v>(view: &'v View, key: NameRef<'_>, before_zone: usize, qtype: Option<Type>) -> Selection<'v> {
     if qtype.is_none_or(Type::is_address) && before_zone == 0 {
-        let apex = view.select(below(APEX, key).as_ref(), APEX.len(), Sought::Hosts);
+        let apex = view.select(below(APEX, key).as_ref(), APEX.len(), RecordFilter::Hosts);
         if !apex.is_empty() {
             return apex;
         }
     }
-    view.select(key, before_zone, if qtype == Some(Type::TXT) { Sought::Texts } else { Sought::Hosts })
+    view.select(key, before_zone, if qtype == Some(Type::TXT) { RecordFilter::Texts } else { RecordFilter::Hosts })
 }
 
 /// Returns the name of these labels below a zone, or the zone itself if the name would be too long.
@@ -81,7 +81,7 @@ impl<'a> Walk<'a> {
         (now_nanos, lease): (u64, LeaseBounds),
         outside: &'a mut Outside,
     ) -> Walk<'a> {
-        let leads_on = selection.records().any(|listed| listed.record.host.name().is_some());
+        let leads_on = selection.records().any(|keyed| keyed.record.host.name().is_some());
         let seen = Seen::new(if leads_on { usize::MAX } else { selection.len() });
         Walk { view, zone, wanted, now_nanos, lease, seen, aliases: 0, outside }
     }
@@ -96,22 +96,22 @@ impl<'a> Walk<'a> {
     ) -> bool {
         let ttl = self.ttl_min(selection, |record| self.wanted.wants(record));
         let mut has_any = false;
-        for listed in selection.records() {
-            has_any |= match listed.record.meaning() {
+        for keyed in selection.records() {
+            has_any |= match keyed.record.role() {
                 _ if response.message.is_truncated() => return true,
-                Meaning::Address(address) if self.wanted.wants_address(address) => {
+                RecordRole::Address(address) if self.wanted.wants_address(address) => {
                     self.push_address(owned, ttl, address, response);
                     true
                 }
-                Meaning::Text(text) if self.wanted.wants(listed.record) => {
+                RecordRole::Text(text) if self.wanted.wants(keyed.record) => {
                     self.push_text(owned, ttl, text, response);
                     true
                 }
-                Meaning::Alias(target) => {
-                    let ttl = self.ttl(listed.record);
+                RecordRole::Alias(target) => {
+                    let ttl = self.ttl(keyed.record);
                     self.push_alias(owned, (ttl, target), link, response)
                 }
-                Meaning::Address(_) | Meaning::Text(_) | Meaning::Nothing => false,
+                RecordRole::Address(_) | RecordRole::Text(_) | RecordRole::Nothing => false,
             };
         }
         has_any
@@ -120,8 +120,8 @@ impl<'a> Walk<'a> {
     /// Returns the lowest TTL of the records for which `counts` is true, because all records of an RRset have the same
     /// TTL (RFC 2181 §5.2).
     pub(super) fn ttl_min(&self, selection: &Selection<'_>, counts: impl Fn(&Record) -> bool) -> u32 {
-        let counting = selection.records().filter(|listed| counts(listed.record));
-        counting.map(|listed| self.ttl(listed.record)).min().unwrap_or_default()
+        let counting = selection.records().filter(|keyed| counts(keyed.record));
+        counting.map(|keyed| self.ttl(keyed.record)).min().unwrap_or_default()
     }
 
     /// Returns the TTL of a record.

@@ -2,7 +2,7 @@
 
 use core::net::IpAddr;
 
-use skydns::{Meaning, Record};
+use skydns::{Record, RecordRole};
 use wire::{Section, Type};
 
 /// Type of the selected records, and the section for them.
@@ -16,10 +16,10 @@ pub(super) struct Wanted {
 impl Wanted {
     /// Returns true if the record has this type.
     pub(super) fn wants(self, record: &Record) -> bool {
-        match record.meaning() {
-            Meaning::Address(address) => self.wants_address(address),
-            Meaning::Text(_) => self.qtype == Some(Type::TXT),
-            Meaning::Alias(_) | Meaning::Nothing => false,
+        match record.role() {
+            RecordRole::Address(address) => self.wants_address(address),
+            RecordRole::Text(_) => self.qtype == Some(Type::TXT),
+            RecordRole::Alias(_) | RecordRole::Nothing => false,
         }
     }
 
