@@ -10,14 +10,14 @@ use prost::Message;
 use skydns::{Credentials, Range};
 
 use crate::Timing;
+use crate::body::RequestBody;
 use crate::connection::Connection;
 use crate::endpoint::Endpoint;
-use crate::failure::Failure;
+use crate::error::EtcdError;
 use crate::proto::{
     self, AuthenticateRequest, AuthenticateResponse, LeaseTimeToLiveRequest, LeaseTimeToLiveResponse, RangeRequest,
     RangeResponse, WatchCreateRequest, WatchRequest,
 };
-use crate::sent::Sent;
 
 /// Maximum size of a response message in bytes, several times the largest value that etcd accepts. Longer pages of a
 /// list are requested again with a lower limit.
@@ -33,7 +33,7 @@ pub(crate) struct Client {
     origin: Uri,
     credentials: Option<Credentials>,
     token: Option<HeaderValue>,
-    patience: Duration,
+    timeout: Duration,
 }
 
 impl Client {
@@ -43,86 +43,86 @@ impl Client {
         endpoint: &Endpoint,
         credentials: Option<Credentials>,
         timing: &Timing,
-    ) -> Result<Client, Failure> {
+    ) -> Result<Client, EtcdError> {
         let origin = endpoint.origin();
-        let mut client = Client { connection, origin, credentials, token: None, patience: timing.answer };
-        client.enter().await?;
+        let mut client = Client { connection, origin, credentials, token: None, timeout: timing.response };
+        client.authenticate().await?;
         Ok(client)
     }
 
     /// Requests an auth token, unless authentication is disabled. etcd forgets a token that has not been used for some
     /// time.
-    async fn enter(&mut self) -> Result<(), Failure> {
+    async fn authenticate(&mut self) -> Result<(), EtcdError> {
         let Some(Credentials { user, password }) = self.credentials.clone() else { return Ok(()) };
         self.token = None;
         let request = AuthenticateRequest { name: user, password };
-        let answer: AuthenticateResponse = match self.ask(proto::AUTHENTICATE, &request).await {
-            Err(Failure::Open) => return Ok(()),
-            answer => answer?,
+        let response: AuthenticateResponse = match self.send(proto::AUTHENTICATE, &request).await {
+            Err(EtcdError::Open) => return Ok(()),
+            response => response?,
         };
-        let token = HeaderValue::try_from(answer.token)
-            .map_err(|_| Failure::Refused("its token is not valid in an HTTP header".to_owned()))?;
+        let token = HeaderValue::try_from(response.token)
+            .map_err(|_| EtcdError::Refused("its token is not valid in an HTTP header".to_owned()))?;
         self.token = Some(token);
         Ok(())
     }
 
     /// Requests a page of a range at a revision, or at the current one if 0.
-    pub(crate) async fn range(&mut self, range: &Range, limit: i64, revision: i64) -> Result<RangeResponse, Failure> {
+    pub(crate) async fn range(&mut self, range: &Range, limit: i64, revision: i64) -> Result<RangeResponse, EtcdError> {
         let (key, range_end) = (range.from.clone(), range.to.clone());
-        self.ask_known(proto::RANGE, &RangeRequest { key, range_end, limit, revision }).await
+        self.send_authenticated(proto::RANGE, &RangeRequest { key, range_end, limit, revision }).await
     }
 
     /// Returns the remaining seconds of a lease, or `None` if it does not exist.
-    pub(crate) async fn lease(&mut self, id: i64) -> Result<Option<u32>, Failure> {
-        let answer: LeaseTimeToLiveResponse =
-            self.ask_known(proto::LEASE_TIME_TO_LIVE, &LeaseTimeToLiveRequest { id }).await?;
-        Ok(u32::try_from(answer.ttl).ok())
+    pub(crate) async fn lease(&mut self, id: i64) -> Result<Option<u32>, EtcdError> {
+        let response: LeaseTimeToLiveResponse =
+            self.send_authenticated(proto::LEASE_TIME_TO_LIVE, &LeaseTimeToLiveRequest { id }).await?;
+        Ok(u32::try_from(response.ttl).ok())
     }
 
-    /// Sends a request like [`Client::ask`]. If etcd rejects the token, authenticates again and repeats the request
+    /// Sends a request like [`Client::send`]. If etcd rejects the token, authenticates again and repeats the request
     /// once.
-    async fn ask_known<Q, A>(&mut self, method: &'static str, question: &Q) -> Result<A, Failure>
+    async fn send_authenticated<Q, R>(&mut self, method: &'static str, request: &Q) -> Result<R, EtcdError>
     where
         Q: Message,
-        A: Message + Default,
+        R: Message + Default,
     {
-        match self.ask(method, question).await {
-            Err(Failure::Credentials(_)) if self.credentials.is_some() => {
-                self.enter().await?;
-                self.ask(method, question).await
+        match self.send(method, request).await {
+            Err(EtcdError::Credentials(_)) if self.credentials.is_some() => {
+                self.authenticate().await?;
+                self.send(method, request).await
             }
-            answer => answer,
+            response => response,
         }
     }
 
     /// Watches ranges, each from a revision. etcd cancels the watch if its member loses the cluster's leader.
-    pub(crate) async fn watch(&mut self, ranges: impl Iterator<Item = (&Range, i64)>) -> Result<Messages, Failure> {
+    pub(crate) async fn watch(&mut self, ranges: impl Iterator<Item = (&Range, i64)>) -> Result<Messages, EtcdError> {
         let creates = ranges.map(|(range, start_revision)| {
             let (key, range_end) = (range.from.clone(), range.to.clone());
             WatchRequest { create: Some(WatchCreateRequest { key, range_end, start_revision, fragment: true }) }
         });
-        let mut request = self.request(proto::WATCH, Sent::some(creates));
+        let mut request = self.request(proto::WATCH, RequestBody::some(creates));
         request.headers_mut().insert("hasleader", HeaderValue::from_static("true"));
-        let called = transport::grpc::call(&mut self.connection.sender, request, MESSAGE_MAX);
-        Ok(tokio::time::timeout(self.patience, called).await.map_err(|_| Failure::Silent)??)
+        let call = transport::grpc::call(&mut self.connection.sender, request, MESSAGE_MAX);
+        Ok(tokio::time::timeout(self.timeout, call).await.map_err(|_| EtcdError::Silent)??)
     }
 
     /// Sends a request and returns its only response.
-    async fn ask<Q, A>(&mut self, method: &'static str, question: &Q) -> Result<A, Failure>
+    async fn send<Q, R>(&mut self, method: &'static str, request: &Q) -> Result<R, EtcdError>
     where
         Q: Message,
-        A: Message + Default,
+        R: Message + Default,
     {
-        let request = self.request(method, Sent::one(question));
-        let asked =
+        let request = self.request(method, RequestBody::one(request));
+        let response =
             async { transport::grpc::call(&mut self.connection.sender, request, MESSAGE_MAX).await?.only().await };
-        Ok(tokio::time::timeout(self.patience, asked).await.map_err(|_| Failure::Silent)??)
+        Ok(tokio::time::timeout(self.timeout, response).await.map_err(|_| EtcdError::Silent)??)
     }
 
-    fn request(&self, method: &'static str, sent: Sent) -> Request<Sent> {
+    fn request(&self, method: &'static str, body: RequestBody) -> Request<RequestBody> {
         let mut to = self.origin.clone().into_parts();
         to.path_and_query = Some(PathAndQuery::from_static(method));
-        let mut request = Request::new(sent);
+        let mut request = Request::new(body);
         *request.method_mut() = Method::POST;
         *request.uri_mut() = Uri::from_parts(to).unwrap_or_default();
         request.headers_mut().extend(self.token.iter().map(|token| (HeaderName::from_static("token"), token.clone())));

@@ -16,9 +16,9 @@ use tokio_rustls::TlsConnector;
 use transport::grpc::{CallError, Here};
 
 use crate::Timing;
+use crate::body::RequestBody;
 use crate::endpoint::Endpoint;
-use crate::failure::Failure;
-use crate::sent::Sent;
+use crate::error::EtcdError;
 
 /// HTTP/2 flow-control window of a stream in bytes, which bounds the unread data of a watch.
 const STREAM_WINDOW: u32 = 1 << 20;
@@ -28,7 +28,7 @@ const CONNECTION_WINDOW: u32 = 4 << 20;
 /// Connection that closes when the last clone is dropped.
 #[derive(Clone)]
 pub(crate) struct Connection {
-    pub(crate) sender: SendRequest<Sent>,
+    pub(crate) sender: SendRequest<RequestBody>,
     _driver: Arc<Driver>,
 }
 
@@ -43,27 +43,27 @@ impl Drop for Driver {
 
 impl Connection {
     /// Connects, with the TLS handshake if enabled and the HTTP/2 handshake.
-    pub(crate) async fn open(endpoint: &Endpoint, tls: Option<&Tls>, timing: &Timing) -> Result<Connection, Failure> {
+    pub(crate) async fn open(endpoint: &Endpoint, tls: Option<&Tls>, timing: &Timing) -> Result<Connection, EtcdError> {
         let within = tokio::time::timeout(timing.connect, Connection::open_slowly(endpoint, tls, timing));
-        within.await.unwrap_or(Err(Failure::Silent))
+        within.await.unwrap_or(Err(EtcdError::Silent))
     }
 
-    async fn open_slowly(endpoint: &Endpoint, tls: Option<&Tls>, timing: &Timing) -> Result<Connection, Failure> {
-        let failed = |error: io::Error| Failure::Connection(transport::in_words(&error));
+    async fn open_slowly(endpoint: &Endpoint, tls: Option<&Tls>, timing: &Timing) -> Result<Connection, EtcdError> {
+        let failed = |error: io::Error| EtcdError::Connection(transport::in_words(&error));
         let stream = TcpStream::connect((endpoint.host.as_str(), endpoint.port)).await.map_err(failed)?;
         // Send small messages without delay.
         stream.set_nodelay(true).map_err(failed)?;
         if !endpoint.has_tls {
             return Connection::greet(stream, timing).await;
         }
-        let name = ServerName::try_from(endpoint.host.clone()).map_err(|error| Failure::Tls(error.to_string()))?;
-        let connector = TlsConnector::from(Arc::new(config(tls).map_err(Failure::Tls)?));
+        let name = ServerName::try_from(endpoint.host.clone()).map_err(|error| EtcdError::Tls(error.to_string()))?;
+        let connector = TlsConnector::from(Arc::new(config(tls).map_err(EtcdError::Tls)?));
         let stream =
-            connector.connect(name, stream).await.map_err(|error| Failure::Tls(transport::in_words(&error)))?;
+            connector.connect(name, stream).await.map_err(|error| EtcdError::Tls(transport::in_words(&error)))?;
         Connection::greet(stream, timing).await
     }
 
-    async fn greet<S>(stream: S, timing: &Timing) -> Result<Connection, Failure>
+    async fn greet<S>(stream: S, timing: &Timing) -> Result<Connection, EtcdError>
     where
         S: AsyncRead + AsyncWrite + Unpin + 'static,
     {
@@ -73,7 +73,7 @@ impl Connection {
             .initial_stream_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)
             .keep_alive_interval(timing.keep_alive)
-            .keep_alive_timeout(timing.keep_alive_answer)
+            .keep_alive_timeout(timing.keep_alive_response)
             .keep_alive_while_idle(true);
         let greeted = builder.handshake(TokioIo::new(stream)).await;
         let (sender, driver) = greeted.map_err(|error| CallError::broken(&error))?;

@@ -28,7 +28,7 @@ use crate::Timing;
 use crate::client::{Client, Messages};
 use crate::connection::Connection;
 use crate::endpoint::Endpoint;
-use crate::failure::Failure;
+use crate::error::EtcdError;
 use crate::health::Health;
 use crate::meter::Meter;
 use crate::proto::{KeyValue, WatchEvent, WatchResponse};
@@ -85,7 +85,7 @@ impl Follower {
     }
 
     /// Follows one member until a failure.
-    async fn follow(&self, endpoint: &Endpoint, health: &mut Health) -> Result<Infallible, Failure> {
+    async fn follow(&self, endpoint: &Endpoint, health: &mut Health) -> Result<Infallible, EtcdError> {
         let connection = Connection::open(endpoint, self.request.tls.as_ref(), &self.timing).await?;
         let credentials = self.request.credentials.clone();
         let mut client = Client::new(connection, endpoint, credentials, &self.timing).await?;
@@ -102,29 +102,29 @@ impl Follower {
         health.well(endpoint);
         tokio::select! {
             ended = self.take_events(events) => ended,
-            ended = self.ask_for_leases(client.clone()) => ended,
+            ended = self.query_leases(client.clone()) => ended,
         }
     }
 
     /// Lists a range and returns its revision. Returns `None` if we may not read a zone's own key, since a permission
     /// for the keys below it does not include it.
-    async fn list(&self, client: &mut Client, range: &Range) -> Result<Option<i64>, Failure> {
+    async fn list(&self, client: &mut Client, range: &Range) -> Result<Option<i64>, EtcdError> {
         let (mut rest, mut revision, mut page) = (range.clone(), 0, PAGE);
         loop {
-            let answer = match client.range(&rest, page, revision).await {
-                Err(Failure::TooLong) if page > 1 => {
+            let response = match client.range(&rest, page, revision).await {
+                Err(EtcdError::TooLong) if page > 1 => {
                     page = (page / PAGE_STEP).max(1);
                     continue;
                 }
-                Err(Failure::Forbidden(_)) if range.is_single => return Ok(None),
-                answer => answer?,
+                Err(EtcdError::Forbidden(_)) if range.is_single => return Ok(None),
+                response => response?,
             };
             if revision == 0 {
-                revision = answer.header.map_or(0, |header| header.revision);
+                revision = response.header.map_or(0, |header| header.revision);
             }
-            let next = answer.kvs.last().filter(|_| answer.more).map(|last| [&last.key[..], b"\0"].concat());
+            let next = response.kvs.last().filter(|_| response.more).map(|last| [&last.key[..], b"\0"].concat());
             let listed = Range { to: next.clone().unwrap_or_else(|| range.to.clone()), ..rest.clone() };
-            self.take_page(&listed, &answer.kvs);
+            self.take_page(&listed, &response.kvs);
             match next {
                 None => return Ok(Some(revision)),
                 Some(next) => rest.from = next,
@@ -139,15 +139,15 @@ impl Follower {
     }
 
     /// Processes watch events until the stream ends.
-    async fn take_events(&self, mut events: Messages) -> Result<Infallible, Failure> {
+    async fn take_events(&self, mut events: Messages) -> Result<Infallible, EtcdError> {
         loop {
-            let said: Option<WatchResponse> = events.next().await?;
-            let said = said.ok_or_else(|| Failure::Connection("it ended the watch".to_owned()))?;
-            if said.canceled {
-                return Err(canceled(said));
+            let response: Option<WatchResponse> = events.next().await?;
+            let response = response.ok_or_else(|| EtcdError::Connection("it ended the watch".to_owned()))?;
+            if response.canceled {
+                return Err(canceled(response));
             }
-            if !said.events.is_empty() {
-                self.take(&said.events);
+            if !response.events.is_empty() {
+                self.take(&response.events);
             }
         }
     }
@@ -164,13 +164,13 @@ impl Follower {
     }
 
     /// Looks up the remaining time of leases as they become due.
-    async fn ask_for_leases(&self, mut client: Client) -> Result<Infallible, Failure> {
+    async fn query_leases(&self, mut client: Client) -> Result<Infallible, EtcdError> {
         loop {
             let due = self.reducer.borrow_mut().leases_due(now_nanos(), LEASES);
             for id in &due {
                 let left = match client.lease(*id).await {
                     // Without a response, assume that the lease may end at any moment. This is the safe choice.
-                    Err(Failure::Forbidden(_) | Failure::Refused(_)) => None,
+                    Err(EtcdError::Forbidden(_) | EtcdError::Refused(_)) => None,
                     left => left?,
                 };
                 self.reducer.borrow_mut().set_lease(*id, left, now_nanos());
@@ -192,13 +192,13 @@ fn event(event: &WatchEvent) -> Option<Event<'_>> {
     Some(if event.kind == DELETION { Event::Delete(&kv.key) } else { Event::Put(pair(kv)) })
 }
 
-/// Converts a canceled watch to a failure.
-fn canceled(said: WatchResponse) -> Failure {
-    match said.cancel_reason {
-        _ if said.compact_revision > 0 => Failure::Compacted,
-        reason if reason.contains("permission denied") => Failure::Forbidden(reason),
-        reason if reason.contains("auth token") => Failure::Credentials(reason),
-        reason => Failure::Refused(format!("it ended the watch: {reason}")),
+/// Converts a canceled watch to an error.
+fn canceled(response: WatchResponse) -> EtcdError {
+    match response.cancel_reason {
+        _ if response.compact_revision > 0 => EtcdError::Compacted,
+        reason if reason.contains("permission denied") => EtcdError::Forbidden(reason),
+        reason if reason.contains("auth token") => EtcdError::Credentials(reason),
+        reason => EtcdError::Refused(format!("it ended the watch: {reason}")),
     }
 }
 

@@ -7,7 +7,7 @@ use tracing::{error, info, warn};
 
 use crate::LOG;
 use crate::endpoint::Endpoint;
-use crate::failure::Failure;
+use crate::error::EtcdError;
 
 /// Health of a store.
 #[derive(Default)]
@@ -20,13 +20,13 @@ pub(crate) struct Health {
 
 impl Health {
     /// Records that a member cannot be followed, or not any more.
-    pub(crate) fn failed(&mut self, endpoint: &Endpoint, failure: &Failure) {
+    pub(crate) fn failed(&mut self, endpoint: &Endpoint, failure: &EtcdError) {
         self.since.get_or_insert_with(Instant::now);
         if !self.told.insert((endpoint.to_string(), failure.label())) {
             return;
         }
         match failure {
-            Failure::Tls(_) | Failure::Credentials(_) | Failure::Forbidden(_) => {
+            EtcdError::Tls(_) | EtcdError::Credentials(_) | EtcdError::Forbidden(_) => {
                 error!(target: LOG, "Failed to follow {endpoint}: {failure}");
             }
             _ => warn!(target: LOG, "Failed to follow {endpoint}: {failure}"),

@@ -11,15 +11,15 @@
     reason = "this crate does I/O: it opens connections and reads files and the clock"
 )]
 
+mod body;
 mod client;
 mod connection;
 mod endpoint;
-mod failure;
+mod error;
 mod follow;
 mod health;
 mod meter;
 mod proto;
-mod sent;
 mod timing;
 
 use std::cell::RefCell;
@@ -44,11 +44,11 @@ const LOG: &str = "plugin/etcd";
 pub struct Edge {
     meter: Rc<Meter>,
     timing: Rc<Timing>,
-    given: RefCell<Vec<Weak<Followed>>>,
+    stores: RefCell<Vec<Weak<FollowedStore>>>,
 }
 
 /// Store that is kept up to date. Its task ends when the last holder drops it.
-struct Followed {
+struct FollowedStore {
     request: Request,
     index: Arc<Index>,
     task: AbortHandle,
@@ -64,24 +64,24 @@ impl Edge {
     /// Creates a client with custom timing.
     #[must_use]
     pub fn with_timing(registry: &Arc<Registry>, timing: Timing) -> Edge {
-        Edge { meter: Rc::new(Meter::new(registry)), timing: Rc::new(timing), given: RefCell::default() }
+        Edge { meter: Rc::new(Meter::new(registry)), timing: Rc::new(timing), stores: RefCell::default() }
     }
 }
 
 impl Stores for Edge {
     fn follow(&self, request: &Request) -> Result<Arc<dyn Following>, String> {
         let request = request.canonical();
-        self.given.borrow_mut().retain(|given| given.strong_count() > 0);
-        let same = |given: &Weak<Followed>| given.upgrade().filter(|given| given.request == request);
-        if let Some(given) = self.given.borrow().iter().find_map(same) {
-            return Ok(given);
+        self.stores.borrow_mut().retain(|stores| stores.strong_count() > 0);
+        let same = |stores: &Weak<FollowedStore>| stores.upgrade().filter(|stores| stores.request == request);
+        if let Some(stores) = self.stores.borrow().iter().find_map(same) {
+            return Ok(stores);
         }
         let endpoints = endpoints(&request)?;
         let (reducer, index) = Reducer::new(&request);
         let follower = Follower::new(request.clone(), endpoints, reducer, &self.timing, &self.meter);
         let task = tokio::task::spawn_local(follower.run()).abort_handle();
-        let followed = Arc::new(Followed { request, index, task });
-        self.given.borrow_mut().push(Arc::downgrade(&followed));
+        let followed = Arc::new(FollowedStore { request, index, task });
+        self.stores.borrow_mut().push(Arc::downgrade(&followed));
         Ok(followed)
     }
 }
@@ -103,13 +103,13 @@ fn endpoints(request: &Request) -> Result<Vec<Endpoint>, String> {
     Ok(endpoints)
 }
 
-impl Following for Followed {
+impl Following for FollowedStore {
     fn index(&self) -> &Arc<Index> {
         &self.index
     }
 }
 
-impl Drop for Followed {
+impl Drop for FollowedStore {
     fn drop(&mut self) {
         self.task.abort();
     }

@@ -8,7 +8,7 @@ use skydns::RecordError;
 use tracing::warn;
 
 use crate::LOG;
-use crate::failure::Failure;
+use crate::error::EtcdError;
 
 static FAILURES: Metric = Metric {
     name: "portolan_etcd_failures_total",
@@ -49,13 +49,13 @@ impl Meter {
         for metric in METRICS.iter().filter(|metric| metric.labels.is_empty()) {
             registry.counter(metric, &[]);
         }
-        for reason in Failure::LABELS {
+        for reason in EtcdError::LABELS {
             registry.counter(&FAILURES, &[reason]);
         }
         Meter { registry: Arc::clone(registry), counters: registry.counters(), logged: Cell::new(0) }
     }
 
-    pub(crate) fn failure(&self, failure: &Failure) {
+    pub(crate) fn failure(&self, failure: &EtcdError) {
         self.counters.count(self.registry.counter(&FAILURES, &[failure.label()]));
     }
 

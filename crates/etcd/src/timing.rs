@@ -8,11 +8,11 @@ pub struct Timing {
     /// Timeout for a connection including TLS. The next member is tried after it.
     pub connect: Duration,
     /// Timeout for a response.
-    pub answer: Duration,
+    pub response: Duration,
     /// Interval between HTTP/2 pings. etcd closes connections that ping more often than once in five seconds.
     pub keep_alive: Duration,
     /// Timeout for the response to a ping.
-    pub keep_alive_answer: Duration,
+    pub keep_alive_response: Duration,
     /// Interval between checks for leases to look up.
     pub leases: Duration,
     /// First pause after all members have failed. Each further pause is twice as long.
@@ -28,9 +28,9 @@ impl Default for Timing {
         let seconds = Duration::from_secs;
         Timing {
             connect: seconds(3),
-            answer: seconds(10),
+            response: seconds(10),
             keep_alive: seconds(10),
-            keep_alive_answer: seconds(5),
+            keep_alive_response: seconds(5),
             leases: seconds(1),
             pause_min: Duration::from_millis(200),
             pause_max: seconds(10),

@@ -9,32 +9,32 @@ use prost::Message;
 use transport::grpc::framed;
 
 /// Body of a request.
-pub(crate) struct Sent {
-    octets: Option<Bytes>,
+pub(crate) struct RequestBody {
+    bytes: Option<Bytes>,
     /// True if the stream stays open after the messages.
     stays_open: bool,
 }
 
-impl Sent {
+impl RequestBody {
     /// Creates a body of one message, which ends the stream.
-    pub(crate) fn one(message: &impl Message) -> Sent {
-        Sent { octets: Some(framed(message)), stays_open: false }
+    pub(crate) fn one(message: &impl Message) -> RequestBody {
+        RequestBody { bytes: Some(framed(message)), stays_open: false }
     }
 
     /// Creates a body of several messages that keeps the stream open.
-    pub(crate) fn some<M: Message>(messages: impl Iterator<Item = M>) -> Sent {
-        let octets: Vec<u8> = messages.flat_map(|message| framed(&message)).collect();
-        Sent { octets: Some(octets.into()), stays_open: true }
+    pub(crate) fn some<M: Message>(messages: impl Iterator<Item = M>) -> RequestBody {
+        let bytes: Vec<u8> = messages.flat_map(|message| framed(&message)).collect();
+        RequestBody { bytes: Some(bytes.into()), stays_open: true }
     }
 }
 
-impl Body for Sent {
+impl Body for RequestBody {
     type Data = Bytes;
     type Error = Infallible;
 
     fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        match self.octets.take() {
-            Some(octets) => Poll::Ready(Some(Ok(Frame::data(octets)))),
+        match self.bytes.take() {
+            Some(bytes) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
             // No waker is needed, because dropping the call ends it.
             None if self.stays_open => Poll::Pending,
             None => Poll::Ready(None),

@@ -1,0 +1,112 @@
+//! Errors of following etcd: classification for metrics, and text for the log.
+
+use std::fmt;
+
+use transport::grpc::{CallError, Code};
+
+/// Error of following a member.
+#[derive(Debug)]
+pub(crate) enum EtcdError {
+    /// The member is unreachable, or the connection broke.
+    Connection(String),
+    /// Unusable certificates or keys, or a failed handshake.
+    Tls(String),
+    /// Timeout.
+    Silent,
+    /// The credentials were rejected.
+    Credentials(String),
+    /// The user has no permission to read the keys.
+    Forbidden(String),
+    /// The revision of the watch has been compacted. A new list is needed.
+    Compacted,
+    /// The response exceeds the maximum size.
+    TooLong,
+    /// Authentication is not enabled, so that no token is needed.
+    Open,
+    /// Any other error.
+    Refused(String),
+}
+
+impl EtcdError {
+    /// All values of [`EtcdError::label`].
+    pub(crate) const LABELS: [&str; 9] =
+        ["connection", "tls", "silent", "credentials", "forbidden", "compacted", "too_long", "open", "refused"];
+
+    /// Returns the value of the metric label `reason`.
+    pub(crate) const fn label(&self) -> &'static str {
+        match self {
+            EtcdError::Connection(_) => "connection",
+            EtcdError::Tls(_) => "tls",
+            EtcdError::Silent => "silent",
+            EtcdError::Credentials(_) => "credentials",
+            EtcdError::Forbidden(_) => "forbidden",
+            EtcdError::Compacted => "compacted",
+            EtcdError::TooLong => "too_long",
+            EtcdError::Open => "open",
+            EtcdError::Refused(_) => "refused",
+        }
+    }
+}
+
+impl fmt::Display for EtcdError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            EtcdError::Connection(message) | EtcdError::Refused(message) => out.write_str(message),
+            EtcdError::Tls(message) => write!(out, "TLS: {message}"),
+            EtcdError::Silent => out.write_str("it does not answer"),
+            EtcdError::Credentials(message) => write!(out, "it does not let us in: {message}"),
+            EtcdError::Forbidden(message) => write!(out, "it does not let us see the keys: {message}"),
+            EtcdError::Compacted => out.write_str("the changes since the last list are forgotten"),
+            EtcdError::Open => out.write_str("it knows no users"),
+            EtcdError::TooLong => out.write_str("an answer is longer than is read"),
+        }
+    }
+}
+
+impl core::error::Error for EtcdError {}
+
+impl From<CallError> for EtcdError {
+    fn from(error: CallError) -> EtcdError {
+        match error {
+            CallError::Broken(message) => EtcdError::Connection(message),
+            CallError::Refused(code, message) => refused(code, message),
+            CallError::TooLong => EtcdError::TooLong,
+            CallError::Http(_) | CallError::Compressed | CallError::Malformed => EtcdError::Refused(error.to_string()),
+        }
+    }
+}
+
+fn refused(code: Code, message: String) -> EtcdError {
+    match code {
+        Code::OUT_OF_RANGE if message.contains("compacted") => EtcdError::Compacted,
+        Code::UNAUTHENTICATED => EtcdError::Credentials(message),
+        // etcd uses this code for a wrong password and for a missing user name.
+        Code::INVALID_ARGUMENT if message.contains("auth") || message.contains("user name") => {
+            EtcdError::Credentials(message)
+        }
+        Code::FAILED_PRECONDITION if message.contains("authentication is not enabled") => EtcdError::Open,
+        Code::PERMISSION_DENIED => EtcdError::Forbidden(message),
+        _ => EtcdError::Refused(message),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classifies_the_errors_of_etcd() {
+        for (code, reason, label) in [
+            (11, "etcdserver: mvcc: required revision has been compacted", "compacted"),
+            (16, "etcdserver: invalid auth token", "credentials"),
+            (3, "etcdserver: authentication failed, invalid user ID or password", "credentials"),
+            (3, "etcdserver: user name is empty", "credentials"),
+            (3, "etcdserver: duplicate key given in txn request", "refused"),
+            (7, "etcdserver: permission denied", "forbidden"),
+            (9, "etcdserver: authentication is not enabled", "open"),
+            (14, "etcdserver: no leader", "refused"),
+        ] {
+            assert_eq!(refused(Code(code), reason.to_owned()).label(), label, "{reason}");
+        }
+    }
+}
