@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 /// Failing watches with the time of their first failure.
 #[derive(Default)]
-pub(crate) struct Failing(Mutex<Since>);
+pub(crate) struct Failing(Mutex<FailureTimes>);
 
 #[derive(Default)]
-struct Since {
+struct FailureTimes {
     watches: BTreeMap<u64, Instant>,
     next: u64,
 }
@@ -17,11 +17,11 @@ struct Since {
 impl Failing {
     /// Returns how long the longest-failing watch has been failing, or zero if no watch fails.
     pub(crate) fn longest(&self) -> Duration {
-        let since = self.lock();
-        since.watches.values().map(Instant::elapsed).max().unwrap_or_default()
+        let times = self.lock();
+        times.watches.values().map(Instant::elapsed).max().unwrap_or_default()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Since> {
+    fn lock(&self) -> MutexGuard<'_, FailureTimes> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -34,18 +34,18 @@ pub(crate) struct Mark {
 
 impl Mark {
     pub(crate) fn new(failing: &Arc<Failing>) -> Mark {
-        let mut since = failing.lock();
-        since.next += 1;
-        Mark { failing: Arc::clone(failing), number: since.next }
+        let mut times = failing.lock();
+        times.next += 1;
+        Mark { failing: Arc::clone(failing), number: times.next }
     }
 
     /// Records that the watch fails or works. Repeated failures keep the time of the first.
     pub(crate) fn set(&self, fails: bool) {
-        let mut since = self.failing.lock();
+        let mut times = self.failing.lock();
         if fails {
-            since.watches.entry(self.number).or_insert_with(Instant::now);
+            times.watches.entry(self.number).or_insert_with(Instant::now);
         } else {
-            since.watches.remove(&self.number);
+            times.watches.remove(&self.number);
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::credentials;
 use crate::decode::{Encoding, Status};
 use crate::failure::{ApiError, connection_problem};
 use crate::meter::Meter;
-use crate::pace::{Gate, Permit};
+use crate::pace::{Permit, RateLimiter};
 
 /// Maximum number of bytes read from the body of an error response.
 const PROBLEM_MAX: usize = 64 * 1024;
@@ -41,7 +41,7 @@ pub(crate) struct Api {
     making: Mutex<()>,
     client: RefCell<Option<(Client, Instant)>>,
     distrusted: Cell<bool>,
-    gate: Gate,
+    limiter: RateLimiter,
 }
 
 /// Successful response whose body has not been read yet.
@@ -56,8 +56,8 @@ impl Api {
     pub(crate) fn new(request: &cluster::Request, config: &Config, timing: Rc<Timing>, meter: Rc<Meter>) -> Api {
         let (host, url) = (credentials::host(config), credentials::server_url(config));
         let (making, client, distrusted) = (Mutex::new(()), RefCell::default(), Cell::new(false));
-        let (source, gate) = (request.source.clone(), Gate::new(request.pace));
-        Api { source, timing, meter, host, url, making, client, distrusted, gate }
+        let (source, limiter) = (request.source.clone(), RateLimiter::new(request.pace));
+        Api { source, timing, meter, host, url, making, client, distrusted, limiter }
     }
 
     /// Sends a GET request for a path with a query. `accept` lists the acceptable media types.
@@ -66,7 +66,7 @@ impl Api {
     /// A [`ApiError`] if the request could not be sent, the response did not start within [`Timing::response`],
     /// the status was not 2xx, or the content type is unknown.
     pub(crate) async fn get(&self, url: &str, accept: &'static str) -> Result<Response, ApiError> {
-        let (permit, waited) = self.gate.pass().await;
+        let (permit, waited) = self.limiter.pass().await;
         self.meter.paced(&self.host, waited);
         let client = self.client().await?;
         let request = Request::get(url)

@@ -53,7 +53,7 @@ impl Follower {
     /// Runs until dropped. Dropping also ends the watches.
     pub(crate) async fn run(mut self) {
         loop {
-            self.shared.places_changed.notified().await;
+            self.shared.namespaces_changed.notified().await;
             self.keep_up();
         }
     }

@@ -9,7 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep};
 
 /// Rate limiter.
-pub(crate) struct Gate {
+pub(crate) struct RateLimiter {
     pace: Pace,
     /// Time of the next request if all requests were evenly spaced. A burst may run ahead of it.
     due: Cell<Instant>,
@@ -19,11 +19,11 @@ pub(crate) struct Gate {
 /// Slot of a request in flight, released when dropped. `None` if the number is not limited.
 pub(crate) type Permit = Option<OwnedSemaphorePermit>;
 
-impl Gate {
-    pub(crate) fn new(pace: Pace) -> Gate {
+impl RateLimiter {
+    pub(crate) fn new(pace: Pace) -> RateLimiter {
         let most = usize::try_from(pace.in_flight).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
         let in_flight = (most > 0).then(|| Arc::new(Semaphore::new(most)));
-        Gate { pace, due: Cell::new(Instant::now()), in_flight }
+        RateLimiter { pace, due: Cell::new(Instant::now()), in_flight }
     }
 
     /// Waits until a request may be sent. Returns how long the rate limit delayed it, without the time spent waiting
@@ -34,7 +34,7 @@ impl Gate {
     /// rate limit, and would be sent as a burst when slots become free.
     pub(crate) async fn pass(&self) -> (Permit, Duration) {
         let permit = match &self.in_flight {
-            Some(places) => Arc::clone(places).acquire_owned().await.ok(),
+            Some(permits) => Arc::clone(permits).acquire_owned().await.ok(),
             None => None,
         };
         let wait = self.reserve(Instant::now());
@@ -59,27 +59,27 @@ mod tests {
 
     #[test]
     fn sends_a_burst_at_once_and_then_one_request_per_interval() {
-        let gate = Gate::new(Pace { every: Duration::from_millis(200), burst: 3, in_flight: 0 });
-        let start = gate.due.get();
+        let limiter = RateLimiter::new(Pace { every: Duration::from_millis(200), burst: 3, in_flight: 0 });
+        let start = limiter.due.get();
         // (milliseconds since the start, expected delay in milliseconds)
         for (at, wait) in
             [(0, 0), (0, 0), (0, 0), (0, 200), (0, 400), (400, 200), (2000, 0), (2000, 0), (2000, 0), (2000, 200)]
         {
-            assert_eq!(gate.reserve(start + Duration::from_millis(at)).as_millis(), wait, "at {at}");
+            assert_eq!(limiter.reserve(start + Duration::from_millis(at)).as_millis(), wait, "at {at}");
         }
     }
 
     #[test]
     fn does_not_wait_without_a_limit() {
-        let gate = Gate::new(Pace::default());
-        let now = gate.due.get();
-        assert!((0..1000).all(|_| gate.reserve(now).is_zero()) && gate.in_flight.is_none());
+        let limiter = RateLimiter::new(Pace::default());
+        let now = limiter.due.get();
+        assert!((0..1000).all(|_| limiter.reserve(now).is_zero()) && limiter.in_flight.is_none());
     }
 
     #[test]
     fn does_not_overflow_with_the_longest_interval() {
-        let gate = Gate::new(Pace { every: Duration::MAX, burst: u32::MAX, in_flight: 1 });
-        let now = gate.due.get();
-        assert!((0..3).all(|_| gate.reserve(now).is_zero()));
+        let limiter = RateLimiter::new(Pace { every: Duration::MAX, burst: u32::MAX, in_flight: 1 });
+        let now = limiter.due.get();
+        assert!((0..3).all(|_| limiter.reserve(now).is_zero()));
     }
 }

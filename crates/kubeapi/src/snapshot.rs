@@ -28,7 +28,7 @@ const TITLE: &[u8] = b"portolan snapshot 1\n";
 const FILE_MAX: u64 = 1 << 30;
 
 /// Interval between checks until the index is complete for the first time.
-const LOOK: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Reason for not using a snapshot.
 #[derive(Debug)]
@@ -112,25 +112,25 @@ fn fingerprint(request: &Request) -> Vec<u8> {
 /// Writes snapshots until dropped: the first one as soon as the index is complete, further ones after changes, with at
 /// least `every` between them.
 pub(crate) async fn keep(file: PathBuf, request: Request, index: Arc<Index>, meter: Rc<Meter>, every: Duration) {
-    let (mut written, mut told) = (None, false);
+    let (mut written, mut reported) = (None, false);
     loop {
-        tokio::time::sleep(if written.is_some() { every } else { every.min(LOOK) }).await;
+        tokio::time::sleep(if written.is_some() { every } else { every.min(CHECK_INTERVAL) }).await;
         let changes = index.changes();
         // A restored index that has not been refreshed yet is not written: its old state would look current.
         if !index.is_synced() || written == Some(changes) {
             continue;
         }
-        let (place, request, index) = (file.clone(), request.clone(), Arc::clone(&index));
+        let (path, request, index) = (file.clone(), request.clone(), Arc::clone(&index));
         // Write on a blocking thread: a slow disk must not delay the watches.
-        let outcome = tokio::task::spawn_blocking(move || write(&place, &request, &index)).await;
+        let outcome = tokio::task::spawn_blocking(move || write(&path, &request, &index)).await;
         match outcome {
-            Ok(Ok(())) => (written, told) = (Some(changes), false),
+            Ok(Ok(())) => (written, reported) = (Some(changes), false),
             Ok(Err(error)) => {
                 meter.snapshot_error();
-                if !told {
+                if !reported {
                     warn!(target: LOG, "Snapshot {} cannot be written: {}", file.display(), io_text::describe(&error));
                 }
-                told = true;
+                reported = true;
             }
             Err(_) => return,
         }

@@ -17,12 +17,12 @@ const RUN: usize = 10;
 
 /// Counts of the events by type or reason, and the good objects.
 #[derive(Default)]
-struct Said {
-    counts: BTreeMap<String, usize>,
+struct Counts {
+    by_reason: BTreeMap<String, usize>,
     good: Vec<String>,
 }
 
-impl Said {
+impl Counts {
     fn take(&mut self, event: &WatchEvent<'_>) {
         let word = match event {
             WatchEvent::Applied { object, .. } if object.meta().name.starts_with("good-") => {
@@ -32,11 +32,11 @@ impl Said {
             WatchEvent::Unreadable { reason, .. } => reason.label(),
             _ => "other",
         };
-        *self.counts.entry(word.to_owned()).or_default() += 1;
+        *self.by_reason.entry(word.to_owned()).or_default() += 1;
     }
 
     fn count(&self, words: &[&str]) -> usize {
-        words.iter().filter_map(|word| self.counts.get(*word)).sum()
+        words.iter().filter_map(|word| self.by_reason.get(*word)).sum()
     }
 }
 
@@ -76,13 +76,13 @@ fn field(number: u8, octets: &[u8]) -> Vec<u8> {
 
 /// Returns the decoded good objects.
 fn expected() -> Vec<String> {
-    let mut said = Said::default();
+    let mut counts = Counts::default();
     for at in 0..MALFORMED / RUN {
         let line = format!("{}\n", json!({ "type": "ADDED", "object": slice(&format!("good-{at}")) }));
         let mut decoder = EventDecoder::new(Encoding::Json, Kind::EndpointSlice);
-        decoder.feed(line.as_bytes(), &mut |event| said.take(&event)).unwrap();
+        decoder.feed(line.as_bytes(), &mut |event| counts.take(&event)).unwrap();
     }
-    said.good
+    counts.good
 }
 
 /// Builds a body of malformed parts with a good part after each run of them.
@@ -95,31 +95,31 @@ fn body(good: impl Fn(&str) -> Vec<u8>, mut malformed: impl FnMut() -> Vec<u8>) 
     (0..MALFORMED / RUN).flat_map(run).collect()
 }
 
-fn watched(encoding: Encoding, body: &[u8]) -> Said {
-    let (mut decoder, mut said) = (EventDecoder::new(encoding, Kind::EndpointSlice), Said::default());
+fn watched(encoding: Encoding, body: &[u8]) -> Counts {
+    let (mut decoder, mut counts) = (EventDecoder::new(encoding, Kind::EndpointSlice), Counts::default());
     for octets in body.chunks(4096) {
-        decoder.feed(octets, &mut |event| said.take(&event)).unwrap();
+        decoder.feed(octets, &mut |event| counts.take(&event)).unwrap();
     }
     assert!(!decoder.is_within_an_event());
-    said
+    counts
 }
 
-fn listed(encoding: Encoding, body: &[u8]) -> Said {
-    let (mut decoder, mut said) = (ListDecoder::new(encoding, Kind::EndpointSlice), Said::default());
+fn listed(encoding: Encoding, body: &[u8]) -> Counts {
+    let (mut decoder, mut counts) = (ListDecoder::new(encoding, Kind::EndpointSlice), Counts::default());
     for octets in body.chunks(4096) {
-        decoder.feed(octets, &mut |event| said.take(&event)).unwrap();
+        decoder.feed(octets, &mut |event| counts.take(&event)).unwrap();
     }
     assert!(decoder.is_complete());
-    said
+    counts
 }
 
 /// Checks that every malformed object yielded one event, that enough of them were detected, and that no good one is
 /// missing.
-fn check(said: &Said) {
-    let unreadable = said.count(&["syntax", "shape", "unnamed", "event", "too_long"]);
-    assert_eq!(unreadable + said.count(&["applied", "other"]), MALFORMED, "{:?}", said.counts);
-    assert!(unreadable > MALFORMED / 4, "{:?}", said.counts);
-    assert_eq!(said.good, expected());
+fn check(counts: &Counts) {
+    let unreadable = counts.count(&["syntax", "shape", "unnamed", "event", "too_long"]);
+    assert_eq!(unreadable + counts.count(&["applied", "other"]), MALFORMED, "{:?}", counts.by_reason);
+    assert!(unreadable > MALFORMED / 4, "{:?}", counts.by_reason);
+    assert_eq!(counts.good, expected());
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn skips_ten_thousand_malformed_json_items() {
     let random = &mut StdRng::seed_from_u64(4);
     // The JSON as a whole must be well-formed, so only values can be wrong.
     let wrong = [json!(7), json!("x"), json!([[]]), json!({ "a": {} }), json!(true), json!(-1.5)];
-    let places = [
+    let paths = [
         "/metadata",
         "/metadata/name",
         "/metadata/labels",
@@ -177,14 +177,14 @@ fn skips_ten_thousand_malformed_json_items() {
     let item = |object: &Value| format!("{object},").into_bytes();
     let malformed = || {
         let mut object = slice("bad");
-        let place = places[random.random_range(0..places.len())];
-        *object.pointer_mut(place).unwrap() = wrong[random.random_range(0..wrong.len())].clone();
+        let path = paths[random.random_range(0..paths.len())];
+        *object.pointer_mut(path).unwrap() = wrong[random.random_range(0..wrong.len())].clone();
         item(&object)
     };
     let items = body(|name| item(&slice(name)), malformed);
     let list = [b"{\"metadata\":{},\"items\":[", &items[..items.len() - 1], b"]}"].concat();
-    let mut said = listed(Encoding::Json, &list);
+    let mut counts = listed(Encoding::Json, &list);
     // Do not count `metadata` of the list.
-    *said.counts.get_mut("other").unwrap() -= 1;
-    check(&said);
+    *counts.by_reason.get_mut("other").unwrap() -= 1;
+    check(&counts);
 }

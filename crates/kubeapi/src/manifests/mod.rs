@@ -48,7 +48,7 @@ pub(crate) async fn run(manifests: Manifests, sinks: Vec<Sink>, meter: Rc<Meter>
     loop {
         // Read on a blocking thread: a slow disk must not delay the watches.
         let looked = tokio::task::spawn_blocking(move || {
-            let (changed, reports) = folder.look();
+            let (changed, reports) = folder.check();
             let cluster = (changed || is_first).then(|| Cluster::new(folder.manifests()));
             (folder, cluster, reports)
         });

@@ -17,8 +17,8 @@ pub(crate) enum Health {
     New,
     /// No failure since the last success.
     Well,
-    /// Failing since `since`. `told` has the labels of the failures already logged.
-    Failing { since: Instant, told: HashSet<&'static str> },
+    /// Failing since `since`. `logged` has the labels of the failures already logged.
+    Failing { since: Instant, logged: HashSet<&'static str> },
 }
 
 impl Health {
@@ -31,10 +31,10 @@ impl Health {
         }
         let is_first = matches!(self, Health::Well);
         if !self.is_failing() {
-            *self = Health::Failing { since: now, told: HashSet::new() };
+            *self = Health::Failing { since: now, logged: HashSet::new() };
         }
-        let Health::Failing { told, .. } = self else { return };
-        if !(is_first && failure.may_pass()) && told.insert(failure.label()) {
+        let Health::Failing { logged, .. } = self else { return };
+        if !(is_first && failure.may_pass()) && logged.insert(failure.label()) {
             tell(what, url, failure);
         }
     }
@@ -45,8 +45,8 @@ impl Health {
 
     /// Records a success.
     pub(crate) fn well(&mut self, what: &str, now: Instant) {
-        if let Health::Failing { since, told, .. } = std::mem::replace(self, Health::Well)
-            && !told.is_empty()
+        if let Health::Failing { since, logged, .. } = std::mem::replace(self, Health::Well)
+            && !logged.is_empty()
         {
             info!(target: LOG, "Watching {what} again after {:.1} s", now.duration_since(since).as_secs_f32());
         }

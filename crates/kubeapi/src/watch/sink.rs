@@ -24,7 +24,7 @@ pub(crate) struct Shared {
     pub(crate) meter: Rc<Meter>,
     /// Notified when the set of namespaced watches may have to change: a namespace was added or removed, or a watch
     /// started a list and may replace other watches.
-    pub(crate) places_changed: Notify,
+    pub(crate) namespaces_changed: Notify,
     mesh_log: MeshLog,
 }
 
@@ -34,7 +34,7 @@ impl Shared {
             reducer: RefCell::new(reducer),
             index: Arc::clone(index),
             meter: Rc::clone(meter),
-            places_changed: Notify::new(),
+            namespaces_changed: Notify::new(),
             mesh_log: MeshLog::default(),
         }
     }
@@ -55,14 +55,14 @@ impl Sink {
     }
 
     pub(crate) fn apply(&self, event: &Event<'_>) -> Change {
-        let Shared { reducer, index, meter, mesh_log, places_changed } = &*self.shared;
+        let Shared { reducer, index, meter, mesh_log, namespaces_changed } = &*self.shared;
         let (change, notes) = {
             let mut reducer = reducer.borrow_mut();
             (reducer.apply(self.watch, event, now_seconds()), reducer.take_notes())
         };
-        let is_of_places = self.kind == Kind::Namespace && change != Change::Nothing;
-        if is_of_places || matches!(event, Event::Listing) {
-            places_changed.notify_one();
+        let changes_namespaces = self.kind == Kind::Namespace && change != Change::Nothing;
+        if changes_namespaces || matches!(event, Event::Listing) {
+            namespaces_changed.notify_one();
         }
         if self.kind.is_of_mesh() {
             mesh_log.tell(self.kind, change, &notes, index, meter);

@@ -95,7 +95,7 @@ struct EntrySpec<'a> {
     #[serde(borrow)]
     resolution: Text<'a>,
     #[serde(borrow)]
-    endpoints: Option<Vec<Place<'a>>>,
+    endpoints: Option<Vec<EndpointSpec<'a>>>,
     #[serde(borrow)]
     workload_selector: Option<Selector<'a>>,
     #[serde(borrow)]
@@ -105,7 +105,7 @@ struct EntrySpec<'a> {
 /// Endpoint of a ServiceEntry, or `spec` of a WorkloadEntry.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Place<'a> {
+struct EndpointSpec<'a> {
     #[serde(borrow)]
     address: Text<'a>,
     #[serde(borrow)]
@@ -170,7 +170,7 @@ pub(crate) struct WorkloadEntry<'a> {
     #[serde(borrow)]
     metadata: Labelled<'a>,
     #[serde(borrow)]
-    spec: Option<Place<'a>>,
+    spec: Option<EndpointSpec<'a>>,
     #[serde(borrow)]
     status: Option<Conditions<'a>>,
 }

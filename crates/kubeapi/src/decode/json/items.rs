@@ -20,7 +20,7 @@ pub(crate) enum Part<'a> {
 #[derive(Default)]
 pub(crate) struct Items {
     depth: u32,
-    string: Option<InString>,
+    string: Option<StringState>,
     /// Last string at depth 1, up to the length of the longest relevant field name.
     word: Vec<u8>,
     field: Field,
@@ -31,7 +31,7 @@ pub(crate) struct Items {
 }
 
 #[derive(Clone, Copy)]
-struct InString {
+struct StringState {
     escaped: bool,
 }
 
@@ -80,9 +80,9 @@ impl Items {
     }
 
     /// Scans within a string, up to the next quote or backslash. Returns the position after it.
-    fn string_octet(&mut self, octets: &[u8], at: usize, state: InString) -> usize {
+    fn string_octet(&mut self, octets: &[u8], at: usize, state: StringState) -> usize {
         if state.escaped {
-            self.string = Some(InString { escaped: false });
+            self.string = Some(StringState { escaped: false });
             return at + 1;
         }
         let rest = &octets[at..];
@@ -92,7 +92,7 @@ impl Items {
         }
         match rest.get(end) {
             Some(b'"') => self.string = None,
-            Some(_) => self.string = Some(InString { escaped: true }),
+            Some(_) => self.string = Some(StringState { escaped: true }),
             None => {}
         }
         at + end + 1
@@ -101,7 +101,7 @@ impl Items {
     fn octet(&mut self, octets: &[u8], at: usize, octet: u8, most: usize, each: &mut impl FnMut(Part<'_>)) {
         match octet {
             b'"' => {
-                self.string = Some(InString { escaped: false });
+                self.string = Some(StringState { escaped: false });
                 self.word.clear();
             }
             b':' if self.depth == 1 => self.field = field(&self.word),

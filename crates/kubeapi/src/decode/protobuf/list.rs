@@ -16,11 +16,11 @@ const ITEMS: u64 = 2;
 #[derive(Default)]
 pub(in crate::decode) struct List {
     stream: Stream,
-    place: Place,
+    position: Position,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Place {
+enum Position {
     /// Expects the magic bytes.
     #[default]
     Start,
@@ -38,9 +38,9 @@ impl List {
         octets: &[u8],
         each: &mut dyn FnMut(WatchEvent<'_>),
     ) -> Result<(), OutOfSyncError> {
-        let place = &mut self.place;
+        let position = &mut self.position;
         self.stream.feed(octets, |at_hand| {
-            place.step(kind, at_hand, each).unwrap_or_else(|error| {
+            position.step(kind, at_hand, each).unwrap_or_else(|error| {
                 each(nameless(error));
                 Step::OutOfSync
             })
@@ -49,11 +49,11 @@ impl List {
 
     /// Returns true after a whole list. The end of the envelope is not visible in the encoding.
     pub(in crate::decode) fn is_complete(&self) -> bool {
-        self.place == Place::Envelope { is_complete: true } && !self.stream.is_within_a_part()
+        self.position == Position::Envelope { is_complete: true } && !self.stream.is_within_a_part()
     }
 }
 
-impl Place {
+impl Position {
     fn step(
         &mut self,
         kind: Kind,
@@ -61,9 +61,9 @@ impl Place {
         each: &mut dyn FnMut(WatchEvent<'_>),
     ) -> Result<Step, ProtobufError> {
         match *self {
-            Place::Start => self.magic(at_hand),
-            Place::Envelope { .. } => self.envelope(at_hand),
-            Place::List { left } => {
+            Position::Start => self.magic(at_hand),
+            Position::Envelope { .. } => self.envelope(at_hand),
+            Position::List { left } => {
                 let in_list = at_hand.get(..left).unwrap_or(at_hand);
                 let step = next_field(kind, in_list, left, each)?;
                 self.advance(left, &step)?;
@@ -77,7 +77,7 @@ impl Place {
         if begin != MAGIC {
             return Err(super::NO_MAGIC);
         }
-        *self = Place::Envelope { is_complete: false };
+        *self = Position::Envelope { is_complete: false };
         Ok(Step::Took(MAGIC.len()))
     }
 
@@ -86,7 +86,7 @@ impl Place {
         if head.number != ENVELOPE_RAW {
             return Ok(Step::Skip(head.octets.saturating_add(head.length)));
         }
-        *self = Place::list(head.length);
+        *self = Position::list(head.length);
         Ok(Step::Took(head.octets))
     }
 
@@ -94,7 +94,7 @@ impl Place {
     fn advance(&mut self, left: usize, step: &Step) -> Result<(), ProtobufError> {
         match step {
             Step::Took(length) | Step::Skip(length) => {
-                *self = Place::list(left.checked_sub(*length).ok_or(BEYOND)?);
+                *self = Position::list(left.checked_sub(*length).ok_or(BEYOND)?);
                 Ok(())
             }
             Step::Need(length) if *length > left => Err(BEYOND),
@@ -102,8 +102,8 @@ impl Place {
         }
     }
 
-    const fn list(left: usize) -> Place {
-        if left == 0 { Place::Envelope { is_complete: true } } else { Place::List { left } }
+    const fn list(left: usize) -> Position {
+        if left == 0 { Position::Envelope { is_complete: true } } else { Position::List { left } }
     }
 }
 
