@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
 use crate::objects;
-use crate::{Failure, Problem};
+use crate::{RequestError, RunError};
 
 /// Time to wait for the API server's response.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -32,7 +32,7 @@ impl Api {
     }
 
     /// Creates an object, or replaces the one created before.
-    pub(crate) async fn put(&mut self, mut object: Value) -> Result<Value, Problem> {
+    pub(crate) async fn put(&mut self, mut object: Value) -> Result<Value, RunError> {
         let (kind, name) = objects::key(&object);
         // The API server assigns the cluster IP.
         if object["spec"]["clusterIP"].as_str().is_some_and(|address| address != "None")
@@ -47,35 +47,35 @@ impl Api {
         self.is_certain = false;
         let created = self.send(Method::POST, &self.path(&self.namespace, &kind, ""), Some(&object)).await;
         self.is_certain = true;
-        let created = created.map_err(|failure| failure.of(&format!("create {kind} {name}")))?;
+        let created = created.map_err(|error| error.during(&format!("create {kind} {name}")))?;
         self.created.insert((kind, name));
         Ok(created)
     }
 
-    async fn replace(&self, kind: &str, name: &str, mut object: Value) -> Result<Value, Problem> {
+    async fn replace(&self, kind: &str, name: &str, mut object: Value) -> Result<Value, RunError> {
         let before = self.get(&self.namespace, kind, name).await?;
         object["metadata"]["resourceVersion"] = before["metadata"]["resourceVersion"].clone();
         let replaced = self.send(Method::PUT, &self.path(&self.namespace, kind, name), Some(&object)).await;
-        replaced.map_err(|failure| failure.of(&format!("change {kind} {name}")))
+        replaced.map_err(|error| error.during(&format!("change {kind} {name}")))
     }
 
     /// Reads an object.
-    pub(crate) async fn get(&self, namespace: &str, kind: &str, name: &str) -> Result<Value, Problem> {
+    pub(crate) async fn get(&self, namespace: &str, kind: &str, name: &str) -> Result<Value, RunError> {
         let got = self.send(Method::GET, &self.path(namespace, kind, name), None).await;
-        got.map_err(|failure| failure.of(&format!("read {kind} {name}")))
+        got.map_err(|error| error.during(&format!("read {kind} {name}")))
     }
 
     /// Deletes an object. Succeeds if it does not exist.
-    pub(crate) async fn remove(&mut self, kind: &str, name: &str) -> Result<(), Problem> {
+    pub(crate) async fn remove(&mut self, kind: &str, name: &str) -> Result<(), RunError> {
         self.created.remove(&(kind.to_owned(), name.to_owned()));
         match self.send(Method::DELETE, &self.path(&self.namespace, kind, name), None).await {
-            Ok(_) | Err(Failure::Refused { code: 404, .. }) => Ok(()),
-            Err(failure) => Err(failure.of(&format!("delete {kind} {name}"))),
+            Ok(_) | Err(RequestError::Refused { code: 404, .. }) => Ok(()),
+            Err(error) => Err(error.during(&format!("delete {kind} {name}"))),
         }
     }
 
     /// Deletes the namespace.
-    pub(crate) async fn clean(mut self) -> Result<(), Problem> {
+    pub(crate) async fn clean(mut self) -> Result<(), RunError> {
         let namespace = self.namespace.clone();
         if self.created.is_empty() && self.is_certain {
             return Ok(());
@@ -87,7 +87,7 @@ impl Api {
         loop {
             match self.remove("Namespace", &namespace).await {
                 Err(_) if tries < CLEAN_TRIES => sleep(CLEAN_PAUSE).await,
-                outcome => return outcome.map_err(|problem| Problem::Left { namespace, reason: problem.to_string() }),
+                outcome => return outcome.map_err(|error| RunError::Left { namespace, reason: error.to_string() }),
             }
             tries += 1;
         }
@@ -103,15 +103,17 @@ impl Api {
         }
     }
 
-    async fn send(&self, method: Method, path: &str, object: Option<&Value>) -> Result<Value, Failure> {
+    async fn send(&self, method: Method, path: &str, object: Option<&Value>) -> Result<Value, RequestError> {
         let body = object.map_or(Vec::new(), |object| object.to_string().into_bytes());
         let request = Request::builder().method(method).uri(path).header("content-type", "application/json");
-        let request = request.body(body).map_err(|error| Failure::Unreachable(error.to_string()))?;
+        let request = request.body(body).map_err(|error| RequestError::Unreachable(error.to_string()))?;
         match timeout(PATIENCE, self.client.request(request)).await {
             Ok(Ok(object)) => Ok(object),
-            Ok(Err(kube::Error::Api(status))) => Err(Failure::Refused { code: status.code, message: status.message }),
-            Ok(Err(error)) => Err(Failure::Unreachable(kubeapi::causes(&error))),
-            Err(_) => Err(Failure::Unreachable(format!("no response within {} s", PATIENCE.as_secs()))),
+            Ok(Err(kube::Error::Api(status))) => {
+                Err(RequestError::Refused { code: status.code, message: status.message })
+            }
+            Ok(Err(error)) => Err(RequestError::Unreachable(kubeapi::causes(&error))),
+            Err(_) => Err(RequestError::Unreachable(format!("no response within {} s", PATIENCE.as_secs()))),
         }
     }
 }

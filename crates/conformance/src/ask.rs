@@ -26,28 +26,30 @@ const LOCAL_OPTION: OptionCode = OptionCode(65_001);
 
 /// Error: no valid response.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum NoAnswer {
+pub(crate) enum QueryError {
     /// No response to any attempt.
     Silence,
     /// Error of the operating system.
     Network(String),
     /// Invalid response.
-    Wrong(&'static str),
+    Invalid(&'static str),
 }
 
-impl core::fmt::Display for NoAnswer {
+impl core::fmt::Display for QueryError {
     fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
-            NoAnswer::Silence => out.write_str("no answer"),
-            NoAnswer::Network(problem) => out.write_str(problem),
-            NoAnswer::Wrong(problem) => write!(out, "invalid response: {problem}"),
+            QueryError::Silence => out.write_str("no answer"),
+            QueryError::Network(message) => out.write_str(message),
+            QueryError::Invalid(message) => write!(out, "invalid response: {message}"),
         }
     }
 }
 
-impl From<io::Error> for NoAnswer {
-    fn from(error: io::Error) -> NoAnswer {
-        NoAnswer::Network(kubeapi::causes(&error))
+impl core::error::Error for QueryError {}
+
+impl From<io::Error> for QueryError {
+    fn from(error: io::Error) -> QueryError {
+        QueryError::Network(kubeapi::causes(&error))
     }
 }
 
@@ -76,36 +78,36 @@ impl Query {
     }
 
     /// Parses a response. Returns `Ok(None)` if it belongs to another query.
-    fn read(&self, id: u16, octets: &[u8]) -> Result<Option<Answer>, NoAnswer> {
-        let message = Message::parse(octets).map_err(|_| NoAnswer::Wrong("malformed message"))?;
+    fn read(&self, id: u16, octets: &[u8]) -> Result<Option<Answer>, QueryError> {
+        let message = Message::parse(octets).map_err(|_| QueryError::Invalid("malformed message"))?;
         let header = message.header();
         if header.id != id || !header.flags.is_response() {
             return Ok(None);
         }
         if header.flags.opcode() != Opcode::QUERY {
-            return Err(NoAnswer::Wrong("the opcode is not QUERY"));
+            return Err(QueryError::Invalid("the opcode is not QUERY"));
         }
         let asked = (self.name.clone(), self.qtype, Class::IN);
         if message.question() != Some(asked) {
-            return Err(NoAnswer::Wrong("the question differs"));
+            return Err(QueryError::Invalid("the question differs"));
         }
         let question = octets.get(HEADER_LEN..HEADER_LEN + self.name.octets().len());
         let kept = question == Some(self.name.octets());
-        Answer::read(&message, kept).map(Some).ok_or(NoAnswer::Wrong("malformed record"))
+        Answer::read(&message, kept).map(Some).ok_or(QueryError::Invalid("malformed record"))
     }
 }
 
 /// Sends a query over UDP.
-pub(crate) async fn udp(server: SocketAddr, query: &Query) -> Result<Answer, NoAnswer> {
+pub(crate) async fn udp(server: SocketAddr, query: &Query) -> Result<Answer, QueryError> {
     for _ in 0..TRIES {
         if let Ok(answer) = timeout(PATIENCE, udp_once(server, query)).await {
             return answer;
         }
     }
-    Err(NoAnswer::Silence)
+    Err(QueryError::Silence)
 }
 
-async fn udp_once(server: SocketAddr, query: &Query) -> Result<Answer, NoAnswer> {
+async fn udp_once(server: SocketAddr, query: &Query) -> Result<Answer, QueryError> {
     let any = if server.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
     // One socket per query, so that a Service with several servers can direct each query to another one.
     let socket = UdpSocket::bind(any).await?;
@@ -122,11 +124,11 @@ async fn udp_once(server: SocketAddr, query: &Query) -> Result<Answer, NoAnswer>
 }
 
 /// Sends queries over one TCP connection, all at once. The responses may arrive in any order (RFC 7766 §6.2.1.1).
-pub(crate) async fn tcp(server: SocketAddr, queries: &[Query]) -> Result<Vec<Answer>, NoAnswer> {
-    timeout(PATIENCE, tcp_once(server, queries)).await.unwrap_or(Err(NoAnswer::Silence))
+pub(crate) async fn tcp(server: SocketAddr, queries: &[Query]) -> Result<Vec<Answer>, QueryError> {
+    timeout(PATIENCE, tcp_once(server, queries)).await.unwrap_or(Err(QueryError::Silence))
 }
 
-async fn tcp_once(server: SocketAddr, queries: &[Query]) -> Result<Vec<Answer>, NoAnswer> {
+async fn tcp_once(server: SocketAddr, queries: &[Query]) -> Result<Vec<Answer>, QueryError> {
     let mut stream = TcpStream::connect(server).await?;
     let first: u16 = rand::random();
     let ids: Vec<u16> = (0..u16::MAX).map(|step| first.wrapping_add(step)).take(queries.len()).collect();

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use wire::{Name, Rcode, Type};
 
 use crate::answer::Answer;
-use crate::ask::{NoAnswer, Query, tcp, udp};
+use crate::ask::{Query, QueryError, tcp, udp};
 use crate::script::Extra;
 
 /// TTLs differ if one exceeds the other by more than this factor, because TTLs from a cache count down.
@@ -84,19 +84,19 @@ pub async fn compare(servers: [SocketAddr; 2], name: &Name, qtype: Type, ttls: b
     Comparison { rcode: old.ok().map(|old| old.rcode), took, difference }
 }
 
-async fn timed(server: SocketAddr, query: &Query) -> (Result<Answer, NoAnswer>, Duration) {
+async fn timed(server: SocketAddr, query: &Query) -> (Result<Answer, QueryError>, Duration) {
     let begin = Instant::now();
     let answer = ask(server, query).await;
     (answer, begin.elapsed())
 }
 
-async fn ask(server: SocketAddr, query: &Query) -> Result<Answer, NoAnswer> {
+async fn ask(server: SocketAddr, query: &Query) -> Result<Answer, QueryError> {
     let answer = udp(server, query).await?;
     if !answer.is_truncated {
         return Ok(answer);
     }
     let whole = tcp(server, std::slice::from_ref(query)).await?;
-    whole.into_iter().next().ok_or(NoAnswer::Silence)
+    whole.into_iter().next().ok_or(QueryError::Silence)
 }
 
 fn differs(old: &Answer, new: &Answer) -> Option<Differs> {
@@ -119,9 +119,9 @@ fn ttl(answer: &Answer) -> u32 {
     answer.answers.iter().map(|record| record.ttl).min().unwrap_or(0)
 }
 
-fn said(answer: &Result<Answer, NoAnswer>, differs: Differs) -> String {
+fn said(answer: &Result<Answer, QueryError>, differs: Differs) -> String {
     match answer {
-        Err(problem) => problem.to_string(),
+        Err(error) => error.to_string(),
         Ok(answer) if differs == Differs::Ttl => format!("{} s", ttl(answer)),
         Ok(answer) => answer.to_string(),
     }

@@ -71,7 +71,7 @@ pub enum Objects {
 
 /// Error that prevents some or all checks.
 #[derive(Debug)]
-pub enum Problem {
+pub enum RunError {
     /// The server cannot be queried.
     Server(SocketAddr, String),
     /// The server does not serve the objects.
@@ -88,7 +88,7 @@ pub enum Problem {
     /// A request to the API server failed.
     Api {
         /// Action that failed.
-        what: String,
+        action: String,
         /// HTTP status; 0 without a response.
         code: u16,
         /// Message of the API server or of the client.
@@ -111,51 +111,61 @@ pub enum Problem {
     BuiltIn(String),
 }
 
-impl Problem {
-    fn file(path: &Path, error: &std::io::Error) -> Problem {
-        Problem::File(path.to_owned(), kubeapi::causes(error))
+impl RunError {
+    fn file(path: &Path, error: &std::io::Error) -> RunError {
+        RunError::File(path.to_owned(), kubeapi::causes(error))
     }
 }
 
-impl core::fmt::Display for Problem {
+impl core::fmt::Display for RunError {
     fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
-            Problem::Server(server, why) => write!(out, "cannot query server {server}: {why}"),
-            Problem::Unknown { name, answer, is_given } => {
+            RunError::Server(server, reason) => write!(out, "cannot query server {server}: {reason}"),
+            RunError::Unknown { name, answer, is_given } => {
                 write!(out, "the server does not serve the test objects: {name} A returned {answer}")?;
                 if *is_given { out.write_str("; load the objects that --print-manifests prints") } else { Ok(()) }
             }
-            Problem::Credentials(problem) => problem.fmt(out),
-            Problem::Api { what, code: 0, message } => {
-                write!(out, "cannot {what}: request to the API server failed: {message}")
+            RunError::Credentials(error) => error.fmt(out),
+            RunError::Api { action, code: 0, message } => {
+                write!(out, "cannot {action}: request to the API server failed: {message}")
             }
-            Problem::Api { what, code, message } => {
-                write!(out, "cannot {what}: the API server answered {code}: {message}")
+            RunError::Api { action, code, message } => {
+                write!(out, "cannot {action}: the API server answered {code}: {message}")
             }
-            Problem::Left { namespace, reason } => {
+            RunError::Left { namespace, reason } => {
                 write!(out, "namespace {namespace} was not deleted: {reason}; delete it manually")
             }
-            Problem::File(path, reason) => write!(out, "{}: {reason}", path.display()),
-            Problem::Interrupted => out.write_str("interrupted"),
-            Problem::System(error) => out.write_str(&kubeapi::causes(error)),
-            Problem::BuiltIn(what) => write!(out, "invalid built-in check: {what}"),
+            RunError::File(path, reason) => write!(out, "{}: {reason}", path.display()),
+            RunError::Interrupted => out.write_str("interrupted"),
+            RunError::System(error) => out.write_str(&kubeapi::causes(error)),
+            RunError::BuiltIn(what) => write!(out, "invalid built-in check: {what}"),
+        }
+    }
+}
+
+impl core::error::Error for RunError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            RunError::Credentials(error) => Some(error),
+            RunError::System(error) => Some(error),
+            _ => None,
         }
     }
 }
 
 /// Failed request to the API server.
-enum Failure {
+enum RequestError {
     Refused { code: u16, message: String },
     Unreachable(String),
 }
 
-impl Failure {
-    fn of(self, what: &str) -> Problem {
+impl RequestError {
+    fn during(self, action: &str) -> RunError {
         let (code, message) = match self {
-            Failure::Refused { code, message } => (code, message),
-            Failure::Unreachable(message) => (0, message),
+            RequestError::Refused { code, message } => (code, message),
+            RequestError::Unreachable(message) => (0, message),
         };
-        Problem::Api { what: what.to_owned(), code, message }
+        RunError::Api { action: action.to_owned(), code, message }
     }
 }
 
@@ -173,8 +183,8 @@ pub enum Told<'a> {
 ///
 /// # Errors
 /// Fails only if the built-in objects are invalid.
-pub fn manifests(zone: &str, namespace: &str) -> Result<String, Problem> {
-    objects::manifests(&Values::new(without_dot(zone), namespace)).map_err(Problem::BuiltIn)
+pub fn manifests(zone: &str, namespace: &str) -> Result<String, RunError> {
+    objects::manifests(&Values::new(without_dot(zone), namespace)).map_err(RunError::BuiltIn)
 }
 
 /// Runs the checks, then removes everything it created, whatever the outcome. A second SIGINT or SIGTERM skips the
@@ -182,16 +192,16 @@ pub fn manifests(zone: &str, namespace: &str) -> Result<String, Problem> {
 ///
 /// # Errors
 /// Returns the error that ended the checks, and the one that prevented the removal.
-pub async fn run(options: &Options, tell: &mut dyn FnMut(Told<'_>)) -> Result<Report, Vec<Problem>> {
-    let mut signals = Signals::new().map_err(|error| vec![Problem::System(error)])?;
-    let (mut place, namespace) = open(options).map_err(|problem| vec![problem])?;
+pub async fn run(options: &Options, tell: &mut dyn FnMut(Told<'_>)) -> Result<Report, Vec<RunError>> {
+    let mut signals = Signals::new().map_err(|error| vec![RunError::System(error)])?;
+    let (mut place, namespace) = open(options).map_err(|error| vec![error])?;
     let outcome = tokio::select! {
         outcome = make(options, &mut place, &namespace, tell) => outcome,
-        () = signals.next() => Err(Problem::Interrupted),
+        () = signals.next() => Err(RunError::Interrupted),
     };
     let cleaned = tokio::select! {
         cleaned = place.clean() => cleaned,
-        () = signals.next() => Err(Problem::Left { namespace, reason: "interrupted again".to_owned() }),
+        () = signals.next() => Err(RunError::Left { namespace, reason: "interrupted again".to_owned() }),
     };
     match (outcome, cleaned) {
         (Ok(report), Ok(())) => Ok(report),
@@ -199,11 +209,11 @@ pub async fn run(options: &Options, tell: &mut dyn FnMut(Told<'_>)) -> Result<Re
     }
 }
 
-fn open(options: &Options) -> Result<(Place, String), Problem> {
+fn open(options: &Options) -> Result<(Place, String), RunError> {
     let namespace = options.namespace.clone();
     Ok(match &options.objects {
         Objects::Cluster(source) => {
-            let client = kubeapi::connect(source).map_err(Problem::Credentials)?;
+            let client = kubeapi::connect(source).map_err(RunError::Credentials)?;
             let namespace = format!("{namespace}-{}", suffix());
             (Place::cluster(Api::new(client, namespace.clone())), namespace)
         }
@@ -222,8 +232,8 @@ async fn make(
     place: &mut Place,
     namespace: &str,
     tell: &mut dyn FnMut(Told<'_>),
-) -> Result<Report, Problem> {
-    let all = script::checks().map_err(|line| Problem::BuiltIn(line.to_owned()))?;
+) -> Result<Report, RunError> {
+    let all = script::checks().map_err(|line| RunError::BuiltIn(line.to_owned()))?;
     let zone = without_dot(&options.zone);
     tell(Told::Begin(namespace));
     let values = Values::new(zone, namespace);

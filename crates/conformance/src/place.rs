@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::Problem;
+use crate::RunError;
 use crate::api::Api;
 use crate::endpoints::Endpoints;
 use crate::objects::{self, Values};
@@ -26,7 +26,7 @@ impl Place {
     }
 
     /// Creates an object, or replaces the one created before. Returns the stored object.
-    pub(crate) async fn put(&mut self, object: Value) -> Result<Value, Problem> {
+    pub(crate) async fn put(&mut self, object: Value) -> Result<Value, RunError> {
         match self {
             Place::Cluster(api, endpoints) => {
                 let object = api.put(object).await?;
@@ -40,7 +40,7 @@ impl Place {
     }
 
     /// Deletes an object. Succeeds if it does not exist.
-    pub(crate) async fn remove(&mut self, kind: &str, name: &str) -> Result<(), Problem> {
+    pub(crate) async fn remove(&mut self, kind: &str, name: &str) -> Result<(), RunError> {
         match self {
             Place::Cluster(api, endpoints) => {
                 api.remove(kind, name).await?;
@@ -73,7 +73,7 @@ impl Place {
     }
 
     /// Removes everything that was created.
-    pub(crate) async fn clean(self) -> Result<(), Problem> {
+    pub(crate) async fn clean(self) -> Result<(), RunError> {
         match self {
             Place::Cluster(api, _) => api.clean().await,
             Place::File(file) => file.clean(),
@@ -85,9 +85,9 @@ impl Place {
 /// Creates or replaces Endpoints. Most servers do not need them, so a failure is only recorded.
 async fn put_beside(api: &mut Api, endpoints: &mut Endpoints, beside: Option<Value>) {
     if let Some(object) = beside
-        && let Err(problem) = api.put(object).await
+        && let Err(error) = api.put(object).await
     {
-        endpoints.refusal = Some(problem.to_string());
+        endpoints.refusal = Some(error.to_string());
     }
 }
 
@@ -106,16 +106,16 @@ impl Manifests {
     ///
     /// # Errors
     /// Fails if the file exists but cannot be read.
-    pub(crate) fn new(path: &Path) -> Result<Manifests, Problem> {
+    pub(crate) fn new(path: &Path) -> Result<Manifests, RunError> {
         let before = match std::fs::read(path) {
             Ok(octets) => Some(octets),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-            Err(error) => return Err(Problem::file(path, &error)),
+            Err(error) => return Err(RunError::file(path, &error)),
         };
         Ok(Manifests { path: path.to_owned(), before, objects: Vec::new(), is_begun: false })
     }
 
-    fn put(&mut self, object: Value) -> Result<Value, Problem> {
+    fn put(&mut self, object: Value) -> Result<Value, RunError> {
         let key = objects::key(&object);
         self.objects.retain(|kept| objects::key(kept) != key);
         self.objects.push(object.clone());
@@ -123,38 +123,38 @@ impl Manifests {
         Ok(object)
     }
 
-    fn remove(&mut self, kind: &str, name: &str) -> Result<(), Problem> {
+    fn remove(&mut self, kind: &str, name: &str) -> Result<(), RunError> {
         self.objects.retain(|kept| objects::key(kept) != (kind.to_owned(), name.to_owned()));
         self.write()
     }
 
     /// Writes the file, now and at each further change.
-    pub(crate) fn begin(&mut self) -> Result<(), Problem> {
+    pub(crate) fn begin(&mut self) -> Result<(), RunError> {
         self.is_begun = true;
         self.write()
     }
 
     /// Writes the objects as JSON, which is also YAML if the documents are separated.
-    fn write(&self) -> Result<(), Problem> {
+    fn write(&self) -> Result<(), RunError> {
         let between = if self.path.extension().is_some_and(|extension| extension == "json") { "" } else { "---\n" };
         let text: String = self.objects.iter().map(|object| format!("{between}{object}\n")).collect();
         if self.is_begun { self.replace(text.as_bytes()) } else { Ok(()) }
     }
 
     /// Replaces the file atomically, so that the server never reads half of it.
-    fn replace(&self, octets: &[u8]) -> Result<(), Problem> {
+    fn replace(&self, octets: &[u8]) -> Result<(), RunError> {
         let mut fresh = self.path.clone().into_os_string();
         fresh.push(".fresh");
         let written = std::fs::write(&fresh, octets).and_then(|()| std::fs::rename(&fresh, &self.path));
-        written.map_err(|error| Problem::file(&self.path, &error))
+        written.map_err(|error| RunError::file(&self.path, &error))
     }
 
-    fn clean(self) -> Result<(), Problem> {
+    fn clean(self) -> Result<(), RunError> {
         match &self.before {
             Some(octets) => self.replace(octets),
             None => std::fs::remove_file(&self.path)
                 .or_else(|error| if error.kind() == std::io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
-                .map_err(|error| Problem::file(&self.path, &error)),
+                .map_err(|error| RunError::file(&self.path, &error)),
         }
     }
 }

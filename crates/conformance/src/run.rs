@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use tokio::time::sleep;
 use wire::{Name, Rcode, Type};
 
-use crate::Problem;
+use crate::RunError;
 use crate::answer::{Answer, plain};
-use crate::ask::{self, NoAnswer, Query};
+use crate::ask::{self, Query, QueryError};
 use crate::expect::Expectation;
 use crate::objects::{self, Values};
 use crate::place::Place;
@@ -36,12 +36,12 @@ enum End {
     Fail(String),
     NotApplicable(String),
     /// All checks must stop.
-    Stop(Problem),
+    Stop(RunError),
 }
 
-impl From<Problem> for End {
-    fn from(problem: Problem) -> End {
-        End::Stop(problem)
+impl From<RunError> for End {
+    fn from(error: RunError) -> End {
+        End::Stop(error)
     }
 }
 
@@ -56,22 +56,22 @@ pub(crate) struct Runner<'a> {
 
 impl Runner<'_> {
     /// Creates the objects.
-    pub(crate) async fn create(&mut self, warn: &mut dyn FnMut(&str)) -> Result<(), Problem> {
-        for object in objects::objects(&self.values).map_err(Problem::BuiltIn)? {
+    pub(crate) async fn create(&mut self, warn: &mut dyn FnMut(&str)) -> Result<(), RunError> {
+        for object in objects::objects(&self.values).map_err(RunError::BuiltIn)? {
             let (kind, _) = objects::key(&object);
             match self.place.put(object).await {
                 Ok(object) if kind == "Service" => self.values.learn(&object),
                 Ok(_) => {}
                 // This API server does not support the object, for example a dual-stack Service.
-                Err(Problem::Api { what, code: 422, message }) => warn(&format!("cannot {what}: {message}")),
-                Err(problem) => return Err(problem),
+                Err(RunError::Api { action, code: 422, message }) => warn(&format!("cannot {action}: {message}")),
+                Err(error) => return Err(error),
             }
         }
         if let Place::File(file) = &mut self.place {
             file.begin()?;
         }
-        if let Some(why) = self.place.endpoints_refused() {
-            warn(&format!("Endpoints objects, which kube-dns needs, are missing: {why}"));
+        if let Some(reason) = self.place.endpoints_refused() {
+            warn(&format!("Endpoints objects, which kube-dns needs, are missing: {reason}"));
         }
         self.place.look_around(&mut self.values).await;
         Ok(())
@@ -79,32 +79,37 @@ impl Runner<'_> {
 
     /// Waits until the server serves the last created object. If Endpoints could not be created, a server that reads
     /// only those will never serve endpoints; then waits for the Services only.
-    pub(crate) async fn settle(&mut self) -> Result<(), Problem> {
+    pub(crate) async fn settle(&mut self) -> Result<(), RunError> {
         let Some(refusal) = self.place.endpoints_refused().map(str::to_owned) else {
             return self.wait_for("zz-last.$svc", "192.0.2.99", SOON).await;
         };
         self.wait_for("idle.$svc", "$idle-4", SOON).await?;
-        if let Err(Problem::Unknown { .. }) = self.wait_for("zz-last.$svc", "192.0.2.99", BEHIND).await {
-            let why = format!("the server does not read EndpointSlices, and Endpoints are missing: {refusal}");
-            self.without_endpoints = Some(why);
+        if let Err(RunError::Unknown { .. }) = self.wait_for("zz-last.$svc", "192.0.2.99", BEHIND).await {
+            let reason = format!("the server does not read EndpointSlices, and Endpoints are missing: {refusal}");
+            self.without_endpoints = Some(reason);
         }
         Ok(())
     }
 
     /// Waits until a name has exactly this address.
-    async fn wait_for(&self, name: &str, address: &str, patience: Duration) -> Result<(), Problem> {
-        let [name, address] = [name, address].map(|text| self.values.fill(text).map_err(Problem::BuiltIn));
+    async fn wait_for(&self, name: &str, address: &str, patience: Duration) -> Result<(), RunError> {
+        let [name, address] = [name, address].map(|text| self.values.fill(text).map_err(RunError::BuiltIn));
         let (name, known) = (name?, Expectation::Is(vec![address?]));
-        let query = query(&name, Type::A, Extra::Nothing).map_err(Problem::BuiltIn)?;
+        let query = query(&name, Type::A, Extra::Nothing).map_err(RunError::BuiltIn)?;
         let begin = Instant::now();
         let mut in_a_row = 0;
         while in_a_row < SETTLED {
-            let answer =
-                ask::udp(self.server, &query).await.map_err(|why| Problem::Server(self.server, why.to_string()))?;
+            let answer = ask::udp(self.server, &query)
+                .await
+                .map_err(|reason| RunError::Server(self.server, reason.to_string()))?;
             in_a_row = if known.judge(&name, Type::A, &answer).is_ok() { in_a_row + 1 } else { 0 };
             if in_a_row == 0 {
                 if begin.elapsed() > patience {
-                    return Err(Problem::Unknown { name, answer: answer.to_string(), is_given: !self.place.is_ours() });
+                    return Err(RunError::Unknown {
+                        name,
+                        answer: answer.to_string(),
+                        is_given: !self.place.is_ours(),
+                    });
                 }
                 sleep(LOOK).await;
             }
@@ -113,12 +118,12 @@ impl Runner<'_> {
     }
 
     /// Runs a check.
-    pub(crate) async fn check(&mut self, check: &Check) -> Result<Checked, Problem> {
+    pub(crate) async fn check(&mut self, check: &Check) -> Result<Checked, RunError> {
         let outcome = match self.steps(check).await {
             Ok(time) => Outcome::Pass(time),
-            Err(End::Fail(why)) => Outcome::Fail(why),
-            Err(End::NotApplicable(why)) => Outcome::NotApplicable(why),
-            Err(End::Stop(problem)) => return Err(problem),
+            Err(End::Fail(reason)) => Outcome::Fail(reason),
+            Err(End::NotApplicable(reason)) => Outcome::NotApplicable(reason),
+            Err(End::Stop(error)) => return Err(error),
         };
         Ok(Checked { name: check.name, says: check.says, outcome })
     }
@@ -128,8 +133,8 @@ impl Runner<'_> {
         if check.needs_cluster && !matches!(self.place, Place::Cluster(..)) {
             return Err(End::NotApplicable("requires a cluster".to_owned()));
         }
-        if let Some(why) = self.without_endpoints.as_ref().filter(|_| check.needs_endpoints) {
-            return Err(End::NotApplicable(why.clone()));
+        if let Some(reason) = self.without_endpoints.as_ref().filter(|_| check.needs_endpoints) {
+            return Err(End::NotApplicable(reason.clone()));
         }
         if let Some(name) = check.unless.filter(|name| self.values.get(name).is_some()) {
             let (service, address) = objects::service_and_address(name);
@@ -144,7 +149,7 @@ impl Runner<'_> {
 
     async fn step(&mut self, step: &Step) -> Result<Option<Duration>, End> {
         match step {
-            Step::Skip(why) => return Err(End::NotApplicable((*why).to_owned())),
+            Step::Skip(reason) => return Err(End::NotApplicable((*reason).to_owned())),
             Step::Put { .. } | Step::Remove { .. } if !self.place.is_ours() => {
                 return Err(End::NotApplicable("requires creating or changing objects".to_owned()));
             }
@@ -156,7 +161,7 @@ impl Runner<'_> {
     }
 
     async fn put(&mut self, kind: &str, name: &str, rest: &str) -> Result<(), End> {
-        let object = objects::object(&self.values, kind, name, rest).map_err(Problem::BuiltIn)?;
+        let object = objects::object(&self.values, kind, name, rest).map_err(RunError::BuiltIn)?;
         let object = self.place.put(object).await?;
         if kind == "Service" {
             self.values.learn(&object);
@@ -170,12 +175,12 @@ impl Runner<'_> {
             End::NotApplicable(format!("Service `{service}` has no {address}"))
         };
         let expectation = self.values.fill(question.expectation).map_err(unknown)?;
-        let expectation = Expectation::read(&expectation).map_err(Problem::BuiltIn)?;
+        let expectation = Expectation::read(&expectation).map_err(RunError::BuiltIn)?;
         let name = self.values.fill(question.name).map_err(unknown)?;
         if manner == Manner::Search {
             return self.search(&name, question, &expectation).await.map(|()| None);
         }
-        let query = query(&name, question.qtype, question.extra).map_err(Problem::BuiltIn)?;
+        let query = query(&name, question.qtype, question.extra).map_err(RunError::BuiltIn)?;
         match manner {
             Manner::Soon => return self.soon(&query, &expectation).await.map(Some),
             Manner::Pipeline => self.pipeline(&query, &expectation).await?,
@@ -215,7 +220,7 @@ impl Runner<'_> {
     async fn over_tcp(&self, queries: &[Query]) -> Result<Vec<Answer>, End> {
         let answers = ask::tcp(self.server, queries).await;
         let asked = queries.first().map_or(String::new(), describe);
-        answers.map_err(|why| End::Fail(format!("{asked} over TCP: {why}")))
+        answers.map_err(|reason| End::Fail(format!("{asked} over TCP: {reason}")))
     }
 
     async fn judge(
@@ -223,10 +228,10 @@ impl Runner<'_> {
         transport: &str,
         query: &Query,
         expectation: &Expectation,
-        answer: Result<Answer, NoAnswer>,
+        answer: Result<Answer, QueryError>,
     ) -> Result<(), End> {
         let asked = format!("{} over {transport}", describe(query));
-        let answer = answer.map_err(|why| End::Fail(format!("{asked}: {why}")))?;
+        let answer = answer.map_err(|reason| End::Fail(format!("{asked}: {reason}")))?;
         if let Err(wanted) = expectation.judge(&plain(&query.name), query.qtype, &answer) {
             return Err(End::Fail(format!("{asked}: expected {wanted}; got {answer}")));
         }
@@ -249,7 +254,7 @@ impl Runner<'_> {
             for qtype in [Type::A, Type::AAAA] {
                 let query = query(target, qtype, Extra::Nothing).map_err(End::Fail)?;
                 let answer = ask::udp(self.server, &query).await;
-                let answer = answer.map_err(|why| End::Fail(format!("{}: {why}", describe(&query))))?;
+                let answer = answer.map_err(|reason| End::Fail(format!("{}: {reason}", describe(&query))))?;
                 found.extend(
                     answer.answers.into_iter().filter(|record| record.rtype == qtype).map(|record| record.data),
                 );
@@ -265,8 +270,8 @@ impl Runner<'_> {
             let answer = ask::udp(self.server, query).await;
             match self.judge("UDP", query, expectation, answer).await {
                 Ok(()) => return Ok(begin.elapsed()),
-                Err(End::Fail(why)) if begin.elapsed() > SOON => {
-                    return Err(End::Fail(format!("{why} after {} s", SOON.as_secs())));
+                Err(End::Fail(reason)) if begin.elapsed() > SOON => {
+                    return Err(End::Fail(format!("{reason} after {} s", SOON.as_secs())));
                 }
                 Err(End::Fail(_)) => sleep(LOOK).await,
                 Err(other) => return Err(other),
@@ -278,8 +283,9 @@ impl Runner<'_> {
     /// records. Any response other than NODATA and NXDOMAIN ends the search, as in some resolvers.
     async fn search(&self, name: &str, question: &Question, expectation: &Expectation) -> Result<(), End> {
         for domain in ["$svc", "svc.$zone", "$zone"] {
-            let domain = self.values.fill(domain).map_err(Problem::BuiltIn)?;
-            let query = query(&format!("{name}.{domain}"), question.qtype, question.extra).map_err(Problem::BuiltIn)?;
+            let domain = self.values.fill(domain).map_err(RunError::BuiltIn)?;
+            let query =
+                query(&format!("{name}.{domain}"), question.qtype, question.extra).map_err(RunError::BuiltIn)?;
             let answer = ask::udp(self.server, &query).await;
             let is_none = answer.as_ref().is_ok_and(|answer| {
                 answer.answers.is_empty() && matches!(answer.rcode, Rcode::NOERROR | Rcode::NXDOMAIN)

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use cluster::Source;
-use conformance::{Objects, Options, Problem, Report, SPECIFICATION, Told};
+use conformance::{Objects, Options, Report, RunError, SPECIFICATION, Told};
 
 /// Default DNS port (RFC 1035 §4.2).
 const DNS_PORT: u16 = 53;
@@ -86,7 +86,7 @@ pub fn conform(options: &ConformanceOptions) -> ExitCode {
                 print!("{text}");
                 ExitCode::SUCCESS
             }
-            Err(problem) => could_not_run(&[problem]),
+            Err(error) => could_not_run(&[error]),
         };
     }
     let Some(server) = options.server.or_else(own_server) else {
@@ -95,7 +95,7 @@ pub fn conform(options: &ConformanceOptions) -> ExitCode {
     };
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return could_not_run(&[Problem::System(error)]),
+        Err(error) => return could_not_run(&[RunError::System(error)]),
     };
     let checked = conformance::Options {
         server,
@@ -107,7 +107,7 @@ pub fn conform(options: &ConformanceOptions) -> ExitCode {
     let json = options.json;
     match runtime.block_on(conformance::run(&checked, &mut |told| say(&told, &checked, json))) {
         Ok(report) => conclude(&report, json),
-        Err(problems) => could_not_run(&problems),
+        Err(errors) => could_not_run(&errors),
     }
 }
 
@@ -133,8 +133,8 @@ fn conclude(report: &Report, json: bool) -> ExitCode {
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn could_not_run(problems: &[Problem]) -> ExitCode {
-    problems.iter().for_each(|problem| eprintln!("{problem}"));
+fn could_not_run(errors: &[RunError]) -> ExitCode {
+    errors.iter().for_each(|error| eprintln!("{error}"));
     ExitCode::from(COULD_NOT_RUN)
 }
 
