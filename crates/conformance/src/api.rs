@@ -12,7 +12,7 @@ use crate::objects;
 use crate::{RequestError, RunError};
 
 /// Time to wait for the API server's response.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// Number of attempts to delete the namespace. A namespace left behind has to be deleted by hand.
 const CLEAN_TRIES: u32 = 5;
 const CLEAN_PAUSE: Duration = Duration::from_secs(1);
@@ -107,13 +107,13 @@ impl Api {
         let body = object.map_or(Vec::new(), |object| object.to_string().into_bytes());
         let request = Request::builder().method(method).uri(path).header("content-type", "application/json");
         let request = request.body(body).map_err(|error| RequestError::Unreachable(error.to_string()))?;
-        match timeout(PATIENCE, self.client.request(request)).await {
+        match timeout(TIMEOUT, self.client.request(request)).await {
             Ok(Ok(object)) => Ok(object),
             Ok(Err(kube::Error::Api(status))) => {
                 Err(RequestError::Refused { code: status.code, message: status.message })
             }
             Ok(Err(error)) => Err(RequestError::Unreachable(kubeapi::causes(&error))),
-            Err(_) => Err(RequestError::Unreachable(format!("no response within {} s", PATIENCE.as_secs()))),
+            Err(_) => Err(RequestError::Unreachable(format!("no response within {} s", TIMEOUT.as_secs()))),
         }
     }
 }

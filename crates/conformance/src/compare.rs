@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use wire::{Name, Rcode, Type};
 
-use crate::answer::Answer;
-use crate::ask::{Query, QueryError, tcp, udp};
-use crate::script::Extra;
+use crate::client::{Query, QueryError, tcp, udp};
+use crate::response::Response;
+use crate::script::QueryExtra;
 
 /// TTLs differ if one exceeds the other by more than this factor, because TTLs from a cache count down.
 const TTL_FACTOR: u32 = 2;
@@ -17,7 +17,7 @@ const TTL_SLACK: u32 = 5;
 
 /// Kind of difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Differs {
+pub enum DifferenceKind {
     /// One server or both did not respond.
     Silence,
     /// Response code.
@@ -28,15 +28,15 @@ pub enum Differs {
     Ttl,
 }
 
-impl Differs {
+impl DifferenceKind {
     /// Returns the word used in reports.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
-            Differs::Silence => "silence",
-            Differs::Code => "code",
-            Differs::Records => "records",
-            Differs::Ttl => "ttl",
+            DifferenceKind::Silence => "silence",
+            DifferenceKind::Code => "code",
+            DifferenceKind::Records => "records",
+            DifferenceKind::Ttl => "ttl",
         }
     }
 }
@@ -47,7 +47,7 @@ pub struct Difference {
     /// Name and type of the query.
     pub question: String,
     /// Kind of difference.
-    pub differs: Differs,
+    pub differs: DifferenceKind,
     /// Response of the first server.
     pub old: String,
     /// Response of the second server.
@@ -69,12 +69,12 @@ pub struct Comparison {
 /// `ttls`, because those of a cache count down. If neither server responds, that is a difference too, because nothing
 /// is known about either.
 pub async fn compare(servers: [SocketAddr; 2], name: &Name, qtype: Type, ttls: bool) -> Comparison {
-    let query = Query { name: name.clone(), qtype, extra: Extra::Edns };
+    let query = Query { name: name.clone(), qtype, extra: QueryExtra::Edns };
     let [old, new] = servers;
     let ((old, old_took), (new, new_took)) = tokio::join!(timed(old, &query), timed(new, &query));
     let differs = match (&old, &new) {
-        (Ok(old), Ok(new)) => differs(old, new).filter(|differs| ttls || *differs != Differs::Ttl),
-        _ => Some(Differs::Silence),
+        (Ok(old), Ok(new)) => differs(old, new).filter(|differs| ttls || *differs != DifferenceKind::Ttl),
+        _ => Some(DifferenceKind::Silence),
     };
     let difference = differs.map(|differs| {
         let question = format!("{name} {qtype}");
@@ -84,46 +84,46 @@ pub async fn compare(servers: [SocketAddr; 2], name: &Name, qtype: Type, ttls: b
     Comparison { rcode: old.ok().map(|old| old.rcode), took, difference }
 }
 
-async fn timed(server: SocketAddr, query: &Query) -> (Result<Answer, QueryError>, Duration) {
+async fn timed(server: SocketAddr, query: &Query) -> (Result<Response, QueryError>, Duration) {
     let begin = Instant::now();
-    let answer = ask(server, query).await;
-    (answer, begin.elapsed())
+    let response = ask(server, query).await;
+    (response, begin.elapsed())
 }
 
-async fn ask(server: SocketAddr, query: &Query) -> Result<Answer, QueryError> {
-    let answer = udp(server, query).await?;
-    if !answer.is_truncated {
-        return Ok(answer);
+async fn ask(server: SocketAddr, query: &Query) -> Result<Response, QueryError> {
+    let response = udp(server, query).await?;
+    if !response.is_truncated {
+        return Ok(response);
     }
     let whole = tcp(server, std::slice::from_ref(query)).await?;
     whole.into_iter().next().ok_or(QueryError::Silence)
 }
 
-fn differs(old: &Answer, new: &Answer) -> Option<Differs> {
+fn differs(old: &Response, new: &Response) -> Option<DifferenceKind> {
     if old.rcode != new.rcode {
-        return Some(Differs::Code);
+        return Some(DifferenceKind::Code);
     }
-    let records = |answer: &Answer| -> BTreeSet<(String, u16, String)> {
-        let records = answer.answers.iter();
+    let records = |response: &Response| -> BTreeSet<(String, u16, String)> {
+        let records = response.answers.iter();
         records.map(|record| (record.owner.clone(), record.rtype.0, record.data.clone())).collect()
     };
     if records(old) != records(new) {
-        return Some(Differs::Records);
+        return Some(DifferenceKind::Records);
     }
     let (old, new) = (ttl(old), ttl(new));
     let (less, more) = (old.min(new), old.max(new));
-    (more > less.saturating_mul(TTL_FACTOR).saturating_add(TTL_SLACK)).then_some(Differs::Ttl)
+    (more > less.saturating_mul(TTL_FACTOR).saturating_add(TTL_SLACK)).then_some(DifferenceKind::Ttl)
 }
 
-fn ttl(answer: &Answer) -> u32 {
-    answer.answers.iter().map(|record| record.ttl).min().unwrap_or(0)
+fn ttl(response: &Response) -> u32 {
+    response.answers.iter().map(|record| record.ttl).min().unwrap_or(0)
 }
 
-fn said(answer: &Result<Answer, QueryError>, differs: Differs) -> String {
-    match answer {
+fn said(response: &Result<Response, QueryError>, differs: DifferenceKind) -> String {
+    match response {
         Err(error) => error.to_string(),
-        Ok(answer) if differs == Differs::Ttl => format!("{} s", ttl(answer)),
-        Ok(answer) => answer.to_string(),
+        Ok(response) if differs == DifferenceKind::Ttl => format!("{} s", ttl(response)),
+        Ok(response) => response.to_string(),
     }
 }
 
@@ -132,23 +132,23 @@ mod tests {
     use wire::Rcode;
 
     use super::*;
-    use crate::answer::Record;
+    use crate::response::Record;
 
-    fn answer(rcode: Rcode, ttl: u32, data: &[&str]) -> Answer {
+    fn response(rcode: Rcode, ttl: u32, data: &[&str]) -> Response {
         let record = |data: &&str| Record { owner: "a".into(), rtype: Type::A, ttl, data: (*data).to_owned() };
         let answers = data.iter().map(record).collect();
-        Answer { rcode, is_truncated: false, question_kept: true, has_opt: true, answers, authorities: Vec::new() }
+        Response { rcode, is_truncated: false, question_kept: true, has_opt: true, answers, authorities: Vec::new() }
     }
 
     #[test]
     fn ignores_record_order_and_aged_ttls() {
-        let base = answer(Rcode::NOERROR, 30, &["1.1.1.1", "2.2.2.2"]);
+        let base = response(Rcode::NOERROR, 30, &["1.1.1.1", "2.2.2.2"]);
         for (other, wanted) in [
-            (answer(Rcode::NOERROR, 30, &["2.2.2.2", "1.1.1.1"]), None),
-            (answer(Rcode::NOERROR, 14, &["1.1.1.1", "2.2.2.2"]), None),
-            (answer(Rcode::NOERROR, 5, &["1.1.1.1", "2.2.2.2"]), Some(Differs::Ttl)),
-            (answer(Rcode::NOERROR, 30, &["1.1.1.1"]), Some(Differs::Records)),
-            (answer(Rcode::NXDOMAIN, 30, &[]), Some(Differs::Code)),
+            (response(Rcode::NOERROR, 30, &["2.2.2.2", "1.1.1.1"]), None),
+            (response(Rcode::NOERROR, 14, &["1.1.1.1", "2.2.2.2"]), None),
+            (response(Rcode::NOERROR, 5, &["1.1.1.1", "2.2.2.2"]), Some(DifferenceKind::Ttl)),
+            (response(Rcode::NOERROR, 30, &["1.1.1.1"]), Some(DifferenceKind::Records)),
+            (response(Rcode::NXDOMAIN, 30, &[]), Some(DifferenceKind::Code)),
         ] {
             assert_eq!(differs(&base, &other), wanted, "{other}");
         }

@@ -2,7 +2,7 @@
 
 use wire::{Rcode, Type};
 
-use crate::answer::{Answer, Record};
+use crate::response::{Record, Response};
 
 /// Expectation of a response. Texts have the form of [`Record::data`]; `*` in them matches one label.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,49 +76,51 @@ impl Expectation {
     ///
     /// # Errors
     /// Returns a description of the expectation if the response does not meet it.
-    pub(crate) fn judge(&self, owner: &str, qtype: Type, answer: &Answer) -> Result<(), String> {
-        let records = records(owner, qtype, answer);
-        let no_error = answer.rcode == Rcode::NOERROR;
+    pub(crate) fn judge(&self, owner: &str, qtype: Type, response: &Response) -> Result<(), String> {
+        let records = records(owner, qtype, response);
+        let no_error = response.rcode == Rcode::NOERROR;
         let (holds, wanted) = match self {
             Expectation::Is(texts) => {
-                (no_error && is(&records, texts) && is_all(owner, qtype, answer), texts.join(", "))
+                (no_error && is(&records, texts) && is_all(owner, qtype, response), texts.join(", "))
             }
             Expectation::Has(texts) => (no_error && has(&records, texts), format!("at least {}", texts.join(", "))),
             Expectation::Lacks(texts) => {
-                let denies = answer.rcode == Rcode::NXDOMAIN || no_error;
+                let denies = response.rcode == Rcode::NXDOMAIN || no_error;
                 (denies && !texts.iter().any(|text| has_one(&records, text)), format!("none of {}", texts.join(", ")))
             }
             Expectation::Targets(texts) => {
                 (no_error && !records.is_empty(), format!("SRV records with targets at {}", texts.join(", ")))
             }
-            Expectation::Cname(target, then) => (cname(owner, answer, target, then.as_deref()), {
+            Expectation::Cname(target, then) => (cname(owner, response, target, then.as_deref()), {
                 let then = then.as_ref().map_or(String::new(), |address| format!(", then {address}"));
                 format!("CNAME {target}{then}")
             }),
-            Expectation::NxDomain => (denies(owner, answer, Rcode::NXDOMAIN), "NXDOMAIN with an SOA record".to_owned()),
-            Expectation::NoData => (denies(owner, answer, Rcode::NOERROR), "NODATA with an SOA record".to_owned()),
+            Expectation::NxDomain => {
+                (denies(owner, response, Rcode::NXDOMAIN), "NXDOMAIN with an SOA record".to_owned())
+            }
+            Expectation::NoData => (denies(owner, response, Rcode::NOERROR), "NODATA with an SOA record".to_owned()),
             Expectation::Absent => (
-                denies(owner, answer, Rcode::NXDOMAIN) || denies(owner, answer, Rcode::NOERROR),
+                denies(owner, response, Rcode::NXDOMAIN) || denies(owner, response, Rcode::NOERROR),
                 "NXDOMAIN or NODATA with an SOA record".to_owned(),
             ),
             Expectation::Ttl(most) => {
-                (one_ttl(answer, *most), format!("records with the same TTL of at most {most} s"))
+                (one_ttl(response, *most), format!("records with the same TTL of at most {most} s"))
             }
             Expectation::NegativeTtl(most) => {
-                (soa_time(answer).is_some_and(|time| time <= *most), format!("a negative TTL of at most {most} s"))
+                (soa_time(response).is_some_and(|time| time <= *most), format!("a negative TTL of at most {most} s"))
             }
-            Expectation::BadVersion => (answer.rcode == Rcode::BADVERS, "BADVERS".to_owned()),
-            Expectation::Edns => (answer.has_opt, "an OPT record".to_owned()),
-            Expectation::NoEdns => (no_error && !answer.has_opt, "no OPT record".to_owned()),
-            Expectation::QuestionKept => (answer.question_kept, "the question in its original case".to_owned()),
+            Expectation::BadVersion => (response.rcode == Rcode::BADVERS, "BADVERS".to_owned()),
+            Expectation::Edns => (response.has_opt, "an OPT record".to_owned()),
+            Expectation::NoEdns => (no_error && !response.has_opt, "no OPT record".to_owned()),
+            Expectation::QuestionKept => (response.question_kept, "the question in its original case".to_owned()),
         };
         if holds { Ok(()) } else { Err(wanted) }
     }
 }
 
 /// Returns the records that answer the query, without duplicates, which servers may send.
-fn records<'a>(owner: &str, qtype: Type, answer: &'a Answer) -> Vec<&'a str> {
-    let asked = answer.answers.iter().filter(|record| record.rtype == qtype && record.owner == owner);
+fn records<'a>(owner: &str, qtype: Type, response: &'a Response) -> Vec<&'a str> {
+    let asked = response.answers.iter().filter(|record| record.rtype == qtype && record.owner == owner);
     let mut records: Vec<&str> = asked.map(|record| record.data.as_str()).collect();
     records.sort_unstable();
     records.dedup();
@@ -126,8 +128,8 @@ fn records<'a>(owner: &str, qtype: Type, answer: &'a Answer) -> Vec<&'a str> {
 }
 
 /// Returns true if all records in the answer section have the queried name and type.
-fn is_all(owner: &str, qtype: Type, answer: &Answer) -> bool {
-    answer.answers.iter().all(|record| record.rtype == qtype && record.owner == owner)
+fn is_all(owner: &str, qtype: Type, response: &Response) -> bool {
+    response.answers.iter().all(|record| record.rtype == qtype && record.owner == owner)
 }
 
 /// Returns true if each record matches one text and vice versa. Texts without `*` are matched first, so that a `*`
@@ -158,31 +160,31 @@ fn matches(text: &str, record: &str) -> bool {
     label.is_some_and(|label| !label.is_empty() && !label.contains('.'))
 }
 
-fn cname(owner: &str, answer: &Answer, target: &str, then: Option<&str>) -> bool {
-    let Some((first, rest)) = answer.answers.split_first() else { return false };
+fn cname(owner: &str, response: &Response, target: &str, then: Option<&str>) -> bool {
+    let Some((first, rest)) = response.answers.split_first() else { return false };
     let leads = first.rtype == Type::CNAME && first.owner == owner && first.data == target;
     let follows = |record: &Record| record.owner == target && Some(record.data.as_str()) == then;
     match then {
         // The target may not exist, and then the response code is that of the target (RFC 6604 §3).
-        None => leads && matches!(answer.rcode, Rcode::NOERROR | Rcode::NXDOMAIN),
-        Some(_) => leads && answer.rcode == Rcode::NOERROR && !rest.is_empty() && rest.iter().all(follows),
+        None => leads && matches!(response.rcode, Rcode::NOERROR | Rcode::NXDOMAIN),
+        Some(_) => leads && response.rcode == Rcode::NOERROR && !rest.is_empty() && rest.iter().all(follows),
     }
 }
 
 /// Returns true for a negative response with the SOA record of a zone that contains the name.
-fn denies(owner: &str, answer: &Answer, rcode: Rcode) -> bool {
+fn denies(owner: &str, response: &Response, rcode: Rcode) -> bool {
     let holds_name = |zone: &str| zone.is_empty() || owner == zone || owner.ends_with(&format!(".{zone}"));
-    answer.rcode == rcode && answer.answers.is_empty() && answer.soa().is_some_and(|soa| holds_name(&soa.owner))
+    response.rcode == rcode && response.answers.is_empty() && response.soa().is_some_and(|soa| holds_name(&soa.owner))
 }
 
-fn one_ttl(answer: &Answer, most: u32) -> bool {
-    let ttls: Vec<u32> = answer.answers.iter().map(|record| record.ttl).collect();
+fn one_ttl(response: &Response, most: u32) -> bool {
+    let ttls: Vec<u32> = response.answers.iter().map(|record| record.ttl).collect();
     ttls.first().is_some_and(|first| first <= &most && ttls.iter().all(|ttl| ttl == first))
 }
 
 /// Returns the negative TTL in seconds: the smaller of the SOA's TTL and its MINIMUM field (RFC 2308 §5).
-fn soa_time(answer: &Answer) -> Option<u32> {
-    answer.soa().and_then(|soa| Some(soa.ttl.min(soa.data.parse().ok()?)))
+fn soa_time(response: &Response) -> Option<u32> {
+    response.soa().and_then(|soa| Some(soa.ttl.min(soa.data.parse().ok()?)))
 }
 
 #[cfg(test)]
@@ -202,10 +204,10 @@ mod tests {
     }
 
     /// Parses a response: `RCODE|answers|authorities`, records separated by commas.
-    fn answer(text: &str) -> Answer {
+    fn response(text: &str) -> Response {
         let [rcode, answers, authorities] = text.split('|').collect::<Vec<_>>()[..] else { panic!("{text}") };
         let records = |text: &str| text.split(',').filter(|text| !text.is_empty()).map(record).collect();
-        Answer {
+        Response {
             rcode: rcode.parse().unwrap(),
             is_truncated: false,
             question_kept: false,
@@ -282,13 +284,13 @@ mod tests {
             ("no-edns", Type::A, "NOERROR||", vec!["FORMERR||"]),
         ] {
             let read = Expectation::read(expectation).unwrap();
-            assert_eq!(read.judge(OWNER, qtype, &answer(good)), Ok(()), "{expectation}: {good}");
+            assert_eq!(read.judge(OWNER, qtype, &response(good)), Ok(()), "{expectation}: {good}");
             for bad in bad {
-                assert!(read.judge(OWNER, qtype, &answer(bad)).is_err(), "{expectation}: {bad}");
+                assert!(read.judge(OWNER, qtype, &response(bad)).is_err(), "{expectation}: {bad}");
             }
         }
         for flag in ["edns", "question-kept"] {
-            assert!(Expectation::read(flag).unwrap().judge(OWNER, Type::A, &answer("NOERROR||")).is_err());
+            assert!(Expectation::read(flag).unwrap().judge(OWNER, Type::A, &response("NOERROR||")).is_err());
         }
         assert!(Expectation::read("is").is_err() && Expectation::read("ttl soon").is_err());
     }

@@ -11,17 +11,17 @@
     reason = "it queries a server as its clients do: with sockets, timeouts and the user's files"
 )]
 
-mod answer;
 mod api;
-mod ask;
+mod client;
 mod compare;
 mod endpoints;
 mod expect;
 mod objects;
-mod place;
 mod report;
+mod response;
 mod run;
 mod script;
+mod store;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -30,11 +30,11 @@ use rand::RngExt as _;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use api::Api;
-pub use compare::{Comparison, Difference, Differs, compare};
+pub use compare::{Comparison, Difference, DifferenceKind, compare};
 use objects::Values;
-use place::{Manifests, Place};
 pub use report::{Checked, Outcome, Report};
 use run::Runner;
+use store::{Manifests, ObjectStore};
 
 /// Version of the specification that is checked.
 pub const SPECIFICATION: &str = "1.1.0";
@@ -79,7 +79,7 @@ pub enum RunError {
         /// Name of the last query.
         name: String,
         /// Last response.
-        answer: String,
+        response: String,
         /// True if the user was to provide the objects.
         is_given: bool,
     },
@@ -121,8 +121,8 @@ impl core::fmt::Display for RunError {
     fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             RunError::Server(server, reason) => write!(out, "cannot query server {server}: {reason}"),
-            RunError::Unknown { name, answer, is_given } => {
-                write!(out, "the server does not serve the test objects: {name} A returned {answer}")?;
+            RunError::Unknown { name, response, is_given } => {
+                write!(out, "the server does not serve the test objects: {name} A returned {response}")?;
                 if *is_given { out.write_str("; load the objects that --print-manifests prints") } else { Ok(()) }
             }
             RunError::Credentials(error) => error.fmt(out),
@@ -170,7 +170,7 @@ impl RequestError {
 }
 
 /// Progress of a run.
-pub enum Told<'a> {
+pub enum Progress<'a> {
     /// The checks begin; the namespace.
     Begin(&'a str),
     /// A check is complete.
@@ -192,15 +192,15 @@ pub fn manifests(zone: &str, namespace: &str) -> Result<String, RunError> {
 ///
 /// # Errors
 /// Returns the error that ended the checks, and the one that prevented the removal.
-pub async fn run(options: &Options, tell: &mut dyn FnMut(Told<'_>)) -> Result<Report, Vec<RunError>> {
+pub async fn run(options: &Options, report: &mut dyn FnMut(Progress<'_>)) -> Result<Report, Vec<RunError>> {
     let mut signals = Signals::new().map_err(|error| vec![RunError::System(error)])?;
-    let (mut place, namespace) = open(options).map_err(|error| vec![error])?;
+    let (mut store, namespace) = open(options).map_err(|error| vec![error])?;
     let outcome = tokio::select! {
-        outcome = make(options, &mut place, &namespace, tell) => outcome,
+        outcome = make(options, &mut store, &namespace, report) => outcome,
         () = signals.next() => Err(RunError::Interrupted),
     };
     let cleaned = tokio::select! {
-        cleaned = place.clean() => cleaned,
+        cleaned = store.clean() => cleaned,
         () = signals.next() => Err(RunError::Left { namespace, reason: "interrupted again".to_owned() }),
     };
     match (outcome, cleaned) {
@@ -209,16 +209,16 @@ pub async fn run(options: &Options, tell: &mut dyn FnMut(Told<'_>)) -> Result<Re
     }
 }
 
-fn open(options: &Options) -> Result<(Place, String), RunError> {
+fn open(options: &Options) -> Result<(ObjectStore, String), RunError> {
     let namespace = options.namespace.clone();
     Ok(match &options.objects {
         Objects::Cluster(source) => {
             let client = kubeapi::connect(source).map_err(RunError::Credentials)?;
             let namespace = format!("{namespace}-{}", suffix());
-            (Place::cluster(Api::new(client, namespace.clone())), namespace)
+            (ObjectStore::cluster(Api::new(client, namespace.clone())), namespace)
         }
-        Objects::File(path) => (Place::File(Manifests::new(path)?), namespace),
-        Objects::Given => (Place::Given, namespace),
+        Objects::File(path) => (ObjectStore::File(Manifests::new(path)?), namespace),
+        Objects::Given => (ObjectStore::Given, namespace),
     })
 }
 
@@ -229,22 +229,22 @@ fn suffix() -> String {
 
 async fn make(
     options: &Options,
-    place: &mut Place,
+    store: &mut ObjectStore,
     namespace: &str,
-    tell: &mut dyn FnMut(Told<'_>),
+    report: &mut dyn FnMut(Progress<'_>),
 ) -> Result<Report, RunError> {
     let all = script::checks().map_err(|line| RunError::BuiltIn(line.to_owned()))?;
     let zone = without_dot(&options.zone);
-    tell(Told::Begin(namespace));
+    report(Progress::Begin(namespace));
     let values = Values::new(zone, namespace);
-    let mut runner = Runner { server: options.server, place, values, without_endpoints: None };
-    runner.create(&mut |warning| tell(Told::Warning(warning))).await?;
+    let mut runner = Runner { server: options.server, store, values, without_endpoints: None };
+    runner.create(&mut |warning| report(Progress::Warning(warning))).await?;
     runner.settle().await?;
     let mut checks = Vec::new();
     let wanted = |check: &&script::Check| check.name.contains(&options.filter) || check.says.contains(&options.filter);
     for check in all.iter().filter(wanted) {
         let checked = runner.check(check).await?;
-        tell(Told::Checked(&checked));
+        report(Progress::Checked(&checked));
         checks.push(checked);
     }
     Ok(Report { server: options.server, zone: zone.to_owned(), namespace: namespace.to_owned(), checks })

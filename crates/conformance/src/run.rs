@@ -8,13 +8,13 @@ use tokio::time::sleep;
 use wire::{Name, Rcode, Type};
 
 use crate::RunError;
-use crate::answer::{Answer, plain};
-use crate::ask::{self, Query, QueryError};
+use crate::client::{self, Query, QueryError};
 use crate::expect::Expectation;
 use crate::objects::{self, Values};
-use crate::place::Place;
 use crate::report::{Checked, Outcome};
-use crate::script::{Check, Extra, Manner, Question, Step};
+use crate::response::{Response, plain};
+use crate::script::{Check, QueryExtra, QueryMode, QuerySpec, Step};
+use crate::store::ObjectStore;
 
 /// Time within which a change must take effect. Kubernetes' e2e tests wait longer; a cache may keep the old answer
 /// for 30 s in the common configuration.
@@ -22,7 +22,7 @@ const SOON: Duration = Duration::from_secs(60);
 /// Time by which endpoints may become known later than their Service.
 const BEHIND: Duration = Duration::from_secs(5);
 /// Interval between two queries while waiting for a change.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Number of consecutive successes after which the server is considered ready. There may be several servers behind
 /// the address, each with its own state.
 const SETTLED: u32 = 8;
@@ -32,23 +32,23 @@ const LONG_LABEL: usize = 50;
 const MANY: usize = 4;
 
 /// Reason to end a check before its last step.
-enum End {
+enum StepEnd {
     Fail(String),
     NotApplicable(String),
     /// All checks must stop.
     Stop(RunError),
 }
 
-impl From<RunError> for End {
-    fn from(error: RunError) -> End {
-        End::Stop(error)
+impl From<RunError> for StepEnd {
+    fn from(error: RunError) -> StepEnd {
+        StepEnd::Stop(error)
     }
 }
 
 /// State of a run.
 pub(crate) struct Runner<'a> {
     pub(crate) server: SocketAddr,
-    pub(crate) place: &'a mut Place,
+    pub(crate) store: &'a mut ObjectStore,
     pub(crate) values: Values,
     /// Reason why the server cannot know endpoints, if so.
     pub(crate) without_endpoints: Option<String>,
@@ -59,7 +59,7 @@ impl Runner<'_> {
     pub(crate) async fn create(&mut self, warn: &mut dyn FnMut(&str)) -> Result<(), RunError> {
         for object in objects::objects(&self.values).map_err(RunError::BuiltIn)? {
             let (kind, _) = objects::key(&object);
-            match self.place.put(object).await {
+            match self.store.put(object).await {
                 Ok(object) if kind == "Service" => self.values.learn(&object),
                 Ok(_) => {}
                 // This API server does not support the object, for example a dual-stack Service.
@@ -67,20 +67,20 @@ impl Runner<'_> {
                 Err(error) => return Err(error),
             }
         }
-        if let Place::File(file) = &mut self.place {
+        if let ObjectStore::File(file) = &mut self.store {
             file.begin()?;
         }
-        if let Some(reason) = self.place.endpoints_refused() {
+        if let Some(reason) = self.store.endpoints_refused() {
             warn(&format!("Endpoints objects, which kube-dns needs, are missing: {reason}"));
         }
-        self.place.look_around(&mut self.values).await;
+        self.store.look_around(&mut self.values).await;
         Ok(())
     }
 
     /// Waits until the server serves the last created object. If Endpoints could not be created, a server that reads
     /// only those will never serve endpoints; then waits for the Services only.
     pub(crate) async fn settle(&mut self) -> Result<(), RunError> {
-        let Some(refusal) = self.place.endpoints_refused().map(str::to_owned) else {
+        let Some(refusal) = self.store.endpoints_refused().map(str::to_owned) else {
             return self.wait_for("zz-last.$svc", "192.0.2.99", SOON).await;
         };
         self.wait_for("idle.$svc", "$idle-4", SOON).await?;
@@ -92,26 +92,26 @@ impl Runner<'_> {
     }
 
     /// Waits until a name has exactly this address.
-    async fn wait_for(&self, name: &str, address: &str, patience: Duration) -> Result<(), RunError> {
+    async fn wait_for(&self, name: &str, address: &str, timeout: Duration) -> Result<(), RunError> {
         let [name, address] = [name, address].map(|text| self.values.fill(text).map_err(RunError::BuiltIn));
         let (name, known) = (name?, Expectation::Is(vec![address?]));
-        let query = query(&name, Type::A, Extra::Nothing).map_err(RunError::BuiltIn)?;
+        let query = query(&name, Type::A, QueryExtra::Nothing).map_err(RunError::BuiltIn)?;
         let begin = Instant::now();
         let mut in_a_row = 0;
         while in_a_row < SETTLED {
-            let answer = ask::udp(self.server, &query)
+            let response = client::udp(self.server, &query)
                 .await
                 .map_err(|reason| RunError::Server(self.server, reason.to_string()))?;
-            in_a_row = if known.judge(&name, Type::A, &answer).is_ok() { in_a_row + 1 } else { 0 };
+            in_a_row = if known.judge(&name, Type::A, &response).is_ok() { in_a_row + 1 } else { 0 };
             if in_a_row == 0 {
-                if begin.elapsed() > patience {
+                if begin.elapsed() > timeout {
                     return Err(RunError::Unknown {
                         name,
-                        answer: answer.to_string(),
-                        is_given: !self.place.is_ours(),
+                        response: response.to_string(),
+                        is_given: !self.store.is_ours(),
                     });
                 }
-                sleep(LOOK).await;
+                sleep(POLL_INTERVAL).await;
             }
         }
         Ok(())
@@ -121,24 +121,24 @@ impl Runner<'_> {
     pub(crate) async fn check(&mut self, check: &Check) -> Result<Checked, RunError> {
         let outcome = match self.steps(check).await {
             Ok(time) => Outcome::Pass(time),
-            Err(End::Fail(reason)) => Outcome::Fail(reason),
-            Err(End::NotApplicable(reason)) => Outcome::NotApplicable(reason),
-            Err(End::Stop(error)) => return Err(error),
+            Err(StepEnd::Fail(reason)) => Outcome::Fail(reason),
+            Err(StepEnd::NotApplicable(reason)) => Outcome::NotApplicable(reason),
+            Err(StepEnd::Stop(error)) => return Err(error),
         };
         Ok(Checked { name: check.name, says: check.says, outcome })
     }
 
     /// Runs the steps of a check. Returns the longest time that a change took to take effect.
-    async fn steps(&mut self, check: &Check) -> Result<Option<Duration>, End> {
-        if check.needs_cluster && !matches!(self.place, Place::Cluster(..)) {
-            return Err(End::NotApplicable("requires a cluster".to_owned()));
+    async fn steps(&mut self, check: &Check) -> Result<Option<Duration>, StepEnd> {
+        if check.needs_cluster && !matches!(self.store, ObjectStore::Cluster(..)) {
+            return Err(StepEnd::NotApplicable("requires a cluster".to_owned()));
         }
         if let Some(reason) = self.without_endpoints.as_ref().filter(|_| check.needs_endpoints) {
-            return Err(End::NotApplicable(reason.clone()));
+            return Err(StepEnd::NotApplicable(reason.clone()));
         }
         if let Some(name) = check.unless.filter(|name| self.values.get(name).is_some()) {
             let (service, address) = objects::service_and_address(name);
-            return Err(End::NotApplicable(format!("Service `{service}` has an {address}")));
+            return Err(StepEnd::NotApplicable(format!("Service `{service}` has an {address}")));
         }
         let mut longest = None;
         for step in &check.steps {
@@ -147,45 +147,45 @@ impl Runner<'_> {
         Ok(longest)
     }
 
-    async fn step(&mut self, step: &Step) -> Result<Option<Duration>, End> {
+    async fn step(&mut self, step: &Step) -> Result<Option<Duration>, StepEnd> {
         match step {
-            Step::Skip(reason) => return Err(End::NotApplicable((*reason).to_owned())),
-            Step::Put { .. } | Step::Remove { .. } if !self.place.is_ours() => {
-                return Err(End::NotApplicable("requires creating or changing objects".to_owned()));
+            Step::Skip(reason) => return Err(StepEnd::NotApplicable((*reason).to_owned())),
+            Step::Put { .. } | Step::Remove { .. } if !self.store.is_ours() => {
+                return Err(StepEnd::NotApplicable("requires creating or changing objects".to_owned()));
             }
             Step::Put { kind, name, rest } => self.put(kind, name, rest).await?,
-            Step::Remove { kind, name } => self.place.remove(kind, name).await?,
-            Step::Ask(manner, question) => return self.ask(*manner, question).await,
+            Step::Remove { kind, name } => self.store.remove(kind, name).await?,
+            Step::Query(mode, question) => return self.ask(*mode, question).await,
         }
         Ok(None)
     }
 
-    async fn put(&mut self, kind: &str, name: &str, rest: &str) -> Result<(), End> {
+    async fn put(&mut self, kind: &str, name: &str, rest: &str) -> Result<(), StepEnd> {
         let object = objects::object(&self.values, kind, name, rest).map_err(RunError::BuiltIn)?;
-        let object = self.place.put(object).await?;
+        let object = self.store.put(object).await?;
         if kind == "Service" {
             self.values.learn(&object);
         }
         Ok(())
     }
 
-    async fn ask(&self, manner: Manner, question: &Question) -> Result<Option<Duration>, End> {
+    async fn ask(&self, mode: QueryMode, question: &QuerySpec) -> Result<Option<Duration>, StepEnd> {
         let unknown = |name: String| {
             let (service, address) = objects::service_and_address(&name);
-            End::NotApplicable(format!("Service `{service}` has no {address}"))
+            StepEnd::NotApplicable(format!("Service `{service}` has no {address}"))
         };
         let expectation = self.values.fill(question.expectation).map_err(unknown)?;
         let expectation = Expectation::read(&expectation).map_err(RunError::BuiltIn)?;
         let name = self.values.fill(question.name).map_err(unknown)?;
-        if manner == Manner::Search {
+        if mode == QueryMode::Search {
             return self.search(&name, question, &expectation).await.map(|()| None);
         }
         let query = query(&name, question.qtype, question.extra).map_err(RunError::BuiltIn)?;
-        match manner {
-            Manner::Soon => return self.soon(&query, &expectation).await.map(Some),
-            Manner::Pipeline => self.pipeline(&query, &expectation).await?,
-            Manner::Ask | Manner::Try | Manner::Reach | Manner::Search => {
-                self.both(&query, &expectation, ends_it(manner)).await?;
+        match mode {
+            QueryMode::Soon => return self.soon(&query, &expectation).await.map(Some),
+            QueryMode::Pipeline => self.pipeline(&query, &expectation).await?,
+            QueryMode::Ask | QueryMode::Try | QueryMode::Reach | QueryMode::Search => {
+                self.both(&query, &expectation, ends_it(mode)).await?;
             }
         }
         Ok(None)
@@ -193,34 +193,34 @@ impl Runner<'_> {
 
     /// Queries over UDP and TCP, which must both meet the expectation. An empty response with a code in `ends` makes
     /// the check not applicable.
-    async fn both(&self, query: &Query, expectation: &Expectation, ends: &[Rcode]) -> Result<(), End> {
-        let answer = ask::udp(self.server, query).await;
-        if let Ok(answer) = &answer
-            && answer.answers.is_empty()
-            && ends.contains(&answer.rcode)
+    async fn both(&self, query: &Query, expectation: &Expectation, ends: &[Rcode]) -> Result<(), StepEnd> {
+        let response = client::udp(self.server, query).await;
+        if let Ok(response) = &response
+            && response.answers.is_empty()
+            && ends.contains(&response.rcode)
         {
-            return Err(End::NotApplicable(format!("{}: the server answered {}", describe(query), answer.rcode)));
+            return Err(StepEnd::NotApplicable(format!("{}: the server answered {}", describe(query), response.rcode)));
         }
-        if !answer.as_ref().is_ok_and(|answer| answer.is_truncated) {
-            self.judge("UDP", query, expectation, answer).await?;
+        if !response.as_ref().is_ok_and(|response| response.is_truncated) {
+            self.judge("UDP", query, expectation, response).await?;
         }
-        for answer in self.over_tcp(std::slice::from_ref(query)).await? {
-            self.judge("TCP", query, expectation, Ok(answer)).await?;
-        }
-        Ok(())
-    }
-
-    async fn pipeline(&self, query: &Query, expectation: &Expectation) -> Result<(), End> {
-        for answer in self.over_tcp(&vec![query.clone(); MANY]).await? {
-            self.judge("TCP", query, expectation, Ok(answer)).await?;
+        for response in self.over_tcp(std::slice::from_ref(query)).await? {
+            self.judge("TCP", query, expectation, Ok(response)).await?;
         }
         Ok(())
     }
 
-    async fn over_tcp(&self, queries: &[Query]) -> Result<Vec<Answer>, End> {
-        let answers = ask::tcp(self.server, queries).await;
+    async fn pipeline(&self, query: &Query, expectation: &Expectation) -> Result<(), StepEnd> {
+        for response in self.over_tcp(&vec![query.clone(); MANY]).await? {
+            self.judge("TCP", query, expectation, Ok(response)).await?;
+        }
+        Ok(())
+    }
+
+    async fn over_tcp(&self, queries: &[Query]) -> Result<Vec<Response>, StepEnd> {
+        let answers = client::tcp(self.server, queries).await;
         let asked = queries.first().map_or(String::new(), describe);
-        answers.map_err(|reason| End::Fail(format!("{asked} over TCP: {reason}")))
+        answers.map_err(|reason| StepEnd::Fail(format!("{asked} over TCP: {reason}")))
     }
 
     async fn judge(
@@ -228,35 +228,35 @@ impl Runner<'_> {
         transport: &str,
         query: &Query,
         expectation: &Expectation,
-        answer: Result<Answer, QueryError>,
-    ) -> Result<(), End> {
+        response: Result<Response, QueryError>,
+    ) -> Result<(), StepEnd> {
         let asked = format!("{} over {transport}", describe(query));
-        let answer = answer.map_err(|reason| End::Fail(format!("{asked}: {reason}")))?;
-        if let Err(wanted) = expectation.judge(&plain(&query.name), query.qtype, &answer) {
-            return Err(End::Fail(format!("{asked}: expected {wanted}; got {answer}")));
+        let response = response.map_err(|reason| StepEnd::Fail(format!("{asked}: {reason}")))?;
+        if let Err(wanted) = expectation.judge(&plain(&query.name), query.qtype, &response) {
+            return Err(StepEnd::Fail(format!("{asked}: expected {wanted}; got {response}")));
         }
         let Expectation::Targets(wanted) = expectation else { return Ok(()) };
         let wanted: BTreeSet<String> = wanted.iter().cloned().collect();
-        let found = self.addresses_of_targets(&answer).await?;
+        let found = self.addresses_of_targets(&response).await?;
         if found == wanted {
             return Ok(());
         }
         let [found, wanted] = [found, wanted].map(|set| set.into_iter().collect::<Vec<_>>().join(", "));
-        Err(End::Fail(format!("{asked}: expected targets at {wanted}; they resolve to {found}")))
+        Err(StepEnd::Fail(format!("{asked}: expected targets at {wanted}; they resolve to {found}")))
     }
 
     /// Returns the IPv4 and IPv6 addresses of all SRV targets.
-    async fn addresses_of_targets(&self, answer: &Answer) -> Result<BTreeSet<String>, End> {
+    async fn addresses_of_targets(&self, response: &Response) -> Result<BTreeSet<String>, StepEnd> {
         let targets: BTreeSet<&str> =
-            answer.answers.iter().filter_map(|record| Some(record.data.split_once('/')?.1)).collect();
+            response.answers.iter().filter_map(|record| Some(record.data.split_once('/')?.1)).collect();
         let mut found = BTreeSet::new();
         for target in targets {
             for qtype in [Type::A, Type::AAAA] {
-                let query = query(target, qtype, Extra::Nothing).map_err(End::Fail)?;
-                let answer = ask::udp(self.server, &query).await;
-                let answer = answer.map_err(|reason| End::Fail(format!("{}: {reason}", describe(&query))))?;
+                let query = query(target, qtype, QueryExtra::Nothing).map_err(StepEnd::Fail)?;
+                let response = client::udp(self.server, &query).await;
+                let response = response.map_err(|reason| StepEnd::Fail(format!("{}: {reason}", describe(&query))))?;
                 found.extend(
-                    answer.answers.into_iter().filter(|record| record.rtype == qtype).map(|record| record.data),
+                    response.answers.into_iter().filter(|record| record.rtype == qtype).map(|record| record.data),
                 );
             }
         }
@@ -264,16 +264,16 @@ impl Runner<'_> {
     }
 
     /// Repeats a query until the response meets the expectation. Returns the time that took.
-    async fn soon(&self, query: &Query, expectation: &Expectation) -> Result<Duration, End> {
+    async fn soon(&self, query: &Query, expectation: &Expectation) -> Result<Duration, StepEnd> {
         let begin = Instant::now();
         loop {
-            let answer = ask::udp(self.server, query).await;
-            match self.judge("UDP", query, expectation, answer).await {
+            let response = client::udp(self.server, query).await;
+            match self.judge("UDP", query, expectation, response).await {
                 Ok(()) => return Ok(begin.elapsed()),
-                Err(End::Fail(reason)) if begin.elapsed() > SOON => {
-                    return Err(End::Fail(format!("{reason} after {} s", SOON.as_secs())));
+                Err(StepEnd::Fail(reason)) if begin.elapsed() > SOON => {
+                    return Err(StepEnd::Fail(format!("{reason} after {} s", SOON.as_secs())));
                 }
-                Err(End::Fail(_)) => sleep(LOOK).await,
+                Err(StepEnd::Fail(_)) => sleep(POLL_INTERVAL).await,
                 Err(other) => return Err(other),
             }
         }
@@ -281,47 +281,47 @@ impl Runner<'_> {
 
     /// Resolves a relative name like the resolver of a Pod: appends each domain of the search list until one yields
     /// records. Any response other than NODATA and NXDOMAIN ends the search, as in some resolvers.
-    async fn search(&self, name: &str, question: &Question, expectation: &Expectation) -> Result<(), End> {
+    async fn search(&self, name: &str, question: &QuerySpec, expectation: &Expectation) -> Result<(), StepEnd> {
         for domain in ["$svc", "svc.$zone", "$zone"] {
             let domain = self.values.fill(domain).map_err(RunError::BuiltIn)?;
             let query =
                 query(&format!("{name}.{domain}"), question.qtype, question.extra).map_err(RunError::BuiltIn)?;
-            let answer = ask::udp(self.server, &query).await;
-            let is_none = answer.as_ref().is_ok_and(|answer| {
-                answer.answers.is_empty() && matches!(answer.rcode, Rcode::NOERROR | Rcode::NXDOMAIN)
+            let response = client::udp(self.server, &query).await;
+            let is_none = response.as_ref().is_ok_and(|response| {
+                response.answers.is_empty() && matches!(response.rcode, Rcode::NOERROR | Rcode::NXDOMAIN)
             });
             if !is_none {
-                return self.judge("UDP", &query, expectation, answer).await;
+                return self.judge("UDP", &query, expectation, response).await;
             }
         }
-        Err(End::Fail(format!("{name} {}: no domain of the search list yields records", question.qtype)))
+        Err(StepEnd::Fail(format!("{name} {}: no domain of the search list yields records", question.qtype)))
     }
 }
 
 /// Returns the response codes that make a check not applicable: for names that a server may serve but need not, and
 /// for names that it forwards.
-const fn ends_it(manner: Manner) -> &'static [Rcode] {
-    match manner {
-        Manner::Try => &[Rcode::NXDOMAIN],
-        Manner::Reach => &[Rcode::SERVFAIL, Rcode::REFUSED],
+const fn ends_it(mode: QueryMode) -> &'static [Rcode] {
+    match mode {
+        QueryMode::Try => &[Rcode::NXDOMAIN],
+        QueryMode::Reach => &[Rcode::SERVFAIL, Rcode::REFUSED],
         _ => &[],
     }
 }
 
 fn describe(query: &Query) -> String {
     let with = match query.extra {
-        Extra::Nothing => "",
-        Extra::Edns => " with EDNS",
-        Extra::Version => " with EDNS 1",
-        Extra::Option => " with an unknown EDNS option",
-        Extra::DnssecOk => " with DO",
-        Extra::NoRecursion => " without RD",
+        QueryExtra::Nothing => "",
+        QueryExtra::Edns => " with EDNS",
+        QueryExtra::Version => " with EDNS 1",
+        QueryExtra::Option => " with an unknown EDNS option",
+        QueryExtra::DnssecOk => " with DO",
+        QueryExtra::NoRecursion => " without RD",
     };
     format!("{} {}{with}", query.name.to_string().trim_end_matches('.'), query.qtype)
 }
 
 /// Builds a query for a name in the notation of the checks.
-fn query(text: &str, qtype: Type, extra: Extra) -> Result<Query, String> {
+fn query(text: &str, qtype: Type, extra: QueryExtra) -> Result<Query, String> {
     let bad = |text: &str| format!("`{text}` is not a valid name");
     let name = match text.split_once(':') {
         Some(("ptr", address)) => wire::reverse_name(address.parse().map_err(|_| bad(text))?),
@@ -352,9 +352,9 @@ mod tests {
 
     #[test]
     fn builds_reverse_names_and_names_of_maximum_length() {
-        let name = |text: &str| query(text, Type::PTR, Extra::Nothing).unwrap().name;
+        let name = |text: &str| query(text, Type::PTR, QueryExtra::Nothing).unwrap().name;
         assert_eq!(name("ptr:192.0.2.1").to_string(), "1.2.0.192.in-addr.arpa.");
-        assert!(query("ptr:nonsense", Type::PTR, Extra::Nothing).is_err());
+        assert!(query("ptr:nonsense", Type::PTR, QueryExtra::Nothing).is_err());
         for length in 1..60 {
             let suffix = format!("{}.test", "a".repeat(length));
             assert_eq!(name(&format!("longest:{suffix}")).octets().len(), wire::NAME_MAX, "{suffix}");

@@ -41,7 +41,7 @@ pub(crate) struct Check {
 /// Step of a check.
 #[derive(Debug)]
 pub(crate) enum Step {
-    Ask(Manner, Question),
+    Query(QueryMode, QuerySpec),
     Put { kind: &'static str, name: &'static str, rest: &'static str },
     Remove { kind: &'static str, name: &'static str },
     Skip(&'static str),
@@ -49,7 +49,7 @@ pub(crate) enum Step {
 
 /// Way to send a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Manner {
+pub(crate) enum QueryMode {
     Ask,
     Pipeline,
     Try,
@@ -60,16 +60,16 @@ pub(crate) enum Manner {
 
 /// Query and expectation, with placeholders.
 #[derive(Debug)]
-pub(crate) struct Question {
+pub(crate) struct QuerySpec {
     pub(crate) name: &'static str,
     pub(crate) qtype: Type,
-    pub(crate) extra: Extra,
+    pub(crate) extra: QueryExtra,
     pub(crate) expectation: &'static str,
 }
 
 /// Additions to a query.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Extra {
+pub(crate) enum QueryExtra {
     #[default]
     Nothing,
     /// EDNS version 0.
@@ -121,40 +121,40 @@ fn read_line(check: &mut Check, word: &str, rest: &'static str) -> Option<()> {
             check.steps.push(Step::Remove { kind, name });
         }
         "skip" => check.steps.push(Step::Skip(rest)),
-        _ => check.steps.push(Step::Ask(manner(word)?, question(rest)?)),
+        _ => check.steps.push(Step::Query(mode(word)?, question(rest)?)),
     }
     Some(())
 }
 
-fn manner(word: &str) -> Option<Manner> {
+fn mode(word: &str) -> Option<QueryMode> {
     Some(match word {
-        "ask" => Manner::Ask,
-        "pipeline" => Manner::Pipeline,
-        "try" => Manner::Try,
-        "reach" => Manner::Reach,
-        "search" => Manner::Search,
-        "soon" => Manner::Soon,
+        "ask" => QueryMode::Ask,
+        "pipeline" => QueryMode::Pipeline,
+        "try" => QueryMode::Try,
+        "reach" => QueryMode::Reach,
+        "search" => QueryMode::Search,
+        "soon" => QueryMode::Soon,
         _ => return None,
     })
 }
 
-fn question(text: &'static str) -> Option<Question> {
+fn question(text: &'static str) -> Option<QuerySpec> {
     let (asked, expectation) = text.split_once(" -> ")?;
     let (asked, extra) = match asked.split_once(" with ") {
         Some((asked, extra)) => (asked, extra_of(extra)?),
-        None => (asked, Extra::Nothing),
+        None => (asked, QueryExtra::Nothing),
     };
     let (name, qtype) = asked.split_once(' ')?;
-    Some(Question { name, qtype: qtype.parse().ok()?, extra, expectation })
+    Some(QuerySpec { name, qtype: qtype.parse().ok()?, extra, expectation })
 }
 
-fn extra_of(text: &str) -> Option<Extra> {
+fn extra_of(text: &str) -> Option<QueryExtra> {
     Some(match text {
-        "edns" => Extra::Edns,
-        "version" => Extra::Version,
-        "option" => Extra::Option,
-        "dnssec-ok" => Extra::DnssecOk,
-        "no-rd" => Extra::NoRecursion,
+        "edns" => QueryExtra::Edns,
+        "version" => QueryExtra::Version,
+        "option" => QueryExtra::Option,
+        "dnssec-ok" => QueryExtra::DnssecOk,
+        "no-rd" => QueryExtra::NoRecursion,
         _ => return None,
     })
 }
@@ -170,7 +170,7 @@ mod tests {
         for check in &checks {
             assert!(check.says.contains(": ") && !check.steps.is_empty(), "{}", check.name);
             for step in &check.steps {
-                let Step::Ask(_, question) = step else { continue };
+                let Step::Query(_, question) = step else { continue };
                 let filled = question.expectation.replace('$', "");
                 assert!(Expectation::read(&filled).is_ok(), "{}: {}", check.name, question.expectation);
             }

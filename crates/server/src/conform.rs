@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use cluster::Source;
-use conformance::{Objects, Options, Report, RunError, SPECIFICATION, Told};
+use conformance::{Objects, Options, Progress, Report, RunError, SPECIFICATION};
 
 /// Default DNS port (RFC 1035 §4.2).
 const DNS_PORT: u16 = 53;
@@ -105,21 +105,21 @@ pub fn conform(options: &ConformanceOptions) -> ExitCode {
         filter: options.filter.clone(),
     };
     let json = options.json;
-    match runtime.block_on(conformance::run(&checked, &mut |told| say(&told, &checked, json))) {
+    match runtime.block_on(conformance::run(&checked, &mut |progress| say(&progress, &checked, json))) {
         Ok(report) => conclude(&report, json),
         Err(errors) => could_not_run(&errors),
     }
 }
 
-fn say(told: &Told<'_>, options: &Options, json: bool) {
-    match told {
-        Told::Warning(warning) => eprintln!("{warning}"),
+fn say(progress: &Progress<'_>, options: &Options, json: bool) {
+    match progress {
+        Progress::Warning(warning) => eprintln!("{warning}"),
         _ if json => {}
-        Told::Begin(namespace) => {
+        Progress::Begin(namespace) => {
             let (server, zone) = (options.server, options.zone.trim_end_matches('.'));
             println!("{server}, zone {zone}, namespace {namespace}, Kubernetes DNS specification {SPECIFICATION}\n");
         }
-        Told::Checked(checked) => println!("{checked}"),
+        Progress::Checked(checked) => println!("{checked}"),
     }
 }
 

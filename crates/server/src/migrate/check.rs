@@ -5,7 +5,7 @@ use std::collections::{HashSet, VecDeque};
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
-use conformance::{Comparison, Difference, Differs, compare};
+use conformance::{Comparison, Difference, DifferenceKind, compare};
 use tokio::task::JoinHandle;
 use wire::{Name, Type};
 
@@ -69,7 +69,7 @@ fn refuse_silence(servers: [SocketAddr; 2], first: &[Comparison]) -> Result<(), 
         return Ok(());
     }
     let is_silent = |said: fn(&Difference) -> &str| {
-        let is_silence = |one: &Difference| one.differs == Differs::Silence && said(one) == NO_ANSWER;
+        let is_silence = |one: &Difference| one.differs == DifferenceKind::Silence && said(one) == NO_ANSWER;
         first.iter().all(|one| one.difference.as_ref().is_some_and(is_silence))
     };
     let [old, new] = servers;

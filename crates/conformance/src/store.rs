@@ -1,5 +1,5 @@
 //! Location of the objects: a cluster, a file of manifests that the server reads, or wherever the user has put them.
-//! [`Place::clean`] removes what was created and restores what was there before.
+//! [`ObjectStore::clean`] removes what was created and restores what was there before.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use crate::endpoints::Endpoints;
 use crate::objects::{self, Values};
 
 /// Location of the objects.
-pub(crate) enum Place {
+pub(crate) enum ObjectStore {
     /// A scratch namespace of a cluster, with Endpoints in addition to EndpointSlices.
     Cluster(Api, Endpoints),
     /// A file.
@@ -20,52 +20,52 @@ pub(crate) enum Place {
     Given,
 }
 
-impl Place {
-    pub(crate) fn cluster(api: Api) -> Place {
-        Place::Cluster(api, Endpoints::default())
+impl ObjectStore {
+    pub(crate) fn cluster(api: Api) -> ObjectStore {
+        ObjectStore::Cluster(api, Endpoints::default())
     }
 
     /// Creates an object, or replaces the one created before. Returns the stored object.
     pub(crate) async fn put(&mut self, object: Value) -> Result<Value, RunError> {
         match self {
-            Place::Cluster(api, endpoints) => {
+            ObjectStore::Cluster(api, endpoints) => {
                 let object = api.put(object).await?;
                 let beside = endpoints.put(&object);
                 put_beside(api, endpoints, beside).await;
                 Ok(object)
             }
-            Place::File(file) => file.put(object),
-            Place::Given => Ok(object),
+            ObjectStore::File(file) => file.put(object),
+            ObjectStore::Given => Ok(object),
         }
     }
 
     /// Deletes an object. Succeeds if it does not exist.
     pub(crate) async fn remove(&mut self, kind: &str, name: &str) -> Result<(), RunError> {
         match self {
-            Place::Cluster(api, endpoints) => {
+            ObjectStore::Cluster(api, endpoints) => {
                 api.remove(kind, name).await?;
                 let beside = endpoints.remove(kind, name);
                 put_beside(api, endpoints, beside).await;
                 Ok(())
             }
-            Place::File(file) => file.remove(kind, name),
-            Place::Given => Ok(()),
+            ObjectStore::File(file) => file.remove(kind, name),
+            ObjectStore::Given => Ok(()),
         }
     }
 
     /// Returns true if objects can be changed.
     pub(crate) const fn is_ours(&self) -> bool {
-        !matches!(self, Place::Given)
+        !matches!(self, ObjectStore::Given)
     }
 
     /// Returns the reason why Endpoints could not be created, if so.
     pub(crate) fn endpoints_refused(&self) -> Option<&str> {
-        if let Place::Cluster(_, endpoints) = self { endpoints.refusal.as_deref() } else { None }
+        if let ObjectStore::Cluster(_, endpoints) = self { endpoints.refusal.as_deref() } else { None }
     }
 
     /// Adds values from existing objects: the cluster IPs of the Service `kubernetes`.
     pub(crate) async fn look_around(&self, values: &mut Values) {
-        if let Place::Cluster(api, _) = self
+        if let ObjectStore::Cluster(api, _) = self
             && let Ok(service) = api.get("default", "Service", "kubernetes").await
         {
             values.learn(&service);
@@ -75,9 +75,9 @@ impl Place {
     /// Removes everything that was created.
     pub(crate) async fn clean(self) -> Result<(), RunError> {
         match self {
-            Place::Cluster(api, _) => api.clean().await,
-            Place::File(file) => file.clean(),
-            Place::Given => Ok(()),
+            ObjectStore::Cluster(api, _) => api.clean().await,
+            ObjectStore::File(file) => file.clean(),
+            ObjectStore::Given => Ok(()),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! DNS client that queries the server over UDP and TCP like a stub resolver.
 //!
-//! A response is parsed into an [`Answer`]; checking it is up to the caller. A malformed response, or one with
+//! A response is parsed into an [`Response`]; checking it is up to the caller. A malformed response, or one with
 //! another question, is an error.
 
 use std::io;
@@ -12,11 +12,11 @@ use tokio::net::{TcpStream, UdpSocket};
 use tokio::time::timeout;
 use wire::{Class, Flags, HEADER_LEN, Header, Message, MessageBuf, Name, Opcode, Opt, OptionCode, Type};
 
-use crate::answer::Answer;
-use crate::script::Extra;
+use crate::response::Response;
+use crate::script::QueryExtra;
 
 /// Time to wait for a response before the query is repeated or given up.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 /// Number of attempts over UDP. One datagram may get lost; three in a row do not.
 const TRIES: usize = 3;
 /// UDP payload size in bytes advertised with EDNS. It avoids fragmentation on any path (DNS flag day 2020).
@@ -58,27 +58,27 @@ impl From<io::Error> for QueryError {
 pub(crate) struct Query {
     pub(crate) name: Name,
     pub(crate) qtype: Type,
-    pub(crate) extra: Extra,
+    pub(crate) extra: QueryExtra,
 }
 
 impl Query {
     fn octets(&self, id: u16) -> Vec<u8> {
-        let flags = Flags::default().with_recursion_desired(self.extra != Extra::NoRecursion);
+        let flags = Flags::default().with_recursion_desired(self.extra != QueryExtra::NoRecursion);
         let mut message = MessageBuf::new();
         message.start(Header { id, flags, ..Header::default() }, Some((self.name.as_ref(), self.qtype, Class::IN)));
         let opt = Opt {
             udp_size: UDP_SIZE,
             extended_rcode: 0,
-            version: u8::from(self.extra == Extra::Version),
-            dnssec_ok: self.extra == Extra::DnssecOk,
+            version: u8::from(self.extra == QueryExtra::Version),
+            dnssec_ok: self.extra == QueryExtra::DnssecOk,
         };
-        let opt = (!matches!(self.extra, Extra::Nothing | Extra::NoRecursion)).then_some(opt);
-        let option = (self.extra == Extra::Option).then_some((LOCAL_OPTION, &b"conformance"[..]));
+        let opt = (!matches!(self.extra, QueryExtra::Nothing | QueryExtra::NoRecursion)).then_some(opt);
+        let option = (self.extra == QueryExtra::Option).then_some((LOCAL_OPTION, &b"conformance"[..]));
         message.finish(opt, option.into_iter()).to_vec()
     }
 
     /// Parses a response. Returns `Ok(None)` if it belongs to another query.
-    fn read(&self, id: u16, octets: &[u8]) -> Result<Option<Answer>, QueryError> {
+    fn read(&self, id: u16, octets: &[u8]) -> Result<Option<Response>, QueryError> {
         let message = Message::parse(octets).map_err(|_| QueryError::Invalid("malformed message"))?;
         let header = message.header();
         if header.id != id || !header.flags.is_response() {
@@ -93,21 +93,21 @@ impl Query {
         }
         let question = octets.get(HEADER_LEN..HEADER_LEN + self.name.octets().len());
         let kept = question == Some(self.name.octets());
-        Answer::read(&message, kept).map(Some).ok_or(QueryError::Invalid("malformed record"))
+        Response::read(&message, kept).map(Some).ok_or(QueryError::Invalid("malformed record"))
     }
 }
 
 /// Sends a query over UDP.
-pub(crate) async fn udp(server: SocketAddr, query: &Query) -> Result<Answer, QueryError> {
+pub(crate) async fn udp(server: SocketAddr, query: &Query) -> Result<Response, QueryError> {
     for _ in 0..TRIES {
-        if let Ok(answer) = timeout(PATIENCE, udp_once(server, query)).await {
-            return answer;
+        if let Ok(response) = timeout(TIMEOUT, udp_once(server, query)).await {
+            return response;
         }
     }
     Err(QueryError::Silence)
 }
 
-async fn udp_once(server: SocketAddr, query: &Query) -> Result<Answer, QueryError> {
+async fn udp_once(server: SocketAddr, query: &Query) -> Result<Response, QueryError> {
     let any = if server.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
     // One socket per query, so that a Service with several servers can direct each query to another one.
     let socket = UdpSocket::bind(any).await?;
@@ -117,18 +117,18 @@ async fn udp_once(server: SocketAddr, query: &Query) -> Result<Answer, QueryErro
     let mut buffer = vec![0; usize::from(u16::MAX)];
     loop {
         let length = socket.recv(&mut buffer).await?;
-        if let Some(answer) = query.read(id, buffer.get(..length).unwrap_or_default())? {
-            return Ok(answer);
+        if let Some(response) = query.read(id, buffer.get(..length).unwrap_or_default())? {
+            return Ok(response);
         }
     }
 }
 
 /// Sends queries over one TCP connection, all at once. The responses may arrive in any order (RFC 7766 §6.2.1.1).
-pub(crate) async fn tcp(server: SocketAddr, queries: &[Query]) -> Result<Vec<Answer>, QueryError> {
-    timeout(PATIENCE, tcp_once(server, queries)).await.unwrap_or(Err(QueryError::Silence))
+pub(crate) async fn tcp(server: SocketAddr, queries: &[Query]) -> Result<Vec<Response>, QueryError> {
+    timeout(TIMEOUT, tcp_once(server, queries)).await.unwrap_or(Err(QueryError::Silence))
 }
 
-async fn tcp_once(server: SocketAddr, queries: &[Query]) -> Result<Vec<Answer>, QueryError> {
+async fn tcp_once(server: SocketAddr, queries: &[Query]) -> Result<Vec<Response>, QueryError> {
     let mut stream = TcpStream::connect(server).await?;
     let first: u16 = rand::random();
     let ids: Vec<u16> = (0..u16::MAX).map(|step| first.wrapping_add(step)).take(queries.len()).collect();
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     fn query(name: &str) -> Query {
-        Query { name: Name::from_text(name).unwrap(), qtype: Type::A, extra: Extra::Nothing }
+        Query { name: Name::from_text(name).unwrap(), qtype: Type::A, extra: QueryExtra::Nothing }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use wire::{Message, Opt, Rcode, Section, Type};
 
 /// A response.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Answer {
+pub(crate) struct Response {
     /// Response code, including the upper bits from EDNS.
     pub(crate) rcode: Rcode,
     /// True if the response was truncated and the query has to be repeated over TCP.
@@ -32,11 +32,11 @@ pub(crate) struct Record {
     pub(crate) data: String,
 }
 
-impl Answer {
+impl Response {
     /// Parses a response. Returns `None` if a name in it is malformed.
-    pub(crate) fn read(message: &Message<'_>, question_kept: bool) -> Option<Answer> {
+    pub(crate) fn read(message: &Message<'_>, question_kept: bool) -> Option<Response> {
         let flags = message.header().flags;
-        let mut answer = Answer {
+        let mut response = Response {
             rcode: flags.rcode(),
             is_truncated: flags.truncated(),
             question_kept,
@@ -47,18 +47,18 @@ impl Answer {
         for record in message.records() {
             if record.rtype() == Type::OPT {
                 let opt = Opt::from_fields(record.class().0, record.raw_ttl());
-                answer.has_opt = true;
-                answer.rcode = Rcode(answer.rcode.0 | u16::from(opt.extended_rcode) << 4);
+                response.has_opt = true;
+                response.rcode = Rcode(response.rcode.0 | u16::from(opt.extended_rcode) << 4);
                 continue;
             }
             let read = Record::read(&record)?;
             match record.section() {
-                Section::Answer => answer.answers.push(read),
-                Section::Authority => answer.authorities.push(read),
+                Section::Answer => response.answers.push(read),
+                Section::Authority => response.authorities.push(read),
                 Section::Additional => {}
             }
         }
-        Some(answer)
+        Some(response)
     }
 
     /// Returns the SOA record in the authority section, which determines the negative TTL.
@@ -67,7 +67,7 @@ impl Answer {
     }
 }
 
-impl fmt::Display for Answer {
+impl fmt::Display for Response {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let cut = if self.is_truncated { ", truncated" } else { "" };
         write!(out, "{}{cut}", self.rcode)?;
