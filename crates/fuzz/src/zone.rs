@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ::zone::text::is_well_formed;
-use ::zone::{Broken, Differences, Incoming, Question, Zone, load};
+use ::zone::{Differences, Incoming, Question, TransferError, Zone, load};
 use wire::{Class, Header, Message, MessageBuf, Name, Type};
 
 /// Maximum number of names queried per zone. Fuzzing uses small zones.
@@ -51,7 +51,7 @@ pub fn differences(input: &[u8]) {
 const OLD: &str = "$TTL 60\n@ SOA ns h 1 1 1 1 1\n@ NS ns\nns A 192.0.2.1\nwww A 192.0.2.9\n";
 
 /// Passes messages to `take` until it needs no more. Returns true unless it rejects one.
-fn give(input: &[u8], mut take: impl FnMut(&[u8]) -> Result<bool, Broken>) -> bool {
+fn give(input: &[u8], mut take: impl FnMut(&[u8]) -> Result<bool, TransferError>) -> bool {
     let mut rest = input;
     while let Some((length, after)) = rest.split_first_chunk::<2>() {
         let length = usize::from(u16::from_be_bytes(*length)).min(after.len());

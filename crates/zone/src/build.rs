@@ -19,9 +19,9 @@ const DATA_GUESS: usize = 8;
 /// Maximum length of an arena in bytes, because offsets have 32 bits.
 const ARENA_MAX: usize = u32::MAX as usize;
 
-/// Reason why a set of records is not a valid zone.
+/// Error in a set of records that do not form a valid zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unfit {
+pub enum ZoneError {
     /// The zone has no SOA record at its apex.
     NoSoa,
     /// The zone has more than 16,777,216 records or 4 GiB of data.
@@ -32,16 +32,18 @@ pub enum Unfit {
     Nsec3,
 }
 
-impl fmt::Display for Unfit {
+impl fmt::Display for ZoneError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Unfit::NoSoa => "the zone has no SOA record",
-            Unfit::TooLarge => "the zone is too large; the maximum is 16777216 records and 4 GiB of data",
-            Unfit::SetTooLarge => "an RRset has more than 65535 records, or a name more than 65535 RRsets",
-            Unfit::Nsec3 => "the zone is signed with NSEC3, which is not supported; sign it with NSEC",
+            ZoneError::NoSoa => "the zone has no SOA record",
+            ZoneError::TooLarge => "the zone is too large; the maximum is 16777216 records and 4 GiB of data",
+            ZoneError::SetTooLarge => "an RRset has more than 65535 records, or a name more than 65535 RRsets",
+            ZoneError::Nsec3 => "the zone is signed with NSEC3, which is not supported; sign it with NSEC",
         })
     }
 }
+
+impl core::error::Error for ZoneError {}
 
 /// Collects the records of a zone.
 pub struct Builder {
@@ -121,13 +123,13 @@ impl Builder {
         owner: NameRef<'_>,
         (rtype, class, ttl): (Type, Class, u32),
         rdata: &[u8],
-    ) -> Result<(), Unfit> {
+    ) -> Result<(), ZoneError> {
         let Some(labels_len) = owner.prefix_len(self.origin()).filter(|_| class == Class::IN) else {
             self.strangers += 1;
             return Ok(());
         };
         if matches!(rtype, Type::NSEC3 | Type::NSEC3PARAM) {
-            return Err(Unfit::Nsec3);
+            return Err(ZoneError::Nsec3);
         }
         if self.last.0.octets() != owner.octets() {
             self.last.1 = self.node(&owner.octets()[..labels_len]);
@@ -135,9 +137,9 @@ impl Builder {
         }
         let covered =
             if rtype == Type::RRSIG { rdata.first_chunk().map_or(0, |type_| u16::from_be_bytes(*type_)) } else { 0 };
-        let at = u32::try_from(self.data.len()).map_err(|_| Unfit::TooLarge)?;
+        let at = u32::try_from(self.data.len()).map_err(|_| ZoneError::TooLarge)?;
         if self.pending.len() == RECORDS_MAX || self.names.len() > ARENA_MAX - wire::NAME_MAX {
-            return Err(Unfit::TooLarge);
+            return Err(ZoneError::TooLarge);
         }
         self.pending.push(Pending { node: self.last.1, rtype, covered: Type(covered), ttl, at });
         push_data(&mut self.data, rdata);
@@ -178,7 +180,7 @@ impl Builder {
     ///
     /// # Errors
     /// The records do not form a valid zone.
-    pub fn finish(mut self) -> Result<Zone, Unfit> {
+    pub fn finish(mut self) -> Result<Zone, ZoneError> {
         // The sort is stable: records keep their order within an RRset.
         self.pending.sort_by_key(|record| (record.node, record.rtype, record.covered));
         let mut zone = Zone {
@@ -204,7 +206,7 @@ impl Builder {
         zone.data.shrink_to_fit();
         zone.shrink_table();
         zone.mark();
-        if zone.soa_set().is_some() { Ok(zone) } else { Err(Unfit::NoSoa) }
+        if zone.soa_set().is_some() { Ok(zone) } else { Err(ZoneError::NoSoa) }
     }
 }
 
@@ -230,25 +232,25 @@ fn data_at(data: &[u8], at: u32) -> &[u8] {
 impl Zone {
     /// Appends an RRset. Drops duplicates (RFC 2181 §5) and uses the lowest TTL of its records (§5.2). Keeps only the
     /// last SOA record, because a zone has at most one (RFC 1035 §5.2).
-    fn push_set(&mut self, records: &[Pending], data: &[u8]) -> Result<(), Unfit> {
+    fn push_set(&mut self, records: &[Pending], data: &[u8]) -> Result<(), ZoneError> {
         let is_soa = records.first().is_some_and(|first| first.rtype == Type::SOA);
         let records = if is_soa { &records[records.len() - 1..] } else { records };
         let Some(first) = records.first() else { return Ok(()) };
-        let at = u32::try_from(self.data.len()).map_err(|_| Unfit::TooLarge)?;
+        let at = u32::try_from(self.data.len()).map_err(|_| ZoneError::TooLarge)?;
         let mut seen = HashSet::new();
         let mut count: u16 = 0;
         for record in records {
             let rdata = data_at(data, record.at);
             if records.len() == 1 || seen.insert(rdata) {
                 push_data(&mut self.data, rdata);
-                count = count.checked_add(1).ok_or(Unfit::SetTooLarge)?;
+                count = count.checked_add(1).ok_or(ZoneError::SetTooLarge)?;
             }
         }
         let ttl = records.iter().map(|record| record.ttl).min().unwrap_or_default();
         self.records += usize::from(count);
         self.sets.push(SetEntry { at, ttl, rtype: first.rtype, covered: first.covered, count });
         let node = &mut self.nodes[first.node as usize];
-        node.sets = node.sets.checked_add(1).ok_or(Unfit::SetTooLarge)?;
+        node.sets = node.sets.checked_add(1).ok_or(ZoneError::SetTooLarge)?;
         Ok(())
     }
 

@@ -18,7 +18,7 @@ use wire::{Class, Message, Name, NameRef, Record, Section, Type};
 
 use crate::incoming::{checked, soa_of};
 use crate::text::lowercase_names;
-use crate::{Broken, Builder, Incoming, Soa, Zone};
+use crate::{Builder, Incoming, Soa, TransferError, Zone};
 
 /// Maximum number of removed and added records. A million of them take 100 MB, and transferring the whole zone is
 /// cheaper.
@@ -95,26 +95,26 @@ impl Differences {
     ///
     /// # Errors
     /// The message is not part of a newer version of the zone.
-    pub fn take(&mut self, message: &[u8]) -> Result<bool, Broken> {
-        let message = Message::parse(message).map_err(|error| Broken::Message(error.to_string()))?;
+    pub fn take(&mut self, message: &[u8]) -> Result<bool, TransferError> {
+        let message = Message::parse(message).map_err(|error| TransferError::Message(error.to_string()))?;
         checked(&message)?;
         for record in message.records().filter(|record| record.section() == Section::Answer) {
             self.take_record(&record)?;
         }
         match self.stage {
-            Stage::Begin => Err(Broken::NoSoa),
+            Stage::Begin => Err(TransferError::NoSoa),
             // Some servers send only the SOA record if they have no differences. Others send the rest in another
             // message. The two cannot be told apart.
-            Stage::Newest => Err(Broken::NoDifferences),
+            Stage::Newest => Err(TransferError::NoDifferences),
             Stage::End { .. } | Stage::Same => Ok(false),
             Stage::Whole | Stage::Went | Stage::Came => Ok(true),
         }
     }
 
-    fn take_record(&mut self, record: &Record<'_>) -> Result<(), Broken> {
+    fn take_record(&mut self, record: &Record<'_>) -> Result<(), TransferError> {
         let soa = soa_of(record, self.old.origin())?;
         self.stage = match (self.stage, soa) {
-            (Stage::Begin, None) => return Err(Broken::NoSoa),
+            (Stage::Begin, None) => return Err(TransferError::NoSoa),
             (Stage::Begin, Some(soa)) => self.begin(soa, record)?,
             (Stage::Newest, Some(soa)) if soa.serial == self.serial => Stage::Went,
             (Stage::Newest | Stage::Whole, _) => match self.whole.take_record(record)? {
@@ -130,7 +130,7 @@ impl Differences {
         Ok(())
     }
 
-    fn begin(&mut self, soa: Soa, record: &Record<'_>) -> Result<Stage, Broken> {
+    fn begin(&mut self, soa: Soa, record: &Record<'_>) -> Result<Stage, TransferError> {
         self.newest = Some(soa);
         self.whole.take_record(record)?;
         let is_newer = self.old.soa().is_none_or(|ours| ours.is_older_than(soa.serial));
@@ -138,35 +138,35 @@ impl Differences {
     }
 
     /// Switches from removed to added records at the SOA record of the next version.
-    fn turn(&mut self, soa: Soa) -> Result<Stage, Broken> {
+    fn turn(&mut self, soa: Soa) -> Result<Stage, TransferError> {
         if self.serial == soa.serial || (soa.serial.wrapping_sub(self.serial)) >= 1 << 31 {
-            return Err(Broken::Differences);
+            return Err(TransferError::Differences);
         }
         self.serial = soa.serial;
         Ok(Stage::Came)
     }
 
     /// Ends a version: it is the newest, or the next one follows.
-    fn next_version(&mut self, soa: Soa) -> Result<Stage, Broken> {
+    fn next_version(&mut self, soa: Soa) -> Result<Stage, TransferError> {
         if soa.serial != self.serial {
-            return Err(Broken::Differences);
+            return Err(TransferError::Differences);
         }
         let is_newest = self.newest.is_some_and(|newest| newest.serial == soa.serial);
         Ok(if is_newest { Stage::End { whole: false } } else { Stage::Went })
     }
 
-    fn change(&mut self, record: &Record<'_>) -> Result<Stage, Broken> {
-        let broken = |error| Broken::Record(record.rtype(), error);
-        let owner = record.owner().map_err(broken)?;
+    fn change(&mut self, record: &Record<'_>) -> Result<Stage, TransferError> {
+        let invalid = |error| TransferError::Record(record.rtype(), error);
+        let owner = record.owner().map_err(invalid)?;
         let mut rdata = Vec::new();
-        crate::text::expand(record, &mut rdata).map_err(broken)?;
+        crate::text::expand(record, &mut rdata).map_err(invalid)?;
         // Records outside the zone are ignored, as in the old version.
         if owner.as_ref().prefix_len(self.old.origin()).is_none() || record.class() != Class::IN {
             return Ok(self.stage);
         }
         self.count += 1;
         if self.count > CHANGES_MAX {
-            return Err(Broken::ManyDifferences);
+            return Err(TransferError::ManyDifferences);
         }
         let rtype = record.rtype();
         self.take_set(owner.as_ref(), rtype)?;
@@ -174,7 +174,7 @@ impl Differences {
         let is_gone = matches!(now, Now::Gone);
         // A removed record must exist, and an added record must not.
         if is_gone != (self.stage == Stage::Came) {
-            return Err(Broken::Differences);
+            return Err(TransferError::Differences);
         }
         let came = || Now::Came(Box::new(Arrival { at: self.count, owner, rtype, ttl: record.ttl(), rdata }));
         *now = if is_gone { came() } else { Now::Gone };
@@ -182,7 +182,7 @@ impl Differences {
     }
 
     /// Loads the RRset of this owner and type from the old version once, so that each change is a single hash lookup.
-    fn take_set(&mut self, owner: NameRef<'_>, rtype: Type) -> Result<(), Broken> {
+    fn take_set(&mut self, owner: NameRef<'_>, rtype: Type) -> Result<(), TransferError> {
         if !self.sets.insert(key(owner, rtype, &[])) {
             return Ok(());
         }
@@ -192,7 +192,7 @@ impl Differences {
         for rdata in sets.flat_map(crate::RecordSet::data) {
             self.records.insert(key(owner, rtype, rdata), Now::Stays);
             if self.records.len() > KEPT_MAX {
-                return Err(Broken::ManyDifferences);
+                return Err(TransferError::ManyDifferences);
             }
         }
         Ok(())
@@ -208,17 +208,17 @@ impl Differences {
     ///
     /// # Errors
     /// The records do not form a valid zone, or the transfer is incomplete.
-    pub fn finish(self) -> Result<Option<Zone>, Broken> {
+    pub fn finish(self) -> Result<Option<Zone>, TransferError> {
         match self.stage {
             Stage::Same => Ok(None),
             Stage::End { whole: true } => self.whole.finish().map(Some),
             Stage::End { whole: false } => self.build().map(Some),
-            _ => Err(Broken::NoSoa),
+            _ => Err(TransferError::NoSoa),
         }
     }
 
     /// Applies the changes to the old version.
-    fn build(self) -> Result<Zone, Broken> {
+    fn build(self) -> Result<Zone, TransferError> {
         // This builder already has the newest SOA record.
         let mut builder: Builder = self.whole.into_builder();
         builder.reserve(self.old.len());
@@ -228,7 +228,9 @@ impl Differences {
                 key.clear();
                 write_key(owner.as_ref(), set.rtype, rdata, &mut key);
                 if matches!(self.records.get(&key), None | Some(Now::Stays)) {
-                    builder.add(owner.as_ref(), (set.rtype, Class::IN, set.ttl), rdata).map_err(Broken::Unfit)?;
+                    builder
+                        .add(owner.as_ref(), (set.rtype, Class::IN, set.ttl), rdata)
+                        .map_err(TransferError::Invalid)?;
                 }
             }
         }
@@ -240,9 +242,9 @@ impl Differences {
         came.sort_unstable_by_key(|arrival| arrival.at);
         for arrival in came {
             let Arrival { owner, rtype, ttl, rdata, .. } = *arrival;
-            builder.add(owner.as_ref(), (rtype, Class::IN, ttl), &rdata).map_err(Broken::Unfit)?;
+            builder.add(owner.as_ref(), (rtype, Class::IN, ttl), &rdata).map_err(TransferError::Invalid)?;
         }
-        builder.finish().map_err(Broken::Unfit)
+        builder.finish().map_err(TransferError::Invalid)
     }
 }
 

@@ -36,7 +36,7 @@ fn message(lines: &str) -> Vec<u8> {
 }
 
 /// Processes messages separated by `|`. Returns the sorted records of the resulting zone.
-fn outcome(messages: &str) -> Result<Option<Vec<String>>, Broken> {
+fn outcome(messages: &str) -> Result<Option<Vec<String>>, TransferError> {
     let mut differences = Differences::new(old());
     let mut messages = messages.split('|');
     while differences.take(&message(messages.next().unwrap_or_default()))? {}
@@ -52,7 +52,7 @@ fn outcome(messages: &str) -> Result<Option<Vec<String>>, Broken> {
     Ok(Some(lines))
 }
 
-fn zone(lines: &[&str]) -> Result<Option<Vec<String>>, Broken> {
+fn zone(lines: &[&str]) -> Result<Option<Vec<String>>, TransferError> {
     let mut lines: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
     lines.sort();
     Ok(Some(lines))
@@ -98,17 +98,17 @@ fn applies_differences_up_to_the_newest_version() {
 #[test]
 fn rejects_inconsistent_responses() {
     let cases = [
-        ("", Broken::NoSoa),
-        ("www 60 A 192.0.2.9", Broken::NoSoa),
-        ("soa 2", Broken::NoDifferences),
+        ("", TransferError::NoSoa),
+        ("www 60 A 192.0.2.9", TransferError::NoSoa),
+        ("soa 2", TransferError::NoDifferences),
         // Removal of an unknown record, addition of an existing one, and a double removal.
-        ("soa 2; soa 1; www A 192.0.2.8; soa 2; soa 2", Broken::Differences),
-        ("soa 2; soa 1; soa 2; www A 192.0.2.9; soa 2", Broken::Differences),
-        ("soa 2; soa 1; www A 192.0.2.9; www A 192.0.2.9; soa 2; soa 2", Broken::Differences),
+        ("soa 2; soa 1; www A 192.0.2.8; soa 2; soa 2", TransferError::Differences),
+        ("soa 2; soa 1; soa 2; www A 192.0.2.9; soa 2", TransferError::Differences),
+        ("soa 2; soa 1; www A 192.0.2.9; www A 192.0.2.9; soa 2; soa 2", TransferError::Differences),
         // Versions that do not follow each other.
-        ("soa 3; soa 1; soa 2; soa 1; soa 3; soa 3", Broken::Differences),
-        ("soa 3; soa 1; soa 1; soa 3", Broken::Differences),
-        ("soa 3; soa 1; soa 4294967295; soa 3", Broken::Differences),
+        ("soa 3; soa 1; soa 2; soa 1; soa 3; soa 3", TransferError::Differences),
+        ("soa 3; soa 1; soa 1; soa 3", TransferError::Differences),
+        ("soa 3; soa 1; soa 4294967295; soa 3", TransferError::Differences),
     ];
     for (messages, expected) in cases {
         assert_eq!(outcome(messages), Err(expected), "{messages}");
@@ -117,7 +117,7 @@ fn rejects_inconsistent_responses() {
     let flags = wire::Flags::default().with_rcode(Rcode::REFUSED);
     refused.start(Header { flags, ..Header::default() }, None);
     let refused = refused.finish(None, core::iter::empty()).to_vec();
-    assert_eq!(Differences::new(old()).take(&refused), Err(Broken::Refused(Rcode::REFUSED)));
+    assert_eq!(Differences::new(old()).take(&refused), Err(TransferError::Refused(Rcode::REFUSED)));
 }
 
 /// An RRset can have tens of thousands of records, so finding a record in it must not be linear.

@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 use wire::{Class, NameRef, Type};
 
-use crate::text::{Entries, Entry, Error, Line, Word};
+use crate::text::{Entries, Entry, Line, ParseError, Word};
 
 /// Maximum number of values in a range.
 const COUNT_MAX: u64 = 65_536;
@@ -21,7 +21,7 @@ const TEMPLATE: &str = "a record with `$` or `${OFFSET,WIDTH,BASE}` for the numb
 pub(crate) fn records(
     entries: &mut Entries<'_>,
     mut take: impl FnMut(NameRef<'_>, (Type, Class, u32), &[u8]),
-) -> Result<(), Error> {
+) -> Result<(), ParseError> {
     let line: &mut Line<'_> = entries.line();
     let word = line.word(RANGE)?;
     let range = range(&word).ok_or_else(|| word.unexpected(RANGE))?;
@@ -31,7 +31,7 @@ pub(crate) fn records(
         let mut one = Entries::new(text.as_bytes(), entries.origin());
         one.inherit(entries);
         // Errors in a generated record point at the directive, because the record is not in the file.
-        let moved = |error: Error| Error { line: word.place.line, column: word.place.column, ..error };
+        let moved = |error: ParseError| ParseError { line: word.place.line, column: word.place.column, ..error };
         while let Some(entry) = one.next().map_err(moved)? {
             let Entry::Record { ttl, class, rtype } = entry else {
                 return Err(word_of(&word, template).unexpected(TEMPLATE));

@@ -5,11 +5,11 @@ use core::fmt;
 use wire::{Message, Name, NameError, NameRef, Rcode, Record, Section, Type};
 
 use crate::text::expand;
-use crate::{Builder, Soa, Unfit, Zone};
+use crate::{Builder, Soa, Zone, ZoneError};
 
-/// Reason why a transfer failed.
+/// Error of a zone transfer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Broken {
+pub enum TransferError {
     /// The data is not a valid DNS message.
     Message(String),
     /// The server returned an error code.
@@ -25,20 +25,30 @@ pub enum Broken {
     /// A record has RDATA that is not valid for its type.
     Record(Type, NameError),
     /// The records do not form a valid zone.
-    Unfit(Unfit),
+    Invalid(ZoneError),
 }
 
-impl fmt::Display for Broken {
+impl fmt::Display for TransferError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Broken::Message(error) => write!(f, "invalid DNS message: {error}"),
-            Broken::Refused(rcode) => write!(f, "the primary answered {rcode}"),
-            Broken::NoDifferences => f.write_str("the primary sent a newer serial but no differences"),
-            Broken::Differences => f.write_str("the differences do not match the local version of the zone"),
-            Broken::ManyDifferences => f.write_str("too many differences for an incremental transfer"),
-            Broken::NoSoa => f.write_str("the transfer does not start with the SOA record of the zone"),
-            Broken::Record(rtype, error) => write!(f, "invalid {rtype} record: {error}"),
-            Broken::Unfit(unfit) => unfit.fmt(f),
+            TransferError::Message(error) => write!(f, "invalid DNS message: {error}"),
+            TransferError::Refused(rcode) => write!(f, "the primary answered {rcode}"),
+            TransferError::NoDifferences => f.write_str("the primary sent a newer serial but no differences"),
+            TransferError::Differences => f.write_str("the differences do not match the local version of the zone"),
+            TransferError::ManyDifferences => f.write_str("too many differences for an incremental transfer"),
+            TransferError::NoSoa => f.write_str("the transfer does not start with the SOA record of the zone"),
+            TransferError::Record(rtype, error) => write!(f, "invalid {rtype} record: {error}"),
+            TransferError::Invalid(error) => error.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for TransferError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            TransferError::Record(_, error) => Some(error),
+            TransferError::Invalid(error) => Some(error),
+            _ => None,
         }
     }
 }
@@ -62,8 +72,8 @@ impl Incoming {
     ///
     /// # Errors
     /// The message is not part of a zone.
-    pub fn take(&mut self, message: &[u8]) -> Result<bool, Broken> {
-        let message = Message::parse(message).map_err(|error| Broken::Message(error.to_string()))?;
+    pub fn take(&mut self, message: &[u8]) -> Result<bool, TransferError> {
+        let message = Message::parse(message).map_err(|error| TransferError::Message(error.to_string()))?;
         checked(&message)?;
         for record in message.records().filter(|record| record.section() == Section::Answer) {
             if self.done {
@@ -72,26 +82,26 @@ impl Incoming {
             self.take_record(&record)?;
         }
         // Fails early: after a message without records, the caller would wait forever for the rest.
-        if self.serial.is_none() { Err(Broken::NoSoa) } else { Ok(!self.done) }
+        if self.serial.is_none() { Err(TransferError::NoSoa) } else { Ok(!self.done) }
     }
 
     /// Adds a record. Returns true if it was the last one.
-    pub(crate) fn take_record(&mut self, record: &Record<'_>) -> Result<bool, Broken> {
+    pub(crate) fn take_record(&mut self, record: &Record<'_>) -> Result<bool, TransferError> {
         let rtype = record.rtype();
-        let broken = |error| Broken::Record(rtype, error);
-        let owner: Name = record.owner().map_err(broken)?;
+        let invalid = |error| TransferError::Record(rtype, error);
+        let owner: Name = record.owner().map_err(invalid)?;
         self.rdata.clear();
-        expand(record, &mut self.rdata).map_err(broken)?;
+        expand(record, &mut self.rdata).map_err(invalid)?;
         if rtype == Type::SOA && owner.as_ref() == self.builder.origin() {
             self.done = self.serial.is_some();
             self.serial = self.serial.or(Soa::read(&self.rdata).map(|soa| soa.serial));
         }
         if self.serial.is_none() {
-            return Err(Broken::NoSoa);
+            return Err(TransferError::NoSoa);
         }
         if !self.done {
             let fixed = (rtype, record.class(), record.ttl());
-            self.builder.add(owner.as_ref(), fixed, &self.rdata).map_err(Broken::Unfit)?;
+            self.builder.add(owner.as_ref(), fixed, &self.rdata).map_err(TransferError::Invalid)?;
         }
         Ok(self.done)
     }
@@ -111,8 +121,8 @@ impl Incoming {
     ///
     /// # Errors
     /// The records do not form a valid zone.
-    pub fn finish(self) -> Result<Zone, Broken> {
-        self.builder.finish().map_err(Broken::Unfit)
+    pub fn finish(self) -> Result<Zone, TransferError> {
+        self.builder.finish().map_err(TransferError::Invalid)
     }
 }
 
@@ -120,10 +130,10 @@ impl Incoming {
 ///
 /// # Errors
 /// The code is not NOERROR.
-pub(crate) fn checked(message: &Message<'_>) -> Result<(), Broken> {
+pub(crate) fn checked(message: &Message<'_>) -> Result<(), TransferError> {
     match message.header().flags.rcode() {
         Rcode::NOERROR => Ok(()),
-        rcode => Err(Broken::Refused(rcode)),
+        rcode => Err(TransferError::Refused(rcode)),
     }
 }
 
@@ -131,12 +141,12 @@ pub(crate) fn checked(message: &Message<'_>) -> Result<(), Broken> {
 ///
 /// # Errors
 /// The record is malformed.
-pub(crate) fn soa_of(record: &Record<'_>, origin: NameRef<'_>) -> Result<Option<Soa>, Broken> {
-    let broken = |error| Broken::Record(Type::SOA, error);
-    if record.rtype() != Type::SOA || record.owner().map_err(broken)?.as_ref() != origin {
+pub(crate) fn soa_of(record: &Record<'_>, origin: NameRef<'_>) -> Result<Option<Soa>, TransferError> {
+    let invalid = |error| TransferError::Record(Type::SOA, error);
+    if record.rtype() != Type::SOA || record.owner().map_err(invalid)?.as_ref() != origin {
         return Ok(None);
     }
     let mut rdata = Vec::new();
-    expand(record, &mut rdata).map_err(broken)?;
+    expand(record, &mut rdata).map_err(invalid)?;
     Ok(Soa::read(&rdata))
 }

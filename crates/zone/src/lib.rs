@@ -40,10 +40,10 @@ mod store;
 pub mod text;
 
 pub use answer::{Question, Reply};
-pub use build::{Builder, Unfit};
+pub use build::{Builder, ZoneError};
 pub use differences::Differences;
 pub use find::Found;
-pub use incoming::{Broken, Incoming};
-pub use master::{LoadError, Loaded, Read, Trouble, load};
+pub use incoming::{Incoming, TransferError};
+pub use master::{LoadError, LoadErrorKind, Loaded, Read, load};
 pub use order::{Owner, Standing};
 pub use store::{Node, RecordSet, Soa, Zone};

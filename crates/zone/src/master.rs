@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use wire::{Class, Name, NameRef, Type};
 
 use crate::generate;
-use crate::text::{self, Entries, Entry, Error};
-use crate::{Builder, Unfit, Zone};
+use crate::text::{self, Entries, Entry, ParseError};
+use crate::{Builder, Zone, ZoneError};
 
 /// Maximum nesting depth of `$INCLUDE`, as in other servers.
 const DEPTH_MAX: usize = 7;
@@ -38,18 +38,18 @@ pub struct LoadError {
     /// Line and column, starting at 1. `None` if the error concerns the file as a whole.
     pub place: Option<(u32, u32)>,
     /// Cause of the error.
-    pub trouble: Trouble,
+    pub kind: LoadErrorKind,
 }
 
 /// Cause of an error in a zone file.
 #[derive(Debug)]
-pub enum Trouble {
+pub enum LoadErrorKind {
     /// The file cannot be read.
     Io(io::Error),
     /// The text is not a valid zone file.
-    Text(text::Fault),
+    Text(text::ParseErrorKind),
     /// The records do not form a valid zone.
-    Unfit(Unfit),
+    Invalid(ZoneError),
     /// An included file cannot be read.
     Include(PathBuf, io::Error),
     /// `$INCLUDE` is nested more than seven levels deep.
@@ -67,29 +67,31 @@ pub enum Trouble {
     EarlierSoa,
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for LoadErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Trouble::Io(error) => error.fmt(f),
-            Trouble::Text(fault) => fault.fmt(f),
-            Trouble::Unfit(unfit) => unfit.fmt(f),
-            Trouble::Include(path, error) => write!(f, "cannot read included file `{}`: {error}", path.display()),
-            Trouble::TooDeep => write!(f, "`$INCLUDE` is nested more than {DEPTH_MAX} levels deep"),
-            Trouble::TooManyIncludes => write!(f, "too many included files; the maximum is {INCLUDES_MAX}"),
-            Trouble::OtherZone(name) => write!(f, "the file is for another zone: its SOA record belongs to `{name}`"),
-            Trouble::OtherSoa(name) => {
+            LoadErrorKind::Io(error) => error.fmt(f),
+            LoadErrorKind::Text(kind) => kind.fmt(f),
+            LoadErrorKind::Invalid(error) => error.fmt(f),
+            LoadErrorKind::Include(path, error) => write!(f, "cannot read included file `{}`: {error}", path.display()),
+            LoadErrorKind::TooDeep => write!(f, "`$INCLUDE` is nested more than {DEPTH_MAX} levels deep"),
+            LoadErrorKind::TooManyIncludes => write!(f, "too many included files; the maximum is {INCLUDES_MAX}"),
+            LoadErrorKind::OtherZone(name) => {
+                write!(f, "the file is for another zone: its SOA record belongs to `{name}`")
+            }
+            LoadErrorKind::OtherSoa(name) => {
                 write!(f, "the zone has no SOA record; using the one of `{name}`")
             }
-            Trouble::Strangers(1) => {
+            LoadErrorKind::Strangers(1) => {
                 f.write_str("record ignored: its owner is outside the zone or its class is not IN")
             }
-            Trouble::Strangers(count) => {
+            LoadErrorKind::Strangers(count) => {
                 write!(
                     f,
                     "{count} records ignored, starting here: their owner is outside the zone or their class is not IN"
                 )
             }
-            Trouble::EarlierSoa => f.write_str("SOA record ignored: a later one replaces it"),
+            LoadErrorKind::EarlierSoa => f.write_str("SOA record ignored: a later one replaces it"),
         }
     }
 }
@@ -97,26 +99,34 @@ impl fmt::Display for Trouble {
 impl fmt::Display for LoadError {
     /// Writes `FILE:LINE:COLUMN: CAUSE`, or `cannot open FILE: CAUSE`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Trouble::Io(error) = &self.trouble {
+        if let LoadErrorKind::Io(error) = &self.kind {
             return write!(f, "cannot open {}: {error}", self.file.display());
         }
         write!(f, "{}:", self.file.display())?;
         if let Some((line, column)) = self.place {
             write!(f, "{line}:{column}:")?;
         }
-        write!(f, " {}", self.trouble)
+        write!(f, " {}", self.kind)
     }
 }
 
-impl core::error::Error for LoadError {}
+impl core::error::Error for LoadError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match &self.kind {
+            LoadErrorKind::Io(error) | LoadErrorKind::Include(_, error) => Some(error),
+            LoadErrorKind::Invalid(error) => Some(error),
+            _ => None,
+        }
+    }
+}
 
 /// Loads the zone `origin` from a file.
 ///
 /// # Errors
 /// The first error, with its position.
 pub fn load(origin: NameRef<'_>, path: &Path, read: Read<'_>) -> Result<Loaded, LoadError> {
-    let whole = |trouble| LoadError { file: path.to_owned(), place: None, trouble };
-    let text = read(path).map_err(|error| whole(Trouble::Io(error)))?;
+    let whole = |kind| LoadError { file: path.to_owned(), place: None, kind };
+    let text = read(path).map_err(|error| whole(LoadErrorKind::Io(error)))?;
     let mut reading = Reading { builder: Builder::new(origin), seen: Seen::default(), includes: Vec::new(), read };
     reading.builder.reserve(text.len() / LINE_GUESS);
     reading.file(path, &mut Entries::new(&text, origin), 0)?;
@@ -125,7 +135,7 @@ pub fn load(origin: NameRef<'_>, path: &Path, read: Read<'_>) -> Result<Loaded, 
     let is_taken = borrowed.is_some() && seen.other_soa.as_ref().is_some_and(|soa| soa.is_stranger);
     let left_out = builder.strangers() - usize::from(is_taken);
     let remarks = borrowed.into_iter().chain(seen.into_remarks(left_out)).collect();
-    let zone = builder.finish().map_err(|unfit| whole(Trouble::Unfit(unfit)))?;
+    let zone = builder.finish().map_err(|error| whole(LoadErrorKind::Invalid(error)))?;
     Ok(Loaded { zone, remarks, includes })
 }
 
@@ -137,8 +147,8 @@ struct Place {
 }
 
 impl Place {
-    fn error(self, trouble: Trouble) -> LoadError {
-        LoadError { file: self.file, place: Some(self.at), trouble }
+    fn error(self, kind: LoadErrorKind) -> LoadError {
+        LoadError { file: self.file, place: Some(self.at), kind }
     }
 }
 
@@ -183,38 +193,38 @@ impl Seen {
         let (None, Some(OtherSoa { place, owner, ttl, rdata, .. })) = (&self.soa, &self.other_soa) else {
             return Ok(None);
         };
-        let error = |trouble| place.clone().error(trouble);
+        let error = |kind| place.clone().error(kind);
         if builder.is_empty() {
-            return Err(error(Trouble::OtherZone(owner.clone())));
+            return Err(error(LoadErrorKind::OtherZone(owner.clone())));
         }
         let origin = builder.origin().to_name();
         let added = builder.add(origin.as_ref(), (Type::SOA, Class::IN, *ttl), rdata);
-        added.map_err(|unfit| error(Trouble::Unfit(unfit)))?;
+        added.map_err(|invalid| error(LoadErrorKind::Invalid(invalid)))?;
         self.strangers.retain(|stranger| stranger != place);
-        Ok(Some(error(Trouble::OtherSoa(owner.clone()))))
+        Ok(Some(error(LoadErrorKind::OtherSoa(owner.clone()))))
     }
 
     fn into_remarks(self, left_out: usize) -> impl Iterator<Item = LoadError> {
         let first = self.strangers.into_iter().next();
-        let strangers = first.map(|place| place.error(Trouble::Strangers(left_out)));
-        strangers.into_iter().chain(self.earlier_soa.map(|place| place.error(Trouble::EarlierSoa)))
+        let strangers = first.map(|place| place.error(LoadErrorKind::Strangers(left_out)));
+        strangers.into_iter().chain(self.earlier_soa.map(|place| place.error(LoadErrorKind::EarlierSoa)))
     }
 }
 
 impl Reading<'_> {
     fn file(&mut self, path: &Path, entries: &mut Entries<'_>, depth: usize) -> Result<(), LoadError> {
-        let wrong = |error: Error| LoadError {
+        let wrong = |error: ParseError| LoadError {
             file: path.to_owned(),
             place: Some((error.line, error.column)),
-            trouble: Trouble::Text(error.fault),
+            kind: LoadErrorKind::Text(error.kind),
         };
         while let Some(entry) = entries.next().map_err(wrong)? {
             let place = entries.began();
-            let at = |trouble| LoadError { file: path.to_owned(), place: Some(place), trouble };
+            let at = |kind| LoadError { file: path.to_owned(), place: Some(place), kind };
             match entry {
                 Entry::Record { ttl, class, rtype } => {
                     let added = self.add((path, place), entries.owner(), (rtype, class, ttl), entries.rdata());
-                    added.map_err(|unfit| at(Trouble::Unfit(unfit)))?;
+                    added.map_err(|error| at(LoadErrorKind::Invalid(error)))?;
                 }
                 Entry::Directive(word) if word.raw.eq_ignore_ascii_case(b"$INCLUDE") => {
                     let (file, origin) = include(entries).map_err(wrong)?;
@@ -222,13 +232,13 @@ impl Reading<'_> {
                     self.include(file, origin.as_ref(), entries, depth, at)?;
                 }
                 Entry::Directive(word) if word.raw.eq_ignore_ascii_case(b"$GENERATE") => {
-                    let mut unfit = None;
+                    let mut error = None;
                     generate::records(entries, |owner, fixed, rdata| {
                         let added = self.add((path, place), owner, fixed, rdata);
-                        unfit = unfit.or(added.err());
+                        error = error.or(added.err());
                     })
                     .map_err(wrong)?;
-                    unfit.map_or(Ok(()), |unfit| Err(at(Trouble::Unfit(unfit))))?;
+                    error.map_or(Ok(()), |error| Err(at(LoadErrorKind::Invalid(error))))?;
                 }
                 Entry::Directive(word) => {
                     return Err(wrong(word.unexpected("$ORIGIN, $TTL, $INCLUDE or $GENERATE")));
@@ -245,7 +255,7 @@ impl Reading<'_> {
         owner: NameRef<'_>,
         fixed: (Type, Class, u32),
         rdata: &[u8],
-    ) -> Result<(), Unfit> {
+    ) -> Result<(), ZoneError> {
         let here = || Place { file: file.to_owned(), at };
         let before = self.builder.strangers();
         self.builder.add(owner, fixed, rdata)?;
@@ -273,17 +283,17 @@ impl Reading<'_> {
         origin: NameRef<'_>,
         above: &Entries<'_>,
         depth: usize,
-        at: impl Fn(Trouble) -> LoadError,
+        at: impl Fn(LoadErrorKind) -> LoadError,
     ) -> Result<(), LoadError> {
         if depth == DEPTH_MAX {
-            return Err(at(Trouble::TooDeep));
+            return Err(at(LoadErrorKind::TooDeep));
         }
         if self.includes.len() == INCLUDES_MAX {
-            return Err(at(Trouble::TooManyIncludes));
+            return Err(at(LoadErrorKind::TooManyIncludes));
         }
         let text = match (self.read)(&file) {
             Ok(text) => text,
-            Err(error) => return Err(at(Trouble::Include(file, error))),
+            Err(error) => return Err(at(LoadErrorKind::Include(file, error))),
         };
         self.includes.push(file.clone());
         let mut entries = Entries::new(&text, origin);
@@ -293,7 +303,7 @@ impl Reading<'_> {
 }
 
 /// Parses `$INCLUDE FILE [ORIGIN]`. Returns the file name and the origin of its relative names.
-fn include(entries: &mut Entries<'_>) -> Result<(String, Name), Error> {
+fn include(entries: &mut Entries<'_>) -> Result<(String, Name), ParseError> {
     let mut origin = entries.origin().to_name();
     let line = entries.line();
     let file = line.word("a file name")?;

@@ -1,6 +1,6 @@
 //! Encodings of binary fields: hexadecimal, base32hex (RFC 4648 §7) and base64 (§4).
 
-use super::error::Error;
+use super::error::ParseError;
 use super::lex::Word;
 
 /// Encoding of binary data.
@@ -90,7 +90,7 @@ impl Digits {
     }
 
     /// Decodes the digits of a word.
-    pub(super) fn read(&mut self, word: &Word<'_>, data: &mut Vec<u8>) -> Result<(), Error> {
+    pub(super) fn read(&mut self, word: &Word<'_>, data: &mut Vec<u8>) -> Result<(), ParseError> {
         for octet in word.raw {
             if *octet == b'=' && matches!(self.base, Base::Base64) {
                 self.padded = true;
@@ -109,14 +109,14 @@ impl Digits {
     }
 
     /// Checks that the digits form whole bytes. `last` is the last word, for the error.
-    pub(super) fn finish(&self, last: &Word<'_>) -> Result<(), Error> {
+    pub(super) fn finish(&self, last: &Word<'_>) -> Result<(), ParseError> {
         let zeros = self.bits & ((1 << self.count) - 1) == 0;
         if zeros && self.count < self.base.bits() { Ok(()) } else { Err(last.unexpected(self.base.what())) }
     }
 }
 
 /// Decodes the digits of a single word.
-pub(super) fn read(base: Base, word: &Word<'_>, data: &mut Vec<u8>) -> Result<(), Error> {
+pub(super) fn read(base: Base, word: &Word<'_>, data: &mut Vec<u8>) -> Result<(), ParseError> {
     let mut digits = Digits::new(base);
     digits.read(word, data)?;
     digits.finish(word)

@@ -5,7 +5,7 @@ use core::net::{Ipv4Addr, Ipv6Addr};
 use wire::{Name, NameError, NameRef, Type};
 
 use super::base::{self, Base, Digits};
-use super::error::Error;
+use super::error::ParseError;
 use super::lex::Word;
 use super::line::Line;
 use super::{location, parameters, special};
@@ -107,7 +107,7 @@ pub(super) fn fields(rtype: Type) -> Option<&'static [Field]> {
 }
 
 /// Parses the RDATA of a record.
-pub(super) fn read(rtype: Type, line: &mut Line<'_>, data: &mut Vec<u8>) -> Result<(), Error> {
+pub(super) fn read(rtype: Type, line: &mut Line<'_>, data: &mut Vec<u8>) -> Result<(), ParseError> {
     let Some(fields) = fields(rtype) else {
         let sign = line.word("RDATA in the form `\\# LENGTH HEX`")?;
         return generic(rtype, &sign, line, data);
@@ -132,7 +132,7 @@ pub(super) fn read(rtype: Type, line: &mut Line<'_>, data: &mut Vec<u8>) -> Resu
 }
 
 /// Parses `\# LENGTH HEX...` (RFC 3597 §5).
-fn generic(rtype: Type, sign: &Word<'_>, line: &mut Line<'_>, data: &mut Vec<u8>) -> Result<(), Error> {
+fn generic(rtype: Type, sign: &Word<'_>, line: &mut Line<'_>, data: &mut Vec<u8>) -> Result<(), ParseError> {
     if sign.raw != b"\\#" {
         return Err(sign.unexpected("RDATA in the form `\\# LENGTH HEX`"));
     }
@@ -153,7 +153,7 @@ fn generic(rtype: Type, sign: &Word<'_>, line: &mut Line<'_>, data: &mut Vec<u8>
 
 impl Field {
     /// Parses this field. `word` is its first word.
-    fn read(self, word: &Word<'_>, line: &mut Line<'_>, data: &mut Vec<u8>) -> Result<(), Error> {
+    fn read(self, word: &Word<'_>, line: &mut Line<'_>, data: &mut Vec<u8>) -> Result<(), ParseError> {
         let what = self.what();
         match self {
             Field::Name => {
@@ -196,7 +196,7 @@ impl Field {
     }
 
     /// Parses a field that takes the rest of the line and may be empty.
-    fn read_rest(self, line: &mut Line<'_>, data: &mut Vec<u8>) -> Result<(), Error> {
+    fn read_rest(self, line: &mut Line<'_>, data: &mut Vec<u8>) -> Result<(), ParseError> {
         if self == Field::Types { special::types(line, data) } else { parameters::read(line, data) }
     }
 
@@ -250,8 +250,8 @@ impl Field {
 fn counted(
     word: &Word<'_>,
     data: &mut Vec<u8>,
-    write: impl FnOnce(&mut Vec<u8>) -> Result<(), Error>,
-) -> Result<(), Error> {
+    write: impl FnOnce(&mut Vec<u8>) -> Result<(), ParseError>,
+) -> Result<(), ParseError> {
     let at = data.len();
     data.push(0);
     write(data)?;
@@ -259,12 +259,12 @@ fn counted(
     Ok(())
 }
 
-pub(super) fn string(word: &Word<'_>, data: &mut Vec<u8>) -> Result<(), Error> {
+pub(super) fn string(word: &Word<'_>, data: &mut Vec<u8>) -> Result<(), ParseError> {
     counted(word, data, |data| word.unescaped(|octet| data.push(octet)))
 }
 
 /// Encodes a text of any length as one or more character strings, because users write long keys in one piece.
-fn strings(word: &Word<'_>, data: &mut Vec<u8>) -> Result<(), Error> {
+fn strings(word: &Word<'_>, data: &mut Vec<u8>) -> Result<(), ParseError> {
     let mut length_at = data.len();
     data.push(0);
     word.unescaped(|octet| {
@@ -277,7 +277,7 @@ fn strings(word: &Word<'_>, data: &mut Vec<u8>) -> Result<(), Error> {
     })
 }
 
-fn octets(base: Base, first: &Word<'_>, line: &mut Line<'_>, data: &mut Vec<u8>) -> Result<(), Error> {
+fn octets(base: Base, first: &Word<'_>, line: &mut Line<'_>, data: &mut Vec<u8>) -> Result<(), ParseError> {
     let mut digits = Digits::new(base);
     digits.read(first, data)?;
     let mut last = *first;

@@ -3,7 +3,7 @@
 use wire::{Class, Name, NameRef, Type};
 
 use super::data;
-use super::error::{Error, Fault, Place};
+use super::error::{ParseError, ParseErrorKind, Place};
 use super::lex::Word;
 use super::line::Line;
 use super::special::seconds;
@@ -52,7 +52,7 @@ impl<'a> Entries<'a> {
     }
 
     /// Returns the error for a text that ends where `what` is expected.
-    pub(crate) const fn missing(&self, what: &'static str) -> Error {
+    pub(crate) const fn missing(&self, what: &'static str) -> ParseError {
         self.line.missing(what)
     }
 
@@ -74,7 +74,7 @@ impl<'a> Entries<'a> {
     }
 
     /// Returns the next entry, or `None` at the end of the text. Handles `$ORIGIN` and `$TTL` itself.
-    pub(crate) fn next(&mut self) -> Result<Option<Entry<'a>>, Error> {
+    pub(crate) fn next(&mut self) -> Result<Option<Entry<'a>>, ParseError> {
         while let Some(first) = self.line.first()? {
             self.began = first.place;
             if first.raw.first() != Some(&b'$') || first.quoted {
@@ -97,7 +97,7 @@ impl<'a> Entries<'a> {
         Ok(None)
     }
 
-    fn record(&mut self, first: Word<'a>) -> Result<Entry<'a>, Error> {
+    fn record(&mut self, first: Word<'a>) -> Result<Entry<'a>, ParseError> {
         let mut word = first;
         if first.place.column == 1 {
             let owner = self.owner.get_or_insert_with(Name::root);
@@ -111,14 +111,14 @@ impl<'a> Entries<'a> {
         data::read(rtype, &mut self.line, &mut self.rdata)?;
         self.line.end()?;
         if self.rdata.len() > usize::from(u16::MAX) {
-            return Err(first.place.error(Fault::TooLong));
+            return Err(first.place.error(ParseErrorKind::TooLong));
         }
         let ttl = self.ttl(ttl, rtype).ok_or_else(|| word.unexpected("a TTL (no `$TTL` before this record)"))?;
         Ok(Entry::Record { ttl, class, rtype })
     }
 
     /// Parses the optional TTL and class, in any order, and the type.
-    fn fixed(&mut self, mut word: Word<'a>) -> Result<(Option<u32>, Class, Type), Error> {
+    fn fixed(&mut self, mut word: Word<'a>) -> Result<(Option<u32>, Class, Type), ParseError> {
         let (mut ttl, mut class) = (None, None);
         loop {
             // A TTL starts with a digit. No class or type does.

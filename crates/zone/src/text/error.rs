@@ -9,18 +9,18 @@ const FOUND_MAX: usize = 40;
 
 /// Parse error with its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Error {
+pub struct ParseError {
     /// Line, starting at 1.
     pub line: u32,
     /// Column in bytes, starting at 1.
     pub column: u32,
     /// Cause of the error.
-    pub fault: Fault,
+    pub kind: ParseErrorKind,
 }
 
 /// Cause of a parse error.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum ParseErrorKind {
     /// The text does not match what is expected at this position.
     Expected {
         /// Description of the expected text.
@@ -57,8 +57,8 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    pub(crate) const fn error(self, fault: Fault) -> Error {
-        Error { line: self.line, column: self.column, fault }
+    pub(crate) const fn error(self, kind: ParseErrorKind) -> ParseError {
+        ParseError { line: self.line, column: self.column, kind }
     }
 }
 
@@ -71,26 +71,26 @@ pub(crate) fn shown(octets: &[u8]) -> String {
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for ParseErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::Expected { what, found } => write!(f, "expected {what}, found `{found}`"),
-            Fault::Missing(what) => write!(f, "expected {what}, found the end of the record"),
-            Fault::Name { found, error } => write!(f, "expected a name, found `{found}`: {error}"),
-            Fault::OpenQuote => f.write_str("`\"` is never closed"),
-            Fault::OpenParenthesis => f.write_str("`(` is never closed"),
-            Fault::StrayParenthesis => f.write_str("`)` has no matching `(`"),
-            Fault::SecondRecord => f.write_str("expected only one record"),
-            Fault::TooLong => f.write_str("RDATA is longer than 65535 bytes"),
+            ParseErrorKind::Expected { what, found } => write!(f, "expected {what}, found `{found}`"),
+            ParseErrorKind::Missing(what) => write!(f, "expected {what}, found the end of the record"),
+            ParseErrorKind::Name { found, error } => write!(f, "expected a name, found `{found}`: {error}"),
+            ParseErrorKind::OpenQuote => f.write_str("`\"` is never closed"),
+            ParseErrorKind::OpenParenthesis => f.write_str("`(` is never closed"),
+            ParseErrorKind::StrayParenthesis => f.write_str("`)` has no matching `(`"),
+            ParseErrorKind::SecondRecord => f.write_str("expected only one record"),
+            ParseErrorKind::TooLong => f.write_str("RDATA is longer than 65535 bytes"),
         }
     }
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for ParseError {
     /// Writes `LINE:COLUMN: CAUSE`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: {}", self.line, self.column, self.fault)
+        write!(f, "{}:{}: {}", self.line, self.column, self.kind)
     }
 }
 
-impl core::error::Error for Error {}
+impl core::error::Error for ParseError {}

@@ -2,7 +2,7 @@
 
 use wire::{Name, NameError, NameRef};
 
-use super::error::{Error, Fault, Place, shown};
+use super::error::{ParseError, ParseErrorKind, Place, shown};
 
 /// Word of an entry.
 #[derive(Clone, Copy, Debug)]
@@ -25,8 +25,8 @@ pub(crate) enum Token<'a> {
 
 impl Word<'_> {
     /// Returns the error for this word if `what` is expected instead.
-    pub(crate) fn unexpected(&self, what: &'static str) -> Error {
-        self.place.error(Fault::Expected { what, found: shown(self.raw) })
+    pub(crate) fn unexpected(&self, what: &'static str) -> ParseError {
+        self.place.error(ParseErrorKind::Expected { what, found: shown(self.raw) })
     }
 
     /// Returns the word as text, or `None` if it is not ASCII. Numbers, addresses and mnemonics are always ASCII.
@@ -35,12 +35,12 @@ impl Word<'_> {
     }
 
     /// Parses a number, an address or a mnemonic.
-    pub(crate) fn parse<T: core::str::FromStr>(&self, what: &'static str) -> Result<T, Error> {
+    pub(crate) fn parse<T: core::str::FromStr>(&self, what: &'static str) -> Result<T, ParseError> {
         self.ascii().and_then(|text| text.parse().ok()).ok_or_else(|| self.unexpected(what))
     }
 
     /// Passes each byte of the word to `take`, with escapes decoded.
-    pub(crate) fn unescaped(&self, mut take: impl FnMut(u8)) -> Result<(), Error> {
+    pub(crate) fn unescaped(&self, mut take: impl FnMut(u8)) -> Result<(), ParseError> {
         let mut at = 0;
         while let Some(&octet) = self.raw.get(at) {
             let (octet, width) = match octet {
@@ -55,9 +55,9 @@ impl Word<'_> {
     }
 
     /// Parses a name into `name`. `@` is the origin, and a name without a final dot is relative to the origin.
-    pub(crate) fn name(&self, origin: NameRef<'_>, name: &mut Name) -> Result<(), Error> {
+    pub(crate) fn name(&self, origin: NameRef<'_>, name: &mut Name) -> Result<(), ParseError> {
         let named = self.try_name(origin, name);
-        named.map_err(|error| self.place.error(Fault::Name { found: shown(self.raw), error }))
+        named.map_err(|error| self.place.error(ParseErrorKind::Name { found: shown(self.raw), error }))
     }
 
     fn try_name(&self, origin: NameRef<'_>, name: &mut Name) -> Result<(), NameError> {
@@ -130,7 +130,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// Returns the next token.
-    pub(crate) fn next(&mut self) -> Result<Token<'a>, Error> {
+    pub(crate) fn next(&mut self) -> Result<Token<'a>, ParseError> {
         while let Some(&octet) = self.octets.get(self.at) {
             match octet {
                 b' ' | b'\t' | b'\r' => self.at += 1,
@@ -150,14 +150,14 @@ impl<'a> Lexer<'a> {
                     self.at += 1;
                 }
                 b')' => {
-                    self.open = self.open.checked_sub(1).ok_or(self.place().error(Fault::StrayParenthesis))?;
+                    self.open = self.open.checked_sub(1).ok_or(self.place().error(ParseErrorKind::StrayParenthesis))?;
                     self.at += 1;
                 }
                 b'"' => return self.quoted().map(Token::Word),
                 _ => return self.word().map(Token::Word),
             }
         }
-        if self.open > 0 { Err(self.opened.error(Fault::OpenParenthesis)) } else { Ok(Token::End) }
+        if self.open > 0 { Err(self.opened.error(ParseErrorKind::OpenParenthesis)) } else { Ok(Token::End) }
     }
 
     /// Returns the rest of the line without a comment, and stops before the line end.
@@ -178,7 +178,7 @@ impl<'a> Lexer<'a> {
         self.at += rest.iter().position(|octet| *octet == b'\n').unwrap_or(rest.len());
     }
 
-    fn quoted(&mut self) -> Result<Word<'a>, Error> {
+    fn quoted(&mut self) -> Result<Word<'a>, ParseError> {
         let place = self.place();
         self.at += 1;
         let start = self.at;
@@ -187,7 +187,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// Skips to the quote that closes the string started at `place`. The string may span lines.
-    fn skip_quoted(&mut self, place: Place) -> Result<(), Error> {
+    fn skip_quoted(&mut self, place: Place) -> Result<(), ParseError> {
         while let Some(&octet) = self.octets.get(self.at) {
             self.at += 1;
             match octet {
@@ -197,11 +197,11 @@ impl<'a> Lexer<'a> {
                 _ => {}
             }
         }
-        Err(place.error(Fault::OpenQuote))
+        Err(place.error(ParseErrorKind::OpenQuote))
     }
 
     /// Reads an unquoted word. `key="a value"` is a single word.
-    fn word(&mut self) -> Result<Word<'a>, Error> {
+    fn word(&mut self) -> Result<Word<'a>, ParseError> {
         let (place, start) = (self.place(), self.at);
         while let Some(&octet) = self.octets.get(self.at) {
             match octet {

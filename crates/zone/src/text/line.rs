@@ -2,7 +2,7 @@
 
 use wire::{Name, NameRef};
 
-use super::error::{Error, Fault, Place};
+use super::error::{ParseError, ParseErrorKind, Place};
 use super::lex::{Lexer, Token, Word};
 
 /// Words of the current entry.
@@ -28,7 +28,7 @@ impl<'a> Line<'a> {
     }
 
     /// Returns the next word of the entry, or `None` at its end.
-    pub(crate) fn maybe(&mut self) -> Result<Option<Word<'a>>, Error> {
+    pub(crate) fn maybe(&mut self) -> Result<Option<Word<'a>>, ParseError> {
         if self.ended {
             return Ok(None);
         }
@@ -43,13 +43,13 @@ impl<'a> Line<'a> {
     }
 
     /// Returns the next word. `what` describes it in the error if the entry has no more words.
-    pub(crate) fn word(&mut self, what: &'static str) -> Result<Word<'a>, Error> {
+    pub(crate) fn word(&mut self, what: &'static str) -> Result<Word<'a>, ParseError> {
         self.maybe()?.ok_or_else(|| self.missing(what))
     }
 
     /// Returns the error for an entry that ends where `what` is expected.
-    pub(crate) const fn missing(&self, what: &'static str) -> Error {
-        self.end.error(Fault::Missing(what))
+    pub(crate) const fn missing(&self, what: &'static str) -> ParseError {
+        self.end.error(ParseErrorKind::Missing(what))
     }
 
     /// Returns the rest of the line unparsed, without a comment.
@@ -59,12 +59,12 @@ impl<'a> Line<'a> {
     }
 
     /// Checks that the entry has no more words.
-    pub(crate) fn end(&mut self) -> Result<(), Error> {
+    pub(crate) fn end(&mut self) -> Result<(), ParseError> {
         self.maybe()?.map_or(Ok(()), |word| Err(word.unexpected("the end of the line")))
     }
 
     /// Skips to the next entry and returns its first word, or `None` at the end of the text.
-    pub(super) fn first(&mut self) -> Result<Option<Word<'a>>, Error> {
+    pub(super) fn first(&mut self) -> Result<Option<Word<'a>>, ParseError> {
         loop {
             self.end = self.lexer.place();
             match self.lexer.next()? {

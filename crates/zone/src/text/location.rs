@@ -1,6 +1,6 @@
 //! LOC records (RFC 1876), such as `51 30 12.748 N 0 7 39.611 W 10.00m 1m 10000m 10m`.
 
-use super::error::Error;
+use super::error::ParseError;
 use super::lex::Word;
 use super::line::Line;
 
@@ -14,7 +14,7 @@ const BASE: i64 = 10_000_000;
 const SIZES: [u8; 3] = [0x12, 0x16, 0x13];
 
 /// Parses a location. `first` is its first word.
-pub(super) fn read(first: &Word<'_>, line: &mut Line<'_>, data: &mut Vec<u8>) -> Result<(), Error> {
+pub(super) fn read(first: &Word<'_>, line: &mut Line<'_>, data: &mut Vec<u8>) -> Result<(), ParseError> {
     let latitude = angle(*first, line, *b"NS", 90)?;
     let first = line.word("the degrees of a longitude")?;
     let longitude = angle(first, line, *b"EW", 180)?;
@@ -36,7 +36,7 @@ pub(super) fn read(first: &Word<'_>, line: &mut Line<'_>, data: &mut Vec<u8>) ->
 }
 
 /// Parses degrees, optional minutes and seconds, and a direction.
-fn angle(first: Word<'_>, line: &mut Line<'_>, directions: [u8; 2], degrees_max: u32) -> Result<u32, Error> {
+fn angle(first: Word<'_>, line: &mut Line<'_>, directions: [u8; 2], degrees_max: u32) -> Result<u32, ParseError> {
     let degrees: u32 = first.parse("degrees")?;
     let mut angle = degrees.checked_mul(DEGREE).ok_or_else(|| first.unexpected("degrees"))?;
     let mut unit = DEGREE / 60;

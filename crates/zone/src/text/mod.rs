@@ -17,7 +17,7 @@ mod special;
 use wire::{Class, Name, NameRef, Type};
 
 pub use data::{expand, is_well_formed};
-pub use error::{Error, Fault};
+pub use error::{ParseError, ParseErrorKind};
 pub use print::Data;
 
 pub(crate) use data::{lowercase_names, name_at_start};
@@ -54,7 +54,7 @@ pub struct Record {
 /// let record = zone::text::record("www 60 A 192.0.2.1", origin.as_ref(), 300).unwrap();
 /// assert_eq!((record.ttl, record.rdata), (60, vec![192, 0, 2, 1]));
 /// ```
-pub fn record(line: &str, origin: NameRef<'_>, default_ttl: u32) -> Result<Record, Error> {
+pub fn record(line: &str, origin: NameRef<'_>, default_ttl: u32) -> Result<Record, ParseError> {
     let mut entries = Entries::new(line.as_bytes(), origin);
     entries.default_ttl = Some(default_ttl);
     let (ttl, class, rtype) = match entries.next()? {
@@ -65,7 +65,7 @@ pub fn record(line: &str, origin: NameRef<'_>, default_ttl: u32) -> Result<Recor
     let record = Record { owner: entries.owner().to_name(), ttl, class, rtype, rdata: entries.rdata().to_vec() };
     match entries.next()? {
         None => Ok(record),
-        Some(_) => Err(Error { fault: Fault::SecondRecord, ..entries.missing("the end of the text") }),
+        Some(_) => Err(ParseError { kind: ParseErrorKind::SecondRecord, ..entries.missing("the end of the text") }),
     }
 }
 

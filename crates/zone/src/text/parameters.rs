@@ -3,7 +3,7 @@
 use core::net::{Ipv4Addr, Ipv6Addr};
 
 use super::base::{self, Base};
-use super::error::Error;
+use super::error::ParseError;
 use super::lex::Word;
 use super::line::Line;
 
@@ -13,7 +13,7 @@ const KEYS: [&str; 9] =
 const WHAT: &str = "a service parameter, as KEY or KEY=VALUE";
 
 /// Parses the parameters up to the end of the line and writes them in ascending order of their keys.
-pub(super) fn read(line: &mut Line<'_>, data: &mut Vec<u8>) -> Result<(), Error> {
+pub(super) fn read(line: &mut Line<'_>, data: &mut Vec<u8>) -> Result<(), ParseError> {
     let mut parameters: Vec<(u16, Vec<u8>)> = Vec::new();
     while let Some(word) = line.maybe()? {
         let (key, value) = parameter(&word)?;
@@ -31,7 +31,7 @@ pub(super) fn read(line: &mut Line<'_>, data: &mut Vec<u8>) -> Result<(), Error>
     Ok(())
 }
 
-fn parameter(word: &Word<'_>) -> Result<(u16, Vec<u8>), Error> {
+fn parameter(word: &Word<'_>) -> Result<(u16, Vec<u8>), ParseError> {
     let sign = word.raw.iter().position(|octet| *octet == b'=');
     let (name, value) = word.raw.split_at(sign.unwrap_or(word.raw.len()));
     let key = key(name).ok_or_else(|| word.unexpected(WHAT))?;
@@ -53,7 +53,7 @@ fn key(name: &[u8]) -> Option<u16> {
 }
 
 /// Encodes the value of a key.
-fn value(key: u16, word: &Word<'_>, data: &mut Vec<u8>) -> Result<(), Error> {
+fn value(key: u16, word: &Word<'_>, data: &mut Vec<u8>) -> Result<(), ParseError> {
     match KEYS.get(usize::from(key)) {
         Some(&"mandatory") => {
             let mut keys = list(word, self::key, "a comma-separated list of keys")?;
@@ -81,13 +81,13 @@ fn parsed<T: core::str::FromStr>(item: &[u8]) -> Option<T> {
     core::str::from_utf8(item).ok()?.parse().ok()
 }
 
-fn list<T>(word: &Word<'_>, read: impl Fn(&[u8]) -> Option<T>, what: &'static str) -> Result<Vec<T>, Error> {
+fn list<T>(word: &Word<'_>, read: impl Fn(&[u8]) -> Option<T>, what: &'static str) -> Result<Vec<T>, ParseError> {
     let items: Option<Vec<T>> = word.raw.split(|octet| *octet == b',').map(read).collect();
     items.ok_or_else(|| word.unexpected(what))
 }
 
 /// Parses a comma-separated list of protocol names. A comma in a name is written `\\,` (RFC 9460 §A.1).
-fn protocols(word: &Word<'_>, data: &mut Vec<u8>) -> Result<(), Error> {
+fn protocols(word: &Word<'_>, data: &mut Vec<u8>) -> Result<(), ParseError> {
     let mut text = Vec::new();
     word.unescaped(|octet| text.push(octet))?;
     let mut names = vec![Vec::new()];

@@ -2,7 +2,7 @@
 
 use wire::Type;
 
-use super::error::Error;
+use super::error::ParseError;
 use super::lex::Word;
 use super::line::Line;
 
@@ -127,7 +127,7 @@ const fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
 }
 
 /// Parses the types up to the end of the line and encodes them as bitmaps.
-pub(super) fn types(line: &mut Line<'_>, data: &mut Vec<u8>) -> Result<(), Error> {
+pub(super) fn types(line: &mut Line<'_>, data: &mut Vec<u8>) -> Result<(), ParseError> {
     let mut types = Vec::new();
     while let Some(word) = line.maybe()? {
         types.push(word.parse::<Type>("a type")?.0);

@@ -10,7 +10,7 @@ use config::setup::{FileWatch, Part, Setup, SetupError};
 use engine::{Hooks, Zones};
 use gotext::format_duration;
 use wire::Name;
-use zone::Trouble;
+use zone::LoadErrorKind;
 
 use crate::shared::option_helpers::{FOLLOWED, NO_RELOAD, TRANSFERRED, upstream};
 use crate::shared::zone_store::{Authority, FileZone, directory, offer};
@@ -107,23 +107,23 @@ fn open(config: &Config, origin: &Name, every: Duration, setup: &mut Setup<'_>) 
     let key = format!("file/{}/{origin}", path.display());
     let zone = setup.reload_state.take_over(key, || FileZone::new(origin.as_ref(), path));
     match zone.look(setup.files, config.by_time) {
-        Err(error) if may_come(&error.trouble) && !every.is_zero() => {
+        Err(error) if may_come(&error.kind) && !every.is_zero() => {
             setup.warn(format_args!("{}: trying again in {}", zone.told(&error), format_duration(every)));
         }
-        Err(error) if !is_elsewhere(&error.trouble) => return Err(SetupError::new(zone.told(&error))),
+        Err(error) if !is_elsewhere(&error.kind) => return Err(SetupError::new(zone.told(&error))),
         looked => zone.complaints(&looked).for_each(|complaint| setup.warn(complaint)),
     }
     Ok(zone)
 }
 
 /// Returns true if a retry can help: the file does not exist yet.
-fn may_come(trouble: &Trouble) -> bool {
-    matches!(trouble, Trouble::Io(error) if error.kind() == io::ErrorKind::NotFound)
+fn may_come(kind: &LoadErrorKind) -> bool {
+    matches!(kind, LoadErrorKind::Io(error) if error.kind() == io::ErrorKind::NotFound)
 }
 
 /// Returns true if no record of the file is in the zone. A line can list several zones, and the others must not suffer.
-const fn is_elsewhere(trouble: &Trouble) -> bool {
-    matches!(trouble, Trouble::OtherZone(_))
+const fn is_elsewhere(kind: &LoadErrorKind) -> bool {
+    matches!(kind, LoadErrorKind::OtherZone(_))
 }
 
 fn watch(zone: Arc<FileZone>, every: Duration, by_time: bool) -> FileWatch {

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use engine::log::{Level, Source};
 use engine::{Connections, Exchange, Instant, Io, Transport};
 use wire::{Class, Header, Message, MessageBuf, NameRef, Owner, Section, Type};
-use zone::{Broken, Differences, Incoming, Soa, Zone};
+use zone::{Differences, Incoming, Soa, TransferError, Zone};
 
 use crate::shared::zone_store::Held;
 
@@ -123,7 +123,7 @@ async fn newer(primary: SocketAddr, held: &Held, io: &dyn Io) -> Result<Option<V
     let mut incoming = Incoming::new(held.origin.as_ref());
     transfer(primary, &query(held, Type::AXFR, None), io, &mut |message| incoming.take(message)).await?;
     let strangers = incoming.strangers();
-    let zone = incoming.finish().map_err(|broken| broken.to_string())?;
+    let zone = incoming.finish().map_err(|error| error.to_string())?;
     if strangers > 0 {
         let origin = &held.origin;
         let message = format_args!(
@@ -140,7 +140,7 @@ async fn differences(primary: SocketAddr, old: Arc<Zone>, held: &Held, io: &dyn 
     let mut differences = Differences::new(old);
     transfer(primary, &query, io, &mut |message| differences.take(message)).await?;
     let changes = differences.changes();
-    let zone = differences.finish().map_err(|broken| broken.to_string())?;
+    let zone = differences.finish().map_err(|error| error.to_string())?;
     Ok(zone.map(|zone| Version { zone, changes }))
 }
 
@@ -161,20 +161,20 @@ async fn transfer(
     primary: SocketAddr,
     query: &[u8],
     io: &dyn Io,
-    take: &mut dyn FnMut(&[u8]) -> Result<bool, Broken>,
+    take: &mut dyn FnMut(&[u8]) -> Result<bool, TransferError>,
 ) -> Result<(), String> {
-    let mut broken = None;
+    let mut failure = None;
     let mut take = |message: &[u8]| match take(message) {
         Ok(more) => more,
         Err(error) => {
-            broken = Some(error);
+            failure = Some(error);
             false
         }
     };
     let exchange = exchange(primary, query, io.now() + TRANSFER_MAX);
     let outcome = io.exchange_all(exchange, &mut take).await;
-    match broken {
-        Some(broken) => Err(broken.to_string()),
+    match failure {
+        Some(error) => Err(error.to_string()),
         None => outcome.map_err(|error| format!("transfer failed: {error}")),
     }
 }

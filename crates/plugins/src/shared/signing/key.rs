@@ -32,7 +32,7 @@ pub(crate) enum Unreadable {
     /// A file cannot be read.
     Io(PathBuf, io::Error),
     /// The public file does not consist of one record.
-    Text(PathBuf, text::Error),
+    Text(PathBuf, text::ParseError),
     /// The record, on this line, is not a DNSKEY record of a zone key.
     NoKey(PathBuf, usize),
     /// The private file is invalid, on this line if known.

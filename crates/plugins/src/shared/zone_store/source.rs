@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use config::setup::{FileStamp, Files};
 use engine::log::{Level, Notice};
 use wire::NameRef;
-use zone::{LoadError, Loaded, Trouble};
+use zone::{LoadError, LoadErrorKind, Loaded};
 
 use super::Held;
 
@@ -55,7 +55,7 @@ impl FileZone {
             files.read(path)
         };
         let loaded = zone::load(self.held.origin.as_ref(), &self.path, &mut read);
-        self.held.set_elsewhere(matches!(&loaded, Err(LoadError { trouble: Trouble::OtherZone(_), .. })));
+        self.held.set_elsewhere(matches!(&loaded, Err(LoadError { kind: LoadErrorKind::OtherZone(_), .. })));
         let Loaded { zone, remarks, .. } = loaded?;
         let serial = zone.soa().map(|soa| soa.serial).unwrap_or_default();
         if self.held.soa().is_some_and(|soa| soa.serial == serial) && !by_time {
