@@ -19,7 +19,7 @@ pub fn file(input: &[u8]) {
         Ok(loaded) => ask(&loaded.zone),
         Err(error) => {
             let lines = input.iter().filter(|octet| **octet == b'\n').count() + 1;
-            assert!(error.place.is_none_or(|(line, _)| (1..=lines).contains(&(line as usize))), "{error}");
+            assert!(error.position.is_none_or(|(line, _)| (1..=lines).contains(&(line as usize))), "{error}");
         }
     }
 }

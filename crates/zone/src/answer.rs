@@ -2,7 +2,7 @@
 
 use wire::{Class, MessageBuf, Name, NameRef, Owner, Rcode, Section, Type};
 
-use crate::find::Found;
+use crate::find::Lookup;
 use crate::store::{ALIAS, APEX, Node, RecordSet, Zone};
 use crate::text::name_at_start;
 
@@ -69,16 +69,16 @@ impl Zone {
         &self,
         question: Question<'_>,
         message: &mut MessageBuf,
-        leaves: impl Fn(NameRef<'_>, Found) -> bool,
+        leaves: impl Fn(NameRef<'_>, Lookup) -> bool,
     ) -> Option<Reply> {
-        let found = self.find(question.name, question.qtype)?;
-        let wildcard = if let Found::Wildcard { at, .. } = found { Some(at) } else { None };
-        let is_unowned = match found {
-            Found::Nothing(_) => true,
-            Found::Name(Node(node)) => self.all(node).next().is_none(),
+        let lookup = self.find(question.name, question.qtype)?;
+        let wildcard = if let Lookup::Wildcard { at, .. } = lookup { Some(at) } else { None };
+        let is_unowned = match lookup {
+            Lookup::Nothing(_) => true,
+            Lookup::Name(Node(node)) => self.all(node).next().is_none(),
             _ => false,
         };
-        Some(Reply { wildcard, is_unowned, ..Writer::new(self, question, message).answer(found, leaves) })
+        Some(Reply { wildcard, is_unowned, ..Writer::new(self, question, message).answer(lookup, leaves) })
     }
 
     /// Writes the authority section of an answer whose alias led out of the zone.
@@ -137,18 +137,18 @@ impl<'a> Writer<'a> {
     }
 
     /// Follows aliases to the last name and writes its records.
-    fn answer(mut self, mut found: Found, leaves: impl Fn(NameRef<'_>, Found) -> bool) -> Reply {
+    fn answer(mut self, mut lookup: Lookup, leaves: impl Fn(NameRef<'_>, Lookup) -> bool) -> Reply {
         loop {
-            self.is_wildcard = matches!(found, Found::Wildcard { .. });
-            let target = match found {
-                Found::Name(node) => self.at_name(node),
-                Found::Wildcard { at, .. } => {
+            self.is_wildcard = matches!(lookup, Lookup::Wildcard { .. });
+            let target = match lookup {
+                Lookup::Name(node) => self.at_name(node),
+                Lookup::Wildcard { at, .. } => {
                     self.prove_absence();
                     self.at_name(at)
                 }
-                Found::Renamed(node) => self.rename(node),
-                Found::Cut(node) => Err(self.refer(node)),
-                Found::Nothing(encloser) => Err(self.deny_name(encloser)),
+                Lookup::Renamed(node) => self.rename(node),
+                Lookup::Cut(node) => Err(self.refer(node)),
+                Lookup::Nothing(encloser) => Err(self.deny_name(encloser)),
             };
             let target = match target {
                 // A CNAME record synthesized from DNAME answers a query for CNAME (RFC 6672 §3.1).
@@ -161,20 +161,22 @@ impl<'a> Writer<'a> {
                 return End::authoritative(Rcode::NOERROR).reply(Some(target));
             };
             self.name = Some(target);
-            if self.is_wildcard || matches!(found, Found::Renamed(_)) {
+            if self.is_wildcard || matches!(lookup, Lookup::Renamed(_)) {
                 self.synthesized = self.followed.count;
             }
             let back_to = self.loops_to(next);
             if self.followed.count == ALIASES_MAX || back_to.is_some() {
                 return self.give_up(back_to).reply(None);
             }
-            found = next;
+            lookup = next;
         }
     }
 
-    /// Returns the place in the chain of aliases that `found` leads back to, if it does.
-    fn loops_to(&self, found: Found) -> Option<usize> {
-        let (Found::Name(node) | Found::Wildcard { at: node, .. } | Found::Renamed(node)) = found else { return None };
+    /// Returns the place in the chain of aliases that `lookup` leads back to, if it does.
+    fn loops_to(&self, lookup: Lookup) -> Option<usize> {
+        let (Lookup::Name(node) | Lookup::Wildcard { at: node, .. } | Lookup::Renamed(node)) = lookup else {
+            return None;
+        };
         self.followed.as_slice().iter().position(|known| *known == node.0)
     }
 

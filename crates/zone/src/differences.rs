@@ -37,7 +37,7 @@ pub struct Differences {
     /// record.
     whole: Incoming,
     /// State of each record in the RRsets that change, including records of the old version.
-    records: HashMap<Key, Now>,
+    records: HashMap<Key, RecordState>,
     /// RRsets already loaded from the old version, as key prefixes.
     sets: HashSet<Key>,
     count: usize,
@@ -52,9 +52,9 @@ enum Stage {
     /// The response is the whole zone.
     Whole,
     /// Reading the records removed in a version.
-    Went,
+    Deletions,
     /// Reading the records added in a version.
-    Came,
+    Additions,
     /// The response is complete.
     End { whole: bool },
     /// The zone is up to date.
@@ -65,15 +65,15 @@ enum Stage {
 type Key = Vec<u8>;
 
 /// State of a record.
-enum Now {
+enum RecordState {
     /// The old version has the record, and it stays.
-    Stays,
-    Gone,
-    Came(Box<Arrival>),
+    Kept,
+    Removed,
+    Added(Box<AddedRecord>),
 }
 
 /// Added record. `at` is the number of the change, which keeps the order.
-struct Arrival {
+struct AddedRecord {
     at: usize,
     owner: Name,
     rtype: Type,
@@ -107,7 +107,7 @@ impl Differences {
             // message. The two cannot be told apart.
             Stage::Newest => Err(TransferError::NoDifferences),
             Stage::End { .. } | Stage::Same => Ok(false),
-            Stage::Whole | Stage::Went | Stage::Came => Ok(true),
+            Stage::Whole | Stage::Deletions | Stage::Additions => Ok(true),
         }
     }
 
@@ -116,14 +116,14 @@ impl Differences {
         self.stage = match (self.stage, soa) {
             (Stage::Begin, None) => return Err(TransferError::NoSoa),
             (Stage::Begin, Some(soa)) => self.begin(soa, record)?,
-            (Stage::Newest, Some(soa)) if soa.serial == self.serial => Stage::Went,
+            (Stage::Newest, Some(soa)) if soa.serial == self.serial => Stage::Deletions,
             (Stage::Newest | Stage::Whole, _) => match self.whole.take_record(record)? {
                 true => Stage::End { whole: true },
                 false => Stage::Whole,
             },
-            (Stage::Went, None) | (Stage::Came, None) => self.change(record)?,
-            (Stage::Went, Some(soa)) => self.turn(soa)?,
-            (Stage::Came, Some(soa)) => self.next_version(soa)?,
+            (Stage::Deletions, None) | (Stage::Additions, None) => self.change(record)?,
+            (Stage::Deletions, Some(soa)) => self.turn(soa)?,
+            (Stage::Additions, Some(soa)) => self.next_version(soa)?,
             // Records after the end are ignored.
             (Stage::End { .. } | Stage::Same, _) => self.stage,
         };
@@ -143,7 +143,7 @@ impl Differences {
             return Err(TransferError::Differences);
         }
         self.serial = soa.serial;
-        Ok(Stage::Came)
+        Ok(Stage::Additions)
     }
 
     /// Ends a version: it is the newest, or the next one follows.
@@ -152,7 +152,7 @@ impl Differences {
             return Err(TransferError::Differences);
         }
         let is_newest = self.newest.is_some_and(|newest| newest.serial == soa.serial);
-        Ok(if is_newest { Stage::End { whole: false } } else { Stage::Went })
+        Ok(if is_newest { Stage::End { whole: false } } else { Stage::Deletions })
     }
 
     fn change(&mut self, record: &Record<'_>) -> Result<Stage, TransferError> {
@@ -170,14 +170,15 @@ impl Differences {
         }
         let rtype = record.rtype();
         self.take_set(owner.as_ref(), rtype)?;
-        let now = self.records.entry(key(owner.as_ref(), rtype, &rdata)).or_insert(Now::Gone);
-        let is_gone = matches!(now, Now::Gone);
+        let now = self.records.entry(key(owner.as_ref(), rtype, &rdata)).or_insert(RecordState::Removed);
+        let is_gone = matches!(now, RecordState::Removed);
         // A removed record must exist, and an added record must not.
-        if is_gone != (self.stage == Stage::Came) {
+        if is_gone != (self.stage == Stage::Additions) {
             return Err(TransferError::Differences);
         }
-        let came = || Now::Came(Box::new(Arrival { at: self.count, owner, rtype, ttl: record.ttl(), rdata }));
-        *now = if is_gone { came() } else { Now::Gone };
+        let added =
+            || RecordState::Added(Box::new(AddedRecord { at: self.count, owner, rtype, ttl: record.ttl(), rdata }));
+        *now = if is_gone { added() } else { RecordState::Removed };
         Ok(self.stage)
     }
 
@@ -190,7 +191,7 @@ impl Differences {
         let node = labels.and_then(|labels| self.old.find_labels(labels));
         let sets = node.into_iter().flat_map(|node| self.old.all(node)).filter(|set| set.rtype == rtype);
         for rdata in sets.flat_map(crate::RecordSet::data) {
-            self.records.insert(key(owner, rtype, rdata), Now::Stays);
+            self.records.insert(key(owner, rtype, rdata), RecordState::Kept);
             if self.records.len() > KEPT_MAX {
                 return Err(TransferError::ManyDifferences);
             }
@@ -227,21 +228,21 @@ impl Differences {
             for rdata in set.data() {
                 key.clear();
                 write_key(owner.as_ref(), set.rtype, rdata, &mut key);
-                if matches!(self.records.get(&key), None | Some(Now::Stays)) {
+                if matches!(self.records.get(&key), None | Some(RecordState::Kept)) {
                     builder
                         .add(owner.as_ref(), (set.rtype, Class::IN, set.ttl), rdata)
                         .map_err(TransferError::Invalid)?;
                 }
             }
         }
-        let came = self.records.into_values().filter_map(|now| match now {
-            Now::Came(arrival) => Some(arrival),
-            Now::Stays | Now::Gone => None,
+        let added = self.records.into_values().filter_map(|now| match now {
+            RecordState::Added(added) => Some(added),
+            RecordState::Kept | RecordState::Removed => None,
         });
-        let mut came: Vec<_> = came.collect();
-        came.sort_unstable_by_key(|arrival| arrival.at);
-        for arrival in came {
-            let Arrival { owner, rtype, ttl, rdata, .. } = *arrival;
+        let mut added: Vec<_> = added.collect();
+        added.sort_unstable_by_key(|added| added.at);
+        for added in added {
+            let AddedRecord { owner, rtype, ttl, rdata, .. } = *added;
             builder.add(owner.as_ref(), (rtype, Class::IN, ttl), &rdata).map_err(TransferError::Invalid)?;
         }
         builder.finish().map_err(TransferError::Invalid)

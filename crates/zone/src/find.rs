@@ -7,7 +7,7 @@ use crate::store::{APEX, BELOW, CUT, DNAME, Node, WILDCARD, Zone};
 
 /// Result of a name lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum Lookup {
     /// The name exists.
     Name(Node),
     /// The name does not exist, but a wildcard matches it.
@@ -29,7 +29,7 @@ impl Zone {
     /// Looks up `name`. Returns `None` if it is not in this zone. A zone cut belongs to the child zone, except for DS
     /// queries.
     #[must_use]
-    pub fn find(&self, name: NameRef<'_>, qtype: Type) -> Option<Found> {
+    pub fn find(&self, name: NameRef<'_>, qtype: Type) -> Option<Lookup> {
         let labels = &name.octets()[..name.prefix_len(self.origin())?];
         let (encloser, exact) = self.closest(labels);
         let flags = self.node(encloser).flags;
@@ -38,12 +38,12 @@ impl Zone {
             return Some(self.border(encloser, exact, qtype));
         }
         if exact {
-            return Some(Found::Name(Node(encloser)));
+            return Some(Lookup::Name(Node(encloser)));
         }
         let wildcard = (flags & WILDCARD != 0).then(|| self.wildcard(encloser)).flatten();
         Some(match wildcard {
-            Some(at) => Found::Wildcard { at: Node(at), encloser: Node(encloser) },
-            None => Found::Nothing(Node(encloser)),
+            Some(at) => Lookup::Wildcard { at: Node(at), encloser: Node(encloser) },
+            None => Lookup::Nothing(Node(encloser)),
         })
     }
 
@@ -60,18 +60,18 @@ impl Zone {
     }
 
     /// Returns the topmost zone cut or DNAME owner between the apex and a node.
-    fn border(&self, encloser: u32, exact: bool, qtype: Type) -> Found {
-        let mut found = Found::Name(Node(encloser));
+    fn border(&self, encloser: u32, exact: bool, qtype: Type) -> Lookup {
+        let mut lookup = Lookup::Name(Node(encloser));
         let (mut node, mut itself) = (encloser, exact);
         loop {
             let flags = self.node(node).flags;
             if flags & CUT != 0 && !(itself && qtype == Type::DS) {
-                found = Found::Cut(Node(node));
+                lookup = Lookup::Cut(Node(node));
             } else if flags & DNAME != 0 && !itself {
-                found = Found::Renamed(Node(node));
+                lookup = Lookup::Renamed(Node(node));
             }
             if node == APEX {
-                return found;
+                return lookup;
             }
             (node, itself) = (self.node(node).parent, false);
         }

@@ -31,7 +31,7 @@ pub(crate) fn records(
         let mut one = Entries::new(text.as_bytes(), entries.origin());
         one.inherit(entries);
         // Errors in a generated record point at the directive, because the record is not in the file.
-        let moved = |error: ParseError| ParseError { line: word.place.line, column: word.place.column, ..error };
+        let moved = |error: ParseError| ParseError { line: word.position.line, column: word.position.column, ..error };
         while let Some(entry) = one.next().map_err(moved)? {
             let Entry::Record { ttl, class, rtype } = entry else {
                 return Err(word_of(&word, template).unexpected(TEMPLATE));
@@ -43,7 +43,7 @@ pub(crate) fn records(
 }
 
 fn word_of<'a>(range: &Word<'_>, template: &'a [u8]) -> Word<'a> {
-    Word { raw: template, quoted: false, place: range.place }
+    Word { raw: template, quoted: false, position: range.position }
 }
 
 fn range(word: &Word<'_>) -> Option<impl Iterator<Item = u64> + use<>> {

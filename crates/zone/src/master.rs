@@ -13,7 +13,7 @@ use crate::{Builder, Zone, ZoneError};
 /// Maximum nesting depth of `$INCLUDE`, as in other servers.
 const DEPTH_MAX: usize = 7;
 /// Typical line length in bytes, for preallocation. Most lines are shorter, but large zones have long ones.
-const LINE_GUESS: usize = 40;
+const LINE_LEN_TYPICAL: usize = 40;
 /// Maximum number of included files in a zone, so that a few small files cannot expand to a huge zone.
 const INCLUDES_MAX: usize = 4096;
 
@@ -25,7 +25,7 @@ pub struct Loaded {
     /// The zone.
     pub zone: Zone,
     /// Warnings with their positions, at most one of each kind.
-    pub remarks: Vec<LoadError>,
+    pub warnings: Vec<LoadError>,
     /// The included files.
     pub includes: Vec<PathBuf>,
 }
@@ -36,7 +36,7 @@ pub struct LoadError {
     /// File that contains the error.
     pub file: PathBuf,
     /// Line and column, starting at 1. `None` if the error concerns the file as a whole.
-    pub place: Option<(u32, u32)>,
+    pub position: Option<(u32, u32)>,
     /// Cause of the error.
     pub kind: LoadErrorKind,
 }
@@ -103,7 +103,7 @@ impl fmt::Display for LoadError {
             return write!(f, "cannot open {}: {error}", self.file.display());
         }
         write!(f, "{}:", self.file.display())?;
-        if let Some((line, column)) = self.place {
+        if let Some((line, column)) = self.position {
             write!(f, "{line}:{column}:")?;
         }
         write!(f, " {}", self.kind)
@@ -125,58 +125,59 @@ impl core::error::Error for LoadError {
 /// # Errors
 /// The first error, with its position.
 pub fn load(origin: NameRef<'_>, path: &Path, read: Read<'_>) -> Result<Loaded, LoadError> {
-    let whole = |kind| LoadError { file: path.to_owned(), place: None, kind };
+    let whole = |kind| LoadError { file: path.to_owned(), position: None, kind };
     let text = read(path).map_err(|error| whole(LoadErrorKind::Io(error)))?;
-    let mut reading = Reading { builder: Builder::new(origin), seen: Seen::default(), includes: Vec::new(), read };
-    reading.builder.reserve(text.len() / LINE_GUESS);
+    let mut reading =
+        Reading { builder: Builder::new(origin), seen: WarningPositions::default(), includes: Vec::new(), read };
+    reading.builder.reserve(text.len() / LINE_LEN_TYPICAL);
     reading.file(path, &mut Entries::new(&text, origin), 0)?;
     let Reading { mut builder, mut seen, includes, .. } = reading;
     let borrowed = seen.borrow_soa(&mut builder)?;
     let is_taken = borrowed.is_some() && seen.other_soa.as_ref().is_some_and(|soa| soa.is_stranger);
     let left_out = builder.strangers() - usize::from(is_taken);
-    let remarks = borrowed.into_iter().chain(seen.into_remarks(left_out)).collect();
+    let warnings = borrowed.into_iter().chain(seen.into_warnings(left_out)).collect();
     let zone = builder.finish().map_err(|error| whole(LoadErrorKind::Invalid(error)))?;
-    Ok(Loaded { zone, remarks, includes })
+    Ok(Loaded { zone, warnings, includes })
 }
 
 /// Position in a file.
 #[derive(Clone, PartialEq, Eq)]
-struct Place {
+struct FilePosition {
     file: PathBuf,
     at: (u32, u32),
 }
 
-impl Place {
+impl FilePosition {
     fn error(self, kind: LoadErrorKind) -> LoadError {
-        LoadError { file: self.file, place: Some(self.at), kind }
+        LoadError { file: self.file, position: Some(self.at), kind }
     }
 }
 
 /// State of the loader.
 struct Reading<'f> {
     builder: Builder,
-    seen: Seen,
+    seen: WarningPositions,
     includes: Vec<PathBuf>,
     read: Read<'f>,
 }
 
 /// Positions of records that cause a warning.
 #[derive(Default)]
-struct Seen {
+struct WarningPositions {
     /// The most recent SOA record at the apex.
-    soa: Option<Place>,
+    soa: Option<FilePosition>,
     /// The first SOA record that a later one replaced.
-    earlier_soa: Option<Place>,
+    earlier_soa: Option<FilePosition>,
     /// The last SOA record with another owner.
     other_soa: Option<OtherSoa>,
     /// The first two records outside the zone. Two are needed, because one of them may be the SOA record that is used
     /// after all.
-    strangers: Vec<Place>,
+    strangers: Vec<FilePosition>,
 }
 
 /// SOA record whose owner is not the apex.
 struct OtherSoa {
-    place: Place,
+    position: FilePosition,
     /// True if the owner is outside the zone, so that the builder has ignored the record.
     is_stranger: bool,
     owner: Box<Name>,
@@ -184,30 +185,30 @@ struct OtherSoa {
     rdata: Vec<u8>,
 }
 
-impl Seen {
+impl WarningPositions {
     /// Uses an SOA record with another owner if the zone has none, as CoreDNS does. Returns a warning if so.
     ///
     /// # Errors
     /// The file has no other record of the zone.
     fn borrow_soa(&mut self, builder: &mut Builder) -> Result<Option<LoadError>, LoadError> {
-        let (None, Some(OtherSoa { place, owner, ttl, rdata, .. })) = (&self.soa, &self.other_soa) else {
+        let (None, Some(OtherSoa { position, owner, ttl, rdata, .. })) = (&self.soa, &self.other_soa) else {
             return Ok(None);
         };
-        let error = |kind| place.clone().error(kind);
+        let error = |kind| position.clone().error(kind);
         if builder.is_empty() {
             return Err(error(LoadErrorKind::OtherZone(owner.clone())));
         }
         let origin = builder.origin().to_name();
         let added = builder.add(origin.as_ref(), (Type::SOA, Class::IN, *ttl), rdata);
         added.map_err(|invalid| error(LoadErrorKind::Invalid(invalid)))?;
-        self.strangers.retain(|stranger| stranger != place);
+        self.strangers.retain(|stranger| stranger != position);
         Ok(Some(error(LoadErrorKind::OtherSoa(owner.clone()))))
     }
 
-    fn into_remarks(self, left_out: usize) -> impl Iterator<Item = LoadError> {
+    fn into_warnings(self, left_out: usize) -> impl Iterator<Item = LoadError> {
         let first = self.strangers.into_iter().next();
-        let strangers = first.map(|place| place.error(LoadErrorKind::Strangers(left_out)));
-        strangers.into_iter().chain(self.earlier_soa.map(|place| place.error(LoadErrorKind::EarlierSoa)))
+        let strangers = first.map(|position| position.error(LoadErrorKind::Strangers(left_out)));
+        strangers.into_iter().chain(self.earlier_soa.map(|position| position.error(LoadErrorKind::EarlierSoa)))
     }
 }
 
@@ -215,15 +216,15 @@ impl Reading<'_> {
     fn file(&mut self, path: &Path, entries: &mut Entries<'_>, depth: usize) -> Result<(), LoadError> {
         let wrong = |error: ParseError| LoadError {
             file: path.to_owned(),
-            place: Some((error.line, error.column)),
+            position: Some((error.line, error.column)),
             kind: LoadErrorKind::Text(error.kind),
         };
         while let Some(entry) = entries.next().map_err(wrong)? {
-            let place = entries.began();
-            let at = |kind| LoadError { file: path.to_owned(), place: Some(place), kind };
+            let position = entries.began();
+            let at = |kind| LoadError { file: path.to_owned(), position: Some(position), kind };
             match entry {
                 Entry::Record { ttl, class, rtype } => {
-                    let added = self.add((path, place), entries.owner(), (rtype, class, ttl), entries.rdata());
+                    let added = self.add((path, position), entries.owner(), (rtype, class, ttl), entries.rdata());
                     added.map_err(|error| at(LoadErrorKind::Invalid(error)))?;
                 }
                 Entry::Directive(word) if word.raw.eq_ignore_ascii_case(b"$INCLUDE") => {
@@ -234,7 +235,7 @@ impl Reading<'_> {
                 Entry::Directive(word) if word.raw.eq_ignore_ascii_case(b"$GENERATE") => {
                     let mut error = None;
                     generate::records(entries, |owner, fixed, rdata| {
-                        let added = self.add((path, place), owner, fixed, rdata);
+                        let added = self.add((path, position), owner, fixed, rdata);
                         error = error.or(added.err());
                     })
                     .map_err(wrong)?;
@@ -256,7 +257,7 @@ impl Reading<'_> {
         fixed: (Type, Class, u32),
         rdata: &[u8],
     ) -> Result<(), ZoneError> {
-        let here = || Place { file: file.to_owned(), at };
+        let here = || FilePosition { file: file.to_owned(), at };
         let before = self.builder.strangers();
         self.builder.add(owner, fixed, rdata)?;
         let is_stranger = self.builder.strangers() > before;
@@ -266,7 +267,7 @@ impl Reading<'_> {
         match fixed {
             (Type::SOA, Class::IN, ttl) if owner != self.builder.origin() => {
                 let (owner, rdata) = (Box::new(owner.to_name()), rdata.to_vec());
-                self.seen.other_soa = Some(OtherSoa { place: here(), is_stranger, owner, ttl, rdata });
+                self.seen.other_soa = Some(OtherSoa { position: here(), is_stranger, owner, ttl, rdata });
             }
             (Type::SOA, Class::IN, _) => {
                 let earlier = self.seen.soa.replace(here());

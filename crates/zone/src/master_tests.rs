@@ -5,7 +5,7 @@ use std::path::Path;
 use wire::{Name, Type};
 
 use super::{Loaded, load};
-use crate::Found;
+use crate::Lookup;
 
 /// Loads the zone `example.org` from the first of these files.
 fn read(files: &[(&str, &str)]) -> Result<Loaded, String> {
@@ -25,7 +25,7 @@ fn zone(text: &str) -> Loaded {
 }
 
 fn find(loaded: &Loaded, name: &str, rtype: Type) -> Option<(u32, Vec<u8>)> {
-    let Found::Name(node) = loaded.zone.find(Name::from_text(name).unwrap().as_ref(), rtype)? else { return None };
+    let Lookup::Name(node) = loaded.zone.find(Name::from_text(name).unwrap().as_ref(), rtype)? else { return None };
     loaded.zone.set(node.0, rtype).map(|set| (set.ttl, set.first().to_vec()))
 }
 
@@ -37,7 +37,7 @@ fn applies_origin_and_ttl_directives() {
     assert_eq!(find(&loaded, "B.sub.EXAMPLE.org.", Type::A), Some((5, vec![192, 0, 2, 2])));
     assert_eq!(find(&loaded, "b.sub.example.org.", Type::TXT), Some((5, b"\x01x".to_vec())));
     assert_eq!(find(&loaded, "c.example.org.", Type::A), Some((7, vec![192, 0, 2, 3])));
-    assert_eq!((loaded.zone.len(), loaded.remarks.len(), loaded.zone.soa().unwrap().expire), (5, 0, 1_209_600));
+    assert_eq!((loaded.zone.len(), loaded.warnings.len(), loaded.zone.soa().unwrap().expire), (5, 0, 1_209_600));
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn reads_included_files() {
 #[test]
 fn warns_about_ignored_records() {
     let loaded = zone("other.test. A 192.0.2.1\nx CH TXT a\na A 192.0.2.1\na 30 A 192.0.2.1\nA A 192.0.2.2\n");
-    let told = |loaded: &Loaded| loaded.remarks.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let told = |loaded: &Loaded| loaded.warnings.iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(loaded.zone.len(), 3);
     let first = "z:3:1: 2 records ignored, starting here: their owner is outside the zone or their class is not IN";
     assert_eq!(told(&loaded), [first]);
@@ -93,14 +93,14 @@ fn uses_the_soa_of_another_name_if_the_zone_has_none() {
     let left_out = "z:4:1: record ignored: its owner is outside the zone or its class is not IN";
     for (more, expected) in [("", &[taken][..]), ("b.test. A 192.0.2.2\n", &[taken, left_out])] {
         let loaded = read(&[("z", &format!("{text}{more}"))]).unwrap();
-        let told: Vec<_> = loaded.remarks.iter().map(ToString::to_string).collect();
+        let told: Vec<_> = loaded.warnings.iter().map(ToString::to_string).collect();
         assert_eq!((loaded.zone.soa().unwrap().serial, loaded.zone.len()), (8, 2));
         assert_eq!(told, expected);
     }
     // An SOA record inside the zone, below its apex, does not count as ignored.
     let text = "$TTL 60\nsub SOA ns1 host 8 1 1 1 1\na A 192.0.2.1\nb.test. A 192.0.2.2\n";
     let loaded = read(&[("z", text)]).unwrap();
-    assert_eq!(loaded.remarks.last().unwrap().to_string(), left_out);
+    assert_eq!(loaded.warnings.last().unwrap().to_string(), left_out);
 }
 
 #[test]

@@ -11,14 +11,14 @@ pub struct Owner<'z> {
     /// Owner name.
     pub name: Name,
     /// Relation of the name to the zone.
-    pub standing: Standing,
+    pub authority: Authority,
     node: u32,
     zone: &'z Zone,
 }
 
 /// Relation of a name to a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum Authority {
     /// The zone is authoritative for all records of the name.
     Own,
     /// The name is a zone cut. The zone is authoritative only for DS.
@@ -42,12 +42,12 @@ impl Zone {
         nodes.sort_unstable_by(|one, other| canonical::compare(self.labels(*one), self.labels(*other)));
         nodes.into_iter().map(|node| {
             let flags = self.node(node).flags;
-            let standing = match (flags & BELOW != 0, flags & CUT != 0) {
-                (true, _) => Standing::Beyond,
-                (false, true) => Standing::Cut,
-                (false, false) => Standing::Own,
+            let authority = match (flags & BELOW != 0, flags & CUT != 0) {
+                (true, _) => Authority::Beyond,
+                (false, true) => Authority::Cut,
+                (false, false) => Authority::Own,
             };
-            Owner { name: self.name(node), standing, node, zone: self }
+            Owner { name: self.name(node), authority, node, zone: self }
         })
     }
 }

@@ -3,7 +3,7 @@
 use wire::{Class, Name, NameRef, Type};
 
 use super::data;
-use super::error::{ParseError, ParseErrorKind, Place};
+use super::error::{ParseError, ParseErrorKind, Position};
 use super::lex::Word;
 use super::line::Line;
 use super::special::seconds;
@@ -20,7 +20,7 @@ pub(crate) enum Entry<'a> {
 /// Iterator over entries. Holds the state that carries over from one entry to the next.
 pub(crate) struct Entries<'a> {
     line: Line<'a>,
-    began: Place,
+    began: Position,
     owner: Option<Name>,
     rdata: Vec<u8>,
     /// TTL of records that do not specify one: the value of `$TTL`, or otherwise the TTL of the previous record.
@@ -32,7 +32,7 @@ pub(crate) struct Entries<'a> {
 impl<'a> Entries<'a> {
     pub(crate) fn new(text: &'a [u8], origin: NameRef<'_>) -> Entries<'a> {
         let line = Line::new(text, origin);
-        let began = line.place();
+        let began = line.position();
         Entries { line, began, owner: None, rdata: Vec::new(), default_ttl: None, ttl_directive: false }
     }
 
@@ -76,7 +76,7 @@ impl<'a> Entries<'a> {
     /// Returns the next entry, or `None` at the end of the text. Handles `$ORIGIN` and `$TTL` itself.
     pub(crate) fn next(&mut self) -> Result<Option<Entry<'a>>, ParseError> {
         while let Some(first) = self.line.first()? {
-            self.began = first.place;
+            self.began = first.position;
             if first.raw.first() != Some(&b'$') || first.quoted {
                 return self.record(first).map(Some);
             }
@@ -99,7 +99,7 @@ impl<'a> Entries<'a> {
 
     fn record(&mut self, first: Word<'a>) -> Result<Entry<'a>, ParseError> {
         let mut word = first;
-        if first.place.column == 1 {
+        if first.position.column == 1 {
             let owner = self.owner.get_or_insert_with(Name::root);
             first.name(self.line.origin.as_ref(), owner)?;
             word = self.line.word("a type")?;
@@ -111,7 +111,7 @@ impl<'a> Entries<'a> {
         data::read(rtype, &mut self.line, &mut self.rdata)?;
         self.line.end()?;
         if self.rdata.len() > usize::from(u16::MAX) {
-            return Err(first.place.error(ParseErrorKind::TooLong));
+            return Err(first.position.error(ParseErrorKind::TooLong));
         }
         let ttl = self.ttl(ttl, rtype).ok_or_else(|| word.unexpected("a TTL (no `$TTL` before this record)"))?;
         Ok(Entry::Record { ttl, class, rtype })

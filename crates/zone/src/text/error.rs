@@ -51,12 +51,12 @@ pub enum ParseErrorKind {
 
 /// Position in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Position {
     pub(crate) line: u32,
     pub(crate) column: u32,
 }
 
-impl Place {
+impl Position {
     pub(crate) const fn error(self, kind: ParseErrorKind) -> ParseError {
         ParseError { line: self.line, column: self.column, kind }
     }

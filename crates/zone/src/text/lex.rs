@@ -2,7 +2,7 @@
 
 use wire::{Name, NameError, NameRef};
 
-use super::error::{ParseError, ParseErrorKind, Place, shown};
+use super::error::{ParseError, ParseErrorKind, Position, shown};
 
 /// Word of an entry.
 #[derive(Clone, Copy, Debug)]
@@ -11,7 +11,7 @@ pub(crate) struct Word<'a> {
     pub(crate) raw: &'a [u8],
     /// True if the word is quoted as a whole.
     pub(crate) quoted: bool,
-    pub(crate) place: Place,
+    pub(crate) position: Position,
 }
 
 /// Lexical token.
@@ -26,7 +26,7 @@ pub(crate) enum Token<'a> {
 impl Word<'_> {
     /// Returns the error for this word if `what` is expected instead.
     pub(crate) fn unexpected(&self, what: &'static str) -> ParseError {
-        self.place.error(ParseErrorKind::Expected { what, found: shown(self.raw) })
+        self.position.error(ParseErrorKind::Expected { what, found: shown(self.raw) })
     }
 
     /// Returns the word as text, or `None` if it is not ASCII. Numbers, addresses and mnemonics are always ASCII.
@@ -57,7 +57,7 @@ impl Word<'_> {
     /// Parses a name into `name`. `@` is the origin, and a name without a final dot is relative to the origin.
     pub(crate) fn name(&self, origin: NameRef<'_>, name: &mut Name) -> Result<(), ParseError> {
         let named = self.try_name(origin, name);
-        named.map_err(|error| self.place.error(ParseErrorKind::Name { found: shown(self.raw), error }))
+        named.map_err(|error| self.position.error(ParseErrorKind::Name { found: shown(self.raw), error }))
     }
 
     fn try_name(&self, origin: NameRef<'_>, name: &mut Name) -> Result<(), NameError> {
@@ -115,18 +115,18 @@ pub(crate) struct Lexer<'a> {
     line_at: usize,
     /// Number of open parentheses. `opened` is the position of the outermost one.
     open: u32,
-    opened: Place,
+    opened: Position,
 }
 
 impl<'a> Lexer<'a> {
     pub(crate) const fn new(octets: &'a [u8]) -> Lexer<'a> {
-        Lexer { octets, at: 0, line: 1, line_at: 0, open: 0, opened: Place { line: 1, column: 1 } }
+        Lexer { octets, at: 0, line: 1, line_at: 0, open: 0, opened: Position { line: 1, column: 1 } }
     }
 
     /// Returns the position of the next byte.
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn position(&self) -> Position {
         let column = u32::try_from(self.at - self.line_at + 1).unwrap_or(u32::MAX);
-        Place { line: self.line, column }
+        Position { line: self.line, column }
     }
 
     /// Returns the next token.
@@ -144,13 +144,14 @@ impl<'a> Lexer<'a> {
                 }
                 b'(' => {
                     if self.open == 0 {
-                        self.opened = self.place();
+                        self.opened = self.position();
                     }
                     self.open += 1;
                     self.at += 1;
                 }
                 b')' => {
-                    self.open = self.open.checked_sub(1).ok_or(self.place().error(ParseErrorKind::StrayParenthesis))?;
+                    self.open =
+                        self.open.checked_sub(1).ok_or(self.position().error(ParseErrorKind::StrayParenthesis))?;
                     self.at += 1;
                 }
                 b'"' => return self.quoted().map(Token::Word),
@@ -179,15 +180,15 @@ impl<'a> Lexer<'a> {
     }
 
     fn quoted(&mut self) -> Result<Word<'a>, ParseError> {
-        let place = self.place();
+        let position = self.position();
         self.at += 1;
         let start = self.at;
-        self.skip_quoted(place)?;
-        Ok(Word { raw: &self.octets[start..self.at - 1], quoted: true, place })
+        self.skip_quoted(position)?;
+        Ok(Word { raw: &self.octets[start..self.at - 1], quoted: true, position })
     }
 
-    /// Skips to the quote that closes the string started at `place`. The string may span lines.
-    fn skip_quoted(&mut self, place: Place) -> Result<(), ParseError> {
+    /// Skips to the quote that closes the string started at `position`. The string may span lines.
+    fn skip_quoted(&mut self, position: Position) -> Result<(), ParseError> {
         while let Some(&octet) = self.octets.get(self.at) {
             self.at += 1;
             match octet {
@@ -197,24 +198,24 @@ impl<'a> Lexer<'a> {
                 _ => {}
             }
         }
-        Err(place.error(ParseErrorKind::OpenQuote))
+        Err(position.error(ParseErrorKind::OpenQuote))
     }
 
     /// Reads an unquoted word. `key="a value"` is a single word.
     fn word(&mut self) -> Result<Word<'a>, ParseError> {
-        let (place, start) = (self.place(), self.at);
+        let (position, start) = (self.position(), self.at);
         while let Some(&octet) = self.octets.get(self.at) {
             match octet {
                 b' ' | b'\t' | b'\r' | b'\n' | b';' | b'(' | b')' => break,
                 b'\\' => self.at = (self.at + 2).min(self.octets.len()),
                 b'"' => {
-                    let quote = self.place();
+                    let quote = self.position();
                     self.at += 1;
                     self.skip_quoted(quote)?;
                 }
                 _ => self.at += 1,
             }
         }
-        Ok(Word { raw: &self.octets[start..self.at], quoted: false, place })
+        Ok(Word { raw: &self.octets[start..self.at], quoted: false, position })
     }
 }

@@ -2,7 +2,7 @@
 
 use wire::{Name, NameRef};
 
-use super::error::{ParseError, ParseErrorKind, Place};
+use super::error::{ParseError, ParseErrorKind, Position};
 use super::lex::{Lexer, Token, Word};
 
 /// Words of the current entry.
@@ -11,19 +11,19 @@ pub(crate) struct Line<'a> {
     pub(crate) origin: Name,
     /// True at the end of the entry.
     ended: bool,
-    end: Place,
+    end: Position,
 }
 
 impl<'a> Line<'a> {
     /// Creates a reader that is positioned before the first entry of a text.
     pub(super) fn new(text: &'a [u8], origin: NameRef<'_>) -> Line<'a> {
         let lexer = Lexer::new(text);
-        let end = lexer.place();
+        let end = lexer.position();
         Line { lexer, origin: origin.to_name(), ended: true, end }
     }
 
     /// Returns the position of the most recent token.
-    pub(super) const fn place(&self) -> Place {
+    pub(super) const fn position(&self) -> Position {
         self.end
     }
 
@@ -32,7 +32,7 @@ impl<'a> Line<'a> {
         if self.ended {
             return Ok(None);
         }
-        self.end = self.lexer.place();
+        self.end = self.lexer.position();
         match self.lexer.next()? {
             Token::Word(word) => Ok(Some(word)),
             Token::LineEnd | Token::End => {
@@ -66,7 +66,7 @@ impl<'a> Line<'a> {
     /// Skips to the next entry and returns its first word, or `None` at the end of the text.
     pub(super) fn first(&mut self) -> Result<Option<Word<'a>>, ParseError> {
         loop {
-            self.end = self.lexer.place();
+            self.end = self.lexer.position();
             match self.lexer.next()? {
                 Token::Word(word) => {
                     self.ended = false;

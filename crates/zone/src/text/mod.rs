@@ -72,7 +72,7 @@ pub fn record(line: &str, origin: NameRef<'_>, default_ttl: u32) -> Result<Recor
 /// Decodes base64 (RFC 4648 §4). Returns `None` if the text is not valid base64.
 #[must_use]
 pub fn base64(text: &str) -> Option<Vec<u8>> {
-    let word = Word { raw: text.as_bytes(), quoted: true, place: error::Place { line: 1, column: 1 } };
+    let word = Word { raw: text.as_bytes(), quoted: true, position: error::Position { line: 1, column: 1 } };
     let mut octets = Vec::new();
     base::read(base::Base::Base64, &word, &mut octets).ok()?;
     Some(octets)

@@ -37,7 +37,7 @@ fn parameter(word: &Word<'_>) -> Result<(u16, Vec<u8>), ParseError> {
     let key = key(name).ok_or_else(|| word.unexpected(WHAT))?;
     let value = value.strip_prefix(b"=").unwrap_or(value);
     let value = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value);
-    let value = Word { raw: value, quoted: true, place: word.place };
+    let value = Word { raw: value, quoted: true, position: word.position };
     let mut octets = Vec::new();
     self::value(key, &value, &mut octets)?;
     if octets.len() > usize::from(u16::MAX) {

@@ -148,9 +148,9 @@ impl ZoneFile {
         };
         let begun = notice(Level::Info, format!("Signing \"{}\" because {reason}", self.origin));
         match self.sign(context.files, now) {
-            Ok((done, remarks)) => {
+            Ok((done, warnings)) => {
                 context.notices.push(begun);
-                context.notices.extend(remarks);
+                context.notices.extend(warnings);
                 self.say(done, context.notices);
             }
             Err(error) => {
@@ -206,13 +206,13 @@ impl ZoneFile {
         self.known = Some(Validity::of(life, &self.keys));
         let tags: Vec<String> = self.keys.iter().map(|key| key.tag.to_string()).collect();
         let origin = &self.origin;
-        let remarks = loaded.remarks.iter().map(|what| notice(Level::Warning, format!("zone {origin}: {what}")));
+        let warnings = loaded.warnings.iter().map(|what| notice(Level::Warning, format!("zone {origin}: {what}")));
         let done = format!(
             "Successfully signed zone \"{origin}\" in \"{}\" with key tags \"{}\" and {serial} SOA serial",
             target.display(),
             tags.join(",")
         );
-        Ok((notice(Level::Info, done), remarks.collect()))
+        Ok((notice(Level::Info, done), warnings.collect()))
     }
 }
 

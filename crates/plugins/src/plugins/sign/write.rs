@@ -6,7 +6,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use wire::{Name, NameRef, Type};
 use zone::dnssec::nsec;
 use zone::text::Data;
-use zone::{Owner, RecordSet, Standing, Zone};
+use zone::{Authority, Owner, RecordSet, Zone};
 
 use crate::shared::signing::{Key, Life, Set};
 
@@ -35,10 +35,10 @@ impl Signed<'_> {
     /// Writes the zone, starting with its SOA record and the signatures over it.
     pub(super) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         // Names that get NSEC records, one ahead of the loop below.
-        let mut ahead = self.owners().filter(|owner| owner.standing != Standing::Beyond).skip(1);
+        let mut ahead = self.owners().filter(|owner| owner.authority != Authority::Beyond).skip(1);
         for owner in self.owners() {
             let mut sets = self.records(&owner);
-            if owner.standing != Standing::Beyond {
+            if owner.authority != Authority::Beyond {
                 let next = ahead.next().map_or_else(|| self.zone.origin().to_name(), |next| next.name);
                 sets.push(self.proof(&owner, &sets, next.as_ref()));
             }
@@ -97,7 +97,7 @@ impl Signed<'_> {
 
     /// NSEC record of a name. Its TTL is that of negative answers (RFC 9077 §3).
     fn proof(&self, owner: &Owner<'_>, sets: &[Records], next: NameRef<'_>) -> Records {
-        let is_told = |rtype: &Type| owner.standing == Standing::Own || matches!(*rtype, Type::NS | Type::DS);
+        let is_told = |rtype: &Type| owner.authority == Authority::Own || matches!(*rtype, Type::NS | Type::DS);
         let own = sets.iter().map(|set| set.rtype).filter(is_told);
         let types: Vec<Type> = own.chain([Type::RRSIG, Type::NSEC]).collect();
         let soa_ttl = self.zone.soa_set().map_or(0, |set| set.ttl);
@@ -110,10 +110,10 @@ impl Signed<'_> {
             write_record(&owner.name, (set.rtype, set.ttl), rdata, out)?;
         }
         // Delegation NS records and glue are not signed (RFC 4035 §2.2).
-        let is_signed = match owner.standing {
-            Standing::Own => true,
-            Standing::Cut => matches!(set.rtype, Type::DS | Type::NSEC),
-            Standing::Beyond => false,
+        let is_signed = match owner.authority {
+            Authority::Own => true,
+            Authority::Cut => matches!(set.rtype, Type::DS | Type::NSEC),
+            Authority::Beyond => false,
         };
         if !is_signed {
             return Ok(());

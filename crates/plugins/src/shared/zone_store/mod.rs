@@ -14,7 +14,7 @@ use engine::{
     Failure, LabelSetter, Plugin, Query, Response, Subquery, SubqueryTarget, Verdict, Worker, ZoneMap, Zones,
 };
 use wire::{EdeCode, Name, NameRef, Opcode, Rcode, Section, Type};
-use zone::{Found, Question, Zone};
+use zone::{Lookup, Question, Zone};
 
 pub(crate) use held::Held;
 pub(crate) use snapshot::offer;
@@ -125,7 +125,7 @@ impl Authority {
     /// Answers from a zone.
     fn answer(&self, held: &Held, query: &Query, response: &mut Response) -> Verdict {
         let Some(zone) = held.zone() else { return fail(held, query, response) };
-        let leaves = |target: NameRef<'_>, found| self.leaves(&zone, target, found, query.qtype);
+        let leaves = |target: NameRef<'_>, lookup| self.leaves(&zone, target, lookup, query.qtype);
         let Some(reply) = zone.answer_until(question(query), &mut response.message, leaves) else {
             return Verdict::Pass;
         };
@@ -148,8 +148,8 @@ impl Authority {
 impl Authority {
     /// Returns true if the server must resolve a CNAME target that lies in `zone`: a longer zone holds it, or this zone
     /// has no record for it and another directive may (RFC 1034 §4.3.2 step 3a: go back to step 1).
-    fn leaves(&self, zone: &Zone, target: NameRef<'_>, found: Found, qtype: Type) -> bool {
-        if matches!(found, Found::Nothing(_) | Found::Cut(_)) {
+    fn leaves(&self, zone: &Zone, target: NameRef<'_>, lookup: Lookup, qtype: Type) -> bool {
+        if matches!(lookup, Lookup::Nothing(_) | Lookup::Cut(_)) {
             return true;
         }
         let mut key = Name::root();

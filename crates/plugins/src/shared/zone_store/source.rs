@@ -29,7 +29,7 @@ pub(crate) enum Change {
         /// Serial of the new version.
         serial: u32,
         /// Problems in the file that did not prevent loading.
-        remarks: Vec<LoadError>,
+        warnings: Vec<LoadError>,
     },
 }
 
@@ -56,13 +56,13 @@ impl FileZone {
         };
         let loaded = zone::load(self.held.origin.as_ref(), &self.path, &mut read);
         self.held.set_elsewhere(matches!(&loaded, Err(LoadError { kind: LoadErrorKind::OtherZone(_), .. })));
-        let Loaded { zone, remarks, .. } = loaded?;
+        let Loaded { zone, warnings, .. } = loaded?;
         let serial = zone.soa().map(|soa| soa.serial).unwrap_or_default();
         if self.held.soa().is_some_and(|soa| soa.serial == serial) && !by_time {
             return Ok(Change::None);
         }
         self.held.set(zone);
-        Ok(Change::Taken { serial, remarks })
+        Ok(Change::Taken { serial, warnings })
     }
 
     /// Calls [`FileZone::look`] and returns the outcome as log events.
@@ -83,7 +83,7 @@ impl FileZone {
     pub(crate) fn complaints(&self, looked: &Result<Change, LoadError>) -> impl Iterator<Item = String> {
         let errors = match looked {
             Ok(Change::None) => &[],
-            Ok(Change::Taken { remarks, .. }) => remarks.as_slice(),
+            Ok(Change::Taken { warnings, .. }) => warnings.as_slice(),
             Err(error) => core::slice::from_ref(error),
         };
         errors.iter().map(|error| self.told(error))
