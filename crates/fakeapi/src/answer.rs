@@ -14,11 +14,11 @@ use crate::format::Format;
 use crate::query::Query;
 use crate::reply::{Body, Reply, status, status_object};
 use crate::selection::Selection;
-use crate::store::{From, Key, Span};
+use crate::store::{Key, Span, WatchPosition};
 use crate::{Fault, Shared, write};
 
 /// Maximum number of bytes sent at once.
-const PIECE: usize = 16 * 1024;
+const CHUNK: usize = 16 * 1024;
 
 /// Answers a request.
 pub(crate) async fn answer(
@@ -43,15 +43,15 @@ pub(crate) async fn answer(
     }
     let selection = match query.selection() {
         Ok(selection) => selection,
-        Err(problem) => return status(400, None, &problem),
+        Err(message) => return status(400, None, &message),
     };
     let format = preferred.of_kind(&kind);
-    let asked = Asked { query, kind, selection, fault, format, shared: Arc::clone(shared) };
-    if asked.query.is("watch") { asked.watch() } else { asked.list() }
+    let request = CollectionRequest { query, kind, selection, fault, format, shared: Arc::clone(shared) };
+    if request.query.is("watch") { request.watch() } else { request.list() }
 }
 
 /// A valid list or watch request.
-struct Asked {
+struct CollectionRequest {
     query: Query,
     kind: String,
     selection: Selection,
@@ -60,7 +60,7 @@ struct Asked {
     shared: Arc<Shared>,
 }
 
-impl Asked {
+impl CollectionRequest {
     fn list(self) -> Reply {
         let token = self.query.parameter("continue");
         let version = self.query.parameter("resourceVersion");
@@ -82,7 +82,7 @@ impl Asked {
         let span = Span { version: token_version.unwrap_or(store.version), after, limit };
         let page = store.page(&self.kind, &self.selection, &span, self.format);
         let (sender, response) = begin(self.format.content_type(false));
-        tokio::spawn(Out { sender, fault: self.fault, sent: 0 }.send_all(page));
+        tokio::spawn(BodyWriter { sender, fault: self.fault, sent: 0 }.send_all(page));
         Reply::Stream(response)
     }
 
@@ -97,13 +97,13 @@ impl Asked {
             return status(422, None, "sendInitialEvents needs resourceVersionMatch=NotOlderThan and bookmarks");
         }
         let (sender, response) = begin(self.format.content_type(true));
-        let out = Out { sender, fault: self.fault, sent: 0 };
+        let out = BodyWriter { sender, fault: self.fault, sent: 0 };
         tokio::spawn(self.follow(out, streaming, bookmarks));
         Reply::Stream(response)
     }
 
     /// Sends the initial events and then all changes, until the client disconnects or the watch times out.
-    async fn follow(self, mut out: Out, streaming: bool, bookmarks: bool) -> Option<()> {
+    async fn follow(self, mut out: BodyWriter, streaming: bool, bookmarks: bool) -> Option<()> {
         let mut changed = self.shared.changed.subscribe();
         let seconds = self.query.parameter("timeoutSeconds").parse().unwrap_or(3600);
         let end = tokio::time::sleep(Duration::from_secs(seconds));
@@ -127,7 +127,7 @@ impl Asked {
     }
 
     /// Returns the initial events of a watch, and the position in the log where it continues.
-    fn first(&self, streaming: bool) -> (Vec<u8>, From) {
+    fn first(&self, streaming: bool) -> (Vec<u8>, WatchPosition) {
         let store = &self.shared.lock().store;
         let refused = |code, message| self.format.event(&self.kind, "ERROR", &status_object(code, message));
         let version = self.query.parameter("resourceVersion");
@@ -145,7 +145,7 @@ impl Asked {
         (Vec::new(), store.from(number(version)))
     }
 
-    fn due(&self, bookmarks: bool, from: From) -> (Vec<u8>, usize) {
+    fn due(&self, bookmarks: bool, from: WatchPosition) -> (Vec<u8>, usize) {
         let state = self.shared.lock();
         if state.is_silent(&self.query.resource) {
             return (Vec::new(), from.position);
@@ -164,31 +164,31 @@ fn number(version: &str) -> u64 {
 }
 
 /// Response body, subject to a fault.
-struct Out {
+struct BodyWriter {
     sender: Sender<Bytes, io::Error>,
     fault: Option<Fault>,
     sent: usize,
 }
 
-impl Out {
-    async fn send_all(mut self, octets: Vec<u8>) {
-        self.send(octets).await;
+impl BodyWriter {
+    async fn send_all(mut self, bytes: Vec<u8>) {
+        self.send(bytes).await;
     }
 
     /// Sends bytes. Returns `None` if no more can be sent.
-    async fn send(&mut self, octets: Vec<u8>) -> Option<()> {
+    async fn send(&mut self, bytes: Vec<u8>) -> Option<()> {
         let (most, pause) = match self.fault {
             Some(Fault::Slow(most, pause)) => (most, pause),
-            _ => (PIECE, Duration::ZERO),
+            _ => (CHUNK, Duration::ZERO),
         };
-        for piece in octets.chunks(most) {
+        for chunk in bytes.chunks(most) {
             if let Some(Fault::Cut(after)) = self.fault
-                && self.sent + piece.len() > after
+                && self.sent + chunk.len() > after
             {
-                return self.cut(piece.get(..after - self.sent)?).await;
+                return self.cut(chunk.get(..after - self.sent)?).await;
             }
-            self.sender.send_data(self.corrupt(piece)).await.ok()?;
-            self.sent += piece.len();
+            self.sender.send_data(self.corrupt(chunk)).await.ok()?;
+            self.sent += chunk.len();
             if !pause.is_zero() {
                 tokio::time::sleep(pause).await;
             }
@@ -196,14 +196,14 @@ impl Out {
         Some(())
     }
 
-    fn corrupt(&self, piece: &[u8]) -> Bytes {
-        let mut octets = piece.to_vec();
+    fn corrupt(&self, chunk: &[u8]) -> Bytes {
+        let mut bytes = chunk.to_vec();
         if let Some(Fault::Corrupt(at)) = self.fault
-            && let Some(octet) = at.checked_sub(self.sent).and_then(|at| octets.get_mut(at))
+            && let Some(byte) = at.checked_sub(self.sent).and_then(|at| bytes.get_mut(at))
         {
-            *octet = 0xff;
+            *byte = 0xff;
         }
-        octets.into()
+        bytes.into()
     }
 
     async fn cut(&mut self, last: &[u8]) -> Option<()> {

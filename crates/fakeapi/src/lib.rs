@@ -42,7 +42,7 @@ pub use tls::Pems;
 use tokio::sync::{oneshot, watch};
 
 /// Maximum time that a test waits for a condition.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Failure ordered by a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +72,7 @@ pub enum Fault {
 
 /// A received request.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct ReceivedRequest {
     /// Method: `GET`, `POST` etc.
     pub method: String,
     /// Plural name of the resource, such as `endpointslices`.
@@ -93,7 +93,7 @@ pub struct Seen {
     pub at: Instant,
 }
 
-impl Seen {
+impl ReceivedRequest {
     /// Returns a query parameter; empty if absent.
     #[must_use]
     pub fn parameter(&self, name: &str) -> &str {
@@ -137,7 +137,7 @@ struct Shared {
 struct State {
     store: Store,
     faults: BTreeMap<String, Faults>,
-    seen: Vec<Seen>,
+    seen: Vec<ReceivedRequest>,
     token: Option<String>,
     json_only: bool,
     down: bool,
@@ -313,21 +313,21 @@ impl FakeApi {
 
     /// Returns the requests received so far.
     #[must_use]
-    pub fn seen(&self) -> Vec<Seen> {
+    pub fn seen(&self) -> Vec<ReceivedRequest> {
         self.shared.lock().seen.clone()
     }
 
     /// Waits until the received requests meet a condition. Panics after a timeout.
-    pub fn wait_seen(&self, what: &str, condition: impl Fn(&[Seen]) -> bool) {
-        self.wait(what, |state| condition(&state.seen));
+    pub fn wait_seen(&self, goal: &str, condition: impl Fn(&[ReceivedRequest]) -> bool) {
+        self.wait(goal, |state| condition(&state.seen));
     }
 
-    fn wait(&self, what: &str, condition: impl Fn(&State) -> bool) {
-        let deadline = Instant::now() + PATIENCE;
+    fn wait(&self, goal: &str, condition: impl Fn(&State) -> bool) {
+        let deadline = Instant::now() + TIMEOUT;
         let mut state = self.shared.lock();
         while !condition(&state) {
             let left = deadline.saturating_duration_since(Instant::now());
-            assert!(!left.is_zero(), "timed out waiting for {what}; seen: {:#?}", state.seen);
+            assert!(!left.is_zero(), "timed out waiting for {goal}; seen: {:#?}", state.seen);
             state = self.shared.told.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
     }

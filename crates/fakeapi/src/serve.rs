@@ -20,7 +20,7 @@ use crate::answer::answer;
 use crate::format::Format;
 use crate::query::Query;
 use crate::reply::{Body, Reply, status};
-use crate::{Seen, Shared};
+use crate::{ReceivedRequest, Shared};
 
 /// Serves until `stopped` fires.
 pub(crate) fn run(
@@ -42,7 +42,7 @@ pub(crate) fn run(
 async fn accept(listener: &tokio::net::TcpListener, acceptor: Option<&TlsAcceptor>, shared: &Arc<Shared>) {
     loop {
         let (stream, _) = listener.accept().await.unwrap();
-        let Some(open) = Open::new(shared) else { continue };
+        let Some(open) = OpenConnection::new(shared) else { continue };
         stream.set_nodelay(true).unwrap();
         let acceptor = acceptor.cloned();
         tokio::spawn(async move {
@@ -57,15 +57,15 @@ async fn accept(listener: &tokio::net::TcpListener, acceptor: Option<&TlsAccepto
 }
 
 /// An open connection, registered in the shared state.
-struct Open {
+struct OpenConnection {
     shared: Arc<Shared>,
     broken: watch::Receiver<u64>,
     number: u64,
 }
 
-impl Open {
+impl OpenConnection {
     /// Registers a connection. Returns `None` if the server is down.
-    fn new(shared: &Arc<Shared>) -> Option<Open> {
+    fn new(shared: &Arc<Shared>) -> Option<OpenConnection> {
         let mut state = shared.lock();
         if state.down {
             return None;
@@ -73,11 +73,11 @@ impl Open {
         state.accepted += 1;
         let number = state.accepted;
         state.connections.insert(number);
-        Some(Open { shared: Arc::clone(shared), broken: shared.broken.subscribe(), number })
+        Some(OpenConnection { shared: Arc::clone(shared), broken: shared.broken.subscribe(), number })
     }
 }
 
-impl Drop for Open {
+impl Drop for OpenConnection {
     fn drop(&mut self) {
         self.shared.lock().connections.remove(&self.number);
         self.shared.told.notify_all();
@@ -113,7 +113,7 @@ async fn request_answer(request: Request<Incoming>, certificate: bool, shared: &
 
 async fn reply(request: Request<Incoming>, certificate: bool, preferred: Format, shared: &Arc<Shared>) -> Reply {
     let Some(query) = Query::parse(request.uri()) else { return status(404, None, "no such path") };
-    let seen = Seen {
+    let seen = ReceivedRequest {
         method: request.method().to_string(),
         name: query.name.clone(),
         resource: query.resource.clone(),
@@ -127,8 +127,8 @@ async fn reply(request: Request<Incoming>, certificate: bool, preferred: Format,
     let (method, authorization) = (request.method().clone(), seen.authorization.clone());
     // If the client disconnects while it sends the object, the body is empty and the request is invalid.
     let object = if matches!(method, Method::POST | Method::PUT) {
-        let octets = request.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
-        match serde_json::from_slice(&octets) {
+        let bytes = request.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+        match serde_json::from_slice(&bytes) {
             Ok(object) => object,
             Err(error) => return status(400, None, &error.to_string()),
         }

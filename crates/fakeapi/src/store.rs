@@ -48,7 +48,7 @@ struct Resource {
 struct Entry {
     version: u64,
     resource: String,
-    what: What,
+    change: Change,
 }
 
 /// Part of a list.
@@ -63,7 +63,7 @@ pub(crate) struct Span {
 
 /// Position from which a watch continues.
 #[derive(Clone, Copy)]
-pub(crate) struct From {
+pub(crate) struct WatchPosition {
     /// Index in the log.
     pub(crate) position: usize,
     /// Version up to which events are skipped. For a version in the future, the real server also waits silently until
@@ -71,8 +71,8 @@ pub(crate) struct From {
     version: u64,
 }
 
-enum What {
-    Change { before: Option<Arc<Value>>, after: Option<Arc<Value>> },
+enum Change {
+    Object { before: Option<Arc<Value>>, after: Option<Arc<Value>> },
     Bookmark,
     Raw(String),
 }
@@ -89,7 +89,7 @@ impl Store {
         (resource.kind, resource.group_version) = (kind, text(&object["apiVersion"]));
         let object = Arc::new(object);
         let before = resource.objects.insert(key, Arc::clone(&object));
-        self.record(name, What::Change { before, after: Some(object) });
+        self.record(name, Change::Object { before, after: Some(object) });
         self.version
     }
 
@@ -104,7 +104,7 @@ impl Store {
         let before = objects.and_then(|objects| objects.remove(&(namespace.to_owned(), name.to_owned())));
         assert!(before.is_some(), "there is no {resource} {namespace}/{name}");
         self.version += 1;
-        self.record(resource.to_owned(), What::Change { before, after: None });
+        self.record(resource.to_owned(), Change::Object { before, after: None });
     }
 
     /// Returns an object.
@@ -146,15 +146,15 @@ impl Store {
     }
 
     pub(crate) fn bookmark(&mut self) {
-        self.record(String::new(), What::Bookmark);
+        self.record(String::new(), Change::Bookmark);
     }
 
     pub(crate) fn inject(&mut self, resource: &str, line: &str) {
-        self.record(resource.to_owned(), What::Raw(line.to_owned()));
+        self.record(resource.to_owned(), Change::Raw(line.to_owned()));
     }
 
-    fn record(&mut self, resource: String, what: What) {
-        self.log.push(Entry { version: self.version, resource, what });
+    fn record(&mut self, resource: String, change: Change) {
+        self.log.push(Entry { version: self.version, resource, change });
     }
 
     /// Returns the kind of a resource, if it exists in this group and version.
@@ -195,9 +195,9 @@ impl Store {
     }
 
     /// Returns the position of a watch that has seen everything up to a version, which may be in the future.
-    pub(crate) fn from(&self, version: u64) -> From {
+    pub(crate) fn from(&self, version: u64) -> WatchPosition {
         let position = self.log.iter().position(|entry| entry.version > version).unwrap_or(self.log.len());
-        From { position, version: if version > self.version { version } else { 0 } }
+        WatchPosition { position, version: if version > self.version { version } else { 0 } }
     }
 
     /// Encodes the events of a watch from a position on. Returns them with the position after them.
@@ -206,19 +206,20 @@ impl Store {
         kind: &str,
         selection: &Selection,
         bookmarks: bool,
-        from: From,
+        from: WatchPosition,
         format: Format,
     ) -> (Vec<u8>, usize) {
         let mut lines = Vec::new();
         let resource = plural(kind);
         for entry in self.log.iter().skip(from.position).filter(|entry| entry.version > from.version) {
-            match &entry.what {
-                What::Bookmark if bookmarks => lines.extend(self.bookmark_event(kind, &json!({}), format)),
-                What::Raw(text) if entry.resource == resource => lines.extend(format.raw(kind, text)),
-                What::Change { before, after } if entry.resource == resource => {
-                    if let Some((what, object)) = change(before.as_deref(), after.as_deref(), selection, entry.version)
+            match &entry.change {
+                Change::Bookmark if bookmarks => lines.extend(self.bookmark_event(kind, &json!({}), format)),
+                Change::Raw(text) if entry.resource == resource => lines.extend(format.raw(kind, text)),
+                Change::Object { before, after } if entry.resource == resource => {
+                    if let Some((event_type, object)) =
+                        change(before.as_deref(), after.as_deref(), selection, entry.version)
                     {
-                        lines.extend(format.event(kind, what, &object));
+                        lines.extend(format.event(kind, event_type, &object));
                     }
                 }
                 _ => {}

@@ -22,7 +22,7 @@ impl Response {
     fn after(api: &FakeApi, method: &str, path: &str, body: &str) -> Response {
         let address = api.url().strip_prefix("http://").unwrap();
         let mut stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         let length = body.len();
         let head = format!("{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close");
         write!(stream, "{head}\r\nContent-Length: {length}\r\n\r\n{body}").unwrap();

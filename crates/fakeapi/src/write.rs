@@ -13,7 +13,7 @@ use crate::reply::{self, Reply};
 use crate::store::{Key, Store};
 
 /// Rejected request: code, reason and message of the Status.
-struct Refusal(u16, &'static str, String);
+struct RequestError(u16, &'static str, String);
 
 /// Answers a request for a single object.
 pub(crate) fn answer(method: &Method, query: &Query, object: Value, shared: &Shared) -> Reply {
@@ -22,20 +22,20 @@ pub(crate) fn answer(method: &Method, query: &Query, object: Value, shared: &Sha
         Method::POST => shared.change(|state| create(&mut state.store, query, object)).map(|object| (201, object)),
         Method::PUT => shared.change(|state| replace(&mut state.store, query, object)).map(|object| (200, object)),
         Method::DELETE => shared.change(|state| remove(&mut state.store, query)).map(|object| (200, object)),
-        _ => Err(Refusal(405, "MethodNotAllowed", "the server does not allow this method".to_owned())),
+        _ => Err(RequestError(405, "MethodNotAllowed", "the server does not allow this method".to_owned())),
     };
     match outcome {
         Ok((code, object)) => reply::whole(code, object),
-        Err(Refusal(code, reason, message)) => reply::refused(code, reason, &message),
+        Err(RequestError(code, reason, message)) => reply::refused(code, reason, &message),
     }
 }
 
-fn get(store: &Store, resource: &str, key: &Key) -> Result<Value, Refusal> {
-    let missing = || Refusal(404, "NotFound", format!("{resource} \"{}\" not found", key.1));
+fn get(store: &Store, resource: &str, key: &Key) -> Result<Value, RequestError> {
+    let missing = || RequestError(404, "NotFound", format!("{resource} \"{}\" not found", key.1));
     store.get(resource, key).ok_or_else(missing)
 }
 
-fn create(store: &mut Store, query: &Query, mut object: Value) -> Result<Value, Refusal> {
+fn create(store: &mut Store, query: &Query, mut object: Value) -> Result<Value, RequestError> {
     let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let key = (query.namespace.clone(), name.clone());
     if !query.namespace.is_empty() {
@@ -45,24 +45,24 @@ fn create(store: &mut Store, query: &Query, mut object: Value) -> Result<Value, 
         return Err(invalid(query, "", "metadata.name: Required value"));
     }
     if store.get(&query.resource, &key).is_some() {
-        return Err(Refusal(409, "AlreadyExists", format!("{} \"{name}\" already exists", query.resource)));
+        return Err(RequestError(409, "AlreadyExists", format!("{} \"{name}\" already exists", query.resource)));
     }
     object["metadata"]["uid"] = format!("00000000-0000-4000-8000-{:012}", store.version + 1).into();
     admit(store, query, key, object, None)
 }
 
-fn replace(store: &mut Store, query: &Query, mut object: Value) -> Result<Value, Refusal> {
+fn replace(store: &mut Store, query: &Query, mut object: Value) -> Result<Value, RequestError> {
     let before = get(store, &query.resource, &query.key())?;
     let version = object["metadata"]["resourceVersion"].as_str().unwrap_or_default();
     if !version.is_empty() && before["metadata"]["resourceVersion"] != version {
         let message = format!("the object \"{}\" has been modified; apply your changes to the latest", query.name);
-        return Err(Refusal(409, "Conflict", message));
+        return Err(RequestError(409, "Conflict", message));
     }
     object["metadata"]["uid"] = before["metadata"]["uid"].clone();
     admit(store, query, query.key(), object, Some(&before))
 }
 
-fn remove(store: &mut Store, query: &Query) -> Result<Value, Refusal> {
+fn remove(store: &mut Store, query: &Query) -> Result<Value, RequestError> {
     let before = get(store, &query.resource, &query.key())?;
     if query.resource == "namespaces" {
         store.delete_all_in(&query.name);
@@ -78,14 +78,14 @@ fn admit(
     (namespace, name): Key,
     mut object: Value,
     before: Option<&Value>,
-) -> Result<Value, Refusal> {
+) -> Result<Value, RequestError> {
     object["metadata"]["name"] = name.as_str().into();
     if !namespace.is_empty() {
         object["metadata"]["namespace"] = namespace.as_str().into();
     }
     if query.resource == "services" {
         complete_service(store, &mut object["spec"], before.map(|before| &before["spec"]))
-            .map_err(|problem| invalid(query, &name, problem))?;
+            .map_err(|message| invalid(query, &name, message))?;
     }
     store.put(object);
     get(store, &query.resource, &(namespace, name))
@@ -120,6 +120,6 @@ fn complete_service(store: &mut Store, spec: &mut Value, before: Option<&Value>)
     Ok(())
 }
 
-fn invalid(query: &Query, name: &str, problem: &str) -> Refusal {
-    Refusal(422, "Invalid", format!("{} \"{name}\" is invalid: {problem}", query.resource))
+fn invalid(query: &Query, name: &str, message: &str) -> RequestError {
+    RequestError(422, "Invalid", format!("{} \"{name}\" is invalid: {message}", query.resource))
 }

@@ -14,7 +14,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-use fakeapi::{FakeApi, Fault, Seen, namespace, service};
+use fakeapi::{FakeApi, Fault, ReceivedRequest, namespace, service};
 use support::{Folder, Server};
 
 /// Output and exit code of a run.
@@ -93,7 +93,7 @@ fn text(path: &Path) -> &str {
 }
 
 /// Returns the temporary namespaces that were created or deleted.
-fn scratch(seen: &[Seen], method: &str) -> Vec<String> {
+fn scratch(seen: &[ReceivedRequest], method: &str) -> Vec<String> {
     let namespaces = seen.iter().filter(|seen| seen.method == method && seen.resource == "namespaces");
     namespaces.map(|seen| seen.name.clone()).collect()
 }
@@ -194,7 +194,8 @@ fn waiting(api: &FakeApi, folder: &Folder, server: &str) -> Child {
     let kubeconfig = kubeconfig(folder, api);
     let mut command = command(&["--server", server, "--kubeconfig", text(&kubeconfig)]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let is_last = |seen: &Seen| seen.resource == "services" && seen.method == "GET" && seen.name == "kubernetes";
+    let is_last =
+        |seen: &ReceivedRequest| seen.resource == "services" && seen.method == "GET" && seen.name == "kubernetes";
     api.wait_seen("all objects", |seen| seen.iter().any(is_last));
     child
 }

@@ -7,7 +7,7 @@ mod schema;
 
 use serde_json::Value;
 
-use schema::{Field, Kind, Message};
+use schema::{Field, FieldType, Message};
 
 /// `Content-Type` of an object or a list. Watches append `;stream=watch`.
 pub const CONTENT_TYPE: &str = "application/vnd.kubernetes.protobuf";
@@ -39,12 +39,12 @@ pub fn list(kind: &str, api_version: &str, metadata: &Value, items: &[&Value]) -
 
 /// Encodes a framed watch event. A null object is omitted.
 #[must_use]
-pub fn event(kind: &str, what: &str, about: &Value) -> Vec<u8> {
+pub fn event(kind: &str, event_type: &str, subject: &Value) -> Vec<u8> {
     let mut event = Vec::new();
-    delimited(&mut event, 1, what.as_bytes());
-    if !about.is_null() {
+    delimited(&mut event, 1, event_type.as_bytes());
+    if !subject.is_null() {
         let mut extension = Vec::new();
-        delimited(&mut extension, 1, &object(kind, about));
+        delimited(&mut extension, 1, &object(kind, subject));
         delimited(&mut event, 2, &extension);
     }
     frame(&event)
@@ -52,17 +52,17 @@ pub fn event(kind: &str, what: &str, about: &Value) -> Vec<u8> {
 
 /// Prefixes bytes with their length.
 #[must_use]
-pub fn frame(octets: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(octets.len()).expect("a frame is short");
-    [&length.to_be_bytes(), octets].concat()
+pub fn frame(bytes: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(bytes.len()).expect("a frame is short");
+    [&length.to_be_bytes(), bytes].concat()
 }
 
 fn envelope(kind: &str, api_version: &str, raw: &[u8]) -> Vec<u8> {
-    let mut about = Vec::new();
-    delimited(&mut about, 1, api_version.as_bytes());
-    delimited(&mut about, 2, kind.as_bytes());
+    let mut type_meta = Vec::new();
+    delimited(&mut type_meta, 1, api_version.as_bytes());
+    delimited(&mut type_meta, 2, kind.as_bytes());
     let mut out = b"k8s\0".to_vec();
-    delimited(&mut out, 1, &about);
+    delimited(&mut out, 1, &type_meta);
     delimited(&mut out, 2, raw);
     delimited(&mut out, 3, b"");
     delimited(&mut out, 4, b"");
@@ -74,17 +74,17 @@ fn fields(message: &Message, value: &Value) -> Vec<u8> {
     for Field { name, number, kind } in message {
         let number = *number;
         match (&value[name], kind) {
-            (Value::Null, Kind::Text { always: true } | Kind::Time { always: true }) => {
+            (Value::Null, FieldType::Text { always: true } | FieldType::Time { always: true }) => {
                 delimited(&mut out, number, b"");
             }
-            (Value::Null, Kind::Number { always: true }) => varint_field(&mut out, number, 0),
+            (Value::Null, FieldType::Number { always: true }) => varint_field(&mut out, number, 0),
             (Value::Null, _) => {}
             (Value::Array(values), _) => values.iter().for_each(|value| field(&mut out, number, kind, value)),
-            (Value::Object(entries), Kind::Map) => {
+            (Value::Object(entries), FieldType::Map) => {
                 for (key, value) in entries {
                     let mut entry = Vec::new();
                     delimited(&mut entry, 1, key.as_bytes());
-                    field(&mut entry, 2, &Kind::Text { always: true }, value);
+                    field(&mut entry, 2, &FieldType::Text { always: true }, value);
                     delimited(&mut out, number, &entry);
                 }
             }
@@ -94,17 +94,17 @@ fn fields(message: &Message, value: &Value) -> Vec<u8> {
     out
 }
 
-fn field(out: &mut Vec<u8>, number: u64, kind: &Kind, value: &Value) {
+fn field(out: &mut Vec<u8>, number: u64, kind: &FieldType, value: &Value) {
     match (value, kind) {
         // No reader of this protobuf looks at the time.
-        (_, Kind::Time { .. }) => delimited(out, number, b"\x08\x01\x10\x00"),
-        (_, Kind::Port) => delimited(out, number, &port(value)),
-        (_, Kind::Json) => {
-            let mut octets = Vec::new();
-            delimited(&mut octets, 1, value.to_string().as_bytes());
-            delimited(out, number, &octets);
+        (_, FieldType::Time { .. }) => delimited(out, number, b"\x08\x01\x10\x00"),
+        (_, FieldType::Port) => delimited(out, number, &port(value)),
+        (_, FieldType::Json) => {
+            let mut bytes = Vec::new();
+            delimited(&mut bytes, 1, value.to_string().as_bytes());
+            delimited(out, number, &bytes);
         }
-        (Value::Object(_), Kind::Message(name)) => {
+        (Value::Object(_), FieldType::Message(name)) => {
             let message = schema::message(name).unwrap_or_else(|| panic!("there is no message {name}"));
             delimited(out, number, &fields(message, value));
         }
@@ -130,10 +130,10 @@ fn integer(value: &serde_json::Number) -> u64 {
     value.as_u64().or_else(|| value.as_i64().map(i64::cast_unsigned)).unwrap_or(u64::MAX)
 }
 
-fn delimited(out: &mut Vec<u8>, number: u64, octets: &[u8]) {
+fn delimited(out: &mut Vec<u8>, number: u64, bytes: &[u8]) {
     varint(out, number << 3 | 2);
-    varint(out, octets.len() as u64);
-    out.extend_from_slice(octets);
+    varint(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
 }
 
 fn varint_field(out: &mut Vec<u8>, number: u64, value: u64) {

@@ -9,11 +9,11 @@ pub(super) type Message = Vec<Field>;
 pub(super) struct Field {
     pub(super) name: String,
     pub(super) number: u64,
-    pub(super) kind: Kind,
+    pub(super) kind: FieldType,
 }
 
 /// Type of a field; see `schema.txt`.
-pub(super) enum Kind {
+pub(super) enum FieldType {
     Text { always: bool },
     Number { always: bool },
     Map,
@@ -45,15 +45,15 @@ fn parse(text: &str) -> BTreeMap<String, Message> {
     messages
 }
 
-fn kind_of(word: &str) -> Kind {
+fn kind_of(word: &str) -> FieldType {
     match word {
-        "text" | "text?" => Kind::Text { always: word == "text" },
-        "number" | "number?" => Kind::Number { always: word == "number" },
-        "map" => Kind::Map,
-        "json" => Kind::Json,
-        "Time" | "Time?" => Kind::Time { always: word == "Time" },
-        "Port" => Kind::Port,
-        message => Kind::Message(message.to_owned()),
+        "text" | "text?" => FieldType::Text { always: word == "text" },
+        "number" | "number?" => FieldType::Number { always: word == "number" },
+        "map" => FieldType::Map,
+        "json" => FieldType::Json,
+        "Time" | "Time?" => FieldType::Time { always: word == "Time" },
+        "Port" => FieldType::Port,
+        message => FieldType::Message(message.to_owned()),
     }
 }
 
@@ -63,7 +63,11 @@ pub(super) fn check() {
     for (name, message) in &*MESSAGES {
         assert!(message.windows(2).all(|pair| pair[0].number < pair[1].number), "{name}");
         for field in message {
-            assert!(!matches!(&field.kind, Kind::Message(of) if !MESSAGES.contains_key(of)), "{name}.{}", field.name);
+            assert!(
+                !matches!(&field.kind, FieldType::Message(of) if !MESSAGES.contains_key(of)),
+                "{name}.{}",
+                field.name
+            );
         }
     }
 }

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use cluster::Source;
-use fakeapi::{FakeApi, Fault, Seen};
+use fakeapi::{FakeApi, Fault, ReceivedRequest};
 use kubeapi::{ConfigMap, Data, Timing};
 use metrics::Registry;
 use serde_json::{Value, json};
@@ -69,7 +69,7 @@ fn config_map(value: &str) -> Value {
 }
 
 /// Waits for a request.
-fn wait_request(api: &FakeApi, what: &str, condition: impl Fn(&[Seen]) -> bool) {
+fn wait_request(api: &FakeApi, what: &str, condition: impl Fn(&[ReceivedRequest]) -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !condition(&api.seen()) {
         assert!(Instant::now() < deadline, "{what}: {:?}", api.seen());
@@ -78,7 +78,7 @@ fn wait_request(api: &FakeApi, what: &str, condition: impl Fn(&[Seen]) -> bool) 
 }
 
 fn wait_watch(api: &FakeApi) {
-    wait_request(api, "a watch", |seen| seen.iter().any(Seen::is_watch));
+    wait_request(api, "a watch", |seen| seen.iter().any(ReceivedRequest::is_watch));
 }
 
 /// Replaces the ConfigMap by that of a backup whose version is older.
