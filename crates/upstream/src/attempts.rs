@@ -24,15 +24,15 @@ pub struct Limits {
 
 /// Next action of the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum Action {
     /// Query this upstream.
-    Ask {
+    Query {
         /// Index of the upstream.
         upstream: usize,
         /// Deadline of the attempt.
         until: Duration,
         /// True if all upstreams are down. This one was selected at random.
-        against_hope: bool,
+        is_last_resort: bool,
     },
     /// Stop: all upstreams are down, and `fail_fast` is set.
     AllDown,
@@ -42,7 +42,7 @@ pub enum Next {
 
 /// Decision about a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Decision {
     /// Return the reply.
     Take,
     /// Query the next upstream. If all have been tried, return the reply.
@@ -75,10 +75,10 @@ impl Attempts {
     }
 
     /// Returns the next action. `random` is a new random number.
-    pub fn next<'h>(&mut self, now: Duration, random: u64, health: impl Fn(usize) -> &'h Health) -> Next {
+    pub fn next<'h>(&mut self, now: Duration, random: u64, health: impl Fn(usize) -> &'h Health) -> Action {
         let enough = self.limits.failures_max.is_some_and(|most| self.failures >= most);
         if self.order.is_empty() || enough || now >= self.limits.deadline {
-            return Next::GiveUp;
+            return Action::GiveUp;
         }
         let until = (now + self.limits.each).min(self.limits.deadline);
         loop {
@@ -89,7 +89,7 @@ impl Attempts {
             let upstream = self.order[self.at];
             self.at += 1;
             if !health(upstream).is_down(self.limits.max_fails) {
-                return Next::Ask { upstream, until, against_hope: false };
+                return Action::Query { upstream, until, is_last_resort: false };
             }
             self.down += 1;
             if self.down == self.order.len() {
@@ -99,12 +99,12 @@ impl Attempts {
     }
 
     /// Selects a random upstream although all are down, because the health checks themselves may be what fails.
-    fn all_down(&self, until: Duration, random: u64) -> Next {
+    fn all_down(&self, until: Duration, random: u64) -> Action {
         if self.limits.fail_fast {
-            return Next::AllDown;
+            return Action::AllDown;
         }
-        let place = usize::try_from(random % self.order.len() as u64).unwrap_or(0);
-        Next::Ask { upstream: self.order[place], until, against_hope: true }
+        let index = usize::try_from(random % self.order.len() as u64).unwrap_or(0);
+        Action::Query { upstream: self.order[index], until, is_last_resort: true }
     }
 
     /// Records a failed attempt.
@@ -115,9 +115,9 @@ impl Attempts {
     /// Decides whether a reply is the answer. `failover` returns true for response codes for which another upstream
     /// should be tried.
     #[must_use]
-    pub fn judge(&self, reply: Reply, failover: impl Fn(Rcode) -> bool) -> Verdict {
+    pub fn judge(&self, reply: Reply, failover: impl Fn(Rcode) -> bool) -> Decision {
         let another_left = self.at < self.order.len();
-        if another_left && failover(reply.rcode()) { Verdict::TryAnother } else { Verdict::Take }
+        if another_left && failover(reply.rcode()) { Decision::TryAnother } else { Decision::Take }
     }
 }
 
@@ -137,10 +137,10 @@ mod tests {
         health
     }
 
-    fn asked(next: Next) -> Option<(usize, Duration, bool)> {
+    fn queried(next: Action) -> Option<(usize, Duration, bool)> {
         match next {
-            Next::Ask { upstream, until, against_hope } => Some((upstream, until, against_hope)),
-            Next::AllDown | Next::GiveUp => None,
+            Action::Query { upstream, until, is_last_resort } => Some((upstream, until, is_last_resort)),
+            Action::AllDown | Action::GiveUp => None,
         }
     }
 
@@ -148,11 +148,11 @@ mod tests {
     fn cycles_through_upstreams_until_the_deadline() {
         let health = [Health::default(), Health::default()];
         let mut attempts = Attempts::new(limits(), vec![1, 0]);
-        let mut ask = |seconds| asked(attempts.next(seconds * SECOND, 0, |at| &health[at]));
-        assert_eq!(ask(0), Some((1, 2 * SECOND, false)));
-        assert_eq!(ask(2), Some((0, 4 * SECOND, false)));
-        assert_eq!(ask(4), Some((1, 5 * SECOND, false)));
-        assert_eq!(ask(5), None);
+        let mut query = |seconds| queried(attempts.next(seconds * SECOND, 0, |at| &health[at]));
+        assert_eq!(query(0), Some((1, 2 * SECOND, false)));
+        assert_eq!(query(2), Some((0, 4 * SECOND, false)));
+        assert_eq!(query(4), Some((1, 5 * SECOND, false)));
+        assert_eq!(query(5), None);
     }
 
     #[test]
@@ -161,7 +161,7 @@ mod tests {
         let mut attempts = Attempts::new(limits(), vec![0, 1]);
         for _ in 0..3 {
             let next = attempts.next(Duration::ZERO, 0, |at| &health[at]);
-            assert_eq!(asked(next).map(|(upstream, ..)| upstream), Some(1));
+            assert_eq!(queried(next).map(|(upstream, ..)| upstream), Some(1));
         }
     }
 
@@ -169,10 +169,10 @@ mod tests {
     fn tries_a_random_upstream_or_fails_fast_if_all_are_down() {
         let health = [down(), down()];
         let next = Attempts::new(limits(), vec![0, 1]).next(Duration::ZERO, 7, |at| &health[at]);
-        assert_eq!(asked(next), Some((1, 2 * SECOND, true)));
+        assert_eq!(queried(next), Some((1, 2 * SECOND, true)));
         let fast = Limits { fail_fast: true, ..limits() };
-        assert_eq!(Attempts::new(fast, vec![0, 1]).next(Duration::ZERO, 7, |at| &health[at]), Next::AllDown);
-        assert_eq!(Attempts::new(limits(), vec![]).next(Duration::ZERO, 7, |at| &health[at]), Next::GiveUp);
+        assert_eq!(Attempts::new(fast, vec![0, 1]).next(Duration::ZERO, 7, |at| &health[at]), Action::AllDown);
+        assert_eq!(Attempts::new(limits(), vec![]).next(Duration::ZERO, 7, |at| &health[at]), Action::GiveUp);
     }
 
     #[test]
@@ -180,10 +180,10 @@ mod tests {
         let health = Health::default();
         let mut attempts = Attempts::new(Limits { failures_max: Some(2), ..limits() }, vec![0]);
         for _ in 0..2 {
-            assert!(asked(attempts.next(Duration::ZERO, 0, |_| &health)).is_some());
+            assert!(queried(attempts.next(Duration::ZERO, 0, |_| &health)).is_some());
             attempts.failed();
         }
-        assert_eq!(attempts.next(Duration::ZERO, 0, |_| &health), Next::GiveUp);
+        assert_eq!(attempts.next(Duration::ZERO, 0, |_| &health), Action::GiveUp);
     }
 
     #[test]
@@ -192,7 +192,7 @@ mod tests {
         for (failures_max, attempted) in [(None, 2), (Some(4), 2), (Some(1), 1)] {
             let mut attempts = Attempts::new(Limits { failures_max, ..limits() }, vec![0, 1]).once_each();
             let asks = core::iter::from_fn(|| {
-                let next = asked(attempts.next(Duration::ZERO, 0, |_| &health));
+                let next = queried(attempts.next(Duration::ZERO, 0, |_| &health));
                 attempts.failed();
                 next
             });
@@ -207,10 +207,10 @@ mod tests {
         let mut attempts = Attempts::new(limits(), vec![0, 1]);
         let failover = |rcode| rcode == Rcode::SERVFAIL;
         attempts.next(Duration::ZERO, 0, |_| &health);
-        assert_eq!(attempts.judge(servfail, failover), Verdict::TryAnother);
-        assert_eq!(attempts.judge(servfail, |_| false), Verdict::Take);
+        assert_eq!(attempts.judge(servfail, failover), Decision::TryAnother);
+        assert_eq!(attempts.judge(servfail, |_| false), Decision::Take);
         attempts.next(Duration::ZERO, 0, |_| &health);
-        assert_eq!(attempts.judge(servfail, failover), Verdict::Take);
+        assert_eq!(attempts.judge(servfail, failover), Decision::Take);
         assert!(servfail.rcode() == Rcode::SERVFAIL && !servfail.is_nodata() && !servfail.is_truncated());
     }
 }

@@ -10,7 +10,7 @@
 //!
 //! ```
 //! use core::time::Duration;
-//! use upstream::{Attempts, Health, Limits, Next, Policy};
+//! use upstream::{Action, Attempts, Health, Limits, Policy};
 //!
 //! let second = Duration::from_secs(1);
 //! let limits = Limits { deadline: 5 * second, each: 2 * second, failures_max: None, max_fails: 2, fail_fast: false };
@@ -18,11 +18,11 @@
 //! let mut attempts = Attempts::new(limits, Policy::Sequential.order(health.len(), 0));
 //!
 //! // The first upstream does not reply. The second one has until four seconds after the start.
-//! assert!(matches!(attempts.next(Duration::ZERO, 0, |index| &health[index]), Next::Ask { upstream: 0, .. }));
+//! assert!(matches!(attempts.next(Duration::ZERO, 0, |index| &health[index]), Action::Query { upstream: 0, .. }));
 //! attempts.failed();
 //! health[0].suspect();
 //! match attempts.next(2 * second, 0, |index| &health[index]) {
-//!     Next::Ask { upstream, until, .. } => assert_eq!((upstream, until), (1, 4 * second)),
+//!     Action::Query { upstream, until, .. } => assert_eq!((upstream, until), (1, 4 * second)),
 //!     _ => panic!("there is another upstream"),
 //! }
 //! ```
@@ -34,9 +34,9 @@ mod query;
 mod reply;
 mod target;
 
-pub use attempts::{Attempts, Limits, Next, Verdict};
+pub use attempts::{Action, Attempts, Decision, Limits};
 pub use health::Health;
 pub use policy::Policy;
 pub use query::{answered_with, outgoing, probe};
 pub use reply::{Reply, readable, readable_datagram};
-pub use target::{Protocol, Target, TargetError, Unlisted, nameservers};
+pub use target::{NameserverError, Protocol, Target, TargetError, nameservers};

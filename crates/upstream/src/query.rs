@@ -12,16 +12,16 @@ const UDP_SIZE_MAX: u16 = 4096;
 #[must_use]
 pub fn outgoing<'o>(
     (name, qtype, qclass): (NameRef<'_>, Type, Class),
-    asked: Flags,
+    client: Flags,
     udp_size: u16,
     dnssec_ok: bool,
     options: impl Iterator<Item = (OptionCode, &'o [u8])>,
 ) -> Vec<u8> {
     let flags = Flags::default()
-        .with_opcode(asked.opcode())
-        .with_recursion_desired(asked.recursion_desired())
-        .with_checking_disabled(asked.checking_disabled())
-        .with_authentic_data(asked.authentic_data());
+        .with_opcode(client.opcode())
+        .with_recursion_desired(client.recursion_desired())
+        .with_checking_disabled(client.checking_disabled())
+        .with_authentic_data(client.authentic_data());
     let udp_size = udp_size.min(UDP_SIZE_MAX);
     let opt = Opt { udp_size, extended_rcode: 0, version: 0, dnssec_ok };
     compose((name, qtype, qclass), flags, Some(opt), options)
@@ -65,9 +65,9 @@ mod tests {
     #[test]
     fn omits_hop_by_hop_data_of_the_client() {
         let name = Name::from_text("Www.Example.").unwrap();
-        let asked = Flags(0x0130).with_response(false).with_truncated(true);
+        let client = Flags(0x0130).with_response(false).with_truncated(true);
         let question = (name.as_ref(), Type::AAAA, Class::IN);
-        let octets = outgoing(question, asked, 1232, true, core::iter::empty());
+        let octets = outgoing(question, client, 1232, true, core::iter::empty());
         let mut request = Request::default();
         request.read(Header::read(&octets).unwrap(), &octets).unwrap();
         assert_eq!(request.name.octets(), name.octets());
@@ -78,7 +78,7 @@ mod tests {
         let octets = outgoing(question, notification.with_authoritative(true), 1232, false, core::iter::empty());
         assert_eq!(Header::read(&octets).map(|header| header.flags), Some(notification));
         let options = [(OptionCode::NSID, &b"x"[..])];
-        let octets = outgoing(question, asked, 512, true, options.into_iter());
+        let octets = outgoing(question, client, 512, true, options.into_iter());
         request.read(Header::read(&octets).unwrap(), &octets).unwrap();
         assert_eq!(request.options(&octets).collect::<Vec<_>>(), options);
         let probe = probe(&Name::root(), false);

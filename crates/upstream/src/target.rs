@@ -40,7 +40,7 @@ pub enum Target {
     },
 }
 
-/// Reason why a text is not a valid upstream.
+/// Error in the text of an upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TargetError {
     /// Unsupported scheme before `://`, such as `quic` or `grpc`.
@@ -78,6 +78,8 @@ impl fmt::Display for TargetError {
         }
     }
 }
+
+impl core::error::Error for TargetError {}
 
 impl Target {
     /// Parses an upstream: an IP address with or without a port, optionally after `dns://`, `tls://` or `https://`;
@@ -144,25 +146,27 @@ fn split(text: &str, default: u16) -> Result<(String, u16, Option<String>), Targ
     Ok((host.to_owned(), port, name))
 }
 
-/// `nameserver` line without an address.
+/// Error in a `nameserver` line: it has no address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unlisted {
+pub struct NameserverError {
     /// Line number, starting with 1.
     pub line: usize,
     /// Word in place of the address.
     pub word: String,
 }
 
-impl fmt::Display for Unlisted {
+impl fmt::Display for NameserverError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Unlisted { line, word } = self;
+        let NameserverError { line, word } = self;
         write!(f, "{line}: line ignored: `{word}` is not an IP address")
     }
 }
 
+impl core::error::Error for NameserverError {}
+
 /// Parses the `nameserver` lines of a resolv.conf(5) file: returns their addresses, and the lines without an address.
 /// Ignores other lines.
-pub fn nameservers(text: &str) -> impl Iterator<Item = Result<SocketAddr, Unlisted>> {
+pub fn nameservers(text: &str) -> impl Iterator<Item = Result<SocketAddr, NameserverError>> {
     text.lines().enumerate().filter_map(|(at, line)| {
         let mut words = line.split_whitespace();
         words.next().filter(|word| *word == "nameserver")?;
@@ -170,7 +174,7 @@ pub fn nameservers(text: &str) -> impl Iterator<Item = Result<SocketAddr, Unlist
         // An IPv6 address may have a zone identifier, which is not needed here.
         let ip = word.split('%').next().and_then(|address| address.parse::<IpAddr>().ok());
         let address = ip.map(|ip| SocketAddr::new(ip, DNS_PORT));
-        Some(address.ok_or_else(|| Unlisted { line: at + 1, word: word.to_owned() }))
+        Some(address.ok_or_else(|| NameserverError { line: at + 1, word: word.to_owned() }))
     })
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use engine::log::{Level, Source};
 use engine::{Exchange, ExchangeError, ExchangeReply, Failure, Instant, Io, Query, QueryPermit, Resolved, Transport};
-use upstream::{Attempts, Next, Reply, Verdict};
+use upstream::{Action, Attempts, Decision, Reply};
 use wire::{EdeCode, Rcode};
 
 use super::stanza::{Stanza, Upstream};
@@ -74,24 +74,24 @@ impl Stanza {
             let now = io.now().since(start);
             let health = |at: usize| &self.upstreams[at].health;
             let (upstream, until) = match attempts.next(now, io.random(), health) {
-                Next::Ask { upstream, until, against_hope } => {
-                    if against_hope {
+                Action::Query { upstream, until, is_last_resort } => {
+                    if is_last_resort {
                         io.counters().count(self.metrics.all_down);
                     }
                     (&self.upstreams[upstream], start + until)
                 }
-                Next::AllDown => {
+                Action::AllDown => {
                     io.counters().count(self.metrics.all_down);
                     return Err(failure);
                 }
-                Next::GiveUp => return Err(failure),
+                Action::GiveUp => return Err(failure),
             };
             self.asked.set(query, || upstream.address.to_string());
             match self.exchange(upstream, Sending { query, octets: &octets, until, io }).await {
                 Ok(reply) => {
                     let read = Reply::read(&reply);
                     let failover = |rcode: Rcode| self.failover.contains(&rcode);
-                    if read.is_none_or(|read| attempts.judge(read, failover) == Verdict::Take) {
+                    if read.is_none_or(|read| attempts.judge(read, failover) == Decision::Take) {
                         return Ok(reply);
                     }
                 }
