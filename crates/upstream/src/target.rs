@@ -106,8 +106,11 @@ impl Target {
         if let Ok(ip) = host.parse::<IpAddr>() {
             return Ok(Target::Address { protocol, address: SocketAddr::new(ip, port), server_name });
         }
-        if !host.contains('/') {
-            check_host(&host)?;
+        match host.split_once('/') {
+            None => check_host(&host)?,
+            // An address with a prefix length is hardly the name of a file.
+            Some((address, _)) if address.parse::<IpAddr>().is_ok() => return Err(TargetError::Name),
+            Some(_) => {}
         }
         Ok(Target::Named { protocol, name: host, port })
     }
@@ -121,7 +124,9 @@ fn check_host(host: &str) -> Result<(), TargetError> {
     if let Some(character) = host.chars().find(|character| matches!(character, ',' | ';' | '=')) {
         return Err(TargetError::Character(character));
     }
-    if wire::Name::from_text(host).is_err() {
+    // Without a letter or digit, or with a second port, no resolver could look it up.
+    let is_name = wire::Name::from_text(host).is_ok() && host.contains(|c: char| c.is_alphanumeric());
+    if !is_name || host.contains(':') {
         return Err(TargetError::Name);
     }
     // RFC 1123 §2.1: the last label of a host name is alphabetic, so that a name never looks like an address.
@@ -215,6 +220,9 @@ mod tests {
             ("1.1.1.1;", Err(TargetError::Character(';'))),
             ("=", Err(TargetError::Character('='))),
             ("__PILLAR__UPSTREAM__SERVERS__", Err(TargetError::Placeholder)),
+            ("8.8.8.8:53:53", Err(TargetError::Name)),
+            ("--", Err(TargetError::Name)),
+            ("10.0.0.0/8", Err(TargetError::Name)),
             ("/etc/resolv,1", named(Protocol::Dns, "/etc/resolv,1", 53)),
         ];
         for (text, target) in cases {
