@@ -38,10 +38,13 @@ fn never_asked(line: &Line<'_>, earlier: &[Line<'_>]) -> Option<Diagnostic> {
     if !line.answers() {
         return None;
     }
-    let holders = line
-        .zones
-        .iter()
-        .map(|zone| earlier.iter().map(|other| (past(other, zone), other)).min_by_key(|(past, _)| *past));
+    let is_separate = |other: &&Line<'_>, zone: &Name| {
+        other.directive != line.directive || !line.role.longest_zone || other.zones.contains(zone)
+    };
+    let holders = line.zones.iter().map(|zone| {
+        let earlier = earlier.iter().filter(|other| is_separate(other, zone));
+        earlier.map(|other| (past(other, zone), other)).min_by_key(|(past, _)| *past)
+    });
     let holders: Option<Vec<_>> = holders.collect();
     let (past, holder) = holders?.into_iter().max_by_key(|(past, _)| *past)?;
     let (receives, handled) = match past {

@@ -23,6 +23,9 @@ pub struct Role {
     pub fallthrough: Vec<Name>,
     /// Upstreams that it queries.
     pub asks: Vec<QueriedUpstream>,
+    /// True if the lines of the directive are one set of zones, of which the longest match answers. Then a line for a
+    /// zone does not hide another one for a zone below.
+    pub longest_zone: bool,
     /// Directive of the same block whose data it uses, even for queries that reach another block.
     pub uses: Option<&'static str>,
 }

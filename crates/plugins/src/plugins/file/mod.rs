@@ -75,7 +75,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 .deprecated(&[FOLLOWED])
 .role(|line| {
     let fallthrough = line.config.fallthrough.as_deref().unwrap_or_default();
-    Role::answers(&line.config.zones, fallthrough)
+    Role { longest_zone: true, ..Role::answers(&line.config.zones, fallthrough) }
 });
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
