@@ -25,7 +25,7 @@ fn circle(line: &Line<'_>, asked: &QueriedUpstream) -> Diagnostic {
     let message = format!("what `{}` passes on to {} comes back to this server block", line.directive, asked.address);
     Diagnostic::warning(codes::FORWARD_LOOP, asked.span, message)
         .with_label("this is an address of this server")
-        .with_help("name another server; questions that go round end when they have used all patience, with SERVFAIL")
+        .with_help("name another server; looping queries time out and return SERVFAIL")
 }
 
 /// The ways that queries take between the blocks of a Corefile.

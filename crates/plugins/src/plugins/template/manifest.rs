@@ -147,7 +147,9 @@ pub(super) const PROPERTIES: &[Property<Config>] = &[
                 return Err(args.bad(word, "a new name of letters, digits and `_`"));
             }
             if is_reserved(&word.text) {
-                return Err(args.bad(word, "a name that the language of expressions does not use"));
+                return Err(
+                    args.problem_at(word.span, format!("`{}` is reserved in expressions; use another name", word.text))
+                );
             }
             let expression = config.read_expression(args)?;
             config.variables.push((word.text.clone(), expression));
