@@ -45,8 +45,8 @@ fn texts() -> Result<Vec<(PathBuf, String)>, Failed> {
     texts.push((PathBuf::from("docs/diagnostics.md"), with_block(&diagnostics, "codes", &codes_table())?));
     let language = read(Path::new("docs/corefile.md"))?;
     texts.push(man_file("portolan-corefile", 5, "the configuration language", &language));
-    for slot in plugins::DIRECTIVES {
-        if let DirectiveEntry::Available(directive) = slot {
+    for entry in plugins::DIRECTIVES {
+        if let DirectiveEntry::Available(directive) = entry {
             let (path, readme) = plugin_readme(*directive)?;
             let name = format!("portolan-{}", directive.name());
             texts.push(man_file(&name, 7, directive.summary(), &readme));
@@ -116,8 +116,8 @@ fn metrics_page() -> String {
     part("portolan kube-dns", &portolan::KUBE_DNS_METRICS);
     part("etcd", &portolan::ETCD_METRICS);
     part("portolan node", &portolan::NODE_METRICS);
-    for slot in plugins::DIRECTIVES {
-        if let DirectiveEntry::Available(directive) = slot
+    for entry in plugins::DIRECTIVES {
+        if let DirectiveEntry::Available(directive) = entry
             && !directive.metrics().is_empty()
             && directive.name() != "prometheus"
         {
@@ -131,8 +131,8 @@ fn metrics_page() -> String {
 fn plugins_table() -> String {
     let mut text = "| plugin | what it does |\n|---|---|\n".to_owned();
     let mut later = Vec::new();
-    for slot in plugins::DIRECTIVES {
-        match slot {
+    for entry in plugins::DIRECTIVES {
+        match entry {
             DirectiveEntry::Available(directive) => {
                 let name = directive.name();
                 let _ = writeln!(
@@ -141,7 +141,7 @@ fn plugins_table() -> String {
                     directive.summary()
                 );
             }
-            DirectiveEntry::Planned(_) => later.push(slot.name()),
+            DirectiveEntry::Planned(_) => later.push(entry.name()),
             DirectiveEntry::Removed(_) => {}
         }
     }

@@ -10,12 +10,8 @@ use crate::planned::{Plan, PlannedBlock, PlannedListener};
 use crate::setup::{
     Capabilities, Files, HostRequests, Part, ReloadState, Setup, SetupError, SetupWarning, SiteInfo, StepWrapper,
 };
-use engine::STEPS_MAX;
-use engine::ServerMetrics;
-use engine::Zones;
 use engine::log::{Level, Notice};
-use engine::{Block, Generation, Listener, Site};
-use engine::{Chain, Step};
+use engine::{Block, Chain, Generation, Listener, STEPS_MAX, ServerMetrics, Site, Step, Zones};
 use metrics::Registry;
 
 /// Environment in which a generation is built.

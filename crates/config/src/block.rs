@@ -6,8 +6,7 @@ use std::path::PathBuf;
 use corefile::Span;
 use wire::Name;
 
-use engine::Listening;
-use engine::Zones;
+use engine::{Listening, Zones};
 
 /// Server block that contains a directive.
 #[derive(Clone, Debug, Default)]

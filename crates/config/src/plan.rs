@@ -47,8 +47,8 @@ impl DirectiveEntry {
     pub fn name(&self) -> &'static str {
         match self {
             DirectiveEntry::Available(directive) => directive.name(),
-            DirectiveEntry::Planned(later) => later.usage.name(),
-            DirectiveEntry::Removed(gone) => gone.name,
+            DirectiveEntry::Planned(directive) => directive.usage.name(),
+            DirectiveEntry::Removed(directive) => directive.name,
         }
     }
 
@@ -56,7 +56,7 @@ impl DirectiveEntry {
     fn directive(&self) -> Option<&'static dyn Directive> {
         match self {
             DirectiveEntry::Available(directive) => Some(*directive),
-            DirectiveEntry::Planned(later) => Some(*later),
+            DirectiveEntry::Planned(directive) => Some(*directive),
             DirectiveEntry::Removed(_) => None,
         }
     }
@@ -65,7 +65,7 @@ impl DirectiveEntry {
 /// Input of planning besides the Corefile.
 pub struct Planning<'a> {
     /// Directives, in the order of the chain.
-    pub slots: &'a [DirectiveEntry],
+    pub entries: &'a [DirectiveEntry],
     /// Default port of `dns://` keys.
     pub dns_port: u16,
     /// Addresses of a network interface; `None` if it does not exist.
@@ -76,10 +76,10 @@ pub struct Planning<'a> {
 pub fn plan(file: &Corefile, planning: &Planning<'_>, problems: &mut Vec<Diagnostic>) -> Option<Plan> {
     let before = problems.len();
     let keys: Vec<Vec<Key>> = file.blocks.iter().map(|block| read_keys(block, planning.dns_port, problems)).collect();
-    check_directives(file, planning.slots, problems);
+    check_directives(file, planning.entries, problems);
     let (mut blocks, mut places) = (Vec::new(), Vec::new());
     for (written, keys) in file.blocks.iter().zip(keys) {
-        let (mut block, is_known) = plan_block(written, keys, planning.slots, problems);
+        let (mut block, is_known) = plan_block(written, keys, planning.entries, problems);
         let settings = block.settings();
         let addresses = listen_addresses(&settings, planning, problems);
         places.push(Place { keys: block.keys.clone(), addresses, shares: !settings.view.is_empty() || !is_known });
@@ -124,34 +124,38 @@ fn warn_of_clear_text(keys: &[Key], info: &BlockInfo, problems: &mut Vec<Diagnos
     }
 }
 
-fn check_directives(file: &Corefile, slots: &[DirectiveEntry], problems: &mut Vec<Diagnostic>) {
+fn check_directives(file: &Corefile, entries: &[DirectiveEntry], problems: &mut Vec<Diagnostic>) {
     for name in file.blocks.iter().flat_map(|block| &block.directives).map(|directive| &directive.name) {
         // The list of removed directives follows the available ones, so a name in both is available.
-        match slots.iter().find(|slot| slot.name() == name.text) {
+        match entries.iter().find(|entry| entry.name() == name.text) {
             Some(DirectiveEntry::Available(_) | DirectiveEntry::Planned(_)) => {}
-            Some(DirectiveEntry::Removed(gone)) => problems.push(gone_directive(name, gone)),
-            None => problems.push(unknown_directive(name, slots)),
+            Some(DirectiveEntry::Removed(directive)) => problems.push(removed_directive(name, directive)),
+            None => problems.push(unknown_directive(name, entries)),
         }
     }
 }
 
-fn gone_directive(name: &Token, gone: &RemovedDirective) -> Diagnostic {
-    let (code, message) = match gone.removed_in {
-        Some(version) => (codes::DIRECTIVE_REMOVED, format!("CoreDNS {version} removed the directive `{}`", gone.name)),
+fn removed_directive(name: &Token, directive: &RemovedDirective) -> Diagnostic {
+    let (code, message) = match directive.removed_in {
+        Some(version) => {
+            (codes::DIRECTIVE_REMOVED, format!("CoreDNS {version} removed the directive `{}`", directive.name))
+        }
         None => {
-            let message =
-                format!("`{}` is not part of CoreDNS; only custom builds with additional plugins have it", gone.name);
+            let message = format!(
+                "`{}` is not part of CoreDNS; only custom builds with additional plugins have it",
+                directive.name
+            );
             (codes::DIRECTIVE_FOREIGN, message)
         }
     };
     let problem = Diagnostic::error(code, name.span, message);
-    if gone.instead.is_empty() { problem } else { problem.with_help(gone.instead) }
+    if directive.instead.is_empty() { problem } else { problem.with_help(directive.instead) }
 }
 
-fn unknown_directive(name: &Token, slots: &[DirectiveEntry]) -> Diagnostic {
+fn unknown_directive(name: &Token, entries: &[DirectiveEntry]) -> Diagnostic {
     let message = format!("unknown directive `{}`", name.text);
     let problem = Diagnostic::error(codes::DIRECTIVE_UNKNOWN, name.span, message);
-    let known = slots.iter().filter(|slot| slot.directive().is_some());
+    let known = entries.iter().filter(|entry| entry.directive().is_some());
     match did_you_mean(&name.text, known.map(DirectiveEntry::name)) {
         Some(near) => problem.with_help(format!("did you mean `{near}`?")),
         None => problem,
@@ -164,11 +168,11 @@ fn unknown_directive(name: &Token, slots: &[DirectiveEntry]) -> Diagnostic {
 fn plan_block(
     written: &ServerBlock,
     keys: Vec<Key>,
-    slots: &[DirectiveEntry],
+    entries: &[DirectiveEntry],
     problems: &mut Vec<Diagnostic>,
 ) -> (PlannedBlock, bool) {
     let lines_of = |name: &str| written.directives.iter().filter(|line| line.name.text == name).collect::<Vec<_>>();
-    let present: Vec<_> = slots
+    let present: Vec<_> = entries
         .iter()
         .filter_map(DirectiveEntry::directive)
         .map(|directive| (directive, lines_of(directive.name())))

@@ -6,7 +6,7 @@ fn planned(text: &str) -> Result<Vec<String>, Vec<String>> {
     let mut problems = parsed.diagnostics;
     let interface = |name: &str| (name == "lo").then(|| vec!["127.0.0.1".parse().unwrap(), "::1".parse().unwrap()]);
     let planning = Planning {
-        slots: &[DirectiveEntry::Available(&crate::plan::tests::BIND)],
+        entries: &[DirectiveEntry::Available(&crate::plan::tests::BIND)],
         dns_port: 53,
         interface: &interface,
     };
@@ -65,7 +65,7 @@ fn refuses_conflicting_zones_and_unknown_names() {
 fn refuses_a_transport_that_this_build_does_not_serve() {
     let parsed = corefile::parse("Corefile".as_ref(), "quic://a.test {\n}\n".to_owned(), &NoFiles);
     let mut problems = parsed.diagnostics;
-    let planning = Planning { slots: &[], dns_port: 53, interface: &|_| None };
+    let planning = Planning { entries: &[], dns_port: 53, interface: &|_| None };
     assert!(plan(&parsed.corefile, &planning, &mut problems).is_none());
     assert_eq!(problems.iter().map(|problem| problem.code).collect::<Vec<_>>(), [codes::SCHEME_NOT_HERE]);
     assert!(problems[0].is_error() && problems[0].message.contains("does not serve `quic://` yet"));

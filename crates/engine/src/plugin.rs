@@ -75,7 +75,7 @@ pub trait Plugin: Send + Sync {
     /// this hook if `resolve` failed.
     ///
     /// `Done` keeps the message. `Pass` discards it and continues with the next step. `Missing` marks it as a denial
-    /// of the name, so that `fallthrough` applies. `Ask` starts a subquery, for example for the target of a CNAME.
+    /// of the name, so that `fallthrough` applies. `Subquery` starts a subquery, for example for the target of a CNAME.
     fn on_resolved(&self, _query: &mut Query, _response: &mut Response, _worker: &mut Worker) -> Verdict {
         Verdict::Done
     }

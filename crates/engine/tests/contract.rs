@@ -39,7 +39,7 @@ use config::DirectiveEntry::{self, Available};
 use testkit::{Answer, Arrival, Entry, Names, Outcome, Parsed, Question, Reaction, Server};
 use wire::{Name, Opt, Type};
 
-static SLOTS: [DirectiveEntry; 17] = [
+static ENTRIES: [DirectiveEntry; 17] = [
     Available(&tally::MANIFEST),
     Available(&read::MANIFEST),
     Available(&observe::MANIFEST),
@@ -61,7 +61,7 @@ static SLOTS: [DirectiveEntry; 17] = [
 
 #[test]
 fn plugins_pass_their_contract_scenarios() {
-    testkit::run_directory(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/contract"), &SLOTS, &[]);
+    testkit::run_directory(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/contract"), &ENTRIES, &[]);
 }
 
 /// Signing comes last: after truncation, after the EDNS options, and after the steps above have changed the answer.
@@ -119,7 +119,7 @@ fn signs_every_message_of_a_zone_transfer() {
 }
 
 fn server(corefile: &str) -> Server {
-    let mut server = Server::new(&SLOTS);
+    let mut server = Server::new(&ENTRIES);
     assert_eq!(server.load(corefile), Ok(()));
     server
 }
@@ -144,15 +144,15 @@ impl engine::Plugin for Pass {}
 #[test]
 fn refuses_more_plugins_than_a_query_has_notes_for() {
     let manifests = |count: usize| {
-        let slots = (0..count).map(|number| {
+        let entries = (0..count).map(|number| {
             let build: config::options::Build<()> =
                 |_, _| Ok(Some(config::setup::Part::new(Pass, engine::Hooks::DOWN)));
             let manifest = config::options::Manifest::new(format!("p{number}").leak(), "", "", || (), build);
             Available(Box::leak(Box::new(manifest)))
         });
-        let slots: Vec<DirectiveEntry> = slots.collect();
+        let entries: Vec<DirectiveEntry> = entries.collect();
         let lines: String = (0..count).map(|number| format!("p{number}\n")).collect();
-        Server::new(&slots).load(&format!(".:53 {{\n{lines}}}\n"))
+        Server::new(&entries).load(&format!(".:53 {{\n{lines}}}\n"))
     };
     assert_eq!(manifests(engine::STEPS_MAX), Ok(()));
     let refused = manifests(engine::STEPS_MAX + 1).expect_err("one too many");

@@ -7,8 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::Listening;
-use engine::{Clock, Instant, PeerInfo, Progress, Scheme, Transaction, Transport};
+use engine::{Clock, Instant, Listening, PeerInfo, Progress, Scheme, Transaction, Transport};
 use transport::MonotonicClock;
 
 use crate::connections::Connection;

@@ -3,9 +3,8 @@
 use std::cell::{Ref, RefCell};
 use std::sync::Arc;
 
-use engine::Listening;
 use engine::tls::TlsServer;
-use engine::{Generation, Listener, Scheme};
+use engine::{Generation, Listener, Listening, Scheme};
 use tokio::sync::watch;
 
 use crate::connections::ConnectionTable;

@@ -209,7 +209,7 @@ mod tests {
         let is_ours = |name: &&str| OURS.iter().any(|(ours, _)| ours == name);
         let names: Vec<_> = DIRECTIVES
             .iter()
-            .filter(|slot| !matches!(slot, Removed(_)))
+            .filter(|entry| !matches!(entry, Removed(_)))
             .map(config::DirectiveEntry::name)
             .filter(|name| !is_ours(name))
             .collect();
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_chain_of_all_plugins_fits_into_steps_max() {
-        let served = DIRECTIVES.iter().filter(|slot| matches!(slot, config::DirectiveEntry::Available(_))).count();
+        let served = DIRECTIVES.iter().filter(|entry| matches!(entry, config::DirectiveEntry::Available(_))).count();
         assert!(served <= engine::STEPS_MAX, "{served}: `Transaction::passed` needs a wider word");
     }
 

@@ -17,12 +17,13 @@ use wire::{Name, Section};
 
 #[test]
 fn plugins_pass_their_scenarios() {
-    let mut slots = plugins::DIRECTIVES.to_vec();
-    let directives = slots.iter().position(|slot| matches!(slot, DirectiveEntry::Removed(_))).unwrap_or(slots.len());
-    slots.splice(directives..directives, [testkit::toys::RECORDS, testkit::toys::OUTWARD]);
+    let mut entries = plugins::DIRECTIVES.to_vec();
+    let is_removed = |entry: &DirectiveEntry| matches!(entry, DirectiveEntry::Removed(_));
+    let end = entries.iter().position(is_removed).unwrap_or(entries.len());
+    entries.splice(end..end, [testkit::toys::RECORDS, testkit::toys::OUTWARD]);
     testkit::run_directory(
         concat!(env!("CARGO_MANIFEST_DIR"), "/src"),
-        &slots,
+        &entries,
         &[
             || Box::new(Shares),
             || Box::new(Replay),

@@ -113,7 +113,7 @@ impl Configuration {
             false => written.clone(),
         };
         let planning =
-            Planning { slots: plugins::DIRECTIVES, dns_port: port, interface: &crate::local::interface_addresses };
+            Planning { entries: plugins::DIRECTIVES, dns_port: port, interface: &crate::local::interface_addresses };
         let plan = config::plan(&served, &planning, &mut problems);
         let plan = plan.filter(|_| !problems.iter().any(Diagnostic::is_error));
         // A snippet is parsed at each use. Report its problems only once.

@@ -41,7 +41,7 @@ pub struct Server {
     pub process: Capabilities,
     /// Metrics of the process.
     pub registry: Arc<Registry>,
-    slots: Vec<DirectiveEntry>,
+    entries: Vec<DirectiveEntry>,
     time: VirtualTime,
     executor: Executor,
     worker: Rc<RefCell<Worker>>,
@@ -114,9 +114,9 @@ impl Ticket {
 }
 
 impl Server {
-    /// Creates a process without a Corefile. `slots` are its plugins, in the order of the chain.
+    /// Creates a process without a Corefile. `entries` are its plugins, in the order of the chain.
     #[must_use]
-    pub fn new(slots: &[DirectiveEntry]) -> Server {
+    pub fn new(entries: &[DirectiveEntry]) -> Server {
         let (time, registry) = (VirtualTime::new(), Registry::new());
         let io = Rc::new(VirtualIo::new(time.clone(), &registry, SEED));
         let worker = Worker::new(&registry, Box::new(time.clone()), io.random());
@@ -125,7 +125,7 @@ impl Server {
             world: Rc::default(),
             process: with_tls(),
             registry,
-            slots: slots.to_vec(),
+            entries: entries.to_vec(),
             time,
             executor: Executor::default(),
             worker: Rc::new(RefCell::new(worker)),
@@ -141,7 +141,7 @@ impl Server {
         let parsed = corefile::parse(FilePath::new("Corefile"), text.to_owned(), &*self.world);
         let file = parsed.corefile;
         let mut problems = parsed.diagnostics;
-        let planning = Planning { slots: &self.slots, dns_port: DNS_PORT, interface: &|_| None };
+        let planning = Planning { entries: &self.entries, dns_port: DNS_PORT, interface: &|_| None };
         let planned = plan(&file, &planning, &mut problems);
         let broken = problems.iter().any(corefile::Diagnostic::is_error);
         let Some(planned) = planned.filter(|_| !broken) else {

@@ -3,8 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use engine::PeerInfo;
-use engine::{ProxyHeader, ProxyPolicy};
+use engine::{PeerInfo, ProxyHeader, ProxyPolicy};
 
 const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
 /// Length of the fixed part of version 2 in bytes.

@@ -5,18 +5,18 @@
 //! -plugins`.
 
 mod args;
-mod later;
 mod manifest;
+mod planned;
 mod role;
 mod usage;
 mod values;
 
 pub use args::{Args, Problem};
-pub use later::PlannedDirective;
 pub use manifest::{
     Build, Directive, DirectiveContext, DirectiveTraits, Manifest, ParsedDirective, Property, PropertyDoc,
     RemovedProperty, SetProperty,
 };
+pub use planned::PlannedDirective;
 pub use role::{Effect, PlacedRole, QueriedUpstream, Role};
 pub use usage::Usage;
 pub use values::zone_names;

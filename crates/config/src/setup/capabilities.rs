@@ -6,10 +6,7 @@ use std::sync::Arc;
 
 use wire::Name;
 
-use engine::Hooks;
-use engine::Plugin;
-use engine::Query;
-use engine::Zones;
+use engine::{Hooks, Plugin, Query, Zones};
 
 /// Registry of interfaces by type, most of them `Arc<dyn Trait>`.
 #[derive(Default)]

@@ -38,11 +38,7 @@ use std::sync::Arc;
 
 use wire::Name;
 
-use engine::ExchangeObservers;
-use engine::Hooks;
-use engine::Labels;
-use engine::Plugin;
-use engine::Zones;
+use engine::{ExchangeObservers, Hooks, Labels, Plugin, Zones};
 use metrics::Registry;
 
 // Concepts that the running engine needs too.

@@ -8,9 +8,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use config::DirectiveEntry;
 use config::setup::{Capabilities, ReloadState};
-use config::{BuildContext, Planning};
+use config::{BuildContext, DirectiveEntry, Planning};
 use corefile::NoFiles;
 use engine::Generation;
 use metrics::Registry;
@@ -21,7 +20,7 @@ use wire::{Name, OptionCode, Type};
 /// Time limit for each wait.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-static SLOTS: [DirectiveEntry; 2] = [testkit::toys::RECORDS, testkit::toys::OUTWARD];
+static ENTRIES: [DirectiveEntry; 2] = [testkit::toys::RECORDS, testkit::toys::OUTWARD];
 
 /// Running worker threads.
 pub(crate) struct Running {
@@ -72,7 +71,7 @@ impl Drop for Running {
 fn build(text: &str, registry: &Arc<Registry>) -> (Generation, String) {
     let parsed = corefile::parse(Path::new("Corefile"), text.to_owned(), &NoFiles);
     let mut problems = parsed.diagnostics;
-    let planning = Planning { slots: &SLOTS, dns_port: 53, interface: &|_| None };
+    let planning = Planning { entries: &ENTRIES, dns_port: 53, interface: &|_| None };
     let plan = config::plan(&parsed.corefile, &planning, &mut problems);
     assert!(problems.is_empty(), "{problems:#?}");
     let plan = plan.expect("a plan");

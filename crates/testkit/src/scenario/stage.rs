@@ -25,9 +25,9 @@ pub struct Stage {
 }
 
 /// Executes the statements of a scenario and returns its problems.
-pub(super) fn play(statements: &[Statement], slots: &[DirectiveEntry], extensions: &[MakeExtension]) -> Vec<Problem> {
+pub(super) fn play(statements: &[Statement], entries: &[DirectiveEntry], extensions: &[MakeExtension]) -> Vec<Problem> {
     let mut stage = Stage {
-        server: Server::new(slots),
+        server: Server::new(entries),
         asked: HashMap::new(),
         next_id: 0,
         problems: String::new(),

@@ -12,7 +12,7 @@ use engine::{Hooks, Zones};
 use gotext::regexp::{Captures, Regexp};
 use wire::Name;
 
-use crate::shared::option_helpers::{FOLLOWED, NO_RELOAD, TRANSFERRED, upstream};
+use crate::shared::option_helpers::{FOLLOWED, NO_RELOAD, TRANSFERRED, regular_expression, upstream};
 use crate::shared::zone_store::{Authority, Directory, FileZone, directory, offer};
 
 /// Parsed `auto` line.
@@ -74,7 +74,7 @@ fn set_directory(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem
     let directory = args.word()?;
     config.directory = directory.text.clone();
     let Some(word) = args.next_word() else { return Ok(()) };
-    let pattern = crate::shared::option_helpers::regular_expression(args, word)?;
+    let pattern = regular_expression(args, word)?;
     let Some(template) = args.next_word() else {
         return Err(args.problem_at(directory.span, "REGEXP must be followed by an ORIGIN_TEMPLATE"));
     };

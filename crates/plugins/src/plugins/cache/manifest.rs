@@ -7,6 +7,8 @@ use config::setup::BlockInfo;
 use gotext::parse_duration;
 use wire::Name;
 
+use crate::shared::option_helpers::zones_label;
+
 use super::metrics;
 
 /// Bounds for one class of responses: answers or denials.
@@ -260,6 +262,6 @@ impl Config {
     /// Returns the zones in effect as the value of a metric label, separated by commas.
     pub(super) fn zones_label(&self, block: &BlockInfo) -> String {
         let zones = if self.zones.is_empty() { &block.zones } else { &self.zones };
-        crate::shared::option_helpers::zones_label(zones)
+        zones_label(zones)
     }
 }

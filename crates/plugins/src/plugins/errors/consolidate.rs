@@ -8,6 +8,8 @@ use std::sync::Arc;
 use config::options::{Args, Problem};
 use engine::log::Level;
 use engine::{Instant, Io};
+
+use crate::shared::option_helpers::regular_expression;
 use gotext::regexp::Regexp;
 
 /// Interval at which counts are checked.
@@ -28,7 +30,7 @@ impl Rule {
     pub(super) fn read(args: &mut Args<'_>) -> Result<Rule, Problem> {
         let period = args.duration()?;
         let word = args.word()?;
-        let pattern = crate::shared::option_helpers::regular_expression(args, word)?;
+        let pattern = regular_expression(args, word)?;
         let words = args.take_rest();
         let level = |text: &str| LEVELS.iter().find(|(name, _)| *name == text).map(|(_, level)| *level);
         let (level, show_first) = match words {

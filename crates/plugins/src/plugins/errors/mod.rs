@@ -6,6 +6,8 @@ use config::options::{Manifest, Property, Usage};
 use config::setup::{Part, Setup, SetupError};
 use engine::log::Source;
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
+
+use crate::shared::option_helpers::no_arguments;
 use std::sync::Arc;
 
 use consolidate::{Rule, Rules};
@@ -30,7 +32,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
         usage: Usage("stacktrace"),
         default: "off",
         doc: "Accepted for compatibility with CoreDNS. A panic is always logged with its source location.",
-        set: crate::shared::option_helpers::no_arguments,
+        set: no_arguments,
     },
     Property {
         usage: Usage("consolidate DURATION REGEXP [LEVEL] [show_first]"),

@@ -7,6 +7,8 @@ use config::options::{Manifest, Property, Usage};
 use config::setup::{Page, PageContent, Part, Setup, SetupError};
 use engine::log::{Level, Source};
 use engine::{Fetch, Io};
+
+use crate::shared::option_helpers::listen_address;
 use metrics::{Counter, Histogram, Kind, Metric, SLIM_TIME};
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
@@ -19,7 +21,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 .without_handler()
 .repeated()
 .arguments("health [ADDRESS]", |config, args| {
-    if let Some(address) = crate::shared::option_helpers::listen_address(args)? {
+    if let Some(address) = listen_address(args)? {
         config.address = address;
     }
     Ok(())

@@ -17,6 +17,7 @@ use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
 use metrics::Metric;
 
 use crate::shared::cluster_view::Exposed;
+use crate::shared::option_helpers::{listen_address, metric_word, metrics_page, url_path};
 
 use count::Count;
 use statistics::Statistics;
@@ -29,7 +30,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     build,
 )
 .arguments("kubedns [ADDRESS]", |config, args| {
-    config.pages = crate::shared::option_helpers::listen_address(args)?;
+    config.pages = listen_address(args)?;
     Ok(())
 })
 .properties(&[
@@ -47,10 +48,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
         default: "off",
         doc: "Export the metrics of kube-dns with this prefix; kube-dns used `skydns skydns`.",
         set: |config, args| {
-            config.count = Some([
-                crate::shared::option_helpers::metric_word(args)?,
-                crate::shared::option_helpers::metric_word(args)?,
-            ]);
+            config.count = Some([metric_word(args)?, metric_word(args)?]);
             Ok(())
         },
     },
@@ -59,8 +57,8 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
         default: "off",
         doc: "Serve all metrics of the server at this address and path, too.",
         set: |config, args| {
-            let address = crate::shared::option_helpers::listen_address(args)?.unwrap_or_default();
-            config.metrics_page = Some((address, crate::shared::option_helpers::url_path(args)?));
+            let address = listen_address(args)?.unwrap_or_default();
+            config.metrics_page = Some((address, url_path(args)?));
             Ok(())
         },
     },
@@ -71,7 +69,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
               dnsmasq's TXT queries of class CH. With SERVER (`IP:PORT`), query the statistics of that process at \
               INTERVAL instead.",
         set: |config, args| {
-            let prefix = crate::shared::option_helpers::metric_word(args)?;
+            let prefix = metric_word(args)?;
             let server = match args.next_word() {
                 None => None,
                 Some(word) => {
@@ -118,7 +116,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         pages(address, setup);
     }
     if let Some((address, path)) = config.metrics_page {
-        setup.requests.pages.push(crate::shared::option_helpers::metrics_page(setup.registry, address, path));
+        setup.requests.pages.push(metrics_page(setup.registry, address, path));
     }
     let count = config.count.map(|names| Count::new(&names, config.is_stub, setup));
     let statistics = match config.dnsmasq {

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use engine::Labels;
-use engine::{Query, Zones};
+use engine::{Labels, Query, Zones};
 
 use super::View;
 use super::name::{Grammar, Part, Target};

@@ -9,6 +9,8 @@ use config::options::{Manifest, Property, Usage};
 use config::setup::{Page, PageContent, Part, Setup, SetupError};
 use engine::LocalFuture;
 
+use crate::shared::option_helpers::listen_address;
+
 pub use profile::{CpuProfile, Frame, Stack};
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
@@ -20,7 +22,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 )
 .without_handler()
 .arguments("pprof [ADDRESS]", |config, args| {
-    if let Some(address) = crate::shared::option_helpers::listen_address(args)? {
+    if let Some(address) = listen_address(args)? {
         config.address = address;
     }
     Ok(())

@@ -17,7 +17,7 @@ use engine::log::{Level, Source};
 use metrics::{Buckets, Counter, Histogram, Kind, Metric, TIME};
 use wire::{Name, NameRef, Rcode, Type};
 
-use crate::shared::option_helpers::mnemonic;
+use crate::shared::option_helpers::{listen_address, metric_word, mnemonic, quote_json};
 
 use asking::Question;
 use health::Health;
@@ -150,7 +150,7 @@ static PROPERTIES: &[Property<Config>] = &[
         default: ADDRESS,
         doc: "Address of the HTTP endpoints, `[HOST]:PORT`.",
         set: |config, args| {
-            config.address = crate::shared::option_helpers::listen_address(args)?.unwrap_or_default();
+            config.address = listen_address(args)?.unwrap_or_default();
             Ok(())
         },
     },
@@ -215,7 +215,7 @@ static PROPERTIES: &[Property<Config>] = &[
         doc: "Also export the metrics under the names of kube-dns's sidecar: `PREFIX_probe_LABEL_latency_ms` and \
               `PREFIX_probe_LABEL_errors`.",
         set: |config, args| {
-            config.prefix = Some(crate::shared::option_helpers::metric_word(args)?);
+            config.prefix = Some(metric_word(args)?);
             Ok(())
         },
     },
@@ -298,7 +298,7 @@ fn start(config: Config, path: String, setup: &mut Setup<'_>) {
 fn page(health: &Health) -> PageContent {
     let report = health.report();
     let mut body = format!("{{\"IsOk\":{},\"LatencySeconds\":{},\"Err\":", report.is_ok, report.latency.as_secs_f64());
-    crate::shared::option_helpers::quote_json(&mut body, &report.problem);
+    quote_json(&mut body, &report.problem);
     body.push_str("}\n");
     let status = if report.is_ok { 200 } else { 503 };
     PageContent { status, content_type: "application/json", body: body.into_bytes().into() }

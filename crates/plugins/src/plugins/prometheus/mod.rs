@@ -7,11 +7,10 @@ use std::sync::Arc;
 use config::DirectiveEntry;
 use config::options::{Manifest, Property, Usage};
 use config::setup::{Page, Part, ReloadState, Setup, SetupError};
-use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
-use engine::{QueryMetrics, SERVER_METRICS};
-use metrics::{Kind, Metric, Registry};
+use engine::{Hooks, Plugin, Query, QueryMetrics, Response, SERVER_METRICS, Verdict, Worker};
 
-use crate::shared::option_helpers::{metrics_page, url_path};
+use crate::shared::option_helpers::{listen_address, metrics_page, no_arguments, url_path};
+use metrics::{Kind, Metric, Registry};
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "prometheus",
@@ -21,7 +20,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     build,
 )
 .arguments("prometheus [ADDRESS]", |config, args| {
-    if let Some(address) = crate::shared::option_helpers::listen_address(args)? {
+    if let Some(address) = listen_address(args)? {
         config.address = address;
     }
     Ok(())
@@ -31,7 +30,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
         usage: Usage("runtime_metrics"),
         default: "off",
         doc: "Accepted for compatibility with CoreDNS. There is no Go runtime to export metrics of.",
-        set: crate::shared::option_helpers::no_arguments,
+        set: no_arguments,
     },
     Property {
         usage: Usage("path PATH"),
@@ -105,7 +104,7 @@ struct Prometheus {
 /// Registers the metrics of CoreDNS that have no labels, so that they are exported even if no server block has their
 /// directive. CoreDNS registers them when its process starts.
 fn show_at_zero(registry: &Registry) {
-    let metrics_of = |slot| match slot {
+    let metrics_of = |entry| match entry {
         &DirectiveEntry::Available(directive) => directive.metrics(),
         DirectiveEntry::Planned(_) | DirectiveEntry::Removed(_) => &[],
     };

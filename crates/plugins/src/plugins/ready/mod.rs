@@ -5,6 +5,8 @@ use std::sync::Arc;
 use config::options::{Manifest, Property, Usage};
 use config::setup::{Page, PageContent, Part, Readiness, Setup, SetupError};
 
+use crate::shared::option_helpers::listen_address;
+
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "ready",
     "serve a readiness endpoint over HTTP",
@@ -14,7 +16,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 )
 .without_handler()
 .arguments("ready [ADDRESS]", |config, args| {
-    if let Some(address) = crate::shared::option_helpers::listen_address(args)? {
+    if let Some(address) = listen_address(args)? {
         config.address = address;
     }
     Ok(())

@@ -6,6 +6,8 @@ use config::options::{Args, Problem};
 use gotext::regexp::Regexp;
 use wire::{Class, Name, Rcode, Type};
 
+use crate::shared::option_helpers::regular_expression;
+
 use super::answer::{Change, Times};
 use super::edns::Edit;
 use super::pattern::{Pattern, Template, absolute, name_of};
@@ -185,7 +187,7 @@ fn read_from(args: &mut Args<'_>, kind: Kind) -> Result<Option<Pattern>, Problem
 
 fn read_regex(args: &mut Args<'_>) -> Result<Regexp, Problem> {
     let word = args.word()?;
-    crate::shared::option_helpers::regular_expression(args, word)
+    regular_expression(args, word)
 }
 
 /// Takes the replacement for a pattern.

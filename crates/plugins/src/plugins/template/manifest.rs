@@ -10,7 +10,7 @@ use gotext::{ParseError, Value};
 use wire::{Class, EdeCode, Name, Rcode, Type};
 
 use crate::plugins::template::data::FIELDS;
-use crate::shared::option_helpers::mnemonic;
+use crate::shared::option_helpers::{expression_of, mnemonic, regular_expression};
 use crate::shared::query_expression::{Names, QueryExpression, Values, is_reserved};
 
 /// Parsed `template` line.
@@ -46,7 +46,7 @@ impl Config {
     /// Parses an expression that may use the variables so far and the capture groups of `match`.
     fn read_expression(&self, args: &mut Args<'_>) -> Result<QueryExpression, Problem> {
         let variables: Vec<_> = self.variables.iter().map(|(name, value)| (name.as_str(), value.result())).collect();
-        crate::shared::option_helpers::expression_of(args, Names { variables: &variables, has_groups: true })
+        expression_of(args, Names { variables: &variables, has_groups: true })
     }
 
     /// Resolves the metadata labels that its expressions read.
@@ -127,7 +127,7 @@ pub(super) const PROPERTIES: &[Property<Config>] = &[
               use the capture groups of the first match.",
         set: |config, args| {
             for word in args.take_rest() {
-                config.matches.push(crate::shared::option_helpers::regular_expression(args, word)?);
+                config.matches.push(regular_expression(args, word)?);
             }
             Ok(())
         },

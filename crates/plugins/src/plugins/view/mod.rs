@@ -6,6 +6,7 @@ use config::options::{Manifest, Property, Usage};
 use config::setup::{BlockFilter, Part, Setup, SetupError};
 use engine::Query;
 
+use crate::shared::option_helpers::expression_of;
 use crate::shared::query_expression::{Names, QueryExpression, Values};
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
@@ -24,7 +25,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     default: "",
     doc: "An expression that must evaluate to true. If `expr` appears more than once, all must be true.",
     set: |config, args| {
-        config.expressions.push(crate::shared::option_helpers::expression_of(args, Names::default())?);
+        config.expressions.push(expression_of(args, Names::default())?);
         Ok(())
     },
 }])
