@@ -1,14 +1,14 @@
 //! Verification of the API server's certificate with the CA certificates of the configuration.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kube::config::Config;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, Error, SignatureScheme};
 use tracing::warn;
+use transport::tls::{certificates, server_verifier};
 
 use crate::LOG;
 
@@ -35,7 +35,7 @@ impl Authorities {
     /// A message if the file is unreadable or a certificate is invalid.
     pub(crate) fn verifier(self) -> Result<Arc<dyn ServerCertVerifier>, String> {
         match self {
-            Authorities::Given(given) => transport::tls::server_verifier(given),
+            Authorities::Given(given) => server_verifier(given),
             Authorities::File(file) => {
                 let last = Mutex::new(read(&file)?);
                 Ok(Arc::new(FileVerifier { file, last }))
@@ -44,11 +44,10 @@ impl Authorities {
     }
 }
 
-fn read(file: &PathBuf) -> Result<Arc<dyn ServerCertVerifier>, String> {
-    let problem = |error: &dyn core::fmt::Display| format!("{}: {error}", file.display());
-    let pem = std::fs::read(file).map_err(|error| problem(&error))?;
-    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
-    transport::tls::server_verifier(certificates.map_err(|error| problem(&error))?).map_err(|error| problem(&error))
+fn read(file: &Path) -> Result<Arc<dyn ServerCertVerifier>, String> {
+    let pem = std::fs::read(file).map_err(|error| io_text::cannot_open(file, &error))?;
+    let verifier = certificates(&pem).and_then(server_verifier);
+    verifier.map_err(|error| format!("{}: {error}", file.display()))
 }
 
 /// Verifier that reads the CA file at each handshake, so that a new connection trusts rotated certificates. While the

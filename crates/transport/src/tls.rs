@@ -208,7 +208,11 @@ fn read(identity: &Identity) -> Result<(Vec<CertificateDer<'static>>, PrivateKey
     Ok((certificates, key))
 }
 
-fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+/// Parses the certificates of a PEM file.
+///
+/// # Errors
+/// A message if a certificate is invalid, or if there is none.
+pub fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     let certificates = certificates.map_err(|error| format!("invalid certificate: {error}"))?;
     if certificates.is_empty() { Err("the file contains no certificate".to_owned()) } else { Ok(certificates) }
