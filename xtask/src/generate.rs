@@ -168,15 +168,15 @@ fn man_file(name: &str, section: u8, about: &str, markdown: &str) -> (PathBuf, S
 }
 
 fn man_page() -> Result<String, Failed> {
-    let mut octets = Vec::new();
-    clap_mangen::Man::new(portolan::cli::command()).render(&mut octets).map_err(|error| error.to_string())?;
-    String::from_utf8(octets).map_err(|error| error.to_string())
+    let mut bytes = Vec::new();
+    clap_mangen::Man::new(portolan::cli::command()).render(&mut bytes).map_err(|error| error.to_string())?;
+    String::from_utf8(bytes).map_err(|error| error.to_string())
 }
 
 fn completions(shell: Shell) -> String {
-    let mut octets = Vec::new();
-    clap_complete::generate(shell, &mut portolan::cli::command(), "portolan", &mut octets);
-    String::from_utf8_lossy(&octets).into_owned()
+    let mut bytes = Vec::new();
+    clap_complete::generate(shell, &mut portolan::cli::command(), "portolan", &mut bytes);
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 fn read(path: &Path) -> Result<String, Failed> {

@@ -78,8 +78,8 @@ impl Query {
     }
 
     /// Parses a response. Returns `Ok(None)` if it belongs to another query.
-    fn read(&self, id: u16, octets: &[u8]) -> Result<Option<Response>, QueryError> {
-        let message = Message::parse(octets).map_err(|_| QueryError::Invalid("malformed message"))?;
+    fn read(&self, id: u16, bytes: &[u8]) -> Result<Option<Response>, QueryError> {
+        let message = Message::parse(bytes).map_err(|_| QueryError::Invalid("malformed message"))?;
         let header = message.header();
         if header.id != id || !header.flags.is_response() {
             return Ok(None);
@@ -91,7 +91,7 @@ impl Query {
         if message.question() != Some(asked) {
             return Err(QueryError::Invalid("the question differs"));
         }
-        let question = octets.get(HEADER_LEN..HEADER_LEN + self.name.octets().len());
+        let question = bytes.get(HEADER_LEN..HEADER_LEN + self.name.octets().len());
         let kept = question == Some(self.name.octets());
         Response::read(&message, kept).map(Some).ok_or(QueryError::Invalid("malformed record"))
     }
@@ -132,13 +132,13 @@ async fn tcp_once(server: SocketAddr, queries: &[Query]) -> Result<Vec<Response>
     let mut stream = TcpStream::connect(server).await?;
     let first: u16 = rand::random();
     let ids: Vec<u16> = (0..u16::MAX).map(|step| first.wrapping_add(step)).take(queries.len()).collect();
-    let mut octets = Vec::new();
+    let mut bytes = Vec::new();
     for (query, id) in queries.iter().zip(&ids) {
         let query = query.octets(*id);
-        octets.extend(u16::try_from(query.len()).unwrap_or(u16::MAX).to_be_bytes());
-        octets.extend(query);
+        bytes.extend(u16::try_from(query.len()).unwrap_or(u16::MAX).to_be_bytes());
+        bytes.extend(query);
     }
-    stream.write_all(&octets).await?;
+    stream.write_all(&bytes).await?;
     let mut answers = Vec::new();
     while answers.len() < queries.len() {
         let mut message = vec![0; usize::from(stream.read_u16().await?)];
@@ -161,14 +161,14 @@ mod tests {
     #[test]
     fn accepts_only_responses_to_its_own_question() {
         let asked = query("Web.test");
-        let mut octets = asked.octets(7);
-        assert!(matches!(asked.read(7, &octets), Ok(None)), "a query is no answer");
-        octets[2] |= 0x80;
-        assert!(asked.read(7, &octets).unwrap().unwrap().question_kept);
-        assert!(matches!(asked.read(8, &octets), Ok(None)));
-        assert!(query("other.test").read(7, &octets).is_err());
-        assert!(!query("web.test").read(7, &octets).unwrap().unwrap().question_kept);
-        octets.truncate(20);
-        assert!(asked.read(7, &octets).is_err());
+        let mut bytes = asked.octets(7);
+        assert!(matches!(asked.read(7, &bytes), Ok(None)), "a query is no answer");
+        bytes[2] |= 0x80;
+        assert!(asked.read(7, &bytes).unwrap().unwrap().question_kept);
+        assert!(matches!(asked.read(8, &bytes), Ok(None)));
+        assert!(query("other.test").read(7, &bytes).is_err());
+        assert!(!query("web.test").read(7, &bytes).unwrap().unwrap().question_kept);
+        bytes.truncate(20);
+        assert!(asked.read(7, &bytes).is_err());
     }
 }

@@ -91,18 +91,18 @@ impl Record {
 }
 
 fn data(record: &wire::Record<'_>) -> Option<String> {
-    let octets = record.rdata();
+    let bytes = record.rdata();
     Some(match record.rtype() {
-        Type::A => Ipv4Addr::from(<[u8; 4]>::try_from(octets).ok()?).to_string(),
-        Type::AAAA => Ipv6Addr::from(<[u8; 16]>::try_from(octets).ok()?).to_string(),
+        Type::A => Ipv4Addr::from(<[u8; 4]>::try_from(bytes).ok()?).to_string(),
+        Type::AAAA => Ipv6Addr::from(<[u8; 16]>::try_from(bytes).ok()?).to_string(),
         Type::CNAME | Type::PTR | Type::NS => plain(&record.name_at(0).ok()?.0),
         Type::SRV => {
-            let port = u16::from_be_bytes([*octets.get(4)?, *octets.get(5)?]);
+            let port = u16::from_be_bytes([*bytes.get(4)?, *bytes.get(5)?]);
             format!("{port}/{}", plain(&record.name_at(6).ok()?.0))
         }
-        Type::TXT => strings(octets)?,
-        Type::SOA => u32::from_be_bytes(*octets.last_chunk()?).to_string(),
-        _ => format!("{} bytes", octets.len()),
+        Type::TXT => strings(bytes)?,
+        Type::SOA => u32::from_be_bytes(*bytes.last_chunk()?).to_string(),
+        _ => format!("{} bytes", bytes.len()),
     })
 }
 
@@ -111,12 +111,12 @@ pub(crate) fn plain(name: &wire::Name) -> String {
     name.to_string().trim_end_matches('.').to_ascii_lowercase()
 }
 
-fn strings(mut octets: &[u8]) -> Option<String> {
+fn strings(mut bytes: &[u8]) -> Option<String> {
     let mut strings = Vec::new();
-    while let [length, rest @ ..] = octets {
+    while let [length, rest @ ..] = bytes {
         let (string, rest) = rest.split_at_checked(usize::from(*length))?;
         strings.push(format!("\"{}\"", String::from_utf8_lossy(string)));
-        octets = rest;
+        bytes = rest;
     }
     Some(strings.join(" "))
 }

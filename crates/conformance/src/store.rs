@@ -108,7 +108,7 @@ impl Manifests {
     /// Fails if the file exists but cannot be read.
     pub(crate) fn new(path: &Path) -> Result<Manifests, RunError> {
         let before = match std::fs::read(path) {
-            Ok(octets) => Some(octets),
+            Ok(bytes) => Some(bytes),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
             Err(error) => return Err(RunError::file(path, &error)),
         };
@@ -142,16 +142,16 @@ impl Manifests {
     }
 
     /// Replaces the file atomically, so that the server never reads half of it.
-    fn replace(&self, octets: &[u8]) -> Result<(), RunError> {
+    fn replace(&self, bytes: &[u8]) -> Result<(), RunError> {
         let mut fresh = self.path.clone().into_os_string();
         fresh.push(".fresh");
-        let written = std::fs::write(&fresh, octets).and_then(|()| std::fs::rename(&fresh, &self.path));
+        let written = std::fs::write(&fresh, bytes).and_then(|()| std::fs::rename(&fresh, &self.path));
         written.map_err(|error| RunError::file(&self.path, &error))
     }
 
     fn clean(self) -> Result<(), RunError> {
         match &self.before {
-            Some(octets) => self.replace(octets),
+            Some(bytes) => self.replace(bytes),
             None => std::fs::remove_file(&self.path)
                 .or_else(|error| if error.kind() == std::io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
                 .map_err(|error| RunError::file(&self.path, &error)),

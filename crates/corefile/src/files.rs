@@ -23,7 +23,7 @@ pub(crate) struct Files {
     pub(crate) sources: Sources,
     words: BTreeMap<FileId, Rc<[Word]>>,
     ids: BTreeMap<PathBuf, FileId>,
-    octets: usize,
+    bytes: usize,
     /// Number of `import` lines so far.
     pub(crate) imports: usize,
 }
@@ -31,8 +31,8 @@ pub(crate) struct Files {
 impl Files {
     /// Adds a file that the `import` at `place` names, or the main file if `place` is `None`.
     pub(crate) fn add(&mut self, path: &Path, text: String, place: Option<Span>, problems: &mut Problems) -> FileId {
-        self.octets = self.octets.saturating_add(text.len());
-        let fits = self.octets <= OCTETS_MAX;
+        self.bytes = self.bytes.saturating_add(text.len());
+        let fits = self.bytes <= OCTETS_MAX;
         let id = self.sources.add(path, if fits { text } else { String::new() });
         if !fits {
             let place = place.unwrap_or(Span { file: id, start: 0, end: 0 });

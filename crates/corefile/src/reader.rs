@@ -183,8 +183,8 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn charge(&mut self, octets: usize, span: Span) {
-        self.octets_left = self.octets_left.saturating_sub(octets);
+    fn charge(&mut self, bytes: usize, span: Span) {
+        self.octets_left = self.octets_left.saturating_sub(bytes);
         if !self.end_reported && (self.words_left == 0 || self.octets_left == 0) {
             self.problems.push(complaints::too_much_text(span));
             self.frames.clear();

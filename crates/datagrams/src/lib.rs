@@ -42,8 +42,8 @@ pub fn ask_for_local_address(socket: &impl AsRawFd, ipv6: bool) -> io::Result<()
 
 /// Makes the kernel deliver each datagram to a random one of the `count` sockets of an address.
 ///
-/// By default the kernel chooses by the hash of the client's address and port. All queries of one client, such as the
-/// cache of a node, would then go to one worker (docs/decisions/0004-spreading.md).
+/// The default of the kernel, a hash of the client's address and port, sends all queries of one client (such as the
+/// cache of a node) to the same worker (docs/decisions/0004-spreading.md).
 ///
 /// # Errors
 /// Fails if the kernel rejects the filter.
@@ -75,7 +75,7 @@ fn socket_length(length: usize) -> libc::socklen_t {
 
 /// Batch of received datagrams, and the answers to them.
 pub struct Batch {
-    octets: Box<[[u8; DATAGRAM_MAX]; BATCH]>,
+    bytes: Box<[[u8; DATAGRAM_MAX]; BATCH]>,
     peers: Box<[libc::sockaddr_storage; BATCH]>,
     controls: Box<[Control; BATCH]>,
     lengths: [usize; BATCH],
@@ -99,7 +99,7 @@ impl Batch {
         // SAFETY: all-zero bytes are a valid `sockaddr_storage`.
         let peers: [libc::sockaddr_storage; BATCH] = unsafe { zeroed() };
         Batch {
-            octets: Box::new([[0; DATAGRAM_MAX]; BATCH]),
+            bytes: Box::new([[0; DATAGRAM_MAX]; BATCH]),
             peers: Box::new(peers),
             controls: Box::new([Control([0; CONTROL_LEN]); BATCH]),
             lengths: [0; BATCH],
@@ -121,7 +121,7 @@ impl Batch {
         let mut parts: [MaybeUninit<libc::iovec>; BATCH] = [MaybeUninit::uninit(); BATCH];
         let mut headers: [MaybeUninit<libc::mmsghdr>; BATCH] = [MaybeUninit::uninit(); BATCH];
         for at in 0..BATCH {
-            let base = self.octets[at].as_mut_ptr().cast();
+            let base = self.bytes[at].as_mut_ptr().cast();
             parts[at].write(libc::iovec { iov_base: base, iov_len: DATAGRAM_MAX });
             let control = (self.controls[at].0.as_mut_ptr(), CONTROL_LEN);
             let peer = (&raw mut self.peers[at], size_of::<libc::sockaddr_storage>());
@@ -145,7 +145,7 @@ impl Batch {
     /// Returns the bytes of a datagram.
     #[must_use]
     pub fn datagram(&self, at: usize) -> &[u8] {
-        &self.octets[at][..self.lengths[at].min(DATAGRAM_MAX)]
+        &self.bytes[at][..self.lengths[at].min(DATAGRAM_MAX)]
     }
 
     /// Returns the source address of a datagram.
@@ -161,8 +161,8 @@ impl Batch {
     }
 
     /// Adds the answer to a datagram.
-    pub fn answer(&mut self, at: usize, octets: &[u8]) {
-        self.answers.extend_from_slice(octets);
+    pub fn answer(&mut self, at: usize, bytes: &[u8]) {
+        self.answers.extend_from_slice(bytes);
         self.answered.push((at, self.answers.len()));
     }
 
@@ -258,7 +258,7 @@ fn find_packet_info(control: &[u8]) -> Option<PacketInfo> {
     let head = size_of::<libc::cmsghdr>();
     let level_at = size_of::<usize>();
     let number =
-        |at: usize| control.get(at..at + 4).and_then(|octets| octets.first_chunk()).copied().map(i32::from_ne_bytes);
+        |at: usize| control.get(at..at + 4).and_then(|bytes| bytes.first_chunk()).copied().map(i32::from_ne_bytes);
     match (number(level_at)?, number(level_at + 4)?) {
         (libc::IPPROTO_IP, libc::IP_PKTINFO) if control.len() >= head + 12 => Some(PacketInfo::V4(head)),
         (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) if control.len() >= head + 20 => Some(PacketInfo::V6(head)),
@@ -269,12 +269,12 @@ fn find_packet_info(control: &[u8]) -> Option<PacketInfo> {
 fn local_address(control: &[u8]) -> Option<IpAddr> {
     match find_packet_info(control)? {
         PacketInfo::V4(at) => {
-            let octets: [u8; 4] = *control.get(at + 8..)?.first_chunk()?;
-            Some(Ipv4Addr::from(octets).into())
+            let bytes: [u8; 4] = *control.get(at + 8..)?.first_chunk()?;
+            Some(Ipv4Addr::from(bytes).into())
         }
         PacketInfo::V6(at) => {
-            let octets: [u8; 16] = *control.get(at..)?.first_chunk()?;
-            Some(IpAddr::V6(Ipv6Addr::from(octets)).to_canonical())
+            let bytes: [u8; 16] = *control.get(at..)?.first_chunk()?;
+            Some(IpAddr::V6(Ipv6Addr::from(bytes)).to_canonical())
         }
     }
 }
@@ -309,11 +309,11 @@ fn socket_address(storage: &libc::sockaddr_storage) -> Option<SocketAddr> {
 ///
 /// # Errors
 /// Fails if the kernel refuses the datagram, with `WouldBlock` if its buffer is full.
-pub fn send_from(socket: RawFd, octets: &[u8], peer: SocketAddr, local: IpAddr) -> io::Result<()> {
+pub fn send_from(socket: RawFd, bytes: &[u8], peer: SocketAddr, local: IpAddr) -> io::Result<()> {
     let peer = socket2::SockAddr::from(peer);
     let mut control = Control([0; CONTROL_LEN]);
     let control_len = if local.is_unspecified() { 0 } else { write_packet_info(&mut control, local, peer.is_ipv6()) };
-    let mut part = libc::iovec { iov_base: octets.as_ptr().cast_mut().cast(), iov_len: octets.len() };
+    let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
     // SAFETY: all-zero bytes are a valid `msghdr`.
     let mut message: libc::msghdr = unsafe { zeroed() };
     message.msg_iov = &raw mut part;

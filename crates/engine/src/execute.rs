@@ -8,11 +8,11 @@
 //!                Wait └── Pass ── resumed ── Reply, Fail ─────────┘
 //! ```
 //!
-//! A [`Transaction`] holds one query, its response, and the position in the chain. It stops in one of two ways: the
-//! response is complete ([`Progress::Answered`], [`Progress::Dropped`]), or a step waits for I/O
-//! ([`Progress::Waiting`]). In the second case the transaction is parked (`park.rs`). [`Generation::resume`] continues
-//! it with the reply. The step that waited sees the reply first (`on_resolved`) and may still pass, deny the name, or
-//! ask a subquery.
+//! A [`Transaction`] holds one query, its response, and the position in the chain. Running it has one of two results:
+//! the response is complete ([`Progress::Answered`], [`Progress::Dropped`]), or a step waits for I/O
+//! ([`Progress::Waiting`]). A transaction that waits is parked (`park.rs`) until [`Generation::resume`] continues it
+//! with the reply. The engine then calls `on_resolved` of the step that waited, which may pass, deny the name, or start
+//! a subquery.
 //!
 //! A bit mask records the steps that passed the query on and have a hook for the response. On the way up, the
 //! transaction visits these steps from the lowest to the highest. A subquery is a transaction of its own that owns its

@@ -74,8 +74,9 @@ pub trait Plugin: Send + Sync {
     /// Handles the message that [`Plugin::resolve`] returned; `response` already contains it. The engine does not call
     /// this hook if `resolve` failed.
     ///
-    /// `Done` keeps the message. `Pass` discards it and continues with the next step. `Missing` marks it as a denial
-    /// of the name, so that `fallthrough` applies. `Subquery` starts a subquery, for example for the target of a CNAME.
+    /// `Done` keeps the message. `Pass` discards it and continues with the next step. `Missing` marks it as a denial of
+    /// the name, so that `fallthrough` applies. `Subquery` asks for another name first, for example for the target of a
+    /// CNAME.
     fn on_resolved(&self, _query: &mut Query, _response: &mut Response, _worker: &mut Worker) -> Verdict {
         Verdict::Done
     }

@@ -296,7 +296,7 @@ impl Query {
 
     /// Maximum size in bytes of an upstream's reply over UDP.
     ///
-    /// It is at least [`UDP_SIZE`], even if the client accepts less, unless a plugin set a lower limit.
+    /// The size is at least [`UDP_SIZE`], even if the client accepts less, unless a plugin has set a lower limit.
     #[must_use]
     pub fn onward_udp_size(&self) -> u16 {
         self.udp_size.max(UDP_SIZE).min(self.onward_size_max)
@@ -321,10 +321,10 @@ impl Query {
 
     /// Sets the client response timer (RFC 8767 §5): the client waits at this step until `until`.
     ///
-    /// If the timer expires, this step sees a failure and answers the client. The rest of the query continues in the
-    /// background, and this step sees its response too. Two restrictions apply. No step between this one and the one
-    /// that waits may change the name. A value that this step stored with [`Query::keep`] stays with the background
-    /// part, whereas its note is copied to both parts.
+    /// When the timer expires, the engine calls `on_response` of this step with a failure, and the step answers the
+    /// client. The rest of the query continues in the background, and `on_response` runs again for its response. Two
+    /// restrictions apply. No step between this one and the one that waits may change the name. A value that this step
+    /// stored with [`Query::keep`] stays with the background part, whereas its note is copied to both parts.
     pub fn wait_until(&mut self, until: Instant) {
         self.timeout = Some(ClientTimeout { step: self.step, until });
     }

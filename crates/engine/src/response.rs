@@ -310,8 +310,7 @@ impl Response {
     }
 
     /// Writes the response in wire form: cut to the client's size, with an OPT record if the query had one, and signed
-    /// if a plugin registered a signer. For a response of several messages, this is the first
-    /// ([`Response::finish_next`]).
+    /// if a plugin registered a signer. [`Response::finish_next`] writes the further messages of a zone transfer.
     pub fn finish(&mut self, query: &Query) -> &[u8] {
         let Some(signer) = self.signer.take() else { return self.write_out(query, usize::from(query.size_max())) };
         let finished = self.write_out(query, usize::from(query.size_max()).saturating_sub(signer.room()));

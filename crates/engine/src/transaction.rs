@@ -126,13 +126,13 @@ impl Transaction {
 
     /// Converts the outcome of the I/O to a verdict, and stores a reply in the response.
     pub(crate) fn take_over(&mut self, resolved: &Resolved) -> Verdict {
-        let octets = match resolved {
+        let bytes = match resolved {
             Resolved::Pass => return Verdict::Pass,
             Resolved::Fail(failure) => return Verdict::Fail(failure.clone()),
-            Resolved::Reply(octets) => octets,
+            Resolved::Reply(bytes) => bytes,
         };
         self.response.begin(&self.query);
-        let adopted = wire::Message::parse(octets)
+        let adopted = wire::Message::parse(bytes)
             .map_err(|error| error.to_string())
             .and_then(|message| self.response.adopt(&message).map_err(|error| error.to_string()));
         match adopted {

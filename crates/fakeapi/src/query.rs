@@ -62,10 +62,10 @@ impl Query {
 
 /// Decodes percent-encoding.
 fn decode(text: &str) -> String {
-    let mut octets = Vec::new();
+    let mut bytes = Vec::new();
     let mut rest = text.bytes();
     while let Some(octet) = rest.next() {
-        octets.push(match octet {
+        bytes.push(match octet {
             b'%' => {
                 let digits: Vec<u8> = rest.by_ref().take(2).collect();
                 u8::from_str_radix(&String::from_utf8_lossy(&digits), 16).unwrap_or(b'?')
@@ -74,5 +74,5 @@ fn decode(text: &str) -> String {
             octet => octet,
         });
     }
-    String::from_utf8_lossy(&octets).into_owned()
+    String::from_utf8_lossy(&bytes).into_owned()
 }

@@ -84,7 +84,7 @@ pub fn secrets(input: &[u8]) {
 
 /// Public and private half of a key for *dnssec*. If the key loads, the server must answer queries with it.
 pub fn key(input: &[u8]) {
-    let middle = input.windows(BETWEEN.len()).position(|octets| octets == BETWEEN);
+    let middle = input.windows(BETWEEN.len()).position(|bytes| bytes == BETWEEN);
     let (public, private) = middle.map_or((input, &[][..]), |at| (&input[..at], &input[at + BETWEEN.len()..]));
     with_server(|server| {
         server.world.write("K.key", public);

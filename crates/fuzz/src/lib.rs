@@ -76,11 +76,11 @@ pub fn reply(input: &[u8]) {
     }
     let Some((head, rest)) = input.split_at_checked(HEADER - 2) else { return };
     let counts = COUNTS_AT - 2;
-    let octets = [&head[..counts], &QUERY[COUNTS_AT..COUNTS_AT + 2], &head[counts + 2..], &QUERY[HEADER..], rest];
-    let octets = octets.concat();
-    oracle::compare(&octets);
+    let bytes = [&head[..counts], &QUERY[COUNTS_AT..COUNTS_AT + 2], &head[counts + 2..], &QUERY[HEADER..], rest];
+    let bytes = bytes.concat();
+    oracle::compare(&bytes);
     SERVER.with_borrow_mut(|server| {
-        server.io.upstreams.set(UPSTREAM, vec![entry(Reaction::Octets(octets))]);
+        server.io.upstreams.set(UPSTREAM, vec![entry(Reaction::Octets(bytes))]);
         ask(server, QUERY);
         // Ask again for the cached answer, and let it expire.
         ask(server, QUERY);

@@ -29,14 +29,14 @@ type Said = (Vec<String>, bool);
 fn watch(encoding: Encoding, kind: Kind, body: &[u8], size: usize) -> Said {
     let (mut decoder, mut reader) = (EventDecoder::new(encoding, kind), Reader::new(kind));
     let lost =
-        body.chunks(size).any(|octets| decoder.feed(octets, &mut |event| reader.take(&event)) == Err(OutOfSyncError));
+        body.chunks(size).any(|bytes| decoder.feed(bytes, &mut |event| reader.take(&event)) == Err(OutOfSyncError));
     (reader.said, !lost && !decoder.is_within_an_event())
 }
 
 fn list(encoding: Encoding, kind: Kind, body: &[u8], size: usize) -> Said {
     let (mut decoder, mut reader) = (ListDecoder::new(encoding, kind), Reader::new(kind));
     let lost =
-        body.chunks(size).any(|octets| decoder.feed(octets, &mut |event| reader.take(&event)) == Err(OutOfSyncError));
+        body.chunks(size).any(|bytes| decoder.feed(bytes, &mut |event| reader.take(&event)) == Err(OutOfSyncError));
     assert!(!(lost && decoder.is_complete()), "a list is both lost and complete");
     (reader.said, decoder.is_complete())
 }

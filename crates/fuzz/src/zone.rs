@@ -91,8 +91,8 @@ fn answer(zone: &Zone, name: &Name, qtype: Type) {
         message.start(Header::default(), Some((name.as_ref(), qtype, Class::IN)));
         let reply = zone.answer(Question { name: name.as_ref(), qtype, dnssec_ok }, &mut message);
         assert!(reply.is_some(), "{name} is in the zone");
-        let octets = message.finish(None, core::iter::empty());
-        let message = Message::parse(octets).expect("an answer is a message");
+        let bytes = message.finish(None, core::iter::empty());
+        let message = Message::parse(bytes).expect("an answer is a message");
         assert!(message.records().all(|record| record.owner().is_ok()), "{name} {qtype}");
     }
 }

@@ -71,8 +71,8 @@ fn cost(encoding: Encoding, kind: Kind, body: &[u8], count: usize) -> Cost {
     MOST.store(live, Ordering::Relaxed);
     let begin = Instant::now();
     let (mut decoder, mut read) = (ListDecoder::new(encoding, kind), 0);
-    for octets in body.chunks(PIECE) {
-        decoder.feed(octets, &mut |event| read += usize::from(matches!(event, WatchEvent::Applied { .. }))).unwrap();
+    for bytes in body.chunks(PIECE) {
+        decoder.feed(bytes, &mut |event| read += usize::from(matches!(event, WatchEvent::Applied { .. }))).unwrap();
     }
     let time = begin.elapsed();
     assert!(read == count && decoder.is_complete(), "{read} of {count}");

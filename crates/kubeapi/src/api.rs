@@ -148,11 +148,11 @@ async fn problem(code: u16, headers: &HeaderMap, body: Body) -> ApiError {
     }
     let seconds = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
     let body = timeout(PROBLEM_TIME, Limited::new(body, PROBLEM_MAX).collect()).await;
-    let octets = body.ok().and_then(Result::ok).map(http_body_util::Collected::to_bytes).unwrap_or_default();
-    let status = Encoding::of(content_type(headers)).and_then(|encoding| Status::read(encoding, &octets));
+    let bytes = body.ok().and_then(Result::ok).map(http_body_util::Collected::to_bytes).unwrap_or_default();
+    let status = Encoding::of(content_type(headers)).and_then(|encoding| Status::read(encoding, &bytes));
     let message = match status {
         Some(status) => status.message,
-        None => String::from_utf8_lossy(&octets).lines().next().unwrap_or_default().chars().take(200).collect(),
+        None => String::from_utf8_lossy(&bytes).lines().next().unwrap_or_default().chars().take(200).collect(),
     };
     if code == 504 && message.contains(AHEAD) {
         return ApiError::Ahead;

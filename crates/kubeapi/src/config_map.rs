@@ -173,8 +173,8 @@ impl ConfigMap {
         let response = self.api.get(&self.path, JSON).await?;
         let body = timeout(self.timing.list_silence, Limited::new(response.body, RESPONSE_MAX).collect()).await;
         let body = body.map_err(|_| ApiError::Silent(self.timing.list_silence))?;
-        let octets = body.map_err(|error| ApiError::Unexpected(error.to_string()))?.to_bytes();
-        let list: List = serde_json::from_slice(&octets).map_err(|error| ApiError::Unexpected(error.to_string()))?;
+        let bytes = body.map_err(|error| ApiError::Unexpected(error.to_string()))?.to_bytes();
+        let list: List = serde_json::from_slice(&bytes).map_err(|error| ApiError::Unexpected(error.to_string()))?;
         let item = list.items.unwrap_or_default().pop();
         Ok((item.map(|item| item.data.unwrap_or_default()), list.metadata.resource_version))
     }
@@ -190,9 +190,9 @@ impl ConfigMap {
         let Response { mut body, .. } = self.api.get(&url, JSON).await?;
         let (mut lines, mut pieces) = (Lines::default(), 0);
         loop {
-            let Some(octets) = next(&mut body, self.timing.watch_silence).await? else { break };
+            let Some(bytes) = next(&mut body, self.timing.watch_silence).await? else { break };
             let mut outcome = Ok(());
-            lines.feed(&octets, RESPONSE_MAX, |line| {
+            lines.feed(&bytes, RESPONSE_MAX, |line| {
                 pieces += 1;
                 outcome = core::mem::replace(&mut outcome, Ok(())).and_then(|()| take(&line, version, each));
             });

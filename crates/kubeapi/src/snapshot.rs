@@ -66,7 +66,7 @@ impl core::error::Error for LoadError {
 /// Restores the reducer from the file if it exists and is usable. Returns true if it did.
 pub(crate) fn restore(file: &Path, request: &Request, reducer: &mut Reducer) -> bool {
     let error = match read(file, request) {
-        Ok(octets) => match reducer.restore(&octets, now_seconds()) {
+        Ok(bytes) => match reducer.restore(&bytes, now_seconds()) {
             Ok(()) => {
                 let path = file.display();
                 info!(target: LOG, "Serving what snapshot {path} remembers until the API server has been asked");
@@ -90,8 +90,8 @@ fn read(file: &Path, request: &Request) -> Result<Vec<u8>, LoadError> {
     if fs::metadata(file).map_err(unreadable)?.len() > FILE_MAX {
         return Err(LoadError::TooLong);
     }
-    let mut octets = fs::read(file).map_err(unreadable)?;
-    let rest = octets.strip_prefix(TITLE).ok_or(LoadError::Foreign)?;
+    let mut bytes = fs::read(file).map_err(unreadable)?;
+    let rest = bytes.strip_prefix(TITLE).ok_or(LoadError::Foreign)?;
     let (sum, rest) = rest.split_at_checked(SHA256_OUTPUT_LEN).ok_or(LoadError::Damaged)?;
     if digest(&SHA256, rest).as_ref() != sum {
         return Err(LoadError::Damaged);
@@ -99,8 +99,8 @@ fn read(file: &Path, request: &Request) -> Result<Vec<u8>, LoadError> {
     if !rest.starts_with(&fingerprint(request)) {
         return Err(LoadError::OfAnotherRequest);
     }
-    octets.drain(..TITLE.len() + 2 * SHA256_OUTPUT_LEN);
-    Ok(octets)
+    bytes.drain(..TITLE.len() + 2 * SHA256_OUTPUT_LEN);
+    Ok(bytes)
 }
 
 /// Returns the hash of a request without the fields that do not select objects: the snapshot path and the rate limit.

@@ -528,14 +528,14 @@ fn of_place(server: &str) -> Outcome {
 /// Returns the reverse zone of an IPv4 network with a prefix of 8, 16 or 24 bits.
 fn reverse_zone(network: &str) -> Option<String> {
     let (ip, length) = network.split_once('/')?;
-    let octets = ip.parse::<core::net::Ipv4Addr>().ok()?.octets();
+    let bytes = ip.parse::<core::net::Ipv4Addr>().ok()?.octets();
     let whole = match length {
         "8" => 1,
         "16" => 2,
         "24" => 3,
         _ => return None,
     };
-    let labels: Vec<String> = octets[..whole].iter().rev().map(u8::to_string).collect();
+    let labels: Vec<String> = bytes[..whole].iter().rev().map(u8::to_string).collect();
     Some(format!("{}.in-addr.arpa", labels.join(".")))
 }
 

@@ -82,8 +82,8 @@ mod tests {
         let (note, mut sockets) = receive_sockets(&there).unwrap();
         assert_eq!((note.as_slice(), sockets.len()), (&b"one"[..], 1));
         let given = UdpSocket::from(sockets.remove(0));
-        let mut octets = [0; 16];
-        assert_eq!(given.recv(&mut octets).unwrap(), 5);
+        let mut bytes = [0; 16];
+        assert_eq!(given.recv(&mut bytes).unwrap(), 5);
         assert_eq!(receive_sockets(&there).unwrap().0, b"end");
         assert!(receive_sockets(&there).unwrap().0.is_empty(), "the end of the stream");
     }

@@ -265,7 +265,7 @@ fn closes_clients_that_do_not_read() {
     let mut other = server.connect();
     assert_eq!(other.ask(&question(2, "www.test.", Type::A)).unwrap().header.answers, 1);
     let mut buffer = vec![0; 1 << 20];
-    wait_until("it is closed", || !matches!(slow.0.read(&mut buffer), Ok(octets) if octets > 0));
+    wait_until("it is closed", || !matches!(slow.0.read(&mut buffer), Ok(bytes) if bytes > 0));
 }
 
 #[test]

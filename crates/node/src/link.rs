@@ -73,8 +73,8 @@ pub fn look(name: &str) -> Messages {
 /// Returns the interface index in a message.
 #[must_use]
 pub fn index(message: &crate::netlink::Message<'_>) -> Option<u32> {
-    let octets = message.body.get(4..8)?.try_into().ok()?;
-    (message.kind == NEW_LINK).then(|| u32::from_ne_bytes(octets))
+    let bytes = message.body.get(4..8)?.try_into().ok()?;
+    (message.kind == NEW_LINK).then(|| u32::from_ne_bytes(bytes))
 }
 
 /// Disables the automatic IPv6 link-local address of an interface. It would only send packets that nothing receives.
@@ -105,14 +105,14 @@ pub fn address(index: u32, ip: IpAddr, seconds: Option<u32>) -> Messages {
     // The address is unique to the node, so duplicate address detection would only delay the start.
     const NO_DETECTION: u8 = 2;
     const FOR_EVER: u32 = u32::MAX;
-    let (family, length, octets) = match ip {
+    let (family, length, bytes) = match ip {
         IpAddr::V4(ip) => (V4, 32, ip.octets().to_vec()),
         IpAddr::V6(ip) => (V6, 128, ip.octets().to_vec()),
     };
     let lifetime = seconds.unwrap_or(FOR_EVER).to_ne_bytes();
     request(NEW_ADDRESS, ACK | CREATE | REPLACE, |body| {
         body.raw(&[family, length, NO_DETECTION, 0]).raw(&index.to_ne_bytes());
-        body.attribute(ADDRESS_LOCAL, &octets).attribute(ADDRESS, &octets);
+        body.attribute(ADDRESS_LOCAL, &bytes).attribute(ADDRESS, &bytes);
         // Preferred and valid lifetime are equal. The kernel ignores the two timestamps.
         body.attribute(ADDRESS_LIFETIME, &[lifetime, lifetime, [0; 4], [0; 4]].concat());
     })

@@ -54,15 +54,15 @@ pub struct Body<'a>(&'a mut Vec<u8>);
 
 impl Body<'_> {
     /// Appends raw bytes.
-    pub fn raw(&mut self, octets: &[u8]) -> &mut Self {
-        self.0.extend(octets);
+    pub fn raw(&mut self, bytes: &[u8]) -> &mut Self {
+        self.0.extend(bytes);
         self
     }
 
     /// Appends an attribute.
-    pub fn attribute(&mut self, kind: u16, octets: &[u8]) -> &mut Self {
+    pub fn attribute(&mut self, kind: u16, bytes: &[u8]) -> &mut Self {
         self.around(kind, |body| {
-            body.raw(octets);
+            body.raw(bytes);
         })
     }
 
@@ -109,8 +109,8 @@ impl Message<'_> {
     #[must_use]
     pub fn outcome(&self) -> Option<i32> {
         (self.kind == OUTCOME).then_some(())?;
-        let octets = self.body.get(..4)?.try_into().ok()?;
-        Some(i32::from_ne_bytes(octets).saturating_neg())
+        let bytes = self.body.get(..4)?.try_into().ok()?;
+        Some(i32::from_ne_bytes(bytes).saturating_neg())
     }
 }
 
@@ -139,12 +139,12 @@ mod tests {
                 body.attribute(2, &[5]);
             });
         });
-        let octets = messages.octets();
-        assert_eq!(octets.len(), HEAD + 4 + 8 + 12);
-        assert_eq!(octets[..4], 40_u32.to_ne_bytes());
-        assert_eq!(octets[20..24], [8_u16.to_ne_bytes(), 3_u16.to_ne_bytes()].concat());
-        assert_eq!(octets[28..30], 12_u16.to_ne_bytes(), "a nested one has its contents' padding");
-        let read: Vec<Message<'_>> = read(octets).collect();
+        let bytes = messages.octets();
+        assert_eq!(bytes.len(), HEAD + 4 + 8 + 12);
+        assert_eq!(bytes[..4], 40_u32.to_ne_bytes());
+        assert_eq!(bytes[20..24], [8_u16.to_ne_bytes(), 3_u16.to_ne_bytes()].concat());
+        assert_eq!(bytes[28..30], 12_u16.to_ne_bytes(), "a nested one has its contents' padding");
+        let read: Vec<Message<'_>> = read(bytes).collect();
         assert_eq!((read.len(), read[0].kind, read[0].number), (1, 16, 7));
         assert_eq!(read[0].outcome(), None);
     }
@@ -158,12 +158,12 @@ mod tests {
         messages.message(OUTCOME, 0, 2, |body| {
             body.raw(&0_i32.to_ne_bytes());
         });
-        let octets = messages.octets();
-        let outcomes = |octets: &[u8]| read(octets).map(|message| message.outcome()).collect::<Vec<_>>();
-        assert_eq!(outcomes(octets), [Some(17), Some(0)]);
-        assert_eq!(outcomes(&octets[..octets.len() - 1]), [Some(17)]);
-        for end in 0..octets.len() {
-            let _ = outcomes(&octets[..end]);
+        let bytes = messages.octets();
+        let outcomes = |bytes: &[u8]| read(bytes).map(|message| message.outcome()).collect::<Vec<_>>();
+        assert_eq!(outcomes(bytes), [Some(17), Some(0)]);
+        assert_eq!(outcomes(&bytes[..bytes.len() - 1]), [Some(17)]);
+        for end in 0..bytes.len() {
+            let _ = outcomes(&bytes[..end]);
         }
         assert_eq!(outcomes(&[0; 64]), [] as [Option<i32>; 0], "a length of nothing ends it");
     }

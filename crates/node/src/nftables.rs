@@ -157,14 +157,14 @@ fn expressions(body: &mut Body<'_>, table: &Table, rule: &Rule) {
         Protocol::Tcp => 6,
         Protocol::Udp => 17,
     };
-    let (family, source, destination, octets) = match rule.ip {
+    let (family, source, destination, bytes) = match rule.ip {
         IpAddr::V4(ip) => (2, 12, 16, ip.octets().to_vec()),
         IpAddr::V6(ip) => (10, 8, 24, ip.octets().to_vec()),
     };
     meta(body, META_FAMILY);
     equals(body, &[family]);
-    payload(body, NETWORK, if is_source { source } else { destination }, octets.len());
-    equals(body, &octets);
+    payload(body, NETWORK, if is_source { source } else { destination }, bytes.len());
+    equals(body, &bytes);
     meta(body, META_PROTOCOL);
     equals(body, &[protocol]);
     payload(body, TRANSPORT, if is_source { 0 } else { 2 }, 2);
@@ -197,10 +197,10 @@ fn payload(body: &mut Body<'_>, base: u32, offset: u32, length: usize) {
     });
 }
 
-fn equals(body: &mut Body<'_>, octets: &[u8]) {
+fn equals(body: &mut Body<'_>, bytes: &[u8]) {
     expression(body, "cmp", |body| {
         body.attribute(1, &REGISTER.to_be_bytes()).attribute(2, &0_u32.to_be_bytes()).nested(3, |body| {
-            body.attribute(1, octets);
+            body.attribute(1, bytes);
         });
     });
 }

@@ -73,8 +73,8 @@ fn ask(socket: &UdpSocket, name: &Name, qtype: Type, until: Instant) -> io::Resu
 
 fn address(rtype: Type, rdata: &[u8]) -> Option<IpAddr> {
     match rtype {
-        Type::A => rdata.first_chunk::<4>().map(|octets| IpAddr::from(*octets)),
-        Type::AAAA => rdata.first_chunk::<16>().map(|octets| IpAddr::from(*octets)),
+        Type::A => rdata.first_chunk::<4>().map(|bytes| IpAddr::from(*bytes)),
+        Type::AAAA => rdata.first_chunk::<16>().map(|bytes| IpAddr::from(*bytes)),
         _ => None,
     }
 }

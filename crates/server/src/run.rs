@@ -164,12 +164,12 @@ async fn linger(instance: &Instance, signals: &mut Signals) -> Option<ExitCode> 
 
 /// Returns an interval that is randomly longer or shorter by at most half of `jitter`.
 fn shifted(interval: Duration, jitter: Duration) -> Duration {
-    let mut octets = [0; 8];
-    if aws_lc_rs::rand::fill(&mut octets).is_err() || jitter.is_zero() {
+    let mut bytes = [0; 8];
+    if aws_lc_rs::rand::fill(&mut bytes).is_err() || jitter.is_zero() {
         return interval;
     }
     let jitter_nanos = u64::try_from(jitter.as_nanos()).unwrap_or(u64::MAX).max(1);
-    let shift = Duration::from_nanos(u64::from_ne_bytes(octets) % jitter_nanos);
+    let shift = Duration::from_nanos(u64::from_ne_bytes(bytes) % jitter_nanos);
     (interval + shift).saturating_sub(jitter / 2)
 }
 

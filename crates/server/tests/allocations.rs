@@ -234,9 +234,9 @@ fn reply() -> Vec<u8> {
     message.start(Header { flags, ..Header::default() }, Some((name.as_ref(), Type::A, Class::IN)));
     message.push_a(Section::Answer, Owner::Question, 300, [192, 0, 2, 80].into());
     message.push_a(Section::Answer, Owner::Question, 300, [192, 0, 2, 81].into());
-    let octets = message.finish(None, std::iter::empty()).to_vec();
-    assert!(Message::parse(&octets).is_ok());
-    octets
+    let bytes = message.finish(None, std::iter::empty()).to_vec();
+    assert!(Message::parse(&bytes).is_ok());
+    bytes
 }
 
 #[test]

@@ -26,7 +26,7 @@ struct Run {
 
 impl From<Output> for Run {
     fn from(output: Output) -> Run {
-        let text = |octets: Vec<u8>| String::from_utf8(octets).unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         Run { code: output.status.code(), out: text(output.stdout), errors: text(output.stderr) }
     }
 }

@@ -25,7 +25,7 @@ fn migrate(words: &[&str], input: &str) -> (Option<i32>, String, String) {
     // The command may exit before it has read its input.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
-    let text = |octets: Vec<u8>| String::from_utf8(octets).unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (status.code(), text(stdout), text(stderr))
 }
 

@@ -434,8 +434,8 @@ fn answers_malformed_queries_as_the_standards_require() {
         ("a label of 64 bytes", [&header(0, 1)[..], &[64; 70]].concat(), Some(Rcode::FORMERR)),
         ("four thousand bytes", [&header(0, 1)[..], &[1; 4000]].concat(), Some(Rcode::FORMERR)),
     ];
-    for (what, octets, rcode) in cases {
-        client.send_octets(&octets);
+    for (what, bytes, rcode) in cases {
+        client.send_octets(&bytes);
         // Answers come in order, so the answer to the next query shows that no other one is missing.
         let mut prober = Client::new(address);
         let got = if rcode.is_some() { client.receive_any().map(|answer| answer.rcode()) } else { None };

@@ -14,18 +14,18 @@ const WILDCARDS: [&[u8]; 2] = [b"*", b"any"];
 
 /// Key of a name, followed by a slash. A name of n bytes has a key of at most n bytes.
 pub(crate) struct Key {
-    octets: [u8; 256],
+    bytes: [u8; 256],
     start: u8,
 }
 
 impl Key {
     /// Key of the root.
-    pub(crate) const ROOT: Key = Key { octets: [SLASH; 256], start: 0 };
+    pub(crate) const ROOT: Key = Key { bytes: [SLASH; 256], start: 0 };
 
     /// Returns the key of a name, which must be in lower case. Returns `None` if no record can have the key.
     pub(crate) fn of(name: NameRef<'_>) -> Option<Key> {
-        let mut octets = [SLASH; 256];
-        let mut start = octets.len();
+        let mut bytes = [SLASH; 256];
+        let mut start = bytes.len();
         for label in name.labels() {
             if label.contains(&SLASH) {
                 return None;
@@ -33,11 +33,11 @@ impl Key {
             // The slash after it is already there.
             let end = start.checked_sub(1)?;
             start = end.checked_sub(label.len())?;
-            octets[start..end].copy_from_slice(label);
+            bytes[start..end].copy_from_slice(label);
         }
         // A name has at least one byte more than its labels, so the longest key starts at 1.
-        let start = if start == octets.len() { 0 } else { start };
-        Some(Key { octets, start: u8::try_from(start).ok()? })
+        let start = if start == bytes.len() { 0 } else { start };
+        Some(Key { bytes, start: u8::try_from(start).ok()? })
     }
 
     /// Returns the key without the trailing slash.
@@ -49,7 +49,7 @@ impl Key {
     pub(crate) fn prefix(&self) -> &[u8] {
         match self.start {
             0 => &[],
-            start => &self.octets[usize::from(start)..],
+            start => &self.bytes[usize::from(start)..],
         }
     }
 }

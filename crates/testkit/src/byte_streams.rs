@@ -48,7 +48,7 @@ struct Stream {
 
 #[derive(Default)]
 struct Readable {
-    octets: VecDeque<u8>,
+    bytes: VecDeque<u8>,
     reader: Option<Waker>,
 }
 
@@ -67,22 +67,22 @@ impl ByteStream for Stream {
                 return Poll::Ready(Ok(0));
             }
             let mut readable = self.readable.borrow_mut();
-            if readable.octets.is_empty() {
+            if readable.bytes.is_empty() {
                 readable.reader = Some(context.waker().clone());
                 return Poll::Pending;
             }
-            Poll::Ready(io::Read::read(&mut readable.octets, buffer))
+            Poll::Ready(io::Read::read(&mut readable.bytes, buffer))
         }))
     }
 
-    fn write_all<'a>(&'a mut self, octets: &'a [u8]) -> LocalFuture<'a, io::Result<()>> {
+    fn write_all<'a>(&'a mut self, bytes: &'a [u8]) -> LocalFuture<'a, io::Result<()>> {
         Box::pin(async move {
             if !self.is_open() {
                 return Err(io::ErrorKind::BrokenPipe.into());
             }
-            let answer = (self.peer.borrow_mut())(octets);
+            let answer = (self.peer.borrow_mut())(bytes);
             let mut readable = self.readable.borrow_mut();
-            readable.octets.extend(answer);
+            readable.bytes.extend(answer);
             readable.reader.take().into_iter().for_each(Waker::wake);
             Ok(())
         })

@@ -23,8 +23,8 @@ pub struct FrameReader {
 
 impl FrameReader {
     /// Consumes received bytes and returns the bytes to send back.
-    pub fn take(&mut self, octets: &[u8]) -> Vec<u8> {
-        self.unread.extend_from_slice(octets);
+    pub fn take(&mut self, bytes: &[u8]) -> Vec<u8> {
+        self.unread.extend_from_slice(bytes);
         let mut answer = Vec::new();
         while let Some((is_control, body, used)) = next_frame(&self.unread) {
             if is_control {
@@ -41,8 +41,8 @@ impl FrameReader {
 }
 
 /// Returns the next complete frame: true for a control frame, its content, and its total length in bytes.
-fn next_frame(octets: &[u8]) -> Option<(bool, Vec<u8>, usize)> {
-    let (length, rest) = octets.split_first_chunk()?;
+fn next_frame(bytes: &[u8]) -> Option<(bool, Vec<u8>, usize)> {
+    let (length, rest) = bytes.split_first_chunk()?;
     match u32::from_be_bytes(*length) as usize {
         0 => {
             let (length, rest) = rest.split_first_chunk()?;
@@ -86,7 +86,7 @@ pub fn dnstap_line(frame: &[u8]) -> String {
     words.extend([1, 2].iter().filter_map(|field| outer.text(*field)));
     words.extend(outer.text(3).map(|text| format!("`{text}`")));
     words.extend([inner.time(8, 9), inner.time(12, 13)].into_iter().flatten());
-    if let Some(parsed) = inner.octets(10).or(inner.octets(14)).and_then(|octets| Parsed::read(octets).ok()) {
+    if let Some(parsed) = inner.octets(10).or(inner.octets(14)).and_then(|bytes| Parsed::read(bytes).ok()) {
         let (name, qtype, _) = parsed.question.clone().unwrap_or_default();
         words.push(format!("| {name} {qtype} {} {}", parsed.header.flags.rcode(), parsed.sections[0].len()));
     }
@@ -109,17 +109,17 @@ enum Value<'a> {
 struct Fields<'a>(Vec<(u64, Value<'a>)>);
 
 impl<'a> Fields<'a> {
-    fn read(mut octets: &'a [u8]) -> Option<Fields<'a>> {
+    fn read(mut bytes: &'a [u8]) -> Option<Fields<'a>> {
         let mut fields = Vec::new();
-        while !octets.is_empty() {
-            let key = varint(&mut octets)?;
+        while !bytes.is_empty() {
+            let key = varint(&mut bytes)?;
             let value = match key & 7 {
-                0 => Value::Number(varint(&mut octets)?),
+                0 => Value::Number(varint(&mut bytes)?),
                 2 => {
-                    let length = usize::try_from(varint(&mut octets)?).ok()?;
-                    Value::Octets(octets.split_off(..length)?)
+                    let length = usize::try_from(varint(&mut bytes)?).ok()?;
+                    Value::Octets(bytes.split_off(..length)?)
                 }
-                5 => Value::Number(u32::from_le_bytes(*octets.split_off(..4)?.first_chunk()?).into()),
+                5 => Value::Number(u32::from_le_bytes(*bytes.split_off(..4)?.first_chunk()?).into()),
                 _ => return None,
             };
             fields.push((key >> 3, value));
@@ -136,13 +136,13 @@ impl<'a> Fields<'a> {
 
     fn octets(&self, field: u64) -> Option<&'a [u8]> {
         self.0.iter().find_map(|(known, value)| match value {
-            Value::Octets(octets) if *known == field => Some(*octets),
+            Value::Octets(bytes) if *known == field => Some(*bytes),
             _ => None,
         })
     }
 
     fn text(&self, field: u64) -> Option<String> {
-        self.octets(field).map(|octets| String::from_utf8_lossy(octets).into_owned())
+        self.octets(field).map(|bytes| String::from_utf8_lossy(bytes).into_owned())
     }
 
     fn time(&self, seconds: u64, nanos: u64) -> Option<String> {
@@ -150,17 +150,17 @@ impl<'a> Fields<'a> {
     }
 
     fn address(&self, ip: u64, port: u64) -> String {
-        let octets = self.octets(ip).unwrap_or_default();
-        let v4 = <[u8; 4]>::try_from(octets).map(IpAddr::from);
-        let ip = v4.or_else(|_| <[u8; 16]>::try_from(octets).map(IpAddr::from));
+        let bytes = self.octets(ip).unwrap_or_default();
+        let v4 = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
+        let ip = v4.or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from));
         ip.map_or("-".to_owned(), |ip| format!("{ip}:{}", self.number(port).unwrap_or(0)))
     }
 }
 
-fn varint(octets: &mut &[u8]) -> Option<u64> {
+fn varint(bytes: &mut &[u8]) -> Option<u64> {
     let mut value = 0;
     for shift in (0..64).step_by(7) {
-        let octet = *octets.split_off_first()?;
+        let octet = *bytes.split_off_first()?;
         value |= u64::from(octet & 0x7f) << shift;
         if octet < 0x80 {
             return Some(value);

@@ -82,15 +82,15 @@ impl Parsed {
     ///
     /// # Errors
     /// Fails if the message is malformed.
-    pub fn read(octets: &[u8]) -> Result<Parsed, MessageError> {
-        let message = Message::parse(octets)?;
+    pub fn read(bytes: &[u8]) -> Result<Parsed, MessageError> {
+        let message = Message::parse(bytes)?;
         let mut parsed = Parsed {
             header: message.header(),
             question: message.question(),
             sections: Default::default(),
             opt: None,
             options: Vec::new(),
-            trailing: octets.len() - message.octets().len(),
+            trailing: bytes.len() - message.octets().len(),
             messages: 1,
         };
         for record in message.records() {
@@ -197,8 +197,8 @@ impl fmt::Display for Parsed {
     }
 }
 
-pub(crate) fn hex_of(octets: &[u8]) -> String {
-    octets.iter().map(|octet| format!("{octet:02x}")).collect()
+pub(crate) fn hex_of(bytes: &[u8]) -> String {
+    bytes.iter().map(|octet| format!("{octet:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -190,7 +190,7 @@ fn carry_out(reaction: &Reaction, query: &Parsed, over: Transport) -> Came {
         }
         Reaction::Overflow => Came::Reply(count_another_record(Answer::default().write(query))),
         Reaction::OtherOpcode => Came::Reply(with_opcode(Answer::default().write(query), Opcode::STATUS)),
-        Reaction::Octets(octets) => Came::Reply([&query.header.id.to_be_bytes()[..], octets].concat()),
+        Reaction::Octets(bytes) => Came::Reply([&query.header.id.to_be_bytes()[..], bytes].concat()),
         Reaction::Silence => Came::Nothing,
         Reaction::Refuse => Came::Refused,
         Reaction::Close => Came::Closed,
@@ -202,20 +202,20 @@ fn carry_out(reaction: &Reaction, query: &Parsed, over: Transport) -> Came {
 const SHORT_ADDRESS: &[u8] = b"\0\0\x01\0\x01\0\0\0\x3c\0\x03\xc0\0\x02";
 
 /// Sets the opcode in the header.
-fn with_opcode(mut octets: Vec<u8>, opcode: Opcode) -> Vec<u8> {
-    if let (Some(header), Some(start)) = (Header::read(&octets), octets.first_chunk_mut::<HEADER_LEN>()) {
+fn with_opcode(mut bytes: Vec<u8>, opcode: Opcode) -> Vec<u8> {
+    if let (Some(header), Some(start)) = (Header::read(&bytes), bytes.first_chunk_mut::<HEADER_LEN>()) {
         *start = Header { flags: header.flags.with_opcode(opcode), ..header }.to_octets();
     }
-    octets
+    bytes
 }
 
 /// Increments the count of additional records in the header.
-fn count_another_record(mut octets: Vec<u8>) -> Vec<u8> {
+fn count_another_record(mut bytes: Vec<u8>) -> Vec<u8> {
     const ADDITIONALS_AT: usize = 11;
-    if let Some(count) = octets.get_mut(ADDITIONALS_AT) {
+    if let Some(count) = bytes.get_mut(ADDITIONALS_AT) {
         *count += 1;
     }
-    octets
+    bytes
 }
 
 impl Answer {
@@ -227,9 +227,9 @@ impl Answer {
 
     /// Returns the response to `query`, truncated if it is too long for the transport.
     fn to_octets(&self, query: &Parsed, over: Transport) -> Vec<u8> {
-        let octets = self.write(query);
+        let bytes = self.write(query);
         let size = query.opt.map_or(UDP_SIZE_MIN, |opt| opt.udp_size.max(UDP_SIZE_MIN));
-        if over.is_stream() || octets.len() <= usize::from(size) { octets } else { self.cut().write(query) }
+        if over.is_stream() || bytes.len() <= usize::from(size) { bytes } else { self.cut().write(query) }
     }
 
     /// Returns a truncated response: empty, with TC set.

@@ -68,9 +68,9 @@ impl config::setup::Files for World {
     }
 
     fn replace(&self, path: &Path, write: &mut dyn FnMut(&mut dyn io::Write) -> io::Result<()>) -> io::Result<()> {
-        let mut octets = Vec::new();
-        write(&mut octets)?;
-        self.write(path, octets);
+        let mut bytes = Vec::new();
+        write(&mut bytes)?;
+        self.write(path, bytes);
         Ok(())
     }
 }

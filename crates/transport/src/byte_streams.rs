@@ -49,9 +49,9 @@ async fn open(dial: Dial<'_>) -> io::Result<Box<dyn ByteStream>> {
 }
 
 /// Sets the send buffer. A system that grants less is no reason to fail.
-fn make_room(socket: &SockRef<'_>, octets: Option<usize>) {
-    if let Some(octets) = octets {
-        let _ = socket.set_send_buffer_size(octets);
+fn make_room(socket: &SockRef<'_>, bytes: Option<usize>) {
+    if let Some(bytes) = bytes {
+        let _ = socket.set_send_buffer_size(bytes);
     }
 }
 
@@ -63,9 +63,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> ByteStream for Stream<S> {
         Box::pin(self.0.read(buffer))
     }
 
-    fn write_all<'a>(&'a mut self, octets: &'a [u8]) -> LocalFuture<'a, io::Result<()>> {
+    fn write_all<'a>(&'a mut self, bytes: &'a [u8]) -> LocalFuture<'a, io::Result<()>> {
         Box::pin(async move {
-            self.0.write_all(octets).await?;
+            self.0.write_all(bytes).await?;
             self.0.flush().await
         })
     }

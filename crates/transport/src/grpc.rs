@@ -132,19 +132,19 @@ fn how_it_ended(fields: &HeaderMap) -> Result<(), CallError> {
 /// Encodes a message with its prefix.
 #[must_use]
 pub fn framed(message: &impl Message) -> Bytes {
-    let mut octets = prefix(message.encoded_len());
+    let mut bytes = prefix(message.encoded_len());
     // Encoding cannot fail: the vector has enough capacity.
-    let _ = message.encode(&mut octets);
-    octets.into()
+    let _ = message.encode(&mut bytes);
+    bytes.into()
 }
 
 /// Returns the prefix for a message of this length, with capacity for the message.
 #[must_use]
 pub fn prefix(length: usize) -> Vec<u8> {
-    let mut octets = Vec::with_capacity(PREFIX_LEN + length);
-    octets.push(0);
-    octets.extend_from_slice(&u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes());
-    octets
+    let mut bytes = Vec::with_capacity(PREFIX_LEN + length);
+    bytes.push(0);
+    bytes.extend_from_slice(&u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes());
+    bytes
 }
 
 /// Decoder for the messages in a body.
@@ -217,8 +217,8 @@ mod tests {
 
     const MESSAGE_MAX: usize = 65_539;
 
-    async fn read(octets: Bytes) -> Result<Bytes, CallError> {
-        Messages::new(Full::new(octets), MESSAGE_MAX).only().await
+    async fn read(bytes: Bytes) -> Result<Bytes, CallError> {
+        Messages::new(Full::new(bytes), MESSAGE_MAX).only().await
     }
 
     #[tokio::test]
@@ -241,8 +241,8 @@ mod tests {
             (b"\0\0\0\0\x02\x08\x05", CallError::Malformed),
             (b"\0\0\x01\0\x04", CallError::TooLong),
         ];
-        for (octets, error) in cases {
-            assert_eq!(read(Bytes::from_static(octets)).await, Err(error), "{octets:?}");
+        for (bytes, error) in cases {
+            assert_eq!(read(Bytes::from_static(bytes)).await, Err(error), "{bytes:?}");
         }
     }
 }

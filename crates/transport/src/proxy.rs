@@ -38,16 +38,16 @@ pub struct Ends {
 
 /// Looks for a header: version 2, and on a stream also version 1.
 #[must_use]
-pub fn look(octets: &[u8], is_stream: bool) -> Start {
-    let begins = |start: &[u8]| octets.starts_with(start) || start.starts_with(octets);
+pub fn look(bytes: &[u8], is_stream: bool) -> Start {
+    let begins = |start: &[u8]| bytes.starts_with(start) || start.starts_with(bytes);
     if begins(SIGNATURE) {
-        return version_2(octets);
+        return version_2(bytes);
     }
-    if is_stream && begins(LINE_START) { version_1(octets) } else { Start::Bare }
+    if is_stream && begins(LINE_START) { version_1(bytes) } else { Start::Bare }
 }
 
-fn version_2(octets: &[u8]) -> Start {
-    let Some((fixed, rest)) = octets.split_first_chunk::<FIXED_LEN>() else { return Start::Partial };
+fn version_2(bytes: &[u8]) -> Start {
+    let Some((fixed, rest)) = bytes.split_first_chunk::<FIXED_LEN>() else { return Start::Partial };
     let [.., version, family, high, low] = *fixed;
     let length = usize::from(u16::from_be_bytes([high, low]));
     if version >> 4 != 2 || length > REST_MAX {
@@ -66,8 +66,8 @@ fn version_2(octets: &[u8]) -> Start {
 }
 
 /// Reads two addresses of `N` bytes each, and two ports.
-fn ends_of<const N: usize>(octets: &[u8]) -> Option<Ends> {
-    let (peer, rest) = octets.split_first_chunk::<N>()?;
+fn ends_of<const N: usize>(bytes: &[u8]) -> Option<Ends> {
+    let (peer, rest) = bytes.split_first_chunk::<N>()?;
     let (local, rest) = rest.split_first_chunk::<N>()?;
     let ([peer_high, peer_low, local_high, local_low], _) = rest.split_first_chunk::<4>()?;
     let port = |high: &u8, low: &u8| u16::from_be_bytes([*high, *low]);
@@ -77,17 +77,17 @@ fn ends_of<const N: usize>(octets: &[u8]) -> Option<Ends> {
     })
 }
 
-fn address(octets: &[u8]) -> Option<IpAddr> {
-    let v4 = <[u8; 4]>::try_from(octets).ok().map(|octets| IpAddr::V4(Ipv4Addr::from(octets)));
-    v4.or_else(|| <[u8; 16]>::try_from(octets).ok().map(|octets| IpAddr::V6(Ipv6Addr::from(octets))))
+fn address(bytes: &[u8]) -> Option<IpAddr> {
+    let v4 = <[u8; 4]>::try_from(bytes).ok().map(|bytes| IpAddr::V4(Ipv4Addr::from(bytes)));
+    v4.or_else(|| <[u8; 16]>::try_from(bytes).ok().map(|bytes| IpAddr::V6(Ipv6Addr::from(bytes))))
 }
 
-fn version_1(octets: &[u8]) -> Start {
-    let start = &octets[..octets.len().min(LINE_MAX)];
+fn version_1(bytes: &[u8]) -> Start {
+    let start = &bytes[..bytes.len().min(LINE_MAX)];
     let Some(end) = start.windows(2).position(|pair| pair == b"\r\n") else {
         return if start.len() < LINE_MAX { Start::Partial } else { Start::Broken };
     };
-    let line = core::str::from_utf8(&octets[..end]).unwrap_or_default();
+    let line = core::str::from_utf8(&bytes[..end]).unwrap_or_default();
     let words: Vec<&str> = line.split(' ').collect();
     match words.as_slice() {
         ["PROXY", "UNKNOWN", ..] => Start::Header(end + 2, None),

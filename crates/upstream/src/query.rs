@@ -67,20 +67,20 @@ mod tests {
         let name = Name::from_text("Www.Example.").unwrap();
         let client = Flags(0x0130).with_response(false).with_truncated(true);
         let question = (name.as_ref(), Type::AAAA, Class::IN);
-        let octets = outgoing(question, client, 1232, true, core::iter::empty());
+        let bytes = outgoing(question, client, 1232, true, core::iter::empty());
         let mut request = Request::default();
-        request.read(Header::read(&octets).unwrap(), &octets).unwrap();
+        request.read(Header::read(&bytes).unwrap(), &bytes).unwrap();
         assert_eq!(request.name.octets(), name.octets());
         assert_eq!(request.header.flags, Flags(0x0130));
         assert_eq!(request.opt.map(|opt| (opt.udp_size, opt.dnssec_ok)), Some((1232, true)));
-        assert_eq!(request.options(&octets).count(), 0);
+        assert_eq!(request.options(&bytes).count(), 0);
         let notification = Flags::default().with_opcode(Opcode::NOTIFY);
-        let octets = outgoing(question, notification.with_authoritative(true), 1232, false, core::iter::empty());
-        assert_eq!(Header::read(&octets).map(|header| header.flags), Some(notification));
+        let bytes = outgoing(question, notification.with_authoritative(true), 1232, false, core::iter::empty());
+        assert_eq!(Header::read(&bytes).map(|header| header.flags), Some(notification));
         let options = [(OptionCode::NSID, &b"x"[..])];
-        let octets = outgoing(question, client, 512, true, options.into_iter());
-        request.read(Header::read(&octets).unwrap(), &octets).unwrap();
-        assert_eq!(request.options(&octets).collect::<Vec<_>>(), options);
+        let bytes = outgoing(question, client, 512, true, options.into_iter());
+        request.read(Header::read(&bytes).unwrap(), &bytes).unwrap();
+        assert_eq!(request.options(&bytes).collect::<Vec<_>>(), options);
         let probe = probe(&Name::root(), false);
         assert_eq!(probe, b"\0\0\0\0\0\x01\0\0\0\0\0\0\0\0\x02\0\x01");
     }

@@ -12,8 +12,8 @@ pub struct Reply {
 impl Reply {
     /// Parses the header of a reply.
     #[must_use]
-    pub fn read(octets: &[u8]) -> Option<Reply> {
-        Header::read(octets).map(|header| Reply { flags: header.flags, answers: header.answers })
+    pub fn read(bytes: &[u8]) -> Option<Reply> {
+        Header::read(bytes).map(|header| Reply { flags: header.flags, answers: header.answers })
     }
 
     /// Lower four bits of the response code.

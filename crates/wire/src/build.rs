@@ -33,7 +33,7 @@ pub enum Owner<'a> {
 pub struct MessageBuf {
     /// ID and flags. [`MessageBuf::finish`] sets the counts.
     pub header: Header,
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
     marks: Vec<Mark>,
     compressor: Compressor,
     question_end: usize,
@@ -52,7 +52,7 @@ impl MessageBuf {
     pub fn new() -> MessageBuf {
         MessageBuf {
             header: Header::default(),
-            octets: Vec::with_capacity(CAPACITY),
+            bytes: Vec::with_capacity(CAPACITY),
             marks: Vec::with_capacity(CAPACITY / 16),
             compressor: Compressor::new(),
             question_end: HEADER_LEN,
@@ -63,14 +63,14 @@ impl MessageBuf {
     /// Discards the contents and starts a new message, with or without a question.
     pub fn start(&mut self, header: Header, question: Option<(NameRef<'_>, Type, Class)>) {
         self.header = Header { questions: u16::from(question.is_some()), ..header };
-        self.octets.clear();
-        self.octets.extend_from_slice(&[0; HEADER_LEN]);
+        self.bytes.clear();
+        self.bytes.extend_from_slice(&[0; HEADER_LEN]);
         if let Some((name, qtype, qclass)) = question {
-            self.octets.extend_from_slice(name.octets());
-            self.octets.extend_from_slice(&qtype.0.to_be_bytes());
-            self.octets.extend_from_slice(&qclass.0.to_be_bytes());
+            self.bytes.extend_from_slice(name.octets());
+            self.bytes.extend_from_slice(&qtype.0.to_be_bytes());
+            self.bytes.extend_from_slice(&qclass.0.to_be_bytes());
         }
-        self.question_end = self.octets.len();
+        self.question_end = self.bytes.len();
         self.limit = MESSAGE_MAX;
         self.clear();
     }
@@ -79,7 +79,7 @@ impl MessageBuf {
     /// records.
     pub fn copy_from(&mut self, other: &MessageBuf) {
         self.header = other.header;
-        self.octets.clone_from(&other.octets);
+        self.bytes.clone_from(&other.bytes);
         self.marks.clone_from(&other.marks);
         self.compressor.clear();
         self.question_end = other.question_end;
@@ -88,7 +88,7 @@ impl MessageBuf {
 
     /// Removes all records and clears TC. The question, the limit and the rest of the header stay.
     pub fn clear(&mut self) {
-        self.octets.truncate(self.question_end);
+        self.bytes.truncate(self.question_end);
         self.marks.clear();
         self.compressor.clear();
         self.header.flags = self.header.flags.with_truncated(false);
@@ -102,7 +102,7 @@ impl MessageBuf {
     /// Returns the question in wire form (name, type, class). The slice is empty if the message has no question.
     #[must_use]
     pub fn question(&self) -> &[u8] {
-        &self.octets[HEADER_LEN..self.question_end]
+        &self.bytes[HEADER_LEN..self.question_end]
     }
 
     /// Returns the positions of all records in message order.
@@ -119,20 +119,20 @@ impl MessageBuf {
     /// Returns the record at `mark`.
     #[must_use]
     pub fn record(&self, mark: Mark) -> Record<'_> {
-        Record::at_mark(&self.octets, mark)
+        Record::at_mark(&self.bytes, mark)
     }
 
     /// Returns the bytes at an offset range of the message, such as a record's RDATA. The slice is empty if the range
     /// is out of bounds.
     #[must_use]
     pub fn octets_at(&self, range: core::ops::Range<usize>) -> &[u8] {
-        self.octets.get(range).unwrap_or_default()
+        self.bytes.get(range).unwrap_or_default()
     }
 
     /// Returns the current length of the message in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.octets.len()
+        self.bytes.len()
     }
 
     /// Returns true if the message has no records.
@@ -162,28 +162,28 @@ impl MessageBuf {
         if self.is_truncated() {
             return None;
         }
-        let start = self.octets.len();
+        let start = self.bytes.len();
         self.write_owner(owner);
-        self.octets.extend_from_slice(&rtype.0.to_be_bytes());
-        self.octets.extend_from_slice(&class.0.to_be_bytes());
-        self.octets.extend_from_slice(&ttl.to_be_bytes());
-        self.octets.extend_from_slice(&[0, 0]);
-        let rdata_at = self.octets.len();
-        rdata(&mut RdataWriter { octets: &mut self.octets, compressor: &mut self.compressor });
+        self.bytes.extend_from_slice(&rtype.0.to_be_bytes());
+        self.bytes.extend_from_slice(&class.0.to_be_bytes());
+        self.bytes.extend_from_slice(&ttl.to_be_bytes());
+        self.bytes.extend_from_slice(&[0, 0]);
+        let rdata_at = self.bytes.len();
+        rdata(&mut RdataWriter { bytes: &mut self.bytes, compressor: &mut self.compressor });
         self.close_record(start, rdata_at, rtype, section)
     }
 
     fn close_record(&mut self, start: usize, rdata_at: usize, rtype: Type, section: Section) -> Option<Mark> {
-        let end = self.octets.len();
+        let end = self.bytes.len();
         let fits = end <= self.limit;
         let places = (u16::try_from(start), u16::try_from(rdata_at), u16::try_from(end), u16::try_from(end - rdata_at));
         let (true, (Ok(start), Ok(rdata), Ok(end), Ok(length))) = (fits, places) else {
-            self.octets.truncate(start);
+            self.bytes.truncate(start);
             self.compressor.cut(start);
             self.header.flags = self.header.flags.with_truncated(true);
             return None;
         };
-        self.octets[rdata_at - 2..rdata_at].copy_from_slice(&length.to_be_bytes());
+        self.bytes[rdata_at - 2..rdata_at].copy_from_slice(&length.to_be_bytes());
         let open = self.marks.last().map_or(section, |last| last.section.max(section));
         let mark = Mark { start, rdata, end, rtype, section: open };
         self.marks.push(mark);
@@ -192,16 +192,16 @@ impl MessageBuf {
 
     fn write_owner(&mut self, owner: Owner<'_>) {
         match owner {
-            Owner::Question if self.header.questions == 1 => self.octets.extend_from_slice(&QUESTION_POINTER),
-            Owner::Question => self.octets.push(0),
-            Owner::At(at) => refer_to(&mut self.octets, at),
+            Owner::Question if self.header.questions == 1 => self.bytes.extend_from_slice(&QUESTION_POINTER),
+            Owner::Question => self.bytes.push(0),
+            Owner::At(at) => refer_to(&mut self.bytes, at),
             Owner::Name(name) => self.write_name(name),
         }
     }
 
     fn write_name(&mut self, name: NameRef<'_>) {
         self.remember_question();
-        self.compressor.write(&mut self.octets, name, true);
+        self.compressor.write(&mut self.bytes, name, true);
     }
 
     /// Registers the suffixes of the question's name for compression.
@@ -209,7 +209,7 @@ impl MessageBuf {
     /// The first write of a name calls this, because most responses contain no name besides the question.
     fn remember_question(&mut self) {
         if self.header.questions == 1 && self.compressor.is_empty() {
-            let Ok(name) = NameRef::from_octets(&self.octets[HEADER_LEN..self.question_end - 4]) else { return };
+            let Ok(name) = NameRef::from_octets(&self.bytes[HEADER_LEN..self.question_end - 4]) else { return };
             self.compressor.remember_name(name, HEADER_LEN);
         }
     }
@@ -289,7 +289,7 @@ impl MessageBuf {
             && let Some(mark) = mark
         {
             self.marks.pop();
-            self.octets.truncate(usize::from(mark.start));
+            self.bytes.truncate(usize::from(mark.start));
             self.compressor.cut(usize::from(mark.start));
         }
         outcome.map(|()| mark)
@@ -310,10 +310,10 @@ impl MessageBuf {
         self.remember_question();
         self.push(section, owner, (rtype, class, ttl), |rdata| {
             // If RDATA does not have the format of its type, it is copied unchanged.
-            let start = rdata.octets.len();
+            let start = rdata.bytes.len();
             if rdata.copy_fields(data, compress, fields, |at| Name::read(data, at)).is_err() {
                 rdata.compressor.cut(start);
-                rdata.octets.truncate(start);
+                rdata.bytes.truncate(start);
                 rdata.octets(data);
             }
         })
@@ -338,8 +338,8 @@ impl MessageBuf {
         }
         // Both questions have the same length, so each compression pointer points at the same name here.
         for record in message.records().take_while(|record| !of_hop(record)) {
-            let start = self.octets.len();
-            self.octets.extend_from_slice(&message.octets()[record.start()..record.end()]);
+            let start = self.bytes.len();
+            self.bytes.extend_from_slice(&message.octets()[record.start()..record.end()]);
             self.close_record(start, record.rdata_at(), record.rtype(), record.section());
         }
         Ok(())
@@ -347,11 +347,11 @@ impl MessageBuf {
 
     /// Restores records that this buffer returned from [`MessageBuf::records_octets`] with their `marks`. The question
     /// must have the same length as at that time. Removes records from the end and sets TC if they exceed the limit.
-    pub fn restore(&mut self, octets: &[u8], marks: &[Mark]) {
+    pub fn restore(&mut self, bytes: &[u8], marks: &[Mark]) {
         self.clear();
-        self.octets.extend_from_slice(octets);
+        self.bytes.extend_from_slice(bytes);
         self.marks.extend_from_slice(marks);
-        while self.octets.len() > self.limit {
+        while self.bytes.len() > self.limit {
             self.pop();
         }
     }
@@ -360,15 +360,15 @@ impl MessageBuf {
     fn pop(&mut self) {
         self.header.flags = self.header.flags.with_truncated(true);
         match self.marks.pop() {
-            Some(mark) => self.octets.truncate(usize::from(mark.start)),
-            None => self.limit = self.octets.len(),
+            Some(mark) => self.bytes.truncate(usize::from(mark.start)),
+            None => self.limit = self.bytes.len(),
         }
     }
 
     /// Returns the bytes of all records, from the end of the question to the end of the message.
     #[must_use]
     pub fn records_octets(&self) -> &[u8] {
-        &self.octets[self.question_end..]
+        &self.bytes[self.question_end..]
     }
 
     /// Removes `section` and all later sections.
@@ -379,7 +379,7 @@ impl MessageBuf {
     /// Keeps the first `records` records and removes the rest.
     pub fn keep(&mut self, records: usize) {
         if let Some(first) = self.marks.get(records) {
-            self.octets.truncate(usize::from(first.start));
+            self.bytes.truncate(usize::from(first.start));
             self.compressor.cut(usize::from(first.start));
             self.marks.truncate(records);
         }
@@ -389,7 +389,7 @@ impl MessageBuf {
     #[must_use]
     pub fn ttl(&self, mark: Mark) -> u32 {
         let at = mark.ttl_at();
-        self.octets.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |octets| u32::from_be_bytes(*octets))
+        self.bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |bytes| u32::from_be_bytes(*bytes))
     }
 
     /// Returns the lowest TTL in the message, or `None` if it has no records.
@@ -400,7 +400,7 @@ impl MessageBuf {
 
     /// Sets the TTL of a record.
     pub fn set_ttl(&mut self, mark: Mark, ttl: u32) {
-        if let Some(field) = self.octets.get_mut(mark.ttl_at()..mark.ttl_at() + 4) {
+        if let Some(field) = self.bytes.get_mut(mark.ttl_at()..mark.ttl_at() + 4) {
             field.copy_from_slice(&ttl.to_be_bytes());
         }
     }
@@ -420,7 +420,7 @@ impl MessageBuf {
         if first.start == second.start || first.rdata_range().len() != second.rdata_range().len() {
             return;
         }
-        let (head, tail) = self.octets.split_at_mut(usize::from(second.rdata));
+        let (head, tail) = self.bytes.split_at_mut(usize::from(second.rdata));
         let length = second.rdata_range().len();
         head[first.rdata_range()].swap_with_slice(&mut tail[..length]);
     }
@@ -430,7 +430,7 @@ impl MessageBuf {
     /// # Errors
     /// The name cannot be read. This happens only in records adopted from another server.
     pub fn owner(&self, mark: Mark) -> Result<Name, NameError> {
-        Name::read(&self.octets, usize::from(mark.start)).map(|(name, _)| name)
+        Name::read(&self.bytes, usize::from(mark.start)).map(|(name, _)| name)
     }
 
     /// Returns the name at byte `offset` of a record's RDATA.
@@ -438,12 +438,12 @@ impl MessageBuf {
     /// # Errors
     /// RDATA has no valid name at `offset`.
     pub fn name_in(&self, mark: Mark, offset: usize) -> Result<Name, NameError> {
-        Name::read(&self.octets, usize::from(mark.rdata) + offset).map(|(name, _)| name)
+        Name::read(&self.bytes, usize::from(mark.rdata) + offset).map(|(name, _)| name)
     }
 
     /// Removes records from the end until the message is at most `limit` bytes long. Sets TC if it removes any.
     pub fn fit(&mut self, limit: usize) {
-        while self.octets.len() > limit && !self.marks.is_empty() {
+        while self.bytes.len() > limit && !self.marks.is_empty() {
             self.pop();
         }
     }
@@ -460,31 +460,31 @@ impl MessageBuf {
             self.write_opt(opt, options);
         }
         let header = Header { answers, authorities, additionals, ..self.header };
-        self.octets[..HEADER_LEN].copy_from_slice(&header.to_octets());
-        &self.octets
+        self.bytes[..HEADER_LEN].copy_from_slice(&header.to_octets());
+        &self.bytes
     }
 
     /// Appends an additional record in wire form to a finished message, such as a signature over the preceding bytes.
     pub fn push_behind(&mut self, record: &[u8]) {
         const ADDITIONALS_AT: core::ops::Range<usize> = 10..12;
-        let counted = self.octets.get_mut(ADDITIONALS_AT).and_then(|octets| octets.first_chunk_mut());
+        let counted = self.bytes.get_mut(ADDITIONALS_AT).and_then(|bytes| bytes.first_chunk_mut());
         if let Some(count) = counted {
             *count = u16::from_be_bytes(*count).saturating_add(1).to_be_bytes();
-            self.octets.extend_from_slice(record);
+            self.bytes.extend_from_slice(record);
         }
     }
 
     fn write_opt<'o>(&mut self, opt: Opt, options: impl Iterator<Item = (OptionCode, &'o [u8])>) {
-        let start = self.octets.len();
-        self.octets.extend_from_slice(&opt.to_octets(0));
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(&opt.to_octets(0));
         for (code, data) in options {
             let length = u16::try_from(data.len()).unwrap_or_default();
-            self.octets.extend_from_slice(&code.0.to_be_bytes());
-            self.octets.extend_from_slice(&length.to_be_bytes());
-            self.octets.extend_from_slice(&data[..usize::from(length)]);
+            self.bytes.extend_from_slice(&code.0.to_be_bytes());
+            self.bytes.extend_from_slice(&length.to_be_bytes());
+            self.bytes.extend_from_slice(&data[..usize::from(length)]);
         }
-        let options_len = u16::try_from(self.octets.len() - start - OPT_FIXED_LEN).unwrap_or_default();
-        self.octets[start..start + OPT_FIXED_LEN].copy_from_slice(&opt.to_octets(options_len));
+        let options_len = u16::try_from(self.bytes.len() - start - OPT_FIXED_LEN).unwrap_or_default();
+        self.bytes[start..start + OPT_FIXED_LEN].copy_from_slice(&opt.to_octets(options_len));
     }
 
     /// Returns the flags.
@@ -496,14 +496,14 @@ impl MessageBuf {
 
 /// Writer for the RDATA of one record.
 pub struct RdataWriter<'m> {
-    octets: &'m mut Vec<u8>,
+    bytes: &'m mut Vec<u8>,
     compressor: &'m mut Compressor,
 }
 
 impl RdataWriter<'_> {
     /// Appends bytes unchanged.
-    pub fn octets(&mut self, octets: &[u8]) {
-        self.octets.extend_from_slice(octets);
+    pub fn octets(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
     }
 
     /// Appends a 16-bit number.
@@ -519,25 +519,25 @@ impl RdataWriter<'_> {
     /// Appends a character string (RFC 1035 §3.3). Text beyond 255 bytes is cut off.
     pub fn character_string(&mut self, text: &[u8]) {
         let length = u8::try_from(text.len()).unwrap_or(u8::MAX);
-        self.octets.push(length);
+        self.bytes.push(length);
         self.octets(&text[..usize::from(length)]);
     }
 
     /// Appends a compressed name. Only the types of RFC 1035 may use this (RFC 3597 §4).
     pub fn name(&mut self, name: NameRef<'_>) {
-        self.compressor.write(self.octets, name, true);
+        self.compressor.write(self.bytes, name, true);
     }
 
     /// Appends an uncompressed name, as SRV and all newer types require. Later names may point at it.
     pub fn plain_name(&mut self, name: NameRef<'_>) {
-        self.compressor.write(self.octets, name, false);
+        self.compressor.write(self.bytes, name, false);
     }
 
     /// Appends labels in wire form without a root label, followed by a pointer to the name at offset `at` of the
     /// message. If a pointer cannot reach that name, it is repeated instead.
     pub fn labels_to(&mut self, labels: &[u8], at: usize) {
         self.octets(labels);
-        refer_to(self.octets, at);
+        refer_to(self.bytes, at);
     }
 
     /// Appends the RDATA of a record from another message, with each name in it replaced by the result of `map`.
@@ -564,7 +564,7 @@ impl RdataWriter<'_> {
                 Field::String => 1 + usize::from(*rdata.get(at).ok_or(NameError::Short)?),
                 Field::Name => {
                     let (name, end) = name_at(at)?;
-                    self.compressor.write(self.octets, name.as_ref(), compress);
+                    self.compressor.write(self.bytes, name.as_ref(), compress);
                     at = end;
                     continue;
                 }

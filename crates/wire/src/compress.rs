@@ -59,13 +59,13 @@ impl Compressor {
     /// Appends `name` to `message` and adds its suffixes to the table. If `compress` is set and a suffix is already in
     /// the message, writes a pointer for that suffix.
     pub(crate) fn write(&mut self, message: &mut Vec<u8>, name: NameRef<'_>, compress: bool) {
-        let octets = name.octets();
+        let bytes = name.octets();
         let hashed = Hashed::new(name);
         let base = message.len();
         for (start, hash) in hashed.suffixes() {
-            match self.find(message, hash, &octets[start..]) {
+            match self.find(message, hash, &bytes[start..]) {
                 Some(at) if compress => {
-                    message.extend_from_slice(&octets[..start]);
+                    message.extend_from_slice(&bytes[..start]);
                     message.extend_from_slice(&(0xc000 | at).to_be_bytes());
                     return;
                 }
@@ -73,7 +73,7 @@ impl Compressor {
                 None => self.remember(hash, base + start),
             }
         }
-        message.extend_from_slice(octets);
+        message.extend_from_slice(bytes);
     }
 
     fn find(&self, message: &[u8], hash: u32, suffix: &[u8]) -> Option<u16> {
@@ -98,20 +98,20 @@ struct Hashed {
 
 impl Hashed {
     fn new(name: NameRef<'_>) -> Hashed {
-        let octets = name.octets();
+        let bytes = name.octets();
         let mut hashed = Hashed { starts: [0; LABELS_MAX], hashes: [0; LABELS_MAX], labels: 0 };
         let mut at = 0;
-        while octets[at] != 0 && hashed.labels < LABELS_MAX {
+        while bytes[at] != 0 && hashed.labels < LABELS_MAX {
             hashed.starts[hashed.labels] = u8::try_from(at).unwrap_or_default();
             hashed.labels += 1;
-            at += 1 + usize::from(octets[at]);
+            at += 1 + usize::from(bytes[at]);
         }
         let mut hash = 0x811c_9dc5;
         for label in (0..hashed.labels).rev() {
             let start = usize::from(hashed.starts[label]);
-            let end = start + 1 + usize::from(octets[start]);
+            let end = start + 1 + usize::from(bytes[start]);
             let fold = |hash: u32, octet: &u8| (hash ^ u32::from(*octet)).wrapping_mul(16_777_619);
-            hash = octets[start..end].iter().fold(hash, fold);
+            hash = bytes[start..end].iter().fold(hash, fold);
             hashed.hashes[label] = hash;
         }
         hashed

@@ -105,8 +105,8 @@ impl Header {
     /// Decodes the first 12 bytes. Returns `None` if the packet is shorter.
     #[must_use]
     pub fn read(packet: &[u8]) -> Option<Header> {
-        let octets: &[u8; HEADER_LEN] = packet.first_chunk()?;
-        let word = |at: usize| u16::from_be_bytes([octets[at], octets[at + 1]]);
+        let bytes: &[u8; HEADER_LEN] = packet.first_chunk()?;
+        let word = |at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
         Some(Header {
             id: word(0),
             flags: Flags(word(2)),
@@ -120,12 +120,12 @@ impl Header {
     /// Encodes the header.
     #[must_use]
     pub fn to_octets(self) -> [u8; HEADER_LEN] {
-        let mut octets = [0; HEADER_LEN];
+        let mut bytes = [0; HEADER_LEN];
         let words = [self.id, self.flags.0, self.questions, self.answers, self.authorities, self.additionals];
-        for (pair, word) in octets.chunks_exact_mut(2).zip(words) {
+        for (pair, word) in bytes.chunks_exact_mut(2).zip(words) {
             pair.copy_from_slice(&word.to_be_bytes());
         }
-        octets
+        bytes
     }
 }
 

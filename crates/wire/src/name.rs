@@ -46,52 +46,52 @@ impl core::error::Error for NameError {}
 /// Borrowed name in uncompressed wire form: length-prefixed labels, ending with the root label.
 #[derive(Clone, Copy)]
 pub struct NameRef<'a> {
-    octets: &'a [u8],
+    bytes: &'a [u8],
 }
 
 impl<'a> NameRef<'a> {
     /// The root name.
-    pub const ROOT: NameRef<'static> = NameRef { octets: &[0] };
+    pub const ROOT: NameRef<'static> = NameRef { bytes: &[0] };
 
     /// Creates a name from bytes that are exactly one uncompressed name.
     ///
     /// # Errors
     /// The bytes are not one valid name.
-    pub fn from_octets(octets: &'a [u8]) -> Result<Self, NameError> {
-        let end = plain_name_end(octets, 0)?;
-        if end == octets.len() { Ok(NameRef { octets }) } else { Err(NameError::BadLabel) }
+    pub fn from_octets(bytes: &'a [u8]) -> Result<Self, NameError> {
+        let end = plain_name_end(bytes, 0)?;
+        if end == bytes.len() { Ok(NameRef { bytes }) } else { Err(NameError::BadLabel) }
     }
 
     /// Returns the wire form, including the root label.
     #[must_use]
     pub const fn octets(self) -> &'a [u8] {
-        self.octets
+        self.bytes
     }
 
     /// Returns the length in wire form: 1 to 255 bytes.
     #[must_use]
     #[allow(clippy::len_without_is_empty, reason = "a name is never empty: the root has one byte")]
     pub const fn len(self) -> usize {
-        self.octets.len()
+        self.bytes.len()
     }
 
     /// Returns true for the root name.
     #[must_use]
     pub const fn is_root(self) -> bool {
-        self.octets.len() == 1
+        self.bytes.len() == 1
     }
 
     /// Returns the labels from left to right, without the root label.
     #[must_use]
     pub const fn labels(self) -> Labels<'a> {
-        Labels { rest: self.octets }
+        Labels { rest: self.bytes }
     }
 
     /// Returns the name without its leftmost label, or `None` for the root.
     #[must_use]
     pub fn parent(self) -> Option<NameRef<'a>> {
-        let (&length, _) = self.octets.split_first()?;
-        (length != 0).then(|| NameRef { octets: &self.octets[1 + usize::from(length)..] })
+        let (&length, _) = self.bytes.split_first()?;
+        (length != 0).then(|| NameRef { bytes: &self.bytes[1 + usize::from(length)..] })
     }
 
     /// Returns this name and all its ancestors, ending with the root.
@@ -103,14 +103,14 @@ impl<'a> NameRef<'a> {
     /// Ignores case.
     #[must_use]
     pub fn prefix_len(self, zone: NameRef<'_>) -> Option<usize> {
-        let at = self.octets.len().checked_sub(zone.octets.len())?;
-        if !self.octets[at..].eq_ignore_ascii_case(zone.octets) {
+        let at = self.bytes.len().checked_sub(zone.bytes.len())?;
+        if !self.bytes[at..].eq_ignore_ascii_case(zone.bytes) {
             return None;
         }
         // The bytes match, but they are a suffix of labels only if a label starts at this offset.
         let mut label = 0;
         while label < at {
-            label += 1 + usize::from(self.octets[label]);
+            label += 1 + usize::from(self.bytes[label]);
         }
         (label == at).then_some(at)
     }
@@ -124,7 +124,7 @@ impl<'a> NameRef<'a> {
     /// Returns true if both names are equal. Ignores case.
     #[must_use]
     pub fn same(self, other: NameRef<'_>) -> bool {
-        self.octets.eq_ignore_ascii_case(other.octets)
+        self.bytes.eq_ignore_ascii_case(other.bytes)
     }
 
     /// Copies the name to the stack.
@@ -195,14 +195,14 @@ impl<'a> Iterator for Labels<'a> {
 #[derive(Clone)]
 pub struct Name {
     len: u8,
-    octets: [u8; NAME_MAX],
+    bytes: [u8; NAME_MAX],
 }
 
 impl Name {
     /// Returns the root name.
     #[must_use]
     pub const fn root() -> Name {
-        Name { len: 1, octets: [0; NAME_MAX] }
+        Name { len: 1, bytes: [0; NAME_MAX] }
     }
 
     /// Reads the name at offset `at` of `packet`, following compression pointers. Returns the name and the offset after
@@ -243,7 +243,7 @@ impl Name {
                     if len + label.len() >= NAME_MAX {
                         return Err(NameError::TooLong);
                     }
-                    self.octets[len..len + label.len()].copy_from_slice(label);
+                    self.bytes[len..len + label.len()].copy_from_slice(label);
                     len += label.len();
                     at = next;
                 }
@@ -260,7 +260,7 @@ impl Name {
                 _ => return Err(NameError::BadLabel),
             }
         }
-        self.octets[len] = 0;
+        self.bytes[len] = 0;
         self.len = length_octet(len + 1);
         Ok(end.unwrap_or(at + 1))
     }
@@ -275,10 +275,10 @@ impl Name {
             return Ok(name);
         }
         let (mut label, mut filled) = ([0u8; LABEL_MAX], 0);
-        let mut octets = text.bytes();
+        let mut bytes = text.bytes();
         let mut ended = false;
-        while let Some(octet) = octets.next() {
-            let (octet, escaped) = if octet == b'\\' { (unescape(&mut octets)?, true) } else { (octet, false) };
+        while let Some(octet) = bytes.next() {
+            let (octet, escaped) = if octet == b'\\' { (unescape(&mut bytes)?, true) } else { (octet, false) };
             ended = octet == b'.' && !escaped;
             if ended {
                 name.push_label(&label[..filled])?;
@@ -307,9 +307,9 @@ impl Name {
         if end >= NAME_MAX {
             return Err(NameError::TooLong);
         }
-        self.octets[start] = length_octet(label.len());
-        self.octets[start + 1..end].copy_from_slice(label);
-        self.octets[end] = 0;
+        self.bytes[start] = length_octet(label.len());
+        self.bytes[start + 1..end].copy_from_slice(label);
+        self.bytes[end] = 0;
         self.len = length_octet(end + 1);
         Ok(())
     }
@@ -321,41 +321,41 @@ impl Name {
     pub fn append(&mut self, suffix: NameRef<'_>) -> Result<(), NameError> {
         let start = usize::from(self.len) - 1;
         let end = start + suffix.len();
-        let room = self.octets.get_mut(start..end).ok_or(NameError::TooLong)?;
-        room.copy_from_slice(suffix.octets);
+        let room = self.bytes.get_mut(start..end).ok_or(NameError::TooLong)?;
+        room.copy_from_slice(suffix.bytes);
         self.len = length_octet(end);
         Ok(())
     }
 
     /// Replaces this name by `other`.
     pub fn set(&mut self, other: NameRef<'_>) {
-        self.octets[..other.len()].copy_from_slice(other.octets);
+        self.bytes[..other.len()].copy_from_slice(other.bytes);
         self.len = length_octet(other.len());
     }
 
     /// Replaces this name by `other` in lower case.
     pub fn set_lowercase(&mut self, other: NameRef<'_>) {
         self.set(other);
-        self.octets[..usize::from(self.len)].make_ascii_lowercase();
+        self.bytes[..usize::from(self.len)].make_ascii_lowercase();
     }
 
     /// Converts this name to lower case.
     #[must_use]
     pub fn into_lowercase(mut self) -> Name {
-        self.octets[..usize::from(self.len)].make_ascii_lowercase();
+        self.bytes[..usize::from(self.len)].make_ascii_lowercase();
         self
     }
 
     /// Borrows the name.
     #[must_use]
     pub fn as_ref(&self) -> NameRef<'_> {
-        NameRef { octets: &self.octets[..usize::from(self.len)] }
+        NameRef { bytes: &self.bytes[..usize::from(self.len)] }
     }
 
     /// Returns the wire form, including the root label.
     #[must_use]
     pub fn octets(&self) -> &[u8] {
-        &self.octets[..usize::from(self.len)]
+        &self.bytes[..usize::from(self.len)]
     }
 }
 
@@ -386,10 +386,10 @@ impl fmt::Debug for Name {
 }
 
 /// Returns the offset after the uncompressed name at `at`.
-fn plain_name_end(octets: &[u8], at: usize) -> Result<usize, NameError> {
+fn plain_name_end(bytes: &[u8], at: usize) -> Result<usize, NameError> {
     let mut end = at;
     loop {
-        let length = *octets.get(end).ok_or(NameError::Short)?;
+        let length = *bytes.get(end).ok_or(NameError::Short)?;
         if usize::from(length) > LABEL_MAX {
             return Err(NameError::BadLabel);
         }
@@ -421,14 +421,14 @@ pub(crate) fn skip_name(packet: &[u8], mut at: usize) -> Result<usize, NameError
 }
 
 /// Decodes the rest of an escape after its backslash: three decimal digits or a character (RFC 1035 §5.1).
-fn unescape(octets: &mut core::str::Bytes<'_>) -> Result<u8, NameError> {
-    let first = octets.next().ok_or(NameError::BadEscape)?;
+fn unescape(bytes: &mut core::str::Bytes<'_>) -> Result<u8, NameError> {
+    let first = bytes.next().ok_or(NameError::BadEscape)?;
     if !first.is_ascii_digit() {
         return Ok(first);
     }
     let mut value = u16::from(first - b'0');
     for _ in 0..2 {
-        let digit = octets.next().filter(u8::is_ascii_digit).ok_or(NameError::BadEscape)?;
+        let digit = bytes.next().filter(u8::is_ascii_digit).ok_or(NameError::BadEscape)?;
         value = value * 10 + u16::from(digit - b'0');
     }
     u8::try_from(value).map_err(|_| NameError::BadEscape)

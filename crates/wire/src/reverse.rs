@@ -39,18 +39,18 @@ pub fn address_of(name: NameRef<'_>) -> Option<IpAddr> {
     let mut labels = name.labels();
     match name.labels().count() {
         6 => {
-            let mut octets = [0; 4];
-            for octet in octets.iter_mut().rev() {
+            let mut bytes = [0; 4];
+            for octet in bytes.iter_mut().rev() {
                 *octet = decimal_value(labels.next()?)?;
             }
-            ends_in(labels, b"in-addr").then(|| Ipv4Addr::from(octets).into())
+            ends_in(labels, b"in-addr").then(|| Ipv4Addr::from(bytes).into())
         }
         34 => {
-            let mut octets = [0; 16];
-            for octet in octets.iter_mut().rev() {
+            let mut bytes = [0; 16];
+            for octet in bytes.iter_mut().rev() {
                 *octet = nibble(labels.next()?)? | nibble(labels.next()?)? << 4;
             }
-            ends_in(labels, b"ip6").then(|| Ipv6Addr::from(octets).into())
+            ends_in(labels, b"ip6").then(|| Ipv6Addr::from(bytes).into())
         }
         _ => None,
     }

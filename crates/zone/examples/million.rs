@@ -44,9 +44,9 @@ fn differ(old: &Arc<zone::Zone>) -> Result<(), Box<dyn std::error::Error>> {
     let new = differences.finish().map_err(|error| error.to_string())?;
     let (took, peak, after) = (began.elapsed(), kibibytes("VmHWM")?, kibibytes("VmRSS")?);
     let busy = self::busy()?.saturating_sub(busy);
-    let octets = [old.octets(), new.map_or(0, |new| new.octets())].map(|octets| octets / 1024);
+    let bytes = [old.octets(), new.map_or(0, |new| new.octets())].map(|bytes| bytes / 1024);
     println!("{} differences in {took:?} ({busy:?} on a processor)", CHANGES * 2);
-    println!("KiB: {before} before, {peak} at the peak, {after} after; old and new zone {octets:?}");
+    println!("KiB: {before} before, {peak} at the peak, {after} after; old and new zone {bytes:?}");
     Ok(())
 }
 

@@ -32,9 +32,9 @@ trait CompareLabels<'a>: Iterator<Item = &'a [u8]> + Sized {
 impl<'a, I: Iterator<Item = &'a [u8]>> CompareLabels<'a> for I {}
 
 /// Stores the offset of each label in `starts` and returns the used part of it.
-fn labels<'s>(octets: &[u8], starts: &'s mut [usize; LABELS_MAX]) -> &'s [usize] {
+fn labels<'s>(bytes: &[u8], starts: &'s mut [usize; LABELS_MAX]) -> &'s [usize] {
     let (mut at, mut count) = (0, 0);
-    while let (Some(length), Some(start)) = (octets.get(at), starts.get_mut(count)) {
+    while let (Some(length), Some(start)) = (bytes.get(at), starts.get_mut(count)) {
         *start = at;
         count += 1;
         at += 1 + usize::from(*length);
@@ -42,9 +42,9 @@ fn labels<'s>(octets: &[u8], starts: &'s mut [usize; LABELS_MAX]) -> &'s [usize]
     &starts[..count]
 }
 
-fn label(octets: &[u8], at: usize) -> &[u8] {
-    let length = octets.get(at).copied().map_or(0, usize::from);
-    octets.get(at + 1..at + 1 + length).unwrap_or_default()
+fn label(bytes: &[u8], at: usize) -> &[u8] {
+    let length = bytes.get(at).copied().map_or(0, usize::from);
+    bytes.get(at + 1..at + 1 + length).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -54,13 +54,13 @@ mod tests {
     #[test]
     fn orders_names_as_in_the_rfc_example() {
         let order = ["", "a", "yljkjljk.a", "Z.a", "zABC.a", "z", "\u{1}.z", "*.z"];
-        let octets = |text: &str| -> Vec<u8> {
+        let bytes = |text: &str| -> Vec<u8> {
             let labels = text.split('.').filter(|label| !label.is_empty());
             labels.flat_map(|label| core::iter::once(u8::try_from(label.len()).unwrap()).chain(label.bytes())).collect()
         };
         for (at, one) in order.iter().enumerate() {
             for (other_at, other) in order.iter().enumerate() {
-                assert_eq!(compare(&octets(one), &octets(other)), at.cmp(&other_at), "{one} {other}");
+                assert_eq!(compare(&bytes(one), &bytes(other)), at.cmp(&other_at), "{one} {other}");
             }
         }
     }

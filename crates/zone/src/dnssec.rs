@@ -98,7 +98,7 @@ pub fn signed_labels(owner: NameRef<'_>) -> u8 {
 
 /// Appends the records of an RRset in canonical form (RFC 4034 §6): names in lower case, sorted, without duplicates.
 /// The names in `rdatas` must be uncompressed.
-pub fn write_canonical(owner: NameRef<'_>, (rtype, ttl): (Type, u32), rdatas: &mut Vec<Vec<u8>>, octets: &mut Vec<u8>) {
+pub fn write_canonical(owner: NameRef<'_>, (rtype, ttl): (Type, u32), rdatas: &mut Vec<Vec<u8>>, bytes: &mut Vec<u8>) {
     rdatas.iter_mut().for_each(|rdata| lowercase_names(rtype, rdata));
     rdatas.sort_unstable();
     rdatas.dedup();
@@ -107,9 +107,9 @@ pub fn write_canonical(owner: NameRef<'_>, (rtype, ttl): (Type, u32), rdatas: &m
     head.extend(Class::IN.0.to_be_bytes());
     head.extend(ttl.to_be_bytes());
     for rdata in rdatas {
-        octets.extend_from_slice(&head);
-        octets.extend(u16::try_from(rdata.len()).unwrap_or(u16::MAX).to_be_bytes());
-        octets.extend_from_slice(rdata);
+        bytes.extend_from_slice(&head);
+        bytes.extend(u16::try_from(rdata.len()).unwrap_or(u16::MAX).to_be_bytes());
+        bytes.extend_from_slice(rdata);
     }
 }
 

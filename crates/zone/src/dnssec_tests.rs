@@ -36,12 +36,12 @@ fn computes_the_key_tags_of_the_rfc_examples() {
 
 #[test]
 fn writes_canonical_rrsets_sorted_and_in_lower_case() {
-    let mut octets = Vec::new();
+    let mut bytes = Vec::new();
     let mut rdatas = vec![rdata("x. MX 20 B.Test."), rdata("x. MX 10 a.test."), rdata("x. MX 20 b.test.")];
-    write_canonical(name("X.Test.").as_ref(), (Type::MX, 60), &mut rdatas, &mut octets);
+    write_canonical(name("X.Test.").as_ref(), (Type::MX, 60), &mut rdatas, &mut bytes);
     let head = b"\x01x\x04test\0\x00\x0f\x00\x01\x00\x00\x00\x3c\x00\x0a";
     let wanted = [&head[..], b"\x00\x0a\x01a\x04test\0", head, b"\x00\x14\x01b\x04test\0"].concat();
-    assert_eq!(octets, wanted);
+    assert_eq!(bytes, wanted);
     // Names in the RDATA of newer types keep their case (RFC 6840 §5.1).
     for (line, lower) in [("x. NSEC A.Test. A", false), ("x. SVCB 1 A.Test.", false), ("x. DNAME A.Test.", true)] {
         let (mut data, before) = (rdata(line), rdata(line));

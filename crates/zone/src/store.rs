@@ -117,7 +117,7 @@ impl Soa {
     #[must_use]
     pub fn read(rdata: &[u8]) -> Option<Soa> {
         let (_, times) = rdata.split_last_chunk::<20>()?;
-        let number = |at: usize| times.get(at..)?.first_chunk().map(|octets| u32::from_be_bytes(*octets));
+        let number = |at: usize| times.get(at..)?.first_chunk().map(|bytes| u32::from_be_bytes(*bytes));
         Some(Soa {
             serial: number(0)?,
             refresh: number(4)?,

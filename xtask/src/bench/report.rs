@@ -119,10 +119,10 @@ impl fmt::Display for Report {
 }
 
 /// Converts bytes to MiB.
-pub(crate) fn mebi(octets: u64) -> f64 {
+pub(crate) fn mebi(bytes: u64) -> f64 {
     #[allow(clippy::cast_precision_loss, reason = "a figure for people")]
-    let octets = octets as f64;
-    octets / f64::from(1 << 20)
+    let bytes = bytes as f64;
+    bytes / f64::from(1 << 20)
 }
 
 fn write_row(f: &mut fmt::Formatter<'_>, name: &str, what: &str, load: &Load, echo: f64) -> fmt::Result {

@@ -38,7 +38,7 @@ impl FileWatch {
         let seed = foldhash::quality::RandomState::default();
         // A hash identifies the contents, which may be large.
         let sign = move |read: &io::Result<Vec<u8>>| {
-            read.as_ref().map(|octets| (octets.len(), seed.hash_one(octets))).map_err(io::Error::kind)
+            read.as_ref().map(|bytes| (bytes.len(), seed.hash_one(bytes))).map_err(io::Error::kind)
         };
         let mut seen = sign(read);
         let check = move |context: FileCheck<'_>| {

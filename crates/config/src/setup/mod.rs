@@ -11,7 +11,7 @@
 //!   for a listener,
 //! - take over state from the previous generation ([`ReloadState`]), so that a reload keeps caches and connections.
 //!
-//! If the build of any directive fails, the new generation is discarded and the running one continues.
+//! The new generation replaces the running one only if the build of every directive succeeds.
 
 mod capabilities;
 mod file_watch;
@@ -58,8 +58,8 @@ pub struct Part {
     pub fallthrough: Zones,
     /// True if the plugin is authoritative for its zones.
     ///
-    /// It matters only if the plugin is the last of its chain: queries for other names then get REFUSED. After any
-    /// other plugin they get SERVFAIL, because the chain lacks a plugin that answers them.
+    /// The engine reads this field for the last plugin of a chain. After an authoritative plugin, a query that no
+    /// plugin answered gets REFUSED; after any other plugin it gets SERVFAIL, because a plugin that answers is missing.
     pub is_authority: bool,
 }
 

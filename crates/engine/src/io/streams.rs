@@ -47,7 +47,7 @@ pub trait ByteStream {
     fn read<'a>(&'a mut self, buffer: &'a mut [u8]) -> LocalFuture<'a, io::Result<usize>>;
 
     /// Writes all bytes.
-    fn write_all<'a>(&'a mut self, octets: &'a [u8]) -> LocalFuture<'a, io::Result<()>>;
+    fn write_all<'a>(&'a mut self, bytes: &'a [u8]) -> LocalFuture<'a, io::Result<()>>;
 }
 
 /// Listener for byte streams, closed on drop.

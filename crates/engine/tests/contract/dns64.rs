@@ -49,11 +49,11 @@ impl Plugin for Dns64 {
             let Ok(owner) = record.owner() else { continue };
             match record.rdata().first_chunk::<4>().filter(|_| mark.rtype == Type::A) {
                 Some(address) => {
-                    let mut octets = [0; 16];
-                    octets[..PREFIX.len()].copy_from_slice(&PREFIX);
-                    octets[PREFIX.len()..].copy_from_slice(address);
+                    let mut bytes = [0; 16];
+                    bytes[..PREFIX.len()].copy_from_slice(&PREFIX);
+                    bytes[PREFIX.len()..].copy_from_slice(address);
                     let owner = Owner::Name(owner.as_ref());
-                    response.message.push_aaaa(Section::Answer, owner, record.ttl(), Ipv6Addr::from(octets));
+                    response.message.push_aaaa(Section::Answer, owner, record.ttl(), Ipv6Addr::from(bytes));
                 }
                 None => {
                     let _ = response.message.push_record(Section::Answer, &record);

@@ -45,9 +45,9 @@ impl Plugin for Observe {
 
     fn on_response(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
         let Some(Places(places)) = query.take_kept() else { return Verdict::Pass };
-        let octets = response.finish_copy(query, &mut worker.scratch).len();
+        let bytes = response.finish_copy(query, &mut worker.scratch).len();
         let places = places.borrow();
-        worker.log_text(Level::Info, Source::Plugin("observe"), format_args!("{} {octets} bytes", places.trim_start()));
+        worker.log_text(Level::Info, Source::Plugin("observe"), format_args!("{} {bytes} bytes", places.trim_start()));
         Verdict::Pass
     }
 }

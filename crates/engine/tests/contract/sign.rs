@@ -65,6 +65,6 @@ pub fn verified(query: &[u8], answer: &[u8]) -> bool {
     answer.last_chunk() == Some(&(sum(query) ^ sum(&unsigned)).to_be_bytes())
 }
 
-fn sum(octets: &[u8]) -> u64 {
-    octets.iter().fold(0xcbf2_9ce4_8422_2325, |sum, octet| (sum ^ u64::from(*octet)).wrapping_mul(0x0100_0000_01b3))
+fn sum(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, octet| (sum ^ u64::from(*octet)).wrapping_mul(0x0100_0000_01b3))
 }

@@ -69,7 +69,7 @@ type Key = (Vec<u8>, Type);
 struct Entry {
     stored: Instant,
     flags: Flags,
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
     marks: Vec<Mark>,
     refreshing: bool,
 }
@@ -131,13 +131,13 @@ fn key(query: &Query) -> Key {
 impl Entry {
     fn new(response: &Response, now: Instant) -> Entry {
         let message = &response.message;
-        let (octets, marks) = (message.records_octets().to_vec(), message.marks().to_vec());
-        Entry { stored: now, flags: message.flags(), octets, marks, refreshing: false }
+        let (bytes, marks) = (message.records_octets().to_vec(), message.marks().to_vec());
+        Entry { stored: now, flags: message.flags(), bytes, marks, refreshing: false }
     }
 
     fn write(&self, query: &Query, response: &mut Response) {
         response.begin(query);
-        response.message.restore(&self.octets, &self.marks);
+        response.message.restore(&self.bytes, &self.marks);
         response.set_rcode(self.flags.rcode());
         response.set_authoritative(self.flags.authoritative());
     }

@@ -52,26 +52,26 @@ fn slice(name: &str) -> Value {
 }
 
 /// Changes, removes, doubles or cuts off some bytes. The result contains no line break.
-fn mutated(octets: &[u8], random: &mut StdRng) -> Vec<u8> {
-    let mut octets = octets.to_vec();
+fn mutated(bytes: &[u8], random: &mut StdRng) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
     for _ in 0..random.random_range(1..4) {
-        let at = random.random_range(0..octets.len());
+        let at = random.random_range(0..bytes.len());
         match random.random_range(0..4) {
-            0 => octets.truncate(at + 1),
-            1 => octets.insert(at, octets[at]),
-            2 if octets.len() > 1 => drop(octets.remove(at)),
-            _ => octets[at] = random.random(),
+            0 => bytes.truncate(at + 1),
+            1 => bytes.insert(at, bytes[at]),
+            2 if bytes.len() > 1 => drop(bytes.remove(at)),
+            _ => bytes[at] = random.random(),
         }
     }
-    octets.iter_mut().filter(|octet| **octet == b'\n').for_each(|octet| *octet = b' ');
-    octets
+    bytes.iter_mut().filter(|octet| **octet == b'\n').for_each(|octet| *octet = b' ');
+    bytes
 }
 
 /// Encodes a length-delimited field with a number below 16.
-fn field(number: u8, octets: &[u8]) -> Vec<u8> {
-    let length = u16::try_from(octets.len()).unwrap();
+fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(bytes.len()).unwrap();
     let [low, high] = [length & 0x7f, length >> 7].map(|part| u8::try_from(part).unwrap());
-    [&[number << 3 | 2, low | 0x80, high], octets].concat()
+    [&[number << 3 | 2, low | 0x80, high], bytes].concat()
 }
 
 /// Returns the decoded good objects.
@@ -97,8 +97,8 @@ fn body(good: impl Fn(&str) -> Vec<u8>, mut malformed: impl FnMut() -> Vec<u8>) 
 
 fn watched(encoding: Encoding, body: &[u8]) -> Counts {
     let (mut decoder, mut counts) = (EventDecoder::new(encoding, Kind::EndpointSlice), Counts::default());
-    for octets in body.chunks(4096) {
-        decoder.feed(octets, &mut |event| counts.take(&event)).unwrap();
+    for bytes in body.chunks(4096) {
+        decoder.feed(bytes, &mut |event| counts.take(&event)).unwrap();
     }
     assert!(!decoder.is_within_an_event());
     counts
@@ -106,8 +106,8 @@ fn watched(encoding: Encoding, body: &[u8]) -> Counts {
 
 fn listed(encoding: Encoding, body: &[u8]) -> Counts {
     let (mut decoder, mut counts) = (ListDecoder::new(encoding, Kind::EndpointSlice), Counts::default());
-    for octets in body.chunks(4096) {
-        decoder.feed(octets, &mut |event| counts.take(&event)).unwrap();
+    for bytes in body.chunks(4096) {
+        decoder.feed(bytes, &mut |event| counts.take(&event)).unwrap();
     }
     assert!(decoder.is_complete());
     counts
@@ -126,7 +126,7 @@ fn check(counts: &Counts) {
 fn skips_ten_thousand_malformed_json_events() {
     let random = &mut StdRng::seed_from_u64(1);
     let line = |name: &str| json!({ "type": "ADDED", "object": slice(name) }).to_string().into_bytes();
-    let with_end = |octets: &[u8]| [octets, b"\n"].concat();
+    let with_end = |bytes: &[u8]| [bytes, b"\n"].concat();
     let body = body(|name| with_end(&line(name)), || with_end(&mutated(&line("bad"), random)));
     check(&watched(Encoding::Json, &body));
 }

@@ -208,13 +208,13 @@ impl EventDecoder {
     ///
     /// # Errors
     /// [`OutOfSyncError`] if the rest of this response cannot be decoded.
-    pub fn feed(&mut self, octets: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) -> Result<(), OutOfSyncError> {
+    pub fn feed(&mut self, bytes: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) -> Result<(), OutOfSyncError> {
         match &mut self.events {
             Events::Json(lines) => {
-                json::feed_events(self.kind, lines, octets, each);
+                json::feed_events(self.kind, lines, bytes, each);
                 Ok(())
             }
-            Events::Protobuf(frames) => frames.feed(self.kind, octets, each),
+            Events::Protobuf(frames) => frames.feed(self.kind, bytes, each),
         }
     }
 
@@ -254,13 +254,13 @@ impl ListDecoder {
     ///
     /// # Errors
     /// [`OutOfSyncError`] if the rest of this response cannot be decoded.
-    pub fn feed(&mut self, octets: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) -> Result<(), OutOfSyncError> {
+    pub fn feed(&mut self, bytes: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) -> Result<(), OutOfSyncError> {
         match &mut self.list {
             Lists::Json(items) => {
-                json::feed_list(self.kind, items, octets, each);
+                json::feed_list(self.kind, items, bytes, each);
                 Ok(())
             }
-            Lists::Protobuf(list) => list.feed(self.kind, octets, each),
+            Lists::Protobuf(list) => list.feed(self.kind, bytes, each),
         }
     }
 
@@ -296,10 +296,10 @@ pub struct Status {
 impl Status {
     /// Decodes a Status. Returns `None` if the body is not one.
     #[must_use]
-    pub fn read(encoding: Encoding, octets: &[u8]) -> Option<Status> {
+    pub fn read(encoding: Encoding, bytes: &[u8]) -> Option<Status> {
         match encoding {
-            Encoding::Json => json::status(octets),
-            Encoding::Protobuf => protobuf::status(octets),
+            Encoding::Json => json::status(bytes),
+            Encoding::Protobuf => protobuf::status(bytes),
         }
     }
 }

@@ -58,8 +58,8 @@ fn describe_object(object: &Object<'_>) -> String {
 /// Decodes a watch of a kind from a body in chunks of `size` bytes.
 fn events(encoding: Encoding, kind: Kind, body: &[u8], size: usize) -> Vec<String> {
     let (mut decoder, mut found) = (EventDecoder::new(encoding, kind), Vec::new());
-    for octets in body.chunks(size) {
-        if decoder.feed(octets, &mut |event| found.push(describe(&event))).is_err() {
+    for bytes in body.chunks(size) {
+        if decoder.feed(bytes, &mut |event| found.push(describe(&event))).is_err() {
             found.push("lost".to_owned());
             break;
         }
@@ -73,8 +73,8 @@ fn events(encoding: Encoding, kind: Kind, body: &[u8], size: usize) -> Vec<Strin
 /// Decodes a list of a kind from a body in chunks of `size` bytes.
 fn items(encoding: Encoding, kind: Kind, body: &[u8], size: usize) -> Vec<String> {
     let (mut decoder, mut found) = (ListDecoder::new(encoding, kind), Vec::new());
-    for octets in body.chunks(size) {
-        if decoder.feed(octets, &mut |event| found.push(describe(&event).trim_end().to_owned())).is_err() {
+    for bytes in body.chunks(size) {
+        if decoder.feed(bytes, &mut |event| found.push(describe(&event).trim_end().to_owned())).is_err() {
             found.push("lost".to_owned());
             break;
         }
@@ -456,9 +456,9 @@ fn does_not_panic_on_corrupted_bytes() {
             let list = list_of(encoding, kind, &json!({}), &[&object, &object]);
             for _ in 0..300 {
                 let [mut event, mut list] = [event.clone(), list.clone()];
-                for octets in [&mut event, &mut list] {
-                    let at = usize::try_from(next()).unwrap() % octets.len();
-                    octets[at] = next().to_le_bytes()[0];
+                for bytes in [&mut event, &mut list] {
+                    let at = usize::try_from(next()).unwrap() % bytes.len();
+                    bytes[at] = next().to_le_bytes()[0];
                 }
                 events(encoding, kind, &event, 37);
                 items(encoding, kind, &list, 37);

@@ -227,17 +227,17 @@ impl Watcher {
             let listing = matches!(state, State::Stream);
             permit = permit.filter(|_| listing);
             let is_doubted = !listing && self.health.is_failing();
-            let octets = match next(&mut body, self.silence(listing)).await {
+            let bytes = match next(&mut body, self.silence(listing)).await {
                 // An open watch without events works.
                 Err(ApiError::Silent(_)) if is_doubted => {
                     self.well();
                     continue;
                 }
-                octets => octets?,
+                bytes => bytes?,
             };
-            let Some(octets) = octets else { break };
+            let Some(bytes) = bytes else { break };
             let mut refused = None;
-            let fed = decoder.feed(&octets, &mut |event| {
+            let fed = decoder.feed(&bytes, &mut |event| {
                 count += 1;
                 refused = self.event(event, state).err().or(refused.take());
             });
@@ -306,8 +306,8 @@ impl Watcher {
         let Response { mut body, encoding, permit: _permit } = response;
         let mut decoder = ListDecoder::new(encoding, self.target.kind);
         let mut after = None;
-        while let Some(octets) = next(&mut body, self.timing.list_silence).await? {
-            let fed = decoder.feed(&octets, &mut |event| match event {
+        while let Some(bytes) = next(&mut body, self.timing.list_silence).await? {
+            let fed = decoder.feed(&bytes, &mut |event| match event {
                 WatchEvent::Applied { object, .. } => drop(self.sink.apply(&Event::Applied(object))),
                 WatchEvent::Unreadable { namespace, name, reason, message, .. } => {
                     self.sink.unreadable(namespace, name, reason, &message);
@@ -444,8 +444,8 @@ pub(crate) async fn next(body: &mut Body, silence: Duration) -> Result<Option<By
             None => return Ok(None),
             Some(Err(error)) => return Err(ApiError::Connection(connection_problem(&error))),
             Some(Ok(frame)) => {
-                if let Ok(octets) = frame.into_data() {
-                    return Ok(Some(octets));
+                if let Ok(bytes) = frame.into_data() {
+                    return Ok(Some(bytes));
                 }
             }
         }

@@ -50,14 +50,14 @@ fn rejects_an_unusable_snapshot_with_a_reason() {
     let mut flipped = good.clone();
     *flipped.last_mut().unwrap() ^= 1;
     let other = Request { pods: true, ..remembering(&api, &file) };
-    for (octets, asked, reason) in [
+    for (bytes, asked, reason) in [
         (flipped, remembering(&api, &file), "it is damaged: its checksum is wrong"),
         (good[..good.len() / 2].to_vec(), remembering(&api, &file), "it is damaged: its checksum is wrong"),
         (b"hello".to_vec(), remembering(&api, &file), "it is no snapshot of this version"),
         (Vec::new(), remembering(&api, &file), "it is no snapshot of this version"),
         (good.clone(), other, "the stanza that it was written for asked for other objects"),
     ] {
-        fs::write(&file, octets).unwrap();
+        fs::write(&file, bytes).unwrap();
         let edge = Edge::start_with(&asked, quick());
         assert_eq!(edge.service("shop/web"), "none");
         assert!(!edge.index.is_remembered());

@@ -59,14 +59,14 @@ impl Waiting {
 
     /// Passes a message to the query that waits for it. Ignores messages that do not match a pending query (RFC 5452
     /// §9.1).
-    fn deliver(&self, octets: &[u8]) {
-        let Some(header) = Header::read(octets) else { return };
+    fn deliver(&self, bytes: &[u8]) {
+        let Some(header) = Header::read(bytes) else { return };
         let mut by_id = self.by_id.borrow_mut();
         let Some(waiter) = by_id.get(&header.id) else { return };
-        if wire::responds_to(octets, &waiter.query)
+        if wire::responds_to(bytes, &waiter.query)
             && let Some(waiter) = by_id.remove(&header.id)
         {
-            let _ = waiter.answer.send(Ok(octets.to_vec()));
+            let _ = waiter.answer.send(Ok(bytes.to_vec()));
         }
     }
 

@@ -332,10 +332,10 @@ impl Connection {
     }
 
     async fn send(&self, query: &[u8], id: u16) -> Result<(), ExchangeError> {
-        let octets = framed(query, id).ok_or(ExchangeError::Exhausted)?;
+        let bytes = framed(query, id).ok_or(ExchangeError::Exhausted)?;
         let mut writer = self.writer.lock().await;
         let whole = Whole { connection: self, written: Cell::new(false) };
-        write(&mut writer, &octets).await?;
+        write(&mut writer, &bytes).await?;
         whole.written.set(true);
         Ok(())
     }
@@ -384,8 +384,8 @@ pub(crate) async fn exchange_all(
 ) -> Result<(), ExchangeError> {
     let conversation = async {
         let (_, mut reader, mut writer) = connect(&route).await.map_err(|error| network("dial", &error))?;
-        let octets = framed(query, id).ok_or(ExchangeError::Exhausted)?;
-        write(&mut writer, &octets).await?;
+        let bytes = framed(query, id).ok_or(ExchangeError::Exhausted)?;
+        write(&mut writer, &bytes).await?;
         loop {
             let message = read_message(&mut reader).await.map_err(|_| ExchangeError::Closed)?;
             if message.first_chunk() != Some(&id.to_be_bytes()) {
@@ -399,9 +399,9 @@ pub(crate) async fn exchange_all(
     timeout_at(until, conversation).await.unwrap_or(Err(ExchangeError::Timeout { local: None }))
 }
 
-async fn write(writer: &mut Writer, octets: &[u8]) -> Result<(), ExchangeError> {
+async fn write(writer: &mut Writer, bytes: &[u8]) -> Result<(), ExchangeError> {
     let written = async {
-        writer.write_all(octets).await?;
+        writer.write_all(bytes).await?;
         writer.flush().await
     };
     written.await.map_err(|error| network("write", &error))
@@ -410,11 +410,11 @@ async fn write(writer: &mut Writer, octets: &[u8]) -> Result<(), ExchangeError> 
 /// Encodes a query with a length prefix and the message ID replaced.
 fn framed(query: &[u8], id: u16) -> Option<Vec<u8>> {
     let length = u16::try_from(query.len()).ok()?;
-    let mut octets = Vec::with_capacity(query.len() + 2);
-    octets.extend_from_slice(&length.to_be_bytes());
-    octets.extend_from_slice(&id.to_be_bytes());
-    octets.extend_from_slice(query.get(2..)?);
-    Some(octets)
+    let mut bytes = Vec::with_capacity(query.len() + 2);
+    bytes.extend_from_slice(&length.to_be_bytes());
+    bytes.extend_from_slice(&id.to_be_bytes());
+    bytes.extend_from_slice(query.get(2..)?);
+    Some(bytes)
 }
 
 /// Reads responses until the connection ends, exceeds the idle timeout, or has left the pool.

@@ -64,11 +64,11 @@ impl UdpClient {
         let socket = self.socket(key).map_err(|error| network("dial", &error))?;
         let reused = socket.uses.get() > 1;
         let (entered, answer) = socket.waiting.enter(exchange.query, random).ok_or(ExchangeError::Exhausted)?;
-        let mut octets = exchange.query.to_vec();
-        octets[..2].copy_from_slice(&entered.id.to_be_bytes());
+        let mut bytes = exchange.query.to_vec();
+        bytes[..2].copy_from_slice(&entered.id.to_be_bytes());
         let again = exchange.again_after.map(|span| Instant::now() + span);
         let until = MonotonicClock::tokio_instant(exchange.until);
-        let outcome = timeout_at(until, socket.ask(&octets, again, answer)).await;
+        let outcome = timeout_at(until, socket.ask(&bytes, again, answer)).await;
         drop(entered);
         match outcome {
             Ok(reply) => Ok(ExchangeReply { reply: reply?, reused, local: socket.local }),

@@ -98,7 +98,7 @@ impl Stream {
 
     /// Reads the next answer. Returns `None` if the server has closed the connection.
     pub(crate) fn receive(&mut self) -> Option<Parsed> {
-        self.receive_octets().map(|octets| Parsed::read(&octets).expect("a message"))
+        self.receive_octets().map(|bytes| Parsed::read(&bytes).expect("a message"))
     }
 
     pub(crate) fn receive_octets(&mut self) -> Option<Vec<u8>> {

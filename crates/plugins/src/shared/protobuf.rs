@@ -9,45 +9,45 @@ const DELIMITED: u32 = 2;
 const FIXED: u32 = 5;
 
 /// Appends an integer as a varint field.
-pub(crate) fn number(octets: &mut Vec<u8>, field: u32, value: u64) {
-    varint(octets, u64::from(field << 3 | VARINT));
-    varint(octets, value);
+pub(crate) fn number(out: &mut Vec<u8>, field: u32, value: u64) {
+    varint(out, u64::from(field << 3 | VARINT));
+    varint(out, value);
 }
 
 /// Appends an integer as a fixed 32-bit field.
-pub(crate) fn fixed(octets: &mut Vec<u8>, field: u32, value: u32) {
-    varint(octets, u64::from(field << 3 | FIXED));
-    octets.extend_from_slice(&value.to_le_bytes());
+pub(crate) fn fixed(out: &mut Vec<u8>, field: u32, value: u32) {
+    varint(out, u64::from(field << 3 | FIXED));
+    out.extend_from_slice(&value.to_le_bytes());
 }
 
 /// Appends bytes as a length-delimited field.
-pub(crate) fn bytes(octets: &mut Vec<u8>, field: u32, value: &[u8]) {
-    varint(octets, u64::from(field << 3 | DELIMITED));
-    varint(octets, value.len() as u64);
-    octets.extend_from_slice(value);
+pub(crate) fn bytes(out: &mut Vec<u8>, field: u32, value: &[u8]) {
+    varint(out, u64::from(field << 3 | DELIMITED));
+    varint(out, value.len() as u64);
+    out.extend_from_slice(value);
 }
 
 /// Appends the bytes that `write` produces as one field. The length is appended after them and rotated to the front, so
 /// that no second buffer is needed.
-pub(crate) fn written(octets: &mut Vec<u8>, field: u32, write: impl FnOnce(&mut Vec<u8>)) {
-    varint(octets, u64::from(field << 3 | DELIMITED));
-    let start = octets.len();
-    write(octets);
-    let end = octets.len();
-    varint(octets, (end - start) as u64);
-    let moved = octets.len() - end;
-    octets[start..].rotate_right(moved);
+pub(crate) fn written(out: &mut Vec<u8>, field: u32, write: impl FnOnce(&mut Vec<u8>)) {
+    varint(out, u64::from(field << 3 | DELIMITED));
+    let start = out.len();
+    write(out);
+    let end = out.len();
+    varint(out, (end - start) as u64);
+    let moved = out.len() - end;
+    out[start..].rotate_right(moved);
 }
 
 /// Appends a varint without a field tag, as in a packed list.
-pub(crate) fn varint(octets: &mut Vec<u8>, mut value: u64) {
+pub(crate) fn varint(out: &mut Vec<u8>, mut value: u64) {
     loop {
         let [low, ..] = value.to_le_bytes();
         value >>= 7;
         if value == 0 {
-            return octets.push(low);
+            return out.push(low);
         }
-        octets.push(low | 0x80);
+        out.push(low | 0x80);
     }
 }
 
@@ -59,15 +59,15 @@ mod tests {
     #[test]
     fn encodes_the_examples_of_the_specification() {
         let write = |write: &dyn Fn(&mut Vec<u8>)| {
-            let mut octets = Vec::new();
-            write(&mut octets);
-            octets
+            let mut out = Vec::new();
+            write(&mut out);
+            out
         };
-        assert_eq!(write(&|octets| number(octets, 1, 150)), [0x08, 0x96, 0x01]);
-        assert_eq!(write(&|octets| bytes(octets, 2, b"testing")), b"\x12\x07testing");
-        assert_eq!(write(&|octets| written(octets, 3, |inner| number(inner, 1, 150))), [0x1a, 3, 0x08, 0x96, 0x01]);
-        assert_eq!(write(&|octets| fixed(octets, 9, 0x0102_0304)), [0x4d, 4, 3, 2, 1]);
-        let long = write(&|octets| written(octets, 14, |inner| inner.extend_from_slice(&[7; 300])));
+        assert_eq!(write(&|out| number(out, 1, 150)), [0x08, 0x96, 0x01]);
+        assert_eq!(write(&|out| bytes(out, 2, b"testing")), b"\x12\x07testing");
+        assert_eq!(write(&|out| written(out, 3, |inner| number(inner, 1, 150))), [0x1a, 3, 0x08, 0x96, 0x01]);
+        assert_eq!(write(&|out| fixed(out, 9, 0x0102_0304)), [0x4d, 4, 3, 2, 1]);
+        let long = write(&|out| written(out, 14, |inner| inner.extend_from_slice(&[7; 300])));
         assert_eq!(long, [&[0x72, 0xac, 0x02][..], &[7; 300]].concat());
     }
 }

@@ -19,7 +19,7 @@ pub(crate) struct Outlet {
 
 #[derive(Default)]
 struct Waiting {
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
     records: u64,
     lost: u64,
     taker: Option<Waker>,
@@ -45,28 +45,28 @@ impl Outlet {
     /// fit.
     pub(crate) fn put(&self, write: impl FnOnce(&mut Vec<u8>)) {
         let mut waiting = self.lock();
-        let before = waiting.octets.len();
+        let before = waiting.bytes.len();
         if before >= self.octets_max {
             waiting.lost += 1;
             return;
         }
-        write(&mut waiting.octets);
-        if waiting.octets.len() > self.octets_max {
-            waiting.octets.truncate(before);
+        write(&mut waiting.bytes);
+        if waiting.bytes.len() > self.octets_max {
+            waiting.bytes.truncate(before);
             waiting.lost += 1;
             return;
         }
         waiting.records += 1;
-        if waiting.octets.len() >= self.enough {
+        if waiting.bytes.len() >= self.enough {
             waiting.taker.take().into_iter().for_each(Waker::wake);
         }
     }
 
     /// Moves all records, oldest first, to the given buffer, whose previous content is discarded.
-    pub(crate) fn take(&self, octets: &mut Vec<u8>) -> Taken {
-        octets.clear();
+    pub(crate) fn take(&self, bytes: &mut Vec<u8>) -> Taken {
+        bytes.clear();
         let mut waiting = self.lock();
-        core::mem::swap(&mut waiting.octets, octets);
+        core::mem::swap(&mut waiting.bytes, bytes);
         Taken { records: core::mem::take(&mut waiting.records), lost: core::mem::take(&mut waiting.lost) }
     }
 
@@ -79,7 +79,7 @@ impl Outlet {
     pub(crate) async fn has_enough(&self) {
         poll_fn(|context| {
             let mut waiting = self.lock();
-            if waiting.octets.len() >= self.enough {
+            if waiting.bytes.len() >= self.enough {
                 return Poll::Ready(());
             }
             waiting.taker = Some(context.waker().clone());
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     fn put(outlet: &Outlet, text: &str) {
-        outlet.put(|octets| octets.extend_from_slice(text.as_bytes()));
+        outlet.put(|bytes| bytes.extend_from_slice(text.as_bytes()));
     }
 
     #[test]
@@ -140,12 +140,12 @@ mod tests {
         for text in ["abc", "defg", "de", "", "f", "g"] {
             put(&outlet, text);
         }
-        let mut octets = b"before".to_vec();
-        assert_eq!(outlet.take(&mut octets), Taken { records: 4, lost: 2 });
-        assert_eq!(octets, b"abcdef");
-        assert_eq!(outlet.take(&mut octets), Taken::default());
+        let mut bytes = b"before".to_vec();
+        assert_eq!(outlet.take(&mut bytes), Taken { records: 4, lost: 2 });
+        assert_eq!(bytes, b"abcdef");
+        assert_eq!(outlet.take(&mut bytes), Taken::default());
         put(&outlet, "again");
-        assert_eq!(outlet.take(&mut octets), Taken { records: 1, lost: 0 });
-        assert_eq!(octets, b"again");
+        assert_eq!(outlet.take(&mut bytes), Taken { records: 1, lost: 0 });
+        assert_eq!(bytes, b"again");
     }
 }

@@ -47,10 +47,10 @@ pub(crate) fn take_targets<'a>(args: &mut Args<'a>) -> Result<&'a [Token], Probl
 /// Returns the name servers listed in a file such as `resolv.conf`. Logs a warning for each `nameserver` line that it
 /// cannot parse.
 pub(crate) fn listed_in(name: &str, setup: &mut Setup<'_>) -> Result<Vec<SocketAddr>, SetupError> {
-    let octets = setup.files.read(&setup.path(name));
-    let octets = octets.map_err(|error| SetupError::new(io_text::cannot_open(name, &error)))?;
+    let bytes = setup.files.read(&setup.path(name));
+    let bytes = bytes.map_err(|error| SetupError::new(io_text::cannot_open(name, &error)))?;
     let mut found = Vec::new();
-    for listed in nameservers(&String::from_utf8_lossy(&octets)) {
+    for listed in nameservers(&String::from_utf8_lossy(&bytes)) {
         match listed {
             Ok(address) => found.push(address),
             Err(unlisted) => setup.warn(format_args!("{name}:{unlisted}")),

@@ -65,7 +65,7 @@ fn ask(words: &str, stage: &mut Stage) -> Result<Option<Parsed>, String> {
     }
     let ticket = stage.server.ask(&question.packet(), arrival);
     let answer = stage.server.wait_for(&ticket, PATIENCE).and_then(|outcome| outcome.answer);
-    answer.map(|octets| Parsed::read(&octets).map_err(|error| format!("{error:?}"))).transpose()
+    answer.map(|bytes| Parsed::read(&bytes).map_err(|error| format!("{error:?}"))).transpose()
 }
 
 fn address(text: &str) -> Result<IpAddr, String> {

@@ -25,7 +25,7 @@ impl Extension for Collectors {
             return self.look(&address, statement);
         }
         let reader = Rc::clone(self.0.entry(address.clone()).or_default());
-        let peer: testkit::Peer = Box::new(move |octets| reader.borrow_mut().take(octets));
+        let peer: testkit::Peer = Box::new(move |bytes| reader.borrow_mut().take(bytes));
         let is_there = words.next_word() != Some("gone");
         stage.server.io.set_peer(&address, is_there.then_some(peer));
         Ok(())

@@ -143,10 +143,10 @@ impl Packets {
 
 /// Returns a random table name. Instances cannot share a table that has an owner.
 fn unique_name() -> String {
-    let mut octets = [0; 4];
+    let mut bytes = [0; 4];
     // If the generator fails, the name may be taken. The caller then creates a table without an owner.
-    let _ = rand::fill(&mut octets);
-    format!("{TABLE}_{:08x}", u32::from_ne_bytes(octets))
+    let _ = rand::fill(&mut bytes);
+    format!("{TABLE}_{:08x}", u32::from_ne_bytes(bytes))
 }
 
 fn has_iptables() -> bool {

@@ -196,8 +196,8 @@ impl Client {
         self.next_id
     }
 
-    pub(crate) fn send_octets(&self, octets: &[u8]) {
-        self.socket.send(octets).expect("a datagram leaves");
+    pub(crate) fn send_octets(&self, bytes: &[u8]) {
+        self.socket.send(bytes).expect("a datagram leaves");
     }
 
     fn receive(&self, id: u16) -> Option<Answer> {
@@ -241,8 +241,8 @@ impl Answer {
         message
             .records()
             .filter_map(|record| match record.rtype() {
-                wire::Type::A => record.rdata().first_chunk::<4>().map(|octets| (*octets).into()),
-                wire::Type::AAAA => record.rdata().first_chunk::<16>().map(|octets| (*octets).into()),
+                wire::Type::A => record.rdata().first_chunk::<4>().map(|bytes| (*bytes).into()),
+                wire::Type::AAAA => record.rdata().first_chunk::<16>().map(|bytes| (*bytes).into()),
                 _ => None,
             })
             .collect()

@@ -8,9 +8,9 @@ pub(super) const BASE32: &str = "0123456789abcdefghijklmnopqrstuv";
 pub(super) const BASE64: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// Encodes bytes. Base 64 is padded.
-pub(super) fn print(digits: &str, octets: &[u8]) -> String {
+pub(super) fn print(digits: &str, bytes: &[u8]) -> String {
     let width = digits.len().ilog2() as usize;
-    let bits: String = octets.iter().map(|octet| format!("{octet:08b}")).collect();
+    let bits: String = bytes.iter().map(|octet| format!("{octet:08b}")).collect();
     let digit = |at: usize| {
         let bits = &bits[at..bits.len().min(at + width)];
         let number = usize::from_str_radix(&format!("{bits:0<width$}"), 2).unwrap_or_default();

@@ -127,16 +127,16 @@ impl Field {
             Field::Name => data.extend(Name::from_text(&word.text).ok()?.octets()),
             Field::Number(len) => {
                 let number: u32 = word.text.parse().ok()?;
-                let octets = number.to_be_bytes();
-                let (above, kept) = octets.split_at(octets.len() - len);
+                let bytes = number.to_be_bytes();
+                let (above, kept) = bytes.split_at(bytes.len() - len);
                 data.extend(above.iter().all(|octet| *octet == 0).then_some(kept)?);
             }
             Field::V4 => data.extend(word.text.parse::<Ipv4Addr>().ok()?.octets()),
             Field::V6 => data.extend(word.text.parse::<Ipv6Addr>().ok()?.octets()),
             Field::String | Field::Tag | Field::Strings => {
-                let octets = word.octets()?;
-                data.push(u8::try_from(octets.len()).ok()?);
-                data.extend(octets);
+                let bytes = word.octets()?;
+                data.push(u8::try_from(bytes.len()).ok()?);
+                data.extend(bytes);
             }
             Field::Rest => data.extend(word.octets()?),
             Field::Parameters => read_parameter(word, data)?,
@@ -144,9 +144,9 @@ impl Field {
             Field::Types => digits::push_type(word.text.parse().ok()?, data)?,
             Field::Digits(digits) => data.extend(digits::read(digits, &word.text)?),
             Field::Counted(digits) => {
-                let octets = if word.text == "-" { Vec::new() } else { digits::read(digits, &word.text)? };
-                data.push(u8::try_from(octets.len()).ok()?);
-                data.extend(octets);
+                let bytes = if word.text == "-" { Vec::new() } else { digits::read(digits, &word.text)? };
+                data.push(u8::try_from(bytes.len()).ok()?);
+                data.extend(bytes);
             }
         }
         Some(())
@@ -295,8 +295,8 @@ fn parameter(key: u16, value: &[u8]) -> String {
         Some("alpn") => character_strings(value)
             .map(|ids| ids.iter().map(|id| String::from_utf8_lossy(id).into_owned()).collect::<Vec<_>>().join(",")),
         Some("port") => Some(number(value).to_string()),
-        Some("ipv4hint") => Some(listed(value.as_chunks::<4>().0.iter().map(|octets| Ipv4Addr::from(*octets)))),
-        Some("ipv6hint") => Some(listed(value.as_chunks::<16>().0.iter().map(|octets| Ipv6Addr::from(*octets)))),
+        Some("ipv4hint") => Some(listed(value.as_chunks::<4>().0.iter().map(|bytes| Ipv4Addr::from(*bytes)))),
+        Some("ipv6hint") => Some(listed(value.as_chunks::<16>().0.iter().map(|bytes| Ipv6Addr::from(*bytes)))),
         Some(flag) => return flag.to_owned(),
         None => None,
     };
@@ -315,16 +315,16 @@ fn read_parameter(word: &Word, data: &mut Vec<u8>) -> Option<()> {
     let known = KEYS.iter().find(|(_, known)| *known == name).map(|(key, _)| *key);
     let key = known.or_else(|| name.strip_prefix("key")?.parse().ok())?;
     let list = || value.text.split(',').filter(|item| !item.is_empty());
-    let mut octets = Vec::new();
+    let mut bytes = Vec::new();
     match name {
-        "alpn" => list().try_for_each(|id| Field::String.read_word(&Word { text: id.to_owned() }, &mut octets))?,
-        "port" => Field::Number(2).read_word(&value, &mut octets)?,
-        "ipv4hint" => list().try_for_each(|hint| Field::V4.read_word(&Word { text: hint.to_owned() }, &mut octets))?,
-        "ipv6hint" => list().try_for_each(|hint| Field::V6.read_word(&Word { text: hint.to_owned() }, &mut octets))?,
-        _ => octets.extend(value.octets()?),
+        "alpn" => list().try_for_each(|id| Field::String.read_word(&Word { text: id.to_owned() }, &mut bytes))?,
+        "port" => Field::Number(2).read_word(&value, &mut bytes)?,
+        "ipv4hint" => list().try_for_each(|hint| Field::V4.read_word(&Word { text: hint.to_owned() }, &mut bytes))?,
+        "ipv6hint" => list().try_for_each(|hint| Field::V6.read_word(&Word { text: hint.to_owned() }, &mut bytes))?,
+        _ => bytes.extend(value.octets()?),
     }
     data.extend(key.to_be_bytes());
-    data.extend(u16::try_from(octets.len()).ok()?.to_be_bytes());
-    data.extend(octets);
+    data.extend(u16::try_from(bytes.len()).ok()?.to_be_bytes());
+    data.extend(bytes);
     Some(())
 }

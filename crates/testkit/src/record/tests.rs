@@ -49,12 +49,12 @@ fn records_round_trip_through_a_message() {
     for line in LINES {
         line.parse::<Record>().unwrap().push_to(&mut message, Section::Answer);
     }
-    let octets = message.finish(None, core::iter::empty()).to_vec();
-    let message = Message::parse(&octets).unwrap();
+    let bytes = message.finish(None, core::iter::empty()).to_vec();
+    let message = Message::parse(&bytes).unwrap();
     let read: Vec<_> = message.records().map(|record| Record::read(&record).unwrap().to_string()).collect();
     assert_eq!(read, LINES);
     let plain: usize = LINES.iter().map(|line| line.parse::<Record>().unwrap().rdata.len() + 10).sum();
-    assert!(octets.len() < plain + LINES.len() * 20, "{} bytes: names are not compressed", octets.len());
+    assert!(bytes.len() < plain + LINES.len() * 20, "{} bytes: names are not compressed", bytes.len());
 }
 
 #[test]

@@ -13,12 +13,12 @@ pub(super) struct Word {
 impl Word {
     /// Replaces the escapes. Returns `None` if one is invalid.
     pub(super) fn octets(&self) -> Option<Vec<u8>> {
-        let mut octets = Vec::new();
+        let mut bytes = Vec::new();
         let mut rest = self.text.bytes();
         while let Some(octet) = rest.next() {
-            octets.push(if octet == b'\\' { unescape(&mut rest)? } else { octet });
+            bytes.push(if octet == b'\\' { unescape(&mut rest)? } else { octet });
         }
-        Some(octets)
+        Some(bytes)
     }
 }
 
@@ -60,9 +60,9 @@ fn end_of(text: &str, ends: impl Fn(char) -> bool) -> Option<usize> {
 }
 
 /// Quotes bytes, with escapes where necessary.
-pub(super) fn quote(octets: &[u8]) -> String {
+pub(super) fn quote(bytes: &[u8]) -> String {
     let mut text = String::from("\"");
-    for &octet in octets {
+    for &octet in bytes {
         match octet {
             b'"' | b'\\' => text.extend(['\\', char::from(octet)]),
             0x20..=0x7e => text.push(char::from(octet)),

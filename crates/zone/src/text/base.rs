@@ -45,11 +45,11 @@ impl Base {
     }
 
     /// Encodes bytes. Pads base64.
-    pub(super) fn print(self, octets: &[u8]) -> String {
-        let mut text = String::with_capacity(octets.len() * 2);
+    pub(super) fn print(self, bytes: &[u8]) -> String {
+        let mut text = String::with_capacity(bytes.len() * 2);
         let (mut bits, mut count) = (0u32, 0);
         let digit = |bits: u32| char::from(self.digits()[bits as usize & ((1 << self.bits()) - 1)]);
-        for octet in octets {
+        for octet in bytes {
             bits = bits << 8 | u32::from(*octet);
             count += 8;
             while count >= self.bits() {

@@ -140,8 +140,7 @@ impl<'a> Entries<'a> {
     /// Returns the TTL of a record: its own, the one of `$TTL`, or the one of the previous record (RFC 1035 §5.1). An
     /// SOA record without any of these uses its minimum field, as older files expect.
     fn ttl(&mut self, own: Option<u32>, rtype: Type) -> Option<u32> {
-        let minimum =
-            || self.rdata.last_chunk().filter(|_| rtype == Type::SOA).map(|octets| u32::from_be_bytes(*octets));
+        let minimum = || self.rdata.last_chunk().filter(|_| rtype == Type::SOA).map(|bytes| u32::from_be_bytes(*bytes));
         let ttl = own.or(self.default_ttl).or_else(minimum)?;
         if !self.ttl_directive {
             self.default_ttl = Some(ttl);

@@ -63,8 +63,8 @@ impl Position {
 }
 
 /// Shortens a part of the text for an error message.
-pub(crate) fn shown(octets: &[u8]) -> String {
-    let text = String::from_utf8_lossy(octets);
+pub(crate) fn shown(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
     match text.char_indices().nth(FOUND_MAX) {
         None => text.into_owned(),
         Some((end, _)) => format!("{}…", &text[..end]),

@@ -109,7 +109,7 @@ fn escape(after: &[u8]) -> Option<(u8, usize)> {
 /// Tokenizer for a text.
 #[derive(Clone, Debug)]
 pub(crate) struct Lexer<'a> {
-    octets: &'a [u8],
+    bytes: &'a [u8],
     at: usize,
     line: u32,
     line_at: usize,
@@ -119,8 +119,8 @@ pub(crate) struct Lexer<'a> {
 }
 
 impl<'a> Lexer<'a> {
-    pub(crate) const fn new(octets: &'a [u8]) -> Lexer<'a> {
-        Lexer { octets, at: 0, line: 1, line_at: 0, open: 0, opened: Position { line: 1, column: 1 } }
+    pub(crate) const fn new(bytes: &'a [u8]) -> Lexer<'a> {
+        Lexer { bytes, at: 0, line: 1, line_at: 0, open: 0, opened: Position { line: 1, column: 1 } }
     }
 
     /// Returns the position of the next byte.
@@ -131,7 +131,7 @@ impl<'a> Lexer<'a> {
 
     /// Returns the next token.
     pub(crate) fn next(&mut self) -> Result<Token<'a>, ParseError> {
-        while let Some(&octet) = self.octets.get(self.at) {
+        while let Some(&octet) = self.bytes.get(self.at) {
             match octet {
                 b' ' | b'\t' | b'\r' => self.at += 1,
                 b';' => self.skip_comment(),
@@ -163,7 +163,7 @@ impl<'a> Lexer<'a> {
 
     /// Returns the rest of the line without a comment, and stops before the line end.
     pub(crate) fn rest_of_line(&mut self) -> &'a [u8] {
-        let rest = &self.octets[self.at..];
+        let rest = &self.bytes[self.at..];
         let end = rest.iter().position(|octet| matches!(octet, b'\n' | b';')).unwrap_or(rest.len());
         self.at += end;
         &rest[..end]
@@ -175,7 +175,7 @@ impl<'a> Lexer<'a> {
     }
 
     fn skip_comment(&mut self) {
-        let rest = &self.octets[self.at..];
+        let rest = &self.bytes[self.at..];
         self.at += rest.iter().position(|octet| *octet == b'\n').unwrap_or(rest.len());
     }
 
@@ -184,16 +184,16 @@ impl<'a> Lexer<'a> {
         self.at += 1;
         let start = self.at;
         self.skip_quoted(position)?;
-        Ok(Word { raw: &self.octets[start..self.at - 1], quoted: true, position })
+        Ok(Word { raw: &self.bytes[start..self.at - 1], quoted: true, position })
     }
 
     /// Skips to the quote that closes the string started at `position`. The string may span lines.
     fn skip_quoted(&mut self, position: Position) -> Result<(), ParseError> {
-        while let Some(&octet) = self.octets.get(self.at) {
+        while let Some(&octet) = self.bytes.get(self.at) {
             self.at += 1;
             match octet {
                 b'"' => return Ok(()),
-                b'\\' => self.at = (self.at + 1).min(self.octets.len()),
+                b'\\' => self.at = (self.at + 1).min(self.bytes.len()),
                 b'\n' => self.begin_line(),
                 _ => {}
             }
@@ -204,10 +204,10 @@ impl<'a> Lexer<'a> {
     /// Reads an unquoted word. `key="a value"` is a single word.
     fn word(&mut self) -> Result<Word<'a>, ParseError> {
         let (position, start) = (self.position(), self.at);
-        while let Some(&octet) = self.octets.get(self.at) {
+        while let Some(&octet) = self.bytes.get(self.at) {
             match octet {
                 b' ' | b'\t' | b'\r' | b'\n' | b';' | b'(' | b')' => break,
-                b'\\' => self.at = (self.at + 2).min(self.octets.len()),
+                b'\\' => self.at = (self.at + 2).min(self.bytes.len()),
                 b'"' => {
                     let quote = self.position();
                     self.at += 1;
@@ -216,6 +216,6 @@ impl<'a> Lexer<'a> {
                 _ => self.at += 1,
             }
         }
-        Ok(Word { raw: &self.octets[start..self.at], quoted: false, position })
+        Ok(Word { raw: &self.bytes[start..self.at], quoted: false, position })
     }
 }

@@ -73,9 +73,9 @@ pub fn record(line: &str, origin: NameRef<'_>, default_ttl: u32) -> Result<Recor
 #[must_use]
 pub fn base64(text: &str) -> Option<Vec<u8>> {
     let word = Word { raw: text.as_bytes(), quoted: true, position: error::Position { line: 1, column: 1 } };
-    let mut octets = Vec::new();
-    base::read(base::Base::Base64, &word, &mut octets).ok()?;
-    Some(octets)
+    let mut bytes = Vec::new();
+    base::read(base::Base::Base64, &word, &mut bytes).ok()?;
+    Some(bytes)
 }
 
 #[cfg(test)]

@@ -38,12 +38,12 @@ fn parameter(word: &Word<'_>) -> Result<(u16, Vec<u8>), ParseError> {
     let value = value.strip_prefix(b"=").unwrap_or(value);
     let value = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value);
     let value = Word { raw: value, quoted: true, position: word.position };
-    let mut octets = Vec::new();
-    self::value(key, &value, &mut octets)?;
-    if octets.len() > usize::from(u16::MAX) {
+    let mut bytes = Vec::new();
+    self::value(key, &value, &mut bytes)?;
+    if bytes.len() > usize::from(u16::MAX) {
         return Err(word.unexpected("a value of at most 65535 bytes"));
     }
-    Ok((key, octets))
+    Ok((key, bytes))
 }
 
 fn key(name: &[u8]) -> Option<u16> {
@@ -91,11 +91,11 @@ fn protocols(word: &Word<'_>, data: &mut Vec<u8>) -> Result<(), ParseError> {
     let mut text = Vec::new();
     word.unescaped(|octet| text.push(octet))?;
     let mut names = vec![Vec::new()];
-    let mut octets = text.into_iter();
-    while let Some(octet) = octets.next() {
+    let mut bytes = text.into_iter();
+    while let Some(octet) = bytes.next() {
         match (octet, names.last_mut()) {
             (b',', _) => names.push(Vec::new()),
-            (b'\\', Some(name)) => name.extend(octets.next()),
+            (b'\\', Some(name)) => name.extend(bytes.next()),
             (_, Some(name)) => name.push(octet),
             (_, None) => {}
         }

@@ -90,9 +90,9 @@ fn strings(mut data: &[u8]) -> Option<String> {
 }
 
 /// Puts bytes in quotes, with escapes where necessary (RFC 1035 §5.1).
-fn quoted(octets: &[u8]) -> String {
+fn quoted(bytes: &[u8]) -> String {
     let mut text = String::from("\"");
-    for &octet in octets {
+    for &octet in bytes {
         match octet {
             b'"' | b'\\' => text.extend(['\\', char::from(octet)]),
             0x20..=0x7e => text.push(char::from(octet)),

@@ -142,10 +142,10 @@ pub(crate) fn write_bitmaps(types: &mut [u16], data: &mut Vec<u8>) {
     for window in types.chunk_by(|one, other| one >> 8 == other >> 8) {
         let Some(last) = window.last() else { continue };
         let [high, last] = last.to_be_bytes();
-        let octets = last / 8 + 1;
-        data.extend([high, octets]);
+        let bytes = last / 8 + 1;
+        data.extend([high, bytes]);
         let start = data.len();
-        data.resize(start + usize::from(octets), 0);
+        data.resize(start + usize::from(bytes), 0);
         for rtype in window {
             let low = usize::from(rtype & 0xff);
             data[start + low / 8] |= 0x80 >> (low % 8);
@@ -182,10 +182,10 @@ pub(crate) fn types_of(data: &[u8]) -> impl Iterator<Item = Type> {
     })
 }
 
-/// Parses an EUI of `octets` bytes, such as `00-00-5e-00-53-2a`.
-pub(super) fn eui(word: &Word<'_>, octets: usize, data: &mut Vec<u8>) -> Option<()> {
+/// Parses an EUI of `bytes` bytes, such as `00-00-5e-00-53-2a`.
+pub(super) fn eui(word: &Word<'_>, bytes: usize, data: &mut Vec<u8>) -> Option<()> {
     let text = word.ascii()?;
-    if text.len() != octets * 3 - 1 {
+    if text.len() != bytes * 3 - 1 {
         return None;
     }
     for pair in text.split('-') {

@@ -7,8 +7,8 @@ fn read(text: &str) -> Result<Record, String> {
     record(text, origin.as_ref(), 3600).map_err(|error| error.to_string())
 }
 
-fn hex(octets: &[u8]) -> String {
-    octets.iter().map(|octet| format!("{octet:02x}")).collect()
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|octet| format!("{octet:02x}")).collect()
 }
 
 /// Each line is `TYPE RDATA = HEX`. Another implementation produced the hex.
@@ -91,9 +91,9 @@ fn survives_mutated_records() {
         let text = format!("x {}", line.rsplit_once(" = ").map_or(line, |(text, _)| text));
         for (at, octet) in text.bytes().enumerate() {
             for other in [b' ', b'"', b'\\', b'(', b'9', b'.', b'=', b',', octet ^ 1, octet ^ 32] {
-                let mut octets = text.clone().into_bytes();
-                octets[at] = other;
-                let Ok(text) = String::from_utf8(octets) else { continue };
+                let mut bytes = text.clone().into_bytes();
+                bytes[at] = other;
+                let Ok(text) = String::from_utf8(bytes) else { continue };
                 if let Ok(record) = read(&text) {
                     assert!(is_well_formed(record.rtype, &record.rdata), "{text}");
                 }

@@ -60,18 +60,18 @@ const WORD_MAX: usize = b"metadata".len();
 impl Items {
     /// Processes more bytes of the list and calls `each` for each complete part of at most `most` bytes. A part that
     /// arrives in one chunk is not copied.
-    pub(crate) fn feed(&mut self, octets: &[u8], most: usize, mut each: impl FnMut(Part<'_>)) {
+    pub(crate) fn feed(&mut self, bytes: &[u8], most: usize, mut each: impl FnMut(Part<'_>)) {
         let mut at = 0;
-        while let Some(&octet) = octets.get(at) {
+        while let Some(&octet) = bytes.get(at) {
             at = match self.string {
-                Some(state) => self.string_octet(octets, at, state),
+                Some(state) => self.string_octet(bytes, at, state),
                 None => {
-                    self.octet(octets, at, octet, most, &mut each);
+                    self.octet(bytes, at, octet, most, &mut each);
                     at + 1
                 }
             };
         }
-        self.keep(octets, most);
+        self.keep(bytes, most);
     }
 
     /// Returns true after a complete list.
@@ -80,12 +80,12 @@ impl Items {
     }
 
     /// Scans within a string, up to the next quote or backslash. Returns the position after it.
-    fn string_octet(&mut self, octets: &[u8], at: usize, state: StringState) -> usize {
+    fn string_octet(&mut self, bytes: &[u8], at: usize, state: StringState) -> usize {
         if state.escaped {
             self.string = Some(StringState { escaped: false });
             return at + 1;
         }
-        let rest = &octets[at..];
+        let rest = &bytes[at..];
         let end = memchr2(b'"', b'\\', rest).unwrap_or(rest.len());
         if self.depth == 1 && self.word.len() <= WORD_MAX {
             self.word.extend_from_slice(&rest[..end.min(WORD_MAX + 1)]);
@@ -98,7 +98,7 @@ impl Items {
         at + end + 1
     }
 
-    fn octet(&mut self, octets: &[u8], at: usize, octet: u8, most: usize, each: &mut impl FnMut(Part<'_>)) {
+    fn octet(&mut self, bytes: &[u8], at: usize, octet: u8, most: usize, each: &mut impl FnMut(Part<'_>)) {
         match octet {
             b'"' => {
                 self.string = Some(StringState { escaped: false });
@@ -107,7 +107,7 @@ impl Items {
             b':' if self.depth == 1 => self.field = field(&self.word),
             b',' if self.depth == 1 => self.field = Field::Other,
             b'{' | b'[' => self.open(at, octet),
-            b'}' | b']' => self.close(octets, at, most, each),
+            b'}' | b']' => self.close(bytes, at, most, each),
             _ => {}
         }
     }
@@ -125,10 +125,10 @@ impl Items {
         self.depth += 1;
     }
 
-    fn close(&mut self, octets: &[u8], at: usize, most: usize, each: &mut impl FnMut(Part<'_>)) {
+    fn close(&mut self, bytes: &[u8], at: usize, most: usize, each: &mut impl FnMut(Part<'_>)) {
         self.depth = self.depth.saturating_sub(1);
         let Some(capture) = self.capture.take_if(|capture| capture.around == self.depth) else { return };
-        let rest = &octets[capture.start..=at];
+        let rest = &bytes[capture.start..=at];
         if capture.too_long || self.partial.len() + rest.len() > most {
             each(Part::TooLong);
         } else if self.partial.is_empty() {
@@ -140,14 +140,14 @@ impl Items {
         self.partial.clear();
     }
 
-    fn part<'a>(&self, octets: &'a [u8]) -> Part<'a> {
-        if self.field == Field::Metadata { Part::Metadata(octets) } else { Part::Item(octets) }
+    fn part<'a>(&self, bytes: &'a [u8]) -> Part<'a> {
+        if self.field == Field::Metadata { Part::Metadata(bytes) } else { Part::Item(bytes) }
     }
 
     /// Copies the incomplete part from the current bytes to the buffer.
-    fn keep(&mut self, octets: &[u8], most: usize) {
+    fn keep(&mut self, bytes: &[u8], most: usize) {
         let Some(capture) = &mut self.capture else { return };
-        let rest = &octets[capture.start..];
+        let rest = &bytes[capture.start..];
         capture.start = 0;
         capture.too_long = capture.too_long || self.partial.len() + rest.len() > most;
         if capture.too_long {
@@ -173,12 +173,12 @@ mod tests {
     /// Returns the parts of a list that arrives in chunks of `size` bytes.
     fn parts(list: &str, size: usize, most: usize) -> (Vec<String>, bool) {
         let (mut items, mut found) = (Items::default(), Vec::new());
-        let text = |octets: &[u8]| String::from_utf8(octets.to_vec()).unwrap();
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
         for event in list.as_bytes().chunks(size) {
             items.feed(event, most, |part| {
                 found.push(match part {
-                    Part::Item(octets) => text(octets),
-                    Part::Metadata(octets) => format!("M{}", text(octets)),
+                    Part::Item(bytes) => text(bytes),
+                    Part::Metadata(bytes) => format!("M{}", text(bytes)),
                     Part::TooLong => "<too long>".to_owned(),
                 });
             });

@@ -24,10 +24,10 @@ const KEPT_MAX: usize = 64 * 1024;
 impl Lines {
     /// Processes more bytes of the stream and calls `each` for each complete line of at most `most` bytes. A line that
     /// arrives in one chunk is not copied.
-    pub(crate) fn feed(&mut self, mut octets: &[u8], most: usize, mut each: impl FnMut(Line<'_>)) {
-        while let Some(end) = memchr(b'\n', octets) {
-            let (line, rest) = (&octets[..end], &octets[end + 1..]);
-            octets = rest;
+    pub(crate) fn feed(&mut self, mut bytes: &[u8], most: usize, mut each: impl FnMut(Line<'_>)) {
+        while let Some(end) = memchr(b'\n', bytes) {
+            let (line, rest) = (&bytes[..end], &bytes[end + 1..]);
+            bytes = rest;
             if std::mem::take(&mut self.skipping) || self.partial.len() + line.len() > most {
                 each(Line::TooLong);
             } else if self.partial.is_empty() {
@@ -38,7 +38,7 @@ impl Lines {
             }
             self.partial.clear();
         }
-        self.keep(octets, most);
+        self.keep(bytes, most);
     }
 
     /// Returns true if the stream ended within a line.
@@ -46,19 +46,19 @@ impl Lines {
         self.skipping || !self.partial.is_empty()
     }
 
-    fn keep(&mut self, octets: &[u8], most: usize) {
+    fn keep(&mut self, bytes: &[u8], most: usize) {
         if self.skipping {
             return;
         }
-        self.skipping = self.partial.len() + octets.len() > most;
+        self.skipping = self.partial.len() + bytes.len() > most;
         if self.skipping {
             self.partial = Vec::new();
             return;
         }
-        if octets.is_empty() && self.partial.is_empty() && self.partial.capacity() > KEPT_MAX {
+        if bytes.is_empty() && self.partial.is_empty() && self.partial.capacity() > KEPT_MAX {
             self.partial = Vec::new();
         }
-        self.partial.extend_from_slice(octets);
+        self.partial.extend_from_slice(bytes);
     }
 }
 

@@ -19,8 +19,8 @@ pub(super) use items::Items;
 pub(super) use lines::Lines;
 
 /// Processes more bytes of the response to a watch.
-pub(super) fn feed_events(kind: Kind, lines: &mut Lines, octets: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) {
-    lines.feed(octets, OBJECT_MAX, |line| match line {
+pub(super) fn feed_events(kind: Kind, lines: &mut Lines, bytes: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) {
+    lines.feed(bytes, OBJECT_MAX, |line| match line {
         Line::Whole(line) if line.trim_ascii().is_empty() => {}
         Line::Whole(line) => event(kind, line, each),
         Line::TooLong => each(WatchEvent::too_long()),
@@ -28,17 +28,17 @@ pub(super) fn feed_events(kind: Kind, lines: &mut Lines, octets: &[u8], each: &m
 }
 
 /// Processes more bytes of the response to a list.
-pub(super) fn feed_list(kind: Kind, items: &mut Items, octets: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) {
-    items.feed(octets, OBJECT_MAX, |part| match part {
-        Part::Item(octets) => item(kind, octets, each),
-        Part::Metadata(octets) => list_metadata(octets, each),
+pub(super) fn feed_list(kind: Kind, items: &mut Items, bytes: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) {
+    items.feed(bytes, OBJECT_MAX, |part| match part {
+        Part::Item(bytes) => item(kind, bytes, each),
+        Part::Metadata(bytes) => list_metadata(bytes, each),
         Part::TooLong => each(WatchEvent::too_long()),
     });
 }
 
 /// Decodes a Status.
-pub(super) fn status(octets: &[u8]) -> Option<Status> {
-    let status: Common<'_> = serde_json::from_slice(octets).ok()?;
+pub(super) fn status(bytes: &[u8]) -> Option<Status> {
+    let status: Common<'_> = serde_json::from_slice(bytes).ok()?;
     let message = (*status.message).to_owned();
     Some(Status { code: status.code.unwrap_or_default(), message }).filter(|status| !status.message.is_empty())
 }
@@ -93,27 +93,27 @@ fn without_object(what: &str, metadata: &Metadata<'_>, each: &mut dyn FnMut(Watc
 }
 
 /// Decodes a single object.
-pub(crate) fn item(kind: Kind, octets: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) {
+pub(crate) fn item(kind: Kind, bytes: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) {
     match kind {
-        Kind::Namespace => item_of::<objects::Namespace<'_>>(octets, each),
-        Kind::Service => item_of::<objects::Service<'_>>(octets, each),
-        Kind::EndpointSlice => item_of::<objects::EndpointSlice<'_>>(octets, each),
-        Kind::Pod => item_of::<objects::Pod<'_>>(octets, each),
-        Kind::ServiceImport => item_of::<objects::ServiceImport<'_>>(octets, each),
-        Kind::ImportedSlice => item_of::<objects::ImportedSlice<'_>>(octets, each),
-        Kind::ServiceEntry => item_of::<istio::ServiceEntry<'_>>(octets, each),
-        Kind::WorkloadEntry => item_of::<istio::WorkloadEntry<'_>>(octets, each),
-        Kind::WorkloadPod => item_of::<istio::WorkloadPod<'_>>(octets, each),
-        Kind::Node => item_of::<objects::Node<'_>>(octets, each),
+        Kind::Namespace => item_of::<objects::Namespace<'_>>(bytes, each),
+        Kind::Service => item_of::<objects::Service<'_>>(bytes, each),
+        Kind::EndpointSlice => item_of::<objects::EndpointSlice<'_>>(bytes, each),
+        Kind::Pod => item_of::<objects::Pod<'_>>(bytes, each),
+        Kind::ServiceImport => item_of::<objects::ServiceImport<'_>>(bytes, each),
+        Kind::ImportedSlice => item_of::<objects::ImportedSlice<'_>>(bytes, each),
+        Kind::ServiceEntry => item_of::<istio::ServiceEntry<'_>>(bytes, each),
+        Kind::WorkloadEntry => item_of::<istio::WorkloadEntry<'_>>(bytes, each),
+        Kind::WorkloadPod => item_of::<istio::WorkloadPod<'_>>(bytes, each),
+        Kind::Node => item_of::<objects::Node<'_>>(bytes, each),
     }
 }
 
-fn item_of<'a, O: Read + Deserialize<'a>>(octets: &'a [u8], each: &mut dyn FnMut(WatchEvent<'_>)) {
-    let error = match serde_json::from_slice::<O>(octets) {
+fn item_of<'a, O: Read + Deserialize<'a>>(bytes: &'a [u8], each: &mut dyn FnMut(WatchEvent<'_>)) {
+    let error = match serde_json::from_slice::<O>(bytes) {
         Ok(object) => return applied(&object, each),
         Err(error) => error,
     };
-    match serde_json::from_slice::<Common<'_>>(octets) {
+    match serde_json::from_slice::<Common<'_>>(bytes) {
         Ok(common) => each(WatchEvent::unreadable(common.metadata.meta(), reason(&error), error.to_string())),
         Err(_) => each(nameless(&error)),
     }
@@ -127,8 +127,8 @@ fn applied(object: &impl Read, each: &mut dyn FnMut(WatchEvent<'_>)) {
     }
 }
 
-fn list_metadata(octets: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) {
-    match serde_json::from_slice::<ListMetadata<'_>>(octets) {
+fn list_metadata(bytes: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) {
+    match serde_json::from_slice::<ListMetadata<'_>>(bytes) {
         Ok(metadata) => each(WatchEvent::List { version: &metadata.resource_version, token: &metadata.token }),
         Err(error) => each(nameless(&error)),
     }

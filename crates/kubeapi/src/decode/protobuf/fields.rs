@@ -16,8 +16,8 @@ pub(super) enum Value<'a> {
 
 impl<'a> Value<'a> {
     pub(super) fn octets(self) -> Result<&'a [u8], ProtobufError> {
-        if let Value::Octets(octets) = self {
-            Ok(octets)
+        if let Value::Octets(bytes) = self {
+            Ok(bytes)
         } else {
             Err(ProtobufError::Shape("a number stands for a text"))
         }
@@ -103,15 +103,15 @@ pub(super) enum Varint {
 }
 
 impl Varint {
-    pub(super) fn read(octets: &[u8]) -> Varint {
+    pub(super) fn read(bytes: &[u8]) -> Varint {
         let mut value = 0;
-        for (at, octet) in octets.iter().take(VARINT_MAX).enumerate() {
+        for (at, octet) in bytes.iter().take(VARINT_MAX).enumerate() {
             value |= u64::from(octet & 0x7f) << (7 * at);
             if octet & 0x80 == 0 {
                 return Varint::Whole(value, at + 1);
             }
         }
-        if octets.len() < VARINT_MAX { Varint::Cut } else { Varint::Endless }
+        if bytes.len() < VARINT_MAX { Varint::Cut } else { Varint::Endless }
     }
 }
 
@@ -136,7 +136,7 @@ impl<'a> Fields<'a> {
         let key = Key::of(self.varint()?).ok_or(ProtobufError::Syntax("a field has no number, or no type"))?;
         let value = match key.wire {
             Wire::Varint => Value::Number(self.varint()?),
-            Wire::Fixed(octets) => self.take(octets).map(|_| Value::Other)?,
+            Wire::Fixed(bytes) => self.take(bytes).map(|_| Value::Other)?,
             Wire::Delimited => {
                 let length = usize::try_from(self.varint()?).map_err(|_| CUT)?;
                 Value::Octets(self.take(length)?)
@@ -195,8 +195,8 @@ mod tests {
 
     #[test]
     fn reads_fields_of_every_wire_type() {
-        let fields = |octets: &'static [u8]| Fields::of(octets).collect::<Vec<_>>();
-        let read = |octets| fields(octets).into_iter().collect::<Result<Vec<_>, _>>();
+        let fields = |bytes: &'static [u8]| Fields::of(bytes).collect::<Vec<_>>();
+        let read = |bytes| fields(bytes).into_iter().collect::<Result<Vec<_>, _>>();
         assert_eq!(read(b"").unwrap(), []);
         assert_eq!(read(b"\x08\x96\x01").unwrap(), [(1, Value::Number(150))]);
         assert_eq!(read(b"\x12\x02hi\x12\x00").unwrap(), [(2, Value::Octets(b"hi")), (2, Value::Octets(b""))]);
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn ends_after_an_invalid_field() {
-        for octets in [
+        for bytes in [
             &b"\x08"[..],                                        // no value
             b"\x80",                                             // half a tag
             b"\x08\x80",                                         // half a number
@@ -221,8 +221,8 @@ mod tests {
             b"\x80\x80\x80\x80\x10\x01",                         // field 2^29
             b"\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", // a number of eleven bytes
         ] {
-            let found: Vec<_> = Fields::of(octets).collect();
-            assert!(matches!(found[..], [Err(ProtobufError::Syntax(_))]), "{octets:?} {found:?}");
+            let found: Vec<_> = Fields::of(bytes).collect();
+            assert!(matches!(found[..], [Err(ProtobufError::Syntax(_))]), "{bytes:?} {found:?}");
         }
         let mut after = Fields::of(b"\x08\x01\x0b\x08\x02");
         assert_eq!(

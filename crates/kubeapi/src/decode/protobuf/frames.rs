@@ -20,10 +20,10 @@ impl Frames {
     pub(in crate::decode) fn feed(
         &mut self,
         kind: Kind,
-        octets: &[u8],
+        bytes: &[u8],
         each: &mut dyn FnMut(WatchEvent<'_>),
     ) -> Result<(), OutOfSyncError> {
-        self.0.feed(octets, |at_hand| step(kind, at_hand, each))
+        self.0.feed(bytes, |at_hand| step(kind, at_hand, each))
     }
 
     pub(in crate::decode) const fn is_within_a_frame(&self) -> bool {

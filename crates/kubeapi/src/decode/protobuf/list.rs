@@ -35,11 +35,11 @@ impl List {
     pub(in crate::decode) fn feed(
         &mut self,
         kind: Kind,
-        octets: &[u8],
+        bytes: &[u8],
         each: &mut dyn FnMut(WatchEvent<'_>),
     ) -> Result<(), OutOfSyncError> {
         let position = &mut self.position;
-        self.stream.feed(octets, |at_hand| {
+        self.stream.feed(bytes, |at_hand| {
             position.step(kind, at_hand, each).unwrap_or_else(|error| {
                 each(nameless(error));
                 Step::OutOfSync
@@ -84,10 +84,10 @@ impl Position {
     fn envelope(&mut self, at_hand: &[u8]) -> Result<Step, ProtobufError> {
         let Some(head) = Head::read(at_hand)? else { return Ok(Step::Need(at_hand.len() + 1)) };
         if head.number != ENVELOPE_RAW {
-            return Ok(Step::Skip(head.octets.saturating_add(head.length)));
+            return Ok(Step::Skip(head.bytes.saturating_add(head.length)));
         }
         *self = Position::list(head.length);
-        Ok(Step::Took(head.octets))
+        Ok(Step::Took(head.bytes))
     }
 
     /// Advances in a list that had `left` bytes up to its end.
@@ -115,7 +115,7 @@ fn next_field(
     each: &mut dyn FnMut(WatchEvent<'_>),
 ) -> Result<Step, ProtobufError> {
     let Some(head) = Head::read(at_hand)? else { return Ok(Step::Need(at_hand.len() + 1)) };
-    let whole = head.octets.checked_add(head.length).filter(|whole| *whole <= left).ok_or(BEYOND)?;
+    let whole = head.bytes.checked_add(head.length).filter(|whole| *whole <= left).ok_or(BEYOND)?;
     if !(head.is_delimited && matches!(head.number, METADATA | ITEMS)) {
         return Ok(Step::Skip(whole));
     }
@@ -123,7 +123,7 @@ fn next_field(
         each(WatchEvent::too_long());
         return Ok(Step::Skip(whole));
     }
-    let Some(part) = at_hand.get(head.octets..whole) else { return Ok(Step::Need(whole)) };
+    let Some(part) = at_hand.get(head.bytes..whole) else { return Ok(Step::Need(whole)) };
     if head.number == ITEMS {
         object(kind, part, each);
     } else {
@@ -139,7 +139,7 @@ struct Head {
     number: u64,
     is_delimited: bool,
     /// Size of the head itself in bytes.
-    octets: usize,
+    bytes: usize,
     /// Size of the value after it in bytes.
     length: usize,
 }
@@ -147,9 +147,9 @@ struct Head {
 impl Head {
     /// Decodes a head, or returns `None` if more bytes are needed.
     fn read(at_hand: &[u8]) -> Result<Option<Head>, ProtobufError> {
-        let Some((key, octets)) = varint(at_hand)? else { return Ok(None) };
+        let Some((key, bytes)) = varint(at_hand)? else { return Ok(None) };
         let key = Key::of(key).ok_or(ProtobufError::Syntax("a field has no number, or no type"))?;
-        let rest = at_hand.get(octets..).unwrap_or_default();
+        let rest = at_hand.get(bytes..).unwrap_or_default();
         let (more, length) = match key.wire {
             Wire::Fixed(length) => (0, length),
             Wire::Varint | Wire::Delimited => {
@@ -159,12 +159,12 @@ impl Head {
             }
         };
         let is_delimited = key.wire == Wire::Delimited;
-        Ok(Some(Head { number: key.number, is_delimited, octets: octets + more, length }))
+        Ok(Some(Head { number: key.number, is_delimited, bytes: bytes + more, length }))
     }
 }
 
-fn varint(octets: &[u8]) -> Result<Option<(u64, usize)>, ProtobufError> {
-    match Varint::read(octets) {
+fn varint(bytes: &[u8]) -> Result<Option<(u64, usize)>, ProtobufError> {
+    match Varint::read(bytes) {
         Varint::Whole(value, length) => Ok(Some((value, length))),
         Varint::Cut => Ok(None),
         Varint::Endless => Err(ProtobufError::Syntax("a number has no end")),

@@ -60,8 +60,8 @@ impl ProtobufError {
 }
 
 /// Decodes a Status in its envelope.
-pub(super) fn status(octets: &[u8]) -> Option<Status> {
-    let (code, message) = objects::status(envelope(octets).ok()?).ok()?;
+pub(super) fn status(bytes: &[u8]) -> Option<Status> {
+    let (code, message) = objects::status(envelope(bytes).ok()?).ok()?;
     Some(Status { code, message: message.to_owned() })
 }
 
@@ -71,13 +71,13 @@ fn event(kind: Kind, frame: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) {
         Ok(event) => event,
         Err(error) => return each(nameless(error)),
     };
-    let octets = enveloped.ok_or(ProtobufError::Shape("the event has no object")).and_then(envelope);
+    let bytes = enveloped.ok_or(ProtobufError::Shape("the event has no object")).and_then(envelope);
     if what == "ERROR" {
-        let (code, message) = octets.and_then(objects::status).unwrap_or_default();
+        let (code, message) = bytes.and_then(objects::status).unwrap_or_default();
         return each(WatchEvent::Refused { code, message });
     }
-    match octets {
-        Ok(octets) => event_of(kind, what, octets, each),
+    match bytes {
+        Ok(bytes) => event_of(kind, what, bytes, each),
         Err(error) => each(nameless(error)),
     }
 }
@@ -95,11 +95,11 @@ fn what_and_object(frame: &[u8]) -> Result<(&str, Option<&[u8]>), ProtobufError>
     Ok((what, object))
 }
 
-fn event_of(kind: Kind, what: &str, octets: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) {
+fn event_of(kind: Kind, what: &str, bytes: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) {
     if matches!(what, "ADDED" | "MODIFIED") {
-        return object(kind, octets, each);
+        return object(kind, bytes, each);
     }
-    match (Metadata::of(octets), what) {
+    match (Metadata::of(bytes), what) {
         (Ok(metadata), "DELETED") => each(WatchEvent::deleted(metadata.meta)),
         (Ok(metadata), "BOOKMARK") => each(WatchEvent::bookmark(metadata.meta, metadata.ends_list)),
         (Ok(metadata), _) => each(WatchEvent::no_event(metadata.meta, what)),
@@ -108,9 +108,9 @@ fn event_of(kind: Kind, what: &str, octets: &[u8], each: &mut dyn FnMut(WatchEve
 }
 
 /// Returns the content of an envelope.
-fn envelope(octets: &[u8]) -> Result<&[u8], ProtobufError> {
+fn envelope(bytes: &[u8]) -> Result<&[u8], ProtobufError> {
     let mut raw = &b""[..];
-    for field in Fields::of(octets.strip_prefix(MAGIC).ok_or(NO_MAGIC)?) {
+    for field in Fields::of(bytes.strip_prefix(MAGIC).ok_or(NO_MAGIC)?) {
         match field? {
             (ENVELOPE_RAW, value) => raw = value.octets()?,
             (ENVELOPE_ENCODING, value) if !value.octets()?.is_empty() => {
@@ -126,18 +126,18 @@ fn envelope(octets: &[u8]) -> Result<&[u8], ProtobufError> {
 }
 
 /// Decodes an object. If that fails, the error has its name where possible.
-fn object(kind: Kind, octets: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) {
-    match objects::object(kind, octets) {
+fn object(kind: Kind, bytes: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) {
+    match objects::object(kind, bytes) {
         Ok((object, trigger)) => each(WatchEvent::applied(object, trigger)),
         Err(error) => {
-            let meta = Metadata::of(octets).map_or_else(|_| Meta::default(), |metadata| metadata.meta);
+            let meta = Metadata::of(bytes).map_or_else(|_| Meta::default(), |metadata| metadata.meta);
             each(WatchEvent::unreadable(meta, error.reason(), error.message().to_owned()));
         }
     }
 }
 
-fn list_metadata(octets: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) {
-    match objects::list_metadata(octets) {
+fn list_metadata(bytes: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) {
+    match objects::list_metadata(bytes) {
         Ok((version, token)) => each(WatchEvent::List { version, token }),
         Err(error) => each(nameless(error)),
     }

@@ -17,13 +17,13 @@ const TARGET_NAME: u64 = 3;
 const POD_IP: u64 = 6;
 
 /// Decodes an object of a kind, with the trigger time of its last change.
-pub(super) fn object(kind: Kind, octets: &[u8]) -> Result<(Object<'_>, &str), ProtobufError> {
+pub(super) fn object(kind: Kind, bytes: &[u8]) -> Result<(Object<'_>, &str), ProtobufError> {
     match kind {
-        Kind::Namespace => namespace(octets),
-        Kind::Service => service(octets),
-        Kind::EndpointSlice | Kind::ImportedSlice => slice(kind, octets),
-        Kind::Pod => pod(octets),
-        Kind::Node => node(octets),
+        Kind::Namespace => namespace(bytes),
+        Kind::Service => service(bytes),
+        Kind::EndpointSlice | Kind::ImportedSlice => slice(kind, bytes),
+        Kind::Pod => pod(bytes),
+        Kind::Node => node(bytes),
         Kind::ServiceImport | Kind::ServiceEntry | Kind::WorkloadEntry => {
             Err(ProtobufError::Shape("a resource that was defined in the cluster has no protobuf"))
         }
@@ -32,9 +32,9 @@ pub(super) fn object(kind: Kind, octets: &[u8]) -> Result<(Object<'_>, &str), Pr
 }
 
 /// Decodes code and message of a metav1.Status.
-pub(super) fn status(octets: &[u8]) -> Result<(u16, &str), ProtobufError> {
+pub(super) fn status(bytes: &[u8]) -> Result<(u16, &str), ProtobufError> {
     let (mut code, mut message) = (0, "");
-    for field in Fields::of(octets) {
+    for field in Fields::of(bytes) {
         match field? {
             (3, value) => message = value.text()?,
             (6, value) => code = value.short()?,
@@ -45,9 +45,9 @@ pub(super) fn status(octets: &[u8]) -> Result<(u16, &str), ProtobufError> {
 }
 
 /// Decodes resource version and continue token of a metav1.ListMeta.
-pub(super) fn list_metadata(octets: &[u8]) -> Result<(&str, &str), ProtobufError> {
+pub(super) fn list_metadata(bytes: &[u8]) -> Result<(&str, &str), ProtobufError> {
     let (mut version, mut token) = ("", "");
-    for field in Fields::of(octets) {
+    for field in Fields::of(bytes) {
         match field? {
             (2, value) => version = value.text()?,
             (3, value) => token = value.text()?,
@@ -99,8 +99,8 @@ impl<'a> Metadata<'a> {
         Ok(metadata)
     }
 
-    fn read(&mut self, octets: &'a [u8]) -> Result<(), ProtobufError> {
-        for field in Fields::of(octets) {
+    fn read(&mut self, bytes: &'a [u8]) -> Result<(), ProtobufError> {
+        for field in Fields::of(bytes) {
             match field? {
                 (1, value) => self.meta.name = value.text()?,
                 (3, value) => self.meta.namespace = value.text()?,
@@ -154,8 +154,8 @@ fn key_and_value(entry: &[u8]) -> Result<(&[u8], &[u8]), ProtobufError> {
     Ok((key, content))
 }
 
-fn text(octets: &[u8]) -> Result<&str, ProtobufError> {
-    Value::Octets(octets).text()
+fn text(bytes: &[u8]) -> Result<&str, ProtobufError> {
+    Value::Octets(bytes).text()
 }
 
 /// Appends to a list, up to [`ENTRIES_MAX`].
@@ -168,21 +168,21 @@ fn push<T>(list: &mut Vec<T>, entry: T) -> Result<(), ProtobufError> {
 }
 
 /// core/v1 Namespace.
-fn namespace(octets: &[u8]) -> Result<(Object<'_>, &str), ProtobufError> {
-    let metadata = Metadata::alone(octets)?;
+fn namespace(bytes: &[u8]) -> Result<(Object<'_>, &str), ProtobufError> {
+    let metadata = Metadata::alone(bytes)?;
     Ok((Object::Namespace(metadata.meta), metadata.trigger))
 }
 
 /// core/v1 Node.
-fn node(octets: &[u8]) -> Result<(Object<'_>, &str), ProtobufError> {
-    let Metadata { meta, zone, region, trigger, .. } = Metadata::alone(octets)?;
+fn node(bytes: &[u8]) -> Result<(Object<'_>, &str), ProtobufError> {
+    let Metadata { meta, zone, region, trigger, .. } = Metadata::alone(bytes)?;
     Ok((Object::Node(Node { meta, zone, region }), trigger))
 }
 
 /// core/v1 Service.
-fn service(octets: &[u8]) -> Result<(Object<'_>, &str), ProtobufError> {
+fn service(bytes: &[u8]) -> Result<(Object<'_>, &str), ProtobufError> {
     let (mut service, mut metadata) = (Service::default(), Metadata::default());
-    for field in Fields::of(octets) {
+    for field in Fields::of(bytes) {
         match field? {
             (1, value) => metadata.read(value.octets()?)?,
             (2, value) => service_spec(value.octets()?, &mut service)?,
@@ -194,9 +194,9 @@ fn service(octets: &[u8]) -> Result<(Object<'_>, &str), ProtobufError> {
     Ok((Object::Service(service), metadata.trigger))
 }
 
-fn service_spec<'a>(octets: &'a [u8], service: &mut Service<'a>) -> Result<(), ProtobufError> {
+fn service_spec<'a>(bytes: &'a [u8], service: &mut Service<'a>) -> Result<(), ProtobufError> {
     let mut cluster_ip = "";
-    for field in Fields::of(octets) {
+    for field in Fields::of(bytes) {
         match field? {
             (1, value) => push(&mut service.ports, port(value.octets()?)?)?,
             (3, value) => cluster_ip = value.text()?,
@@ -213,8 +213,8 @@ fn service_spec<'a>(octets: &'a [u8], service: &mut Service<'a>) -> Result<(), P
     Ok(())
 }
 
-fn service_status<'a>(octets: &'a [u8], service: &mut Service<'a>) -> Result<(), ProtobufError> {
-    for field in Fields::of(octets) {
+fn service_status<'a>(bytes: &'a [u8], service: &mut Service<'a>) -> Result<(), ProtobufError> {
+    for field in Fields::of(bytes) {
         if let (1, balancer) = field? {
             for field in Fields::of(balancer.octets()?) {
                 if let (1, entry) = field? {
@@ -230,9 +230,9 @@ fn service_status<'a>(octets: &'a [u8], service: &mut Service<'a>) -> Result<(),
 }
 
 /// Decodes an entry of a load balancer: its IP address, or else its host name.
-fn ingress(octets: &[u8]) -> Result<&str, ProtobufError> {
+fn ingress(bytes: &[u8]) -> Result<&str, ProtobufError> {
     let (mut ip, mut hostname) = ("", "");
-    for field in Fields::of(octets) {
+    for field in Fields::of(bytes) {
         match field? {
             (1, value) => ip = value.text()?,
             (2, value) => hostname = value.text()?,
@@ -243,9 +243,9 @@ fn ingress(octets: &[u8]) -> Result<&str, ProtobufError> {
 }
 
 /// Decodes a port of a Service or an EndpointSlice. The fields that we read have the same numbers in both.
-fn port(octets: &[u8]) -> Result<Port<'_>, ProtobufError> {
+fn port(bytes: &[u8]) -> Result<Port<'_>, ProtobufError> {
     let mut port = Port::default();
-    for field in Fields::of(octets) {
+    for field in Fields::of(bytes) {
         match field? {
             (1, value) => port.name = value.text()?,
             (2, value) => port.protocol = value.text()?,
@@ -257,10 +257,10 @@ fn port(octets: &[u8]) -> Result<Port<'_>, ProtobufError> {
 }
 
 /// discovery.k8s.io/v1 EndpointSlice.
-fn slice(kind: Kind, octets: &[u8]) -> Result<(Object<'_>, &str), ProtobufError> {
+fn slice(kind: Kind, bytes: &[u8]) -> Result<(Object<'_>, &str), ProtobufError> {
     let (mut metadata, mut address, mut ports) = (Metadata::default(), "", Vec::new());
-    let mut endpoints = Vec::with_capacity(Fields::of(octets).count_of(2).min(ENTRIES_MAX));
-    for field in Fields::of(octets) {
+    let mut endpoints = Vec::with_capacity(Fields::of(bytes).count_of(2).min(ENTRIES_MAX));
+    for field in Fields::of(bytes) {
         match field? {
             (1, value) => metadata.read(value.octets()?)?,
             (2, value) => endpoint(value.octets()?, &mut endpoints)?,
@@ -279,9 +279,9 @@ fn slice(kind: Kind, octets: &[u8]) -> Result<(Object<'_>, &str), ProtobufError>
 }
 
 /// Decodes an endpoint and appends it once for each of its addresses.
-fn endpoint<'a>(octets: &'a [u8], endpoints: &mut Vec<Endpoint<'a>>) -> Result<(), ProtobufError> {
+fn endpoint<'a>(bytes: &'a [u8], endpoints: &mut Vec<Endpoint<'a>>) -> Result<(), ProtobufError> {
     let (begin, mut endpoint) = (endpoints.len(), Endpoint::default());
-    for field in Fields::of(octets) {
+    for field in Fields::of(bytes) {
         match field? {
             (1, value) => push(endpoints, Endpoint { address: value.text()?, ..Endpoint::default() })?,
             (2, value) => endpoint.ready = value.field(READY)?.map(Value::number).transpose()?.map(|ready| ready != 0),
@@ -298,9 +298,9 @@ fn endpoint<'a>(octets: &'a [u8], endpoints: &mut Vec<Endpoint<'a>>) -> Result<(
 }
 
 /// core/v1 Pod.
-fn pod(octets: &[u8]) -> Result<(Object<'_>, &str), ProtobufError> {
+fn pod(bytes: &[u8]) -> Result<(Object<'_>, &str), ProtobufError> {
     let (mut metadata, mut address) = (Metadata::default(), "");
-    for field in Fields::of(octets) {
+    for field in Fields::of(bytes) {
         match field? {
             (1, value) => metadata.read(value.octets()?)?,
             (3, value) => address = value.field(POD_IP)?.map_or(Ok(""), Value::text)?,

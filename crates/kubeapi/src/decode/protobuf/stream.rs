@@ -29,18 +29,14 @@ const KEPT_MAX: usize = 64 * 1024;
 
 impl Stream {
     /// Processes more bytes of the stream in steps.
-    pub(super) fn feed(
-        &mut self,
-        mut octets: &[u8],
-        mut step: impl FnMut(&[u8]) -> Step,
-    ) -> Result<(), OutOfSyncError> {
-        while !self.out_of_sync && !octets.is_empty() {
-            octets = if self.skip > 0 {
-                self.skip(octets)
+    pub(super) fn feed(&mut self, mut bytes: &[u8], mut step: impl FnMut(&[u8]) -> Step) -> Result<(), OutOfSyncError> {
+        while !self.out_of_sync && !bytes.is_empty() {
+            bytes = if self.skip > 0 {
+                self.skip(bytes)
             } else if self.kept.is_empty() {
-                self.step(octets, &mut step)
+                self.step(bytes, &mut step)
             } else {
-                self.complete(octets, &mut step)
+                self.complete(bytes, &mut step)
             };
         }
         if self.out_of_sync { Err(OutOfSyncError) } else { Ok(()) }
@@ -51,23 +47,23 @@ impl Stream {
         self.out_of_sync || self.skip > 0 || !self.kept.is_empty()
     }
 
-    fn skip<'a>(&mut self, octets: &'a [u8]) -> &'a [u8] {
-        let there = self.skip.min(octets.len());
+    fn skip<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
+        let there = self.skip.min(bytes.len());
         self.skip -= there;
-        &octets[there..]
+        &bytes[there..]
     }
 
     /// Runs a step on the new bytes and returns the rest of them.
-    fn step<'a>(&mut self, octets: &'a [u8], step: &mut impl FnMut(&[u8]) -> Step) -> &'a [u8] {
-        match step(octets) {
-            Step::Took(length) => octets.get(length..).unwrap_or_default(),
+    fn step<'a>(&mut self, bytes: &'a [u8], step: &mut impl FnMut(&[u8]) -> Step) -> &'a [u8] {
+        match step(bytes) {
+            Step::Took(length) => bytes.get(length..).unwrap_or_default(),
             Step::Skip(length) => {
                 self.skip = length;
-                octets
+                bytes
             }
             Step::Need(length) => {
                 self.need = length;
-                self.kept.extend_from_slice(octets);
+                self.kept.extend_from_slice(bytes);
                 &[]
             }
             Step::OutOfSync => self.lose_sync(),
@@ -75,9 +71,9 @@ impl Stream {
     }
 
     /// Runs a step on the buffer and as many of the new bytes as it needs. Returns the rest of them.
-    fn complete<'a>(&mut self, octets: &'a [u8], step: &mut impl FnMut(&[u8]) -> Step) -> &'a [u8] {
-        let missing = self.need.saturating_sub(self.kept.len()).clamp(1, octets.len());
-        let (begin, rest) = octets.split_at(missing);
+    fn complete<'a>(&mut self, bytes: &'a [u8], step: &mut impl FnMut(&[u8]) -> Step) -> &'a [u8] {
+        let missing = self.need.saturating_sub(self.kept.len()).clamp(1, bytes.len());
+        let (begin, rest) = bytes.split_at(missing);
         self.kept.extend_from_slice(begin);
         if self.kept.len() < self.need {
             return rest;

@@ -4,15 +4,15 @@ use super::*;
 use crate::decode::{Encoding, EventDecoder, ListDecoder, OBJECT_MAX};
 
 /// Encodes a length-delimited field.
-fn field(number: u8, octets: &[u8]) -> Vec<u8> {
+fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
     let mut out = vec![number << 3 | 2];
-    let mut length = octets.len();
+    let mut length = bytes.len();
     while length >= 0x80 {
         out.push(length.to_le_bytes()[0] | 0x80);
         length >>= 7;
     }
     out.push(length.to_le_bytes()[0]);
-    out.extend_from_slice(octets);
+    out.extend_from_slice(bytes);
     out
 }
 
@@ -54,7 +54,7 @@ fn watch(kind: Kind, body: &[u8]) -> (Vec<String>, bool, bool) {
     let read = |size| {
         let (mut decoder, mut found) = (EventDecoder::new(Encoding::Protobuf, kind), Vec::new());
         let each = &mut |event: WatchEvent<'_>| found.push(describe(&event));
-        let out_of_sync = body.chunks(size).any(|octets| decoder.feed(octets, each).is_err());
+        let out_of_sync = body.chunks(size).any(|bytes| decoder.feed(bytes, each).is_err());
         (found, out_of_sync, decoder.is_within_an_event())
     };
     let found = read(body.len());
@@ -68,7 +68,7 @@ fn list(kind: Kind, body: &[u8]) -> (Vec<String>, bool, bool) {
     let read = |size| {
         let (mut decoder, mut found) = (ListDecoder::new(Encoding::Protobuf, kind), Vec::new());
         let each = &mut |event: WatchEvent<'_>| found.push(describe(&event));
-        let out_of_sync = body.chunks(size).any(|octets| decoder.feed(octets, each).is_err());
+        let out_of_sync = body.chunks(size).any(|bytes| decoder.feed(bytes, each).is_err());
         (found, out_of_sync, decoder.is_complete())
     };
     let found = read(body.len().max(1));

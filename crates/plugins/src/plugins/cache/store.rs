@@ -25,7 +25,7 @@ const OCTETS_EACH: usize = 1024;
 pub(super) struct Store {
     table: Shards<Arc<Entry>>,
     share: usize,
-    octets: AtomicUsize,
+    bytes: AtomicUsize,
     octets_max: usize,
 }
 
@@ -37,7 +37,7 @@ impl Store {
         Store {
             table: Shards::new(shards),
             share,
-            octets: AtomicUsize::new(0),
+            bytes: AtomicUsize::new(0),
             octets_max: share * shards * OCTETS_EACH,
         }
     }
@@ -53,11 +53,11 @@ impl Store {
     pub(super) fn keep(&self, entry: Entry, now: Instant, stale: Duration, random: u64) -> usize {
         let entry = Arc::new(entry);
         let hash = self.table.hash(&entry.key());
-        self.octets.fetch_add(entry.octets(), Ordering::Relaxed);
+        self.bytes.fetch_add(entry.octets(), Ordering::Relaxed);
         let before = self.table.replace(Arc::clone(&entry), |kept| kept.key() == entry.key());
         if let Some(before) = before {
             entry.inherit(&before);
-            self.octets.fetch_sub(before.octets(), Ordering::Relaxed);
+            self.bytes.fetch_sub(before.octets(), Ordering::Relaxed);
         }
         let mut gone = 0;
         while self.is_over(hash) && self.evict_beside(&entry, hash, now, stale, random) {
@@ -70,7 +70,7 @@ impl Store {
     pub(super) fn remove(&self, key: &Key<'_>) {
         let hash = self.table.hash(key);
         if let Some(entry) = self.table.remove(hash, |entry| entry.key() == *key) {
-            self.octets.fetch_sub(entry.octets(), Ordering::Relaxed);
+            self.bytes.fetch_sub(entry.octets(), Ordering::Relaxed);
         }
     }
 
@@ -82,7 +82,7 @@ impl Store {
     fn is_over(&self, hash: u64) -> bool {
         let mut beside = 0;
         self.table.for_each_beside(hash, |_| beside += 1);
-        beside > self.share || self.octets.load(Ordering::Relaxed) > self.octets_max
+        beside > self.share || self.bytes.load(Ordering::Relaxed) > self.octets_max
     }
 
     /// Evicts one entry of the same shard, preferably an expired one, otherwise a random one. Returns false if there is
@@ -104,7 +104,7 @@ impl Store {
         let Some(victim) = victim else { return false };
         let gone = self.table.remove(self.table.hash(&victim.key()), |kept| Arc::ptr_eq(kept, &victim));
         if let Some(gone) = gone {
-            self.octets.fetch_sub(gone.octets(), Ordering::Relaxed);
+            self.bytes.fetch_sub(gone.octets(), Ordering::Relaxed);
         }
         true
     }
@@ -116,13 +116,13 @@ mod tests {
     use engine::{Query, Response};
     use wire::{Owner, Section};
 
-    fn entry(number: u32, octets: usize, ttl: u32) -> Entry {
+    fn entry(number: u32, bytes: usize, ttl: u32) -> Entry {
         let mut query = Query::default();
         query.set_name(wire::Name::from_text(&format!("n{number}.test.")).unwrap().as_ref());
         let mut response = Response::default();
         response.begin(&query);
         response.message.push(Section::Answer, Owner::Question, (wire::Type::TXT, wire::Class::IN, 9), |rdata| {
-            rdata.octets(&vec![0; octets]);
+            rdata.octets(&vec![0; bytes]);
         });
         Entry::new(&query, &response, ttl, Instant::START)
     }
@@ -138,7 +138,7 @@ mod tests {
         for number in 0..5000 {
             store.keep(entry(number, 40_000, 60), Instant::START, Duration::ZERO, u64::from(number) * 77);
         }
-        assert!(store.octets.load(Ordering::Relaxed) <= store.octets_max + 41_000 * SHARDS_MIN);
+        assert!(store.bytes.load(Ordering::Relaxed) <= store.octets_max + 41_000 * SHARDS_MIN);
     }
 
     #[test]

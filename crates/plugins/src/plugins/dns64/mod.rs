@@ -92,12 +92,12 @@ impl Config {
 
     /// Embeds an IPv4 address in the prefix (RFC 6052 §2.2).
     fn translate(&self, address: Ipv4Addr) -> Ipv6Addr {
-        let mut octets = self.prefix;
-        let free = (self.length..octets.len()).filter(|at| *at != ZERO_OCTET);
+        let mut bytes = self.prefix;
+        let free = (self.length..bytes.len()).filter(|at| *at != ZERO_OCTET);
         for (at, octet) in free.zip(address.octets()) {
-            octets[at] = octet;
+            bytes[at] = octet;
         }
-        octets.into()
+        bytes.into()
     }
 }
 

@@ -109,7 +109,7 @@ impl Store {
 
 fn fingerprint(set: &Set) -> Fingerprint {
     let mut fingerprint = [0; SHA256_OUTPUT_LEN];
-    fingerprint.copy_from_slice(digest(&SHA256, &set.octets).as_ref());
+    fingerprint.copy_from_slice(digest(&SHA256, &set.bytes).as_ref());
     fingerprint
 }
 

@@ -54,8 +54,8 @@ impl Control {
     ///
     /// # Errors
     /// Fails if something else was received.
-    pub(super) fn is_in(self, octets: &[u8]) -> Result<bool, Misunderstood> {
-        let mut reader = Reader(octets);
+    pub(super) fn is_in(self, bytes: &[u8]) -> Result<bool, Misunderstood> {
+        let mut reader = Reader(bytes);
         let (Some(escape), Some(length)) = (reader.number(), reader.number()) else { return Ok(false) };
         let length = usize::try_from(length).unwrap_or(usize::MAX);
         if escape != 0 || !(4..=CONTROL_MAX).contains(&length) {
@@ -70,8 +70,8 @@ impl Control {
     }
 }
 
-fn length(octets: &[u8]) -> [u8; 4] {
-    u32::try_from(octets.len()).unwrap_or_default().to_be_bytes()
+fn length(bytes: &[u8]) -> [u8; 4] {
+    u32::try_from(bytes.len()).unwrap_or_default().to_be_bytes()
 }
 
 /// Reader for the remaining bytes of a frame.
@@ -79,15 +79,15 @@ struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
     fn number(&mut self) -> Option<u32> {
-        let (octets, rest) = self.0.split_first_chunk::<4>()?;
+        let (bytes, rest) = self.0.split_first_chunk::<4>()?;
         self.0 = rest;
-        Some(u32::from_be_bytes(*octets))
+        Some(u32::from_be_bytes(*bytes))
     }
 
     fn octets(&mut self, length: usize) -> Option<&'a [u8]> {
-        let (octets, rest) = self.0.split_at_checked(length)?;
+        let (bytes, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;
-        Some(octets)
+        Some(bytes)
     }
 
     /// Returns true if our content type is listed, or none is.

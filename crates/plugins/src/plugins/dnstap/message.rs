@@ -35,7 +35,7 @@ pub(super) struct Message<'a> {
     /// Time since 1970 at which the response was sent or received.
     pub(super) response_time: Option<Duration>,
     /// The DNS message itself, if it is to be included.
-    pub(super) octets: Option<&'a [u8]>,
+    pub(super) bytes: Option<&'a [u8]>,
 }
 
 /// Identification of this server.
@@ -66,7 +66,7 @@ pub(super) fn write_frame(
         bytes(frame, 2, sender.version);
     }
     write_extra(frame, extra);
-    written(frame, 14, |octets| message.write(octets));
+    written(frame, 14, |out| message.write(out));
     number(frame, 15, TYPE_MESSAGE);
     let length = u32::try_from(frame.len() - start - 4).unwrap_or_default();
     frame[start..start + 4].copy_from_slice(&length.to_be_bytes());
@@ -76,10 +76,10 @@ pub(super) fn write_frame(
 fn write_extra(frame: &mut Vec<u8>, extra: impl FnOnce(&mut Vec<u8>)) {
     let start = frame.len();
     let mut is_empty = true;
-    written(frame, 3, |octets| {
-        let before = octets.len();
-        extra(octets);
-        is_empty = octets.len() == before;
+    written(frame, 3, |out| {
+        let before = out.len();
+        extra(out);
+        is_empty = out.len() == before;
     });
     if is_empty {
         frame.truncate(start);
@@ -87,31 +87,31 @@ fn write_extra(frame: &mut Vec<u8>, extra: impl FnOnce(&mut Vec<u8>)) {
 }
 
 impl Message<'_> {
-    fn write(&self, octets: &mut Vec<u8>) {
-        number(octets, 1, self.kind as u64);
+    fn write(&self, out: &mut Vec<u8>) {
+        number(out, 1, self.kind as u64);
         if let Some(address) = self.asker.or(self.asked) {
-            number(octets, 2, if address.ip().to_canonical().is_ipv4() { INET } else { INET6 });
+            number(out, 2, if address.ip().to_canonical().is_ipv4() { INET } else { INET6 });
         }
-        number(octets, 3, self.protocol as u64);
+        number(out, 3, self.protocol as u64);
         let ends = [(self.asker, 4), (self.asked, 5)];
         let ends = ends.iter().filter_map(|(address, field)| Some(((*address)?, *field)));
-        ends.clone().for_each(|(address, field)| write_ip(octets, field, address.ip()));
-        ends.for_each(|(address, field)| number(octets, field + 2, address.port().into()));
-        number(octets, 8, self.query_time.as_secs());
-        fixed(octets, 9, self.query_time.subsec_nanos());
+        ends.clone().for_each(|(address, field)| write_ip(out, field, address.ip()));
+        ends.for_each(|(address, field)| number(out, field + 2, address.port().into()));
+        number(out, 8, self.query_time.as_secs());
+        fixed(out, 9, self.query_time.subsec_nanos());
         if let Some(time) = self.response_time {
-            number(octets, 12, time.as_secs());
-            fixed(octets, 13, time.subsec_nanos());
+            number(out, 12, time.as_secs());
+            fixed(out, 13, time.subsec_nanos());
         }
-        if let Some(message) = self.octets {
-            bytes(octets, if self.response_time.is_some() { 14 } else { 10 }, message);
+        if let Some(message) = self.bytes {
+            bytes(out, if self.response_time.is_some() { 14 } else { 10 }, message);
         }
     }
 }
 
-fn write_ip(octets: &mut Vec<u8>, field: u32, address: IpAddr) {
+fn write_ip(out: &mut Vec<u8>, field: u32, address: IpAddr) {
     match address.to_canonical() {
-        IpAddr::V4(v4) => bytes(octets, field, &v4.octets()),
-        IpAddr::V6(v6) => bytes(octets, field, &v6.octets()),
+        IpAddr::V4(v4) => bytes(out, field, &v4.octets()),
+        IpAddr::V6(v6) => bytes(out, field, &v6.octets()),
     }
 }

@@ -81,7 +81,7 @@ struct Tap {
 impl Tap {
     fn put(&self, message: &Message<'_>, seen: &Seen<'_>) {
         let sender = Sender { identity: self.identity.as_bytes(), version: self.version.as_bytes() };
-        let message = Message { octets: message.octets.filter(|_| self.full), ..*message };
+        let message = Message { bytes: message.bytes.filter(|_| self.full), ..*message };
         self.outlet.put(|frame| {
             write_frame(frame, &sender, |text| self.extra.iter().for_each(|extra| extra.write(text, seen)), &message);
         });
@@ -100,8 +100,8 @@ impl Plugin for Dnstap {
     fn on_query(&self, query: &mut Query, _: &mut Response, worker: &mut Worker) -> Verdict {
         let query_time = worker.since_1970();
         query.set_note(u64::try_from(query_time.as_nanos()).unwrap_or(u64::MAX));
-        let octets = if query.is_own() { write_question(query, &mut worker.scratch) } else { &query.packet };
-        let message = self.message(Kind::ClientQuery, query, octets);
+        let bytes = if query.is_own() { write_question(query, &mut worker.scratch) } else { &query.packet };
+        let message = self.message(Kind::ClientQuery, query, bytes);
         put(&self.taps, &Message { query_time, ..message }, &Seen::unanswered(query));
         Verdict::Pass
     }
@@ -113,8 +113,8 @@ impl Plugin for Dnstap {
         let (query_time, response_time) = (Duration::from_nanos(query.note()), Some(worker.since_1970()));
         let now = worker.now();
         let wanted = self.taps.iter().any(|tap| tap.full);
-        let octets = if wanted { response.finish_copy(query, &mut worker.scratch) } else { &[] };
-        let message = self.message(Kind::ClientResponse, query, octets);
+        let bytes = if wanted { response.finish_copy(query, &mut worker.scratch) } else { &[] };
+        let message = self.message(Kind::ClientResponse, query, bytes);
         put(&self.taps, &Message { query_time, response_time, ..message }, &Seen::new(query, response, now));
         Verdict::Pass
     }
@@ -122,7 +122,7 @@ impl Plugin for Dnstap {
 
 impl Dnstap {
     /// Creates the message for a query or a response of a client. The caller sets the times.
-    fn message<'a>(&self, kind: Kind, query: &Query, octets: &'a [u8]) -> Message<'a> {
+    fn message<'a>(&self, kind: Kind, query: &Query, bytes: &'a [u8]) -> Message<'a> {
         let PeerInfo { address: peer, local, transport } = query.peer;
         let site = query.site.checked_sub(self.first_site);
         let over_tls = site.and_then(|site| self.over_tls.get(site)).is_some_and(|over_tls| *over_tls);
@@ -133,7 +133,7 @@ impl Dnstap {
             asked: Some(local),
             query_time: Duration::ZERO,
             response_time: None,
-            octets: Some(octets),
+            bytes: Some(bytes),
         }
     }
 }
@@ -150,17 +150,13 @@ impl ExchangeObserver for Exchanges {
             asked: Some(exchange.to),
             query_time: exchange.sent_since_1970,
             response_time: None,
-            octets: Some(exchange.query),
+            bytes: Some(exchange.query),
         };
         let seen = Seen::unanswered(query);
         put(&self.0, &asked, &seen);
         if let Some(reply) = exchange.reply {
             let response_time = Some(exchange.sent_since_1970 + exchange.took);
-            put(
-                &self.0,
-                &Message { kind: Kind::ForwarderResponse, response_time, octets: Some(reply), ..asked },
-                &seen,
-            );
+            put(&self.0, &Message { kind: Kind::ForwarderResponse, response_time, bytes: Some(reply), ..asked }, &seen);
         }
     }
 }

@@ -137,12 +137,12 @@ impl Sender {
 
     /// Sends buffered messages to a collector until it fails or the job is shut down.
     async fn feed(&self, mut collector: Collector, io: &dyn Io, ending: &mut Shutdown) -> io::Result<Ended> {
-        let mut octets = Vec::new();
+        let mut bytes = Vec::new();
         loop {
             let turn = self.wait(io, ending).await;
-            let taken = self.outlet.take(&mut octets);
+            let taken = self.outlet.take(&mut bytes);
             self.report(taken.lost, io);
-            if let Err(error) = collector.send(&octets, io).await {
+            if let Err(error) = collector.send(&bytes, io).await {
                 self.report(taken.records, io);
                 return Err(error);
             }
@@ -162,7 +162,7 @@ impl Sender {
     ) -> Result<Ended, Ended> {
         let listener = self.listener(tls, io, ending).await?;
         let mut collectors: Vec<Collector> = Vec::new();
-        let mut octets = Vec::new();
+        let mut bytes = Vec::new();
         let arrive = || {
             Box::pin(async {
                 let stream = listener.accept().await?;
@@ -182,11 +182,11 @@ impl Sender {
                 }
                 First::Other(turn) => turn,
             };
-            let taken = self.outlet.take(&mut octets);
+            let taken = self.outlet.take(&mut bytes);
             self.report(taken.lost, io);
             let mut stayed = Vec::with_capacity(collectors.len());
             for mut collector in collectors.drain(..) {
-                if collector.send(&octets, io).await.is_ok() {
+                if collector.send(&bytes, io).await.is_ok() {
                     stayed.push(collector);
                 }
             }

@@ -24,7 +24,7 @@ const AGAIN_AFTER: Duration = Duration::from_millis(400);
 #[derive(Clone, Copy)]
 pub(super) struct Sending<'a> {
     pub(super) query: &'a Query,
-    pub(super) octets: &'a [u8],
+    pub(super) bytes: &'a [u8],
     pub(super) until: Instant,
     pub(super) io: &'a dyn Io,
 }
@@ -60,10 +60,10 @@ impl Stanza {
         let start = io.now();
         let question = (query.name(), query.qtype, query.qclass);
         let (udp_size, dnssec_ok) = (query.onward_udp_size(), query.dnssec_ok);
-        let octets = upstream::outgoing(question, query.flags(), udp_size, dnssec_ok, query.onward_options());
+        let bytes = upstream::outgoing(question, query.flags(), udp_size, dnssec_ok, query.onward_options());
         if self.ask_all {
             let until = start + self.limits.each.min(self.limits.deadline);
-            return self.race(Sending { query, octets: &octets, until, io }).await;
+            return self.race(Sending { query, bytes: &bytes, until, io }).await;
         }
         let mut attempts = Attempts::new(self.limits, self.policy.order(self.upstreams.len(), io.random()));
         if self.upstreams.iter().all(|upstream| upstream.health.is_suspected()) {
@@ -87,7 +87,7 @@ impl Stanza {
                 Action::GiveUp => return Err(failure),
             };
             self.asked.set(query, || upstream.address.to_string());
-            match self.exchange(upstream, Sending { query, octets: &octets, until, io }).await {
+            match self.exchange(upstream, Sending { query, bytes: &bytes, until, io }).await {
                 Ok(reply) => {
                     let read = Reply::read(&reply);
                     let failover = |rcode: Rcode| self.failover.contains(&rcode);
@@ -123,7 +123,7 @@ impl Stanza {
         upstream: &Upstream,
         sending: Sending<'_>,
     ) -> Result<Vec<u8>, ExchangeError> {
-        let Sending { octets: query, until, io, .. } = sending;
+        let Sending { bytes: query, until, io, .. } = sending;
         let sent = io.now();
         let (connections, again_after, tls) = (self.connections, Some(AGAIN_AFTER), upstream.tls.as_ref());
         let exchange = Exchange {

@@ -98,8 +98,8 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     for Config { file, by_subnet } in configs {
         let path = setup.path(&file);
         let problem = |error: String| SetupError::new(format!("{}: {error}", path.display()));
-        let octets = setup.files.read(&path).map_err(|error| SetupError::new(io_text::cannot_open(&path, &error)))?;
-        let database = Reader::from_source(octets).map_err(|error| problem(error.to_string()))?;
+        let bytes = setup.files.read(&path).map_err(|error| SetupError::new(io_text::cannot_open(&path, &error)))?;
+        let database = Reader::from_source(bytes).map_err(|error| problem(error.to_string()))?;
         let said = labels_of(&database).ok_or_else(|| {
             problem(format!("unsupported database type `{}`", database.metadata().database_type))
                 .with_help("use a City, Country, Enterprise or ASN database")
@@ -136,11 +136,11 @@ fn address(query: &Query, by_subnet: bool) -> IpAddr {
 /// Parses the address of a client-subnet option (RFC 7871 §6). Trailing zero bytes may be omitted.
 fn subnet_address(data: &[u8]) -> Option<IpAddr> {
     let ([0, family, _, _], network) = data.split_first_chunk::<4>()? else { return None };
-    let mut octets = [0; 16];
-    octets.get_mut(..network.len())?.copy_from_slice(network);
-    match (family, octets.first_chunk::<4>()) {
+    let mut bytes = [0; 16];
+    bytes.get_mut(..network.len())?.copy_from_slice(network);
+    match (family, bytes.first_chunk::<4>()) {
         (1, Some(v4)) if network.len() <= v4.len() => Some(Ipv4Addr::from(*v4).into()),
-        (2, _) => Some(Ipv6Addr::from(octets).into()),
+        (2, _) => Some(Ipv6Addr::from(bytes).into()),
         _ => None,
     }
 }

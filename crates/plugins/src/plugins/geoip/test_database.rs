@@ -22,8 +22,8 @@ fn double(number: f64) -> Value {
     [head(3, 8), number.to_be_bytes().to_vec()].concat()
 }
 
-fn number(kind: u8, octets: &[u8]) -> Value {
-    [head(kind, octets.len()), octets.to_vec()].concat()
+fn number(kind: u8, bytes: &[u8]) -> Value {
+    [head(kind, bytes.len()), bytes.to_vec()].concat()
 }
 
 fn map(entries: &[(&str, Value)]) -> Value {

@@ -127,13 +127,13 @@ impl Grpc {
     async fn ask(&self, query: &Query, io: &dyn Io) -> Result<Vec<u8>, Failure> {
         let question = (query.name(), query.qtype, query.qclass);
         let (udp_size, dnssec_ok) = (query.onward_udp_size(), query.dnssec_ok);
-        let octets = upstream::outgoing(question, query.flags(), udp_size, dnssec_ok, query.onward_options());
+        let bytes = upstream::outgoing(question, query.flags(), udp_size, dnssec_ok, query.onward_options());
         let deadline = io.now() + DEADLINE;
         let mut failure = Failure::servfail(EdeCode::NO_REACHABLE_AUTHORITY, "no upstream was asked");
         for at in self.policy.order(self.upstreams.len(), io.random()) {
             let upstream = &self.upstreams[at];
             let until = deadline.min(io.now() + EACH);
-            match self.exchange(upstream, (query, &octets), until, io).await {
+            match self.exchange(upstream, (query, &bytes), until, io).await {
                 Ok(reply) => return Ok(reply),
                 Err(error) => failure = failed(&upstream.name, "grpc", &error),
             }

@@ -182,10 +182,10 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let reloaded = Reloaded::new(setup, path.clone());
     reloaded.note(setup.files);
     let (told, file) = (Arc::clone(&hosts), path.clone());
-    let watch = FileWatch::of_file((MANIFEST.name, path), config.reload, &read, move |files, octets| {
+    let watch = FileWatch::of_file((MANIFEST.name, path), config.reload, &read, move |files, bytes| {
         // If the file cannot be read, the previous table keeps serving.
-        let octets = octets.map_err(|error| io_text::cannot_open(&file, &error))?;
-        let (table, ignored) = inline.table(&octets);
+        let bytes = bytes.map_err(|error| io_text::cannot_open(&file, &error))?;
+        let (table, ignored) = inline.table(&bytes);
         told.store(Arc::new(table));
         reloaded.note(files);
         ignored.map_or(Ok(()), |ignored| Err(format!("{}:{ignored}", file.display())))

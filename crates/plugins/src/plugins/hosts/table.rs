@@ -28,9 +28,9 @@ pub(super) struct Table {
 
 impl Table {
     /// Adds the lines of a hosts file, in which `#` starts a comment. Returns the ignored lines.
-    pub(super) fn read(&mut self, octets: &[u8], taken: &Taken) -> Option<Ignored> {
-        let text = String::from_utf8_lossy(&octets[..octets.len().min(FILE_MAX)]);
-        let mut ignored = (octets.len() > FILE_MAX).then(|| Ignored::new(text.lines().count(), Meaningless::Rest));
+    pub(super) fn read(&mut self, bytes: &[u8], taken: &Taken) -> Option<Ignored> {
+        let text = String::from_utf8_lossy(&bytes[..bytes.len().min(FILE_MAX)]);
+        let mut ignored = (bytes.len() > FILE_MAX).then(|| Ignored::new(text.lines().count(), Meaningless::Rest));
         for (at, line) in text.lines().enumerate() {
             let mut words = line.split('#').next().unwrap_or_default().split_whitespace();
             let Some(address) = words.next() else { continue };

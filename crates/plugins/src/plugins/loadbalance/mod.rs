@@ -100,16 +100,16 @@ fn watch_weights(path: PathBuf, every: Duration, setup: &mut Setup<'_>) -> Resul
     let weights = Arc::new(Weights::default());
     let read = setup.files.read(&path);
     match &read {
-        Ok(octets) => weights.read(octets, &path).map_err(SetupError::new)?,
+        Ok(bytes) => weights.read(bytes, &path).map_err(SetupError::new)?,
         // The file may appear later. Until then all addresses have the same weight.
         Err(error) => setup.warn(io_text::cannot_open(&path, error)),
     }
     let told = Arc::clone(&weights);
     // If the file cannot be read or parsed, the weights do not change.
     let file = path.clone();
-    let watch = FileWatch::of_file((MANIFEST.name, path), every, &read, move |_, octets| {
-        let octets = octets.map_err(|error| io_text::cannot_open(&file, &error))?;
-        told.read(&octets, &file)
+    let watch = FileWatch::of_file((MANIFEST.name, path), every, &read, move |_, bytes| {
+        let bytes = bytes.map_err(|error| io_text::cannot_open(&file, &error))?;
+        told.read(&bytes, &file)
     });
     setup.requests.file_watches.push(watch);
     Ok(weights)

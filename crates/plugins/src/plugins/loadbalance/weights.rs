@@ -24,10 +24,10 @@ pub(super) struct Weights {
 
 impl Weights {
     /// Parses a file and replaces the weights. On error the weights stay, and the text has file and line.
-    pub(super) fn read(&self, octets: &[u8], path: &Path) -> Result<(), String> {
+    pub(super) fn read(&self, bytes: &[u8], path: &Path) -> Result<(), String> {
         let mut by_name = ByName::new();
         let mut section: Option<&mut ByAddress> = None;
-        for (number, line) in String::from_utf8_lossy(octets).lines().enumerate() {
+        for (number, line) in String::from_utf8_lossy(bytes).lines().enumerate() {
             let words: Vec<&str> = line.split('#').next().unwrap_or_default().split_whitespace().collect();
             let wrong = |what: &str| format!("{}:{}: {what}", path.display(), number + 1);
             match words[..] {
@@ -91,8 +91,8 @@ fn weight_of(response: &Response, at: usize, by_name: &ByName) -> u8 {
 /// Address in the data of an A or AAAA record.
 pub(super) fn address(rdata: &[u8]) -> Option<IpAddr> {
     match rdata.len() {
-        4 => rdata.first_chunk::<4>().map(|octets| Ipv4Addr::from(*octets).into()),
-        16 => rdata.first_chunk::<16>().map(|octets| Ipv6Addr::from(*octets).into()),
+        4 => rdata.first_chunk::<4>().map(|bytes| Ipv4Addr::from(*bytes).into()),
+        16 => rdata.first_chunk::<16>().map(|bytes| Ipv6Addr::from(*bytes).into()),
         _ => None,
     }
 }

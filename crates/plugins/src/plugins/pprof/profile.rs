@@ -79,27 +79,27 @@ impl CpuProfile {
     }
 
     fn octets(&self) -> Vec<u8> {
-        let mut octets = Vec::new();
+        let mut bytes = Vec::new();
         let mut strings = Table::new(0);
         // String 0 must be the empty string.
         strings.number("");
         let [samples, count, cpu, nanoseconds, thread] =
             ["samples", "count", "cpu", "nanoseconds", "thread"].map(|text| strings.number(text));
         for (kind, unit) in [(samples, count), (cpu, nanoseconds)] {
-            written(&mut octets, 1, |octets| value_type(octets, kind, unit));
+            written(&mut bytes, 1, |bytes| value_type(bytes, kind, unit));
         }
         let mut frames = Table::new(1);
         for stack in &self.stacks {
             let name = strings.number(&stack.thread);
             let places: Vec<u64> = stack.frames.iter().map(|frame| frames.number(frame)).collect();
-            written(&mut octets, 2, |octets| self.write_sample(octets, (&places, stack.times), (thread, name)));
+            written(&mut bytes, 2, |bytes| self.write_sample(bytes, (&places, stack.times), (thread, name)));
         }
         let mut functions = Table::new(1);
         for (frame, place) in frames.in_order() {
             let function = functions.number((frame.function.as_str(), frame.file.as_str()));
-            written(&mut octets, 4, |octets| {
-                number(octets, 1, place);
-                written(octets, 4, |line| {
+            written(&mut bytes, 4, |bytes| {
+                number(bytes, 1, place);
+                written(bytes, 4, |line| {
                     number(line, 1, function);
                     number(line, 2, frame.line.into());
                 });
@@ -107,36 +107,36 @@ impl CpuProfile {
         }
         for ((function, file), id) in functions.in_order() {
             let (function, file) = (strings.number(function), strings.number(file));
-            written(&mut octets, 5, |octets| {
+            written(&mut bytes, 5, |bytes| {
                 for (field, value) in [(1, id), (2, function), (3, function), (4, file)] {
-                    number(octets, field, value);
+                    number(bytes, field, value);
                 }
             });
         }
         for (text, _) in strings.in_order() {
-            written(&mut octets, 6, |octets| octets.extend_from_slice(text.as_bytes()));
+            written(&mut bytes, 6, |bytes| bytes.extend_from_slice(text.as_bytes()));
         }
-        number(&mut octets, 9, nanos(self.start_since_1970));
-        number(&mut octets, 10, nanos(self.took));
-        written(&mut octets, 11, |octets| value_type(octets, cpu, nanoseconds));
-        number(&mut octets, 12, nanos(self.period));
-        octets
+        number(&mut bytes, 9, nanos(self.start_since_1970));
+        number(&mut bytes, 10, nanos(self.took));
+        written(&mut bytes, 11, |bytes| value_type(bytes, cpu, nanoseconds));
+        number(&mut bytes, 12, nanos(self.period));
+        bytes
     }
 
-    fn write_sample(&self, octets: &mut Vec<u8>, (places, times): (&[u64], u64), (thread, name): (u64, u64)) {
-        written(octets, 1, |octets| places.iter().for_each(|place| varint(octets, *place)));
-        written(octets, 2, |octets| {
-            varint(octets, times);
-            varint(octets, times.saturating_mul(nanos(self.period)));
+    fn write_sample(&self, bytes: &mut Vec<u8>, (places, times): (&[u64], u64), (thread, name): (u64, u64)) {
+        written(bytes, 1, |bytes| places.iter().for_each(|place| varint(bytes, *place)));
+        written(bytes, 2, |bytes| {
+            varint(bytes, times);
+            varint(bytes, times.saturating_mul(nanos(self.period)));
         });
-        written(octets, 3, |octets| value_type(octets, thread, name));
+        written(bytes, 3, |bytes| value_type(bytes, thread, name));
     }
 }
 
 /// Writes two string indexes: a type with its unit, or a label with its value.
-fn value_type(octets: &mut Vec<u8>, first: u64, second: u64) {
-    number(octets, 1, first);
-    number(octets, 2, second);
+fn value_type(bytes: &mut Vec<u8>, first: u64, second: u64) {
+    number(bytes, 1, first);
+    number(bytes, 2, second);
 }
 
 fn nanos(span: Duration) -> u64 {

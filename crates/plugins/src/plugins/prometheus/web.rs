@@ -55,8 +55,8 @@ struct Tls {
 /// The first error in the file or in those it refers to, in one line.
 pub(super) fn tls(file: &str, setup: &mut Setup<'_>) -> Result<Option<Arc<dyn TlsServer>>, String> {
     let path = setup.path(file);
-    let octets = setup.files.read(&path).map_err(|error| io_text::cannot_open(file, &error))?;
-    let text = core::str::from_utf8(&octets).ok().filter(|text| text.len() <= FILE_MAX);
+    let bytes = setup.files.read(&path).map_err(|error| io_text::cannot_open(file, &error))?;
+    let text = core::str::from_utf8(&bytes).ok().filter(|text| text.len() <= FILE_MAX);
     let text = text.ok_or_else(|| format!("{file}: not a UTF-8 text of at most {FILE_MAX} bytes"))?;
     let web = if text.trim().is_empty() { Ok(Web::default()) } else { serde_saphyr::from_str(text) };
     let web: Web = web.map_err(|error| format!("{file}: {}", first_line(&error.to_string())))?;

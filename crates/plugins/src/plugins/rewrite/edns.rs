@@ -136,8 +136,8 @@ fn read_code(args: &mut Args<'_>) -> Result<OptionCode, Problem> {
 fn read_data(args: &mut Args<'_>) -> Result<Data, Problem> {
     let word = args.word()?;
     if let Some(digits) = word.text.strip_prefix("0x") {
-        let octets = hex(digits).ok_or_else(|| args.bad(word, "pairs of hexadecimal digits after `0x`"))?;
-        return Ok(Data::Octets(octets.into()));
+        let bytes = hex(digits).ok_or_else(|| args.bad(word, "pairs of hexadecimal digits after `0x`"))?;
+        return Ok(Data::Octets(bytes.into()));
     }
     let inner = word.text.strip_prefix('{').and_then(|text| text.strip_suffix('}'));
     let Some(inner) = inner else { return Ok(Data::Octets(word.text.as_bytes().into())) };
@@ -169,7 +169,7 @@ fn hex(digits: &str) -> Option<Vec<u8>> {
 impl Data {
     fn value(&self, query: &Query) -> Option<Box<[u8]>> {
         match self {
-            Data::Octets(octets) => Some(octets.clone()),
+            Data::Octets(bytes) => Some(bytes.clone()),
             Data::Variable(variable) => variable.value(query),
             Data::Label(_, label) => Some(label.as_ref()?.value(query)?.into_bytes().into()),
             Data::Subnet { v4, v6 } => Some(subnet(query.peer.address.ip(), *v4, *v6)),

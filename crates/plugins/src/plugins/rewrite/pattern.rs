@@ -11,27 +11,27 @@ const TEXT_MAX: usize = 4 * wire::NAME_MAX;
 
 /// Name in lowercase presentation format, on the stack.
 pub(super) struct NameText {
-    octets: [u8; TEXT_MAX],
+    bytes: [u8; TEXT_MAX],
     len: usize,
 }
 
 impl NameText {
     /// Text of a lowercase name.
     pub(super) fn of(key: NameRef<'_>) -> NameText {
-        let mut octets = [0; TEXT_MAX];
+        let mut bytes = [0; TEXT_MAX];
         let is_plain = |octet: &u8| matches!(octet, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_');
         if !key.is_root() && key.labels().all(|label| label.iter().all(is_plain)) {
-            return NameText { len: write_plain(key, &mut octets), octets };
+            return NameText { len: write_plain(key, &mut bytes), bytes };
         }
-        let mut free = &mut octets[..];
+        let mut free = &mut bytes[..];
         // The buffer is large enough for every name.
         let _ = write!(free, "{key}");
         let len = TEXT_MAX - free.len();
-        NameText { octets, len }
+        NameText { bytes, len }
     }
 
     pub(super) fn as_str(&self) -> &str {
-        core::str::from_utf8(&self.octets[..self.len]).unwrap_or_default()
+        core::str::from_utf8(&self.bytes[..self.len]).unwrap_or_default()
     }
 }
 

@@ -31,9 +31,9 @@ impl Validity {
 
     /// Reads the validity from a signed zone file. The error is a reason to sign the zone.
     pub(super) fn load(files: &dyn Files, path: &Path) -> Result<Validity, String> {
-        let octets = files.read(path).map_err(|error| io_text::cannot_open(path, &error))?;
+        let bytes = files.read(path).map_err(|error| io_text::cannot_open(path, &error))?;
         let mut validity: Option<Validity> = None;
-        for line in octets.split(|octet| *octet == b'\n').take(LINES_MAX) {
+        for line in bytes.split(|octet| *octet == b'\n').take(LINES_MAX) {
             let line = String::from_utf8_lossy(line);
             let Some((life, tag)) = text::record(&line, NameRef::ROOT, 0).ok().and_then(|record| of_soa(&record))
             else {
@@ -67,7 +67,7 @@ impl Validity {
 fn of_soa(record: &text::Record) -> Option<(Life, u16)> {
     let data = Some(&record.rdata).filter(|_| record.rtype == Type::RRSIG)?;
     let covered = u16::from_be_bytes(*data.first_chunk()?);
-    let number = |at: usize| data.get(at..)?.first_chunk().map(|octets| u32::from_be_bytes(*octets));
+    let number = |at: usize| data.get(at..)?.first_chunk().map(|bytes| u32::from_be_bytes(*bytes));
     let tag = u16::from_be_bytes(*data.get(16..)?.first_chunk()?);
     let life = Life { expiration: number(8)?, inception: number(12)? };
     (covered == Type::SOA.0).then_some((life, tag))

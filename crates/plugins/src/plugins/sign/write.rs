@@ -89,8 +89,8 @@ impl Signed<'_> {
         const NUMBERS_LEN: usize = 20;
         let soa = sets.iter_mut().filter(|set| set.rtype == Type::SOA).flat_map(|set| &mut set.rdatas);
         for rdata in soa {
-            if let Some(octets) = rdata.last_chunk_mut::<NUMBERS_LEN>().and_then(|numbers| numbers.first_chunk_mut()) {
-                *octets = self.serial.to_be_bytes();
+            if let Some(bytes) = rdata.last_chunk_mut::<NUMBERS_LEN>().and_then(|numbers| numbers.first_chunk_mut()) {
+                *bytes = self.serial.to_be_bytes();
             }
         }
     }

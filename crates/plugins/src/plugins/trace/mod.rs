@@ -88,7 +88,7 @@ impl Plugin for Tracing {
         if let Some(trace) = query.take_kept::<Trace>() {
             let mut text = String::new();
             trace.write(self.form, &self.service, (query, response), worker.now(), &mut text);
-            self.outlet.put(|octets| octets.extend_from_slice(text.as_bytes()));
+            self.outlet.put(|bytes| bytes.extend_from_slice(text.as_bytes()));
         }
         Verdict::Pass
     }

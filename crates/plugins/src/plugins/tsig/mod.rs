@@ -100,8 +100,8 @@ fn set_secret(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
     let word = args.word()?;
     let name = Name::from_text(&word.text).map_err(|_| args.bad(word, "the name of a key"))?;
     let secret = args.word()?;
-    let octets = zone::text::base64(&secret.text).ok_or_else(|| args.bad(secret, "a secret in base 64"))?;
-    match config.secrets.insert(name.into_lowercase().to_string(), octets) {
+    let bytes = zone::text::base64(&secret.text).ok_or_else(|| args.bad(secret, "a secret in base 64"))?;
+    match config.secrets.insert(name.into_lowercase().to_string(), bytes) {
         Some(_) => Err(args.problem_at(word.span, format!("duplicate key `{}`", word.text))),
         None => Ok(()),
     }
@@ -123,8 +123,8 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let Some(mut config) = configs.into_iter().next() else { return Ok(None) };
     for name in &config.files {
         let path = setup.path(name);
-        let octets = setup.files.read(&path).map_err(|error| SetupError::new(io_text::cannot_open(&path, &error)))?;
-        let found = secrets::read(&octets).map_err(|error| SetupError::new(format!("{}:{error}", path.display())))?;
+        let bytes = setup.files.read(&path).map_err(|error| SetupError::new(io_text::cannot_open(&path, &error)))?;
+        let found = secrets::read(&bytes).map_err(|error| SetupError::new(format!("{}:{error}", path.display())))?;
         config.secrets.extend(found);
     }
     let zones = Some(setup.zones_or_keys(&config.zones));

@@ -136,11 +136,11 @@ impl Variables<'_> {
     }
 }
 
-fn counted(octets: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (length, rest) = octets.split_first_chunk::<2>()?;
+fn counted(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = bytes.split_first_chunk::<2>()?;
     rest.split_at_checked(usize::from(u16::from_be_bytes(*length)))
 }
 
-fn length(octets: &[u8]) -> [u8; 2] {
-    u16::try_from(octets.len()).unwrap_or(u16::MAX).to_be_bytes()
+fn length(bytes: &[u8]) -> [u8; 2] {
+    u16::try_from(bytes.len()).unwrap_or(u16::MAX).to_be_bytes()
 }

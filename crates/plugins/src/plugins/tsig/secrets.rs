@@ -5,8 +5,8 @@ use wire::Name;
 use super::Secrets;
 
 /// Parses the keys of a file. Errors start with the line number.
-pub(super) fn read(octets: &[u8]) -> Result<Secrets, String> {
-    let text = String::from_utf8_lossy(octets);
+pub(super) fn read(bytes: &[u8]) -> Result<Secrets, String> {
+    let text = String::from_utf8_lossy(bytes);
     let mut words = words(&text).into_iter();
     let mut secrets = Secrets::new();
     while let Some((line, word)) = words.next() {

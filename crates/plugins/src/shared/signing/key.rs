@@ -98,7 +98,7 @@ impl Key {
         };
         let mut rdata = Vec::with_capacity(256);
         terms.write(&mut rdata);
-        let signature = self.private.sign(&[&*rdata, &*set.octets].concat())?;
+        let signature = self.private.sign(&[&*rdata, &*set.bytes].concat())?;
         rdata.extend(signature);
         Some(rdata)
     }
@@ -120,7 +120,7 @@ pub(crate) struct Life {
 /// RRset in the form that is signed.
 pub(crate) struct Set {
     /// Records in canonical form: the signed data after the RRSIG fields.
-    pub(crate) octets: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
     rtype: Type,
     ttl: u32,
     labels: u8,
@@ -129,8 +129,8 @@ pub(crate) struct Set {
 impl Set {
     /// Creates a set with the original TTL in seconds. Names in `rdatas` must not be compressed.
     pub(crate) fn new(owner: NameRef<'_>, (rtype, ttl): (Type, u32), mut rdatas: Vec<Vec<u8>>) -> Set {
-        let mut octets = Vec::new();
-        write_canonical(owner, (rtype, ttl), &mut rdatas, &mut octets);
-        Set { octets, rtype, ttl, labels: signed_labels(owner) }
+        let mut bytes = Vec::new();
+        write_canonical(owner, (rtype, ttl), &mut rdatas, &mut bytes);
+        Set { bytes, rtype, ttl, labels: signed_labels(owner) }
     }
 }

@@ -90,13 +90,13 @@ impl Private {
     }
 
     /// Signs a message. Returns the signature in the form of RRSIG records; `None` if signing fails.
-    pub(super) fn sign(&self, octets: &[u8]) -> Option<Vec<u8>> {
+    pub(super) fn sign(&self, bytes: &[u8]) -> Option<Vec<u8>> {
         match self {
-            Private::Ecdsa(pair) => Some(pair.sign(&SystemRandom::new(), octets).ok()?.as_ref().to_vec()),
-            Private::Ed25519(pair) => Some(pair.try_sign(octets).ok()?.as_ref().to_vec()),
+            Private::Ecdsa(pair) => Some(pair.sign(&SystemRandom::new(), bytes).ok()?.as_ref().to_vec()),
+            Private::Ed25519(pair) => Some(pair.try_sign(bytes).ok()?.as_ref().to_vec()),
             Private::Rsa(pair, encoding) => {
                 let mut signature = vec![0; pair.public_modulus_len()];
-                pair.sign(*encoding, &SystemRandom::new(), octets, &mut signature).ok()?;
+                pair.sign(*encoding, &SystemRandom::new(), bytes, &mut signature).ok()?;
                 Some(signature)
             }
         }
@@ -164,32 +164,32 @@ const INTEGER: u8 = 0x02;
 const SEQUENCE: u8 = 0x30;
 
 /// Strips leading zeros.
-fn unsigned(octets: &[u8]) -> &[u8] {
-    let zeros = octets.iter().take_while(|octet| **octet == 0).count();
-    &octets[zeros..]
+fn unsigned(bytes: &[u8]) -> &[u8] {
+    let zeros = bytes.iter().take_while(|octet| **octet == 0).count();
+    &bytes[zeros..]
 }
 
 /// DER encoding of a non-negative integer.
-fn integer(octets: &[u8]) -> Vec<u8> {
-    let octets = unsigned(octets);
-    let sign: &[u8] = if octets.first().is_none_or(|first| *first >= 0x80) { &[0] } else { &[] };
-    der(INTEGER, &[sign, octets].concat())
+fn integer(bytes: &[u8]) -> Vec<u8> {
+    let bytes = unsigned(bytes);
+    let sign: &[u8] = if bytes.first().is_none_or(|first| *first >= 0x80) { &[0] } else { &[] };
+    der(INTEGER, &[sign, bytes].concat())
 }
 
 /// DER encoding of a value with tag and length.
 fn der(tag: u8, value: &[u8]) -> Vec<u8> {
     /// Lengths below this take one byte.
     const LONG: usize = 0x80;
-    let mut octets = vec![tag];
+    let mut bytes = vec![tag];
     match u8::try_from(value.len()) {
-        Ok(length) if value.len() < LONG => octets.push(length),
+        Ok(length) if value.len() < LONG => bytes.push(length),
         _ => {
             let length = value.len().to_be_bytes();
             let length = unsigned(&length);
-            octets.push(0x80 | u8::try_from(length.len()).unwrap_or_default());
-            octets.extend(length);
+            bytes.push(0x80 | u8::try_from(length.len()).unwrap_or_default());
+            bytes.extend(length);
         }
     }
-    octets.extend(value);
-    octets
+    bytes.extend(value);
+    bytes
 }
