@@ -211,7 +211,7 @@ fn read(identity: &Identity) -> Result<(Vec<CertificateDer<'static>>, PrivateKey
 /// Parses the certificates of a PEM file.
 ///
 /// # Errors
-/// A message if a certificate is invalid, or if there is none.
+/// A message if a certificate is invalid, or if the file contains no certificate.
 pub fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     let certificates = certificates.map_err(|error| format!("invalid certificate: {error}"))?;
