@@ -32,9 +32,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("transport", &["engine", "io-text"]),
     ("net", &["wire", "metrics", "engine", "io-text", "datagrams", "transport"]),
     ("kubeapi", &["corefile", "cluster", "metrics", "io-text", "transport"]),
-    ("kubedns", &[]),
-    ("node", &["kubedns"]),
-    ("migrate", &["corefile", "kubedns"]),
+    ("compat", &[]),
+    ("node", &["compat"]),
+    ("migrate", &["corefile", "compat"]),
     ("etcd", &["skydns", "metrics", "engine", "transport", "io-text"]),
     ("conformance", &["wire", "cluster", "kubeapi"]),
     (
@@ -53,7 +53,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "kubeapi",
             "etcd",
             "skydns",
-            "kubedns",
+            "compat",
             "node",
             "migrate",
             "conformance",
@@ -69,7 +69,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 const WORLDLY: &[&str] = &["tokio", "hyper", "kube", "socket2", "libc", "mio", "reqwest", "notify"];
 const PURE: &[&str] = &[
     "wire", "corefile", "rcu", "metrics", "io-text", "gotext", "cluster", "skydns", "upstream", "zone", "engine",
-    "config", "plugins", "kubedns", "node", "migrate",
+    "config", "plugins", "compat", "node", "migrate",
 ];
 
 /// Checks the dependencies of all crates.

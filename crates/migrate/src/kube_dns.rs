@@ -3,7 +3,7 @@
 use core::fmt;
 use std::collections::BTreeMap;
 
-use kubedns::{Dynamic, FlagError, Hosts, Program, Refused, Settings, Warning, Words};
+use compat::kube_dns::{Dynamic, FlagError, Hosts, Program, Refused, Settings, Warning, Words};
 
 use crate::{Migration, Note, What, rules};
 
@@ -74,7 +74,7 @@ pub fn kube_dns(data: &BTreeMap<String, String>, containers: &[Vec<String>]) -> 
     let note = |what, text| Note { what, place: String::new(), text, directive: None, since: None };
     let mesh = dynamic.stub_domains.contains_key("global").then(|| note(What::Look, rules::MESH.to_owned()));
     let notes = said.iter().map(|warning| note(became(warning), warning.to_string())).chain(mesh).collect();
-    Ok(Migration { text: kubedns::corefile(&settings, &dynamic, Hosts::AsWritten), notes })
+    Ok(Migration { text: compat::kube_dns::corefile(&settings, &dynamic, Hosts::AsWritten), notes })
 }
 
 /// Returns true if the pod is a dnsmasq without kube-dns.

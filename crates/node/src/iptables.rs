@@ -60,7 +60,7 @@ pub fn command(action: Action, rule: &Rule) -> (&'static str, Vec<String>) {
 
 #[cfg(test)]
 mod tests {
-    use kubedns::Words;
+    use compat::kube_dns::Words;
 
     use super::*;
     use crate::{FLAGS, Settings, rules};

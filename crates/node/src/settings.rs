@@ -3,7 +3,7 @@
 use core::net::IpAddr;
 use core::time::Duration;
 
-use kubedns::{DNS_PORT, FlagError, Source, Words};
+use compat::kube_dns::{DNS_PORT, FlagError, Source, Words};
 
 /// Maximum number of local addresses. Usually there are two: a link-local one and a cluster IP.
 const ADDRESSES_MAX: usize = 16;

@@ -2,7 +2,7 @@
 
 use core::net::IpAddr;
 
-use kubedns::{Dynamic, Hosts, NameServer, stub_blocks};
+use compat::kube_dns::{Dynamic, Hosts, NameServer, stub_blocks};
 
 use crate::settings::Settings;
 

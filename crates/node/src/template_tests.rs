@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use kubedns::Words;
+use compat::kube_dns::Words;
 
 use super::*;
 use crate::FLAGS;

@@ -10,7 +10,7 @@ use crate::migrate::{MigrateOptions, read_version};
 use crate::run::ServeOptions;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
-use kubedns::Program;
+use compat::kube_dns::Program;
 
 /// Command selected by the command line.
 #[derive(Debug)]

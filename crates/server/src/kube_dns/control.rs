@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use config::setup::Files;
 use kubeapi::Data;
-use kubedns::{Dynamic, Hosts, Source};
+use compat::kube_dns::{Dynamic, Hosts, Source};
 use metrics::{Counter, Counters, Kind, Metric, Registry};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::timeout;

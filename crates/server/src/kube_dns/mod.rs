@@ -1,6 +1,6 @@
 //! `portolan kube-dns`: drop-in replacement for the kube-dns pod or one of its containers, with their flags.
 //!
-//! The crate `kubedns` turns the flags and the ConfigMap into a Corefile, which the server runs like any other. A
+//! The crate `compat` turns the flags and the ConfigMap into a Corefile, which the server runs like any other. A
 //! change to the ConfigMap changes the Corefile, and the server reloads it without losing its cache.
 //!
 //! - `recipe`: the trait that generates a Corefile from its inputs; `portolan node` implements it too.
@@ -23,7 +23,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use clap::{Arg, ArgAction};
-use kubedns::{Container, Dynamic, FLAGS, Flag, FlagError, Hosts, Program, Settings, Warning, Words};
+use compat::kube_dns::{Container, Dynamic, FLAGS, Flag, FlagError, Hosts, Program, Settings, Warning, Words};
 use metrics::Registry;
 
 use crate::companion::Alone;
@@ -78,7 +78,7 @@ fn print(settings: &Settings, said: &[Warning]) -> ExitCode {
         let data = source::read_once(settings, &registry).await.map_err(Refused)?;
         let dynamic =
             Dynamic::read(&data).map_err(|refused| Refused(format!("the ConfigMap is invalid: {refused}")))?;
-        print!("{}", kubedns::corefile(settings, &dynamic, Hosts::AsWritten));
+        print!("{}", compat::kube_dns::corefile(settings, &dynamic, Hosts::AsWritten));
         Ok(ExitCode::SUCCESS)
     })
 }
@@ -87,7 +87,7 @@ async fn run(settings: Settings, said: Vec<Warning>, log_format: Format) -> Resu
     said.iter().for_each(|line| tracing::warn!(target: recipe::LOG, "{line}"));
     let registry: Arc<Registry> = Registry::new();
     let (origin, changes) = control::start(Rc::new(settings), &registry, drop).await.map_err(Refused)?;
-    let options = ServeOptions { conf: None, port: kubedns::DNS_PORT, pidfile: None, quiet: false, log_format };
+    let options = ServeOptions { conf: None, port: compat::kube_dns::DNS_PORT, pidfile: None, quiet: false, log_format };
     serve(&options, origin, &registry, Some(changes), Rc::new(Alone)).await
 }
 
@@ -102,7 +102,7 @@ pub(crate) fn called(words: &[OsString]) -> Option<(Program, Vec<String>)> {
     (words.get(1)? == "kube-dns").then(|| (Program::Pod, text(words.get(2..).unwrap_or_default())))
 }
 
-/// Returns the clap definition of the command, for help, man page and completions. The crate `kubedns` parses the
+/// Returns the clap definition of the command, for help, man page and completions. The crate `compat` parses the
 /// flags.
 pub(crate) fn command() -> clap::Command {
     clap::Command::new("kube-dns")

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-use kubedns::{Dynamic, Hosts, Settings, Source};
+use compat::kube_dns::{Dynamic, Hosts, Settings, Source};
 
 use super::recipe::{RESOLV_CONF, Recipe};
 
@@ -32,7 +32,7 @@ impl Recipe for Settings {
     }
 
     fn named_hosts(&self, dynamic: &Dynamic) -> BTreeSet<String> {
-        kubedns::named_hosts(self, dynamic)
+        compat::kube_dns::named_hosts(self, dynamic)
     }
 
     fn resolver(&self, name: &str) -> Option<SocketAddr> {
@@ -55,7 +55,7 @@ impl Recipe for Settings {
     }
 
     fn corefile(&self, dynamic: &Dynamic, hosts: Hosts<'_>) -> String {
-        kubedns::corefile(self, dynamic, hosts)
+        compat::kube_dns::corefile(self, dynamic, hosts)
     }
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn is_of_cluster(name: &str, domain: &str) -> bool {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use kubedns::{Program, Words};
+    use compat::kube_dns::{Program, Words};
 
     use super::*;
 

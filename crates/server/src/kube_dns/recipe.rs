@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use kubeapi::Data;
-use kubedns::{Dynamic, Hosts, Source};
+use compat::kube_dns::{Dynamic, Hosts, Source};
 
 /// Log target.
 pub(crate) const LOG: &str = "portolan";

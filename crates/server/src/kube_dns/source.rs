@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kubeapi::{ConfigMap, Data};
-use kubedns::Source;
+use compat::kube_dns::Source;
 use metrics::Registry;
 use tokio::sync::mpsc::Sender;
 

@@ -167,7 +167,7 @@ fn refused(text: &str) -> bool {
         return false;
     }
     let origin = Origin::Text { name: "Corefile".into(), text: text.to_owned() };
-    match Configuration::read(&origin, kubedns::DNS_PORT) {
+    match Configuration::read(&origin, compat::kube_dns::DNS_PORT) {
         Ok(configuration) => {
             eprint!("{}", configuration.render_problems(Style::Plain));
             configuration.plan.is_none()

@@ -24,7 +24,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kubedns::{Dynamic, Hosts, Warning, Words};
+use compat::kube_dns::{Dynamic, Hosts, Warning, Words};
 use metrics::{Metric, Registry};
 use net::Opened;
 use node::{FLAGS, Settings};

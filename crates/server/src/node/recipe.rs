@@ -8,7 +8,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
-use kubedns::{DNS_PORT, Dynamic, Hosts, NameServer, Source};
+use compat::kube_dns::{DNS_PORT, Dynamic, Hosts, NameServer, Source};
 use node::{Found, Settings, service_variable};
 use tokio::sync::mpsc::Sender;
 

@@ -5,8 +5,8 @@ use core::fmt;
 use core::net::SocketAddr;
 use std::collections::BTreeMap;
 
-use crate::name_server::{NameServer, read_address};
-use crate::names::{is_domain, is_label};
+use crate::kube_dns::name_server::{NameServer, read_address};
+use crate::kube_dns::names::{is_domain, is_label};
 
 /// Maximum number of upstreams of one domain, as in *forward*. kube-dns allowed three.
 pub const SERVERS_MAX: usize = 15;

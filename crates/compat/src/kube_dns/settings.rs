@@ -3,13 +3,13 @@
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 
-use crate::Warning;
-use crate::config_map::{federations, name_servers};
-use crate::dnsmasq::Front;
-use crate::flags::{Container, FlagError, Words};
-use crate::name_server::{DNS_PORT, read_address};
-use crate::names::is_domain;
-use crate::probe::Probe;
+use crate::kube_dns::Warning;
+use crate::kube_dns::config_map::{federations, name_servers};
+use crate::kube_dns::dnsmasq::Front;
+use crate::kube_dns::flags::{Container, FlagError, Words};
+use crate::kube_dns::name_server::{DNS_PORT, read_address};
+use crate::kube_dns::names::is_domain;
+use crate::kube_dns::probe::Probe;
 
 /// Program of the pod to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -195,7 +195,7 @@ fn of_list<T>(
     words: &Words,
     has_source: bool,
     said: &mut Vec<Warning>,
-    read: impl Fn(&str) -> Result<Vec<T>, crate::config_map::Wrong>,
+    read: impl Fn(&str) -> Result<Vec<T>, crate::kube_dns::config_map::Wrong>,
 ) -> Result<Vec<T>, FlagError> {
     let Some(text) = words.last(name) else { return Ok(Vec::new()) };
     let list = read(text).map_err(|wrong| FlagError::Reason(name, wrong.to_string()))?;

@@ -2,8 +2,8 @@
 
 use core::net::{Ipv4Addr, SocketAddr};
 
-use crate::name_server::read_address;
-use crate::names::is_loose_domain;
+use crate::kube_dns::name_server::read_address;
+use crate::kube_dns::names::is_loose_domain;
 
 /// Default interval in seconds.
 const SECONDS: u32 = 5;

@@ -2,8 +2,8 @@
 //! arguments of dnsmasq, and the ConfigMap `kube-dns`.
 //!
 //! [`Words`] is a parsed command line, [`Settings`] its meaning, [`Dynamic`] the content of the ConfigMap, and
-//! [`corefile()`] writes the text. This crate is pure: other crates serve the Corefile, watch the ConfigMap and resolve
-//! the names of name servers. Migrations use only the text.
+//! [`corefile()`] writes the text. Other crates serve the Corefile, watch the ConfigMap and resolve the names of name
+//! servers. Migrations use only the text.
 
 mod config_map;
 mod corefile;

@@ -8,11 +8,11 @@ use core::fmt::Write as _;
 use core::net::{IpAddr, SocketAddr};
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::config_map::Dynamic;
-use crate::dnsmasq::{Domain, Front, HostRecord, RESOLV_CONF, Record};
-use crate::name_server::NameServer;
-use crate::probe::Probe;
-use crate::settings::{Records, Settings, Side};
+use crate::kube_dns::config_map::Dynamic;
+use crate::kube_dns::dnsmasq::{Domain, Front, HostRecord, RESOLV_CONF, Record};
+use crate::kube_dns::name_server::NameServer;
+use crate::kube_dns::probe::Probe;
+use crate::kube_dns::settings::{Records, Settings, Side};
 
 /// Known addresses of name servers that are given by host name.
 #[derive(Clone, Copy, Debug)]
@@ -288,7 +288,7 @@ impl Writer<'_> {
     /// that answers SERVFAIL, and returns `None`.
     fn known_addresses(&self, servers: &[NameServer], text: &mut Text) -> Option<Vec<String>> {
         let addresses = servers.iter().flat_map(|server| self.addresses(server));
-        let addresses: Vec<String> = addresses.take(crate::config_map::SERVERS_MAX).collect();
+        let addresses: Vec<String> = addresses.take(crate::kube_dns::config_map::SERVERS_MAX).collect();
         if !addresses.is_empty() {
             return Some(addresses);
         }
@@ -305,7 +305,7 @@ impl Writer<'_> {
         if to.is_empty() {
             return;
         }
-        let to: Vec<String> = to.iter().take(crate::config_map::SERVERS_MAX).map(|to| word(to)).collect();
+        let to: Vec<String> = to.iter().take(crate::kube_dns::config_map::SERVERS_MAX).map(|to| word(to)).collect();
         text.open(&format!("forward {zone} {}", to.join(" ")));
         let front = self.settings.front.as_ref();
         text.line(&format!("policy {}", front.map_or("sequential", |front| front.policy)));

@@ -4,10 +4,10 @@
 use core::net::IpAddr;
 use std::collections::BTreeMap;
 
-use crate::Warning;
-use crate::flags::FlagError;
-use crate::name_server::{DNS_PORT, NameServer};
-use crate::names::is_loose_domain;
+use crate::kube_dns::Warning;
+use crate::kube_dns::flags::FlagError;
+use crate::kube_dns::name_server::{DNS_PORT, NameServer};
+use crate::kube_dns::names::is_loose_domain;
 
 /// Default number of cached answers in dnsmasq.
 const CACHE_SIZE: usize = 150;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Program, Words};
+use crate::kube_dns::{Program, Words};
 
 fn settings(program: Program, text: &str) -> Settings {
     let words = Words::read(text.split_whitespace().map(str::to_owned), program.flags()).unwrap();

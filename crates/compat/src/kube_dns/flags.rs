@@ -7,7 +7,7 @@
 use core::fmt;
 use std::collections::BTreeMap;
 
-use crate::Warning;
+use crate::kube_dns::Warning;
 
 /// Container that a flag belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

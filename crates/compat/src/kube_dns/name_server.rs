@@ -4,7 +4,7 @@
 use core::fmt;
 use core::net::{IpAddr, SocketAddr};
 
-use crate::names::is_domain;
+use crate::kube_dns::names::is_domain;
 
 /// Port of DNS (RFC 1035 §4.2).
 pub const DNS_PORT: u16 = 53;
