@@ -34,6 +34,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("kubeapi", &["corefile", "cluster", "metrics", "io-text", "transport"]),
     ("compat", &[]),
     ("node", &["compat"]),
+    ("linuxnet", &[]),
     ("migrate", &["corefile", "compat"]),
     ("etcd", &["skydns", "metrics", "engine", "transport", "io-text"]),
     ("conformance", &["wire", "cluster", "kubeapi"]),
@@ -55,6 +56,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "skydns",
             "compat",
             "node",
+            "linuxnet",
             "migrate",
             "conformance",
         ],
@@ -69,7 +71,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 const WORLDLY: &[&str] = &["tokio", "hyper", "kube", "socket2", "libc", "mio", "reqwest", "notify"];
 const PURE: &[&str] = &[
     "wire", "corefile", "rcu", "metrics", "io-text", "gotext", "cluster", "skydns", "upstream", "zone", "engine",
-    "config", "plugins", "compat", "node", "migrate",
+    "config", "plugins", "compat", "node", "migrate", "linuxnet",
 ];
 
 /// Checks the dependencies of all crates.

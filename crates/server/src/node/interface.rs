@@ -9,7 +9,8 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 
-use node::{InterfaceKind, Settings, link};
+use linuxnet::link;
+use node::{InterfaceKind, Settings};
 
 use super::kernel::Kernel;
 

@@ -1,10 +1,10 @@
-//! Netlink socket: sends the requests of the crate `node` and reads the responses.
+//! Netlink socket: sends the requests of the crate `linuxnet` and reads the responses.
 
 use std::io::{self, Read};
 use std::mem::MaybeUninit;
 use std::time::Duration;
 
-use node::netlink::{Message, Messages, read};
+use linuxnet::netlink::{Message, Messages, read};
 use socket2::{Domain, Protocol, Socket, Type};
 
 /// Read timeout. The kernel answers immediately, so this only prevents a hang.

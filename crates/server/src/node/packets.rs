@@ -4,9 +4,10 @@ use std::io;
 use std::process::{Command, Stdio};
 
 use aws_lc_rs::rand;
-use node::iptables::{Action, command};
-use node::nftables::{self, Table};
-use node::{Backend, Rule, Settings, rules};
+use linuxnet::iptables::{Action, command};
+use linuxnet::nftables::{self, Table};
+use linuxnet::{Rule, rules};
+use node::{Backend, Settings};
 
 use super::kernel::Kernel;
 
@@ -38,7 +39,8 @@ pub(super) enum Trouble {
 impl Packets {
     /// Returns the rules for the settings. Does not set them yet.
     pub(super) fn new(settings: &Settings) -> Packets {
-        Packets { rules: rules(settings), backend: settings.backend, stays: settings.stays, table: None }
+        let rules = rules(&settings.local, settings.port, settings.health_port);
+        Packets { rules, backend: settings.backend, stays: settings.stays, table: None }
     }
 
     /// Sets the rules that are missing. Returns true if there were any.

@@ -60,16 +60,12 @@ pub fn command(action: Action, rule: &Rule) -> (&'static str, Vec<String>) {
 
 #[cfg(test)]
 mod tests {
-    use compat::kube_dns::Words;
-
     use super::*;
-    use crate::{FLAGS, Settings, rules};
+    use crate::rules;
 
     #[test]
     fn writes_the_rules_of_an_address() {
-        let words = ["-localip", "169.254.20.10"].map(str::to_owned);
-        let settings = Settings::read(&Words::read_by(FLAGS, words, &[]).unwrap(), &|_| false).unwrap();
-        let written: Vec<String> = rules(&settings)
+        let written: Vec<String> = rules(&["169.254.20.10".parse().unwrap()], 53, 8080)
             .iter()
             .map(|rule| {
                 let (program, words) = command(Action::Insert, rule);

@@ -3,8 +3,6 @@
 
 use core::net::IpAddr;
 
-use crate::settings::Settings;
-
 /// Chain that a rule belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hook {
@@ -62,10 +60,10 @@ pub struct Rule {
     pub verdict: Verdict,
 }
 
-/// Returns the rules for these settings: twelve per address, the same as node-cache's.
+/// Returns the rules for a cache on these addresses: twelve per address, the same as node-cache's.
 #[must_use]
-pub fn rules(settings: &Settings) -> Vec<Rule> {
-    settings.local.iter().flat_map(|ip| rules_of(*ip, settings.port, settings.health_port)).collect()
+pub fn rules(addresses: &[IpAddr], dns_port: u16, health_port: u16) -> Vec<Rule> {
+    addresses.iter().flat_map(|ip| rules_of(*ip, dns_port, health_port)).collect()
 }
 
 fn rules_of(ip: IpAddr, dns: u16, health: u16) -> impl Iterator<Item = Rule> {

@@ -1,0 +1,13 @@
+//! Network interfaces and packet filter rules of Linux, as bytes and arguments: netlink messages ([`netlink`]) for
+//! interfaces and their addresses ([`link`]) and for nftables tables ([`nftables`]), and command lines of [`iptables`].
+//!
+//! [`rules()`] lists the rules of a DNS cache on a node. This crate
+//! opens no socket and runs no program: other crates send the messages.
+
+pub mod iptables;
+pub mod link;
+pub mod netlink;
+pub mod nftables;
+mod rules;
+
+pub use rules::{Hook, Protocol, Rule, Side, Verdict, rules};
