@@ -33,7 +33,6 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("net", &["wire", "metrics", "engine", "io-text", "datagrams", "transport"]),
     ("kubeapi", &["corefile", "cluster", "metrics", "io-text", "transport"]),
     ("compat", &[]),
-    ("node", &["compat"]),
     ("linuxnet", &[]),
     ("migrate", &["corefile", "compat"]),
     ("etcd", &["skydns", "metrics", "engine", "transport", "io-text"]),
@@ -55,7 +54,6 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "etcd",
             "skydns",
             "compat",
-            "node",
             "linuxnet",
             "migrate",
             "conformance",
@@ -71,7 +69,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 const WORLDLY: &[&str] = &["tokio", "hyper", "kube", "socket2", "libc", "mio", "reqwest", "notify"];
 const PURE: &[&str] = &[
     "wire", "corefile", "rcu", "metrics", "io-text", "gotext", "cluster", "skydns", "upstream", "zone", "engine",
-    "config", "plugins", "compat", "node", "migrate", "linuxnet",
+    "config", "plugins", "compat", "migrate", "linuxnet",
 ];
 
 /// Checks the dependencies of all crates.

@@ -1,7 +1,9 @@
 //! Foreign configuration → Corefile: the flags and ConfigMaps of the programs that this server replaces.
 //!
 //! - [`kube_dns`]: the flags of the kube-dns pod, the arguments of dnsmasq, and the ConfigMap `kube-dns`.
+//! - [`node_cache`]: the flags and the template of NodeLocal DNSCache.
 //!
 //! This crate is pure: other crates read files, watch ConfigMaps and serve the Corefile.
 
 pub mod kube_dns;
+pub mod node_cache;

@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 
 use linuxnet::link;
-use node::{InterfaceKind, Settings};
+use compat::node_cache::{InterfaceKind, Settings};
 
 use super::kernel::Kernel;
 

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use metrics::{Kind, Metric, Registry};
-use node::Settings;
+use compat::node_cache::Settings;
 
 use super::LOG;
 use super::interface::{self, Interface};

@@ -1,7 +1,7 @@
 //! `portolan node`: drop-in replacement for NodeLocal DNSCache, with node-cache's flags and template and the ConfigMap
 //! of kube-dns.
 //!
-//! The crate `node` turns flags, template and ConfigMap into a Corefile, which the server runs like any other.
+//! The crate `compat` turns flags, template and ConfigMap into a Corefile, which the server runs like any other.
 //!
 //! - `interface` and `packets`: the network interface and the packet filter rules of the node.
 //! - `keeper`: the thread that creates both and restores them if they disappear.
@@ -27,7 +27,7 @@ use std::time::Duration;
 use compat::kube_dns::{Dynamic, Hosts, Warning, Words};
 use metrics::{Metric, Registry};
 use net::Opened;
-use node::{FLAGS, Settings};
+use compat::node_cache::{FLAGS, Settings};
 use tokio::time::Instant;
 
 use crate::admin::{Admin, IfTaken};
@@ -192,7 +192,7 @@ pub(crate) fn called(words: &[OsString]) -> Option<Vec<String>> {
     Some(behind?.iter().map(|word| word.to_string_lossy().into_owned()).collect())
 }
 
-/// Returns the clap definition of the command, for help, man page and completions. The crate `node` parses the flags.
+/// Returns the clap definition of the command, for help, man page and completions. The crate `compat` parses the flags.
 pub(crate) fn command() -> clap::Command {
     clap::Command::new("node")
         .about("Replace NodeLocal DNSCache on a node, with the flags and the template of node-cache")

@@ -7,7 +7,7 @@ use aws_lc_rs::rand;
 use linuxnet::iptables::{Action, command};
 use linuxnet::nftables::{self, Table};
 use linuxnet::{Rule, rules};
-use node::{Backend, Settings};
+use compat::node_cache::{Backend, Settings};
 
 use super::kernel::Kernel;
 

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use compat::kube_dns::{DNS_PORT, Dynamic, Hosts, NameServer, Source};
-use node::{Found, Settings, service_variable};
+use compat::node_cache::{self, Found, Settings, service_variable};
 use tokio::sync::mpsc::Sender;
 
 use super::LOG;
@@ -89,7 +89,7 @@ impl Recipe for NodeRecipe {
     }
 
     fn corefile(&self, dynamic: &Dynamic, hosts: Hosts<'_>) -> String {
-        node::corefile(&self.settings, &self.found.borrow(), dynamic, hosts)
+        node_cache::corefile(&self.settings, &self.found.borrow(), dynamic, hosts)
     }
 
     fn count_refused(&self) {

@@ -1,9 +1,9 @@
 use std::collections::BTreeMap;
 
-use compat::kube_dns::Words;
+use crate::kube_dns::Words;
 
 use super::*;
-use crate::FLAGS;
+use crate::node_cache::FLAGS;
 
 const TEMPLATE: &str = "\
 __PILLAR__DNS__DOMAIN__:53 {

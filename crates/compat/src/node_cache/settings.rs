@@ -3,7 +3,7 @@
 use core::net::IpAddr;
 use core::time::Duration;
 
-use compat::kube_dns::{DNS_PORT, FlagError, Source, Words};
+use crate::kube_dns::{DNS_PORT, FlagError, Source, Words};
 
 /// Maximum number of local addresses. Usually there are two: a link-local one and a cluster IP.
 const ADDRESSES_MAX: usize = 16;
@@ -179,7 +179,7 @@ fn sync(words: &Words) -> Result<Duration, FlagError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::FLAGS;
+    use crate::node_cache::FLAGS;
 
     fn read(text: &str) -> Result<Settings, String> {
         let words = text.split_whitespace().map(str::to_owned);

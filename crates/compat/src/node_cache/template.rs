@@ -2,9 +2,9 @@
 
 use core::net::IpAddr;
 
-use compat::kube_dns::{Dynamic, Hosts, NameServer, stub_blocks};
+use crate::kube_dns::{Dynamic, Hosts, NameServer, stub_blocks};
 
-use crate::settings::Settings;
+use crate::node_cache::settings::Settings;
 
 /// Upstreams for outside names if the ConfigMap names none.
 const RESOLV_CONF: &str = "/etc/resolv.conf";

@@ -1,6 +1,6 @@
 //! Flags of node-cache, and some of Portolan's own. One table serves the parser, the help and the documentation.
 
-use compat::kube_dns::{Container, Flag};
+use crate::kube_dns::{Container, Flag};
 
 const fn works(name: &'static str, value: &'static str, help: &'static str) -> Flag {
     Flag { name, value, of: Container::Own, help, instead: None }
