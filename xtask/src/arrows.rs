@@ -32,9 +32,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("transport", &["engine", "io-text"]),
     ("net", &["wire", "metrics", "engine", "io-text", "datagrams", "transport"]),
     ("kubeapi", &["corefile", "cluster", "metrics", "io-text", "transport"]),
-    ("compat", &[]),
+    ("compat", &["corefile"]),
     ("linuxnet", &[]),
-    ("migrate", &["corefile", "compat"]),
     ("etcd", &["skydns", "metrics", "engine", "transport", "io-text"]),
     ("conformance", &["wire", "cluster", "kubeapi"]),
     (
@@ -55,7 +54,6 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "skydns",
             "compat",
             "linuxnet",
-            "migrate",
             "conformance",
         ],
     ),
@@ -69,7 +67,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 const WORLDLY: &[&str] = &["tokio", "hyper", "kube", "socket2", "libc", "mio", "reqwest", "notify"];
 const PURE: &[&str] = &[
     "wire", "corefile", "rcu", "metrics", "io-text", "gotext", "cluster", "skydns", "upstream", "zone", "engine",
-    "config", "plugins", "compat", "migrate", "linuxnet",
+    "config", "plugins", "compat", "linuxnet",
 ];
 
 /// Checks the dependencies of all crates.

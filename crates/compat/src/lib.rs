@@ -2,8 +2,10 @@
 //!
 //! - [`kube_dns`]: the flags of the kube-dns pod, the arguments of dnsmasq, and the ConfigMap `kube-dns`.
 //! - [`node_cache`]: the flags and the template of NodeLocal DNSCache.
+//! - [`migrate`]: an older Corefile or a kube-dns pod, converted once, with a note on each change.
 //!
 //! This crate is pure: other crates read files, watch ConfigMaps and serve the Corefile.
 
 pub mod kube_dns;
+pub mod migrate;
 pub mod node_cache;

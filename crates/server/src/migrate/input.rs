@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use migrate::{Note, What};
+use compat::migrate::{Note, What};
 use serde_json::Value;
 
 use super::container::{arguments, is_exechealthz};

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use corefile::Style;
-use migrate::{Migration, Note, What};
+use compat::migrate::{self as migrations, Migration, Note, What};
 use serde_json::{Value, json};
 
 use crate::configuration::{Configuration, Disk, Origin};
@@ -143,11 +143,11 @@ fn json_of_note(note: &Note) -> Value {
 fn migrated(input: &Input, defaults: bool) -> Result<(Option<String>, Migration), String> {
     match input.corefiles.as_slice() {
         [] => {
-            let migration = migrate::kube_dns(&input.data, &input.containers).map_err(|error| error.to_string())?;
+            let migration = migrations::kube_dns(&input.data, &input.containers).map_err(|error| error.to_string())?;
             Ok((None, migration))
         }
         [(name, text)] => {
-            let migrated = migrate::corefile(Path::new(name), text, &Disk, defaults);
+            let migrated = migrations::corefile(Path::new(name), text, &Disk, defaults);
             let migration = migrated
                 .map_err(|unreadable| corefile::render(&unreadable.problems, &unreadable.sources, Style::Plain))?;
             Ok((Some(name.clone()), migration))

@@ -8,8 +8,8 @@ mod zones;
 
 use corefile::{Directive, ServerBlock, Token};
 
-use crate::What;
-use crate::draft::Draft;
+use crate::migrate::What;
+use crate::migrate::draft::Draft;
 
 /// Rule for one directive.
 type Rule = fn(&ServerBlock, &Directive, &mut Draft<'_>);

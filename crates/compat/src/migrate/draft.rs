@@ -2,8 +2,8 @@
 
 use corefile::{Directive, FileId, Line, ServerBlock, Sources, Span, Token};
 
-use crate::edits::{Edits, indentation};
-use crate::{Migration, Note, What};
+use crate::migrate::edits::{Edits, indentation};
+use crate::migrate::{Migration, Note, What};
 
 /// Original text with the edits and notes so far.
 pub(crate) struct Draft<'a> {

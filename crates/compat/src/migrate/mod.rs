@@ -1,8 +1,7 @@
 //! Converts the DNS configuration of an existing cluster to a Corefile for this server, with a note on each change.
 //!
 //! [`corefile()`] takes an older Corefile and changes only what must change. Comments, blanks, imports and variables
-//! stay as written. [`kube_dns`] takes the ConfigMap and the command lines of the kube-dns pod. This crate is pure: it
-//! reads no files and uses no network.
+//! stay as written. [`kube_dns`] takes the ConfigMap and the command lines of the kube-dns pod.
 
 mod corefile;
 mod draft;

@@ -2,8 +2,8 @@
 
 use corefile::{Directive, Line, ServerBlock};
 
-use crate::What;
-use crate::draft::Draft;
+use crate::migrate::What;
+use crate::migrate::draft::Draft;
 
 /// Release of CoreDNS that removed `proxy`.
 const GONE: &str = "1.5.0";

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
+use compat::migrate::{Migration, corefile as migrate};
 use corefile::NoFiles;
-use migrate::{Migration, corefile as migrate};
 
 /// Returns the lines below a heading, up to the next one.
 fn part<'a>(case: &'a str, heading: &str) -> Option<&'a str> {

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use corefile::{Corefile, Diagnostic, Loader, Sources};
 
-use crate::draft::Draft;
-use crate::{Migration, rules};
+use crate::migrate::draft::Draft;
+use crate::migrate::{Migration, rules};
 
 /// Text that cannot be parsed as a Corefile.
 #[derive(Clone, Debug)]

@@ -3,8 +3,8 @@
 use corefile::{Directive, Line, ServerBlock};
 
 use super::zones::{Gone, UPSTREAM, move_transfer, take_away};
-use crate::What;
-use crate::draft::Draft;
+use crate::migrate::What;
+use crate::migrate::draft::Draft;
 
 /// Options without effect: name, release, reason.
 const GONE: &[Gone] = &[UPSTREAM, ("resyncperiod", "1.6.0", "objects are watched, not listed periodically")];

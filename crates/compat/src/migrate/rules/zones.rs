@@ -2,8 +2,8 @@
 
 use corefile::{Directive, Line, ServerBlock};
 
-use crate::What;
-use crate::draft::Draft;
+use crate::migrate::What;
+use crate::migrate::draft::Draft;
 
 /// Option without effect: name, release, reason.
 pub(super) type Gone = (&'static str, &'static str, &'static str);

@@ -3,9 +3,9 @@
 use core::fmt;
 use std::collections::BTreeMap;
 
-use compat::kube_dns::{Dynamic, FlagError, Hosts, Program, Refused, Settings, Warning, Words};
+use crate::kube_dns::{Dynamic, FlagError, Hosts, Program, Refused, Settings, Warning, Words};
 
-use crate::{Migration, Note, What, rules};
+use crate::migrate::{Migration, Note, What, rules};
 
 /// dnsmasq arguments that do not affect answers: process management, source ports, logging, and exceptions from
 /// features that do not exist here.
@@ -74,7 +74,7 @@ pub fn kube_dns(data: &BTreeMap<String, String>, containers: &[Vec<String>]) -> 
     let note = |what, text| Note { what, place: String::new(), text, directive: None, since: None };
     let mesh = dynamic.stub_domains.contains_key("global").then(|| note(What::Look, rules::MESH.to_owned()));
     let notes = said.iter().map(|warning| note(became(warning), warning.to_string())).chain(mesh).collect();
-    Ok(Migration { text: compat::kube_dns::corefile(&settings, &dynamic, Hosts::AsWritten), notes })
+    Ok(Migration { text: crate::kube_dns::corefile(&settings, &dynamic, Hosts::AsWritten), notes })
 }
 
 /// Returns true if the pod is a dnsmasq without kube-dns.
