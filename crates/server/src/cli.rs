@@ -88,8 +88,8 @@ pub fn command() -> clap::Command {
         .subcommand(check_command())
         .subcommand(conformance_command())
         .subcommand(migrate_command())
-        .subcommand(crate::kube_dns::command())
-        .subcommand(crate::node::command())
+        .subcommand(crate::modes::kube_dns::command())
+        .subcommand(crate::modes::node::command())
 }
 
 fn check_command() -> clap::Command {
@@ -251,12 +251,12 @@ fn flag(name: &'static str, help: &'static str) -> Arg {
 /// What is wrong with it, or the help that was asked for; both print themselves.
 pub fn read(words: impl IntoIterator<Item = OsString>) -> Result<Command, clap::Error> {
     let words: Vec<OsString> = words.into_iter().collect();
-    if let Some((program, words)) = crate::kube_dns::called(&words) {
-        let help = || help_of(crate::kube_dns::command(), "portolan kube-dns");
+    if let Some((program, words)) = crate::modes::kube_dns::called(&words) {
+        let help = || help_of(crate::modes::kube_dns::command(), "portolan kube-dns");
         return if wants_help(&words) { Err(help()) } else { Ok(Command::KubeDns { program, words }) };
     }
-    if let Some(words) = crate::node::called(&words) {
-        let help = || help_of(crate::node::command(), "portolan node");
+    if let Some(words) = crate::modes::node::called(&words) {
+        let help = || help_of(crate::modes::node::command(), "portolan node");
         return if wants_help(&words) { Err(help()) } else { Ok(Command::Node { words }) };
     }
     if let Some(flag) = unknown_flag(&words) {

@@ -13,8 +13,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use corefile::Style;
 use compat::migrate::{self as migrations, Migration, Note, What};
+use corefile::Style;
 use serde_json::{Value, json};
 
 use crate::configuration::{Configuration, Disk, Origin};

@@ -9,16 +9,16 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use compat::kube_dns::{Dynamic, Hosts, Source};
 use config::setup::Files;
 use kubeapi::Data;
-use compat::kube_dns::{Dynamic, Hosts, Source};
 use metrics::{Counter, Counters, Kind, Metric, Registry};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::timeout;
 
 use super::hosts::{self, Wanted};
-use super::recipe::{Known, LOG, News, Recipe};
 use super::source;
+use super::{Known, LOG, News, Recipe};
 use crate::configuration::{Made, Origin};
 use crate::files::Disk;
 

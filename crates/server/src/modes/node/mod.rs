@@ -25,16 +25,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use compat::kube_dns::{Dynamic, Hosts, Warning, Words};
+use compat::node_cache::{FLAGS, Settings};
 use metrics::{Metric, Registry};
 use net::Opened;
-use compat::node_cache::{FLAGS, Settings};
 use tokio::time::Instant;
 
 use crate::admin::{Admin, IfTaken};
+use crate::command_line::{argument, log_format, usage_error};
 use crate::companion::{Companion, Ending};
+use crate::generated_corefile::{self, Recipe};
 use crate::instance::Refused;
-use crate::kube_dns::recipe::Recipe;
-use crate::kube_dns::{argument, control, log_format, source, usage_error};
 use crate::log::Format;
 use crate::run::{ServeOptions, block_on, serve};
 use crate::version::version_text;
@@ -73,7 +73,7 @@ async fn print(settings: Settings, said: Vec<Warning>) -> Result<ExitCode, Refus
     said.iter().for_each(|line| eprintln!("{line}"));
     let registry = Registry::new();
     let recipe = NodeRecipe::find(&settings, Errors::default()).map_err(Refused)?;
-    let data = source::read_once(&*recipe, &registry).await.map_err(Refused)?;
+    let data = generated_corefile::read_once(&*recipe, &registry).await.map_err(Refused)?;
     let dynamic = Dynamic::read(&data).map_err(|refused| Refused(format!("the ConfigMap is invalid: {refused}")))?;
     print!("{}", recipe.corefile(&dynamic, Hosts::AsWritten));
     Ok(ExitCode::SUCCESS)
@@ -86,7 +86,7 @@ async fn run(settings: Settings, said: Vec<Warning>, log_format: Format) -> Resu
     let recipe = NodeRecipe::find(&settings, errors.clone()).map_err(Refused)?;
     let follow = |news| drop(tokio::task::spawn_local(Rc::clone(&recipe).follow(news)));
     let (origin, changes) =
-        control::start(Rc::clone(&recipe) as Rc<dyn Recipe>, &registry, follow).await.map_err(Refused)?;
+        generated_corefile::start(Rc::clone(&recipe) as Rc<dyn Recipe>, &registry, follow).await.map_err(Refused)?;
     let _admin = serve_metrics(&settings, &registry)?;
 
     let keeper = Keeper::start(&settings, errors)?;

@@ -4,10 +4,10 @@ use std::io;
 use std::process::{Command, Stdio};
 
 use aws_lc_rs::rand;
+use compat::node_cache::{Backend, Settings};
 use linuxnet::iptables::{Action, command};
 use linuxnet::nftables::{self, Table};
 use linuxnet::{Rule, rules};
-use compat::node_cache::{Backend, Settings};
 
 use super::kernel::Kernel;
 

@@ -6,12 +6,10 @@ use std::path::PathBuf;
 
 use compat::kube_dns::{Dynamic, Hosts, Settings, Source};
 
-use super::recipe::{RESOLV_CONF, Recipe};
+use crate::generated_corefile::{CLUSTER_DOMAIN, RESOLV_CONF, Recipe, is_of_cluster};
 
 /// Address at which the kube-dns container serves the other containers of its pod.
 const KUBE_DNS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 10053);
-/// Default cluster domain.
-const USUAL: &str = "cluster.local";
 
 impl Recipe for Settings {
     fn name(&self) -> &'static str {
@@ -36,7 +34,7 @@ impl Recipe for Settings {
     }
 
     fn resolver(&self, name: &str) -> Option<SocketAddr> {
-        let domain = self.records.as_ref().map_or(USUAL, |records| &records.domain);
+        let domain = self.records.as_ref().map_or(CLUSTER_DOMAIN, |records| &records.domain);
         if !is_of_cluster(name, domain) {
             return None;
         }
@@ -59,20 +57,14 @@ impl Recipe for Settings {
     }
 }
 
-/// Returns true if a name is in the cluster domain `domain` or in the default one.
-pub(crate) fn is_of_cluster(name: &str, domain: &str) -> bool {
-    let is_of = |domain: &str| name.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
-    is_of(domain) || is_of(USUAL)
-}
-
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use compat::kube_dns::{Program, Words};
 
     use super::*;
 
     /// Returns the settings of the pod with these flags.
-    pub(in crate::kube_dns) fn settings(flags: &str) -> Settings {
+    fn settings(flags: &str) -> Settings {
         let words = Words::read(flags.split(' ').map(str::to_owned), Program::Pod.flags()).unwrap();
         Settings::read(Program::Pod, &words, &|_| None).unwrap().0
     }

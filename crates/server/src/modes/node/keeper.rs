@@ -8,8 +8,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use metrics::{Kind, Metric, Registry};
 use compat::node_cache::Settings;
+use metrics::{Kind, Metric, Registry};
 
 use super::LOG;
 use super::interface::{self, Interface};

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kubeapi::{ConfigMap, Data};
 use compat::kube_dns::Source;
+use kubeapi::{ConfigMap, Data};
 use metrics::Registry;
 use tokio::sync::mpsc::Sender;
 
-use super::recipe::{LOG, News, Recipe};
+use super::{LOG, News, Recipe};
 
 /// Maximum size of a value, in bytes: Kubernetes limits a whole ConfigMap to this.
 const VALUE_MAX: u64 = 1 << 20;

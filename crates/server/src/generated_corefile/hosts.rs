@@ -13,7 +13,7 @@ use plugins::HostLookup;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::Sender;
 
-use super::recipe::{Known, News, Recipe};
+use super::{Known, News, Recipe};
 use crate::lookup::Lookup;
 
 /// Interval between lookups while a name has no address.
@@ -86,11 +86,11 @@ async fn look_up(resolver: Option<SocketAddr>, name: &str) -> Option<Vec<IpAddr>
 mod tests {
     use std::net::{Ipv4Addr, UdpSocket};
 
+    use compat::kube_dns::{Dynamic, Hosts, Source};
     use tokio::sync::mpsc::channel;
     use wire::{Class, Flags, Header, MessageBuf, Owner, Request, Section, Type};
 
     use super::*;
-    use crate::kube_dns::pod::tests::settings;
 
     /// Starts a name server that has no records for the first name that is looked up, then one address for every name.
     fn server() -> SocketAddr {
@@ -117,16 +117,44 @@ mod tests {
         address
     }
 
+    /// Inputs whose host names resolve at a server.
+    struct ResolvedAt(SocketAddr);
+
+    impl Recipe for ResolvedAt {
+        fn name(&self) -> &'static str {
+            "test"
+        }
+
+        fn source(&self) -> &Source {
+            &Source::None
+        }
+
+        fn cluster(&self) -> cluster::Source {
+            cluster::Source::InCluster
+        }
+
+        fn named_hosts(&self, _: &Dynamic) -> BTreeSet<String> {
+            BTreeSet::new()
+        }
+
+        fn resolver(&self, _: &str) -> Option<SocketAddr> {
+            Some(self.0)
+        }
+
+        fn corefile(&self, _: &Dynamic, _: Hosts<'_>) -> String {
+            String::new()
+        }
+    }
+
     #[test]
     fn retries_cluster_names_until_they_resolve() {
-        let settings = settings(&format!("-kubednsServer={}", server()));
         let (tell, mut news) = channel(1);
         let wanted = Wanted::default();
         wanted.set(BTreeSet::from(["ns.prod.svc.cluster.local".to_owned()]));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let told = runtime.block_on(async {
             tokio::select! {
-                () = follow(Rc::new(settings), wanted, tell) => None,
+                () = follow(Rc::new(ResolvedAt(server())), wanted, tell) => None,
                 told = news.recv() => told,
             }
         });

@@ -1,17 +1,30 @@
-//! Generated Corefiles: a [`Recipe`] generates the text from its inputs, and [`News`] are changes of these inputs.
+//! Corefiles that are generated while the server runs: a [`Recipe`] generates the text from its inputs, and [`News`] are
+//! changes of these inputs.
+//!
+//! - `source`: reads and watches the ConfigMap.
+//! - `hosts`: resolves name servers that are configured by host name.
+//! - `control`: regenerates the Corefile when an input changes.
+
+mod control;
+mod hosts;
+mod source;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-use kubeapi::Data;
 use compat::kube_dns::{Dynamic, Hosts, Source};
+use kubeapi::Data;
+
+pub use control::METRICS;
+pub(crate) use control::start;
+pub(crate) use source::read_once;
 
 /// Log target.
 pub(crate) const LOG: &str = "portolan";
 
 /// File with the upstreams of the system.
-pub(super) const RESOLV_CONF: &str = "/etc/resolv.conf";
+pub(crate) const RESOLV_CONF: &str = "/etc/resolv.conf";
 
 /// Generator of a Corefile from a ConfigMap and other inputs, such as flags.
 pub(crate) trait Recipe {
@@ -49,3 +62,12 @@ pub(crate) enum News {
 
 /// Host names with their addresses.
 pub(crate) type Known = BTreeMap<String, Vec<IpAddr>>;
+
+/// Default cluster domain.
+pub(crate) const CLUSTER_DOMAIN: &str = "cluster.local";
+
+/// Returns true if a name is in the cluster domain `domain` or in the default one.
+pub(crate) fn is_of_cluster(name: &str, domain: &str) -> bool {
+    let is_of = |domain: &str| name.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+    is_of(domain) || is_of(CLUSTER_DOMAIN)
+}

@@ -14,8 +14,7 @@ use tokio::sync::mpsc::Sender;
 
 use super::LOG;
 use super::keeper::Errors;
-use crate::kube_dns::pod::is_of_cluster;
-use crate::kube_dns::recipe::{News, Recipe};
+use crate::generated_corefile::{News, Recipe, is_of_cluster};
 
 /// Interval between reads of the template.
 const LOOK_EVERY: Duration = Duration::from_millis(250);

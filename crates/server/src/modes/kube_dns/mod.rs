@@ -3,18 +3,10 @@
 //! The crate `compat` turns the flags and the ConfigMap into a Corefile, which the server runs like any other. A
 //! change to the ConfigMap changes the Corefile, and the server reloads it without losing its cache.
 //!
-//! - `recipe`: the trait that generates a Corefile from its inputs; `portolan node` implements it too.
-//! - `pod`: its implementation for the kube-dns flags.
-//! - `source`: reads and watches the ConfigMap.
-//! - `hosts`: resolves name servers that are configured by host name.
-//! - `control`: regenerates the Corefile when an input changes.
+//! `pod` has the inputs of that Corefile.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command prints to its user")]
 
-pub(crate) mod control;
-mod hosts;
-pub(crate) mod pod;
-pub(crate) mod recipe;
-pub(crate) mod source;
+mod pod;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -22,20 +14,17 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use clap::{Arg, ArgAction};
-use compat::kube_dns::{Container, Dynamic, FLAGS, Flag, FlagError, Hosts, Program, Settings, Warning, Words};
+use clap::Arg;
+use compat::kube_dns::{Dynamic, FLAGS, Hosts, Program, Settings, Warning, Words};
 use metrics::Registry;
 
+use crate::command_line::{argument, log_format, usage_error};
 use crate::companion::Alone;
+use crate::generated_corefile::{self, LOG};
 use crate::instance::Refused;
 use crate::log::Format;
 use crate::run::{ServeOptions, block_on, serve};
 use crate::version::version_text;
-
-pub use control::METRICS;
-
-/// Exit code of pflag for a command line that it cannot parse.
-const USAGE_ERROR: u8 = 2;
 
 /// Serves as the kube-dns pod, or as one of its containers, until a signal ends the process.
 #[must_use]
@@ -59,23 +48,12 @@ pub fn kube_dns(program: Program, words: Vec<String>) -> ExitCode {
     }
 }
 
-/// Returns the value of `--log-format`.
-pub(crate) fn log_format(words: &Words) -> Result<Format, FlagError> {
-    let name = words.last("log-format").unwrap_or("text");
-    Format::by_name(name).ok_or_else(|| FlagError::Value("log-format", name.to_owned(), "`text` or `json`"))
-}
-
-pub(crate) fn usage_error(problem: &FlagError) -> ExitCode {
-    eprintln!("{problem}");
-    ExitCode::from(USAGE_ERROR)
-}
-
 /// Prints the Corefile for the current ConfigMap. Host names of name servers are not resolved.
 fn print(settings: &Settings, said: &[Warning]) -> ExitCode {
     said.iter().for_each(|line| eprintln!("{line}"));
     block_on(Format::default(), async {
         let registry = Registry::new();
-        let data = source::read_once(settings, &registry).await.map_err(Refused)?;
+        let data = generated_corefile::read_once(settings, &registry).await.map_err(Refused)?;
         let dynamic =
             Dynamic::read(&data).map_err(|refused| Refused(format!("the ConfigMap is invalid: {refused}")))?;
         print!("{}", compat::kube_dns::corefile(settings, &dynamic, Hosts::AsWritten));
@@ -84,10 +62,11 @@ fn print(settings: &Settings, said: &[Warning]) -> ExitCode {
 }
 
 async fn run(settings: Settings, said: Vec<Warning>, log_format: Format) -> Result<ExitCode, Refused> {
-    said.iter().for_each(|line| tracing::warn!(target: recipe::LOG, "{line}"));
+    said.iter().for_each(|line| tracing::warn!(target: LOG, "{line}"));
     let registry: Arc<Registry> = Registry::new();
-    let (origin, changes) = control::start(Rc::new(settings), &registry, drop).await.map_err(Refused)?;
-    let options = ServeOptions { conf: None, port: compat::kube_dns::DNS_PORT, pidfile: None, quiet: false, log_format };
+    let (origin, changes) = generated_corefile::start(Rc::new(settings), &registry, drop).await.map_err(Refused)?;
+    let options =
+        ServeOptions { conf: None, port: compat::kube_dns::DNS_PORT, pidfile: None, quiet: false, log_format };
     serve(&options, origin, &registry, Some(changes), Rc::new(Alone)).await
 }
 
@@ -120,19 +99,6 @@ pub(crate) fn command() -> clap::Command {
                 .num_args(0..)
                 .help("Arguments for dnsmasq, such as --cache-size=1000 or --server=/example.org/10.0.0.1#5353"),
         )
-}
-
-pub(crate) fn argument(flag: &'static Flag) -> Arg {
-    let help = flag.instead.map_or_else(|| flag.help.to_owned(), |instead| format!("Accepted; {instead}"));
-    let heading = match flag.of {
-        Container::KubeDns => "Flags of kube-dns",
-        Container::Nanny => "Flags of dnsmasq-nanny",
-        Container::Sidecar => "Flags of the sidecar",
-        Container::Log => "Logging flags",
-        Container::Own => "Options",
-    };
-    let argument = Arg::new(flag.name).long(flag.name).help(help).help_heading(heading);
-    if flag.value.is_empty() { argument.action(ArgAction::SetTrue) } else { argument.value_name(flag.value) }
 }
 
 #[cfg(test)]

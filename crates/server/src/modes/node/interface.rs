@@ -9,8 +9,8 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 
-use linuxnet::link;
 use compat::node_cache::{InterfaceKind, Settings};
+use linuxnet::link;
 
 use super::kernel::Kernel;
 
