@@ -2,33 +2,19 @@
 
 use core::net::IpAddr;
 
-use crate::netlink::{ACK, CREATE, EXCLUSIVE, Messages, REPLACE, REQUEST};
+use crate::netlink::Messages;
+use crate::uapi::{
+    AF_INET, AF_INET6, IFA_ADDRESS, IFA_CACHEINFO, IFA_F_NODAD, IFA_LOCAL, IFF_UP, IFLA_AF_SPEC, IFLA_IFNAME,
+    IFLA_INET6_ADDR_GEN_MODE, IFLA_INFO_KIND, IFLA_LINKINFO, IN6_ADDR_GEN_MODE_NONE, INFINITY_LIFE_TIME, NLM_F_ACK,
+    NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, RTM_DELLINK, RTM_GETLINK, RTM_NEWADDR, RTM_NEWLINK,
+};
 
 /// Netlink protocol (`NETLINK_ROUTE`).
-pub const PROTOCOL: i32 = 0;
-
-const NEW_LINK: u16 = 16;
-const DELETE_LINK: u16 = 17;
-const GET_LINK: u16 = 18;
-const NEW_ADDRESS: u16 = 20;
-
-const LINK_NAME: u16 = 3;
-const LINK_INFO: u16 = 18;
-const LINK_INFO_KIND: u16 = 1;
-const LINK_FAMILIES: u16 = 26;
-const LINK_V6_GENERATION: u16 = 8;
-
-const ADDRESS: u16 = 1;
-const ADDRESS_LOCAL: u16 = 2;
-const ADDRESS_LIFETIME: u16 = 6;
-
-const V4: u8 = 2;
-const V6: u8 = 10;
-const UP: u32 = 1;
+pub const PROTOCOL: i32 = libc::NETLINK_ROUTE;
 
 fn request(kind: u16, flags: u16, write: impl FnOnce(&mut crate::netlink::Body<'_>)) -> Messages {
     let mut messages = Messages::default();
-    messages.message(kind, REQUEST | flags, 1, write);
+    messages.message(kind, NLM_F_REQUEST | flags, 1, write);
     messages
 }
 
@@ -47,9 +33,9 @@ fn head(index: u32, flags: u32) -> [u8; 16] {
 /// Creates an interface.
 #[must_use]
 pub fn make(name: &str, kind: &str) -> Messages {
-    request(NEW_LINK, ACK | CREATE | EXCLUSIVE, |body| {
-        body.raw(&head(0, 0)).text(LINK_NAME, name).nested(LINK_INFO, |body| {
-            body.text(LINK_INFO_KIND, kind);
+    request(RTM_NEWLINK, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, |body| {
+        body.raw(&head(0, 0)).text(IFLA_IFNAME, name).nested(IFLA_LINKINFO, |body| {
+            body.text(IFLA_INFO_KIND, kind);
         });
     })
 }
@@ -57,16 +43,16 @@ pub fn make(name: &str, kind: &str) -> Messages {
 /// Removes an interface.
 #[must_use]
 pub fn remove(name: &str) -> Messages {
-    request(DELETE_LINK, ACK, |body| {
-        body.raw(&head(0, 0)).text(LINK_NAME, name);
+    request(RTM_DELLINK, NLM_F_ACK, |body| {
+        body.raw(&head(0, 0)).text(IFLA_IFNAME, name);
     })
 }
 
 /// Requests information on an interface. [`index`] reads the response.
 #[must_use]
 pub fn look(name: &str) -> Messages {
-    request(GET_LINK, 0, |body| {
-        body.raw(&head(0, 0)).text(LINK_NAME, name);
+    request(RTM_GETLINK, 0, |body| {
+        body.raw(&head(0, 0)).text(IFLA_IFNAME, name);
     })
 }
 
@@ -74,17 +60,16 @@ pub fn look(name: &str) -> Messages {
 #[must_use]
 pub fn index(message: &crate::netlink::Message<'_>) -> Option<u32> {
     let bytes = message.body.get(4..8)?.try_into().ok()?;
-    (message.kind == NEW_LINK).then(|| u32::from_ne_bytes(bytes))
+    (message.kind == RTM_NEWLINK).then(|| u32::from_ne_bytes(bytes))
 }
 
 /// Disables the automatic IPv6 link-local address of an interface. It would only send packets that nothing receives.
 #[must_use]
 pub fn silence(index: u32) -> Messages {
-    const NO_ADDRESS: u8 = 1;
-    request(NEW_LINK, ACK, |body| {
-        body.raw(&head(index, 0)).nested(LINK_FAMILIES, |body| {
-            body.nested(u16::from(V6), |body| {
-                body.attribute(LINK_V6_GENERATION, &[NO_ADDRESS]);
+    request(RTM_NEWLINK, NLM_F_ACK, |body| {
+        body.raw(&head(index, 0)).nested(IFLA_AF_SPEC, |body| {
+            body.nested(u16::from(AF_INET6), |body| {
+                body.attribute(IFLA_INET6_ADDR_GEN_MODE, &[IN6_ADDR_GEN_MODE_NONE]);
             });
         });
     })
@@ -93,8 +78,8 @@ pub fn silence(index: u32) -> Messages {
 /// Sets an interface up.
 #[must_use]
 pub fn up(index: u32) -> Messages {
-    request(NEW_LINK, ACK, |body| {
-        body.raw(&head(index, UP));
+    request(RTM_NEWLINK, NLM_F_ACK, |body| {
+        body.raw(&head(index, IFF_UP));
     })
 }
 
@@ -103,17 +88,15 @@ pub fn up(index: u32) -> Messages {
 #[must_use]
 pub fn address(index: u32, ip: IpAddr, seconds: Option<u32>) -> Messages {
     // The address is unique to the node, so duplicate address detection would only delay the start.
-    const NO_DETECTION: u8 = 2;
-    const FOR_EVER: u32 = u32::MAX;
     let (family, length, bytes) = match ip {
-        IpAddr::V4(ip) => (V4, 32, ip.octets().to_vec()),
-        IpAddr::V6(ip) => (V6, 128, ip.octets().to_vec()),
+        IpAddr::V4(ip) => (AF_INET, 32, ip.octets().to_vec()),
+        IpAddr::V6(ip) => (AF_INET6, 128, ip.octets().to_vec()),
     };
-    let lifetime = seconds.unwrap_or(FOR_EVER).to_ne_bytes();
-    request(NEW_ADDRESS, ACK | CREATE | REPLACE, |body| {
-        body.raw(&[family, length, NO_DETECTION, 0]).raw(&index.to_ne_bytes());
-        body.attribute(ADDRESS_LOCAL, &bytes).attribute(ADDRESS, &bytes);
+    let lifetime = seconds.unwrap_or(INFINITY_LIFE_TIME).to_ne_bytes();
+    request(RTM_NEWADDR, NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE, |body| {
+        body.raw(&[family, length, IFA_F_NODAD, 0]).raw(&index.to_ne_bytes());
+        body.attribute(IFA_LOCAL, &bytes).attribute(IFA_ADDRESS, &bytes);
         // Preferred and valid lifetime are equal. The kernel ignores the two timestamps.
-        body.attribute(ADDRESS_LIFETIME, &[lifetime, lifetime, [0; 4], [0; 4]].concat());
+        body.attribute(IFA_CACHEINFO, &[lifetime, lifetime, [0; 4], [0; 4]].concat());
     })
 }

@@ -3,23 +3,7 @@
 //!
 //! Only a dozen message types of two netlink families are needed. A library for both would bring far more.
 
-/// Marks a request.
-pub const REQUEST: u16 = 1;
-/// Requests an acknowledgement.
-pub const ACK: u16 = 4;
-/// Replaces an existing object.
-pub const REPLACE: u16 = 0x100;
-/// Fails if the object exists.
-pub const EXCLUSIVE: u16 = 0x200;
-/// Creates the object if it does not exist.
-pub const CREATE: u16 = 0x400;
-
-/// Length of a header in bytes.
-const HEAD: usize = 16;
-/// Message type of an acknowledgement or error (`NLMSG_ERROR`).
-const OUTCOME: u16 = 2;
-/// Flag of an attribute that contains attributes.
-const NESTED: u16 = 0x8000;
+use crate::uapi::{NLA_ALIGNTO, NLA_F_NESTED, NLMSG_ALIGNTO, NLMSG_ERROR, NLMSG_HDRLEN};
 
 /// One or more messages under construction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -75,7 +59,7 @@ impl Body<'_> {
 
     /// Appends an attribute that contains attributes.
     pub fn nested(&mut self, kind: u16, write: impl FnOnce(&mut Body<'_>)) -> &mut Self {
-        self.around(kind | NESTED, write)
+        self.around(kind | NLA_F_NESTED, write)
     }
 
     fn around(&mut self, kind: u16, write: impl FnOnce(&mut Body<'_>)) -> &mut Self {
@@ -87,8 +71,7 @@ impl Body<'_> {
         if let Some(place) = self.0.get_mut(start..start + 2) {
             place.copy_from_slice(&length.to_ne_bytes());
         }
-        // The next attribute must be aligned to four bytes.
-        self.0.resize(self.0.len().next_multiple_of(4), 0);
+        self.0.resize(self.0.len().next_multiple_of(NLA_ALIGNTO), 0);
         self
     }
 }
@@ -108,7 +91,7 @@ impl Message<'_> {
     /// Returns the result of the request, if this message is an acknowledgement: 0, or an error number.
     #[must_use]
     pub fn outcome(&self) -> Option<i32> {
-        (self.kind == OUTCOME).then_some(())?;
+        (self.kind == NLMSG_ERROR).then_some(())?;
         let bytes = self.body.get(..4)?.try_into().ok()?;
         Some(i32::from_ne_bytes(bytes).saturating_neg())
     }
@@ -121,8 +104,8 @@ pub fn read(datagram: &[u8]) -> impl Iterator<Item = Message<'_>> {
         let length = usize::try_from(u32::from_ne_bytes(rest.get(..4)?.try_into().ok()?)).ok()?;
         let kind = u16::from_ne_bytes(rest.get(4..6)?.try_into().ok()?);
         let number = u32::from_ne_bytes(rest.get(8..12)?.try_into().ok()?);
-        let body = rest.get(HEAD..length)?;
-        rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
+        let body = rest.get(NLMSG_HDRLEN..length)?;
+        rest = rest.get(length.next_multiple_of(NLMSG_ALIGNTO)..).unwrap_or_default();
         Some(Message { kind, number, body })
     })
 }
@@ -130,17 +113,18 @@ pub fn read(datagram: &[u8]) -> impl Iterator<Item = Message<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::uapi::{NLM_F_ACK, NLM_F_REQUEST};
 
     #[test]
     fn writes_lengths_and_padding() {
         let mut messages = Messages::default();
-        messages.message(16, REQUEST | ACK, 7, |body| {
+        messages.message(16, NLM_F_REQUEST | NLM_F_ACK, 7, |body| {
             body.raw(&[9; 4]).text(3, "abc").nested(1, |body| {
                 body.attribute(2, &[5]);
             });
         });
         let bytes = messages.octets();
-        assert_eq!(bytes.len(), HEAD + 4 + 8 + 12);
+        assert_eq!(bytes.len(), NLMSG_HDRLEN + 4 + 8 + 12);
         assert_eq!(bytes[..4], 40_u32.to_ne_bytes());
         assert_eq!(bytes[20..24], [8_u16.to_ne_bytes(), 3_u16.to_ne_bytes()].concat());
         assert_eq!(bytes[28..30], 12_u16.to_ne_bytes(), "a nested one has its contents' padding");
@@ -152,10 +136,10 @@ mod tests {
     #[test]
     fn reads_results_and_stops_at_a_truncated_message() {
         let mut messages = Messages::default();
-        messages.message(OUTCOME, 0, 1, |body| {
+        messages.message(NLMSG_ERROR, 0, 1, |body| {
             body.raw(&(-17_i32).to_ne_bytes());
         });
-        messages.message(OUTCOME, 0, 2, |body| {
+        messages.message(NLMSG_ERROR, 0, 2, |body| {
             body.raw(&0_i32.to_ne_bytes());
         });
         let bytes = messages.octets();

@@ -8,26 +8,25 @@
 
 use core::net::IpAddr;
 
-use crate::netlink::{ACK, Body, CREATE, Messages, REQUEST};
+use crate::netlink::{Body, Messages};
 use crate::rules::{Hook, Protocol, Rule, Side, Verdict};
+use crate::uapi::*;
 
 /// Netlink protocol (`NETLINK_NETFILTER`).
-pub const PROTOCOL: i32 = 12;
+pub const PROTOCOL: i32 = libc::NETLINK_NETFILTER;
 /// Comment of the rules, the same as node-cache's.
 const COMMENT: &str = "NodeLocal DNS Cache: skip conntrack";
+/// Length of the comment with its terminating zero.
+const COMMENT_LENGTH: u8 = 36;
+const _: () = assert!(COMMENT.len() + 1 == COMMENT_LENGTH as usize);
 
-const SUBSYSTEM: u16 = 10;
-const BATCH_BEGIN: u16 = 16;
-const BATCH_END: u16 = 17;
-const NEW_TABLE: u16 = SUBSYSTEM << 8;
-const GET_TABLE: u16 = SUBSYSTEM << 8 | 1;
-const DELETE_TABLE: u16 = SUBSYSTEM << 8 | 2;
-const NEW_CHAIN: u16 = SUBSYSTEM << 8 | 3;
-const NEW_RULE: u16 = SUBSYSTEM << 8 | 6;
-/// Table family for both IPv4 and IPv6.
-const INET: u8 = 1;
-/// Register that the expressions use.
-const REGISTER: u32 = 1;
+/// `struct nfgenmsg` of a request for a table of both IPv4 and IPv6: family, version, resource ID.
+const NFGENMSG: [u8; 4] = [NFPROTO_INET, NFNETLINK_V0, 0, 0];
+
+/// Returns the message type of a nftables message.
+const fn message_type(message: u16) -> u16 {
+    NFNL_SUBSYS_NFTABLES << 8 | message
+}
 
 /// nftables table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,26 +41,24 @@ pub struct Table {
 /// only the last message.
 #[must_use]
 pub fn make(table: &Table, rules: &[Rule]) -> Messages {
-    const OWNED: u32 = 2;
     let mut batch = Batch::begin();
-    let flags = if table.is_owned { OWNED } else { 0 };
+    let flags = if table.is_owned { NFT_TABLE_F_OWNER } else { 0 };
     if !table.is_owned {
         // Deleting a missing table would fail, so create it first.
-        batch.request(NEW_TABLE, CREATE, |body| {
-            body.text(1, &table.name);
+        batch.request(NFT_MSG_NEWTABLE, NLM_F_CREATE, |body| {
+            body.text(NFTA_TABLE_NAME, &table.name);
         });
-        batch.request(DELETE_TABLE, 0, |body| {
-            body.text(1, &table.name);
+        batch.request(NFT_MSG_DELTABLE, 0, |body| {
+            body.text(NFTA_TABLE_NAME, &table.name);
         });
     }
-    batch.request(NEW_TABLE, CREATE, |body| {
-        body.text(1, &table.name).attribute(2, &flags.to_be_bytes());
+    batch.request(NFT_MSG_NEWTABLE, NLM_F_CREATE, |body| {
+        body.text(NFTA_TABLE_NAME, &table.name).attribute(NFTA_TABLE_FLAGS, &flags.to_be_bytes());
     });
     for (name, hook) in [("prerouting", Hook::RawPrerouting), ("output", Hook::RawOutput)] {
-        batch.request(NEW_CHAIN, CREATE, |body| chain(body, &table.name, name, hook));
+        batch.request(NFT_MSG_NEWCHAIN, NLM_F_CREATE, |body| chain(body, &table.name, name, hook));
         for rule in rules.iter().filter(|rule| rule.hook == hook && rule.verdict == Verdict::NoTrack) {
-            const APPEND: u16 = 0x800;
-            batch.request(NEW_RULE, CREATE | APPEND, |body| write_rule(body, table, name, rule));
+            batch.request(NFT_MSG_NEWRULE, NLM_F_CREATE | NLM_F_APPEND, |body| write_rule(body, table, name, rule));
         }
     }
     batch.end()
@@ -71,8 +68,8 @@ pub fn make(table: &Table, rules: &[Rule]) -> Messages {
 #[must_use]
 pub fn remove(table: &Table) -> Messages {
     let mut batch = Batch::begin();
-    batch.request(DELETE_TABLE, 0, |body| {
-        body.text(1, &table.name);
+    batch.request(NFT_MSG_DELTABLE, 0, |body| {
+        body.text(NFTA_TABLE_NAME, &table.name);
     });
     batch.end()
 }
@@ -81,8 +78,8 @@ pub fn remove(table: &Table) -> Messages {
 #[must_use]
 pub fn look(table: &Table) -> Messages {
     let mut messages = Messages::default();
-    messages.message(GET_TABLE, REQUEST | ACK, 1, |body| {
-        body.raw(&[INET, 0, 0, 0]).text(1, &table.name);
+    messages.message(message_type(NFT_MSG_GETTABLE), NLM_F_REQUEST | NLM_F_ACK, 1, |body| {
+        body.raw(&NFGENMSG).text(NFTA_TABLE_NAME, &table.name);
     });
     messages
 }
@@ -96,10 +93,11 @@ impl Batch {
         Batch { requests: Vec::new() }
     }
 
-    fn request(&mut self, kind: u16, flags: u16, write: impl FnOnce(&mut Body<'_>)) {
+    fn request(&mut self, message: u16, flags: u16, write: impl FnOnce(&mut Body<'_>)) {
+        let kind = message_type(message);
         let mut body = Messages::default();
-        body.message(kind, REQUEST | flags, 1, |body| {
-            body.raw(&[INET, 0, 0, 0]);
+        body.message(kind, NLM_F_REQUEST | flags, 1, |body| {
+            body.raw(&NFGENMSG);
             write(body);
         });
         self.requests.push((kind, flags, body));
@@ -107,21 +105,20 @@ impl Batch {
 
     /// Encloses the requests in batch markers, and requests an acknowledgement for the last one.
     fn end(self) -> Messages {
-        const HEAD: usize = 16;
-        let [_, subsystem] = SUBSYSTEM.to_be_bytes();
-        let mark = [0, 0, 0, subsystem];
+        let [high, low] = NFNL_SUBSYS_NFTABLES.to_be_bytes();
+        let mark = [AF_UNSPEC, NFNETLINK_V0, high, low];
         let mut messages = Messages::default();
-        messages.message(BATCH_BEGIN, REQUEST, 0, |body| {
+        messages.message(NFNL_MSG_BATCH_BEGIN, NLM_F_REQUEST, 0, |body| {
             body.raw(&mark);
         });
         let last = self.requests.len().saturating_sub(1);
         for (at, (kind, flags, written)) in self.requests.into_iter().enumerate() {
-            let answered = if at == last { ACK } else { 0 };
-            messages.message(kind, REQUEST | flags | answered, 1, |body| {
-                body.raw(written.octets().get(HEAD..).unwrap_or_default());
+            let answered = if at == last { NLM_F_ACK } else { 0 };
+            messages.message(kind, NLM_F_REQUEST | flags | answered, 1, |body| {
+                body.raw(written.octets().get(NLMSG_HDRLEN..).unwrap_or_default());
             });
         }
-        messages.message(BATCH_END, REQUEST, 0, |body| {
+        messages.message(NFNL_MSG_BATCH_END, NLM_F_REQUEST, 0, |body| {
             body.raw(&mark);
         });
         messages
@@ -129,45 +126,42 @@ impl Batch {
 }
 
 fn chain(body: &mut Body<'_>, table: &str, name: &str, hook: Hook) {
-    /// Priority before connection tracking.
-    const RAW: i32 = -300;
-    const PREROUTING: u32 = 0;
-    const OUTPUT: u32 = 3;
-    let number = if hook == Hook::RawPrerouting { PREROUTING } else { OUTPUT };
-    body.text(1, table).text(3, name).nested(4, |body| {
-        body.attribute(1, &number.to_be_bytes()).attribute(2, &RAW.to_be_bytes());
+    let number = if hook == Hook::RawPrerouting { NF_INET_PRE_ROUTING } else { NF_INET_LOCAL_OUT };
+    body.text(NFTA_CHAIN_TABLE, table).text(NFTA_CHAIN_NAME, name).nested(NFTA_CHAIN_HOOK, |body| {
+        body.attribute(NFTA_HOOK_HOOKNUM, &number.to_be_bytes());
+        // Before connection tracking.
+        body.attribute(NFTA_HOOK_PRIORITY, &NF_IP_PRI_RAW.to_be_bytes());
     });
-    body.text(7, "filter");
+    body.text(NFTA_CHAIN_TYPE, "filter");
 }
 
 fn write_rule(body: &mut Body<'_>, table: &Table, chain: &str, rule: &Rule) {
-    body.text(1, &table.name).text(2, chain).nested(4, |body| expressions(body, table, rule));
-    let comment: Vec<u8> = [&[0, u8::try_from(COMMENT.len() + 1).unwrap_or(0)], COMMENT.as_bytes(), &[0]].concat();
-    body.attribute(7, &comment);
+    body.text(NFTA_RULE_TABLE, &table.name).text(NFTA_RULE_CHAIN, chain);
+    body.nested(NFTA_RULE_EXPRESSIONS, |body| expressions(body, table, rule));
+    // Type, length and zero-terminated text.
+    let comment = [&[NFTNL_UDATA_RULE_COMMENT, COMMENT_LENGTH], COMMENT.as_bytes(), &[0]].concat();
+    body.attribute(NFTA_RULE_USERDATA, &comment);
 }
 
 /// Writes the expressions of a rule: the conditions in order, then the verdict.
 fn expressions(body: &mut Body<'_>, table: &Table, rule: &Rule) {
-    const NETWORK: u32 = 1;
-    const TRANSPORT: u32 = 2;
-    const META_FAMILY: u32 = 15;
-    const META_PROTOCOL: u32 = 16;
     let is_source = rule.side == Side::Source;
     let protocol = match rule.protocol {
-        Protocol::Tcp => 6,
-        Protocol::Udp => 17,
+        Protocol::Tcp => IPPROTO_TCP,
+        Protocol::Udp => IPPROTO_UDP,
     };
-    let (family, source, destination, bytes) = match rule.ip {
-        IpAddr::V4(ip) => (2, 12, 16, ip.octets().to_vec()),
-        IpAddr::V6(ip) => (10, 8, 24, ip.octets().to_vec()),
+    // Offsets of the source and destination addresses in the header (RFC 791 §3.1, RFC 8200 §3).
+    let (family, source, destination, length, bytes) = match rule.ip {
+        IpAddr::V4(ip) => (NFPROTO_IPV4, 12, 16, 4, ip.octets().to_vec()),
+        IpAddr::V6(ip) => (NFPROTO_IPV6, 8, 24, 16, ip.octets().to_vec()),
     };
-    meta(body, META_FAMILY);
+    meta(body, NFT_META_NFPROTO);
     equals(body, &[family]);
-    payload(body, NETWORK, if is_source { source } else { destination }, bytes.len());
+    payload(body, NFT_PAYLOAD_NETWORK_HEADER, if is_source { source } else { destination }, length);
     equals(body, &bytes);
-    meta(body, META_PROTOCOL);
+    meta(body, NFT_META_L4PROTO);
     equals(body, &[protocol]);
-    payload(body, TRANSPORT, if is_source { 0 } else { 2 }, 2);
+    payload(body, NFT_PAYLOAD_TRANSPORT_HEADER, if is_source { 0 } else { 2 }, 2);
     equals(body, &rule.port.to_be_bytes());
     if !table.is_owned && !is_source {
         destination_is_local(body);
@@ -176,43 +170,43 @@ fn expressions(body: &mut Body<'_>, table: &Table, rule: &Rule) {
 }
 
 fn expression(body: &mut Body<'_>, name: &str, write: impl FnOnce(&mut Body<'_>)) {
-    body.nested(1, |body| {
-        body.text(1, name).nested(2, write);
+    body.nested(NFTA_LIST_ELEM, |body| {
+        body.text(NFTA_EXPR_NAME, name).nested(NFTA_EXPR_DATA, write);
     });
+}
+
+fn numbers(body: &mut Body<'_>, attributes: &[(u16, u32)]) {
+    for (kind, value) in attributes {
+        body.attribute(*kind, &value.to_be_bytes());
+    }
 }
 
 fn meta(body: &mut Body<'_>, key: u32) {
-    expression(body, "meta", |body| {
-        body.attribute(1, &REGISTER.to_be_bytes()).attribute(2, &key.to_be_bytes());
-    });
+    expression(body, "meta", |body| numbers(body, &[(NFTA_META_DREG, NFT_REG_1), (NFTA_META_KEY, key)]));
 }
 
-fn payload(body: &mut Body<'_>, base: u32, offset: u32, length: usize) {
-    let length = u32::try_from(length).unwrap_or(0);
-    expression(body, "payload", |body| {
-        let values = [REGISTER, base, offset, length];
-        for (kind, value) in (1..).zip(values) {
-            body.attribute(kind, &value.to_be_bytes());
-        }
-    });
+fn payload(body: &mut Body<'_>, base: u32, offset: u32, length: u32) {
+    let attributes = [
+        (NFTA_PAYLOAD_DREG, NFT_REG_1),
+        (NFTA_PAYLOAD_BASE, base),
+        (NFTA_PAYLOAD_OFFSET, offset),
+        (NFTA_PAYLOAD_LEN, length),
+    ];
+    expression(body, "payload", |body| numbers(body, &attributes));
 }
 
 fn equals(body: &mut Body<'_>, bytes: &[u8]) {
     expression(body, "cmp", |body| {
-        body.attribute(1, &REGISTER.to_be_bytes()).attribute(2, &0_u32.to_be_bytes()).nested(3, |body| {
-            body.attribute(1, bytes);
+        numbers(body, &[(NFTA_CMP_SREG, NFT_REG_1), (NFTA_CMP_OP, NFT_CMP_EQ)]);
+        body.nested(NFTA_CMP_DATA, |body| {
+            body.attribute(NFTA_DATA_VALUE, bytes);
         });
     });
 }
 
 fn destination_is_local(body: &mut Body<'_>) {
-    const OF_TYPE: u32 = 3;
-    const BY_DESTINATION: u32 = 2;
-    const LOCAL: u32 = 2;
-    expression(body, "fib", |body| {
-        for (kind, value) in (1..).zip([REGISTER, OF_TYPE, BY_DESTINATION]) {
-            body.attribute(kind, &value.to_be_bytes());
-        }
-    });
-    equals(body, &LOCAL.to_ne_bytes());
+    let attributes =
+        [(NFTA_FIB_DREG, NFT_REG_1), (NFTA_FIB_RESULT, NFT_FIB_RESULT_ADDRTYPE), (NFTA_FIB_FLAGS, NFTA_FIB_F_DADDR)];
+    expression(body, "fib", |body| numbers(body, &attributes));
+    equals(body, &RTN_LOCAL.to_ne_bytes());
 }
