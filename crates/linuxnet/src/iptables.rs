@@ -61,11 +61,11 @@ pub fn command(action: Action, rule: &Rule) -> (&'static str, Vec<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules;
+    use crate::conntrack_bypass;
 
     #[test]
     fn writes_the_rules_of_an_address() {
-        let written: Vec<String> = rules(&["169.254.20.10".parse().unwrap()], 53, 8080)
+        let written: Vec<String> = conntrack_bypass(&["169.254.20.10".parse().unwrap()], 53, 8080)
             .iter()
             .map(|rule| {
                 let (program, words) = command(Action::Insert, rule);

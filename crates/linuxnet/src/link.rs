@@ -2,7 +2,7 @@
 
 use core::net::IpAddr;
 
-use crate::netlink::Messages;
+use crate::netlink::MessageBuffer;
 use crate::uapi::{
     AF_INET, AF_INET6, IFA_ADDRESS, IFA_CACHEINFO, IFA_F_NODAD, IFA_LOCAL, IFF_UP, IFLA_AF_SPEC, IFLA_IFNAME,
     IFLA_INET6_ADDR_GEN_MODE, IFLA_INFO_KIND, IFLA_LINKINFO, IN6_ADDR_GEN_MODE_NONE, INFINITY_LIFE_TIME, NLM_F_ACK,
@@ -12,62 +12,62 @@ use crate::uapi::{
 /// Netlink protocol (`NETLINK_ROUTE`).
 pub const PROTOCOL: i32 = libc::NETLINK_ROUTE;
 
-fn request(kind: u16, flags: u16, write: impl FnOnce(&mut crate::netlink::Body<'_>)) -> Messages {
-    let mut messages = Messages::default();
-    messages.message(kind, NLM_F_REQUEST | flags, 1, write);
+fn request(kind: u16, flags: u16, write: impl FnOnce(&mut crate::netlink::PayloadWriter<'_>)) -> MessageBuffer {
+    let mut messages = MessageBuffer::default();
+    messages.push(kind, NLM_F_REQUEST | flags, 1, write);
     messages
 }
 
 /// Builds a `struct ifinfomsg`: interface index (0 if the message has a name instead), flags, and the mask of the flags
 /// to change.
-fn head(index: u32, flags: u32) -> [u8; 16] {
-    let mut head = [0; 16];
-    for (place, value) in [(4, index), (8, flags), (12, flags)] {
-        if let Some(place) = head.get_mut(place..place + 4) {
-            place.copy_from_slice(&value.to_ne_bytes());
+fn ifinfomsg(index: u32, flags: u32) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    for (offset, value) in [(4, index), (8, flags), (12, flags)] {
+        if let Some(field) = bytes.get_mut(offset..offset + 4) {
+            field.copy_from_slice(&value.to_ne_bytes());
         }
     }
-    head
+    bytes
 }
 
 /// Creates an interface.
 #[must_use]
-pub fn make(name: &str, kind: &str) -> Messages {
+pub fn create(name: &str, kind: &str) -> MessageBuffer {
     request(RTM_NEWLINK, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, |body| {
-        body.raw(&head(0, 0)).text(IFLA_IFNAME, name).nested(IFLA_LINKINFO, |body| {
-            body.text(IFLA_INFO_KIND, kind);
+        body.bytes(&ifinfomsg(0, 0)).string(IFLA_IFNAME, name).nested(IFLA_LINKINFO, |body| {
+            body.string(IFLA_INFO_KIND, kind);
         });
     })
 }
 
 /// Removes an interface.
 #[must_use]
-pub fn remove(name: &str) -> Messages {
+pub fn delete(name: &str) -> MessageBuffer {
     request(RTM_DELLINK, NLM_F_ACK, |body| {
-        body.raw(&head(0, 0)).text(IFLA_IFNAME, name);
+        body.bytes(&ifinfomsg(0, 0)).string(IFLA_IFNAME, name);
     })
 }
 
 /// Requests information on an interface. [`index`] reads the response.
 #[must_use]
-pub fn look(name: &str) -> Messages {
+pub fn get(name: &str) -> MessageBuffer {
     request(RTM_GETLINK, 0, |body| {
-        body.raw(&head(0, 0)).text(IFLA_IFNAME, name);
+        body.bytes(&ifinfomsg(0, 0)).string(IFLA_IFNAME, name);
     })
 }
 
 /// Returns the interface index in a message.
 #[must_use]
 pub fn index(message: &crate::netlink::Message<'_>) -> Option<u32> {
-    let bytes = message.body.get(4..8)?.try_into().ok()?;
-    (message.kind == RTM_NEWLINK).then(|| u32::from_ne_bytes(bytes))
+    let bytes = message.payload.get(4..8)?.try_into().ok()?;
+    (message.message_type == RTM_NEWLINK).then(|| u32::from_ne_bytes(bytes))
 }
 
 /// Disables the automatic IPv6 link-local address of an interface. It would only send packets that nothing receives.
 #[must_use]
-pub fn silence(index: u32) -> Messages {
+pub fn disable_ipv6_link_local(index: u32) -> MessageBuffer {
     request(RTM_NEWLINK, NLM_F_ACK, |body| {
-        body.raw(&head(index, 0)).nested(IFLA_AF_SPEC, |body| {
+        body.bytes(&ifinfomsg(index, 0)).nested(IFLA_AF_SPEC, |body| {
             body.nested(u16::from(AF_INET6), |body| {
                 body.attribute(IFLA_INET6_ADDR_GEN_MODE, &[IN6_ADDR_GEN_MODE_NONE]);
             });
@@ -77,16 +77,16 @@ pub fn silence(index: u32) -> Messages {
 
 /// Sets an interface up.
 #[must_use]
-pub fn up(index: u32) -> Messages {
+pub fn set_up(index: u32) -> MessageBuffer {
     request(RTM_NEWLINK, NLM_F_ACK, |body| {
-        body.raw(&head(index, IFF_UP));
+        body.bytes(&ifinfomsg(index, IFF_UP));
     })
 }
 
 /// Adds an address to an interface for a number of seconds, or without limit. An existing address gets the new
 /// lifetime.
 #[must_use]
-pub fn address(index: u32, ip: IpAddr, seconds: Option<u32>) -> Messages {
+pub fn add_address(index: u32, ip: IpAddr, seconds: Option<u32>) -> MessageBuffer {
     // The address is unique to the node, so duplicate address detection would only delay the start.
     let (family, length, bytes) = match ip {
         IpAddr::V4(ip) => (AF_INET, 32, ip.octets().to_vec()),
@@ -94,7 +94,7 @@ pub fn address(index: u32, ip: IpAddr, seconds: Option<u32>) -> Messages {
     };
     let lifetime = seconds.unwrap_or(INFINITY_LIFE_TIME).to_ne_bytes();
     request(RTM_NEWADDR, NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE, |body| {
-        body.raw(&[family, length, IFA_F_NODAD, 0]).raw(&index.to_ne_bytes());
+        body.bytes(&[family, length, IFA_F_NODAD, 0]).bytes(&index.to_ne_bytes());
         body.attribute(IFA_LOCAL, &bytes).attribute(IFA_ADDRESS, &bytes);
         // Preferred and valid lifetime are equal. The kernel ignores the two timestamps.
         body.attribute(IFA_CACHEINFO, &[lifetime, lifetime, [0; 4], [0; 4]].concat());

@@ -7,24 +7,24 @@ use crate::uapi::{NLA_ALIGNTO, NLA_F_NESTED, NLMSG_ALIGNTO, NLMSG_ERROR, NLMSG_H
 
 /// One or more messages under construction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Messages(Vec<u8>);
+pub struct MessageBuffer(Vec<u8>);
 
-impl Messages {
+impl MessageBuffer {
     /// Returns the bytes.
     #[must_use]
-    pub fn octets(&self) -> &[u8] {
+    pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
     /// Appends a message.
-    pub fn message(&mut self, kind: u16, flags: u16, number: u32, write: impl FnOnce(&mut Body<'_>)) {
+    pub fn push(&mut self, message_type: u16, flags: u16, sequence: u32, write: impl FnOnce(&mut PayloadWriter<'_>)) {
         let start = self.0.len();
         self.0.extend([0; 4]);
-        self.0.extend(kind.to_ne_bytes());
+        self.0.extend(message_type.to_ne_bytes());
         self.0.extend(flags.to_ne_bytes());
-        self.0.extend(number.to_ne_bytes());
+        self.0.extend(sequence.to_ne_bytes());
         self.0.extend([0; 4]);
-        write(&mut Body(&mut self.0));
+        write(&mut PayloadWriter(&mut self.0));
         let length = u32::try_from(self.0.len() - start).unwrap_or(u32::MAX);
         if let Some(place) = self.0.get_mut(start..start + 4) {
             place.copy_from_slice(&length.to_ne_bytes());
@@ -34,39 +34,39 @@ impl Messages {
 
 /// Writer for the content after a header or within an attribute.
 #[derive(Debug)]
-pub struct Body<'a>(&'a mut Vec<u8>);
+pub struct PayloadWriter<'a>(&'a mut Vec<u8>);
 
-impl Body<'_> {
+impl PayloadWriter<'_> {
     /// Appends raw bytes.
-    pub fn raw(&mut self, bytes: &[u8]) -> &mut Self {
+    pub fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
         self.0.extend(bytes);
         self
     }
 
     /// Appends an attribute.
     pub fn attribute(&mut self, kind: u16, bytes: &[u8]) -> &mut Self {
-        self.around(kind, |body| {
-            body.raw(bytes);
+        self.write_attribute(kind, |body| {
+            body.bytes(bytes);
         })
     }
 
     /// Appends an attribute with a zero-terminated string.
-    pub fn text(&mut self, kind: u16, text: &str) -> &mut Self {
-        self.around(kind, |body| {
-            body.raw(text.as_bytes()).raw(&[0]);
+    pub fn string(&mut self, kind: u16, text: &str) -> &mut Self {
+        self.write_attribute(kind, |body| {
+            body.bytes(text.as_bytes()).bytes(&[0]);
         })
     }
 
     /// Appends an attribute that contains attributes.
-    pub fn nested(&mut self, kind: u16, write: impl FnOnce(&mut Body<'_>)) -> &mut Self {
-        self.around(kind | NLA_F_NESTED, write)
+    pub fn nested(&mut self, kind: u16, write: impl FnOnce(&mut PayloadWriter<'_>)) -> &mut Self {
+        self.write_attribute(kind | NLA_F_NESTED, write)
     }
 
-    fn around(&mut self, kind: u16, write: impl FnOnce(&mut Body<'_>)) -> &mut Self {
+    fn write_attribute(&mut self, kind: u16, write: impl FnOnce(&mut PayloadWriter<'_>)) -> &mut Self {
         let start = self.0.len();
         self.0.extend([0; 2]);
         self.0.extend(kind.to_ne_bytes());
-        write(&mut Body(self.0));
+        write(&mut PayloadWriter(self.0));
         let length = u16::try_from(self.0.len() - start).unwrap_or(u16::MAX);
         if let Some(place) = self.0.get_mut(start..start + 2) {
             place.copy_from_slice(&length.to_ne_bytes());
@@ -80,33 +80,33 @@ impl Body<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message<'a> {
     /// Message type.
-    pub kind: u16,
+    pub message_type: u16,
     /// Sequence number of the request.
-    pub number: u32,
+    pub sequence: u32,
     /// Content after the header.
-    pub body: &'a [u8],
+    pub payload: &'a [u8],
 }
 
 impl Message<'_> {
     /// Returns the result of the request, if this message is an acknowledgement: 0, or an error number.
     #[must_use]
-    pub fn outcome(&self) -> Option<i32> {
-        (self.kind == NLMSG_ERROR).then_some(())?;
-        let bytes = self.body.get(..4)?.try_into().ok()?;
+    pub fn error_code(&self) -> Option<i32> {
+        (self.message_type == NLMSG_ERROR).then_some(())?;
+        let bytes = self.payload.get(..4)?.try_into().ok()?;
         Some(i32::from_ne_bytes(bytes).saturating_neg())
     }
 }
 
 /// Splits a datagram into its messages. Stops at a truncated one.
-pub fn read(datagram: &[u8]) -> impl Iterator<Item = Message<'_>> {
+pub fn split_messages(datagram: &[u8]) -> impl Iterator<Item = Message<'_>> {
     let mut rest = datagram;
     core::iter::from_fn(move || {
         let length = usize::try_from(u32::from_ne_bytes(rest.get(..4)?.try_into().ok()?)).ok()?;
-        let kind = u16::from_ne_bytes(rest.get(4..6)?.try_into().ok()?);
-        let number = u32::from_ne_bytes(rest.get(8..12)?.try_into().ok()?);
-        let body = rest.get(NLMSG_HDRLEN..length)?;
+        let message_type = u16::from_ne_bytes(rest.get(4..6)?.try_into().ok()?);
+        let sequence = u32::from_ne_bytes(rest.get(8..12)?.try_into().ok()?);
+        let payload = rest.get(NLMSG_HDRLEN..length)?;
         rest = rest.get(length.next_multiple_of(NLMSG_ALIGNTO)..).unwrap_or_default();
-        Some(Message { kind, number, body })
+        Some(Message { message_type, sequence, payload })
     })
 }
 
@@ -117,33 +117,33 @@ mod tests {
 
     #[test]
     fn writes_lengths_and_padding() {
-        let mut messages = Messages::default();
-        messages.message(16, NLM_F_REQUEST | NLM_F_ACK, 7, |body| {
-            body.raw(&[9; 4]).text(3, "abc").nested(1, |body| {
+        let mut messages = MessageBuffer::default();
+        messages.push(16, NLM_F_REQUEST | NLM_F_ACK, 7, |body| {
+            body.bytes(&[9; 4]).string(3, "abc").nested(1, |body| {
                 body.attribute(2, &[5]);
             });
         });
-        let bytes = messages.octets();
+        let bytes = messages.as_bytes();
         assert_eq!(bytes.len(), NLMSG_HDRLEN + 4 + 8 + 12);
         assert_eq!(bytes[..4], 40_u32.to_ne_bytes());
         assert_eq!(bytes[20..24], [8_u16.to_ne_bytes(), 3_u16.to_ne_bytes()].concat());
         assert_eq!(bytes[28..30], 12_u16.to_ne_bytes(), "a nested one has its contents' padding");
-        let read: Vec<Message<'_>> = read(bytes).collect();
-        assert_eq!((read.len(), read[0].kind, read[0].number), (1, 16, 7));
-        assert_eq!(read[0].outcome(), None);
+        let read: Vec<Message<'_>> = split_messages(bytes).collect();
+        assert_eq!((read.len(), read[0].message_type, read[0].sequence), (1, 16, 7));
+        assert_eq!(read[0].error_code(), None);
     }
 
     #[test]
     fn reads_results_and_stops_at_a_truncated_message() {
-        let mut messages = Messages::default();
-        messages.message(NLMSG_ERROR, 0, 1, |body| {
-            body.raw(&(-17_i32).to_ne_bytes());
+        let mut messages = MessageBuffer::default();
+        messages.push(NLMSG_ERROR, 0, 1, |body| {
+            body.bytes(&(-17_i32).to_ne_bytes());
         });
-        messages.message(NLMSG_ERROR, 0, 2, |body| {
-            body.raw(&0_i32.to_ne_bytes());
+        messages.push(NLMSG_ERROR, 0, 2, |body| {
+            body.bytes(&0_i32.to_ne_bytes());
         });
-        let bytes = messages.octets();
-        let outcomes = |bytes: &[u8]| read(bytes).map(|message| message.outcome()).collect::<Vec<_>>();
+        let bytes = messages.as_bytes();
+        let outcomes = |bytes: &[u8]| split_messages(bytes).map(|message| message.error_code()).collect::<Vec<_>>();
         assert_eq!(outcomes(bytes), [Some(17), Some(0)]);
         assert_eq!(outcomes(&bytes[..bytes.len() - 1]), [Some(17)]);
         for end in 0..bytes.len() {

@@ -8,7 +8,7 @@
 
 use core::net::IpAddr;
 
-use crate::netlink::{Body, Messages};
+use crate::netlink::{MessageBuffer, PayloadWriter};
 use crate::rules::{Hook, Protocol, Rule, Side, Verdict};
 use crate::uapi::*;
 
@@ -40,23 +40,23 @@ pub struct Table {
 /// Creates a table with these rules and replaces one of the same name. If the batch succeeds, the kernel acknowledges
 /// only the last message.
 #[must_use]
-pub fn make(table: &Table, rules: &[Rule]) -> Messages {
+pub fn create_table(table: &Table, rules: &[Rule]) -> MessageBuffer {
     let mut batch = Batch::begin();
     let flags = if table.is_owned { NFT_TABLE_F_OWNER } else { 0 };
     if !table.is_owned {
         // Deleting a missing table would fail, so create it first.
         batch.request(NFT_MSG_NEWTABLE, NLM_F_CREATE, |body| {
-            body.text(NFTA_TABLE_NAME, &table.name);
+            body.string(NFTA_TABLE_NAME, &table.name);
         });
         batch.request(NFT_MSG_DELTABLE, 0, |body| {
-            body.text(NFTA_TABLE_NAME, &table.name);
+            body.string(NFTA_TABLE_NAME, &table.name);
         });
     }
     batch.request(NFT_MSG_NEWTABLE, NLM_F_CREATE, |body| {
-        body.text(NFTA_TABLE_NAME, &table.name).attribute(NFTA_TABLE_FLAGS, &flags.to_be_bytes());
+        body.string(NFTA_TABLE_NAME, &table.name).attribute(NFTA_TABLE_FLAGS, &flags.to_be_bytes());
     });
     for (name, hook) in [("prerouting", Hook::RawPrerouting), ("output", Hook::RawOutput)] {
-        batch.request(NFT_MSG_NEWCHAIN, NLM_F_CREATE, |body| chain(body, &table.name, name, hook));
+        batch.request(NFT_MSG_NEWCHAIN, NLM_F_CREATE, |body| write_chain(body, &table.name, name, hook));
         for rule in rules.iter().filter(|rule| rule.hook == hook && rule.verdict == Verdict::NoTrack) {
             batch.request(NFT_MSG_NEWRULE, NLM_F_CREATE | NLM_F_APPEND, |body| write_rule(body, table, name, rule));
         }
@@ -66,26 +66,26 @@ pub fn make(table: &Table, rules: &[Rule]) -> Messages {
 
 /// Removes a table.
 #[must_use]
-pub fn remove(table: &Table) -> Messages {
+pub fn delete_table(table: &Table) -> MessageBuffer {
     let mut batch = Batch::begin();
     batch.request(NFT_MSG_DELTABLE, 0, |body| {
-        body.text(NFTA_TABLE_NAME, &table.name);
+        body.string(NFTA_TABLE_NAME, &table.name);
     });
     batch.end()
 }
 
 /// Requests information on a table.
 #[must_use]
-pub fn look(table: &Table) -> Messages {
-    let mut messages = Messages::default();
-    messages.message(message_type(NFT_MSG_GETTABLE), NLM_F_REQUEST | NLM_F_ACK, 1, |body| {
-        body.raw(&NFGENMSG).text(NFTA_TABLE_NAME, &table.name);
+pub fn get_table(table: &Table) -> MessageBuffer {
+    let mut messages = MessageBuffer::default();
+    messages.push(message_type(NFT_MSG_GETTABLE), NLM_F_REQUEST | NLM_F_ACK, 1, |body| {
+        body.bytes(&NFGENMSG).string(NFTA_TABLE_NAME, &table.name);
     });
     messages
 }
 
 struct Batch {
-    requests: Vec<(u16, u16, Messages)>,
+    requests: Vec<(u16, u16, MessageBuffer)>,
 }
 
 impl Batch {
@@ -93,50 +93,50 @@ impl Batch {
         Batch { requests: Vec::new() }
     }
 
-    fn request(&mut self, message: u16, flags: u16, write: impl FnOnce(&mut Body<'_>)) {
+    fn request(&mut self, message: u16, flags: u16, write: impl FnOnce(&mut PayloadWriter<'_>)) {
         let kind = message_type(message);
-        let mut body = Messages::default();
-        body.message(kind, NLM_F_REQUEST | flags, 1, |body| {
-            body.raw(&NFGENMSG);
+        let mut body = MessageBuffer::default();
+        body.push(kind, NLM_F_REQUEST | flags, 1, |body| {
+            body.bytes(&NFGENMSG);
             write(body);
         });
         self.requests.push((kind, flags, body));
     }
 
     /// Encloses the requests in batch markers, and requests an acknowledgement for the last one.
-    fn end(self) -> Messages {
+    fn end(self) -> MessageBuffer {
         let [high, low] = NFNL_SUBSYS_NFTABLES.to_be_bytes();
         let mark = [AF_UNSPEC, NFNETLINK_V0, high, low];
-        let mut messages = Messages::default();
-        messages.message(NFNL_MSG_BATCH_BEGIN, NLM_F_REQUEST, 0, |body| {
-            body.raw(&mark);
+        let mut messages = MessageBuffer::default();
+        messages.push(NFNL_MSG_BATCH_BEGIN, NLM_F_REQUEST, 0, |body| {
+            body.bytes(&mark);
         });
         let last = self.requests.len().saturating_sub(1);
         for (at, (kind, flags, written)) in self.requests.into_iter().enumerate() {
             let answered = if at == last { NLM_F_ACK } else { 0 };
-            messages.message(kind, NLM_F_REQUEST | flags | answered, 1, |body| {
-                body.raw(written.octets().get(NLMSG_HDRLEN..).unwrap_or_default());
+            messages.push(kind, NLM_F_REQUEST | flags | answered, 1, |body| {
+                body.bytes(written.as_bytes().get(NLMSG_HDRLEN..).unwrap_or_default());
             });
         }
-        messages.message(NFNL_MSG_BATCH_END, NLM_F_REQUEST, 0, |body| {
-            body.raw(&mark);
+        messages.push(NFNL_MSG_BATCH_END, NLM_F_REQUEST, 0, |body| {
+            body.bytes(&mark);
         });
         messages
     }
 }
 
-fn chain(body: &mut Body<'_>, table: &str, name: &str, hook: Hook) {
+fn write_chain(body: &mut PayloadWriter<'_>, table: &str, name: &str, hook: Hook) {
     let number = if hook == Hook::RawPrerouting { NF_INET_PRE_ROUTING } else { NF_INET_LOCAL_OUT };
-    body.text(NFTA_CHAIN_TABLE, table).text(NFTA_CHAIN_NAME, name).nested(NFTA_CHAIN_HOOK, |body| {
+    body.string(NFTA_CHAIN_TABLE, table).string(NFTA_CHAIN_NAME, name).nested(NFTA_CHAIN_HOOK, |body| {
         body.attribute(NFTA_HOOK_HOOKNUM, &number.to_be_bytes());
         // Before connection tracking.
         body.attribute(NFTA_HOOK_PRIORITY, &NF_IP_PRI_RAW.to_be_bytes());
     });
-    body.text(NFTA_CHAIN_TYPE, "filter");
+    body.string(NFTA_CHAIN_TYPE, "filter");
 }
 
-fn write_rule(body: &mut Body<'_>, table: &Table, chain: &str, rule: &Rule) {
-    body.text(NFTA_RULE_TABLE, &table.name).text(NFTA_RULE_CHAIN, chain);
+fn write_rule(body: &mut PayloadWriter<'_>, table: &Table, chain: &str, rule: &Rule) {
+    body.string(NFTA_RULE_TABLE, &table.name).string(NFTA_RULE_CHAIN, chain);
     body.nested(NFTA_RULE_EXPRESSIONS, |body| expressions(body, table, rule));
     // Type, length and zero-terminated text.
     let comment = [&[NFTNL_UDATA_RULE_COMMENT, COMMENT_LENGTH], COMMENT.as_bytes(), &[0]].concat();
@@ -144,7 +144,7 @@ fn write_rule(body: &mut Body<'_>, table: &Table, chain: &str, rule: &Rule) {
 }
 
 /// Writes the expressions of a rule: the conditions in order, then the verdict.
-fn expressions(body: &mut Body<'_>, table: &Table, rule: &Rule) {
+fn expressions(body: &mut PayloadWriter<'_>, table: &Table, rule: &Rule) {
     let is_source = rule.side == Side::Source;
     let protocol = match rule.protocol {
         Protocol::Tcp => IPPROTO_TCP,
@@ -169,23 +169,23 @@ fn expressions(body: &mut Body<'_>, table: &Table, rule: &Rule) {
     expression(body, "notrack", |_| {});
 }
 
-fn expression(body: &mut Body<'_>, name: &str, write: impl FnOnce(&mut Body<'_>)) {
+fn expression(body: &mut PayloadWriter<'_>, name: &str, write: impl FnOnce(&mut PayloadWriter<'_>)) {
     body.nested(NFTA_LIST_ELEM, |body| {
-        body.text(NFTA_EXPR_NAME, name).nested(NFTA_EXPR_DATA, write);
+        body.string(NFTA_EXPR_NAME, name).nested(NFTA_EXPR_DATA, write);
     });
 }
 
-fn numbers(body: &mut Body<'_>, attributes: &[(u16, u32)]) {
+fn numbers(body: &mut PayloadWriter<'_>, attributes: &[(u16, u32)]) {
     for (kind, value) in attributes {
         body.attribute(*kind, &value.to_be_bytes());
     }
 }
 
-fn meta(body: &mut Body<'_>, key: u32) {
+fn meta(body: &mut PayloadWriter<'_>, key: u32) {
     expression(body, "meta", |body| numbers(body, &[(NFTA_META_DREG, NFT_REG_1), (NFTA_META_KEY, key)]));
 }
 
-fn payload(body: &mut Body<'_>, base: u32, offset: u32, length: u32) {
+fn payload(body: &mut PayloadWriter<'_>, base: u32, offset: u32, length: u32) {
     let attributes = [
         (NFTA_PAYLOAD_DREG, NFT_REG_1),
         (NFTA_PAYLOAD_BASE, base),
@@ -195,7 +195,7 @@ fn payload(body: &mut Body<'_>, base: u32, offset: u32, length: u32) {
     expression(body, "payload", |body| numbers(body, &attributes));
 }
 
-fn equals(body: &mut Body<'_>, bytes: &[u8]) {
+fn equals(body: &mut PayloadWriter<'_>, bytes: &[u8]) {
     expression(body, "cmp", |body| {
         numbers(body, &[(NFTA_CMP_SREG, NFT_REG_1), (NFTA_CMP_OP, NFT_CMP_EQ)]);
         body.nested(NFTA_CMP_DATA, |body| {
@@ -204,7 +204,7 @@ fn equals(body: &mut Body<'_>, bytes: &[u8]) {
     });
 }
 
-fn destination_is_local(body: &mut Body<'_>) {
+fn destination_is_local(body: &mut PayloadWriter<'_>) {
     let attributes =
         [(NFTA_FIB_DREG, NFT_REG_1), (NFTA_FIB_RESULT, NFT_FIB_RESULT_ADDRTYPE), (NFTA_FIB_FLAGS, NFTA_FIB_F_DADDR)];
     expression(body, "fib", |body| numbers(body, &attributes));

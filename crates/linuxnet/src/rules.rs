@@ -62,7 +62,7 @@ pub struct Rule {
 
 /// Returns the rules for a cache on these addresses: twelve per address, the same as node-cache's.
 #[must_use]
-pub fn rules(addresses: &[IpAddr], dns_port: u16, health_port: u16) -> Vec<Rule> {
+pub fn conntrack_bypass(addresses: &[IpAddr], dns_port: u16, health_port: u16) -> Vec<Rule> {
     addresses.iter().flat_map(|ip| rules_of(*ip, dns_port, health_port)).collect()
 }
 

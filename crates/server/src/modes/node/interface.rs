@@ -74,12 +74,12 @@ impl Interface {
         let index = index.ok_or_else(|| Trouble::Add(io::ErrorKind::NotFound.into()))?;
         if is_new {
             // A kernel without IPv6 rejects this, but does not need it either.
-            let _ = self.kernel.order(&link::silence(index));
+            let _ = self.kernel.order(&link::disable_ipv6_link_local(index));
         }
-        self.kernel.order(&link::up(index)).map_err(Trouble::Add)?;
+        self.kernel.order(&link::set_up(index)).map_err(Trouble::Add)?;
         let seconds = (self.held.is_none() && !self.stays).then_some(LEASE_SECONDS);
         for ip in &self.addresses {
-            self.kernel.order(&link::address(index, *ip, seconds)).map_err(Trouble::Add)?;
+            self.kernel.order(&link::add_address(index, *ip, seconds)).map_err(Trouble::Add)?;
         }
         Ok(is_new)
     }
@@ -98,7 +98,7 @@ impl Interface {
         if was_held || others_serve || self.stays || self.index()?.is_none() {
             return Ok(());
         }
-        self.kernel.order(&link::remove(&self.name))
+        self.kernel.order(&link::delete(&self.name))
     }
 
     fn make(&mut self) -> io::Result<()> {
@@ -113,11 +113,11 @@ impl Interface {
                 Err(_) => DUMMY,
             },
         };
-        self.kernel.order(&link::make(&self.name, kind))
+        self.kernel.order(&link::create(&self.name, kind))
     }
 
     fn index(&self) -> io::Result<Option<u32>> {
-        match self.kernel.find(&link::look(&self.name), link::index) {
+        match self.kernel.find(&link::get(&self.name), link::index) {
             Ok(index) => Ok(Some(index)),
             Err(error) if error.raw_os_error() == Some(libc::ENODEV) => Ok(None),
             Err(error) => Err(error),

@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use std::mem::MaybeUninit;
 use std::time::Duration;
 
-use linuxnet::netlink::{Message, Messages, read};
+use linuxnet::netlink::{Message, MessageBuffer, split_messages};
 use socket2::{Domain, Protocol, Socket, Type};
 
 /// Read timeout. The kernel answers immediately, so this only prevents a hang.
@@ -24,12 +24,12 @@ impl Kernel {
     }
 
     /// Sends a command and waits for its acknowledgement.
-    pub(super) fn order(&self, messages: &Messages) -> io::Result<()> {
+    pub(super) fn order(&self, messages: &MessageBuffer) -> io::Result<()> {
         self.ask(messages, |_| None)
     }
 
     /// Sends a request and passes each message of the response to `each`, until it returns a value.
-    pub(super) fn find<T>(&self, messages: &Messages, each: impl Fn(&Message<'_>) -> Option<T>) -> io::Result<T> {
+    pub(super) fn find<T>(&self, messages: &MessageBuffer, each: impl Fn(&Message<'_>) -> Option<T>) -> io::Result<T> {
         let mut found = None;
         self.ask(messages, |message| {
             found = each(message);
@@ -38,14 +38,14 @@ impl Kernel {
         found.ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
-    fn ask(&self, messages: &Messages, mut each: impl FnMut(&Message<'_>) -> Option<()>) -> io::Result<()> {
+    fn ask(&self, messages: &MessageBuffer, mut each: impl FnMut(&Message<'_>) -> Option<()>) -> io::Result<()> {
         self.forget();
-        self.0.send(messages.octets())?;
+        self.0.send(messages.as_bytes())?;
         let mut datagram = vec![0; DATAGRAM_MAX];
         loop {
             let length = (&self.0).read(&mut datagram)?;
-            for message in read(datagram.get(..length).unwrap_or_default()) {
-                match message.outcome() {
+            for message in split_messages(datagram.get(..length).unwrap_or_default()) {
+                match message.error_code() {
                     Some(0) => return Ok(()),
                     Some(error) => return Err(io::Error::from_raw_os_error(error)),
                     None if each(&message).is_some() => return Ok(()),

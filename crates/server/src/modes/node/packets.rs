@@ -7,7 +7,7 @@ use aws_lc_rs::rand;
 use compat::node_cache::{Backend, Settings};
 use linuxnet::iptables::{Action, command};
 use linuxnet::nftables::{self, Table};
-use linuxnet::{Rule, rules};
+use linuxnet::{Rule, conntrack_bypass};
 
 use super::kernel::Kernel;
 
@@ -39,7 +39,7 @@ pub(super) enum Trouble {
 impl Packets {
     /// Returns the rules for the settings. Does not set them yet.
     pub(super) fn new(settings: &Settings) -> Packets {
-        let rules = rules(&settings.local, settings.port, settings.health_port);
+        let rules = conntrack_bypass(&settings.local, settings.port, settings.health_port);
         Packets { rules, backend: settings.backend, stays: settings.stays, table: None }
     }
 
@@ -71,7 +71,7 @@ impl Packets {
         }
         match self.table.take() {
             Some((kernel, table)) if table.is_owned || !others_serve => {
-                kernel.order(&nftables::remove(&table)).map_err(Trouble::Nftables)
+                kernel.order(&nftables::delete_table(&table)).map_err(Trouble::Nftables)
             }
             None if self.backend == Backend::Iptables && !others_serve => self.delete_iptables(),
             _ => Ok(()),
@@ -96,21 +96,21 @@ impl Packets {
 
     fn ensure_table(&mut self) -> io::Result<bool> {
         if let Some((kernel, table)) = &self.table {
-            let is_there = kernel.order(&nftables::look(table)).is_ok();
+            let is_there = kernel.order(&nftables::get_table(table)).is_ok();
             if is_there && table.is_owned {
                 // The kernel lets no other process change a table with an owner.
                 return Ok(false);
             }
-            kernel.order(&nftables::make(table, &self.rules))?;
+            kernel.order(&nftables::create_table(table, &self.rules))?;
             return Ok(!is_there);
         }
         let kernel = Kernel::open(nftables::PROTOCOL)?;
         let owned = Table { name: unique_name(), is_owned: true };
         let shared = Table { name: TABLE.to_owned(), is_owned: false };
-        let table = if !self.stays && kernel.order(&nftables::make(&owned, &self.rules)).is_ok() {
+        let table = if !self.stays && kernel.order(&nftables::create_table(&owned, &self.rules)).is_ok() {
             owned
         } else {
-            kernel.order(&nftables::make(&shared, &self.rules))?;
+            kernel.order(&nftables::create_table(&shared, &self.rules))?;
             shared
         };
         self.table = Some((kernel, table));
