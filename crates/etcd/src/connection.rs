@@ -49,7 +49,7 @@ impl Connection {
     }
 
     async fn open_slowly(endpoint: &Endpoint, tls: Option<&Tls>, timing: &Timing) -> Result<Connection, EtcdError> {
-        let failed = |error: io::Error| EtcdError::Connection(transport::in_words(&error));
+        let failed = |error: io::Error| EtcdError::Connection(transport::error_text(&error));
         let stream = TcpStream::connect((endpoint.host.as_str(), endpoint.port)).await.map_err(failed)?;
         // Send small messages without delay.
         stream.set_nodelay(true).map_err(failed)?;
@@ -59,7 +59,7 @@ impl Connection {
         let name = ServerName::try_from(endpoint.host.clone()).map_err(|error| EtcdError::Tls(error.to_string()))?;
         let connector = TlsConnector::from(Arc::new(config(tls).map_err(EtcdError::Tls)?));
         let stream =
-            connector.connect(name, stream).await.map_err(|error| EtcdError::Tls(transport::in_words(&error)))?;
+            connector.connect(name, stream).await.map_err(|error| EtcdError::Tls(transport::error_text(&error)))?;
         Connection::greet(stream, timing).await
     }
 

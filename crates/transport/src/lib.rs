@@ -6,11 +6,11 @@
 
 pub mod byte_streams;
 mod clock;
+mod error_text;
 pub mod grpc;
 pub mod proxy;
 pub mod tls;
-mod trouble;
 mod verifier;
 
 pub use clock::MonotonicClock;
-pub use trouble::in_words;
+pub use error_text::error_text;

@@ -10,7 +10,7 @@ use rustls::server::ParsedCertificate;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 
-use crate::trouble::is_authority;
+use crate::error_text::is_authority;
 
 /// Verifier that accepts certificates signed by the given authorities, and the given certificates themselves.
 ///

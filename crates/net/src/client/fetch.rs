@@ -11,14 +11,14 @@ use hyper::rt::{Read, Write};
 use hyper::{Method, Request};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
-use transport::in_words;
+use transport::error_text;
 use transport::tls::Client;
 
 /// Sends a request and returns the status code of the response.
 pub(crate) async fn status(fetch: Fetch<'_>) -> Result<u16, String> {
     let local = fetch.address.strip_prefix(':').map(|port| format!("localhost:{port}"));
     let host = local.as_deref().unwrap_or(fetch.address);
-    let text = |error: io::Error| in_words(&error);
+    let text = |error: io::Error| error_text(&error);
     let stream = TcpStream::connect(host).await.map_err(text)?;
     let Some(tls) = fetch.tls else { return ask(TokioIo::new(stream), host, fetch).await };
     let peer = stream.peer_addr().map_err(text)?.ip();

@@ -10,7 +10,7 @@ use std::io;
 
 use engine::ExchangeError;
 use tokio::sync::oneshot;
-use transport::in_words;
+use transport::error_text;
 use wire::Header;
 
 pub(crate) use stream::{Key, LOOK_EVERY, Route, StreamClient, Users, connect_http2, exchange_all};
@@ -39,7 +39,7 @@ struct Waiter {
 
 /// Creates the error of an exchange that failed on the network.
 pub(crate) fn network(during: &'static str, error: &io::Error) -> ExchangeError {
-    ExchangeError::Network { during, error: in_words(error) }
+    ExchangeError::Network { during, error: error_text(error) }
 }
 
 type Answer = oneshot::Receiver<Result<Vec<u8>, ExchangeError>>;

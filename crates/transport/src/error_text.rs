@@ -6,17 +6,17 @@ use rustls::{CertificateError, Error};
 
 /// Formats an error as in logs: `connection refused`, `tls: failed to verify certificate: …`.
 #[must_use]
-pub fn in_words(error: &io::Error) -> String {
+pub fn error_text(error: &io::Error) -> String {
     match error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) {
         Some(Error::InvalidCertificate(reason)) => {
-            format!("tls: failed to verify certificate: {}", certificate_in_words(reason))
+            format!("tls: failed to verify certificate: {}", certificate_error_text(reason))
         }
         Some(error) => format!("tls: {error}"),
         None => io_text::describe(error),
     }
 }
 
-fn certificate_in_words(reason: &CertificateError) -> String {
+fn certificate_error_text(reason: &CertificateError) -> String {
     match reason {
         CertificateError::UnknownIssuer => "signed by an unknown authority".to_owned(),
         CertificateError::BadSignature => "it is not signed with the authority's key".to_owned(),
@@ -44,12 +44,12 @@ mod tests {
 
     #[test]
     fn formats_system_and_tls_errors() {
-        assert_eq!(in_words(&io::Error::from_raw_os_error(111)), "connection refused");
-        assert_eq!(in_words(&io::Error::other(Error::HandshakeNotComplete)), "tls: handshake not complete");
+        assert_eq!(error_text(&io::Error::from_raw_os_error(111)), "connection refused");
+        assert_eq!(error_text(&io::Error::other(Error::HandshakeNotComplete)), "tls: handshake not complete");
     }
 
     /// Returns the error text for a certificate for `name.test` that `host` presents and that is trusted if `is_known`.
-    fn said(params: &rcgen::CertificateParams, is_known: bool, host: &str) -> String {
+    fn text_of(params: &rcgen::CertificateParams, is_known: bool, host: &str) -> String {
         let [key, other] = [(); 2].map(|()| rcgen::KeyPair::generate().unwrap());
         let shown = params.self_signed(&key).unwrap();
         let mut of_stranger = params.clone();
@@ -65,7 +65,7 @@ mod tests {
         let (der, name): (&CertificateDer<'_>, _) = (shown.der(), ServerName::try_from(host.to_owned()).unwrap());
         let error =
             rustls::client::danger::ServerCertVerifier::verify_server_cert(&*verifier, der, &[], &name, &[], now);
-        in_words(&io::Error::other(error.unwrap_err()))
+        error_text(&io::Error::other(error.unwrap_err()))
     }
 
     #[test]
@@ -85,7 +85,7 @@ mod tests {
             (old, true, "name.test", "expired"),
         ];
         for (params, is_known, host, part) in cases {
-            let said = said(&params, is_known, host);
+            let said = text_of(&params, is_known, host);
             assert!(said.starts_with("tls: failed to verify certificate: ") && said.contains(part), "{said}");
         }
     }
