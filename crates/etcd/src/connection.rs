@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::task::{AbortHandle, spawn_local};
 use tokio_rustls::TlsConnector;
-use transport::grpc::{CallError, Here};
+use transport::grpc::{CallError, LocalExecutor};
 
 use crate::Timing;
 use crate::body::RequestBody;
@@ -67,7 +67,7 @@ impl Connection {
     where
         S: AsyncRead + AsyncWrite + Unpin + 'static,
     {
-        let mut builder = Builder::new(Here);
+        let mut builder = Builder::new(LocalExecutor);
         builder
             .timer(TokioTimer::new())
             .initial_stream_window_size(STREAM_WINDOW)

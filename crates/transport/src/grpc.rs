@@ -88,9 +88,9 @@ impl CallError {
 
 /// Executor for hyper that spawns on the `LocalSet` of the current thread.
 #[derive(Clone, Copy, Debug)]
-pub struct Here;
+pub struct LocalExecutor;
 
-impl<F: Future<Output: 'static> + 'static> Executor<F> for Here {
+impl<F: Future<Output: 'static> + 'static> Executor<F> for LocalExecutor {
     fn execute(&self, future: F) {
         tokio::task::spawn_local(future);
     }

@@ -15,7 +15,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::sync::Mutex;
 use tokio::time::{timeout, timeout_at};
 use transport::MonotonicClock;
-use transport::grpc::{CallError, Code, Here, call};
+use transport::grpc::{CallError, Code, LocalExecutor, call};
 
 use super::{DnsPacket, PACKET_MAX, PATH, packet};
 use crate::client::{Key, LOOK_EVERY, Route, Users, connect_http2, network};
@@ -69,7 +69,7 @@ impl GrpcClient {
             return Ok((sender.clone(), true));
         }
         let stream = connect_http2(&route).await.map_err(|error| network("dial", &error))?;
-        let mut builder = Builder::new(Here);
+        let mut builder = Builder::new(LocalExecutor);
         builder.timer(TokioTimer::new()).keep_alive_interval(PING_EVERY).keep_alive_timeout(PING_TIMEOUT);
         let greeted = builder.handshake(TokioIo::new(stream)).await;
         let (sender, driver) = greeted.map_err(|error| failed("write")(CallError::broken(&error)))?;

@@ -21,7 +21,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until, timeout};
-use transport::grpc::{CallError, Code, GRPC, Here, STATUS, STATUS_MESSAGE};
+use transport::grpc::{CallError, Code, GRPC, LocalExecutor, STATUS, STATUS_MESSAGE};
 
 use super::{PATH, message, packet};
 use crate::connected::Client;
@@ -53,7 +53,7 @@ type Answer = Response<WithTrailers<Full<Bytes>, Ready<Option<Result<HeaderMap, 
 pub(crate) async fn serve(client: Client, stream: impl AsyncRead + AsyncWrite + Unpin + 'static) -> io::Result<()> {
     let mut closing = client.endpoint.closing();
     let calls = Rc::new(Calls::new(client.listening.timeouts.idle.unwrap_or(IDLE)));
-    let mut builder = Builder::new(Here);
+    let mut builder = Builder::new(LocalExecutor);
     let calls_max = client.listening.calls.calls_max;
     builder
         .timer(TokioTimer::new())
