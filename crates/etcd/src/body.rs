@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use hyper::body::{Body, Bytes, Frame};
 use prost::Message;
-use transport::grpc::framed;
+use transport::grpc::encode_frame;
 
 /// Body of a request.
 pub(crate) struct RequestBody {
@@ -18,12 +18,12 @@ pub(crate) struct RequestBody {
 impl RequestBody {
     /// Creates a body of one message, which ends the stream.
     pub(crate) fn one(message: &impl Message) -> RequestBody {
-        RequestBody { bytes: Some(framed(message)), stays_open: false }
+        RequestBody { bytes: Some(encode_frame(message)), stays_open: false }
     }
 
     /// Creates a body of several messages that keeps the stream open.
     pub(crate) fn some<M: Message>(messages: impl Iterator<Item = M>) -> RequestBody {
-        let bytes: Vec<u8> = messages.flat_map(|message| framed(&message)).collect();
+        let bytes: Vec<u8> = messages.flat_map(|message| encode_frame(&message)).collect();
         RequestBody { bytes: Some(bytes.into()), stays_open: true }
     }
 }

@@ -115,7 +115,7 @@ impl Client {
     {
         let request = self.request(method, RequestBody::one(request));
         let response =
-            async { transport::grpc::call(&mut self.connection.sender, request, MESSAGE_MAX).await?.only().await };
+            async { transport::grpc::call(&mut self.connection.sender, request, MESSAGE_MAX).await?.single().await };
         Ok(tokio::time::timeout(self.timeout, response).await.map_err(|_| EtcdError::Silent)??)
     }
 

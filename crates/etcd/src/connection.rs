@@ -76,7 +76,7 @@ impl Connection {
             .keep_alive_timeout(timing.keep_alive_response)
             .keep_alive_while_idle(true);
         let greeted = builder.handshake(TokioIo::new(stream)).await;
-        let (sender, driver) = greeted.map_err(|error| CallError::broken(&error))?;
+        let (sender, driver) = greeted.map_err(|error| CallError::connection(&error))?;
         // The pending calls report the error of the connection.
         let driver = spawn_local(async move { drop(driver.await) });
         Ok(Connection { sender, _driver: Arc::new(Driver(driver.abort_handle())) })

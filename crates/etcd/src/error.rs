@@ -68,8 +68,8 @@ impl core::error::Error for EtcdError {}
 impl From<CallError> for EtcdError {
     fn from(error: CallError) -> EtcdError {
         match error {
-            CallError::Broken(message) => EtcdError::Connection(message),
-            CallError::Refused(code, message) => refused(code, message),
+            CallError::Connection(message) => EtcdError::Connection(message),
+            CallError::Status(code, message) => refused(code, message),
             CallError::TooLong => EtcdError::TooLong,
             CallError::Http(_) | CallError::Compressed | CallError::Malformed => EtcdError::Refused(error.to_string()),
         }

@@ -48,11 +48,11 @@ impl Code {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallError {
     /// The connection failed for this reason.
-    Broken(String),
+    Connection(String),
     /// The peer answered with an HTTP error status, so it is probably not a gRPC server.
     Http(StatusCode),
     /// The peer ended the call with this status code and reason.
-    Refused(Code, String),
+    Status(Code, String),
     /// A message exceeds the maximum length.
     TooLong,
     /// A message is compressed, although the call did not offer compression.
@@ -64,9 +64,9 @@ pub enum CallError {
 impl fmt::Display for CallError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            CallError::Broken(why) => out.write_str(why),
+            CallError::Connection(why) => out.write_str(why),
             CallError::Http(status) => write!(out, "HTTP status {status}"),
-            CallError::Refused(Code(code), why) => write!(out, "{why} (code {code})"),
+            CallError::Status(Code(code), why) => write!(out, "{why} (code {code})"),
             CallError::TooLong => out.write_str("a message exceeds the maximum length"),
             CallError::Compressed => out.write_str("a message is compressed, which was not negotiated"),
             CallError::Malformed => out.write_str("a message cannot be decoded"),
@@ -77,12 +77,12 @@ impl fmt::Display for CallError {
 impl CallError {
     /// Creates an error from the root cause. The outer errors of the chain only say that something failed.
     #[must_use]
-    pub fn broken(error: &(dyn Error + 'static)) -> CallError {
+    pub fn connection(error: &(dyn Error + 'static)) -> CallError {
         let mut last = error;
         while let Some(cause) = last.source() {
             last = cause;
         }
-        CallError::Broken(last.to_string())
+        CallError::Connection(last.to_string())
     }
 }
 
@@ -96,7 +96,7 @@ impl<F: Future<Output: 'static> + 'static> Executor<F> for LocalExecutor {
     }
 }
 
-/// Starts a call. The request is a POST with a body from [`framed`]. Response messages may have at most `message_max`
+/// Starts a call. The request is a POST with a body from [`encode_frame`]. Response messages may have at most `message_max`
 /// bytes.
 ///
 /// # Errors
@@ -108,31 +108,31 @@ pub async fn call<B: Body + 'static>(
 ) -> Result<Messages<Incoming>, CallError> {
     request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(GRPC));
     request.headers_mut().insert(TE, HeaderValue::from_static("trailers"));
-    sender.ready().await.map_err(|error| CallError::broken(&error))?;
-    let response = sender.send_request(request).await.map_err(|error| CallError::broken(&error))?;
+    sender.ready().await.map_err(|error| CallError::connection(&error))?;
+    let response = sender.send_request(request).await.map_err(|error| CallError::connection(&error))?;
     if !response.status().is_success() {
         return Err(CallError::Http(response.status()));
     }
     // A response without messages carries its status in the headers (Trailers-Only).
-    how_it_ended(response.headers())?;
+    check_status(response.headers())?;
     Ok(Messages::new(response.into_body(), message_max))
 }
 
 /// Checks the status of a call, if these headers or trailers contain it.
-fn how_it_ended(fields: &HeaderMap) -> Result<(), CallError> {
+fn check_status(fields: &HeaderMap) -> Result<(), CallError> {
     let Some(status) = fields.get(STATUS) else { return Ok(()) };
     let code = status.to_str().ok().and_then(|text| text.parse().ok()).map_or(Code::UNKNOWN, Code);
     if code == Code::OK {
         return Ok(());
     }
     let reason = fields.get(STATUS_MESSAGE).map(|reason| String::from_utf8_lossy(reason.as_bytes()).into_owned());
-    Err(CallError::Refused(code, reason.unwrap_or_default().chars().take(REASON_MAX).collect()))
+    Err(CallError::Status(code, reason.unwrap_or_default().chars().take(REASON_MAX).collect()))
 }
 
 /// Encodes a message with its prefix.
 #[must_use]
-pub fn framed(message: &impl Message) -> Bytes {
-    let mut bytes = prefix(message.encoded_len());
+pub fn encode_frame(message: &impl Message) -> Bytes {
+    let mut bytes = frame_prefix(message.encoded_len());
     // Encoding cannot fail: the vector has enough capacity.
     let _ = message.encode(&mut bytes);
     bytes.into()
@@ -140,7 +140,7 @@ pub fn framed(message: &impl Message) -> Bytes {
 
 /// Returns the prefix for a message of this length, with capacity for the message.
 #[must_use]
-pub fn prefix(length: usize) -> Vec<u8> {
+pub fn frame_prefix(length: usize) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(PREFIX_LEN + length);
     bytes.push(0);
     bytes.extend_from_slice(&u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes());
@@ -173,9 +173,9 @@ impl<B: Body<Data = Bytes, Error: Error + 'static> + Unpin> Messages<B> {
             let Some(frame) = self.body.frame().await else {
                 return if self.unread.is_empty() { Ok(None) } else { Err(CallError::Malformed) };
             };
-            match frame.map_err(|error| CallError::broken(&error))?.into_data() {
+            match frame.map_err(|error| CallError::connection(&error))?.into_data() {
                 Ok(data) => self.unread.extend_from_slice(&data),
-                Err(frame) => frame.trailers_ref().map_or(Ok(()), how_it_ended)?,
+                Err(frame) => frame.trailers_ref().map_or(Ok(()), check_status)?,
             }
         }
     }
@@ -184,7 +184,7 @@ impl<B: Body<Data = Bytes, Error: Error + 'static> + Unpin> Messages<B> {
     ///
     /// # Errors
     /// Fails like [`Messages::next`], or if the number of messages is not one.
-    pub async fn only<M: Message + Default>(mut self) -> Result<M, CallError> {
+    pub async fn single<M: Message + Default>(mut self) -> Result<M, CallError> {
         let message = self.next().await?.ok_or(CallError::Malformed)?;
         // The status of the call follows the message.
         let more: Option<M> = self.next().await?;
@@ -218,13 +218,13 @@ mod tests {
     const MESSAGE_MAX: usize = 65_539;
 
     async fn read(bytes: Bytes) -> Result<Bytes, CallError> {
-        Messages::new(Full::new(bytes), MESSAGE_MAX).only().await
+        Messages::new(Full::new(bytes), MESSAGE_MAX).single().await
     }
 
     #[tokio::test]
     async fn messages_survive_a_round_trip() {
         for message in [&b""[..], b"x", &[7; 128], &[7; 65_535]].map(Bytes::from_static) {
-            assert_eq!(read(framed(&message)).await, Ok(message));
+            assert_eq!(read(encode_frame(&message)).await, Ok(message));
         }
     }
 

@@ -50,7 +50,7 @@ impl GrpcClient {
         let asked = timeout_at(until, async {
             let (mut sender, reused) = self.sender(&exchange).await?;
             let call = call(&mut sender, request(&exchange)?, PACKET_MAX).await.map_err(failed("write"))?;
-            let packet: DnsPacket = call.only().await.map_err(failed("read"))?;
+            let packet: DnsPacket = call.single().await.map_err(failed("read"))?;
             Ok(ExchangeReply { reply: packet.msg.into(), reused, local: None })
         });
         asked.await.unwrap_or(Err(ExchangeError::Timeout { local: None }))
@@ -72,7 +72,7 @@ impl GrpcClient {
         let mut builder = Builder::new(LocalExecutor);
         builder.timer(TokioTimer::new()).keep_alive_interval(PING_EVERY).keep_alive_timeout(PING_TIMEOUT);
         let greeted = builder.handshake(TokioIo::new(stream)).await;
-        let (sender, driver) = greeted.map_err(|error| failed("write")(CallError::broken(&error)))?;
+        let (sender, driver) = greeted.map_err(|error| failed("write")(CallError::connection(&error)))?;
         tokio::task::spawn_local(drive(driver, route.users()));
         *open = Some(sender.clone());
         Ok((sender, false))
@@ -117,9 +117,9 @@ fn request(exchange: &Exchange<'_>) -> Result<Request<Full<Bytes>>, ExchangeErro
 /// Converts the error of a call to that of an exchange.
 fn failed(during: &'static str) -> impl Fn(CallError) -> ExchangeError {
     move |error| match error {
-        CallError::Broken(error) => ExchangeError::Network { during, error },
+        CallError::Connection(error) => ExchangeError::Network { during, error },
         CallError::Http(_) => ExchangeError::Network { during: "read", error: error.to_string() },
-        CallError::Refused(Code(code), reason) => ExchangeError::Status { code, reason },
+        CallError::Status(Code(code), reason) => ExchangeError::Status { code, reason },
         CallError::TooLong | CallError::Compressed | CallError::Malformed => ExchangeError::Unreadable,
     }
 }

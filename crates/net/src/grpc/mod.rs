@@ -7,7 +7,7 @@ mod server;
 
 use hyper::body::{Body, Bytes};
 use prost::Message;
-use transport::grpc::{CallError, Messages, prefix};
+use transport::grpc::{CallError, Messages, frame_prefix};
 
 pub(crate) use client::GrpcClient;
 pub(crate) use server::serve;
@@ -27,10 +27,10 @@ struct DnsPacket {
     msg: Bytes,
 }
 
-/// Encodes a DNS message as a framed `DnsPacket`, with one copy.
+/// Encodes a DNS message as a encode_frame `DnsPacket`, with one copy.
 fn packet(message: &[u8]) -> Bytes {
     let length = 1 + prost::length_delimiter_len(message.len()) + message.len();
-    let mut octets = prefix(length);
+    let mut octets = frame_prefix(length);
     octets.push(MSG);
     // Encoding cannot fail: the vector has enough capacity.
     let _ = prost::encode_length_delimiter(message.len(), &mut octets);
@@ -43,14 +43,14 @@ async fn message<B>(body: B) -> Result<Bytes, CallError>
 where
     B: Body<Data = Bytes, Error: std::error::Error + 'static> + Unpin,
 {
-    let packet: DnsPacket = Messages::new(body, PACKET_MAX).only().await?;
+    let packet: DnsPacket = Messages::new(body, PACKET_MAX).single().await?;
     Ok(packet.msg)
 }
 
 #[cfg(test)]
 mod tests {
     use http_body_util::Full;
-    use transport::grpc::framed;
+    use transport::grpc::encode_frame;
 
     use super::*;
 
@@ -63,8 +63,8 @@ mod tests {
         for message in [&b""[..], b"x", &[7; 127], &[7; 128], &[7; 65_535]] {
             assert_eq!(read(packet(message)).await.as_deref(), Ok(message));
             let usual = DnsPacket { msg: Bytes::copy_from_slice(message) };
-            assert_eq!(read(framed(&usual)).await.as_deref(), Ok(message));
+            assert_eq!(read(encode_frame(&usual)).await.as_deref(), Ok(message));
         }
-        assert_eq!(packet(b"x"), framed(&DnsPacket { msg: Bytes::from_static(b"x") }));
+        assert_eq!(packet(b"x"), encode_frame(&DnsPacket { msg: Bytes::from_static(b"x") }));
     }
 }
