@@ -11,7 +11,7 @@ use engine::{ProxyHeader, Scheme};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};
-use transport::proxy::{Start, accept, look};
+use transport::proxy::{HeaderScan, apply_policy, scan};
 use transport::tls;
 
 use crate::connected::Client;
@@ -92,22 +92,24 @@ impl Client {
     async fn read_proxy_header(&mut self, stream: &mut TcpStream, buffer: &mut Vec<u8>) -> io::Result<bool> {
         let Some(policy) = &self.listening.proxy else { return Ok(true) };
         let deadline = Instant::now() + self.limits.read;
-        let said = (policy.0)(self.peer.address.ip().to_canonical());
-        if said == ProxyHeader::Skip {
+        let verdict = (policy.0)(self.peer.address.ip().to_canonical());
+        if verdict == ProxyHeader::Skip {
             return Ok(true);
         }
         loop {
-            match look(buffer, true) {
-                Start::Bare => return Ok(true),
-                Start::Broken => return Ok(false),
-                Start::Header(length, ends) => {
+            match scan(buffer, true) {
+                HeaderScan::NoHeader => return Ok(true),
+                HeaderScan::Malformed => return Ok(false),
+                HeaderScan::Header(length, ends) => {
                     buffer.drain(..length);
-                    let Some(peer) = accept(said, ends, self.peer) else { return Ok(false) };
+                    let Some(peer) = apply_policy(verdict, ends, self.peer) else { return Ok(false) };
                     self.comes_from(peer);
                     return Ok(true);
                 }
-                Start::Partial if timeout_at(deadline, stream.read_buf(buffer)).await?? == 0 => return Ok(false),
-                Start::Partial => {}
+                HeaderScan::Incomplete if timeout_at(deadline, stream.read_buf(buffer)).await?? == 0 => {
+                    return Ok(false);
+                }
+                HeaderScan::Incomplete => {}
             }
         }
     }

@@ -16,20 +16,20 @@ const LINE_START: &[u8] = b"PROXY ";
 
 /// Result of looking for a header at the start of the data.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Start {
+pub enum HeaderScan {
     /// The data does not start with a header.
-    Bare,
+    NoHeader,
     /// The data is the beginning of a header.
-    Partial,
+    Incomplete,
     /// The data begins like a header but is malformed.
-    Broken,
+    Malformed,
     /// Length of the header in bytes, and the addresses that it names, if any.
-    Header(usize, Option<Ends>),
+    Header(usize, Option<ProxiedAddresses>),
 }
 
 /// Client address and the address that the client connected to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ends {
+pub struct ProxiedAddresses {
     /// Address of the client.
     pub peer: SocketAddr,
     /// Address that the client connected to.
@@ -38,40 +38,40 @@ pub struct Ends {
 
 /// Looks for a header: version 2, and on a stream also version 1.
 #[must_use]
-pub fn look(bytes: &[u8], is_stream: bool) -> Start {
+pub fn scan(bytes: &[u8], is_stream: bool) -> HeaderScan {
     let begins = |start: &[u8]| bytes.starts_with(start) || start.starts_with(bytes);
     if begins(SIGNATURE) {
         return version_2(bytes);
     }
-    if is_stream && begins(LINE_START) { version_1(bytes) } else { Start::Bare }
+    if is_stream && begins(LINE_START) { version_1(bytes) } else { HeaderScan::NoHeader }
 }
 
-fn version_2(bytes: &[u8]) -> Start {
-    let Some((fixed, rest)) = bytes.split_first_chunk::<FIXED_LEN>() else { return Start::Partial };
+fn version_2(bytes: &[u8]) -> HeaderScan {
+    let Some((fixed, rest)) = bytes.split_first_chunk::<FIXED_LEN>() else { return HeaderScan::Incomplete };
     let [.., version, family, high, low] = *fixed;
     let length = usize::from(u16::from_be_bytes([high, low]));
     if version >> 4 != 2 || length > REST_MAX {
-        return Start::Broken;
+        return HeaderScan::Malformed;
     }
-    let Some(rest) = rest.get(..length) else { return Start::Partial };
+    let Some(rest) = rest.get(..length) else { return HeaderScan::Incomplete };
     let ends = match (version & 0xf, family >> 4) {
         // LOCAL command: the proxy itself is the client, for example for a health check.
         (0, _) => Ok(None),
-        (1, 1) => ends_of::<4>(rest).ok_or(()).map(Some),
-        (1, 2) => ends_of::<16>(rest).ok_or(()).map(Some),
+        (1, 1) => read_addresses::<4>(rest).ok_or(()).map(Some),
+        (1, 2) => read_addresses::<16>(rest).ok_or(()).map(Some),
         (1, _) => Ok(None),
         _ => Err(()),
     };
-    ends.map_or(Start::Broken, |ends| Start::Header(FIXED_LEN + length, ends))
+    ends.map_or(HeaderScan::Malformed, |ends| HeaderScan::Header(FIXED_LEN + length, ends))
 }
 
 /// Reads two addresses of `N` bytes each, and two ports.
-fn ends_of<const N: usize>(bytes: &[u8]) -> Option<Ends> {
+fn read_addresses<const N: usize>(bytes: &[u8]) -> Option<ProxiedAddresses> {
     let (peer, rest) = bytes.split_first_chunk::<N>()?;
     let (local, rest) = rest.split_first_chunk::<N>()?;
     let ([peer_high, peer_low, local_high, local_low], _) = rest.split_first_chunk::<4>()?;
     let port = |high: &u8, low: &u8| u16::from_be_bytes([*high, *low]);
-    Some(Ends {
+    Some(ProxiedAddresses {
         peer: SocketAddr::new(address(peer)?, port(peer_high, peer_low)),
         local: SocketAddr::new(address(local)?, port(local_high, local_low)),
     })
@@ -82,46 +82,48 @@ fn address(bytes: &[u8]) -> Option<IpAddr> {
     v4.or_else(|| <[u8; 16]>::try_from(bytes).ok().map(|bytes| IpAddr::V6(Ipv6Addr::from(bytes))))
 }
 
-fn version_1(bytes: &[u8]) -> Start {
+fn version_1(bytes: &[u8]) -> HeaderScan {
     let start = &bytes[..bytes.len().min(LINE_MAX)];
     let Some(end) = start.windows(2).position(|pair| pair == b"\r\n") else {
-        return if start.len() < LINE_MAX { Start::Partial } else { Start::Broken };
+        return if start.len() < LINE_MAX { HeaderScan::Incomplete } else { HeaderScan::Malformed };
     };
     let line = core::str::from_utf8(&bytes[..end]).unwrap_or_default();
     let words: Vec<&str> = line.split(' ').collect();
     match words.as_slice() {
-        ["PROXY", "UNKNOWN", ..] => Start::Header(end + 2, None),
+        ["PROXY", "UNKNOWN", ..] => HeaderScan::Header(end + 2, None),
         ["PROXY", "TCP4" | "TCP6", peer, local, peer_port, local_port] => {
             let end_of = |ip: &str, port: &str| Some(SocketAddr::new(ip.parse().ok()?, port.parse().ok()?));
             match (end_of(peer, peer_port), end_of(local, local_port)) {
-                (Some(peer), Some(local)) => Start::Header(end + 2, Some(Ends { peer, local })),
-                _ => Start::Broken,
+                (Some(peer), Some(local)) => HeaderScan::Header(end + 2, Some(ProxiedAddresses { peer, local })),
+                _ => HeaderScan::Malformed,
             }
         }
-        _ => Start::Broken,
+        _ => HeaderScan::Malformed,
     }
 }
 
 /// Returns the datagram without its header and the resulting path, or `None` if the datagram must be dropped.
 #[must_use]
 pub fn unwrap_datagram<'d>(policy: &ProxyPolicy, datagram: &'d [u8], from: PeerInfo) -> Option<(&'d [u8], PeerInfo)> {
-    let said = (policy.0)(from.address.ip().to_canonical());
-    if said == ProxyHeader::Skip {
+    let verdict = (policy.0)(from.address.ip().to_canonical());
+    if verdict == ProxyHeader::Skip {
         return Some((datagram, from));
     }
-    match look(datagram, false) {
-        Start::Bare => Some((datagram, from)),
-        Start::Partial | Start::Broken => None,
-        Start::Header(length, ends) => accept(said, ends, from).and_then(|from| Some((datagram.get(length..)?, from))),
+    match scan(datagram, false) {
+        HeaderScan::NoHeader => Some((datagram, from)),
+        HeaderScan::Incomplete | HeaderScan::Malformed => None,
+        HeaderScan::Header(length, ends) => {
+            apply_policy(verdict, ends, from).and_then(|from| Some((datagram.get(length..)?, from)))
+        }
     }
 }
 
 /// Returns the path with the addresses from the header, or `None` if the policy rejects the header.
 #[must_use]
-pub fn accept(said: ProxyHeader, ends: Option<Ends>, from: PeerInfo) -> Option<PeerInfo> {
-    match (said, ends) {
+pub fn apply_policy(policy: ProxyHeader, ends: Option<ProxiedAddresses>, from: PeerInfo) -> Option<PeerInfo> {
+    match (policy, ends) {
         (ProxyHeader::Reject, _) => None,
-        (ProxyHeader::Use, Some(Ends { peer, local })) => Some(PeerInfo { address: peer, local, ..from }),
+        (ProxyHeader::Use, Some(ProxiedAddresses { peer, local })) => Some(PeerInfo { address: peer, local, ..from }),
         (ProxyHeader::Use | ProxyHeader::Ignore | ProxyHeader::Skip, _) => Some(from),
     }
 }
@@ -136,27 +138,27 @@ mod tests {
         [&SIGNATURE[..], &[command, family], &length, rest].concat()
     }
 
-    fn ends(peer: &str, local: &str) -> Option<Ends> {
-        Some(Ends { peer: peer.parse().unwrap(), local: local.parse().unwrap() })
+    fn ends(peer: &str, local: &str) -> Option<ProxiedAddresses> {
+        Some(ProxiedAddresses { peer: peer.parse().unwrap(), local: local.parse().unwrap() })
     }
 
     #[test]
     fn reads_headers_of_both_versions() {
         let v4 = version_2_header(0x21, 0x12, &[10, 0, 0, 1, 192, 0, 2, 1, 0x14, 0xe9, 0, 53]);
         assert_eq!(
-            look(&[&v4[..], b"query"].concat(), false),
-            Start::Header(28, ends("10.0.0.1:5353", "192.0.2.1:53"))
+            scan(&[&v4[..], b"query"].concat(), false),
+            HeaderScan::Header(28, ends("10.0.0.1:5353", "192.0.2.1:53"))
         );
         let mut v6 = [0; 36];
         (v6[15], v6[31], v6[33], v6[35]) = (1, 2, 9, 53);
         let v6 = version_2_header(0x21, 0x21, &[&v6[..], b"more"].concat());
-        assert_eq!(look(&v6, true), Start::Header(56, ends("[::1]:9", "[::2]:53")));
-        assert_eq!(look(&version_2_header(0x20, 0, b""), true), Start::Header(16, None));
+        assert_eq!(scan(&v6, true), HeaderScan::Header(56, ends("[::1]:9", "[::2]:53")));
+        assert_eq!(scan(&version_2_header(0x20, 0, b""), true), HeaderScan::Header(16, None));
         let line = b"PROXY TCP4 10.0.0.1 192.0.2.1 5353 53\r\nquery";
-        assert_eq!(look(line, true), Start::Header(39, ends("10.0.0.1:5353", "192.0.2.1:53")));
-        assert_eq!(look(b"PROXY UNKNOWN\r\n", true), Start::Header(15, None));
-        assert_eq!(look(line, false), Start::Bare);
-        assert_eq!(look(b"\0\x20query", true), Start::Bare);
+        assert_eq!(scan(line, true), HeaderScan::Header(39, ends("10.0.0.1:5353", "192.0.2.1:53")));
+        assert_eq!(scan(b"PROXY UNKNOWN\r\n", true), HeaderScan::Header(15, None));
+        assert_eq!(scan(line, false), HeaderScan::NoHeader);
+        assert_eq!(scan(b"\0\x20query", true), HeaderScan::NoHeader);
         for bad in [
             version_2_header(0x11, 0x11, &[0; 12]),
             version_2_header(0x22, 0x11, &[0; 12]),
@@ -166,11 +168,11 @@ mod tests {
             b"PROXY TCP4 10.0.0.1 192.0.2.1 5353 99999\r\n".to_vec(),
             [&b"PROXY "[..], &[b'x'; 200]].concat(),
         ] {
-            assert_eq!(look(&bad, true), Start::Broken, "{bad:?}");
+            assert_eq!(scan(&bad, true), HeaderScan::Malformed, "{bad:?}");
         }
         for whole in [&v4[..], &v6, line.split_at(38).0] {
             for length in 1..whole.len() {
-                assert_eq!(look(&whole[..length], true), Start::Partial);
+                assert_eq!(scan(&whole[..length], true), HeaderScan::Incomplete);
             }
         }
     }
