@@ -12,7 +12,7 @@ use std::os::fd::OwnedFd;
 use compat::node_cache::{InterfaceKind, Settings};
 use linuxnet::link;
 
-use super::kernel::Kernel;
+use super::netlink_socket::NetlinkSocket;
 
 /// Lifetime of an address in seconds: five times the renewal interval.
 const LEASE_SECONDS: u32 = 5;
@@ -26,7 +26,7 @@ pub(super) struct Interface {
     addresses: Vec<IpAddr>,
     /// True if the interface must outlive this process.
     stays: bool,
-    kernel: Kernel,
+    socket: NetlinkSocket,
     /// Descriptor of the TUN device. The kernel removes the interface when the last one is closed.
     held: Option<OwnedFd>,
 }
@@ -53,7 +53,7 @@ impl Interface {
             kind,
             addresses: settings.local.clone(),
             stays: settings.stays,
-            kernel: Kernel::open(link::PROTOCOL)?,
+            socket: NetlinkSocket::open(link::PROTOCOL)?,
             held: None,
         }))
     }
@@ -74,12 +74,12 @@ impl Interface {
         let index = index.ok_or_else(|| Trouble::Add(io::ErrorKind::NotFound.into()))?;
         if is_new {
             // A kernel without IPv6 rejects this, but does not need it either.
-            let _ = self.kernel.order(&link::disable_ipv6_link_local(index));
+            let _ = self.socket.execute(&link::disable_ipv6_link_local(index));
         }
-        self.kernel.order(&link::set_up(index)).map_err(Trouble::Add)?;
+        self.socket.execute(&link::set_up(index)).map_err(Trouble::Add)?;
         let seconds = (self.held.is_none() && !self.stays).then_some(LEASE_SECONDS);
         for ip in &self.addresses {
-            self.kernel.order(&link::add_address(index, *ip, seconds)).map_err(Trouble::Add)?;
+            self.socket.execute(&link::add_address(index, *ip, seconds)).map_err(Trouble::Add)?;
         }
         Ok(is_new)
     }
@@ -98,7 +98,7 @@ impl Interface {
         if was_held || others_serve || self.stays || self.index()?.is_none() {
             return Ok(());
         }
-        self.kernel.order(&link::delete(&self.name))
+        self.socket.execute(&link::delete(&self.name))
     }
 
     fn make(&mut self) -> io::Result<()> {
@@ -113,11 +113,11 @@ impl Interface {
                 Err(_) => DUMMY,
             },
         };
-        self.kernel.order(&link::create(&self.name, kind))
+        self.socket.execute(&link::create(&self.name, kind))
     }
 
     fn index(&self) -> io::Result<Option<u32>> {
-        match self.kernel.find(&link::get(&self.name), link::index) {
+        match self.socket.query(&link::get(&self.name), link::index) {
             Ok(index) => Ok(Some(index)),
             Err(error) if error.raw_os_error() == Some(libc::ENODEV) => Ok(None),
             Err(error) => Err(error),

@@ -5,14 +5,14 @@
 //!
 //! - `interface` and `packets`: the network interface and the packet filter rules of the node.
 //! - `keeper`: the thread that creates both and restores them if they disappear.
-//! - `kernel`: netlink requests.
+//! - `netlink_socket`: netlink requests.
 //! - `peers`: other instances on the node; a new instance takes the sockets over from the old one.
 //! - `recipe`: the Corefile and its inputs.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command prints to its user")]
 
 mod interface;
 mod keeper;
-mod kernel;
+mod netlink_socket;
 mod packets;
 mod peers;
 mod recipe;

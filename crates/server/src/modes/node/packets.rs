@@ -9,7 +9,7 @@ use linuxnet::iptables::{Action, command};
 use linuxnet::nftables::{self, Table};
 use linuxnet::{Rule, conntrack_bypass};
 
-use super::kernel::Kernel;
+use super::netlink_socket::NetlinkSocket;
 
 /// Name of the nftables table if it cannot have an owner, and name prefix if it can.
 const TABLE: &str = "portolan_node";
@@ -23,7 +23,7 @@ pub(super) struct Packets {
     rules: Vec<Rule>,
     backend: Backend,
     stays: bool,
-    table: Option<(Kernel, Table)>,
+    table: Option<(NetlinkSocket, Table)>,
 }
 
 /// Error with the rules, by the error types of node-cache's metric and `nftables`.
@@ -70,8 +70,8 @@ impl Packets {
             return Ok(());
         }
         match self.table.take() {
-            Some((kernel, table)) if table.is_owned || !others_serve => {
-                kernel.order(&nftables::delete_table(&table)).map_err(Trouble::Nftables)
+            Some((socket, table)) if table.is_owned || !others_serve => {
+                socket.execute(&nftables::delete_table(&table)).map_err(Trouble::Nftables)
             }
             None if self.backend == Backend::Iptables && !others_serve => self.delete_iptables(),
             _ => Ok(()),
@@ -95,25 +95,25 @@ impl Packets {
     }
 
     fn ensure_table(&mut self) -> io::Result<bool> {
-        if let Some((kernel, table)) = &self.table {
-            let is_there = kernel.order(&nftables::get_table(table)).is_ok();
+        if let Some((socket, table)) = &self.table {
+            let is_there = socket.execute(&nftables::get_table(table)).is_ok();
             if is_there && table.is_owned {
                 // The kernel lets no other process change a table with an owner.
                 return Ok(false);
             }
-            kernel.order(&nftables::create_table(table, &self.rules))?;
+            socket.execute(&nftables::create_table(table, &self.rules))?;
             return Ok(!is_there);
         }
-        let kernel = Kernel::open(nftables::PROTOCOL)?;
+        let socket = NetlinkSocket::open(nftables::PROTOCOL)?;
         let owned = Table { name: unique_name(), is_owned: true };
         let shared = Table { name: TABLE.to_owned(), is_owned: false };
-        let table = if !self.stays && kernel.order(&nftables::create_table(&owned, &self.rules)).is_ok() {
+        let table = if !self.stays && socket.execute(&nftables::create_table(&owned, &self.rules)).is_ok() {
             owned
         } else {
-            kernel.order(&nftables::create_table(&shared, &self.rules))?;
+            socket.execute(&nftables::create_table(&shared, &self.rules))?;
             shared
         };
-        self.table = Some((kernel, table));
+        self.table = Some((socket, table));
         Ok(true)
     }
 

@@ -13,33 +13,33 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const DATAGRAM_MAX: usize = 32 * 1024;
 
 /// Netlink socket of one protocol.
-pub(super) struct Kernel(Socket);
+pub(super) struct NetlinkSocket(Socket);
 
-impl Kernel {
+impl NetlinkSocket {
     /// Opens a socket.
-    pub(super) fn open(protocol: i32) -> io::Result<Kernel> {
+    pub(super) fn open(protocol: i32) -> io::Result<NetlinkSocket> {
         let socket = Socket::new(Domain::from(libc::AF_NETLINK), Type::RAW, Some(Protocol::from(protocol)))?;
         socket.set_read_timeout(Some(PATIENCE))?;
-        Ok(Kernel(socket))
+        Ok(NetlinkSocket(socket))
     }
 
     /// Sends a command and waits for its acknowledgement.
-    pub(super) fn order(&self, messages: &MessageBuffer) -> io::Result<()> {
-        self.ask(messages, |_| None)
+    pub(super) fn execute(&self, messages: &MessageBuffer) -> io::Result<()> {
+        self.request(messages, |_| None)
     }
 
     /// Sends a request and passes each message of the response to `each`, until it returns a value.
-    pub(super) fn find<T>(&self, messages: &MessageBuffer, each: impl Fn(&Message<'_>) -> Option<T>) -> io::Result<T> {
+    pub(super) fn query<T>(&self, messages: &MessageBuffer, each: impl Fn(&Message<'_>) -> Option<T>) -> io::Result<T> {
         let mut found = None;
-        self.ask(messages, |message| {
+        self.request(messages, |message| {
             found = each(message);
             found.as_ref().map(drop)
         })?;
         found.ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
-    fn ask(&self, messages: &MessageBuffer, mut each: impl FnMut(&Message<'_>) -> Option<()>) -> io::Result<()> {
-        self.forget();
+    fn request(&self, messages: &MessageBuffer, mut each: impl FnMut(&Message<'_>) -> Option<()>) -> io::Result<()> {
+        self.discard_unread();
         self.0.send(messages.as_bytes())?;
         let mut datagram = vec![0; DATAGRAM_MAX];
         loop {
@@ -56,7 +56,7 @@ impl Kernel {
     }
 
     /// Discards unread messages of earlier requests: a failed batch has many errors, of which only the first is read.
-    fn forget(&self) {
+    fn discard_unread(&self) {
         let mut rest = [MaybeUninit::uninit(); 16];
         while self.0.recv_with_flags(&mut rest, libc::MSG_DONTWAIT).is_ok() {}
     }
