@@ -28,11 +28,11 @@ pub(super) struct Interface {
     stays: bool,
     socket: NetlinkSocket,
     /// Descriptor of the TUN device. The kernel removes the interface when the last one is closed.
-    held: Option<OwnedFd>,
+    tun: Option<OwnedFd>,
 }
 
 /// Error with the interface, by the error types of node-cache's metric.
-pub(super) enum Trouble {
+pub(super) enum InterfaceError {
     /// The interface or its addresses could not be created.
     Add(io::Error),
     /// The interface could not be read.
@@ -54,59 +54,58 @@ impl Interface {
             addresses: settings.local.clone(),
             stays: settings.stays,
             socket: NetlinkSocket::open(link::PROTOCOL)?,
-            held: None,
+            tun: None,
         }))
     }
 
     /// Creates the interface if it is missing, brings it up and adds or renews its addresses. Returns true if it was
     /// missing.
-    pub(super) fn ensure(&mut self) -> Result<bool, Trouble> {
-        let known = self.index().map_err(Trouble::Check)?;
+    pub(super) fn ensure(&mut self) -> Result<bool, InterfaceError> {
+        let known = self.index().map_err(InterfaceError::Check)?;
         let is_new = known.is_none();
         if is_new {
-            self.held = None;
-            self.make().map_err(Trouble::Add)?;
-        } else if self.held.is_none() && !matches!(self.kind, InterfaceKind::Leased(_)) {
+            self.tun = None;
+            self.create().map_err(InterfaceError::Add)?;
+        } else if self.tun.is_none() && !matches!(self.kind, InterfaceKind::Leased(_)) {
             // Another instance may have created it. If it is no TUN device, its addresses get a lifetime.
-            self.held = net::hold_interface(&self.name).ok();
+            self.tun = net::hold_interface(&self.name).ok();
         }
-        let index = known.map_or_else(|| self.index(), |index| Ok(Some(index))).map_err(Trouble::Check)?;
-        let index = index.ok_or_else(|| Trouble::Add(io::ErrorKind::NotFound.into()))?;
+        let index = known.map_or_else(|| self.index(), |index| Ok(Some(index))).map_err(InterfaceError::Check)?;
+        let index = index.ok_or_else(|| InterfaceError::Add(io::ErrorKind::NotFound.into()))?;
         if is_new {
             // A kernel without IPv6 rejects this, but does not need it either.
             let _ = self.socket.execute(&link::disable_ipv6_link_local(index));
         }
-        self.socket.execute(&link::set_up(index)).map_err(Trouble::Add)?;
-        let seconds = (self.held.is_none() && !self.stays).then_some(LEASE_SECONDS);
+        self.socket.execute(&link::set_up(index)).map_err(InterfaceError::Add)?;
+        let seconds = (self.tun.is_none() && !self.stays).then_some(LEASE_SECONDS);
         for ip in &self.addresses {
-            self.socket.execute(&link::add_address(index, *ip, seconds)).map_err(Trouble::Add)?;
+            self.socket.execute(&link::add_address(index, *ip, seconds)).map_err(InterfaceError::Add)?;
         }
         Ok(is_new)
     }
 
     /// Returns a description for the log.
     pub(super) fn describe(&self) -> String {
-        let how =
-            if self.held.is_some() { "removed when this process ends" } else { "addresses expire unless renewed" };
+        let how = if self.tun.is_some() { "removed when this process ends" } else { "addresses expire unless renewed" };
         let how = if self.stays { "permanent" } else { how };
         format!("Created interface {} ({how})", self.name)
     }
 
     /// Releases the interface. Does not remove it if another instance serves on its addresses.
-    pub(super) fn give_up(mut self, others_serve: bool) -> io::Result<()> {
-        let was_held = self.held.take().is_some();
-        if was_held || others_serve || self.stays || self.index()?.is_none() {
+    pub(super) fn release(mut self, others_serve: bool) -> io::Result<()> {
+        let was_tun = self.tun.take().is_some();
+        if was_tun || others_serve || self.stays || self.index()?.is_none() {
             return Ok(());
         }
         self.socket.execute(&link::delete(&self.name))
     }
 
-    fn make(&mut self) -> io::Result<()> {
+    fn create(&mut self) -> io::Result<()> {
         let kind = match &self.kind {
             InterfaceKind::Leased(kind) => kind.as_str(),
             InterfaceKind::Auto | InterfaceKind::Tun => match net::hold_interface(&self.name) {
-                Ok(held) => {
-                    self.held = Some(held);
+                Ok(tun) => {
+                    self.tun = Some(tun);
                     return Ok(());
                 }
                 Err(error) if self.kind == InterfaceKind::Tun => return Err(error),

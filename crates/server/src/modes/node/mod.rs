@@ -3,19 +3,19 @@
 //!
 //! The crate `compat` turns flags, template and ConfigMap into a Corefile, which the server runs like any other.
 //!
-//! - `interface` and `packets`: the network interface and the packet filter rules of the node.
-//! - `keeper`: the thread that creates both and restores them if they disappear.
+//! - `interface` and `packet_filter`: the network interface and the packet filter rules of the node.
+//! - `reconciler`: the thread that creates both and restores them if they disappear.
 //! - `netlink_socket`: netlink requests.
 //! - `peers`: other instances on the node; a new instance takes the sockets over from the old one.
 //! - `recipe`: the Corefile and its inputs.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command prints to its user")]
 
 mod interface;
-mod keeper;
 mod netlink_socket;
-mod packets;
+mod packet_filter;
 mod peers;
 mod recipe;
+mod reconciler;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -38,15 +38,15 @@ use crate::instance::Refused;
 use crate::log::Format;
 use crate::run::{ServeOptions, block_on, serve};
 use crate::version::version_text;
-use keeper::{Errors, Keeper};
 use peers::Peers;
 use recipe::NodeRecipe;
+use reconciler::{ErrorCounters, Reconciler};
 
 /// Log target.
 const LOG: &str = "portolan";
 
 /// Metrics of this command, for the documentation.
-pub static METRICS: [&Metric; 1] = [&keeper::ERRORS];
+pub static METRICS: [&Metric; 1] = [&reconciler::ERRORS];
 
 /// Serves as the DNS cache of this node until a signal ends the process.
 #[must_use]
@@ -72,7 +72,7 @@ pub fn node(words: Vec<String>) -> ExitCode {
 async fn print(settings: Settings, said: Vec<Warning>) -> Result<ExitCode, Refused> {
     said.iter().for_each(|line| eprintln!("{line}"));
     let registry = Registry::new();
-    let recipe = NodeRecipe::find(&settings, Errors::default()).map_err(Refused)?;
+    let recipe = NodeRecipe::find(&settings, ErrorCounters::default()).map_err(Refused)?;
     let data = generated_corefile::read_once(&*recipe, &registry).await.map_err(Refused)?;
     let dynamic = Dynamic::read(&data).map_err(|refused| Refused(format!("the ConfigMap is invalid: {refused}")))?;
     print!("{}", recipe.corefile(&dynamic, Hosts::AsWritten));
@@ -82,17 +82,17 @@ async fn print(settings: Settings, said: Vec<Warning>) -> Result<ExitCode, Refus
 async fn run(settings: Settings, said: Vec<Warning>, log_format: Format) -> Result<ExitCode, Refused> {
     said.iter().for_each(|line| tracing::warn!(target: LOG, "{line}"));
     let registry: Arc<Registry> = Registry::new();
-    let errors = Errors::new(&registry);
+    let errors = ErrorCounters::new(&registry);
     let recipe = NodeRecipe::find(&settings, errors.clone()).map_err(Refused)?;
     let follow = |news| drop(tokio::task::spawn_local(Rc::clone(&recipe).follow(news)));
     let (origin, changes) =
         generated_corefile::start(Rc::clone(&recipe) as Rc<dyn Recipe>, &registry, follow).await.map_err(Refused)?;
     let _admin = serve_metrics(&settings, &registry)?;
 
-    let keeper = Keeper::start(&settings, errors)?;
+    let reconciler = Reconciler::start(&settings, errors)?;
     let peers = Peers::new(settings.interface.as_deref().unwrap_or_default())?;
-    join(&peers, &keeper).await;
-    let companion = Rc::new(NodeCompanion { keeper, peers });
+    join(&peers, &reconciler).await;
+    let companion = Rc::new(NodeCompanion { reconciler, peers });
     let options = ServeOptions {
         conf: None,
         port: settings.port,
@@ -103,7 +103,7 @@ async fn run(settings: Settings, said: Vec<Warning>, log_format: Format) -> Resu
     let outcome = serve(&options, origin, &registry, Some(changes), Rc::clone(&companion) as Rc<dyn Companion>).await;
     let others_serve = companion.peers.are_there();
     if let Some(companion) = Rc::into_inner(companion) {
-        companion.keeper.end(others_serve);
+        companion.reconciler.end(others_serve);
     }
     outcome
 }
@@ -116,12 +116,12 @@ const FIND_AGAIN: Duration = Duration::from_millis(5);
 
 /// Takes the sockets over from the running instance, if there is one. Sets the rules first, so that they are in place
 /// even if the other instance ends at this moment.
-async fn join(peers: &Rc<Peers>, keeper: &Keeper) {
-    let patience = if keeper.found_interface() { FIND_PATIENCE } else { Duration::ZERO };
+async fn join(peers: &Rc<Peers>, reconciler: &Reconciler) {
+    let patience = if reconciler.found_interface() { FIND_PATIENCE } else { Duration::ZERO };
     let end = Instant::now() + patience;
     let stream = loop {
         let found = peers.find().map(|stream| {
-            keeper.set_rules();
+            reconciler.set_rules();
             peers.take_over(&stream).map(|()| stream)
         });
         match found {
@@ -148,7 +148,7 @@ fn serve_metrics(settings: &Settings, registry: &Arc<Registry>) -> Result<Admin,
 
 /// Setup of the node and connection to other instances, for the lifetime of the server.
 struct NodeCompanion {
-    keeper: Keeper,
+    reconciler: Reconciler,
     peers: Rc<Peers>,
 }
 
@@ -166,7 +166,7 @@ impl Companion for NodeCompanion {
     }
 
     fn started(&self) {
-        self.keeper.set_rules();
+        self.reconciler.set_rules();
         self.peers.close_others();
     }
 
@@ -175,7 +175,7 @@ impl Companion for NodeCompanion {
             return Ending::OthersServe;
         }
         // Without the rules, new queries go to the cluster DNS while this process answers those it has received.
-        self.keeper.drop_rules();
+        self.reconciler.drop_rules();
         Ending::Alone
     }
 }

@@ -13,7 +13,7 @@ use compat::node_cache::{self, Found, Settings, service_variable};
 use tokio::sync::mpsc::Sender;
 
 use super::LOG;
-use super::keeper::Errors;
+use super::reconciler::ErrorCounters;
 use crate::generated_corefile::{News, Recipe, is_of_cluster};
 
 /// Interval between reads of the template.
@@ -25,7 +25,7 @@ const TEMPLATE_MAX: u64 = 1 << 20;
 pub(super) struct NodeRecipe {
     settings: Settings,
     found: RefCell<Found>,
-    errors: Errors,
+    errors: ErrorCounters,
 }
 
 impl NodeRecipe {
@@ -33,7 +33,7 @@ impl NodeRecipe {
     ///
     /// # Errors
     /// Returns a message if the template could not be read.
-    pub(super) fn find(settings: &Settings, errors: Errors) -> Result<Rc<NodeRecipe>, String> {
+    pub(super) fn find(settings: &Settings, errors: ErrorCounters) -> Result<Rc<NodeRecipe>, String> {
         let template = read(&settings.template)?;
         let cluster_dns = upstream_service(settings);
         let asks_for_it = template.contains("__PILLAR__CLUSTER__DNS__");

@@ -19,7 +19,7 @@ const COPIES_MAX: usize = 64;
 const LOCKED: i32 = 4;
 
 /// Rules and the backend that sets them.
-pub(super) struct Packets {
+pub(super) struct PacketFilter {
     rules: Vec<Rule>,
     backend: Backend,
     stays: bool,
@@ -27,7 +27,7 @@ pub(super) struct Packets {
 }
 
 /// Error with the rules, by the error types of node-cache's metric and `nftables`.
-pub(super) enum Trouble {
+pub(super) enum PacketFilterError {
     /// The kernel rejected a netlink request.
     Nftables(io::Error),
     /// iptables could not run or rejected a rule.
@@ -36,20 +36,20 @@ pub(super) enum Trouble {
     IptablesLock,
 }
 
-impl Packets {
+impl PacketFilter {
     /// Returns the rules for the settings. Does not set them yet.
-    pub(super) fn new(settings: &Settings) -> Packets {
+    pub(super) fn new(settings: &Settings) -> PacketFilter {
         let rules = conntrack_bypass(&settings.local, settings.port, settings.health_port);
-        Packets { rules, backend: settings.backend, stays: settings.stays, table: None }
+        PacketFilter { rules, backend: settings.backend, stays: settings.stays, table: None }
     }
 
     /// Sets the rules that are missing. Returns true if there were any.
-    pub(super) fn ensure(&mut self) -> Result<bool, Trouble> {
+    pub(super) fn ensure(&mut self) -> Result<bool, PacketFilterError> {
         match self.backend {
             Backend::None => Ok(false),
-            Backend::Nftables => self.ensure_table().map_err(Trouble::Nftables),
+            Backend::Nftables => self.ensure_table().map_err(PacketFilterError::Nftables),
             Backend::Iptables => self.ensure_iptables(),
-            Backend::Auto => self.choose(),
+            Backend::Auto => self.choose_backend(),
         }
     }
 
@@ -65,13 +65,13 @@ impl Packets {
     }
 
     /// Removes the rules. If another instance serves, leaves those that both share.
-    pub(super) fn take_away(&mut self, others_serve: bool) -> Result<(), Trouble> {
+    pub(super) fn remove(&mut self, others_serve: bool) -> Result<(), PacketFilterError> {
         if self.stays {
             return Ok(());
         }
         match self.table.take() {
             Some((socket, table)) if table.is_owned || !others_serve => {
-                socket.execute(&nftables::delete_table(&table)).map_err(Trouble::Nftables)
+                socket.execute(&nftables::delete_table(&table)).map_err(PacketFilterError::Nftables)
             }
             None if self.backend == Backend::Iptables && !others_serve => self.delete_iptables(),
             _ => Ok(()),
@@ -79,7 +79,7 @@ impl Packets {
     }
 
     /// Sets the rules with nftables if the kernel supports it, else with iptables, and keeps that backend.
-    fn choose(&mut self) -> Result<bool, Trouble> {
+    fn choose_backend(&mut self) -> Result<bool, PacketFilterError> {
         match self.ensure_table() {
             Ok(is_new) => {
                 self.backend = Backend::Nftables;
@@ -90,7 +90,7 @@ impl Packets {
                 self.backend = Backend::Iptables;
                 self.ensure_iptables()
             }
-            Err(error) => Err(Trouble::Nftables(error)),
+            Err(error) => Err(PacketFilterError::Nftables(error)),
         }
     }
 
@@ -117,21 +117,21 @@ impl Packets {
         Ok(true)
     }
 
-    fn ensure_iptables(&self) -> Result<bool, Trouble> {
+    fn ensure_iptables(&self) -> Result<bool, PacketFilterError> {
         let mut is_new = false;
         for rule in &self.rules {
             if !iptables(Action::Check, rule)? {
                 is_new = true;
                 if !iptables(Action::Insert, rule)? {
                     let (program, words) = command(Action::Insert, rule);
-                    return Err(Trouble::Iptables(format!("rule rejected: {program} {}", words.join(" "))));
+                    return Err(PacketFilterError::Iptables(format!("rule rejected: {program} {}", words.join(" "))));
                 }
             }
         }
         Ok(is_new)
     }
 
-    fn delete_iptables(&self) -> Result<(), Trouble> {
+    fn delete_iptables(&self) -> Result<(), PacketFilterError> {
         for rule in &self.rules {
             for _ in 0..COPIES_MAX {
                 if !iptables(Action::Delete, rule)? {
@@ -158,12 +158,13 @@ fn has_iptables() -> bool {
 }
 
 /// Runs iptables. Returns true if it succeeded.
-fn iptables(action: Action, rule: &Rule) -> Result<bool, Trouble> {
+fn iptables(action: Action, rule: &Rule) -> Result<bool, PacketFilterError> {
     let (program, words) = command(action, rule);
     let status = Command::new(program).args(words).stdout(Stdio::null()).stderr(Stdio::null()).status();
-    let status = status.map_err(|error| Trouble::Iptables(format!("{program}: {}", io_text::describe(&error))))?;
+    let status =
+        status.map_err(|error| PacketFilterError::Iptables(format!("{program}: {}", io_text::describe(&error))))?;
     if status.code() == Some(LOCKED) {
-        return Err(Trouble::IptablesLock);
+        return Err(PacketFilterError::IptablesLock);
     }
     Ok(status.success())
 }

@@ -1,6 +1,6 @@
-//! Keeper thread: creates the interface and the packet filter rules, restores them if they disappear, and removes them
-//! at the end. It is a separate thread because addresses with a lifetime must be renewed on time, whatever the server
-//! does.
+//! Reconciler thread: creates the interface and the packet filter rules, restores them if they disappear, and removes
+//! them at the end. It is a separate thread because addresses with a lifetime must be renewed on time, whatever the
+//! server does.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,8 +12,8 @@ use compat::node_cache::Settings;
 use metrics::{Kind, Metric, Registry};
 
 use super::LOG;
-use super::interface::{self, Interface};
-use super::packets::{self, Packets};
+use super::interface::{Interface, InterfaceError};
+use super::packet_filter::{PacketFilter, PacketFilterError};
 
 pub(super) static ERRORS: Metric = Metric {
     name: "coredns_nodecache_setup_errors_total",
@@ -23,35 +23,36 @@ pub(super) static ERRORS: Metric = Metric {
 };
 
 /// Error types: those of node-cache, and `nftables`.
-const KINDS: [&str; 6] = ["iptables", "iptables_lock", "interface_add", "interface_check", "configmap", "nftables"];
+const ERROR_TYPES: [&str; 6] =
+    ["iptables", "iptables_lock", "interface_add", "interface_check", "configmap", "nftables"];
 
 /// Error counters by type. All are exported from the start, with the value 0, because alerts on an increase need that.
 #[derive(Clone, Default)]
-pub(super) struct Errors(Arc<[AtomicU64; KINDS.len()]>);
+pub(super) struct ErrorCounters(Arc<[AtomicU64; ERROR_TYPES.len()]>);
 
-impl Errors {
+impl ErrorCounters {
     /// Creates the counters and exports them.
-    pub(super) fn new(registry: &Registry) -> Errors {
-        let errors = Errors::default();
-        for (at, kind) in KINDS.iter().enumerate() {
+    pub(super) fn new(registry: &Registry) -> ErrorCounters {
+        let errors = ErrorCounters::default();
+        for (at, error_type) in ERROR_TYPES.iter().enumerate() {
             let counts = Arc::clone(&errors.0);
             #[allow(clippy::cast_precision_loss, reason = "a metric is a float")]
             let read = move || counts.get(at).map(|count| count.load(Ordering::Relaxed) as f64);
-            registry.gauge(&ERRORS, &[kind], read);
+            registry.gauge(&ERRORS, &[error_type], read);
         }
         errors
     }
 
     /// Counts one error.
-    pub(super) fn count(&self, kind: &str) {
-        let place = KINDS.iter().zip(self.0.iter()).find(|(known, _)| **known == kind);
+    pub(super) fn count(&self, error_type: &str) {
+        let place = ERROR_TYPES.iter().zip(self.0.iter()).find(|(known, _)| **known == error_type);
         if let Some((_, count)) = place {
             count.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
 
-enum Order {
+enum Command {
     /// Set the rules and restore them if they disappear.
     SetRules,
     /// Remove the rules.
@@ -60,23 +61,23 @@ enum Order {
     End { others_serve: bool },
 }
 
-/// Handle of the keeper thread.
-pub(super) struct Keeper {
-    orders: Sender<(Order, Sender<()>)>,
+/// Handle of the reconciler thread.
+pub(super) struct Reconciler {
+    commands: Sender<(Command, Sender<()>)>,
     found_interface: bool,
     thread: JoinHandle<()>,
 }
 
-impl Keeper {
+impl Reconciler {
     /// Starts the thread and waits until the interface exists or could not be created.
-    pub(super) fn start(settings: &Settings, errors: Errors) -> std::io::Result<Keeper> {
-        let (orders, received) = channel();
+    pub(super) fn start(settings: &Settings, errors: ErrorCounters) -> std::io::Result<Reconciler> {
+        let (commands, received) = channel();
         let settings = settings.clone();
         let (ready, is_ready) = channel();
-        let run = move || Kept::new(&settings, errors).run(settings.sync, &received, &ready);
-        let thread = std::thread::Builder::new().name("keeper".to_owned()).spawn(run)?;
+        let run = move || NodeState::new(&settings, errors).run(settings.sync, &received, &ready);
+        let thread = std::thread::Builder::new().name("reconciler".to_owned()).spawn(run)?;
         let found_interface = is_ready.recv().unwrap_or(false);
-        Ok(Keeper { orders, found_interface, thread })
+        Ok(Reconciler { commands, found_interface, thread })
     }
 
     /// Returns true if the interface existed before, so that another instance may be running.
@@ -86,111 +87,111 @@ impl Keeper {
 
     /// Sets the rules and restores them from now on.
     pub(super) fn set_rules(&self) {
-        self.tell(Order::SetRules);
+        self.execute(Command::SetRules);
     }
 
     /// Removes the rules.
     pub(super) fn drop_rules(&self) {
-        self.tell(Order::DropRules);
+        self.execute(Command::DropRules);
     }
 
     /// Removes everything that no other instance needs, and ends the thread.
     pub(super) fn end(self, others_serve: bool) {
-        self.tell(Order::End { others_serve });
+        self.execute(Command::End { others_serve });
         let _ = self.thread.join();
     }
 
-    fn tell(&self, order: Order) {
+    fn execute(&self, command: Command) {
         let (done, is_done) = channel();
-        if self.orders.send((order, done)).is_ok() {
+        if self.commands.send((command, done)).is_ok() {
             let _ = is_done.recv();
         }
     }
 }
 
-struct Kept {
+struct NodeState {
     interface: Option<Interface>,
-    packets: Packets,
+    packet_filter: PacketFilter,
     has_rules: bool,
-    errors: Errors,
-    said: Option<String>,
+    errors: ErrorCounters,
+    last_error: Option<String>,
 }
 
-impl Kept {
-    fn new(settings: &Settings, errors: Errors) -> Kept {
-        let packets = Packets::new(settings);
-        let mut kept = Kept { interface: None, packets, has_rules: false, errors, said: None };
+impl NodeState {
+    fn new(settings: &Settings, errors: ErrorCounters) -> NodeState {
+        let packet_filter = PacketFilter::new(settings);
+        let mut state = NodeState { interface: None, packet_filter, has_rules: false, errors, last_error: None };
         match Interface::new(settings) {
-            Ok(interface) => kept.interface = interface,
-            Err(error) => kept.fail("interface_check", &io_text::describe(&error)),
+            Ok(interface) => state.interface = interface,
+            Err(error) => state.fail("interface_check", &io_text::describe(&error)),
         }
-        kept
+        state
     }
 
-    fn run(mut self, sync: Duration, orders: &Receiver<(Order, Sender<()>)>, ready: &Sender<bool>) {
-        let found_interface = self.look() == Some(false);
+    fn run(mut self, sync: Duration, commands: &Receiver<(Command, Sender<()>)>, ready: &Sender<bool>) {
+        let found_interface = self.reconcile() == Some(false);
         let _ = ready.send(found_interface);
         loop {
-            match orders.recv_timeout(sync) {
+            match commands.recv_timeout(sync) {
                 Err(RecvTimeoutError::Timeout) => {
-                    self.look();
+                    self.reconcile();
                 }
-                Ok((Order::SetRules, _done)) => {
+                Ok((Command::SetRules, _done)) => {
                     self.has_rules = true;
-                    self.look_at_rules();
+                    self.reconcile_rules();
                 }
-                Ok((Order::DropRules, _done)) => self.drop_rules(false),
-                Ok((Order::End { others_serve }, _done)) => return self.end(others_serve),
+                Ok((Command::DropRules, _done)) => self.drop_rules(false),
+                Ok((Command::End { others_serve }, _done)) => return self.end(others_serve),
                 Err(RecvTimeoutError::Disconnected) => return,
             }
         }
     }
 
     /// Checks and restores interface and rules. Returns whether the interface was missing, if that is known.
-    fn look(&mut self) -> Option<bool> {
+    fn reconcile(&mut self) -> Option<bool> {
         let outcome = self.interface.as_mut().map(Interface::ensure);
         let is_new = outcome.as_ref().and_then(|outcome| outcome.as_ref().ok().copied());
         match outcome {
             None | Some(Ok(false)) => {}
             Some(Ok(true)) => self.say(&self.interface.as_ref().map_or(String::new(), Interface::describe)),
-            Some(Err(interface::Trouble::Add(error))) => self.fail("interface_add", &io_text::describe(&error)),
-            Some(Err(interface::Trouble::Check(error))) => self.fail("interface_check", &io_text::describe(&error)),
+            Some(Err(InterfaceError::Add(error))) => self.fail("interface_add", &io_text::describe(&error)),
+            Some(Err(InterfaceError::Check(error))) => self.fail("interface_check", &io_text::describe(&error)),
         }
         if self.has_rules {
-            self.look_at_rules();
+            self.reconcile_rules();
         }
         is_new
     }
 
-    fn look_at_rules(&mut self) {
-        match self.packets.ensure() {
+    fn reconcile_rules(&mut self) {
+        match self.packet_filter.ensure() {
             Ok(false) => {}
-            Ok(true) => self.say(&self.packets.describe()),
-            Err(trouble) => self.fail_with_rules(trouble),
+            Ok(true) => self.say(&self.packet_filter.describe()),
+            Err(error) => self.fail_with_rules(error),
         }
     }
 
     fn drop_rules(&mut self, others_serve: bool) {
         if core::mem::take(&mut self.has_rules)
-            && let Err(trouble) = self.packets.take_away(others_serve)
+            && let Err(error) = self.packet_filter.remove(others_serve)
         {
-            self.fail_with_rules(trouble);
+            self.fail_with_rules(error);
         }
     }
 
     /// Removes the rules before the interface, so that packets reach the cluster DNS as they would without a cache.
     fn end(mut self, others_serve: bool) {
         self.drop_rules(others_serve);
-        if let Some(Err(error)) = self.interface.take().map(|interface| interface.give_up(others_serve)) {
+        if let Some(Err(error)) = self.interface.take().map(|interface| interface.release(others_serve)) {
             self.fail("interface_check", &io_text::describe(&error));
         }
     }
 
-    fn fail_with_rules(&mut self, trouble: packets::Trouble) {
-        match trouble {
-            packets::Trouble::Nftables(error) => self.fail("nftables", &io_text::describe(&error)),
-            packets::Trouble::Iptables(said) => self.fail("iptables", &said),
-            packets::Trouble::IptablesLock => self.fail("iptables_lock", "another program holds the lock of iptables"),
+    fn fail_with_rules(&mut self, error: PacketFilterError) {
+        match error {
+            PacketFilterError::Nftables(error) => self.fail("nftables", &io_text::describe(&error)),
+            PacketFilterError::Iptables(message) => self.fail("iptables", &message),
+            PacketFilterError::IptablesLock => self.fail("iptables_lock", "another program holds the lock of iptables"),
         }
     }
 
@@ -198,14 +199,14 @@ impl Kept {
     fn fail(&mut self, label: &str, what: &str) {
         self.errors.count(label);
         let line = format!("{label}: {what}");
-        if self.said.as_ref() != Some(&line) {
+        if self.last_error.as_ref() != Some(&line) {
             tracing::error!(target: LOG, "{line}");
-            self.said = Some(line);
+            self.last_error = Some(line);
         }
     }
 
     fn say(&mut self, line: &str) {
-        self.said = None;
+        self.last_error = None;
         tracing::info!(target: LOG, "{line}");
     }
 }
