@@ -6,14 +6,14 @@
 //! - `interface` and `packet_filter`: the network interface and the packet filter rules of the node.
 //! - `reconciler`: the thread that creates both and restores them if they disappear.
 //! - `netlink_socket`: netlink requests.
-//! - `peers`: other instances on the node; a new instance takes the sockets over from the old one.
+//! - `handover`: other instances on the node; a new instance takes the sockets over from the old one.
 //! - `recipe`: the Corefile and its inputs.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command prints to its user")]
 
+mod handover;
 mod interface;
 mod netlink_socket;
 mod packet_filter;
-mod peers;
 mod recipe;
 mod reconciler;
 
@@ -38,7 +38,7 @@ use crate::instance::Refused;
 use crate::log::Format;
 use crate::run::{ServeOptions, block_on, serve};
 use crate::version::version_text;
-use peers::Peers;
+use handover::Handover;
 use recipe::NodeRecipe;
 use reconciler::{ErrorCounters, Reconciler};
 
@@ -90,9 +90,9 @@ async fn run(settings: Settings, said: Vec<Warning>, log_format: Format) -> Resu
     let _admin = serve_metrics(&settings, &registry)?;
 
     let reconciler = Reconciler::start(&settings, errors)?;
-    let peers = Peers::new(settings.interface.as_deref().unwrap_or_default())?;
-    join(&peers, &reconciler).await;
-    let companion = Rc::new(NodeCompanion { reconciler, peers });
+    let handover = Handover::new(settings.interface.as_deref().unwrap_or_default())?;
+    join(&handover, &reconciler).await;
+    let companion = Rc::new(NodeCompanion { reconciler, handover });
     let options = ServeOptions {
         conf: None,
         port: settings.port,
@@ -101,7 +101,7 @@ async fn run(settings: Settings, said: Vec<Warning>, log_format: Format) -> Resu
         log_format,
     };
     let outcome = serve(&options, origin, &registry, Some(changes), Rc::clone(&companion) as Rc<dyn Companion>).await;
-    let others_serve = companion.peers.are_there();
+    let others_serve = companion.handover.has_peers();
     if let Some(companion) = Rc::into_inner(companion) {
         companion.reconciler.end(others_serve);
     }
@@ -110,19 +110,19 @@ async fn run(settings: Settings, said: Vec<Warning>, log_format: Format) -> Resu
 
 /// Limit for finding the running instance. An instance that has just become the only one needs a moment to bind the
 /// name of the meeting point.
-const FIND_PATIENCE: Duration = Duration::from_millis(500);
+const CONNECT_TIMEOUT: Duration = Duration::from_millis(500);
 /// Interval between attempts to find it.
-const FIND_AGAIN: Duration = Duration::from_millis(5);
+const CONNECT_RETRY: Duration = Duration::from_millis(5);
 
 /// Takes the sockets over from the running instance, if there is one. Sets the rules first, so that they are in place
 /// even if the other instance ends at this moment.
-async fn join(peers: &Rc<Peers>, reconciler: &Reconciler) {
-    let patience = if reconciler.found_interface() { FIND_PATIENCE } else { Duration::ZERO };
-    let end = Instant::now() + patience;
+async fn join(handover: &Rc<Handover>, reconciler: &Reconciler) {
+    let timeout = if reconciler.found_interface() { CONNECT_TIMEOUT } else { Duration::ZERO };
+    let end = Instant::now() + timeout;
     let stream = loop {
-        let found = peers.find().map(|stream| {
+        let found = handover.connect().map(|stream| {
             reconciler.set_rules();
-            peers.take_over(&stream).map(|()| stream)
+            handover.receive(&stream).map(|()| stream)
         });
         match found {
             Some(Ok(stream)) => break Some(stream),
@@ -131,10 +131,10 @@ async fn join(peers: &Rc<Peers>, reconciler: &Reconciler) {
                 break None;
             }
             None if Instant::now() >= end => break None,
-            _ => tokio::time::sleep(FIND_AGAIN).await,
+            _ => tokio::time::sleep(CONNECT_RETRY).await,
         }
     };
-    tokio::task::spawn_local(Rc::clone(peers).meet(stream));
+    tokio::task::spawn_local(Rc::clone(handover).run(stream));
 }
 
 /// Serves all metrics at node-cache's own address, in addition to the address that the Corefile names.
@@ -149,29 +149,29 @@ fn serve_metrics(settings: &Settings, registry: &Arc<Registry>) -> Result<Admin,
 /// Setup of the node and connection to other instances, for the lifetime of the server.
 struct NodeCompanion {
     reconciler: Reconciler,
-    peers: Rc<Peers>,
+    handover: Rc<Handover>,
 }
 
 impl Companion for NodeCompanion {
     fn adopted(&self, label: &str) -> Option<Opened> {
-        self.peers.given(label)
+        self.handover.take_received(label)
     }
 
     fn opened(&self, opened: &Opened) {
-        self.peers.keep(opened);
+        self.handover.share(opened);
     }
 
     fn closed(&self, label: &str) {
-        self.peers.forget(label);
+        self.handover.unshare(label);
     }
 
     fn started(&self) {
         self.reconciler.set_rules();
-        self.peers.close_others();
+        self.handover.close_unused();
     }
 
     fn ending(&self) -> Ending {
-        if self.peers.are_there() {
+        if self.handover.has_peers() {
             return Ending::OthersServe;
         }
         // Without the rules, new queries go to the cluster DNS while this process answers those it has received.

@@ -23,15 +23,15 @@ use tokio::io::AsyncReadExt;
 use super::LOG;
 
 /// Limit for each read from or write to another instance.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 /// Interval between attempts to bind the name or to connect to it.
-const AGAIN: Duration = Duration::from_millis(5);
+const RETRY_EVERY: Duration = Duration::from_millis(5);
 /// Maximum number of connected instances. One is usual during an update; quick restarts can overlap.
 const PEERS_MAX: usize = 16;
 /// Request for the sockets.
-const WANTS: u8 = b'S';
+const REQUEST_SOCKETS: u8 = b'S';
 /// Request of an instance that only announces itself.
-const GREETS: u8 = b'H';
+const ANNOUNCE: u8 = b'H';
 /// Message after the last socket.
 const END: &[u8] = b".";
 
@@ -39,28 +39,28 @@ type Pair = (Option<UdpSocket>, TcpListener);
 type Sockets = BTreeMap<String, (SocketAddr, Vec<Pair>)>;
 
 /// Connections to other instances, and the sockets to share with them.
-pub(super) struct Peers {
+pub(super) struct Handover {
     name: Name,
     /// Sockets that this process serves.
     own: RefCell<Sockets>,
     /// Sockets from another instance that this process does not serve yet.
-    given: RefCell<Sockets>,
-    others: Cell<usize>,
+    received: RefCell<Sockets>,
+    peer_count: Cell<usize>,
 }
 
-impl Peers {
+impl Handover {
     /// Creates the meeting point of all instances with this interface name.
-    pub(super) fn new(interface: &str) -> io::Result<Rc<Peers>> {
+    pub(super) fn new(interface: &str) -> io::Result<Rc<Handover>> {
         let name = Name::from_abstract_name(format!("portolan-node/{interface}"))?;
-        let (own, given) = Default::default();
-        Ok(Rc::new(Peers { name, own, given, others: Cell::new(0) }))
+        let (own, received) = Default::default();
+        Ok(Rc::new(Handover { name, own, received, peer_count: Cell::new(0) }))
     }
 
     /// Connects to the running instance, if there is one.
-    pub(super) fn find(&self) -> Option<UnixStream> {
+    pub(super) fn connect(&self) -> Option<UnixStream> {
         let stream = UnixStream::connect_addr(&self.name).ok()?;
-        stream.set_read_timeout(Some(PATIENCE)).ok()?;
-        stream.set_write_timeout(Some(PATIENCE)).ok()?;
+        stream.set_read_timeout(Some(TIMEOUT)).ok()?;
+        stream.set_write_timeout(Some(TIMEOUT)).ok()?;
         Some(stream)
     }
 
@@ -68,12 +68,12 @@ impl Peers {
     ///
     /// # Errors
     /// Returns an error if the other end belongs to another user or the transfer fails.
-    pub(super) fn take_over(&self, stream: &UnixStream) -> io::Result<()> {
+    pub(super) fn receive(&self, stream: &UnixStream) -> io::Result<()> {
         if !is_trusted(stream)? {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
-        (&mut &*stream).write_all(&[WANTS])?;
-        let mut given = Sockets::new();
+        (&mut &*stream).write_all(&[REQUEST_SOCKETS])?;
+        let mut received = Sockets::new();
         let mut datagrams = None;
         loop {
             let (note, sockets) = receive_sockets(stream)?;
@@ -81,31 +81,31 @@ impl Peers {
                 if note != END {
                     return Err(io::ErrorKind::UnexpectedEof.into());
                 }
-                tracing::info!(target: LOG, "Taking over the sockets of {} addresses from the running instance", given.len());
-                *self.given.borrow_mut() = given;
+                tracing::info!(target: LOG, "Taking over the sockets of {} addresses from the running instance", received.len());
+                *self.received.borrow_mut() = received;
                 return Ok(());
             }
             let lines = String::from_utf8(note).map_err(io::Error::other)?;
             for (line, socket) in lines.lines().zip(sockets) {
-                sort_in(line, socket, &mut datagrams, &mut given);
+                add_socket(line, socket, &mut datagrams, &mut received);
             }
         }
     }
 
     /// Takes the received sockets of a listener, by its label.
-    pub(super) fn given(&self, label: &str) -> Option<Opened> {
-        let (bound, sockets) = self.given.borrow_mut().remove(label)?;
+    pub(super) fn take_received(&self, label: &str) -> Option<Opened> {
+        let (bound, sockets) = self.received.borrow_mut().remove(label)?;
         Some(Opened { label: label.to_owned(), bound, sockets })
     }
 
     /// Closes the received sockets that this process does not serve: open, they would receive queries that nothing
     /// reads.
-    pub(super) fn close_others(&self) {
-        self.given.borrow_mut().clear();
+    pub(super) fn close_unused(&self) {
+        self.received.borrow_mut().clear();
     }
 
     /// Adds sockets that this process serves, to share them with new instances.
-    pub(super) fn keep(&self, opened: &Opened) {
+    pub(super) fn share(&self, opened: &Opened) {
         let clone =
             |(udp, tcp): &Pair| Some((udp.as_ref().map(UdpSocket::try_clone).transpose().ok()?, tcp.try_clone().ok()?));
         let pairs: Vec<Pair> = opened.sockets.iter().filter_map(clone).collect();
@@ -113,56 +113,58 @@ impl Peers {
     }
 
     /// Removes the sockets of a listener that is no longer served.
-    pub(super) fn forget(&self, label: &str) {
+    pub(super) fn unshare(&self, label: &str) {
         self.own.borrow_mut().remove(label);
     }
 
     /// Returns true if another instance is connected.
-    pub(super) fn are_there(&self) -> bool {
-        self.others.get() > 0
+    pub(super) fn has_peers(&self) -> bool {
+        self.peer_count.get() > 0
     }
 
     /// Keeps in contact with other instances for as long as it is polled: as a client while another instance has the
     /// name, and as the server after that. `stream` is the connection from the start, if there is one.
-    pub(super) async fn meet(self: Rc<Self>, mut stream: Option<UnixStream>) {
+    pub(super) async fn run(self: Rc<Self>, mut stream: Option<UnixStream>) {
         loop {
             if let Some(stream) = stream.take() {
-                self.stay(stream).await;
+                self.count_until_closed(stream).await;
             }
             if let Ok(listener) = UnixListener::bind_addr(&self.name) {
-                let _ = Rc::clone(&self).welcome(listener).await;
+                let _ = Rc::clone(&self).serve_peers(listener).await;
             }
-            stream = self.find().filter(|stream| is_trusted(stream).unwrap_or(false));
-            stream = stream.filter(|stream| (&mut &*stream).write_all(&[GREETS]).is_ok());
+            stream = self.connect().filter(|stream| is_trusted(stream).unwrap_or(false));
+            stream = stream.filter(|stream| (&mut &*stream).write_all(&[ANNOUNCE]).is_ok());
             if stream.is_none() {
-                tokio::time::sleep(AGAIN).await;
+                tokio::time::sleep(RETRY_EVERY).await;
             }
         }
     }
 
-    async fn welcome(self: Rc<Self>, listener: UnixListener) -> io::Result<()> {
+    async fn serve_peers(self: Rc<Self>, listener: UnixListener) -> io::Result<()> {
         listener.set_nonblocking(true)?;
         let listener = tokio::net::UnixListener::from_std(listener)?;
         loop {
             let (mut stream, _) = listener.accept().await?;
-            if self.others.get() >= PEERS_MAX {
+            if self.peer_count.get() >= PEERS_MAX {
                 continue;
             }
-            let peers = Rc::clone(&self);
+            let handover = Rc::clone(&self);
             tokio::task::spawn_local(async move {
-                let asked = tokio::time::timeout(PATIENCE, stream.read_u8()).await;
-                let (Ok(Ok(asked)), Ok(stream)) = (asked, stream.into_std()) else { return };
-                if is_trusted(&stream).unwrap_or(false) && (asked != WANTS || peers.give(&stream).is_ok()) {
-                    peers.stay(stream).await;
+                let request = tokio::time::timeout(TIMEOUT, stream.read_u8()).await;
+                let (Ok(Ok(request)), Ok(stream)) = (request, stream.into_std()) else { return };
+                if is_trusted(&stream).unwrap_or(false)
+                    && (request != REQUEST_SOCKETS || handover.send(&stream).is_ok())
+                {
+                    handover.count_until_closed(stream).await;
                 }
             });
         }
     }
 
     /// Sends the sockets that this process serves.
-    fn give(&self, stream: &UnixStream) -> io::Result<()> {
+    fn send(&self, stream: &UnixStream) -> io::Result<()> {
         stream.set_nonblocking(false)?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(TIMEOUT))?;
         let own = self.own.borrow();
         let mut all: Vec<(String, BorrowedFd<'_>)> = Vec::new();
         for (label, (bound, pairs)) in own.iter() {
@@ -181,20 +183,20 @@ impl Peers {
     }
 
     /// Counts a connected instance until it disconnects.
-    async fn stay(&self, stream: UnixStream) {
+    async fn count_until_closed(&self, stream: UnixStream) {
         if stream.set_nonblocking(true).is_err() {
             return;
         }
         let Ok(mut stream) = tokio::net::UnixStream::from_std(stream) else { return };
-        self.others.set(self.others.get() + 1);
+        self.peer_count.set(self.peer_count.get() + 1);
         let _ = stream.read_u8().await;
-        self.others.set(self.others.get() - 1);
+        self.peer_count.set(self.peer_count.get() - 1);
     }
 }
 
 /// Adds a received socket to its listener, according to its line `udp|tcp LABEL ADDRESS`. A UDP socket precedes its TCP
 /// socket.
-fn sort_in(line: &str, socket: OwnedFd, datagrams: &mut Option<UdpSocket>, given: &mut Sockets) {
+fn add_socket(line: &str, socket: OwnedFd, datagrams: &mut Option<UdpSocket>, received: &mut Sockets) {
     let mut words = line.split(' ');
     let (Some(kind), Some(label), Some(Ok(bound))) = (words.next(), words.next(), words.next().map(str::parse)) else {
         return;
@@ -203,7 +205,7 @@ fn sort_in(line: &str, socket: OwnedFd, datagrams: &mut Option<UdpSocket>, given
         *datagrams = Some(socket.into());
         return;
     }
-    let (_, pairs) = given.entry(label.to_owned()).or_insert((bound, Vec::new()));
+    let (_, pairs) = received.entry(label.to_owned()).or_insert((bound, Vec::new()));
     pairs.push((datagrams.take(), socket.into()));
 }
 
