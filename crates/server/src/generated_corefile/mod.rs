@@ -1,13 +1,13 @@
-//! Corefiles that are generated while the server runs: a [`Recipe`] generates the text from its inputs, and [`News`] are
-//! changes of these inputs.
+//! Corefiles that are generated while the server runs: a [`CorefileGenerator`] generates the text from its inputs, and
+//! [`InputChange`] are changes of these inputs.
 //!
-//! - `source`: reads and watches the ConfigMap.
-//! - `hosts`: resolves name servers that are configured by host name.
-//! - `control`: regenerates the Corefile when an input changes.
+//! - `config_map`: reads and watches the ConfigMap.
+//! - `name_servers`: resolves name servers that are configured by host name.
+//! - `regenerate`: regenerates the Corefile when an input changes.
 
-mod control;
-mod hosts;
-mod source;
+mod config_map;
+mod name_servers;
+mod regenerate;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -16,9 +16,9 @@ use std::path::PathBuf;
 use compat::kube_dns::{Dynamic, Hosts, Source};
 use kubeapi::Data;
 
-pub use control::METRICS;
-pub(crate) use control::start;
-pub(crate) use source::read_once;
+pub(crate) use config_map::read_once;
+pub use regenerate::METRICS;
+pub(crate) use regenerate::start;
 
 /// Log target.
 pub(crate) const LOG: &str = "portolan";
@@ -27,7 +27,7 @@ pub(crate) const LOG: &str = "portolan";
 pub(crate) const RESOLV_CONF: &str = "/etc/resolv.conf";
 
 /// Generator of a Corefile from a ConfigMap and other inputs, such as flags.
-pub(crate) trait Recipe {
+pub(crate) trait CorefileGenerator {
     /// Returns the name of the Corefile in diagnostics.
     fn name(&self) -> &'static str;
     /// Returns the location of the ConfigMap.
@@ -45,29 +45,29 @@ pub(crate) trait Recipe {
     /// Generates the Corefile.
     fn corefile(&self, dynamic: &Dynamic, hosts: Hosts<'_>) -> String;
     /// Counts a ConfigMap that was invalid.
-    fn count_refused(&self) {}
+    fn count_rejected(&self) {}
 }
 
 /// Change of an input of the Corefile.
-pub(crate) enum News {
+pub(crate) enum InputChange {
     /// New content of the ConfigMap.
-    Config(Data),
+    ConfigMap(Data),
     /// New addresses of the name servers that are configured by host name.
-    Hosts(Known),
+    HostAddresses(HostAddresses),
     /// Change of the system's resolv.conf.
     ResolvConf,
-    /// Change of the recipe itself, for example of its template.
-    Recipe,
+    /// Change of the generator itself, for example of its template.
+    Generator,
 }
 
 /// Host names with their addresses.
-pub(crate) type Known = BTreeMap<String, Vec<IpAddr>>;
+pub(crate) type HostAddresses = BTreeMap<String, Vec<IpAddr>>;
 
 /// Default cluster domain.
 pub(crate) const CLUSTER_DOMAIN: &str = "cluster.local";
 
 /// Returns true if a name is in the cluster domain `domain` or in the default one.
-pub(crate) fn is_of_cluster(name: &str, domain: &str) -> bool {
+pub(crate) fn is_cluster_name(name: &str, domain: &str) -> bool {
     let is_of = |domain: &str| name.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
     is_of(domain) || is_of(CLUSTER_DOMAIN)
 }

@@ -3,10 +3,10 @@
 //! The crate `compat` turns the flags and the ConfigMap into a Corefile, which the server runs like any other. A
 //! change to the ConfigMap changes the Corefile, and the server reloads it without losing its cache.
 //!
-//! `pod` has the inputs of that Corefile.
+//! `generator` has the inputs of that Corefile.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command prints to its user")]
 
-mod pod;
+mod generator;
 
 use std::ffi::OsString;
 use std::path::Path;

@@ -7,14 +7,14 @@
 //! - `reconciler`: the thread that creates both and restores them if they disappear.
 //! - `netlink_socket`: netlink requests.
 //! - `handover`: other instances on the node; a new instance takes the sockets over from the old one.
-//! - `recipe`: the Corefile and its inputs.
+//! - `generator`: the Corefile and its inputs.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command prints to its user")]
 
+mod generator;
 mod handover;
 mod interface;
 mod netlink_socket;
 mod packet_filter;
-mod recipe;
 mod reconciler;
 
 use std::ffi::OsString;
@@ -33,13 +33,13 @@ use tokio::time::Instant;
 use crate::admin::{Admin, IfTaken};
 use crate::command_line::{argument, log_format, usage_error};
 use crate::companion::{Companion, Ending};
-use crate::generated_corefile::{self, Recipe};
+use crate::generated_corefile::{self, CorefileGenerator};
 use crate::instance::Refused;
 use crate::log::Format;
 use crate::run::{ServeOptions, block_on, serve};
 use crate::version::version_text;
+use generator::NodeCacheGenerator;
 use handover::Handover;
-use recipe::NodeRecipe;
 use reconciler::{ErrorCounters, Reconciler};
 
 /// Log target.
@@ -72,10 +72,10 @@ pub fn node(words: Vec<String>) -> ExitCode {
 async fn print(settings: Settings, said: Vec<Warning>) -> Result<ExitCode, Refused> {
     said.iter().for_each(|line| eprintln!("{line}"));
     let registry = Registry::new();
-    let recipe = NodeRecipe::find(&settings, ErrorCounters::default()).map_err(Refused)?;
-    let data = generated_corefile::read_once(&*recipe, &registry).await.map_err(Refused)?;
+    let generator = NodeCacheGenerator::find(&settings, ErrorCounters::default()).map_err(Refused)?;
+    let data = generated_corefile::read_once(&*generator, &registry).await.map_err(Refused)?;
     let dynamic = Dynamic::read(&data).map_err(|refused| Refused(format!("the ConfigMap is invalid: {refused}")))?;
-    print!("{}", recipe.corefile(&dynamic, Hosts::AsWritten));
+    print!("{}", generator.corefile(&dynamic, Hosts::AsWritten));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -83,10 +83,12 @@ async fn run(settings: Settings, said: Vec<Warning>, log_format: Format) -> Resu
     said.iter().for_each(|line| tracing::warn!(target: LOG, "{line}"));
     let registry: Arc<Registry> = Registry::new();
     let errors = ErrorCounters::new(&registry);
-    let recipe = NodeRecipe::find(&settings, errors.clone()).map_err(Refused)?;
-    let follow = |news| drop(tokio::task::spawn_local(Rc::clone(&recipe).follow(news)));
+    let generator = NodeCacheGenerator::find(&settings, errors.clone()).map_err(Refused)?;
+    let follow = |changes| drop(tokio::task::spawn_local(Rc::clone(&generator).follow(changes)));
     let (origin, changes) =
-        generated_corefile::start(Rc::clone(&recipe) as Rc<dyn Recipe>, &registry, follow).await.map_err(Refused)?;
+        generated_corefile::start(Rc::clone(&generator) as Rc<dyn CorefileGenerator>, &registry, follow)
+            .await
+            .map_err(Refused)?;
     let _admin = serve_metrics(&settings, &registry)?;
 
     let reconciler = Reconciler::start(&settings, errors)?;

@@ -8,7 +8,7 @@ use linuxnet::netlink::{Message, MessageBuffer, split_messages};
 use socket2::{Domain, Protocol, Socket, Type};
 
 /// Read timeout. The kernel answers immediately, so this only prevents a hang.
-const PATIENCE: Duration = Duration::from_secs(2);
+const READ_TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximum size of a datagram, in bytes. The description of an interface has a few thousand.
 const DATAGRAM_MAX: usize = 32 * 1024;
 
@@ -19,7 +19,7 @@ impl NetlinkSocket {
     /// Opens a socket.
     pub(super) fn open(protocol: i32) -> io::Result<NetlinkSocket> {
         let socket = Socket::new(Domain::from(libc::AF_NETLINK), Type::RAW, Some(Protocol::from(protocol)))?;
-        socket.set_read_timeout(Some(PATIENCE))?;
+        socket.set_read_timeout(Some(READ_TIMEOUT))?;
         Ok(NetlinkSocket(socket))
     }
 

@@ -1,7 +1,7 @@
-//! Generates the Corefile to serve from a recipe, the last valid ConfigMap and the resolved name server addresses.
+//! Generates the Corefile to serve from a generator, the last valid ConfigMap and the resolved name server addresses.
 //!
-//! The control task receives [`News`] of changes, generates the Corefile again and signals the server if its text
-//! changed.
+//! The control task receives [`InputChange`] of changes, generates the Corefile again and signals the server if its
+//! text changed.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -16,10 +16,10 @@ use metrics::{Counter, Counters, Kind, Metric, Registry};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::timeout;
 
-use super::hosts::{self, Wanted};
-use super::source;
-use super::{Known, LOG, News, Recipe};
-use crate::configuration::{Made, Origin};
+use super::config_map;
+use super::name_servers::{self, WantedHosts};
+use super::{CorefileGenerator, HostAddresses, InputChange, LOG};
+use crate::configuration::{GeneratedCorefile, Origin};
 use crate::files::Disk;
 
 static UPDATES: Metric = Metric {
@@ -38,18 +38,18 @@ static REFUSED: Metric = Metric {
 /// Metrics of this module, for the documentation.
 pub static METRICS: [&Metric; 2] = [&UPDATES, &REFUSED];
 
-/// Capacity of the channel of [`News`].
-const NEWS_MAX: usize = 16;
+/// Capacity of the channel of [`InputChange`].
+const CHANGES_MAX: usize = 16;
 /// Limit for the first read of the ConfigMap. After it the server starts without the ConfigMap.
-const PATIENCE: Duration = Duration::from_secs(3);
+const FIRST_READ_TIMEOUT: Duration = Duration::from_secs(3);
 /// Interval between checks of resolv.conf for a change.
 const RESOLV_CONF_EVERY: Duration = Duration::from_millis(500);
 
-struct Control {
-    recipe: Rc<dyn Recipe>,
+struct Regenerator {
+    generator: Rc<dyn CorefileGenerator>,
     dynamic: Dynamic,
-    hosts: Known,
-    wanted: Wanted,
+    hosts: HostAddresses,
+    wanted: WantedHosts,
     text: Rc<RefCell<String>>,
     counters: Counters,
     updates: Counter,
@@ -57,46 +57,46 @@ struct Control {
 }
 
 /// Generates the Corefile, and regenerates it on changes while the `LocalSet` of this thread runs. Waits up to
-/// [`PATIENCE`] for the ConfigMap.
+/// [`FIRST_READ_TIMEOUT`] for the ConfigMap.
 ///
-/// `also` receives a sender for further news. The returned receiver gets a value when the Corefile changes (`false`),
-/// or when something that it names changes (`true`).
+/// `also` receives a sender for further changes. The returned receiver gets a value when the Corefile changes
+/// (`false`), or when something that it names changes (`true`).
 ///
 /// # Errors
 /// Returns a message for a permanent error, which no retry can fix.
 pub(crate) async fn start(
-    recipe: Rc<dyn Recipe>,
+    generator: Rc<dyn CorefileGenerator>,
     registry: &Arc<Registry>,
-    also: impl FnOnce(Sender<News>),
+    also: impl FnOnce(Sender<InputChange>),
 ) -> Result<(Origin, Receiver<bool>), String> {
-    let (tell, mut news) = channel(NEWS_MAX);
-    source::follow(&*recipe, registry, tell.clone())?;
-    let mut control = Control::new(Rc::clone(&recipe), registry);
-    if *recipe.source() != Source::None {
-        match timeout(PATIENCE, news.recv()).await {
-            Ok(Some(News::Config(data))) => drop(control.take_config(&data)),
+    let (sender, mut changes) = channel(CHANGES_MAX);
+    config_map::follow(&*generator, registry, sender.clone())?;
+    let mut regenerator = Regenerator::new(Rc::clone(&generator), registry);
+    if *generator.source() != Source::None {
+        match timeout(FIRST_READ_TIMEOUT, changes.recv()).await {
+            Ok(Some(InputChange::ConfigMap(data))) => drop(regenerator.apply_config_map(&data)),
             _ => tracing::warn!(target: LOG, "Starting without the ConfigMap: it could not be read in time"),
         }
     }
-    control.make();
-    let made = Made { name: recipe.name(), text: Rc::clone(&control.text) };
-    tokio::task::spawn_local(hosts::follow(Rc::clone(&recipe), control.wanted.clone(), tell.clone()));
-    also(tell.clone());
-    if let Some(path) = recipe.resolv_conf() {
-        tokio::task::spawn_local(follow_resolv_conf(path, tell));
+    regenerator.regenerate();
+    let generated = GeneratedCorefile { name: generator.name(), text: Rc::clone(&regenerator.text) };
+    tokio::task::spawn_local(name_servers::follow(Rc::clone(&generator), regenerator.wanted.clone(), sender.clone()));
+    also(sender.clone());
+    if let Some(path) = generator.resolv_conf() {
+        tokio::task::spawn_local(follow_resolv_conf(path, sender));
     }
-    let (change, changes) = channel(1);
-    tokio::task::spawn_local(control.run(news, change));
-    Ok((Origin::Made(made), changes))
+    let (reload_sender, reloads) = channel(1);
+    tokio::task::spawn_local(regenerator.run(changes, reload_sender));
+    Ok((Origin::Generated(generated), reloads))
 }
 
-impl Control {
-    fn new(recipe: Rc<dyn Recipe>, registry: &Arc<Registry>) -> Control {
-        Control {
-            recipe,
+impl Regenerator {
+    fn new(generator: Rc<dyn CorefileGenerator>, registry: &Arc<Registry>) -> Regenerator {
+        Regenerator {
+            generator,
             dynamic: Dynamic::default(),
-            hosts: Known::new(),
-            wanted: Wanted::default(),
+            hosts: HostAddresses::new(),
+            wanted: WantedHosts::default(),
             text: Rc::default(),
             counters: registry.counters(),
             updates: registry.counter(&UPDATES, &[]),
@@ -104,26 +104,26 @@ impl Control {
         }
     }
 
-    async fn run(mut self, mut news: Receiver<News>, change: Sender<bool>) {
-        while let Some(what) = news.recv().await {
-            let is_of_system = matches!(what, News::ResolvConf);
-            let changed = match what {
-                News::Config(data) => self.take_config(&data),
-                News::Hosts(hosts) => {
+    async fn run(mut self, mut changes: Receiver<InputChange>, reloads: Sender<bool>) {
+        while let Some(change) = changes.recv().await {
+            let is_of_system = matches!(change, InputChange::ResolvConf);
+            let changed = match change {
+                InputChange::ConfigMap(data) => self.apply_config_map(&data),
+                InputChange::HostAddresses(hosts) => {
                     self.hosts = hosts;
                     true
                 }
-                News::ResolvConf | News::Recipe => true,
+                InputChange::ResolvConf | InputChange::Generator => true,
             };
-            let has_other_text = changed && self.make();
-            if (has_other_text || is_of_system) && change.send(is_of_system).await.is_err() {
+            let text_changed = changed && self.regenerate();
+            if (text_changed || is_of_system) && reloads.send(is_of_system).await.is_err() {
                 return;
             }
         }
     }
 
     /// Applies a ConfigMap if it is valid. Returns true if that changed the settings.
-    fn take_config(&mut self, data: &Data) -> bool {
+    fn apply_config_map(&mut self, data: &Data) -> bool {
         match Dynamic::read(data) {
             Ok(dynamic) if dynamic == self.dynamic => false,
             Ok(dynamic) => {
@@ -134,7 +134,7 @@ impl Control {
             }
             Err(refused) => {
                 self.counters.count(self.refused);
-                self.recipe.count_refused();
+                self.generator.count_rejected();
                 tracing::error!(target: LOG, "The ConfigMap is invalid; the previous version stays in use: {refused}");
                 false
             }
@@ -142,9 +142,9 @@ impl Control {
     }
 
     /// Generates the Corefile. Returns true if its text changed.
-    fn make(&mut self) -> bool {
-        self.wanted.set(self.recipe.named_hosts(&self.dynamic));
-        let text = self.recipe.corefile(&self.dynamic, Hosts::Known(&self.hosts));
+    fn regenerate(&mut self) -> bool {
+        self.wanted.set(self.generator.named_hosts(&self.dynamic));
+        let text = self.generator.corefile(&self.dynamic, Hosts::Known(&self.hosts));
         let is_new = *self.text.borrow() != text;
         *self.text.borrow_mut() = text;
         is_new
@@ -156,8 +156,8 @@ fn describe(dynamic: &Dynamic) -> String {
     format!("{} stub domains, {} upstreams, {} federations", stub_domains.len(), upstreams.len(), federations.len())
 }
 
-/// Sends [`News::ResolvConf`] whenever a file changes. Changes count from the call, so read the file after it.
-fn follow_resolv_conf(path: PathBuf, news: Sender<News>) -> impl Future<Output = ()> {
+/// Sends [`InputChange::ResolvConf`] whenever a file changes. Changes count from the call, so read the file after it.
+fn follow_resolv_conf(path: PathBuf, changes: Sender<InputChange>) -> impl Future<Output = ()> {
     let stamp = move || Disk.stamp(&path).ok();
     let mut known = stamp();
     async move {
@@ -166,7 +166,7 @@ fn follow_resolv_conf(path: PathBuf, news: Sender<News>) -> impl Future<Output =
             let now = stamp();
             if now != known {
                 known = now;
-                if news.send(News::ResolvConf).await.is_err() {
+                if changes.send(InputChange::ResolvConf).await.is_err() {
                     return;
                 }
             }

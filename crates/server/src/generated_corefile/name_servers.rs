@@ -13,7 +13,7 @@ use plugins::HostLookup;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::Sender;
 
-use super::{Known, News, Recipe};
+use super::{CorefileGenerator, HostAddresses, InputChange};
 use crate::lookup::Lookup;
 
 /// Interval between lookups while a name has no address.
@@ -24,12 +24,12 @@ const RENEW: Duration = Duration::from_secs(30);
 
 /// Names to resolve, shared between the control task and the lookup task.
 #[derive(Clone, Default)]
-pub(super) struct Wanted {
+pub(super) struct WantedHosts {
     names: Rc<RefCell<BTreeSet<String>>>,
     changed: Rc<Notify>,
 }
 
-impl Wanted {
+impl WantedHosts {
     /// Replaces the names, and wakes the lookup task if they changed.
     pub(super) fn set(&self, names: BTreeSet<String>) {
         if *self.names.borrow() != names {
@@ -40,13 +40,13 @@ impl Wanted {
 }
 
 /// Resolves the wanted names periodically and sends the addresses when they change. Returns if the receiver is gone.
-pub(super) async fn follow(recipe: Rc<dyn Recipe>, wanted: Wanted, news: Sender<News>) {
-    let mut known = Known::new();
+pub(super) async fn follow(generator: Rc<dyn CorefileGenerator>, wanted: WantedHosts, changes: Sender<InputChange>) {
+    let mut known = HostAddresses::new();
     loop {
         let names = wanted.names.borrow().clone();
-        let mut found = Known::new();
+        let mut found = HostAddresses::new();
         for name in &names {
-            let addresses = look_up(recipe.resolver(name), name).await;
+            let addresses = look_up(generator.resolver(name), name).await;
             // A failed lookup keeps the last known addresses.
             if let Some(addresses) = addresses.or_else(|| known.get(name).cloned()) {
                 found.insert(name.clone(), addresses);
@@ -55,7 +55,7 @@ pub(super) async fn follow(recipe: Rc<dyn Recipe>, wanted: Wanted, news: Sender<
         let is_complete = found.len() == names.len();
         if found != known {
             known.clone_from(&found);
-            if news.send(News::Hosts(found)).await.is_err() {
+            if changes.send(InputChange::HostAddresses(found)).await.is_err() {
                 return;
             }
         }
@@ -120,7 +120,7 @@ mod tests {
     /// Inputs whose host names resolve at a server.
     struct ResolvedAt(SocketAddr);
 
-    impl Recipe for ResolvedAt {
+    impl CorefileGenerator for ResolvedAt {
         fn name(&self) -> &'static str {
             "test"
         }
@@ -148,17 +148,17 @@ mod tests {
 
     #[test]
     fn retries_cluster_names_until_they_resolve() {
-        let (tell, mut news) = channel(1);
-        let wanted = Wanted::default();
+        let (sender, mut changes) = channel(1);
+        let wanted = WantedHosts::default();
         wanted.set(BTreeSet::from(["ns.prod.svc.cluster.local".to_owned()]));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let told = runtime.block_on(async {
+        let change = runtime.block_on(async {
             tokio::select! {
-                () = follow(Rc::new(ResolvedAt(server())), wanted, tell) => None,
-                told = news.recv() => told,
+                () = follow(Rc::new(ResolvedAt(server())), wanted, sender) => None,
+                change = changes.recv() => change,
             }
         });
-        let Some(News::Hosts(known)) = told else { panic!("no news") };
+        let Some(InputChange::HostAddresses(known)) = change else { panic!("no news") };
         assert_eq!(known["ns.prod.svc.cluster.local"], [IpAddr::from([192, 0, 2, 7])]);
     }
 }

@@ -1,5 +1,5 @@
-//! [`Recipe`] of `portolan node`: the template, which is polled four times a second, and the address of the upstream
-//! Service.
+//! [`CorefileGenerator`] of `portolan node`: the template, which is polled four times a second, and the address of the
+//! upstream Service.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -14,26 +14,26 @@ use tokio::sync::mpsc::Sender;
 
 use super::LOG;
 use super::reconciler::ErrorCounters;
-use crate::generated_corefile::{News, Recipe, is_of_cluster};
+use crate::generated_corefile::{CorefileGenerator, InputChange, is_cluster_name};
 
 /// Interval between reads of the template.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+const POLL_EVERY: Duration = Duration::from_millis(250);
 /// Maximum size of the template, in bytes: Kubernetes limits a whole ConfigMap to this.
 const TEMPLATE_MAX: u64 = 1 << 20;
 
 /// Inputs of the Corefile.
-pub(super) struct NodeRecipe {
+pub(super) struct NodeCacheGenerator {
     settings: Settings,
     found: RefCell<Found>,
     errors: ErrorCounters,
 }
 
-impl NodeRecipe {
+impl NodeCacheGenerator {
     /// Reads the template and finds the address of the Service.
     ///
     /// # Errors
     /// Returns a message if the template could not be read.
-    pub(super) fn find(settings: &Settings, errors: ErrorCounters) -> Result<Rc<NodeRecipe>, String> {
+    pub(super) fn find(settings: &Settings, errors: ErrorCounters) -> Result<Rc<NodeCacheGenerator>, String> {
         let template = read(&settings.template)?;
         let cluster_dns = upstream_service(settings);
         let asks_for_it = template.contains("__PILLAR__CLUSTER__DNS__");
@@ -41,23 +41,23 @@ impl NodeRecipe {
             let variable = service_variable(&settings.upstream_service);
             tracing::warn!(target: LOG, "Service {} not found: environment variable {variable} is not set", settings.upstream_service);
         }
-        Ok(Rc::new(NodeRecipe {
+        Ok(Rc::new(NodeCacheGenerator {
             settings: settings.clone(),
             found: RefCell::new(Found { template, cluster_dns }),
             errors,
         }))
     }
 
-    /// Polls the template and sends [`News::Recipe`] when it changes. Returns if the receiver is gone.
-    pub(super) async fn follow(self: Rc<Self>, news: Sender<News>) {
+    /// Polls the template and sends [`InputChange::Generator`] when it changes. Returns if the receiver is gone.
+    pub(super) async fn follow(self: Rc<Self>, changes: Sender<InputChange>) {
         loop {
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_EVERY).await;
             // After a read error, the previous template stays in use until the next read.
             let Ok(template) = read(&self.settings.template) else { continue };
             if self.found.borrow().template != template {
                 self.found.borrow_mut().template = template;
                 tracing::info!(target: LOG, "The template {} has changed", self.settings.template);
-                if news.send(News::Recipe).await.is_err() {
+                if changes.send(InputChange::Generator).await.is_err() {
                     return;
                 }
             }
@@ -65,7 +65,7 @@ impl NodeRecipe {
     }
 }
 
-impl Recipe for NodeRecipe {
+impl CorefileGenerator for NodeCacheGenerator {
     fn name(&self) -> &'static str {
         "node"
     }
@@ -83,7 +83,7 @@ impl Recipe for NodeRecipe {
     }
 
     fn resolver(&self, name: &str) -> Option<SocketAddr> {
-        let cluster_dns = self.found.borrow().cluster_dns.filter(|_| is_of_cluster(name, &self.settings.domain));
+        let cluster_dns = self.found.borrow().cluster_dns.filter(|_| is_cluster_name(name, &self.settings.domain));
         cluster_dns.map(|ip| SocketAddr::new(ip, DNS_PORT))
     }
 
@@ -91,7 +91,7 @@ impl Recipe for NodeRecipe {
         node_cache::corefile(&self.settings, &self.found.borrow(), dynamic, hosts)
     }
 
-    fn count_refused(&self) {
+    fn count_rejected(&self) {
         self.errors.count("configmap");
     }
 }

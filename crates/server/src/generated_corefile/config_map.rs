@@ -11,7 +11,7 @@ use kubeapi::{ConfigMap, Data};
 use metrics::Registry;
 use tokio::sync::mpsc::Sender;
 
-use super::{LOG, News, Recipe};
+use super::{CorefileGenerator, InputChange, LOG};
 
 /// Maximum size of a value, in bytes: Kubernetes limits a whole ConfigMap to this.
 const VALUE_MAX: u64 = 1 << 20;
@@ -22,14 +22,14 @@ const FILES_MAX: usize = 100;
 ///
 /// # Errors
 /// Returns a message if the ConfigMap could not be read.
-pub(crate) async fn read_once(recipe: &dyn Recipe, registry: &Arc<Registry>) -> Result<Data, String> {
-    match recipe.source() {
+pub(crate) async fn read_once(generator: &dyn CorefileGenerator, registry: &Arc<Registry>) -> Result<Data, String> {
+    match generator.source() {
         Source::None => Ok(Data::new()),
         Source::Directory { path, .. } => {
             read_directory(Path::new(path)).map_err(|error| io_text::cannot_open(path, &error))
         }
         Source::ConfigMap { namespace, name } => {
-            let read = config_map(recipe, namespace, name, registry)?.read().await?;
+            let read = config_map(generator, namespace, name, registry)?.read().await?;
             Ok(read.unwrap_or_default())
         }
     }
@@ -39,46 +39,55 @@ pub(crate) async fn read_once(recipe: &dyn Recipe, registry: &Arc<Registry>) -> 
 ///
 /// # Errors
 /// Returns a message for a permanent error, which no retry can fix.
-pub(super) fn follow(recipe: &dyn Recipe, registry: &Arc<Registry>, news: Sender<News>) -> Result<(), String> {
-    match recipe.source() {
+pub(super) fn follow(
+    generator: &dyn CorefileGenerator,
+    registry: &Arc<Registry>,
+    changes: Sender<InputChange>,
+) -> Result<(), String> {
+    match generator.source() {
         Source::None => {}
         Source::Directory { path, every } => {
-            tokio::task::spawn_local(follow_directory(path.into(), *every, news));
+            tokio::task::spawn_local(follow_directory(path.into(), *every, changes));
         }
         Source::ConfigMap { namespace, name } => {
-            let config_map = config_map(recipe, namespace, name, registry)?;
-            let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+            let config_map = config_map(generator, namespace, name, registry)?;
+            let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
             tokio::task::spawn_local(async move {
                 let following = config_map.follow(|data| {
                     // Unbounded, because a ConfigMap changes rarely and the receiver is fast.
-                    let _ = tell.send(data);
+                    let _ = sender.send(data);
                 });
-                let telling = async {
-                    while let Some(data) = told.recv().await {
-                        if news.send(News::Config(data.unwrap_or_default())).await.is_err() {
+                let forwarding = async {
+                    while let Some(data) = receiver.recv().await {
+                        if changes.send(InputChange::ConfigMap(data.unwrap_or_default())).await.is_err() {
                             return;
                         }
                     }
                 };
-                tokio::join!(following, telling);
+                tokio::join!(following, forwarding);
             });
         }
     }
     Ok(())
 }
 
-fn config_map(recipe: &dyn Recipe, namespace: &str, name: &str, registry: &Arc<Registry>) -> Result<ConfigMap, String> {
-    ConfigMap::new(&recipe.cluster(), namespace, name, registry).map_err(|problem| problem.to_string())
+fn config_map(
+    generator: &dyn CorefileGenerator,
+    namespace: &str,
+    name: &str,
+    registry: &Arc<Registry>,
+) -> Result<ConfigMap, String> {
+    ConfigMap::new(&generator.cluster(), namespace, name, registry).map_err(|problem| problem.to_string())
 }
 
-async fn follow_directory(path: PathBuf, every: Duration, news: Sender<News>) {
+async fn follow_directory(path: PathBuf, every: Duration, changes: Sender<InputChange>) {
     let mut known: Option<Result<Data, String>> = None;
     loop {
         let read = read_directory(&path).map_err(|error| io_text::cannot_open(&path, &error));
         if known.as_ref() != Some(&read) {
             match &read {
                 Ok(data) => {
-                    if news.send(News::Config(data.clone())).await.is_err() {
+                    if changes.send(InputChange::ConfigMap(data.clone())).await.is_err() {
                         return;
                     }
                 }

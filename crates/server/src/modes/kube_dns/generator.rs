@@ -1,4 +1,4 @@
-//! [`Recipe`] of the kube-dns pod: its flags, and the resolver for name servers that its ConfigMap names.
+//! [`CorefileGenerator`] of the kube-dns pod: its flags, and the resolver for name servers that its ConfigMap names.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -6,12 +6,12 @@ use std::path::PathBuf;
 
 use compat::kube_dns::{Dynamic, Hosts, Settings, Source};
 
-use crate::generated_corefile::{CLUSTER_DOMAIN, RESOLV_CONF, Recipe, is_of_cluster};
+use crate::generated_corefile::{CLUSTER_DOMAIN, CorefileGenerator, RESOLV_CONF, is_cluster_name};
 
 /// Address at which the kube-dns container serves the other containers of its pod.
 const KUBE_DNS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 10053);
 
-impl Recipe for Settings {
+impl CorefileGenerator for Settings {
     fn name(&self) -> &'static str {
         "kube-dns"
     }
@@ -35,7 +35,7 @@ impl Recipe for Settings {
 
     fn resolver(&self, name: &str) -> Option<SocketAddr> {
         let domain = self.records.as_ref().map_or(CLUSTER_DOMAIN, |records| &records.domain);
-        if !is_of_cluster(name, domain) {
+        if !is_cluster_name(name, domain) {
             return None;
         }
         let own = self
