@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use compat::migrate::{Migration, corefile as migrate};
+use compat::migrate::{Migration, migrate_corefile as migrate};
 use corefile::NoFiles;
 
 /// Returns the lines below a heading, up to the next one.

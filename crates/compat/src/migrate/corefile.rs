@@ -10,7 +10,7 @@ use crate::migrate::{Migration, rules};
 
 /// Text that cannot be parsed as a Corefile.
 #[derive(Clone, Debug)]
-pub struct Unreadable {
+pub struct CorefileError {
     /// Errors.
     pub problems: Vec<Diagnostic>,
     /// Source texts that the errors refer to.
@@ -22,10 +22,15 @@ pub struct Unreadable {
 ///
 /// # Errors
 /// Fails if the text cannot be parsed.
-pub fn corefile(name: &Path, text: &str, loader: &dyn Loader, defaults: bool) -> Result<Migration, Unreadable> {
+pub fn migrate_corefile(
+    name: &Path,
+    text: &str,
+    loader: &dyn Loader,
+    defaults: bool,
+) -> Result<Migration, CorefileError> {
     let parsed = corefile::parse(name, text.to_owned(), &Verbatim(loader));
     if parsed.has_errors() {
-        return Err(Unreadable { problems: parsed.diagnostics, sources: parsed.corefile.sources });
+        return Err(CorefileError { problems: parsed.diagnostics, sources: parsed.corefile.sources });
     }
     let Corefile { blocks, sources } = parsed.corefile;
     let Some(root) = sources.first() else {
@@ -37,7 +42,7 @@ pub fn corefile(name: &Path, text: &str, loader: &dyn Loader, defaults: bool) ->
             draft.directive.clone_from(&directive.name.text);
             rules::apply(block, directive, &mut draft);
         }
-        rules::look_at_block(block, &mut draft);
+        rules::review_block(block, &mut draft);
     }
     Ok(draft.finish())
 }

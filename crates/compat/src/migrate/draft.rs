@@ -3,7 +3,7 @@
 use corefile::{Directive, FileId, Line, ServerBlock, Sources, Span, Token};
 
 use crate::migrate::edits::{Edits, indentation};
-use crate::migrate::{Migration, Note, What};
+use crate::migrate::{Migration, Note, NoteKind};
 
 /// Original text with the edits and notes so far.
 pub(crate) struct Draft<'a> {
@@ -33,13 +33,13 @@ impl<'a> Draft<'a> {
     /// Adds a note on a location, with the release that made the change.
     pub(crate) fn note(
         &mut self,
-        what: What,
+        kind: NoteKind,
         span: Span,
         since: impl Into<Option<&'static str>>,
         text: impl Into<String>,
     ) {
         let (place, directive) = (self.sources.place(span), Some(self.directive.clone()));
-        let note = Note { what, place, text: text.into(), directive, since: since.into() };
+        let note = Note { kind, place, text: text.into(), directive, since: since.into() };
         // A snippet is visited once per import. Its notes are reported once.
         if self.notes.iter().all(|(_, known)| *known != note) {
             self.notes.push((span, note));
@@ -47,10 +47,10 @@ impl<'a> Draft<'a> {
     }
 
     /// Adds a note that applies to a whole file, at its first location there.
-    pub(crate) fn note_once_per_file(&mut self, what: What, span: Span, since: &'static str, text: &str) {
+    pub(crate) fn note_once_per_file(&mut self, kind: NoteKind, span: Span, since: &'static str, text: &str) {
         let is_said = |(place, note): &(Span, Note)| place.file == span.file && note.text == text;
         if !self.notes.iter().any(is_said) {
-            self.note(what, span, since, text);
+            self.note(kind, span, since, text);
         }
     }
 
@@ -116,7 +116,7 @@ impl<'a> Draft<'a> {
         }
         let file = self.sources.name(span.file).display().to_string();
         self.note(
-            What::Look,
+            NoteKind::Review,
             span,
             None,
             format!("this line is in an imported file, which is not changed: migrate `{file}` too"),

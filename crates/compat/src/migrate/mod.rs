@@ -1,18 +1,18 @@
 //! Converts the DNS configuration of an existing cluster to a Corefile for this server, with a note on each change.
 //!
-//! [`corefile()`] takes an older Corefile and changes only what must change. Comments, blanks, imports and variables
-//! stay as written. [`kube_dns`] takes the ConfigMap and the command lines of the kube-dns pod.
+//! [`migrate_corefile`] takes an older Corefile and changes only what must change. Comments, blanks, imports and
+//! variables stay as written. [`migrate_pod`] takes the ConfigMap and the command lines of the kube-dns pod.
 
 mod corefile;
 mod draft;
 mod edits;
-mod kube_dns;
 mod note;
+mod pod;
 mod rules;
 
-pub use corefile::{Unreadable, corefile};
-pub use kube_dns::{NotTranslated, kube_dns};
-pub use note::{Note, What};
+pub use corefile::{CorefileError, migrate_corefile};
+pub use note::{Note, NoteKind};
+pub use pod::{PodError, migrate_pod};
 
 /// Result of a migration.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use core::fmt;
 
 /// Kind of a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum NoteKind {
     /// Rewritten in the current syntax.
     Changed,
     /// Removed without any loss.
@@ -12,21 +12,21 @@ pub enum What {
     /// Removed. Its function is lost.
     Lost,
     /// Unchanged, but its meaning differs or needs a review.
-    Look,
+    Review,
     /// Newer installations have more options here.
     Advice,
 }
 
-impl What {
+impl NoteKind {
     /// Returns the word that precedes a note.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
-            What::Changed => "changed",
-            What::Dropped => "dropped",
-            What::Lost => "lost",
-            What::Look => "look",
-            What::Advice => "advice",
+            NoteKind::Changed => "changed",
+            NoteKind::Dropped => "dropped",
+            NoteKind::Lost => "lost",
+            NoteKind::Review => "look",
+            NoteKind::Advice => "advice",
         }
     }
 }
@@ -35,7 +35,7 @@ impl What {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
     /// Kind.
-    pub what: What,
+    pub kind: NoteKind,
     /// `FILE:LINE:COLUMN` in the original text, or empty without a location.
     pub place: String,
     /// Description of the change in one line.
@@ -51,7 +51,7 @@ impl fmt::Display for Note {
         if !self.place.is_empty() {
             write!(f, "{}: ", self.place)?;
         }
-        write!(f, "{}: {}", self.what.word(), self.text)?;
+        write!(f, "{}: {}", self.kind.word(), self.text)?;
         self.since.map_or(Ok(()), |since| write!(f, " (since {since})"))
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use compat::migrate::{Note, What};
+use compat::migrate::{Note, NoteKind};
 use serde_json::Value;
 
 use super::container::{arguments, is_exechealthz};
@@ -118,11 +118,11 @@ fn dropped(container: &Value) -> Note {
         "container `{name}` (exechealthz) is not needed: remove it from the Pod, and point the probes of the others at \
          `/readiness` on port 8081"
     );
-    Note { what: What::Dropped, place: String::new(), text, directive: None, since: None }
+    Note { kind: NoteKind::Dropped, place: String::new(), text, directive: None, since: None }
 }
 
 fn passed_over(text: String) -> Note {
-    Note { what: What::Look, place: String::new(), text, directive: None, since: None }
+    Note { kind: NoteKind::Review, place: String::new(), text, directive: None, since: None }
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use compat::migrate::{self as migrations, Migration, Note, What};
+use compat::migrate::{self as migrations, Migration, Note, NoteKind};
 use corefile::Style;
 use serde_json::{Value, json};
 
@@ -63,7 +63,7 @@ pub(crate) fn read_version(text: &str) -> Result<Version, String> {
 /// Returns true if a note matters to users of the version `from`. A note about changed behaviour matters only to users
 /// of an older version.
 fn concerns(note: &Note, from: Option<Version>) -> bool {
-    match note.since.filter(|_| note.what == What::Look).map(read_version) {
+    match note.since.filter(|_| note.kind == NoteKind::Review).map(read_version) {
         Some(Ok(since)) => from.is_some_and(|from| from < since),
         _ => true,
     }
@@ -119,7 +119,7 @@ fn translate(options: &MigrateOptions) -> Result<ExitCode, String> {
         );
     }
     print!("{}", if options.json { format!("{:#}\n", json(&migration)) } else { migration.text.clone() });
-    let lost = migration.notes.iter().any(|note| note.what == What::Lost);
+    let lost = migration.notes.iter().any(|note| note.kind == NoteKind::Lost);
     Ok(if refused(&migration.text) || lost { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
@@ -130,7 +130,7 @@ fn json(migration: &Migration) -> Value {
 
 /// Returns a note as JSON, without the fields that it does not have.
 fn json_of_note(note: &Note) -> Value {
-    let mut object = json!({ "what": note.what.word(), "text": note.text });
+    let mut object = json!({ "what": note.kind.word(), "text": note.text });
     let place = (!note.place.is_empty()).then_some(note.place.as_str());
     for (name, known) in [("place", place), ("directive", note.directive.as_deref()), ("since", note.since)] {
         if let Some(text) = known {
@@ -143,11 +143,12 @@ fn json_of_note(note: &Note) -> Value {
 fn migrated(input: &Input, defaults: bool) -> Result<(Option<String>, Migration), String> {
     match input.corefiles.as_slice() {
         [] => {
-            let migration = migrations::kube_dns(&input.data, &input.containers).map_err(|error| error.to_string())?;
+            let migration =
+                migrations::migrate_pod(&input.data, &input.containers).map_err(|error| error.to_string())?;
             Ok((None, migration))
         }
         [(name, text)] => {
-            let migrated = migrations::corefile(Path::new(name), text, &Disk, defaults);
+            let migrated = migrations::migrate_corefile(Path::new(name), text, &Disk, defaults);
             let migration = migrated
                 .map_err(|unreadable| corefile::render(&unreadable.problems, &unreadable.sources, Style::Plain))?;
             Ok((Some(name.clone()), migration))

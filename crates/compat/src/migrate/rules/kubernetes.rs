@@ -3,7 +3,7 @@
 use corefile::{Directive, Line, ServerBlock};
 
 use super::zones::{Gone, UPSTREAM, move_transfer, take_away};
-use crate::migrate::What;
+use crate::migrate::NoteKind;
 use crate::migrate::draft::Draft;
 
 /// Options without effect: name, release, reason.
@@ -22,12 +22,12 @@ pub(super) fn kubernetes(block: &ServerBlock, directive: &Directive, draft: &mut
             && !rest.is_empty()
         {
             let text = "only the first URL of `endpoint` is used: put a load balancer in front of several API servers";
-            draft.note(What::Dropped, name.span, "1.4.0", text);
+            draft.note(NoteKind::Dropped, name.span, "1.4.0", text);
             draft.remove_words(rest);
         }
     }
     let text = "`*` and `any` in names no longer match anything: `compat kube-dns` answers `*` again";
-    draft.note(What::Look, directive.name.span, "1.9.0", text);
+    draft.note(NoteKind::Review, directive.name.span, "1.9.0", text);
 }
 
 /// Moves `federation NAME DOMAIN` out of `kubernetes` into the directive `federations`.
@@ -46,7 +46,7 @@ fn move_federations(directive: &Directive, draft: &mut Draft<'_>) {
     }
     written.push("}".to_owned());
     let text = format!("`federation` of `kubernetes` is the directive `federations` here; {WATCHES_NODES}");
-    draft.note(What::Changed, first.span, "1.7.0", text);
+    draft.note(NoteKind::Changed, first.span, "1.7.0", text);
     draft.add_below(directive, &written);
 }
 
@@ -55,5 +55,5 @@ pub(super) fn federation(_: &ServerBlock, directive: &Directive, draft: &mut Dra
     take_away(&[("upstream", "1.5.0", why)], directive, draft);
     let text = format!("`federation` is `federations` here; {WATCHES_NODES}");
     draft.replace(directive.name.span, "federations");
-    draft.note(What::Changed, directive.name.span, "1.7.0", text);
+    draft.note(NoteKind::Changed, directive.name.span, "1.7.0", text);
 }

@@ -8,7 +8,7 @@ mod zones;
 
 use corefile::{Directive, ServerBlock, Token};
 
-use crate::migrate::What;
+use crate::migrate::NoteKind;
 use crate::migrate::draft::Draft;
 
 /// Rule for one directive.
@@ -44,7 +44,7 @@ pub(crate) const MESH: &str = "if istiocoredns answers for `global` here, replac
                                docs/from-istio-coredns-plugin.md";
 
 /// Checks a block as a whole: plugins that newer installations have, and forwards for a mesh.
-pub(crate) fn look_at_block(block: &ServerBlock, draft: &mut Draft<'_>) {
+pub(crate) fn review_block(block: &ServerBlock, draft: &mut Draft<'_>) {
     let of = |name: &str| block.directives.iter().find(|directive| directive.name.text == name);
     if let (Some(kubernetes), None) = (of("kubernetes"), of("ready")) {
         add(kubernetes, "ready", "1.5.0", "a Pod gets no queries until it is ready", draft);
@@ -63,7 +63,7 @@ fn look_at_mesh(block: &ServerBlock, draft: &mut Draft<'_>) {
         let asks = matches!(directive.name.text.as_str(), "proxy" | "forward" | "grpc");
         if asks && (is_block || directive.args.first().is_some_and(is_mesh)) {
             draft.directive.clone_from(&directive.name.text);
-            draft.note(What::Look, directive.name.span, None, MESH);
+            draft.note(NoteKind::Review, directive.name.span, None, MESH);
         }
     }
 }
@@ -73,10 +73,15 @@ fn add(below: &Directive, line: &str, since: &'static str, why: &str, draft: &mu
     line.clone_into(&mut draft.directive);
     if draft.defaults {
         let text = format!("`{line}` is added, as in newer installations: {why}");
-        draft.note(What::Changed, below.name.span, since, text);
+        draft.note(NoteKind::Changed, below.name.span, since, text);
         draft.add_below(below, &[line.to_owned()]);
     } else {
-        draft.note(What::Advice, below.name.span, since, format!("newer installations have `{line}` here too: {why}"));
+        draft.note(
+            NoteKind::Advice,
+            below.name.span,
+            since,
+            format!("newer installations have `{line}` here too: {why}"),
+        );
     }
 }
 
@@ -84,10 +89,10 @@ fn add(below: &Directive, line: &str, since: &'static str, why: &str, draft: &mu
 fn add_option(directive: &Directive, option: &str, since: &'static str, why: &str, draft: &mut Draft<'_>) {
     if !draft.defaults {
         let text = format!("`{}` of newer installations has `{option}`: {why}", directive.name.text);
-        return draft.note(What::Advice, directive.name.span, since, text);
+        return draft.note(NoteKind::Advice, directive.name.span, since, text);
     }
     let text = format!("`{option}` is added, as in newer installations: {why}");
-    draft.note(What::Changed, directive.name.span, since, text);
+    draft.note(NoteKind::Changed, directive.name.span, since, text);
     match &directive.block {
         Some(inner) => draft.replace(inner.open, &format!("{{\n    {option}")),
         None => draft.append(directive, &format!(" {{\n    {option}\n}}")),
@@ -114,18 +119,18 @@ fn forward(_: &ServerBlock, directive: &Directive, draft: &mut Draft<'_>) {
 
 fn reverse(_: &ServerBlock, directive: &Directive, draft: &mut Draft<'_>) {
     let text = "`reverse` is gone: use `template` for answers computed from the name, `hosts` or `file` for others";
-    draft.note(What::Lost, directive.name.span, "1.3.0", text);
+    draft.note(NoteKind::Lost, directive.name.span, "1.3.0", text);
     draft.remove_span(directive.span());
 }
 
 fn command(_: &ServerBlock, directive: &Directive, draft: &mut Draft<'_>) {
     let name = &directive.name;
     draft.replace(name.span, &format!("on {}", name.text));
-    draft.note(What::Changed, name.span, "1.1.0", format!("`{0}` is written `on {0}`", name.text));
+    draft.note(NoteKind::Changed, name.span, "1.1.0", format!("`{0}` is written `on {0}`", name.text));
 }
 
 fn prometheus(_: &ServerBlock, directive: &Directive, draft: &mut Draft<'_>) {
     let text = "names of metrics have changed (`coredns_dns_request_count_total` is `coredns_dns_requests_total` and \
                 so on): update dashboards and alerts, see the list in docs/from-older-coredns.md";
-    draft.note_once_per_file(What::Look, directive.name.span, "1.7.0", text);
+    draft.note_once_per_file(NoteKind::Review, directive.name.span, "1.7.0", text);
 }

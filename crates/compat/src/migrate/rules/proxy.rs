@@ -2,7 +2,7 @@
 
 use corefile::{Directive, Line, ServerBlock};
 
-use crate::migrate::What;
+use crate::migrate::NoteKind;
 use crate::migrate::draft::Draft;
 
 /// Release of CoreDNS that removed `proxy`.
@@ -12,7 +12,7 @@ pub(super) fn proxy(_: &ServerBlock, directive: &Directive, draft: &mut Draft<'_
     let calls = directive.lines().iter().any(|line| matches!(words(line).as_slice(), ["protocol", "grpc", ..]));
     let name = if calls { "grpc" } else { "forward" };
     draft.replace(directive.name.span, name);
-    draft.note(What::Changed, directive.name.span, GONE, format!("`proxy` is `{name}`"));
+    draft.note(NoteKind::Changed, directive.name.span, GONE, format!("`proxy` is `{name}`"));
     for line in directive.lines() {
         option(line, calls, draft);
     }
@@ -39,7 +39,7 @@ fn option(line: &Line, calls: bool, draft: &mut Draft<'_>) {
         ["protocol", "https_google", ..] => {
             let why = "Google has shut this protocol down: `forward . tls://8.8.8.8 tls://8.8.4.4 {\n \
                        tls_servername dns.google\n}` queries the same servers over TLS";
-            gone(What::Lost, line, "1.2.0", &why.replace('\n', ""), draft);
+            gone(NoteKind::Lost, line, "1.2.0", &why.replace('\n', ""), draft);
         }
         ["fail_timeout", ..] => {
             lose(line, "failing upstreams are probed every 0.5s instead (`health_check`)", draft);
@@ -56,20 +56,20 @@ fn option(line: &Line, calls: bool, draft: &mut Draft<'_>) {
 fn write(line: &Line, text: &str, draft: &mut Draft<'_>) {
     let [first, .., last] = line.words.as_slice() else { return };
     draft.replace(first.span.up_to(last.span), text);
-    draft.note(What::Changed, first.span, GONE, format!("`{}` is written `{text}`", words(line).join(" ")));
+    draft.note(NoteKind::Changed, first.span, GONE, format!("`{}` is written `{text}`", words(line).join(" ")));
 }
 
 fn drop_line(line: &Line, why: &str, draft: &mut Draft<'_>) {
-    gone(What::Dropped, line, GONE, why, draft);
+    gone(NoteKind::Dropped, line, GONE, why, draft);
 }
 
 fn lose(line: &Line, why: &str, draft: &mut Draft<'_>) {
-    gone(What::Lost, line, GONE, why, draft);
+    gone(NoteKind::Lost, line, GONE, why, draft);
 }
 
-fn gone(what: What, line: &Line, since: &'static str, why: &str, draft: &mut Draft<'_>) {
+fn gone(kind: NoteKind, line: &Line, since: &'static str, why: &str, draft: &mut Draft<'_>) {
     if let Some(first) = line.words.first() {
-        draft.note(what, first.span, since, format!("`{}`: {why}", words(line).join(" ")));
+        draft.note(kind, first.span, since, format!("`{}`: {why}", words(line).join(" ")));
     }
     draft.remove(line);
 }

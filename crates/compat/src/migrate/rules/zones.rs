@@ -2,7 +2,7 @@
 
 use corefile::{Directive, Line, ServerBlock};
 
-use crate::migrate::What;
+use crate::migrate::NoteKind;
 use crate::migrate::draft::Draft;
 
 /// Option without effect: name, release, reason.
@@ -45,7 +45,7 @@ pub(super) fn take_away(gone: &[Gone], directive: &Directive, draft: &mut Draft<
     for line in directive.lines() {
         let Some(name) = line.words.first() else { continue };
         if let Some((option, since, why)) = gone.iter().find(|(option, ..)| *option == name.text) {
-            draft.note(What::Dropped, name.span, *since, format!("`{option}` of `{}`: {why}", directive.name.text));
+            draft.note(NoteKind::Dropped, name.span, *since, format!("`{option}` of `{}`: {why}", directive.name.text));
             draft.remove(line);
         }
     }
@@ -64,7 +64,7 @@ pub(super) fn move_transfer(zones: &str, directive: &Directive, draft: &mut Draf
     }
     written.push("}".to_owned());
     let text = format!("`transfer to` of `{}` is the directive `transfer`", directive.name.text);
-    draft.note(What::Changed, first.span, "1.8.0", text);
+    draft.note(NoteKind::Changed, first.span, "1.8.0", text);
     draft.add_below(directive, &written);
 }
 
@@ -72,7 +72,7 @@ pub(super) fn move_transfer(zones: &str, directive: &Directive, draft: &mut Draf
 fn no_reload(directive: &Directive, draft: &mut Draft<'_>) {
     for word in directive.lines().iter().filter_map(|line| line.words.first()).filter(|word| word.text == "no_reload") {
         draft.replace(word.span, "reload 0");
-        draft.note(What::Changed, word.span, "1.5.0", "`no_reload` is written `reload 0`");
+        draft.note(NoteKind::Changed, word.span, "1.5.0", "`no_reload` is written `reload 0`");
     }
 }
 
@@ -83,7 +83,7 @@ fn directory_timeout(line: &Line, draft: &mut Draft<'_>) {
         return;
     }
     let text = format!("the `{0}` at the end of `directory` is written `reload {0}s`", seconds.text);
-    draft.note(What::Changed, seconds.span, "1.5.0", text);
+    draft.note(NoteKind::Changed, seconds.span, "1.5.0", text);
     draft.replace(name.span, &format!("reload {}s\ndirectory", seconds.text));
     draft.remove_words(core::slice::from_ref(seconds));
 }

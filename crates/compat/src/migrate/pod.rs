@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 
 use crate::kube_dns::{Dynamic, FlagError, Hosts, Program, Refused, Settings, Warning, Words};
 
-use crate::migrate::{Migration, Note, What, rules};
+use crate::migrate::{Migration, Note, NoteKind, rules};
 
 /// dnsmasq arguments that do not affect answers: process management, source ports, logging, and exceptions from
 /// features that do not exist here.
-const NOT_MISSED: &[&str] = &[
+const WITHOUT_EFFECT_ON_ANSWERS: &[&str] = &[
     "bind-dynamic",
     "bind-interfaces",
     "conntrack",
@@ -44,18 +44,18 @@ const NOT_MISSED: &[&str] = &[
 
 /// Reason why a pod cannot be migrated.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NotTranslated {
+pub enum PodError {
     /// Invalid command line.
     Flags(FlagError),
     /// Invalid ConfigMap. kube-dns would continue with the previous one.
     ConfigMap(Refused),
 }
 
-impl fmt::Display for NotTranslated {
+impl fmt::Display for PodError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            NotTranslated::Flags(error) => write!(f, "{error}"),
-            NotTranslated::ConfigMap(refused) => write!(f, "invalid ConfigMap: {refused}"),
+            PodError::Flags(error) => write!(f, "{error}"),
+            PodError::ConfigMap(refused) => write!(f, "invalid ConfigMap: {refused}"),
         }
     }
 }
@@ -64,16 +64,16 @@ impl fmt::Display for NotTranslated {
 ///
 /// # Errors
 /// Fails if the ConfigMap or a command line is invalid.
-pub fn kube_dns(data: &BTreeMap<String, String>, containers: &[Vec<String>]) -> Result<Migration, NotTranslated> {
+pub fn migrate_pod(data: &BTreeMap<String, String>, containers: &[Vec<String>]) -> Result<Migration, PodError> {
     let line = one_command_line(containers);
     let program = if is_without_cluster(data, &line) { Program::Nanny } else { Program::Pod };
-    let words = Words::read(line, program.flags()).map_err(NotTranslated::Flags)?;
+    let words = Words::read(line, program.flags()).map_err(PodError::Flags)?;
     let read = Settings::read(program, &words, &|_| None);
-    let (settings, said) = read.map_err(NotTranslated::Flags)?;
-    let dynamic = Dynamic::read(data).map_err(NotTranslated::ConfigMap)?;
-    let note = |what, text| Note { what, place: String::new(), text, directive: None, since: None };
-    let mesh = dynamic.stub_domains.contains_key("global").then(|| note(What::Look, rules::MESH.to_owned()));
-    let notes = said.iter().map(|warning| note(became(warning), warning.to_string())).chain(mesh).collect();
+    let (settings, said) = read.map_err(PodError::Flags)?;
+    let dynamic = Dynamic::read(data).map_err(PodError::ConfigMap)?;
+    let note = |kind, text| Note { kind, place: String::new(), text, directive: None, since: None };
+    let mesh = dynamic.stub_domains.contains_key("global").then(|| note(NoteKind::Review, rules::MESH.to_owned()));
+    let notes = said.iter().map(|warning| note(kind_of(warning), warning.to_string())).chain(mesh).collect();
     Ok(Migration { text: crate::kube_dns::corefile(&settings, &dynamic, Hosts::AsWritten), notes })
 }
 
@@ -88,16 +88,12 @@ const BEHIND_DNSMASQ: &str = "127.0.0.1#10053";
 
 /// Classifies a warning. Flags of the pod without effect have a replacement, so they are dropped. An argument of
 /// dnsmasq is lost if it affected answers.
-fn became(warning: &Warning) -> What {
+fn kind_of(warning: &Warning) -> NoteKind {
     match warning {
-        Warning::Differs(..) => What::Look,
-        Warning::VoidFlags(..) => What::Dropped,
+        Warning::Differs(..) => NoteKind::Review,
+        Warning::VoidFlags(..) => NoteKind::Dropped,
         Warning::VoidArgument(name, _) | Warning::UnknownArgument(name) => {
-            if NOT_MISSED.contains(&name.as_str()) {
-                What::Dropped
-            } else {
-                What::Lost
-            }
+            if WITHOUT_EFFECT_ON_ANSWERS.contains(&name.as_str()) { NoteKind::Dropped } else { NoteKind::Lost }
         }
     }
 }
@@ -125,7 +121,7 @@ mod tests {
     /// Returns the notes for a command line.
     fn notes(words: &str) -> Vec<String> {
         let words = words.split_whitespace().map(str::to_owned).collect();
-        let notes = kube_dns(&BTreeMap::new(), &[words]).expect("a command line").notes;
+        let notes = migrate_pod(&BTreeMap::new(), &[words]).expect("a command line").notes;
         notes.iter().map(ToString::to_string).collect()
     }
 
