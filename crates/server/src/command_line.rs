@@ -5,7 +5,7 @@
 use std::process::ExitCode;
 
 use clap::{Arg, ArgAction};
-use compat::kube_dns::{Container, Flag, FlagError, Words};
+use compat::kube_dns::{CommandLine, Container, Flag, FlagError};
 
 use crate::log::Format;
 
@@ -13,7 +13,7 @@ use crate::log::Format;
 const USAGE_ERROR: u8 = 2;
 
 /// Returns the value of `--log-format`.
-pub(crate) fn log_format(words: &Words) -> Result<Format, FlagError> {
+pub(crate) fn log_format(words: &CommandLine) -> Result<Format, FlagError> {
     let name = words.last("log-format").unwrap_or("text");
     Format::by_name(name).ok_or_else(|| FlagError::Value("log-format", name.to_owned(), "`text` or `json`"))
 }
@@ -26,8 +26,8 @@ pub(crate) fn usage_error(problem: &FlagError) -> ExitCode {
 
 /// Returns the clap definition of a flag.
 pub(crate) fn argument(flag: &'static Flag) -> Arg {
-    let help = flag.instead.map_or_else(|| flag.help.to_owned(), |instead| format!("Accepted; {instead}"));
-    let heading = match flag.of {
+    let help = flag.replacement.map_or_else(|| flag.help.to_owned(), |replacement| format!("Accepted; {replacement}"));
+    let heading = match flag.container {
         Container::KubeDns => "Flags of kube-dns",
         Container::Nanny => "Flags of dnsmasq-nanny",
         Container::Sidecar => "Flags of the sidecar",

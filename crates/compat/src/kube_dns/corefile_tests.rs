@@ -1,8 +1,8 @@
 use super::*;
-use crate::kube_dns::{Program, Words};
+use crate::kube_dns::{CommandLine, Program};
 
 fn settings(program: Program, text: &str) -> Settings {
-    let words = Words::read(text.split_whitespace().map(str::to_owned), program.flags()).unwrap();
+    let words = CommandLine::parse(text.split_whitespace().map(str::to_owned), program.flags()).unwrap();
     let variable = |name: &str| (name == "PROMETHEUS_PORT" && text.contains("10053")).then(|| "10055".to_owned());
     Settings::read(program, &words, &variable).unwrap().0
 }

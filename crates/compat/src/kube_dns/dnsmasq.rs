@@ -143,14 +143,14 @@ impl Default for Front {
 
 /// Result of applying an argument.
 enum Outcome {
-    Works,
+    Applied,
     /// Applied, with a warning.
-    Said(&'static str),
+    AppliedWithWarning(&'static str),
     /// No effect, for this reason.
-    Void(&'static str),
+    Ignored(&'static str),
     Unknown,
     /// The value is invalid.
-    Bad,
+    Invalid,
 }
 
 /// Long names of the arguments without a value.
@@ -231,11 +231,11 @@ impl Front {
             let next = words.next_if(|next| value.is_none() && takes_value && !next.starts_with('-'));
             let value = value.or(next).unwrap_or_default();
             match front.take(name, value) {
-                Outcome::Works => {}
-                Outcome::Said(what) => said.push(Warning::Differs(format!("dnsmasq's --{name}"), what)),
-                Outcome::Void(why) => said.push(Warning::VoidArgument(name.to_owned(), why)),
+                Outcome::Applied => {}
+                Outcome::AppliedWithWarning(what) => said.push(Warning::Differs(format!("dnsmasq's --{name}"), what)),
+                Outcome::Ignored(why) => said.push(Warning::IgnoredArgument(name.to_owned(), why)),
                 Outcome::Unknown => said.push(Warning::UnknownArgument(name.to_owned())),
-                Outcome::Bad => {
+                Outcome::Invalid => {
                     let given = if word.ends_with(value) { String::new() } else { format!(" {value}") };
                     return Err(FlagError::Reason("", format!("dnsmasq's {word}{given}: invalid value")));
                 }
@@ -246,7 +246,7 @@ impl Front {
 
     fn take(&mut self, name: &str, value: &str) -> Outcome {
         match name {
-            "keep-in-foreground" | "no-daemon" => Outcome::Works,
+            "keep-in-foreground" | "no-daemon" => Outcome::Applied,
             "log-facility" | "user" | "group" | "pid-file" | "no-hosts" | "dns-loop-detect" => {
                 self.take_given(name, value)
             }
@@ -255,11 +255,11 @@ impl Front {
             "dns-forward-max" => number(value, &mut self.forward_max),
             "no-negcache" => {
                 self.keeps_denials = false;
-                Outcome::Said("negative answers are not cached; remove it to cache them")
+                Outcome::AppliedWithWarning("negative answers are not cached; remove it to cache them")
             }
             "no-resolv" => set(&mut self.resolv_conf, None),
             "resolv-file" => set(&mut self.resolv_conf, Some(value.to_owned())),
-            "no-poll" => Outcome::Void("changes of resolv.conf are always read"),
+            "no-poll" => Outcome::Ignored("changes of resolv.conf are always read"),
             "strict-order" => set(&mut self.policy, "sequential"),
             "all-servers" => set(&mut self.asks_all, true),
             "log-queries" => set(&mut self.is_logging, true),
@@ -276,10 +276,10 @@ impl Front {
             "server" | "local" => self.take_server(value),
             "rev-server" => self.take_reverse(value),
             "address" if ["/#/", "//"].iter().any(|all| value.starts_with(all)) || value.parse::<IpAddr>().is_ok() => {
-                Outcome::Void("use `template` in a Corefile to answer all names with an address")
+                Outcome::Ignored("use `template` in a Corefile to answer all names with an address")
             }
             "cname" if value.contains('*') => {
-                Outcome::Void("use `template` in a Corefile for an alias of all names in a domain")
+                Outcome::Ignored("use `template` in a Corefile for an alias of all names in a domain")
             }
             "address" => self.take_address(value),
             "host-record" => self.take_host(value),
@@ -290,60 +290,60 @@ impl Front {
 
     fn take_given(&self, name: &str, value: &str) -> Outcome {
         match (name, value) {
-            ("log-facility", "-") | ("no-hosts", _) => Outcome::Works,
-            ("dns-loop-detect", _) => Outcome::Works,
-            ("log-facility", _) => Outcome::Void("the log goes to standard output"),
-            _ => Outcome::Void("the process keeps its user and needs no PID file"),
+            ("log-facility", "-") | ("no-hosts", _) => Outcome::Applied,
+            ("dns-loop-detect", _) => Outcome::Applied,
+            ("log-facility", _) => Outcome::Ignored("the log goes to standard output"),
+            _ => Outcome::Ignored("the process keeps its user and needs no PID file"),
         }
     }
 
     fn take_hosts_file(&mut self, value: &str) -> Outcome {
         if value.is_empty() || value.contains(char::is_whitespace) {
-            return Outcome::Bad;
+            return Outcome::Invalid;
         }
         self.hosts_files.push(value.to_owned());
         match self.hosts_files.len() {
-            1 => Outcome::Said("its names are not looked up in domains of --local"),
-            _ => Outcome::Void("only the first file is read"),
+            1 => Outcome::AppliedWithWarning("its names are not looked up in domains of --local"),
+            _ => Outcome::Ignored("only the first file is read"),
         }
     }
 
     fn take_listen(&mut self, value: &str) -> Outcome {
         for text in value.split(',') {
-            let Ok(ip) = text.parse() else { return Outcome::Bad };
+            let Ok(ip) = text.parse() else { return Outcome::Invalid };
             self.listen.push(ip);
         }
-        Outcome::Works
+        Outcome::Applied
     }
 
     fn take_udp_size(&mut self, value: &str) -> Outcome {
-        let Ok(size) = value.parse::<u16>() else { return Outcome::Bad };
+        let Ok(size) = value.parse::<u16>() else { return Outcome::Invalid };
         self.udp_size = Some(size.clamp(UDP_SIZE_MIN, UDP_SIZE_MAX));
         if self.udp_size == Some(size) {
-            Outcome::Works
+            Outcome::Applied
         } else {
-            Outcome::Said("the nearest size of 512 to 4096 is used")
+            Outcome::AppliedWithWarning("the nearest size of 512 to 4096 is used")
         }
     }
 
     /// `[SECONDS]`. 0 means no limit.
     fn take_stale(&mut self, value: &str) -> Outcome {
         let seconds = if value.is_empty() { Ok(STALE) } else { value.parse() };
-        let Ok(seconds) = seconds else { return Outcome::Bad };
+        let Ok(seconds) = seconds else { return Outcome::Invalid };
         self.stale = Some(if seconds == 0 { STALE_MAX } else { seconds.min(STALE_MAX) });
-        Outcome::Works
+        Outcome::Applied
     }
 
     /// 0 means no limit.
     fn take_ttl(&mut self, name: &str, value: &str) -> Outcome {
-        let Ok(seconds) = value.parse::<u32>() else { return Outcome::Bad };
+        let Ok(seconds) = value.parse::<u32>() else { return Outcome::Invalid };
         let bound = Some(seconds).filter(|seconds| *seconds > 0);
         match name {
             "neg-ttl" => self.denial_ttl = bound,
             "min-cache-ttl" => self.ttl_min = bound.map(|seconds| seconds.min(TTL_MIN_MAX)),
             _ => self.ttl_max = [self.ttl_max, bound].into_iter().flatten().min(),
         }
-        Outcome::Works
+        Outcome::Applied
     }
 
     /// `/DOMAIN/[DOMAIN/...][SERVER]`, or `SERVER`.
@@ -352,22 +352,22 @@ impl Front {
             None => (None, value),
             // `#` means all names.
             Some(("#", server)) => (None, server),
-            Some(("", _)) => return Outcome::Void("servers for names of one label are not supported"),
+            Some(("", _)) => return Outcome::Ignored("servers for names of one label are not supported"),
             Some((domains, server)) => (Some(domains), server),
         };
         let read = match server {
             "" | "#" => None,
             server => match server_of(server) {
                 Some(read) => Some(read),
-                None if has_port_0(server) => return Outcome::Void("no server listens on port 0"),
-                None => return Outcome::Bad,
+                None if has_port_0(server) => return Outcome::Ignored("no server listens on port 0"),
+                None => return Outcome::Invalid,
             },
         };
         let Some(domains) = domains else {
             self.servers.extend(read);
-            return if server.is_empty() { Outcome::Void("no server is given") } else { of_place(server) };
+            return if server.is_empty() { Outcome::Ignored("no server is given") } else { of_place(server) };
         };
-        let Some((domains, is_wild)) = read_domains(domains) else { return Outcome::Bad };
+        let Some((domains, is_wild)) = read_domains(domains) else { return Outcome::Invalid };
         for domain in domains {
             let known = self.domains.entry(domain).or_insert_with(|| Domain::Servers(Vec::new()));
             match known {
@@ -376,12 +376,12 @@ impl Front {
                 Domain::Usual => {}
             }
         }
-        if is_wild { Outcome::Said(WILD) } else { of_place(server) }
+        if is_wild { Outcome::AppliedWithWarning(WILD) } else { of_place(server) }
     }
 
     /// `NETWORK/LENGTH,SERVER`: server for the reverse zone of a network.
     fn take_reverse(&mut self, value: &str) -> Outcome {
-        let Some((network, server)) = value.split_once(',') else { return Outcome::Bad };
+        let Some((network, server)) = value.split_once(',') else { return Outcome::Invalid };
         match (reverse_zone(network), server_of(server)) {
             (Some(zone), Some(server)) => {
                 if let Domain::Servers(servers) =
@@ -391,22 +391,22 @@ impl Front {
                 }
                 of_place(server_text(value))
             }
-            (None, Some(_)) => Outcome::Void("networks must be IPv4, of 8, 16 or 24 bits"),
-            _ => Outcome::Bad,
+            (None, Some(_)) => Outcome::Ignored("networks must be IPv4, of 8, 16 or 24 bits"),
+            _ => Outcome::Invalid,
         }
     }
 
     /// `/DOMAIN/[DOMAIN/...][IP|#]`.
     fn take_address(&mut self, value: &str) -> Outcome {
         let parts = value.strip_prefix('/').and_then(|value| value.rsplit_once('/'));
-        let Some((domains, address)) = parts else { return Outcome::Bad };
-        let Some((domains, is_wild)) = read_domains(domains) else { return Outcome::Bad };
+        let Some((domains, address)) = parts else { return Outcome::Invalid };
+        let Some((domains, is_wild)) = read_domains(domains) else { return Outcome::Invalid };
         let addresses = match address {
             "" => Vec::new(),
             "#" => vec![IpAddr::from([0, 0, 0, 0]), IpAddr::from([0; 16])],
             address => match address.parse() {
                 Ok(ip) => vec![ip],
-                Err(_) => return Outcome::Bad,
+                Err(_) => return Outcome::Invalid,
             },
         };
         for domain in domains {
@@ -415,7 +415,7 @@ impl Front {
                 None => self.addresses.push((domain, addresses.clone())),
             }
         }
-        if is_wild { Outcome::Said(WILD) } else { Outcome::Works }
+        if is_wild { Outcome::AppliedWithWarning(WILD) } else { Outcome::Applied }
     }
 
     /// `NAME[,NAME...],[IP][,IP][,TTL]`.
@@ -429,24 +429,24 @@ impl Front {
             || !names.iter().all(|name| is_loose_domain(name))
             || fields.len() + usize::from(ttl.is_some()) < 2
         {
-            return Outcome::Bad;
+            return Outcome::Invalid;
         }
         for name in names {
             self.hosts.extend(addresses.iter().map(|ip| HostRecord { ip: *ip, name: (**name).to_owned(), ttl }));
         }
-        if addresses.is_empty() { Outcome::Void("it has no address") } else { Outcome::Works }
+        if addresses.is_empty() { Outcome::Ignored("it has no address") } else { Outcome::Applied }
     }
 
     fn take_record(&mut self, name: &str, value: &str) -> Outcome {
         match record(name, value) {
             Some(records) => {
                 self.records.extend(records);
-                Outcome::Works
+                Outcome::Applied
             }
             // Only an alias must have a target. dnsmasq also accepts other records with a name alone or with text that
             // needs escaping.
-            None if name == "cname" => Outcome::Bad,
-            None => Outcome::Void("this record is not supported; use `template` in a Corefile"),
+            None if name == "cname" => Outcome::Invalid,
+            None => Outcome::Ignored("this record is not supported; use `template` in a Corefile"),
         }
     }
 }
@@ -454,21 +454,21 @@ impl Front {
 /// Returns the outcome of known arguments without effect, each with its reason.
 fn refused(name: &str) -> Outcome {
     match name {
-        "bogus-priv" => Outcome::Void("it would deny reverse lookups of cluster addresses"),
+        "bogus-priv" => Outcome::Ignored("it would deny reverse lookups of cluster addresses"),
         "stop-dns-rebind" | "rebind-localhost-ok" | "rebind-domain-ok" | "bogus-nxdomain" | "ignore-address" => {
-            Outcome::Void("answers of upstreams are passed on as they are; *acl* and *template* can filter")
+            Outcome::Ignored("answers of upstreams are passed on as they are; *acl* and *template* can filter")
         }
-        "filterwin2k" => Outcome::Void("clients no longer send such queries"),
+        "filterwin2k" => Outcome::Ignored("clients no longer send such queries"),
         "min-port" | "max-port" | "query-port" | "port-limit" => {
-            Outcome::Void("source ports are always random (RFC 5452)")
+            Outcome::Ignored("source ports are always random (RFC 5452)")
         }
-        "max-tcp-connections" => Outcome::Void("thousands of connections are allowed"),
-        "fast-dns-retry" => Outcome::Void("lost datagrams are always retransmitted after 400 ms"),
+        "max-tcp-connections" => Outcome::Ignored("thousands of connections are allowed"),
+        "fast-dns-retry" => Outcome::Ignored("lost datagrams are always retransmitted after 400 ms"),
         "interface" | "except-interface" | "bind-interfaces" | "bind-dynamic" => {
-            Outcome::Void("use --listen-address to choose addresses")
+            Outcome::Ignored("use --listen-address to choose addresses")
         }
-        "dnssec" | "proxy-dnssec" | "trust-anchor" => Outcome::Void("upstreams validate"),
-        "conf-file" | "conf-dir" | "hostsdir" => Outcome::Void("put these settings into a Corefile"),
+        "dnssec" | "proxy-dnssec" | "trust-anchor" => Outcome::Ignored("upstreams validate"),
+        "conf-file" | "conf-dir" | "hostsdir" => Outcome::Ignored("put these settings into a Corefile"),
         _ => Outcome::Unknown,
     }
 }
@@ -522,7 +522,7 @@ fn server_text(value: &str) -> &str {
 
 /// Warns if a server has a source address or interface, which is not supported.
 fn of_place(server: &str) -> Outcome {
-    if server.contains('@') { Outcome::Said("the source after `@` is ignored") } else { Outcome::Works }
+    if server.contains('@') { Outcome::AppliedWithWarning("the source after `@` is ignored") } else { Outcome::Applied }
 }
 
 /// Returns the reverse zone of an IPv4 network with a prefix of 8, 16 or 24 bits.
@@ -583,18 +583,18 @@ fn is_text(text: &str) -> bool {
 fn number<N: core::str::FromStr>(value: &str, into: &mut N) -> Outcome {
     match value.parse() {
         Ok(number) => set(into, number),
-        Err(_) => Outcome::Bad,
+        Err(_) => Outcome::Invalid,
     }
 }
 
 fn set<T>(into: &mut T, value: T) -> Outcome {
     *into = value;
-    Outcome::Works
+    Outcome::Applied
 }
 
 fn add(into: &mut Vec<&'static str>, value: &'static str) -> Outcome {
     into.push(value);
-    Outcome::Works
+    Outcome::Applied
 }
 
 #[cfg(test)]

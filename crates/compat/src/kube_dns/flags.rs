@@ -32,19 +32,19 @@ pub struct Flag {
     /// Placeholder of the value, or empty for a boolean flag.
     pub value: &'static str,
     /// Container.
-    pub of: Container,
+    pub container: Container,
     /// Help text.
     pub help: &'static str,
     /// Reason or replacement, for a flag without effect.
-    pub instead: Option<&'static str>,
+    pub replacement: Option<&'static str>,
 }
 
-const fn works(of: Container, name: &'static str, value: &'static str, help: &'static str) -> Flag {
-    Flag { name, value, of, help, instead: None }
+const fn supported(container: Container, name: &'static str, value: &'static str, help: &'static str) -> Flag {
+    Flag { name, value, container, help, replacement: None }
 }
 
-const fn void(of: Container, name: &'static str, value: &'static str, instead: &'static str) -> Flag {
-    Flag { name, value, of, help: "Accepted", instead: Some(instead) }
+const fn ignored(container: Container, name: &'static str, value: &'static str, replacement: &'static str) -> Flag {
+    Flag { name, value, container, help: "Accepted", replacement: Some(replacement) }
 }
 
 use Container::{KubeDns, Log, Nanny, Own, Sidecar};
@@ -57,87 +57,92 @@ const LOGGED: &str = "the log is standard output, one event per line";
 
 /// All flags.
 pub static FLAGS: &[Flag] = &[
-    works(KubeDns, "domain", "ZONE", "Cluster domain (cluster.local)"),
-    works(KubeDns, "dns-bind-address", "IP", "Listening address (all)"),
-    works(KubeDns, "dns-port", "PORT", "Listening port (53)"),
-    works(KubeDns, "healthz-port", "PORT", "Port of /readiness and /cache (8081)"),
-    works(KubeDns, "kubecfg-file", "FILE", "Kubeconfig file (that of the service account)"),
-    works(
+    supported(KubeDns, "domain", "ZONE", "Cluster domain (cluster.local)"),
+    supported(KubeDns, "dns-bind-address", "IP", "Listening address (all)"),
+    supported(KubeDns, "dns-port", "PORT", "Listening port (53)"),
+    supported(KubeDns, "healthz-port", "PORT", "Port of /readiness and /cache (8081)"),
+    supported(KubeDns, "kubecfg-file", "FILE", "Kubeconfig file (that of the service account)"),
+    supported(
         KubeDns,
         "kube-master-url",
         "URL",
         "URL of the API server, without credentials; environment variables in it are expanded",
     ),
-    works(KubeDns, "config-dir", "DIR", "Directory with the keys of the ConfigMap as files"),
-    works(KubeDns, "config-map", "NAME", "Name of the ConfigMap, which is watched at the API server"),
-    works(KubeDns, "config-map-namespace", "NAMESPACE", "Namespace of the ConfigMap (kube-system)"),
-    works(KubeDns, "config-period", "DURATION", "Polling interval of the directory; at most 250ms"),
-    works(KubeDns, "federations", "NAME=DOMAIN,...", "Federations, used without a ConfigMap"),
-    works(
+    supported(KubeDns, "config-dir", "DIR", "Directory with the keys of the ConfigMap as files"),
+    supported(KubeDns, "config-map", "NAME", "Name of the ConfigMap, which is watched at the API server"),
+    supported(KubeDns, "config-map-namespace", "NAMESPACE", "Namespace of the ConfigMap (kube-system)"),
+    supported(KubeDns, "config-period", "DURATION", "Polling interval of the directory; at most 250ms"),
+    supported(KubeDns, "federations", "NAME=DOMAIN,...", "Federations, used without a ConfigMap"),
+    supported(
         KubeDns,
         "nameservers",
         "IP[:PORT],...",
         "Upstreams for outside names, used without a ConfigMap (those of /etc/resolv.conf)",
     ),
-    void(
+    ignored(
         KubeDns,
         "initial-sync-timeout",
         "DURATION",
         "the start does not wait: until the cluster data is loaded, its names get SERVFAIL and /readiness fails",
     ),
-    works(KubeDns, "profiling", "", "Serve profiles for pprof at localhost:6060/debug/pprof/"),
-    works(KubeDns, "version", "", "Print the version and exit"),
-    works(Nanny, "configDir", "DIR", "Directory with the keys of the ConfigMap as files; same as --config-dir"),
-    works(Nanny, "kubednsServer", "IP:PORT", "Server that resolves name servers given by a cluster name (this server)"),
-    void(Nanny, "dnsmasqExec", "FILE", "this server replaces dnsmasq"),
-    void(
+    supported(KubeDns, "profiling", "", "Serve profiles for pprof at localhost:6060/debug/pprof/"),
+    supported(KubeDns, "version", "", "Print the version and exit"),
+    supported(Nanny, "configDir", "DIR", "Directory with the keys of the ConfigMap as files; same as --config-dir"),
+    supported(
+        Nanny,
+        "kubednsServer",
+        "IP:PORT",
+        "Server that resolves name servers given by a cluster name (this server)",
+    ),
+    ignored(Nanny, "dnsmasqExec", "FILE", "this server replaces dnsmasq"),
+    ignored(
         Nanny,
         "restartDnsmasq",
         "",
         "changes of the ConfigMap always take effect, without a restart and without losing the cache",
     ),
-    void(Nanny, "syncInterval", "DURATION", "the directory is polled four times a second"),
-    void(Nanny, "logInterval", "DURATION", "see the metrics kubedns_dnsmasq_*"),
-    works(Sidecar, "probe", "LABEL,SERVER,NAME[,SECONDS[,TYPE]]", "Query a server periodically; may be repeated"),
-    works(Sidecar, "prometheus-addr", "IP", "Address of metrics and health checks (all)"),
-    works(Sidecar, "prometheus-port", "PORT", "Port of metrics and health checks (10054)"),
-    works(Sidecar, "prometheus-path", "PATH", "Path of the metrics (/metrics)"),
-    works(Sidecar, "prometheus-namespace", "PREFIX", "Prefix of the sidecar's metric names (kubedns)"),
-    works(Sidecar, "dnsmasq-addr", "IP", "Address of dnsmasq, if it is another process (this server)"),
-    works(Sidecar, "dnsmasq-port", "PORT", "Port of dnsmasq (53)"),
-    works(
+    ignored(Nanny, "syncInterval", "DURATION", "the directory is polled four times a second"),
+    ignored(Nanny, "logInterval", "DURATION", "see the metrics kubedns_dnsmasq_*"),
+    supported(Sidecar, "probe", "LABEL,SERVER,NAME[,SECONDS[,TYPE]]", "Query a server periodically; may be repeated"),
+    supported(Sidecar, "prometheus-addr", "IP", "Address of metrics and health checks (all)"),
+    supported(Sidecar, "prometheus-port", "PORT", "Port of metrics and health checks (10054)"),
+    supported(Sidecar, "prometheus-path", "PATH", "Path of the metrics (/metrics)"),
+    supported(Sidecar, "prometheus-namespace", "PREFIX", "Prefix of the sidecar's metric names (kubedns)"),
+    supported(Sidecar, "dnsmasq-addr", "IP", "Address of dnsmasq, if it is another process (this server)"),
+    supported(Sidecar, "dnsmasq-port", "PORT", "Port of dnsmasq (53)"),
+    supported(
         Sidecar,
         "dnsmasq-poll-interval-ms",
         "MILLISECONDS",
         "Interval at which dnsmasq is queried for statistics (5000)",
     ),
-    void(Log, "v", "LEVEL", LOGGED),
-    void(Log, "vmodule", "LEVELS", LOGGED),
-    void(Log, "logtostderr", "", LOGGED),
-    void(Log, "alsologtostderr", "", LOGGED),
-    void(Log, "stderrthreshold", "LEVEL", LOGGED),
-    void(Log, "log-dir", "DIR", LOGGED),
-    void(Log, "log-file", "FILE", LOGGED),
-    void(Log, "log-file-max-size", "MEGABYTES", LOGGED),
-    void(Log, "log-backtrace-at", "PLACE", LOGGED),
-    void(Log, "log-flush-frequency", "DURATION", LOGGED),
-    void(Log, "add-dir-header", "", LOGGED),
-    void(Log, "one-output", "", LOGGED),
-    void(Log, "skip-headers", "", LOGGED),
-    void(Log, "skip-log-headers", "", LOGGED),
-    works(Own, "log-format", "FORM", "Log format: text, as CoreDNS writes it, or json, one object per line (text)"),
-    works(Own, "print-corefile", "", "Print the Corefile that would be served and exit"),
+    ignored(Log, "v", "LEVEL", LOGGED),
+    ignored(Log, "vmodule", "LEVELS", LOGGED),
+    ignored(Log, "logtostderr", "", LOGGED),
+    ignored(Log, "alsologtostderr", "", LOGGED),
+    ignored(Log, "stderrthreshold", "LEVEL", LOGGED),
+    ignored(Log, "log-dir", "DIR", LOGGED),
+    ignored(Log, "log-file", "FILE", LOGGED),
+    ignored(Log, "log-file-max-size", "MEGABYTES", LOGGED),
+    ignored(Log, "log-backtrace-at", "PLACE", LOGGED),
+    ignored(Log, "log-flush-frequency", "DURATION", LOGGED),
+    ignored(Log, "add-dir-header", "", LOGGED),
+    ignored(Log, "one-output", "", LOGGED),
+    ignored(Log, "skip-headers", "", LOGGED),
+    ignored(Log, "skip-log-headers", "", LOGGED),
+    supported(Own, "log-format", "FORM", "Log format: text, as CoreDNS writes it, or json, one object per line (text)"),
+    supported(Own, "print-corefile", "", "Print the Corefile that would be served and exit"),
 ];
 
 /// Parsed command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Words {
+pub struct CommandLine {
     /// Known flags.
     table: &'static [Flag],
     /// Values of each flag, in order.
     values: BTreeMap<&'static str, Vec<String>>,
     /// Words after `--`, or `None` without `--`.
-    pub behind: Option<Vec<String>>,
+    pub after_dashes: Option<Vec<String>>,
 }
 
 /// Error in a command line.
@@ -159,30 +164,30 @@ pub enum FlagError {
     Both(&'static str, &'static str),
 }
 
-impl Words {
+impl CommandLine {
     /// Parses a command line (without the program name) with the flags of these containers. The logging flags and
     /// Portolan's own are always known.
     ///
     /// # Errors
     /// The first word that is invalid.
-    pub fn read(words: impl IntoIterator<Item = String>, of: &[Container]) -> Result<Words, FlagError> {
-        Words::read_by(FLAGS, words, of)
+    pub fn parse(words: impl IntoIterator<Item = String>, of: &[Container]) -> Result<CommandLine, FlagError> {
+        CommandLine::parse_with(FLAGS, words, of)
     }
 
     /// Parses a command line with another flag table, for related programs.
     ///
     /// # Errors
     /// The first word that is invalid.
-    pub fn read_by(
+    pub fn parse_with(
         table: &'static [Flag],
         words: impl IntoIterator<Item = String>,
         of: &[Container],
-    ) -> Result<Words, FlagError> {
+    ) -> Result<CommandLine, FlagError> {
         let mut words = words.into_iter();
-        let mut read = Words { table, ..Words::default() };
+        let mut read = CommandLine { table, ..CommandLine::default() };
         while let Some(word) = words.next() {
             if word == "--" {
-                read.behind = Some(words.by_ref().collect());
+                read.after_dashes = Some(words.by_ref().collect());
                 break;
             }
             let (flag, value) = flag_of(table, &word, of)?;
@@ -220,12 +225,12 @@ impl Words {
     #[must_use]
     pub fn warnings(&self) -> Vec<Warning> {
         let void = || self.table.iter().filter(|flag| self.values.contains_key(flag.name));
-        let each = void().filter(|flag| flag.of != Container::Log);
+        let each = void().filter(|flag| flag.container != Container::Log);
         let mut warnings: Vec<Warning> =
-            each.filter_map(|flag| Some(Warning::VoidFlags(vec![flag.name], flag.instead?))).collect();
-        let of_log: Vec<_> = void().filter(|flag| flag.of == Container::Log).map(|flag| flag.name).collect();
+            each.filter_map(|flag| Some(Warning::IgnoredFlags(vec![flag.name], flag.replacement?))).collect();
+        let of_log: Vec<_> = void().filter(|flag| flag.container == Container::Log).map(|flag| flag.name).collect();
         if !of_log.is_empty() {
-            warnings.push(Warning::VoidFlags(of_log, LOGGED));
+            warnings.push(Warning::IgnoredFlags(of_log, LOGGED));
         }
         warnings
     }
@@ -238,7 +243,7 @@ fn flag_of(table: &'static [Flag], word: &str, of: &[Container]) -> Result<(&'st
     let (name, value) = bare.split_once('=').map_or((bare, None), |(name, value)| (name, Some(value.to_owned())));
     let name = name.replace('_', "-");
     let is_meant = |flag: &&Flag| {
-        flag.name == name && (of.contains(&flag.of) || matches!(flag.of, Container::Log | Container::Own))
+        flag.name == name && (of.contains(&flag.container) || matches!(flag.container, Container::Log | Container::Own))
     };
     let flag = table.iter().find(is_meant).ok_or_else(|| FlagError::Unknown(word.to_owned()))?;
     Ok((flag, value))
@@ -265,8 +270,8 @@ impl core::error::Error for FlagError {}
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Words, FlagError> {
-        Words::read(text.split_whitespace().map(str::to_owned), &[KubeDns, Nanny, Sidecar])
+    fn read(text: &str) -> Result<CommandLine, FlagError> {
+        CommandLine::parse(text.split_whitespace().map(str::to_owned), &[KubeDns, Nanny, Sidecar])
     }
 
     #[test]
@@ -281,7 +286,7 @@ mod tests {
         let words = read("--probe=a,b,c --probe d,e,f -restartDnsmasq=false -- -k --cache-size=1000").unwrap();
         assert_eq!(words.all("probe").collect::<Vec<_>>(), ["a,b,c", "d,e,f"]);
         assert!(!words.is_on("restartDnsmasq") && read("--version").unwrap().is_on("version"));
-        assert_eq!(words.behind, Some(vec!["-k".to_owned(), "--cache-size=1000".to_owned()]));
+        assert_eq!(words.after_dashes, Some(vec!["-k".to_owned(), "--cache-size=1000".to_owned()]));
     }
 
     #[test]
@@ -302,7 +307,7 @@ mod tests {
         ] {
             assert_eq!(read(text).unwrap_err().to_string(), said);
         }
-        let only = |of| Words::read(["--domain=x".to_owned()], &[of]);
+        let only = |of| CommandLine::parse(["--domain=x".to_owned()], &[of]);
         assert!(only(KubeDns).is_ok() && only(Sidecar).is_err(), "each container has its own flags");
     }
 

@@ -1,7 +1,7 @@
 //! Converts the configuration of a kube-dns pod to an equivalent Corefile: the flags of its three containers, the
 //! arguments of dnsmasq, and the ConfigMap `kube-dns`.
 //!
-//! [`Words`] is a parsed command line, [`Settings`] its meaning, [`Dynamic`] the content of the ConfigMap, and
+//! [`CommandLine`] is a parsed command line, [`Settings`] its meaning, [`Dynamic`] the content of the ConfigMap, and
 //! [`corefile()`] writes the text. Other crates serve the Corefile, watch the ConfigMap and resolve the names of name
 //! servers. Migrations use only the text.
 
@@ -18,7 +18,7 @@ mod warning;
 pub use config_map::{Dynamic, Refused, Wrong};
 pub use corefile::{Hosts, corefile, named_hosts, stub_blocks};
 pub use dnsmasq::{Domain, Front, HostRecord, Record};
-pub use flags::{Container, FLAGS, Flag, FlagError, Words};
+pub use flags::{CommandLine, Container, FLAGS, Flag, FlagError};
 pub use name_server::{DNS_PORT, NameServer};
 pub use probe::Probe;
 pub use settings::{Metrics, Program, Records, Settings, Side, Source};

@@ -6,7 +6,7 @@ use core::time::Duration;
 use crate::kube_dns::Warning;
 use crate::kube_dns::config_map::{federations, name_servers};
 use crate::kube_dns::dnsmasq::Front;
-use crate::kube_dns::flags::{Container, FlagError, Words};
+use crate::kube_dns::flags::{CommandLine, Container, FlagError};
 use crate::kube_dns::name_server::{DNS_PORT, read_address};
 use crate::kube_dns::names::is_domain;
 use crate::kube_dns::probe::Probe;
@@ -156,7 +156,7 @@ impl Settings {
     /// The first flag with an invalid value.
     pub fn read(
         program: Program,
-        words: &Words,
+        words: &CommandLine,
         variable: &dyn Fn(&str) -> Option<String>,
     ) -> Result<(Settings, Vec<Warning>), FlagError> {
         let mut said = words.warnings();
@@ -192,7 +192,7 @@ fn bad(name: &'static str, value: &str, what: &'static str) -> FlagError {
 /// Reads a flag that applies only without a ConfigMap.
 fn of_list<T>(
     name: &'static str,
-    words: &Words,
+    words: &CommandLine,
     has_source: bool,
     said: &mut Vec<Warning>,
     read: impl Fn(&str) -> Result<Vec<T>, crate::kube_dns::config_map::Wrong>,
@@ -200,15 +200,15 @@ fn of_list<T>(
     let Some(text) = words.last(name) else { return Ok(Vec::new()) };
     let list = read(text).map_err(|wrong| FlagError::Reason(name, wrong.to_string()))?;
     if has_source {
-        said.push(Warning::VoidFlags(vec![name], "the ConfigMap takes precedence"));
+        said.push(Warning::IgnoredFlags(vec![name], "the ConfigMap takes precedence"));
         return Ok(Vec::new());
     }
     Ok(list)
 }
 
 /// Parses dnsmasq's arguments. Without arguments, the whole pod gets a cache of the default size.
-fn read_front(program: Program, words: &Words, port: u16, said: &mut Vec<Warning>) -> Result<Front, FlagError> {
-    match (&words.behind, program) {
+fn read_front(program: Program, words: &CommandLine, port: u16, said: &mut Vec<Warning>) -> Result<Front, FlagError> {
+    match (&words.after_dashes, program) {
         (None, Program::Pod) => Ok(Front { port, cache_size: CACHE_SIZE, ..Front::default() }),
         (behind, _) => {
             let (front, more) = Front::read(behind.as_deref().unwrap_or_default())?;
@@ -218,12 +218,12 @@ fn read_front(program: Program, words: &Words, port: u16, said: &mut Vec<Warning
     }
 }
 
-fn port(words: &Words, name: &'static str, default: u16) -> Result<u16, FlagError> {
+fn port(words: &CommandLine, name: &'static str, default: u16) -> Result<u16, FlagError> {
     words.last(name).map_or(Ok(default), |text| text.parse().map_err(|_| bad(name, text, "a port")))
 }
 
 impl Source {
-    fn read(program: Program, words: &Words) -> Result<Source, FlagError> {
+    fn read(program: Program, words: &CommandLine) -> Result<Source, FlagError> {
         let directory = words.last("config-dir").or_else(|| words.last("configDir"));
         let directory = directory.or((program == Program::Nanny).then_some("/etc/k8s/dns/dnsmasq-nanny"));
         let every = words.last("config-period").map_or(Ok(LOOK_MAX), |text| {
@@ -242,7 +242,7 @@ impl Source {
 }
 
 impl Records {
-    fn read(words: &Words, variable: &dyn Fn(&str) -> Option<String>) -> Result<Records, FlagError> {
+    fn read(words: &CommandLine, variable: &dyn Fn(&str) -> Option<String>) -> Result<Records, FlagError> {
         let domain = words.last("domain").unwrap_or("cluster.local");
         if !is_domain(domain) {
             return Err(bad("domain", domain, "a domain in lower case"));
@@ -303,7 +303,7 @@ fn check_prefix(name: &'static str, prefix: &str) -> Result<(), FlagError> {
 }
 
 impl Side {
-    fn read(program: Program, words: &Words, said: &mut Vec<Warning>) -> Result<Side, FlagError> {
+    fn read(program: Program, words: &CommandLine, said: &mut Vec<Warning>) -> Result<Side, FlagError> {
         let mut probes: Vec<Probe> = Vec::new();
         for text in words.all("probe") {
             let probe = Probe::read(text).map_err(|reason| FlagError::Reason("probe", reason))?;
@@ -340,7 +340,7 @@ impl Side {
     }
 
     /// Returns the server to query for statistics: the given address, or 127.0.0.1 for a separate sidecar.
-    fn dnsmasq(program: Program, words: &Words) -> Result<Option<SocketAddr>, FlagError> {
+    fn dnsmasq(program: Program, words: &CommandLine) -> Result<Option<SocketAddr>, FlagError> {
         let address = words.last("dnsmasq-addr").or((program == Program::Sidecar).then_some("127.0.0.1"));
         let Some(text) = address else { return Ok(None) };
         let ip = text.parse::<IpAddr>().map_err(|_| bad("dnsmasq-addr", text, "an address"))?;

@@ -1,7 +1,7 @@
 use super::*;
 
 fn read(program: Program, text: &str) -> Result<(Settings, Vec<Warning>), FlagError> {
-    let words = Words::read(text.split_whitespace().map(str::to_owned), program.flags())?;
+    let words = CommandLine::parse(text.split_whitespace().map(str::to_owned), program.flags())?;
     Settings::read(program, &words, &|name| match name {
         "KUBERNETES_HOST" => Some("10.0.0.1".to_owned()),
         "PROMETHEUS_PORT" => Some("10055".to_owned()),

@@ -3,7 +3,7 @@
 use core::fmt;
 use std::collections::BTreeMap;
 
-use crate::kube_dns::{Dynamic, FlagError, Hosts, Program, Refused, Settings, Warning, Words};
+use crate::kube_dns::{CommandLine, Dynamic, FlagError, Hosts, Program, Refused, Settings, Warning};
 
 use crate::migrate::{Migration, Note, NoteKind, rules};
 
@@ -67,7 +67,7 @@ impl fmt::Display for PodError {
 pub fn migrate_pod(data: &BTreeMap<String, String>, containers: &[Vec<String>]) -> Result<Migration, PodError> {
     let line = one_command_line(containers);
     let program = if is_without_cluster(data, &line) { Program::Nanny } else { Program::Pod };
-    let words = Words::read(line, program.flags()).map_err(PodError::Flags)?;
+    let words = CommandLine::parse(line, program.flags()).map_err(PodError::Flags)?;
     let read = Settings::read(program, &words, &|_| None);
     let (settings, said) = read.map_err(PodError::Flags)?;
     let dynamic = Dynamic::read(data).map_err(PodError::ConfigMap)?;
@@ -91,8 +91,8 @@ const BEHIND_DNSMASQ: &str = "127.0.0.1#10053";
 fn kind_of(warning: &Warning) -> NoteKind {
     match warning {
         Warning::Differs(..) => NoteKind::Review,
-        Warning::VoidFlags(..) => NoteKind::Dropped,
-        Warning::VoidArgument(name, _) | Warning::UnknownArgument(name) => {
+        Warning::IgnoredFlags(..) => NoteKind::Dropped,
+        Warning::IgnoredArgument(name, _) | Warning::UnknownArgument(name) => {
             if WITHOUT_EFFECT_ON_ANSWERS.contains(&name.as_str()) { NoteKind::Dropped } else { NoteKind::Lost }
         }
     }

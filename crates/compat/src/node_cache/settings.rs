@@ -3,7 +3,7 @@
 use core::net::IpAddr;
 use core::time::Duration;
 
-use crate::kube_dns::{DNS_PORT, FlagError, Source, Words};
+use crate::kube_dns::{CommandLine, DNS_PORT, FlagError, Source};
 
 /// Maximum number of local addresses. Usually there are two: a link-local one and a cluster IP.
 const ADDRESSES_MAX: usize = 16;
@@ -78,7 +78,7 @@ impl Settings {
     ///
     /// # Errors
     /// The first flag with an invalid value.
-    pub fn read(words: &Words, has_directory: &dyn Fn(&str) -> bool) -> Result<Settings, FlagError> {
+    pub fn read(words: &CommandLine, has_directory: &dyn Fn(&str) -> bool) -> Result<Settings, FlagError> {
         const CONFIG_DIR: &str = "/etc/kube-dns";
         let text = |name: &str, default: &str| words.last(name).unwrap_or(default).to_owned();
         let is_on = |name: &str| words.last(name).is_none() || words.is_on(name);
@@ -115,7 +115,7 @@ pub fn service_variable(service: &str) -> String {
     format!("{}_SERVICE_HOST", service.to_ascii_uppercase().replace('-', "_"))
 }
 
-fn local(words: &Words) -> Result<Vec<IpAddr>, FlagError> {
+fn local(words: &CommandLine) -> Result<Vec<IpAddr>, FlagError> {
     const NAME: &str = "localip";
     let written = words.last(NAME).ok_or(FlagError::Missing(NAME))?;
     let read: Result<Vec<IpAddr>, _> = written.split(',').map(|text| text.trim().parse()).collect();
@@ -131,7 +131,7 @@ fn local(words: &Words) -> Result<Vec<IpAddr>, FlagError> {
     Ok(addresses)
 }
 
-fn interface_name(words: &Words) -> Result<String, FlagError> {
+fn interface_name(words: &CommandLine) -> Result<String, FlagError> {
     const NAME: &str = "interfacename";
     let name = words.last(NAME).unwrap_or("nodelocaldns");
     let is_fit = name.len() <= INTERFACE_NAME_MAX && !matches!(name, "." | "..");
@@ -141,7 +141,7 @@ fn interface_name(words: &Words) -> Result<String, FlagError> {
     Err(FlagError::Value(NAME, name.to_owned(), "an interface name of at most 15 bytes"))
 }
 
-fn backend(words: &Words) -> Result<Backend, FlagError> {
+fn backend(words: &CommandLine) -> Result<Backend, FlagError> {
     match words.last("rules").unwrap_or("auto") {
         "auto" => Ok(Backend::Auto),
         "nftables" => Ok(Backend::Nftables),
@@ -150,7 +150,7 @@ fn backend(words: &Words) -> Result<Backend, FlagError> {
     }
 }
 
-fn port(words: &Words, name: &'static str, default: u16) -> Result<u16, FlagError> {
+fn port(words: &CommandLine, name: &'static str, default: u16) -> Result<u16, FlagError> {
     let Some(written) = words.last(name) else { return Ok(default) };
     let port = written.parse().ok().filter(|port| *port > 0);
     port.ok_or_else(|| FlagError::Value(name, written.to_owned(), "a port"))
@@ -158,7 +158,7 @@ fn port(words: &Words, name: &'static str, default: u16) -> Result<u16, FlagErro
 
 /// Parses the sync interval. node-cache reads nanoseconds as seconds, so `60ns` is a minute. Other units have their
 /// usual meaning.
-fn sync(words: &Words) -> Result<Duration, FlagError> {
+fn sync(words: &CommandLine) -> Result<Duration, FlagError> {
     const NAME: &str = "syncinterval";
     let Some(written) = words.last(NAME) else { return Ok(SYNC_MAX) };
     let digits = written.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
@@ -183,7 +183,7 @@ mod tests {
 
     fn read(text: &str) -> Result<Settings, String> {
         let words = text.split_whitespace().map(str::to_owned);
-        Words::read_by(FLAGS, words, &[])
+        CommandLine::parse_with(FLAGS, words, &[])
             .and_then(|words| Settings::read(&words, &|_| false))
             .map_err(|error| error.to_string())
     }
@@ -197,7 +197,7 @@ mod tests {
         assert_eq!((settings.backend, settings.port, settings.health_port), (Backend::Auto, 53, 8080));
         assert_eq!(settings.upstream_service, "kube-dns-upstream");
         assert_eq!(settings.source, Source::None);
-        let words = Words::read_by(FLAGS, text.split(' ').map(str::to_owned), &[]).unwrap();
+        let words = CommandLine::parse_with(FLAGS, text.split(' ').map(str::to_owned), &[]).unwrap();
         assert_eq!(words.warnings().len(), 1, "-conf is said to do nothing");
         assert!(
             matches!(Settings::read(&words, &|_| true).unwrap().source, Source::Directory { path, .. } if path == "/etc/kube-dns")

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use crate::kube_dns::Words;
+use crate::kube_dns::CommandLine;
 
 use super::*;
 use crate::node_cache::FLAGS;
@@ -32,7 +32,7 @@ __PILLAR__DNS__DOMAIN__:53 {
 ";
 
 fn settings(text: &str) -> Settings {
-    let words = Words::read_by(FLAGS, text.split(' ').map(str::to_owned), &[]).unwrap();
+    let words = CommandLine::parse_with(FLAGS, text.split(' ').map(str::to_owned), &[]).unwrap();
     Settings::read(&words, &|_| false).unwrap()
 }
 

@@ -59,13 +59,13 @@ impl CorefileGenerator for Settings {
 
 #[cfg(test)]
 mod tests {
-    use compat::kube_dns::{Program, Words};
+    use compat::kube_dns::{CommandLine, Program};
 
     use super::*;
 
     /// Returns the settings of the pod with these flags.
     fn settings(flags: &str) -> Settings {
-        let words = Words::read(flags.split(' ').map(str::to_owned), Program::Pod.flags()).unwrap();
+        let words = CommandLine::parse(flags.split(' ').map(str::to_owned), Program::Pod.flags()).unwrap();
         Settings::read(Program::Pod, &words, &|_| None).unwrap().0
     }
 

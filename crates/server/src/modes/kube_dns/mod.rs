@@ -15,7 +15,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use clap::Arg;
-use compat::kube_dns::{Dynamic, FLAGS, Hosts, Program, Settings, Warning, Words};
+use compat::kube_dns::{CommandLine, Dynamic, FLAGS, Hosts, Program, Settings, Warning};
 use metrics::Registry;
 
 use crate::command_line::{argument, log_format, usage_error};
@@ -30,7 +30,7 @@ use crate::version::version_text;
 #[must_use]
 pub fn kube_dns(program: Program, words: Vec<String>) -> ExitCode {
     let variable = |name: &str| std::env::var(name).ok();
-    let read = Words::read(words, program.flags()).and_then(|words| {
+    let read = CommandLine::parse(words, program.flags()).and_then(|words| {
         if words.is_on("version") {
             return Ok(None);
         }

@@ -24,7 +24,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use compat::kube_dns::{Dynamic, Hosts, Warning, Words};
+use compat::kube_dns::{CommandLine, Dynamic, Hosts, Warning};
 use compat::node_cache::{FLAGS, Settings};
 use metrics::{Metric, Registry};
 use net::Opened;
@@ -52,7 +52,7 @@ pub static METRICS: [&Metric; 1] = [&reconciler::ERRORS];
 #[must_use]
 pub fn node(words: Vec<String>) -> ExitCode {
     let has_directory = |path: &str| Path::new(path).is_dir();
-    let words = match Words::read_by(FLAGS, words, &[]) {
+    let words = match CommandLine::parse_with(FLAGS, words, &[]) {
         Ok(words) if words.is_on("version") => {
             println!("{}", version_text());
             return ExitCode::SUCCESS;
