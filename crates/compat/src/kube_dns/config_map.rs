@@ -21,7 +21,7 @@ const FEDERATIONS: &str = "federations";
 
 /// Content of the ConfigMap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Dynamic {
+pub struct ConfigMapSettings {
     /// Stub domains with their name servers.
     pub stub_domains: BTreeMap<String, Vec<NameServer>>,
     /// Upstreams for outside names, or empty for the default.
@@ -32,16 +32,16 @@ pub struct Dynamic {
 
 /// Reason to reject a ConfigMap.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused {
+pub struct ConfigMapError {
     /// Invalid key.
     pub key: &'static str,
     /// Error in its value.
-    pub wrong: Wrong,
+    pub error: ConfigMapValueError,
 }
 
 /// Error in a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wrong {
+pub enum ConfigMapValueError {
     /// Invalid JSON, or JSON of another shape.
     Json(String),
     /// Invalid domain.
@@ -54,64 +54,64 @@ pub enum Wrong {
     TooMany(&'static str, usize),
 }
 
-impl Dynamic {
+impl ConfigMapSettings {
     /// Parses the keys of the ConfigMap. Ignores unknown keys.
     ///
     /// # Errors
     /// The first invalid value.
-    pub fn read(data: &BTreeMap<String, String>) -> Result<Dynamic, Refused> {
+    pub fn parse(data: &BTreeMap<String, String>) -> Result<ConfigMapSettings, ConfigMapError> {
         let value = |key: &'static str| data.get(key).map(String::as_str).filter(|text| !text.trim().is_empty());
-        fn of_key<T>(key: &'static str, read: Result<T, Wrong>) -> Result<T, Refused> {
-            read.map_err(|wrong| Refused { key, wrong })
+        fn of_key<T>(key: &'static str, read: Result<T, ConfigMapValueError>) -> Result<T, ConfigMapError> {
+            read.map_err(|error| ConfigMapError { key, error })
         }
-        let mut dynamic = Dynamic::default();
+        let mut config_map = ConfigMapSettings::default();
         if let Some(text) = value(STUB_DOMAINS) {
-            dynamic.stub_domains = of_key(STUB_DOMAINS, stub_domains(text))?;
+            config_map.stub_domains = of_key(STUB_DOMAINS, stub_domains(text))?;
         }
         if let Some(text) = value(UPSTREAMS) {
-            dynamic.upstreams = of_key(UPSTREAMS, upstreams(text))?;
+            config_map.upstreams = of_key(UPSTREAMS, upstreams(text))?;
         }
         if let Some(text) = value(FEDERATIONS) {
-            dynamic.federations = of_key(FEDERATIONS, federations(text))?;
+            config_map.federations = of_key(FEDERATIONS, federations(text))?;
         }
-        Ok(dynamic)
+        Ok(config_map)
     }
 }
 
-fn stub_domains(text: &str) -> Result<BTreeMap<String, Vec<NameServer>>, Wrong> {
+fn stub_domains(text: &str) -> Result<BTreeMap<String, Vec<NameServer>>, ConfigMapValueError> {
     let written: BTreeMap<String, Vec<String>> = json(text)?;
     if written.len() > STUB_DOMAINS_MAX {
-        return Err(Wrong::TooMany("domains", STUB_DOMAINS_MAX));
+        return Err(ConfigMapValueError::TooMany("domains", STUB_DOMAINS_MAX));
     }
     let read = written.into_iter().map(|(domain, servers)| {
         if !is_domain(&domain) {
-            return Err(Wrong::Domain(domain));
+            return Err(ConfigMapValueError::Domain(domain));
         }
         if servers.len() > SERVERS_MAX {
-            return Err(Wrong::TooMany("name servers of one domain", SERVERS_MAX));
+            return Err(ConfigMapValueError::TooMany("name servers of one domain", SERVERS_MAX));
         }
         let servers: Result<_, _> =
-            servers.into_iter().map(|text| NameServer::read(&text).ok_or(Wrong::Server(text))).collect();
+            servers.into_iter().map(|text| NameServer::read(&text).ok_or(ConfigMapValueError::Server(text))).collect();
         Ok((domain.trim_end_matches('.').to_owned(), servers?))
     });
     read.collect()
 }
 
-fn upstreams(text: &str) -> Result<Vec<SocketAddr>, Wrong> {
+fn upstreams(text: &str) -> Result<Vec<SocketAddr>, ConfigMapValueError> {
     let written: Vec<String> = json(text)?;
     if written.len() > SERVERS_MAX {
-        return Err(Wrong::TooMany("name servers", SERVERS_MAX));
+        return Err(ConfigMapValueError::TooMany("name servers", SERVERS_MAX));
     }
-    written.into_iter().map(|text| read_address(&text, ':').ok_or(Wrong::Server(text))).collect()
+    written.into_iter().map(|text| read_address(&text, ':').ok_or(ConfigMapValueError::Server(text))).collect()
 }
 
 /// Parses a comma-separated list of addresses, as used in flags.
 ///
 /// # Errors
 /// The first invalid address.
-pub fn name_servers(text: &str) -> Result<Vec<SocketAddr>, Wrong> {
+pub fn name_servers(text: &str) -> Result<Vec<SocketAddr>, ConfigMapValueError> {
     let each = text.split(',').map(str::trim).filter(|text| !text.is_empty());
-    each.map(|text| read_address(text, ':').ok_or_else(|| Wrong::Server(text.to_owned()))).collect()
+    each.map(|text| read_address(text, ':').ok_or_else(|| ConfigMapValueError::Server(text.to_owned()))).collect()
 }
 
 /// Parses `NAME=DOMAIN,NAME=DOMAIN`, or a JSON object. kube-dns rejects the latter, although the Kubernetes
@@ -119,7 +119,7 @@ pub fn name_servers(text: &str) -> Result<Vec<SocketAddr>, Wrong> {
 ///
 /// # Errors
 /// The first invalid pair.
-pub fn federations(text: &str) -> Result<Vec<(String, String)>, Wrong> {
+pub fn federations(text: &str) -> Result<Vec<(String, String)>, ConfigMapValueError> {
     if text.trim_start().starts_with('{') {
         let written: BTreeMap<String, String> = json(text)?;
         let pairs: Vec<String> = written.into_iter().map(|(name, domain)| format!("{name}={domain}")).collect();
@@ -127,9 +127,9 @@ pub fn federations(text: &str) -> Result<Vec<(String, String)>, Wrong> {
     }
     let pairs: Vec<&str> = text.split(',').map(str::trim).filter(|pair| !pair.is_empty()).collect();
     if pairs.len() > FEDERATIONS_MAX {
-        return Err(Wrong::TooMany("federations", FEDERATIONS_MAX));
+        return Err(ConfigMapValueError::TooMany("federations", FEDERATIONS_MAX));
     }
-    pairs.into_iter().map(|text| pair(text).ok_or_else(|| Wrong::Pair(text.to_owned()))).collect()
+    pairs.into_iter().map(|text| pair(text).ok_or_else(|| ConfigMapValueError::Pair(text.to_owned()))).collect()
 }
 
 fn pair(text: &str) -> Option<(String, String)> {
@@ -138,29 +138,29 @@ fn pair(text: &str) -> Option<(String, String)> {
     (is_label(name) && is_domain(domain)).then(|| (name.to_owned(), domain.trim_end_matches('.').to_owned()))
 }
 
-fn json<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, Wrong> {
-    serde_json::from_str(text).map_err(|error| Wrong::Json(error.to_string()))
+fn json<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, ConfigMapValueError> {
+    serde_json::from_str(text).map_err(|error| ConfigMapValueError::Json(error.to_string()))
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for ConfigMapError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "`{}`: {}", self.key, self.wrong)
+        write!(out, "`{}`: {}", self.key, self.error)
     }
 }
 
-impl fmt::Display for Wrong {
+impl fmt::Display for ConfigMapValueError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Wrong::Json(problem) => write!(out, "invalid JSON: {problem}"),
-            Wrong::Domain(text) => write!(out, "'{text}' is not a domain in lower case"),
-            Wrong::Server(text) => write!(out, "'{text}' is not a valid name server"),
-            Wrong::Pair(text) => write!(out, "'{text}' is not a pair NAME=DOMAIN"),
-            Wrong::TooMany(what, most) => write!(out, "more than {most} {what}"),
+            ConfigMapValueError::Json(problem) => write!(out, "invalid JSON: {problem}"),
+            ConfigMapValueError::Domain(text) => write!(out, "'{text}' is not a domain in lower case"),
+            ConfigMapValueError::Server(text) => write!(out, "'{text}' is not a valid name server"),
+            ConfigMapValueError::Pair(text) => write!(out, "'{text}' is not a pair NAME=DOMAIN"),
+            ConfigMapValueError::TooMany(what, most) => write!(out, "more than {most} {what}"),
         }
     }
 }
 
-impl core::error::Error for Refused {}
+impl core::error::Error for ConfigMapError {}
 
 #[cfg(test)]
 #[path = "config_map_tests.rs"]

@@ -1,12 +1,12 @@
 use super::*;
 
-fn read(pairs: &[(&str, &str)]) -> Result<Dynamic, Refused> {
-    Dynamic::read(&pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect())
+fn read(pairs: &[(&str, &str)]) -> Result<ConfigMapSettings, ConfigMapError> {
+    ConfigMapSettings::parse(&pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect())
 }
 
 #[test]
 fn reads_the_three_keys_and_ignores_others() {
-    let dynamic = read(&[
+    let config_map = read(&[
         (STUB_DOMAINS, r#"{"acme.local": ["1.2.3.4", "ns.acme.local"], "corp": ["[fd00::1]:5353"]}"#),
         (UPSTREAMS, r#"["8.8.8.8", "8.8.4.4:5353", "fd00::2", "1.1.1.1"]"#),
         (FEDERATIONS, "my-federation=example.com, other=example.org."),
@@ -14,18 +14,18 @@ fn reads_the_three_keys_and_ignores_others() {
     ])
     .unwrap();
     let stubs: Vec<String> =
-        dynamic.stub_domains.iter().map(|(domain, servers)| format!("{domain} {servers:?}")).collect();
+        config_map.stub_domains.iter().map(|(domain, servers)| format!("{domain} {servers:?}")).collect();
     assert_eq!(stubs.len(), 2);
-    assert_eq!(dynamic.stub_domains["acme.local"][1], NameServer::Host("ns.acme.local".to_owned()));
-    assert_eq!(dynamic.upstreams.len(), 4, "kube-dns took three at most");
+    assert_eq!(config_map.stub_domains["acme.local"][1], NameServer::Host("ns.acme.local".to_owned()));
+    assert_eq!(config_map.upstreams.len(), 4, "kube-dns took three at most");
     let pair = |name: &str, domain: &str| (name.to_owned(), domain.to_owned());
-    assert_eq!(dynamic.federations, [pair("my-federation", "example.com"), pair("other", "example.org")]);
+    assert_eq!(config_map.federations, [pair("my-federation", "example.com"), pair("other", "example.org")]);
 }
 
 #[test]
 fn missing_keys_have_the_default() {
-    assert_eq!(read(&[]), Ok(Dynamic::default()));
-    assert_eq!(read(&[(STUB_DOMAINS, " "), (UPSTREAMS, ""), (FEDERATIONS, "")]), Ok(Dynamic::default()));
+    assert_eq!(read(&[]), Ok(ConfigMapSettings::default()));
+    assert_eq!(read(&[(STUB_DOMAINS, " "), (UPSTREAMS, ""), (FEDERATIONS, "")]), Ok(ConfigMapSettings::default()));
 }
 
 #[test]

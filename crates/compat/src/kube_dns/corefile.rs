@@ -8,19 +8,19 @@ use core::fmt::Write as _;
 use core::net::{IpAddr, SocketAddr};
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::kube_dns::config_map::Dynamic;
-use crate::kube_dns::dnsmasq::{Domain, Front, HostRecord, RESOLV_CONF, Record};
+use crate::kube_dns::config_map::ConfigMapSettings;
+use crate::kube_dns::dnsmasq::{Dnsmasq, Domain, HostRecord, RESOLV_CONF, Record};
 use crate::kube_dns::name_server::NameServer;
 use crate::kube_dns::probe::Probe;
-use crate::kube_dns::settings::{Records, Settings, Side};
+use crate::kube_dns::settings::{KubeDns, Settings, Sidecar};
 
 /// Known addresses of name servers that are given by host name.
 #[derive(Clone, Copy, Debug)]
-pub enum Hosts<'a> {
+pub enum HostNames<'a> {
     /// Host names are not resolved. *forward* resolves them when the Corefile is served.
-    AsWritten,
+    Unresolved,
     /// Addresses by host name. A host that is missing here has no known address.
-    Known(&'a BTreeMap<String, Vec<IpAddr>>),
+    Resolved(&'a BTreeMap<String, Vec<IpAddr>>),
 }
 
 /// Time to serve on after the order to end: long enough for clients to stop using this server.
@@ -36,11 +36,11 @@ const BEHIND_DNSMASQ: u16 = 10053;
 
 /// Writes the Corefile.
 #[must_use]
-pub fn corefile(settings: &Settings, dynamic: &Dynamic, hosts: Hosts<'_>) -> String {
-    let writer = Writer { settings, dynamic, hosts };
+pub fn corefile(settings: &Settings, config_map: &ConfigMapSettings, hosts: HostNames<'_>) -> String {
+    let writer = Writer { settings, config_map, hosts };
     let mut text = Text::default();
     writer.main_block(&mut text);
-    writer.records_block(&mut text);
+    writer.kube_dns_block(&mut text);
     for (domain, servers) in writer.domains() {
         writer.domain_block(&domain, &servers, &mut text);
     }
@@ -49,26 +49,26 @@ pub fn corefile(settings: &Settings, dynamic: &Dynamic, hosts: Hosts<'_>) -> Str
 
 /// Returns the host names of all name servers that are given by host name.
 #[must_use]
-pub fn named_hosts(settings: &Settings, dynamic: &Dynamic) -> BTreeSet<String> {
-    let of_front = settings.front.iter().flat_map(|front| {
-        let of_domains = front.domains.values().flat_map(|domain| match domain {
+pub fn named_hosts(settings: &Settings, config_map: &ConfigMapSettings) -> BTreeSet<String> {
+    let of_dnsmasq = settings.dnsmasq.iter().flat_map(|dnsmasq| {
+        let of_domains = dnsmasq.domains.values().flat_map(|domain| match domain {
             Domain::Servers(servers) => servers.as_slice(),
-            Domain::Usual => &[],
+            Domain::DefaultUpstreams => &[],
         });
-        front.servers.iter().chain(of_domains)
+        dnsmasq.servers.iter().chain(of_domains)
     });
-    let all = dynamic.stub_domains.values().flatten().chain(of_front);
+    let all = config_map.stub_domains.values().flatten().chain(of_dnsmasq);
     all.filter_map(NameServer::host).collect()
 }
 
 /// Writes only the blocks for the ConfigMap's stub domains, as node-cache does: bound to the addresses `listen`, with a
 /// cache of at most [`TTL`] seconds.
 #[must_use]
-pub fn stub_blocks(listen: &[IpAddr], port: u16, dynamic: &Dynamic, hosts: Hosts<'_>) -> String {
-    let writer = Writer { settings: &Settings::default(), dynamic, hosts };
+pub fn stub_blocks(listen: &[IpAddr], port: u16, config_map: &ConfigMapSettings, hosts: HostNames<'_>) -> String {
+    let writer = Writer { settings: &Settings::default(), config_map, hosts };
     let listen: Vec<String> = listen.iter().map(ToString::to_string).collect();
     let mut text = Text::default();
-    for (domain, servers) in dynamic.stub_domains.iter().filter(|(_, servers)| !servers.is_empty()) {
+    for (domain, servers) in config_map.stub_domains.iter().filter(|(_, servers)| !servers.is_empty()) {
         text.open(&format!("{domain}:{port}"));
         text.line("errors");
         text.line(&format!("cache {TTL}"));
@@ -83,17 +83,17 @@ pub fn stub_blocks(listen: &[IpAddr], port: u16, dynamic: &Dynamic, hosts: Hosts
 }
 
 /// Servers to query for a domain.
-enum Asked {
+enum DomainTarget {
     Servers(Vec<NameServer>),
     /// Same servers as for outside names.
-    Usual,
-    Nobody,
+    DefaultUpstreams,
+    NoServer,
 }
 
 struct Writer<'a> {
     settings: &'a Settings,
-    dynamic: &'a Dynamic,
-    hosts: Hosts<'a>,
+    config_map: &'a ConfigMapSettings,
+    hosts: HostNames<'a>,
 }
 
 impl Writer<'_> {
@@ -102,35 +102,35 @@ impl Writer<'_> {
         text.open(&core::iter::once(self.keys("")).chain(zones).collect::<Vec<_>>().join(" "));
         self.bind(text);
         text.line("errors");
-        if let Some(front) = &self.settings.front {
-            self.logging(front, text);
+        if let Some(dnsmasq) = &self.settings.dnsmasq {
+            self.logging(dnsmasq, text);
         }
         self.metrics_page(text);
         self.pod(false, text);
-        if self.settings.records.as_ref().is_some_and(|records| records.profiling) {
+        if self.settings.kube_dns.as_ref().is_some_and(|kube_dns| kube_dns.profiling) {
             text.line(&format!("pprof {PROFILES}"));
         }
-        if let Some(side) = &self.settings.side {
-            side.probes.iter().for_each(|probe| {
+        if let Some(sidecar) = &self.settings.sidecar {
+            sidecar.probes.iter().for_each(|probe| {
                 let Probe { label, server, name, seconds, qtype } = probe;
                 text.open(&format!("probe {label} {server} {name} {seconds}s {qtype}"));
                 if *qtype == "ANY" {
                     text.line("empty");
                 }
-                text.line(&format!("address {}", side.address));
-                text.line(&format!("prefix {}", side.namespace));
+                text.line(&format!("address {}", sidecar.address));
+                text.line(&format!("prefix {}", sidecar.namespace));
                 text.close();
             });
         }
-        if self.settings.records.is_some() || self.settings.front.is_some() {
+        if self.settings.kube_dns.is_some() || self.settings.dnsmasq.is_some() {
             self.answers(text);
         }
         text.close();
     }
 
     /// Writes the cluster records on the address and port of kube-dns, if dnsmasq did not listen there.
-    fn records_block(&self, text: &mut Text) {
-        let Some((ip, port)) = self.apart() else { return };
+    fn kube_dns_block(&self, text: &mut Text) {
+        let Some((ip, port)) = self.separate_address() else { return };
         text.blank();
         text.open(&format!(".:{port}"));
         text.line(&format!("bind {ip}"));
@@ -142,77 +142,77 @@ impl Writer<'_> {
     }
 
     /// Returns the address and port of kube-dns, if it has its own address and a port other than dnsmasq's.
-    fn apart(&self) -> Option<(IpAddr, u16)> {
-        let (records, front) = (self.settings.records.as_ref()?, self.settings.front.as_ref()?);
-        (front.port != 0 && front.port != records.port).then_some((records.bind?, records.port))
+    fn separate_address(&self) -> Option<(IpAddr, u16)> {
+        let (kube_dns, dnsmasq) = (self.settings.kube_dns.as_ref()?, self.settings.dnsmasq.as_ref()?);
+        (dnsmasq.port != 0 && dnsmasq.port != kube_dns.port).then_some((kube_dns.bind?, kube_dns.port))
     }
 
     /// Writes the plugins that answer: local records first, then forwarding.
     fn answers(&self, text: &mut Text) {
-        self.answers_of(self.settings.front.as_ref(), text);
+        self.answers_of(self.settings.dnsmasq.as_ref(), text);
     }
 
-    fn answers_of(&self, front: Option<&Front>, text: &mut Text) {
+    fn answers_of(&self, dnsmasq: Option<&Dnsmasq>, text: &mut Text) {
         text.line("chaos");
-        if front.is_none_or(|front| front.rotates) {
+        if dnsmasq.is_none_or(|dnsmasq| dnsmasq.rotates) {
             text.line("loadbalance");
         }
-        if let Some(front) = front {
-            self.cache(front, text);
-            self.own_records(front, "", text);
+        if let Some(dnsmasq) = dnsmasq {
+            self.cache(dnsmasq, text);
+            self.own_records(dnsmasq, "", text);
         }
-        if let Some(records) = &self.settings.records {
-            self.federations(records, text);
-            kubernetes(records, text);
+        if let Some(kube_dns) = &self.settings.kube_dns {
+            self.federations(kube_dns, text);
+            kubernetes(kube_dns, text);
         }
         text.line("loop");
         self.forward(".", &self.upstreams(), text);
     }
 
-    fn domain_block(&self, domain: &str, asked: &Asked, text: &mut Text) {
+    fn domain_block(&self, domain: &str, asked: &DomainTarget, text: &mut Text) {
         text.blank();
         text.open(&self.keys(domain));
         self.bind(text);
         text.line("errors");
-        if let Some(front) = &self.settings.front {
-            self.logging(front, text);
+        if let Some(dnsmasq) = &self.settings.dnsmasq {
+            self.logging(dnsmasq, text);
         }
         self.metrics_page(text);
         self.pod(true, text);
-        if self.settings.front.as_ref().is_none_or(|front| front.rotates) {
+        if self.settings.dnsmasq.as_ref().is_none_or(|dnsmasq| dnsmasq.rotates) {
             text.line("loadbalance");
         }
-        if let Some(front) = &self.settings.front {
-            self.cache(front, text);
-            self.own_records(front, domain, text);
+        if let Some(dnsmasq) = &self.settings.dnsmasq {
+            self.cache(dnsmasq, text);
+            self.own_records(dnsmasq, domain, text);
         }
         match asked {
-            Asked::Nobody => denial(domain, text),
-            Asked::Usual => self.forward(".", &self.upstreams(), text),
-            Asked::Servers(servers) => self.forward_to(servers, text),
+            DomainTarget::NoServer => denial(domain, text),
+            DomainTarget::DefaultUpstreams => self.forward(".", &self.upstreams(), text),
+            DomainTarget::Servers(servers) => self.forward_to(servers, text),
         }
         text.close();
     }
 
     /// Returns the domains with servers of their own, except those that this server answers itself.
-    fn domains(&self) -> BTreeMap<String, Asked> {
+    fn domains(&self) -> BTreeMap<String, DomainTarget> {
         let mut domains = BTreeMap::new();
-        for (domain, known) in self.settings.front.iter().flat_map(|front| &front.domains) {
+        for (domain, known) in self.settings.dnsmasq.iter().flat_map(|dnsmasq| &dnsmasq.domains) {
             let asked = match known {
-                Domain::Usual => Asked::Usual,
-                Domain::Servers(servers) if servers.is_empty() => Asked::Nobody,
+                Domain::DefaultUpstreams => DomainTarget::DefaultUpstreams,
+                Domain::Servers(servers) if servers.is_empty() => DomainTarget::NoServer,
                 Domain::Servers(servers) if self.is_own(domain, servers) => continue,
                 Domain::Servers(servers) => {
-                    Asked::Servers(servers.iter().filter(|server| !self.is_here(server)).cloned().collect())
+                    DomainTarget::Servers(servers.iter().filter(|server| !self.is_here(server)).cloned().collect())
                 }
             };
             domains.insert(domain.clone(), asked);
         }
-        if self.settings.front.is_some() {
-            for (domain, servers) in &self.dynamic.stub_domains {
-                let is_cluster = self.settings.records.as_ref().is_some_and(|records| records.domain == *domain);
+        if self.settings.dnsmasq.is_some() {
+            for (domain, servers) in &self.config_map.stub_domains {
+                let is_cluster = self.settings.kube_dns.as_ref().is_some_and(|kube_dns| kube_dns.domain == *domain);
                 if !servers.is_empty() && !is_cluster {
-                    domains.insert(domain.clone(), Asked::Servers(servers.clone()));
+                    domains.insert(domain.clone(), DomainTarget::Servers(servers.clone()));
                 }
             }
         }
@@ -221,14 +221,16 @@ impl Writer<'_> {
 
     /// Returns the zones of this server that lie within a domain of other servers. dnsmasq knew both and preferred the
     /// longer name.
-    fn kept_zones(&self, others: &BTreeMap<String, Asked>) -> Vec<&str> {
+    fn kept_zones(&self, others: &BTreeMap<String, DomainTarget>) -> Vec<&str> {
         let of_cluster =
-            self.settings.records.iter().flat_map(|records| [records.domain.as_str()].into_iter().chain(REVERSE));
+            self.settings.kube_dns.iter().flat_map(|kube_dns| [kube_dns.domain.as_str()].into_iter().chain(REVERSE));
         let own =
-            self.settings.front.iter().flat_map(|front| &front.domains).filter_map(|(domain, known)| match known {
-                Domain::Servers(servers) if self.is_own(domain, servers) => Some(domain.as_str()),
-                _ => None,
-            });
+            self.settings.dnsmasq.iter().flat_map(|dnsmasq| &dnsmasq.domains).filter_map(
+                |(domain, known)| match known {
+                    Domain::Servers(servers) if self.is_own(domain, servers) => Some(domain.as_str()),
+                    _ => None,
+                },
+            );
         let zones: BTreeSet<&str> = of_cluster.chain(own).collect();
         let is_lost = |zone: &&str| others.keys().any(|other| other != zone && is_within(zone, other));
         zones.into_iter().filter(|zone| is_lost(zone) && !others.contains_key(*zone)).collect()
@@ -237,41 +239,41 @@ impl Writer<'_> {
     /// Returns true if the configured servers of a domain are this server, as in a pod where dnsmasq forwards to
     /// kube-dns. For a zone of the cluster one such server is enough, because kube-dns knows its names.
     fn is_own(&self, domain: &str, servers: &[NameServer]) -> bool {
-        let Some(records) = &self.settings.records else { return false };
-        let is_of_cluster = records.domain == domain || REVERSE.contains(&domain);
+        let Some(kube_dns) = &self.settings.kube_dns else { return false };
+        let is_of_cluster = kube_dns.domain == domain || REVERSE.contains(&domain);
         let mut here = servers.iter().map(|server| self.is_here(server));
         if is_of_cluster { here.any(|is_here| is_here) } else { !servers.is_empty() && here.all(|is_here| is_here) }
     }
 
     /// Returns true if this is the address where kube-dns listened for dnsmasq in the same pod.
     fn is_here(&self, server: &NameServer) -> bool {
-        let Some(records) = &self.settings.records else { return false };
-        let is_port = |port| port == records.port || port == BEHIND_DNSMASQ;
+        let Some(kube_dns) = &self.settings.kube_dns else { return false };
+        let is_port = |port| port == kube_dns.port || port == BEHIND_DNSMASQ;
         matches!(server, NameServer::Address(address) if address.ip().is_loopback() && is_port(address.port()))
     }
 
     /// Returns the upstreams for outside names.
     fn upstreams(&self) -> Vec<String> {
         let shown = |address: &SocketAddr| NameServer::Address(*address).to_string();
-        if !self.dynamic.upstreams.is_empty() {
-            return self.dynamic.upstreams.iter().map(shown).collect();
+        if !self.config_map.upstreams.is_empty() {
+            return self.config_map.upstreams.iter().map(shown).collect();
         }
         if !self.settings.upstreams.is_empty() {
             return self.settings.upstreams.iter().map(shown).collect();
         }
-        let Some(front) = &self.settings.front else { return vec![RESOLV_CONF.to_owned()] };
-        let servers = front.servers.iter().filter(|server| !self.is_here(server));
+        let Some(dnsmasq) = &self.settings.dnsmasq else { return vec![RESOLV_CONF.to_owned()] };
+        let servers = dnsmasq.servers.iter().filter(|server| !self.is_here(server));
         let asked: Vec<String> =
-            servers.flat_map(|server| self.addresses(server)).chain(front.resolv_conf.clone()).collect();
+            servers.flat_map(|server| self.addresses(server)).chain(dnsmasq.resolv_conf.clone()).collect();
         // dnsmasq sent everything to kube-dns, which used the upstreams of the system.
-        let is_behind = asked.is_empty() && !front.servers.is_empty();
+        let is_behind = asked.is_empty() && !dnsmasq.servers.is_empty();
         if is_behind { vec![RESOLV_CONF.to_owned()] } else { asked }
     }
 
     /// Returns a server as written in a Corefile: its address, the known addresses of its host name, or its host name.
     fn addresses(&self, server: &NameServer) -> Vec<String> {
         match (server, self.hosts) {
-            (NameServer::Host(host), Hosts::Known(known)) => {
+            (NameServer::Host(host), HostNames::Resolved(known)) => {
                 known.get(host).into_iter().flatten().map(ToString::to_string).collect()
             }
             (server, _) => vec![server.to_string()],
@@ -307,14 +309,14 @@ impl Writer<'_> {
         }
         let to: Vec<String> = to.iter().take(crate::kube_dns::config_map::SERVERS_MAX).map(|to| word(to)).collect();
         text.open(&format!("forward {zone} {}", to.join(" ")));
-        let front = self.settings.front.as_ref();
-        text.line(&format!("policy {}", front.map_or("sequential", |front| front.policy)));
-        if front.is_some_and(|front| front.asks_all) {
+        let dnsmasq = self.settings.dnsmasq.as_ref();
+        text.line(&format!("policy {}", dnsmasq.map_or("sequential", |dnsmasq| dnsmasq.policy)));
+        if dnsmasq.is_some_and(|dnsmasq| dnsmasq.asks_all) {
             text.line("ask_all");
         }
         // Another server may succeed where one failed. kube-dns asked the same one again.
         text.line("failover SERVFAIL");
-        if let Some(most) = front.map(|front| front.forward_max).filter(|most| *most > 0) {
+        if let Some(most) = dnsmasq.map(|dnsmasq| dnsmasq.forward_max).filter(|most| *most > 0) {
             text.line(&format!("max_concurrent {most}"));
         }
         text.close();
@@ -322,10 +324,11 @@ impl Writer<'_> {
 
     /// Returns the keys of a server block, one per port.
     fn keys(&self, domain: &str) -> String {
-        let records = self.settings.records.as_ref().filter(|_| self.apart().is_none()).map(|records| records.port);
+        let kube_dns =
+            self.settings.kube_dns.as_ref().filter(|_| self.separate_address().is_none()).map(|kube_dns| kube_dns.port);
         // Port 0 turns DNS off in dnsmasq.
-        let front = self.settings.front.iter().map(|front| front.port).filter(|port| *port != 0);
-        let ports: BTreeSet<u16> = front.chain(records).collect();
+        let dnsmasq = self.settings.dnsmasq.iter().map(|dnsmasq| dnsmasq.port).filter(|port| *port != 0);
+        let ports: BTreeSet<u16> = dnsmasq.chain(kube_dns).collect();
         if ports.is_empty() {
             // No port is served, but a block needs an address.
             return ".:0".to_owned();
@@ -335,11 +338,11 @@ impl Writer<'_> {
     }
 
     fn bind(&self, text: &mut Text) {
-        let Settings { records, front, .. } = self.settings;
-        let listen = front.iter().flat_map(|front| front.listen.iter().copied());
-        let own = records.iter().filter(|_| self.apart().is_none()).filter_map(|records| records.bind);
+        let Settings { kube_dns, dnsmasq, .. } = self.settings;
+        let listen = dnsmasq.iter().flat_map(|dnsmasq| dnsmasq.listen.iter().copied());
+        let own = kube_dns.iter().filter(|_| self.separate_address().is_none()).filter_map(|kube_dns| kube_dns.bind);
         let addresses: BTreeSet<IpAddr> = own.chain(listen).collect();
-        if records.is_none() && front.is_none() {
+        if kube_dns.is_none() && dnsmasq.is_none() {
             text.line("bind 127.0.0.1");
         } else if !addresses.is_empty() {
             let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
@@ -347,33 +350,33 @@ impl Writer<'_> {
         }
     }
 
-    fn logging(&self, front: &Front, text: &mut Text) {
-        if front.is_logging {
+    fn logging(&self, dnsmasq: &Dnsmasq, text: &mut Text) {
+        if dnsmasq.is_logging {
             text.line("log");
         }
-        if let Some(size) = front.udp_size {
+        if let Some(size) = dnsmasq.udp_size {
             text.line(&format!("bufsize {size}"));
         }
     }
 
     /// Writes the metrics endpoint.
     fn metrics_page(&self, text: &mut Text) {
-        match &self.settings.side {
-            Some(side) if side.path != "/metrics" => {
-                text.open(&format!("prometheus {}", side.address));
-                text.line(&format!("path {}", side.path));
+        match &self.settings.sidecar {
+            Some(sidecar) if sidecar.path != "/metrics" => {
+                text.open(&format!("prometheus {}", sidecar.address));
+                text.line(&format!("path {}", sidecar.path));
                 text.close();
             }
-            Some(side) => text.line(&format!("prometheus {}", side.address)),
+            Some(sidecar) => text.line(&format!("prometheus {}", sidecar.address)),
             None => {}
         }
     }
 
     /// Writes *kubedns*: the HTTP endpoints, metrics and answers that are specific to the pod.
     fn pod(&self, is_stub: bool, text: &mut Text) {
-        let records = self.settings.records.as_ref();
-        match records.filter(|_| !is_stub) {
-            Some(records) => text.open(&format!("kubedns :{}", records.pages_port)),
+        let kube_dns = self.settings.kube_dns.as_ref();
+        match kube_dns.filter(|_| !is_stub) {
+            Some(kube_dns) => text.open(&format!("kubedns :{}", kube_dns.pages_port)),
             None => text.open("kubedns"),
         }
         if !is_stub {
@@ -381,50 +384,50 @@ impl Writer<'_> {
         } else {
             text.line("stub");
         }
-        if let Some(metrics) = records.and_then(|records| records.metrics.as_ref()) {
+        if let Some(metrics) = kube_dns.and_then(|kube_dns| kube_dns.metrics.as_ref()) {
             text.line(&format!("metrics {} {}", metrics.namespace, metrics.subsystem));
             if !is_stub {
                 text.line(&format!("page :{} {}", metrics.port, metrics.path));
             }
         }
-        match &self.settings.side {
-            Some(side) => text.line(&dnsmasq_line(side, is_stub)),
+        match &self.settings.sidecar {
+            Some(sidecar) => text.line(&dnsmasq_line(sidecar, is_stub)),
             // A sidecar in another process queries it.
-            None if self.settings.front.is_some() => text.line("dnsmasq kubedns"),
+            None if self.settings.dnsmasq.is_some() => text.line("dnsmasq kubedns"),
             None => {}
         }
         text.close();
     }
 
-    fn cache(&self, front: &Front, text: &mut Text) {
-        if front.cache_size == 0 {
+    fn cache(&self, dnsmasq: &Dnsmasq, text: &mut Text) {
+        if dnsmasq.cache_size == 0 {
             return;
         }
-        let most = front.ttl_max.map_or(String::new(), |ttl| format!(" {ttl}"));
+        let most = dnsmasq.ttl_max.map_or(String::new(), |ttl| format!(" {ttl}"));
         text.open(&format!("cache{most}"));
-        text.line(&format!("success {}{}", front.cache_size, bounds(front.ttl_max, front.ttl_min)));
-        if front.keeps_denials {
+        text.line(&format!("success {}{}", dnsmasq.cache_size, bounds(dnsmasq.ttl_max, dnsmasq.ttl_min)));
+        if dnsmasq.keeps_denials {
             text.line(&format!(
                 "denial {}{}",
-                front.cache_size,
-                bounds(front.denial_ttl.or(front.ttl_max), front.ttl_min)
+                dnsmasq.cache_size,
+                bounds(dnsmasq.denial_ttl.or(dnsmasq.ttl_max), dnsmasq.ttl_min)
             ));
         } else {
             text.line("disable denial");
         }
-        if let Some(seconds) = front.stale {
+        if let Some(seconds) = dnsmasq.stale {
             text.line(&format!("serve_stale {seconds}s"));
         }
         text.close();
     }
 
-    fn federations(&self, records: &Records, text: &mut Text) {
+    fn federations(&self, kube_dns: &KubeDns, text: &mut Text) {
         let Settings { federations, .. } = self.settings;
-        let known = if self.dynamic.federations.is_empty() { federations } else { &self.dynamic.federations };
+        let known = if self.config_map.federations.is_empty() { federations } else { &self.config_map.federations };
         if known.is_empty() {
             return;
         }
-        text.open(&format!("federations {}", records.domain));
+        text.open(&format!("federations {}", kube_dns.domain));
         known.iter().for_each(|(name, domain)| text.line(&format!("{name} {domain}")));
         text.close();
     }
@@ -440,46 +443,46 @@ impl Writer<'_> {
     }
 
     /// Writes the records that dnsmasq answers itself in a domain. The empty domain contains all names.
-    fn own_records(&self, front: &Front, domain: &str, text: &mut Text) {
+    fn own_records(&self, dnsmasq: &Dnsmasq, domain: &str, text: &mut Text) {
         let comes = |name: &str| self.comes_to(domain, name);
-        for rtype in &front.filtered {
+        for rtype in &dnsmasq.filtered {
             text.line(&format!("template IN {rtype}"));
         }
-        if front.keeps_plain_names && domain.is_empty() {
+        if dnsmasq.keeps_plain_names && domain.is_empty() {
             no_plain_names(text);
         }
-        for (of, addresses) in front.addresses.iter().filter(|(of, _)| comes(of)) {
-            own_addresses(of, addresses, front.local_ttl, text);
+        for (of, addresses) in dnsmasq.addresses.iter().filter(|(of, _)| comes(of)) {
+            own_addresses(of, addresses, dnsmasq.local_ttl, text);
         }
-        for record in front.records.iter().filter(|record| comes(&record.name)) {
-            own_record(record, record.ttl.unwrap_or(front.local_ttl), text);
+        for record in dnsmasq.local_records.iter().filter(|record| comes(&record.name)) {
+            own_record(record, record.ttl.unwrap_or(dnsmasq.local_ttl), text);
         }
-        let is_denied = matches!(front.domains.get(domain), Some(Domain::Servers(servers)) if servers.is_empty());
+        let is_denied = matches!(dnsmasq.domains.get(domain), Some(Domain::Servers(servers)) if servers.is_empty());
         if is_denied {
-            let names: BTreeSet<&str> = front.records.iter().map(|record| record.name.as_str()).collect();
+            let names: BTreeSet<&str> = dnsmasq.local_records.iter().map(|record| record.name.as_str()).collect();
             names.into_iter().filter(|name| comes(name)).for_each(|name| no_other_types(name, text));
         }
         // Includes hosts in longer domains. Their reverse lookups arrive here.
-        let hosts: Vec<_> = front.hosts.iter().filter(|host| is_within(&host.name, domain)).collect();
+        let hosts: Vec<_> = dnsmasq.hosts.iter().filter(|host| is_within(&host.name, domain)).collect();
         if is_denied {
-            host_templates(&hosts, front.local_ttl, text);
+            host_templates(&hosts, dnsmasq.local_ttl, text);
             let names: BTreeSet<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
             names.into_iter().for_each(|name| no_other_types(name, text));
             return;
         }
         let is_timed = |name: &str| hosts.iter().any(|host| host.name == name && host.ttl.is_some());
         let timed: Vec<_> = hosts.iter().copied().filter(|host| is_timed(&host.name)).collect();
-        host_templates(&timed, front.local_ttl, text);
-        if !hosts.is_empty() || !front.hosts_files.is_empty() {
-            hosts_lines(front, &hosts, text);
+        host_templates(&timed, dnsmasq.local_ttl, text);
+        if !hosts.is_empty() || !dnsmasq.hosts_files.is_empty() {
+            hosts_lines(dnsmasq, &hosts, text);
         }
     }
 }
 
-fn dnsmasq_line(side: &Side, is_stub: bool) -> String {
-    match side.dnsmasq.filter(|_| !is_stub) {
-        Some(server) => format!("dnsmasq {} {server} {}ms", side.namespace, side.poll.as_millis()),
-        None => format!("dnsmasq {}", side.namespace),
+fn dnsmasq_line(sidecar: &Sidecar, is_stub: bool) -> String {
+    match sidecar.dnsmasq.filter(|_| !is_stub) {
+        Some(server) => format!("dnsmasq {} {server} {}ms", sidecar.namespace, sidecar.poll.as_millis()),
+        None => format!("dnsmasq {}", sidecar.namespace),
     }
 }
 
@@ -492,12 +495,12 @@ fn bounds(most: Option<u32>, least: Option<u32>) -> String {
     }
 }
 
-fn kubernetes(records: &Records, text: &mut Text) {
+fn kubernetes(kube_dns: &KubeDns, text: &mut Text) {
     let reverse = REVERSE.join(" ");
-    text.open(&format!("kubernetes {} {reverse}", records.domain));
-    if let Some(file) = &records.kubeconfig {
+    text.open(&format!("kubernetes {} {reverse}", kube_dns.domain));
+    if let Some(file) = &kube_dns.kubeconfig {
         text.line(&format!("kubeconfig {}", word(file)));
-    } else if let Some(url) = &records.api_server {
+    } else if let Some(url) = &kube_dns.api_server {
         text.line(&format!("endpoint {}", word(url)));
     }
     text.line("compat kube-dns");
@@ -571,11 +574,11 @@ fn own_record(record: &Record, ttl: u32, text: &mut Text) {
     text.close();
 }
 
-fn hosts_lines(front: &Front, hosts: &[&HostRecord], text: &mut Text) {
-    let file = front.hosts_files.first().map_or("/dev/null", String::as_str);
+fn hosts_lines(dnsmasq: &Dnsmasq, hosts: &[&HostRecord], text: &mut Text) {
+    let file = dnsmasq.hosts_files.first().map_or("/dev/null", String::as_str);
     text.open(&format!("hosts {}", word(file)));
     hosts.iter().for_each(|host| text.line(&format!("{} {}", host.ip, host.name)));
-    text.line(&format!("ttl {}", front.local_ttl));
+    text.line(&format!("ttl {}", dnsmasq.local_ttl));
     text.line("fallthrough");
     text.close();
 }

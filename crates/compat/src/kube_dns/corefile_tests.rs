@@ -7,14 +7,15 @@ fn settings(program: Program, text: &str) -> Settings {
     Settings::read(program, &words, &variable).unwrap().0
 }
 
-fn dynamic(pairs: &[(&str, &str)]) -> Dynamic {
-    Dynamic::read(&pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()).unwrap()
+fn config_map(pairs: &[(&str, &str)]) -> ConfigMapSettings {
+    ConfigMapSettings::parse(&pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect())
+        .unwrap()
 }
 
 #[track_caller]
-fn check(program: Program, flags: &str, config_map: &[(&str, &str)], expected: &str) {
+fn check(program: Program, flags: &str, data: &[(&str, &str)], expected: &str) {
     let known = BTreeMap::from([("ns.acme.example".to_owned(), vec!["10.9.9.9".parse().unwrap()])]);
-    let got = corefile(&settings(program, flags), &dynamic(config_map), Hosts::Known(&known));
+    let got = corefile(&settings(program, flags), &config_map(data), HostNames::Resolved(&known));
     assert_eq!(got, expected, "\n{got}");
 }
 
@@ -286,7 +287,7 @@ fn writes_records_of_dnsmasq() {
          --txt-record=t.example,one,two --domain-needed --dns-forward-max=500 --max-cache-ttl=60 --min-cache-ttl=10 --log-queries \
          --cname=w.example,x.example --local=/lan/ --host-record=h.lan,10.0.0.7",
     );
-    let text = corefile(&settings, &Dynamic::default(), Hosts::AsWritten);
+    let text = corefile(&settings, &ConfigMapSettings::default(), HostNames::Unresolved);
     for part in [
         "    log\n",
         "    cache 60 {\n        success 150 60 10\n        denial 150 60 10\n    }\n",
@@ -316,7 +317,7 @@ fn each_part_listens_on_its_port_in_the_pod() {
         ("--dns-port=5300 -- --port=5353", ".:5300 .:5353"),
         ("--dns-port=5300 -- --port=0", ".:5300"),
     ] {
-        let text = corefile(&settings(Program::Pod, flags), &Dynamic::default(), Hosts::AsWritten);
+        let text = corefile(&settings(Program::Pod, flags), &ConfigMapSettings::default(), HostNames::Unresolved);
         assert_eq!(text.lines().next(), Some(format!("{keys} {{").as_str()), "{flags}");
     }
 }
@@ -324,19 +325,20 @@ fn each_part_listens_on_its_port_in_the_pod() {
 #[test]
 fn keeps_host_names_that_are_not_resolved() {
     let settings = settings(Program::Pod, "");
-    let dynamic = dynamic(&[("stubDomains", r#"{"acme.example": ["ns.acme.example"], "cluster.local": ["1.2.3.4"]}"#)]);
-    let text = corefile(&settings, &dynamic, Hosts::AsWritten);
+    let config_map =
+        config_map(&[("stubDomains", r#"{"acme.example": ["ns.acme.example"], "cluster.local": ["1.2.3.4"]}"#)]);
+    let text = corefile(&settings, &config_map, HostNames::Unresolved);
     assert!(text.contains("forward . ns.acme.example {"), "{text}");
     assert!(!text.contains("1.2.3.4"), "the zone of the cluster is no stub domain:\n{text}");
-    assert_eq!(named_hosts(&settings, &dynamic).into_iter().collect::<Vec<_>>(), ["ns.acme.example"]);
+    assert_eq!(named_hosts(&settings, &config_map).into_iter().collect::<Vec<_>>(), ["ns.acme.example"]);
 }
 
 #[test]
 fn a_stub_domain_above_the_cluster_leaves_it_its_zone() {
     let settings =
         settings(Program::Pod, "-- --ptr-record=1.0.96.10.in-addr.arpa,x.example --txt-record=t.cluster.local,one");
-    let dynamic = dynamic(&[("stubDomains", r#"{"local": ["1.2.3.4"], "arpa": ["1.2.3.4"]}"#)]);
-    let text = corefile(&settings, &dynamic, Hosts::AsWritten);
+    let config_map = config_map(&[("stubDomains", r#"{"local": ["1.2.3.4"], "arpa": ["1.2.3.4"]}"#)]);
+    let text = corefile(&settings, &config_map, HostNames::Unresolved);
     let (main, others) = text.split_once("\n}\n").unwrap();
     assert!(main.starts_with(".:53 cluster.local:53 in-addr.arpa:53 ip6.arpa:53 {\n"), "{text}");
     assert!(main.contains("template IN PTR 1.0.96.10") && main.contains("template IN TXT t.cluster.local"), "{text}");
@@ -347,7 +349,7 @@ fn a_stub_domain_above_the_cluster_leaves_it_its_zone() {
 fn serves_the_cluster_where_dnsmasq_forwarded_to_kube_dns() {
     let stock = "-- --server=/cluster.local/127.0.0.1#10053 --server=/in-addr.arpa/127.0.0.1#10053 \
                  --server=127.0.0.1#10053 --no-resolv";
-    let text = corefile(&settings(Program::Pod, stock), &Dynamic::default(), Hosts::AsWritten);
+    let text = corefile(&settings(Program::Pod, stock), &ConfigMapSettings::default(), HostNames::Unresolved);
     assert!(!text.contains("10053") && text.contains("kubernetes cluster.local"), "{text}");
     assert!(text.contains("forward . /etc/resolv.conf {"), "{text}");
     assert_eq!(text.matches("{\n    errors").count(), 1, "{text}");
@@ -357,7 +359,7 @@ fn serves_the_cluster_where_dnsmasq_forwarded_to_kube_dns() {
 fn own_records_have_their_ttl_or_local_ttl() {
     let flags = "-- --local-ttl=7 --cname=w.example,x.example,77 --cname=v.example,x.example --address=/dev.example/10.0.0.5 \
                  --host-record=a.example,10.0.0.6,55 --host-record=b.example,10.0.0.8";
-    let text = corefile(&settings(Program::Nanny, flags), &Dynamic::default(), Hosts::AsWritten);
+    let text = corefile(&settings(Program::Nanny, flags), &ConfigMapSettings::default(), HostNames::Unresolved);
     for part in [
         "{{ .Name }} 77 IN CNAME x.example.",
         "{{ .Name }} 7 IN CNAME x.example.",
@@ -374,12 +376,12 @@ fn own_records_have_their_ttl_or_local_ttl() {
 fn zones_sent_to_the_port_of_kube_dns_are_served_here() {
     let flags = "-- --server=/cluster.local/127.0.0.1#10053 --server=/svc.cluster.local/127.0.0.1#10053 \
                  --server=/in6.arpa/127.0.0.1#10053 --server=/10.in-addr.arpa/127.0.0.1#10053 --server=/local/127.0.0.1#10053";
-    let text = corefile(&settings(Program::Pod, flags), &Dynamic::default(), Hosts::AsWritten);
+    let text = corefile(&settings(Program::Pod, flags), &ConfigMapSettings::default(), HostNames::Unresolved);
     assert!(!text.contains("10053"), "{text}");
     assert_eq!(text.matches("{\n    errors").count(), 1, "one server block:\n{text}");
     let flags = "-- --server=/corp.example/127.0.0.1#10053 --server=/example/10.0.0.1 --server=/mixed/127.0.0.1#10053 \
                  --server=/mixed/10.0.0.2";
-    let text = corefile(&settings(Program::Pod, flags), &Dynamic::default(), Hosts::AsWritten);
+    let text = corefile(&settings(Program::Pod, flags), &ConfigMapSettings::default(), HostNames::Unresolved);
     assert!(text.starts_with(".:53 corp.example:53 {\n"), "the longer name stays here:\n{text}");
     assert!(
         text.contains("mixed:53 {\n") && text.contains("forward . 10.0.0.2 {") && !text.contains("10053"),
@@ -390,22 +392,26 @@ fn zones_sent_to_the_port_of_kube_dns_are_served_here() {
 #[test]
 fn the_address_of_kube_dns_does_not_move_dnsmasq() {
     let flags = "--dns-port=10053 --dns-bind-address=127.0.0.1 -- --cache-size=1000";
-    let text = corefile(&settings(Program::Pod, flags), &Dynamic::default(), Hosts::AsWritten);
+    let text = corefile(&settings(Program::Pod, flags), &ConfigMapSettings::default(), HostNames::Unresolved);
     let (main, own) = text.split_once("\n}\n").unwrap();
     assert!(main.starts_with(".:53 {\n    errors\n") && !main.contains("bind"), "{text}");
     assert!(own.contains(".:10053 {\n    bind 127.0.0.1\n") && own.contains("kubernetes cluster.local"), "{text}");
     assert!(!own.contains("cache"), "kube-dns keeps nothing:\n{text}");
     let flags = "--dns-port=10053 --dns-bind-address=127.0.0.1 -- --listen-address=127.0.0.2";
-    let text = corefile(&settings(Program::Pod, flags), &Dynamic::default(), Hosts::AsWritten);
+    let text = corefile(&settings(Program::Pod, flags), &ConfigMapSettings::default(), HostNames::Unresolved);
     assert!(text.starts_with(".:53 {\n    bind 127.0.0.2\n"), "{text}");
-    let text = corefile(&settings(Program::Pod, "--dns-bind-address=127.0.0.1"), &Dynamic::default(), Hosts::AsWritten);
+    let text = corefile(
+        &settings(Program::Pod, "--dns-bind-address=127.0.0.1"),
+        &ConfigMapSettings::default(),
+        HostNames::Unresolved,
+    );
     assert!(text.starts_with(".:53 {\n    bind 127.0.0.1\n"), "without dnsmasq it is the only one:\n{text}");
 }
 
 #[test]
 fn a_probe_without_a_type_asks_for_any() {
     let flags = "--probe=a,[127.0.0.1]:10053,kubernetes.default.svc.cluster.local";
-    let text = corefile(&settings(Program::Sidecar, flags), &Dynamic::default(), Hosts::AsWritten);
+    let text = corefile(&settings(Program::Sidecar, flags), &ConfigMapSettings::default(), HostNames::Unresolved);
     let part = "probe a 127.0.0.1:10053 kubernetes.default.svc.cluster.local 5s ANY {\n        empty\n";
     assert!(text.contains(part), "{text}");
 }
@@ -419,17 +425,17 @@ fn converts_stale_answers_and_upstream_order() {
         ("-- --cache-size=9", "loadbalance\n"),
         ("-- --all-servers --server=192.0.2.1", "        ask_all\n"),
     ] {
-        let text = corefile(&settings(Program::Pod, flags), &Dynamic::default(), Hosts::AsWritten);
+        let text = corefile(&settings(Program::Pod, flags), &ConfigMapSettings::default(), HostNames::Unresolved);
         assert!(text.contains(part), "{flags}: {text}");
     }
     let flags = "-- --no-round-robin --local=/lan/";
-    let text = corefile(&settings(Program::Pod, flags), &Dynamic::default(), Hosts::AsWritten);
+    let text = corefile(&settings(Program::Pod, flags), &ConfigMapSettings::default(), HostNames::Unresolved);
     assert!(!text.contains("loadbalance") && !text.contains("serve_stale"), "{text}");
 }
 
 #[test]
 fn federations_may_be_json() {
     let written = [("federations", r#"{"fed": "fed.example.com"}"#), ("upstreamNameservers", r#"["8.8.8.8"]"#)];
-    let text = corefile(&settings(Program::Pod, ""), &dynamic(&written), Hosts::AsWritten);
+    let text = corefile(&settings(Program::Pod, ""), &config_map(&written), HostNames::Unresolved);
     assert!(text.contains("        fed fed.example.com\n") && text.contains("forward . 8.8.8.8 {"), "{text}");
 }

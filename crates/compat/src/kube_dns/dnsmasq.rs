@@ -20,13 +20,13 @@ const STALE_MAX: u32 = 31_536_000;
 /// Bounds of the UDP payload size in bytes.
 const UDP_SIZE_MIN: u16 = 512;
 const UDP_SIZE_MAX: u16 = 4096;
-const WILD: &str = "names below a domain `*DOMAIN` and the domain itself are treated alike";
+const WILDCARD: &str = "names below a domain `*DOMAIN` and the domain itself are treated alike";
 /// File from which dnsmasq reads the upstreams by default.
 pub(crate) const RESOLV_CONF: &str = "/etc/resolv.conf";
 
 /// Configuration of dnsmasq.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Front {
+pub struct Dnsmasq {
     /// Listening port.
     pub port: u16,
     /// Listening addresses, or empty for all.
@@ -59,12 +59,12 @@ pub struct Front {
     pub udp_size: Option<u16>,
     /// Default TTL in seconds of local records. 0 as in dnsmasq, so clients do not cache them.
     pub local_ttl: u32,
-    /// Hosts files.
+    /// HostNames files.
     pub hosts_files: Vec<String>,
     /// Names with their addresses.
     pub hosts: Vec<HostRecord>,
     /// Local records.
-    pub records: Vec<Record>,
+    pub local_records: Vec<Record>,
     /// Domains that resolve to these addresses, with all names below them. Without addresses the names do not exist.
     pub addresses: Vec<(String, Vec<IpAddr>)>,
     /// Record types that are filtered from answers.
@@ -83,7 +83,7 @@ pub enum Domain {
     /// Query these servers. Without servers, only local records exist in the domain.
     Servers(Vec<NameServer>),
     /// Same upstreams as for names outside all domains.
-    Usual,
+    DefaultUpstreams,
 }
 
 /// Local record.
@@ -110,9 +110,9 @@ pub struct HostRecord {
     pub ttl: Option<u32>,
 }
 
-impl Default for Front {
-    fn default() -> Front {
-        Front {
+impl Default for Dnsmasq {
+    fn default() -> Dnsmasq {
+        Dnsmasq {
             port: DNS_PORT,
             listen: Vec::new(),
             cache_size: CACHE_SIZE,
@@ -131,7 +131,7 @@ impl Default for Front {
             local_ttl: 0,
             hosts_files: Vec::new(),
             hosts: Vec::new(),
-            records: Vec::new(),
+            local_records: Vec::new(),
             addresses: Vec::new(),
             filtered: Vec::new(),
             rotates: true,
@@ -215,13 +215,13 @@ const SHORT: [(char, &str); 30] = [
     ('Y', "txt-record"),
 ];
 
-impl Front {
+impl Dnsmasq {
     /// Parses the arguments. Returns the configuration and the warnings.
     ///
     /// # Errors
     /// The first argument with an invalid value. dnsmasq would not start with it.
-    pub fn read(words: &[String]) -> Result<(Front, Vec<Warning>), FlagError> {
-        let (mut front, mut said) = (Front::default(), Vec::new());
+    pub fn read(words: &[String]) -> Result<(Dnsmasq, Vec<Warning>), FlagError> {
+        let (mut dnsmasq, mut said) = (Dnsmasq::default(), Vec::new());
         let mut words = words.iter().map(String::as_str).peekable();
         while let Some(word) = words.next() {
             let Some((name, value)) = argument(word) else {
@@ -230,7 +230,7 @@ impl Front {
             let takes_value = !SWITCHES.contains(&name);
             let next = words.next_if(|next| value.is_none() && takes_value && !next.starts_with('-'));
             let value = value.or(next).unwrap_or_default();
-            match front.take(name, value) {
+            match dnsmasq.take(name, value) {
                 Outcome::Applied => {}
                 Outcome::AppliedWithWarning(what) => said.push(Warning::Differs(format!("dnsmasq's --{name}"), what)),
                 Outcome::Ignored(why) => said.push(Warning::IgnoredArgument(name.to_owned(), why)),
@@ -241,7 +241,7 @@ impl Front {
                 }
             }
         }
-        Ok((front, said))
+        Ok((dnsmasq, said))
     }
 
     fn take(&mut self, name: &str, value: &str) -> Outcome {
@@ -371,12 +371,12 @@ impl Front {
         for domain in domains {
             let known = self.domains.entry(domain).or_insert_with(|| Domain::Servers(Vec::new()));
             match known {
-                known if server == "#" => *known = Domain::Usual,
+                known if server == "#" => *known = Domain::DefaultUpstreams,
                 Domain::Servers(servers) => servers.extend(read.clone()),
-                Domain::Usual => {}
+                Domain::DefaultUpstreams => {}
             }
         }
-        if is_wild { Outcome::AppliedWithWarning(WILD) } else { of_place(server) }
+        if is_wild { Outcome::AppliedWithWarning(WILDCARD) } else { of_place(server) }
     }
 
     /// `NETWORK/LENGTH,SERVER`: server for the reverse zone of a network.
@@ -415,7 +415,7 @@ impl Front {
                 None => self.addresses.push((domain, addresses.clone())),
             }
         }
-        if is_wild { Outcome::AppliedWithWarning(WILD) } else { Outcome::Applied }
+        if is_wild { Outcome::AppliedWithWarning(WILDCARD) } else { Outcome::Applied }
     }
 
     /// `NAME[,NAME...],[IP][,IP][,TTL]`.
@@ -440,7 +440,7 @@ impl Front {
     fn take_record(&mut self, name: &str, value: &str) -> Outcome {
         match record(name, value) {
             Some(records) => {
-                self.records.extend(records);
+                self.local_records.extend(records);
                 Outcome::Applied
             }
             // Only an alias must have a target. dnsmasq also accepts other records with a name alone or with text that

@@ -1,9 +1,9 @@
 //! Converts the configuration of a kube-dns pod to an equivalent Corefile: the flags of its three containers, the
 //! arguments of dnsmasq, and the ConfigMap `kube-dns`.
 //!
-//! [`CommandLine`] is a parsed command line, [`Settings`] its meaning, [`Dynamic`] the content of the ConfigMap, and
-//! [`corefile()`] writes the text. Other crates serve the Corefile, watch the ConfigMap and resolve the names of name
-//! servers. Migrations use only the text.
+//! [`CommandLine`] is a parsed command line, [`Settings`] its meaning, [`ConfigMapSettings`] the content of the
+//! ConfigMap, and [`corefile()`] writes the text. Other crates serve the Corefile, watch the ConfigMap and resolve the
+//! names of name servers. Migrations use only the text.
 
 mod config_map;
 mod corefile;
@@ -15,11 +15,11 @@ mod probe;
 mod settings;
 mod warning;
 
-pub use config_map::{Dynamic, Refused, Wrong};
-pub use corefile::{Hosts, corefile, named_hosts, stub_blocks};
-pub use dnsmasq::{Domain, Front, HostRecord, Record};
+pub use config_map::{ConfigMapError, ConfigMapSettings, ConfigMapValueError};
+pub use corefile::{HostNames, corefile, named_hosts, stub_blocks};
+pub use dnsmasq::{Dnsmasq, Domain, HostRecord, Record};
 pub use flags::{CommandLine, Container, FLAGS, Flag, FlagError};
 pub use name_server::{DNS_PORT, NameServer};
 pub use probe::Probe;
-pub use settings::{Metrics, Program, Records, Settings, Side, Source};
+pub use settings::{ConfigMapSource, KubeDns, Metrics, Program, Settings, Sidecar};
 pub use warning::Warning;

@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use crate::kube_dns::Warning;
 use crate::kube_dns::config_map::{federations, name_servers};
-use crate::kube_dns::dnsmasq::Front;
+use crate::kube_dns::dnsmasq::Dnsmasq;
 use crate::kube_dns::flags::{CommandLine, Container, FlagError};
 use crate::kube_dns::name_server::{DNS_PORT, read_address};
 use crate::kube_dns::names::is_domain;
@@ -28,13 +28,13 @@ pub enum Program {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     /// Cluster records, if this process serves them.
-    pub records: Option<Records>,
+    pub kube_dns: Option<KubeDns>,
     /// dnsmasq, if this process replaces it.
-    pub front: Option<Front>,
+    pub dnsmasq: Option<Dnsmasq>,
     /// Probes and metrics, if this process exports them.
-    pub side: Option<Side>,
+    pub sidecar: Option<Sidecar>,
     /// Location of the ConfigMap.
-    pub source: Source,
+    pub source: ConfigMapSource,
     /// Upstreams from the command line.
     pub upstreams: Vec<SocketAddr>,
     /// Federations from the command line.
@@ -45,7 +45,7 @@ pub struct Settings {
 
 /// Location of the ConfigMap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Source {
+pub enum ConfigMapSource {
     /// No ConfigMap.
     #[default]
     None,
@@ -67,7 +67,7 @@ pub enum Source {
 
 /// Flags of `kube-dns`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Records {
+pub struct KubeDns {
     /// Cluster domain without its final dot.
     pub domain: String,
     /// Listening address, or `None` for all.
@@ -101,7 +101,7 @@ pub struct Metrics {
 
 /// Flags of the sidecar.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Side {
+pub struct Sidecar {
     /// Probes.
     pub probes: Vec<Probe>,
     /// Address of the metrics and health checks.
@@ -117,7 +117,7 @@ pub struct Side {
 }
 
 /// Maximum polling interval of a directory, so that a change takes effect within a second.
-const LOOK_MAX: Duration = Duration::from_millis(250);
+const POLL_MAX: Duration = Duration::from_millis(250);
 /// Default cache size in answers, the same as in *cache*.
 const CACHE_SIZE: usize = 9984;
 
@@ -161,21 +161,22 @@ impl Settings {
     ) -> Result<(Settings, Vec<Warning>), FlagError> {
         let mut said = words.warnings();
         let is = |known: &[Program]| known.contains(&program);
-        let records = is(&[Program::Pod, Program::KubeDns]).then(|| Records::read(words, variable)).transpose()?;
-        let mut front = None;
+        let kube_dns = is(&[Program::Pod, Program::KubeDns]).then(|| KubeDns::read(words, variable)).transpose()?;
+        let mut dnsmasq = None;
         if is(&[Program::Pod, Program::Nanny]) {
-            let port = records.as_ref().map_or(DNS_PORT, |records| records.port);
-            front = Some(read_front(program, words, port, &mut said)?);
+            let port = kube_dns.as_ref().map_or(DNS_PORT, |kube_dns| kube_dns.port);
+            dnsmasq = Some(read_dnsmasq(program, words, port, &mut said)?);
         }
-        let side = is(&[Program::Pod, Program::Sidecar]).then(|| Side::read(program, words, &mut said)).transpose()?;
-        let source = Source::read(program, words)?;
-        let has_source = source != Source::None;
+        let sidecar =
+            is(&[Program::Pod, Program::Sidecar]).then(|| Sidecar::read(program, words, &mut said)).transpose()?;
+        let source = ConfigMapSource::read(program, words)?;
+        let has_source = source != ConfigMapSource::None;
         let server =
             |text: &str| read_address(text, ':').ok_or_else(|| bad("kubednsServer", text, "an address with a port"));
         let settings = Settings {
-            records,
-            front,
-            side,
+            kube_dns,
+            dnsmasq,
+            sidecar,
             source,
             upstreams: of_list("nameservers", words, has_source, &mut said, name_servers)?,
             federations: of_list("federations", words, has_source, &mut said, federations)?,
@@ -195,7 +196,7 @@ fn of_list<T>(
     words: &CommandLine,
     has_source: bool,
     said: &mut Vec<Warning>,
-    read: impl Fn(&str) -> Result<Vec<T>, crate::kube_dns::config_map::Wrong>,
+    read: impl Fn(&str) -> Result<Vec<T>, crate::kube_dns::config_map::ConfigMapValueError>,
 ) -> Result<Vec<T>, FlagError> {
     let Some(text) = words.last(name) else { return Ok(Vec::new()) };
     let list = read(text).map_err(|wrong| FlagError::Reason(name, wrong.to_string()))?;
@@ -207,13 +208,18 @@ fn of_list<T>(
 }
 
 /// Parses dnsmasq's arguments. Without arguments, the whole pod gets a cache of the default size.
-fn read_front(program: Program, words: &CommandLine, port: u16, said: &mut Vec<Warning>) -> Result<Front, FlagError> {
+fn read_dnsmasq(
+    program: Program,
+    words: &CommandLine,
+    port: u16,
+    said: &mut Vec<Warning>,
+) -> Result<Dnsmasq, FlagError> {
     match (&words.after_dashes, program) {
-        (None, Program::Pod) => Ok(Front { port, cache_size: CACHE_SIZE, ..Front::default() }),
+        (None, Program::Pod) => Ok(Dnsmasq { port, cache_size: CACHE_SIZE, ..Dnsmasq::default() }),
         (behind, _) => {
-            let (front, more) = Front::read(behind.as_deref().unwrap_or_default())?;
+            let (dnsmasq, more) = Dnsmasq::read(behind.as_deref().unwrap_or_default())?;
             said.extend(more);
-            Ok(front)
+            Ok(dnsmasq)
         }
     }
 }
@@ -222,27 +228,27 @@ fn port(words: &CommandLine, name: &'static str, default: u16) -> Result<u16, Fl
     words.last(name).map_or(Ok(default), |text| text.parse().map_err(|_| bad(name, text, "a port")))
 }
 
-impl Source {
-    fn read(program: Program, words: &CommandLine) -> Result<Source, FlagError> {
+impl ConfigMapSource {
+    fn read(program: Program, words: &CommandLine) -> Result<ConfigMapSource, FlagError> {
         let directory = words.last("config-dir").or_else(|| words.last("configDir"));
         let directory = directory.or((program == Program::Nanny).then_some("/etc/k8s/dns/dnsmasq-nanny"));
-        let every = words.last("config-period").map_or(Ok(LOOK_MAX), |text| {
+        let every = words.last("config-period").map_or(Ok(POLL_MAX), |text| {
             duration(text).ok_or_else(|| bad("config-period", text, "a time such as 10s"))
         })?;
         match (directory, words.last("config-map")) {
             (Some(_), Some(_)) => Err(FlagError::Both("config-dir", "config-map")),
-            (Some(path), None) => Ok(Source::Directory { path: path.to_owned(), every: every.min(LOOK_MAX) }),
+            (Some(path), None) => Ok(ConfigMapSource::Directory { path: path.to_owned(), every: every.min(POLL_MAX) }),
             (None, Some(name)) => {
                 let namespace = words.last("config-map-namespace").unwrap_or("kube-system").to_owned();
-                Ok(Source::ConfigMap { namespace, name: name.to_owned() })
+                Ok(ConfigMapSource::ConfigMap { namespace, name: name.to_owned() })
             }
-            (None, None) => Ok(Source::None),
+            (None, None) => Ok(ConfigMapSource::None),
         }
     }
 }
 
-impl Records {
-    fn read(words: &CommandLine, variable: &dyn Fn(&str) -> Option<String>) -> Result<Records, FlagError> {
+impl KubeDns {
+    fn read(words: &CommandLine, variable: &dyn Fn(&str) -> Option<String>) -> Result<KubeDns, FlagError> {
         let domain = words.last("domain").unwrap_or("cluster.local");
         if !is_domain(domain) {
             return Err(bad("domain", domain, "a domain in lower case"));
@@ -257,7 +263,7 @@ impl Records {
             });
             if is_url { Ok(url) } else { Err(bad("kube-master-url", text, "a URL with scheme and host")) }
         });
-        Ok(Records {
+        Ok(KubeDns {
             domain: domain.trim_end_matches('.').to_owned(),
             bind: bind.transpose()?.filter(|ip| !ip.is_unspecified()),
             port: port(words, "dns-port", DNS_PORT)?,
@@ -302,8 +308,8 @@ fn check_prefix(name: &'static str, prefix: &str) -> Result<(), FlagError> {
     if is_prefix && begins { Ok(()) } else { Err(bad(name, prefix, "letters, digits and _")) }
 }
 
-impl Side {
-    fn read(program: Program, words: &CommandLine, said: &mut Vec<Warning>) -> Result<Side, FlagError> {
+impl Sidecar {
+    fn read(program: Program, words: &CommandLine, said: &mut Vec<Warning>) -> Result<Sidecar, FlagError> {
         let mut probes: Vec<Probe> = Vec::new();
         for text in words.all("probe") {
             let probe = Probe::read(text).map_err(|reason| FlagError::Reason("probe", reason))?;
@@ -335,8 +341,8 @@ impl Side {
                 .filter(|ms| *ms > 0)
                 .ok_or_else(|| bad("dnsmasq-poll-interval-ms", text, "a number of milliseconds"))
         })?;
-        let dnsmasq = Side::dnsmasq(program, words)?;
-        Ok(Side { probes, address, path, namespace, dnsmasq, poll: Duration::from_millis(poll) })
+        let dnsmasq = Sidecar::dnsmasq(program, words)?;
+        Ok(Sidecar { probes, address, path, namespace, dnsmasq, poll: Duration::from_millis(poll) })
     }
 
     /// Returns the server to query for statistics: the given address, or 127.0.0.1 for a separate sidecar.

@@ -13,7 +13,7 @@ fn read(program: Program, text: &str) -> Result<(Settings, Vec<Warning>), FlagEr
 fn each_program_replaces_its_part_of_the_pod() {
     let parts = |program, text| {
         let (settings, _) = read(program, text).unwrap();
-        (settings.records.is_some(), settings.front.is_some(), settings.side.is_some())
+        (settings.kube_dns.is_some(), settings.dnsmasq.is_some(), settings.sidecar.is_some())
     };
     assert_eq!(parts(Program::Pod, ""), (true, true, true));
     assert_eq!(parts(Program::KubeDns, "--domain=x"), (true, false, false));
@@ -31,14 +31,14 @@ fn reads_the_flags_of_kube_dns() {
          --kube-master-url=http://${KUBERNETES_HOST}:8080 --config-map=kube-dns --nameservers=8.8.8.8",
     )
     .unwrap();
-    let records = settings.records.unwrap();
-    assert_eq!((records.domain.as_str(), records.port, records.pages_port), ("k8s.example", 10053, 8082));
-    assert_eq!(records.api_server.as_deref(), Some("http://10.0.0.1:8080"));
-    assert_eq!(records.metrics.unwrap().port, 10055);
+    let kube_dns = settings.kube_dns.unwrap();
+    assert_eq!((kube_dns.domain.as_str(), kube_dns.port, kube_dns.pages_port), ("k8s.example", 10053, 8082));
+    assert_eq!(kube_dns.api_server.as_deref(), Some("http://10.0.0.1:8080"));
+    assert_eq!(kube_dns.metrics.unwrap().port, 10055);
     let name = "kube-dns".to_owned();
-    assert_eq!(settings.source, Source::ConfigMap { namespace: "kube-system".to_owned(), name });
+    assert_eq!(settings.source, ConfigMapSource::ConfigMap { namespace: "kube-system".to_owned(), name });
     assert_eq!(settings.upstreams, [], "the ConfigMap takes precedence");
-    assert_eq!(settings.front.unwrap().port, 10053);
+    assert_eq!(settings.dnsmasq.unwrap().port, 10053);
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn polls_a_directory_at_least_every_250_ms() {
     for (text, millis) in [("", 250), ("--config-period=10s", 250), ("--config-period=100ms", 100)] {
         let (settings, _) = read(Program::KubeDns, &format!("--config-dir=/x {text}")).unwrap();
         let every = Duration::from_millis(millis);
-        assert_eq!(settings.source, Source::Directory { path: "/x".to_owned(), every }, "{text}");
+        assert_eq!(settings.source, ConfigMapSource::Directory { path: "/x".to_owned(), every }, "{text}");
     }
 }
 

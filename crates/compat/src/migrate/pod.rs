@@ -3,7 +3,9 @@
 use core::fmt;
 use std::collections::BTreeMap;
 
-use crate::kube_dns::{CommandLine, Dynamic, FlagError, Hosts, Program, Refused, Settings, Warning};
+use crate::kube_dns::{
+    CommandLine, ConfigMapError, ConfigMapSettings, FlagError, HostNames, Program, Settings, Warning,
+};
 
 use crate::migrate::{Migration, Note, NoteKind, rules};
 
@@ -48,7 +50,7 @@ pub enum PodError {
     /// Invalid command line.
     Flags(FlagError),
     /// Invalid ConfigMap. kube-dns would continue with the previous one.
-    ConfigMap(Refused),
+    ConfigMap(ConfigMapError),
 }
 
 impl fmt::Display for PodError {
@@ -70,11 +72,11 @@ pub fn migrate_pod(data: &BTreeMap<String, String>, containers: &[Vec<String>]) 
     let words = CommandLine::parse(line, program.flags()).map_err(PodError::Flags)?;
     let read = Settings::read(program, &words, &|_| None);
     let (settings, said) = read.map_err(PodError::Flags)?;
-    let dynamic = Dynamic::read(data).map_err(PodError::ConfigMap)?;
+    let config_map = ConfigMapSettings::parse(data).map_err(PodError::ConfigMap)?;
     let note = |kind, text| Note { kind, place: String::new(), text, directive: None, since: None };
-    let mesh = dynamic.stub_domains.contains_key("global").then(|| note(NoteKind::Review, rules::MESH.to_owned()));
+    let mesh = config_map.stub_domains.contains_key("global").then(|| note(NoteKind::Review, rules::MESH.to_owned()));
     let notes = said.iter().map(|warning| note(kind_of(warning), warning.to_string())).chain(mesh).collect();
-    Ok(Migration { text: crate::kube_dns::corefile(&settings, &dynamic, Hosts::AsWritten), notes })
+    Ok(Migration { text: crate::kube_dns::corefile(&settings, &config_map, HostNames::Unresolved), notes })
 }
 
 /// Returns true if the pod is a dnsmasq without kube-dns.

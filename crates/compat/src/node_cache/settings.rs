@@ -3,14 +3,14 @@
 use core::net::IpAddr;
 use core::time::Duration;
 
-use crate::kube_dns::{CommandLine, DNS_PORT, FlagError, Source};
+use crate::kube_dns::{CommandLine, ConfigMapSource, DNS_PORT, FlagError};
 
 /// Maximum number of local addresses. Usually there are two: a link-local one and a cluster IP.
 const ADDRESSES_MAX: usize = 16;
 /// Maximum interval between checks of interface and rules.
 const SYNC_MAX: Duration = Duration::from_secs(1);
 /// Polling interval of the ConfigMap directory.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+const POLL_EVERY: Duration = Duration::from_millis(250);
 /// Maximum length of an interface name: 16 bytes in the kernel, including the terminating zero.
 const INTERFACE_NAME_MAX: usize = 15;
 
@@ -46,7 +46,7 @@ pub struct Settings {
     /// Template file of the Corefile.
     pub template: String,
     /// Location of the kube-dns ConfigMap.
-    pub source: Source,
+    pub source: ConfigMapSource,
     /// Service that answers queries for cluster names.
     pub upstream_service: String,
     /// Name of the interface to create, if any.
@@ -56,13 +56,13 @@ pub struct Settings {
     /// Backend for the rules.
     pub backend: Backend,
     /// Interval between checks of interface and rules.
-    pub sync: Duration,
+    pub sync_interval: Duration,
     /// Address of the metrics about the node setup.
     pub metrics: String,
     /// Port of the health check.
     pub health_port: u16,
     /// True if interface and rules remain after the process has ended.
-    pub stays: bool,
+    pub skip_teardown: bool,
     /// DNS port.
     pub port: u16,
     /// PID file.
@@ -83,8 +83,10 @@ impl Settings {
         let text = |name: &str, default: &str| words.last(name).unwrap_or(default).to_owned();
         let is_on = |name: &str| words.last(name).is_none() || words.is_on(name);
         let directory = words.last("kubednscm").or(Some(CONFIG_DIR).filter(|path| has_directory(path)));
-        let source =
-            directory.map_or(Source::None, |path| Source::Directory { path: path.to_owned(), every: LOOK_EVERY });
+        let source = directory.map_or(ConfigMapSource::None, |path| ConfigMapSource::Directory {
+            path: path.to_owned(),
+            every: POLL_EVERY,
+        });
         Ok(Settings {
             local: local(words)?,
             template: text("basecorefile", "/etc/coredns/Corefile.base"),
@@ -97,10 +99,10 @@ impl Settings {
                 kind => InterfaceKind::Leased(kind.to_owned()),
             },
             backend: if is_on("setupiptables") { backend(words)? } else { Backend::None },
-            sync: sync(words)?,
+            sync_interval: sync_interval(words)?,
             metrics: text("metrics-listen-address", "0.0.0.0:9353"),
             health_port: port(words, "health-port", 8080)?,
-            stays: words.is_on("skipteardown"),
+            skip_teardown: words.is_on("skipteardown"),
             port: port(words, "dns.port", DNS_PORT)?,
             pidfile: words.last("pidfile").map(str::to_owned),
             is_quiet: words.is_on("quiet"),
@@ -158,7 +160,7 @@ fn port(words: &CommandLine, name: &'static str, default: u16) -> Result<u16, Fl
 
 /// Parses the sync interval. node-cache reads nanoseconds as seconds, so `60ns` is a minute. Other units have their
 /// usual meaning.
-fn sync(words: &CommandLine) -> Result<Duration, FlagError> {
+fn sync_interval(words: &CommandLine) -> Result<Duration, FlagError> {
     const NAME: &str = "syncinterval";
     let Some(written) = words.last(NAME) else { return Ok(SYNC_MAX) };
     let digits = written.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
@@ -196,11 +198,11 @@ mod tests {
         assert_eq!(settings.interface.as_deref(), Some("nodelocaldns"));
         assert_eq!((settings.backend, settings.port, settings.health_port), (Backend::Auto, 53, 8080));
         assert_eq!(settings.upstream_service, "kube-dns-upstream");
-        assert_eq!(settings.source, Source::None);
+        assert_eq!(settings.source, ConfigMapSource::None);
         let words = CommandLine::parse_with(FLAGS, text.split(' ').map(str::to_owned), &[]).unwrap();
         assert_eq!(words.warnings().len(), 1, "-conf is said to do nothing");
         assert!(
-            matches!(Settings::read(&words, &|_| true).unwrap().source, Source::Directory { path, .. } if path == "/etc/kube-dns")
+            matches!(Settings::read(&words, &|_| true).unwrap().source, ConfigMapSource::Directory { path, .. } if path == "/etc/kube-dns")
         );
     }
 
@@ -210,14 +212,14 @@ mod tests {
             read("--localip=fd00::10 --setupinterface=false -setupiptables=false --skipteardown --dns.port=5353")
                 .unwrap();
         assert_eq!((settings.interface, settings.backend), (None, Backend::None));
-        assert!(settings.stays && settings.port == 5353);
+        assert!(settings.skip_teardown && settings.port == 5353);
     }
 
     #[test]
     fn parses_intervals_with_or_without_unit() {
         for (text, milliseconds) in [("60ns", 1000), ("60s", 1000), ("1m", 1000), ("200ms", 200), ("60", 1000)] {
             let settings = read(&format!("-localip 1.1.1.1 -syncinterval {text}")).unwrap();
-            assert_eq!(settings.sync, Duration::from_millis(milliseconds), "{text}");
+            assert_eq!(settings.sync_interval, Duration::from_millis(milliseconds), "{text}");
         }
     }
 

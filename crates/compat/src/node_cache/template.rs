@@ -2,7 +2,7 @@
 
 use core::net::IpAddr;
 
-use crate::kube_dns::{Dynamic, Hosts, NameServer, stub_blocks};
+use crate::kube_dns::{ConfigMapSettings, HostNames, NameServer, stub_blocks};
 
 use crate::node_cache::settings::Settings;
 
@@ -10,11 +10,11 @@ use crate::node_cache::settings::Settings;
 const RESOLV_CONF: &str = "/etc/resolv.conf";
 /// Placeholder for the upstream Service while its address is unknown. Nothing listens there, so queries fail at once
 /// and the log shows the problem.
-const NOBODY: &str = "127.0.0.1:9";
+const UNREACHABLE: &str = "127.0.0.1:9";
 
 /// Facts found on the node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct TemplateInputs {
     /// Template of the Corefile.
     pub template: String,
     /// Address of the upstream Service, if known.
@@ -23,29 +23,34 @@ pub struct Found {
 
 /// Builds the Corefile: the filled template and a block for each stub domain.
 #[must_use]
-pub fn corefile(settings: &Settings, found: &Found, dynamic: &Dynamic, hosts: Hosts<'_>) -> String {
+pub fn corefile(
+    settings: &Settings,
+    inputs: &TemplateInputs,
+    config_map: &ConfigMapSettings,
+    hosts: HostNames<'_>,
+) -> String {
     let template =
-        if dynamic.upstreams.is_empty() { found.template.clone() } else { without_force_tcp(&found.template) };
-    let mut text = replace(settings, found, dynamic, &template);
+        if config_map.upstreams.is_empty() { inputs.template.clone() } else { without_force_tcp(&inputs.template) };
+    let mut text = replace(settings, inputs, config_map, &template);
     if !text.ends_with('\n') {
         text.push('\n');
     }
-    text.push_str(&stub_blocks(&settings.local, settings.port, dynamic, hosts));
+    text.push_str(&stub_blocks(&settings.local, settings.port, config_map, hosts));
     text
 }
 
 const UPSTREAMS: &str = "__PILLAR__UPSTREAM__SERVERS__";
 
-fn replace(settings: &Settings, found: &Found, dynamic: &Dynamic, template: &str) -> String {
+fn replace(settings: &Settings, inputs: &TemplateInputs, config_map: &ConfigMapSettings, template: &str) -> String {
     const LOCAL: &str = "__PILLAR__LOCAL__DNS__";
     let local: Vec<String> = settings.local.iter().map(ToString::to_string).collect();
     let first = settings.local.first().map_or(String::new(), |ip| match ip {
         IpAddr::V4(ip) => ip.to_string(),
         IpAddr::V6(ip) => format!("[{ip}]"),
     });
-    let cluster_dns = found.cluster_dns.map_or(NOBODY.to_owned(), |ip| ip.to_string());
+    let cluster_dns = inputs.cluster_dns.map_or(UNREACHABLE.to_owned(), |ip| ip.to_string());
     let upstreams: Vec<String> =
-        dynamic.upstreams.iter().map(|address| NameServer::Address(*address).to_string()).collect();
+        config_map.upstreams.iter().map(|address| NameServer::Address(*address).to_string()).collect();
     let upstreams = if upstreams.is_empty() { RESOLV_CONF.to_owned() } else { upstreams.join(" ") };
     template
         // A health endpoint has a single address, so before a port only the link-local one is inserted.

@@ -38,9 +38,10 @@ fn settings(text: &str) -> Settings {
 
 fn made(config: &[(&str, &str)], cluster_dns: Option<&str>) -> String {
     let data: BTreeMap<String, String> = config.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
-    let found = Found { template: TEMPLATE.to_owned(), cluster_dns: cluster_dns.map(|ip| ip.parse().unwrap()) };
+    let inputs =
+        TemplateInputs { template: TEMPLATE.to_owned(), cluster_dns: cluster_dns.map(|ip| ip.parse().unwrap()) };
     let settings = settings("-localip 169.254.20.10,10.96.0.10");
-    corefile(&settings, &found, &Dynamic::read(&data).unwrap(), Hosts::AsWritten)
+    corefile(&settings, &inputs, &ConfigMapSettings::parse(&data).unwrap(), HostNames::Unresolved)
 }
 
 #[test]
@@ -84,8 +85,10 @@ fn an_unknown_upstream_service_fails_at_once() {
 
 #[test]
 fn ipv6_addresses_have_brackets_before_a_port() {
-    let found =
-        Found { template: "health __PILLAR__LOCAL__DNS__:8080 __PILLAR__LOCAL__DNS__".to_owned(), ..Found::default() };
-    let text = corefile(&settings("-localip fd00::10"), &found, &Dynamic::default(), Hosts::AsWritten);
+    let inputs = TemplateInputs {
+        template: "health __PILLAR__LOCAL__DNS__:8080 __PILLAR__LOCAL__DNS__".to_owned(),
+        ..TemplateInputs::default()
+    };
+    let text = corefile(&settings("-localip fd00::10"), &inputs, &ConfigMapSettings::default(), HostNames::Unresolved);
     assert_eq!(text, "health [fd00::10]:8080 fd00::10\n");
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use compat::kube_dns::Source;
+use compat::kube_dns::ConfigMapSource;
 use kubeapi::{ConfigMap, Data};
 use metrics::Registry;
 use tokio::sync::mpsc::Sender;
@@ -24,11 +24,11 @@ const FILES_MAX: usize = 100;
 /// Returns a message if the ConfigMap could not be read.
 pub(crate) async fn read_once(generator: &dyn CorefileGenerator, registry: &Arc<Registry>) -> Result<Data, String> {
     match generator.source() {
-        Source::None => Ok(Data::new()),
-        Source::Directory { path, .. } => {
+        ConfigMapSource::None => Ok(Data::new()),
+        ConfigMapSource::Directory { path, .. } => {
             read_directory(Path::new(path)).map_err(|error| io_text::cannot_open(path, &error))
         }
-        Source::ConfigMap { namespace, name } => {
+        ConfigMapSource::ConfigMap { namespace, name } => {
             let read = config_map(generator, namespace, name, registry)?.read().await?;
             Ok(read.unwrap_or_default())
         }
@@ -45,11 +45,11 @@ pub(super) fn follow(
     changes: Sender<InputChange>,
 ) -> Result<(), String> {
     match generator.source() {
-        Source::None => {}
-        Source::Directory { path, every } => {
+        ConfigMapSource::None => {}
+        ConfigMapSource::Directory { path, every } => {
             tokio::task::spawn_local(follow_directory(path.into(), *every, changes));
         }
-        Source::ConfigMap { namespace, name } => {
+        ConfigMapSource::ConfigMap { namespace, name } => {
             let config_map = config_map(generator, namespace, name, registry)?;
             let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
             tokio::task::spawn_local(async move {

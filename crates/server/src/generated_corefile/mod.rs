@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-use compat::kube_dns::{Dynamic, Hosts, Source};
+use compat::kube_dns::{ConfigMapSettings, ConfigMapSource, HostNames};
 use kubeapi::Data;
 
 pub(crate) use config_map::read_once;
@@ -31,11 +31,11 @@ pub(crate) trait CorefileGenerator {
     /// Returns the name of the Corefile in diagnostics.
     fn name(&self) -> &'static str;
     /// Returns the location of the ConfigMap.
-    fn source(&self) -> &Source;
+    fn source(&self) -> &ConfigMapSource;
     /// Returns the cluster to read the ConfigMap from, if its source is the API server.
     fn cluster(&self) -> cluster::Source;
     /// Returns the name servers that are configured by host name.
-    fn named_hosts(&self, dynamic: &Dynamic) -> BTreeSet<String>;
+    fn named_hosts(&self, config_map: &ConfigMapSettings) -> BTreeSet<String>;
     /// Returns the server that resolves such a host name; `None` is the system resolver.
     fn resolver(&self, name: &str) -> Option<SocketAddr>;
     /// Returns the file with the upstreams of the system, if the Corefile may use them.
@@ -43,7 +43,7 @@ pub(crate) trait CorefileGenerator {
         Some(RESOLV_CONF.into())
     }
     /// Generates the Corefile.
-    fn corefile(&self, dynamic: &Dynamic, hosts: Hosts<'_>) -> String;
+    fn corefile(&self, config_map: &ConfigMapSettings, hosts: HostNames<'_>) -> String;
     /// Counts a ConfigMap that was invalid.
     fn count_rejected(&self) {}
 }

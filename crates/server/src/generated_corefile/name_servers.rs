@@ -86,7 +86,7 @@ async fn look_up(resolver: Option<SocketAddr>, name: &str) -> Option<Vec<IpAddr>
 mod tests {
     use std::net::{Ipv4Addr, UdpSocket};
 
-    use compat::kube_dns::{Dynamic, Hosts, Source};
+    use compat::kube_dns::{ConfigMapSettings, ConfigMapSource, HostNames};
     use tokio::sync::mpsc::channel;
     use wire::{Class, Flags, Header, MessageBuf, Owner, Request, Section, Type};
 
@@ -125,15 +125,15 @@ mod tests {
             "test"
         }
 
-        fn source(&self) -> &Source {
-            &Source::None
+        fn source(&self) -> &ConfigMapSource {
+            &ConfigMapSource::None
         }
 
         fn cluster(&self) -> cluster::Source {
             cluster::Source::InCluster
         }
 
-        fn named_hosts(&self, _: &Dynamic) -> BTreeSet<String> {
+        fn named_hosts(&self, _: &ConfigMapSettings) -> BTreeSet<String> {
             BTreeSet::new()
         }
 
@@ -141,7 +141,7 @@ mod tests {
             Some(self.0)
         }
 
-        fn corefile(&self, _: &Dynamic, _: Hosts<'_>) -> String {
+        fn corefile(&self, _: &ConfigMapSettings, _: HostNames<'_>) -> String {
             String::new()
         }
     }

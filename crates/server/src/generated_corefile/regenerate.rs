@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use compat::kube_dns::{Dynamic, Hosts, Source};
+use compat::kube_dns::{ConfigMapSettings, ConfigMapSource, HostNames};
 use config::setup::Files;
 use kubeapi::Data;
 use metrics::{Counter, Counters, Kind, Metric, Registry};
@@ -47,7 +47,7 @@ const RESOLV_CONF_EVERY: Duration = Duration::from_millis(500);
 
 struct Regenerator {
     generator: Rc<dyn CorefileGenerator>,
-    dynamic: Dynamic,
+    config_map: ConfigMapSettings,
     hosts: HostAddresses,
     wanted: WantedHosts,
     text: Rc<RefCell<String>>,
@@ -72,7 +72,7 @@ pub(crate) async fn start(
     let (sender, mut changes) = channel(CHANGES_MAX);
     config_map::follow(&*generator, registry, sender.clone())?;
     let mut regenerator = Regenerator::new(Rc::clone(&generator), registry);
-    if *generator.source() != Source::None {
+    if *generator.source() != ConfigMapSource::None {
         match timeout(FIRST_READ_TIMEOUT, changes.recv()).await {
             Ok(Some(InputChange::ConfigMap(data))) => drop(regenerator.apply_config_map(&data)),
             _ => tracing::warn!(target: LOG, "Starting without the ConfigMap: it could not be read in time"),
@@ -94,7 +94,7 @@ impl Regenerator {
     fn new(generator: Rc<dyn CorefileGenerator>, registry: &Arc<Registry>) -> Regenerator {
         Regenerator {
             generator,
-            dynamic: Dynamic::default(),
+            config_map: ConfigMapSettings::default(),
             hosts: HostAddresses::new(),
             wanted: WantedHosts::default(),
             text: Rc::default(),
@@ -124,12 +124,12 @@ impl Regenerator {
 
     /// Applies a ConfigMap if it is valid. Returns true if that changed the settings.
     fn apply_config_map(&mut self, data: &Data) -> bool {
-        match Dynamic::read(data) {
-            Ok(dynamic) if dynamic == self.dynamic => false,
-            Ok(dynamic) => {
-                self.dynamic = dynamic;
+        match ConfigMapSettings::parse(data) {
+            Ok(config_map) if config_map == self.config_map => false,
+            Ok(config_map) => {
+                self.config_map = config_map;
                 self.counters.count(self.updates);
-                tracing::info!(target: LOG, "Configuration updated: {}", describe(&self.dynamic));
+                tracing::info!(target: LOG, "Configuration updated: {}", describe(&self.config_map));
                 true
             }
             Err(refused) => {
@@ -143,16 +143,16 @@ impl Regenerator {
 
     /// Generates the Corefile. Returns true if its text changed.
     fn regenerate(&mut self) -> bool {
-        self.wanted.set(self.generator.named_hosts(&self.dynamic));
-        let text = self.generator.corefile(&self.dynamic, Hosts::Known(&self.hosts));
+        self.wanted.set(self.generator.named_hosts(&self.config_map));
+        let text = self.generator.corefile(&self.config_map, HostNames::Resolved(&self.hosts));
         let is_new = *self.text.borrow() != text;
         *self.text.borrow_mut() = text;
         is_new
     }
 }
 
-fn describe(dynamic: &Dynamic) -> String {
-    let Dynamic { stub_domains, upstreams, federations } = dynamic;
+fn describe(config_map: &ConfigMapSettings) -> String {
+    let ConfigMapSettings { stub_domains, upstreams, federations } = config_map;
     format!("{} stub domains, {} upstreams, {} federations", stub_domains.len(), upstreams.len(), federations.len())
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-use compat::kube_dns::{Dynamic, Hosts, Settings, Source};
+use compat::kube_dns::{ConfigMapSettings, ConfigMapSource, HostNames, Settings};
 
 use crate::generated_corefile::{CLUSTER_DOMAIN, CorefileGenerator, RESOLV_CONF, is_cluster_name};
 
@@ -16,44 +16,44 @@ impl CorefileGenerator for Settings {
         "kube-dns"
     }
 
-    fn source(&self) -> &Source {
+    fn source(&self) -> &ConfigMapSource {
         &self.source
     }
 
     fn cluster(&self) -> cluster::Source {
-        let kubeconfig = self.records.as_ref().and_then(|records| records.kubeconfig.as_ref());
-        match (kubeconfig, self.records.as_ref().and_then(|records| records.api_server.as_ref())) {
+        let kubeconfig = self.kube_dns.as_ref().and_then(|kube_dns| kube_dns.kubeconfig.as_ref());
+        match (kubeconfig, self.kube_dns.as_ref().and_then(|kube_dns| kube_dns.api_server.as_ref())) {
             (Some(file), _) => cluster::Source::Kubeconfig { file: file.into(), context: None },
             (None, Some(url)) => cluster::Source::Endpoint { url: url.clone(), tls: None },
             (None, None) => cluster::Source::InCluster,
         }
     }
 
-    fn named_hosts(&self, dynamic: &Dynamic) -> BTreeSet<String> {
-        compat::kube_dns::named_hosts(self, dynamic)
+    fn named_hosts(&self, config_map: &ConfigMapSettings) -> BTreeSet<String> {
+        compat::kube_dns::named_hosts(self, config_map)
     }
 
     fn resolver(&self, name: &str) -> Option<SocketAddr> {
-        let domain = self.records.as_ref().map_or(CLUSTER_DOMAIN, |records| &records.domain);
+        let domain = self.kube_dns.as_ref().map_or(CLUSTER_DOMAIN, |kube_dns| &kube_dns.domain);
         if !is_cluster_name(name, domain) {
             return None;
         }
         let own = self
-            .records
+            .kube_dns
             .as_ref()
-            .map(|records| SocketAddr::new(records.bind.unwrap_or(Ipv4Addr::LOCALHOST.into()), records.port));
+            .map(|kube_dns| SocketAddr::new(kube_dns.bind.unwrap_or(Ipv4Addr::LOCALHOST.into()), kube_dns.port));
         Some(self.cluster_server.or(own).unwrap_or(KUBE_DNS))
     }
 
     fn resolv_conf(&self) -> Option<PathBuf> {
-        match &self.front {
-            Some(front) => front.resolv_conf.as_ref().map(PathBuf::from),
-            None => self.records.is_some().then(|| RESOLV_CONF.into()),
+        match &self.dnsmasq {
+            Some(dnsmasq) => dnsmasq.resolv_conf.as_ref().map(PathBuf::from),
+            None => self.kube_dns.is_some().then(|| RESOLV_CONF.into()),
         }
     }
 
-    fn corefile(&self, dynamic: &Dynamic, hosts: Hosts<'_>) -> String {
-        compat::kube_dns::corefile(self, dynamic, hosts)
+    fn corefile(&self, config_map: &ConfigMapSettings, hosts: HostNames<'_>) -> String {
+        compat::kube_dns::corefile(self, config_map, hosts)
     }
 }
 

@@ -15,7 +15,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use clap::Arg;
-use compat::kube_dns::{CommandLine, Dynamic, FLAGS, Hosts, Program, Settings, Warning};
+use compat::kube_dns::{CommandLine, ConfigMapSettings, FLAGS, HostNames, Program, Settings, Warning};
 use metrics::Registry;
 
 use crate::command_line::{argument, log_format, usage_error};
@@ -54,9 +54,9 @@ fn print(settings: &Settings, said: &[Warning]) -> ExitCode {
     block_on(Format::default(), async {
         let registry = Registry::new();
         let data = generated_corefile::read_once(settings, &registry).await.map_err(Refused)?;
-        let dynamic =
-            Dynamic::read(&data).map_err(|refused| Refused(format!("the ConfigMap is invalid: {refused}")))?;
-        print!("{}", compat::kube_dns::corefile(settings, &dynamic, Hosts::AsWritten));
+        let config_map = ConfigMapSettings::parse(&data)
+            .map_err(|refused| Refused(format!("the ConfigMap is invalid: {refused}")))?;
+        print!("{}", compat::kube_dns::corefile(settings, &config_map, HostNames::Unresolved));
         Ok(ExitCode::SUCCESS)
     })
 }

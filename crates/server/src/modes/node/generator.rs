@@ -8,8 +8,8 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
-use compat::kube_dns::{DNS_PORT, Dynamic, Hosts, NameServer, Source};
-use compat::node_cache::{self, Found, Settings, service_variable};
+use compat::kube_dns::{ConfigMapSettings, ConfigMapSource, DNS_PORT, HostNames, NameServer};
+use compat::node_cache::{self, Settings, TemplateInputs, service_variable};
 use tokio::sync::mpsc::Sender;
 
 use super::LOG;
@@ -24,7 +24,7 @@ const TEMPLATE_MAX: u64 = 1 << 20;
 /// Inputs of the Corefile.
 pub(super) struct NodeCacheGenerator {
     settings: Settings,
-    found: RefCell<Found>,
+    inputs: RefCell<TemplateInputs>,
     errors: ErrorCounters,
 }
 
@@ -43,7 +43,7 @@ impl NodeCacheGenerator {
         }
         Ok(Rc::new(NodeCacheGenerator {
             settings: settings.clone(),
-            found: RefCell::new(Found { template, cluster_dns }),
+            inputs: RefCell::new(TemplateInputs { template, cluster_dns }),
             errors,
         }))
     }
@@ -54,8 +54,8 @@ impl NodeCacheGenerator {
             tokio::time::sleep(POLL_EVERY).await;
             // After a read error, the previous template stays in use until the next read.
             let Ok(template) = read(&self.settings.template) else { continue };
-            if self.found.borrow().template != template {
-                self.found.borrow_mut().template = template;
+            if self.inputs.borrow().template != template {
+                self.inputs.borrow_mut().template = template;
                 tracing::info!(target: LOG, "The template {} has changed", self.settings.template);
                 if changes.send(InputChange::Generator).await.is_err() {
                     return;
@@ -70,7 +70,7 @@ impl CorefileGenerator for NodeCacheGenerator {
         "node"
     }
 
-    fn source(&self) -> &Source {
+    fn source(&self) -> &ConfigMapSource {
         &self.settings.source
     }
 
@@ -78,17 +78,17 @@ impl CorefileGenerator for NodeCacheGenerator {
         cluster::Source::InCluster
     }
 
-    fn named_hosts(&self, dynamic: &Dynamic) -> BTreeSet<String> {
-        dynamic.stub_domains.values().flatten().filter_map(NameServer::host).collect()
+    fn named_hosts(&self, config_map: &ConfigMapSettings) -> BTreeSet<String> {
+        config_map.stub_domains.values().flatten().filter_map(NameServer::host).collect()
     }
 
     fn resolver(&self, name: &str) -> Option<SocketAddr> {
-        let cluster_dns = self.found.borrow().cluster_dns.filter(|_| is_cluster_name(name, &self.settings.domain));
+        let cluster_dns = self.inputs.borrow().cluster_dns.filter(|_| is_cluster_name(name, &self.settings.domain));
         cluster_dns.map(|ip| SocketAddr::new(ip, DNS_PORT))
     }
 
-    fn corefile(&self, dynamic: &Dynamic, hosts: Hosts<'_>) -> String {
-        node_cache::corefile(&self.settings, &self.found.borrow(), dynamic, hosts)
+    fn corefile(&self, config_map: &ConfigMapSettings, hosts: HostNames<'_>) -> String {
+        node_cache::corefile(&self.settings, &self.inputs.borrow(), config_map, hosts)
     }
 
     fn count_rejected(&self) {

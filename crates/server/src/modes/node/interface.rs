@@ -45,14 +45,14 @@ impl Interface {
         let Some(name) = settings.interface.clone() else { return Ok(None) };
         let kind = match &settings.interface_kind {
             // A TUN device cannot outlive the process.
-            InterfaceKind::Auto if settings.stays => InterfaceKind::Leased(DUMMY.to_owned()),
+            InterfaceKind::Auto if settings.skip_teardown => InterfaceKind::Leased(DUMMY.to_owned()),
             kind => kind.clone(),
         };
         Ok(Some(Interface {
             name,
             kind,
             addresses: settings.local.clone(),
-            stays: settings.stays,
+            stays: settings.skip_teardown,
             socket: NetlinkSocket::open(link::PROTOCOL)?,
             tun: None,
         }))

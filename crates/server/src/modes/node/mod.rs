@@ -24,7 +24,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use compat::kube_dns::{CommandLine, Dynamic, Hosts, Warning};
+use compat::kube_dns::{CommandLine, ConfigMapSettings, HostNames, Warning};
 use compat::node_cache::{FLAGS, Settings};
 use metrics::{Metric, Registry};
 use net::Opened;
@@ -74,8 +74,9 @@ async fn print(settings: Settings, said: Vec<Warning>) -> Result<ExitCode, Refus
     let registry = Registry::new();
     let generator = NodeCacheGenerator::find(&settings, ErrorCounters::default()).map_err(Refused)?;
     let data = generated_corefile::read_once(&*generator, &registry).await.map_err(Refused)?;
-    let dynamic = Dynamic::read(&data).map_err(|refused| Refused(format!("the ConfigMap is invalid: {refused}")))?;
-    print!("{}", generator.corefile(&dynamic, Hosts::AsWritten));
+    let config_map =
+        ConfigMapSettings::parse(&data).map_err(|refused| Refused(format!("the ConfigMap is invalid: {refused}")))?;
+    print!("{}", generator.corefile(&config_map, HostNames::Unresolved));
     Ok(ExitCode::SUCCESS)
 }
 

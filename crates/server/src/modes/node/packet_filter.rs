@@ -40,7 +40,7 @@ impl PacketFilter {
     /// Returns the rules for the settings. Does not set them yet.
     pub(super) fn new(settings: &Settings) -> PacketFilter {
         let rules = conntrack_bypass(&settings.local, settings.port, settings.health_port);
-        PacketFilter { rules, backend: settings.backend, stays: settings.stays, table: None }
+        PacketFilter { rules, backend: settings.backend, stays: settings.skip_teardown, table: None }
     }
 
     /// Sets the rules that are missing. Returns true if there were any.

@@ -74,7 +74,7 @@ impl Reconciler {
         let (commands, received) = channel();
         let settings = settings.clone();
         let (ready, is_ready) = channel();
-        let run = move || NodeState::new(&settings, errors).run(settings.sync, &received, &ready);
+        let run = move || NodeState::new(&settings, errors).run(settings.sync_interval, &received, &ready);
         let thread = std::thread::Builder::new().name("reconciler".to_owned()).spawn(run)?;
         let found_interface = is_ready.recv().unwrap_or(false);
         Ok(Reconciler { commands, found_interface, thread })
