@@ -19,10 +19,10 @@ use metrics::{Kind, Metric, Registry};
 use net::{ListenError, Live, TokioIo, Workers};
 
 use crate::admin::{Admin, IfTaken};
-use crate::companion::{Companion, Ending};
 use crate::configuration::{self, Configuration, Origin};
 use crate::files::Disk;
 use crate::jobs::Jobs;
+use crate::lifecycle::{LifecycleHooks, ShutdownKind};
 use crate::version::COMMIT;
 use crate::{commands, log, process_metrics, sockets, startup_gates};
 
@@ -38,7 +38,7 @@ pub(crate) struct Instance {
     origin: Origin,
     port: u16,
     registry: Arc<Registry>,
-    companion: Rc<dyn Companion>,
+    hooks: Rc<dyn LifecycleHooks>,
     process: Capabilities,
     io: Rc<dyn Io>,
     live: Live,
@@ -86,7 +86,7 @@ impl Instance {
         workers: usize,
         process: Capabilities,
         registry: &Arc<Registry>,
-        companion: &Rc<dyn Companion>,
+        hooks: &Rc<dyn LifecycleHooks>,
     ) -> Result<Instance, Refused> {
         registry.gauge(&BUILD_INFO, &[crate::VERSION, COMMIT, ""], || Some(1.0));
         process_metrics::publish(registry);
@@ -98,7 +98,7 @@ impl Instance {
         let mut built = build(configuration, registry, &process, ReloadState::default())?;
         let admin = Admin::new(registry);
         let prepared = admin.prepare(&built.requests.pages, IfTaken::TryAgain).map_err(Refused)?;
-        let sockets = sockets::open(built.listeners.iter(), workers, &**companion, true)?;
+        let sockets = sockets::open(built.listeners.iter(), workers, &**hooks, true)?;
         let io: Rc<dyn Io> = Rc::new(TokioIo::new(registry));
         let live: Live = Arc::new(ArcSwap::from_pointee(built.generation));
         let workers = Workers::start(workers, &live, registry)?;
@@ -106,7 +106,7 @@ impl Instance {
             origin,
             port,
             registry: Arc::clone(registry),
-            companion: Rc::clone(companion),
+            hooks: Rc::clone(hooks),
             process,
             io,
             live,
@@ -168,8 +168,7 @@ impl Instance {
         startup_gates::wait(startup_gates).await;
         let is_new =
             |listener: &&PlannedListener| !self.listeners.iter().any(|known| known.label() == listener.label());
-        let sockets =
-            sockets::open(built.listeners.iter().filter(is_new), self.workers.count(), &*self.companion, false)?;
+        let sockets = sockets::open(built.listeners.iter().filter(is_new), self.workers.count(), &*self.hooks, false)?;
         let prepared = self.admin.prepare(&built.requests.pages, IfTaken::Fail).map_err(Refused)?;
 
         self.live.store(Arc::new(built.generation));
@@ -177,7 +176,7 @@ impl Instance {
         for gone in &self.listeners {
             if !built.listeners.iter().any(|kept| kept.label() == gone.label()) {
                 self.workers.close(&gone.label());
-                self.companion.closed(&gone.label());
+                self.hooks.closed(&gone.label());
             }
         }
         self.workers.look();
@@ -189,11 +188,11 @@ impl Instance {
         Ok(())
     }
 
-    /// Passes sockets to the workers. Must come after the last step that can fail, because the companion keeps a copy
+    /// Passes sockets to the workers. Must come after the last step that can fail, because the hooks keeps a copy
     /// of them.
     fn serve(&self, sockets: Vec<net::Opened>) {
         for opened in sockets {
-            self.companion.opened(&opened);
+            self.hooks.opened(&opened);
             self.workers.serve(opened);
         }
     }
@@ -260,10 +259,10 @@ impl Instance {
     }
 
     /// Answers the pending queries, waits for the jobs to finish and runs the shutdown commands.
-    pub(crate) async fn end(self, ending: Ending) {
-        match ending {
-            Ending::Alone => self.workers.drain(),
-            Ending::OthersServe => self.workers.leave(),
+    pub(crate) async fn end(self, kind: ShutdownKind) {
+        match kind {
+            ShutdownKind::Drain => self.workers.drain(),
+            ShutdownKind::Leave => self.workers.leave(),
         }
         self.jobs.end().await;
         commands::run(&self.commands, LifecycleEvent::End);

@@ -14,9 +14,9 @@ use tokio::sync::mpsc::Receiver;
 use tokio::task::LocalSet;
 
 use crate::capabilities::capabilities;
-use crate::companion::{Alone, Companion, Ending};
 use crate::configuration::Origin;
 use crate::instance::{Instance, Refused};
+use crate::lifecycle::{LifecycleHooks, NoHooks, ShutdownKind};
 use crate::log::{self, Format};
 use crate::version::version_text;
 
@@ -47,7 +47,7 @@ pub struct ServeOptions {
 pub fn run(options: &ServeOptions) -> ExitCode {
     block_on(options.log_format, async {
         let origin = Origin::find(options.conf.as_deref()).map_err(|error| Refused(error.to_string()))?;
-        serve(options, origin, &Registry::new(), None, Rc::new(Alone)).await
+        serve(options, origin, &Registry::new(), None, Rc::new(NoHooks)).await
     })
 }
 
@@ -82,28 +82,28 @@ pub(crate) async fn serve(
     origin: Origin,
     registry: &Arc<Registry>,
     changes: Option<Receiver<bool>>,
-    companion: Rc<dyn Companion>,
+    hooks: Rc<dyn LifecycleHooks>,
 ) -> Result<ExitCode, Refused> {
     let mut signals = Signals::new(changes)?;
     log::publish(registry);
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut instance = Instance::start(origin, options.port, workers, capabilities(registry), registry, &companion)?;
+    let mut instance = Instance::start(origin, options.port, workers, capabilities(registry), registry, &hooks)?;
     let _pidfile = options.pidfile.as_deref().and_then(Pidfile::write);
     if !options.quiet {
         instance.banner().iter().for_each(|line| log::report(Level::Info, Source::Banner, format_args!("{line}")));
         version_text().lines().for_each(|line| log::report(Level::Info, Source::Banner, format_args!("{line}")));
     }
-    companion.started();
+    hooks.started();
     let hurry = attend(&mut instance, &mut signals).await;
     instance.begin_end();
-    let hurry = match (hurry, companion.ending()) {
-        (None, Ending::Alone) => linger(&instance, &mut signals).await,
+    let hurry = match (hurry, hooks.shutdown_kind()) {
+        (None, ShutdownKind::Drain) => linger(&instance, &mut signals).await,
         (hurry, _) => hurry,
     };
     match hurry {
         Some(code) => Ok(code),
         None => {
-            instance.end(companion.ending()).await;
+            instance.end(hooks.shutdown_kind()).await;
             Ok(ExitCode::SUCCESS)
         }
     }

@@ -4,7 +4,7 @@ use config::PlannedListener;
 use engine::Scheme;
 use net::Address;
 
-use crate::companion::Companion;
+use crate::lifecycle::LifecycleHooks;
 
 /// Opens a socket per worker for each listener, or uses those that another process has handed over. At startup, warns
 /// about addresses on which another process listens too.
@@ -14,10 +14,10 @@ use crate::companion::Companion;
 pub(crate) fn open<'a>(
     listeners: impl Iterator<Item = &'a PlannedListener>,
     workers: usize,
-    companion: &dyn Companion,
+    hooks: &dyn LifecycleHooks,
     is_start: bool,
 ) -> Result<Vec<net::Opened>, net::ListenError> {
-    let addresses: Vec<_> = listeners.map(address_of).map(|own| (companion.adopted(&own.label), own)).collect();
+    let addresses: Vec<_> = listeners.map(address_of).map(|own| (hooks.adopted(&own.label), own)).collect();
     // Check before opening any socket; afterwards, this process itself uses the addresses.
     let own = addresses.iter().filter(|(adopted, _)| is_start && adopted.is_none()).map(|(_, own)| own);
     let shared: Vec<String> = own.filter(|own| net::is_taken(own)).map(|own| own.label.clone()).collect();

@@ -19,9 +19,9 @@ use compat::kube_dns::{CommandLine, ConfigMapSettings, FLAGS, HostNames, Program
 use metrics::Registry;
 
 use crate::command_line::{argument, log_format, usage_error};
-use crate::companion::Alone;
 use crate::generated_corefile::{self, LOG};
 use crate::instance::Refused;
+use crate::lifecycle::NoHooks;
 use crate::log::Format;
 use crate::run::{ServeOptions, block_on, serve};
 use crate::version::version_text;
@@ -67,7 +67,7 @@ async fn run(settings: Settings, said: Vec<Warning>, log_format: Format) -> Resu
     let (origin, changes) = generated_corefile::start(Rc::new(settings), &registry, drop).await.map_err(Refused)?;
     let options =
         ServeOptions { conf: None, port: compat::kube_dns::DNS_PORT, pidfile: None, quiet: false, log_format };
-    serve(&options, origin, &registry, Some(changes), Rc::new(Alone)).await
+    serve(&options, origin, &registry, Some(changes), Rc::new(NoHooks)).await
 }
 
 /// Returns the program of the pod that a command line selects, and its arguments: by the name of the executable, or by

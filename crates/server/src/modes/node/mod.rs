@@ -32,9 +32,9 @@ use tokio::time::Instant;
 
 use crate::admin::{Admin, IfTaken};
 use crate::command_line::{argument, log_format, usage_error};
-use crate::companion::{Companion, Ending};
 use crate::generated_corefile::{self, CorefileGenerator};
 use crate::instance::Refused;
+use crate::lifecycle::{LifecycleHooks, ShutdownKind};
 use crate::log::Format;
 use crate::run::{ServeOptions, block_on, serve};
 use crate::version::version_text;
@@ -95,7 +95,7 @@ async fn run(settings: Settings, said: Vec<Warning>, log_format: Format) -> Resu
     let reconciler = Reconciler::start(&settings, errors)?;
     let handover = Handover::new(settings.interface.as_deref().unwrap_or_default())?;
     join(&handover, &reconciler).await;
-    let companion = Rc::new(NodeCompanion { reconciler, handover });
+    let hooks = Rc::new(NodeHooks { reconciler, handover });
     let options = ServeOptions {
         conf: None,
         port: settings.port,
@@ -103,10 +103,10 @@ async fn run(settings: Settings, said: Vec<Warning>, log_format: Format) -> Resu
         quiet: settings.is_quiet,
         log_format,
     };
-    let outcome = serve(&options, origin, &registry, Some(changes), Rc::clone(&companion) as Rc<dyn Companion>).await;
-    let others_serve = companion.handover.has_peers();
-    if let Some(companion) = Rc::into_inner(companion) {
-        companion.reconciler.end(others_serve);
+    let outcome = serve(&options, origin, &registry, Some(changes), Rc::clone(&hooks) as Rc<dyn LifecycleHooks>).await;
+    let others_serve = hooks.handover.has_peers();
+    if let Some(hooks) = Rc::into_inner(hooks) {
+        hooks.reconciler.end(others_serve);
     }
     outcome
 }
@@ -150,12 +150,12 @@ fn serve_metrics(settings: &Settings, registry: &Arc<Registry>) -> Result<Admin,
 }
 
 /// Setup of the node and connection to other instances, for the lifetime of the server.
-struct NodeCompanion {
+struct NodeHooks {
     reconciler: Reconciler,
     handover: Rc<Handover>,
 }
 
-impl Companion for NodeCompanion {
+impl LifecycleHooks for NodeHooks {
     fn adopted(&self, label: &str) -> Option<Opened> {
         self.handover.take_received(label)
     }
@@ -173,13 +173,13 @@ impl Companion for NodeCompanion {
         self.handover.close_unused();
     }
 
-    fn ending(&self) -> Ending {
+    fn shutdown_kind(&self) -> ShutdownKind {
         if self.handover.has_peers() {
-            return Ending::OthersServe;
+            return ShutdownKind::Leave;
         }
         // Without the rules, new queries go to the cluster DNS while this process answers those it has received.
         self.reconciler.drop_rules();
-        Ending::Alone
+        ShutdownKind::Drain
     }
 }
 

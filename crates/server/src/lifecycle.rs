@@ -5,15 +5,15 @@ use net::Opened;
 
 /// Kind of shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ending {
+pub(crate) enum ShutdownKind {
     /// The server answers all queries that have arrived.
-    Alone,
+    Drain,
     /// Another process reads from the same sockets and answers the remaining queries.
-    OthersServe,
+    Leave,
 }
 
 /// Lifecycle hooks of a server.
-pub(crate) trait Companion {
+pub(crate) trait LifecycleHooks {
     /// Returns the sockets of a listener that another process has handed over, by its label.
     fn adopted(&self, _label: &str) -> Option<Opened> {
         None
@@ -29,12 +29,12 @@ pub(crate) trait Companion {
     fn started(&self) {}
 
     /// Called when the shutdown begins and again when the sockets are about to close. Returns its kind.
-    fn ending(&self) -> Ending {
-        Ending::Alone
+    fn shutdown_kind(&self) -> ShutdownKind {
+        ShutdownKind::Drain
     }
 }
 
-/// Companion without any effect.
-pub(crate) struct Alone;
+/// Hooks without any effect.
+pub(crate) struct NoHooks;
 
-impl Companion for Alone {}
+impl LifecycleHooks for NoHooks {}
