@@ -142,14 +142,17 @@ impl Server {
     fn start(address: &str, listener: Option<TcpListener>, registry: &Registry) -> io::Result<Server> {
         let (pages, address) = (Pages::default(), address.to_owned());
         let listener = listener.map(tokio::net::TcpListener::from_std).transpose()?;
-        let door =
-            Door { pages: Rc::clone(&pages), table: ConnectionTable::new(TABLE), evictions: Evictions::new(registry) };
+        let accept_loop = AcceptLoop {
+            pages: Rc::clone(&pages),
+            table: ConnectionTable::new(TABLE),
+            evictions: Evictions::new(registry),
+        };
         let serving = async move {
             let listener = match listener {
                 Some(listener) => listener,
                 None => listen_until_free(&address).await,
             };
-            door.accept(listener).await;
+            accept_loop.run(listener).await;
         };
         Ok(Server { pages, handle: tokio::task::spawn_local(serving).abort_handle() })
     }
@@ -211,14 +214,14 @@ fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 /// Accept loop of one address.
-struct Door {
+struct AcceptLoop {
     pages: Pages,
     table: Arc<ConnectionTable>,
     evictions: Evictions,
 }
 
-impl Door {
-    async fn accept(&self, listener: tokio::net::TcpListener) {
+impl AcceptLoop {
+    async fn run(&self, listener: tokio::net::TcpListener) {
         loop {
             // Open connections run before new ones are accepted. Otherwise a probe could be evicted before its request
             // is read.
@@ -314,9 +317,9 @@ async fn answer(pages: &Pages, request: Request<Incoming>) -> Result<Response<Fu
         Some(_) => PageContent::text(405, "Method Not Allowed\n"),
         None => PageContent::text(404, "404 page not found\n"),
     };
-    let packed = gzip(request.headers(), content.content_type, &content.body);
-    let encoding = packed.is_some().then_some(HeaderValue::from_static("gzip"));
-    let body = packed.unwrap_or_else(|| content.body.into_owned());
+    let compressed = gzip(request.headers(), content.content_type, &content.body);
+    let encoding = compressed.is_some().then_some(HeaderValue::from_static("gzip"));
+    let body = compressed.unwrap_or_else(|| content.body.into_owned());
     let mut response = Response::new(Full::new(Bytes::from(body)));
     response.headers_mut().extend(encoding.map(|encoding| (CONTENT_ENCODING, encoding)));
     *response.status_mut() = StatusCode::from_u16(content.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

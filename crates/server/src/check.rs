@@ -12,14 +12,14 @@ use cluster::Request;
 use corefile::{Diagnostic, Severity, Style};
 
 use crate::configuration::{self, Configuration, Origin};
-use crate::dry::{self, Found};
+use crate::dry::{self, DryRun};
 use crate::migrate::input::{Input, is_manifest};
 use crate::{diagnostics, rbac, report};
 
 /// Default port of keys.
 const DNS_PORT: u16 = 53;
 /// Exit code if the Corefile could not be read.
-const NOT_CHECKED: u8 = 2;
+const COULD_NOT_RUN: u8 = 2;
 
 /// Options of the command.
 #[derive(Clone, Debug, Default)]
@@ -27,7 +27,7 @@ pub struct CheckOptions {
     /// File to check, `stdin` for standard input; `None` for `Corefile` in the working directory.
     pub file: Option<PathBuf>,
     /// Output format.
-    pub form: Form,
+    pub format: OutputFormat,
     /// Reads the files that the Corefile names too, like at the start of the server.
     pub files: bool,
     /// Treats warnings as errors.
@@ -40,7 +40,7 @@ pub struct CheckOptions {
 
 /// Output format of the diagnostics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Form {
+pub enum OutputFormat {
     /// Text with the lines of the file.
     #[default]
     Text,
@@ -67,7 +67,7 @@ pub fn check(options: &CheckOptions) -> ExitCode {
         Ok(false) => ExitCode::FAILURE,
         Err(problem) => {
             eprintln!("{problem}");
-            ExitCode::from(NOT_CHECKED)
+            ExitCode::from(COULD_NOT_RUN)
         }
     }
 }
@@ -95,7 +95,7 @@ fn corefiles(name: &Path) -> Result<Vec<Origin>, String> {
 fn check_one(origin: &Origin, options: &CheckOptions) -> Result<bool, String> {
     let mut configuration = Configuration::read(origin, DNS_PORT).map_err(|error| io_text::describe(&error))?;
     let further = options.files || options.rbac;
-    let requests = if further { look_further(&mut configuration, options) } else { Vec::new() };
+    let requests = if further { dry_run(&mut configuration, options) } else { Vec::new() };
     if options.strict {
         configuration.problems.iter_mut().for_each(|problem| problem.severity = Severity::Error);
     }
@@ -109,12 +109,12 @@ fn check_one(origin: &Origin, options: &CheckOptions) -> Result<bool, String> {
 
 /// Builds the configuration without serving it. With `files`, adds the problems of the files that it names. Returns its
 /// requests to clusters.
-fn look_further(configuration: &mut Configuration, options: &CheckOptions) -> Vec<Request> {
+fn dry_run(configuration: &mut Configuration, options: &CheckOptions) -> Vec<Request> {
     let Some(plan) = configuration.plan.take() else { return Vec::new() };
     if !options.files {
         return dry::requests(plan);
     }
-    let Found { requests, problems } = dry::with_files(plan);
+    let DryRun { requests, problems } = dry::with_files(plan);
     configuration.problems.extend(problems);
     configuration::sort(&mut configuration.problems);
     requests
@@ -122,10 +122,10 @@ fn look_further(configuration: &mut Configuration, options: &CheckOptions) -> Ve
 
 fn say(configuration: &Configuration, options: &CheckOptions) {
     let style = if has_color() { Style::Color } else { Style::Plain };
-    let text = match options.form {
-        Form::Text => configuration.render_problems(style),
-        Form::Json => format!("{:#}", report::json(configuration)),
-        Form::Sarif => format!("{:#}", report::sarif(configuration)),
+    let text = match options.format {
+        OutputFormat::Text => configuration.render_problems(style),
+        OutputFormat::Json => format!("{:#}", report::json(configuration)),
+        OutputFormat::Sarif => format!("{:#}", report::sarif(configuration)),
     };
     match (text.trim_end(), options.rbac) {
         ("", _) => {}
@@ -154,7 +154,7 @@ fn explain(code: &str) -> ExitCode {
             let near =
                 corefile::did_you_mean(code, names).map_or(String::new(), |near| format!(": did you mean `{near}`?"));
             eprintln!("there is no code `{code}`{near}");
-            ExitCode::from(NOT_CHECKED)
+            ExitCode::from(COULD_NOT_RUN)
         }
     }
 }

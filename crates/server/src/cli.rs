@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use crate::check::{CheckOptions, Form};
+use crate::check::{CheckOptions, OutputFormat};
 use crate::conform::{ConformanceOptions, read_server};
 use crate::log::Format;
 use crate::migrate::{MigrateOptions, read_version};
@@ -120,10 +120,10 @@ fn check_command() -> clap::Command {
 fn check_options(matches: &ArgMatches) -> CheckOptions {
     CheckOptions {
         file: matches.get_one("file").cloned(),
-        form: match (matches.get_flag("json"), matches.get_flag("sarif")) {
-            (true, _) => Form::Json,
-            (_, true) => Form::Sarif,
-            _ => Form::Text,
+        format: match (matches.get_flag("json"), matches.get_flag("sarif")) {
+            (true, _) => OutputFormat::Json,
+            (_, true) => OutputFormat::Sarif,
+            _ => OutputFormat::Text,
         },
         files: matches.get_flag("files"),
         strict: matches.get_flag("strict"),

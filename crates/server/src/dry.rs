@@ -19,7 +19,7 @@ use crate::files::Disk;
 
 /// Result of building a configuration without serving it.
 #[derive(Default)]
-pub(crate) struct Found {
+pub(crate) struct DryRun {
     /// Requests to clusters.
     pub(crate) requests: Vec<Request>,
     /// Errors that would prevent the start, and warnings.
@@ -27,7 +27,7 @@ pub(crate) struct Found {
 }
 
 /// Builds a configuration like at the start of the server, and reads all files that it names.
-pub(crate) fn with_files(plan: Plan) -> Found {
+pub(crate) fn with_files(plan: Plan) -> DryRun {
     build(plan, true, &Disk)
 }
 
@@ -37,19 +37,19 @@ pub(crate) fn requests(plan: Plan) -> Vec<Request> {
     build(plan, false, &NoFiles).requests
 }
 
-fn build(plan: Plan, looks_at_clusters: bool, files: &dyn Files) -> Found {
-    let recorder = Rc::new(Recorder { requests: RefCell::default(), looks_at_clusters });
+fn build(plan: Plan, checks_sources: bool, files: &dyn Files) -> DryRun {
+    let recorder = Rc::new(Recorder { requests: RefCell::default(), checks_sources });
     let registry = Registry::new();
     let mut process = capabilities(&registry);
     process.provide(Rc::clone(&recorder) as Rc<dyn Clusters>);
-    process.provide(Rc::new(Unasked { looks_at_files: looks_at_clusters }) as Rc<dyn skydns::Stores>);
-    process.provide(Arc::new(Nowhere) as Arc<dyn HostLookup>);
+    process.provide(Rc::new(EmptyStores { checks_sources }) as Rc<dyn skydns::Stores>);
+    process.provide(Arc::new(FixedResolver) as Arc<dyn HostLookup>);
     let context = BuildContext { registry: &registry, files, process: &process, reload_state: ReloadState::default() };
     let problems = match plan.build(context) {
         Ok(built) => built.requests.warnings.iter().map(SetupWarning::diagnostic).collect(),
         Err(problems) => problems,
     };
-    Found { requests: recorder.requests.take(), problems }
+    DryRun { requests: recorder.requests.take(), problems }
 }
 
 /// File system without files.
@@ -80,55 +80,55 @@ impl Files for NoFiles {
 /// Records requests to clusters and returns empty indices.
 struct Recorder {
     requests: RefCell<Vec<Request>>,
-    looks_at_clusters: bool,
+    checks_sources: bool,
 }
 
 impl Clusters for Recorder {
     fn follow(&self, request: &Request) -> Result<Arc<dyn Following>, String> {
-        if self.looks_at_clusters {
+        if self.checks_sources {
             kubeapi::check(request).map_err(|problem| problem.to_string())?;
         }
         self.requests.borrow_mut().push(request.canonical());
         let (_, index) = Reducer::new(&request.watches());
-        Ok(Arc::new(Unfollowed(index)))
+        Ok(Arc::new(EmptyIndex(index)))
     }
 }
 
-struct Unfollowed(Arc<Index>);
+struct EmptyIndex(Arc<Index>);
 
-impl Following for Unfollowed {
+impl Following for EmptyIndex {
     fn index(&self) -> &Arc<Index> {
         &self.0
     }
 }
 
 /// Record stores without records and without connections.
-struct Unasked {
-    looks_at_files: bool,
+struct EmptyStores {
+    checks_sources: bool,
 }
 
-impl skydns::Stores for Unasked {
+impl skydns::Stores for EmptyStores {
     fn follow(&self, request: &skydns::Request) -> Result<Arc<dyn skydns::Following>, String> {
-        if self.looks_at_files {
+        if self.checks_sources {
             etcd::check(request)?;
         }
         let (_, index) = skydns::Reducer::new(&request.canonical());
-        Ok(Arc::new(Empty(index)))
+        Ok(Arc::new(EmptyRecords(index)))
     }
 }
 
-struct Empty(Arc<skydns::Index>);
+struct EmptyRecords(Arc<skydns::Index>);
 
-impl skydns::Following for Empty {
+impl skydns::Following for EmptyRecords {
     fn index(&self) -> &Arc<skydns::Index> {
         &self.0
     }
 }
 
 /// Resolver that returns a fixed address, because the addresses of upstreams do not matter in a dry run.
-struct Nowhere;
+struct FixedResolver;
 
-impl HostLookup for Nowhere {
+impl HostLookup for FixedResolver {
     fn lookup(&self, _: &str, _: &[SocketAddr]) -> io::Result<Vec<IpAddr>> {
         Ok(vec![Ipv4Addr::LOCALHOST.into()])
     }

@@ -24,7 +24,7 @@ use crate::files::Disk;
 use crate::jobs::Jobs;
 use crate::lifecycle::{LifecycleHooks, ShutdownKind};
 use crate::version::COMMIT;
-use crate::{commands, log, process_metrics, sockets, startup_gates};
+use crate::{hook_commands, log, process_metrics, sockets, startup_gates};
 
 static BUILD_INFO: Metric = Metric {
     name: "coredns_build_info",
@@ -214,7 +214,7 @@ impl Instance {
         }
         self.jobs = Jobs::start(&mut requests, &self.io);
         self.admin.serve(prepared, requests.pages)?;
-        commands::run(&self.commands, LifecycleEvent::Start);
+        hook_commands::run(&self.commands, LifecycleEvent::Start);
         Ok(())
     }
 
@@ -265,7 +265,7 @@ impl Instance {
             ShutdownKind::Leave => self.workers.leave(),
         }
         self.jobs.end().await;
-        commands::run(&self.commands, LifecycleEvent::End);
+        hook_commands::run(&self.commands, LifecycleEvent::End);
     }
 }
 

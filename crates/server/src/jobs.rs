@@ -1,4 +1,4 @@
-//! Background jobs of one generation. Dropping [`Jobs`] aborts them, except for lasting jobs, which may finish their
+//! Background jobs of one generation. Dropping [`Jobs`] aborts them, except for graceful jobs, which may finish their
 //! work.
 
 use std::rc::Rc;
@@ -25,14 +25,14 @@ impl Jobs {
             tokio::task::spawn_local(crate::files::inspect(inspection, Rc::clone(io))).abort_handle()
         });
         let graceful = core::mem::take(&mut requests.graceful_jobs).into_iter();
-        let graceful = graceful.map(|job| start_lasting(job, io)).collect();
+        let graceful = graceful.map(|job| start_graceful(job, io)).collect();
         Jobs { handles: jobs.chain(file_watches).collect(), graceful }
     }
 
-    /// Aborts the jobs, and waits until the lasting ones have finished.
+    /// Aborts the jobs, and waits until the graceful ones have finished.
     pub(crate) async fn end(mut self) {
-        let (enders, tasks): (Vec<_>, Vec<JoinHandle<()>>) = core::mem::take(&mut self.graceful).into_iter().unzip();
-        drop((self, enders));
+        let (triggers, tasks): (Vec<_>, Vec<JoinHandle<()>>) = core::mem::take(&mut self.graceful).into_iter().unzip();
+        drop((self, triggers));
         for task in tasks {
             // A job that panicked has ended too.
             let _ = task.await;
@@ -41,9 +41,9 @@ impl Jobs {
 }
 
 /// Starts a job that may continue for [`SHUTDOWN_GRACE`] after its shutdown is triggered.
-fn start_lasting(job: GracefulJob, io: &Rc<dyn Io>) -> ([ShutdownTrigger; 2], JoinHandle<()>) {
-    let ((ender, ending), (late_ender, late)) = (Shutdown::new(), Shutdown::new());
-    let job = job(Rc::clone(io), ending);
+fn start_graceful(job: GracefulJob, io: &Rc<dyn Io>) -> ([ShutdownTrigger; 2], JoinHandle<()>) {
+    let ((trigger, shutdown), (late_trigger, late)) = (Shutdown::new(), Shutdown::new());
+    let job = job(Rc::clone(io), shutdown);
     let task = tokio::task::spawn_local(async {
         let too_late = async {
             late.await;
@@ -54,7 +54,7 @@ fn start_lasting(job: GracefulJob, io: &Rc<dyn Io>) -> ([ShutdownTrigger; 2], Jo
             () = too_late => {}
         }
     });
-    ([ender, late_ender], task)
+    ([trigger, late_trigger], task)
 }
 
 impl Drop for Jobs {

@@ -9,7 +9,7 @@ use plugins::HostLookup;
 use wire::{Class, Flags, Header, Message, MessageBuf, Name, Type};
 
 /// Limit for one resolver.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Blocking lookup: a configuration cannot be built without the addresses of its upstreams.
 pub(crate) struct Lookup;
@@ -35,7 +35,7 @@ fn addresses_from(resolver: SocketAddr, name: &Name) -> io::Result<Vec<IpAddr>> 
     let any = if resolver.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
     let socket = UdpSocket::bind(any)?;
     socket.connect(resolver)?;
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     let mut addresses = Vec::new();
     for qtype in [Type::A, Type::AAAA] {
         addresses.extend(ask(&socket, name, qtype, until)?);

@@ -8,31 +8,31 @@ use cluster::{Kind, Request, Source};
 /// Returns the manifests for what a configuration watches; `None` if it uses no API server.
 pub(crate) fn rules(requests: &[Request]) -> Option<String> {
     let of_server = requests.iter().filter(|request| !matches!(request.source, Source::Manifests(_)));
-    let mut places: BTreeMap<Place<'_>, Vec<Kind>> = BTreeMap::new();
+    let mut scopes: BTreeMap<Scope<'_>, Vec<Kind>> = BTreeMap::new();
     let specs: Vec<_> = of_server.map(Request::watches).collect();
     for spec in &specs {
         for watch in &spec.watches {
             // A Role cannot grant access to its own Namespace object, and the server works without it.
             if watch.kind != Kind::Namespace || watch.namespace.is_none() {
-                let place = watch.namespace.as_deref().map_or(Place::Everywhere, Place::In);
-                places.entry(place).or_default().push(watch.kind);
+                let scope = watch.namespace.as_deref().map_or(Scope::Cluster, Scope::Namespace);
+                scopes.entry(scope).or_default().push(watch.kind);
             }
         }
         if !spec.followed.is_empty() {
-            places.entry(Place::Selected).or_default().extend(&spec.followed);
+            scopes.entry(Scope::SelectedNamespaces).or_default().extend(&spec.followed);
         }
     }
-    let roles: Vec<String> = places.iter().map(|(place, kinds)| role(*place, kinds)).collect();
+    let roles: Vec<String> = scopes.iter().map(|(scope, kinds)| role(*scope, kinds)).collect();
     (!roles.is_empty()).then(|| roles.join("---\n"))
 }
 
 /// Scope of a permission.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Place<'a> {
-    Everywhere,
+enum Scope<'a> {
+    Cluster,
     /// Namespaces that a label selector selects.
-    Selected,
-    In(&'a str),
+    SelectedNamespaces,
+    Namespace(&'a str),
 }
 
 /// Comment before the role for selected namespaces.
@@ -42,7 +42,7 @@ const SELECTED: &str = "\
 ";
 
 /// Returns a ClusterRole, or a Role in a namespace, that allows to list and watch these kinds.
-fn role(place: Place<'_>, kinds: &[Kind]) -> String {
+fn role(scope: Scope<'_>, kinds: &[Kind]) -> String {
     let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (group, resource) in kinds.iter().map(|kind| resource(*kind)) {
         let resources = groups.entry(group).or_default();
@@ -50,12 +50,12 @@ fn role(place: Place<'_>, kinds: &[Kind]) -> String {
             resources.push(resource);
         }
     }
-    let mut text = if place == Place::Selected { SELECTED.to_owned() } else { String::new() };
+    let mut text = if scope == Scope::SelectedNamespaces { SELECTED.to_owned() } else { String::new() };
     text.push_str("apiVersion: rbac.authorization.k8s.io/v1\n");
-    let _ = match place {
-        Place::Everywhere => writeln!(text, "kind: ClusterRole\nmetadata:\n  name: portolan\nrules:"),
-        Place::Selected => writeln!(text, "kind: ClusterRole\nmetadata:\n  name: portolan:namespace\nrules:"),
-        Place::In(namespace) => {
+    let _ = match scope {
+        Scope::Cluster => writeln!(text, "kind: ClusterRole\nmetadata:\n  name: portolan\nrules:"),
+        Scope::SelectedNamespaces => writeln!(text, "kind: ClusterRole\nmetadata:\n  name: portolan:namespace\nrules:"),
+        Scope::Namespace(namespace) => {
             writeln!(text, "kind: Role\nmetadata:\n  name: portolan\n  namespace: {namespace}\nrules:")
         }
     };

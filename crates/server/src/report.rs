@@ -7,14 +7,14 @@ use crate::configuration::Configuration;
 use crate::diagnostics;
 
 /// Version of the JSON format. It increases when fields are removed or change their meaning.
-const FORM: u32 = 1;
+const FORMAT_VERSION: u32 = 1;
 
 /// Returns one JSON document with the files that were read, the diagnostics, and the numbers of errors and warnings.
 pub(crate) fn json(configuration: &Configuration) -> Value {
     let Configuration { problems, sources, .. } = configuration;
     let count = |severity| problems.iter().filter(|problem| problem.severity == severity).count();
     json!({
-        "form": FORM,
+        "form": FORMAT_VERSION,
         "version": crate::VERSION,
         "files": sources.files().map(|(name, _)| name.to_string_lossy()).collect::<Vec<_>>(),
         "errors": count(Severity::Error),

@@ -94,13 +94,13 @@ pub(crate) async fn serve(
         version_text().lines().for_each(|line| log::report(Level::Info, Source::Banner, format_args!("{line}")));
     }
     hooks.started();
-    let hurry = attend(&mut instance, &mut signals).await;
+    let exit_now = run_until_shutdown(&mut instance, &mut signals).await;
     instance.begin_end();
-    let hurry = match (hurry, hooks.shutdown_kind()) {
-        (None, ShutdownKind::Drain) => linger(&instance, &mut signals).await,
-        (hurry, _) => hurry,
+    let exit_now = match (exit_now, hooks.shutdown_kind()) {
+        (None, ShutdownKind::Drain) => serve_lameduck(&instance, &mut signals).await,
+        (exit_now, _) => exit_now,
     };
-    match hurry {
+    match exit_now {
         Some(code) => Ok(code),
         None => {
             instance.end(hooks.shutdown_kind()).await;
@@ -111,21 +111,21 @@ pub(crate) async fn serve(
 
 /// Reloads on signals and on changes of the files, until the shutdown begins. Returns an exit code if the process must
 /// exit immediately.
-async fn attend(instance: &mut Instance, signals: &mut Signals) -> Option<ExitCode> {
+async fn run_until_shutdown(instance: &mut Instance, signals: &mut Signals) -> Option<ExitCode> {
     loop {
-        let next_look = instance.reload_every.map(|(interval, jitter)| shifted(interval, jitter));
-        let told = signals.next(next_look).await;
-        let ends = match told {
-            Told::End | Told::EndAtOnce(_) => Some(told),
-            Told::Reload => {
+        let next_check = instance.reload_every.map(|(interval, jitter)| with_jitter(interval, jitter));
+        let event = signals.next(next_check).await;
+        let shutdown = match event {
+            Event::Shutdown | Event::ExitNow(_) => Some(event),
+            Event::Reload => {
                 tracing::info!(target: "portolan", "SIGUSR1: Reloading");
-                signals.ends.unless_sooner(reload(instance, true)).await
+                signals.shutdown.or_shutdown(reload(instance, true)).await
             }
-            Told::Look => signals.ends.unless_sooner(reload(instance, false)).await,
-            Told::Changed => signals.ends.unless_sooner(reload(instance, true)).await,
+            Event::CheckFiles => signals.shutdown.or_shutdown(reload(instance, false)).await,
+            Event::InputChanged => signals.shutdown.or_shutdown(reload(instance, true)).await,
         };
-        match ends {
-            Some(Told::EndAtOnce(code)) => return Some(code),
+        match shutdown {
+            Some(Event::ExitNow(code)) => return Some(code),
             Some(_) => return None,
             None => {}
         }
@@ -144,7 +144,7 @@ async fn reload(instance: &mut Instance, anyway: bool) {
 }
 
 /// Continues to serve for the lameduck time of *health*. Returns an exit code if the process must exit immediately.
-async fn linger(instance: &Instance, signals: &mut Signals) -> Option<ExitCode> {
+async fn serve_lameduck(instance: &Instance, signals: &mut Signals) -> Option<ExitCode> {
     if instance.lameduck.is_zero() {
         return None;
     }
@@ -154,16 +154,16 @@ async fn linger(instance: &Instance, signals: &mut Signals) -> Option<ExitCode> 
     loop {
         let left = end.saturating_duration_since(tokio::time::Instant::now());
         match signals.next(Some(left)).await {
-            // A generated Corefile that changed also arrives as `Look`, so compare the time.
-            Told::Look if tokio::time::Instant::now() >= end => return None,
-            Told::EndAtOnce(code) => return Some(code),
-            Told::End | Told::Reload | Told::Look | Told::Changed => {}
+            // A generated Corefile that changed also arrives as `CheckFiles`, so compare the time.
+            Event::CheckFiles if tokio::time::Instant::now() >= end => return None,
+            Event::ExitNow(code) => return Some(code),
+            Event::Shutdown | Event::Reload | Event::CheckFiles | Event::InputChanged => {}
         }
     }
 }
 
 /// Returns an interval that is randomly longer or shorter by at most half of `jitter`.
-fn shifted(interval: Duration, jitter: Duration) -> Duration {
+fn with_jitter(interval: Duration, jitter: Duration) -> Duration {
     let mut bytes = [0; 8];
     if aws_lc_rs::rand::fill(&mut bytes).is_err() || jitter.is_zero() {
         return interval;
@@ -174,17 +174,17 @@ fn shifted(interval: Duration, jitter: Duration) -> Duration {
 }
 
 /// Event of the main loop, from a signal, a timer or a changed input.
-enum Told {
-    End,
-    EndAtOnce(ExitCode),
+enum Event {
+    Shutdown,
+    ExitNow(ExitCode),
     Reload,
-    Look,
-    Changed,
+    CheckFiles,
+    InputChanged,
 }
 
 /// Sources of events: the signals of CoreDNS, and changes of a generated Corefile.
 struct Signals {
-    ends: Ends,
+    shutdown: ShutdownSignals,
     reload: Signal,
     hang_up: Signal,
     upgrade: Signal,
@@ -192,54 +192,54 @@ struct Signals {
 }
 
 /// Signals that end the process.
-struct Ends {
+struct ShutdownSignals {
     terminate: Signal,
     interrupt: Signal,
     quit: Signal,
     interrupts: u32,
 }
 
-impl Ends {
-    async fn next(&mut self) -> Told {
-        let (line, told) = tokio::select! {
-            _ = self.terminate.recv() => ("SIGTERM: Shutting down servers then terminating", Told::End),
+impl ShutdownSignals {
+    async fn next(&mut self) -> Event {
+        let (line, event) = tokio::select! {
+            _ = self.terminate.recv() => ("SIGTERM: Shutting down servers then terminating", Event::Shutdown),
             _ = self.interrupt.recv() => {
                 self.interrupts += 1;
                 match self.interrupts {
-                    1 => ("SIGINT: Shutting down", Told::End),
-                    _ => ("SIGINT: Force quit", Told::EndAtOnce(INTERRUPTED_TWICE.into())),
+                    1 => ("SIGINT: Shutting down", Event::Shutdown),
+                    _ => ("SIGINT: Force quit", Event::ExitNow(INTERRUPTED_TWICE.into())),
                 }
             }
-            _ = self.quit.recv() => ("SIGQUIT: Quitting process immediately", Told::EndAtOnce(ExitCode::SUCCESS)),
+            _ = self.quit.recv() => ("SIGQUIT: Quitting process immediately", Event::ExitNow(ExitCode::SUCCESS)),
         };
         tracing::info!(target: "portolan", "{line}");
-        told
+        event
     }
 
     /// Runs `work` to completion, or drops it and returns the event if a signal ends the process first.
-    async fn unless_sooner(&mut self, work: impl Future<Output = ()>) -> Option<Told> {
+    async fn or_shutdown(&mut self, work: impl Future<Output = ()>) -> Option<Event> {
         tokio::select! {
             biased;
             () = work => None,
-            told = self.next() => Some(told),
+            event = self.next() => Some(event),
         }
     }
 }
 
 impl Signals {
     fn new(changes: Option<Receiver<bool>>) -> std::io::Result<Signals> {
-        let ends = Ends {
+        let shutdown = ShutdownSignals {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
             quit: signal(SignalKind::quit())?,
             interrupts: 0,
         };
         let (reload, upgrade) = (signal(SignalKind::user_defined1())?, signal(SignalKind::user_defined2())?);
-        Ok(Signals { ends, reload, hang_up: signal(SignalKind::hangup())?, upgrade, changes })
+        Ok(Signals { shutdown, reload, hang_up: signal(SignalKind::hangup())?, upgrade, changes })
     }
 
-    /// Waits for the next event; returns [`Told::Look`] after `limit`.
-    async fn next(&mut self, limit: Option<Duration>) -> Told {
+    /// Waits for the next event; returns [`Event::CheckFiles`] after `limit`.
+    async fn next(&mut self, limit: Option<Duration>) -> Event {
         let time = async {
             match limit {
                 Some(limit) => tokio::time::sleep(limit).await,
@@ -249,16 +249,16 @@ impl Signals {
         tokio::pin!(time);
         loop {
             return tokio::select! {
-                told = self.ends.next() => told,
-                _ = self.reload.recv() => Told::Reload,
+                event = self.shutdown.next() => event,
+                _ = self.reload.recv() => Event::Reload,
                 // CoreDNS ignores SIGHUP too.
                 _ = self.hang_up.recv() => continue,
                 _ = self.upgrade.recv() => {
                     log::report(Level::Warning, Source::Server, format_args!("{UPGRADE_IGNORED}"));
                     continue;
                 }
-                () = &mut time => Told::Look,
-                anyway = next_change(&mut self.changes) => if anyway { Told::Changed } else { Told::Look },
+                () = &mut time => Event::CheckFiles,
+                anyway = next_change(&mut self.changes) => if anyway { Event::InputChanged } else { Event::CheckFiles },
             };
         }
     }

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 use crate::log;
 
 /// Interval between checks of a condition.
-const LOOK: Duration = Duration::from_millis(10);
+const CHECK_EVERY: Duration = Duration::from_millis(10);
 
 /// Waits until each condition holds or its time limit is over. All limits count from the same start.
 pub(crate) async fn wait(startup_gates: Vec<StartupGate>) {
@@ -21,7 +21,7 @@ pub(crate) async fn wait(startup_gates: Vec<StartupGate>) {
                 log::report(Level::Warning, Source::Plugin(directive), format_args!("{missing}"));
                 break;
             }
-            sleep(LOOK.min(timeout.saturating_sub(waited))).await;
+            sleep(CHECK_EVERY.min(timeout.saturating_sub(waited))).await;
         }
     }
 }

@@ -17,10 +17,10 @@ use super::{CorefileGenerator, HostAddresses, InputChange};
 use crate::lookup::Lookup;
 
 /// Interval between lookups while a name has no address.
-const AGAIN: Duration = Duration::from_secs(1);
+const RETRY_EVERY: Duration = Duration::from_secs(1);
 /// Interval between lookups when all names have addresses. A cluster IP does not change, and the TTLs of other names
 /// are rarely shorter.
-const RENEW: Duration = Duration::from_secs(30);
+const RENEW_EVERY: Duration = Duration::from_secs(30);
 
 /// Names to resolve, shared between the control task and the lookup task.
 #[derive(Clone, Default)]
@@ -61,8 +61,8 @@ pub(super) async fn follow(generator: Rc<dyn CorefileGenerator>, wanted: WantedH
         }
         let pause = match (names.is_empty(), is_complete) {
             (true, _) => Duration::MAX,
-            (_, true) => RENEW,
-            (_, false) => AGAIN,
+            (_, true) => RENEW_EVERY,
+            (_, false) => RETRY_EVERY,
         };
         tokio::select! {
             () = tokio::time::sleep(pause) => {}

@@ -13,32 +13,32 @@ use super::summary::Summary;
 use super::{MigrateOptions, files, questions, read};
 
 /// Maximum number of queries in flight: enough to hide timeouts, too few to flood a server.
-const AT_ONCE: usize = 32;
+const IN_FLIGHT_MAX: usize = 32;
 /// Number of unanswered queries at the start after which the command gives up.
-const SILENT_MAX: usize = 10;
+const UNANSWERED_MAX: usize = 10;
 /// Text of a [`Difference`] for a server that did not answer.
 const NO_ANSWER: &str = "no answer";
 
 /// Sends the queries from the files to both servers and prints the differences.
 ///
 /// # Errors
-/// Returns a message if the files have no query or a server answers none of the first [`SILENT_MAX`].
+/// Returns a message if the files have no query or a server answers none of the first [`UNANSWERED_MAX`].
 pub(super) fn check(servers: [SocketAddr; 2], options: &MigrateOptions) -> Result<ExitCode, String> {
     let questions = questions_of(options)?;
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
     let mut summary = runtime.block_on(async {
-        let mut asked = Asked::new(servers, questions, options.ttl);
+        let mut comparisons = Comparisons::new(servers, questions, options.ttl);
         let mut first = Vec::new();
-        while first.len() < SILENT_MAX
-            && let Some(comparison) = asked.next().await
+        while first.len() < UNANSWERED_MAX
+            && let Some(comparison) = comparisons.next().await
         {
             first.push(comparison?);
         }
-        refuse_silence(servers, &first)?;
+        check_servers_answer(servers, &first)?;
         let mut summary = Summary::new(servers, options.json);
         first.into_iter().for_each(|comparison| summary.take(comparison));
-        while let Some(comparison) = asked.next().await {
+        while let Some(comparison) = comparisons.next().await {
             summary.take(comparison?);
         }
         Ok::<_, String>(summary)
@@ -64,46 +64,46 @@ fn questions_of(options: &MigrateOptions) -> Result<Vec<(Name, Type)>, String> {
 }
 
 /// Returns an error that names the server that has answered none of the first queries, if there is one.
-fn refuse_silence(servers: [SocketAddr; 2], first: &[Comparison]) -> Result<(), String> {
-    if first.len() < SILENT_MAX {
+fn check_servers_answer(servers: [SocketAddr; 2], first: &[Comparison]) -> Result<(), String> {
+    if first.len() < UNANSWERED_MAX {
         return Ok(());
     }
-    let is_silent = |said: fn(&Difference) -> &str| {
+    let never_answered = |said: fn(&Difference) -> &str| {
         let is_silence = |one: &Difference| one.differs == DifferenceKind::Silence && said(one) == NO_ANSWER;
         first.iter().all(|one| one.difference.as_ref().is_some_and(is_silence))
     };
     let [old, new] = servers;
-    let who = match (is_silent(|one| &one.old), is_silent(|one| &one.new)) {
+    let who = match (never_answered(|one| &one.old), never_answered(|one| &one.new)) {
         (false, false) => return Ok(()),
         (true, false) => format!("the old server {old} has"),
         (false, true) => format!("the new server {new} has"),
         (true, true) => format!("both servers, {old} and {new}, have"),
     };
-    Err(format!("{who} not answered any of the first {SILENT_MAX} queries; giving up"))
+    Err(format!("{who} not answered any of the first {UNANSWERED_MAX} queries; giving up"))
 }
 
 /// Concurrent comparisons, whose results come in the order of the queries.
-struct Asked {
+struct Comparisons {
     servers: [SocketAddr; 2],
     ttls: bool,
     waiting: std::vec::IntoIter<(Name, Type)>,
-    on_their_way: VecDeque<JoinHandle<Comparison>>,
+    in_flight: VecDeque<JoinHandle<Comparison>>,
 }
 
-impl Asked {
-    fn new(servers: [SocketAddr; 2], questions: Vec<(Name, Type)>, ttls: bool) -> Asked {
-        Asked { servers, ttls, waiting: questions.into_iter(), on_their_way: VecDeque::with_capacity(AT_ONCE) }
+impl Comparisons {
+    fn new(servers: [SocketAddr; 2], questions: Vec<(Name, Type)>, ttls: bool) -> Comparisons {
+        Comparisons { servers, ttls, waiting: questions.into_iter(), in_flight: VecDeque::with_capacity(IN_FLIGHT_MAX) }
     }
 
     /// Returns the comparison of the next query; `None` at the end.
     async fn next(&mut self) -> Option<Result<Comparison, String>> {
-        while self.on_their_way.len() < AT_ONCE
+        while self.in_flight.len() < IN_FLIGHT_MAX
             && let Some((name, qtype)) = self.waiting.next()
         {
             let (servers, ttls) = (self.servers, self.ttls);
-            self.on_their_way.push_back(tokio::spawn(async move { compare(servers, &name, qtype, ttls).await }));
+            self.in_flight.push_back(tokio::spawn(async move { compare(servers, &name, qtype, ttls).await }));
         }
-        let first = self.on_their_way.pop_front()?;
+        let first = self.in_flight.pop_front()?;
         Some(first.await.map_err(|error| error.to_string()))
     }
 }

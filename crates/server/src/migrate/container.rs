@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// Kind of program that a container of kube-dns runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Runs {
+enum ContainerProgram {
     /// Program with flags of its own, optionally followed by `--` and the arguments of dnsmasq.
     Flags,
     /// dnsmasq itself.
@@ -14,13 +14,13 @@ enum Runs {
 
 /// Names of the programs, images and containers of kube-dns. Names such as `dnsmasq-metrics` or `kubedns-autoscaler`
 /// must not match, so these are compared as a whole.
-const KNOWN: [(&str, Runs); 6] = [
-    ("dnsmasq-nanny", Runs::Flags),
-    ("dnsmasq", Runs::Dnsmasq),
-    ("kube-dnsmasq", Runs::Dnsmasq),
-    ("kube-dns", Runs::Flags),
-    ("kubedns", Runs::Flags),
-    ("sidecar", Runs::Flags),
+const KNOWN: [(&str, ContainerProgram); 6] = [
+    ("dnsmasq-nanny", ContainerProgram::Flags),
+    ("dnsmasq", ContainerProgram::Dnsmasq),
+    ("kube-dnsmasq", ContainerProgram::Dnsmasq),
+    ("kube-dns", ContainerProgram::Flags),
+    ("kubedns", ContainerProgram::Flags),
+    ("sidecar", ContainerProgram::Flags),
 ];
 const EXECHEALTHZ: &str = "exechealthz";
 /// Prefix and suffixes around the program name in the name of an image.
@@ -36,14 +36,14 @@ pub(super) fn arguments(container: &Value) -> Option<Vec<String>> {
     let programs = words.iter().take_while(|word| !word.starts_with('-')).count();
     let given = words.split_off(programs);
     let text = |key: &str| container[key].as_str();
-    let runs = match words.as_slice() {
-        [] => text("image").and_then(runs).or_else(|| text("name").and_then(runs)),
+    let program = match words.as_slice() {
+        [] => text("image").and_then(program_of).or_else(|| text("name").and_then(program_of)),
         // For example `portolan kube-dns`, which has two words.
-        programs => programs.iter().find_map(|program| runs(program)),
+        programs => programs.iter().find_map(|program| program_of(program)),
     };
-    Some(match runs? {
+    Some(match program? {
         // dnsmasq-nanny can run in a container named `dnsmasq`; its arguments have a `--` of their own.
-        Runs::Dnsmasq if !given.iter().any(|word| word == "--") => [vec!["--".to_owned()], given].concat(),
+        ContainerProgram::Dnsmasq if !given.iter().any(|word| word == "--") => [vec!["--".to_owned()], given].concat(),
         _ => given,
     })
 }
@@ -67,11 +67,11 @@ fn words(list: &Value) -> Vec<String> {
     list.as_array().into_iter().flatten().filter_map(|word| word.as_str().map(str::to_owned)).collect()
 }
 
-fn runs(text: &str) -> Option<Runs> {
+fn program_of(text: &str) -> Option<ContainerProgram> {
     let name = file_name(text).split([':', '@']).next()?;
     let name = name.strip_prefix(IMAGE_PREFIX).unwrap_or(name);
     let name = ARCHITECTURES.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
-    KNOWN.iter().find(|(known, _)| *known == name).map(|(_, runs)| *runs)
+    KNOWN.iter().find(|(known, _)| *known == name).map(|(_, program)| *program)
 }
 
 /// Returns the last component of the path of a program, or of an image with its tag.

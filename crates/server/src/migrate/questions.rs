@@ -73,17 +73,20 @@ fn of_service(object: &Value, zone: &str) -> Vec<(Name, Type)> {
         return Vec::new();
     };
     let host = format!("{name}.{namespace}.svc.{}.", zone.trim_end_matches('.'));
-    let mut asked: Vec<(String, Type)> = ADDRESSES.map(|qtype| (host.clone(), qtype)).to_vec();
+    let mut questions: Vec<(String, Type)> = ADDRESSES.map(|qtype| (host.clone(), qtype)).to_vec();
     for port in object["spec"]["ports"].as_array().into_iter().flatten() {
         if let Some(port_name) = port["name"].as_str() {
             let protocol = port["protocol"].as_str().unwrap_or("TCP").to_ascii_lowercase();
-            asked.push((format!("_{port_name}._{protocol}.{host}"), Type::SRV));
+            questions.push((format!("_{port_name}._{protocol}.{host}"), Type::SRV));
         }
     }
     if let Some(ip) = object["spec"]["clusterIP"].as_str().and_then(|text| text.parse().ok()) {
-        asked.push((reverse_name(ip), Type::PTR));
+        questions.push((reverse_name(ip), Type::PTR));
     }
-    asked.into_iter().filter_map(|(name, qtype)| Some((Name::from_text(&name).ok()?.into_lowercase(), qtype))).collect()
+    questions
+        .into_iter()
+        .filter_map(|(name, qtype)| Some((Name::from_text(&name).ok()?.into_lowercase(), qtype)))
+        .collect()
 }
 
 /// Returns the reverse-lookup name of an address (RFC 1035 §3.5, RFC 3596 §2.5).
