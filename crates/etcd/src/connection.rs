@@ -95,7 +95,7 @@ pub(crate) fn config(tls: Option<&Tls>) -> Result<rustls::ClientConfig, String> 
     let authorities = tls.and_then(|tls| tls.authorities.as_ref()).map(read);
     let (authorities, identity) = (authorities.transpose()?, identity.transpose()?);
     let wanted = ClientTls { authorities, identity, ..ClientTls::default() };
-    let mut config = transport::tls::client_config(&wanted)?;
+    let mut config = transport::tls::client_config(&wanted).map_err(|error| error.to_string())?;
     config.alpn_protocols = vec![b"h2".to_vec()];
     Ok(config)
 }

@@ -35,7 +35,7 @@ impl Authorities {
     /// A message if the file is unreadable or a certificate is invalid.
     pub(crate) fn verifier(self) -> Result<Arc<dyn ServerCertVerifier>, String> {
         match self {
-            Authorities::Given(given) => server_verifier(given),
+            Authorities::Given(given) => server_verifier(given).map_err(|error| error.to_string()),
             Authorities::File(file) => {
                 let last = Mutex::new(read(&file)?);
                 Ok(Arc::new(FileVerifier { file, last }))

@@ -44,7 +44,8 @@ impl Code {
     pub const UNAUTHENTICATED: Code = Code(16);
 }
 
-/// Reason why a call has no response message.
+/// Reason why a call has no response message. A retry on another connection may help after [`CallError::Connection`];
+/// what helps after [`CallError::Status`] depends on the code. The others mean that the peer is not the expected server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallError {
     /// The connection failed for this reason.
@@ -73,6 +74,8 @@ impl fmt::Display for CallError {
         }
     }
 }
+
+impl Error for CallError {}
 
 impl CallError {
     /// Creates an error from the root cause. The outer errors of the chain only say that something failed.

@@ -10,7 +10,9 @@ mod error_text;
 pub mod grpc;
 pub mod proxy;
 pub mod tls;
+mod tls_error;
 mod verifier;
 
 pub use clock::MonotonicClock;
 pub use error_text::error_text;
+pub use tls_error::TlsError;

@@ -19,6 +19,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
+use crate::tls_error::TlsError;
 use crate::verifier::{AnyCertificate, AnyClient, GivenCertificates};
 
 /// TLS factory for directives.
@@ -26,17 +27,12 @@ pub struct Rustls;
 
 impl TlsMaker for Rustls {
     fn client(&self, wanted: &ClientTls) -> Result<TlsClient, String> {
-        let name = wanted.server_name.clone().map(ServerName::try_from).transpose();
-        let name = name.map_err(|_| "the server name is neither a host name nor an IP address".to_owned())?;
-        let plain = client_config(wanted)?;
-        let mut http2 = plain.clone();
-        http2.alpn_protocols = vec![HTTP2.to_vec()];
-        let [plain, http2] = [plain, http2].map(|config| TlsConnector::from(Arc::new(config)));
-        Ok(TlsClient(Arc::new(Client { plain, http2, name })))
+        Client::new(wanted).map(|client| TlsClient(Arc::new(client))).map_err(|error| error.to_string())
     }
 
     fn server(&self, wanted: &ServerTls) -> Result<Arc<dyn TlsServer>, String> {
-        Ok(Arc::new(Server { configs: ArcSwap::from_pointee(Configs::new(wanted)?) }))
+        let configs = Configs::new(wanted).map_err(|error| error.to_string())?;
+        Ok(Arc::new(Server { configs: ArcSwap::from_pointee(configs) }))
     }
 }
 
@@ -48,6 +44,15 @@ pub struct Client {
 }
 
 impl Client {
+    fn new(wanted: &ClientTls) -> Result<Client, TlsError> {
+        let name = wanted.server_name.clone().map(ServerName::try_from).transpose().map_err(TlsError::ServerName)?;
+        let plain = client_config(wanted)?;
+        let mut http2 = plain.clone();
+        http2.alpn_protocols = vec![HTTP2.to_vec()];
+        let [plain, http2] = [plain, http2].map(|config| TlsConnector::from(Arc::new(config)));
+        Ok(Client { plain, http2, name })
+    }
+
     /// Downcasts the configuration that a directive got from [`Rustls`].
     ///
     /// # Errors
@@ -93,7 +98,7 @@ struct Configs {
 }
 
 impl Configs {
-    fn new(wanted: &ServerTls) -> Result<Configs, String> {
+    fn new(wanted: &ServerTls) -> Result<Configs, TlsError> {
         let plain = server_config(wanted)?;
         let mut http2 = plain.clone();
         http2.alpn_protocols = vec![HTTP2.to_vec()];
@@ -106,7 +111,8 @@ const HTTP2: &[u8] = b"h2";
 
 impl TlsServer for Server {
     fn renew(&self, wanted: &ServerTls) -> Result<(), String> {
-        self.configs.store(Arc::new(Configs::new(wanted)?));
+        let configs = Configs::new(wanted).map_err(|error| error.to_string())?;
+        self.configs.store(Arc::new(configs));
         Ok(())
     }
 
@@ -143,10 +149,10 @@ fn provider() -> Arc<CryptoProvider> {
 /// Builds a TLS client configuration, also for protocols other than DNS.
 ///
 /// # Errors
-/// Fails with a message if a certificate or key cannot be used.
-pub fn client_config(wanted: &ClientTls) -> Result<ClientConfig, String> {
+/// Fails if a certificate or key cannot be used.
+pub fn client_config(wanted: &ClientTls) -> Result<ClientConfig, TlsError> {
     let config = ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
-    let config = config.map_err(|error| error.to_string())?;
+    let config = config.map_err(TlsError::Config)?;
     let config = if wanted.unverified {
         config.dangerous().with_custom_certificate_verifier(Arc::new(AnyCertificate::new(provider())))
     } else {
@@ -157,26 +163,26 @@ pub fn client_config(wanted: &ClientTls) -> Result<ClientConfig, String> {
     };
     let Some(identity) = &wanted.identity else { return Ok(config.with_no_client_auth()) };
     let (certificates, key) = read(identity)?;
-    config.with_client_auth_cert(certificates, key).map_err(|error| error.to_string())
+    config.with_client_auth_cert(certificates, key).map_err(TlsError::Config)
 }
 
 /// Builds a verifier for servers whose certificates are signed by one of `authorities`, or are one of them.
 ///
 /// # Errors
-/// Fails with a message if a certificate cannot be used.
-pub fn server_verifier(authorities: Vec<CertificateDer<'static>>) -> Result<Arc<dyn ServerCertVerifier>, String> {
+/// Fails if a certificate cannot be used.
+pub fn server_verifier(authorities: Vec<CertificateDer<'static>>) -> Result<Arc<dyn ServerCertVerifier>, TlsError> {
     let verifier = webpki_verifier(roots(authorities.clone())?)?;
     Ok(Arc::new(GivenCertificates::new(verifier, authorities)))
 }
 
-fn webpki_verifier(roots: RootCertStore) -> Result<Arc<WebPkiServerVerifier>, String> {
+fn webpki_verifier(roots: RootCertStore) -> Result<Arc<WebPkiServerVerifier>, TlsError> {
     let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider()).build();
-    verifier.map_err(|error| error.to_string())
+    verifier.map_err(TlsError::Verifier)
 }
 
-fn server_config(wanted: &ServerTls) -> Result<ServerConfig, String> {
+fn server_config(wanted: &ServerTls) -> Result<ServerConfig, TlsError> {
     let config = ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
-    let config = config.map_err(|error| error.to_string())?;
+    let config = config.map_err(TlsError::Config)?;
     let config = match wanted.clients {
         ClientCertificates::Unasked => config.with_no_client_auth(),
         asked @ (ClientCertificates::Requested | ClientCertificates::Any) => {
@@ -191,47 +197,47 @@ fn server_config(wanted: &ServerTls) -> Result<ServerConfig, String> {
             let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider());
             let verifier =
                 if asked == ClientCertificates::Verified { verifier.allow_unauthenticated() } else { verifier };
-            config.with_client_cert_verifier(verifier.build().map_err(|error| error.to_string())?)
+            config.with_client_cert_verifier(verifier.build().map_err(TlsError::Verifier)?)
         }
     };
     let (certificates, key) = read(&wanted.identity)?;
-    let mut config = config.with_single_cert(certificates, key).map_err(|error| error.to_string())?;
+    let mut config = config.with_single_cert(certificates, key).map_err(TlsError::Config)?;
     // Stateless tickets: sessions need no memory in the server and no state shared between workers.
     config.session_storage = Arc::new(NoServerSessionStorage {});
-    config.ticketer = rustls::crypto::aws_lc_rs::Ticketer::new().map_err(|error| error.to_string())?;
+    config.ticketer = rustls::crypto::aws_lc_rs::Ticketer::new().map_err(TlsError::Config)?;
     Ok(config)
 }
 
-fn read(identity: &Identity) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), String> {
+fn read(identity: &Identity) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), TlsError> {
     let certificates = certificates(&identity.certificates)?;
-    let key = PrivateKeyDer::from_pem_slice(&identity.key).map_err(|error| format!("invalid private key: {error}"))?;
+    let key = PrivateKeyDer::from_pem_slice(&identity.key).map_err(TlsError::PrivateKey)?;
     Ok((certificates, key))
 }
 
 /// Parses the certificates of a PEM file.
 ///
 /// # Errors
-/// A message if a certificate is invalid, or if the file contains no certificate.
-pub fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+/// Fails if a certificate is invalid, or if the file contains no certificate.
+pub fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
-    let certificates = certificates.map_err(|error| format!("invalid certificate: {error}"))?;
-    if certificates.is_empty() { Err("the file contains no certificate".to_owned()) } else { Ok(certificates) }
+    let certificates = certificates.map_err(TlsError::Certificate)?;
+    if certificates.is_empty() { Err(TlsError::NoCertificate) } else { Ok(certificates) }
 }
 
-fn roots(authorities: Vec<CertificateDer<'static>>) -> Result<RootCertStore, String> {
+fn roots(authorities: Vec<CertificateDer<'static>>) -> Result<RootCertStore, TlsError> {
     let mut roots = RootCertStore::empty();
     for certificate in authorities {
-        roots.add(certificate).map_err(|error| format!("cannot use a certificate authority: {error}"))?;
+        roots.add(certificate).map_err(TlsError::Authority)?;
     }
     Ok(roots)
 }
 
 /// Returns the certificate authorities that the system trusts.
-fn system_roots() -> Result<RootCertStore, String> {
+fn system_roots() -> Result<RootCertStore, TlsError> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if roots.is_empty() {
-        return Err("this system has no certificate authorities: configure a file with them".to_owned());
+        return Err(TlsError::NoSystemAuthorities);
     }
     Ok(roots)
 }
