@@ -2,6 +2,7 @@
 
 use wire::{Rcode, Type};
 
+use crate::built_in_error::BuiltInError;
 use crate::response::{Record, Response};
 
 /// Expectation of a response. Texts have the form of [`Record::data`]; `*` in them matches one label.
@@ -41,12 +42,13 @@ impl Expectation {
     /// Parses an expectation whose placeholders have been replaced.
     ///
     /// # Errors
-    /// Returns the text if it is not an expectation.
-    pub(crate) fn read(text: &str) -> Result<Expectation, String> {
+    /// Fails if the text is not an expectation.
+    pub(crate) fn read(text: &str) -> Result<Expectation, BuiltInError> {
         let mut words = text.split(' ');
         let verb = words.next().unwrap_or_default();
         let texts: Vec<String> = words.map(str::to_ascii_lowercase).collect();
-        let seconds = || texts.first().and_then(|text| text.parse().ok()).ok_or(text);
+        let wrong = || BuiltInError::Expectation(text.to_owned());
+        let seconds = || texts.first().and_then(|text| text.parse().ok()).ok_or_else(wrong);
         Ok(match (verb, texts.as_slice()) {
             ("is", [_, ..]) => Expectation::Is(texts),
             ("has", [_, ..]) => Expectation::Has(texts),
@@ -65,18 +67,16 @@ impl Expectation {
             ("edns", []) => Expectation::Edns,
             ("no-edns", []) => Expectation::NoEdns,
             ("question-kept", []) => Expectation::QuestionKept,
-            _ => return Err(text.to_owned()),
+            _ => return Err(wrong()),
         })
     }
 
-    /// Compares the response to a query for `owner` with the expectation.
+    /// Compares the response to a query for `owner` with the expectation. Returns a description of the expectation if the
+    /// response does not meet it.
     ///
     /// [`Targets`](Expectation::Targets) is only checked for SRV records here; the caller has to query their
     /// addresses.
-    ///
-    /// # Errors
-    /// Returns a description of the expectation if the response does not meet it.
-    pub(crate) fn judge(&self, owner: &str, qtype: Type, response: &Response) -> Result<(), String> {
+    pub(crate) fn unmet(&self, owner: &str, qtype: Type, response: &Response) -> Option<String> {
         let records = records(owner, qtype, response);
         let no_error = response.rcode == Rcode::NOERROR;
         let (holds, wanted) = match self {
@@ -114,7 +114,7 @@ impl Expectation {
             Expectation::NoEdns => (no_error && !response.has_opt, "no OPT record".to_owned()),
             Expectation::QuestionKept => (response.question_kept, "the question in its original case".to_owned()),
         };
-        if holds { Ok(()) } else { Err(wanted) }
+        (!holds).then_some(wanted)
     }
 }
 
@@ -284,13 +284,13 @@ mod tests {
             ("no-edns", Type::A, "NOERROR||", vec!["FORMERR||"]),
         ] {
             let read = Expectation::read(expectation).unwrap();
-            assert_eq!(read.judge(OWNER, qtype, &response(good)), Ok(()), "{expectation}: {good}");
+            assert_eq!(read.unmet(OWNER, qtype, &response(good)), None, "{expectation}: {good}");
             for bad in bad {
-                assert!(read.judge(OWNER, qtype, &response(bad)).is_err(), "{expectation}: {bad}");
+                assert!(read.unmet(OWNER, qtype, &response(bad)).is_some(), "{expectation}: {bad}");
             }
         }
         for flag in ["edns", "question-kept"] {
-            assert!(Expectation::read(flag).unwrap().judge(OWNER, Type::A, &response("NOERROR||")).is_err());
+            assert!(Expectation::read(flag).unwrap().unmet(OWNER, Type::A, &response("NOERROR||")).is_some());
         }
         assert!(Expectation::read("is").is_err() && Expectation::read("ttl soon").is_err());
     }

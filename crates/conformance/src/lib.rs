@@ -12,6 +12,7 @@
 )]
 
 mod api;
+mod built_in_error;
 mod client;
 mod compare;
 mod endpoints;
@@ -30,6 +31,7 @@ use rand::RngExt as _;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use api::Api;
+pub use built_in_error::{BuiltInError, PlaceholderError};
 pub use compare::{Comparison, Difference, DifferenceKind, compare};
 use objects::Values;
 pub use report::{Checked, Outcome, Report};
@@ -108,7 +110,7 @@ pub enum RunError {
     /// Error of the operating system.
     System(std::io::Error),
     /// Error in the built-in checks or objects.
-    BuiltIn(String),
+    BuiltIn(BuiltInError),
 }
 
 impl RunError {
@@ -148,16 +150,31 @@ impl core::error::Error for RunError {
         match self {
             RunError::Credentials(error) => Some(error),
             RunError::System(error) => Some(error),
+            RunError::BuiltIn(error) => Some(error),
             _ => None,
         }
     }
 }
 
 /// Failed request to the API server.
+#[derive(Debug)]
 enum RequestError {
+    /// The API server answered with an error.
     Refused { code: u16, message: String },
+    /// No response. A retry may succeed.
     Unreachable(String),
 }
+
+impl core::fmt::Display for RequestError {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            RequestError::Refused { code, message } => write!(out, "the API server answered {code}: {message}"),
+            RequestError::Unreachable(message) => write!(out, "request to the API server failed: {message}"),
+        }
+    }
+}
+
+impl core::error::Error for RequestError {}
 
 impl RequestError {
     fn during(self, action: &str) -> RunError {
@@ -184,7 +201,7 @@ pub enum Progress<'a> {
 /// # Errors
 /// Fails only if the built-in objects are invalid.
 pub fn manifests(zone: &str, namespace: &str) -> Result<String, RunError> {
-    objects::manifests(&Values::new(without_dot(zone), namespace)).map_err(RunError::BuiltIn)
+    objects::manifests(&Values::new(without_dot(zone), namespace)).map_err(|error| RunError::BuiltIn(error.into()))
 }
 
 /// Runs the checks, then removes everything it created, whatever the outcome. A second SIGINT or SIGTERM skips the
@@ -233,7 +250,7 @@ async fn make(
     namespace: &str,
     report: &mut dyn FnMut(Progress<'_>),
 ) -> Result<Report, RunError> {
-    let all = script::checks().map_err(|line| RunError::BuiltIn(line.to_owned()))?;
+    let all = script::checks().map_err(|line| RunError::BuiltIn(BuiltInError::Line(line.to_owned())))?;
     let zone = without_dot(&options.zone);
     report(Progress::Begin(namespace));
     let values = Values::new(zone, namespace);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use crate::built_in_error::{BuiltInError, PlaceholderError};
 use serde_json::{Value, json};
 
 /// Built-in objects, with placeholders for values.
@@ -47,15 +48,15 @@ impl Values {
     /// Replaces the placeholders in a text.
     ///
     /// # Errors
-    /// Returns the name of the first placeholder without a value.
-    pub(crate) fn fill(&self, text: &str) -> Result<String, String> {
+    /// Fails if a placeholder has no value, with the name of the first one.
+    pub(crate) fn fill(&self, text: &str) -> Result<String, PlaceholderError> {
         let mut parts = text.split('$');
         let mut filled = parts.next().unwrap_or_default().to_owned();
         for part in parts {
             let is_name = |octet: u8| octet.is_ascii_alphanumeric() || octet == b'-';
             let end = part.bytes().position(|octet| !is_name(octet)).unwrap_or(part.len());
             let (name, rest) = part.split_at(end);
-            filled.push_str(self.get(name).ok_or(name)?);
+            filled.push_str(self.get(name).ok_or_else(|| PlaceholderError(name.to_owned()))?);
             filled.push_str(rest);
         }
         Ok(filled)
@@ -72,18 +73,19 @@ pub(crate) fn service_and_address(placeholder: &str) -> (&str, &'static str) {
 }
 
 /// Returns the manifests as YAML.
-pub(crate) fn manifests(values: &Values) -> Result<String, String> {
+pub(crate) fn manifests(values: &Values) -> Result<String, PlaceholderError> {
     values.fill(OBJECTS)
 }
 
 /// Returns the objects in the order of their creation.
-pub(crate) fn objects(values: &Values) -> Result<Vec<Value>, String> {
-    serde_saphyr::from_multiple(&manifests(values)?).map_err(|error| error.to_string())
+pub(crate) fn objects(values: &Values) -> Result<Vec<Value>, BuiltInError> {
+    serde_saphyr::from_multiple(&manifests(values)?).map_err(|error| BuiltInError::Yaml(error.into()))
 }
 
 /// Builds an object from its kind, its name and its other fields in YAML flow style.
-pub(crate) fn object(values: &Values, kind: &str, name: &str, rest: &str) -> Result<Value, String> {
-    let mut object: Value = serde_saphyr::from_str(&values.fill(rest)?).map_err(|error| error.to_string())?;
+pub(crate) fn object(values: &Values, kind: &str, name: &str, rest: &str) -> Result<Value, BuiltInError> {
+    let mut object: Value =
+        serde_saphyr::from_str(&values.fill(rest)?).map_err(|error| BuiltInError::Yaml(error.into()))?;
     object["kind"] = kind.into();
     object["apiVersion"] = api(kind).map_or(Value::Null, |(version, ..)| json!(version));
     object["metadata"]["name"] = name.into();
@@ -128,7 +130,7 @@ mod tests {
         values.learn(&web(&["10.0.0.1", "fd00::0:1"]));
         assert_eq!(values.fill("is $web-4, $web-6 web.$svc."), Ok("is 10.0.0.1, fd00::1 web.a.svc.test.".to_owned()));
         values.learn(&web(&["10.0.0.2"]));
-        assert_eq!(values.fill("$web-4 $web-6"), Err("web-6".to_owned()));
+        assert_eq!(values.fill("$web-4 $web-6"), Err(PlaceholderError("web-6".to_owned())));
         let made = object(&values, "Service", "x", "{spec: {externalName: $svc}}").unwrap();
         assert_eq!(
             (&made["spec"]["externalName"], &made["metadata"]["namespace"]),

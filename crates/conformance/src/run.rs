@@ -8,6 +8,7 @@ use tokio::time::sleep;
 use wire::{Name, Rcode, Type};
 
 use crate::RunError;
+use crate::built_in_error::{BuiltInError, PlaceholderError};
 use crate::client::{self, Query, QueryError};
 use crate::expect::Expectation;
 use crate::objects::{self, Values};
@@ -93,8 +94,9 @@ impl Runner<'_> {
 
     /// Waits until a name has exactly this address.
     async fn wait_for(&self, name: &str, address: &str, timeout: Duration) -> Result<(), RunError> {
-        let [name, address] = [name, address].map(|text| self.values.fill(text).map_err(RunError::BuiltIn));
-        let (name, known) = (name?, Expectation::Is(vec![address?]));
+        let [name, address] = [name, address].map(|text| self.values.fill(text).map_err(BuiltInError::from));
+        let (name, known) =
+            (name.map_err(RunError::BuiltIn)?, Expectation::Is(vec![address.map_err(RunError::BuiltIn)?]));
         let query = query(&name, Type::A, QueryExtra::Nothing).map_err(RunError::BuiltIn)?;
         let begin = Instant::now();
         let mut in_a_row = 0;
@@ -102,7 +104,7 @@ impl Runner<'_> {
             let response = client::udp(self.server, &query)
                 .await
                 .map_err(|reason| RunError::Server(self.server, reason.to_string()))?;
-            in_a_row = if known.judge(&name, Type::A, &response).is_ok() { in_a_row + 1 } else { 0 };
+            in_a_row = if known.unmet(&name, Type::A, &response).is_none() { in_a_row + 1 } else { 0 };
             if in_a_row == 0 {
                 if begin.elapsed() > timeout {
                     return Err(RunError::Unknown {
@@ -170,7 +172,7 @@ impl Runner<'_> {
     }
 
     async fn ask(&self, mode: QueryMode, question: &QuerySpec) -> Result<Option<Duration>, StepEnd> {
-        let unknown = |name: String| {
+        let unknown = |PlaceholderError(name)| {
             let (service, address) = objects::service_and_address(&name);
             StepEnd::NotApplicable(format!("Service `{service}` has no {address}"))
         };
@@ -232,7 +234,7 @@ impl Runner<'_> {
     ) -> Result<(), StepEnd> {
         let asked = format!("{} over {transport}", describe(query));
         let response = response.map_err(|reason| StepEnd::Fail(format!("{asked}: {reason}")))?;
-        if let Err(wanted) = expectation.judge(&plain(&query.name), query.qtype, &response) {
+        if let Some(wanted) = expectation.unmet(&plain(&query.name), query.qtype, &response) {
             return Err(StepEnd::Fail(format!("{asked}: expected {wanted}; got {response}")));
         }
         let Expectation::Targets(wanted) = expectation else { return Ok(()) };
@@ -252,7 +254,8 @@ impl Runner<'_> {
         let mut found = BTreeSet::new();
         for target in targets {
             for qtype in [Type::A, Type::AAAA] {
-                let query = query(target, qtype, QueryExtra::Nothing).map_err(StepEnd::Fail)?;
+                let query =
+                    query(target, qtype, QueryExtra::Nothing).map_err(|error| StepEnd::Fail(error.to_string()))?;
                 let response = client::udp(self.server, &query).await;
                 let response = response.map_err(|reason| StepEnd::Fail(format!("{}: {reason}", describe(&query))))?;
                 found.extend(
@@ -283,7 +286,7 @@ impl Runner<'_> {
     /// records. Any response other than NODATA and NXDOMAIN ends the search, as in some resolvers.
     async fn search(&self, name: &str, question: &QuerySpec, expectation: &Expectation) -> Result<(), StepEnd> {
         for domain in ["$svc", "svc.$zone", "$zone"] {
-            let domain = self.values.fill(domain).map_err(RunError::BuiltIn)?;
+            let domain = self.values.fill(domain).map_err(|error| RunError::BuiltIn(error.into()))?;
             let query =
                 query(&format!("{name}.{domain}"), question.qtype, question.extra).map_err(RunError::BuiltIn)?;
             let response = client::udp(self.server, &query).await;
@@ -321,8 +324,8 @@ fn describe(query: &Query) -> String {
 }
 
 /// Builds a query for a name in the notation of the checks.
-fn query(text: &str, qtype: Type, extra: QueryExtra) -> Result<Query, String> {
-    let bad = |text: &str| format!("`{text}` is not a valid name");
+fn query(text: &str, qtype: Type, extra: QueryExtra) -> Result<Query, BuiltInError> {
+    let bad = |text: &str| BuiltInError::Name(text.to_owned());
     let name = match text.split_once(':') {
         Some(("ptr", address)) => wire::reverse_name(address.parse().map_err(|_| bad(text))?),
         Some(("longest", suffix)) => longest(suffix).ok_or_else(|| bad(text))?,

@@ -1,0 +1,101 @@
+//! Reasons why a server cannot start, or cannot apply a changed configuration.
+
+use core::error::Error;
+use core::fmt;
+use std::io;
+
+use compat::kube_dns::ConfigMapError;
+use net::ListenError;
+
+use crate::admin::PageListenError;
+use crate::generated_corefile::ConfigMapReadError;
+use crate::modes::node::TemplateError;
+
+/// Reason why a configuration cannot be served. The operator must fix what the message names. At startup the process
+/// ends; a reload is tried again when the configuration changes.
+#[derive(Debug)]
+pub(crate) enum ServeError {
+    /// The Corefile cannot be read: its name and the reason.
+    Load(String, io::Error),
+    /// The Corefile has errors: the rendered diagnostics.
+    Corefile(String),
+    /// The ConfigMap of kube-dns cannot be read.
+    ConfigMapRead(ConfigMapReadError),
+    /// The ConfigMap of kube-dns is invalid.
+    ConfigMap(ConfigMapError),
+    /// The template of node-cache cannot be used.
+    Template(TemplateError),
+    /// An address for DNS cannot be bound.
+    Listen(ListenError),
+    /// An address for HTTP pages cannot be bound.
+    PageListen(PageListenError),
+    /// The operating system refuses something else, such as a thread.
+    Io(io::Error),
+}
+
+impl fmt::Display for ServeError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ServeError::Load(name, error) => {
+                write!(out, "loading Corefile: {}", io_text::cannot_open(name.as_str(), error))
+            }
+            ServeError::Corefile(diagnostics) => out.write_str(diagnostics),
+            ServeError::ConfigMapRead(error) => error.fmt(out),
+            ServeError::ConfigMap(error) => write!(out, "the ConfigMap is invalid: {error}"),
+            ServeError::Template(error) => error.fmt(out),
+            ServeError::Listen(error) => error.fmt(out),
+            ServeError::PageListen(error) => error.fmt(out),
+            ServeError::Io(error) => out.write_str(&io_text::describe(error)),
+        }
+    }
+}
+
+impl Error for ServeError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            ServeError::Corefile(_) => None,
+            ServeError::Load(_, error) | ServeError::Io(error) => Some(error),
+            ServeError::ConfigMapRead(error) => Some(error),
+            ServeError::ConfigMap(error) => Some(error),
+            ServeError::Template(error) => Some(error),
+            ServeError::Listen(error) => Some(error),
+            ServeError::PageListen(error) => Some(error),
+        }
+    }
+}
+
+impl From<io::Error> for ServeError {
+    fn from(error: io::Error) -> ServeError {
+        ServeError::Io(error)
+    }
+}
+
+impl From<ListenError> for ServeError {
+    fn from(error: ListenError) -> ServeError {
+        ServeError::Listen(error)
+    }
+}
+
+impl From<PageListenError> for ServeError {
+    fn from(error: PageListenError) -> ServeError {
+        ServeError::PageListen(error)
+    }
+}
+
+impl From<ConfigMapReadError> for ServeError {
+    fn from(error: ConfigMapReadError) -> ServeError {
+        ServeError::ConfigMapRead(error)
+    }
+}
+
+impl From<ConfigMapError> for ServeError {
+    fn from(error: ConfigMapError) -> ServeError {
+        ServeError::ConfigMap(error)
+    }
+}
+
+impl From<TemplateError> for ServeError {
+    fn from(error: TemplateError) -> ServeError {
+        ServeError::Template(error)
+    }
+}
