@@ -160,7 +160,13 @@ impl fmt::Display for ConfigMapValueError {
     }
 }
 
-impl core::error::Error for ConfigMapError {}
+impl core::error::Error for ConfigMapError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        Some(&self.error)
+    }
+}
+
+impl core::error::Error for ConfigMapValueError {}
 
 #[cfg(test)]
 #[path = "config_map_tests.rs"]

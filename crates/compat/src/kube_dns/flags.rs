@@ -8,6 +8,7 @@ use core::fmt;
 use std::collections::BTreeMap;
 
 use crate::kube_dns::Warning;
+use crate::kube_dns::probe::ProbeError;
 
 /// Container that a flag belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,6 +161,8 @@ pub enum FlagError {
     Value(&'static str, String, &'static str),
     /// Flag with an invalid value: flag, reason.
     Reason(&'static str, String),
+    /// Invalid value of `--probe`.
+    Probe(ProbeError),
     /// Flags that exclude each other.
     Both(&'static str, &'static str),
 }
@@ -259,12 +262,17 @@ impl fmt::Display for FlagError {
             FlagError::Value(name, value, what) => write!(out, "--{name}: '{value}' is not {what}"),
             FlagError::Reason("", reason) => out.write_str(reason),
             FlagError::Reason(name, reason) => write!(out, "--{name}: {reason}"),
+            FlagError::Probe(error) => write!(out, "--probe: {error}"),
             FlagError::Both(one, other) => write!(out, "--{one} and --{other} cannot be used together"),
         }
     }
 }
 
-impl core::error::Error for FlagError {}
+impl core::error::Error for FlagError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        if let FlagError::Probe(error) = self { Some(error) } else { None }
+    }
+}
 
 #[cfg(test)]
 mod tests {

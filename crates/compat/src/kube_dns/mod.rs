@@ -20,6 +20,6 @@ pub use corefile::{HostNames, corefile, named_hosts, stub_blocks};
 pub use dnsmasq::{Dnsmasq, Domain, HostRecord, Record};
 pub use flags::{CommandLine, Container, FLAGS, Flag, FlagError};
 pub use name_server::{DNS_PORT, NameServer};
-pub use probe::Probe;
+pub use probe::{Probe, ProbeError};
 pub use settings::{ConfigMapSource, KubeDns, Metrics, Program, Settings, Sidecar};
 pub use warning::Warning;

@@ -1,5 +1,6 @@
 //! Flag `--probe LABEL,SERVER,NAME[,SECONDS[,TYPE]]` of the sidecar.
 
+use core::fmt;
 use core::net::{Ipv4Addr, SocketAddr};
 
 use crate::kube_dns::name_server::read_address;
@@ -25,35 +26,72 @@ pub struct Probe {
     pub qtype: &'static str,
 }
 
+/// Invalid part of a probe.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProbeError {
+    /// Too few parts.
+    Form(String),
+    /// More than five parts.
+    TooManyParts(String),
+    /// Label with other characters than letters, digits and `_`.
+    Label(String),
+    /// Server that is not an IP address.
+    Server(String),
+    /// Name that is not a domain name.
+    Name(String),
+    /// Interval that is not a positive number.
+    Seconds(String),
+    /// Unsupported query type.
+    Type(String),
+    /// Label of another probe.
+    Duplicate(String),
+}
+
+impl fmt::Display for ProbeError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ProbeError::Form(text) => write!(out, "'{text}' is not LABEL,SERVER,NAME[,SECONDS[,TYPE]]"),
+            ProbeError::TooManyParts(text) => write!(out, "'{text}' has more than five parts"),
+            ProbeError::Label(label) => write!(out, "label '{label}' may contain only letters, digits and _"),
+            ProbeError::Server(server) => write!(out, "'{server}' is not an IP address"),
+            ProbeError::Name(name) => write!(out, "'{name}' is not a domain name"),
+            ProbeError::Seconds(text) => write!(out, "'{text}' is not a number of seconds above 0"),
+            ProbeError::Type(text) => {
+                write!(out, "'{text}' is not a supported type; use one of {}", TYPES.join(", "))
+            }
+            ProbeError::Duplicate(label) => write!(out, "label '{label}' is used twice"),
+        }
+    }
+}
+
+impl core::error::Error for ProbeError {}
+
 impl Probe {
     /// Parses a probe.
     ///
     /// # Errors
-    /// Describes the first invalid part.
-    pub fn read(text: &str) -> Result<Probe, String> {
+    /// The first invalid part.
+    pub fn read(text: &str) -> Result<Probe, ProbeError> {
         let fields: Vec<&str> = text.split(',').map(str::trim).collect();
         let [label, server, name, rest @ ..] = fields.as_slice() else {
-            return Err(format!("'{text}' is not LABEL,SERVER,NAME[,SECONDS[,TYPE]]"));
+            return Err(ProbeError::Form(text.to_owned()));
         };
         if rest.len() > 2 {
-            return Err(format!("'{text}' has more than five parts"));
+            return Err(ProbeError::TooManyParts(text.to_owned()));
         }
         if label.is_empty() || !label.bytes().all(|octet| octet.is_ascii_alphanumeric() || octet == b'_') {
-            return Err(format!("label '{label}' may contain only letters, digits and _"));
+            return Err(ProbeError::Label((*label).to_owned()));
         }
-        let server = server_of(server).ok_or_else(|| format!("'{server}' is not an IP address"))?;
+        let server = server_of(server).ok_or_else(|| ProbeError::Server((*server).to_owned()))?;
         if !is_loose_domain(name) {
-            return Err(format!("'{name}' is not a domain name"));
+            return Err(ProbeError::Name((*name).to_owned()));
         }
         let seconds = rest.first().map_or(Ok(SECONDS), |text| match text.parse() {
             Ok(seconds) if seconds > 0 => Ok(seconds),
-            _ => Err(format!("'{text}' is not a number of seconds above 0")),
+            _ => Err(ProbeError::Seconds((*text).to_owned())),
         })?;
         let qtype = rest.get(1).map_or(Ok("ANY"), |text| {
-            TYPES
-                .into_iter()
-                .find(|known| known == text)
-                .ok_or_else(|| format!("'{text}' is not a supported type; use one of {}", TYPES.join(", ")))
+            TYPES.into_iter().find(|known| known == text).ok_or_else(|| ProbeError::Type((*text).to_owned()))
         })?;
         let name = name.trim_end_matches('.').to_owned();
         Ok(Probe { label: (*label).to_owned(), server, name, seconds, qtype })

@@ -9,7 +9,7 @@ use crate::kube_dns::dnsmasq::Dnsmasq;
 use crate::kube_dns::flags::{CommandLine, Container, FlagError};
 use crate::kube_dns::name_server::{DNS_PORT, read_address};
 use crate::kube_dns::names::is_domain;
-use crate::kube_dns::probe::Probe;
+use crate::kube_dns::probe::{Probe, ProbeError};
 
 /// Program of the pod to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -312,9 +312,9 @@ impl Sidecar {
     fn read(program: Program, words: &CommandLine, said: &mut Vec<Warning>) -> Result<Sidecar, FlagError> {
         let mut probes: Vec<Probe> = Vec::new();
         for text in words.all("probe") {
-            let probe = Probe::read(text).map_err(|reason| FlagError::Reason("probe", reason))?;
+            let probe = Probe::read(text).map_err(FlagError::Probe)?;
             if probes.iter().any(|known| known.label == probe.label) {
-                return Err(FlagError::Reason("probe", format!("label '{}' is used twice", probe.label)));
+                return Err(FlagError::Probe(ProbeError::Duplicate(probe.label)));
             }
             if probe.qtype == "ANY" {
                 let label = &probe.label;

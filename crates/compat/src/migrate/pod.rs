@@ -62,6 +62,15 @@ impl fmt::Display for PodError {
     }
 }
 
+impl core::error::Error for PodError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            PodError::Flags(error) => Some(error),
+            PodError::ConfigMap(error) => Some(error),
+        }
+    }
+}
+
 /// Returns the Corefile for the `data` of the ConfigMap and the arguments of each container.
 ///
 /// # Errors
