@@ -46,6 +46,12 @@ pub struct ListenError {
     pub error: io::Error,
 }
 
+impl core::error::Error for ListenError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        Some(&self.error)
+    }
+}
+
 impl fmt::Display for ListenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ListenError { protocol, address, error } = self;

@@ -7,6 +7,8 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::convert::Infallible;
+use std::error::Error;
+use std::fmt;
 use std::future::poll_fn;
 use std::io;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
@@ -77,6 +79,25 @@ pub(crate) enum IfTaken {
     Fail,
 }
 
+/// Address for HTTP pages that cannot be bound. The operator must free the address or name another one.
+#[derive(Debug)]
+pub(crate) struct PageListenError {
+    address: String,
+    error: io::Error,
+}
+
+impl fmt::Display for PageListenError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "listen tcp {}: {}", self.address, io_text::describe(&self.error))
+    }
+}
+
+impl Error for PageListenError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&self.error)
+    }
+}
+
 impl Admin {
     /// Creates a value without servers, which counts evictions in `registry`.
     pub(crate) fn new(registry: &Arc<Registry>) -> Admin {
@@ -86,13 +107,13 @@ impl Admin {
     /// Opens the sockets that `pages` need and that are not open yet, without any other effect.
     ///
     /// # Errors
-    /// Returns a message with the address that could not be bound and the system's error.
-    pub(crate) fn prepare(&self, pages: &[Page], if_taken: IfTaken) -> Result<Prepared, String> {
+    /// Fails if an address could not be bound.
+    pub(crate) fn prepare(&self, pages: &[Page], if_taken: IfTaken) -> Result<Prepared, PageListenError> {
         let mut listeners: Vec<(String, Option<TcpListener>)> = Vec::new();
         for page in pages {
             let known = self.servers.contains_key(&page.address);
             if !known && !listeners.iter().any(|(address, _)| *address == page.address) {
-                let fail = |error: io::Error| format!("listen tcp {}: {}", page.address, io_text::describe(&error));
+                let fail = |error| PageListenError { address: page.address.clone(), error };
                 let listener = match listen(&page.address) {
                     Err(error) if if_taken == IfTaken::TryAgain && error.kind() == io::ErrorKind::AddrInUse => {
                         report_taken(&page.address);

@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use cluster::Request;
 use corefile::{Diagnostic, Severity, Style};
 
+use crate::command_error::CommandError;
 use crate::configuration::{self, Configuration, Origin};
 use crate::dry::{self, DryRun};
 use crate::migrate::input::{Input, is_manifest};
@@ -59,7 +60,7 @@ pub fn check(options: &CheckOptions) -> ExitCode {
     }
     let name = options.file.as_deref().unwrap_or(Path::new("Corefile"));
     let outcome = corefiles(name).and_then(|origins| {
-        let each: Result<Vec<bool>, String> = origins.iter().map(|origin| check_one(origin, options)).collect();
+        let each: Result<Vec<bool>, CommandError> = origins.iter().map(|origin| check_one(origin, options)).collect();
         Ok(each?.into_iter().all(|passed| passed))
     });
     match outcome {
@@ -73,9 +74,9 @@ pub fn check(options: &CheckOptions) -> ExitCode {
 }
 
 /// Returns the Corefile of a file, or those of the ConfigMaps in it.
-fn corefiles(name: &Path) -> Result<Vec<Origin>, String> {
-    let origin = Origin::find(Some(name)).map_err(|error| error.to_string())?;
-    let (name, text) = origin.read(DNS_PORT).map_err(|error| io_text::cannot_open(name, &error))?;
+fn corefiles(name: &Path) -> Result<Vec<Origin>, CommandError> {
+    let origin = Origin::find(Some(name)).map_err(CommandError::Io)?;
+    let (name, text) = origin.read(DNS_PORT).map_err(|error| CommandError::Read(name.to_owned(), error))?;
     if !is_manifest(&text) {
         // Keep the text, because standard input and pipes can be read only once.
         return Ok(vec![Origin::Text { name, text }]);
@@ -83,17 +84,14 @@ fn corefiles(name: &Path) -> Result<Vec<Origin>, String> {
     let mut input = Input::default();
     input.add(&name, text)?;
     if input.corefiles.is_empty() {
-        let name = name.display();
-        return Err(format!(
-            "{name}: no Corefile in these manifests; try `portolan migrate {name} | portolan check -`"
-        ));
+        return Err(CommandError::NoCorefile(name.display().to_string()));
     }
     Ok(input.corefiles.into_iter().map(|(name, text)| Origin::Text { name: name.into(), text }).collect())
 }
 
 /// Reports the problems of a Corefile, and returns true if it passes.
-fn check_one(origin: &Origin, options: &CheckOptions) -> Result<bool, String> {
-    let mut configuration = Configuration::read(origin, DNS_PORT).map_err(|error| io_text::describe(&error))?;
+fn check_one(origin: &Origin, options: &CheckOptions) -> Result<bool, CommandError> {
+    let mut configuration = Configuration::read(origin, DNS_PORT).map_err(CommandError::Io)?;
     let further = options.files || options.rbac;
     let requests = if further { dry_run(&mut configuration, options) } else { Vec::new() };
     if options.strict {

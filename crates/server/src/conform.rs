@@ -8,6 +8,8 @@ use std::process::ExitCode;
 use cluster::Source;
 use conformance::{Objects, Options, Progress, Report, RunError, SPECIFICATION};
 
+use crate::command_error::ServerAddressError;
+
 /// Default DNS port (RFC 1035 §4.2).
 const DNS_PORT: u16 = 53;
 /// File with the name server to test if the command line names none.
@@ -59,22 +61,21 @@ impl ConformanceOptions {
 /// Parses `HOST` or `HOST:PORT`, with an IP address or a name as the host.
 ///
 /// # Errors
-/// Returns a message if the text has another form or the name has no address.
-pub(crate) fn read_server(text: &str) -> Result<SocketAddr, String> {
+/// Fails if the text has another form or the name has no address.
+pub(crate) fn read_server(text: &str) -> Result<SocketAddr, ServerAddressError> {
     let plain = text.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
     let address = plain.map(|address| SocketAddr::new(address, DNS_PORT)).or_else(|_| text.parse());
     address.or_else(|_| look_up(text))
 }
 
 /// Resolves the host in `HOST[:PORT]` with the system resolver. Prefers the first IPv4 address.
-fn look_up(text: &str) -> Result<SocketAddr, String> {
+fn look_up(text: &str) -> Result<SocketAddr, ServerAddressError> {
     let (host, port) = text.rsplit_once(':').unwrap_or((text, ""));
     let port = if port.is_empty() { Some(DNS_PORT) } else { port.parse().ok() };
-    let wanted = || "expected an address or a host, such as 10.96.0.10, [::1]:1053 or dns.example.org:53".to_owned();
-    let port = port.filter(|_| !host.is_empty() && !host.contains([':', '/', ' '])).ok_or_else(wanted)?;
-    let found = (host, port).to_socket_addrs().map_err(|error| format!("{host}: {error}"))?;
+    let port = port.filter(|_| !host.is_empty() && !host.contains([':', '/', ' '])).ok_or(ServerAddressError::Form)?;
+    let found = (host, port).to_socket_addrs().map_err(|error| ServerAddressError::Lookup(host.to_owned(), error))?;
     let found = found.min_by_key(SocketAddr::is_ipv6);
-    found.ok_or_else(|| format!("{host} has no address"))
+    found.ok_or_else(|| ServerAddressError::NoAddress(host.to_owned()))
 }
 
 /// Runs the checks and prints their results. Succeeds if no applicable check fails.

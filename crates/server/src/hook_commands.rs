@@ -1,5 +1,8 @@
 //! Programs that the directive *on* runs at startup and shutdown.
 
+use std::error::Error;
+use std::fmt;
+use std::io;
 use std::process;
 
 use config::setup::{Command, LifecycleEvent};
@@ -7,25 +10,52 @@ use config::setup::{Command, LifecycleEvent};
 /// Runs the programs for an event in order. Waits for each one that does not run in the background.
 pub(crate) fn run(commands: &[Command], moment: LifecycleEvent) {
     for command in commands.iter().filter(|command| command.when == moment) {
-        if let Err(trouble) = run_one(command) {
-            tracing::error!(target: "plugin/on", "{}: {trouble}", command.program);
+        if let Err(error) = run_one(command) {
+            tracing::error!(target: "plugin/on", "{}: {error}", command.program);
         }
     }
 }
 
-fn run_one(command: &Command) -> Result<(), String> {
-    let mut child = process::Command::new(&command.program)
-        .args(&command.arguments)
-        .spawn()
-        .map_err(|error| io_text::describe(&error))?;
+fn run_one(command: &Command) -> Result<(), HookCommandError> {
+    let mut child = process::Command::new(&command.program).args(&command.arguments).spawn()?;
     if command.in_background {
         // A child that nothing waits for would remain as a zombie.
         std::thread::spawn(move || child.wait());
         return Ok(());
     }
-    match child.wait() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(status.to_string()),
-        Err(error) => Err(io_text::describe(&error)),
+    let status = child.wait()?;
+    if status.success() { Ok(()) } else { Err(HookCommandError::Status(status)) }
+}
+
+/// Reason why a program failed. The server continues.
+#[derive(Debug)]
+enum HookCommandError {
+    /// The program did not start, or waiting for it failed.
+    Io(io::Error),
+    /// The program ended with an error.
+    Status(process::ExitStatus),
+}
+
+impl From<io::Error> for HookCommandError {
+    fn from(error: io::Error) -> HookCommandError {
+        HookCommandError::Io(error)
+    }
+}
+
+impl fmt::Display for HookCommandError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            HookCommandError::Io(error) => out.write_str(&io_text::describe(error)),
+            HookCommandError::Status(status) => status.fmt(out),
+        }
+    }
+}
+
+impl Error for HookCommandError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            HookCommandError::Io(error) => Some(error),
+            HookCommandError::Status(_) => None,
+        }
     }
 }

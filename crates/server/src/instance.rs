@@ -16,13 +16,14 @@ use corefile::Style;
 use engine::log::Level;
 use engine::{Io, Scheme};
 use metrics::{Kind, Metric, Registry};
-use net::{ListenError, Live, TokioIo, Workers};
+use net::{Live, TokioIo, Workers};
 
 use crate::admin::{Admin, IfTaken};
 use crate::configuration::{self, Configuration, Origin};
 use crate::files::Disk;
 use crate::jobs::Jobs;
 use crate::lifecycle::{LifecycleHooks, ShutdownKind};
+use crate::serve_error::ServeError;
 use crate::version::COMMIT;
 use crate::{hook_commands, log, process_metrics, sockets, startup_gates};
 
@@ -60,26 +61,11 @@ pub(crate) struct Instance {
     commands: Vec<Command>,
 }
 
-/// Reason why a configuration could not be served, as a message for the user.
-pub(crate) struct Refused(pub(crate) String);
-
-impl From<io::Error> for Refused {
-    fn from(error: io::Error) -> Refused {
-        Refused(io_text::describe(&error))
-    }
-}
-
-impl From<ListenError> for Refused {
-    fn from(error: ListenError) -> Refused {
-        Refused(error.to_string())
-    }
-}
-
 impl Instance {
     /// Reads the Corefile and serves it with `workers` worker threads.
     ///
     /// # Errors
-    /// Returns a message if the Corefile is invalid or an address could not be bound.
+    /// Fails if the Corefile is invalid or an address could not be bound.
     pub(crate) fn start(
         origin: Origin,
         port: u16,
@@ -87,7 +73,7 @@ impl Instance {
         process: Capabilities,
         registry: &Arc<Registry>,
         hooks: &Rc<dyn LifecycleHooks>,
-    ) -> Result<Instance, Refused> {
+    ) -> Result<Instance, ServeError> {
         registry.gauge(&BUILD_INFO, &[crate::VERSION, COMMIT, ""], || Some(1.0));
         process_metrics::publish(registry);
         // Alerts on an increase need the counter to exist with the value 0.
@@ -97,7 +83,7 @@ impl Instance {
         let fingerprint = configuration.fingerprint.clone();
         let mut built = build(configuration, registry, &process, ReloadState::default())?;
         let admin = Admin::new(registry);
-        let prepared = admin.prepare(&built.requests.pages, IfTaken::TryAgain).map_err(Refused)?;
+        let prepared = admin.prepare(&built.requests.pages, IfTaken::TryAgain)?;
         let sockets = sockets::open(built.listeners.iter(), workers, &**hooks, true)?;
         let io: Rc<dyn Io> = Rc::new(TokioIo::new(registry));
         let live: Live = Arc::new(ArcSwap::from_pointee(built.generation));
@@ -138,11 +124,11 @@ impl Instance {
     /// `anyway`, a rejected configuration is not tried again until it changes, so that its error is logged only once.
     ///
     /// # Errors
-    /// Returns a message if the new configuration is invalid or an address could not be bound.
-    pub(crate) async fn reload(&mut self, anyway: bool) -> Result<bool, Refused> {
+    /// Fails if the new configuration is invalid or an address could not be bound.
+    pub(crate) async fn reload(&mut self, anyway: bool) -> Result<bool, ServeError> {
         let (found, configuration) = match read(&self.origin, self.port) {
             Ok(configuration) => (configuration.fingerprint.clone(), Ok(configuration)),
-            Err(refused) => (refused.0.clone(), Err(refused)),
+            Err(error) => (error.to_string(), Err(error)),
         };
         if !anyway && (found == self.fingerprint || self.refused.as_ref() == Some(&found)) {
             self.refused = self.refused.take().filter(|refused| *refused == found);
@@ -158,7 +144,7 @@ impl Instance {
     }
 
     /// Builds a configuration and replaces the current one with it.
-    async fn replace(&mut self, configuration: Configuration) -> Result<(), Refused> {
+    async fn replace(&mut self, configuration: Configuration) -> Result<(), ServeError> {
         log_warnings(&configuration);
         let fingerprint = configuration.fingerprint.clone();
         let mut built = build(configuration, &self.registry, &self.process, self.reload_state.next())?;
@@ -169,7 +155,7 @@ impl Instance {
         let is_new =
             |listener: &&PlannedListener| !self.listeners.iter().any(|known| known.label() == listener.label());
         let sockets = sockets::open(built.listeners.iter().filter(is_new), self.workers.count(), &*self.hooks, false)?;
-        let prepared = self.admin.prepare(&built.requests.pages, IfTaken::Fail).map_err(Refused)?;
+        let prepared = self.admin.prepare(&built.requests.pages, IfTaken::Fail)?;
 
         self.live.store(Arc::new(built.generation));
         self.serve(sockets);
@@ -269,14 +255,14 @@ impl Instance {
     }
 }
 
-fn read(origin: &Origin, port: u16) -> Result<Configuration, Refused> {
+fn read(origin: &Origin, port: u16) -> Result<Configuration, ServeError> {
     let configuration = Configuration::read(origin, port).map_err(|error| {
         let name = if let Origin::File(path) = origin { path.display().to_string() } else { "stdin".to_owned() };
-        Refused(format!("loading Corefile: {}", io_text::cannot_open(name, &error)))
+        ServeError::Load(name, error)
     })?;
     let text = configuration.render_problems(Style::Plain);
     if configuration.plan.is_none() {
-        return Err(Refused(text));
+        return Err(ServeError::Corefile(text));
     }
     Ok(configuration)
 }
@@ -293,12 +279,12 @@ fn build(
     registry: &Arc<Registry>,
     process: &Capabilities,
     reload_state: ReloadState,
-) -> Result<Built, Refused> {
+) -> Result<Built, ServeError> {
     let Configuration { plan, sources, .. } = configuration;
-    let plan = plan.ok_or_else(|| Refused("the Corefile has errors".to_owned()))?;
+    let plan = plan.ok_or_else(|| ServeError::Corefile("the Corefile has errors".to_owned()))?;
     let context = BuildContext { registry, files: &Disk, process, reload_state };
     plan.build(context).map_err(|mut problems| {
         configuration::sort(&mut problems);
-        Refused(corefile::render(&problems, &sources, Style::Plain))
+        ServeError::Corefile(corefile::render(&problems, &sources, Style::Plain))
     })
 }

@@ -24,7 +24,7 @@ impl Profiler for Sampler {
             tokio::time::sleep(span).await;
             // Symbol lookup is slow, so it runs on a blocking thread.
             let stacks = tokio::task::spawn_blocking(move || stacks(&guard)).await;
-            let stacks = stacks.map_err(|error| error.to_string())??;
+            let stacks = stacks.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
             let period = Duration::from_secs(1) / FREQUENCY.unsigned_abs();
             Ok(CpuProfile { stacks, start_since_1970: start, took: span, period })
         })
@@ -35,8 +35,8 @@ impl Profiler for Sampler {
     }
 }
 
-fn stacks(guard: &ProfilerGuard<'_>) -> Result<Vec<Stack>, String> {
-    let report = guard.report().build().map_err(|error| error.to_string())?;
+fn stacks(guard: &ProfilerGuard<'_>) -> pprof::Result<Vec<Stack>> {
+    let report = guard.report().build()?;
     let stacks = report.data.iter().map(|(seen, times)| Stack {
         frames: seen.frames.iter().flatten().map(frame).collect(),
         thread: seen.thread_name_or_id(),

@@ -15,9 +15,10 @@ use tokio::task::LocalSet;
 
 use crate::capabilities::capabilities;
 use crate::configuration::Origin;
-use crate::instance::{Instance, Refused};
+use crate::instance::Instance;
 use crate::lifecycle::{LifecycleHooks, NoHooks, ShutdownKind};
 use crate::log::{self, Format};
+use crate::serve_error::ServeError;
 use crate::version::version_text;
 
 /// Exit code after a second SIGINT during the shutdown, as in CoreDNS.
@@ -46,13 +47,13 @@ pub struct ServeOptions {
 #[must_use]
 pub fn run(options: &ServeOptions) -> ExitCode {
     block_on(options.log_format, async {
-        let origin = Origin::find(options.conf.as_deref()).map_err(|error| Refused(error.to_string()))?;
+        let origin = Origin::find(options.conf.as_deref())?;
         serve(options, origin, &Registry::new(), None, Rc::new(NoHooks)).await
     })
 }
 
 /// Runs a server on this thread and prints the error if it fails.
-pub(crate) fn block_on(format: Format, serving: impl Future<Output = Result<ExitCode, Refused>>) -> ExitCode {
+pub(crate) fn block_on(format: Format, serving: impl Future<Output = Result<ExitCode, ServeError>>) -> ExitCode {
     log::start(format);
     net::raise_descriptor_limit();
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
@@ -68,8 +69,8 @@ pub(crate) fn block_on(format: Format, serving: impl Future<Output = Result<Exit
     log::finish();
     match outcome {
         Ok(code) => code,
-        Err(Refused(what)) => {
-            eprintln!("{}", what.trim_end());
+        Err(error) => {
+            eprintln!("{}", error.to_string().trim_end());
             ExitCode::FAILURE
         }
     }
@@ -83,7 +84,7 @@ pub(crate) async fn serve(
     registry: &Arc<Registry>,
     changes: Option<Receiver<bool>>,
     hooks: Rc<dyn LifecycleHooks>,
-) -> Result<ExitCode, Refused> {
+) -> Result<ExitCode, ServeError> {
     let mut signals = Signals::new(changes)?;
     log::publish(registry);
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
@@ -136,9 +137,9 @@ async fn reload(instance: &mut Instance, anyway: bool) {
     match instance.reload(anyway).await {
         Ok(true) => tracing::info!(target: "portolan", "Reloading complete"),
         Ok(false) => {}
-        Err(Refused(what)) => {
+        Err(error) => {
             instance.count_failed_reload();
-            tracing::error!(target: "portolan", "Restart failed: {}", what.trim_end());
+            tracing::error!(target: "portolan", "Restart failed: {}", error.to_string().trim_end());
         }
     }
 }

@@ -9,7 +9,6 @@ use net::ListenError;
 
 use crate::admin::PageListenError;
 use crate::generated_corefile::ConfigMapReadError;
-use crate::modes::node::TemplateError;
 
 /// Reason why a configuration cannot be served. The operator must fix what the message names. At startup the process
 /// ends; a reload is tried again when the configuration changes.
@@ -97,5 +96,36 @@ impl From<ConfigMapError> for ServeError {
 impl From<TemplateError> for ServeError {
     fn from(error: TemplateError) -> ServeError {
         ServeError::Template(error)
+    }
+}
+
+/// Reason why the template cannot be used, with its path. The next read is tried anyway.
+#[derive(Debug)]
+pub(crate) enum TemplateError {
+    /// The file cannot be read.
+    Read(String, io::Error),
+    /// The file is larger than this maximum, in bytes.
+    TooLarge(String, u64),
+}
+
+impl fmt::Display for TemplateError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TemplateError::Read(path, error) => {
+                write!(out, "the template: {}", io_text::cannot_open(path.as_str(), error))
+            }
+            TemplateError::TooLarge(path, max) => {
+                write!(out, "the template {path} is too large; the maximum is {max} bytes")
+            }
+        }
+    }
+}
+
+impl Error for TemplateError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            TemplateError::Read(_, error) => Some(error),
+            TemplateError::TooLarge(..) => None,
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! Sources of the ConfigMap: a mounted directory, which is polled, or the API server, which is watched.
 
+use std::error::Error;
+use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,18 +20,53 @@ const VALUE_MAX: u64 = 1 << 20;
 /// Maximum number of directory entries that are read.
 const FILES_MAX: usize = 100;
 
+/// Reason why the ConfigMap cannot be read.
+#[derive(Debug)]
+pub(crate) enum ConfigMapReadError {
+    /// The mounted directory cannot be read.
+    Directory(PathBuf, io::Error),
+    /// The configuration of the API client is wrong. No retry can fix it.
+    Setup(kubeapi::SetupError),
+    /// A request to the API server failed. A retry may succeed.
+    Api(Box<dyn Error + Send + Sync>),
+}
+
+impl fmt::Display for ConfigMapReadError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ConfigMapReadError::Directory(path, error) => out.write_str(&io_text::cannot_open(path, error)),
+            ConfigMapReadError::Setup(error) => error.fmt(out),
+            ConfigMapReadError::Api(error) => error.fmt(out),
+        }
+    }
+}
+
+impl Error for ConfigMapReadError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            ConfigMapReadError::Directory(_, error) => Some(error),
+            ConfigMapReadError::Setup(error) => Some(error),
+            ConfigMapReadError::Api(error) => Some(&**error),
+        }
+    }
+}
+
 /// Returns the current content of the ConfigMap; empty if it does not exist.
 ///
 /// # Errors
-/// Returns a message if the ConfigMap could not be read.
-pub(crate) async fn read_once(generator: &dyn CorefileGenerator, registry: &Arc<Registry>) -> Result<Data, String> {
+/// Fails if the ConfigMap could not be read.
+pub(crate) async fn read_once(
+    generator: &dyn CorefileGenerator,
+    registry: &Arc<Registry>,
+) -> Result<Data, ConfigMapReadError> {
     match generator.source() {
         ConfigMapSource::None => Ok(Data::new()),
         ConfigMapSource::Directory { path, .. } => {
-            read_directory(Path::new(path)).map_err(|error| io_text::cannot_open(path, &error))
+            read_directory(Path::new(path)).map_err(|error| ConfigMapReadError::Directory(path.into(), error))
         }
         ConfigMapSource::ConfigMap { namespace, name } => {
-            let read = config_map(generator, namespace, name, registry)?.read().await?;
+            let read = config_map(generator, namespace, name, registry)?.read().await;
+            let read = read.map_err(|error| ConfigMapReadError::Api(error.into()))?;
             Ok(read.unwrap_or_default())
         }
     }
@@ -38,12 +75,12 @@ pub(crate) async fn read_once(generator: &dyn CorefileGenerator, registry: &Arc<
 /// Sends the content of the ConfigMap at the start and after each change, until the receiver is gone.
 ///
 /// # Errors
-/// Returns a message for a permanent error, which no retry can fix.
+/// Fails for a permanent reason, which no retry can fix.
 pub(super) fn follow(
     generator: &dyn CorefileGenerator,
     registry: &Arc<Registry>,
     changes: Sender<InputChange>,
-) -> Result<(), String> {
+) -> Result<(), ConfigMapReadError> {
     match generator.source() {
         ConfigMapSource::None => {}
         ConfigMapSource::Directory { path, every } => {
@@ -76,24 +113,30 @@ fn config_map(
     namespace: &str,
     name: &str,
     registry: &Arc<Registry>,
-) -> Result<ConfigMap, String> {
-    ConfigMap::new(&generator.cluster(), namespace, name, registry).map_err(|problem| problem.to_string())
+) -> Result<ConfigMap, ConfigMapReadError> {
+    ConfigMap::new(&generator.cluster(), namespace, name, registry).map_err(ConfigMapReadError::Setup)
 }
 
 async fn follow_directory(path: PathBuf, every: Duration, changes: Sender<InputChange>) {
-    let mut known: Option<Result<Data, String>> = None;
+    let (mut known, mut last_error) = (None, None);
     loop {
-        let read = read_directory(&path).map_err(|error| io_text::cannot_open(&path, &error));
-        if known.as_ref() != Some(&read) {
-            match &read {
-                Ok(data) => {
-                    if changes.send(InputChange::ConfigMap(data.clone())).await.is_err() {
+        match read_directory(&path) {
+            Ok(data) => {
+                last_error = None;
+                if known.as_ref() != Some(&data) {
+                    known = Some(data.clone());
+                    if changes.send(InputChange::ConfigMap(data)).await.is_err() {
                         return;
                     }
                 }
-                Err(error) => tracing::error!(target: LOG, "{error}"),
             }
-            known = Some(read);
+            Err(error) => {
+                let text = io_text::cannot_open(&path, &error);
+                if last_error.as_ref() != Some(&text) {
+                    tracing::error!(target: LOG, "{text}");
+                }
+                (known, last_error) = (None, Some(text));
+            }
         }
         tokio::time::sleep(every).await;
     }

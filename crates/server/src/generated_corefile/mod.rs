@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use compat::kube_dns::{ConfigMapSettings, ConfigMapSource, HostNames};
 use kubeapi::Data;
 
-pub(crate) use config_map::read_once;
+pub(crate) use config_map::{ConfigMapReadError, read_once};
 pub use regenerate::METRICS;
 pub(crate) use regenerate::start;
 

@@ -16,7 +16,7 @@ use metrics::{Counter, Counters, Kind, Metric, Registry};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::timeout;
 
-use super::config_map;
+use super::config_map::{self, ConfigMapReadError};
 use super::name_servers::{self, WantedHosts};
 use super::{CorefileGenerator, HostAddresses, InputChange, LOG};
 use crate::configuration::{GeneratedCorefile, Origin};
@@ -63,12 +63,12 @@ struct Regenerator {
 /// (`false`), or when something that it names changes (`true`).
 ///
 /// # Errors
-/// Returns a message for a permanent error, which no retry can fix.
+/// Fails for a permanent reason, which no retry can fix.
 pub(crate) async fn start(
     generator: Rc<dyn CorefileGenerator>,
     registry: &Arc<Registry>,
     also: impl FnOnce(Sender<InputChange>),
-) -> Result<(Origin, Receiver<bool>), String> {
+) -> Result<(Origin, Receiver<bool>), ConfigMapReadError> {
     let (sender, mut changes) = channel(CHANGES_MAX);
     config_map::follow(&*generator, registry, sender.clone())?;
     let mut regenerator = Regenerator::new(Rc::clone(&generator), registry);

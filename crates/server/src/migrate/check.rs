@@ -11,6 +11,7 @@ use wire::{Name, Type};
 
 use super::summary::Summary;
 use super::{MigrateOptions, files, questions, read};
+use crate::command_error::CommandError;
 
 /// Maximum number of queries in flight: enough to hide timeouts, too few to flood a server.
 const IN_FLIGHT_MAX: usize = 32;
@@ -22,11 +23,10 @@ const NO_ANSWER: &str = "no answer";
 /// Sends the queries from the files to both servers and prints the differences.
 ///
 /// # Errors
-/// Returns a message if the files have no query or a server answers none of the first [`UNANSWERED_MAX`].
-pub(super) fn check(servers: [SocketAddr; 2], options: &MigrateOptions) -> Result<ExitCode, String> {
+/// Fails if the files have no query or a server answers none of the first [`UNANSWERED_MAX`].
+pub(super) fn check(servers: [SocketAddr; 2], options: &MigrateOptions) -> Result<ExitCode, CommandError> {
     let questions = questions_of(options)?;
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CommandError::Io)?;
     let mut summary = runtime.block_on(async {
         let mut comparisons = Comparisons::new(servers, questions, options.ttl);
         let mut first = Vec::new();
@@ -41,30 +41,29 @@ pub(super) fn check(servers: [SocketAddr; 2], options: &MigrateOptions) -> Resul
         while let Some(comparison) = comparisons.next().await {
             summary.take(comparison?);
         }
-        Ok::<_, String>(summary)
+        Ok::<_, CommandError>(summary)
     })?;
     print!("{}", if options.json { format!("{:#}\n", summary.json()) } else { summary.text() });
     Ok(if summary.differences == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Returns the queries from all files, without duplicates.
-fn questions_of(options: &MigrateOptions) -> Result<Vec<(Name, Type)>, String> {
+fn questions_of(options: &MigrateOptions) -> Result<Vec<(Name, Type)>, CommandError> {
     let mut questions: Vec<(Name, Type)> = Vec::new();
     for path in files(options) {
-        questions.extend(
-            questions::read(&read(&path)?, &options.zone).map_err(|what| format!("{}: {what}", path.display()))?,
-        );
+        questions
+            .extend(questions::read(&read(&path)?, &options.zone).map_err(|error| CommandError::Query(path, error))?);
     }
     let mut seen = HashSet::new();
     questions.retain(|(name, qtype)| seen.insert((name.to_string(), qtype.0)));
     if questions.is_empty() {
-        return Err("no queries found; expected lines `NAME TYPE`, a query log, or manifests of Services".to_owned());
+        return Err(CommandError::NoQueries);
     }
     Ok(questions)
 }
 
 /// Returns an error that names the server that has answered none of the first queries, if there is one.
-fn check_servers_answer(servers: [SocketAddr; 2], first: &[Comparison]) -> Result<(), String> {
+fn check_servers_answer(servers: [SocketAddr; 2], first: &[Comparison]) -> Result<(), CommandError> {
     if first.len() < UNANSWERED_MAX {
         return Ok(());
     }
@@ -79,7 +78,7 @@ fn check_servers_answer(servers: [SocketAddr; 2], first: &[Comparison]) -> Resul
         (false, true) => format!("the new server {new} has"),
         (true, true) => format!("both servers, {old} and {new}, have"),
     };
-    Err(format!("{who} not answered any of the first {UNANSWERED_MAX} queries; giving up"))
+    Err(CommandError::Unanswered(who, UNANSWERED_MAX))
 }
 
 /// Concurrent comparisons, whose results come in the order of the queries.
@@ -96,7 +95,7 @@ impl Comparisons {
     }
 
     /// Returns the comparison of the next query; `None` at the end.
-    async fn next(&mut self) -> Option<Result<Comparison, String>> {
+    async fn next(&mut self) -> Option<Result<Comparison, CommandError>> {
         while self.in_flight.len() < IN_FLIGHT_MAX
             && let Some((name, qtype)) = self.waiting.next()
         {
@@ -104,6 +103,6 @@ impl Comparisons {
             self.in_flight.push_back(tokio::spawn(async move { compare(servers, &name, qtype, ttls).await }));
         }
         let first = self.in_flight.pop_front()?;
-        Some(first.await.map_err(|error| error.to_string()))
+        Some(first.await.map_err(CommandError::Task))
     }
 }

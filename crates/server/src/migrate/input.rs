@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::container::{arguments, is_exechealthz};
 use super::questions::documents;
+use crate::command_error::CommandError;
 
 /// Keys of the ConfigMap of kube-dns.
 const KUBE_DNS_KEYS: [&str; 3] = ["stubDomains", "upstreamNameservers", "federations"];
@@ -29,11 +30,11 @@ impl Input {
     /// Adds a file: manifests in YAML or JSON, or else a Corefile.
     ///
     /// # Errors
-    /// Returns a message if the file is empty or its manifests have no DNS configuration.
-    pub(crate) fn add(&mut self, path: &Path, text: String) -> Result<(), String> {
+    /// Fails if the file is empty or its manifests have no DNS configuration.
+    pub(crate) fn add(&mut self, path: &Path, text: String) -> Result<(), CommandError> {
         let name = path.display().to_string();
         if text.trim().is_empty() {
-            return Err(format!("{name}: the file is empty"));
+            return Err(CommandError::Empty(name));
         }
         let Some(objects) = documents(&text) else {
             self.corefiles.push((name, text));
@@ -41,9 +42,7 @@ impl Input {
         };
         let known = objects.iter().filter(|object| self.take(&name, object)).count();
         if known == 0 {
-            return Err(format!(
-                "{name}: found neither a ConfigMap of CoreDNS or kube-dns nor a Deployment of kube-dns"
-            ));
+            return Err(CommandError::NoConfiguration(name));
         }
         Ok(())
     }
@@ -131,7 +130,7 @@ mod tests {
 
     fn read(text: &str) -> Result<Input, String> {
         let mut input = Input::default();
-        input.add(Path::new("f"), text.to_owned()).map(|()| input)
+        input.add(Path::new("f"), text.to_owned()).map(|()| input).map_err(|error| error.to_string())
     }
 
     #[test]

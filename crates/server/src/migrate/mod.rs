@@ -8,6 +8,8 @@ pub(crate) mod input;
 mod questions;
 mod summary;
 
+use std::error::Error;
+use std::fmt;
 use std::io::{self, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -17,6 +19,7 @@ use compat::migrate::{self as migrations, Migration, Note, NoteKind};
 use corefile::Style;
 use serde_json::{Value, json};
 
+use crate::command_error::CommandError;
 use crate::configuration::{Configuration, Disk, Origin};
 use check::check;
 use container::without_program;
@@ -51,13 +54,25 @@ pub struct MigrateOptions {
 /// CoreDNS version: major, minor, patch.
 pub type Version = [u32; 3];
 
+/// Text that is not a version of CoreDNS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct VersionError;
+
+impl fmt::Display for VersionError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("expected a version such as 1.6.9")
+    }
+}
+
+impl Error for VersionError {}
+
 /// Parses `1.6.9`, `v1.6.9` or `1.6`; missing numbers are 0.
-pub(crate) fn read_version(text: &str) -> Result<Version, String> {
+pub(crate) fn read_version(text: &str) -> Result<Version, VersionError> {
     let mut version = [0; 3];
     let mut parts = text.trim_start_matches('v').split('.');
     let is_read =
         version.iter_mut().zip(parts.by_ref()).all(|(number, part)| part.parse().map(|read| *number = read).is_ok());
-    if is_read && parts.next().is_none() { Ok(version) } else { Err("expected a version such as 1.6.9".to_owned()) }
+    if is_read && parts.next().is_none() { Ok(version) } else { Err(VersionError) }
 }
 
 /// Returns true if a note matters to users of the version `from`. A note about changed behaviour matters only to users
@@ -76,14 +91,14 @@ pub fn migrate(options: &MigrateOptions) -> ExitCode {
         Some(servers) => check(servers, options),
         None => translate(options),
     };
-    outcome.unwrap_or_else(|problem| {
-        eprintln!("{}", problem.trim_end());
+    outcome.unwrap_or_else(|error| {
+        eprintln!("{}", error.to_string().trim_end());
         ExitCode::from(COULD_NOT_RUN)
     })
 }
 
-fn read(path: &Path) -> Result<String, String> {
-    let fail = |error: io::Error| io_text::cannot_open(path, &error);
+fn read(path: &Path) -> Result<String, CommandError> {
+    let fail = |error| CommandError::Read(path.to_owned(), error);
     let mut text = String::new();
     if path == Path::new("-") {
         io::stdin().take(INPUT_MAX).read_to_string(&mut text).map_err(fail)?;
@@ -99,7 +114,7 @@ fn files(options: &MigrateOptions) -> Vec<PathBuf> {
     if none { vec![PathBuf::from("-")] } else { options.files.clone() }
 }
 
-fn translate(options: &MigrateOptions) -> Result<ExitCode, String> {
+fn translate(options: &MigrateOptions) -> Result<ExitCode, CommandError> {
     let mut input = Input::default();
     for path in files(options) {
         input.add(&path, read(&path)?)?;
@@ -140,20 +155,18 @@ fn json_of_note(note: &Note) -> Value {
     object
 }
 
-fn migrated(input: &Input, defaults: bool) -> Result<(Option<String>, Migration), String> {
+fn migrated(input: &Input, defaults: bool) -> Result<(Option<String>, Migration), CommandError> {
     match input.corefiles.as_slice() {
         [] => {
-            let migration =
-                migrations::migrate_pod(&input.data, &input.containers).map_err(|error| error.to_string())?;
+            let migration = migrations::migrate_pod(&input.data, &input.containers).map_err(CommandError::Pod)?;
             Ok((None, migration))
         }
         [(name, text)] => {
             let migrated = migrations::migrate_corefile(Path::new(name), text, &Disk, defaults);
-            let migration = migrated
-                .map_err(|unreadable| corefile::render(&unreadable.problems, &unreadable.sources, Style::Plain))?;
+            let migration = migrated.map_err(CommandError::Corefile)?;
             Ok((Some(name.clone()), migration))
         }
-        [_, (second, _), ..] => Err(format!("{second}: more than one Corefile; convert them one at a time")),
+        [_, (second, _), ..] => Err(CommandError::SecondCorefile(second.clone())),
     }
 }
 

@@ -4,6 +4,8 @@
 use serde_json::Value;
 use wire::{Name, Type};
 
+use crate::command_error::{QueryError, QueryLineError};
+
 /// Address types to query for a Service.
 const ADDRESSES: [Type; 2] = [Type::A, Type::AAAA];
 
@@ -25,8 +27,8 @@ pub(super) fn documents(text: &str) -> Option<Vec<Value>> {
 /// Other lines of a log, such as the startup banner, are skipped.
 ///
 /// # Errors
-/// Returns a message for the first invalid line of a text that is not a log.
-pub(super) fn read(text: &str, zone: &str) -> Result<Vec<(Name, Type)>, String> {
+/// Fails at the first invalid line of a text that is not a log.
+pub(super) fn read(text: &str, zone: &str) -> Result<Vec<(Name, Type)>, QueryError> {
     if let Some(objects) = documents(text) {
         return Ok(objects.iter().flat_map(|object| of_service(object, zone)).collect());
     }
@@ -34,7 +36,7 @@ pub(super) fn read(text: &str, zone: &str) -> Result<Vec<(Name, Type)>, String> 
         return Ok(text.lines().filter_map(of_log).collect());
     }
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
-    lines.map(|(at, line)| of_line(line).map_err(|what| format!("line {}: {what}", at + 1))).collect()
+    lines.map(|(at, line)| of_line(line).map_err(|error| QueryError { line: at + 1, error })).collect()
 }
 
 /// Returns true if a line comes from a log: it has a `[LEVEL]`, possibly after a time or a Pod's name, or is a logged
@@ -51,17 +53,17 @@ fn of_log(line: &str) -> Option<(Name, Type)> {
     question(name, qtype).ok()
 }
 
-fn of_line(line: &str) -> Result<(Name, Type), String> {
+fn of_line(line: &str) -> Result<(Name, Type), QueryLineError> {
     let words: Vec<&str> = line.split_whitespace().collect();
     match words.as_slice() {
         [name, qtype] => question(name, qtype),
-        _ => Err(format!("`{line}` is not `NAME TYPE`")),
+        _ => Err(QueryLineError::Form(line.to_owned())),
     }
 }
 
-fn question(name: &str, qtype: &str) -> Result<(Name, Type), String> {
-    let read = Name::from_text(name).map_err(|error| format!("`{name}` is not a domain name: {error}"))?;
-    let qtype = qtype.to_ascii_uppercase().parse().map_err(|_| format!("`{qtype}` is not a record type"))?;
+fn question(name: &str, qtype: &str) -> Result<(Name, Type), QueryLineError> {
+    let read = Name::from_text(name).map_err(|error| QueryLineError::Name(name.to_owned(), error))?;
+    let qtype = qtype.to_ascii_uppercase().parse().map_err(|_| QueryLineError::Type(qtype.to_owned()))?;
     Ok((read.into_lowercase(), qtype))
 }
 
@@ -108,7 +110,7 @@ mod tests {
     use super::*;
 
     fn read_all(text: &str) -> Result<Vec<String>, String> {
-        let read = read(text, "cluster.local")?;
+        let read = read(text, "cluster.local").map_err(|error| error.to_string())?;
         Ok(read.iter().map(|(name, qtype)| format!("{name} {qtype}")).collect())
     }
 

@@ -20,10 +20,10 @@ use metrics::Registry;
 
 use crate::command_line::{argument, log_format, usage_error};
 use crate::generated_corefile::{self, LOG};
-use crate::instance::Refused;
 use crate::lifecycle::NoHooks;
 use crate::log::Format;
 use crate::run::{ServeOptions, block_on, serve};
+use crate::serve_error::ServeError;
 use crate::version::version_text;
 
 /// Serves as the kube-dns pod, or as one of its containers, until a signal ends the process.
@@ -53,18 +53,17 @@ fn print(settings: &Settings, said: &[Warning]) -> ExitCode {
     said.iter().for_each(|line| eprintln!("{line}"));
     block_on(Format::default(), async {
         let registry = Registry::new();
-        let data = generated_corefile::read_once(settings, &registry).await.map_err(Refused)?;
-        let config_map = ConfigMapSettings::parse(&data)
-            .map_err(|refused| Refused(format!("the ConfigMap is invalid: {refused}")))?;
+        let data = generated_corefile::read_once(settings, &registry).await?;
+        let config_map = ConfigMapSettings::parse(&data)?;
         print!("{}", compat::kube_dns::corefile(settings, &config_map, HostNames::Unresolved));
         Ok(ExitCode::SUCCESS)
     })
 }
 
-async fn run(settings: Settings, said: Vec<Warning>, log_format: Format) -> Result<ExitCode, Refused> {
+async fn run(settings: Settings, said: Vec<Warning>, log_format: Format) -> Result<ExitCode, ServeError> {
     said.iter().for_each(|line| tracing::warn!(target: LOG, "{line}"));
     let registry: Arc<Registry> = Registry::new();
-    let (origin, changes) = generated_corefile::start(Rc::new(settings), &registry, drop).await.map_err(Refused)?;
+    let (origin, changes) = generated_corefile::start(Rc::new(settings), &registry, drop).await?;
     let options =
         ServeOptions { conf: None, port: compat::kube_dns::DNS_PORT, pidfile: None, quiet: false, log_format };
     serve(&options, origin, &registry, Some(changes), Rc::new(NoHooks)).await

@@ -15,6 +15,7 @@ use tokio::sync::mpsc::Sender;
 use super::LOG;
 use super::reconciler::ErrorCounters;
 use crate::generated_corefile::{CorefileGenerator, InputChange, is_cluster_name};
+use crate::serve_error::TemplateError;
 
 /// Interval between reads of the template.
 const POLL_EVERY: Duration = Duration::from_millis(250);
@@ -32,8 +33,8 @@ impl NodeCacheGenerator {
     /// Reads the template and finds the address of the Service.
     ///
     /// # Errors
-    /// Returns a message if the template could not be read.
-    pub(super) fn find(settings: &Settings, errors: ErrorCounters) -> Result<Rc<NodeCacheGenerator>, String> {
+    /// Fails if the template could not be read.
+    pub(super) fn find(settings: &Settings, errors: ErrorCounters) -> Result<Rc<NodeCacheGenerator>, TemplateError> {
         let template = read(&settings.template)?;
         let cluster_dns = upstream_service(settings);
         let asks_for_it = template.contains("__PILLAR__CLUSTER__DNS__");
@@ -96,10 +97,10 @@ impl CorefileGenerator for NodeCacheGenerator {
     }
 }
 
-fn read(path: &str) -> Result<String, String> {
-    let fail = |error: std::io::Error| format!("the template: {}", io_text::cannot_open(path, &error));
+fn read(path: &str) -> Result<String, TemplateError> {
+    let fail = |error| TemplateError::Read(path.to_owned(), error);
     if std::fs::metadata(Path::new(path)).map_err(fail)?.len() > TEMPLATE_MAX {
-        return Err(format!("the template {path} is too large; the maximum is {TEMPLATE_MAX} bytes"));
+        return Err(TemplateError::TooLarge(path.to_owned(), TEMPLATE_MAX));
     }
     std::fs::read_to_string(path).map_err(fail)
 }

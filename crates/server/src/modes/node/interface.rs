@@ -5,6 +5,8 @@
 //! holds it open. If the kernel does not allow that, the interface is a dummy whose addresses expire within seconds
 //! unless they are renewed.
 
+use std::error::Error;
+use std::fmt;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
@@ -31,12 +33,37 @@ pub(super) struct Interface {
     tun: Option<OwnedFd>,
 }
 
-/// Error with the interface, by the error types of node-cache's metric.
+/// Error with the interface, by the error types of node-cache's metric. The reconciler tries again.
+#[derive(Debug)]
 pub(super) enum InterfaceError {
     /// The interface or its addresses could not be created.
     Add(io::Error),
     /// The interface could not be read.
     Check(io::Error),
+}
+
+impl InterfaceError {
+    /// Returns the error type in node-cache's metric.
+    pub(super) const fn label(&self) -> &'static str {
+        match self {
+            InterfaceError::Add(_) => "interface_add",
+            InterfaceError::Check(_) => "interface_check",
+        }
+    }
+}
+
+impl fmt::Display for InterfaceError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (InterfaceError::Add(error) | InterfaceError::Check(error)) = self;
+        out.write_str(&io_text::describe(error))
+    }
+}
+
+impl Error for InterfaceError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        let (InterfaceError::Add(error) | InterfaceError::Check(error)) = self;
+        Some(error)
+    }
 }
 
 impl Interface {

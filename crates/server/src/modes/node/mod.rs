@@ -33,10 +33,10 @@ use tokio::time::Instant;
 use crate::admin::{Admin, IfTaken};
 use crate::command_line::{argument, log_format, usage_error};
 use crate::generated_corefile::{self, CorefileGenerator};
-use crate::instance::Refused;
 use crate::lifecycle::{LifecycleHooks, ShutdownKind};
 use crate::log::Format;
 use crate::run::{ServeOptions, block_on, serve};
+use crate::serve_error::ServeError;
 use crate::version::version_text;
 use generator::NodeCacheGenerator;
 use handover::Handover;
@@ -69,27 +69,24 @@ pub fn node(words: Vec<String>) -> ExitCode {
 }
 
 /// Prints the Corefile for the current template and ConfigMap.
-async fn print(settings: Settings, said: Vec<Warning>) -> Result<ExitCode, Refused> {
+async fn print(settings: Settings, said: Vec<Warning>) -> Result<ExitCode, ServeError> {
     said.iter().for_each(|line| eprintln!("{line}"));
     let registry = Registry::new();
-    let generator = NodeCacheGenerator::find(&settings, ErrorCounters::default()).map_err(Refused)?;
-    let data = generated_corefile::read_once(&*generator, &registry).await.map_err(Refused)?;
-    let config_map =
-        ConfigMapSettings::parse(&data).map_err(|refused| Refused(format!("the ConfigMap is invalid: {refused}")))?;
+    let generator = NodeCacheGenerator::find(&settings, ErrorCounters::default())?;
+    let data = generated_corefile::read_once(&*generator, &registry).await?;
+    let config_map = ConfigMapSettings::parse(&data)?;
     print!("{}", generator.corefile(&config_map, HostNames::Unresolved));
     Ok(ExitCode::SUCCESS)
 }
 
-async fn run(settings: Settings, said: Vec<Warning>, log_format: Format) -> Result<ExitCode, Refused> {
+async fn run(settings: Settings, said: Vec<Warning>, log_format: Format) -> Result<ExitCode, ServeError> {
     said.iter().for_each(|line| tracing::warn!(target: LOG, "{line}"));
     let registry: Arc<Registry> = Registry::new();
     let errors = ErrorCounters::new(&registry);
-    let generator = NodeCacheGenerator::find(&settings, errors.clone()).map_err(Refused)?;
+    let generator = NodeCacheGenerator::find(&settings, errors.clone())?;
     let follow = |changes| drop(tokio::task::spawn_local(Rc::clone(&generator).follow(changes)));
     let (origin, changes) =
-        generated_corefile::start(Rc::clone(&generator) as Rc<dyn CorefileGenerator>, &registry, follow)
-            .await
-            .map_err(Refused)?;
+        generated_corefile::start(Rc::clone(&generator) as Rc<dyn CorefileGenerator>, &registry, follow).await?;
     let _admin = serve_metrics(&settings, &registry)?;
 
     let reconciler = Reconciler::start(&settings, errors)?;
@@ -141,10 +138,10 @@ async fn join(handover: &Rc<Handover>, reconciler: &Reconciler) {
 }
 
 /// Serves all metrics at node-cache's own address, in addition to the address that the Corefile names.
-fn serve_metrics(settings: &Settings, registry: &Arc<Registry>) -> Result<Admin, Refused> {
+fn serve_metrics(settings: &Settings, registry: &Arc<Registry>) -> Result<Admin, ServeError> {
     let page = plugins::metrics_page(registry, settings.metrics.clone(), "/metrics".to_owned());
     let mut admin = Admin::new(registry);
-    let prepared = admin.prepare(core::slice::from_ref(&page), IfTaken::TryAgain).map_err(Refused)?;
+    let prepared = admin.prepare(core::slice::from_ref(&page), IfTaken::TryAgain)?;
     admin.serve(prepared, vec![page])?;
     Ok(admin)
 }

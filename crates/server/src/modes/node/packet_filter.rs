@@ -1,5 +1,7 @@
 //! Packet filter rules that exclude the cache's DNS traffic from connection tracking, set with nftables or iptables.
 
+use std::error::Error;
+use std::fmt;
 use std::io;
 use std::process::{Command, Stdio};
 
@@ -26,7 +28,9 @@ pub(super) struct PacketFilter {
     table: Option<(NetlinkSocket, Table)>,
 }
 
-/// Error with the rules, by the error types of node-cache's metric and `nftables`.
+/// Error with the rules, by the error types of node-cache's metric and `nftables`. The reconciler
+/// tries again.
+#[derive(Debug)]
 pub(super) enum PacketFilterError {
     /// The kernel rejected a netlink request.
     Nftables(io::Error),
@@ -34,6 +38,33 @@ pub(super) enum PacketFilterError {
     Iptables(String),
     /// Another program holds the lock of iptables.
     IptablesLock,
+}
+
+impl PacketFilterError {
+    /// Returns the error type in node-cache's metric.
+    pub(super) const fn label(&self) -> &'static str {
+        match self {
+            PacketFilterError::Nftables(_) => "nftables",
+            PacketFilterError::Iptables(_) => "iptables",
+            PacketFilterError::IptablesLock => "iptables_lock",
+        }
+    }
+}
+
+impl fmt::Display for PacketFilterError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PacketFilterError::Nftables(error) => out.write_str(&io_text::describe(error)),
+            PacketFilterError::Iptables(message) => out.write_str(message),
+            PacketFilterError::IptablesLock => out.write_str("another program holds the lock of iptables"),
+        }
+    }
+}
+
+impl Error for PacketFilterError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        if let PacketFilterError::Nftables(error) = self { Some(error) } else { None }
+    }
 }
 
 impl PacketFilter {

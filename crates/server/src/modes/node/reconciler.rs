@@ -12,8 +12,8 @@ use compat::node_cache::Settings;
 use metrics::{Kind, Metric, Registry};
 
 use super::LOG;
-use super::interface::{Interface, InterfaceError};
-use super::packet_filter::{PacketFilter, PacketFilterError};
+use super::interface::Interface;
+use super::packet_filter::PacketFilter;
 
 pub(super) static ERRORS: Metric = Metric {
     name: "coredns_nodecache_setup_errors_total",
@@ -154,8 +154,7 @@ impl NodeState {
         match outcome {
             None | Some(Ok(false)) => {}
             Some(Ok(true)) => self.say(&self.interface.as_ref().map_or(String::new(), Interface::describe)),
-            Some(Err(InterfaceError::Add(error))) => self.fail("interface_add", &io_text::describe(&error)),
-            Some(Err(InterfaceError::Check(error))) => self.fail("interface_check", &io_text::describe(&error)),
+            Some(Err(error)) => self.fail(error.label(), &error.to_string()),
         }
         if self.has_rules {
             self.reconcile_rules();
@@ -167,7 +166,7 @@ impl NodeState {
         match self.packet_filter.ensure() {
             Ok(false) => {}
             Ok(true) => self.say(&self.packet_filter.describe()),
-            Err(error) => self.fail_with_rules(error),
+            Err(error) => self.fail(error.label(), &error.to_string()),
         }
     }
 
@@ -175,7 +174,7 @@ impl NodeState {
         if core::mem::take(&mut self.has_rules)
             && let Err(error) = self.packet_filter.remove(others_serve)
         {
-            self.fail_with_rules(error);
+            self.fail(error.label(), &error.to_string());
         }
     }
 
@@ -184,14 +183,6 @@ impl NodeState {
         self.drop_rules(others_serve);
         if let Some(Err(error)) = self.interface.take().map(|interface| interface.release(others_serve)) {
             self.fail("interface_check", &io_text::describe(&error));
-        }
-    }
-
-    fn fail_with_rules(&mut self, error: PacketFilterError) {
-        match error {
-            PacketFilterError::Nftables(error) => self.fail("nftables", &io_text::describe(&error)),
-            PacketFilterError::Iptables(message) => self.fail("iptables", &message),
-            PacketFilterError::IptablesLock => self.fail("iptables_lock", "another program holds the lock of iptables"),
         }
     }
 
