@@ -150,7 +150,7 @@ fn try_on(server: &mut Server, corefile: &str) {
                 ask(server, &question.packet());
             }
         }
-        Err(error) => assert!(error.contains("--> Corefile:"), "{error}"),
+        Err(error) => assert!(error.0.contains("--> Corefile:"), "{error}"),
     }
 }
 

@@ -184,7 +184,7 @@ fn load(parser: &Parser, server: &mut Server, input: &str) -> Result<(), String>
     for (name, file, good) in [("public key", "input.key", KEY), ("private key", "input.private", PRIVATE)] {
         server.world.write(file, if parser.name == name { input } else { good });
     }
-    server.load(&parser.corefile.replace("INPUT", input))
+    server.load(&parser.corefile.replace("INPUT", input)).map_err(|error| error.0)
 }
 
 /// Most frequent answer of a server.

@@ -29,7 +29,7 @@ pub use io::{LOCAL, Site, VirtualIo};
 pub use message::{Parsed, Question};
 pub use record::{Record, RecordError};
 pub use scenario::{Extension, Line, MakeExtension, Problem, Stage, Statement, Words, run_directory, run_text};
-pub use server::{Arrival, CLIENT, Outcome, Server, Ticket};
+pub use server::{Arrival, CLIENT, LoadError, Outcome, Server, Ticket};
 pub use time::VirtualTime;
 pub use tls::PretendedTls;
 pub use upstream::{Answer, Asked, Entry, Names, Reaction, Upstreams};

@@ -1,6 +1,7 @@
 //! A complete server, assembled like the binary, but without sockets and in virtual time.
 
 use core::cell::RefCell;
+use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use core::time::Duration;
 use std::path::Path as FilePath;
@@ -113,6 +114,18 @@ impl Ticket {
     }
 }
 
+/// Errors of a Corefile: the rendered diagnostics.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoadError(pub String);
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl core::error::Error for LoadError {}
+
 impl Server {
     /// Creates a process without a Corefile. `entries` are its plugins, in the order of the chain.
     #[must_use]
@@ -136,8 +149,8 @@ impl Server {
     /// Loads a Corefile. If it has errors, the previous one keeps serving.
     ///
     /// # Errors
-    /// Returns the rendered diagnostics.
-    pub fn load(&mut self, text: &str) -> Result<(), String> {
+    /// Fails if the Corefile has errors.
+    pub fn load(&mut self, text: &str) -> Result<(), LoadError> {
         let parsed = corefile::parse(FilePath::new("Corefile"), text.to_owned(), &*self.world);
         let file = parsed.corefile;
         let mut problems = parsed.diagnostics;
@@ -145,12 +158,13 @@ impl Server {
         let planned = plan(&file, &planning, &mut problems);
         let broken = problems.iter().any(corefile::Diagnostic::is_error);
         let Some(planned) = planned.filter(|_| !broken) else {
-            return Err(render(&problems, &file.sources, Style::Plain));
+            return Err(LoadError(render(&problems, &file.sources, Style::Plain)));
         };
         let reload_state = self.running.as_ref().map(|running| running.reload_state.next()).unwrap_or_default();
         let context =
             BuildContext { registry: &self.registry, files: &*self.world, process: &self.process, reload_state };
-        let built = planned.build(context).map_err(|problems| render(&problems, &file.sources, Style::Plain))?;
+        let built = planned.build(context);
+        let built = built.map_err(|problems| LoadError(render(&problems, &file.sources, Style::Plain)))?;
         self.switch_to(built);
         Ok(())
     }

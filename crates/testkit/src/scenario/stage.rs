@@ -96,10 +96,10 @@ impl Stage {
         extensions.iter().for_each(|extension| extension.provide(&mut self.server.process));
         let outcome = self.server.load(&statement.text());
         let must_fail = statement.words().nth(1) == Some("fails");
-        self.problems = outcome.as_ref().err().cloned().unwrap_or_default();
+        self.problems = outcome.as_ref().err().map(ToString::to_string).unwrap_or_default();
         self.members.iter().for_each(|(name, ready)| self.add_member(name, ready));
         match outcome {
-            Err(problems) if !must_fail => Err(statement.problem(problems)),
+            Err(error) if !must_fail => Err(statement.problem(error.0)),
             Ok(()) if must_fail => Err(statement.problem("this Corefile should be rejected, but it was loaded")),
             _ => Ok(()),
         }
