@@ -6,6 +6,7 @@ mod arrows;
 mod bench;
 mod ci;
 mod cycles;
+mod errors;
 mod fuzzing;
 mod generate;
 mod man;

@@ -1,11 +1,11 @@
-//! Checks that no compiler does: short files with a module header, plain language (`prose`), no paths of a developer's
-//! machine, and existing tests for all names in the documentation.
+//! Checks that no compiler does: short files with a module header, plain language (`prose`), error types (`errors`), no
+//! paths of a developer's machine, and existing tests for all names in the documentation.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::prose::{self, Openings};
-use crate::{Failed, root};
+use crate::{Failed, errors, root};
 
 /// Maximum number of lines of a Rust file.
 const LINES_MAX: usize = 800;
@@ -27,6 +27,7 @@ pub(crate) fn run() -> Result<(), Failed> {
         wrong.extend(problems.map(|what| format!("{}: {what}", path.display())));
     }
     wrong.extend(openings.problem());
+    wrong.extend(errors::run(&files).err());
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
 }
 

@@ -32,6 +32,12 @@ impl fmt::Display for MessageError {
     }
 }
 
+impl core::error::Error for MessageError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        if let MessageError::Name(error) = self { Some(error) } else { None }
+    }
+}
+
 /// Record section of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Section {

@@ -57,6 +57,8 @@ impl fmt::Display for RecordError {
     }
 }
 
+impl core::error::Error for RecordError {}
+
 impl FromStr for Record {
     type Err = RecordError;
 
