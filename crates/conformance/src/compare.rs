@@ -57,12 +57,23 @@ pub struct Difference {
 /// Result of one query to two servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Comparison {
+    /// Name and type of the query.
+    pub question: String,
     /// Response code of the first server, if it responded.
     pub rcode: Option<Rcode>,
     /// Latency of each server, if it responded.
     pub took: [Option<Duration>; 2],
     /// The difference, if there is one.
     pub difference: Option<Difference>,
+}
+
+impl Comparison {
+    /// Returns true if both servers answered SERVFAIL. Then nothing is known about the answer, so they neither agree nor
+    /// differ.
+    #[must_use]
+    pub fn is_undecided(&self) -> bool {
+        self.difference.is_none() && self.rcode == Some(Rcode::SERVFAIL)
+    }
 }
 
 /// Queries both servers and compares the responses, regardless of the order of records. TTLs are compared only with
@@ -76,12 +87,13 @@ pub async fn compare(servers: [SocketAddr; 2], name: &Name, qtype: Type, ttls: b
         (Ok(old), Ok(new)) => differs(old, new).filter(|differs| ttls || *differs != DifferenceKind::Ttl),
         _ => Some(DifferenceKind::Silence),
     };
+    let question = format!("{name} {qtype}");
     let difference = differs.map(|differs| {
-        let question = format!("{name} {qtype}");
+        let question = question.clone();
         Difference { question, differs, old: said(&old, differs), new: said(&new, differs) }
     });
     let took = [old.is_ok().then_some(old_took), new.is_ok().then_some(new_took)];
-    Comparison { rcode: old.ok().map(|old| old.rcode), took, difference }
+    Comparison { question, rcode: old.ok().map(|old| old.rcode), took, difference }
 }
 
 async fn timed(server: SocketAddr, query: &Query) -> (Result<Response, QueryError>, Duration) {

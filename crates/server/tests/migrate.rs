@@ -184,6 +184,27 @@ fn compares_ttls_only_with_the_flag() {
 }
 
 #[test]
+fn two_servers_that_fail_neither_agree_nor_differ() {
+    let folder = Folder::new("migrate-failing");
+    // A hosts plugin without a name and without a next plugin answers SERVFAIL.
+    let (_old, old) = server(&folder, "old", "        192.0.2.1 a.test");
+    let (_new, new) = server(&folder, "new", "        192.0.2.1 a.test");
+    let (old, new) = (old.to_string(), new.to_string());
+    let (code, text, said) = migrate(&["--check", &old, &new, "-"], "a.test A\nelsewhere.example A\n");
+    assert_eq!(code, Some(0), "{text}{said}");
+    assert!(text.starts_with("undecided: elsewhere.example. A\n  both servers answered SERVFAIL\n"), "{text}");
+    assert!(
+        text.contains(
+            "2 queries, 0 with different answers\n  same: NOERROR 1\n  undecided, because both servers answered SERVFAIL: 1\n"
+        ),
+        "{text}"
+    );
+    let (_, text, _) = migrate(&["--json", "--check", &old, &new, "-"], "a.test A\nelsewhere.example A\n");
+    let summary: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((&summary["undecided"], &summary["undecided_questions"]), (&json!(1), &json!(["elsewhere.example. A"])));
+}
+
+#[test]
 fn two_silent_servers_are_not_equal() {
     // These sockets are bound but never answer.
     let silent = [(); 2].map(|()| std::net::UdpSocket::bind("127.0.0.1:0").unwrap());

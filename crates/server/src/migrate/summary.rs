@@ -8,7 +8,7 @@ use std::time::Duration;
 use conformance::{Comparison, Difference};
 use serde_json::{Value, json};
 
-/// Maximum number of differences to print. Further ones are only counted.
+/// Maximum number of differences to print, and of undecided queries. Further ones are only counted.
 const DIFFERENCES_MAX: usize = 200;
 /// Latency percentiles to print.
 const PERCENTILES: [usize; 2] = [50, 99];
@@ -21,6 +21,10 @@ pub(super) struct Summary {
     questions: usize,
     /// Number of queries with different answers.
     pub(super) differences: usize,
+    /// Number of queries to which both servers answered SERVFAIL.
+    undecided: usize,
+    /// Queries to which both servers answered SERVFAIL.
+    undecided_kept: Vec<String>,
     /// Number of queries with equal answers, by response code.
     same: BTreeMap<String, usize>,
     /// Number of queries with different answers, by the kind of difference.
@@ -37,6 +41,8 @@ impl Summary {
             is_json,
             questions: 0,
             differences: 0,
+            undecided: 0,
+            undecided_kept: Vec::new(),
             same: BTreeMap::new(),
             different: BTreeMap::new(),
             kept: Vec::new(),
@@ -49,6 +55,9 @@ impl Summary {
         self.questions += 1;
         for (all, took) in self.took.iter_mut().zip(comparison.took) {
             all.extend(took);
+        }
+        if comparison.is_undecided() {
+            return self.take_undecided(comparison.question);
         }
         let Some(difference) = comparison.difference else {
             let rcode = comparison.rcode.map_or_else(String::new, |rcode| rcode.to_string());
@@ -68,6 +77,19 @@ impl Summary {
         }
     }
 
+    /// Counts a query to which both servers answered SERVFAIL, and prints or keeps it.
+    fn take_undecided(&mut self, question: String) {
+        self.undecided += 1;
+        if self.undecided > DIFFERENCES_MAX {
+            return;
+        }
+        if self.is_json {
+            self.undecided_kept.push(question);
+        } else {
+            println!("undecided: {question}\n  both servers answered SERVFAIL");
+        }
+    }
+
     /// Returns the summary as lines of text.
     pub(super) fn text(&mut self) -> String {
         let queries = if self.questions == 1 { "query" } else { "queries" };
@@ -79,6 +101,9 @@ impl Summary {
         if !self.same.is_empty() {
             let same = self.same.iter().map(|(rcode, count)| (rcode.as_str(), *count)).collect();
             let _ = writeln!(text, "  same: {}", list(same));
+        }
+        if self.undecided > 0 {
+            let _ = writeln!(text, "  undecided, because both servers answered SERVFAIL: {}", self.undecided);
         }
         if !self.different.is_empty() {
             let different = self.different.iter().map(|(kind, count)| (*kind, *count)).collect();
@@ -102,11 +127,13 @@ impl Summary {
         json!({
             "questions": self.questions,
             "different": self.differences,
+            "undecided": self.undecided,
             "same_by_rcode": self.same,
             "different_by_kind": self.different,
             "old": server(0, old),
             "new": server(1, new),
             "differences": differences.collect::<Vec<_>>(),
+            "undecided_questions": self.undecided_kept,
         })
     }
 
