@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use cluster::Request;
+use compat::node_cache::with_examples;
 use corefile::{Diagnostic, Severity, Style};
 
 use crate::command_error::CommandError;
@@ -86,7 +87,20 @@ fn corefiles(name: &Path) -> Result<Vec<Origin>, CommandError> {
     if input.corefiles.is_empty() {
         return Err(CommandError::NoCorefile(name.display().to_string()));
     }
-    Ok(input.corefiles.into_iter().map(|(name, text)| Origin::Text { name: name.into(), text }).collect())
+    let origin = |(name, text): (String, String)| {
+        let text = filled_template(&name, &text).unwrap_or(text);
+        Origin::Text { name: name.into(), text }
+    };
+    Ok(input.corefiles.into_iter().map(origin).collect())
+}
+
+/// Fills in example values if a Corefile of a manifest is a template of node-cache, and says so. Returns `None` for any
+/// other Corefile.
+fn filled_template(name: &str, text: &str) -> Option<String> {
+    let (text, used) = with_examples(text)?;
+    let values: Vec<String> = used.iter().map(|(placeholder, value)| format!("{placeholder} = {value}")).collect();
+    eprintln!("{name}: template of NodeLocal DNSCache, checked with example values: {}", values.join(", "));
+    Some(text)
 }
 
 /// Reports the problems of a Corefile, and returns true if it passes.

@@ -390,3 +390,13 @@ fn ignores_the_indentation_of_a_corefile_without_any() {
     assert_eq!(code, Some(1));
     assert!(list.iter().any(|problem| text(&problem["message"]).contains("unknown property `ready`")), "{list:#?}");
 }
+
+/// The template in the manifest has placeholders where only the cluster's administrator knows the values.
+#[test]
+fn checks_the_template_of_a_node_local_dns_manifest_with_example_values() {
+    let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/node-local-dns.yaml");
+    let output = Command::new(env!("CARGO_BIN_EXE_portolan")).args(["check", manifest]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{}{said}", String::from_utf8_lossy(&output.stdout));
+    assert!(said.contains("checked with example values: __PILLAR__LOCAL__DNS__ = 169.254.20.10"), "{said}");
+}

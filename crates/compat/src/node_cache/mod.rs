@@ -9,4 +9,4 @@ mod template;
 
 pub use flags::FLAGS;
 pub use settings::{Backend, InterfaceKind, Settings, service_variable};
-pub use template::{TemplateInputs, corefile};
+pub use template::{TemplateInputs, corefile, with_examples};

@@ -39,10 +39,31 @@ pub fn corefile(
     text
 }
 
+const LOCAL: &str = "__PILLAR__LOCAL__DNS__";
+const SERVER: &str = "__PILLAR__DNS__SERVER__";
+const DOMAIN: &str = "__PILLAR__DNS__DOMAIN__";
+const CLUSTER_DNS: &str = "__PILLAR__CLUSTER__DNS__";
 const UPSTREAMS: &str = "__PILLAR__UPSTREAM__SERVERS__";
 
+/// Placeholders with values to check a template with, before anyone has decided the real ones.
+const EXAMPLES: [(&str, &str); 5] = [
+    (LOCAL, "169.254.20.10"),
+    (SERVER, "10.96.0.10"),
+    (DOMAIN, "cluster.local"),
+    (CLUSTER_DNS, "10.96.0.11"),
+    (UPSTREAMS, RESOLV_CONF),
+];
+
+/// Replaces the placeholders of a template by example values. Returns the text, and the placeholders that it had with
+/// their values; `None` if the text has no placeholder.
+#[must_use]
+pub fn with_examples(template: &str) -> Option<(String, Vec<(&'static str, &'static str)>)> {
+    let used: Vec<_> = EXAMPLES.into_iter().filter(|(placeholder, _)| template.contains(placeholder)).collect();
+    let replace = |text: String, (placeholder, value): &(&str, &str)| text.replace(placeholder, value);
+    (!used.is_empty()).then(|| (used.iter().fold(template.to_owned(), replace), used))
+}
+
 fn replace(settings: &Settings, inputs: &TemplateInputs, config_map: &ConfigMapSettings, template: &str) -> String {
-    const LOCAL: &str = "__PILLAR__LOCAL__DNS__";
     let local: Vec<String> = settings.local.iter().map(ToString::to_string).collect();
     let first = settings.local.first().map_or(String::new(), |ip| match ip {
         IpAddr::V4(ip) => ip.to_string(),
@@ -56,9 +77,9 @@ fn replace(settings: &Settings, inputs: &TemplateInputs, config_map: &ConfigMapS
         // A health endpoint has a single address, so before a port only the link-local one is inserted.
         .replace(&format!("{LOCAL}:"), &format!("{first}:"))
         .replace(LOCAL, &local.join(" "))
-        .replace("__PILLAR__DNS__SERVER__", "")
-        .replace("__PILLAR__DNS__DOMAIN__", &settings.domain)
-        .replace("__PILLAR__CLUSTER__DNS__", &cluster_dns)
+        .replace(SERVER, "")
+        .replace(DOMAIN, &settings.domain)
+        .replace(CLUSTER_DNS, &cluster_dns)
         .replace(UPSTREAMS, &upstreams)
 }
 

@@ -92,3 +92,12 @@ fn ipv6_addresses_have_brackets_before_a_port() {
     let text = corefile(&settings("-localip fd00::10"), &inputs, &ConfigMapSettings::default(), HostNames::Unresolved);
     assert_eq!(text, "health [fd00::10]:8080 fd00::10\n");
 }
+
+#[test]
+fn fills_in_examples_for_the_placeholders_that_a_template_has() {
+    let (text, used) = with_examples("__PILLAR__DNS__DOMAIN__:53 {\n    bind __PILLAR__LOCAL__DNS__\n}\n").unwrap();
+    assert_eq!(text, "cluster.local:53 {\n    bind 169.254.20.10\n}\n");
+    assert_eq!(used, [("__PILLAR__LOCAL__DNS__", "169.254.20.10"), ("__PILLAR__DNS__DOMAIN__", "cluster.local")]);
+    assert_eq!(with_examples(". {\n    whoami\n}\n"), None);
+    assert!(with_examples(TEMPLATE).is_some_and(|(text, used)| used.len() == 5 && !text.contains("__PILLAR__")));
+}
