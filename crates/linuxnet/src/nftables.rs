@@ -23,7 +23,7 @@ const _: () = assert!(COMMENT.len() + 1 == COMMENT_LENGTH as usize);
 /// `struct nfgenmsg` of a request for a table of both IPv4 and IPv6: family, version, resource ID.
 const NFGENMSG: [u8; 4] = [NFPROTO_INET, NFNETLINK_V0, 0, 0];
 
-/// Returns the message type of a nftables message.
+/// Returns the message type of an nftables message.
 const fn message_type(message: u16) -> u16 {
     NFNL_SUBSYS_NFTABLES << 8 | message
 }

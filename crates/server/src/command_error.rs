@@ -116,7 +116,7 @@ pub(crate) struct QueryError {
     pub(crate) error: QueryLineError,
 }
 
-/// What is wrong with a line of a list of queries.
+/// Error in a line of a list of queries.
 #[derive(Debug)]
 pub(crate) enum QueryLineError {
     /// Not a name and a type.

@@ -174,7 +174,7 @@ impl Instance {
         Ok(())
     }
 
-    /// Passes sockets to the workers. Must come after the last step that can fail, because the hooks keeps a copy
+    /// Passes sockets to the workers. Must come after the last step that can fail, because the hooks keep a copy
     /// of them.
     fn serve(&self, sockets: Vec<net::Opened>) {
         for opened in sockets {

@@ -59,7 +59,7 @@ pub struct Dnsmasq {
     pub udp_size: Option<u16>,
     /// Default TTL in seconds of local records. 0 as in dnsmasq, so clients do not cache them.
     pub local_ttl: u32,
-    /// HostNames files.
+    /// Hosts files.
     pub hosts_files: Vec<String>,
     /// Names with their addresses.
     pub hosts: Vec<HostRecord>,

@@ -27,7 +27,7 @@ struct DnsPacket {
     msg: Bytes,
 }
 
-/// Encodes a DNS message as a encode_frame `DnsPacket`, with one copy.
+/// Encodes a DNS message as a framed `DnsPacket`, with one copy.
 fn packet(message: &[u8]) -> Bytes {
     let length = 1 + prost::length_delimiter_len(message.len()) + message.len();
     let mut octets = frame_prefix(length);

@@ -1,5 +1,5 @@
 //! Corefiles that are generated while the server runs: a [`CorefileGenerator`] generates the text from its inputs, and
-//! [`InputChange`] are changes of these inputs.
+//! an [`InputChange`] reports that one of them has changed.
 //!
 //! - `config_map`: reads and watches the ConfigMap.
 //! - `name_servers`: resolves name servers that are configured by host name.

@@ -1,7 +1,6 @@
 //! Generates the Corefile to serve from a generator, the last valid ConfigMap and the resolved name server addresses.
 //!
-//! The control task receives [`InputChange`] of changes, generates the Corefile again and signals the server if its
-//! text changed.
+//! The task receives each [`InputChange`], generates the Corefile again and signals the server if its text changed.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
