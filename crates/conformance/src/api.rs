@@ -95,7 +95,9 @@ impl Api {
 
     /// Returns the path of an object or, with an empty name, of the collection of its kind.
     fn path(&self, namespace: &str, kind: &str, name: &str) -> String {
-        let (_, path, plural) = objects::api(kind).unwrap_or_default();
+        let api = objects::api(kind);
+        debug_assert!(api.is_some(), "the objects are built in, and so are their kinds");
+        let (_, path, plural) = api.unwrap_or_default();
         let slash = if name.is_empty() { "" } else { "/" };
         match kind {
             "Namespace" => format!("{path}/{plural}{slash}{name}"),

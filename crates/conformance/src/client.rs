@@ -135,6 +135,7 @@ async fn tcp_once(server: SocketAddr, queries: &[Query]) -> Result<Vec<Response>
     let mut bytes = Vec::new();
     for (query, id) in queries.iter().zip(&ids) {
         let query = query.octets(*id);
+        debug_assert!(u16::try_from(query.len()).is_ok(), "a query has one name and an OPT record");
         bytes.extend(u16::try_from(query.len()).unwrap_or(u16::MAX).to_be_bytes());
         bytes.extend(query);
     }

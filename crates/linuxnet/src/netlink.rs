@@ -25,9 +25,10 @@ impl MessageBuffer {
         self.0.extend(sequence.to_ne_bytes());
         self.0.extend([0; 4]);
         write(&mut PayloadWriter(&mut self.0));
-        let length = u32::try_from(self.0.len() - start).unwrap_or(u32::MAX);
-        if let Some(place) = self.0.get_mut(start..start + 4) {
-            place.copy_from_slice(&length.to_ne_bytes());
+        let length = u32::try_from(self.0.len() - start);
+        debug_assert!(length.is_ok(), "messages are built from names and addresses, so they are short");
+        if let (Ok(length), Some(field)) = (length, self.0.get_mut(start..start + 4)) {
+            field.copy_from_slice(&length.to_ne_bytes());
         }
     }
 }
@@ -67,9 +68,10 @@ impl PayloadWriter<'_> {
         self.0.extend([0; 2]);
         self.0.extend(kind.to_ne_bytes());
         write(&mut PayloadWriter(self.0));
-        let length = u16::try_from(self.0.len() - start).unwrap_or(u16::MAX);
-        if let Some(place) = self.0.get_mut(start..start + 2) {
-            place.copy_from_slice(&length.to_ne_bytes());
+        let length = u16::try_from(self.0.len() - start);
+        debug_assert!(length.is_ok(), "attributes are built from names and addresses, so they are short");
+        if let (Ok(length), Some(field)) = (length, self.0.get_mut(start..start + 2)) {
+            field.copy_from_slice(&length.to_ne_bytes());
         }
         self.0.resize(self.0.len().next_multiple_of(NLA_ALIGNTO), 0);
         self

@@ -84,9 +84,11 @@ fn rule(code: Code) -> Value {
 
 fn result(problem: &Diagnostic, codes: &[Code], sources: &Sources) -> Value {
     let help = problem.help.as_ref().map_or(String::new(), |help| format!(" ({help})"));
+    let rule = codes.binary_search(&problem.code);
+    debug_assert!(rule.is_ok(), "`codes` has the codes of all problems");
     let mut object = json!({
         "ruleId": problem.code.name(),
-        "ruleIndex": codes.binary_search(&problem.code).unwrap_or_default(),
+        "ruleIndex": rule.unwrap_or_default(),
         "level": word(problem.severity),
         "message": { "text": format!("{}{help}", problem.message) },
         "locations": [physical_location(problem.span, sources)],

@@ -146,6 +146,7 @@ pub fn encode_frame(message: &impl Message) -> Bytes {
 pub fn frame_prefix(length: usize) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(PREFIX_LEN + length);
     bytes.push(0);
+    debug_assert!(u32::try_from(length).is_ok(), "a message of this process has less than 4 GiB");
     bytes.extend_from_slice(&u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes());
     bytes
 }
