@@ -122,7 +122,8 @@ impl Admin {
                     listener => Some(listener.map_err(fail)?),
                 };
                 if let Some(listener) = &listener {
-                    announce(&page.address, listener.local_addr().map_err(fail)?);
+                    let paths = pages.iter().filter(|other| other.address == page.address).map(|other| &*other.path);
+                    announce_pages(&page.address, paths, listener.local_addr().map_err(fail)?);
                 }
                 listeners.push((page.address.clone(), listener));
             }
@@ -171,7 +172,7 @@ impl Server {
         let serving = async move {
             let listener = match listener {
                 Some(listener) => listener,
-                None => listen_until_free(&address).await,
+                None => listen_until_free(&address, &accept_loop.pages).await,
             };
             accept_loop.run(listener).await;
         };
@@ -189,14 +190,21 @@ fn report_taken(address: &str) {
     );
 }
 
+/// Logs the address of an HTTP server and the paths of its pages, such as `/metrics`.
+fn announce_pages<'a>(address: &str, paths: impl Iterator<Item = &'a str>, bound: SocketAddr) {
+    let mut paths: Vec<&str> = paths.collect();
+    paths.sort_unstable();
+    announce(&format!("{address} ({})", paths.join(", ")), bound);
+}
+
 /// Retries until it can listen on an address that another process uses.
-async fn listen_until_free(address: &str) -> tokio::net::TcpListener {
+async fn listen_until_free(address: &str, pages: &Pages) -> tokio::net::TcpListener {
     loop {
         tokio::time::sleep(LISTEN_AGAIN).await;
         let Ok(listener) = listen(address) else { continue };
         let bound = listener.local_addr();
         if let (Ok(listener), Ok(bound)) = (tokio::net::TcpListener::from_std(listener), bound) {
-            announce(address, bound);
+            announce_pages(address, pages.borrow().keys().map(|path| &**path), bound);
             return listener;
         }
     }

@@ -374,7 +374,7 @@ fn answers_queries_while_the_page_port_is_in_use() {
     let mut client = Client::new(server.address_of("dns://:0"));
     assert_eq!(client.ask("one.test.", Type::A).unwrap().rcode(), Rcode::NOERROR);
     drop(holder);
-    server.wait_for(&format!("listening on {address} for {address}"));
+    server.wait_for(&format!("listening on {address} for {address} (/health, /metrics, /ready)"));
     assert_eq!(page(address, "/health"), Some((200, "OK".to_owned())));
     assert!(page(address, "/metrics").unwrap().1.contains("coredns_build_info{"));
 }
