@@ -318,7 +318,7 @@ impl Sidecar {
             }
             if probe.qtype == "ANY" {
                 let label = &probe.label;
-                let difference = "an empty answer is a success: ANY may be refused (RFC 8482)";
+                let difference = "an empty answer is a success, because servers may refuse ANY (RFC 8482)";
                 said.push(Warning::Differs(format!("--probe {label}"), difference));
             }
             probes.push(probe);
