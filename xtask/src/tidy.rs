@@ -61,12 +61,25 @@ fn check(path: &Path, text: &str, files: &[PathBuf]) -> Vec<String> {
     if let Some(part) = MACHINE_PATHS.iter().find(|part| !own && names_path(text, part)) {
         wrong.push(format!("contains a path of a single machine: `{part}`"));
     }
+    if let Some(other) = other_mode(path, text) {
+        wrong.push(format!("a mode of the server uses the mode `{other}`: move what they share out of both"));
+    }
     if path.starts_with("docs") {
         wrong.extend(
             tests_named(text).filter(|test| !exists(test, files)).map(|test| format!("test `{test}` does not exist")),
         );
     }
     wrong
+}
+
+/// Returns the first other mode that a file of a mode of the server names in its code.
+fn other_mode<'t>(path: &Path, text: &'t str) -> Option<&'t str> {
+    let own = path.strip_prefix("crates/server/src/modes").ok()?.iter().next()?.to_str()?.trim_end_matches(".rs");
+    let named = text
+        .split("modes::")
+        .skip(1)
+        .map(|rest| rest.split(|letter: char| !letter.is_alphanumeric() && letter != '_').next().unwrap_or_default());
+    named.into_iter().find(|name| own != "mod" && !name.is_empty() && *name != own)
 }
 
 /// Returns the tests that a text names in backticks: `FILE.rs`, `FILE.rs::FUNCTION`, `FILE.scn` or `tests/FILE.txt`.
@@ -116,6 +129,9 @@ mod tests {
         assert_eq!(wrong("a.rs", "fn main() {}\n"), 1);
         assert_eq!(wrong("a.rs", &"//!\n".repeat(801)), 1);
         assert_eq!(wrong("crates/a/src/b.rs", "//! Fine.\nconst A: &str = \"[INFO] plugin/b: text\";\n"), 1);
+        let mode = "crates/server/src/modes/kube_dns/mod.rs";
+        assert_eq!(wrong(mode, "//! Fine.\nuse crate::modes::node::Settings;\n"), 1);
+        assert_eq!(wrong(mode, "//! Fine.\nuse crate::modes::kube_dns::Settings;\n"), 0);
         assert_eq!(wrong("a.md", "see /home/me\n"), 1);
         assert_eq!(wrong("a.md", "see src/root/README.md\n"), 0);
         assert_eq!(wrong("docs/a.md", "`crates/nosuch.scn`, `ab.scn`, `b.rs::no`\n"), 3);
