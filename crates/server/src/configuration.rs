@@ -6,13 +6,16 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use config::{Plan, Planning};
-use corefile::{Corefile, Diagnostic, Loader, Parsed, Sources, Style};
+use corefile::{Corefile, Diagnostic, Loader, Parsed, Sources, Span, Style};
 use io_text::plain;
 
 /// Server block that is served without a Corefile, as in CoreDNS.
 const BUILT_IN: &str = "\n    whoami\n    log\n}\n";
 /// Maximum length of a Corefile in bytes, the same as for all its imports together.
 const COREFILE_MAX: u64 = 4 << 20;
+
+/// Code of the warning about an unset environment variable.
+const UNSET_VARIABLE: &str = "corefile/unset-variable";
 
 /// Source of a Corefile.
 #[derive(Clone, Debug)]
@@ -61,6 +64,15 @@ impl Origin {
             Origin::Generated(generated) => Ok((generated.name.into(), generated.text.borrow().clone())),
             Origin::BuiltIn => Ok(("built-in".into(), format!(".:{port} {{{BUILT_IN}"))),
         }
+    }
+}
+
+/// Shows an unset environment variable as written in messages about its empty value: "`{$UPSTREAM}` is not a zone".
+fn show_references(problems: &mut [Diagnostic], sources: &Sources) {
+    let is_unset = |problem: &Diagnostic| problem.code.name() == UNSET_VARIABLE;
+    let unset: Vec<Span> = problems.iter().filter(|problem| is_unset(problem)).map(|problem| problem.span).collect();
+    for problem in problems.iter_mut().filter(|problem| unset.contains(&problem.span)) {
+        problem.message = problem.message.replace("``", &format!("`{}`", sources.slice(problem.span)));
     }
 }
 
@@ -119,6 +131,7 @@ impl Configuration {
         // A snippet is parsed at each use. Report its problems only once.
         sort(&mut problems);
         problems.dedup_by(|one, other| (one.span, one.code, &one.message) == (other.span, other.code, &other.message));
+        show_references(&mut problems, &written.sources);
         let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         Ok(Configuration { plan, problems, fingerprint: served.fingerprint_text(&absolute), sources: written.sources })
     }

@@ -400,3 +400,15 @@ fn checks_the_template_of_a_node_local_dns_manifest_with_example_values() {
     assert_eq!(output.status.code(), Some(0), "{}{said}", String::from_utf8_lossy(&output.stdout));
     assert!(said.contains("checked with example values: __PILLAR__LOCAL__DNS__ = 169.254.20.10"), "{said}");
 }
+
+#[test]
+fn names_an_unset_variable_in_messages_about_its_empty_value() {
+    let (code, report) = check(". {\n    forward . {$NOT_SET}\n    cache {$NOT_SET}\n}\n", "--json");
+    assert_eq!(code, Some(1), "{report}");
+    let text = report.to_string();
+    assert!(
+        text.contains("`{$NOT_SET}`: expected an IP address") && text.contains("`{$NOT_SET}` is not a zone"),
+        "{text}"
+    );
+    assert!(!text.contains("``"), "{text}");
+}
