@@ -68,8 +68,8 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Returns true if both servers answered SERVFAIL. Then nothing is known about the answer, so they neither agree nor
-    /// differ.
+    /// Returns true if both servers answered SERVFAIL. Then nothing is known about the answer, so they neither agree
+    /// nor differ.
     #[must_use]
     pub fn is_undecided(&self) -> bool {
         self.difference.is_none() && self.rcode == Some(Rcode::SERVFAIL)

@@ -71,8 +71,8 @@ impl Expectation {
         })
     }
 
-    /// Compares the response to a query for `owner` with the expectation. Returns a description of the expectation if the
-    /// response does not meet it.
+    /// Compares the response to a query for `owner` with the expectation. Returns a description of the expectation if
+    /// the response does not meet it.
     ///
     /// [`Targets`](Expectation::Targets) is only checked for SRV records here; the caller has to query their
     /// addresses.

@@ -45,7 +45,8 @@ impl Code {
 }
 
 /// Reason why a call has no response message. A retry on another connection may help after [`CallError::Connection`];
-/// what helps after [`CallError::Status`] depends on the code. The others mean that the peer is not the expected server.
+/// what helps after [`CallError::Status`] depends on the code. The others mean that the peer is not the expected
+/// server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallError {
     /// The connection failed for this reason.
@@ -99,8 +100,8 @@ impl<F: Future<Output: 'static> + 'static> Executor<F> for LocalExecutor {
     }
 }
 
-/// Starts a call. The request is a POST with a body from [`encode_frame`]. Response messages may have at most `message_max`
-/// bytes.
+/// Starts a call. The request is a POST with a body from [`encode_frame`]. Response messages may have at most
+/// `message_max` bytes.
 ///
 /// # Errors
 /// Fails if the connection fails or the peer rejects the call at once.

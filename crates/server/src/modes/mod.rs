@@ -1,4 +1,5 @@
-//! Modes: the server as a drop-in replacement for another program, with the flags and the configuration of that program.
+//! Modes: the server as a drop-in replacement for another program, with the flags and the configuration of that
+//! program.
 //!
 //! A mode turns them into a Corefile (`generated_corefile`), adds what the program did beyond DNS, and serves like any
 //! other Corefile. Modes do not use each other.
