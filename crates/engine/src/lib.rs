@@ -102,7 +102,9 @@ mod zones;
 pub use chain::{Chain, Hooks, Step};
 pub use generation::{Block, BlockFilter, Generation, Listener, Site};
 pub use io::streams;
-pub use io::{Connections, Exchange, ExchangeError, ExchangeReply, Fetch, Io, LocalFuture, PoolOwner, Take};
+pub use io::{
+    Connections, Exchange, ExchangeError, ExchangeReply, Fetch, FetchError, Io, LocalFuture, OnMessage, PoolOwner,
+};
 pub use labels::{Label, LabelFunction, LabelSetter, Labels};
 pub use listener_settings::{CallLimits, Listening, ProxyHeader, ProxyPolicy, Timeouts};
 pub use observers::{ExchangeObserver, ExchangeObservers, ObservedExchange, TooManyObserversError};

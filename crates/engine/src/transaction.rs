@@ -126,13 +126,14 @@ impl Transaction {
 
     /// Converts the outcome of the I/O to a verdict, and stores a reply in the response.
     pub(crate) fn take_over(&mut self, resolved: &Resolved) -> Verdict {
-        let bytes = match resolved {
+        let reply = match resolved {
             Resolved::Pass => return Verdict::Pass,
             Resolved::Fail(failure) => return Verdict::Fail(failure.clone()),
-            Resolved::Reply(bytes) => bytes,
+            Resolved::Reply(reply) => reply,
         };
         self.response.begin(&self.query);
-        let adopted = wire::Message::parse(bytes)
+        let adopted = reply
+            .message()
             .map_err(|error| error.to_string())
             .and_then(|message| self.response.adopt(&message).map_err(|error| error.to_string()));
         match adopted {

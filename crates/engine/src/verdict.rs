@@ -17,7 +17,7 @@
 
 use std::borrow::Cow;
 
-use wire::{EdeCode, Name, Rcode, Type};
+use wire::{EdeCode, Name, Rcode, Reply, Type};
 
 /// Decision of a hook. The common variants, `Pass` and `Done`, carry no data.
 #[must_use]
@@ -96,8 +96,8 @@ pub enum SubqueryTarget {
 /// Outcome of [`Plugin::resolve`](crate::Plugin::resolve).
 #[derive(Clone, Debug)]
 pub enum Resolved {
-    /// Reply in wire form.
-    Reply(Vec<u8>),
+    /// Reply of an upstream, or one that looks like it.
+    Reply(Reply),
     /// No reply; the query continues with the next step.
     Pass,
     /// Error response.

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use engine::log::{Level, Source};
 use engine::streams::{ByteListener, ByteStream, Dial, Listen};
-use engine::{Clock, Exchange, ExchangeError, ExchangeReply, Fetch, Instant, Io, LocalFuture, Take, Transport};
+use engine::{
+    Clock, Exchange, ExchangeError, ExchangeReply, Fetch, FetchError, Instant, Io, LocalFuture, OnMessage, Transport,
+};
 use metrics::{Counters, Registry};
 use rand::rngs::{StdRng, SysRng};
 use rand::{RngExt, SeedableRng};
@@ -68,10 +70,10 @@ impl Io for TokioIo {
         &self.counters
     }
 
-    fn fetch<'a>(&'a self, fetch: Fetch<'a>) -> LocalFuture<'a, Result<u16, String>> {
+    fn fetch<'a>(&'a self, fetch: Fetch<'a>) -> LocalFuture<'a, Result<u16, FetchError>> {
         Box::pin(async move {
             let answer = timeout_at(MonotonicClock::tokio_instant(fetch.until), fetch::status(fetch)).await;
-            answer.unwrap_or_else(|_| Err("no answer in time".to_owned()))
+            answer.unwrap_or(Err(FetchError::Timeout))
         })
     }
 
@@ -87,7 +89,7 @@ impl Io for TokioIo {
     fn exchange_all<'a>(
         &'a self,
         exchange: Exchange<'a>,
-        take: Take<'a>,
+        on_message: OnMessage<'a>,
     ) -> LocalFuture<'a, Result<(), ExchangeError>> {
         let Exchange { to, tls, query, until, connections, .. } = exchange;
         let id = self.random.borrow_mut().random();
@@ -96,7 +98,7 @@ impl Io for TokioIo {
             query,
             id,
             MonotonicClock::tokio_instant(until),
-            take,
+            on_message,
         ))
     }
 

@@ -27,7 +27,7 @@ use engine::{Clock, Generation, Instant, PeerInfo, Progress, Resolved, Transacti
 use metrics::Registry;
 use plugins::LocalAddresses;
 use skydns::Stores;
-use wire::{Class, Flags, Header, Message, MessageBuf, Name, Opt, Owner, Rcode, Section, Type};
+use wire::{Class, Flags, Header, Message, MessageBuf, Name, Opt, Owner, Rcode, Reply, Section, Type};
 
 thread_local! {
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
@@ -244,7 +244,11 @@ fn answers_known_names_without_allocating() {
     let mut server = Server::new(COREFILE);
     let external = query("www.example.org.", Type::A, Class::IN);
     assert_eq!(server.ask(&external), None, "nothing is cached yet");
-    let progress = server.generation.resume(&mut server.transaction, &Resolved::Reply(reply()), &mut server.worker);
+    let progress = server.generation.resume(
+        &mut server.transaction,
+        &Resolved::Reply(Reply::parse(reply()).unwrap()),
+        &mut server.worker,
+    );
     assert_eq!(progress, Progress::Answered);
 
     let cases = [

@@ -11,8 +11,11 @@ use std::io;
 use config::setup::{Page, PageContent};
 use engine::log::{Event, Level, Source};
 use engine::streams::{ByteListener, ByteStream, Dial, Listen};
-use engine::{Clock, Exchange, ExchangeError, ExchangeReply, Fetch, Instant, Io, LocalFuture, Take, Transport};
+use engine::{
+    Clock, Exchange, ExchangeError, ExchangeReply, Fetch, FetchError, Instant, Io, LocalFuture, OnMessage, Transport,
+};
 use metrics::{Counters, Registry};
+use wire::Reply;
 
 use crate::byte_streams::{Peer, Peers};
 use crate::upstream::{Came, Outcome};
@@ -161,15 +164,15 @@ impl Io for VirtualIo {
         &self.counters
     }
 
-    fn fetch<'a>(&'a self, fetch: Fetch<'a>) -> LocalFuture<'a, Result<u16, String>> {
+    fn fetch<'a>(&'a self, fetch: Fetch<'a>) -> LocalFuture<'a, Result<u16, FetchError>> {
         Box::pin(async move {
             let Site { status, delay } = self.site(fetch.address, fetch.path);
             let posted = fetch.post.map(|(_, body)| String::from_utf8_lossy(body).into_owned());
             self.posted.borrow_mut().extend(posted.filter(|_| status.is_some()));
             if !self.passes(delay, fetch.until).await {
-                return Err("no answer in time".to_owned());
+                return Err(FetchError::Timeout);
             }
-            status.ok_or_else(|| "connection refused".to_owned())
+            status.ok_or_else(|| FetchError::Network("connection refused".to_owned()))
         })
     }
 
@@ -184,7 +187,10 @@ impl Io for VirtualIo {
                 return Err(timeout);
             }
             match outcome.what {
-                Came::Reply(reply) => Ok(ExchangeReply { reply, reused: outcome.reused, local: Some(LOCAL) }),
+                Came::Reply(reply) => {
+                    let reply = Reply::parse(reply).map_err(|_| ExchangeError::Unreadable)?;
+                    Ok(ExchangeReply { reply, reused: outcome.reused, local: Some(LOCAL) })
+                }
                 Came::Refused => Err(ExchangeError::Network { during, error: "connection refused".to_owned() }),
                 Came::Closed => Err(ExchangeError::Closed),
                 Came::Status(code) => {
@@ -195,15 +201,15 @@ impl Io for VirtualIo {
         })
     }
 
-    /// Passes the single message of the fake upstream to `take`, however long it is.
+    /// Passes the single message of the fake upstream to `on_message`, however long it is.
     fn exchange_all<'a>(
         &'a self,
         exchange: Exchange<'a>,
-        take: Take<'a>,
+        on_message: OnMessage<'a>,
     ) -> LocalFuture<'a, Result<(), ExchangeError>> {
         Box::pin(async move {
             let exchanged = self.exchange(Exchange { over: Transport::Tcp, ..exchange }).await?;
-            if take(&exchanged.reply) { Err(ExchangeError::Closed) } else { Ok(()) }
+            if on_message(exchanged.reply.bytes()) { Err(ExchangeError::Closed) } else { Ok(()) }
         })
     }
 

@@ -158,8 +158,7 @@ impl Outward {
         };
         let over = |over| io.exchange(exchange(over));
         let mut outcome = over(query.peer.transport).await;
-        let cut = |reply: &[u8]| wire::Header::read(reply).is_some_and(|header| header.flags.truncated());
-        if outcome.as_ref().is_ok_and(|exchanged| cut(&exchanged.reply)) {
+        if outcome.as_ref().is_ok_and(|exchanged| exchanged.reply.is_truncated()) {
             outcome = over(Transport::Tcp).await;
         }
         match outcome {

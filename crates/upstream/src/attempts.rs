@@ -3,9 +3,9 @@
 
 use core::time::Duration;
 
-use wire::Rcode;
+use wire::{Rcode, Reply};
 
-use crate::{Health, Reply};
+use crate::Health;
 
 /// Limits for the attempts of one query.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +44,7 @@ pub enum Action {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// Return the reply.
-    Take,
+    Accept,
     /// Query the next upstream. If all have been tried, return the reply.
     TryAnother,
 }
@@ -115,9 +115,9 @@ impl Attempts {
     /// Decides whether a reply is the answer. `failover` returns true for response codes for which another upstream
     /// should be tried.
     #[must_use]
-    pub fn judge(&self, reply: Reply, failover: impl Fn(Rcode) -> bool) -> Decision {
+    pub fn judge(&self, reply: &Reply, failover: impl Fn(Rcode) -> bool) -> Decision {
         let another_left = self.at < self.order.len();
-        if another_left && failover(reply.rcode()) { Decision::TryAnother } else { Decision::Take }
+        if another_left && failover(reply.rcode()) { Decision::TryAnother } else { Decision::Accept }
     }
 }
 
@@ -203,14 +203,14 @@ mod tests {
     #[test]
     fn fails_over_while_untried_upstreams_are_left() {
         let health = Health::default();
-        let servfail = Reply::read(b"\0\0\x80\x02\0\x01\0\0\0\0\0\0").unwrap();
+        let servfail = Reply::parse(b"\0\0\x80\x02\0\0\0\0\0\0\0\0".to_vec()).unwrap();
         let mut attempts = Attempts::new(limits(), vec![0, 1]);
         let failover = |rcode| rcode == Rcode::SERVFAIL;
         attempts.next(Duration::ZERO, 0, |_| &health);
-        assert_eq!(attempts.judge(servfail, failover), Decision::TryAnother);
-        assert_eq!(attempts.judge(servfail, |_| false), Decision::Take);
+        assert_eq!(attempts.judge(&servfail, failover), Decision::TryAnother);
+        assert_eq!(attempts.judge(&servfail, |_| false), Decision::Accept);
         attempts.next(Duration::ZERO, 0, |_| &health);
-        assert_eq!(attempts.judge(servfail, failover), Decision::Take);
+        assert_eq!(attempts.judge(&servfail, failover), Decision::Accept);
         assert!(servfail.rcode() == Rcode::SERVFAIL && !servfail.is_nodata() && !servfail.is_truncated());
     }
 }

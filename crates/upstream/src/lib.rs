@@ -38,5 +38,5 @@ pub use attempts::{Action, Attempts, Decision, Limits};
 pub use health::Health;
 pub use policy::Policy;
 pub use query::{answered_with, outgoing, probe};
-pub use reply::{Reply, readable, readable_datagram};
+pub use reply::{readable, readable_datagram};
 pub use target::{NameserverError, Protocol, Target, TargetError, nameservers};

@@ -1,6 +1,6 @@
 //! Queries to upstreams: new messages, so that no hop-by-hop data of the client is forwarded.
 
-use wire::{Class, Flags, HEADER_LEN, Header, MessageBuf, Name, NameRef, Opt, OptionCode, Rcode, Type};
+use wire::{Class, Flags, HEADER_LEN, Header, MessageBuf, Name, NameRef, Opt, OptionCode, Rcode, Reply, Type};
 
 /// Maximum size in bytes of a UDP reply from an upstream, whatever the client accepts.
 const UDP_SIZE_MAX: u16 = 4096;
@@ -38,12 +38,12 @@ pub fn probe(name: &Name, recursion_desired: bool) -> Vec<u8> {
 ///
 /// `None` if the query is malformed.
 #[must_use]
-pub fn answered_with(query: &[u8], rcode: Rcode) -> Option<Vec<u8>> {
+pub fn answered_with(query: &[u8], rcode: Rcode) -> Option<Reply> {
     let Header { id, flags, .. } = Header::read(query)?;
     let flags = flags.with_response(true).with_recursion_available(true).with_rcode(rcode);
     let header = Header { id, flags, questions: 1, ..Header::default() };
     let question = query.get(HEADER_LEN..wire::question_end(query)?)?;
-    Some([&header.to_octets()[..], question].concat())
+    Reply::parse([&header.to_octets()[..], question].concat()).ok()
 }
 
 fn compose<'o>(

@@ -5,7 +5,8 @@
 //! network never causes a panic: every read is bounds-checked and returns an error.
 //!
 //! - [`Request`] decodes a query in one pass.
-//! - [`Message`] is a view over any message, such as an upstream's response.
+//! - [`Message`] is a view over any message.
+//! - [`Reply`] is the reply of another server, which keeps what parsing has found.
 //! - [`MessageBuf`] builds a message.
 //!
 //! ```
@@ -30,6 +31,7 @@ mod form;
 mod header;
 mod message;
 mod name;
+mod reply;
 mod request;
 mod reverse;
 
@@ -37,7 +39,8 @@ pub use build::{MessageBuf, Owner, RdataWriter};
 pub use code::{Class, Opcode, Rcode, Type};
 pub use edns::{EdeCode, OPT_FIXED_LEN, Opt, OptionCode, options};
 pub use header::{Flags, HEADER_LEN, Header};
-pub use message::{Mark, Message, MessageError, Record, Records, Section, question_end, responds_to};
+pub use message::{Mark, Message, MessageError, Record, Records, Section, question_end};
 pub use name::{LABEL_MAX, Labels, NAME_MAX, Name, NameError, NameRef};
+pub use reply::Reply;
 pub use request::{Malformed, Request};
 pub use reverse::{address_of, is_above_addresses, reverse_name};

@@ -3,7 +3,7 @@
 use core::fmt;
 
 use crate::name::skip_name;
-use crate::{Class, Flags, HEADER_LEN, Header, Name, NameError, Type};
+use crate::{Class, HEADER_LEN, Header, Name, NameError, Type};
 
 /// Reason why a packet is not a valid message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,20 +69,33 @@ impl<'a> Message<'a> {
     /// # Errors
     /// The packet is too short or contains an invalid name.
     pub fn parse(packet: &'a [u8]) -> Result<Message<'a>, MessageError> {
+        let (header, records_at) = Message::parse_questions(packet)?;
+        let end = Message::parse_records(packet, header, records_at)?;
+        Ok(Message { packet, header, records_at, end })
+    }
+
+    /// Returns the header, and the offset after the question section.
+    pub(crate) fn parse_questions(packet: &[u8]) -> Result<(Header, usize), MessageError> {
         let header = Header::read(packet).ok_or(MessageError::Short)?;
         let mut at = HEADER_LEN;
         for _ in 0..header.questions {
             at = skip_name(packet, at)? + 4;
         }
-        let records_at = at;
+        if at > packet.len() { Err(MessageError::Short) } else { Ok((header, at)) }
+    }
+
+    /// Returns the offset after the last record that the header counts.
+    pub(crate) fn parse_records(packet: &[u8], header: Header, mut at: usize) -> Result<usize, MessageError> {
         let records = u32::from(header.answers) + u32::from(header.authorities) + u32::from(header.additionals);
         for _ in 0..records {
             at = Record::read(packet, at, Section::Answer)?.end();
         }
-        if at > packet.len() {
-            return Err(MessageError::Short);
-        }
-        Ok(Message { packet, header, records_at, end: at })
+        Ok(at)
+    }
+
+    /// Creates the view from the results of [`Message::parse_questions`] and [`Message::parse_records`].
+    pub(crate) const fn from_parts(packet: &'a [u8], header: Header, records_at: usize, end: usize) -> Message<'a> {
+        Message { packet, header, records_at, end }
     }
 
     /// Returns the header.
@@ -284,53 +297,7 @@ pub fn question_end(packet: &[u8]) -> Option<usize> {
     (end <= packet.len()).then_some(end)
 }
 
-/// Returns true if `response` has QR set, and the opcode and the question of `query`. The case of the name may differ,
-/// because some servers change it. The message ID is not compared.
-#[must_use]
-pub fn responds_to(response: &[u8], query: &[u8]) -> bool {
-    let (Some(flags), Some(asked)) = (flags(response), flags(query)) else { return false };
-    let (Some(theirs), Some(ours)) = (question_octets(response), question_octets(query)) else { return false };
-    let same_end = theirs.last_chunk::<TYPE_AND_CLASS_LEN>() == ours.last_chunk::<TYPE_AND_CLASS_LEN>();
-    flags.is_response() && flags.opcode() == asked.opcode() && same_end && theirs.eq_ignore_ascii_case(ours)
-}
-
-/// Length of type and class, which follow the name of a question, in bytes.
-const TYPE_AND_CLASS_LEN: usize = 4;
-
-fn flags(packet: &[u8]) -> Option<Flags> {
-    Header::read(packet).map(|header| header.flags)
-}
-
-/// Returns the bytes of the question section, if it holds exactly one question.
-fn question_octets(packet: &[u8]) -> Option<&[u8]> {
-    packet.get(HEADER_LEN..question_end(packet)?)
-}
-
 /// Reads the 16-bit number at offset `at`.
 pub(crate) fn word(packet: &[u8], at: usize) -> Option<u16> {
     packet.get(at..)?.first_chunk().map(|pair| u16::from_be_bytes(*pair))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_response_has_the_opcode_and_the_question_of_its_query() {
-        let message = |flags: u8, question: &[u8]| [&[0, 7, flags, 0, 0, 1, 0, 0, 0, 0, 0, 0], question].concat();
-        let query = message(0, b"\x01a\0\0\x01\0\x01");
-        for (flags, question, expected) in [
-            (0x80, &b"\x01a\0\0\x01\0\x01"[..], true),
-            (0x84, b"\x01A\0\0\x01\0\x01", true),
-            (0x00, b"\x01a\0\0\x01\0\x01", false),
-            (0x80 | 4 << 3, b"\x01a\0\0\x01\0\x01", false),
-            (0x80, b"\x01b\0\0\x01\0\x01", false),
-            (0x80, b"\x01a\0\0\x1c\0\x01", false),
-            (0x80, b"\x01a\0\0\x01\0\x03", false),
-            (0x80, b"\x01a\0\0\x01", false),
-        ] {
-            assert_eq!(responds_to(&message(flags, question), &query), expected, "{flags:x} {question:x?}");
-        }
-        assert!(!responds_to(&query[..11], &query));
-    }
 }

@@ -16,6 +16,7 @@ use crate::peer::Transport;
 use crate::time::Instant;
 use crate::tls::TlsClient;
 use metrics::Counters;
+use wire::Reply;
 
 pub mod streams;
 
@@ -49,19 +50,22 @@ pub trait Io {
     /// Sends an HTTP request and returns the status code of the response.
     ///
     /// # Errors
-    /// A description of the failure, for the log.
-    fn fetch<'a>(&'a self, fetch: Fetch<'a>) -> LocalFuture<'a, Result<u16, String>>;
+    /// The request or its response failed. A response with any status code is a success.
+    fn fetch<'a>(&'a self, fetch: Fetch<'a>) -> LocalFuture<'a, Result<u16, FetchError>>;
 
     /// Sends a query to an upstream and returns the reply.
     ///
-    /// The implementation sends a random message ID and restores the original one in the reply. Over UDP, it uses an
-    /// unpredictable source port and ignores datagrams that do not match the query until `exchange.until`.
+    /// The implementation sends a random message ID, which the reply has too. Over UDP, it uses an unpredictable source
+    /// port and ignores datagrams that do not match the query until `exchange.until`.
     fn exchange<'a>(&'a self, exchange: Exchange<'a>) -> LocalFuture<'a, Result<ExchangeReply, ExchangeError>>;
 
     /// Like [`Io::exchange`], over a new stream and for a reply of several messages (zone transfers). It passes
-    /// each message to `take` until that returns `false`.
-    fn exchange_all<'a>(&'a self, exchange: Exchange<'a>, take: Take<'a>)
-    -> LocalFuture<'a, Result<(), ExchangeError>>;
+    /// each message to `on_message` until that returns `false`.
+    fn exchange_all<'a>(
+        &'a self,
+        exchange: Exchange<'a>,
+        on_message: OnMessage<'a>,
+    ) -> LocalFuture<'a, Result<(), ExchangeError>>;
 
     /// Opens a byte stream to a server that is not a DNS server.
     fn connect<'a>(&'a self, dial: Dial<'a>) -> LocalFuture<'a, io::Result<Box<dyn ByteStream>>>;
@@ -74,7 +78,7 @@ pub trait Io {
 }
 
 /// Callback for one message; returns true if it expects another one.
-pub type Take<'a> = &'a mut dyn FnMut(&[u8]) -> bool;
+pub type OnMessage<'a> = &'a mut dyn FnMut(&[u8]) -> bool;
 
 /// HTTP request.
 #[derive(Clone, Copy)]
@@ -109,7 +113,7 @@ pub struct Exchange<'a> {
     /// Settings of the connection pool.
     pub connections: Connections,
     /// Owner of pooled connections without TLS that no idle timeout closes, such as those of gRPC: the pool closes
-    /// them after the last clone of the keeper is dropped. Connections with TLS live as long as their [`TlsClient`]
+    /// them after the last clone of the owner is dropped. Connections with TLS live as long as their [`TlsClient`]
     /// does.
     pub owner: Option<&'a PoolOwner>,
     /// Delay after which a UDP query is sent a second time, from the same port and with the same ID, in case a
@@ -137,8 +141,8 @@ pub struct Connections {
 /// Reply of an upstream, and facts about the connection that carried it.
 #[derive(Clone, Debug)]
 pub struct ExchangeReply {
-    /// Message in wire form.
-    pub reply: Vec<u8>,
+    /// Parsed message.
+    pub reply: Reply,
     /// True if the connection was open before this exchange.
     pub reused: bool,
     /// Local address, if known.
@@ -187,3 +191,27 @@ impl fmt::Display for ExchangeError {
         }
     }
 }
+
+impl core::error::Error for ExchangeError {}
+
+/// Reason why an HTTP request failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FetchError {
+    /// The deadline passed without a response.
+    Timeout,
+    /// A system call or the TLS handshake failed; with the text of the error.
+    Network(String),
+    /// The request could not be built or sent, or the response is malformed; with the text of the error.
+    Http(String),
+}
+
+impl fmt::Display for FetchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FetchError::Timeout => f.write_str("no answer in time"),
+            FetchError::Network(error) | FetchError::Http(error) => f.write_str(error),
+        }
+    }
+}
+
+impl core::error::Error for FetchError {}

@@ -8,7 +8,7 @@ use engine::{
     Hooks, Io, LocalFuture, Plugin, Query, Resolved, Response, Subquery, SubqueryTarget, Verdict, Worker, Zones,
 };
 use testkit::Record;
-use wire::{Header, MessageBuf, Rcode, Section, Type};
+use wire::{Header, MessageBuf, Rcode, Reply, Section, Type};
 
 pub static MANIFEST: Manifest<Config> =
     Manifest::new("directory", "reads records from an external store", "", Config::default, build)
@@ -50,7 +50,7 @@ impl Plugin for Directory {
     fn resolve<'a>(&'a self, query: &'a Query, io: &'a dyn Io) -> LocalFuture<'a, Resolved> {
         Box::pin(async move {
             io.sleep_until(io.now() + DELAY).await;
-            Resolved::Reply(self.reply(query))
+            Reply::parse(self.reply(query)).map_or(Resolved::Pass, Resolved::Reply)
         })
     }
 

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use engine::Fetch;
+use engine::{Fetch, FetchError};
 use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::client::conn::http1::handshake;
@@ -15,20 +15,20 @@ use transport::error_text;
 use transport::tls::Client;
 
 /// Sends a request and returns the status code of the response.
-pub(crate) async fn status(fetch: Fetch<'_>) -> Result<u16, String> {
+pub(crate) async fn status(fetch: Fetch<'_>) -> Result<u16, FetchError> {
     let local = fetch.address.strip_prefix(':').map(|port| format!("localhost:{port}"));
     let host = local.as_deref().unwrap_or(fetch.address);
-    let text = |error: io::Error| error_text(&error);
-    let stream = TcpStream::connect(host).await.map_err(text)?;
-    let Some(tls) = fetch.tls else { return ask(TokioIo::new(stream), host, fetch).await };
-    let peer = stream.peer_addr().map_err(text)?.ip();
-    let stream = Client::of(tls).map_err(text)?.connect(stream, peer).await.map_err(text)?;
-    ask(TokioIo::new(stream), host, fetch).await
+    let network = |error: io::Error| FetchError::Network(error_text(&error));
+    let stream = TcpStream::connect(host).await.map_err(network)?;
+    let Some(tls) = fetch.tls else { return send(TokioIo::new(stream), host, fetch).await };
+    let peer = stream.peer_addr().map_err(network)?.ip();
+    let stream = Client::of(tls).map_err(network)?.connect(stream, peer).await.map_err(network)?;
+    send(TokioIo::new(stream), host, fetch).await
 }
 
-async fn ask(stream: impl Read + Write + Unpin + 'static, host: &str, fetch: Fetch<'_>) -> Result<u16, String> {
-    let text = |error: hyper::Error| error.to_string();
-    let (mut sender, connection) = handshake(stream).await.map_err(text)?;
+async fn send(stream: impl Read + Write + Unpin + 'static, host: &str, fetch: Fetch<'_>) -> Result<u16, FetchError> {
+    let http = |error: hyper::Error| FetchError::Http(error.to_string());
+    let (mut sender, connection) = handshake(stream).await.map_err(http)?;
     let connection = tokio::task::spawn_local(connection);
     let request = Request::builder().uri(fetch.path).header(HOST, host);
     let request = match fetch.post {
@@ -37,7 +37,8 @@ async fn ask(stream: impl Read + Write + Unpin + 'static, host: &str, fetch: Fet
         }
         None => request.body(Full::default()),
     };
-    let answer = sender.send_request(request.map_err(|error| error.to_string())?).await;
+    let request = request.map_err(|error| FetchError::Http(error.to_string()))?;
+    let response = sender.send_request(request).await;
     connection.abort();
-    answer.map(|answer| answer.status().as_u16()).map_err(text)
+    response.map(|response| response.status().as_u16()).map_err(http)
 }

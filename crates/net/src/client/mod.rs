@@ -11,7 +11,7 @@ use std::io;
 use engine::ExchangeError;
 use tokio::sync::oneshot;
 use transport::error_text;
-use wire::Header;
+use wire::{Header, Reply};
 
 pub(crate) use stream::{Key, LOOK_EVERY, Route, StreamClient, Users, connect_http2, exchange_all};
 pub(crate) use udp::UdpClient;
@@ -34,7 +34,7 @@ struct Waiter {
     number: u64,
     /// Query as sent, except for its ID.
     query: Box<[u8]>,
-    answer: oneshot::Sender<Result<Vec<u8>, ExchangeError>>,
+    answer: oneshot::Sender<Result<Reply, ExchangeError>>,
 }
 
 /// Creates the error of an exchange that failed on the network.
@@ -42,7 +42,7 @@ pub(crate) fn network(during: &'static str, error: &io::Error) -> ExchangeError 
     ExchangeError::Network { during, error: error_text(error) }
 }
 
-type Answer = oneshot::Receiver<Result<Vec<u8>, ExchangeError>>;
+type Answer = oneshot::Receiver<Result<Reply, ExchangeError>>;
 
 impl Waiting {
     /// Registers `query` under an unused message ID. Returns a guard that holds the ID, and the receiver of the
@@ -63,10 +63,11 @@ impl Waiting {
         let Some(header) = Header::read(bytes) else { return };
         let mut by_id = self.by_id.borrow_mut();
         let Some(waiter) = by_id.get(&header.id) else { return };
-        if wire::responds_to(bytes, &waiter.query)
+        if let Ok(reply) = Reply::parse(bytes.to_vec())
+            && reply.responds_to(&waiter.query)
             && let Some(waiter) = by_id.remove(&header.id)
         {
-            let _ = waiter.answer.send(Ok(bytes.to_vec()));
+            let _ = waiter.answer.send(Ok(reply));
         }
     }
 

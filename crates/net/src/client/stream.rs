@@ -14,13 +14,14 @@ use std::sync::{self, Arc};
 use std::time::Duration;
 
 use engine::tls::TlsClient;
-use engine::{Connections, Exchange, ExchangeError, ExchangeReply, PoolOwner, Take};
+use engine::{Connections, Exchange, ExchangeError, ExchangeReply, OnMessage, PoolOwner};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream, UnixStream};
 use tokio::sync::{Mutex, Notify};
 use tokio::time::{Instant, timeout, timeout_at};
 use transport::MonotonicClock;
 use transport::tls::Client;
+use wire::Reply;
 
 use super::{Waiting, network};
 
@@ -318,7 +319,7 @@ impl Connection {
         query: &[u8],
         until: Instant,
         random: &mut impl FnMut() -> u16,
-    ) -> Result<Vec<u8>, ExchangeError> {
+    ) -> Result<Reply, ExchangeError> {
         let (entered, answer) = self.waiting.enter(query, random).ok_or(ExchangeError::Exhausted)?;
         let _busy = Busy::new(self);
         let outcome = timeout_at(until, async {
@@ -374,13 +375,13 @@ impl Drop for Whole<'_> {
     }
 }
 
-/// Sends a query on a new connection and passes each response message to `take`, until that returns false.
+/// Sends a query on a new connection and passes each response message to `on_message`, until that returns false.
 pub(crate) async fn exchange_all(
     route: Route,
     query: &[u8],
     id: u16,
     until: Instant,
-    take: Take<'_>,
+    on_message: OnMessage<'_>,
 ) -> Result<(), ExchangeError> {
     let conversation = async {
         let (_, mut reader, mut writer) = connect(&route).await.map_err(|error| network("dial", &error))?;
@@ -391,7 +392,7 @@ pub(crate) async fn exchange_all(
             if message.first_chunk() != Some(&id.to_be_bytes()) {
                 return Err(ExchangeError::Unreadable);
             }
-            if !take(&message) {
+            if !on_message(&message) {
                 return Ok(());
             }
         }

@@ -17,6 +17,7 @@ use tokio::io::Interest;
 use tokio::net::UdpSocket;
 use tokio::time::{Instant, timeout_at};
 use transport::MonotonicClock;
+use wire::Reply;
 
 use super::{Answer, Waiting, network};
 
@@ -116,7 +117,7 @@ impl Socket {
     }
 
     /// Sends a query, and retransmits it at `again` if no response has arrived by then.
-    async fn ask(&self, query: &[u8], again: Option<Instant>, answer: Answer) -> Result<Vec<u8>, ExchangeError> {
+    async fn ask(&self, query: &[u8], again: Option<Instant>, answer: Answer) -> Result<Reply, ExchangeError> {
         self.send(query)?;
         let mut answered = pin!(self.receive(answer));
         if let Some(again) = again {
@@ -141,7 +142,7 @@ impl Socket {
     }
 
     /// Reads the socket on behalf of all pending queries, until the response to this one has arrived.
-    async fn receive(&self, mut answer: Answer) -> Result<Vec<u8>, ExchangeError> {
+    async fn receive(&self, mut answer: Answer) -> Result<Reply, ExchangeError> {
         thread_local! {
             static BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; DATAGRAM_MAX].into());
         }

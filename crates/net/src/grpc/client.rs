@@ -16,6 +16,7 @@ use tokio::sync::Mutex;
 use tokio::time::{timeout, timeout_at};
 use transport::MonotonicClock;
 use transport::grpc::{CallError, Code, LocalExecutor, call};
+use wire::Reply;
 
 use super::{DnsPacket, PACKET_MAX, PATH, packet};
 use crate::client::{Key, LOOK_EVERY, Route, Users, connect_http2, network};
@@ -51,7 +52,8 @@ impl GrpcClient {
             let (mut sender, reused) = self.sender(&exchange).await?;
             let call = call(&mut sender, request(&exchange)?, PACKET_MAX).await.map_err(failed("write"))?;
             let packet: DnsPacket = call.single().await.map_err(failed("read"))?;
-            Ok(ExchangeReply { reply: packet.msg.into(), reused, local: None })
+            let reply = Reply::parse(packet.msg.into()).map_err(|_| ExchangeError::Unreadable)?;
+            Ok(ExchangeReply { reply, reused, local: None })
         });
         asked.await.unwrap_or(Err(ExchangeError::Timeout { local: None }))
     }

@@ -77,7 +77,7 @@ pub(crate) fn tell(
         return;
     }
     let (local, reply) = match outcome {
-        Ok(exchanged) => (exchanged.local, Some(exchanged.reply.as_slice())),
+        Ok(exchanged) => (exchanged.local, Some(exchanged.reply.bytes())),
         Err(ExchangeError::Timeout { local }) => (*local, None),
         Err(_) => (None, None),
     };

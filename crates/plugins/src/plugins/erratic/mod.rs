@@ -9,7 +9,7 @@ use std::sync::Arc;
 use config::options::{Manifest, Property, Role, Usage};
 use config::setup::{Part, Setup, SetupError};
 use engine::{Hooks, Io, LocalFuture, Plugin, Query, Resolved, Response, Verdict, Worker};
-use wire::{Flags, Header, MessageBuf, NameRef, Owner, Rcode, Section, Type};
+use wire::{Flags, Header, MessageBuf, NameRef, Owner, Rcode, Reply, Section, Type};
 use zone::text::Record;
 
 use crate::shared::option_helpers::FixedSearch;
@@ -153,7 +153,8 @@ impl Plugin for Erratic {
             let question = (query.name(), query.qtype, query.qclass);
             message.start(Header { flags, ..Header::default() }, Some(question));
             self.answer(query, &mut message, query.note() != 0);
-            Resolved::Reply(message.finish(None, core::iter::empty()).to_vec())
+            let reply = Reply::parse(message.finish(None, core::iter::empty()).to_vec());
+            reply.map_or(Resolved::Pass, Resolved::Reply)
         })
     }
 }

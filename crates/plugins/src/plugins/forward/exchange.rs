@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use engine::log::{Level, Source};
 use engine::{Exchange, ExchangeError, ExchangeReply, Failure, Instant, Io, Query, QueryPermit, Resolved, Transport};
-use upstream::{Action, Attempts, Decision, Reply};
-use wire::{EdeCode, Rcode};
+use upstream::{Action, Attempts, Decision};
+use wire::{EdeCode, Rcode, Reply};
 
 use super::stanza::{Stanza, Upstream};
 use crate::shared::upstream_options::{failed, tell};
@@ -47,16 +47,14 @@ impl Stanza {
     pub(super) async fn ask(&self, query: &Query, io: &dyn Io) -> (Resolved, bool) {
         match self.attempt(query, io).await {
             Ok(reply) => {
-                let goes_on = Reply::read(&reply).is_some_and(|reply| {
-                    self.next.contains(&reply.rcode()) || (self.next_on_nodata && reply.is_nodata())
-                });
+                let goes_on = self.next.contains(&reply.rcode()) || (self.next_on_nodata && reply.is_nodata());
                 (Resolved::Reply(reply), goes_on)
             }
             Err(failure) => (Resolved::Fail(failure), false),
         }
     }
 
-    async fn attempt(&self, query: &Query, io: &dyn Io) -> Result<Vec<u8>, Failure> {
+    async fn attempt(&self, query: &Query, io: &dyn Io) -> Result<Reply, Failure> {
         let start = io.now();
         let question = (query.name(), query.qtype, query.qclass);
         let (udp_size, dnssec_ok) = (query.onward_udp_size(), query.dnssec_ok);
@@ -89,9 +87,8 @@ impl Stanza {
             self.asked.set(query, || upstream.address.to_string());
             match self.exchange(upstream, Sending { query, bytes: &bytes, until, io }).await {
                 Ok(reply) => {
-                    let read = Reply::read(&reply);
                     let failover = |rcode: Rcode| self.failover.contains(&rcode);
-                    if read.is_none_or(|read| attempts.judge(read, failover) == Decision::Take) {
+                    if attempts.judge(&reply, failover) == Decision::Accept {
                         return Ok(reply);
                     }
                 }
@@ -107,11 +104,10 @@ impl Stanza {
     }
 
     /// Queries one upstream. With `prefer_udp`, a truncated response is retried over TCP.
-    pub(super) async fn exchange(&self, upstream: &Upstream, sending: Sending<'_>) -> Result<Vec<u8>, ExchangeError> {
+    pub(super) async fn exchange(&self, upstream: &Upstream, sending: Sending<'_>) -> Result<Reply, ExchangeError> {
         let over = self.transport(sending.query, upstream);
         let reply = self.exchange_over(over, upstream, sending).await?;
-        let cut = Reply::read(&reply).is_some_and(|reply| reply.is_truncated());
-        if cut && self.prefer_udp && over == Transport::Udp {
+        if reply.is_truncated() && self.prefer_udp && over == Transport::Udp {
             return self.exchange_over(Transport::Tcp, upstream, sending).await;
         }
         Ok(reply)
@@ -122,7 +118,7 @@ impl Stanza {
         over: Transport,
         upstream: &Upstream,
         sending: Sending<'_>,
-    ) -> Result<Vec<u8>, ExchangeError> {
+    ) -> Result<Reply, ExchangeError> {
         let Sending { bytes: query, until, io, .. } = sending;
         let sent = io.now();
         let (connections, again_after, tls) = (self.connections, Some(AGAIN_AFTER), upstream.tls.as_ref());
@@ -142,8 +138,7 @@ impl Stanza {
         let ExchangeReply { reply, reused, .. } = outcome?;
         let counters = io.counters();
         counters.count(upstream.metrics.connection(over == Transport::Tcp, reused));
-        let rcode = Reply::read(&reply).map_or(Rcode::FORMERR, |reply| reply.rcode());
-        if let Some(duration) = upstream.metrics.duration.histogram(rcode) {
+        if let Some(duration) = upstream.metrics.duration.histogram(reply.rcode()) {
             let taken = io.now().since(sent).as_nanos();
             counters.observe(duration, u64::try_from(taken).unwrap_or(u64::MAX));
         }

@@ -4,20 +4,19 @@ use core::future::poll_fn;
 use core::task::{Context, Poll};
 
 use engine::{ExchangeError, Failure, LocalFuture};
-use upstream::Reply;
-use wire::{EdeCode, Rcode};
+use wire::{EdeCode, Rcode, Reply};
 
 use super::exchange::Sending;
 use super::stanza::{Stanza, Upstream};
 use crate::shared::upstream_options::failed;
 
 /// An exchange in flight and its upstream.
-type Running<'a> = (&'a Upstream, LocalFuture<'a, Result<Vec<u8>, ExchangeError>>);
+type Running<'a> = (&'a Upstream, LocalFuture<'a, Result<Reply, ExchangeError>>);
 
 impl Stanza {
     /// Queries all upstreams that are up, or all of them if every one is down. A failure code of one upstream is
     /// returned only if no other upstream has a better response.
-    pub(super) async fn race(&self, sending: Sending<'_>) -> Result<Vec<u8>, Failure> {
+    pub(super) async fn race(&self, sending: Sending<'_>) -> Result<Reply, Failure> {
         let is_up = |upstream: &&Upstream| !upstream.health.is_down(self.limits.max_fails);
         let is_any_up = self.upstreams.iter().any(|upstream| is_up(&upstream));
         let asked = self.upstreams.iter().filter(|upstream| !is_any_up || is_up(upstream));
@@ -32,10 +31,10 @@ impl Stanza {
     fn poll_all(
         &self,
         running: &mut Vec<Running<'_>>,
-        fallback: &mut Result<Vec<u8>, Failure>,
+        fallback: &mut Result<Reply, Failure>,
         sending: Sending<'_>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Vec<u8>>> {
+    ) -> Poll<Option<Reply>> {
         let mut at = 0;
         while let Some((upstream, exchange)) = running.get_mut(at) {
             let upstream = *upstream;
@@ -60,7 +59,7 @@ impl Stanza {
         &self,
         upstream: &Upstream,
         error: &ExchangeError,
-        fallback: &mut Result<Vec<u8>, Failure>,
+        fallback: &mut Result<Reply, Failure>,
         sending: Sending<'_>,
     ) {
         if self.limits.max_fails > 0 {
@@ -74,6 +73,6 @@ impl Stanza {
 }
 
 /// Returns true if a response answers the query: NOERROR or NXDOMAIN.
-fn is_usable(reply: &[u8]) -> bool {
-    Reply::read(reply).is_some_and(|reply| matches!(reply.rcode(), Rcode::NOERROR | Rcode::NXDOMAIN))
+fn is_usable(reply: &Reply) -> bool {
+    matches!(reply.rcode(), Rcode::NOERROR | Rcode::NXDOMAIN)
 }

@@ -13,8 +13,8 @@ use engine::{
     Connections, Exchange, ExchangeError, ExchangeObservers, ExchangeReply, Failure, Hooks, Instant, Io, LocalFuture,
     Plugin, PoolOwner, Query, Resolved, Response, Transport, Verdict, Worker, Zones,
 };
-use upstream::{Policy, Reply};
-use wire::{EdeCode, Name, NameRef, Rcode};
+use upstream::Policy;
+use wire::{EdeCode, Name, NameRef, Rcode, Reply};
 
 use self::metrics::UpstreamMetrics;
 use crate::shared::upstream_options::{failed, listed_in, none_listed, tell};
@@ -118,13 +118,12 @@ impl Grpc {
         key.is_within(self.from.as_ref()) && !self.except.contain(key)
     }
 
-    fn goes_on(&self, query: &Query, reply: &[u8]) -> bool {
-        let denied = Reply::read(reply).is_some_and(|reply| reply.rcode() == Rcode::NXDOMAIN);
-        denied && self.fallthrough.contain(query.key())
+    fn goes_on(&self, query: &Query, reply: &Reply) -> bool {
+        reply.rcode() == Rcode::NXDOMAIN && self.fallthrough.contain(query.key())
     }
 
     /// Queries the upstreams in policy order, each at most once, until one answers.
-    async fn ask(&self, query: &Query, io: &dyn Io) -> Result<Vec<u8>, Failure> {
+    async fn ask(&self, query: &Query, io: &dyn Io) -> Result<Reply, Failure> {
         let question = (query.name(), query.qtype, query.qclass);
         let (udp_size, dnssec_ok) = (query.onward_udp_size(), query.dnssec_ok);
         let bytes = upstream::outgoing(question, query.flags(), udp_size, dnssec_ok, query.onward_options());
@@ -150,7 +149,7 @@ impl Grpc {
         (asked, query): (&Query, &[u8]),
         until: Instant,
         io: &dyn Io,
-    ) -> Result<Vec<u8>, ExchangeError> {
+    ) -> Result<Reply, ExchangeError> {
         let sent = io.now();
         let (counters, metrics) = (io.counters(), &upstream.metrics);
         counters.count(metrics.requests);
@@ -165,15 +164,12 @@ impl Grpc {
             tell(&self.observers, asked, (exchange, sent, &outcome), io);
         }
         let reply = match outcome {
-            Ok(ExchangeReply { reply, .. }) => {
-                upstream::readable(reply).filter(|reply| wire::responds_to(reply, query))
-            }
+            Ok(ExchangeReply { reply, .. }) => upstream::readable(reply).filter(|reply| reply.responds_to(query)),
             Err(ExchangeError::Status { code: NOT_FOUND, .. }) => upstream::answered_with(query, Rcode::NXDOMAIN),
             Err(error) => return Err(error),
         };
         let reply = reply.ok_or(ExchangeError::Unreadable)?;
-        let rcode = Reply::read(&reply).map_or(Rcode::FORMERR, |reply| reply.rcode());
-        counters.count(metrics.responses.counter(rcode));
+        counters.count(metrics.responses.counter(reply.rcode()));
         if let Some(duration) = metrics.duration {
             counters.observe(duration, u64::try_from(io.now().since(sent).as_nanos()).unwrap_or(u64::MAX));
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use config::setup::Setup;
 use engine::{Connections, Exchange, Io, Query, Response, Transport};
 use metrics::{Counter, Kind, Metric, Registry};
-use wire::{Class, Flags, Header, Message, MessageBuf, Name, NameRef, Owner, Section, Type};
+use wire::{Class, Flags, Header, MessageBuf, Name, NameRef, Owner, Section, Type};
 
 use crate::shared::cache_statistics::CacheStatistics;
 
@@ -170,7 +170,7 @@ async fn ask_number(server: SocketAddr, name: &str, io: &dyn Io) -> Option<u64> 
         again_after: None,
     };
     let exchanged = io.exchange(exchange).await.ok()?;
-    let reply = Message::parse(&exchanged.reply).ok()?;
+    let reply = exchanged.reply.message().ok()?;
     let text = reply.records().find(|record| record.rtype() == Type::TXT)?;
     let (length, rest) = text.rdata().split_first()?;
     core::str::from_utf8(rest.get(..usize::from(*length))?).ok()?.trim().parse().ok()

@@ -4,7 +4,7 @@ use core::net::SocketAddr;
 use core::time::Duration;
 
 use engine::{Connections, Exchange, Io, Transport};
-use wire::{Class, Flags, Header, Message, MessageBuf, Name, Rcode, Section, Type};
+use wire::{Class, Flags, Header, MessageBuf, Name, Rcode, Reply, Section, Type};
 
 /// Each query is one datagram; no connection is kept.
 const CONNECTIONS: Connections =
@@ -43,8 +43,8 @@ impl Question {
         self.judge(&exchanged.reply)
     }
 
-    fn judge(&self, reply: &[u8]) -> Result<(), String> {
-        let reply = Message::parse(reply).map_err(|_| "malformed response".to_owned())?;
+    fn judge(&self, reply: &Reply) -> Result<(), String> {
+        let reply = reply.message().map_err(|_| "malformed response".to_owned())?;
         let rcode = reply.header().flags.rcode();
         if rcode != self.rcode {
             return Err(format!("{rcode} instead of {}", self.rcode));

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use engine::log::{Level, Source};
 use engine::{Connections, Exchange, Instant, Io, Transport};
-use wire::{Class, Header, Message, MessageBuf, NameRef, Owner, Section, Type};
+use wire::{Class, Header, MessageBuf, NameRef, Owner, Section, Type};
 use zone::{Differences, Incoming, Soa, TransferError, Zone};
 
 use crate::shared::zone_store::Held;
@@ -149,7 +149,7 @@ async fn serial(primary: SocketAddr, held: &Held, io: &dyn Io) -> Result<u32, St
     let query = query(held, Type::SOA, None);
     let exchange = exchange(primary, &query, io.now() + PATIENCE);
     let exchanged = io.exchange(exchange).await.map_err(|error| format!("no SOA record: {error}"))?;
-    let message = Message::parse(&exchanged.reply).map_err(|error| error.to_string())?;
+    let message = exchanged.reply.message().map_err(|error| error.to_string())?;
     let rcode = message.header().flags.rcode();
     let soa = message.records().find(|record| record.rtype() == Type::SOA);
     let soa = soa.and_then(|soa| Soa::read(soa.rdata()));

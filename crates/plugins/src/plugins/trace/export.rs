@@ -75,7 +75,8 @@ impl Exporter {
         let body = [start.as_bytes(), spans, end.as_bytes()].concat();
         let Endpoint { address, path, .. } = &self.endpoint;
         let (tls, post) = (self.tls.as_ref(), Some(("application/json", body.as_slice())));
-        let status = io.fetch(Fetch { address, tls, path, post, until: io.now() + PATIENCE }).await?;
+        let status = io.fetch(Fetch { address, tls, path, post, until: io.now() + PATIENCE }).await;
+        let status = status.map_err(|error| error.to_string())?;
         if (200..300).contains(&status) { Ok(()) } else { Err(format!("HTTP status {status}")) }
     }
 }
