@@ -28,6 +28,7 @@
 //! ```
 
 mod attempts;
+mod client;
 mod health;
 mod policy;
 mod query;
@@ -35,6 +36,10 @@ mod reply;
 mod target;
 
 pub use attempts::{Action, Attempts, Decision, Limits};
+pub use client::{
+    ConnectionId, FrameReader, PoolLimits, QueryError, QueryId, Random, SocketId, Started, StreamClient, StreamEvent,
+    StreamQuery, StreamReply, Transmit, UdpClient, UdpEvent, UdpQuery, append_frame,
+};
 pub use health::Health;
 pub use policy::Policy;
 pub use query::{answered_with, outgoing, probe};

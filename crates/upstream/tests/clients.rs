@@ -1,0 +1,175 @@
+//! Clients against an upstream on a virtual network.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail")]
+
+mod network;
+
+use core::time::Duration;
+
+use network::{Conditions, Generator, StreamPair, UdpPair};
+use upstream::QueryError;
+
+/// Number of random networks per test.
+const SEEDS: u64 = 1000;
+const SECOND: Duration = Duration::from_secs(1);
+
+#[test]
+fn every_udp_query_completes_once_on_any_network() {
+    for seed in 0..SEEDS {
+        let mut random = Generator(seed);
+        let mut pair = UdpPair::new(seed, Conditions::random(&mut random));
+        let routes = 1 + random.below(3);
+        for _ in 0..random.below(120) {
+            let route = u8::try_from(random.below(routes)).unwrap();
+            let retransmit_after = random.is(70).then(|| random.up_to(SECOND));
+            pair.start(route, random.up_to(2 * SECOND), retransmit_after);
+            if random.is(pair.conditions.cancelled) {
+                let pending = pair.pending();
+                pending.first().into_iter().for_each(|query| pair.cancel(*query));
+            }
+            let until = pair.now + random.up_to(SECOND / 20);
+            while pair.step(until) {}
+        }
+        pair.run();
+        assert!(pair.pending().is_empty() && pair.client.is_idle(), "seed {seed}");
+    }
+}
+
+#[test]
+fn every_stream_query_completes_once_on_any_network() {
+    for seed in 0..SEEDS {
+        let mut random = Generator(seed);
+        let mut pair = StreamPair::new(seed, Conditions::random(&mut random));
+        pair.limits.idle_max = random.up_to(5 * SECOND);
+        pair.limits.age_max = random.up_to(5 * SECOND) * u32::from(random.is(50));
+        pair.limits.kept_max = usize::try_from(random.below(4)).unwrap();
+        let routes = 1 + random.below(3);
+        for _ in 0..random.below(120) {
+            let route = u8::try_from(random.below(routes)).unwrap();
+            pair.start(route, random.up_to(2 * SECOND));
+            if random.is(pair.conditions.cancelled) {
+                let pending = pair.pending();
+                pending.first().into_iter().for_each(|query| pair.cancel(*query));
+            }
+            let until = pair.now + random.up_to(SECOND / 20);
+            while pair.step(until) {}
+        }
+        pair.run();
+        assert!(pair.pending().is_empty() && pair.client.is_idle(), "seed {seed}");
+        assert_eq!(pair.client.connections(), 0, "seed {seed}");
+        let failures = pair.outcomes.values().filter(|outcome| matches!(outcome, Err(QueryError::Network { .. })));
+        assert!(failures.count() <= pair.failed, "seed {seed}: a connection fails more than one query");
+    }
+}
+
+#[test]
+fn a_perfect_network_loses_no_query() {
+    let mut udp = UdpPair::new(1, Conditions::GOOD);
+    let mut streams = StreamPair::new(1, Conditions::GOOD);
+    for _ in 0..500 {
+        udp.start(0, SECOND, Some(SECOND / 2));
+        streams.start(0, SECOND);
+    }
+    udp.run();
+    streams.run();
+    assert_eq!(udp.outcomes.values().filter(|(_, outcome)| outcome.is_ok()).count(), 500);
+    assert_eq!(streams.outcomes.values().filter(|outcome| outcome.is_ok()).count(), 500);
+}
+
+#[test]
+fn a_lost_datagram_is_sent_once_more() {
+    let mut pair = UdpPair::new(1, Conditions { loss: 100, ..Conditions::GOOD });
+    let query = pair.start(0, SECOND, Some(SECOND / 4)).unwrap();
+    pair.step(SECOND / 4);
+    pair.conditions.loss = 0;
+    let late = pair.start(0, SECOND, None).unwrap();
+    pair.conditions.loss = 100;
+    pair.run();
+    assert_eq!(pair.outcomes[&query], (SECOND, Err(QueryError::Timeout)));
+    assert!(pair.outcomes[&late].1.is_ok());
+    pair.conditions.loss = 0;
+    let next = pair.start(0, SECOND, Some(SECOND / 4)).unwrap();
+    pair.run();
+    assert!(pair.outcomes[&next].0 < SECOND + SECOND / 4);
+}
+
+#[test]
+fn an_icmp_error_fails_the_queries_of_its_port_at_once() {
+    let mut pair = UdpPair::new(1, Conditions { reset: 100, ..Conditions::GOOD });
+    let query = pair.start(0, SECOND, None).unwrap();
+    pair.run();
+    let (at, outcome) = &pair.outcomes[&query];
+    assert!(*at < SECOND / 4 && matches!(outcome, Err(QueryError::Network { during: "read", .. })));
+}
+
+#[test]
+fn sixty_four_ports_take_turns_and_each_carries_eight_queries() {
+    let mut pair = UdpPair::new(1, Conditions::GOOD);
+    for _ in 0..10 * 64 * 8 {
+        pair.start(0, SECOND, None);
+        pair.run();
+    }
+    assert_eq!(pair.open.len(), 64);
+    assert!((600..=700).contains(&pair.uses.len()), "{} ports", pair.uses.len());
+}
+
+#[test]
+fn sockets_to_an_unused_upstream_are_closed_when_another_one_appears() {
+    let mut pair = UdpPair::new(1, Conditions::GOOD);
+    for _ in 0..100 {
+        pair.start(0, SECOND, None);
+    }
+    pair.run();
+    pair.now += 60 * SECOND;
+    pair.start(1, SECOND, None);
+    pair.run();
+    assert_eq!(pair.open.len(), 1);
+}
+
+#[test]
+fn a_pooled_connection_that_was_closed_is_replaced_silently() {
+    let mut pair = StreamPair::new(1, Conditions::GOOD);
+    let first = pair.start(0, SECOND);
+    pair.step(SECOND);
+    while !pair.outcomes.contains_key(&first) && pair.step(SECOND) {}
+    pair.conditions.loss = 100;
+    let second = pair.start(0, SECOND);
+    pair.conditions.loss = 0;
+    pair.reset_all();
+    pair.run();
+    let is_reused = |query| pair.outcomes[&query].as_ref().map(|reply| reply.is_reused);
+    assert_eq!((is_reused(first), is_reused(second), pair.opened), (Ok(false), Ok(false), 2));
+}
+
+#[test]
+fn a_new_connection_that_is_closed_fails_its_query() {
+    let mut pair = StreamPair::new(1, Conditions { reset: 100, ..Conditions::GOOD });
+    let query = pair.start(0, SECOND);
+    pair.run();
+    assert!(matches!(pair.outcomes[&query], Err(QueryError::Network { during: "read", .. })));
+    assert_eq!(pair.opened, 1);
+}
+
+#[test]
+fn a_connection_without_a_reply_takes_no_new_queries() {
+    let mut pair = StreamPair::new(1, Conditions { loss: 100, ..Conditions::GOOD });
+    let silent = pair.start(0, SECOND);
+    pair.run();
+    pair.conditions.loss = 0;
+    let next = pair.start(0, SECOND);
+    pair.run();
+    assert_eq!((&pair.outcomes[&silent], pair.opened), (&Err(QueryError::Timeout), 2));
+    assert!(!pair.outcomes[&next].as_ref().unwrap().is_reused);
+}
+
+#[test]
+fn idle_connections_are_closed_when_their_time_is_over() {
+    let mut pair = StreamPair::new(1, Conditions::GOOD);
+    for _ in 0..3 {
+        pair.start(0, SECOND);
+        while !pair.pending().is_empty() && pair.step(pair.now + SECOND) {}
+        while pair.step(pair.now + 9 * SECOND) {}
+        assert_eq!(pair.connections(), 1);
+    }
+    pair.run();
+    assert_eq!((pair.opened, pair.connections()), (1, 0));
+}
