@@ -30,7 +30,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("datagrams", &[]),
     ("transport", &["engine", "io-text"]),
-    ("net", &["wire", "metrics", "engine", "io-text", "datagrams", "transport"]),
+    ("net", &["wire", "metrics", "engine", "io-text", "datagrams", "transport", "upstream"]),
     ("kubeapi", &["corefile", "cluster", "metrics", "io-text", "transport"]),
     ("compat", &["corefile"]),
     ("linuxnet", &[]),

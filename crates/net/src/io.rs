@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::fmt::Arguments;
 use std::io;
+use std::rc::Rc;
 use std::time::Duration;
 
 use engine::log::{Level, Source};
@@ -16,7 +17,7 @@ use rand::{RngExt, SeedableRng};
 use tokio::time::timeout_at;
 use transport::{MonotonicClock, byte_streams};
 
-use crate::client::{Route, StreamClient, UdpClient, exchange_all, fetch};
+use crate::client::{StreamClient, UdpClient, fetch, transfer};
 use crate::grpc::GrpcClient;
 use crate::log::log_queue;
 
@@ -25,7 +26,7 @@ pub struct TokioIo {
     udp: UdpClient,
     streams: StreamClient,
     grpc: GrpcClient,
-    random: RefCell<StdRng>,
+    random: Rc<RefCell<StdRng>>,
     counters: Counters,
 }
 
@@ -35,11 +36,16 @@ impl TokioIo {
     #[allow(clippy::expect_used, reason = "a system without random numbers can ask no upstream safely")]
     pub fn new(registry: &Registry) -> TokioIo {
         let random = StdRng::try_from_rng(&mut SysRng).expect("the system gives random numbers");
+        let random = Rc::new(RefCell::new(random));
+        let message_ids = || {
+            let random = Rc::clone(&random);
+            Box::new(move || random.borrow_mut().random())
+        };
         TokioIo {
-            udp: UdpClient::default(),
-            streams: StreamClient::default(),
+            udp: UdpClient::new(message_ids()),
+            streams: StreamClient::new(message_ids()),
             grpc: GrpcClient::default(),
-            random: RefCell::new(random),
+            random,
             counters: registry.counters(),
         }
     }
@@ -78,10 +84,9 @@ impl Io for TokioIo {
     }
 
     fn exchange<'a>(&'a self, exchange: Exchange<'a>) -> LocalFuture<'a, Result<ExchangeReply, ExchangeError>> {
-        let random = || self.random.borrow_mut().random();
         match exchange.over {
-            Transport::Udp => Box::pin(self.udp.exchange(exchange, random)),
-            Transport::Tcp => Box::pin(self.streams.exchange(exchange, random)),
+            Transport::Udp => Box::pin(self.udp.exchange(exchange)),
+            Transport::Tcp => Box::pin(self.streams.exchange(exchange)),
             Transport::Grpc => Box::pin(self.grpc.exchange(exchange)),
         }
     }
@@ -91,15 +96,8 @@ impl Io for TokioIo {
         exchange: Exchange<'a>,
         on_message: OnMessage<'a>,
     ) -> LocalFuture<'a, Result<(), ExchangeError>> {
-        let Exchange { to, tls, query, until, connections, .. } = exchange;
         let id = self.random.borrow_mut().random();
-        Box::pin(exchange_all(
-            Route::new((to, tls), connections),
-            query,
-            id,
-            MonotonicClock::tokio_instant(until),
-            on_message,
-        ))
+        Box::pin(transfer(exchange, id, on_message))
     }
 
     fn connect<'a>(&'a self, dial: Dial<'a>) -> LocalFuture<'a, io::Result<Box<dyn ByteStream>>> {

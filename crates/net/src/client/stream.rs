@@ -1,449 +1,242 @@
-//! TCP connection pool, one per upstream, with pipelining (RFC 7766 §6.2.1).
+//! Connections of the stream client for upstreams: TCP, with or without TLS.
 //!
-//! Each connection has a task that reads it. The task ends, and the connection with it, after the idle timeout. A
-//! connection is retired, which means that it takes no new queries, if it was closed, if a message was written only in
-//! part, or if a query on it timed out (the peer may be gone without closing it).
+//! Each connection has a task, which opens and reads it. A query is written by its own task if the connection accepts it
+//! at once; otherwise the connection's task writes the rest.
 
-use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr};
-use std::pin::pin;
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
 use std::rc::{Rc, Weak};
-use std::sync::{self, Arc};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use engine::tls::TlsClient;
-use engine::{Connections, Exchange, ExchangeError, ExchangeReply, OnMessage, PoolOwner};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::{TcpSocket, TcpStream, UnixStream};
-use tokio::sync::{Mutex, Notify};
-use tokio::time::{Instant, timeout, timeout_at};
-use transport::MonotonicClock;
-use transport::tls::Client;
-use wire::Reply;
+use engine::{Exchange, ExchangeError, ExchangeReply};
+use foldhash::fast::RandomState;
+use tokio::io::ReadBuf;
+use tokio::task::AbortHandle;
+use upstream::{ConnectionId, PoolLimits, QueryError, QueryId, Random, StreamEvent, StreamQuery, StreamReply};
 
-use super::{Waiting, network};
+use super::outcomes::Outcomes;
+use super::route::{Duplex, Route, connect};
+use super::timer::{Timed, Timer, arm};
+use super::{exchange_error, now, query_error, since_start};
 
-/// Maximum number of queries in flight on one connection.
-const PIPELINE_MAX: usize = 64;
-/// Number of connections to one upstream that the pool opens before queries share one. Many servers, CoreDNS among
-/// them, answer the queries of one connection in order, so one slow answer delays the others.
-const CONNECTIONS_FEW: usize = 8;
-/// Shortest interval at which an idle connection checks if it may be closed.
-pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(1);
-
-/// Key of a connection pool.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Key {
-    to: SocketAddr,
-    source: Option<IpAddr>,
-    /// Address in memory of the pool's owner (its TLS configuration, if it has one), or 0. The address stays unique
-    /// because each connection keeps a reference.
-    owner: usize,
-}
-
-/// Upstream address, and how to connect to it.
-#[derive(Clone)]
-pub(crate) struct Route {
-    to: SocketAddr,
-    /// Path of a Unix socket to connect to instead of `to`.
-    socket: Option<Box<str>>,
-    source: Option<IpAddr>,
-    tls: Option<TlsClient>,
-    keeper: Option<PoolOwner>,
-}
-
-impl Route {
-    pub(crate) fn new((to, tls): (SocketAddr, Option<&TlsClient>), connections: Connections) -> Route {
-        Route { to, socket: None, source: connections.source, tls: tls.cloned(), keeper: None }
-    }
-
-    /// Returns this route to the Unix socket with this path, if there is one.
-    pub(crate) fn over_socket(self, path: Option<&str>) -> Route {
-        Route { socket: path.map(Box::from), ..self }
-    }
-
-    /// Path of the Unix socket.
-    pub(crate) fn socket(&self) -> Option<&str> {
-        self.socket.as_deref()
-    }
-
-    /// Returns this route with a pool of its own for `keeper`.
-    pub(crate) fn owner(self, keeper: Option<&PoolOwner>) -> Route {
-        Route { keeper: keeper.cloned(), ..self }
-    }
-
-    pub(crate) fn key(&self) -> Key {
-        let owner = self.shared().map_or(0, |shared| Arc::as_ptr(shared).cast::<()>().addr());
-        Key { to: self.to, source: self.source, owner }
-    }
-
-    /// Returns a weak reference to the owner. It keeps the address in [`Key`] allocated, and tells if the owner still
-    /// exists.
-    pub(crate) fn users(&self) -> Option<Users> {
-        self.shared().map(Arc::downgrade)
-    }
-
-    fn shared(&self) -> Option<&Arc<dyn Any + Send + Sync>> {
-        let tls = self.tls.as_ref().map(|tls| &tls.0);
-        tls.or(self.keeper.as_ref().map(|keeper| &keeper.0))
-    }
-}
-
-type Reader = Box<dyn AsyncRead + Unpin>;
-type Writer = Box<dyn AsyncWrite + Unpin>;
-
-/// Bidirectional byte stream.
-pub(crate) trait Duplex: AsyncRead + AsyncWrite + Unpin {}
-
-impl<T: AsyncRead + AsyncWrite + Unpin> Duplex for T {}
+/// Bytes to read at once.
+const READ_AT_ONCE: usize = 16 << 10;
 
 /// TCP client of one worker.
-#[derive(Default)]
-pub(crate) struct StreamClient {
-    upstreams: Rc<RefCell<HashMap<Key, Pool>>>,
-}
+pub(crate) struct StreamClient(Rc<Driver>);
 
-/// Pool of connections to one upstream.
-#[derive(Default)]
-struct Pool {
-    open: Vec<Rc<Connection>>,
-    dialing: usize,
-    /// Notified when an attempt to connect has succeeded or failed.
-    dialed: Rc<Notify>,
-}
-
-/// Weak reference to the owner of a pool: a TLS configuration or a [`PoolOwner`].
-pub(crate) type Users = sync::Weak<dyn Any + Send + Sync>;
-
-/// Connection for the next query.
-enum Way {
-    Over(Rc<Connection>),
-    /// Open a new connection.
-    Dial,
-    /// Wait until another task has connected.
-    Wait(Rc<Notify>),
+/// State machine, and the connections that it uses.
+struct Driver {
+    client: RefCell<upstream::StreamClient<Route>>,
+    connections: RefCell<HashMap<ConnectionId, Connection, RandomState>>,
+    outcomes: Outcomes<Result<ExchangeReply, QueryError>>,
+    timer: Timer,
 }
 
 struct Connection {
-    writer: Mutex<Writer>,
+    task: AbortHandle,
+    /// Open stream; `None` while connecting.
+    stream: Option<Rc<Stream>>,
+}
+
+/// Connections are closed by ending their tasks.
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+struct Stream {
+    io: RefCell<Box<dyn Duplex>>,
     /// Local address, if the system knows it.
     local: Option<SocketAddr>,
-    /// Keeps the owner of the pool alive, and with it the address in [`Key`].
-    _route: Route,
-    waiting: Waiting,
-    in_flight: Cell<usize>,
-    opened: Instant,
-    used: Cell<Instant>,
-    /// True if the connection takes no new queries.
-    retired: Cell<bool>,
+    /// Waker of the connection's task.
+    waker: Waker,
+    /// True if the stream did not accept all bytes. The connection's task continues when it does.
+    is_blocked: Cell<bool>,
+}
+
+/// Query that is waited for. Dropping it ends the query.
+struct Pending<'a> {
+    driver: &'a Rc<Driver>,
+    query: QueryId,
+}
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        if self.driver.outcomes.forget(self.query) {
+            self.driver.client.borrow_mut().cancel(now(), self.query);
+            self.driver.process();
+        }
+    }
 }
 
 impl StreamClient {
-    /// Sends one query and returns the response. Retries silently if a pooled connection turns out to be closed.
-    pub(crate) async fn exchange(
-        &self,
-        exchange: Exchange<'_>,
-        mut random: impl FnMut() -> u16,
-    ) -> Result<ExchangeReply, ExchangeError> {
-        let Exchange { to, tls, query, connections, .. } = exchange;
-        let until = MonotonicClock::tokio_instant(exchange.until);
-        let route = Route::new((to, tls), connections);
+    pub(crate) fn new(random: Random) -> StreamClient {
+        StreamClient(Rc::new(Driver {
+            client: RefCell::new(upstream::StreamClient::new(random)),
+            connections: RefCell::default(),
+            outcomes: Outcomes::default(),
+            timer: Timer::default(),
+        }))
+    }
+
+    /// Sends one query and returns the reply.
+    pub(crate) async fn exchange(&self, exchange: Exchange<'_>) -> Result<ExchangeReply, ExchangeError> {
+        let outcome = self.query(exchange).await;
+        outcome.map_err(|error| exchange_error(error, None))
+    }
+
+    async fn query(&self, exchange: Exchange<'_>) -> Result<ExchangeReply, QueryError> {
+        let engine::Connections { idle_max, age_max, kept_max, .. } = exchange.connections;
+        let query = StreamQuery {
+            route: &Route::new(&exchange),
+            message: exchange.query,
+            deadline: since_start(exchange.until),
+            limits: PoolLimits { idle_max, age_max, kept_max },
+        };
+        let driver = &self.0;
+        let query = driver.client.borrow_mut().start(now(), &query)?;
+        driver.outcomes.expect(query);
+        let _pending = Pending { driver, query };
+        driver.process();
+        driver.outcomes.wait(query).await
+    }
+}
+
+impl Driver {
+    /// Performs the actions that the client requests.
+    fn process(self: &Rc<Self>) {
         loop {
-            match self.way(route.key(), connections) {
-                Way::Over(kept) => match kept.exchange(query, until, &mut random).await {
-                    Ok(reply) => return Ok(ExchangeReply { reply, reused: true, local: kept.local }),
-                    Err(error @ ExchangeError::Timeout { .. }) => return Err(error),
-                    Err(_) => kept.retired.set(true),
-                },
-                Way::Dial => {
-                    let fresh = self.dial(&route, connections, until).await?;
-                    let reply = fresh.exchange(query, until, &mut random).await?;
-                    return Ok(ExchangeReply { reply, reused: false, local: fresh.local });
+            let event = self.client.borrow_mut().poll_event();
+            match event {
+                Some(StreamEvent::Open(id, route)) => self.open(id, route),
+                Some(StreamEvent::Transmit(id)) => self.transmit(id),
+                Some(StreamEvent::Close(id)) => drop(self.connections.borrow_mut().remove(&id)),
+                Some(StreamEvent::Completed(query, outcome)) => {
+                    self.outcomes.complete(query, outcome.map(|reply| self.exchange_reply(reply)));
                 }
-                Way::Wait(dialed) => {
-                    let waited = timeout_at(until, dialed.notified()).await;
-                    waited.map_err(|_| ExchangeError::Timeout { local: None })?;
-                }
+                None => break,
             }
         }
+        arm(self);
     }
 
-    /// Chooses the connection for the next query: the oldest idle one, else a new one while fewer than
-    /// [`CONNECTIONS_FEW`] are open, else the one with the fewest queries in flight.
-    fn way(&self, key: Key, connections: Connections) -> Way {
-        let mut upstreams = self.upstreams.borrow_mut();
-        let pool = upstreams.entry(key).or_default();
-        pool.tidy(connections);
-        let least = pool.open.iter().min_by_key(|connection| connection.in_flight.get());
-        let few = pool.open.len() + pool.dialing < CONNECTIONS_FEW;
-        match least {
-            Some(idle) if idle.in_flight.get() == 0 => Way::Over(Rc::clone(idle)),
-            _ if few => Way::Dial,
-            Some(busy) if busy.in_flight.get() < PIPELINE_MAX => Way::Over(Rc::clone(busy)),
-            Some(_) => Way::Dial,
-            None => Way::Wait(Rc::clone(&pool.dialed)),
+    fn exchange_reply(&self, reply: StreamReply) -> ExchangeReply {
+        let local = self.stream(reply.connection).and_then(|stream| stream.local);
+        ExchangeReply { reply: reply.reply, reused: reply.is_reused, local }
+    }
+
+    fn stream(&self, id: ConnectionId) -> Option<Rc<Stream>> {
+        self.connections.borrow().get(&id).and_then(|connection| connection.stream.clone())
+    }
+
+    fn open(self: &Rc<Self>, id: ConnectionId, route: Route) {
+        let task = tokio::task::spawn_local(run(Rc::downgrade(self), id, route)).abort_handle();
+        self.connections.borrow_mut().insert(id, Connection { task, stream: None });
+    }
+
+    /// Sends what the client has for a connection, until the connection accepts no more.
+    fn transmit(&self, id: ConnectionId) {
+        let Some(stream) = self.stream(id).filter(|stream| !stream.is_blocked.get()) else { return };
+        let sent = stream.write(&self.client, id);
+        stream.is_blocked.set(sent.is_pending());
+        if let Poll::Ready(Err(error)) = sent {
+            self.close(id, &query_error("write", &error));
         }
     }
 
-    async fn dial(
-        &self,
-        route: &Route,
-        connections: Connections,
-        until: Instant,
-    ) -> Result<Rc<Connection>, ExchangeError> {
-        let key = route.key();
-        let dialing = Dialing::new(&self.upstreams, key);
-        let connected = timeout_at(until, connect(route)).await.map_err(|_| ExchangeError::Timeout { local: None })?;
-        let (local, reader, writer) = connected.map_err(|error| network("dial", &error))?;
-        let now = Instant::now();
-        let connection = Rc::new(Connection {
-            writer: Mutex::new(writer),
-            local,
-            _route: route.clone(),
-            waiting: Waiting::default(),
-            in_flight: Cell::new(0),
-            opened: now,
-            used: Cell::new(now),
-            retired: Cell::new(false),
-        });
-        let (upstreams, kept) = (Rc::clone(&self.upstreams), Rc::downgrade(&connection));
-        tokio::task::spawn_local(async move {
-            receive(&kept, reader, connections).await;
-            forget(&mut upstreams.borrow_mut(), key, &kept);
-        });
-        self.upstreams.borrow_mut().entry(key).or_default().open.push(Rc::clone(&connection));
-        drop(dialing);
-        Ok(connection)
+    /// Closes a connection that has failed.
+    fn close(&self, id: ConnectionId, error: &QueryError) {
+        self.client.borrow_mut().handle_closed(now(), id, error);
+        drop(self.connections.borrow_mut().remove(&id));
     }
-}
 
-impl Pool {
-    /// Removes connections that are retired or expired, and idle ones above the limit.
-    fn tidy(&mut self, connections: Connections) {
-        let now = Instant::now();
-        self.open.retain(|connection| connection.may_stay(now, connections));
-        let idle = |connection: &Rc<Connection>| connection.in_flight.get() == 0;
-        while connections.kept_max > 0
-            && self.open.iter().filter(|connection| idle(connection)).count() > connections.kept_max
-        {
-            let Some(at) = self.open.iter().position(idle) else { break };
-            self.open.remove(at);
+    /// Reads all bytes that have arrived, and continues to write if the connection was blocked. Ready when the
+    /// connection is closed.
+    fn poll(self: &Rc<Self>, id: ConnectionId, stream: &Stream, context: &mut Context<'_>) -> Poll<()> {
+        let end = stream.poll_read(context, |bytes| self.client.borrow_mut().handle_input(now(), id, bytes));
+        if end.is_ready() {
+            self.close(id, &QueryError::Closed);
+        } else if stream.is_blocked.replace(false) {
+            self.transmit(id);
         }
+        self.process();
+        end
     }
 }
 
-/// Counts a connection attempt. Dropping it ends the count, even if the attempt is cancelled.
-struct Dialing {
-    upstreams: Rc<RefCell<HashMap<Key, Pool>>>,
-    key: Key,
-}
+impl Timed for Driver {
+    fn poll_timeout(&self) -> Option<Duration> {
+        self.client.borrow().poll_timeout()
+    }
 
-impl Dialing {
-    fn new(upstreams: &Rc<RefCell<HashMap<Key, Pool>>>, key: Key) -> Dialing {
-        upstreams.borrow_mut().entry(key).or_default().dialing += 1;
-        Dialing { upstreams: Rc::clone(upstreams), key }
+    fn handle_timeout(self: &Rc<Self>) {
+        self.client.borrow_mut().handle_timeout(now());
+        self.process();
+    }
+
+    fn timer(&self) -> &Timer {
+        &self.timer
     }
 }
 
-impl Drop for Dialing {
-    fn drop(&mut self) {
-        let mut upstreams = self.upstreams.borrow_mut();
-        if let Some(pool) = upstreams.get_mut(&self.key) {
-            pool.dialing -= 1;
-            pool.dialed.notify_waiters();
-            if pool.open.is_empty() && pool.dialing == 0 {
-                upstreams.remove(&self.key);
-            }
+/// Opens a connection and reads it until its end.
+async fn run(driver: Weak<Driver>, id: ConnectionId, route: Route) {
+    let connected = connect(&route).await;
+    let waker = poll_fn(|context| Poll::Ready(context.waker().clone())).await;
+    let Some(running) = driver.upgrade() else { return };
+    let stream = match connected {
+        Ok((local, io)) => Rc::new(Stream { io: RefCell::new(io), local, waker, is_blocked: Cell::new(false) }),
+        Err(error) => {
+            running.close(id, &query_error("dial", &error));
+            return running.process();
         }
-    }
-}
-
-/// Removes a connection from its pool, and the pool if it is empty.
-fn forget(upstreams: &mut HashMap<Key, Pool>, key: Key, gone: &Weak<Connection>) {
-    if let Some(pool) = upstreams.get_mut(&key) {
-        pool.open.retain(|connection| !std::ptr::eq(Rc::as_ptr(connection), gone.as_ptr()));
-        if pool.open.is_empty() && pool.dialing == 0 {
-            upstreams.remove(&key);
-        }
-    }
-}
-
-/// Connects. Returns the local address, if the system knows it, and both directions of the stream.
-async fn connect(route: &Route) -> std::io::Result<(Option<SocketAddr>, Reader, Writer)> {
-    let stream = dial(route).await?;
-    let local = stream.local_addr().ok();
-    let Some(tls) = &route.tls else {
-        let (reader, writer) = stream.into_split();
-        return Ok((local, Box::new(reader), Box::new(writer)));
     };
-    let stream = Client::of(tls)?.connect(stream, route.to.ip()).await?;
-    let (reader, writer) = tokio::io::split(stream);
-    Ok((local, Box::new(reader), Box::new(writer)))
-}
-
-/// Connects to an upstream over HTTP/2.
-pub(crate) async fn connect_http2(route: &Route) -> std::io::Result<Box<dyn Duplex>> {
-    match route.socket() {
-        Some(path) => http2_over(UnixStream::connect(path).await?, route).await,
-        None => http2_over(dial(route).await?, route).await,
+    if let Some(connection) = running.connections.borrow_mut().get_mut(&id) {
+        connection.stream = Some(Rc::clone(&stream));
     }
+    running.client.borrow_mut().handle_connected(now(), id);
+    running.process();
+    drop(running);
+    poll_fn(|context| driver.upgrade().map_or(Poll::Ready(()), |driver| driver.poll(id, &stream, context))).await;
 }
 
-async fn http2_over<S: Duplex + 'static>(stream: S, route: &Route) -> std::io::Result<Box<dyn Duplex>> {
-    let Some(tls) = &route.tls else { return Ok(Box::new(stream)) };
-    Ok(Box::new(Client::of(tls)?.connect_http2(stream, route.to.ip()).await?))
-}
-
-async fn dial(route: &Route) -> std::io::Result<TcpStream> {
-    let socket = if route.to.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    if let Some(source) = route.source {
-        socket.bind(SocketAddr::new(source, 0))?;
-    }
-    let stream = socket.connect(route.to).await?;
-    stream.set_nodelay(true)?;
-    Ok(stream)
-}
-
-impl Connection {
-    fn may_stay(&self, now: Instant, connections: Connections) -> bool {
-        let busy = self.in_flight.get() > 0;
-        let idle = now.duration_since(self.used.get()) < connections.idle_max;
-        let young = connections.age_max.is_zero() || now.duration_since(self.opened) < connections.age_max;
-        !self.retired.get() && (busy || (idle && young))
+impl Stream {
+    /// Writes the bytes that `client` has for this stream, and flushes it. If it accepts no more, it wakes the
+    /// connection's task when it does.
+    fn write(&self, client: &RefCell<upstream::StreamClient<Route>>, id: ConnectionId) -> Poll<io::Result<()>> {
+        let (mut io, mut client) = (self.io.borrow_mut(), client.borrow_mut());
+        let mut io = Pin::new(&mut **io);
+        let context = &mut Context::from_waker(&self.waker);
+        while let Some(bytes) = client.poll_transmit(id) {
+            match std::task::ready!(io.as_mut().poll_write(context, bytes))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                length => client.handle_transmitted(id, length),
+            }
+        }
+        io.poll_flush(context)
     }
 
-    async fn exchange(
-        &self,
-        query: &[u8],
-        until: Instant,
-        random: &mut impl FnMut() -> u16,
-    ) -> Result<Reply, ExchangeError> {
-        let (entered, answer) = self.waiting.enter(query, random).ok_or(ExchangeError::Exhausted)?;
-        let _busy = Busy::new(self);
-        let outcome = timeout_at(until, async {
-            self.send(query, entered.id).await?;
-            answer.await.unwrap_or(Err(ExchangeError::Closed))
-        });
-        outcome.await.unwrap_or_else(|_| {
-            self.retired.set(true);
-            Err(ExchangeError::Timeout { local: None })
+    /// Passes the bytes that have arrived to `each`. Ready at the end of the stream.
+    fn poll_read(&self, context: &mut Context<'_>, mut each: impl FnMut(&[u8])) -> Poll<()> {
+        thread_local! {
+            static BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ_AT_ONCE].into());
+        }
+        BUFFER.with_borrow_mut(|buffer| {
+            loop {
+                let mut read = ReadBuf::new(buffer);
+                let outcome = std::task::ready!(Pin::new(&mut **self.io.borrow_mut()).poll_read(context, &mut read));
+                if outcome.is_err() || read.filled().is_empty() {
+                    return Poll::Ready(());
+                }
+                each(read.filled());
+            }
         })
     }
-
-    async fn send(&self, query: &[u8], id: u16) -> Result<(), ExchangeError> {
-        let bytes = framed(query, id).ok_or(ExchangeError::Exhausted)?;
-        let mut writer = self.writer.lock().await;
-        let whole = Whole { connection: self, written: Cell::new(false) };
-        write(&mut writer, &bytes).await?;
-        whole.written.set(true);
-        Ok(())
-    }
-}
-
-/// Counts a query in flight. Dropping it ends the count, even if the query is cancelled.
-struct Busy<'a>(&'a Connection);
-
-impl<'a> Busy<'a> {
-    fn new(connection: &'a Connection) -> Busy<'a> {
-        connection.in_flight.set(connection.in_flight.get() + 1);
-        Busy(connection)
-    }
-}
-
-impl Drop for Busy<'_> {
-    fn drop(&mut self) {
-        self.0.in_flight.set(self.0.in_flight.get() - 1);
-        self.0.used.set(Instant::now());
-    }
-}
-
-/// Guard for a message being written. If it is dropped before the message is complete, the peer would read the next
-/// message as the rest of this one. The connection is then useless, and all its pending queries fail.
-struct Whole<'a> {
-    connection: &'a Connection,
-    written: Cell<bool>,
-}
-
-impl Drop for Whole<'_> {
-    fn drop(&mut self) {
-        if !self.written.get() {
-            self.connection.retired.set(true);
-            self.connection.waiting.fail_all(&ExchangeError::Closed);
-        }
-    }
-}
-
-/// Sends a query on a new connection and passes each response message to `on_message`, until that returns false.
-pub(crate) async fn exchange_all(
-    route: Route,
-    query: &[u8],
-    id: u16,
-    until: Instant,
-    on_message: OnMessage<'_>,
-) -> Result<(), ExchangeError> {
-    let conversation = async {
-        let (_, mut reader, mut writer) = connect(&route).await.map_err(|error| network("dial", &error))?;
-        let bytes = framed(query, id).ok_or(ExchangeError::Exhausted)?;
-        write(&mut writer, &bytes).await?;
-        loop {
-            let message = read_message(&mut reader).await.map_err(|_| ExchangeError::Closed)?;
-            if message.first_chunk() != Some(&id.to_be_bytes()) {
-                return Err(ExchangeError::Unreadable);
-            }
-            if !on_message(&message) {
-                return Ok(());
-            }
-        }
-    };
-    timeout_at(until, conversation).await.unwrap_or(Err(ExchangeError::Timeout { local: None }))
-}
-
-async fn write(writer: &mut Writer, bytes: &[u8]) -> Result<(), ExchangeError> {
-    let written = async {
-        writer.write_all(bytes).await?;
-        writer.flush().await
-    };
-    written.await.map_err(|error| network("write", &error))
-}
-
-/// Encodes a query with a length prefix and the message ID replaced.
-fn framed(query: &[u8], id: u16) -> Option<Vec<u8>> {
-    let length = u16::try_from(query.len()).ok()?;
-    let mut bytes = Vec::with_capacity(query.len() + 2);
-    bytes.extend_from_slice(&length.to_be_bytes());
-    bytes.extend_from_slice(&id.to_be_bytes());
-    bytes.extend_from_slice(query.get(2..)?);
-    Some(bytes)
-}
-
-/// Reads responses until the connection ends, exceeds the idle timeout, or has left the pool.
-async fn receive(connection: &Weak<Connection>, mut reader: Reader, connections: Connections) {
-    loop {
-        let mut reading = pin!(read_message(&mut reader));
-        let read = loop {
-            match timeout(connections.idle_max.max(LOOK_EVERY), reading.as_mut()).await {
-                Ok(read) => break read,
-                Err(_) if connection.upgrade().is_some_and(|kept| kept.may_stay(Instant::now(), connections)) => {}
-                Err(_) => return,
-            }
-        };
-        let Some(connection) = connection.upgrade() else { return };
-        match read {
-            Ok(message) => connection.waiting.deliver(&message),
-            Err(_) => {
-                connection.retired.set(true);
-                return connection.waiting.fail_all(&ExchangeError::Closed);
-            }
-        }
-    }
-}
-
-/// Reads a length prefix and the message that follows it.
-async fn read_message(reader: &mut Reader) -> std::io::Result<Vec<u8>> {
-    let length = reader.read_u16().await?;
-    let mut message = vec![0; usize::from(length)];
-    reader.read_exact(&mut message).await?;
-    Ok(message)
 }

@@ -1,185 +1,212 @@
-//! UDP client for upstreams.
+//! UDP sockets of the client for upstreams.
 //!
-//! Each socket is connected to one upstream, so the kernel drops datagrams from other sources. The kernel chooses the
-//! source port at random, and a new socket replaces each one after [`USES_MAX`] queries (RFC 5452 §9.2). An attacker
-//! therefore has to guess both message ID and port.
+//! No task belongs to a socket: a query that waits for its reply reads its socket, on behalf of all queries that share
+//! it. So a reply costs one wake-up.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
 use engine::{Exchange, ExchangeError, ExchangeReply};
+use foldhash::fast::RandomState;
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
-use tokio::time::{Instant, timeout_at};
-use transport::MonotonicClock;
+use upstream::{QueryError, QueryId, Random, SocketId, UdpEvent, UdpQuery};
 use wire::Reply;
 
-use super::{Answer, Waiting, network};
+use super::outcomes::Outcomes;
+use super::timer::{Timed, Timer, arm};
+use super::{exchange_error, network, now, query_error, since_start};
 
-/// Queries sent from one source port.
-const USES_MAX: u32 = 8;
-/// Sockets per upstream that take new queries.
-const SOCKETS: usize = 64;
 /// Length of the longest datagram in bytes.
 const DATAGRAM_MAX: usize = 65_535;
-/// Idle time after which the sockets of an upstream are closed. The upstream may have left the Corefile.
-const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
 
 /// Address of an upstream, and the source address if one is configured.
-type Key = (SocketAddr, Option<IpAddr>);
+type Route = (SocketAddr, Option<IpAddr>);
 
 /// UDP client of one worker.
-#[derive(Default)]
-pub(crate) struct UdpClient {
-    upstreams: RefCell<HashMap<Key, Ring>>,
-}
+pub(crate) struct UdpClient(Rc<Driver>);
 
-/// Sockets of one upstream, used in turn.
-struct Ring {
-    sockets: Vec<Rc<Socket>>,
-    next: usize,
-    used: Instant,
+/// State machine, and the sockets that it uses.
+struct Driver {
+    client: RefCell<upstream::UdpClient<Route>>,
+    sockets: RefCell<HashMap<SocketId, Rc<Socket>, RandomState>>,
+    outcomes: Outcomes<Result<Reply, QueryError>>,
+    timer: Timer,
 }
 
 struct Socket {
     socket: UdpSocket,
     /// Local address, if the system knows it.
     local: Option<SocketAddr>,
-    uses: Cell<u32>,
-    waiting: Waiting,
+}
+
+/// Query that is waited for. Dropping it ends the query.
+struct Pending<'a> {
+    driver: &'a Driver,
+    query: QueryId,
+}
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        if self.driver.outcomes.forget(self.query) {
+            self.driver.client.borrow_mut().cancel(self.query);
+            self.driver.process();
+        }
+    }
 }
 
 impl UdpClient {
-    /// Sends one query and returns the response. Retransmits once if `again_after` is set.
-    pub(crate) async fn exchange(
-        &self,
-        exchange: Exchange<'_>,
-        random: impl FnMut() -> u16,
-    ) -> Result<ExchangeReply, ExchangeError> {
-        let key = (exchange.to, exchange.connections.source);
-        let socket = self.socket(key).map_err(|error| network("dial", &error))?;
-        let reused = socket.uses.get() > 1;
-        let (entered, answer) = socket.waiting.enter(exchange.query, random).ok_or(ExchangeError::Exhausted)?;
-        let mut bytes = exchange.query.to_vec();
-        bytes[..2].copy_from_slice(&entered.id.to_be_bytes());
-        let again = exchange.again_after.map(|span| Instant::now() + span);
-        let until = MonotonicClock::tokio_instant(exchange.until);
-        let outcome = timeout_at(until, socket.ask(&bytes, again, answer)).await;
-        drop(entered);
-        match outcome {
-            Ok(reply) => Ok(ExchangeReply { reply: reply?, reused, local: socket.local }),
-            Err(_) => Err(ExchangeError::Timeout { local: socket.local }),
+    pub(crate) fn new(random: Random) -> UdpClient {
+        UdpClient(Rc::new(Driver {
+            client: RefCell::new(upstream::UdpClient::new(random)),
+            sockets: RefCell::default(),
+            outcomes: Outcomes::default(),
+            timer: Timer::default(),
+        }))
+    }
+
+    /// Sends one query and returns the reply. Retransmits once if `again_after` is set.
+    pub(crate) async fn exchange(&self, exchange: Exchange<'_>) -> Result<ExchangeReply, ExchangeError> {
+        let Exchange { to, query: message, until, connections, again_after, .. } = exchange;
+        let (route, deadline) = ((to, connections.source), since_start(until));
+        let query = UdpQuery { route: &route, message, deadline, retransmit_after: again_after };
+        let driver = &self.0;
+        let started = driver.client.borrow_mut().start(now(), &query).map_err(|error| exchange_error(error, None))?;
+        driver.outcomes.expect(started.query);
+        let pending = Pending { driver, query: started.query };
+        driver.process();
+        arm(driver);
+        let socket = driver.sockets.borrow().get(&started.socket).map(Rc::clone);
+        let local = socket.as_ref().and_then(|socket| socket.local);
+        let outcome = match socket {
+            Some(socket) => pending.receive(started.socket, &socket).await?,
+            None => driver.outcomes.wait(started.query).await,
+        };
+        let reply = outcome.map_err(|error| exchange_error(error, local))?;
+        Ok(ExchangeReply { reply, reused: started.is_reused, local })
+    }
+}
+
+impl Pending<'_> {
+    /// Reads the socket until this query has completed.
+    async fn receive(&self, id: SocketId, socket: &Socket) -> Result<Result<Reply, QueryError>, ExchangeError> {
+        loop {
+            let ready = tokio::select! {
+                biased;
+                outcome = self.driver.outcomes.wait(self.query) => return Ok(outcome),
+                // A pending socket error alone sets neither readable nor writable.
+                ready = socket.socket.ready(Interest::READABLE | Interest::ERROR) => ready,
+            };
+            if ready.map_err(|error| network("read", &error))?.is_error() {
+                self.driver.take_error(id, socket);
+            }
+            self.driver.read(id, socket);
+            self.driver.process();
+        }
+    }
+}
+
+impl Driver {
+    /// Performs the actions that the client requests, and sends its datagrams.
+    fn process(&self) {
+        loop {
+            let event = self.client.borrow_mut().poll_event();
+            match event {
+                Some(UdpEvent::Open(id, route)) => self.open(id, route),
+                Some(UdpEvent::Close(id)) => drop(self.sockets.borrow_mut().remove(&id)),
+                Some(UdpEvent::Completed(query, outcome)) => self.outcomes.complete(query, outcome),
+                None if self.transmit() => {}
+                None => return,
+            }
         }
     }
 
-    /// Returns the socket for the next query.
-    fn socket(&self, key: Key) -> io::Result<Rc<Socket>> {
-        let mut upstreams = self.upstreams.borrow_mut();
-        let now = Instant::now();
-        if !upstreams.contains_key(&key) {
-            upstreams.retain(|_, ring| now.duration_since(ring.used) < FORGOTTEN_AFTER);
+    fn open(&self, id: SocketId, route: Route) {
+        match Socket::open(route) {
+            Ok(socket) => drop(self.sockets.borrow_mut().insert(id, Rc::new(socket))),
+            Err(error) => self.client.borrow_mut().handle_open_error(id, &query_error("dial", &error)),
         }
-        let ring = upstreams.entry(key).or_insert(Ring { sockets: Vec::new(), next: 0, used: now });
-        ring.used = now;
-        ring.next = (ring.next + 1) % SOCKETS;
-        match ring.sockets.get_mut(ring.next) {
-            Some(known) if known.uses.get() < USES_MAX => {
-                known.uses.set(known.uses.get() + 1);
-                Ok(Rc::clone(known))
-            }
-            Some(known) => {
-                *known = Socket::open(key)?;
-                Ok(Rc::clone(known))
-            }
-            None => {
-                let fresh = Socket::open(key)?;
-                ring.sockets.push(Rc::clone(&fresh));
-                Ok(fresh)
-            }
+    }
+
+    /// Sends the next datagram. Returns false if there is none.
+    fn transmit(&self) -> bool {
+        let mut client = self.client.borrow_mut();
+        let Some(transmit) = client.poll_transmit() else { return false };
+        let query = transmit.query;
+        let sent = self.sockets.borrow().get(&transmit.socket).map(|socket| socket.send(transmit.datagram));
+        if let Some(Err(error)) = sent {
+            client.handle_transmit_error(query, query_error("write", &error));
         }
+        true
+    }
+
+    /// Reads all datagrams that have arrived.
+    fn read(&self, id: SocketId, socket: &Socket) {
+        thread_local! {
+            static BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; DATAGRAM_MAX].into());
+        }
+        let mut client = self.client.borrow_mut();
+        BUFFER.with_borrow_mut(|buffer| {
+            loop {
+                match socket.socket.try_recv(buffer) {
+                    Ok(length) => client.handle_input(id, &buffer[..length]),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                    // An ICMP error that arrived after `take_error`.
+                    Err(error) => return client.handle_error(id, &query_error("read", &error)),
+                }
+            }
+        });
+    }
+
+    /// Reads the pending socket error, such as port unreachable. The queries on the socket fail: no reply will come.
+    fn take_error(&self, id: SocketId, socket: &Socket) {
+        let _ = socket.socket.try_io(Interest::ERROR, || {
+            if let Ok(Some(error)) = socket.socket.take_error() {
+                self.client.borrow_mut().handle_error(id, &query_error("read", &error));
+            }
+            // Makes tokio clear the readiness and wait for the next error.
+            Err::<(), _>(io::ErrorKind::WouldBlock.into())
+        });
+    }
+}
+
+impl Timed for Driver {
+    fn poll_timeout(&self) -> Option<Duration> {
+        self.client.borrow().poll_timeout()
+    }
+
+    fn handle_timeout(self: &Rc<Self>) {
+        self.client.borrow_mut().handle_timeout(now());
+        self.process();
+    }
+
+    fn timer(&self) -> &Timer {
+        &self.timer
     }
 }
 
 impl Socket {
-    fn open((to, source): Key) -> io::Result<Rc<Socket>> {
+    fn open((to, source): Route) -> io::Result<Socket> {
         let any = if to.is_ipv4() { IpAddr::V4(Ipv4Addr::UNSPECIFIED) } else { IpAddr::V6(Ipv6Addr::UNSPECIFIED) };
         let socket = std::net::UdpSocket::bind((source.unwrap_or(any), 0))?;
         socket.connect(to)?;
         socket.set_nonblocking(true)?;
         let socket = UdpSocket::from_std(socket)?;
         let local = socket.local_addr().ok();
-        Ok(Rc::new(Socket { socket, local, uses: Cell::new(1), waiting: Waiting::default() }))
-    }
-
-    /// Sends a query, and retransmits it at `again` if no response has arrived by then.
-    async fn ask(&self, query: &[u8], again: Option<Instant>, answer: Answer) -> Result<Reply, ExchangeError> {
-        self.send(query)?;
-        let mut answered = pin!(self.receive(answer));
-        if let Some(again) = again {
-            if let Ok(answer) = timeout_at(again, answered.as_mut()).await {
-                return answer;
-            }
-            self.send(query)?;
-        }
-        answered.await
+        Ok(Socket { socket, local })
     }
 
     /// Sends without tokio. Tokio would first wait for the kernel to report a fresh socket as writable.
-    fn send(&self, query: &[u8]) -> Result<(), ExchangeError> {
+    fn send(&self, datagram: &[u8]) -> io::Result<usize> {
         let socket = socket2::SockRef::from(&self.socket);
-        match socket.send(query) {
+        match socket.send(datagram) {
             // The error belongs to an earlier datagram (ICMP port unreachable). This one has not been sent.
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => socket.send(query),
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => socket.send(datagram),
             outcome => outcome,
-        }
-        .map(drop)
-        .map_err(|error| network("write", &error))
-    }
-
-    /// Reads the socket on behalf of all pending queries, until the response to this one has arrived.
-    async fn receive(&self, mut answer: Answer) -> Result<Reply, ExchangeError> {
-        thread_local! {
-            static BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; DATAGRAM_MAX].into());
-        }
-        loop {
-            let ready = tokio::select! {
-                biased;
-                answer = &mut answer => return answer.unwrap_or(Err(ExchangeError::Closed)),
-                // A pending socket error alone sets neither readable nor writable.
-                ready = self.socket.ready(Interest::READABLE | Interest::ERROR) => ready,
-            };
-            if ready.map_err(|error| network("read", &error))?.is_error() {
-                self.take_error();
-            }
-            BUFFER.with_borrow_mut(|buffer| self.read(buffer));
-        }
-    }
-
-    /// Reads the pending socket error, such as port unreachable, and fails all pending queries: no response will come.
-    fn take_error(&self) {
-        let _ = self.socket.try_io(Interest::ERROR, || {
-            if let Ok(Some(error)) = self.socket.take_error() {
-                self.waiting.fail_all(&network("read", &error));
-            }
-            // Makes tokio clear the readiness and wait for the next error.
-            Err::<(), _>(io::ErrorKind::WouldBlock.into())
-        });
-    }
-
-    /// Reads all datagrams that have arrived.
-    fn read(&self, buffer: &mut [u8]) {
-        loop {
-            match self.socket.try_recv(buffer) {
-                Ok(length) => self.waiting.deliver(&buffer[..length]),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // An ICMP error that arrived after `take_error`.
-                Err(error) => return self.waiting.fail_all(&network("read", &error)),
-            }
         }
     }
 }

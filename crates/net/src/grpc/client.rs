@@ -19,25 +19,24 @@ use transport::grpc::{CallError, Code, LocalExecutor, call};
 use wire::Reply;
 
 use super::{DnsPacket, PACKET_MAX, PATH, packet};
-use crate::client::{Key, LOOK_EVERY, Route, Users, connect_http2, network};
+use crate::client::{Route, RouteKey, WeakOwner, connect_http2, network};
 
 /// HTTP/2 keepalive: interval between pings on a connection with open calls, and time to wait for the reply.
 const PING_EVERY: Duration = Duration::from_secs(10);
 const PING_TIMEOUT: Duration = Duration::from_secs(5);
+/// Interval at which a connection checks that its owner still exists.
+const OWNER_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// gRPC client of one worker.
 #[derive(Default)]
 pub(crate) struct GrpcClient {
-    connections: RefCell<HashMap<UpstreamKey, Rc<Connection>>>,
+    connections: RefCell<HashMap<RouteKey, Rc<Connection>>>,
 }
-
-/// Key of a connection, with the path of the Unix socket if there is one.
-type UpstreamKey = (Key, Option<Box<str>>);
 
 /// Connection to one upstream, if it is open.
 struct Connection {
-    /// Keeps the address in [`Key`] allocated without keeping the owner alive.
-    _users: Option<Users>,
+    /// Keeps the address in [`RouteKey`] allocated without keeping the owner alive.
+    _owner: Option<WeakOwner>,
     /// Locked while connecting, so that other queries wait for the result.
     open: Mutex<Option<Sender>>,
 }
@@ -60,9 +59,7 @@ impl GrpcClient {
 
     /// Returns a sender for the upstream, and true if its connection was already open.
     async fn sender(&self, exchange: &Exchange<'_>) -> Result<(Sender, bool), ExchangeError> {
-        let route = Route::new((exchange.to, exchange.tls), exchange.connections)
-            .over_socket(exchange.socket)
-            .owner(exchange.owner);
+        let route = Route::new(exchange);
         let connection = self.connection(&route);
         let mut open = connection.open.lock().await;
         if let Some(sender) = open.as_mut()
@@ -75,7 +72,7 @@ impl GrpcClient {
         builder.timer(TokioTimer::new()).keep_alive_interval(PING_EVERY).keep_alive_timeout(PING_TIMEOUT);
         let greeted = builder.handshake(TokioIo::new(stream)).await;
         let (sender, driver) = greeted.map_err(|error| failed("write")(CallError::connection(&error)))?;
-        tokio::task::spawn_local(drive(driver, route.users()));
+        tokio::task::spawn_local(drive(driver, route.weak_owner()));
         *open = Some(sender.clone());
         Ok((sender, false))
     }
@@ -83,22 +80,22 @@ impl GrpcClient {
     /// Returns the entry of an upstream. Removes the entries of closed connections before it adds one.
     fn connection(&self, route: &Route) -> Rc<Connection> {
         let mut connections = self.connections.borrow_mut();
-        let key = (route.key(), route.socket().map(Box::from));
+        let key = route.key();
         if !connections.contains_key(&key) {
             connections.retain(|_, connection| connection.open.try_lock().map_or(true, |open| is_open(open.as_ref())));
         }
-        let new = || Rc::new(Connection { _users: route.users(), open: Mutex::default() });
+        let new = || Rc::new(Connection { _owner: route.weak_owner(), open: Mutex::default() });
         Rc::clone(connections.entry(key).or_insert_with(new))
     }
 }
 
 /// Drives a connection until it is closed or its owner is gone, for example after a reload. No query can use it then,
 /// and the upstream might keep it open indefinitely.
-async fn drive(driver: impl Future, users: Option<Users>) {
+async fn drive(driver: impl Future, owner: Option<WeakOwner>) {
     let mut driver = pin!(driver);
     loop {
-        let ended = timeout(LOOK_EVERY, driver.as_mut()).await.is_ok();
-        if ended || users.as_ref().is_some_and(|users| users.strong_count() == 0) {
+        let ended = timeout(OWNER_CHECK_INTERVAL, driver.as_mut()).await.is_ok();
+        if ended || owner.as_ref().is_some_and(|owner| owner.strong_count() == 0) {
             return;
         }
     }
