@@ -73,6 +73,7 @@ fn a_perfect_network_loses_no_query() {
     streams.run();
     assert_eq!(udp.outcomes.values().filter(|(_, outcome)| outcome.is_ok()).count(), 500);
     assert_eq!(streams.outcomes.values().filter(|outcome| outcome.is_ok()).count(), 500);
+    assert_eq!(streams.opened, 8);
 }
 
 #[test]

@@ -49,7 +49,7 @@ pub(super) enum Choice {
     Pooled(ConnectionId),
     /// Open a new connection.
     Connect,
-    /// Wait until another query's connection is open.
+    /// Wait until another query's connection is open, or one of an open connection has ended.
     Wait,
 }
 
@@ -63,7 +63,8 @@ impl<R> Pool<R> {
     }
 
     /// Chooses the connection for the next query: the oldest idle one, else a new one while fewer than
-    /// [`CONNECTIONS_BEFORE_PIPELINING`] are open, else the one with the fewest queries in flight.
+    /// [`CONNECTIONS_BEFORE_PIPELINING`] are open, else the one with the fewest queries in flight. If all are full, it opens
+    /// one at a time, so that a burst does not open a connection per query.
     pub(super) fn choose(&self, connections: &Slots<Connection>) -> Choice {
         let in_flight = |id: &ConnectionId| connections.get(id.0).map_or(0, |connection| connection.in_flight.len());
         let least = self.open.iter().map(|id| (*id, in_flight(id))).min_by_key(|(_, in_flight)| *in_flight);
@@ -72,8 +73,8 @@ impl<R> Pool<R> {
             Some((idle, 0)) => Choice::Pooled(idle),
             _ if are_few => Choice::Connect,
             Some((busy, in_flight)) if in_flight < PIPELINE_MAX => Choice::Pooled(busy),
-            Some(_) => Choice::Connect,
-            None => Choice::Wait,
+            Some(_) if self.connecting == 0 => Choice::Connect,
+            _ => Choice::Wait,
         }
     }
 

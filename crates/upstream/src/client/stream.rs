@@ -435,6 +435,7 @@ impl<R: Clone + Eq + Hash> StreamClient<R> {
         }
         connection.in_flight.remove(query);
         connection.used = now;
+        self.wake_waiting(now, pool);
         self.close_if_done(id);
         self.set_idle_timer(id);
     }

@@ -10,6 +10,9 @@ use upstream::{
 
 use super::{Conditions, FORGED, Generator, Timeline, forged, id_of, number_of, query, reply};
 
+/// Connections per route that take new queries, while fewer than 64 queries are in flight on each.
+const CONNECTIONS_PER_ROUTE: usize = 8;
+
 /// Event at the client's end of a connection.
 enum Arrival {
     Connected,
@@ -171,6 +174,9 @@ impl StreamPair {
             }
         }
         assert_eq!(self.client.connections(), self.links.len());
+        // Each retired connection has a query in flight.
+        let retired_max = self.sent.len();
+        assert!(self.links.len() <= self.routes.len() * CONNECTIONS_PER_ROUTE + retired_max, "too many connections");
     }
 
     fn open(&mut self, id: ConnectionId, route: u8) {
