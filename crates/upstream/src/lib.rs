@@ -1,9 +1,15 @@
-//! Upstream selection: which upstream to query next, which message to send, and which upstreams are down.
+//! Client for upstreams without I/O: which upstream to query, which bytes to send on which socket, and which replies to
+//! accept.
 //!
-//! The crate contains decisions only: no socket, no clock, no runtime. The caller (such as *forward*) does the
-//! exchanges:
+//! The crate has no socket, no clock and no runtime. Time is a parameter: a [`Duration`](core::time::Duration) since
+//! any fixed start. Random numbers come from a function that the caller passes. `net` is the driver in production; the
+//! tests of this crate drive the same code through a virtual network.
 //!
-//! 1. [`Policy::order`] returns the order of the upstreams for one query.
+//! # Decisions
+//!
+//! [`Policy`], [`Attempts`] and [`Health`] decide for one query of a client. *forward* uses them:
+//!
+//! 1. [`Policy::order`] returns the order of the upstreams.
 //! 2. [`Attempts::next`] returns the next upstream and the deadline, or the reason to stop.
 //! 3. The caller sends the message from [`outgoing`] and reports the outcome: [`Attempts::failed`] and
 //!    [`Health::suspect`] for an error, [`Attempts::judge`] for a reply.
@@ -26,6 +32,59 @@
 //!     _ => panic!("there is another upstream"),
 //! }
 //! ```
+//!
+//! # Clients
+//!
+//! [`UdpClient`] and [`StreamClient`] are state machines for one message to one upstream: message IDs, source ports,
+//! connection pools, pipelining, retransmission, retries and deadlines. One client serves all upstreams of a thread.
+//! Its driver
+//!
+//! 1. calls `start` for a query, `handle_input` for bytes that have arrived, `handle_error` or `handle_closed` for a
+//!    failed socket, and `handle_timeout` at the time that `poll_timeout` returns,
+//! 2. then performs the actions of `poll_event`, and sends what `poll_transmit` returns.
+//!
+//! ```
+//! use core::time::Duration;
+//! use upstream::{UdpClient, UdpEvent, UdpQuery};
+//!
+//! let millis = Duration::from_millis;
+//! let mut client = UdpClient::new(Box::new(|| 4711));
+//! let message = upstream::probe(&wire::Name::from_text("example.org.").unwrap(), true);
+//!
+//! // Start a query. The client requests a socket, and then has a datagram to send.
+//! let query = UdpQuery {
+//!     route: &"192.0.2.1:53",
+//!     message: &message,
+//!     deadline: millis(2000),
+//!     retransmit_after: Some(millis(400)),
+//! };
+//! let started = client.start(Duration::ZERO, &query).unwrap();
+//! assert_eq!(client.poll_event(), Some(UdpEvent::Open(started.socket, "192.0.2.1:53")));
+//! let sent = client.poll_transmit().unwrap().datagram.to_vec();
+//!
+//! // It is lost. The client sends it again, from the same socket.
+//! assert_eq!(client.poll_timeout(), Some(millis(400)));
+//! client.handle_timeout(millis(400));
+//! assert_eq!(client.poll_transmit().unwrap().datagram, sent);
+//!
+//! // A forged reply with another message ID is ignored. The reply completes the query.
+//! let mut reply = sent;
+//! reply[2] |= 0x80;
+//! let mut forged = reply.clone();
+//! forged[0] ^= 1;
+//! client.handle_input(started.socket, &forged);
+//! assert_eq!(client.poll_event(), None);
+//! client.handle_input(started.socket, &reply);
+//! match client.poll_event() {
+//!     Some(UdpEvent::Completed(query, Ok(received))) => {
+//!         assert_eq!((query, received.bytes()), (started.query, &reply[..]));
+//!     }
+//!     event => panic!("{event:?}"),
+//! }
+//! assert_eq!(client.poll_timeout(), None);
+//! ```
+//!
+//! `docs/decisions/0007-upstream-client.md` has the reasons for this division.
 
 mod attempts;
 mod client;

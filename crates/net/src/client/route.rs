@@ -33,7 +33,8 @@ pub(crate) struct RouteKey {
     to: SocketAddr,
     unix_path: Option<Box<str>>,
     source: Option<IpAddr>,
-    /// Address of the owner in memory, or 0. It is unique while somebody keeps a reference to the owner, even a weak one.
+    /// Address of the owner in memory, or 0. It is unique while somebody keeps a reference to the owner, even a weak
+    /// one.
     owner: usize,
 }
 

@@ -1,7 +1,7 @@
 //! Connections of the stream client for upstreams: TCP, with or without TLS.
 //!
-//! Each connection has a task, which opens and reads it. A query is written by its own task if the connection accepts it
-//! at once; otherwise the connection's task writes the rest.
+//! Each connection has a task, which opens and reads it. A query is written by its own task if the connection accepts
+//! it at once; otherwise the connection's task writes the rest.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;

@@ -132,7 +132,7 @@ impl Driver {
         }
     }
 
-    /// Sends the next datagram. Returns false if there is none.
+    /// Sends the next datagram. Returns false if there was nothing to send.
     fn transmit(&self) -> bool {
         let mut client = self.client.borrow_mut();
         let Some(transmit) = client.poll_transmit() else { return false };

@@ -63,8 +63,8 @@ impl<R> Pool<R> {
     }
 
     /// Chooses the connection for the next query: the oldest idle one, else a new one while fewer than
-    /// [`CONNECTIONS_BEFORE_PIPELINING`] are open, else the one with the fewest queries in flight. If all are full, it opens
-    /// one at a time, so that a burst does not open a connection per query.
+    /// [`CONNECTIONS_BEFORE_PIPELINING`] are open, else the one with the fewest queries in flight. If all are full, it
+    /// opens one at a time, so that a burst does not open a connection per query.
     pub(super) fn choose(&self, connections: &Slots<Connection>) -> Choice {
         let in_flight = |id: &ConnectionId| connections.get(id.0).map_or(0, |connection| connection.in_flight.len());
         let least = self.open.iter().map(|id| (*id, in_flight(id))).min_by_key(|(_, in_flight)| *in_flight);

@@ -10,8 +10,9 @@
 //!
 //! A connection on which a query timed out is retired, because the peer may be gone without closing it.
 //!
-//! A query on a connection that was open before it is retried silently on another one if that connection turns out to be
-//! closed. A query for which the connection was opened fails instead. Each retry removes a connection, so retries end.
+//! A query on a connection that was open before it is retried silently on another one if that connection turns out to
+//! be closed. A query for which the connection was opened fails instead. Each retry removes a connection, so retries
+//! end.
 
 use core::hash::Hash;
 use core::time::Duration;
@@ -120,8 +121,8 @@ impl<R: Clone + Eq + Hash> StreamClient<R> {
         Ok(id)
     }
 
-    /// Returns the next bytes to send on a connection. Call [`StreamClient::handle_transmitted`] with the number of those
-    /// that the transport has accepted.
+    /// Returns the next bytes to send on a connection. Call [`StreamClient::handle_transmitted`] with the number of
+    /// those that the transport has accepted.
     pub fn poll_transmit(&mut self, connection: ConnectionId) -> Option<&[u8]> {
         let bytes = self.connections.get_mut(connection.0)?.outgoing(&self.queries);
         (!bytes.is_empty()).then_some(bytes)

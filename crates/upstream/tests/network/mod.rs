@@ -2,8 +2,8 @@
 //! duplication and resets.
 //!
 //! The model is `Pair` of quinn-proto: both ends are state machines, and one loop moves bytes and time. A failing seed
-//! can be repeated, and thousands of them run in a second. The pairs check the rules that hold for all queries; the tests
-//! say which queries are sent.
+//! can be repeated, and thousands of them run in seconds. The pairs check the rules that hold for all queries; the
+//! tests say which queries are sent.
 
 mod stream_pair;
 mod udp_pair;

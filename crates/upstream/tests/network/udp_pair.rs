@@ -90,7 +90,7 @@ impl UdpPair {
         pending
     }
 
-    /// Moves time to the next event, but not beyond `until`. Returns false if there is none.
+    /// Moves time to the next event, but not beyond `until`. Returns false if no event is left.
     pub(crate) fn step(&mut self, until: Duration) -> bool {
         let next = self.arrivals.next_at().into_iter().chain(self.client.poll_timeout()).min();
         let Some(next) = next.filter(|next| *next <= until) else {
