@@ -5,31 +5,119 @@ use core::net::SocketAddr;
 use core::sync::atomic::AtomicUsize;
 use std::sync::Arc;
 
-use config::options::{Args, Problem, zone_names};
+use config::options::{Args, Problem, Property, Usage, zone_names};
 use config::setup::{Setup, SetupError};
 use corefile::Token;
 use engine::tls::{ClientTls, Identity, TlsClient, TlsMaker};
 use engine::{
-    Exchange, ExchangeError, ExchangeObservers, ExchangeReply, Failure, Instant, Io, ObservedExchange, Query,
+    Exchange, ExchangeError, ExchangeObservers, ExchangeReply, Failure, Instant, Io, ObservedExchange, Query, Zones,
 };
 use metrics::{Counter, Histogram, Metric, Registry, Table};
 use upstream::{Policy, nameservers};
-use wire::{EdeCode, Name, Rcode};
+use wire::{EdeCode, Name, NameRef, Rcode};
 
 /// Maximum number of upstreams in one directive.
 const TARGETS_MAX: usize = 15;
 /// Number of response codes that the header can hold (4 bits).
 const RCODES: u16 = 16;
 
-/// Parses FROM: the zone whose queries are forwarded.
-pub(crate) fn take_from(args: &mut Args<'_>) -> Result<Name, Problem> {
-    let word = args.word()?;
-    let zones = zone_names(&word.text);
-    let from = zones.first().cloned().ok_or_else(|| args.bad(word, "a zone"))?;
-    if zones.len() > 1 {
-        args.warn(word, format!("`{}` is {} zones; only {from} is forwarded", word.text, zones.len()));
+/// Options that all plugins with upstreams have.
+#[derive(Debug, Default)]
+pub(crate) struct UpstreamOptions {
+    from: Name,
+    except: Vec<Name>,
+    pub(crate) tls: TlsFiles,
+    /// Order in which upstreams are tried.
+    pub(crate) policy: Policy,
+}
+
+/// Configuration with upstreams.
+pub(crate) trait HasUpstreams {
+    /// Returns the options of the upstreams.
+    fn upstreams(&mut self) -> &mut UpstreamOptions;
+}
+
+/// Names that a directive forwards: FROM and all below, without those of `except`.
+pub(crate) struct ForwardedNames {
+    from: Name,
+    except: Zones,
+}
+
+impl UpstreamOptions {
+    /// Parses FROM: the zone whose queries are forwarded.
+    pub(crate) fn take_from(&mut self, args: &mut Args<'_>) -> Result<(), Problem> {
+        let word = args.word()?;
+        let zones = zone_names(&word.text);
+        self.from = zones.first().cloned().ok_or_else(|| args.bad(word, "a zone"))?;
+        if zones.len() > 1 {
+            args.warn(word, format!("`{}` is {} zones; only {} is forwarded", word.text, zones.len(), self.from));
+        }
+        Ok(())
     }
-    Ok(from)
+
+    /// Zone whose queries are forwarded.
+    pub(crate) fn from(&self) -> &Name {
+        &self.from
+    }
+
+    /// Names that are not forwarded.
+    pub(crate) fn except(&self) -> &[Name] {
+        &self.except
+    }
+
+    /// Returns the names to forward. An exception equal to FROM would leave nothing, so it is ignored.
+    pub(crate) fn forwarded_names(&self) -> ForwardedNames {
+        let except = self.except.iter().filter(|name| **name != self.from).cloned().collect();
+        ForwardedNames { from: self.from.clone(), except }
+    }
+}
+
+impl ForwardedNames {
+    /// Returns true if a name (in lower case) is forwarded.
+    pub(crate) fn contain(&self, key: NameRef<'_>) -> bool {
+        key.is_within(self.from.as_ref()) && !self.except.contain(key)
+    }
+}
+
+/// Returns the property `except`.
+pub(crate) const fn except<C: HasUpstreams>(doc: &'static str) -> Property<C> {
+    let set = |config: &mut C, args: &mut Args<'_>| {
+        config.upstreams().except.extend(args.zones()?);
+        Ok(())
+    };
+    Property { usage: Usage("except NAME..."), default: "", doc, set }
+}
+
+/// Returns the property `tls`.
+pub(crate) const fn tls<C: HasUpstreams>(default: &'static str, doc: &'static str) -> Property<C> {
+    let set = |config: &mut C, args: &mut Args<'_>| {
+        config.upstreams().tls.take(args);
+        Ok(())
+    };
+    Property { usage: Usage("tls [CERT KEY] [CA]"), default, doc, set }
+}
+
+/// Returns the property `tls_servername`.
+pub(crate) const fn tls_servername<C: HasUpstreams>(doc: &'static str) -> Property<C> {
+    let set = |config: &mut C, args: &mut Args<'_>| {
+        config.upstreams().tls.server_name = Some(args.word()?.text.clone());
+        Ok(())
+    };
+    Property { usage: Usage("tls_servername NAME"), default: "", doc, set }
+}
+
+/// Returns the property `policy`.
+pub(crate) const fn policy<C: HasUpstreams>() -> Property<C> {
+    let set = |config: &mut C, args: &mut Args<'_>| {
+        let random: fn() -> Policy = || Policy::Random;
+        let round_robin: fn() -> Policy = || Policy::RoundRobin(AtomicUsize::new(0));
+        let sequential: fn() -> Policy = || Policy::Sequential;
+        let policies = [("random", random), ("round_robin", round_robin), ("sequential", sequential)];
+        config.upstreams().policy = args.choice(&policies)?();
+        Ok(())
+    };
+    let usage = Usage("policy random|round_robin|sequential");
+    Property { usage, default: "random", doc: "Order in which upstreams are tried.", set }
 }
 
 /// Takes the remaining words, which name the upstreams, and checks their number.
@@ -67,7 +155,7 @@ pub(crate) fn none_listed<'a>(files: impl Iterator<Item = &'a str>) -> SetupErro
 }
 
 /// Reports the outcome of an exchange that was sent at `sent` to all observers.
-pub(crate) fn tell(
+pub(crate) fn notify_observers(
     observers: &ExchangeObservers,
     query: &Query,
     (exchange, sent, outcome): (Exchange<'_>, Instant, &Result<ExchangeReply, ExchangeError>),
@@ -82,7 +170,7 @@ pub(crate) fn tell(
         Err(_) => (None, None),
     };
     let took = io.now().since(sent);
-    let witnessed = ObservedExchange {
+    let observed = ObservedExchange {
         to: exchange.to,
         local,
         over: exchange.over,
@@ -93,33 +181,7 @@ pub(crate) fn tell(
         sent_since_1970: io.since_1970().saturating_sub(took),
         took,
     };
-    observers.notify(query, &witnessed);
-}
-
-/// Order in which upstreams are tried, as configured by `policy`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum PolicyName {
-    #[default]
-    Random,
-    RoundRobin,
-    Sequential,
-}
-
-impl PolicyName {
-    /// Parses `random`, `round_robin` or `sequential`.
-    pub(crate) fn take(args: &mut Args<'_>) -> Result<PolicyName, Problem> {
-        use PolicyName::{Random, RoundRobin, Sequential};
-        args.choice(&[("random", Random), ("round_robin", RoundRobin), ("sequential", Sequential)])
-    }
-
-    /// Returns the policy in its initial state.
-    pub(crate) fn policy(self) -> Policy {
-        match self {
-            PolicyName::Random => Policy::Random,
-            PolicyName::RoundRobin => Policy::RoundRobin(AtomicUsize::new(0)),
-            PolicyName::Sequential => Policy::Sequential,
-        }
-    }
+    observers.notify(query, &observed);
 }
 
 /// A metric of an upstream with one series per response code of the header. Extended response codes count as the
@@ -151,6 +213,8 @@ fn place(rcode: Rcode) -> [usize; 3] {
 /// Values of `tls` and `tls_servername`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TlsFiles {
+    /// True if the option `tls` is set.
+    pub(crate) is_set: bool,
     /// Files of the client certificate and its key.
     identity: Option<(String, String)>,
     /// File with the CA certificates that upstreams are verified with.
@@ -161,7 +225,8 @@ pub(crate) struct TlsFiles {
 
 impl TlsFiles {
     /// Parses `[CERT KEY] [CA]`.
-    pub(crate) fn take(&mut self, args: &mut Args<'_>) {
+    fn take(&mut self, args: &mut Args<'_>) {
+        self.is_set = true;
         let files: Vec<String> = args.take_rest().iter().map(|word| word.text.clone()).collect();
         let (identity, authorities) = files.split_at(files.len() / 2 * 2);
         self.identity = identity.first().cloned().zip(identity.get(1).cloned());
@@ -189,7 +254,7 @@ impl TlsFiles {
 }
 
 /// Converts a failed exchange into a SERVFAIL with the cause that the operator sees in the log.
-pub(crate) fn failed(to: impl core::fmt::Display, proto: &str, error: &ExchangeError) -> Failure {
+pub(crate) fn failure(to: impl core::fmt::Display, proto: &str, error: &ExchangeError) -> Failure {
     match error {
         ExchangeError::Timeout { local } => {
             let from = local.map_or(String::new(), |local| format!("{local}->"));

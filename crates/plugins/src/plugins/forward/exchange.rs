@@ -10,7 +10,7 @@ use upstream::{Action, Attempts, Decision};
 use wire::{EdeCode, Rcode, Reply};
 
 use super::stanza::{Stanza, Upstream};
-use crate::shared::upstream_options::{failed, tell};
+use crate::shared::upstream_options::{failure, notify_observers};
 
 /// Source of events in the log.
 const SOURCE: Source<'_> = Source::Plugin("forward");
@@ -18,7 +18,7 @@ const SOURCE: Source<'_> = Source::Plugin("forward");
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Time after which an unanswered UDP query is sent once more: longer than most responses take, and shorter than the
 /// retry interval of clients.
-const AGAIN_AFTER: Duration = Duration::from_millis(400);
+const RETRANSMIT_AFTER: Duration = Duration::from_millis(400);
 
 /// One query as it is sent to upstreams.
 #[derive(Clone, Copy)]
@@ -35,8 +35,8 @@ impl Stanza {
         if self.max_concurrent == 0 {
             return Ok(None);
         }
-        let place = QueryPermit::take(&self.on_their_way, self.max_concurrent);
-        place.map(Some).ok_or_else(|| {
+        let permit = QueryPermit::take(&self.in_flight, self.max_concurrent);
+        permit.map(Some).ok_or_else(|| {
             io.counters().count(self.metrics.rejected);
             let cause = format!("concurrent queries exceeded maximum {}", self.max_concurrent);
             Failure::refused(EdeCode::OTHER, cause)
@@ -44,11 +44,11 @@ impl Stanza {
     }
 
     /// Queries the upstreams. The boolean is true if the next line should be tried instead of using the response.
-    pub(super) async fn ask(&self, query: &Query, io: &dyn Io) -> (Resolved, bool) {
+    pub(super) async fn forward(&self, query: &Query, io: &dyn Io) -> (Resolved, bool) {
         match self.attempt(query, io).await {
             Ok(reply) => {
-                let goes_on = self.next.contains(&reply.rcode()) || (self.next_on_nodata && reply.is_nodata());
-                (Resolved::Reply(reply), goes_on)
+                let continues = self.next.contains(&reply.rcode()) || (self.next_on_nodata && reply.is_nodata());
+                (Resolved::Reply(reply), continues)
             }
             Err(failure) => (Resolved::Fail(failure), false),
         }
@@ -67,7 +67,7 @@ impl Stanza {
         if self.upstreams.iter().all(|upstream| upstream.health.is_suspected()) {
             attempts = attempts.once_each();
         }
-        let mut failure = Failure::servfail(EdeCode::NO_REACHABLE_AUTHORITY, "no healthy proxies");
+        let mut failed = Failure::servfail(EdeCode::NO_REACHABLE_AUTHORITY, "no healthy proxies");
         loop {
             let now = io.now().since(start);
             let health = |at: usize| &self.upstreams[at].health;
@@ -80,11 +80,11 @@ impl Stanza {
                 }
                 Action::AllDown => {
                     io.counters().count(self.metrics.all_down);
-                    return Err(failure);
+                    return Err(failed);
                 }
-                Action::GiveUp => return Err(failure),
+                Action::GiveUp => return Err(failed),
             };
-            self.asked.set(query, || upstream.address.to_string());
+            self.upstream_label.set(query, || upstream.address.to_string());
             match self.exchange(upstream, Sending { query, bytes: &bytes, until, io }).await {
                 Ok(reply) => {
                     let failover = |rcode: Rcode| self.failover.contains(&rcode);
@@ -97,7 +97,7 @@ impl Stanza {
                     if self.limits.max_fails > 0 {
                         upstream.health.suspect();
                     }
-                    failure = failed(upstream.address, self.transport(query, upstream).label(), &error);
+                    failed = failure(upstream.address, self.transport(query, upstream).label(), &error);
                 }
             }
         }
@@ -121,7 +121,7 @@ impl Stanza {
     ) -> Result<Reply, ExchangeError> {
         let Sending { bytes: query, until, io, .. } = sending;
         let sent = io.now();
-        let (connections, again_after, tls) = (self.connections, Some(AGAIN_AFTER), upstream.tls.as_ref());
+        let (connections, again_after, tls) = (self.connections, Some(RETRANSMIT_AFTER), upstream.tls.as_ref());
         let exchange = Exchange {
             to: upstream.address,
             over,
@@ -134,7 +134,7 @@ impl Stanza {
             again_after,
         };
         let outcome = io.exchange(exchange).await;
-        tell(&self.observers, sending.query, (exchange, sent, &outcome), io);
+        notify_observers(&self.observers, sending.query, (exchange, sent, &outcome), io);
         let ExchangeReply { reply, reused, .. } = outcome?;
         let counters = io.counters();
         counters.count(upstream.metrics.connection(over == Transport::Tcp, reused));

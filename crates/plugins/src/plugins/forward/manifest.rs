@@ -11,14 +11,14 @@ use upstream::{Protocol, Target};
 use wire::{Name, Rcode};
 
 use super::metrics;
-use crate::shared::upstream_options::{PolicyName, TlsFiles, take_from, take_targets};
+use crate::shared::upstream_options::{
+    HasUpstreams, UpstreamOptions, except, policy, take_targets, tls, tls_servername,
+};
 
 /// Configuration of a `forward` line.
 #[derive(Debug)]
 pub struct Config {
-    pub(super) from: Name,
     pub(super) targets: Vec<Target>,
-    pub(super) except: Vec<Name>,
     pub(super) force_tcp: bool,
     pub(super) prefer_udp: bool,
     pub(super) expire: Duration,
@@ -27,7 +27,6 @@ pub struct Config {
     pub(super) read_timeout: Duration,
     pub(super) max_fails: u32,
     pub(super) max_connect_attempts: Option<usize>,
-    pub(super) policy: PolicyName,
     pub(super) ask_all: bool,
     pub(super) health_check: Duration,
     pub(super) probe_name: Name,
@@ -39,7 +38,13 @@ pub struct Config {
     pub(super) failover: Vec<Rcode>,
     pub(super) source: Option<IpAddr>,
     pub(super) resolvers: Vec<SocketAddr>,
-    pub(super) tls: TlsFiles,
+    pub(super) upstreams: UpstreamOptions,
+}
+
+impl HasUpstreams for Config {
+    fn upstreams(&mut self) -> &mut UpstreamOptions {
+        &mut self.upstreams
+    }
 }
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
@@ -47,9 +52,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     "forward queries to other DNS servers",
     include_str!("README.md"),
     || Config {
-        from: Name::root(),
         targets: Vec::new(),
-        except: Vec::new(),
         force_tcp: false,
         prefer_udp: false,
         expire: Duration::from_secs(10),
@@ -58,7 +61,6 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
         read_timeout: Duration::from_secs(2),
         max_fails: 2,
         max_connect_attempts: None,
-        policy: PolicyName::Random,
         ask_all: false,
         health_check: Duration::from_millis(500),
         probe_name: Name::root(),
@@ -70,7 +72,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
         failover: Vec::new(),
         source: None,
         resolvers: Vec::new(),
-        tls: TlsFiles::default(),
+        upstreams: UpstreamOptions::default(),
     },
     super::build,
 )
@@ -83,7 +85,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 .role(role);
 
 fn read_targets(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
-    config.from = take_from(args)?;
+    config.upstreams.take_from(args)?;
     for word in take_targets(args)? {
         let target = Target::read(&word.text)
             .map_err(|error| args.problem_at(word.span, format!("`{}`: {error}", word.text)))?;
@@ -105,7 +107,7 @@ fn role(line: &DirectiveContext<'_, Config>) -> Role {
     let goes_on = !config.next.is_empty() || config.next_on_nodata;
     let acts = if goes_on { Effect::AnswersSome } else { Effect::AnswersAll };
     let targets = line.written.args.iter().skip(1);
-    let asked = |word: &Token| match Target::read(&word.text) {
+    let queried = |word: &Token| match Target::read(&word.text) {
         Ok(Target::Address { protocol, address, .. }) => {
             let scheme = if protocol == Protocol::Tls { Scheme::Tls } else { Scheme::Dns };
             Some(QueriedUpstream { scheme, address, span: word.span })
@@ -113,9 +115,9 @@ fn role(line: &DirectiveContext<'_, Config>) -> Role {
         _ => None,
     };
     Role {
-        except: config.except.clone(),
-        asks: targets.filter_map(asked).collect(),
-        ..Role::new(acts, core::slice::from_ref(&config.from))
+        except: config.upstreams.except().to_vec(),
+        asks: targets.filter_map(queried).collect(),
+        ..Role::new(acts, core::slice::from_ref(config.upstreams.from()))
     }
 }
 
@@ -125,7 +127,7 @@ fn check(context: &DirectiveContext<'_, Config>) -> Result<(), Problem> {
         return Err(context.problem_with("max_age", "max_age is shorter than expire"));
     }
     let named = |target: &Target| matches!(target, Target::Address { server_name: Some(_), .. });
-    if config.tls.server_name.is_some() && config.targets.iter().any(named) {
+    if config.upstreams.tls.server_name.is_some() && config.targets.iter().any(named) {
         return Err(context
             .problem_with("tls_servername", "both tls_servername and an upstream (`%NAME`) set the certificate name"));
     }
@@ -133,15 +135,7 @@ fn check(context: &DirectiveContext<'_, Config>) -> Result<(), Problem> {
 }
 
 static PROPERTIES: &[Property<Config>] = &[
-    Property {
-        usage: Usage("except NAME..."),
-        default: "",
-        doc: "Names to leave to the next plugin or `forward` line, including all names below them.",
-        set: |config, args| {
-            config.except.extend(args.zones()?);
-            Ok(())
-        },
-    },
+    except("Names to leave to the next plugin or `forward` line, including all names below them."),
     Property {
         usage: Usage("force_tcp"),
         default: "off",
@@ -221,35 +215,16 @@ static PROPERTIES: &[Property<Config>] = &[
         doc: "For upstreams over HTTPS, which this build does not support.",
         set: |_, args| args.choice(&[("POST", ()), ("GET", ())]),
     },
-    Property {
-        usage: Usage("tls [CERT KEY] [CA]"),
-        default: "system CAs",
-        doc: "PEM files for upstreams over TLS: the client certificate and its key, and the CA certificates that \
-              upstreams are verified with.",
-        set: |config, args| {
-            config.tls.take(args);
-            Ok(())
-        },
-    },
-    Property {
-        usage: Usage("tls_servername NAME"),
-        default: "",
-        doc: "Name that the certificates of TLS upstreams must contain; without it, their IP address. To set it for a \
-              single upstream, write `tls://IP%NAME`.",
-        set: |config, args| {
-            config.tls.server_name = Some(args.word()?.text.clone());
-            Ok(())
-        },
-    },
-    Property {
-        usage: Usage("policy random|round_robin|sequential"),
-        default: "random",
-        doc: "Order in which upstreams are tried.",
-        set: |config, args| {
-            config.policy = PolicyName::take(args)?;
-            Ok(())
-        },
-    },
+    tls(
+        "system CAs",
+        "PEM files for upstreams over TLS: the client certificate and its key, and the CA certificates that upstreams \
+         are verified with.",
+    ),
+    tls_servername(
+        "Name that the certificates of TLS upstreams must contain; without it, their IP address. To set it for a single \
+         upstream, write `tls://IP%NAME`.",
+    ),
+    policy(),
     Property {
         usage: Usage("ask_all"),
         default: "off",

@@ -56,15 +56,15 @@ impl Plugin for Forward {
             let mut last = Resolved::Pass;
             while let Some(at) = self.stanza_for(query, from) {
                 // The query already holds its slot of the first line.
-                let _place = match from {
+                let _permit = match from {
                     0 => None,
                     _ => match self.stanzas[at].acquire_permit(io) {
-                        Ok(place) => place,
+                        Ok(permit) => permit,
                         Err(failure) => return Resolved::Fail(failure),
                     },
                 };
-                let (resolved, goes_on) = self.stanzas[at].ask(query, io).await;
-                if !goes_on {
+                let (resolved, continues) = self.stanzas[at].forward(query, io).await;
+                if !continues {
                     return resolved;
                 }
                 last = resolved;
@@ -78,7 +78,7 @@ impl Plugin for Forward {
 impl Forward {
     /// Returns the index of the first line from `from` on that accepts the query.
     fn stanza_for(&self, query: &Query, from: usize) -> Option<usize> {
-        let takes = |stanza: &Arc<Stanza>| stanza.takes(query.key());
-        self.stanzas.iter().skip(from).position(takes).map(|at| at + from)
+        let forwards = |stanza: &Arc<Stanza>| stanza.forwards(query.key());
+        self.stanzas.iter().skip(from).position(forwards).map(|at| at + from)
     }
 }

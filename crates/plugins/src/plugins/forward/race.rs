@@ -8,7 +8,7 @@ use wire::{EdeCode, Rcode, Reply};
 
 use super::exchange::Sending;
 use super::stanza::{Stanza, Upstream};
-use crate::shared::upstream_options::failed;
+use crate::shared::upstream_options::failure;
 
 /// An exchange in flight and its upstream.
 type Running<'a> = (&'a Upstream, LocalFuture<'a, Result<Reply, ExchangeError>>);
@@ -19,9 +19,9 @@ impl Stanza {
     pub(super) async fn race(&self, sending: Sending<'_>) -> Result<Reply, Failure> {
         let is_up = |upstream: &&Upstream| !upstream.health.is_down(self.limits.max_fails);
         let is_any_up = self.upstreams.iter().any(|upstream| is_up(&upstream));
-        let asked = self.upstreams.iter().filter(|upstream| !is_any_up || is_up(upstream));
+        let candidates = self.upstreams.iter().filter(|upstream| !is_any_up || is_up(upstream));
         let mut running: Vec<Running<'_>> =
-            asked.map(|upstream| (upstream, Box::pin(self.exchange(upstream, sending)) as _)).collect();
+            candidates.map(|upstream| (upstream, Box::pin(self.exchange(upstream, sending)) as _)).collect();
         let mut fallback = Err(Failure::servfail(EdeCode::NO_REACHABLE_AUTHORITY, "no healthy proxies"));
         let winner = poll_fn(|context| self.poll_all(&mut running, &mut fallback, sending, context)).await;
         winner.map_or(fallback, Ok)
@@ -45,7 +45,7 @@ impl Stanza {
             drop(running.swap_remove(at));
             match outcome {
                 Ok(reply) if is_usable(&reply) => {
-                    self.asked.set(sending.query, || upstream.address.to_string());
+                    self.upstream_label.set(sending.query, || upstream.address.to_string());
                     return Poll::Ready(Some(reply));
                 }
                 Ok(reply) => *fallback = Ok(reply),
@@ -67,7 +67,7 @@ impl Stanza {
         }
         if fallback.is_err() {
             let transport = self.transport(sending.query, upstream);
-            *fallback = Err(failed(upstream.address, transport.label(), error));
+            *fallback = Err(failure(upstream.address, transport.label(), error));
         }
     }
 }

@@ -9,13 +9,13 @@ use std::sync::Arc;
 
 use config::setup::{Setup, SetupError};
 use engine::tls::TlsClient;
-use engine::{Connections, ExchangeObservers, LabelSetter, Zones};
+use engine::{Connections, ExchangeObservers, LabelSetter};
 use upstream::{Health, Limits, Policy, Protocol, Target};
-use wire::{Name, NameRef, Rcode};
+use wire::{NameRef, Rcode};
 
 use super::manifest::Config;
 use super::metrics::{ForwardMetrics, UpstreamMetrics};
-use crate::shared::upstream_options::{listed_in, none_listed};
+use crate::shared::upstream_options::{ForwardedNames, listed_in, none_listed};
 
 /// Time limit for a query, including all attempts.
 const DEADLINE: Duration = Duration::from_secs(5);
@@ -40,8 +40,7 @@ pub(super) struct Upstream {
 
 /// One `forward` line.
 pub(super) struct Stanza {
-    from: Name,
-    except: Zones,
+    names: ForwardedNames,
     pub(super) upstreams: Vec<Upstream>,
     pub(super) policy: Policy,
     /// Query all upstreams at once.
@@ -53,14 +52,14 @@ pub(super) struct Stanza {
     pub(super) health_check: Duration,
     pub(super) probe: Vec<u8>,
     pub(super) max_concurrent: u32,
-    pub(super) on_their_way: Arc<AtomicU32>,
+    pub(super) in_flight: Arc<AtomicU32>,
     pub(super) next: Vec<Rcode>,
     pub(super) next_on_nodata: bool,
     pub(super) failover: Vec<Rcode>,
     pub(super) metrics: ForwardMetrics,
     pub(super) observers: Arc<ExchangeObservers>,
     /// Label for the upstream that was tried last.
-    pub(super) asked: LabelSetter,
+    pub(super) upstream_label: LabelSetter,
 }
 
 impl Stanza {
@@ -89,24 +88,22 @@ impl Stanza {
                 kept_max: config.max_idle_connections,
                 source: config.source,
             },
-            // An exception equal to FROM would leave nothing to forward.
-            except: config.except.iter().filter(|name| **name != config.from).cloned().collect(),
-            from: config.from,
+            names: config.upstreams.forwarded_names(),
             upstreams,
-            policy: config.policy.policy(),
+            policy: config.upstreams.policy,
             ask_all: config.ask_all,
             force_tcp: config.force_tcp,
             prefer_udp: config.prefer_udp,
             health_check: config.health_check,
             probe: upstream::probe(&config.probe_name, config.probe_recursion),
             max_concurrent: config.max_concurrent,
-            on_their_way: Arc::default(),
+            in_flight: Arc::default(),
             next: config.next,
             next_on_nodata: config.next_on_nodata,
             failover: config.failover,
             metrics,
             observers: setup.observers(),
-            asked: setup.labels().publish_setter("forward/upstream"),
+            upstream_label: setup.labels().publish_setter("forward/upstream"),
         })
     }
 
@@ -116,8 +113,8 @@ impl Stanza {
     }
 
     /// Returns true if this line forwards a name (in lower case).
-    pub(super) fn takes(&self, key: NameRef<'_>) -> bool {
-        key.is_within(self.from.as_ref()) && !self.except.contain(key)
+    pub(super) fn forwards(&self, key: NameRef<'_>) -> bool {
+        self.names.contain(key)
     }
 }
 
@@ -129,7 +126,7 @@ fn addresses(config: &Config, setup: &mut Setup<'_>) -> Result<Vec<(SocketAddr, 
             Target::Address { protocol, address, server_name } => (*protocol, server_name.as_ref(), vec![*address]),
             Target::Named { protocol, name, port } => (*protocol, Some(name), named(name, *port, config, setup)?),
         };
-        let tls = (protocol == Protocol::Tls).then(|| config.tls.client(server_name, setup)).transpose()?;
+        let tls = (protocol == Protocol::Tls).then(|| config.upstreams.tls.client(server_name, setup)).transpose()?;
         for address in found {
             if !addresses.iter().any(|(known, _)| *known == address) {
                 addresses.push((address, tls.clone()));

@@ -2,14 +2,16 @@
 
 use core::net::{IpAddr, SocketAddr};
 
-use config::options::{DirectiveContext, Manifest, Property, QueriedUpstream, Role, Usage};
+use config::options::{DirectiveContext, Manifest, Property, QueriedUpstream, Role};
 use corefile::Token;
 use engine::Scheme;
 use wire::Name;
 
 use super::metrics;
 use crate::shared::fallthrough::{FallsThrough, fallthrough};
-use crate::shared::upstream_options::{PolicyName, TlsFiles, take_from, take_targets};
+use crate::shared::upstream_options::{
+    HasUpstreams, UpstreamOptions, except, policy, take_targets, tls, tls_servername,
+};
 
 /// Default ports: with the scheme `grpc://`, and otherwise.
 const GRPC_PORT: u16 = 443;
@@ -29,13 +31,15 @@ pub(super) enum Target {
 /// Parsed `grpc` line.
 #[derive(Debug, Default)]
 pub struct Config {
-    pub(super) from: Name,
     pub(super) targets: Vec<Target>,
-    pub(super) except: Vec<Name>,
-    pub(super) over_tls: bool,
-    pub(super) tls: TlsFiles,
-    pub(super) policy: PolicyName,
+    pub(super) upstreams: UpstreamOptions,
     pub(super) fallthrough: Vec<Name>,
+}
+
+impl HasUpstreams for Config {
+    fn upstreams(&mut self) -> &mut UpstreamOptions {
+        &mut self.upstreams
+    }
 }
 
 impl FallsThrough for Config {
@@ -47,7 +51,7 @@ impl FallsThrough for Config {
 pub static MANIFEST: Manifest<Config> =
     Manifest::new("grpc", "forward queries over gRPC", include_str!("README.md"), Config::default, super::build)
         .arguments("grpc FROM TO...", |config, args| {
-            config.from = take_from(args)?;
+            config.upstreams.take_from(args)?;
             for word in take_targets(args)? {
                 config.targets.push(
                     read_target(&word.text)
@@ -61,56 +65,26 @@ pub static MANIFEST: Manifest<Config> =
         .role(role);
 
 fn role(line: &DirectiveContext<'_, Config>) -> Role {
-    let asked = |word: &Token| match read_target(&word.text) {
+    let queried = |word: &Token| match read_target(&word.text) {
         Some(Target::Address(address)) => Some(QueriedUpstream { scheme: Scheme::Grpc, address, span: word.span }),
         _ => None,
     };
     Role {
-        except: line.config.except.clone(),
-        asks: line.written.args.iter().skip(1).filter_map(asked).collect(),
-        ..Role::answers(core::slice::from_ref(&line.config.from), &line.config.fallthrough)
+        except: line.config.upstreams.except().to_vec(),
+        asks: line.written.args.iter().skip(1).filter_map(queried).collect(),
+        ..Role::answers(core::slice::from_ref(line.config.upstreams.from()), &line.config.fallthrough)
     }
 }
 
 static PROPERTIES: &[Property<Config>] = &[
-    Property {
-        usage: Usage("except NAME..."),
-        default: "",
-        doc: "Names to leave to the next plugin, including all names below them.",
-        set: |config, args| {
-            config.except.extend(args.zones()?);
-            Ok(())
-        },
-    },
-    Property {
-        usage: Usage("tls [CERT KEY] [CA]"),
-        default: "off",
-        doc: "Use TLS. CERT and KEY are PEM files with a client certificate and its key. CA has the CA certificates \
-              that upstreams are verified with; the default is those of the system.",
-        set: |config, args| {
-            config.over_tls = true;
-            config.tls.take(args);
-            Ok(())
-        },
-    },
-    Property {
-        usage: Usage("tls_servername NAME"),
-        default: "",
-        doc: "Name that the certificates of upstreams must contain; without it, their IP address.",
-        set: |config, args| {
-            config.tls.server_name = Some(args.word()?.text.clone());
-            Ok(())
-        },
-    },
-    Property {
-        usage: Usage("policy random|round_robin|sequential"),
-        default: "random",
-        doc: "Order in which upstreams are tried.",
-        set: |config, args| {
-            config.policy = PolicyName::take(args)?;
-            Ok(())
-        },
-    },
+    except("Names to leave to the next plugin, including all names below them."),
+    tls(
+        "off",
+        "Use TLS. CERT and KEY are PEM files with a client certificate and its key. CA has the CA certificates that \
+         upstreams are verified with; the default is those of the system.",
+    ),
+    tls_servername("Name that the certificates of upstreams must contain; without it, their IP address."),
+    policy(),
     fallthrough("Pass queries answered with NXDOMAIN to the next plugin: in all zones, or only in ZONES."),
 ];
 

@@ -14,29 +14,30 @@ use engine::{
     Plugin, PoolOwner, Query, Resolved, Response, Transport, Verdict, Worker, Zones,
 };
 use upstream::Policy;
-use wire::{EdeCode, Name, NameRef, Rcode, Reply};
+use wire::{EdeCode, Rcode, Reply};
 
 use self::metrics::UpstreamMetrics;
-use crate::shared::upstream_options::{failed, listed_in, none_listed, tell};
+use crate::shared::upstream_options::{ForwardedNames, failure, listed_in, none_listed, notify_observers};
 pub(crate) use manifest::MANIFEST;
 use manifest::{Config, Target};
 
 /// Total time for a query, over all attempts.
 const DEADLINE: Duration = Duration::from_secs(5);
 /// Timeout for the answer of one upstream.
-const EACH: Duration = Duration::from_secs(2);
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(2);
 /// gRPC status code NOT_FOUND, which counts as NXDOMAIN.
 const NOT_FOUND: u32 = 5;
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     let Some(config) = configs.into_iter().next() else { return Ok(None) };
-    let tls = config.over_tls.then(|| config.tls.client(None, setup)).transpose()?;
+    let tls = &config.upstreams.tls;
+    let tls = tls.is_set.then(|| tls.client(None, setup)).transpose()?;
     let mut upstreams: Vec<Upstream> = Vec::new();
     for (address, socket) in addresses(&config.targets, setup)? {
         let name = socket.as_ref().map_or_else(|| address.to_string(), |path| format!("unix://{path}"));
         if upstreams.iter().all(|known| known.name != name) {
             let metrics = UpstreamMetrics::new(setup.registry, &name);
-            upstreams.push(Upstream { address, socket, metrics, keeper: keeper(&name, setup), name });
+            upstreams.push(Upstream { address, socket, metrics, owner: pool_owner(&name, setup), name });
         }
     }
     if upstreams.is_empty() {
@@ -46,11 +47,10 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         })));
     }
     let grpc = Grpc {
-        except: config.except.iter().filter(|name| **name != config.from).cloned().collect(),
-        from: config.from,
+        names: config.upstreams.forwarded_names(),
         upstreams,
         tls,
-        policy: config.policy.policy(),
+        policy: config.upstreams.policy,
         observers: setup.observers(),
         fallthrough: config.fallthrough.into_iter().collect(),
     };
@@ -72,7 +72,7 @@ fn addresses(targets: &[Target], setup: &mut Setup<'_>) -> Result<Vec<(SocketAdd
 }
 
 /// Keeps the connections to an upstream open across reloads, while any configuration lists it.
-fn keeper(upstream: &str, setup: &mut Setup<'_>) -> PoolOwner {
+fn pool_owner(upstream: &str, setup: &mut Setup<'_>) -> PoolOwner {
     PoolOwner(setup.reload_state.take_over(format!("grpc/{upstream}"), || ()))
 }
 
@@ -82,13 +82,12 @@ struct Upstream {
     address: SocketAddr,
     socket: Option<String>,
     metrics: UpstreamMetrics,
-    keeper: PoolOwner,
+    owner: PoolOwner,
 }
 
 /// Plugin for the `grpc` line of a server block.
 struct Grpc {
-    from: Name,
-    except: Zones,
+    names: ForwardedNames,
     upstreams: Vec<Upstream>,
     tls: Option<TlsClient>,
     policy: Policy,
@@ -99,13 +98,13 @@ struct Grpc {
 
 impl Plugin for Grpc {
     fn on_query(&self, query: &mut Query, _: &mut Response, _: &mut Worker) -> Verdict {
-        if self.takes(query.key()) { Verdict::Wait } else { Verdict::Pass }
+        if self.names.contain(query.key()) { Verdict::Wait } else { Verdict::Pass }
     }
 
     fn resolve<'a>(&'a self, query: &'a Query, io: &'a dyn Io) -> LocalFuture<'a, Resolved> {
         Box::pin(async move {
-            match self.ask(query, io).await {
-                Ok(reply) if self.goes_on(query, &reply) => Resolved::Pass,
+            match self.query_upstreams(query, io).await {
+                Ok(reply) if self.falls_through(query, &reply) => Resolved::Pass,
                 Ok(reply) => Resolved::Reply(reply),
                 Err(failure) => Resolved::Fail(failure),
             }
@@ -114,39 +113,35 @@ impl Plugin for Grpc {
 }
 
 impl Grpc {
-    fn takes(&self, key: NameRef<'_>) -> bool {
-        key.is_within(self.from.as_ref()) && !self.except.contain(key)
-    }
-
-    fn goes_on(&self, query: &Query, reply: &Reply) -> bool {
+    fn falls_through(&self, query: &Query, reply: &Reply) -> bool {
         reply.rcode() == Rcode::NXDOMAIN && self.fallthrough.contain(query.key())
     }
 
     /// Queries the upstreams in policy order, each at most once, until one answers.
-    async fn ask(&self, query: &Query, io: &dyn Io) -> Result<Reply, Failure> {
+    async fn query_upstreams(&self, query: &Query, io: &dyn Io) -> Result<Reply, Failure> {
         let question = (query.name(), query.qtype, query.qclass);
         let (udp_size, dnssec_ok) = (query.onward_udp_size(), query.dnssec_ok);
         let bytes = upstream::outgoing(question, query.flags(), udp_size, dnssec_ok, query.onward_options());
         let deadline = io.now() + DEADLINE;
-        let mut failure = Failure::servfail(EdeCode::NO_REACHABLE_AUTHORITY, "no upstream was asked");
+        let mut failed = Failure::servfail(EdeCode::NO_REACHABLE_AUTHORITY, "no upstream was asked");
         for at in self.policy.order(self.upstreams.len(), io.random()) {
             let upstream = &self.upstreams[at];
-            let until = deadline.min(io.now() + EACH);
+            let until = deadline.min(io.now() + ATTEMPT_TIMEOUT);
             match self.exchange(upstream, (query, &bytes), until, io).await {
                 Ok(reply) => return Ok(reply),
-                Err(error) => failure = failed(&upstream.name, "grpc", &error),
+                Err(error) => failed = failure(&upstream.name, "grpc", &error),
             }
             if io.now() >= deadline {
                 break;
             }
         }
-        Err(failure)
+        Err(failed)
     }
 
     async fn exchange(
         &self,
         upstream: &Upstream,
-        (asked, query): (&Query, &[u8]),
+        (received, query): (&Query, &[u8]),
         until: Instant,
         io: &dyn Io,
     ) -> Result<Reply, ExchangeError> {
@@ -155,13 +150,13 @@ impl Grpc {
         counters.count(metrics.requests);
         let (to, over, tls) = (upstream.address, Transport::Grpc, self.tls.as_ref());
         let connections = Connections { idle_max: Duration::MAX, age_max: Duration::ZERO, kept_max: 0, source: None };
-        let (again_after, owner) = (None, Some(&upstream.keeper));
+        let (again_after, owner) = (None, Some(&upstream.owner));
         let socket = upstream.socket.as_deref();
         let exchange = Exchange { to, socket, over, tls, query, until, connections, owner, again_after };
         let outcome = io.exchange(exchange).await;
         // The observers know upstreams by address.
         if socket.is_none() {
-            tell(&self.observers, asked, (exchange, sent, &outcome), io);
+            notify_observers(&self.observers, received, (exchange, sent, &outcome), io);
         }
         let reply = match outcome {
             Ok(ExchangeReply { reply, .. }) => upstream::readable(reply).filter(|reply| reply.responds_to(query)),
