@@ -34,24 +34,20 @@ struct Asker {
 }
 
 impl Asker {
-    async fn ask(&self, over: Transport, patience: Duration, again_after: Option<Duration>) -> Outcome {
+    async fn ask(&self, over: Transport, patience: Duration, retransmit_after: Option<Duration>) -> Outcome {
         let query = question(0, "www.test.", Type::A).packet();
-        self.send(&query, over, patience, again_after).await
+        self.send(&query, over, patience, retransmit_after).await
     }
 
-    async fn send(&self, query: &[u8], over: Transport, patience: Duration, again_after: Option<Duration>) -> Outcome {
+    async fn send(
+        &self,
+        query: &[u8],
+        over: Transport,
+        patience: Duration,
+        retransmit_after: Option<Duration>,
+    ) -> Outcome {
         let until = MonotonicClock.now() + patience;
-        let exchange = Exchange {
-            to: self.to,
-            over,
-            tls: None,
-            query,
-            until,
-            connections: CONNECTIONS,
-            owner: None,
-            socket: None,
-            again_after,
-        };
+        let exchange = Exchange { retransmit_after, ..Exchange::new(self.to, over, query, until, CONNECTIONS) };
         self.io.exchange(exchange).await
     }
 }

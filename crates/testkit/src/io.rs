@@ -224,17 +224,17 @@ impl Io for VirtualIo {
 }
 
 impl VirtualIo {
-    /// Sends a query, and repeats it after `again_after` if there is no response by then. Returns the response that
-    /// arrives first, and its time.
+    /// Sends a query, and repeats it after `retransmit_after` if there is no response by then. Returns the response
+    /// that arrives first, and its time.
     async fn send(&self, exchange: Exchange<'_>) -> (Outcome, Instant) {
-        let Exchange { to, over, query, until, connections, again_after, .. } = exchange;
+        let Exchange { to, over, query, until, connections, retransmit_after, .. } = exchange;
         let ask = || {
             let outcome = self.upstreams.ask((to, over), query, connections, self.now());
             let delay = if let Came::Nothing = outcome.what { Duration::MAX } else { outcome.delay };
             (outcome, self.now() + delay)
         };
         let first = ask();
-        let again = again_after.filter(|_| over == Transport::Udp).map(|span| self.now() + span);
+        let again = retransmit_after.filter(|_| over == Transport::Udp).map(|span| self.now() + span);
         let Some(again) = again.filter(|again| *again < first.1 && *again < until) else { return first };
         self.time.sleep_until(again).await;
         let second = ask();

@@ -142,21 +142,7 @@ impl Outward {
         let packet = packet_of(query);
         self.upstream.set(query, || self.to.to_string());
         let until = io.now() + TIMEOUT;
-        let exchange = |over| {
-            let (connections, again_after) = (CONNECTIONS, None);
-            Exchange {
-                to: self.to,
-                over,
-                tls: None,
-                query: &packet,
-                until,
-                connections,
-                owner: None,
-                socket: None,
-                again_after,
-            }
-        };
-        let over = |over| io.exchange(exchange(over));
+        let over = |over| io.exchange(Exchange::new(self.to, over, &packet, until, CONNECTIONS));
         let mut outcome = over(query.peer.transport).await;
         if outcome.as_ref().is_ok_and(|exchanged| exchanged.reply.is_truncated()) {
             outcome = over(Transport::Tcp).await;

@@ -101,7 +101,7 @@ pub struct Exchange<'a> {
     /// Address of the upstream.
     pub to: SocketAddr,
     /// Path of a Unix socket to connect to instead of `to`, for gRPC.
-    pub socket: Option<&'a str>,
+    pub unix_path: Option<&'a str>,
     /// Transport.
     pub over: Transport,
     /// TLS configuration for a stream; `None` is plain text.
@@ -118,7 +118,22 @@ pub struct Exchange<'a> {
     pub owner: Option<&'a PoolOwner>,
     /// Delay after which a UDP query is sent a second time, from the same port and with the same ID, in case a
     /// datagram was lost. `None` if the query must not be repeated.
-    pub again_after: Option<Duration>,
+    pub retransmit_after: Option<Duration>,
+}
+
+impl<'a> Exchange<'a> {
+    /// Creates an exchange in plain text, without an owner of its connections and without a retransmission.
+    #[must_use]
+    pub fn new(
+        to: SocketAddr,
+        over: Transport,
+        query: &'a [u8],
+        until: Instant,
+        connections: Connections,
+    ) -> Exchange<'a> {
+        let (unix_path, tls, owner, retransmit_after) = (None, None, None, None);
+        Exchange { to, unix_path, over, tls, query, until, connections, owner, retransmit_after }
+    }
 }
 
 /// Keeps pooled connections open while any clone exists.

@@ -42,7 +42,7 @@ impl Route {
     pub(crate) fn new(exchange: &Exchange<'_>) -> Route {
         Route {
             to: exchange.to,
-            unix_path: exchange.socket.map(Box::from),
+            unix_path: exchange.unix_path.map(Box::from),
             source: exchange.connections.source,
             tls: exchange.tls.cloned(),
             owner: exchange.owner.cloned(),

@@ -69,11 +69,11 @@ impl UdpClient {
         }))
     }
 
-    /// Sends one query and returns the reply. Retransmits once if `again_after` is set.
+    /// Sends one query and returns the reply. Retransmits once if `retransmit_after` is set.
     pub(crate) async fn exchange(&self, exchange: Exchange<'_>) -> Result<ExchangeReply, ExchangeError> {
-        let Exchange { to, query: message, until, connections, again_after, .. } = exchange;
+        let Exchange { to, query: message, until, connections, retransmit_after, .. } = exchange;
         let (route, deadline) = ((to, connections.source), since_start(until));
-        let query = UdpQuery { route: &route, message, deadline, retransmit_after: again_after };
+        let query = UdpQuery { route: &route, message, deadline, retransmit_after };
         let driver = &self.0;
         let started = driver.client.borrow_mut().start(now(), &query).map_err(|error| exchange_error(error, None))?;
         driver.outcomes.expect(started.query);

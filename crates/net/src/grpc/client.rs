@@ -47,14 +47,14 @@ impl GrpcClient {
     /// Sends one query and returns the response.
     pub(crate) async fn exchange(&self, exchange: Exchange<'_>) -> Result<ExchangeReply, ExchangeError> {
         let until = MonotonicClock::tokio_instant(exchange.until);
-        let asked = timeout_at(until, async {
+        let reply = timeout_at(until, async {
             let (mut sender, reused) = self.sender(&exchange).await?;
             let call = call(&mut sender, request(&exchange)?, PACKET_MAX).await.map_err(failed("write"))?;
             let packet: DnsPacket = call.single().await.map_err(failed("read"))?;
             let reply = Reply::parse(packet.msg.into()).map_err(|_| ExchangeError::Unreadable)?;
             Ok(ExchangeReply { reply, reused, local: None })
         });
-        asked.await.unwrap_or(Err(ExchangeError::Timeout { local: None }))
+        reply.await.unwrap_or(Err(ExchangeError::Timeout { local: None }))
     }
 
     /// Returns a sender for the upstream, and true if its connection was already open.
@@ -108,7 +108,7 @@ fn is_open(sender: Option<&Sender>) -> bool {
 fn request(exchange: &Exchange<'_>) -> Result<Request<Full<Bytes>>, ExchangeError> {
     let scheme = if exchange.tls.is_some() { "https" } else { "http" };
     // As in gRPC for Go, the authority of a Unix socket is `localhost`.
-    let authority = exchange.socket.map_or_else(|| exchange.to.to_string(), |_| "localhost".to_owned());
+    let authority = exchange.unix_path.map_or_else(|| exchange.to.to_string(), |_| "localhost".to_owned());
     let request = Request::post(format!("{scheme}://{authority}{PATH}")).body(Full::new(packet(exchange.query)));
     request.map_err(|_| ExchangeError::Unreadable)
 }

@@ -121,18 +121,9 @@ impl Stanza {
     ) -> Result<Reply, ExchangeError> {
         let Sending { bytes: query, until, io, .. } = sending;
         let sent = io.now();
-        let (connections, again_after, tls) = (self.connections, Some(RETRANSMIT_AFTER), upstream.tls.as_ref());
-        let exchange = Exchange {
-            to: upstream.address,
-            over,
-            tls,
-            query,
-            until,
-            connections,
-            owner: None,
-            socket: None,
-            again_after,
-        };
+        let (tls, retransmit_after) = (upstream.tls.as_ref(), Some(RETRANSMIT_AFTER));
+        let exchange = Exchange::new(upstream.address, over, query, until, self.connections);
+        let exchange = Exchange { tls, retransmit_after, ..exchange };
         let outcome = io.exchange(exchange).await;
         notify_observers(&self.observers, sending.query, (exchange, sent, &outcome), io);
         let ExchangeReply { reply, reused, .. } = outcome?;
@@ -199,19 +190,8 @@ impl Stanza {
         let streams = self.force_tcp || upstream.tls.is_some();
         let over = if streams { Transport::Tcp } else { Transport::Udp };
         let until = io.now() + PROBE_TIMEOUT;
-        let (connections, again_after, tls) = (self.connections, None, upstream.tls.as_ref());
-        let query = &self.probe;
-        let exchange = Exchange {
-            to: upstream.address,
-            over,
-            tls,
-            query,
-            until,
-            connections,
-            owner: None,
-            socket: None,
-            again_after,
-        };
+        let exchange = Exchange::new(upstream.address, over, &self.probe, until, self.connections);
+        let exchange = Exchange { tls: upstream.tls.as_ref(), ..exchange };
         let outcome = io.exchange(exchange).await.map(drop);
         if outcome.is_ok() {
             upstream.health.probe_answered();

@@ -33,11 +33,11 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let tls = &config.upstreams.tls;
     let tls = tls.is_set.then(|| tls.client(None, setup)).transpose()?;
     let mut upstreams: Vec<Upstream> = Vec::new();
-    for (address, socket) in addresses(&config.targets, setup)? {
-        let name = socket.as_ref().map_or_else(|| address.to_string(), |path| format!("unix://{path}"));
+    for (address, unix_path) in addresses(&config.targets, setup)? {
+        let name = unix_path.as_ref().map_or_else(|| address.to_string(), |path| format!("unix://{path}"));
         if upstreams.iter().all(|known| known.name != name) {
             let metrics = UpstreamMetrics::new(setup.registry, &name);
-            upstreams.push(Upstream { address, socket, metrics, owner: pool_owner(&name, setup), name });
+            upstreams.push(Upstream { address, unix_path, metrics, owner: pool_owner(&name, setup), name });
         }
     }
     if upstreams.is_empty() {
@@ -80,7 +80,7 @@ struct Upstream {
     /// Address, or URL of a Unix socket.
     name: String,
     address: SocketAddr,
-    socket: Option<String>,
+    unix_path: Option<String>,
     metrics: UpstreamMetrics,
     owner: PoolOwner,
 }
@@ -150,12 +150,12 @@ impl Grpc {
         counters.count(metrics.requests);
         let (to, over, tls) = (upstream.address, Transport::Grpc, self.tls.as_ref());
         let connections = Connections { idle_max: Duration::MAX, age_max: Duration::ZERO, kept_max: 0, source: None };
-        let (again_after, owner) = (None, Some(&upstream.owner));
-        let socket = upstream.socket.as_deref();
-        let exchange = Exchange { to, socket, over, tls, query, until, connections, owner, again_after };
+        let owner = Some(&upstream.owner);
+        let unix_path = upstream.unix_path.as_deref();
+        let exchange = Exchange { unix_path, tls, owner, ..Exchange::new(to, over, query, until, connections) };
         let outcome = io.exchange(exchange).await;
         // The observers know upstreams by address.
-        if socket.is_none() {
+        if unix_path.is_none() {
             notify_observers(&self.observers, received, (exchange, sent, &outcome), io);
         }
         let reply = match outcome {

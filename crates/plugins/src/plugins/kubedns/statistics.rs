@@ -158,17 +158,7 @@ async fn ask_number(server: SocketAddr, name: &str, io: &dyn Io) -> Option<u64> 
     message.start(header, Some((name.as_ref(), Type::TXT, Class::CH)));
     let query = message.finish(None, core::iter::empty());
     let until = io.now() + PATIENCE;
-    let exchange = Exchange {
-        to: server,
-        over: Transport::Udp,
-        tls: None,
-        query,
-        until,
-        connections: CONNECTIONS,
-        owner: None,
-        socket: None,
-        again_after: None,
-    };
+    let exchange = Exchange::new(server, Transport::Udp, query, until, CONNECTIONS);
     let exchanged = io.exchange(exchange).await.ok()?;
     let reply = exchanged.reply.message().ok()?;
     let text = reply.records().find(|record| record.rtype() == Type::TXT)?;

@@ -117,20 +117,8 @@ impl Watch {
         *self.state.probe.write().unwrap_or_else(PoisonError::into_inner) = Some(name);
         let connections = Connections { idle_max: PATIENCE, age_max: Duration::ZERO, kept_max: 1, source: None };
         let until = io.now() + PATIENCE;
-        // A retransmission would look like a probe that came back.
-        let again_after = None;
-        let over = Transport::Udp;
-        let exchange = Exchange {
-            to: self.own,
-            over,
-            tls: None,
-            query: &query,
-            until,
-            connections,
-            owner: None,
-            socket: None,
-            again_after,
-        };
+        // Not retransmitted: a second one would look like a probe that came back.
+        let exchange = Exchange::new(self.own, Transport::Udp, &query, until, connections);
         let answered = io.exchange(exchange).await.is_ok();
         Some((text, answered))
     }

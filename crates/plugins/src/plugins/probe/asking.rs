@@ -28,17 +28,8 @@ impl Question {
         let header = Header { flags: Flags::default().with_recursion_desired(true), ..Header::default() };
         let mut message = MessageBuf::new();
         message.start(header, Some((self.name.as_ref(), self.qtype, Class::IN)));
-        let exchange = Exchange {
-            to: self.server,
-            over: Transport::Udp,
-            tls: None,
-            query: message.finish(None, core::iter::empty()),
-            until: io.now() + self.timeout,
-            connections: CONNECTIONS,
-            owner: None,
-            socket: None,
-            again_after: None,
-        };
+        let query = message.finish(None, core::iter::empty());
+        let exchange = Exchange::new(self.server, Transport::Udp, query, io.now() + self.timeout, CONNECTIONS);
         let exchanged = io.exchange(exchange).await.map_err(|error| error.to_string())?;
         self.judge(&exchanged.reply)
     }

@@ -195,15 +195,5 @@ fn query(held: &Held, qtype: Type, ours: Option<Soa>) -> Vec<u8> {
 /// Exchange over TCP even for the SOA query, because a forged serial would trigger a transfer.
 fn exchange(primary: SocketAddr, query: &[u8], until: Instant) -> Exchange<'_> {
     let connections = Connections { idle_max: PATIENCE, age_max: Duration::ZERO, kept_max: 1, source: None };
-    Exchange {
-        to: primary,
-        over: Transport::Tcp,
-        tls: None,
-        query,
-        until,
-        connections,
-        owner: None,
-        socket: None,
-        again_after: None,
-    }
+    Exchange::new(primary, Transport::Tcp, query, until, connections)
 }

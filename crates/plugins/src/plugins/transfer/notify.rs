@@ -76,19 +76,7 @@ async fn notify(zone: &Name, peer: SocketAddr, source: Option<core::net::IpAddr>
     for _ in 0..TRIES {
         let until = io.now() + PATIENCE;
         // The loop retransmits.
-        let again_after = None;
-        let over = Transport::Udp;
-        let exchange = Exchange {
-            to: peer,
-            over,
-            tls: None,
-            query: &query,
-            until,
-            connections,
-            owner: None,
-            socket: None,
-            again_after,
-        };
+        let exchange = Exchange::new(peer, Transport::Udp, &query, until, connections);
         if io.exchange(exchange).await.is_ok() {
             return;
         }
