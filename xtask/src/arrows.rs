@@ -59,7 +59,13 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("testkit", &["wire", "corefile", "gotext", "metrics", "engine", "config", "io-text"]),
     ("fakeapi", &["cluster"]),
-    ("fuzz", &["wire", "corefile", "cluster", "skydns", "zone", "engine", "config", "plugins", "kubeapi", "testkit"]),
+    (
+        "fuzz",
+        &[
+            "wire", "corefile", "cluster", "skydns", "upstream", "zone", "engine", "config", "plugins", "kubeapi",
+            "testkit",
+        ],
+    ),
     ("xtask", &["wire", "metrics", "engine", "config", "plugins", "datagrams", "server", "fakeapi", "fuzz"]),
 ];
 

@@ -14,6 +14,7 @@ pub mod files;
 pub mod objects;
 pub mod oracle;
 pub mod records;
+pub mod stream;
 pub mod zone;
 
 use std::cell::RefCell;
@@ -36,6 +37,7 @@ pub type Target = fn(&[u8]);
 pub const TARGETS: &[(&str, Target)] = &[
     ("query", query),
     ("reply", reply),
+    ("stream", stream::stream),
     ("corefile", corefile),
     ("zone", zone::file),
     ("transfer", zone::transfer),

@@ -1,0 +1,42 @@
+//! Bytes of an upstream on a TCP connection.
+
+use core::time::Duration;
+
+use upstream::{PoolLimits, StreamClient, StreamEvent, StreamQuery};
+
+use super::QUERY;
+
+/// Number of queries. The client opens eight connections for them. The first one, which carries three more queries, is
+/// the only one that is established. The message IDs on it are 0 to 3.
+const QUERIES: usize = 11;
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Stream of an upstream with queries in flight: the first byte of `input` is the number of bytes per read. A query
+/// completes at most once, and with its own reply.
+pub fn stream(input: &[u8]) {
+    let Some((size, bytes)) = input.split_first() else { return };
+    let mut next_id = 0;
+    let ids = move || {
+        next_id += 1;
+        next_id - 1
+    };
+    let mut client = StreamClient::new(Box::new(ids));
+    let limits = PoolLimits { idle_max: 10 * SECOND, age_max: Duration::ZERO, kept_max: 0 };
+    let query = StreamQuery { route: &(), message: QUERY, deadline: SECOND, limits };
+    let mut pending: Vec<_> =
+        (0..QUERIES).map(|_| client.start(Duration::ZERO, &query).expect("a short query")).collect();
+    let Some(StreamEvent::Open(connection, ())) = client.poll_event() else { panic!("no connection is opened") };
+    client.handle_connected(Duration::ZERO, connection);
+    client.handle_timeout(Duration::ZERO);
+    for piece in bytes.chunks(usize::from(*size).max(1)) {
+        client.handle_input(Duration::ZERO, connection, piece);
+    }
+    client.handle_timeout(SECOND);
+    while let Some(event) = client.poll_event() {
+        if let StreamEvent::Completed(query, outcome) = event {
+            pending.retain(|other| *other != query);
+            assert!(outcome.is_err() || outcome.is_ok_and(|answered| answered.reply.responds_to(QUERY)));
+        }
+    }
+    assert!(pending.is_empty() && client.is_idle(), "a query has no outcome");
+}
