@@ -24,7 +24,7 @@ enum Order {
     /// Serve these sockets under this label. The table counts the connections of all workers to the address.
     Serve(String, (Option<UdpSocket>, TcpListener), Arc<ConnectionTable>),
     /// Load the current generation.
-    Look,
+    LoadGeneration,
     /// Close the sockets with this label.
     Close(String),
     /// Answer queries that still arrive or are in flight, then end.
@@ -94,10 +94,10 @@ impl Workers {
         }
     }
 
-    /// Makes every worker drop its reference to the old generation, even when idle.
-    pub fn look(&self) {
+    /// Makes every worker load the current generation and drop the old one, even when idle.
+    pub fn load_generation(&self) {
         for orders in &self.orders {
-            let _ = orders.send(Order::Look);
+            let _ = orders.send(Order::LoadGeneration);
         }
     }
 
@@ -144,7 +144,7 @@ async fn run(shared: Rc<Shared>, mut orders: UnboundedReceiver<Order>) {
             Order::Serve(label, sockets, connections) => {
                 served.extend(Served::start(&shared, &label, sockets, connections));
             }
-            Order::Look => served.iter().for_each(|served| drop(served.endpoint.seen(&shared))),
+            Order::LoadGeneration => served.iter().for_each(|served| drop(served.endpoint.seen(&shared))),
             Order::Close(label) => served.retain(|served| {
                 let keep = !served.endpoint.is(&label);
                 if !keep {

@@ -28,13 +28,13 @@ const CONNECTIONS: Connections =
 
 /// Client under test, with the address of the upstream.
 #[derive(Clone)]
-struct Asker {
+struct Client {
     io: Rc<TokioIo>,
     to: SocketAddr,
 }
 
-impl Asker {
-    async fn ask(&self, over: Transport, patience: Duration, retransmit_after: Option<Duration>) -> Outcome {
+impl Client {
+    async fn query(&self, over: Transport, patience: Duration, retransmit_after: Option<Duration>) -> Outcome {
         let query = question(0, "www.test.", Type::A).packet();
         self.send(&query, over, patience, retransmit_after).await
     }
@@ -55,7 +55,7 @@ impl Asker {
 type Outcome = Result<ExchangeReply, ExchangeError>;
 
 /// Runs the client on its own thread, while the test plays the upstream.
-fn beside<F, T>(to: SocketAddr, ask: impl FnOnce(Asker) -> F + Send + 'static) -> JoinHandle<T>
+fn beside<F, T>(to: SocketAddr, run: impl FnOnce(Client) -> F + Send + 'static) -> JoinHandle<T>
 where
     F: Future<Output = T> + 'static,
     T: Send + 'static,
@@ -63,7 +63,7 @@ where
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let io = Rc::new(TokioIo::new(&Registry::new()));
-        tokio::task::LocalSet::new().block_on(&runtime, ask(Asker { io, to }))
+        tokio::task::LocalSet::new().block_on(&runtime, run(Client { io, to }))
     })
 }
 
@@ -80,18 +80,19 @@ const AGAIN: Option<Duration> = Some(Duration::from_millis(50));
 #[test]
 fn a_lost_datagram_is_sent_once_more_from_the_same_port_with_the_same_id() {
     let upstream = Upstream::new();
-    let asking = beside(upstream.address(), |asker| async move { asker.ask(Transport::Udp, LONG, AGAIN).await });
+    let running = beside(upstream.address(), |client| async move { client.query(Transport::Udp, LONG, AGAIN).await });
     let (first, second) = (upstream.query(), upstream.query());
     assert_eq!(first, second);
     upstream.answer(&second);
-    assert_eq!(asking.join().unwrap().unwrap().reply.bytes(), answer_to(&second.0));
+    assert_eq!(running.join().unwrap().unwrap().reply.bytes(), answer_to(&second.0));
 }
 
 #[test]
 fn no_third_datagram_is_sent() {
     let upstream = Upstream::new();
-    let asking = beside(upstream.address(), |asker| async move { asker.ask(Transport::Udp, SHORT * 2, AGAIN).await });
-    assert!(matches!(asking.join().unwrap(), Err(ExchangeError::Timeout { local: Some(_) })));
+    let running =
+        beside(upstream.address(), |client| async move { client.query(Transport::Udp, SHORT * 2, AGAIN).await });
+    assert!(matches!(running.join().unwrap(), Err(ExchangeError::Timeout { local: Some(_) })));
     upstream.0.set_nonblocking(true).unwrap();
     let mut buffer = [0; 512];
     assert_eq!(std::iter::from_fn(|| upstream.0.recv(&mut buffer).ok()).count(), 2);
@@ -100,7 +101,7 @@ fn no_third_datagram_is_sent() {
 #[test]
 fn ignores_datagrams_that_do_not_answer_the_question() {
     let upstream = Upstream::new();
-    let asking = beside(upstream.address(), |asker| async move { asker.ask(Transport::Udp, LONG, None).await });
+    let running = beside(upstream.address(), |client| async move { client.query(Transport::Udp, LONG, None).await });
     let (query, from) = upstream.query();
     let mut lies = vec![query.clone(), answer_to(&query), answer_to(&query), answer_to(&query), answer_to(&query)];
     // The query itself without QR, then: wrong ID, wrong name, wrong type, question cut short.
@@ -117,14 +118,14 @@ fn ignores_datagrams_that_do_not_answer_the_question() {
     let mut answer = answer_to(&query);
     answer[3] |= 3;
     upstream.0.send_to(&answer, from).unwrap();
-    assert_eq!(asking.join().unwrap().unwrap().reply.bytes(), answer);
+    assert_eq!(running.join().unwrap().unwrap().reply.bytes(), answer);
 }
 
 #[test]
 fn a_refused_connection_fails_at_once() {
     let gone = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     for over in [Transport::Udp, Transport::Tcp] {
-        let outcome = beside(gone, move |asker| async move { asker.ask(over, LONG, None).await }).join().unwrap();
+        let outcome = beside(gone, move |client| async move { client.query(over, LONG, None).await }).join().unwrap();
         let during = if over == Transport::Udp { "read" } else { "dial" };
         assert_eq!(outcome.unwrap_err(), ExchangeError::Network { during, error: "connection refused".to_owned() });
     }
@@ -137,29 +138,29 @@ fn an_error_of_an_earlier_datagram_does_not_fail_a_later_one() {
     drop(upstream);
     let (refused, refusals) = std::sync::mpsc::channel();
     let (go, gone_on) = std::sync::mpsc::channel();
-    let asking = beside(address, move |asker| async move {
+    let running = beside(address, move |client| async move {
         // Use every socket once, so that each later query leaves from one that may hold an old error.
         for _ in 0..64 {
-            let _ = asker.ask(Transport::Udp, Duration::ZERO, None).await;
+            let _ = client.query(Transport::Udp, Duration::ZERO, None).await;
         }
         refused.send(()).unwrap();
         gone_on.recv().unwrap();
-        asker.ask(Transport::Udp, LONG, None).await
+        client.query(Transport::Udp, LONG, None).await
     });
     refusals.recv().unwrap();
     let upstream = Upstream(UdpSocket::bind(address).unwrap());
     upstream.0.set_read_timeout(Some(support::PATIENCE)).unwrap();
     go.send(()).unwrap();
     upstream.answer(&upstream.query());
-    assert!(asking.join().unwrap().is_ok());
+    assert!(running.join().unwrap().is_ok());
 }
 
 #[test]
 fn source_ports_and_ids_vary() {
     let upstream = Upstream::new();
-    let asking = beside(upstream.address(), |asker| async move {
+    let running = beside(upstream.address(), |client| async move {
         for _ in 0..100 {
-            asker.ask(Transport::Udp, LONG, None).await.unwrap();
+            client.query(Transport::Udp, LONG, None).await.unwrap();
         }
     });
     let (mut ports, mut ids) = (std::collections::HashMap::new(), std::collections::HashSet::new());
@@ -169,7 +170,7 @@ fn source_ports_and_ids_vary() {
         ids.insert([query.0[0], query.0[1]]);
         upstream.answer(&query);
     }
-    asking.join().unwrap();
+    running.join().unwrap();
     assert!(ports.len() >= 50 && ids.len() > 90, "{} ports, {} ids", ports.len(), ids.len());
 }
 
@@ -177,10 +178,10 @@ fn source_ports_and_ids_vary() {
 fn few_streams_carry_many_queries_in_any_order() {
     const QUERIES: usize = 40;
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let asking = beside(listener.local_addr().unwrap(), |asker| async move {
-        let all = (0..QUERIES).map(|_| asker.ask(Transport::Tcp, LONG, None)).collect();
+    let running = beside(listener.local_addr().unwrap(), |client| async move {
+        let all = (0..QUERIES).map(|_| client.query(Transport::Tcp, LONG, None)).collect();
         let reused = join_all(all).await.into_iter().map(|outcome| outcome.unwrap().reused);
-        (reused.filter(|reused| !reused).count(), asker.ask(Transport::Tcp, LONG, None).await.unwrap().reused)
+        (reused.filter(|reused| !reused).count(), client.query(Transport::Tcp, LONG, None).await.unwrap().reused)
     });
     // Eight connections in total. The queries beyond eight are spread over them evenly.
     let mut streams: Vec<_> = (0..8).map(|_| accept(&listener)).collect();
@@ -190,15 +191,15 @@ fn few_streams_carry_many_queries_in_any_order() {
     }
     let query = streams[0].receive_octets().unwrap();
     streams[0].send(&answer_to(&query));
-    assert_eq!(asking.join().unwrap(), (8, true));
+    assert_eq!(running.join().unwrap(), (8, true));
 }
 
 #[test]
 fn a_kept_stream_that_was_closed_is_replaced_silently() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let asking = beside(listener.local_addr().unwrap(), |asker| async move {
-        let first = asker.ask(Transport::Tcp, LONG, None).await.unwrap();
-        [first.reused, asker.ask(Transport::Tcp, LONG, None).await.unwrap().reused]
+    let running = beside(listener.local_addr().unwrap(), |client| async move {
+        let first = client.query(Transport::Tcp, LONG, None).await.unwrap();
+        [first.reused, client.query(Transport::Tcp, LONG, None).await.unwrap().reused]
     });
     let mut stream = accept(&listener);
     let query = stream.receive_octets().unwrap();
@@ -209,22 +210,22 @@ fn a_kept_stream_that_was_closed_is_replaced_silently() {
     let mut stream = accept(&listener);
     let query = stream.receive_octets().unwrap();
     stream.send(&answer_to(&query));
-    assert_eq!(asking.join().unwrap(), [false, false]);
+    assert_eq!(running.join().unwrap(), [false, false]);
 }
 
 #[test]
 fn a_stream_without_an_answer_takes_no_new_queries() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let asking = beside(listener.local_addr().unwrap(), |asker| async move {
-        let lost = asker.ask(Transport::Tcp, SHORT, None).await;
-        (lost, asker.ask(Transport::Tcp, LONG, None).await)
+    let running = beside(listener.local_addr().unwrap(), |client| async move {
+        let lost = client.query(Transport::Tcp, SHORT, None).await;
+        (lost, client.query(Transport::Tcp, LONG, None).await)
     });
     let mut silent = accept(&listener);
     silent.receive_octets().unwrap();
     let mut fresh = accept(&listener);
     let query = fresh.receive_octets().unwrap();
     fresh.send(&answer_to(&query));
-    let (lost, answered) = asking.join().unwrap();
+    let (lost, answered) = running.join().unwrap();
     assert_eq!(lost.unwrap_err(), ExchangeError::Timeout { local: None });
     assert!(!answered.unwrap().reused);
 }
@@ -232,17 +233,17 @@ fn a_stream_without_an_answer_takes_no_new_queries() {
 #[test]
 fn a_message_left_half_written_ends_its_stream() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let asking = beside(listener.local_addr().unwrap(), |asker| async move {
+    let running = beside(listener.local_addr().unwrap(), |client| async move {
         let mut long = question(0, "www.test.", Type::A);
         long.options.push((wire::OptionCode(12), vec![0; 65_000]));
         let long = long.packet();
         // Enough to fill the buffers of a peer that does not read, so that the last ones are written only in part.
-        let many = (0..200).map(|_| asker.send(&long, Transport::Tcp, SHORT, None));
+        let many = (0..200).map(|_| client.send(&long, Transport::Tcp, SHORT, None));
         let mut failed = 0;
         for outcome in join_all(many.collect()).await {
             failed += usize::from(outcome.is_err());
         }
-        (failed, asker.ask(Transport::Tcp, LONG, None).await)
+        (failed, client.query(Transport::Tcp, LONG, None).await)
     });
     // The upstream neither reads nor answers these. The later query must use a new connection.
     let answered = std::thread::spawn(move || {
@@ -261,7 +262,7 @@ fn a_message_left_half_written_ends_its_stream() {
             streams.push(stream);
         }
     });
-    let (failed, outcome) = asking.join().unwrap();
+    let (failed, outcome) = running.join().unwrap();
     answered.join().unwrap();
     assert_eq!(failed, 200);
     assert!(outcome.is_ok(), "{outcome:?}");

@@ -165,7 +165,7 @@ impl Instance {
                 self.hooks.closed(&gone.label());
             }
         }
-        self.workers.look();
+        self.workers.load_generation();
         self.listeners = built.listeners;
         self.reload_state = built.reload_state;
         self.fingerprint = fingerprint;

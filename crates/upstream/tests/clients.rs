@@ -65,14 +65,18 @@ fn every_stream_query_completes_once_on_any_network() {
 fn a_perfect_network_loses_no_query() {
     let mut udp = UdpPair::new(1, Conditions::GOOD);
     let mut streams = StreamPair::new(1, Conditions::GOOD);
-    for _ in 0..500 {
+    // Enough to replace ports while their queries are in flight.
+    for _ in 0..1000 {
         udp.start(0, SECOND, Some(SECOND / 2));
+    }
+    // As many as eight connections carry.
+    for _ in 0..8 * 64 {
         streams.start(0, SECOND);
     }
     udp.run();
     streams.run();
-    assert_eq!(udp.outcomes.values().filter(|(_, outcome)| outcome.is_ok()).count(), 500);
-    assert_eq!(streams.outcomes.values().filter(|outcome| outcome.is_ok()).count(), 500);
+    assert_eq!(udp.outcomes.values().filter(|(_, outcome)| outcome.is_ok()).count(), 1000);
+    assert_eq!(streams.outcomes.values().filter(|outcome| outcome.is_ok()).count(), 8 * 64);
     assert_eq!(streams.opened, 8);
 }
 
@@ -148,6 +152,19 @@ fn a_new_connection_that_is_closed_fails_its_query() {
     pair.run();
     assert!(matches!(pair.outcomes[&query], Err(QueryError::Network { during: "read", .. })));
     assert_eq!(pair.opened, 1);
+}
+
+#[test]
+fn queries_above_the_pipelining_limit_wait_for_others_to_end() {
+    let mut pair = StreamPair::new(1, Conditions::GOOD);
+    pair.handshakes_max = 8;
+    for _ in 0..600 {
+        pair.start(0, SECOND);
+    }
+    pair.run();
+    // The query for which the ninth connection is opened gets no reply.
+    assert_eq!(pair.outcomes.values().filter(|outcome| outcome.is_ok()).count(), 599);
+    assert_eq!(pair.opened, 9);
 }
 
 #[test]

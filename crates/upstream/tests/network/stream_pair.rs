@@ -51,6 +51,8 @@ pub(crate) struct StreamPair {
     /// Connections that the client has requested so far, and those that failed.
     pub(crate) opened: usize,
     pub(crate) failed: usize,
+    /// Number of connections after which the upstream answers no handshake.
+    pub(crate) handshakes_max: usize,
     random: Generator,
     arrivals: Timeline<(ConnectionId, Arrival)>,
     links: BTreeMap<ConnectionId, Link>,
@@ -71,6 +73,7 @@ impl StreamPair {
             outcomes: HashMap::new(),
             opened: 0,
             failed: 0,
+            handshakes_max: usize::MAX,
             random,
             arrivals: Timeline::default(),
             links: BTreeMap::new(),
@@ -193,7 +196,8 @@ impl StreamPair {
         };
         assert!(self.links.insert(id, link).is_none(), "a connection is opened twice");
         match self.random.is(unopened) {
-            true if self.random.is(loss) => {} // The upstream does not answer the handshake.
+            _ if self.opened > self.handshakes_max => {}
+            true if self.random.is(loss) => {}
             true => self.arrivals.push(at, (id, Arrival::Refused)),
             false => self.arrivals.push(at, (id, Arrival::Connected)),
         }
