@@ -15,6 +15,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("cluster", &["wire", "rcu"]),
     ("skydns", &["wire", "rcu"]),
     ("upstream", &["wire"]),
+    ("listwatch", &[]),
     ("zone", &["wire"]),
     ("metrics", &[]),
     ("io-text", &[]),
@@ -31,10 +32,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("datagrams", &[]),
     ("transport", &["engine", "io-text"]),
     ("net", &["wire", "metrics", "engine", "io-text", "datagrams", "transport", "upstream"]),
-    ("kubeapi", &["corefile", "cluster", "metrics", "io-text", "transport"]),
+    ("kubeapi", &["corefile", "cluster", "listwatch", "metrics", "io-text", "transport"]),
     ("compat", &["corefile"]),
     ("linuxnet", &[]),
-    ("etcd", &["skydns", "metrics", "engine", "transport", "io-text"]),
+    ("etcd", &["skydns", "listwatch", "metrics", "engine", "transport", "io-text"]),
     ("conformance", &["wire", "cluster", "kubeapi"]),
     (
         "server",
@@ -72,8 +73,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
 /// External crates that do I/O or spawn threads. The crates in [`PURE`] must not depend on them.
 const WORLDLY: &[&str] = &["tokio", "hyper", "kube", "socket2", "libc", "mio", "reqwest", "notify"];
 const PURE: &[&str] = &[
-    "wire", "corefile", "rcu", "metrics", "io-text", "gotext", "cluster", "skydns", "upstream", "zone", "engine",
-    "config", "plugins", "compat", "linuxnet",
+    "wire", "corefile", "rcu", "metrics", "io-text", "gotext", "cluster", "skydns", "upstream", "listwatch",
+    "zone", "engine", "config", "plugins", "compat", "linuxnet",
 ];
 
 /// Pure crates that take constants from an external crate and call nothing in it.

@@ -1,0 +1,51 @@
+//! Health of a watch. It reports each new reason of a failure once instead of each attempt.
+
+use core::time::Duration;
+use std::collections::HashSet;
+
+use crate::event::Failure;
+
+/// Health of a list and its watch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Health {
+    /// Not tried yet.
+    #[default]
+    New,
+    /// No failure since the last success.
+    Well,
+    /// Failing.
+    Failing {
+        /// Time of the first failure.
+        since: Duration,
+        /// Reasons that have been logged. There are only as many as the source has reasons and servers.
+        logged: HashSet<(usize, &'static str)>,
+    },
+}
+
+impl Health {
+    /// Records a failure and returns true if it is to be logged. A connection error that is gone at the next attempt is
+    /// not logged, since some connections break every few minutes: after a success, a transient failure is logged from
+    /// the second attempt on.
+    pub(crate) fn failed(&mut self, failure: &Failure, now: Duration) -> bool {
+        let is_first = matches!(self, Health::Well);
+        if !self.is_failing() {
+            *self = Health::Failing { since: now, logged: HashSet::new() };
+        }
+        let Health::Failing { logged, .. } = self else { return false };
+        !(is_first && failure.is_transient) && logged.insert(failure.reason)
+    }
+
+    /// Returns true if the last attempt failed.
+    #[must_use]
+    pub fn is_failing(&self) -> bool {
+        matches!(self, Health::Failing { .. })
+    }
+
+    /// Records a success. Returns the duration of the outage if one of its failures was logged.
+    pub(crate) fn well(&mut self, now: Duration) -> Option<Duration> {
+        match core::mem::replace(self, Health::Well) {
+            Health::Failing { since, logged } if !logged.is_empty() => Some(now.saturating_sub(since)),
+            _ => None,
+        }
+    }
+}

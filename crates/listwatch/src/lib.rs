@@ -1,0 +1,65 @@
+//! List and watch: keeps a copy of a remote collection up to date by listing it once and following its changes.
+//!
+//! [`Machine`] decides what to do next. It does no I/O and has no clock: [`Machine::on`] takes an [`Event`] and the time,
+//! and returns an [`Action`] with [`Notice`]s about what has been achieved. [`run`] is the driver. It performs the
+//! actions on a [`Source`], which sends the requests, applies the objects, counts and logs. The API server and etcd are
+//! sources.
+//!
+//! ```text
+//!            ┌─────────── rejected, silent, cut off ─────────┐
+//!            │  ┌─────────────────────────────────────────┐  │
+//!            │  │                                         ▼  ▼
+//!  start ─► Listing ── end of the list ──► Following ◄── last page ── Paging ◄─┐
+//!            ▲                              │ ▲ │                      ▲ └─────┘ a page
+//!            │                              │ └─┘ an event, the end    │
+//!            │                              │     of a watch, silence  │
+//!            └──────── position lost ───────┴──────────────────────────┘
+//!
+//!  Each of them ── failure ──► Waiting ── pause ──► the same state, or the one that the failure asks for.
+//!  Listing or Paging ── unknown to the source ──► Absent ── pause ──► Listing
+//! ```
+//!
+//! A *position* is the point in the source's history up to which everything is known: a resource version of
+//! Kubernetes, or revisions of etcd. It is only useful if the source has it. A source whose storage was restored from an
+//! older backup would accept a watch from it and never send an event. Therefore a position is doubted after a broken
+//! connection or a long silence, and [`Resume`] says how it is checked.
+//!
+//! # Example
+//!
+//! ```
+//! use core::time::Duration;
+//! use listwatch::{Action, Event, Failure, FailureKind, Machine, Page, Policy, Received, Request};
+//!
+//! let mut machine: Machine<u64, String> = Machine::new(Policy { streams: false, ..Policy::default() });
+//! let (now, jitter) = (Duration::ZERO, 0.5);
+//! assert_eq!(machine.start(now), Action::Open(Request::Page { cursor: None, may_be_old: true }));
+//! machine.on(Event::Opened, now, jitter);
+//! // The last page is complete: watch from its position.
+//! let step = machine.on(Event::Read(Received::PageEnd(Page::Last(7))), now, jitter);
+//! assert_eq!(step.action, Action::Open(Request::Watch { position: 7 }));
+//! // The source does not have the position any more: list again after a pause.
+//! let failure = Failure::new(FailureKind::Expired, "gone");
+//! let step = machine.on(Event::OpenFailed(failure), now, jitter);
+//! assert_eq!(step.action, Action::Sleep(Duration::from_millis(200)));
+//! let step = machine.on(Event::Woke, now, jitter);
+//! assert_eq!(step.action, Action::Open(Request::Page { cursor: None, may_be_old: false }));
+//! ```
+
+mod backoff;
+mod driver;
+mod event;
+mod health;
+mod machine;
+mod policy;
+
+pub use backoff::{Backoff, BackoffRule};
+pub use driver::{Source, run};
+pub use event::{Action, Event, Failure, FailureKind, Notice, Page, Received, Request, Step, Transfer};
+pub use health::Health;
+pub use machine::{Following, Machine, State};
+pub use policy::{Policy, Resume};
+
+#[cfg(test)]
+mod simulation;
+#[cfg(test)]
+mod table_tests;

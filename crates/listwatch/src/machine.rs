@@ -1,0 +1,371 @@
+//! The state machine.
+
+use core::time::Duration;
+
+use crate::backoff::Backoff;
+use crate::event::{Action, Event, Failure, FailureKind, Notice, Page, Received, Request, Step, Transfer};
+use crate::health::Health;
+use crate::policy::{Policy, Resume};
+
+/// Failure of a response that ended too early: a watch right after its begin and without an event, or a list before it
+/// was complete.
+const SHORT: Failure = Failure { is_transient: true, ..Failure::new(FailureKind::Other, "short") };
+
+/// State of a list and its watch, which decides on the next request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State<P, C> {
+    /// No complete list yet. The request is a streaming list, which continues as a watch.
+    Listing,
+    /// No complete list yet, and streaming lists are not available. The request is for a page.
+    Paging {
+        /// Start of the page, or `None` for the first one.
+        cursor: Option<C>,
+    },
+    /// Everything up to the position is known. The request is a watch from it.
+    Following(Following<P>),
+    /// No request, until a pause is over.
+    Waiting {
+        /// State after the pause.
+        then: Box<State<P, C>>,
+    },
+    /// The source does not know the kind of object. The next list follows after a pause.
+    Absent,
+}
+
+/// Data of [`State::Following`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Following<P> {
+    /// Everything up to here is known.
+    position: P,
+    /// True if the source may not have the position. The request then is a check of it.
+    is_doubted: bool,
+    /// Time of the last request.
+    began: Duration,
+    /// Number of events of the current watch.
+    events: u64,
+    /// Transfer of a list that does not count before the watch has begun.
+    uncounted: Option<Transfer>,
+}
+
+/// What is known about the collection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Known {
+    /// No list was complete yet. The first list may come from a cache of the source. Later lists must not be older than
+    /// what is already known.
+    Nothing,
+    /// The source does not know the kind of object, so that there are no objects.
+    Empty,
+    /// A list was complete.
+    Listed,
+}
+
+/// List and watch of one collection.
+#[derive(Debug)]
+pub struct Machine<P, C> {
+    policy: Policy,
+    state: State<P, C>,
+    health: Health,
+    backoff: Backoff,
+    known: Known,
+    /// True if the source supports streaming lists, as far as is known.
+    streams: bool,
+    /// Begin of the current attempt: the end of the last pause.
+    attempt: Duration,
+    /// True if the position was lost and no event has arrived since then.
+    is_relisting: bool,
+    notices: Vec<Notice>,
+}
+
+impl<P: Clone, C: Clone> Machine<P, C> {
+    /// Creates a machine that has not started.
+    #[must_use]
+    pub fn new(policy: Policy) -> Machine<P, C> {
+        Machine {
+            state: State::Paging { cursor: None },
+            health: Health::New,
+            backoff: Backoff::new(policy.backoff.clone()),
+            known: Known::Nothing,
+            streams: policy.streams,
+            attempt: Duration::ZERO,
+            is_relisting: false,
+            notices: Vec::new(),
+            policy,
+        }
+    }
+
+    /// Returns the first action.
+    pub fn start(&mut self, now: Duration) -> Action<P, C> {
+        self.attempt = now;
+        self.state = self.new_list();
+        self.open(now)
+    }
+
+    /// Returns the state.
+    #[must_use]
+    pub fn state(&self) -> &State<P, C> {
+        &self.state
+    }
+
+    /// Returns the health.
+    #[must_use]
+    pub fn health(&self) -> &Health {
+        &self.health
+    }
+
+    /// Processes an event at the time `now` and returns the next action. `jitter` is a random number from 0 to 1 that
+    /// spreads the retries of a fleet. An event that does not belong to the last action repeats the request.
+    pub fn on(&mut self, event: Event<P, C>, now: Duration, jitter: f64) -> Step<P, C> {
+        let action = match event {
+            Event::Opened => self.opened(now),
+            Event::Read(Received::Data { events, position, ends_list }) => {
+                self.received(events, position, ends_list, now)
+            }
+            Event::Read(Received::PageEnd(page)) => self.page_end(page, now),
+            Event::Read(Received::End) => self.ended(now, jitter),
+            Event::OpenFailed(failure) => self.failed(&failure, false, now, jitter),
+            Event::ReadFailed(failure) => self.failed(&failure, true, now, jitter),
+            Event::Woke => self.woke(now),
+        };
+        Step { notices: core::mem::take(&mut self.notices), action }
+    }
+
+    fn opened(&mut self, now: Duration) -> Action<P, C> {
+        match &mut self.state {
+            State::Listing | State::Paging { cursor: None } => self.notices.push(Notice::ListBegins),
+            State::Following(Following { is_doubted: false, uncounted, .. }) => {
+                if let Some(transfer) = uncounted.take() {
+                    self.listed(transfer, now);
+                }
+            }
+            _ => {}
+        }
+        self.read()
+    }
+
+    fn received(&mut self, events: u64, position: Option<P>, ends_list: bool, now: Duration) -> Action<P, C> {
+        match &mut self.state {
+            State::Listing => {
+                if let Some(position) = position.filter(|_| ends_list) {
+                    self.follow(position, Transfer::Stream, now);
+                }
+            }
+            State::Following(following) if !following.is_doubted => {
+                following.events = following.events.saturating_add(events);
+                if let Some(position) = position {
+                    following.position = position;
+                }
+                if events > 0 {
+                    self.is_relisting = false;
+                    self.well(now);
+                }
+            }
+            _ => {}
+        }
+        self.read()
+    }
+
+    fn page_end(&mut self, page: Page<P, C>, now: Duration) -> Action<P, C> {
+        match (&self.state, page) {
+            (State::Paging { .. }, Page::Next(cursor)) => self.state = State::Paging { cursor: Some(cursor) },
+            (State::Paging { .. }, Page::Last(position)) => self.follow(position, Transfer::Pages, now),
+            _ => {}
+        }
+        self.open(now)
+    }
+
+    fn ended(&mut self, now: Duration, jitter: f64) -> Action<P, C> {
+        let State::Following(following) = &mut self.state else { return self.failed(&SHORT, true, now, jitter) };
+        let lived = now.saturating_sub(following.began);
+        if following.is_doubted {
+            following.is_doubted = false;
+            self.open(now)
+        } else if following.events == 0 && lived < self.policy.watch_min {
+            self.failed(&SHORT, true, now, jitter)
+        } else {
+            self.wait(self.policy.watch_min.saturating_sub(lived), now)
+        }
+    }
+
+    fn woke(&mut self, now: Duration) -> Action<P, C> {
+        self.attempt = now;
+        match core::mem::replace(&mut self.state, State::Absent) {
+            State::Waiting { then } => self.state = *then,
+            State::Absent => self.state = self.new_list(),
+            state => self.state = state,
+        }
+        self.open(now)
+    }
+
+    fn failed(&mut self, failure: &Failure, is_open: bool, now: Duration, jitter: f64) -> Action<P, C> {
+        let kind = failure.kind;
+        if matches!(self.state, State::Listing) && kind.rejects_streams(is_open) {
+            return self.use_pages(now);
+        }
+        if is_open && kind == FailureKind::Silent && self.is_watching() {
+            return self.silent(now);
+        }
+        if kind == FailureKind::Unknown && self.policy.unknown_is_empty && self.known != Known::Listed {
+            return self.assume_empty(now);
+        }
+        let pause = if kind == FailureKind::Forbidden && self.policy.forbidden_is_listed {
+            self.assume_listed();
+            self.policy.forbidden
+        } else {
+            self.report(failure, now);
+            self.pause(failure, now, jitter)
+        };
+        self.choose(kind);
+        self.wait(pause, now)
+    }
+
+    /// Switches to pages for good.
+    fn use_pages(&mut self, now: Duration) -> Action<P, C> {
+        self.notices.push(Notice::UsesPages);
+        self.streams = false;
+        self.state = self.new_list();
+        self.open(now)
+    }
+
+    /// Handles a silent watch. After a failure, the silence of an open watch shows that it works. Otherwise the watch
+    /// may have stalled, and a new one finds out.
+    fn silent(&mut self, now: Duration) -> Action<P, C> {
+        if self.health.is_failing() {
+            self.well(now);
+            return self.read();
+        }
+        self.notices.push(Notice::Renewed);
+        self.is_relisting = false;
+        self.doubt();
+        self.open(now)
+    }
+
+    /// Treats an unknown kind of object as an empty collection, unless objects of the kind were known before: a starting
+    /// API server briefly does not know its custom resources.
+    fn assume_empty(&mut self, now: Duration) -> Action<P, C> {
+        if self.known == Known::Nothing {
+            self.notices.push(Notice::AssumedEmpty);
+        }
+        self.known = Known::Empty;
+        self.well(now);
+        self.state = State::Absent;
+        Action::Sleep(self.policy.absent)
+    }
+
+    fn assume_listed(&mut self) {
+        let is_known = matches!(self.state, State::Following(_));
+        self.notices.push(Notice::AssumedListed { is_first: self.known == Known::Nothing, is_known });
+        self.known = Known::Listed;
+    }
+
+    fn report(&mut self, failure: &Failure, now: Duration) {
+        self.notices.push(if self.loses_position(failure.kind) {
+            Notice::PositionLost
+        } else {
+            Notice::Failed { is_news: self.health.failed(failure, now) }
+        });
+    }
+
+    /// Returns true if a failure is part of a watch's life: a source keeps its history for some minutes.
+    fn loses_position(&self, kind: FailureKind) -> bool {
+        kind.loses_position() && self.policy.resume != Resume::List
+    }
+
+    fn pause(&mut self, failure: &Failure, now: Duration, jitter: f64) -> Duration {
+        let is_expired = failure.kind == FailureKind::Expired && self.loses_position(failure.kind);
+        if is_expired && !core::mem::replace(&mut self.is_relisting, true) {
+            return self.policy.relist.mul_f64(jitter);
+        }
+        self.backoff.pause(now, self.attempt, jitter, failure)
+    }
+
+    /// Chooses the next request after a failure, unless the same one is repeated.
+    fn choose(&mut self, kind: FailureKind) {
+        match &self.state {
+            _ if self.policy.resume == Resume::List => self.state = self.new_list(),
+            // Changes since then are lost.
+            State::Following(_) | State::Paging { .. } if kind.loses_position() => self.state = self.new_list(),
+            State::Following(_) if kind == FailureKind::Disconnected => self.doubt(),
+            // The form of the request may be the cause, so try the other one.
+            State::Listing if kind.is_response() => self.state = State::Paging { cursor: None },
+            State::Paging { cursor: None } if kind.is_response() => self.state = self.new_list(),
+            _ => {}
+        }
+    }
+
+    /// Doubts that the source has the position.
+    fn doubt(&mut self) {
+        match &mut self.state {
+            State::Following(following) if self.policy.resume == Resume::Check => following.is_doubted = true,
+            _ => self.state = self.new_list(),
+        }
+    }
+
+    fn follow(&mut self, position: P, transfer: Transfer, now: Duration) {
+        let uncounted = self.policy.counts_from_watch.then_some(transfer);
+        // The end of the list counts as the first event, so that a stream may end right after it.
+        self.state = State::Following(Following { position, is_doubted: false, began: now, events: 1, uncounted });
+        if uncounted.is_none() {
+            self.listed(transfer, now);
+        }
+    }
+
+    fn listed(&mut self, transfer: Transfer, now: Duration) {
+        self.known = Known::Listed;
+        self.notices.push(Notice::Listed(transfer));
+        self.well(now);
+    }
+
+    fn well(&mut self, now: Duration) {
+        let was_failing = self.health.is_failing();
+        let after = self.health.well(now);
+        if was_failing {
+            self.notices.push(Notice::Recovered { after });
+        }
+    }
+
+    /// Returns the state that starts a new list.
+    fn new_list(&self) -> State<P, C> {
+        if self.streams { State::Listing } else { State::Paging { cursor: None } }
+    }
+
+    fn is_watching(&self) -> bool {
+        matches!(self.state, State::Following(Following { is_doubted: false, .. }))
+    }
+
+    fn wait(&mut self, pause: Duration, now: Duration) -> Action<P, C> {
+        if pause.is_zero() {
+            self.attempt = now;
+            return self.open(now);
+        }
+        let then = core::mem::replace(&mut self.state, State::Absent);
+        self.state = State::Waiting { then: Box::new(then) };
+        Action::Sleep(pause)
+    }
+
+    fn read(&self) -> Action<P, C> {
+        let silence = match (self.is_watching(), self.health.is_failing()) {
+            (false, _) => self.policy.list_silence,
+            (true, true) => self.policy.watch_min,
+            (true, false) => self.policy.watch_silence,
+        };
+        Action::Read { silence }
+    }
+
+    /// Returns the request of the state.
+    fn open(&mut self, now: Duration) -> Action<P, C> {
+        match &mut self.state {
+            State::Listing => Action::Open(Request::Stream),
+            State::Paging { cursor } => {
+                let may_be_old = cursor.is_none() && self.known == Known::Nothing;
+                Action::Open(Request::Page { cursor: cursor.clone(), may_be_old })
+            }
+            State::Following(following) => {
+                (following.began, following.events) = (now, 0);
+                let position = following.position.clone();
+                let check = following.is_doubted;
+                Action::Open(if check { Request::Check { position } } else { Request::Watch { position } })
+            }
+            State::Waiting { .. } | State::Absent => Action::Sleep(self.policy.watch_min),
+        }
+    }
+}

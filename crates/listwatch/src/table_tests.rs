@@ -1,0 +1,365 @@
+//! Transitions of the state machine, as a table: after each event, the expected action and notices.
+//!
+//! Events: `opened`, `data N @P` (N events up to position P), `list end @P`, `page C` (the next page begins at C), `last
+//! page @P`, `end`, `refused KIND` (no response), `broken KIND` (within a response), `woke`. `+MS` before an event lets
+//! milliseconds pass. The jitter is 0.5.
+
+use core::time::Duration;
+
+use crate::{
+    Action, BackoffRule, Event, Failure, FailureKind, Machine, Notice, Page, Policy, Received, Request, Resume, Step,
+    Transfer,
+};
+
+/// Name, policy, and events with the expected steps.
+type Row = (&'static str, fn() -> Policy, &'static [(&'static str, &'static str)]);
+
+const ROWS: &[Row] = &[
+    (
+        "a streaming list continues as a watch",
+        streams,
+        &[
+            ("start", "stream"),
+            ("opened", "read 15000: list begins"),
+            ("data 2", "read 15000"),
+            ("list end @5", "read 50000: listed by stream"),
+            ("data 1 @6", "read 50000"),
+            ("+1000 end", "watch 6"),
+            ("opened", "read 50000"),
+            ("+1000 end", "watch 6"),
+        ],
+    ),
+    (
+        "pages continue as a watch",
+        pages,
+        &[
+            ("start", "first page, maybe old"),
+            ("opened", "read 15000: list begins"),
+            ("data 2 @9", "read 15000"),
+            ("page c", "page c"),
+            ("opened", "read 15000"),
+            ("last page @5", "watch 5: listed by pages"),
+        ],
+    ),
+    (
+        "a source without streaming lists is listed by pages from then on",
+        streams,
+        &[
+            ("start", "stream"),
+            ("refused unsupported", "first page, maybe old: uses pages"),
+            ("opened", "read 15000: list begins"),
+            ("last page @5", "watch 5: listed by pages"),
+            ("refused expired", "sleep 200: position lost"),
+            ("woke", "first page"),
+        ],
+    ),
+    (
+        "an internal error before the begin of a stream is a failure, and after it a rejection",
+        streams,
+        &[
+            ("start", "stream"),
+            ("refused internal", "sleep 600: failed, news"),
+            ("woke", "first page, maybe old"),
+            ("refused other", "sleep 600: failed, news"),
+            ("woke", "stream"),
+            ("opened", "read 15000: list begins"),
+            ("broken internal", "first page, maybe old: uses pages"),
+        ],
+    ),
+    (
+        "a stream that ends before the end of the list is no complete list",
+        streams,
+        &[
+            ("start", "stream"),
+            ("opened", "read 15000: list begins"),
+            ("data 2 @3", "read 15000"),
+            ("end", "sleep 600: failed, news"),
+            ("woke", "first page, maybe old"),
+        ],
+    ),
+    (
+        "a page that ends without its end is repeated",
+        pages,
+        &[
+            ("start", "first page, maybe old"),
+            ("opened", "read 15000: list begins"),
+            ("page c", "page c"),
+            ("opened", "read 15000"),
+            ("end", "sleep 600: failed, news"),
+            ("woke", "page c"),
+        ],
+    ),
+    (
+        "an expired page begins a new list",
+        pages,
+        &[
+            ("start", "first page, maybe old"),
+            ("opened", "read 15000: list begins"),
+            ("page c", "page c"),
+            ("refused expired", "sleep 200: position lost"),
+            ("woke", "first page, maybe old"),
+            ("refused expired", "sleep 600: position lost"),
+        ],
+    ),
+    (
+        "a watch that ends at once is a failure, and with events it waits for its minimum lifetime",
+        streams,
+        &[
+            ("start", "stream"),
+            ("opened", "read 15000: list begins"),
+            ("list end @5", "read 50000: listed by stream"),
+            ("end", "sleep 1000"),
+            ("woke", "watch 5"),
+            ("opened", "read 50000"),
+            ("end", "sleep 600: failed"),
+            ("woke", "watch 5"),
+            ("opened", "read 1000"),
+            ("data 1 @6", "read 50000: recovered"),
+            ("+100 end", "sleep 900"),
+            ("woke", "watch 6"),
+            ("opened", "read 50000"),
+            ("end", "sleep 600: failed"),
+            ("woke", "watch 6"),
+            ("refused other", "sleep 600: failed, news"),
+            ("woke", "watch 6"),
+            ("opened", "read 1000"),
+            ("+1000 broken silent", "read 50000: recovered after 2200"),
+        ],
+    ),
+    (
+        "a silent watch is replaced after a check",
+        streams,
+        &[
+            ("start", "stream"),
+            ("opened", "read 15000: list begins"),
+            ("list end @5", "read 50000: listed by stream"),
+            ("broken silent", "check 5: renewed"),
+            ("opened", "read 15000"),
+            ("data 1 @2", "read 15000"),
+            ("end", "watch 5"),
+            ("opened", "read 50000"),
+            ("broken silent", "check 5: renewed"),
+            ("refused ahead", "sleep 600: position lost"),
+            ("woke", "stream"),
+        ],
+    ),
+    (
+        "a broken connection leads to a check, and other failures do not",
+        streams,
+        &[
+            ("start", "stream"),
+            ("opened", "read 15000: list begins"),
+            ("list end @5", "read 50000: listed by stream"),
+            ("broken disconnected", "sleep 600: failed"),
+            ("woke", "check 5"),
+            ("refused disconnected", "sleep 600: failed, news"),
+            ("woke", "check 5"),
+            ("opened", "read 15000"),
+            ("end", "watch 5"),
+            ("refused forbidden", "sleep 600: failed, news"),
+            ("woke", "watch 5"),
+            ("refused forbidden", "sleep 600: failed"),
+        ],
+    ),
+    (
+        "a doubted position is listed again instead of checked",
+        lists_if_doubted,
+        &[
+            ("start", "first page, maybe old"),
+            ("opened", "read 15000: list begins"),
+            ("last page @5", "watch 5: listed by pages"),
+            ("opened", "read 50000"),
+            ("broken silent", "first page: renewed"),
+            ("opened", "read 15000: list begins"),
+            ("last page @6", "watch 6: listed by pages"),
+            ("refused other", "sleep 600: failed, news"),
+            ("woke", "watch 6"),
+            ("refused disconnected", "sleep 600: failed, news"),
+            ("woke", "first page"),
+        ],
+    ),
+    (
+        "each server is tried before a pause, and every failure needs a new list",
+        lists_always,
+        &[
+            ("start", "first page, maybe old"),
+            ("refused disconnected", "first page, maybe old: failed, news"),
+            ("opened", "read 15000: list begins"),
+            ("last page @5", "watch 5"),
+            ("refused other", "sleep 250: failed, news"),
+            ("woke", "first page, maybe old"),
+            ("opened", "read 15000: list begins"),
+            ("last page @5", "watch 5"),
+            ("opened", "read 50000: listed by pages, recovered after 250"),
+            ("+31000 broken expired", "first page: failed, news"),
+        ],
+    ),
+    (
+        "an unknown kind is empty until it is known",
+        absent_is_empty,
+        &[
+            ("start", "stream"),
+            ("refused unknown", "sleep 30000: empty"),
+            ("woke", "stream"),
+            ("refused unknown", "sleep 30000"),
+            ("woke", "stream"),
+            ("opened", "read 15000: list begins"),
+            ("list end @5", "read 50000: listed by stream"),
+            ("broken other", "sleep 600: failed, news"),
+            ("woke", "watch 5"),
+            ("refused unknown", "sleep 600: failed, news"),
+        ],
+    ),
+    (
+        "a forbidden collection counts as listed, and keeps what is known",
+        forbidden_is_listed,
+        &[
+            ("start", "stream"),
+            ("refused forbidden", "sleep 300000: forbidden, first"),
+            ("woke", "first page"),
+            ("refused forbidden", "sleep 300000: forbidden"),
+            ("woke", "stream"),
+            ("opened", "read 15000: list begins"),
+            ("list end @5", "read 50000: listed by stream"),
+            ("broken forbidden", "sleep 300000: forbidden, known"),
+            ("woke", "watch 5"),
+        ],
+    ),
+    (
+        "an event that does not belong to the action repeats the request",
+        pages,
+        &[
+            ("start", "first page, maybe old"),
+            ("woke", "first page, maybe old"),
+            ("page c", "page c"),
+            ("woke", "page c"),
+        ],
+    ),
+];
+
+#[test]
+fn follows_the_table() {
+    for (name, policy, steps) in ROWS {
+        let mut stage = Stage { machine: Machine::new(policy()), now: Duration::ZERO };
+        for (number, (event, expected)) in steps.iter().enumerate() {
+            assert_eq!(stage.play(event), *expected, "{name}: step {number}, {event}");
+        }
+    }
+}
+
+fn streams() -> Policy {
+    Policy::default()
+}
+
+fn pages() -> Policy {
+    Policy { streams: false, ..Policy::default() }
+}
+
+fn lists_if_doubted() -> Policy {
+    Policy { resume: Resume::ListIfDoubted, ..pages() }
+}
+
+fn lists_always() -> Policy {
+    let (min, max, calm) = (Duration::from_millis(200), Duration::from_secs(10), Duration::from_secs(30));
+    let backoff = BackoffRule::Doubling { min, max, calm, servers: 2 };
+    Policy { resume: Resume::List, counts_from_watch: true, backoff, ..pages() }
+}
+
+fn absent_is_empty() -> Policy {
+    Policy { unknown_is_empty: true, ..streams() }
+}
+
+fn forbidden_is_listed() -> Policy {
+    Policy { forbidden_is_listed: true, ..streams() }
+}
+
+/// Machine with its clock.
+struct Stage {
+    machine: Machine<u64, String>,
+    now: Duration,
+}
+
+impl Stage {
+    /// Plays an event and describes the step.
+    fn play(&mut self, event: &str) -> String {
+        let (wait, event) = event.strip_prefix('+').and_then(|rest| rest.split_once(' ')).unwrap_or(("0", event));
+        self.now += Duration::from_millis(wait.parse().unwrap());
+        if event == "start" {
+            return action(&self.machine.start(self.now));
+        }
+        let Step { action: next, notices } = self.machine.on(parse(event), self.now, 0.5);
+        if let Action::Sleep(pause) = next {
+            self.now += pause;
+        }
+        let notices: Vec<String> = notices.iter().map(notice).collect();
+        if notices.is_empty() { action(&next) } else { format!("{}: {}", action(&next), notices.join(", ")) }
+    }
+}
+
+fn parse(event: &str) -> Event<u64, String> {
+    let (text, position) = event.split_once(" @").unwrap_or((event, ""));
+    let at = position.parse().ok();
+    match text.split(' ').collect::<Vec<_>>()[..] {
+        ["opened"] => Event::Opened,
+        ["woke"] => Event::Woke,
+        ["end"] => Event::Read(Received::End),
+        ["data", events] => {
+            let events = events.parse().unwrap();
+            Event::Read(Received::Data { events, position: at, ends_list: false })
+        }
+        ["list", "end"] => Event::Read(Received::Data { events: 1, position: at, ends_list: true }),
+        ["page", cursor] => Event::Read(Received::PageEnd(Page::Next(cursor.to_owned()))),
+        ["last", "page"] => Event::Read(Received::PageEnd(Page::Last(at.unwrap()))),
+        ["refused", reason] => Event::OpenFailed(failure(reason)),
+        ["broken", reason] => Event::ReadFailed(failure(reason)),
+        _ => panic!("{event}"),
+    }
+}
+
+fn failure(reason: &str) -> Failure {
+    let kinds = [
+        ("expired", FailureKind::Expired),
+        ("ahead", FailureKind::Ahead),
+        ("disconnected", FailureKind::Disconnected),
+        ("unsupported", FailureKind::Unsupported),
+        ("unknown", FailureKind::Unknown),
+        ("forbidden", FailureKind::Forbidden),
+        ("internal", FailureKind::Internal),
+        ("silent", FailureKind::Silent),
+        ("other", FailureKind::Other),
+    ];
+    let (reason, kind) = kinds.into_iter().find(|(name, _)| *name == reason).unwrap();
+    Failure { is_transient: kind == FailureKind::Disconnected, ..Failure::new(kind, reason) }
+}
+
+fn action(action: &Action<u64, String>) -> String {
+    match action {
+        Action::Open(Request::Stream) => "stream".to_owned(),
+        Action::Open(Request::Page { cursor, may_be_old }) => {
+            let page = cursor.as_ref().map_or("first page".to_owned(), |cursor| format!("page {cursor}"));
+            if *may_be_old { format!("{page}, maybe old") } else { page }
+        }
+        Action::Open(Request::Check { position }) => format!("check {position}"),
+        Action::Open(Request::Watch { position }) => format!("watch {position}"),
+        Action::Read { silence } => format!("read {}", silence.as_millis()),
+        Action::Sleep(pause) => format!("sleep {}", pause.as_millis()),
+    }
+}
+
+fn notice(notice: &Notice) -> String {
+    match notice {
+        Notice::ListBegins => "list begins".to_owned(),
+        Notice::Listed(Transfer::Stream) => "listed by stream".to_owned(),
+        Notice::Listed(Transfer::Pages) => "listed by pages".to_owned(),
+        Notice::AssumedEmpty => "empty".to_owned(),
+        Notice::AssumedListed { is_first: true, .. } => "forbidden, first".to_owned(),
+        Notice::AssumedListed { is_known: true, .. } => "forbidden, known".to_owned(),
+        Notice::AssumedListed { .. } => "forbidden".to_owned(),
+        Notice::UsesPages => "uses pages".to_owned(),
+        Notice::Renewed => "renewed".to_owned(),
+        Notice::PositionLost => "position lost".to_owned(),
+        Notice::Failed { is_news } => format!("failed{}", if *is_news { ", news" } else { "" }),
+        Notice::Recovered { after: None } => "recovered".to_owned(),
+        Notice::Recovered { after: Some(after) } => format!("recovered after {}", after.as_millis()),
+    }
+}
