@@ -3,6 +3,8 @@
 use core::fmt;
 use core::time::Duration;
 
+use listwatch::{Failure, FailureKind};
+
 use crate::decode::OutOfSyncError;
 
 /// Error of a list or a watch.
@@ -75,35 +77,31 @@ impl ApiError {
         matches!(self, ApiError::Connection(_) | ApiError::Credentials(_) | ApiError::Status { code: 401, .. })
     }
 
-    /// Returns true if the server was reached and did not deliver. Another form of the request (pages instead of a
-    /// stream, or the reverse) may work then.
-    pub(crate) const fn is_response(&self) -> bool {
-        !matches!(self, ApiError::Connection(_) | ApiError::Credentials(_) | ApiError::Gone | ApiError::Ahead)
-    }
-
-    /// Returns true if the known resource version is not valid any more.
-    pub(crate) const fn loses_the_version(&self) -> bool {
-        matches!(self, ApiError::Gone | ApiError::Ahead)
+    /// Classifies the failure for the state machine.
+    pub(crate) const fn classify(&self) -> Failure {
+        let kind = match self {
+            ApiError::Gone => FailureKind::Expired,
+            ApiError::Ahead => FailureKind::Ahead,
+            ApiError::Status { code: 400 | 422, .. } => FailureKind::Unsupported,
+            ApiError::Status { code: 403, .. } => FailureKind::Forbidden,
+            ApiError::Status { code: 404, .. } => FailureKind::Unknown,
+            ApiError::Status { code: 500, .. } => FailureKind::Internal,
+            ApiError::Connection(_) => FailureKind::Disconnected,
+            ApiError::Credentials(_) => FailureKind::NotSent,
+            ApiError::Unanswered(_) | ApiError::Silent(_) => FailureKind::Silent,
+            ApiError::Status { .. } | ApiError::Cut | ApiError::Short | ApiError::Unexpected(_) => FailureKind::Other,
+        };
+        let (is_transient, retry_after) = (self.is_transient(), self.retry_after());
+        Failure { kind, reason: (0, self.label()), is_transient, retry_after }
     }
 
     /// Returns true if the next attempt is likely to succeed, since connections break now and then.
-    pub(crate) const fn may_pass(&self) -> bool {
+    const fn is_transient(&self) -> bool {
         matches!(self, ApiError::Connection(_) | ApiError::Silent(_) | ApiError::Cut | ApiError::Short)
     }
 
-    /// Returns true if the server does not support streaming lists.
-    pub(crate) const fn rejects_request(&self) -> bool {
-        matches!(self, ApiError::Status { code: 400 | 422, .. })
-    }
-
-    /// Returns true if a streaming list failed after its start in a way that does not go away: the server supports
-    /// streaming lists, but its storage does not (500, with etcd before 3.4.31 or 3.5.13).
-    pub(crate) const fn rejects_stream(&self) -> bool {
-        self.rejects_request() || matches!(self, ApiError::Status { code: 500, .. })
-    }
-
     /// Returns the duration of the `Retry-After` header.
-    pub(crate) const fn retry_after(&self) -> Option<Duration> {
+    const fn retry_after(&self) -> Option<Duration> {
         if let ApiError::Status { retry_after, .. } = self { *retry_after } else { None }
     }
 }

@@ -125,6 +125,14 @@ pub enum Notice {
     },
 }
 
+impl Notice {
+    /// Returns true if the notice is about a failed request.
+    #[must_use]
+    pub const fn is_failure(self) -> bool {
+        matches!(self, Notice::AssumedListed { .. } | Notice::PositionLost | Notice::Failed { .. })
+    }
+}
+
 /// How a list was transferred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transfer {

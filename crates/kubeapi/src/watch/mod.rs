@@ -1,73 +1,40 @@
 //! Watch of one kind of object: lists all objects, then follows every change until dropped.
 //!
-//! ```text
-//!            ┌──────────── refused, silent, cut short ───────────┐
-//!            │  ┌───────────────────────────────────────────┐    │
-//!            │  │                                           ▼    ▼
-//!  start ─► Stream ── its final bookmark ───► Follow ◄── the last page ── Page ◄─┐
-//!            ▲                                │ ▲ │                       ▲ └─────┘ a page
-//!            │                                │ └─┘ an event, a bookmark, │
-//!            │                                │     the server's timeout
-//!            └───────────── 410 Gone ─────────┴───────────────────────────┘
-//! ```
-//!
-//! After a failure, the watcher pauses and tries again in the state that it had reached. A broken connection thus needs
-//! no new list. The last known state is served in all states. A new list marks the objects that it finds and then
-//! removes the others, so that memory never holds two copies.
-//!
-//! A resource version is only useful if the server has it. A server whose etcd was restored from an older backup would
-//! accept a watch from the version and never send an event. Therefore, after a broken connection or a long silence, the
-//! watcher first checks that the server has the version.
+//! [`listwatch`] decides on the requests. [`Watcher`] is its source: it sends the requests, decodes the responses,
+//! and applies the objects. The last known state is served at all times. A new list marks the objects that it finds and
+//! then removes the others, so that memory never holds two copies.
 
-mod health;
 mod mesh_log;
+mod report;
+mod response;
 mod sink;
 
 use std::rc::Rc;
 use std::time::Duration;
 
+use cluster::Kind;
 use cluster::object::{Event, Meta, Object};
-use cluster::{Change, Kind};
-pub(crate) use health::Health;
 use http_body_util::BodyExt;
 use hyper::body::Bytes;
 use kube::client::Body;
+use listwatch::{Failure, Notice, Policy, Received, Request, Source, Transfer};
 use rand::RngExt;
 use rand::rngs::StdRng;
+pub(crate) use report::{log_failure, log_recovery};
+use response::Reading;
 pub(crate) use sink::{Shared, Sink};
 use tokio::time::{Instant, sleep, timeout};
 use tracing::info;
 
 use crate::age::Mark;
 use crate::api::{Api, Response};
-use crate::decode::{Encoding, EventDecoder, JSON, ListDecoder, WatchEvent};
+use crate::decode::{Encoding, JSON};
 use crate::failure::{ApiError, connection_problem};
 use crate::target::Target;
-use crate::timing::Backoff;
 use crate::{LOG, Timing};
 
 /// Number of objects per page. The server may send more.
 const PAGE: &str = "500";
-
-/// State of a watch, which decides on the next request.
-#[derive(Debug)]
-enum State {
-    /// No complete list yet. The next request is a streaming list, which continues as a watch.
-    Stream,
-    /// No complete list yet, and streaming lists are not available. The next request is for a page.
-    Page {
-        /// Continue token of the next page, empty for the first one.
-        token: String,
-    },
-    /// Everything up to this version is known. The next request is a watch from it.
-    Follow { version: String },
-}
-
-impl State {
-    fn first_page() -> State {
-        State::Page { token: String::new() }
-    }
-}
 
 /// Watch of one kind of object, in one namespace or all.
 pub(crate) struct Watcher {
@@ -78,18 +45,9 @@ pub(crate) struct Watcher {
     sink: Sink,
     timing: Rc<Timing>,
     random: StdRng,
-    backoff: Backoff,
-    health: Health,
     mark: Mark,
-    /// True if the server does not support streaming lists.
-    streams_rejected: bool,
-    /// True if the server may not have the known version.
-    doubted: bool,
-    /// True until the first list is complete. The server may answer the first list from its cache. Later lists must not
-    /// be older than what is already known.
-    first: bool,
-    /// True if the server does not know the kind, so that there are no objects.
-    absent: bool,
+    start: Instant,
+    reading: Option<Reading>,
 }
 
 impl Watcher {
@@ -103,336 +61,164 @@ impl Watcher {
             sink,
             timing: Rc::clone(timing),
             random: rand::make_rng(),
-            backoff: Backoff::default(),
-            health: Health::New,
-            streams_rejected: false,
-            doubted: false,
-            first: true,
-            absent: false,
+            start: Instant::now(),
+            reading: None,
         }
     }
 
     /// Lists and watches until dropped.
     pub(crate) async fn run(mut self) {
-        let mut state = State::Stream;
+        let policy = Policy {
+            unknown_is_empty: self.target.kind.is_of_mesh(),
+            forbidden_is_listed: self.target.kind == Kind::Namespace && self.target.namespace.is_some(),
+            ..self.timing.policy()
+        };
+        listwatch::run(&mut self, policy).await;
+    }
+
+    /// Sends a request, with the next API version of the kind while the server does not know it.
+    async fn get(&mut self, parameters: &[(&str, &str)]) -> Result<Response, ApiError> {
         loop {
-            let outcome = match &state {
-                State::Stream => self.stream(&mut state).await,
-                State::Page { .. } => self.page(&mut state).await,
-                State::Follow { .. } => self.follow(&mut state).await,
-            };
-            match outcome {
-                Ok(()) => {}
-                Err(failure) => self.recover(&mut state, &failure).await,
+            let response = self.api.get(&self.target.url(parameters), self.accept).await;
+            let is_unknown = matches!(response, Err(ApiError::Status { code: 404, .. }));
+            if !(is_unknown && self.target.try_next_version()) {
+                return response;
             }
         }
-    }
-
-    /// Requests a streaming list that continues as a watch.
-    async fn stream(&mut self, state: &mut State) -> Result<(), ApiError> {
-        let seconds = self.watch_seconds();
-        let url = self.target.url(&[
-            ("watch", "1"),
-            ("sendInitialEvents", "true"),
-            ("resourceVersionMatch", "NotOlderThan"),
-            ("allowWatchBookmarks", "true"),
-            ("timeoutSeconds", &seconds),
-        ]);
-        let response = match self.api.get(&url, self.accept).await {
-            Err(failure) if failure.rejects_request() => {
-                self.use_pages(state, &failure);
-                return Ok(());
-            }
-            response => response?,
-        };
-        self.sink.apply(&Event::Listing);
-        match self.events(response, state).await {
-            Err(failure) if matches!(state, State::Stream) && failure.rejects_stream() => {
-                self.use_pages(state, &failure);
-                Ok(())
-            }
-            Ok(_) if matches!(state, State::Stream) => Err(ApiError::Short),
-            outcome => outcome.map(drop),
-        }
-    }
-
-    /// Switches to paginated lists for good.
-    fn use_pages(&mut self, state: &mut State, rejection: &ApiError) {
-        info!(target: LOG, "Listing {} by pages: {rejection}", self.target.describe());
-        self.streams_rejected = true;
-        *state = State::first_page();
-    }
-
-    /// Requests the next page.
-    async fn page(&mut self, state: &mut State) -> Result<(), ApiError> {
-        let State::Page { token } = state else { return Ok(()) };
-        let is_first_page = token.is_empty();
-        let version = if is_first_page && self.first { "0" } else { "" };
-        let url = self.target.url(&[("limit", PAGE), ("resourceVersion", version), ("continue", token)]);
-        let response = self.api.get(&url, self.accept).await?;
-        if is_first_page {
-            self.sink.apply(&Event::Listing);
-        }
-        *state = self.items(response).await?;
-        if matches!(state, State::Follow { .. }) {
-            self.listed("pages");
-        }
-        Ok(())
-    }
-
-    /// Requests a watch from the known version.
-    async fn follow(&mut self, state: &mut State) -> Result<(), ApiError> {
-        let State::Follow { version } = &*state else { return Ok(()) };
-        if self.doubted {
-            self.verify(version).await?;
-        }
-        let seconds = self.watch_seconds();
-        let url = self.target.url(&[
-            ("watch", "1"),
-            ("resourceVersion", version),
-            ("allowWatchBookmarks", "true"),
-            ("timeoutSeconds", &seconds),
-        ]);
-        let begin = Instant::now();
-        let response = self.api.get(&url, self.accept).await?;
-        let count = match self.events(response, state).await {
-            // The watch may have stalled. A new one from the last known version finds out.
-            Err(ApiError::Silent(_)) => {
-                self.sink.meter().renewal(self.target.resource);
-                self.doubted = true;
-                return Ok(());
-            }
-            count => count?,
-        };
-        let is_short = count == 0 && begin.elapsed() < self.timing.watch_min;
-        if is_short { Err(ApiError::Short) } else { Ok(()) }
-    }
-
-    /// Checks that the server has this version, with a list of one object that must not be older than it.
-    async fn verify(&mut self, version: &str) -> Result<(), ApiError> {
-        let url =
-            self.target.url(&[("limit", "1"), ("resourceVersion", version), ("resourceVersionMatch", "NotOlderThan")]);
-        let Response { mut body, .. } = self.api.get(&url, self.accept).await?;
-        while next(&mut body, self.timing.list_silence).await?.is_some() {}
-        self.doubted = false;
-        Ok(())
-    }
-
-    /// Processes the events of a watch until the server ends it. Returns the number of events.
-    async fn events(&mut self, response: Response, state: &mut State) -> Result<u64, ApiError> {
-        let Response { mut body, encoding, mut permit } = response;
-        let mut decoder = EventDecoder::new(encoding, self.target.kind);
-        let mut count = 0;
-        loop {
-            let listing = matches!(state, State::Stream);
-            permit = permit.filter(|_| listing);
-            let is_doubted = !listing && self.health.is_failing();
-            let bytes = match next(&mut body, self.silence(listing)).await {
-                // An open watch without events works.
-                Err(ApiError::Silent(_)) if is_doubted => {
-                    self.well();
-                    continue;
-                }
-                bytes => bytes?,
-            };
-            let Some(bytes) = bytes else { break };
-            let mut refused = None;
-            let fed = decoder.feed(&bytes, &mut |event| {
-                count += 1;
-                refused = self.event(event, state).err().or(refused.take());
-            });
-            if let Some(refused) = refused {
-                return Err(refused);
-            }
-            fed?;
-            if count > 0 && self.health.is_failing() && !matches!(state, State::Stream) {
-                self.well();
-            }
-        }
-        if decoder.is_within_an_event() { Err(ApiError::Cut) } else { Ok(count) }
-    }
-
-    /// Returns the timeout for the next data of the response.
-    fn silence(&self, listing: bool) -> Duration {
-        match (listing, self.health.is_failing()) {
-            (true, _) => self.timing.list_silence,
-            (false, true) => self.timing.watch_min,
-            (false, false) => self.timing.watch_silence,
-        }
-    }
-
-    /// Processes one event of a watch.
-    fn event(&mut self, event: WatchEvent<'_>, state: &mut State) -> Result<(), ApiError> {
-        match event {
-            WatchEvent::Applied { object, trigger } => self.applied(object, trigger, state),
-            WatchEvent::Deleted { namespace, name, version } => {
-                self.sink.apply(&Event::Deleted { namespace, name });
-                advance(state, version);
-            }
-            WatchEvent::Unreadable { namespace, name, version, reason, message } => {
-                self.sink.unreadable(namespace, name, reason, &message);
-                advance(state, version);
-            }
-            WatchEvent::Bookmark { version, ends_list } => {
-                if ends_list && matches!(state, State::Stream) {
-                    *state = State::Follow { version: version.to_owned() };
-                    self.listed("stream");
-                }
-                advance(state, version);
-            }
-            WatchEvent::Refused { code: 410, .. } => return Err(ApiError::Gone),
-            WatchEvent::Refused { code, message } => {
-                return Err(ApiError::Status { code, message: message.to_owned(), retry_after: None });
-            }
-            WatchEvent::List { .. } => {}
-        }
-        Ok(())
-    }
-
-    fn applied(&self, object: Object<'_>, trigger: &str, state: &mut State) {
-        let version = object.meta().version;
-        let event = Event::Applied(object);
-        let change = self.sink.apply(&event);
-        let Event::Applied(object) = event else { return };
-        let is_live = matches!(state, State::Follow { .. });
-        if is_live && !trigger.is_empty() && matches!(change, Change::Added | Change::Updated) {
-            self.sink.observe(&object, trigger);
-        }
-        advance(state, version);
-    }
-
-    /// Processes the items of a page and returns the next state.
-    async fn items(&mut self, response: Response) -> Result<State, ApiError> {
-        let Response { mut body, encoding, permit: _permit } = response;
-        let mut decoder = ListDecoder::new(encoding, self.target.kind);
-        let mut after = None;
-        while let Some(bytes) = next(&mut body, self.timing.list_silence).await? {
-            let fed = decoder.feed(&bytes, &mut |event| match event {
-                WatchEvent::Applied { object, .. } => drop(self.sink.apply(&Event::Applied(object))),
-                WatchEvent::Unreadable { namespace, name, reason, message, .. } => {
-                    self.sink.unreadable(namespace, name, reason, &message);
-                }
-                WatchEvent::List { version, token: "" } => {
-                    after = Some(State::Follow { version: version.to_owned() });
-                }
-                WatchEvent::List { token, .. } => after = Some(State::Page { token: token.to_owned() }),
-                WatchEvent::Deleted { .. } | WatchEvent::Bookmark { .. } | WatchEvent::Refused { .. } => {}
-            });
-            fed?;
-        }
-        if !decoder.is_complete() {
-            return Err(ApiError::Cut);
-        }
-        after.ok_or_else(|| ApiError::Unexpected("the list has no metadata".to_owned()))
-    }
-
-    /// Records that the list is complete.
-    fn listed(&mut self, way: &str) {
-        (self.first, self.absent, self.doubted) = (false, false, false);
-        self.target.keep_version();
-        self.sink.meter().list(self.target.resource, way);
-        self.sink.apply(&Event::Listed);
-        self.well();
-    }
-
-    fn well(&mut self) {
-        self.health.well(&self.target.describe(), Instant::now());
-        self.mark.set(false);
-    }
-
-    /// Handles a failure: chooses the next request and waits.
-    async fn recover(&mut self, state: &mut State, failure: &ApiError) {
-        let is_unknown = matches!(failure, ApiError::Status { code: 404, .. });
-        if is_unknown && self.target.try_next_version() {
-            // Try the next API version immediately: a pause has no benefit.
-            return;
-        }
-        if is_unknown && self.assume_absent() {
-            return sleep(self.timing.absent).await;
-        }
-        self.sink.meter().failure(self.target.resource, failure.label());
-        if failure.wants_new_client() {
-            self.api.distrust();
-        }
-        self.doubted |= matches!(failure, ApiError::Connection(_));
-        let is_assumed = self.assume_if_forbidden(state, failure);
-        if !is_assumed {
-            self.health.failed((&self.target.describe(), self.api.url()), failure, Instant::now());
-            self.mark.set(self.health.is_failing());
-        }
-        if matches!(failure, ApiError::Unexpected(_)) && self.accept != JSON {
-            // A proxy in between may not support protobuf.
-            info!(target: LOG, "Asking for {} in JSON from now on", self.target.describe());
-            self.accept = JSON;
-        }
-        self.choose(state, failure);
-        let jitter = self.random.random::<f64>();
-        let pause = match failure {
-            _ if is_assumed => self.timing.forbidden,
-            // The server works. The random part of the pause is enough to spread the requests of a fleet.
-            ApiError::Gone => self.timing.pause_min.mul_f64(jitter),
-            _ => self.backoff.pause(&self.timing, Instant::now(), jitter, failure),
-        };
-        sleep(pause).await;
-    }
-
-    /// Chooses the next request after a failure, unless the same one is repeated.
-    fn choose(&mut self, state: &mut State, failure: &ApiError) {
-        match state {
-            // Changes since then are lost, so a new list is needed.
-            State::Follow { .. } | State::Page { .. } if failure.loses_the_version() => *state = self.start(),
-            State::Stream if failure.is_response() => *state = State::first_page(),
-            // The form of the request may be the cause, so try the other one.
-            State::Page { token } if token.is_empty() && failure.is_response() => *state = self.start(),
-            _ => {}
-        }
-    }
-
-    /// Returns the state that starts a new list.
-    fn start(&self) -> State {
-        if self.streams_rejected { State::first_page() } else { State::Stream }
-    }
-
-    /// Treats an unknown kind of a mesh as an empty list, because the mesh is not installed. Returns false for other
-    /// kinds, and if objects of the kind were known before: a starting API server briefly does not know its CRDs.
-    fn assume_absent(&mut self) -> bool {
-        if !self.sink.kind.is_of_mesh() || !(self.first || self.absent) {
-            return false;
-        }
-        if self.first {
-            info!(target: LOG, "The API server has no {}: there are none until it does", self.target.resource);
-            self.sink.apply(&Event::Listing);
-            self.sink.apply(&Event::Listed);
-        }
-        (self.first, self.absent) = (false, true);
-        self.well();
-        true
-    }
-
-    /// Assumes that a configured namespace exists if we may not read it. A Role in the namespace, which allows access
-    /// to its Services, cannot grant access to the Namespace itself.
-    fn assume_if_forbidden(&mut self, state: &State, failure: &ApiError) -> bool {
-        let (Kind::Namespace, Some(name)) = (self.target.kind, &self.target.namespace) else { return false };
-        if !matches!(failure, ApiError::Status { code: 403, .. }) {
-            return false;
-        }
-        if self.first {
-            info!(target: LOG, "Namespace {name} is taken to exist: we may not see whether it does");
-        }
-        if !matches!(state, State::Follow { .. }) {
-            self.sink.apply(&Event::Listing);
-            let name: &str = name;
-            self.sink.apply(&Event::Applied(Object::Namespace(Meta { namespace: "", name, version: "" })));
-            self.sink.apply(&Event::Listed);
-            self.first = false;
-        }
-        true
     }
 
     /// Returns the `timeoutSeconds` of a watch request, random so that watches do not end at the same time.
     fn watch_seconds(&mut self) -> String {
         let seconds = self.timing.watch.as_secs_f64() * (1.0 + self.random.random::<f64>());
         format!("{seconds:.0}")
+    }
+
+    /// Logs and counts a failure.
+    fn failed(&mut self, failure: &ApiError, is_news: bool) {
+        if failure.wants_new_client() {
+            self.api.distrust();
+        }
+        if is_news {
+            log_failure(&self.target.describe(), self.api.url(), failure);
+        }
+        self.mark.set(true);
+        if matches!(failure, ApiError::Unexpected(_)) && self.accept != JSON {
+            // A proxy in between may not support protobuf.
+            info!(target: LOG, "Asking for {} in JSON from now on", self.target.describe());
+            self.accept = JSON;
+        }
+    }
+
+    /// Records that the list is complete.
+    fn listed(&mut self, transfer: Transfer) {
+        self.target.keep_version();
+        let way = match transfer {
+            Transfer::Stream => "stream",
+            Transfer::Pages => "pages",
+        };
+        self.sink.meter().list(self.target.resource, way);
+        self.sink.apply(&Event::Listed);
+    }
+
+    /// Treats an unknown kind of a mesh as an empty list, because the mesh is not installed.
+    fn assume_empty(&self) {
+        info!(target: LOG, "The API server has no {}: there are none until it does", self.target.resource);
+        self.sink.apply(&Event::Listing);
+        self.sink.apply(&Event::Listed);
+    }
+
+    /// Assumes that a configured namespace exists if we may not read it. A Role in the namespace, which allows access
+    /// to its Services, cannot grant access to the Namespace itself.
+    fn assume_namespace(&self, is_first: bool, is_known: bool) {
+        let name = self.target.namespace.as_deref().unwrap_or_default();
+        if is_first {
+            info!(target: LOG, "Namespace {name} is taken to exist: we may not see whether it does");
+        }
+        if !is_known {
+            self.sink.apply(&Event::Listing);
+            self.sink.apply(&Event::Applied(Object::Namespace(Meta { namespace: "", name, version: "" })));
+            self.sink.apply(&Event::Listed);
+        }
+    }
+}
+
+impl Source for Watcher {
+    type Position = String;
+    type Cursor = String;
+    type Error = ApiError;
+
+    async fn open(&mut self, request: Request<String, String>) -> Result<(), ApiError> {
+        self.reading = None;
+        let (kind, seconds) = (self.target.kind, self.watch_seconds());
+        self.reading = Some(match &request {
+            Request::Stream => {
+                let list = [("sendInitialEvents", "true"), ("resourceVersionMatch", "NotOlderThan")];
+                let watch = [("watch", "1"), ("allowWatchBookmarks", "true"), ("timeoutSeconds", &seconds)];
+                Reading::list_as_stream(kind, self.get(&[&watch[..1], &list, &watch[1..]].concat()).await?)
+            }
+            Request::Page { cursor, may_be_old } => {
+                let version = if *may_be_old { "0" } else { "" };
+                let token = cursor.as_deref().unwrap_or_default();
+                let page = [("limit", PAGE), ("resourceVersion", version), ("continue", token)];
+                Reading::page(kind, self.get(&page).await?)
+            }
+            // A list of one object that must not be older than the position.
+            Request::Check { position } => {
+                let not_older = ("resourceVersionMatch", "NotOlderThan");
+                Reading::check(self.get(&[("limit", "1"), ("resourceVersion", position), not_older]).await?)
+            }
+            Request::Watch { position } => {
+                let watch = [("watch", "1"), ("resourceVersion", position), ("allowWatchBookmarks", "true")];
+                Reading::watch(kind, self.get(&[&watch[..], &[("timeoutSeconds", &seconds)]].concat()).await?)
+            }
+        });
+        Ok(())
+    }
+
+    async fn read(&mut self, silence: Duration) -> Result<Received<String, String>, ApiError> {
+        match &mut self.reading {
+            Some(reading) => reading.read(&self.sink, silence).await,
+            None => Ok(Received::End),
+        }
+    }
+
+    async fn sleep(&mut self, pause: Duration) {
+        self.reading = None;
+        sleep(pause).await;
+    }
+
+    fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    fn jitter(&mut self) -> f64 {
+        self.random.random()
+    }
+
+    fn classify(&self, error: &ApiError) -> Failure {
+        error.classify()
+    }
+
+    fn notify(&mut self, notice: Notice, error: Option<&ApiError>) {
+        let (error, resource) = (error.unwrap_or(&ApiError::Short), self.target.resource);
+        if notice.is_failure() {
+            self.sink.meter().failure(resource, error.label());
+        }
+        match notice {
+            Notice::ListBegins => drop(self.sink.apply(&Event::Listing)),
+            Notice::Listed(transfer) => self.listed(transfer),
+            Notice::AssumedEmpty => self.assume_empty(),
+            Notice::AssumedListed { is_first, is_known } => self.assume_namespace(is_first, is_known),
+            Notice::UsesPages => info!(target: LOG, "Listing {} by pages: {error}", self.target.describe()),
+            Notice::Renewed => self.sink.meter().renewal(resource),
+            // Part of a watch's life: the server keeps about five minutes of history.
+            Notice::PositionLost => info!(target: LOG, "Listing {} again: {error}", self.target.describe()),
+            Notice::Failed { is_news } => self.failed(error, is_news),
+            Notice::Recovered { after } => {
+                log_recovery(&self.target.describe(), after);
+                self.mark.set(false);
+            }
+        }
     }
 }
 
@@ -449,16 +235,5 @@ pub(crate) async fn next(body: &mut Body, silence: Duration) -> Result<Option<By
                 }
             }
         }
-    }
-}
-
-/// Stores the version up to which everything is known.
-fn advance(state: &mut State, version: &str) {
-    if let State::Follow { version: known } = state
-        && !version.is_empty()
-        && known != version
-    {
-        known.clear();
-        known.push_str(version);
     }
 }
