@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use listwatch::FailureKind;
 use transport::grpc::{CallError, Code};
 
 /// Error of following a member.
@@ -45,6 +46,24 @@ impl EtcdError {
             EtcdError::Open => "open",
             EtcdError::Refused(_) => "refused",
         }
+    }
+
+    /// Class of the failure for the state machine.
+    pub(crate) const fn kind(&self) -> FailureKind {
+        match self {
+            EtcdError::Connection(_) | EtcdError::Silent => FailureKind::Disconnected,
+            EtcdError::Tls(_) => FailureKind::NotSent,
+            EtcdError::Forbidden(_) => FailureKind::Forbidden,
+            EtcdError::Compacted => FailureKind::Expired,
+            EtcdError::Credentials(_) | EtcdError::TooLong | EtcdError::Open | EtcdError::Refused(_) => {
+                FailureKind::Other
+            }
+        }
+    }
+
+    /// Error of a watch that the member ended without a reason.
+    pub(crate) fn ended() -> EtcdError {
+        EtcdError::Connection("it ended the watch".to_owned())
     }
 }
 

@@ -1,37 +1,33 @@
 //! Follows one store until dropped: lists it, watches it from there, and continues with the next member after a
 //! failure.
 //!
-//! ```text
-//! connect ─▶ list every range, page by page ─▶ watch from there
-//!    ▲                                                │
-//!    └── next member; a pause after all have failed ◀─┘
-//! ```
-//!
-//! After a failure, the ranges are always listed completely, even where a watch could resume. The reason is that a
-//! store that was emptied or restored from a backup may count its revisions differently. Compaction thus needs no
-//! special handling. The reducer only applies the differences.
+//! [`listwatch`] decides on the requests, and [`Follower`] is its source. A list has pages for each range. After a
+//! failure, the ranges are always listed completely, even where a watch could resume. The reason is that a store that was
+//! emptied or restored from a backup may count its revisions differently. Compaction thus needs no special handling. The
+//! reducer only applies the differences.
 
 use std::cell::RefCell;
-use std::convert::Infallible;
+use std::pin::Pin;
 use std::rc::Rc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use engine::Clock;
+use listwatch::{Failure, Notice, Page, Received, Source, Transfer};
 use rand::RngExt;
 use rand::rngs::StdRng;
 use skydns::{Event, Pair, Range, RecordError, Reducer, Request};
 use tokio::sync::Notify;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
+use tracing::{error, info, warn};
 use transport::MonotonicClock;
 
-use crate::Timing;
 use crate::client::{Client, Messages};
 use crate::connection::Connection;
 use crate::endpoint::Endpoint;
 use crate::error::EtcdError;
-use crate::health::Health;
 use crate::meter::Meter;
-use crate::proto::{KeyValue, WatchEvent, WatchResponse};
+use crate::proto::{KeyValue, RangeResponse, WatchEvent, WatchResponse};
+use crate::{LOG, Timing};
 
 /// Keys per page of a list, as long as they fit into a message.
 const PAGE: i64 = 2000;
@@ -44,15 +40,68 @@ const DELETION: i32 = 1;
 /// Follows one store.
 pub(crate) struct Follower {
     request: Request,
+    ranges: Vec<Range>,
     endpoints: Vec<Endpoint>,
-    reducer: RefCell<Reducer>,
+    /// Index of the current member.
+    member: usize,
+    store: Rc<Store>,
     timing: Rc<Timing>,
+    random: StdRng,
+    start: Instant,
+    client: Option<Client>,
+    reading: Option<Reading>,
+}
+
+/// Copy of the store.
+struct Store {
+    reducer: RefCell<Reducer>,
     meter: Rc<Meter>,
     /// Notified when there may be new leases to look up.
     leases: Notify,
+    /// Interval between checks for leases to look up.
+    interval: Duration,
+}
+
+/// Ranges with the first revision to watch.
+type Position = Vec<(Range, i64)>;
+
+/// Start of a page.
+#[derive(Clone)]
+pub(crate) struct Cursor {
+    /// Ranges that are listed.
+    listed: Position,
+    /// Index of the range that is being listed.
+    range: usize,
+    /// Start of the page, if it is not that of the range.
+    from: Option<Vec<u8>>,
+    /// Revision of the list of this range, or 0 before its first page.
+    revision: i64,
+    /// Number of keys to request.
+    limit: i64,
+}
+
+impl Cursor {
+    fn first() -> Cursor {
+        Cursor { listed: Vec::new(), range: 0, from: None, revision: 0, limit: PAGE }
+    }
+}
+
+/// Response that is being read.
+enum Reading {
+    Page {
+        /// Part of the range that was listed, with its keys, unless it is left out.
+        listed: Option<(Range, Vec<KeyValue>)>,
+        next: Page<Position, Cursor>,
+    },
+    Watch {
+        events: Messages,
+        /// Looks up the remaining time of leases. It ends with an error of the connection.
+        leases: Pin<Box<dyn Future<Output = EtcdError>>>,
+    },
 }
 
 impl Follower {
+    /// Creates a follower of a store with at least one endpoint.
     pub(crate) fn new(
         request: Request,
         endpoints: Vec<Endpoint>,
@@ -60,96 +109,205 @@ impl Follower {
         timing: &Rc<Timing>,
         meter: &Rc<Meter>,
     ) -> Follower {
-        let (timing, meter) = (Rc::clone(timing), Rc::clone(meter));
-        Follower { request, endpoints, reducer: RefCell::new(reducer), timing, meter, leases: Notify::new() }
+        let (reducer, meter, interval) = (RefCell::new(reducer), Rc::clone(meter), timing.leases);
+        Follower {
+            ranges: request.ranges(),
+            request,
+            endpoints,
+            member: 0,
+            store: Rc::new(Store { reducer, meter, leases: Notify::new(), interval }),
+            timing: Rc::clone(timing),
+            random: rand::make_rng(),
+            start: Instant::now(),
+            client: None,
+            reading: None,
+        }
     }
 
     /// Runs until dropped.
-    pub(crate) async fn run(self) {
-        let mut random: StdRng = rand::make_rng();
-        let mut health = Health::default();
-        let mut failures = 0;
-        for endpoint in self.endpoints.iter().cycle() {
-            let start = Instant::now();
-            let Err(failure) = self.follow(endpoint, &mut health).await;
-            self.reducer.borrow().set_lost();
-            self.meter.failure(&failure);
-            health.failed(endpoint, &failure);
-            failures = if start.elapsed() > self.timing.calm { 1 } else { failures + 1 };
-            // Pause only after every member has been tried.
-            let rounds = failures / self.endpoints.len();
-            if rounds > 0 {
-                tokio::time::sleep(self.timing.pause(rounds, random.random())).await;
-            }
+    pub(crate) async fn run(mut self) {
+        if !self.endpoints.is_empty() {
+            let policy = self.timing.policy(self.endpoints.len());
+            listwatch::run(&mut self, policy).await;
         }
     }
 
-    /// Follows one member until a failure.
-    async fn follow(&self, endpoint: &Endpoint, health: &mut Health) -> Result<Infallible, EtcdError> {
-        let connection = Connection::open(endpoint, self.request.tls.as_ref(), &self.timing).await?;
-        let credentials = self.request.credentials.clone();
-        let mut client = Client::new(connection, endpoint, credentials, &self.timing).await?;
-        let ranges = self.request.ranges();
-        let mut watched = Vec::with_capacity(ranges.len());
-        for range in &ranges {
-            if let Some(revision) = self.list(&mut client, range).await? {
-                watched.push((range, revision + 1));
-            }
-        }
-        let events = client.watch(watched.into_iter()).await?;
-        self.reducer.borrow().set_listed();
-        self.meter.list();
-        health.well(endpoint);
-        tokio::select! {
-            ended = self.take_events(events) => ended,
-            ended = self.query_leases(client.clone()) => ended,
-        }
+    fn endpoint(&self) -> &Endpoint {
+        &self.endpoints[self.member]
     }
 
-    /// Lists a range and returns its revision. Returns `None` if we may not read a zone's own key, since a permission
-    /// for the keys below it does not include it.
-    async fn list(&self, client: &mut Client, range: &Range) -> Result<Option<i64>, EtcdError> {
-        let (mut rest, mut revision, mut page) = (range.clone(), 0, PAGE);
+    /// Connects to the current member.
+    async fn connect(&self) -> Result<Client, EtcdError> {
+        let connection = Connection::open(self.endpoint(), self.request.tls.as_ref(), &self.timing).await?;
+        Client::new(connection, self.endpoint(), self.request.credentials.clone(), &self.timing).await
+    }
+
+    /// Requests a page. A zone's own key may be unreadable and is then left out, since a permission for the keys below
+    /// it does not include it.
+    async fn page(&mut self, mut cursor: Cursor) -> Result<Reading, EtcdError> {
+        let Some(range) = self.ranges.get(cursor.range).cloned() else {
+            return Ok(Reading::Page { listed: None, next: Page::Last(cursor.listed) });
+        };
+        let from = cursor.from.take().unwrap_or_else(|| range.from.clone());
+        let rest = Range { from, ..range.clone() };
+        let RangeResponse { header, kvs, more } = match self.request_page(&rest, &mut cursor).await {
+            Err(EtcdError::Forbidden(_)) if range.is_single => {
+                return Ok(Reading::Page { listed: None, next: self.next_range(cursor, None) });
+            }
+            response => response?,
+        };
+        if cursor.revision == 0 {
+            cursor.revision = header.map_or(0, |header| header.revision);
+        }
+        let next = kvs.last().filter(|_| more).map(|last| [&last.key[..], b"\0"].concat());
+        let to = next.clone().unwrap_or_else(|| range.to.clone());
+        let next = match next {
+            Some(next) => Page::Next(Cursor { from: Some(next), ..cursor }),
+            None => self.next_range(cursor, Some(range)),
+        };
+        Ok(Reading::Page { listed: Some((Range { to, ..rest }, kvs)), next })
+    }
+
+    /// Requests the keys of a range, fewer if they do not fit into a message.
+    async fn request_page(&mut self, range: &Range, cursor: &mut Cursor) -> Result<RangeResponse, EtcdError> {
         loop {
-            let response = match client.range(&rest, page, revision).await {
-                Err(EtcdError::TooLong) if page > 1 => {
-                    page = (page / PAGE_STEP).max(1);
-                    continue;
-                }
-                Err(EtcdError::Forbidden(_)) if range.is_single => return Ok(None),
-                response => response?,
-            };
-            if revision == 0 {
-                revision = response.header.map_or(0, |header| header.revision);
-            }
-            let next = response.kvs.last().filter(|_| response.more).map(|last| [&last.key[..], b"\0"].concat());
-            let listed = Range { to: next.clone().unwrap_or_else(|| range.to.clone()), ..rest.clone() };
-            self.take_page(&listed, &response.kvs);
-            match next {
-                None => return Ok(Some(revision)),
-                Some(next) => rest.from = next,
+            match self.client()?.range(range, cursor.limit, cursor.revision).await {
+                Err(EtcdError::TooLong) if cursor.limit > 1 => cursor.limit = (cursor.limit / PAGE_STEP).max(1),
+                response => return response,
             }
         }
     }
 
+    fn client(&mut self) -> Result<&mut Client, EtcdError> {
+        self.client.as_mut().ok_or_else(EtcdError::ended)
+    }
+
+    /// Returns the start of the next range, or the position if all are listed. `done` is the current range, unless it is
+    /// left out.
+    fn next_range(&self, cursor: Cursor, done: Option<Range>) -> Page<Position, Cursor> {
+        let Cursor { mut listed, range, revision, .. } = cursor;
+        listed.extend(done.map(|done| (done, revision + 1)));
+        let range = range + 1;
+        if range < self.ranges.len() {
+            Page::Next(Cursor { listed, range, ..Cursor::first() })
+        } else {
+            Page::Last(listed)
+        }
+    }
+
+    async fn watch(&mut self, position: &Position) -> Result<Reading, EtcdError> {
+        let client = self.client()?;
+        let events = client.watch(position.iter().map(|(range, revision)| (range, *revision))).await?;
+        let client = client.clone();
+        let leases = Box::pin(query_leases(Rc::clone(&self.store), client));
+        Ok(Reading::Watch { events, leases })
+    }
+
+    /// Logs a failure and continues with the next member.
+    fn failed(&mut self, failure: &EtcdError, is_news: bool) {
+        self.store.reducer.borrow().set_lost();
+        self.store.meter.failure(failure);
+        let endpoint = self.endpoint();
+        match failure {
+            _ if !is_news => {}
+            EtcdError::Tls(_) | EtcdError::Credentials(_) | EtcdError::Forbidden(_) => {
+                error!(target: LOG, "Failed to follow {endpoint}: {failure}");
+            }
+            _ => warn!(target: LOG, "Failed to follow {endpoint}: {failure}"),
+        }
+        self.member = (self.member + 1) % self.endpoints.len();
+    }
+}
+
+impl Source for Follower {
+    type Position = Position;
+    type Cursor = Cursor;
+    type Error = EtcdError;
+
+    async fn open(&mut self, request: listwatch::Request<Position, Cursor>) -> Result<(), EtcdError> {
+        self.reading = None;
+        self.reading = Some(match request {
+            listwatch::Request::Page { cursor: Some(cursor), .. } => self.page(cursor).await?,
+            listwatch::Request::Page { cursor: None, .. } | listwatch::Request::Stream => {
+                self.client = None;
+                self.client = Some(self.connect().await?);
+                self.page(Cursor::first()).await?
+            }
+            listwatch::Request::Watch { position } | listwatch::Request::Check { position } => {
+                self.watch(&position).await?
+            }
+        });
+        Ok(())
+    }
+
+    /// Reads the next part. Pings of the connection find silence, so that no other timeout is needed.
+    async fn read(&mut self, _: Duration) -> Result<Received<Position, Cursor>, EtcdError> {
+        if let Some(Reading::Watch { events, leases }) = &mut self.reading {
+            let response = tokio::select! {
+                response = events.next::<WatchResponse>() => response?,
+                failure = leases => return Err(failure),
+            };
+            return self.store.take_response(response);
+        }
+        let Some(Reading::Page { listed, next }) = self.reading.take() else { return Ok(Received::End) };
+        if let Some((range, kvs)) = listed {
+            self.store.take_page(&range, &kvs);
+        }
+        Ok(Received::PageEnd(next))
+    }
+
+    async fn sleep(&mut self, pause: Duration) {
+        (self.reading, self.client) = (None, None);
+        sleep(pause).await;
+    }
+
+    fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    fn jitter(&mut self) -> f64 {
+        self.random.random()
+    }
+
+    fn classify(&self, error: &EtcdError) -> Failure {
+        Failure { reason: (self.member, error.label()), ..Failure::new(error.kind(), error.label()) }
+    }
+
+    fn notify(&mut self, notice: Notice, error: Option<&EtcdError>) {
+        match notice {
+            Notice::Listed(Transfer::Pages | Transfer::Stream) => {
+                self.store.reducer.borrow().set_listed();
+                self.store.meter.list();
+            }
+            Notice::Failed { is_news } => {
+                let ended = EtcdError::ended();
+                self.failed(error.unwrap_or(&ended), is_news);
+            }
+            Notice::Recovered { after: Some(after) } => {
+                info!(target: LOG, "Following {} after {:.1} s", self.endpoint(), after.as_secs_f32());
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Store {
     fn take_page(&self, range: &Range, kvs: &[KeyValue]) {
         let pairs: Vec<Pair<'_>> = kvs.iter().map(pair).collect();
         self.reducer.borrow_mut().list(range, &pairs, now_seconds(), &mut |key, error| self.on_error(key, error));
         self.leases.notify_one();
     }
 
-    /// Processes watch events until the stream ends.
-    async fn take_events(&self, mut events: Messages) -> Result<Infallible, EtcdError> {
-        loop {
-            let response: Option<WatchResponse> = events.next().await?;
-            let response = response.ok_or_else(|| EtcdError::Connection("it ended the watch".to_owned()))?;
-            if response.canceled {
-                return Err(canceled(response));
-            }
-            if !response.events.is_empty() {
-                self.take(&response.events);
-            }
+    /// Applies a response to a watch, or returns the reason for its end.
+    fn take_response(&self, response: Option<WatchResponse>) -> Result<Received<Position, Cursor>, EtcdError> {
+        let response = response.ok_or_else(EtcdError::ended)?;
+        if response.canceled {
+            return Err(canceled(response));
         }
+        if !response.events.is_empty() {
+            self.take(&response.events);
+        }
+        Ok(Received::Data { events: response.events.len() as u64, position: None, ends_list: false })
     }
 
     fn take(&self, events: &[WatchEvent]) {
@@ -162,25 +320,31 @@ impl Follower {
     fn on_error(&self, key: &[u8], error: &RecordError) {
         self.meter.refused(key, error);
     }
+}
 
-    /// Looks up the remaining time of leases as they become due.
-    async fn query_leases(&self, mut client: Client) -> Result<Infallible, EtcdError> {
-        loop {
-            let due = self.reducer.borrow_mut().leases_due(now_nanos(), LEASES);
-            for id in &due {
-                let left = match client.lease(*id).await {
-                    // Without a response, assume that the lease may end at any moment. This is the safe choice.
-                    Err(EtcdError::Forbidden(_) | EtcdError::Refused(_)) => None,
-                    left => left?,
-                };
-                self.reducer.borrow_mut().set_lease(*id, left, now_nanos());
-            }
-            if due.len() < LEASES {
-                // Check again after the interval or a notification.
-                let _ = tokio::time::timeout(self.timing.leases, self.leases.notified()).await;
-            }
-        }
+/// Looks up the remaining time of leases as they become due, until the connection fails.
+async fn query_leases(store: Rc<Store>, mut client: Client) -> EtcdError {
+    loop {
+        let Err(failure) = query_due_leases(&store, &mut client).await else { continue };
+        return failure;
     }
+}
+
+async fn query_due_leases(store: &Store, client: &mut Client) -> Result<(), EtcdError> {
+    let due = store.reducer.borrow_mut().leases_due(now_nanos(), LEASES);
+    for id in &due {
+        let left = match client.lease(*id).await {
+            // Without a response, assume that the lease may end at any moment. This is the safe choice.
+            Err(EtcdError::Forbidden(_) | EtcdError::Refused(_)) => None,
+            left => left?,
+        };
+        store.reducer.borrow_mut().set_lease(*id, left, now_nanos());
+    }
+    if due.len() < LEASES {
+        // Check again after the interval or a notification.
+        let _ = tokio::time::timeout(store.interval, store.leases.notified()).await;
+    }
+    Ok(())
 }
 
 fn pair(kv: &KeyValue) -> Pair<'_> {

@@ -17,7 +17,6 @@ mod connection;
 mod endpoint;
 mod error;
 mod follow;
-mod health;
 mod meter;
 mod proto;
 mod timing;

@@ -1,6 +1,8 @@
-//! Timeouts and intervals with their reasons, and the backoff between attempts.
+//! Timeouts and intervals with their reasons.
 
 use std::time::Duration;
+
+use listwatch::{BackoffRule, Policy, Resume};
 
 /// Timeouts and intervals. Tests use shorter ones.
 #[derive(Clone, Debug)]
@@ -40,26 +42,16 @@ impl Default for Timing {
 }
 
 impl Timing {
-    /// Returns the pause after this many failed rounds, at least one. `jitter` is a random number from 0 to 1 that
-    /// spreads the retries of a fleet.
-    pub(crate) fn pause(&self, failures: usize, jitter: f64) -> Duration {
-        let doublings = failures.saturating_sub(1).min(16);
-        let pause = self.pause_min.saturating_mul(1 << doublings).min(self.pause_max);
-        pause.mul_f64(1.0 + jitter / 2.0)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pauses_double_up_to_the_maximum() {
-        let timing = Timing::default();
-        for (failures, jitter, millis) in
-            [(1, 0.0, 200), (2, 0.0, 400), (3, 1.0, 1200), (7, 0.0, 10_000), (99, 1.0, 15_000)]
-        {
-            assert_eq!(timing.pause(failures, jitter).as_millis(), millis, "{failures}");
+    /// Returns the settings of a store with this many members. Every failure leads to a new list, and a list counts when
+    /// the watch from it has begun. Pings replace the timeouts of silence.
+    pub(crate) fn policy(&self, servers: usize) -> Policy {
+        let Timing { pause_min: min, pause_max: max, calm, .. } = *self;
+        Policy {
+            streams: false,
+            resume: Resume::List,
+            counts_from_watch: true,
+            backoff: BackoffRule::Doubling { min, max, calm, servers },
+            ..Policy::default()
         }
     }
 }
