@@ -83,7 +83,7 @@ static OBJECT_ERRORS: Metric = Metric {
 };
 static MANIFEST_ERRORS: Metric = Metric {
     name: "portolan_kubernetes_manifest_errors_total",
-    help: "Manifest files that could not be read, by reason. Their last known content is still served.",
+    help: "Manifest files that could not be read completely, by reason. What was known of the unread parts is still served.",
     kind: Kind::Counter,
     labels: &["reason"],
 };

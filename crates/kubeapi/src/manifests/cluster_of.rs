@@ -189,7 +189,7 @@ impl Cluster {
             let Some((v4, v6)) = allocator.give(namespace, name) else { continue };
             let families = families(&spec.ip_families, &spec.ip_family_policy);
             let address = |is_ipv6: &bool| if *is_ipv6 { IpAddr::from(v6) } else { IpAddr::from(v4) };
-            let text = |address: IpAddr| Text { text: address.to_string(), line: 0 };
+            let text = |address: IpAddr| Text::from(address.to_string());
             spec.cluster_ips = families.iter().map(address).map(text).collect();
         }
     }
@@ -311,7 +311,7 @@ fn slice_object<'a>(slice: &'a EndpointSlice, label: &str) -> Object<'a> {
 
 fn slice_endpoints(endpoint: &SliceEndpoint) -> impl Iterator<Item = object::Endpoint<'_>> {
     endpoint.addresses.iter().map(|address| object::Endpoint {
-        address,
+        address: &address.text,
         ready: endpoint.conditions.ready,
         hostname: &endpoint.hostname,
         target: &endpoint.target_ref.name,
@@ -328,12 +328,12 @@ fn tell_pod(sink: &Sink, pod: &Pod) {
     if !is_live(pod) {
         return;
     }
-    let first = pod.status.pod_ips.first().map_or("", |first| &first.ip);
+    let first = pod.status.pod_ips.first().map_or("", |first| &first.ip.text);
     apply(
         sink,
         Object::Pod(object::Pod {
             meta: pod.metadata.meta(),
-            address: if pod.status.pod_ip.is_empty() { first } else { &pod.status.pod_ip },
+            address: if pod.status.pod_ip.text.is_empty() { first } else { &pod.status.pod_ip.text },
             terminating: pod.metadata.deletion_timestamp.is_some(),
         }),
     );

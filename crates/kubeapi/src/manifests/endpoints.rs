@@ -50,7 +50,8 @@ fn named(slice: EndpointSlice, service: &Metadata, at: usize) -> EndpointSlice {
 
 fn of_subset(subset: &Subset, family: AddressType) -> Option<EndpointSlice> {
     let of_family = |addresses: &[SubsetAddress], ready: bool| -> Vec<SliceEndpoint> {
-        let addresses = addresses.iter().filter(|address| address.ip.contains(':') == (family == AddressType::Ipv6));
+        let addresses =
+            addresses.iter().filter(|address| address.ip.text.contains(':') == (family == AddressType::Ipv6));
         addresses.map(|address| subset_endpoint(address, ready)).collect()
     };
     let mut endpoints = of_family(&subset.addresses, true);
@@ -84,8 +85,8 @@ fn is_selected(service: &Service, pod: &Pod) -> bool {
 }
 
 fn addresses(pod: &Pod) -> impl Iterator<Item = IpAddr> {
-    let listed = pod.status.pod_ips.iter().map(|pod_ip| pod_ip.ip.as_str());
-    let single = std::iter::once(pod.status.pod_ip.as_str()).filter(|_| pod.status.pod_ips.is_empty());
+    let listed = pod.status.pod_ips.iter().map(|pod_ip| pod_ip.ip.text.as_str());
+    let single = std::iter::once(pod.status.pod_ip.text.as_str()).filter(|_| pod.status.pod_ips.is_empty());
     listed.chain(single).filter_map(|text| text.parse().ok())
 }
 
@@ -121,7 +122,7 @@ fn endpoint(service: &Service, pod: &Pod, address: IpAddr) -> SliceEndpoint {
     // As in a cluster, a Pod has a name of its own below the Service only if its `subdomain` names the Service.
     let is_named = pod.spec.subdomain == service.metadata.name;
     SliceEndpoint {
-        addresses: vec![address.to_string()],
+        addresses: vec![address.to_string().into()],
         conditions: SliceConditions { ready: Some(pod.is_ready() || service.spec.publish_not_ready_addresses) },
         hostname: if is_named { pod.spec.hostname.clone() } else { String::new() },
         target_ref: TargetRef { name: pod.metadata.name.clone() },

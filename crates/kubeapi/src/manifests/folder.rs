@@ -1,12 +1,12 @@
 //! Manifest files: finds them, reads them again when they change, and keeps the last readable content.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::parse::{self, Manifest, Parsed};
+use super::parse::{self, Findings, Manifest, Parsed};
 use crate::SetupError;
 
 /// Maximum depth of nested folders. It also ends cycles of symbolic links.
@@ -15,6 +15,9 @@ const DEPTH_MAX: usize = 16;
 const FILES_MAX: usize = 10_000;
 /// Maximum size of a file in bytes. Ten thousand Services with a hundred thousand endpoints take 40 MiB.
 const FILE_MAX: u64 = 128 << 20;
+
+/// Value of the metric label `reason` for a file or folder that cannot be opened.
+const UNREADABLE: &str = "unreadable";
 
 /// Files and folders to poll.
 pub(crate) struct Folder {
@@ -57,8 +60,14 @@ pub(crate) struct Report {
 
 impl Report {
     /// Report of an error that keeps a file or folder from being read.
-    fn unread(reason: &'static str, text: &str) -> Report {
-        Report { reason: Some(reason), text: format!("{text}; its last known content is still served") }
+    fn error(reason: &'static str, text: String) -> Report {
+        Report { reason: Some(reason), text }
+    }
+
+    /// Adds what is served of a file or folder that cannot be read.
+    fn with_consequence(self, is_known: bool) -> Report {
+        let consequence = if is_known { "its last known content is still served" } else { "nothing of it is served" };
+        Report { text: format!("{}; {consequence}", self.text), ..self }
     }
 
     fn warning(text: String) -> Report {
@@ -92,38 +101,37 @@ impl Folder {
         // Files below an unreadable folder keep their content. Files that are gone are dropped.
         self.files.retain(|path, _| scan.files.contains_key(path) || scan.is_below_unreadable(path));
         let mut changed = self.files.len() < known;
-        let mut reports = self.new_reports(scan.reports);
+        let unread = scan.reports.into_iter().map(|(path, report)| {
+            let is_known = self.files.keys().any(|file| file.starts_with(&path));
+            let report = if report.reason == Some(UNREADABLE) { report.with_consequence(is_known) } else { report };
+            (path, report)
+        });
+        let unread = unread.collect();
+        let mut reports = self.new_reports(unread);
         for (path, stamp) in scan.files {
             if self.files.get(&path).is_none_or(|file| file.stamp != stamp) {
-                match self.read(&path, stamp) {
-                    Ok(warnings) => {
-                        changed = true;
-                        reports.extend(warnings);
-                    }
-                    Err(report) => reports.push(report),
-                }
+                changed |= self.read(&path, stamp, &mut reports);
             }
         }
         (changed, reports)
     }
 
-    /// Reads a file and returns the warnings about it. If this fails, the file keeps its last content and is read again
-    /// after its next change.
-    fn read(&mut self, path: &Path, stamp: FileStamp) -> Result<Vec<Report>, Report> {
-        let (manifests, outcome) = match read(path, stamp.length) {
-            Ok(parsed) => {
-                let reports = warning_reports(path, &parsed);
-                (Some(parsed.manifests), Ok(reports))
+    /// Reads a file and returns true if its manifests may have changed. A file that cannot be read keeps its last
+    /// content and is read again after its next change.
+    fn read(&mut self, path: &Path, stamp: FileStamp, reports: &mut Vec<Report>) -> bool {
+        let before = self.files.remove(path).map(|file| file.manifests).unwrap_or_default();
+        let (manifests, is_read) = match read(path, stamp.length) {
+            Ok(parsed) => (merged(path, parsed, before, reports), true),
+            Err(report) => {
+                reports.push(report.with_consequence(!before.is_empty()));
+                (before, false)
             }
-            Err(report) => (None, Err(report)),
         };
-        let before = self.files.remove(path).map(|file| file.manifests);
         // A file that changed while it was read has to be read again.
         let is_settled = fs::metadata(path).is_ok_and(|metadata| FileStamp::new(&metadata) == stamp);
         let stamp = if is_settled { stamp } else { FileStamp { length: u64::MAX, ..stamp } };
-        let manifests = manifests.or(before).unwrap_or_default();
         self.files.insert(path.to_owned(), File { stamp, manifests });
-        outcome
+        is_read
     }
 
     /// Returns the reports that are new, and forgets those whose cause is gone.
@@ -160,7 +168,7 @@ impl Scan {
             // The entry was deleted after its folder was read, or it is a dangling link.
             Err(error) if depth > 0 && error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => {
-                let report = Report::unread("unreadable", &io_text::cannot_open(path, &error));
+                let report = Report::error(UNREADABLE, io_text::cannot_open(path, &error));
                 self.reports.insert(path.to_owned(), report);
             }
             Ok(()) => {}
@@ -169,7 +177,7 @@ impl Scan {
 
     fn visit_folder(&mut self, path: &Path, depth: usize) -> io::Result<()> {
         if depth == DEPTH_MAX {
-            self.report(path, "too_deep", &format!("more than {DEPTH_MAX} folders within each other"));
+            self.report(path, "too_deep", &format!("more than {DEPTH_MAX} folders within each other; it is left out"));
             return Ok(());
         }
         for entry in fs::read_dir(path)? {
@@ -192,12 +200,12 @@ impl Scan {
     }
 
     fn report(&mut self, path: &Path, reason: &'static str, text: &str) {
-        let report = Report::unread(reason, &format!("{}: {text}", path.display()));
+        let report = Report::error(reason, format!("{}: {text}", path.display()));
         self.reports.insert(path.to_owned(), report);
     }
 
     fn is_below_unreadable(&self, path: &Path) -> bool {
-        let unreadable = self.reports.iter().filter(|(_, report)| report.reason == Some("unreadable"));
+        let unreadable = self.reports.iter().filter(|(_, report)| report.reason == Some(UNREADABLE));
         unreadable.map(|(folder, _)| folder).any(|folder| path.starts_with(folder))
     }
 }
@@ -207,26 +215,51 @@ fn is_manifest(path: &Path) -> bool {
 }
 
 fn read(path: &Path, length: u64) -> Result<Parsed, Report> {
-    let shown = path.display();
     if length > FILE_MAX {
-        return Err(Report::unread("too_long", &format!("{shown}: more than {FILE_MAX} bytes")));
+        return Err(Report::error("too_long", format!("{}: more than {FILE_MAX} bytes", path.display())));
     }
     let text =
-        fs::read_to_string(path).map_err(|error| Report::unread("unreadable", &io_text::cannot_open(path, &error)))?;
+        fs::read_to_string(path).map_err(|error| Report::error(UNREADABLE, io_text::cannot_open(path, &error)))?;
     let text = text.trim_start_matches('\u{feff}');
     let is_json = path.extension().is_some_and(|extension| extension == "json");
-    let parsed = if is_json { parse::json(text) } else { parse::yaml(text) };
-    parsed.map_err(|error| Report::unread("syntax", &format!("{shown}:{error}")))
+    Ok(if is_json { parse::json(text) } else { parse::yaml(text) })
 }
 
-fn warning_reports(path: &Path, parsed: &Parsed) -> Vec<Report> {
-    let shown = path.display();
-    let each = parsed.warnings.iter();
-    let mut reports: Vec<Report> = each.map(|warning| Report::warning(format!("{shown}:{warning}"))).collect();
-    match parsed.more_warnings {
-        0 => {}
-        1 => reports.push(Report::warning(format!("{shown}: 1 more warning is not shown"))),
-        more => reports.push(Report::warning(format!("{shown}: {more} more warnings are not shown"))),
+/// Returns the manifests of a file and reports its mistakes. If the file has errors, objects that it had `before` and
+/// lacks now remain, since they may be those that cannot be read.
+fn merged(path: &Path, parsed: Parsed, before: Vec<Manifest>, reports: &mut Vec<Report>) -> Vec<Manifest> {
+    let Parsed { manifests, errors, warnings } = parsed;
+    let mut kept = Vec::new();
+    if !errors.shown.is_empty() {
+        let present: BTreeSet<_> = manifests.iter().map(identity).collect();
+        kept = before.into_iter().filter(|manifest| !present.contains(&identity(manifest))).collect();
     }
-    reports
+    let consequence = if kept.is_empty() { "it is ignored" } else { "its last known state is still served" };
+    let first = reports.len();
+    report(path, &errors, "error", &format!("; {consequence}"), reports);
+    // The metric counts files.
+    if let Some(first) = reports.get_mut(first) {
+        first.reason = (!errors.shown.is_empty()).then_some("syntax");
+    }
+    report(path, &warnings, "warning", "", reports);
+    kept.extend(manifests);
+    kept
+}
+
+/// Returns kind, namespace and name of an object.
+fn identity(manifest: &Manifest) -> (&'static str, String, String) {
+    let (kind, metadata) = manifest.identity();
+    (kind, metadata.namespace.clone(), metadata.name.clone())
+}
+
+/// Reports mistakes in a file. `what` names them.
+fn report(path: &Path, findings: &Findings, what: &str, consequence: &str, reports: &mut Vec<Report>) {
+    let shown = path.display();
+    let each = findings.shown.iter();
+    reports.extend(each.map(|finding| Report::warning(format!("{shown}:{finding}{consequence}"))));
+    match findings.more {
+        0 => {}
+        1 => reports.push(Report::warning(format!("{shown}: 1 more {what} is not shown"))),
+        more => reports.push(Report::warning(format!("{shown}: {more} more {what}s are not shown"))),
+    }
 }

@@ -20,13 +20,6 @@ pub(crate) struct MeshManifest {
 }
 
 impl MeshManifest {
-    /// Returns the kind of an object if it is one of a mesh.
-    pub(crate) fn kind(api_version: &str, kind: &str) -> Option<Kind> {
-        let kinds = [("ServiceEntry", Kind::ServiceEntry), ("WorkloadEntry", Kind::WorkloadEntry)];
-        let known = kinds.into_iter().find(|(name, _)| *name == kind);
-        known.filter(|_| api_version.starts_with("networking.istio.io/")).map(|(_, kind)| kind)
-    }
-
     /// Takes an object as the file has it, and fills in the namespace.
     ///
     /// # Errors
@@ -59,9 +52,9 @@ impl MeshManifest {
 /// Applies a Pod as a workload of a mesh to a sink. Manifests cannot say that the mesh captures its traffic.
 pub(crate) fn tell_pod(sink: &Sink, pod: &Pod) {
     let status = &pod.status;
-    let mut addresses: Vec<&str> = status.pod_ips.iter().map(|one| one.ip.as_str()).collect();
+    let mut addresses: Vec<&str> = status.pod_ips.iter().map(|one| one.ip.text.as_str()).collect();
     if addresses.is_empty() {
-        addresses.push(&status.pod_ip);
+        addresses.push(&status.pod_ip.text);
     }
     let labels = pod.metadata.labels.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     sink.apply(&Event::Applied(Object::WorkloadPod(object::WorkloadPod {

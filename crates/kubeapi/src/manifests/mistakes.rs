@@ -4,70 +4,42 @@ use std::net::IpAddr;
 
 use corefile::did_you_mean;
 
-use super::model::{Head, Service, Text};
+use super::kinds;
+use super::model::{AddressType, EndpointSlice, Endpoints, Head, Pod, Service, SliceEndpoint, Text};
 
-/// API group with objects that answers depend on.
-struct Group {
-    name: &'static str,
-    /// Value of `apiVersion` to suggest.
-    api_version: &'static str,
-    /// Kinds that answers depend on.
-    kinds: &'static [&'static str],
-    /// Kinds that are similar to one of `kinds` and are not misspelled.
-    others: &'static [&'static str],
-}
+/// Kinds that are similar to one that answers depend on and are not misspelled, with their API groups.
+const SIMILAR: [(&str, &str); 3] = [("", "Node"), ("", "Event"), ("multicluster.x-k8s.io", "ServiceExport")];
 
-const GROUPS: [Group; 4] = [
-    Group {
-        name: "",
-        api_version: "v1",
-        kinds: &["Namespace", "Service", "Endpoints", "Pod", "List"],
-        others: &["Node", "Event"],
-    },
-    Group { name: "discovery.k8s.io", api_version: "discovery.k8s.io/v1", kinds: &["EndpointSlice"], others: &[] },
-    Group {
-        name: "multicluster.x-k8s.io",
-        api_version: "multicluster.x-k8s.io/v1alpha1",
-        kinds: &["ServiceImport"],
-        others: &["ServiceExport"],
-    },
-    Group {
-        name: "networking.istio.io",
-        api_version: "networking.istio.io/v1",
-        kinds: &["ServiceEntry", "WorkloadEntry"],
-        others: &[],
-    },
-];
+/// Line in an object and message.
+pub(crate) type Mistake = (usize, String);
 
-/// Returns the `apiVersion` of a kind, `v1` if the kind is unknown.
-pub(crate) fn api_version(kind: &str) -> &'static str {
-    group_of(kind).map_or("v1", |group| group.api_version)
-}
-
-/// Returns a message if `kind` or `apiVersion` of an object that is ignored look misspelled.
+/// Returns a message for an object that is ignored, if `kind` or `apiVersion` look misspelled or the object would have
+/// an effect in a cluster. Other kinds are ignored without a message, since a folder of manifests has many of them.
 pub(crate) fn of_head(head: &Head) -> Option<String> {
     let (api_version, kind) = (head.api_version.as_str(), head.kind.text.as_str());
-    let name = api_version.split_once('/').map_or("", |(name, _)| name);
-    if let Some(group) = group_of(kind) {
-        let wanted = group.api_version;
+    let group = api_version.split_once('/').map_or("", |(group, _)| group);
+    if let Some(row) = kinds::row(kind) {
+        let wanted = row.api_version;
         // Other groups may have kinds of the same name, such as the `Service` of Knative.
         let is_of_other_group =
-            name != group.name && !name.is_empty() && did_you_mean(api_version, [wanted].into_iter()).is_none();
+            group != row.group && !group.is_empty() && did_you_mean(api_version, [wanted].into_iter()).is_none();
         return (!is_of_other_group).then(|| match api_version {
             "" => format!("`{kind}` without `apiVersion`; use `{wanted}`; the object is ignored"),
             _ => format!("`{api_version}` is not an API version of `{kind}`; use `{wanted}`; the object is ignored"),
         });
     }
-    let group = GROUPS.iter().find(|group| group.name == name)?;
-    if group.others.contains(&kind) {
+    if (api_version, kind) == ("v1", "Node") {
+        return Some("`Node` is ignored: only nodes of an API server give the region and zone of a cluster".to_owned());
+    }
+    if SIMILAR.contains(&(group, kind)) {
         return None;
     }
-    let near = did_you_mean(kind, group.kinds.iter().copied())?;
+    let near = did_you_mean(kind, kinds::of_group(group))?;
     Some(format!("unknown kind `{kind}`; did you mean `{near}`? The object is ignored"))
 }
 
 /// Returns the lines and messages of cluster IPs that are not IP addresses.
-pub(crate) fn of_service(service: &Service) -> impl Iterator<Item = (usize, String)> {
+pub(crate) fn of_service(service: &Service) -> impl Iterator<Item = Mistake> {
     let (spec, metadata) = (&service.spec, &service.metadata);
     // Objects from an API server have the first address in both fields.
     let single = Some(&spec.cluster_ip).filter(|single| spec.cluster_ips.iter().all(|ip| ip.text != single.text));
@@ -81,8 +53,50 @@ pub(crate) fn of_service(service: &Service) -> impl Iterator<Item = (usize, Stri
     })
 }
 
-fn group_of(kind: &str) -> Option<&'static Group> {
-    GROUPS.iter().find(|group| group.kinds.contains(&kind))
+/// Returns the addresses of a slice that are not of its type.
+pub(crate) fn of_slice(slice: &EndpointSlice) -> impl Iterator<Item = Mistake> {
+    let family = match slice.address_type {
+        AddressType::Ipv4 => Some((false, "IPv4")),
+        AddressType::Ipv6 => Some((true, "IPv6")),
+        AddressType::Fqdn => None,
+    };
+    let addresses = slice.endpoints.iter().flat_map(|SliceEndpoint { addresses, .. }| addresses);
+    addresses.filter_map(move |Text { text, line }| {
+        let (is_ipv6, family) = family?;
+        let is_valid = text.parse().is_ok_and(|ip: IpAddr| ip.is_ipv6() == is_ipv6);
+        let name = &slice.metadata.name;
+        let message = || {
+            format!("address `{text}` of EndpointSlice `{name}` is not an {family} address; the endpoint is ignored")
+        };
+        (!is_valid).then(|| (*line, message()))
+    })
+}
+
+/// Returns the addresses of an Endpoints object that are not IP addresses.
+pub(crate) fn of_endpoints(endpoints: &Endpoints) -> impl Iterator<Item = Mistake> {
+    let subsets = endpoints.subsets.iter();
+    let addresses = subsets.flat_map(|subset| subset.addresses.iter().chain(&subset.not_ready_addresses));
+    bad_addresses(addresses.map(|address| &address.ip), "Endpoints", &endpoints.metadata.name)
+}
+
+/// Returns the addresses of a Pod that are not IP addresses.
+pub(crate) fn of_pod(pod: &Pod) -> impl Iterator<Item = Mistake> {
+    let listed = pod.status.pod_ips.iter().map(|pod_ip| &pod_ip.ip);
+    // Objects from an API server have the first address in both fields.
+    let single = Some(&pod.status.pod_ip)
+        .filter(|single| !single.text.is_empty() && listed.clone().all(|ip| ip.text != single.text));
+    bad_addresses(listed.chain(single), "Pod", &pod.metadata.name)
+}
+
+fn bad_addresses<'a>(
+    addresses: impl Iterator<Item = &'a Text>,
+    kind: &'static str,
+    name: &str,
+) -> impl Iterator<Item = Mistake> {
+    let bad = addresses.filter(|address| address.text.parse::<IpAddr>().is_err());
+    bad.map(move |Text { text, line }| {
+        (*line, format!("address `{text}` of {kind} `{name}` is not an IP address; it is ignored"))
+    })
 }
 
 #[cfg(test)]
@@ -130,6 +144,11 @@ mod tests {
             ("rbac.authorization.k8s.io/v1", "Role", None),
             ("networking.k8s.io/v1", "Ingress", None),
             ("", "", None),
+            (
+                "v1",
+                "Node",
+                Some("`Node` is ignored: only nodes of an API server give the region and zone of a cluster"),
+            ),
             ("", "Servic", Some("unknown kind `Servic`; did you mean `Service`? The object is ignored")),
         ] {
             let kind = Text { text: kind.to_owned(), line: 1 };
@@ -146,7 +165,6 @@ mod tests {
             "ConfigMap",
             "Event",
             "LimitRange",
-            "Node",
             "PersistentVolume",
             "PersistentVolumeClaim",
             "PodTemplate",

@@ -9,11 +9,14 @@
 mod allocate;
 mod cluster_of;
 mod endpoints;
+mod fields;
 mod folder;
+mod kinds;
 mod mesh;
 mod mistakes;
 mod model;
 mod parse;
+mod port;
 
 use cluster::Request;
 use std::path::PathBuf;

@@ -7,6 +7,8 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 use serde_saphyr::Spanned;
 
+use super::port;
+
 /// Label on an EndpointSlice with the name of its Service.
 pub(crate) const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
@@ -26,6 +28,13 @@ pub(crate) struct Text {
     pub(crate) text: String,
     /// Line in the YAML document, starting at 1. 0 if it is unknown: in JSON, and in an item of a list.
     pub(crate) line: usize,
+}
+
+impl From<String> for Text {
+    /// Creates a text that is not in a file.
+    fn from(text: String) -> Text {
+        Text { text, line: 0 }
+    }
 }
 
 impl<'de> Deserialize<'de> for Text {
@@ -178,13 +187,13 @@ pub(crate) struct ServicePort {
     pub(crate) name: String,
     #[serde(deserialize_with = "or_tcp")]
     pub(crate) protocol: Protocol,
+    #[serde(deserialize_with = "port::number")]
     pub(crate) port: Option<u16>,
     pub(crate) target_port: Option<TargetPort>,
 }
 
 /// Target port of a Service port: a number, or the name of a container port.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
+#[derive(Clone, Debug)]
 pub(crate) enum TargetPort {
     Number(u16),
     Name(String),
@@ -230,7 +239,7 @@ pub(crate) enum AddressType {
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct SliceEndpoint {
     #[serde(deserialize_with = "or_default")]
-    pub(crate) addresses: Vec<String>,
+    pub(crate) addresses: Vec<Text>,
     #[serde(deserialize_with = "or_default")]
     pub(crate) conditions: SliceConditions,
     #[serde(deserialize_with = "or_default")]
@@ -264,6 +273,7 @@ pub(crate) struct EndpointPort {
     pub(crate) name: String,
     #[serde(deserialize_with = "or_tcp")]
     pub(crate) protocol: Protocol,
+    #[serde(deserialize_with = "port::number")]
     pub(crate) port: Option<u16>,
 }
 
@@ -294,7 +304,7 @@ pub(crate) struct Subset {
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct SubsetAddress {
     #[serde(deserialize_with = "or_default")]
-    pub(crate) ip: String,
+    pub(crate) ip: Text,
     #[serde(deserialize_with = "or_default")]
     pub(crate) hostname: String,
     #[serde(deserialize_with = "or_default")]
@@ -349,6 +359,7 @@ pub(crate) struct ContainerPort {
     pub(crate) name: String,
     #[serde(deserialize_with = "or_tcp")]
     pub(crate) protocol: Protocol,
+    #[serde(deserialize_with = "port::number")]
     pub(crate) container_port: Option<u16>,
 }
 
@@ -359,7 +370,7 @@ pub(crate) struct PodStatus {
     #[serde(deserialize_with = "or_default")]
     pub(crate) phase: String,
     #[serde(rename = "podIP", deserialize_with = "or_default")]
-    pub(crate) pod_ip: String,
+    pub(crate) pod_ip: Text,
     #[serde(rename = "podIPs", deserialize_with = "or_default")]
     pub(crate) pod_ips: Vec<PodIp>,
     #[serde(deserialize_with = "or_default")]
@@ -371,7 +382,7 @@ pub(crate) struct PodStatus {
 #[serde(default)]
 pub(crate) struct PodIp {
     #[serde(deserialize_with = "or_default")]
-    pub(crate) ip: String,
+    pub(crate) ip: Text,
 }
 
 /// Condition of a Pod.

@@ -11,14 +11,16 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use serde_saphyr::{Localizer, Location, Spanned, UserMessageFormatter};
 
+use super::fields::FieldTree;
+use super::kinds::{self, Document as Known, KindRow, ManifestKind};
 use super::mesh::MeshManifest;
-use super::mistakes;
-use super::model::{EndpointSlice, Endpoints, Head, Namespace, Pod, Service, ServiceImport, Text};
+use super::mistakes::{self, Mistake};
+use super::model::{EndpointSlice, Endpoints, Head, Metadata, Namespace, Pod, Service, ServiceImport, Text};
 
 /// Maximum number of nodes and of events in one YAML document. A list of a hundred thousand objects has fewer.
 const YAML_MAX: usize = 20_000_000;
-/// Maximum number of warnings per file to keep, since a template may repeat one mistake for each object.
-const WARNINGS_MAX: usize = 10;
+/// Maximum number of errors per file to report, and of warnings, since a template may repeat one mistake for each object.
+const FINDINGS_MAX: usize = 10;
 
 /// Object of a kind that answers depend on.
 #[derive(Clone, Debug)]
@@ -32,14 +34,48 @@ pub(crate) enum Manifest {
     Mesh(MeshManifest),
 }
 
+impl Manifest {
+    /// Returns the name of the kind and the metadata.
+    pub(crate) fn identity(&self) -> (&'static str, &Metadata) {
+        match self {
+            Manifest::Namespace(namespace) => ("Namespace", &namespace.metadata),
+            Manifest::Service(service) => ("Service", &service.metadata),
+            Manifest::EndpointSlice(slice) => ("EndpointSlice", &slice.metadata),
+            Manifest::Endpoints(endpoints) => ("Endpoints", &endpoints.metadata),
+            Manifest::Pod(pod) => ("Pod", &pod.metadata),
+            Manifest::ServiceImport(import) => ("ServiceImport", &import.metadata),
+            Manifest::Mesh(manifest) if manifest.kind == Kind::WorkloadEntry => ("WorkloadEntry", &manifest.metadata),
+            Manifest::Mesh(manifest) => ("ServiceEntry", &manifest.metadata),
+        }
+    }
+}
+
 /// Content of a file.
 #[derive(Debug, Default)]
 pub(crate) struct Parsed {
     pub(crate) manifests: Vec<Manifest>,
-    /// Likely mistakes. The rest of the file is valid.
-    pub(crate) warnings: Vec<ManifestError>,
-    /// Number of further warnings.
-    pub(crate) more_warnings: usize,
+    /// Objects that cannot be read.
+    pub(crate) errors: Findings,
+    /// Likely mistakes in the other objects.
+    pub(crate) warnings: Findings,
+}
+
+/// Errors or likely mistakes in a file, of which only the first ones are kept.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    pub(crate) shown: Vec<ManifestError>,
+    /// Number of further ones.
+    pub(crate) more: usize,
+}
+
+impl Findings {
+    fn add(&mut self, finding: ManifestError) {
+        if self.shown.len() < FINDINGS_MAX {
+            self.shown.push(finding);
+        } else {
+            self.more += 1;
+        }
+    }
 }
 
 /// Error or likely mistake in a file.
@@ -59,92 +95,121 @@ impl core::fmt::Display for ManifestError {
 
 impl core::error::Error for ManifestError {}
 
-/// Parses a file of YAML documents and skips those of other kinds.
-///
-/// # Errors
-/// The first error in the file.
-pub(crate) fn yaml(text: &str) -> Result<Parsed, ManifestError> {
+/// Parses a file of YAML documents and skips those of other kinds. An invalid document or item does not affect the
+/// others.
+pub(crate) fn yaml(text: &str) -> Parsed {
     let mut parsed = Parsed::default();
     for (first_line, text) in documents(text) {
-        let document = Document { text, first_line };
-        let Some(head) = document.read::<Option<Head>>()? else { continue };
-        let Known::List(kind) = Known::of(&head) else {
-            parsed.add(&head, &document)?;
-            continue;
-        };
-        let list: List<Spanned<Value>> = document.read()?;
-        for item in list.items.unwrap_or_default() {
-            let item = Item { value: item.value, line: document.line(line_of(item.referenced)) };
-            parsed.add(&item.read::<Head>()?.of(kind), &item)?;
-        }
+        let added = parsed.add_document(&Document { text, first_line });
+        parsed.note(added);
     }
-    Ok(parsed)
+    parsed
 }
 
-/// Parses a file of concatenated JSON objects.
-///
-/// # Errors
-/// The first error in the file.
-pub(crate) fn json(text: &str) -> Result<Parsed, ManifestError> {
+/// Parses a file of concatenated JSON objects. An invalid object does not affect the others, but after invalid JSON the
+/// rest of the file cannot be read.
+pub(crate) fn json(text: &str) -> Parsed {
     let mut parsed = Parsed::default();
     let mut documents = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
     while let Some(document) = documents.next() {
-        let object = document.map_err(|error| ManifestError { line: error.line(), text: without_place(&error) })?.get();
-        let begin = documents.byte_offset() - object.len();
-        parsed.add_json(&Json { text, begin, object }, "")?;
+        match document {
+            Ok(object) => {
+                let begin = documents.byte_offset() - object.get().len();
+                parsed.add_json(&Json { text, begin, object: object.get() }, "");
+            }
+            Err(error) => parsed.errors.add(ManifestError { line: error.line(), text: without_place(&error) }),
+        }
     }
-    Ok(parsed)
+    parsed
 }
 
 impl Parsed {
+    fn note(&mut self, added: Result<(), ManifestError>) {
+        if let Err(error) = added {
+            self.errors.add(error);
+        }
+    }
+
+    fn add_document(&mut self, document: &Document<'_>) -> Result<(), ManifestError> {
+        let Some(head) = document.read::<Option<Head>>()? else { return Ok(()) };
+        let Known::List(kind) = Known::of(&head) else { return self.add(&head, document) };
+        let list: List<Spanned<Value>> = document.read()?;
+        for item in list.items.unwrap_or_default() {
+            let item = Item { value: item.value, line: document.line(line_of(item.referenced)) };
+            let added = item.read::<Head>().and_then(|head| self.add(&head.of(kind), &item));
+            self.note(added);
+        }
+        Ok(())
+    }
+
     fn add(&mut self, head: &Head, object: &impl Source) -> Result<(), ManifestError> {
-        let manifest = match Known::of(head) {
-            Known::Namespace => Manifest::Namespace(object.read()?),
-            Known::Service => {
-                let service = object.read()?;
-                mistakes::of_service(&service).for_each(|(line, text)| self.warn(object, line, text));
-                Manifest::Service(service)
-            }
-            Known::EndpointSlice => Manifest::EndpointSlice(object.read()?),
-            Known::Endpoints => Manifest::Endpoints(object.read()?),
-            Known::Pod => Manifest::Pod(object.read()?),
-            Known::ServiceImport => Manifest::ServiceImport(object.read()?),
-            Known::Mesh(kind) => Manifest::Mesh(
-                MeshManifest::new(kind, object.read()?)
-                    .map_err(|error| ManifestError { line: object.line(0), text: without_place(&error) })?,
-            ),
+        match Known::of(head) {
+            Known::Object(row) => self.add_object(row, object),
             // A list inside a list is not valid in Kubernetes.
-            Known::List(_) => return Ok(()),
+            Known::List(_) => Ok(()),
             Known::Other => {
                 if let Some(text) = mistakes::of_head(head) {
-                    self.warn(object, head.kind.line, text);
+                    self.warn(object, (head.kind.line, text));
                 }
-                return Ok(());
+                Ok(())
             }
+        }
+    }
+
+    fn add_object(&mut self, row: &KindRow, object: &impl Source) -> Result<(), ManifestError> {
+        let manifest = match row.kind {
+            ManifestKind::Namespace => Manifest::Namespace(object.read()?),
+            ManifestKind::Service => Manifest::Service(object.read()?),
+            ManifestKind::EndpointSlice => Manifest::EndpointSlice(object.read()?),
+            ManifestKind::Endpoints => Manifest::Endpoints(object.read()?),
+            ManifestKind::Pod => Manifest::Pod(object.read()?),
+            ManifestKind::ServiceImport => Manifest::ServiceImport(object.read()?),
+            ManifestKind::ServiceEntry => mesh(Kind::ServiceEntry, object)?,
+            ManifestKind::WorkloadEntry => mesh(Kind::WorkloadEntry, object)?,
         };
+        self.find_mistakes(row, &manifest, object)?;
         self.manifests.push(manifest);
         Ok(())
     }
 
-    fn warn(&mut self, object: &impl Source, line: usize, text: String) {
-        if self.warnings.len() < WARNINGS_MAX {
-            self.warnings.push(ManifestError { line: object.line(line), text });
-        } else {
-            self.more_warnings += 1;
+    fn find_mistakes(&mut self, row: &KindRow, manifest: &Manifest, object: &impl Source) -> Result<(), ManifestError> {
+        object.read::<FieldTree>()?.misspelled(row.fields, &mut |line, text| self.warn(object, (line, text)));
+        match manifest {
+            Manifest::Service(service) => mistakes::of_service(service).for_each(|one| self.warn(object, one)),
+            Manifest::EndpointSlice(slice) => mistakes::of_slice(slice).for_each(|one| self.warn(object, one)),
+            Manifest::Endpoints(given) => mistakes::of_endpoints(given).for_each(|one| self.warn(object, one)),
+            Manifest::Pod(pod) => mistakes::of_pod(pod).for_each(|one| self.warn(object, one)),
+            Manifest::Namespace(_) | Manifest::ServiceImport(_) | Manifest::Mesh(_) => {}
         }
+        Ok(())
+    }
+
+    fn warn(&mut self, object: &impl Source, (line, text): Mistake) {
+        self.warnings.add(ManifestError { line: object.line(line), text });
     }
 
     /// Adds an object. `kind` is the item kind of the enclosing list.
-    fn add_json(&mut self, json: &Json<'_>, kind: &str) -> Result<(), ManifestError> {
+    fn add_json(&mut self, json: &Json<'_>, kind: &str) {
+        let added = self.try_add_json(json, kind);
+        self.note(added);
+    }
+
+    fn try_add_json(&mut self, json: &Json<'_>, kind: &str) -> Result<(), ManifestError> {
         let head = json.read::<Head>()?.of(kind);
         let Known::List(kind) = Known::of(&head) else { return self.add(&head, json) };
         let list: List<&RawValue> = serde_json::from_str(json.object).map_err(|error| json.error(&error))?;
         for item in list.items.unwrap_or_default() {
             let begin = json.begin + (item.get().as_ptr() as usize - json.object.as_ptr() as usize);
-            self.add_json(&Json { begin, object: item.get(), ..*json }, kind)?;
+            self.add_json(&Json { begin, object: item.get(), ..*json }, kind);
         }
         Ok(())
     }
+}
+
+fn mesh(kind: Kind, object: &impl Source) -> Result<Manifest, ManifestError> {
+    let manifest = MeshManifest::new(kind, object.read()?);
+    let manifest = manifest.map_err(|error| ManifestError { line: object.line(0), text: without_place(&error) })?;
+    Ok(Manifest::Mesh(manifest))
 }
 
 /// Object in a file.
@@ -259,35 +324,6 @@ struct List<T> {
     items: Option<Vec<T>>,
 }
 
-/// Kind of a document.
-enum Known<'a> {
-    Namespace,
-    Service,
-    EndpointSlice,
-    Endpoints,
-    Pod,
-    ServiceImport,
-    Mesh(Kind),
-    /// List with this item kind, which items without a kind of their own have. Empty for kind `List`.
-    List(&'a str),
-    Other,
-}
-
-impl<'a> Known<'a> {
-    fn of(head: &'a Head) -> Known<'a> {
-        match (head.api_version.as_str(), head.kind.text.as_str()) {
-            ("v1", "Namespace") => Known::Namespace,
-            ("v1", "Service") => Known::Service,
-            ("v1", "Endpoints") => Known::Endpoints,
-            ("v1", "Pod") => Known::Pod,
-            ("discovery.k8s.io/v1", "EndpointSlice") => Known::EndpointSlice,
-            (version, "ServiceImport") if version.starts_with("multicluster.x-k8s.io/") => Known::ServiceImport,
-            (version, kind) if let Some(kind) = MeshManifest::kind(version, kind) => Known::Mesh(kind),
-            (_, kind) => kind.strip_suffix("List").map_or(Known::Other, Known::List),
-        }
-    }
-}
-
 impl Head {
     /// Returns the kind and version of an item in a list of this kind. Items of typed lists do not repeat them.
     fn of(self, kind: &str) -> Head {
@@ -295,7 +331,7 @@ impl Head {
             return self;
         }
         let kind = Text { text: kind.to_owned(), line: 0 };
-        Head { api_version: mistakes::api_version(&kind.text).to_owned(), kind }
+        Head { api_version: kinds::row(&kind.text).map_or("v1", |row| row.api_version).to_owned(), kind }
     }
 }
 

@@ -3,25 +3,13 @@
 use super::*;
 
 fn describe(manifest: &Manifest) -> String {
-    let (kind, metadata) = match manifest {
-        Manifest::Namespace(namespace) => ("Namespace", &namespace.metadata),
-        Manifest::Service(service) => ("Service", &service.metadata),
-        Manifest::EndpointSlice(slice) => ("EndpointSlice", &slice.metadata),
-        Manifest::Endpoints(endpoints) => ("Endpoints", &endpoints.metadata),
-        Manifest::Pod(pod) => ("Pod", &pod.metadata),
-        Manifest::ServiceImport(import) => ("ServiceImport", &import.metadata),
-        Manifest::Mesh(manifest) => ("Mesh", &manifest.metadata),
-    };
+    let (kind, metadata) = manifest.identity();
     format!("{kind} {}/{}", metadata.namespace, metadata.name)
 }
 
-fn read(parse: fn(&str) -> Result<Parsed, ManifestError>, text: &str) -> Vec<String> {
-    match parse(text) {
-        Ok(Parsed { manifests, warnings, .. }) => {
-            manifests.iter().map(describe).chain(warnings.iter().map(located)).collect()
-        }
-        Err(error) => vec![located(&error)],
-    }
+fn read(parse: fn(&str) -> Parsed, text: &str) -> Vec<String> {
+    let Parsed { manifests, errors, warnings } = parse(text);
+    manifests.iter().map(describe).chain(errors.shown.iter().chain(&warnings.shown).map(located)).collect()
 }
 
 fn located(error: &ManifestError) -> String {
@@ -55,11 +43,14 @@ fn reads_each_document_of_a_yaml_file() {
         ),
         ("kind: List\napiVersion: v1\nitems:\n", &[]),
         ("apiVersion: v1\nkind: Namespace\nmetadata:\n  name: shop\n  labels:\n  annotations:\n", &["Namespace /shop"]),
-        ("apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {name: e}\nspec: 7\n", &["Mesh default/e"]),
+        (
+            "apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {name: e}\nspec: 7\n",
+            &["ServiceEntry default/e"],
+        ),
         ("apiVersion: example.org/v1\nkind: ServiceEntry\nmetadata: {name: e}\n", &[]),
         (
             "apiVersion: networking.istio.io/v1beta1\nkind: WorkloadEntryList\nitems:\n- metadata: {name: w, namespace: n}\n",
-            &["Mesh n/w"],
+            &["WorkloadEntry n/w"],
         ),
         ("apiVersion: v1\nkind: Endpoints\nmetadata: {name: e}\nsubsets:\n", &["Endpoints /e"]),
         ("{\"apiVersion\": \"v1\", \"kind\": \"Pod\", \"metadata\": {\"name\": \"json\"}}", &["Pod /json"]),
@@ -99,7 +90,8 @@ fn reports_the_line_of_an_error() {
         ("apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {labels: 7}\n".to_owned(), 1),
         ("apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\naddressType: IPX\n".to_owned(), 3),
     ] {
-        let error = yaml(&text).unwrap_err();
+        let errors = yaml(&text).errors.shown;
+        let [error] = &errors[..] else { panic!("{text}: {errors:?}") };
         assert_eq!(error.line, line, "{text}\n{}", error.text);
         assert!(!error.text.contains('\n') && !error.text.is_empty());
         assert!(!error.text.contains("line"), "a second line number: {}", error.text);
@@ -111,7 +103,8 @@ fn reports_the_line_of_an_error() {
         ("{\"apiVersion\":\"v1\",\"kind\":\"Service\",\n\"spec\":{\"ports\":[\n{\"port\":\"x\"}]}}", 3),
         ("{\"kind\":", 1),
     ] {
-        let error = json(text).unwrap_err();
+        let errors = json(text).errors.shown;
+        let [error] = &errors[..] else { panic!("{text}: {errors:?}") };
         assert_eq!(error.line, line, "{text}: {}", error.text);
         assert!(!error.text.contains("at line"));
     }
@@ -133,7 +126,7 @@ fn reports_the_line_of_a_likely_mistake() {
     ]}"#;
     let (kind, address) = (|line| format!("{line}: {kind}"), |line| format!("{line}: {address}"));
     for (parse, text, expected) in [
-        (yaml as fn(&str) -> _, in_yaml.as_str(), vec!["Service shop/web".to_owned(), kind(4), address(15)]),
+        (yaml as fn(&str) -> Parsed, in_yaml.as_str(), vec!["Service shop/web".to_owned(), kind(4), address(15)]),
         (yaml, listed, vec!["Service /web".to_owned(), "Service /web".to_owned(), address(5), kind(7)]),
         (yaml, &both, vec!["Service shop/web".to_owned(), address(9)]),
         (json, in_json, vec!["Service /web".to_owned(), kind(2), address(3)]),
@@ -143,7 +136,71 @@ fn reports_the_line_of_a_likely_mistake() {
 }
 
 #[test]
+fn an_invalid_object_does_not_affect_the_others() {
+    let port = "spec: {ports: [{port: 70000}]}\n";
+    let too_large = "`70000` is too large for a port; the maximum is 65535";
+    let broken = format!("{SERVICE}---\n{SERVICE}{port}---\nkind: [\n---\n{SERVICE}");
+    let list = "kind: ServiceList\nitems:\n- {metadata: {name: a}}\n- {metadata: {name: b}, spec: {ports: [{port: 70000}]}}\n\
+                - {metadata: {name: c}}\n";
+    let in_json = r#"{"kind": "ServiceList", "items": [{"metadata": {"name": "a"}},
+        {"metadata": {"name": "b"}, "spec": {"ports": [{"port": 70000}]}}, {"metadata": {"name": "c"}}]}"#;
+    let two = ["Service /a".to_owned(), "Service /c".to_owned()];
+    let found = read(yaml, &broken);
+    assert_eq!(found[..3], ["Service shop/web", "Service shop/web", &format!("12: {too_large}")]);
+    assert!(found[3].starts_with("14: "), "{found:?}");
+    assert_eq!(read(yaml, list), [&two[..], &[format!("4: {too_large}")]].concat());
+    assert_eq!(read(json, in_json), [&two[..], &[format!("2: {too_large}")]].concat());
+    assert_eq!(read(json, &format!("{in_json}\n{{]"))[..3], [&two[..], &[format!("2: {too_large}")]].concat());
+}
+
+#[test]
+fn reports_what_is_wrong_with_a_port() {
+    for (port, expected) in [
+        ("port: 70000", "`70000` is too large for a port; the maximum is 65535"),
+        ("port: -1", "`-1` is not a port; use a number from 1 to 65535"),
+        ("port: eighty", "`eighty` is not a port; use a number from 1 to 65535"),
+        ("port: '80'", "`80` is not a port; use a number from 1 to 65535"),
+        ("port: 80, targetPort: 70000", "`70000` is too large for a port; the maximum is 65535"),
+    ] {
+        let text = format!("{SERVICE}spec:\n  ports:\n  - {{{port}}}\n");
+        assert_eq!(read(yaml, &text), [format!("8: {expected}")], "{port}");
+    }
+    let text = format!("{SERVICE}spec: {{ports: [{{port: , targetPort: http}}, {{port: 80, targetPort: 81}}]}}\n");
+    assert_eq!(read(yaml, &text), ["Service shop/web"]);
+}
+
+#[test]
+fn reports_misspelled_fields_and_bad_addresses() {
+    let slice = "apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: s}\naddressType: IPv4\n";
+    let field =
+        |field: &str, near: &str| format!("unknown field `{field}`; did you mean `{near}`? The field is ignored");
+    for (text, expected) in [
+        (format!("{SERVICE}spec:\n  clusterIp: None\n"), format!("7: {}", field("clusterIp", "clusterIP"))),
+        (format!("# first\n---\n{SERVICE}spec:\n  portz: []\n"), format!("9: {}", field("portz", "ports"))),
+        (
+            format!("{slice}endpoints:\n- addresses:\n  - 10.1.0.1\n  - 10.1.0.300\n"),
+            "8: address `10.1.0.300` of EndpointSlice `s` is not an IPv4 address; the endpoint is ignored".to_owned(),
+        ),
+        (
+            format!("{slice}endpoints:\n- addresses: ['fd00::1']\n"),
+            "6: address `fd00::1` of EndpointSlice `s` is not an IPv4 address; the endpoint is ignored".to_owned(),
+        ),
+        (
+            "apiVersion: v1\nkind: Endpoints\nmetadata: {name: e}\nsubsets:\n- addresses:\n  - ip: web\n".to_owned(),
+            "6: address `web` of Endpoints `e` is not an IP address; it is ignored".to_owned(),
+        ),
+        (
+            "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nstatus:\n  podIP: web\n".to_owned(),
+            "5: address `web` of Pod `p` is not an IP address; it is ignored".to_owned(),
+        ),
+    ] {
+        assert_eq!(read(yaml, &text)[1..], [expected], "{text}");
+    }
+}
+
+#[test]
 fn refuses_an_alias_bomb() {
     let bomb = (1..30).map(|at| format!("a{at}: &a{at} [*a{}, *a{}]\n", at - 1, at - 1)).collect::<String>();
-    assert!(yaml(&format!("a0: &a0 [x]\n{bomb}kind: List\n")).is_err());
+    let parsed = yaml(&format!("a0: &a0 [x]\n{bomb}kind: List\n---\n{SERVICE}"));
+    assert_eq!((parsed.errors.shown.len(), parsed.manifests.len()), (1, 1));
 }

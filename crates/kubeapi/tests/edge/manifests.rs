@@ -266,6 +266,54 @@ fn an_invalid_file_keeps_its_last_content() {
 }
 
 #[test]
+fn an_invalid_object_does_not_affect_the_rest_of_its_file() {
+    let folder = folder("one_mistake");
+    let file = folder.join("all.yaml");
+    let ports = |port: &str| service("bad", &format!("clusterIP: None, ports: [{{ port: {port} }}]"));
+    let good = |ip: &str| service("good", &format!("clusterIP: {ip}"));
+    fs::write(&file, ports("70000") + &good("10.96.0.1")).unwrap();
+    let edge = Edge::start(&request(&folder));
+    edge.wait_service("shop/good", "10.96.0.1 :-/");
+    assert_eq!(edge.service("shop/bad"), "none");
+    let line = format!(
+        "[WARNING] plugin/kubernetes: {}:5: `70000` is too large for a port; the maximum is 65535",
+        file.display()
+    );
+    edge.wait_log(&format!("{line}; it is ignored"));
+    replace(&file, &(ports("80") + &good("10.96.0.2")));
+    edge.wait_service("shop/bad", "Headless :80/TCP");
+    // An object that cannot be read any more keeps its last state, also if its name cannot be read.
+    replace(&file, &(ports("70000") + &good("10.96.0.3")));
+    edge.wait_service("shop/good", "10.96.0.3 :-/");
+    edge.wait_log(&format!("{line}; its last known state is still served"));
+    replace(&file, &format!("---\nkind: [\n{}", good("10.96.0.4")));
+    edge.wait_service("shop/good", "10.96.0.4 :-/");
+    assert_eq!(edge.service("shop/bad"), "Headless :80/TCP");
+    assert_eq!(edge.metric("portolan_kubernetes_manifest_errors_total{reason=\"syntax\"}"), 3.0);
+    replace(&file, &good("10.96.0.5"));
+    edge.wait_service("shop/bad", "none");
+}
+
+#[test]
+fn says_whether_an_unreadable_file_is_still_served() {
+    let folder = folder("unreadable_files");
+    let file = folder.join("all.yaml");
+    fs::write(&file, b"\xff").unwrap();
+    let edge = Edge::start(&request(&folder));
+    let line = |end: &str| format!("[WARNING] plugin/kubernetes: cannot open {}: {end}", file.display());
+    edge.wait("the report", |_| edge.lines().iter().any(|line| line.ends_with("; nothing of it is served")));
+    assert_eq!(edge.logged(&line("")), 1, "{:?}", edge.lines());
+    replace(&file, &service("web", "clusterIP: None"));
+    edge.wait_service("shop/web", "Headless :-/");
+    fs::write(folder.join("all.new"), b"\xff").unwrap();
+    fs::rename(folder.join("all.new"), &file).unwrap();
+    edge.wait("the report", |_| {
+        edge.lines().iter().any(|line| line.ends_with("; its last known content is still served"))
+    });
+    assert_eq!(edge.service("shop/web"), "Headless :-/");
+}
+
+#[test]
 fn an_invalid_file_does_not_affect_others() {
     let folder = folder("wrong_from_the_start");
     fs::write(folder.join("bad.json"), "{\n  \"kind\": \"Service\",\n  oops\n}").unwrap();
