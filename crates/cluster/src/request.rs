@@ -214,6 +214,12 @@ pub trait Clusters {
 pub trait Following: Send + Sync {
     /// Returns the index of the cluster.
     fn index(&self) -> &Arc<Index>;
+
+    /// Returns what is wrong with the files that describe the cluster, if this process only checks them. A process that
+    /// serves the cluster logs it instead.
+    fn warnings(&self) -> &[String] {
+        &[]
+    }
 }
 
 #[cfg(test)]

@@ -29,15 +29,15 @@ pub struct Subscription {
 }
 
 /// Checks a request as far as files allow: a kubeconfig with the files that it names, or manifests. In-cluster
-/// configuration is not checked.
+/// configuration is not checked. Returns the mistakes in manifests, each with file and line.
 ///
 /// # Errors
 /// A problem that does not go away without a change of configuration.
-pub fn check(request: &Request) -> Result<(), SetupError> {
+pub fn check(request: &Request) -> Result<Vec<String>, SetupError> {
     match &request.source {
-        Source::Manifests(paths) => manifests::Manifests::new(paths, request).map(drop),
-        Source::InCluster => Ok(()),
-        Source::Kubeconfig { .. } | Source::Endpoint { .. } => credentials::config(&request.source).map(drop),
+        Source::Manifests(paths) => Ok(manifests::Manifests::new(paths, request)?.mistakes()),
+        Source::InCluster => Ok(Vec::new()),
+        Source::Kubeconfig { .. } | Source::Endpoint { .. } => credentials::config(&request.source).map(|_| Vec::new()),
     }
 }
 
@@ -48,6 +48,7 @@ pub fn check(request: &Request) -> Result<(), SetupError> {
 pub struct Subscriber {
     meter: Rc<Meter>,
     timing: Rc<Timing>,
+    manifest_log: Rc<manifests::ReportLog>,
     given: RefCell<Vec<Weak<Subscription>>>,
 }
 
@@ -62,7 +63,7 @@ impl Subscriber {
     #[must_use]
     pub fn with_timing(registry: &Arc<Registry>, timing: Timing) -> Subscriber {
         let meter = Rc::new(Meter::new(registry));
-        Subscriber { meter, timing: Rc::new(timing), given: RefCell::default() }
+        Subscriber { meter, timing: Rc::new(timing), manifest_log: Rc::default(), given: RefCell::default() }
     }
 
     /// Starts the tasks of a request and returns immediately. The index fills as the source responds.
@@ -121,7 +122,8 @@ impl Subscriber {
         let (shared, index) = self.reducer(&spec);
         let sinks: Vec<_> = (0..).zip(&spec.watches).map(|(at, watch)| Sink::new(&shared, at, watch.kind)).collect();
         let mut tasks = JoinSet::new();
-        tasks.spawn_local(manifests::run(folder, sinks, Rc::clone(&self.meter), self.timing.poll));
+        let reporter = manifests::Reporter::new(&self.manifest_log, &self.meter);
+        tasks.spawn_local(manifests::run(folder, sinks, reporter, self.timing.poll));
         Ok(Started { index, tasks })
     }
 

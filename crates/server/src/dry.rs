@@ -85,20 +85,31 @@ struct Recorder {
 
 impl Clusters for Recorder {
     fn follow(&self, request: &Request) -> Result<Arc<dyn Following>, String> {
-        if self.checks_sources {
-            kubeapi::check(request).map_err(|problem| problem.to_string())?;
-        }
+        let warnings = if self.checks_sources {
+            kubeapi::check(request).map_err(|problem| problem.to_string())?
+        } else {
+            Vec::new()
+        };
         self.requests.borrow_mut().push(request.canonical());
         let (_, index) = Reducer::new(&request.watches());
-        Ok(Arc::new(EmptyIndex(index)))
+        Ok(Arc::new(EmptyIndex { index, warnings }))
     }
 }
 
-struct EmptyIndex(Arc<Index>);
+/// Cluster that is not watched.
+struct EmptyIndex {
+    index: Arc<Index>,
+    /// Mistakes in its manifests.
+    warnings: Vec<String>,
+}
 
 impl Following for EmptyIndex {
     fn index(&self) -> &Arc<Index> {
-        &self.0
+        &self.index
+    }
+
+    fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 }
 

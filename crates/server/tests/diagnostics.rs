@@ -136,6 +136,22 @@ fn files_reports_every_broken_file_with_its_line() {
 }
 
 #[test]
+fn files_reports_mistakes_in_manifests_with_their_lines() {
+    let corefile = ".:0 {\n kubernetes cluster.local {\n manifests shop\n }\n}\n";
+    let folder = Folder::new("manifests");
+    let service = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec:\n  clusterIp: None\n";
+    folder.write("shop/all.yaml", &format!("{service}---\n{service}  ports: [{{port: 70000}}]\n"));
+    let (exit, document) = check_in(&folder, corefile, &["--json", "--files"]);
+    let found: Vec<_> = document["diagnostics"].as_array().unwrap().iter().collect();
+    let messages: Vec<_> = found.iter().map(|problem| text(&problem["message"])).collect();
+    assert_eq!((exit, messages.len()), (Some(0), 2), "{found:#?}");
+    assert!(messages[0].contains("all.yaml:12: `70000` is too large for a port"), "{messages:?}");
+    assert!(messages[1].contains("all.yaml:5: unknown field `clusterIp`; did you mean `clusterIP`?"), "{messages:?}");
+    let (_, document) = check_in(&folder, corefile, &["--json"]);
+    assert_eq!(document["diagnostics"].as_array().unwrap().len(), 0, "without --files, no file is read");
+}
+
+#[test]
 fn rbac_reads_no_files() {
     let folder = Folder::new("rights");
     let corefile = "z.test:0 {\n file nowhere {\n reload 0s\n }\n tls a b\n}\n.:0 {\n kubernetes cluster.local\n}\n";

@@ -17,16 +17,16 @@ mod mistakes;
 mod model;
 mod parse;
 mod port;
+mod reporter;
 
 use cluster::Request;
 use std::path::PathBuf;
-use std::rc::Rc;
 use std::time::Duration;
 
 use cluster_of::{Cluster, Selection};
-use tracing::{error, warn};
+pub(crate) use reporter::{ReportLog, Reporter};
+use tracing::error;
 
-use crate::meter::Meter;
 use crate::watch::Sink;
 use crate::{LOG, SetupError};
 
@@ -42,10 +42,16 @@ impl Manifests {
     pub(crate) fn new(paths: &[PathBuf], request: &Request) -> Result<Manifests, SetupError> {
         Ok(Manifests { folder: folder::Folder::new(paths)?, selection: Selection::new(request)? })
     }
+
+    /// Reads all files and returns the errors and likely mistakes in them.
+    pub(crate) fn mistakes(mut self) -> Vec<String> {
+        let (_, reports) = self.folder.check();
+        reports.into_iter().map(|report| report.text).collect()
+    }
 }
 
 /// Polls the files and applies changes to the sinks until dropped.
-pub(crate) async fn run(manifests: Manifests, sinks: Vec<Sink>, meter: Rc<Meter>, poll: Duration) {
+pub(crate) async fn run(manifests: Manifests, sinks: Vec<Sink>, mut reporter: Reporter, poll: Duration) {
     let Manifests { mut folder, selection } = manifests;
     let mut is_first = true;
     loop {
@@ -59,12 +65,7 @@ pub(crate) async fn run(manifests: Manifests, sinks: Vec<Sink>, meter: Rc<Meter>
             return error!(target: LOG, "Manifests are not looked at any more: reading them failed");
         };
         folder = looked_at;
-        for report in reports {
-            if let Some(reason) = report.reason {
-                meter.manifest_error(reason);
-            }
-            warn!(target: LOG, "{}", report.text);
-        }
+        reports.iter().for_each(|report| reporter.report(report));
         if let Some(cluster) = cluster {
             cluster.tell(&sinks, &selection);
         }

@@ -4,8 +4,13 @@ use cluster::{Request, Source};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::time::Duration;
 
-use crate::support::{Edge, folder};
+use kubeapi::Subscriber;
+use metrics::Registry;
+
+use crate::log::Log;
+use crate::support::{Edge, folder, on_a_local_set, quick};
 
 fn request(path: &Path) -> Request {
     Request::new(Source::Manifests(vec![path.to_owned()]))
@@ -342,6 +347,31 @@ fn warns_about_likely_mistakes_and_serves_the_rest() {
         let text = format!("{place}:{line}: unknown kind `Servic`; did you mean `Service`? The object is ignored");
         assert_eq!(edge.logged(&text), 1, "{:?}", edge.lines());
     }
+}
+
+#[test]
+fn subscriptions_to_the_same_files_log_a_mistake_once() {
+    let (folder, log) = (folder("shared_mistakes"), Log::new(false));
+    let misspelled = |name: &str| service(name, "clusterIP: None").replace("kind: Service", "kind: Servic");
+    fs::write(folder.join("all.yaml"), misspelled("web")).unwrap();
+    let _logged = tracing::subscriber::set_default(log.clone());
+    let count = || log.lines().iter().filter(|line| line.contains("unknown kind `Servic`")).count();
+    on_a_local_set(async {
+        let subscriber = Subscriber::with_timing(&Registry::new(), quick());
+        let one = subscriber.subscribe(&request(&folder)).unwrap();
+        let other = subscriber.subscribe(&Request { pods: true, ..request(&folder) }).unwrap();
+        while !one.index.is_synced() || !other.index.is_synced() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        assert_eq!(count(), 1);
+        // The same mistake in the next version of the file is a new one.
+        replace(&folder.join("all.yaml"), &(misspelled("web") + &service("late", "clusterIP: None")));
+        let has_late = |index: &cluster::Index| index.service(b"shop", b"late", |_| ()).is_some();
+        while !has_late(&one.index) || !has_late(&other.index) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        assert_eq!(count(), 2);
+    });
 }
 
 #[test]

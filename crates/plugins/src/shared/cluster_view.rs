@@ -13,7 +13,6 @@ pub(crate) struct Exposed {
     /// Index that answers are built from.
     pub(crate) index: Arc<Index>,
     /// Keeps the watches of the cluster running.
-    #[allow(dead_code, reason = "held for as long as anybody shows the cluster")]
     following: Arc<dyn Following>,
     /// Forward zones that hold this cluster's own names.
     pub(crate) zones: Zones,
@@ -48,6 +47,11 @@ impl Exposed {
             local_addresses,
             namespaces: request.namespaces.iter().map(|name| name.as_bytes().into()).collect(),
         })
+    }
+
+    /// Returns what is wrong with the files that describe the cluster, if they were only checked.
+    pub(crate) fn warnings(&self) -> &[String] {
+        self.following.warnings()
     }
 
     /// Returns true if a namespace exists and the stanza serves it.

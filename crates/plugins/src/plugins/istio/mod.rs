@@ -77,10 +77,11 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     Ok(Some(Part { zones: Some(zones), fallthrough, ..Part::new(plugin, Hooks::BOTH) }))
 }
 
-fn follow(config: &Config, setup: &Setup<'_>) -> Result<View, SetupError> {
+fn follow(config: &Config, setup: &mut Setup<'_>) -> Result<View, SetupError> {
     let clusters: Rc<dyn Clusters> =
         setup.process.find().ok_or_else(|| SetupError::new("this process cannot watch a cluster"))?;
     let following = clusters.follow(&config.request(|name| setup.path(name))).map_err(SetupError::new)?;
+    following.warnings().iter().for_each(|warning| setup.warn(warning));
     let index = Arc::clone(following.index());
     let mesh =
         index.mesh().cloned().ok_or_else(|| SetupError::new("the ServiceEntries of the cluster are not watched"))?;
