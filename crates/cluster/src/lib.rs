@@ -46,7 +46,7 @@ pub use mesh::Mesh;
 pub use port::Port;
 pub use records::Change;
 pub use reducer::Reducer;
-pub use request::{Clusters, Following, Pace, Purpose, Request, Source, Tls};
+pub use request::{ClusterHandle, Clusters, FollowError, Purpose, RateLimit, Request, Source, Tls};
 pub use selector::{Selector, SelectorError};
 pub use service::{External, Service, ServiceKind};
 pub use slice::{Address, Addresses, Endpoint, Slice};

@@ -1,5 +1,7 @@
 //! Description of the objects that a zone needs and of their source. Equal requests can share one set of watches.
 
+use core::error::Error;
+use core::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,7 +45,7 @@ pub struct Tls {
 
 /// Rate limit for requests to an API server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Pace {
+pub struct RateLimit {
     /// Average time between two requests; zero for no limit.
     pub every: Duration,
     /// Number of requests that may be sent at once after an idle period.
@@ -83,7 +85,7 @@ pub struct Request {
     /// File for snapshots, used when a process starts while the API server is unreachable.
     pub snapshot: Option<PathBuf>,
     /// Rate limit for requests to the API server.
-    pub pace: Pace,
+    pub rate_limit: RateLimit,
 }
 
 /// Purpose of the objects.
@@ -119,7 +121,7 @@ impl Request {
             multicluster: false,
             mesh: false,
             snapshot: None,
-            pace: Pace::default(),
+            rate_limit: RateLimit::default(),
         }
     }
 
@@ -197,6 +199,30 @@ impl Request {
     }
 }
 
+/// Error: a cluster cannot be followed, and only a change of the configuration helps. It says what is wrong, as its cause does.
+#[derive(Debug)]
+pub struct FollowError(Box<dyn Error + Send + Sync>);
+
+impl FollowError {
+    /// Creates an error from its cause: an error, or a message.
+    #[must_use]
+    pub fn new(cause: impl Into<Box<dyn Error + Send + Sync>>) -> FollowError {
+        FollowError(cause.into())
+    }
+}
+
+impl fmt::Display for FollowError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(out)
+    }
+}
+
+impl Error for FollowError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.0.source()
+    }
+}
+
 /// Provides clusters to the plugins that serve zones from them.
 pub trait Clusters {
     /// Starts to follow a cluster. Returns immediately.
@@ -205,13 +231,13 @@ pub trait Clusters {
     /// options, or a reload with unchanged ones.
     ///
     /// # Errors
-    /// Returns a message if it cannot start, for example if the kubeconfig file is unreadable or the process does not
-    /// run in a cluster.
-    fn follow(&self, request: &Request) -> Result<Arc<dyn Following>, String>;
+    /// Returns an error if it cannot start, for example if the kubeconfig file is unreadable or the process does not run
+    /// in a cluster.
+    fn follow(&self, request: &Request) -> Result<Arc<dyn ClusterHandle>, FollowError>;
 }
 
-/// A followed cluster. The watches end when the last reference is dropped.
-pub trait Following: Send + Sync {
+/// Handle of a followed cluster. The watches end when the last reference is dropped.
+pub trait ClusterHandle: Send + Sync {
     /// Returns the index of the cluster.
     fn index(&self) -> &Arc<Index>;
 

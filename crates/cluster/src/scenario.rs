@@ -37,8 +37,8 @@ use std::sync::Arc;
 use crate::mesh;
 use crate::object::{self, AddressType, Event, Meta, Object};
 use crate::{
-    Address, Change, Clusters, Endpoint, Following, Index, Kind, Kinds, Port, Reducer, Request, Service, ServiceKind,
-    Spec, Watch,
+    Address, Change, ClusterHandle, Clusters, Endpoint, FollowError, Index, Kind, Kinds, Port, Reducer, Request,
+    Service, ServiceKind, Spec, Watch,
 };
 
 /// Kinds that a cluster's own names and those of its ClusterSet are made from.
@@ -93,14 +93,14 @@ impl Script {
 }
 
 impl Clusters for Script {
-    fn follow(&self, request: &Request) -> Result<Arc<dyn Following>, String> {
+    fn follow(&self, request: &Request) -> Result<Arc<dyn ClusterHandle>, FollowError> {
         let played = &mut *self.0.borrow_mut();
         if let Some(reason) = &played.refusal {
-            return Err(reason.clone());
+            return Err(FollowError::new(reason.as_str()));
         }
         let request = request.canonical();
         if let Some((_, stage)) = played.followed.iter().find(|(known, _)| *known == request) {
-            return Ok(Arc::new(Followed(Arc::clone(&stage.index))));
+            return Ok(Arc::new(Handle(Arc::clone(&stage.index))));
         }
         let mut stage = Stage::new(&request.watches());
         played.lines.iter().for_each(|line| stage.play(line));
@@ -109,13 +109,13 @@ impl Clusters for Script {
         }
         let index = Arc::clone(&stage.index);
         played.followed.push((request, stage));
-        Ok(Arc::new(Followed(index)))
+        Ok(Arc::new(Handle(index)))
     }
 }
 
-struct Followed(Arc<Index>);
+struct Handle(Arc<Index>);
 
-impl Following for Followed {
+impl ClusterHandle for Handle {
     fn index(&self) -> &Arc<Index> {
         &self.0
     }

@@ -18,7 +18,7 @@ use transport::grpc::{CallError, LocalExecutor};
 use crate::Timing;
 use crate::body::RequestBody;
 use crate::endpoint::Endpoint;
-use crate::error::EtcdError;
+use crate::error::{EtcdError, StoreError};
 
 /// HTTP/2 flow-control window of a stream in bytes, which bounds the unread data of a watch.
 const STREAM_WINDOW: u32 = 1 << 20;
@@ -57,7 +57,7 @@ impl Connection {
             return Connection::greet(stream, timing).await;
         }
         let name = ServerName::try_from(endpoint.host.clone()).map_err(|error| EtcdError::Tls(error.to_string()))?;
-        let connector = TlsConnector::from(Arc::new(config(tls).map_err(EtcdError::Tls)?));
+        let connector = TlsConnector::from(Arc::new(config(tls).map_err(|error| EtcdError::Tls(error.to_string()))?));
         let stream =
             connector.connect(name, stream).await.map_err(|error| EtcdError::Tls(transport::error_text(&error)))?;
         Connection::greet(stream, timing).await
@@ -86,16 +86,16 @@ impl Connection {
 /// Creates the TLS configuration from the current content of the files.
 ///
 /// # Errors
-/// The text of the problem if a file cannot be used.
-pub(crate) fn config(tls: Option<&Tls>) -> Result<rustls::ClientConfig, String> {
-    let read = |file: &PathBuf| std::fs::read(file).map_err(|error| io_text::cannot_open(file, &error));
-    let identity = tls
-        .and_then(|tls| tls.identity.as_ref())
-        .map(|(certificates, key)| Ok::<_, String>(Identity { certificates: read(certificates)?, key: read(key)? }));
+/// A file that cannot be read or used.
+pub(crate) fn config(tls: Option<&Tls>) -> Result<rustls::ClientConfig, StoreError> {
+    let read = |file: &PathBuf| std::fs::read(file).map_err(|error| StoreError::File { file: file.clone(), error });
+    let identity = tls.and_then(|tls| tls.identity.as_ref()).map(|(certificates, key)| {
+        Ok::<_, StoreError>(Identity { certificates: read(certificates)?, key: read(key)? })
+    });
     let authorities = tls.and_then(|tls| tls.authorities.as_ref()).map(read);
     let (authorities, identity) = (authorities.transpose()?, identity.transpose()?);
     let wanted = ClientTls { authorities, identity, ..ClientTls::default() };
-    let mut config = transport::tls::client_config(&wanted).map_err(|error| error.to_string())?;
+    let mut config = transport::tls::client_config(&wanted).map_err(|error| StoreError::Tls(error.to_string()))?;
     config.alpn_protocols = vec![b"h2".to_vec()];
     Ok(config)
 }

@@ -4,6 +4,8 @@ use std::fmt;
 
 use http::Uri;
 
+use crate::error::StoreError;
+
 /// Default client port of etcd.
 const PORT_DEFAULT: u16 = 2379;
 
@@ -20,9 +22,9 @@ impl Endpoint {
     /// Parses a URL. Without a scheme, `has_tls` decides on TLS.
     ///
     /// # Errors
-    /// The text of the problem.
-    pub(crate) fn read(text: &str, has_tls: bool) -> Result<Endpoint, String> {
-        let wrong = |why: &str| format!("endpoint '{text}': {why}");
+    /// [`StoreError::Endpoint`].
+    pub(crate) fn read(text: &str, has_tls: bool) -> Result<Endpoint, StoreError> {
+        let wrong = |reason: &str| StoreError::Endpoint { endpoint: text.to_owned(), reason: reason.to_owned() };
         let (has_tls, authority) = match text.split_once("://") {
             Some(("http", rest)) => (false, rest),
             Some(("https", rest)) => (true, rest),
@@ -74,7 +76,7 @@ mod tests {
             ("https://[fd00::1]:2380", false, "https://[fd00::1]:2380"),
         ] {
             let endpoint = Endpoint::read(text, has_tls);
-            assert_eq!(endpoint.map(|endpoint| endpoint.to_string()).as_deref(), Ok(expected), "{text}");
+            assert_eq!(endpoint.unwrap().to_string(), expected, "{text}");
         }
         for text in ["", "http://", "unix:///run/etcd", "http://a b", "http://[", "http://u@h", "http://h:99999"] {
             assert!(Endpoint::read(text, false).is_err(), "{text}");

@@ -1,9 +1,48 @@
 //! Errors of following etcd: classification for metrics, and text for the log.
 
 use std::fmt;
+use std::io;
+use std::path::PathBuf;
 
 use listwatch::FailureKind;
 use transport::grpc::{CallError, Code};
+
+/// Error that prevents a store from being followed: wrong configuration, or unusable files.
+#[derive(Debug)]
+pub enum StoreError {
+    /// Not an address of a member.
+    Endpoint {
+        /// Text from the configuration.
+        endpoint: String,
+        /// What is wrong, and what to use.
+        reason: String,
+    },
+    /// A certificate or key file cannot be read.
+    File {
+        /// Path of the file.
+        file: PathBuf,
+        /// Cause.
+        error: io::Error,
+    },
+    /// Certificates or keys cannot be used.
+    Tls(String),
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StoreError::Endpoint { endpoint, reason } => write!(out, "endpoint '{endpoint}': {reason}"),
+            StoreError::File { file, error } => out.write_str(&io_text::cannot_open(file, error)),
+            StoreError::Tls(reason) => out.write_str(reason),
+        }
+    }
+}
+
+impl core::error::Error for StoreError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        if let StoreError::File { error, .. } = self { Some(error) } else { None }
+    }
+}
 
 /// Error of following a member.
 #[derive(Debug)]

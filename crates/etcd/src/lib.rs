@@ -26,13 +26,14 @@ use std::rc::Rc;
 use std::sync::{Arc, Weak};
 
 use metrics::Registry;
-use skydns::{Following, Index, Reducer, Request, Stores};
+use skydns::{FollowError, Index, Reducer, Request, StoreHandle, Stores};
 use tokio::task::AbortHandle;
 
 use endpoint::Endpoint;
 use follow::Follower;
 use meter::Meter;
 
+pub use error::StoreError;
 pub use meter::METRICS;
 pub use timing::Timing;
 
@@ -68,14 +69,14 @@ impl Edge {
 }
 
 impl Stores for Edge {
-    fn follow(&self, request: &Request) -> Result<Arc<dyn Following>, String> {
+    fn follow(&self, request: &Request) -> Result<Arc<dyn StoreHandle>, FollowError> {
         let request = request.canonical();
         self.stores.borrow_mut().retain(|stores| stores.strong_count() > 0);
         let same = |stores: &Weak<FollowedStore>| stores.upgrade().filter(|stores| stores.request == request);
         if let Some(stores) = self.stores.borrow().iter().find_map(same) {
             return Ok(stores);
         }
-        let endpoints = endpoints(&request)?;
+        let endpoints = endpoints(&request).map_err(FollowError::new)?;
         let (reducer, index) = Reducer::new(&request);
         let follower = Follower::new(request.clone(), endpoints, reducer, &self.timing, &self.meter);
         let task = tokio::task::spawn_local(follower.run()).abort_handle();
@@ -88,12 +89,12 @@ impl Stores for Edge {
 /// Checks a request as far as possible without a connection: the endpoints, and the TLS files.
 ///
 /// # Errors
-/// The text of a problem that does not go away without a change of configuration.
-pub fn check(request: &Request) -> Result<(), String> {
+/// A problem that does not go away without a change of configuration.
+pub fn check(request: &Request) -> Result<(), StoreError> {
     endpoints(request).map(drop)
 }
 
-fn endpoints(request: &Request) -> Result<Vec<Endpoint>, String> {
+fn endpoints(request: &Request) -> Result<Vec<Endpoint>, StoreError> {
     let endpoints = request.endpoints.iter().map(|text| Endpoint::read(text, request.tls.is_some()));
     let endpoints: Vec<Endpoint> = endpoints.collect::<Result<_, _>>()?;
     if request.tls.is_some() || endpoints.iter().any(|endpoint| endpoint.has_tls) {
@@ -102,7 +103,7 @@ fn endpoints(request: &Request) -> Result<Vec<Endpoint>, String> {
     Ok(endpoints)
 }
 
-impl Following for FollowedStore {
+impl StoreHandle for FollowedStore {
     fn index(&self) -> &Arc<Index> {
         &self.index
     }

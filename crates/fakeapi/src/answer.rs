@@ -43,7 +43,7 @@ pub(crate) async fn answer(
     }
     let selection = match query.selection() {
         Ok(selection) => selection,
-        Err(message) => return status(400, None, &message),
+        Err(error) => return status(400, None, &error.to_string()),
     };
     let format = preferred.of_kind(&kind);
     let request = CollectionRequest { query, kind, selection, fault, format, shared: Arc::clone(shared) };

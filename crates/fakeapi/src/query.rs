@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use hyper::Uri;
 
-use crate::selection::Selection;
+use crate::selection::{Selection, SelectionError};
 use crate::store::Key;
 
 /// Parsed request URI.
@@ -54,8 +54,8 @@ impl Query {
         matches!(self.parameter(name), "1" | "true")
     }
 
-    /// Returns the selection of objects. The error describes an invalid selector.
-    pub(crate) fn selection(&self) -> Result<Selection, String> {
+    /// Returns the selection of objects.
+    pub(crate) fn selection(&self) -> Result<Selection, SelectionError> {
         Selection::parse(&self.namespace, self.parameter("labelSelector"), self.parameter("fieldSelector"))
     }
 }

@@ -1,6 +1,8 @@
 //! Selection of objects by namespace, labels and fields.
 
-use cluster::Selector;
+use core::fmt;
+
+use cluster::{Selector, SelectorError};
 use serde_json::Value;
 
 /// Selection of objects of a resource.
@@ -11,11 +13,12 @@ pub(crate) struct Selection {
 }
 
 impl Selection {
-    /// Parses label and field selectors. An empty namespace selects all. The error describes an invalid selector.
-    pub(crate) fn parse(namespace: &str, labels: &str, fields: &str) -> Result<Selection, String> {
-        let labels = Selector::parse(labels).map_err(|error| error.to_string())?;
-        let fields = fields.split(',').filter(|field| !field.is_empty());
-        let fields = fields.map(FieldTest::parse).collect::<Option<Vec<_>>>().ok_or("bad field selector")?;
+    /// Parses label and field selectors. An empty namespace selects all.
+    pub(crate) fn parse(namespace: &str, labels: &str, fields: &str) -> Result<Selection, SelectionError> {
+        let labels = Selector::parse(labels).map_err(SelectionError::Labels)?;
+        let tests = fields.split(',').filter(|field| !field.is_empty()).map(FieldTest::parse);
+        let tests: Option<Vec<_>> = tests.collect();
+        let fields = tests.ok_or_else(|| SelectionError::Fields(fields.to_owned()))?;
         Ok(Selection { namespace: namespace.to_owned(), labels, fields })
     }
 
@@ -24,6 +27,30 @@ impl Selection {
         (self.namespace.is_empty() || metadata["namespace"] == *self.namespace)
             && self.labels.matches(|key| metadata["labels"][key].as_str())
             && self.fields.iter().all(|field| field.matches(object))
+    }
+}
+
+/// Error in a selector of a request.
+#[derive(Debug)]
+pub(crate) enum SelectionError {
+    /// Invalid label selector.
+    Labels(SelectorError),
+    /// Field selector without `=` or `!=`.
+    Fields(String),
+}
+
+impl fmt::Display for SelectionError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SelectionError::Labels(error) => error.fmt(out),
+            SelectionError::Fields(text) => write!(out, "field selector `{text}` has no `=` or `!=`"),
+        }
+    }
+}
+
+impl core::error::Error for SelectionError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        if let SelectionError::Labels(error) = self { Some(error) } else { None }
     }
 }
 

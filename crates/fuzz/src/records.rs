@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use ::skydns::{Event, Following, Index, Pair, Reducer, Request, Stores, name_of};
+use ::skydns::{Event, FollowError, Index, Pair, Reducer, Request, StoreHandle, Stores, name_of};
 use testkit::Server;
 use wire::{Class, Flags, Header, MessageBuf, Name, NameRef, Opt, Type};
 
@@ -124,12 +124,12 @@ fn query(name: &Name, qtype: Type) -> Vec<u8> {
 struct Held(Arc<Index>);
 
 impl Stores for Held {
-    fn follow(&self, _: &Request) -> Result<Arc<dyn Following>, String> {
+    fn follow(&self, _: &Request) -> Result<Arc<dyn StoreHandle>, FollowError> {
         Ok(Arc::new(Held(Arc::clone(&self.0))))
     }
 }
 
-impl Following for Held {
+impl StoreHandle for Held {
     fn index(&self) -> &Arc<Index> {
         &self.0
     }

@@ -15,12 +15,12 @@ use kube::client::Body;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
-use crate::Timing;
 use crate::credentials;
 use crate::decode::{Encoding, Status};
 use crate::failure::{ApiError, connection_problem};
 use crate::meter::Meter;
-use crate::pace::{Permit, RateLimiter};
+use crate::rate_limit::{Permit, RateLimiter};
+use crate::{ClientError, Timing};
 
 /// Maximum number of bytes read from the body of an error response.
 const PROBLEM_MAX: usize = 64 * 1024;
@@ -56,7 +56,7 @@ impl Api {
     pub(crate) fn new(request: &cluster::Request, config: &Config, timing: Rc<Timing>, meter: Rc<Meter>) -> Api {
         let (host, url) = (credentials::host(config), credentials::server_url(config));
         let (making, client, distrusted) = (Mutex::new(()), RefCell::default(), Cell::new(false));
-        let (source, limiter) = (request.source.clone(), RateLimiter::new(request.pace));
+        let (source, limiter) = (request.source.clone(), RateLimiter::new(request.rate_limit));
         Api { source, timing, meter, host, url, making, client, distrusted, limiter }
     }
 
@@ -67,7 +67,7 @@ impl Api {
     /// the status was not 2xx, or the content type is unknown.
     pub(crate) async fn get(&self, url: &str, accept: &'static str) -> Result<Response, ApiError> {
         let (permit, waited) = self.limiter.pass().await;
-        self.meter.paced(&self.host, waited);
+        self.meter.delayed(&self.host, waited);
         let client = self.client().await?;
         let request = Request::get(url)
             .header(ACCEPT, accept)
@@ -117,13 +117,13 @@ impl Api {
     }
 
     /// Builds a client on a blocking thread, because this reads files and may run a credential plugin.
-    async fn make(&self) -> Result<Client, String> {
+    async fn make(&self) -> Result<Client, ClientError> {
         let (source, timing) = (self.source.clone(), (*self.timing).clone());
         let making = tokio::task::spawn_blocking(move || {
-            let config = credentials::config(&source).map_err(|problem| problem.to_string())?;
+            let config = credentials::config(&source).map_err(|error| ClientError::Setup(Box::new(error)))?;
             credentials::client(&config, &timing)
         });
-        making.await.map_err(|error| error.to_string())?
+        making.await.map_err(ClientError::Thread)?
     }
 }
 

@@ -10,7 +10,7 @@ use rustls::{DigitallySignedStruct, Error, SignatureScheme};
 use tracing::warn;
 use transport::tls::{certificates, server_verifier};
 
-use crate::LOG;
+use crate::{ClientError, LOG};
 
 /// CA certificates of a configuration.
 pub(crate) enum Authorities {
@@ -32,10 +32,11 @@ impl Authorities {
     /// Builds the verifier.
     ///
     /// # Errors
-    /// A message if the file is unreadable or a certificate is invalid.
-    pub(crate) fn verifier(self) -> Result<Arc<dyn ServerCertVerifier>, String> {
+    /// The file is unreadable or a certificate is invalid.
+    pub(crate) fn verifier(self) -> Result<Arc<dyn ServerCertVerifier>, ClientError> {
         match self {
-            Authorities::Given(given) => server_verifier(given).map_err(|error| error.to_string()),
+            Authorities::Given(given) => server_verifier(given)
+                .map_err(|error| ClientError::Authorities { file: None, reason: error.to_string() }),
             Authorities::File(file) => {
                 let last = Mutex::new(read(&file)?);
                 Ok(Arc::new(FileVerifier { file, last }))
@@ -44,10 +45,10 @@ impl Authorities {
     }
 }
 
-fn read(file: &Path) -> Result<Arc<dyn ServerCertVerifier>, String> {
-    let pem = std::fs::read(file).map_err(|error| io_text::cannot_open(file, &error))?;
+fn read(file: &Path) -> Result<Arc<dyn ServerCertVerifier>, ClientError> {
+    let pem = std::fs::read(file).map_err(|error| ClientError::File { file: file.to_owned(), error })?;
     let verifier = certificates(&pem).and_then(server_verifier);
-    verifier.map_err(|error| format!("{}: {error}", file.display()))
+    verifier.map_err(|error| ClientError::Authorities { file: Some(file.to_owned()), reason: error.to_string() })
 }
 
 /// Verifier that reads the CA file at each handshake, so that a new connection trusts rotated certificates. While the

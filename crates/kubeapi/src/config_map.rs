@@ -1,5 +1,7 @@
 //! Follows one ConfigMap. List and watch requests select it by name, so that a Role for this one object is sufficient.
 
+use core::error::Error;
+use core::fmt;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::rc::Rc;
@@ -119,10 +121,10 @@ impl ConfigMap {
     /// Returns the current data, or `None` if the ConfigMap does not exist.
     ///
     /// # Errors
-    /// The text of the failure if the request failed.
-    pub async fn read(&self) -> Result<Option<Data>, String> {
+    /// The request failed.
+    pub async fn read(&self) -> Result<Option<Data>, ReadError> {
         let response = async { self.read_list(self.api.get(&self.path, JSON).await?.body).await };
-        response.await.map(|(data, _)| data).map_err(|failure| failure.to_string())
+        response.await.map(|(data, _)| data).map_err(ReadError)
     }
 
     /// Calls `each` with the data at the start and after each change, with `None` while the ConfigMap does not exist.
@@ -143,6 +145,29 @@ impl ConfigMap {
         let list: List = serde_json::from_slice(&bytes).map_err(|error| ApiError::Unexpected(error.to_string()))?;
         let item = list.items.unwrap_or_default().pop();
         Ok((item.map(|item| item.data.unwrap_or_default()), list.metadata.resource_version))
+    }
+}
+
+/// Error of [`ConfigMap::read`]. Another attempt may succeed.
+#[derive(Debug)]
+pub struct ReadError(ApiError);
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(out)
+    }
+}
+
+impl Error for ReadError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.0.source()
+    }
+}
+
+impl From<ReadError> for String {
+    /// Returns the text, for callers that report messages.
+    fn from(error: ReadError) -> String {
+        error.to_string()
     }
 }
 

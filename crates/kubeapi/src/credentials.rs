@@ -1,7 +1,6 @@
 //! Creates an HTTP client from a [`Source`]: URL, certificates, tokens and credential plugins. The crate kube reads
 //! kubeconfigs and service accounts and adds the token to requests. This module configures the connections.
 
-use core::error::Error;
 use std::path::{Path, PathBuf};
 
 use cluster::{Source, Tls};
@@ -11,14 +10,14 @@ use hyper_util::client::legacy::Client as HttpClient;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::{Body, Client, ConfigExt};
-use kube::config::{Config, Kubeconfig, KubeconfigError, LoadDataError};
+use kube::config::{Config, Kubeconfig, KubeconfigError};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tower::{BoxError, ServiceBuilder};
 
 use crate::authorities::Authorities;
 use crate::failure::causes;
-use crate::{SetupError, Timing};
+use crate::{ClientError, SetupError, Timing};
 
 /// Folder in which a Pod finds its service account.
 const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -131,16 +130,6 @@ fn check(config: &Config) -> Result<(), SetupError> {
     Ok(())
 }
 
-/// Returns why credentials cannot be used. Of a file that cannot be read, names only the file.
-fn unusable(error: &(dyn Error + 'static)) -> String {
-    let mut chain = core::iter::successors(Some(error), |error| Error::source(*error));
-    let unread = chain.find_map(|error| match error.downcast_ref() {
-        Some(LoadDataError::ReadFile(error, file)) => Some(io_text::cannot_open(file, error)),
-        _ => None,
-    });
-    unread.unwrap_or_else(|| causes(error))
-}
-
 fn is_https(config: &Config) -> bool {
     config.cluster_url.scheme_str() == Some("https")
 }
@@ -160,8 +149,8 @@ pub(crate) fn server_url(config: &Config) -> String {
 /// Builds a client. This may run a credential plugin and block. Must be called within a tokio runtime.
 ///
 /// # Errors
-/// The cause on one line.
-pub(crate) fn client(config: &Config, timing: &Timing) -> Result<Client, String> {
+/// Unusable credentials or files.
+pub(crate) fn client(config: &Config, timing: &Timing) -> Result<Client, ClientError> {
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);
     connector.set_nodelay(true);
@@ -174,8 +163,8 @@ pub(crate) fn client(config: &Config, timing: &Timing) -> Result<Client, String>
     http.pool_timer(TokioTimer::new()).pool_max_idle_per_host(1).http1_max_buf_size(READ_MAX);
     let layers = ServiceBuilder::new()
         .layer(config.base_uri_layer())
-        .option_layer(config.auth_layer().map_err(|error| causes(&error))?)
-        .layer(config.extra_headers_layer().map_err(|error| causes(&error))?)
+        .option_layer(config.auth_layer().map_err(ClientError::Credentials)?)
+        .layer(config.extra_headers_layer().map_err(ClientError::Credentials)?)
         .map_err(BoxError::from);
     if !is_https(config) {
         return Ok(Client::new(layers.service(http.build::<_, Body>(connector)), ""));
@@ -185,10 +174,10 @@ pub(crate) fn client(config: &Config, timing: &Timing) -> Result<Client, String>
 }
 
 /// Adds TLS to a connector, with the server name of the kubeconfig if it has one.
-fn https(config: &Config, connector: HttpConnector) -> Result<HttpsConnector<HttpConnector>, String> {
+fn https(config: &Config, connector: HttpConnector) -> Result<HttpsConnector<HttpConnector>, ClientError> {
     let mut https = HttpsConnectorBuilder::new().with_tls_config(tls(config)?).https_or_http();
     if let Some(name) = config.tls_server_name.clone() {
-        let name = ServerName::try_from(name).map_err(|error| error.to_string())?;
+        let name = ServerName::try_from(name).map_err(ClientError::ServerName)?;
         https = https.with_server_name_resolver(FixedServerNameResolver::new(name));
     }
     Ok(https.enable_http1().wrap_connector(connector))
@@ -196,8 +185,8 @@ fn https(config: &Config, connector: HttpConnector) -> Result<HttpsConnector<Htt
 
 /// Builds the TLS configuration. Given CA certificates are verified by this project, because kube rejects a server that
 /// presents one of them (`CA:TRUE`).
-fn tls(config: &Config) -> Result<ClientConfig, String> {
-    let mut tls = config.rustls_client_config().map_err(|error| unusable(&error))?;
+fn tls(config: &Config) -> Result<ClientConfig, ClientError> {
+    let mut tls = config.rustls_client_config().map_err(ClientError::Credentials)?;
     if !config.accept_invalid_certs
         && let Some(authorities) = Authorities::of(config)
     {

@@ -5,6 +5,7 @@ use core::time::Duration;
 
 use listwatch::{Failure, FailureKind};
 
+use crate::ClientError;
 use crate::decode::OutOfSyncError;
 
 /// Error of a list or a watch.
@@ -20,7 +21,7 @@ pub(crate) enum ApiError {
     /// The server is unreachable, or the connection broke.
     Connection(String),
     /// No client could be built, because of a file, a certificate or a credential plugin.
-    Credentials(String),
+    Credentials(ClientError),
     /// The server did not begin to answer within this time.
     Unanswered(Duration),
     /// No data arrived for this long.
@@ -130,7 +131,11 @@ impl fmt::Display for ApiError {
     }
 }
 
-impl core::error::Error for ApiError {}
+impl core::error::Error for ApiError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        if let ApiError::Credentials(error) = self { Some(error) } else { None }
+    }
+}
 
 /// Returns the cause of a connection error, without the text that kube adds.
 pub(crate) fn connection_problem(error: &kube::Error) -> String {

@@ -56,7 +56,7 @@ static REQUEST_DURATION: Metric = Metric {
     kind: Kind::Histogram(&REQUEST_TIME),
     labels: &["verb", "host"],
 };
-static PACE_DURATION: Metric = Metric {
+static RATE_LIMITER_DURATION: Metric = Metric {
     name: "coredns_kubernetes_rest_client_rate_limiter_duration_seconds",
     help: "Time that requests to the API server were held back by `apiserver_qps`, by verb and host.",
     kind: Kind::Histogram(&REQUEST_TIME),
@@ -119,7 +119,7 @@ pub static METRICS: [&Metric; 13] = [
     &PROGRAMMING_OF_ALL,
     &REQUESTS,
     &REQUEST_DURATION,
-    &PACE_DURATION,
+    &RATE_LIMITER_DURATION,
     &LISTS,
     &WATCH_FAILURES,
     &RENEWALS,
@@ -160,8 +160,8 @@ impl Meter {
     }
 
     /// Records how long the rate limiter delayed a request.
-    pub(crate) fn paced(&self, host: &str, time: Duration) {
-        self.observe(&PACE_DURATION, &["GET", host], time);
+    pub(crate) fn delayed(&self, host: &str, time: Duration) {
+        self.observe(&RATE_LIMITER_DURATION, &["GET", host], time);
     }
 
     /// Shows the counters of a resource before they count.

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aws_lc_rs::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
-use cluster::{Index, Pace, Reducer, Request, snapshot};
+use cluster::{Index, RateLimit, Reducer, Request, snapshot};
 use tracing::{info, warn};
 
 use crate::LOG;
@@ -105,7 +105,7 @@ fn read(file: &Path, request: &Request) -> Result<Vec<u8>, LoadError> {
 
 /// Returns the hash of a request without the fields that do not select objects: the snapshot path and the rate limit.
 fn fingerprint(request: &Request) -> Vec<u8> {
-    let request = Request { snapshot: None, pace: Pace::default(), ..request.clone() };
+    let request = Request { snapshot: None, rate_limit: RateLimit::default(), ..request.clone() };
     digest(&SHA256, format!("{request:?}").as_bytes()).as_ref().to_vec()
 }
 

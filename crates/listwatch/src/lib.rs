@@ -56,7 +56,7 @@ pub use backoff::{Backoff, BackoffRule};
 pub use driver::{Source, run};
 pub use event::{Action, Event, Failure, FailureKind, Notice, Page, Received, Request, Step, Transfer};
 pub use health::Health;
-pub use machine::{Following, Machine, State};
+pub use machine::{Machine, State, Watch};
 pub use policy::{Policy, Resume};
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ pub enum State<P, C> {
         cursor: Option<C>,
     },
     /// Everything up to the position is known. The request is a watch from it.
-    Following(Following<P>),
+    Following(Watch<P>),
     /// No request, until a pause is over.
     Waiting {
         /// State after the pause.
@@ -34,7 +34,7 @@ pub enum State<P, C> {
 
 /// Data of [`State::Following`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Following<P> {
+pub struct Watch<P> {
     /// Everything up to here is known.
     position: P,
     /// True if the source may not have the position. The request then is a check of it.
@@ -132,7 +132,7 @@ impl<P: Clone, C: Clone> Machine<P, C> {
     fn opened(&mut self, now: Duration) -> Action<P, C> {
         match &mut self.state {
             State::Listing | State::Paging { cursor: None } => self.notices.push(Notice::ListBegins),
-            State::Following(Following { is_doubted: false, uncounted, .. }) => {
+            State::Following(Watch { is_doubted: false, uncounted, .. }) => {
                 if let Some(transfer) = uncounted.take() {
                     self.listed(transfer, now);
                 }
@@ -303,7 +303,7 @@ impl<P: Clone, C: Clone> Machine<P, C> {
     fn follow(&mut self, position: P, transfer: Transfer, now: Duration) {
         let uncounted = self.policy.counts_from_watch.then_some(transfer);
         // The end of the list counts as the first event, so that a stream may end right after it.
-        self.state = State::Following(Following { position, is_doubted: false, began: now, events: 1, uncounted });
+        self.state = State::Following(Watch { position, is_doubted: false, began: now, events: 1, uncounted });
         if uncounted.is_none() {
             self.listed(transfer, now);
         }
@@ -329,7 +329,7 @@ impl<P: Clone, C: Clone> Machine<P, C> {
     }
 
     fn is_watching(&self) -> bool {
-        matches!(self.state, State::Following(Following { is_doubted: false, .. }))
+        matches!(self.state, State::Following(Watch { is_doubted: false, .. }))
     }
 
     fn wait(&mut self, pause: Duration, now: Duration) -> Action<P, C> {

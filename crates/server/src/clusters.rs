@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use cluster::{Clusters, Following, Index, Request};
+use cluster::{ClusterHandle, Clusters, FollowError, Index, Request};
 use kubeapi::{Subscriber, Subscription};
 use metrics::Registry;
 
@@ -15,15 +15,15 @@ pub(crate) fn clusters(registry: &Arc<Registry>) -> Rc<dyn Clusters> {
 struct Edge(Subscriber);
 
 impl Clusters for Edge {
-    fn follow(&self, request: &Request) -> Result<Arc<dyn Following>, String> {
-        let subscription = self.0.subscribe(request).map_err(|problem| problem.to_string())?;
-        Ok(Arc::new(Followed(subscription)))
+    fn follow(&self, request: &Request) -> Result<Arc<dyn ClusterHandle>, FollowError> {
+        let subscription = self.0.subscribe(request).map_err(FollowError::new)?;
+        Ok(Arc::new(Handle(subscription)))
     }
 }
 
-struct Followed(Arc<Subscription>);
+struct Handle(Arc<Subscription>);
 
-impl Following for Followed {
+impl ClusterHandle for Handle {
     fn index(&self) -> &Arc<Index> {
         &self.0.index
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use cluster::{Clusters, Following, Index, Reducer, Request};
+use cluster::{ClusterHandle, Clusters, FollowError, Index, Reducer, Request};
 use config::setup::{FileStamp, Files, ReloadState, SetupWarning};
 use config::{BuildContext, Plan};
 use corefile::Diagnostic;
@@ -84,12 +84,9 @@ struct Recorder {
 }
 
 impl Clusters for Recorder {
-    fn follow(&self, request: &Request) -> Result<Arc<dyn Following>, String> {
-        let warnings = if self.checks_sources {
-            kubeapi::check(request).map_err(|problem| problem.to_string())?
-        } else {
-            Vec::new()
-        };
+    fn follow(&self, request: &Request) -> Result<Arc<dyn ClusterHandle>, FollowError> {
+        let warnings =
+            if self.checks_sources { kubeapi::check(request).map_err(FollowError::new)? } else { Vec::new() };
         self.requests.borrow_mut().push(request.canonical());
         let (_, index) = Reducer::new(&request.watches());
         Ok(Arc::new(EmptyIndex { index, warnings }))
@@ -103,7 +100,7 @@ struct EmptyIndex {
     warnings: Vec<String>,
 }
 
-impl Following for EmptyIndex {
+impl ClusterHandle for EmptyIndex {
     fn index(&self) -> &Arc<Index> {
         &self.index
     }
@@ -119,9 +116,9 @@ struct EmptyStores {
 }
 
 impl skydns::Stores for EmptyStores {
-    fn follow(&self, request: &skydns::Request) -> Result<Arc<dyn skydns::Following>, String> {
+    fn follow(&self, request: &skydns::Request) -> Result<Arc<dyn skydns::StoreHandle>, skydns::FollowError> {
         if self.checks_sources {
-            etcd::check(request)?;
+            etcd::check(request).map_err(skydns::FollowError::new)?;
         }
         let (_, index) = skydns::Reducer::new(&request.canonical());
         Ok(Arc::new(EmptyRecords(index)))
@@ -130,7 +127,7 @@ impl skydns::Stores for EmptyStores {
 
 struct EmptyRecords(Arc<skydns::Index>);
 
-impl skydns::Following for EmptyRecords {
+impl skydns::StoreHandle for EmptyRecords {
     fn index(&self) -> &Arc<skydns::Index> {
         &self.0
     }

@@ -1,5 +1,6 @@
 //! Description of the records that a zone needs and of their store. Equal requests can share one set of watches.
 
+use core::error::Error;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -102,6 +103,30 @@ impl Request {
     }
 }
 
+/// Error: a store cannot be followed, and only a change of the configuration helps. It says what is wrong, as its cause does.
+#[derive(Debug)]
+pub struct FollowError(Box<dyn Error + Send + Sync>);
+
+impl FollowError {
+    /// Creates an error from its cause: an error, or a message.
+    #[must_use]
+    pub fn new(cause: impl Into<Box<dyn Error + Send + Sync>>) -> FollowError {
+        FollowError(cause.into())
+    }
+}
+
+impl fmt::Display for FollowError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(out)
+    }
+}
+
+impl Error for FollowError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.0.source()
+    }
+}
+
 /// Provides stores to the plugins that serve zones from them.
 pub trait Stores {
     /// Starts to follow a store. Returns immediately.
@@ -110,12 +135,12 @@ pub trait Stores {
     /// options, or a reload with unchanged ones.
     ///
     /// # Errors
-    /// Returns a message if it cannot start, for example if an endpoint is invalid or a certificate is unreadable.
-    fn follow(&self, request: &Request) -> Result<Arc<dyn Following>, String>;
+    /// Returns an error if it cannot start, for example if an endpoint is invalid or a certificate is unreadable.
+    fn follow(&self, request: &Request) -> Result<Arc<dyn StoreHandle>, FollowError>;
 }
 
-/// A followed store. The watches end when the last reference is dropped.
-pub trait Following: Send + Sync {
+/// Handle of a followed store. The watches end when the last reference is dropped.
+pub trait StoreHandle: Send + Sync {
     /// Returns the index of the store.
     fn index(&self) -> &Arc<Index>;
 }

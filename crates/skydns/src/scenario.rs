@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::{Event, Following, Index, Pair, Range, RecordError, Reducer, Request, Stores};
+use crate::{Event, FollowError, Index, Pair, Range, RecordError, Reducer, Request, StoreHandle, Stores};
 
 /// Fake store defined by script lines. Each follower sees the keys that its request covers.
 #[derive(Clone, Default)]
@@ -78,14 +78,14 @@ impl Script {
 }
 
 impl Stores for Script {
-    fn follow(&self, request: &Request) -> Result<Arc<dyn Following>, String> {
+    fn follow(&self, request: &Request) -> Result<Arc<dyn StoreHandle>, FollowError> {
         let played = &mut *self.0.borrow_mut();
         if let Some(reason) = &played.refusal {
-            return Err(reason.clone());
+            return Err(FollowError::new(reason.as_str()));
         }
         let request = request.canonical();
         if let Some(follower) = played.followed.iter().find(|follower| follower.request == request) {
-            return Ok(Arc::new(Followed(Arc::clone(&follower.index))));
+            return Ok(Arc::new(Handle(Arc::clone(&follower.index))));
         }
         let (reducer, index) = Reducer::new(&request);
         let mut follower = Follower { request, reducer, index: Arc::clone(&index) };
@@ -93,13 +93,13 @@ impl Stores for Script {
             follower.list(&played.keys);
         }
         played.followed.push(follower);
-        Ok(Arc::new(Followed(index)))
+        Ok(Arc::new(Handle(index)))
     }
 }
 
-struct Followed(Arc<Index>);
+struct Handle(Arc<Index>);
 
-impl Following for Followed {
+impl StoreHandle for Handle {
     fn index(&self) -> &Arc<Index> {
         &self.0
     }

@@ -11,7 +11,7 @@ use listwatch::{Page, Received};
 use crate::api::Response;
 use crate::decode::{EventDecoder, ListDecoder, WatchEvent};
 use crate::failure::ApiError;
-use crate::pace::Permit;
+use crate::rate_limit::Permit;
 use crate::watch::next;
 use crate::watch::sink::Sink;
 

@@ -14,7 +14,7 @@ mod faults;
 mod log;
 mod manifests;
 mod mesh;
-mod pace;
+mod rate_limit;
 mod scope;
 mod snapshot;
 mod support;

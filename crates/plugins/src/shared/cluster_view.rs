@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use cluster::{Clusters, Following, Index, Kind, Request, Source};
+use cluster::{ClusterHandle, Clusters, FollowError, Index, Kind, Request, Source};
 use engine::{Failure, Response, Zones};
 use wire::{EdeCode, NameRef};
 
@@ -13,7 +13,7 @@ pub(crate) struct Exposed {
     /// Index that answers are built from.
     pub(crate) index: Arc<Index>,
     /// Keeps the watches of the cluster running.
-    following: Arc<dyn Following>,
+    handle: Arc<dyn ClusterHandle>,
     /// Forward zones that hold this cluster's own names.
     pub(crate) zones: Zones,
     /// True if Pods are watched.
@@ -30,17 +30,17 @@ impl Exposed {
     /// Starts to follow a cluster.
     ///
     /// # Errors
-    /// A message for the operator if following cannot even start.
+    /// An error if following cannot even start.
     pub(crate) fn follow(
         clusters: &dyn Clusters,
         request: &Request,
         zones: Zones,
         local_addresses: Arc<[IpAddr]>,
-    ) -> Result<Exposed, String> {
-        let following = clusters.follow(request)?;
+    ) -> Result<Exposed, FollowError> {
+        let handle = clusters.follow(request)?;
         Ok(Exposed {
-            index: Arc::clone(following.index()),
-            following,
+            index: Arc::clone(handle.index()),
+            handle,
             zones,
             has_pods: request.pods,
             source: request.source.clone(),
@@ -51,7 +51,7 @@ impl Exposed {
 
     /// Returns what is wrong with the files that describe the cluster, if they were only checked.
     pub(crate) fn warnings(&self) -> &[String] {
-        self.following.warnings()
+        self.handle.warnings()
     }
 
     /// Returns true if a namespace exists and the stanza serves it.

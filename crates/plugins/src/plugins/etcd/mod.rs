@@ -17,7 +17,7 @@ use std::sync::Arc;
 use config::setup::{LocalZones, Part, Setup, SetupError, StartupGate};
 use engine::{Failure, Hooks, Plugin, Query, Response, Verdict, Worker, Zones};
 use metrics::{self, Counter, Metric};
-use skydns::{Following, Index, LeaseBounds, Record, RecordFilter, Selection, Stores, View};
+use skydns::{Index, LeaseBounds, Record, RecordFilter, Selection, StoreHandle, Stores, View};
 use wire::{EdeCode, Owner, Rcode, Section, Type};
 
 use crate::shared::option_helpers::zones_label;
@@ -72,8 +72,8 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let request = config.request(zones.names(), |name| setup.path(name));
     let stores: Rc<dyn Stores> =
         setup.process.find().ok_or_else(|| SetupError::new("no etcd can be followed in this process"))?;
-    let following = stores.follow(&request).map_err(SetupError::new)?;
-    let index = Arc::clone(following.index());
+    let handle = stores.follow(&request).map_err(|error| SetupError::new(error.to_string()))?;
+    let index = Arc::clone(handle.index());
     let told = Arc::clone(&index);
     setup.requests.readiness.add(MANIFEST.name, move || told.is_listed());
 
@@ -85,7 +85,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let counters = |metric: &'static Metric| {
         zones.names().iter().map(|zone| setup.registry.counter(metric, &[&zone.to_string()])).collect()
     };
-    let plugin = Etcd { index, following, lease: config.lease, stale: counters(&STALE), cut: counters(&CUT) };
+    let plugin = Etcd { index, handle, lease: config.lease, stale: counters(&STALE), cut: counters(&CUT) };
     Ok(Some(Part { zones: Some(zones), fallthrough, ..Part::new(plugin, Hooks::DOWN) }))
 }
 
@@ -118,7 +118,7 @@ struct Etcd {
     index: Arc<Index>,
     /// Keeps the watch of etcd running.
     #[allow(dead_code, reason = "dropping it ends the watch")]
-    following: Arc<dyn Following>,
+    handle: Arc<dyn StoreHandle>,
     lease: LeaseBounds,
     /// Answers while etcd could not be reached, by zone.
     stale: Box<[Counter]>,

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cluster::{Clusters, Following, Index, Kind, Kinds, Location, Request, Service, ServiceKind};
+use cluster::{ClusterHandle, Clusters, Index, Kind, Kinds, Location, Request, Service, ServiceKind};
 use config::options::{Args, Effect, Manifest, Problem, Property, Role, Usage};
 use config::setup::{Part, Setup, SetupError};
 use engine::{Failure, Hooks, Plugin, Query, Response, Subquery, SubqueryTarget, Verdict, Worker};
@@ -99,23 +99,24 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let no_cluster = || SetupError::new(NO_CLUSTER).with_help(BESIDE).missing("kubernetes");
     let exposed = setup.below.find::<Arc<Exposed>>().ok_or_else(no_cluster)?;
     let clusters: Option<Rc<dyn Clusters>> = setup.process.find();
-    let following = match (&config.location, clusters) {
+    let handle = match (&config.location, clusters) {
         (None, Some(clusters)) => {
-            Some(clusters.follow(&Request::of_location(exposed.source.clone())).map_err(SetupError::new)?)
+            let handle = clusters.follow(&Request::of_location(exposed.source.clone()));
+            Some(handle.map_err(|error| SetupError::new(error.to_string()))?)
         }
         _ => None,
     };
     let named = setup.zones_or_keys(&config.zones);
     let zones = named.names().iter().filter(|zone| !is_reverse(zone.as_ref())).cloned().collect();
     let location = config.location.map(|[zone, region]| Location { zone: zone.into(), region: region.into() });
-    let plugin = Federation { exposed, following, location, federations: config.federations, ttl: config.ttl };
+    let plugin = Federation { exposed, handle, location, federations: config.federations, ttl: config.ttl };
     Ok(Some(Part { zones: Some(zones), ..Part::new(plugin, Hooks::DOWN) }))
 }
 
 struct Federation {
     exposed: Arc<Exposed>,
     /// Watch for the location of the cluster, unless it is configured.
-    following: Option<Arc<dyn Following>>,
+    handle: Option<Arc<dyn ClusterHandle>>,
     location: Option<Location>,
     federations: BTreeMap<Vec<u8>, Name>,
     ttl: u32,
@@ -203,7 +204,7 @@ impl Federation {
         if let Some(location) = &self.location {
             return Ok(location.clone());
         }
-        let index: Option<&Arc<Index>> = self.following.as_ref().map(|following| following.index());
+        let index: Option<&Arc<Index>> = self.handle.as_ref().map(|handle| handle.index());
         let location = index.and_then(|index| index.location());
         location.ok_or_else(|| {
             if let Some(index) = index.filter(|index| !index.is_synced()) {

@@ -80,9 +80,10 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
 fn follow(config: &Config, setup: &mut Setup<'_>) -> Result<View, SetupError> {
     let clusters: Rc<dyn Clusters> =
         setup.process.find().ok_or_else(|| SetupError::new("this process cannot watch a cluster"))?;
-    let following = clusters.follow(&config.request(|name| setup.path(name))).map_err(SetupError::new)?;
-    following.warnings().iter().for_each(|warning| setup.warn(warning));
-    let index = Arc::clone(following.index());
+    let handle = clusters.follow(&config.request(|name| setup.path(name)));
+    let handle = handle.map_err(|error| SetupError::new(error.to_string()))?;
+    handle.warnings().iter().for_each(|warning| setup.warn(warning));
+    let index = Arc::clone(handle.index());
     let mesh =
         index.mesh().cloned().ok_or_else(|| SetupError::new("the ServiceEntries of the cluster are not watched"))?;
     let default_exports = mesh.exports(config.default_export_to.iter().map(String::as_str));
@@ -90,7 +91,7 @@ fn follow(config: &Config, setup: &mut Setup<'_>) -> Result<View, SetupError> {
         default_exports: default_exports.unwrap_or_else(Exports::everywhere),
         index,
         mesh,
-        following,
+        handle,
         default_addresses: config.default_addresses.as_slice().into(),
         vips: config.vips,
         has_pods: config.pods,

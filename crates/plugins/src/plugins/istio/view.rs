@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use cluster::mesh::{Claim, Client, Entry, Exports};
-use cluster::{Following, Index, Mesh};
+use cluster::{ClusterHandle, Index, Mesh};
 use engine::Query;
 use wire::NameRef;
 
@@ -17,7 +17,7 @@ pub(super) struct View {
     pub(super) mesh: Arc<Mesh>,
     /// Keeps the watch running while this exists.
     #[allow(dead_code, reason = "held for as long as anybody shows the mesh")]
-    pub(super) following: Arc<dyn Following>,
+    pub(super) handle: Arc<dyn ClusterHandle>,
     pub(super) default_addresses: Box<[IpAddr]>,
     pub(super) default_exports: Exports,
     pub(super) vips: Vips,

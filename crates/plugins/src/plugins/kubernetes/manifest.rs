@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use cluster::{Pace, Request};
+use cluster::{RateLimit, Request};
 use config::options::{Args, DirectiveContext, Manifest, Problem, Property, RemovedProperty, Role, Usage};
 use wire::{Name, NameRef};
 
@@ -336,22 +336,22 @@ impl Config {
             endpoint_zones: self.zonal,
             multicluster: !self.multicluster.is_empty(),
             snapshot: self.snapshot.as_ref().map(|name| path(name)),
-            pace: pace(self.qps, self.burst, self.in_flight),
+            rate_limit: rate_limit(self.qps, self.burst, self.in_flight),
             ..self.sources.request(&path)
         }
     }
 }
 
 /// Rate limit for requests to the API server. If only rate or burst is set, the other one has the default of client-go.
-fn pace(qps: f64, burst: u32, in_flight: u32) -> Pace {
+fn rate_limit(qps: f64, burst: u32, in_flight: u32) -> RateLimit {
     let (qps, burst) = match (qps > 0.0 && qps.is_finite(), burst > 0) {
-        (false, false) => return Pace { in_flight, ..Pace::default() },
+        (false, false) => return RateLimit { in_flight, ..RateLimit::default() },
         (true, true) => (qps, burst),
         (true, false) => (qps, BURST_DEFAULT),
         (false, true) => (QPS_DEFAULT, burst),
     };
     let every = Duration::try_from_secs_f64(1.0 / qps).map_or(EVERY_MAX, |every| every.min(EVERY_MAX));
-    Pace { every, burst, in_flight }
+    RateLimit { every, burst, in_flight }
 }
 
 #[cfg(test)]
@@ -371,8 +371,8 @@ mod tests {
             (f64::INFINITY, 0, 0, 0, 0),
             (f64::NAN, 0, 0, 0, 0),
         ] {
-            let expected = Pace { every: Duration::from_millis(every), burst: most, in_flight };
-            assert_eq!(pace(qps, burst, in_flight), expected, "{qps} {burst} {in_flight}");
+            let expected = RateLimit { every: Duration::from_millis(every), burst: most, in_flight };
+            assert_eq!(rate_limit(qps, burst, in_flight), expected, "{qps} {burst} {in_flight}");
         }
     }
 }

@@ -4,13 +4,13 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster::Pace;
+use cluster::RateLimit;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep};
 
 /// Rate limiter.
 pub(crate) struct RateLimiter {
-    pace: Pace,
+    rate_limit: RateLimit,
     /// Time of the next request if all requests were evenly spaced. A burst may run ahead of it.
     due: Cell<Instant>,
     in_flight: Option<Arc<Semaphore>>,
@@ -20,10 +20,10 @@ pub(crate) struct RateLimiter {
 pub(crate) type Permit = Option<OwnedSemaphorePermit>;
 
 impl RateLimiter {
-    pub(crate) fn new(pace: Pace) -> RateLimiter {
-        let most = usize::try_from(pace.in_flight).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
+    pub(crate) fn new(rate_limit: RateLimit) -> RateLimiter {
+        let most = usize::try_from(rate_limit.in_flight).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
         let in_flight = (most > 0).then(|| Arc::new(Semaphore::new(most)));
-        RateLimiter { pace, due: Cell::new(Instant::now()), in_flight }
+        RateLimiter { rate_limit, due: Cell::new(Instant::now()), in_flight }
     }
 
     /// Waits until a request may be sent. Returns how long the rate limit delayed it, without the time spent waiting
@@ -46,7 +46,7 @@ impl RateLimiter {
 
     /// Reserves the next send time and returns the delay until then.
     fn reserve(&self, now: Instant) -> Duration {
-        let Pace { every, burst, .. } = self.pace;
+        let RateLimit { every, burst, .. } = self.rate_limit;
         let due = self.due.get().max(now);
         self.due.set(due.checked_add(every).unwrap_or(due));
         due.duration_since(now).saturating_sub(every.saturating_mul(burst.saturating_sub(1)))
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn sends_a_burst_at_once_and_then_one_request_per_interval() {
-        let limiter = RateLimiter::new(Pace { every: Duration::from_millis(200), burst: 3, in_flight: 0 });
+        let limiter = RateLimiter::new(RateLimit { every: Duration::from_millis(200), burst: 3, in_flight: 0 });
         let start = limiter.due.get();
         // (milliseconds since the start, expected delay in milliseconds)
         for (at, wait) in
@@ -71,14 +71,14 @@ mod tests {
 
     #[test]
     fn does_not_wait_without_a_limit() {
-        let limiter = RateLimiter::new(Pace::default());
+        let limiter = RateLimiter::new(RateLimit::default());
         let now = limiter.due.get();
         assert!((0..1000).all(|_| limiter.reserve(now).is_zero()) && limiter.in_flight.is_none());
     }
 
     #[test]
     fn does_not_overflow_with_the_longest_interval() {
-        let limiter = RateLimiter::new(Pace { every: Duration::MAX, burst: u32::MAX, in_flight: 1 });
+        let limiter = RateLimiter::new(RateLimit { every: Duration::MAX, burst: u32::MAX, in_flight: 1 });
         let now = limiter.due.get();
         assert!((0..3).all(|_| limiter.reserve(now).is_zero()));
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cluster::{Pace, Request};
+use cluster::{RateLimit, Request};
 use fakeapi::{FakeApi, Fault};
 
 use crate::support::{Edge, WEB, request};
@@ -17,7 +17,7 @@ fn gaps(api: &FakeApi) -> Vec<Duration> {
 fn spaces_requests_by_the_configured_interval() {
     let api = FakeApi::with_shop();
     let every = Duration::from_millis(100);
-    let edge = Edge::start(&Request { pace: Pace { every, burst: 1, in_flight: 0 }, ..request(&api) });
+    let edge = Edge::start(&Request { rate_limit: RateLimit { every, burst: 1, in_flight: 0 }, ..request(&api) });
     edge.wait_synced();
     // On a busy machine, the server may receive requests closer together than they were sent.
     assert!(gaps(&api).iter().all(|gap| *gap > every / 2), "{:?}", gaps(&api));
@@ -38,7 +38,8 @@ fn a_limit_of_one_request_in_flight_serializes_lists() {
     for resource in ["namespaces", "services", "endpointslices"] {
         api.fault(resource, Fault::Slow(100, pause));
     }
-    let edge = Edge::start(&Request { pace: Pace { in_flight: 1, ..Pace::default() }, ..request(&api) });
+    let edge =
+        Edge::start(&Request { rate_limit: RateLimit { in_flight: 1, ..RateLimit::default() }, ..request(&api) });
     edge.wait_synced();
     assert!(gaps(&api).iter().all(|gap| *gap >= pause), "{:?}", gaps(&api));
     assert_eq!(edge.service("shop/web"), WEB, "a watch that goes on is no request in flight");
