@@ -15,6 +15,56 @@
 //!
 //! [`Request`] says which objects of which cluster a DNS zone needs, and [`Clusters`] provides them.
 //!
+//! # Example
+//!
+//! A watch of Services and one of EndpointSlices list their objects. Afterwards, a change reaches the readers of the
+//! index at once.
+//!
+//! ```
+//! use cluster::object::{AddressType, Endpoint, EndpointSlice, Event, Meta, Object, Service};
+//! use cluster::{Address, Kind, Reducer, Spec};
+//!
+//! let spec = Spec::new(&[Kind::Service, Kind::EndpointSlice], &[]);
+//! let (services, slices) = (0, 1);
+//! assert_eq!(spec.watches[slices].kind, Kind::EndpointSlice);
+//! let (mut reducer, index) = Reducer::new(&spec);
+//! let meta = |name| Meta { namespace: "shop", name, version: "" };
+//! let web = Service {
+//!     meta: meta("web"),
+//!     service_type: "ClusterIP",
+//!     cluster_ips: vec!["10.96.0.11"],
+//!     external_name: "",
+//!     ports: Vec::new(),
+//!     external: Vec::new(),
+//! };
+//! let slice = |address| EndpointSlice {
+//!     meta: meta("web-1"),
+//!     service: "web",
+//!     source_cluster: "",
+//!     address_type: AddressType::Ipv4,
+//!     endpoints: vec![Endpoint { address, ready: Some(true), hostname: "", target: "", zone: "" }],
+//!     ports: Vec::new(),
+//! };
+//! let mut apply = |watch, event: Event<'_>| reducer.apply(watch, &event, 0);
+//! for (watch, object) in [(services, Object::Service(web)), (slices, Object::EndpointSlice(slice("10.1.0.5")))] {
+//!     apply(watch, Event::Listing);
+//!     apply(watch, Event::Applied(object));
+//!     apply(watch, Event::Listed);
+//! }
+//! assert!(index.is_synced());
+//!
+//! let addresses = || {
+//!     index.service(b"shop", b"web", |service| {
+//!         service.endpoints().map(|endpoint| endpoint.address().to_string()).collect::<Vec<_>>()
+//!     })
+//! };
+//! assert_eq!(addresses().unwrap(), ["10.1.0.5"]);
+//! apply(slices, Event::Applied(Object::EndpointSlice(slice("10.1.0.6"))));
+//! assert_eq!(addresses().unwrap(), ["10.1.0.6"]);
+//! apply(services, Event::Deleted { namespace: "shop", name: "web" });
+//! assert!(index.service_of_cluster_ip("10.96.0.11".parse().unwrap(), |_, _| ()).is_none());
+//! ```
+//!
 //! The crate does no I/O: it knows nothing of the API server, JSON, zones or DNS messages, and takes the time as a
 //! parameter.
 

@@ -1,8 +1,8 @@
 //! Fuzz target for responses of an API server: lists and watches, in JSON and in protobuf.
 
-use cluster::object::Event;
+use cluster::object::{Event, Object};
 use cluster::{Kind, Reducer, Request, Source};
-use kubeapi::decode::{Encoding, EventDecoder, ListDecoder, OutOfSyncError, WatchEvent};
+use kubeapi::decode::{Encoding, EventDecoder, ListDecoder, ListItem, OutOfSyncError, Unreadable, WatchEvent};
 
 const KINDS: [Kind; 6] =
     [Kind::Namespace, Kind::Service, Kind::EndpointSlice, Kind::Pod, Kind::ServiceImport, Kind::ImportedSlice];
@@ -36,7 +36,7 @@ fn watch(encoding: Encoding, kind: Kind, body: &[u8], size: usize) -> Said {
 fn list(encoding: Encoding, kind: Kind, body: &[u8], size: usize) -> Said {
     let (mut decoder, mut reader) = (ListDecoder::new(encoding, kind), Reader::new(kind));
     let lost =
-        body.chunks(size).any(|bytes| decoder.feed(bytes, &mut |event| reader.take(&event)) == Err(OutOfSyncError));
+        body.chunks(size).any(|bytes| decoder.feed(bytes, &mut |item| reader.take_item(&item)) == Err(OutOfSyncError));
     assert!(!(lost && decoder.is_complete()), "a list is both lost and complete");
     (reader.said, decoder.is_complete())
 }
@@ -58,15 +58,33 @@ impl Reader {
 
     fn take(&mut self, event: &WatchEvent<'_>) {
         self.said.push(format!("{event:?}"));
-        let event = match event {
-            WatchEvent::Applied { object, .. } => {
-                assert!(!object.meta().name.is_empty(), "an object without a name");
-                Event::Applied(object.clone())
-            }
-            WatchEvent::Deleted { namespace, name, .. } => Event::Deleted { namespace, name },
-            WatchEvent::Unreadable { namespace, name, .. } => Event::Unreadable { namespace, name },
-            WatchEvent::Bookmark { .. } | WatchEvent::Refused { .. } | WatchEvent::List { .. } => return,
-        };
-        self.reducer.apply(self.watch, &event, 0);
+        match event {
+            WatchEvent::Applied { object, .. } => self.apply_object(object),
+            WatchEvent::Deleted { namespace, name, .. } => self.apply(&Event::Deleted { namespace, name }),
+            WatchEvent::Unreadable(unreadable) => self.apply_unreadable(unreadable),
+            WatchEvent::Bookmark { .. } | WatchEvent::Refused { .. } => {}
+        }
+    }
+
+    fn take_item(&mut self, item: &ListItem<'_>) {
+        self.said.push(format!("{item:?}"));
+        match item {
+            ListItem::Object(object) => self.apply_object(object),
+            ListItem::Unreadable(unreadable) => self.apply_unreadable(unreadable),
+            ListItem::Metadata { .. } => {}
+        }
+    }
+
+    fn apply_object(&mut self, object: &Object<'_>) {
+        assert!(!object.meta().name.is_empty(), "an object without a name");
+        self.apply(&Event::Applied(object.clone()));
+    }
+
+    fn apply_unreadable(&mut self, Unreadable { namespace, name, .. }: &Unreadable<'_>) {
+        self.apply(&Event::Unreadable { namespace, name });
+    }
+
+    fn apply(&mut self, event: &Event<'_>) {
+        self.reducer.apply(self.watch, event, 0);
     }
 }

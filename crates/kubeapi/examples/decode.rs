@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use cluster::Kind;
 use fakeapi::protobuf;
-use kubeapi::decode::{Encoding, ListDecoder, WatchEvent};
+use kubeapi::decode::{Encoding, ListDecoder, ListItem};
 use serde_json::{Value, json};
 
 /// Chunk size in bytes.
@@ -72,7 +72,7 @@ fn cost(encoding: Encoding, kind: Kind, body: &[u8], count: usize) -> Cost {
     let begin = Instant::now();
     let (mut decoder, mut read) = (ListDecoder::new(encoding, kind), 0);
     for bytes in body.chunks(PIECE) {
-        decoder.feed(bytes, &mut |event| read += usize::from(matches!(event, WatchEvent::Applied { .. }))).unwrap();
+        decoder.feed(bytes, &mut |item| read += usize::from(matches!(item, ListItem::Object(_)))).unwrap();
     }
     let time = begin.elapsed();
     assert!(read == count && decoder.is_complete(), "{read} of {count}");

@@ -24,14 +24,30 @@ struct Counts {
 
 impl Counts {
     fn take(&mut self, event: &WatchEvent<'_>) {
-        let word = match event {
-            WatchEvent::Applied { object, .. } if object.meta().name.starts_with("good-") => {
-                return self.good.push(format!("{object:?}"));
-            }
-            WatchEvent::Applied { .. } => "applied",
-            WatchEvent::Unreadable { reason, .. } => reason.label(),
-            _ => "other",
-        };
+        match event {
+            WatchEvent::Applied { object, .. } => self.take_object(object),
+            WatchEvent::Unreadable(unreadable) => self.add(unreadable.reason.label()),
+            _ => self.add("other"),
+        }
+    }
+
+    fn take_item(&mut self, item: &ListItem<'_>) {
+        match item {
+            ListItem::Object(object) => self.take_object(object),
+            ListItem::Unreadable(unreadable) => self.add(unreadable.reason.label()),
+            ListItem::Metadata { .. } => self.add("other"),
+        }
+    }
+
+    fn take_object(&mut self, object: &Object<'_>) {
+        if object.meta().name.starts_with("good-") {
+            self.good.push(format!("{object:?}"));
+        } else {
+            self.add("applied");
+        }
+    }
+
+    fn add(&mut self, word: &str) {
         *self.by_reason.entry(word.to_owned()).or_default() += 1;
     }
 
@@ -107,7 +123,7 @@ fn watched(encoding: Encoding, body: &[u8]) -> Counts {
 fn listed(encoding: Encoding, body: &[u8]) -> Counts {
     let (mut decoder, mut counts) = (ListDecoder::new(encoding, Kind::EndpointSlice), Counts::default());
     for bytes in body.chunks(4096) {
-        decoder.feed(bytes, &mut |event| counts.take(&event)).unwrap();
+        decoder.feed(bytes, &mut |item| counts.take_item(&item)).unwrap();
     }
     assert!(decoder.is_complete());
     counts

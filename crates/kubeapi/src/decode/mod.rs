@@ -1,8 +1,8 @@
 //! Streaming decoder from the bytes of a response to events and items for a [`cluster::Reducer`].
 //!
 //! The `Content-Type` of the response selects the encoding: protobuf for built-in kinds, and JSON for custom resources
-//! and for servers without protobuf. Both encodings yield the same [`WatchEvent`]s for the same objects. An object that
-//! cannot be decoded yields [`WatchEvent::Unreadable`], and decoding continues with the next one.
+//! and for servers without protobuf. Both encodings yield the same [`WatchEvent`]s and [`ListItem`]s for the same objects. An
+//! object that cannot be decoded yields [`Unreadable`], and decoding continues with the next one.
 
 pub(crate) mod json;
 mod protobuf;
@@ -51,8 +51,7 @@ impl Encoding {
     }
 }
 
-/// Watch event. A list yields the same events: [`WatchEvent::Applied`] for an item and [`WatchEvent::List`] for its
-/// metadata.
+/// Event of a watch.
 #[derive(Debug)]
 pub enum WatchEvent<'a> {
     /// Object in its current state.
@@ -85,21 +84,19 @@ pub enum WatchEvent<'a> {
         /// Message for people.
         message: &'a str,
     },
-    /// Object or event that cannot be decoded. The strings are empty if they cannot be decoded either.
-    Unreadable {
-        /// Namespace of the object.
-        namespace: &'a str,
-        /// Name of the object.
-        name: &'a str,
-        /// Resource version of the object.
-        version: &'a str,
-        /// Reason for metrics.
-        reason: UnreadableReason,
-        /// Reason for people.
-        message: String,
-    },
-    /// Metadata of a list.
-    List {
+    /// Object or event that cannot be decoded.
+    Unreadable(Unreadable<'a>),
+}
+
+/// Part of a list.
+#[derive(Debug)]
+pub enum ListItem<'a> {
+    /// Object of the list.
+    Object(Object<'a>),
+    /// Item that cannot be decoded.
+    Unreadable(Unreadable<'a>),
+    /// Metadata of the list.
+    Metadata {
         /// Resource version of the list.
         version: &'a str,
         /// Continue token of the next page, empty on the last page.
@@ -107,15 +104,53 @@ pub enum WatchEvent<'a> {
     },
 }
 
-impl<'a> WatchEvent<'a> {
-    fn applied(object: Object<'a>, trigger: &'a str) -> WatchEvent<'a> {
-        let meta = object.meta();
-        if meta.name.is_empty() {
-            return WatchEvent::unreadable(meta, UnreadableReason::Unnamed, "it has no name".to_owned());
-        }
-        WatchEvent::Applied { object, trigger }
-    }
+/// Object that cannot be decoded. The strings are empty if they cannot be decoded either.
+#[derive(Debug)]
+pub struct Unreadable<'a> {
+    /// Namespace of the object.
+    pub namespace: &'a str,
+    /// Name of the object.
+    pub name: &'a str,
+    /// Resource version of the object.
+    pub version: &'a str,
+    /// Reason for metrics.
+    pub reason: UnreadableReason,
+    /// Reason for people.
+    pub message: String,
+}
 
+/// Decoded object, with the time of the change that triggered it (`endpoints.kubernetes.io/last-change-trigger-time`) or
+/// an empty text.
+pub(crate) type Decoded<'a> = Result<(Object<'a>, &'a str), Unreadable<'a>>;
+
+/// Checks a decoded object.
+fn decoded<'a>(object: Object<'a>, trigger: &'a str) -> Decoded<'a> {
+    let meta = object.meta();
+    if meta.name.is_empty() {
+        return Err(Unreadable::new(meta, UnreadableReason::Unnamed, "it has no name".to_owned()));
+    }
+    Ok((object, trigger))
+}
+
+impl<'a> From<Decoded<'a>> for WatchEvent<'a> {
+    fn from(decoded: Decoded<'a>) -> WatchEvent<'a> {
+        match decoded {
+            Ok((object, trigger)) => WatchEvent::Applied { object, trigger },
+            Err(unreadable) => WatchEvent::Unreadable(unreadable),
+        }
+    }
+}
+
+impl<'a> From<Decoded<'a>> for ListItem<'a> {
+    fn from(decoded: Decoded<'a>) -> ListItem<'a> {
+        match decoded {
+            Ok((object, _)) => ListItem::Object(object),
+            Err(unreadable) => ListItem::Unreadable(unreadable),
+        }
+    }
+}
+
+impl<'a> WatchEvent<'a> {
     fn deleted(meta: Meta<'a>) -> WatchEvent<'a> {
         WatchEvent::Deleted { namespace: meta.namespace, name: meta.name, version: meta.version }
     }
@@ -124,20 +159,23 @@ impl<'a> WatchEvent<'a> {
         WatchEvent::Bookmark { version: meta.version, ends_list }
     }
 
-    fn unreadable(meta: Meta<'a>, reason: UnreadableReason, message: String) -> WatchEvent<'a> {
-        WatchEvent::Unreadable { namespace: meta.namespace, name: meta.name, version: meta.version, reason, message }
+    /// Event of an unknown type.
+    fn unknown(meta: Meta<'a>, what: &str) -> WatchEvent<'a> {
+        WatchEvent::Unreadable(Unreadable::new(meta, UnreadableReason::Event, format!("'{what}' is no event")))
+    }
+}
+
+impl<'a> Unreadable<'a> {
+    fn new(meta: Meta<'a>, reason: UnreadableReason, message: String) -> Unreadable<'a> {
+        Unreadable { namespace: meta.namespace, name: meta.name, version: meta.version, reason, message }
     }
 
-    fn no_event(meta: Meta<'a>, what: &str) -> WatchEvent<'a> {
-        WatchEvent::unreadable(meta, UnreadableReason::Event, format!("'{what}' is no event"))
+    fn nameless(reason: UnreadableReason, message: String) -> Unreadable<'static> {
+        Unreadable::new(Meta::default(), reason, message)
     }
 
-    fn nameless(reason: UnreadableReason, message: String) -> WatchEvent<'static> {
-        WatchEvent::unreadable(Meta::default(), reason, message)
-    }
-
-    fn too_long() -> WatchEvent<'static> {
-        WatchEvent::nameless(UnreadableReason::TooLong, format!("it is longer than {OBJECT_MAX} bytes"))
+    fn too_long() -> Unreadable<'static> {
+        Unreadable::nameless(UnreadableReason::TooLong, format!("it is longer than {OBJECT_MAX} bytes"))
     }
 }
 
@@ -254,7 +292,7 @@ impl ListDecoder {
     ///
     /// # Errors
     /// [`OutOfSyncError`] if the rest of this response cannot be decoded.
-    pub fn feed(&mut self, bytes: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) -> Result<(), OutOfSyncError> {
+    pub fn feed(&mut self, bytes: &[u8], each: &mut dyn FnMut(ListItem<'_>)) -> Result<(), OutOfSyncError> {
         match &mut self.list {
             Lists::Json(items) => {
                 json::feed_list(self.kind, items, bytes, each);

@@ -85,11 +85,11 @@ impl Cluster {
     }
 
     /// Applies all objects that `selection` selects to the sinks of their kinds, as a complete list.
-    pub(crate) fn tell(&self, sinks: &[Sink], selection: &Selection) {
+    pub(crate) fn apply_to(&self, sinks: &[Sink], selection: &Selection) {
         for sink in sinks {
             sink.apply(&Event::Listing);
             match sink.kind {
-                Kind::Namespace => self.tell_namespaces(sink, selection),
+                Kind::Namespace => self.apply_namespaces(sink, selection),
                 Kind::Service => each(&self.services, selection, |service| apply(sink, service_object(service))),
                 Kind::EndpointSlice => {
                     each(&self.slices, selection, |slice| apply(sink, slice_object(slice, SERVICE_NAME)));
@@ -103,12 +103,12 @@ impl Cluster {
                         apply(sink, slice_object(slice, COMMON_SERVICE_NAME));
                     }
                 }),
-                Kind::Pod => each(&self.pods, selection, |pod| tell_pod(sink, pod)),
-                Kind::ServiceEntry => each(&self.service_entries, selection, |entry| entry.tell(sink)),
-                Kind::WorkloadEntry => each(&self.workload_entries, selection, |entry| entry.tell(sink)),
+                Kind::Pod => each(&self.pods, selection, |pod| apply_pod(sink, pod)),
+                Kind::ServiceEntry => each(&self.service_entries, selection, |entry| entry.apply_to(sink)),
+                Kind::WorkloadEntry => each(&self.workload_entries, selection, |entry| entry.apply_to(sink)),
                 Kind::WorkloadPod => each(&self.pods, selection, |pod| {
                     if is_live(pod) {
-                        mesh::tell_pod(sink, pod);
+                        mesh::apply_pod(sink, pod);
                     }
                 }),
                 // Nodes are watched for the region and zone of a cluster. A cluster that only exists in manifests has
@@ -216,7 +216,7 @@ impl Cluster {
         self.slices.extend(derived.into_iter().map(|slice| (slice.metadata.key(), slice)));
     }
 
-    fn tell_namespaces(&self, sink: &Sink, selection: &Selection) {
+    fn apply_namespaces(&self, sink: &Sink, selection: &Selection) {
         for (name, Namespace { metadata }) in &self.namespaces {
             if selection.sees(name) && selection.namespace_labels.matches(|label| metadata.label(label)) {
                 apply(sink, Object::Namespace(Meta { namespace: "", name, version: "" }));
@@ -254,8 +254,8 @@ macro_rules! has_metadata {
 
 has_metadata!(Service EndpointSlice Pod MeshManifest);
 
-fn each<T: HasMetadata>(objects: &BTreeMap<Key, T>, selection: &Selection, tell: impl Fn(&T)) {
-    objects.values().filter(|object| selection.selects(object.metadata())).for_each(tell);
+fn each<T: HasMetadata>(objects: &BTreeMap<Key, T>, selection: &Selection, apply: impl Fn(&T)) {
+    objects.values().filter(|object| selection.selects(object.metadata())).for_each(apply);
 }
 
 fn apply(sink: &Sink, object: Object<'_>) {
@@ -324,7 +324,7 @@ fn is_live(pod: &Pod) -> bool {
     !matches!(pod.status.phase.as_str(), "Succeeded" | "Failed" | "Unknown")
 }
 
-fn tell_pod(sink: &Sink, pod: &Pod) {
+fn apply_pod(sink: &Sink, pod: &Pod) {
     if !is_live(pod) {
         return;
     }

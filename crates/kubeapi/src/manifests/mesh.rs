@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::model::{Metadata, Pod};
-use crate::decode::{self, WatchEvent};
+use crate::decode;
 use crate::watch::Sink;
 
 /// Object of a mesh.
@@ -38,19 +38,16 @@ impl MeshManifest {
     }
 
     /// Decodes the object and applies it to a sink.
-    pub(crate) fn tell(&self, sink: &Sink) {
-        decode::item(self.kind, self.json.as_bytes(), &mut |event| match event {
-            WatchEvent::Applied { object, .. } => drop(sink.apply(&Event::Applied(object))),
-            WatchEvent::Unreadable { namespace, name, reason, message, .. } => {
-                sink.unreadable(namespace, name, reason, &message);
-            }
-            _ => {}
+    pub(crate) fn apply_to(&self, sink: &Sink) {
+        decode::item(self.kind, self.json.as_bytes(), &mut |decoded| match decoded {
+            Ok((object, _)) => drop(sink.apply(&Event::Applied(object))),
+            Err(unreadable) => sink.unreadable(&unreadable),
         });
     }
 }
 
 /// Applies a Pod as a workload of a mesh to a sink. Manifests cannot say that the mesh captures its traffic.
-pub(crate) fn tell_pod(sink: &Sink, pod: &Pod) {
+pub(crate) fn apply_pod(sink: &Sink, pod: &Pod) {
     let status = &pod.status;
     let mut addresses: Vec<&str> = status.pod_ips.iter().map(|one| one.ip.text.as_str()).collect();
     if addresses.is_empty() {

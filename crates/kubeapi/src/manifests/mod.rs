@@ -67,7 +67,7 @@ pub(crate) async fn run(manifests: Manifests, sinks: Vec<Sink>, mut reporter: Re
         folder = looked_at;
         reports.iter().for_each(|report| reporter.report(report));
         if let Some(cluster) = cluster {
-            cluster.tell(&sinks, &selection);
+            cluster.apply_to(&sinks, &selection);
         }
         is_first = false;
         tokio::time::sleep(poll).await;

@@ -27,27 +27,27 @@ pub(crate) struct MeshLog {
 
 impl MeshLog {
     /// Logs the effects of a watch event of this kind, and counts invalid objects.
-    pub(crate) fn tell(&self, kind: Kind, change: Change, notes: &[Note], index: &Index, meter: &Meter) {
+    pub(crate) fn log(&self, kind: Kind, change: Change, notes: &[Note], index: &Index, meter: &Meter) {
         for note in notes {
             if note.is_error() {
                 meter.invalid(&format!("{kind:?}"));
             }
             if note.is_error() && meter.may_log() {
                 warn!(target: LOG, "{note}");
-            } else if !note.is_error() && self.may_tell() {
+            } else if !note.is_error() && self.may_log() {
                 info!(target: LOG, "{note}");
             }
         }
-        if kind == Kind::ServiceEntry && tells_number(change, index) {
-            self.tell_rest();
+        if kind == Kind::ServiceEntry && logs_number(change, index) {
+            self.log_rest();
             info!(target: LOG, "Have {} service entries", index.count(kind));
         }
     }
 
-    fn may_tell(&self) -> bool {
+    fn may_log(&self) -> bool {
         let now = Instant::now();
         let (begin, lines) = self.second.get().filter(|(begin, _)| now - *begin < SECOND).unwrap_or_else(|| {
-            self.tell_rest();
+            self.log_rest();
             (now, 0)
         });
         self.second.set(Some((begin, lines + 1)));
@@ -55,7 +55,7 @@ impl MeshLog {
     }
 
     /// Logs the number of suppressed mappings, if any, and ends the current second.
-    fn tell_rest(&self) {
+    fn log_rest(&self) {
         let lines = self.second.take().map_or(0, |(_, lines)| lines);
         if lines > LINES_MAX {
             info!(target: LOG, "changing {} DNS mappings more", lines - LINES_MAX);
@@ -64,7 +64,7 @@ impl MeshLog {
 }
 
 /// Returns true if the number of entries may have changed and no list is in progress.
-fn tells_number(change: Change, index: &Index) -> bool {
+fn logs_number(change: Change, index: &Index) -> bool {
     match change {
         Change::Listed { .. } => true,
         Change::Added | Change::Removed => index.knows(cluster::Kinds::of(&[Kind::ServiceEntry])),

@@ -9,7 +9,7 @@ use kube::client::Body;
 use listwatch::{Page, Received};
 
 use crate::api::Response;
-use crate::decode::{EventDecoder, ListDecoder, WatchEvent};
+use crate::decode::{EventDecoder, ListDecoder, ListItem, WatchEvent};
 use crate::failure::ApiError;
 use crate::rate_limit::Permit;
 use crate::watch::next;
@@ -137,9 +137,9 @@ impl Progress {
                 sink.apply(&Event::Deleted { namespace, name });
                 self.advance(version, *is_listing);
             }
-            WatchEvent::Unreadable { namespace, name, version, reason, message } => {
-                sink.unreadable(namespace, name, reason, &message);
-                self.advance(version, *is_listing);
+            WatchEvent::Unreadable(unreadable) => {
+                sink.unreadable(&unreadable);
+                self.advance(unreadable.version, *is_listing);
             }
             WatchEvent::Bookmark { version, ends_list: true } if *is_listing => {
                 (*is_listing, self.ends_list, self.position) = (false, true, Some(version.to_owned()));
@@ -149,7 +149,6 @@ impl Progress {
             WatchEvent::Refused { code, message } => {
                 return Err(ApiError::Status { code, message: message.to_owned(), retry_after: None });
             }
-            WatchEvent::List { .. } => {}
         }
         Ok(())
     }
@@ -187,14 +186,11 @@ fn take_items(
     bytes: &Bytes,
     sink: &Sink,
 ) -> Result<Received<String, String>, ApiError> {
-    decoder.feed(bytes, &mut |event| match event {
-        WatchEvent::Applied { object, .. } => drop(sink.apply(&Event::Applied(object))),
-        WatchEvent::Unreadable { namespace, name, reason, message, .. } => {
-            sink.unreadable(namespace, name, reason, &message);
-        }
-        WatchEvent::List { version, token: "" } => *page = Some(Page::Last(version.to_owned())),
-        WatchEvent::List { token, .. } => *page = Some(Page::Next(token.to_owned())),
-        WatchEvent::Deleted { .. } | WatchEvent::Bookmark { .. } | WatchEvent::Refused { .. } => {}
+    decoder.feed(bytes, &mut |item| match item {
+        ListItem::Object(object) => drop(sink.apply(&Event::Applied(object))),
+        ListItem::Unreadable(unreadable) => sink.unreadable(&unreadable),
+        ListItem::Metadata { version, token: "" } => *page = Some(Page::Last(version.to_owned())),
+        ListItem::Metadata { token, .. } => *page = Some(Page::Next(token.to_owned())),
     })?;
     Ok(NOTHING)
 }

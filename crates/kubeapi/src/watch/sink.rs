@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use tracing::warn;
 
 use crate::LOG;
-use crate::decode::UnreadableReason;
+use crate::decode::Unreadable;
 use crate::meter::Meter;
 use crate::timing::{now_seconds, since_epoch};
 use crate::watch::mesh_log::MeshLog;
@@ -65,13 +65,14 @@ impl Sink {
             namespaces_changed.notify_one();
         }
         if self.kind.is_of_mesh() {
-            mesh_log.tell(self.kind, change, &notes, index, meter);
+            mesh_log.log(self.kind, change, &notes, index, meter);
         }
         change
     }
 
     /// Handles an object that cannot be decoded. Without a name, the known objects stay unaffected.
-    pub(crate) fn unreadable(&self, namespace: &str, name: &str, reason: UnreadableReason, message: &str) {
+    pub(crate) fn unreadable(&self, unreadable: &Unreadable<'_>) {
+        let Unreadable { namespace, name, reason, ref message, .. } = *unreadable;
         if !name.is_empty() {
             self.apply(&Event::Unreadable { namespace, name });
         }

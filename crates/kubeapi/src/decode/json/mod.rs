@@ -13,7 +13,7 @@ use objects::{Common, Event, ListMetadata, Metadata, Read};
 use serde::Deserialize;
 use serde_json::error::Category;
 
-use super::{OBJECT_MAX, Status, UnreadableReason, WatchEvent};
+use super::{Decoded, ListItem, OBJECT_MAX, Status, Unreadable, UnreadableReason, WatchEvent, decoded};
 
 pub(super) use items::Items;
 pub(super) use lines::Lines;
@@ -23,16 +23,16 @@ pub(super) fn feed_events(kind: Kind, lines: &mut Lines, bytes: &[u8], each: &mu
     lines.feed(bytes, OBJECT_MAX, |line| match line {
         Line::Whole(line) if line.trim_ascii().is_empty() => {}
         Line::Whole(line) => event(kind, line, each),
-        Line::TooLong => each(WatchEvent::too_long()),
+        Line::TooLong => each(WatchEvent::Unreadable(Unreadable::too_long())),
     });
 }
 
 /// Processes more bytes of the response to a list.
-pub(super) fn feed_list(kind: Kind, items: &mut Items, bytes: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) {
+pub(super) fn feed_list(kind: Kind, items: &mut Items, bytes: &[u8], each: &mut dyn FnMut(ListItem<'_>)) {
     items.feed(bytes, OBJECT_MAX, |part| match part {
-        Part::Item(bytes) => item(kind, bytes, each),
+        Part::Item(bytes) => item(kind, bytes, &mut |decoded| each(decoded.into())),
         Part::Metadata(bytes) => list_metadata(bytes, each),
-        Part::TooLong => each(WatchEvent::too_long()),
+        Part::TooLong => each(ListItem::Unreadable(Unreadable::too_long())),
     });
 }
 
@@ -64,7 +64,7 @@ fn event_of<'a, O: Read + Deserialize<'a>>(line: &'a [u8], each: &mut dyn FnMut(
         Err(error) => return event_without_object(line, Some(&error), each),
     };
     match &*event.what {
-        "ADDED" | "MODIFIED" => applied(&event.object, each),
+        "ADDED" | "MODIFIED" => each(decoded_of(&event.object).into()),
         "DELETED" | "BOOKMARK" => without_object(&event.what, event.object.metadata(), each),
         _ => event_without_object(line, None, each),
     }
@@ -74,7 +74,7 @@ fn event_of<'a, O: Read + Deserialize<'a>>(line: &'a [u8], each: &mut dyn FnMut(
 fn event_without_object(line: &[u8], error: Option<&serde_json::Error>, each: &mut dyn FnMut(WatchEvent<'_>)) {
     let event: Event<'_, Common<'_>> = match serde_json::from_slice(line) {
         Ok(event) => event,
-        Err(again) => return each(nameless(error.unwrap_or(&again))),
+        Err(again) => return each(WatchEvent::Unreadable(nameless(error.unwrap_or(&again)))),
     };
     let meta = event.object.metadata.meta();
     match (&*event.what, error) {
@@ -82,8 +82,10 @@ fn event_without_object(line: &[u8], error: Option<&serde_json::Error>, each: &m
             each(WatchEvent::Refused { code: event.object.code.unwrap_or_default(), message: &event.object.message });
         }
         ("DELETED" | "BOOKMARK", _) => without_object(&event.what, &event.object.metadata, each),
-        (_, Some(error)) => each(WatchEvent::unreadable(meta, reason(error), error.to_string())),
-        (what, None) => each(WatchEvent::no_event(meta, what)),
+        (_, Some(error)) => {
+            each(WatchEvent::Unreadable(Unreadable::new(meta, reason(error), error.to_string())));
+        }
+        (what, None) => each(WatchEvent::unknown(meta, what)),
     }
 }
 
@@ -93,7 +95,7 @@ fn without_object(what: &str, metadata: &Metadata<'_>, each: &mut dyn FnMut(Watc
 }
 
 /// Decodes a single object.
-pub(crate) fn item(kind: Kind, bytes: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) {
+pub(crate) fn item(kind: Kind, bytes: &[u8], each: &mut dyn FnMut(Decoded<'_>)) {
     match kind {
         Kind::Namespace => item_of::<objects::Namespace<'_>>(bytes, each),
         Kind::Service => item_of::<objects::Service<'_>>(bytes, each),
@@ -108,34 +110,34 @@ pub(crate) fn item(kind: Kind, bytes: &[u8], each: &mut dyn FnMut(WatchEvent<'_>
     }
 }
 
-fn item_of<'a, O: Read + Deserialize<'a>>(bytes: &'a [u8], each: &mut dyn FnMut(WatchEvent<'_>)) {
+fn item_of<'a, O: Read + Deserialize<'a>>(bytes: &'a [u8], each: &mut dyn FnMut(Decoded<'_>)) {
     let error = match serde_json::from_slice::<O>(bytes) {
-        Ok(object) => return applied(&object, each),
+        Ok(object) => return each(decoded_of(&object)),
         Err(error) => error,
     };
     match serde_json::from_slice::<Common<'_>>(bytes) {
-        Ok(common) => each(WatchEvent::unreadable(common.metadata.meta(), reason(&error), error.to_string())),
-        Err(_) => each(nameless(&error)),
+        Ok(common) => each(Err(Unreadable::new(common.metadata.meta(), reason(&error), error.to_string()))),
+        Err(_) => each(Err(nameless(&error))),
     }
 }
 
-fn applied(object: &impl Read, each: &mut dyn FnMut(WatchEvent<'_>)) {
+fn decoded_of(object: &impl Read) -> Decoded<'_> {
     let metadata = object.metadata();
     match object.object() {
-        Ok(object) => each(WatchEvent::applied(object, metadata.trigger())),
-        Err(message) => each(WatchEvent::unreadable(metadata.meta(), UnreadableReason::Shape, message.to_owned())),
+        Ok(object) => decoded(object, metadata.trigger()),
+        Err(message) => Err(Unreadable::new(metadata.meta(), UnreadableReason::Shape, message.to_owned())),
     }
 }
 
-fn list_metadata(bytes: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) {
+fn list_metadata(bytes: &[u8], each: &mut dyn FnMut(ListItem<'_>)) {
     match serde_json::from_slice::<ListMetadata<'_>>(bytes) {
-        Ok(metadata) => each(WatchEvent::List { version: &metadata.resource_version, token: &metadata.token }),
-        Err(error) => each(nameless(&error)),
+        Ok(metadata) => each(ListItem::Metadata { version: &metadata.resource_version, token: &metadata.token }),
+        Err(error) => each(ListItem::Unreadable(nameless(&error))),
     }
 }
 
-fn nameless(error: &serde_json::Error) -> WatchEvent<'static> {
-    WatchEvent::nameless(reason(error), error.to_string())
+fn nameless(error: &serde_json::Error) -> Unreadable<'static> {
+    Unreadable::nameless(reason(error), error.to_string())
 }
 
 fn reason(error: &serde_json::Error) -> UnreadableReason {

@@ -4,7 +4,7 @@ use cluster::Kind;
 
 use super::stream::{Step, Stream};
 use super::{event, nameless};
-use crate::decode::{OBJECT_MAX, OutOfSyncError, WatchEvent};
+use crate::decode::{OBJECT_MAX, OutOfSyncError, Unreadable, WatchEvent};
 
 /// Size of the length prefix in bytes.
 const HEAD: usize = 4;
@@ -33,13 +33,13 @@ impl Frames {
 
 fn step(kind: Kind, at_hand: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) -> Step {
     let Some(length) = at_hand.first_chunk::<HEAD>() else { return Step::Need(HEAD) };
-    let length = usize::try_from(u32::from_be_bytes(*length)).unwrap_or(usize::MAX);
+    let length = u32::from_be_bytes(*length) as usize;
     if length > FRAME_MAX {
-        each(nameless(NO_LENGTH));
+        each(WatchEvent::Unreadable(nameless(NO_LENGTH)));
         return Step::OutOfSync;
     }
     if length > OBJECT_MAX {
-        each(WatchEvent::too_long());
+        each(WatchEvent::Unreadable(Unreadable::too_long()));
         return Step::Skip(HEAD + length);
     }
     let Some(frame) = at_hand.get(HEAD..HEAD + length) else { return Step::Need(HEAD + length) };

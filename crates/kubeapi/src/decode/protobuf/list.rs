@@ -6,7 +6,7 @@ use cluster::Kind;
 use super::fields::{Key, Varint, Wire};
 use super::stream::{Step, Stream};
 use super::{ENVELOPE_RAW, MAGIC, ProtobufError, list_metadata, nameless, object};
-use crate::decode::{OBJECT_MAX, OutOfSyncError, WatchEvent};
+use crate::decode::{ListItem, OBJECT_MAX, OutOfSyncError, Unreadable};
 
 /// Field numbers of a list.
 const METADATA: u64 = 1;
@@ -36,12 +36,12 @@ impl List {
         &mut self,
         kind: Kind,
         bytes: &[u8],
-        each: &mut dyn FnMut(WatchEvent<'_>),
+        each: &mut dyn FnMut(ListItem<'_>),
     ) -> Result<(), OutOfSyncError> {
         let position = &mut self.position;
         self.stream.feed(bytes, |at_hand| {
             position.step(kind, at_hand, each).unwrap_or_else(|error| {
-                each(nameless(error));
+                each(ListItem::Unreadable(nameless(error)));
                 Step::OutOfSync
             })
         })
@@ -54,12 +54,7 @@ impl List {
 }
 
 impl Position {
-    fn step(
-        &mut self,
-        kind: Kind,
-        at_hand: &[u8],
-        each: &mut dyn FnMut(WatchEvent<'_>),
-    ) -> Result<Step, ProtobufError> {
+    fn step(&mut self, kind: Kind, at_hand: &[u8], each: &mut dyn FnMut(ListItem<'_>)) -> Result<Step, ProtobufError> {
         match *self {
             Position::Start => self.magic(at_hand),
             Position::Envelope { .. } => self.envelope(at_hand),
@@ -112,7 +107,7 @@ fn next_field(
     kind: Kind,
     at_hand: &[u8],
     left: usize,
-    each: &mut dyn FnMut(WatchEvent<'_>),
+    each: &mut dyn FnMut(ListItem<'_>),
 ) -> Result<Step, ProtobufError> {
     let Some(head) = Head::read(at_hand)? else { return Ok(Step::Need(at_hand.len() + 1)) };
     let whole = head.bytes.checked_add(head.length).filter(|whole| *whole <= left).ok_or(BEYOND)?;
@@ -120,15 +115,11 @@ fn next_field(
         return Ok(Step::Skip(whole));
     }
     if head.length > OBJECT_MAX {
-        each(WatchEvent::too_long());
+        each(ListItem::Unreadable(Unreadable::too_long()));
         return Ok(Step::Skip(whole));
     }
     let Some(part) = at_hand.get(head.bytes..whole) else { return Ok(Step::Need(whole)) };
-    if head.number == ITEMS {
-        object(kind, part, each);
-    } else {
-        list_metadata(part, each);
-    }
+    each(if head.number == ITEMS { object(kind, part).into() } else { list_metadata(part) });
     Ok(Step::Took(whole))
 }
 

@@ -15,7 +15,7 @@ use cluster::object::Meta;
 use fields::{Fields, Value};
 use objects::Metadata;
 
-use super::{PROTOBUF, Status, UnreadableReason, WatchEvent};
+use super::{Decoded, ListItem, PROTOBUF, Status, Unreadable, UnreadableReason, WatchEvent, decoded};
 
 pub(super) use frames::Frames;
 pub(super) use list::List;
@@ -69,7 +69,7 @@ pub(super) fn status(bytes: &[u8]) -> Option<Status> {
 fn event(kind: Kind, frame: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) {
     let (what, enveloped) = match what_and_object(frame) {
         Ok(event) => event,
-        Err(error) => return each(nameless(error)),
+        Err(error) => return each(WatchEvent::Unreadable(nameless(error))),
     };
     let bytes = enveloped.ok_or(ProtobufError::Shape("the event has no object")).and_then(envelope);
     if what == "ERROR" {
@@ -78,7 +78,7 @@ fn event(kind: Kind, frame: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) {
     }
     match bytes {
         Ok(bytes) => event_of(kind, what, bytes, each),
-        Err(error) => each(nameless(error)),
+        Err(error) => each(WatchEvent::Unreadable(nameless(error))),
     }
 }
 
@@ -97,13 +97,13 @@ fn what_and_object(frame: &[u8]) -> Result<(&str, Option<&[u8]>), ProtobufError>
 
 fn event_of(kind: Kind, what: &str, bytes: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) {
     if matches!(what, "ADDED" | "MODIFIED") {
-        return object(kind, bytes, each);
+        return each(object(kind, bytes).into());
     }
     match (Metadata::of(bytes), what) {
         (Ok(metadata), "DELETED") => each(WatchEvent::deleted(metadata.meta)),
         (Ok(metadata), "BOOKMARK") => each(WatchEvent::bookmark(metadata.meta, metadata.ends_list)),
-        (Ok(metadata), _) => each(WatchEvent::no_event(metadata.meta, what)),
-        (Err(error), _) => each(nameless(error)),
+        (Ok(metadata), _) => each(WatchEvent::unknown(metadata.meta, what)),
+        (Err(error), _) => each(WatchEvent::Unreadable(nameless(error))),
     }
 }
 
@@ -126,25 +126,25 @@ fn envelope(bytes: &[u8]) -> Result<&[u8], ProtobufError> {
 }
 
 /// Decodes an object. If that fails, the error has its name where possible.
-fn object(kind: Kind, bytes: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) {
+fn object(kind: Kind, bytes: &[u8]) -> Decoded<'_> {
     match objects::object(kind, bytes) {
-        Ok((object, trigger)) => each(WatchEvent::applied(object, trigger)),
+        Ok((object, trigger)) => decoded(object, trigger),
         Err(error) => {
             let meta = Metadata::of(bytes).map_or_else(|_| Meta::default(), |metadata| metadata.meta);
-            each(WatchEvent::unreadable(meta, error.reason(), error.message().to_owned()));
+            Err(Unreadable::new(meta, error.reason(), error.message().to_owned()))
         }
     }
 }
 
-fn list_metadata(bytes: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) {
+fn list_metadata(bytes: &[u8]) -> ListItem<'_> {
     match objects::list_metadata(bytes) {
-        Ok((version, token)) => each(WatchEvent::List { version, token }),
-        Err(error) => each(nameless(error)),
+        Ok((version, token)) => ListItem::Metadata { version, token },
+        Err(error) => ListItem::Unreadable(nameless(error)),
     }
 }
 
-fn nameless(error: ProtobufError) -> WatchEvent<'static> {
-    WatchEvent::nameless(error.reason(), error.message().to_owned())
+fn nameless(error: ProtobufError) -> Unreadable<'static> {
+    Unreadable::nameless(error.reason(), error.message().to_owned())
 }
 
 #[cfg(test)]

@@ -36,9 +36,16 @@ fn added(object: &[u8]) -> Vec<u8> {
 fn describe(event: &WatchEvent<'_>) -> String {
     match event {
         WatchEvent::Applied { object, .. } => object.meta().name.to_owned(),
-        WatchEvent::Unreadable { name, message, .. } => format!("{name}: {message}"),
-        WatchEvent::List { version, token } => format!("list {version}{token}"),
+        WatchEvent::Unreadable(Unreadable { name, message, .. }) => format!("{name}: {message}"),
         event => format!("{event:?}"),
+    }
+}
+
+fn describe_item(item: &ListItem<'_>) -> String {
+    match item {
+        ListItem::Object(object) => object.meta().name.to_owned(),
+        ListItem::Unreadable(Unreadable { name, message, .. }) => format!("{name}: {message}"),
+        ListItem::Metadata { version, token } => format!("list {version}{token}"),
     }
 }
 
@@ -67,7 +74,7 @@ fn watch(kind: Kind, body: &[u8]) -> (Vec<String>, bool, bool) {
 fn list(kind: Kind, body: &[u8]) -> (Vec<String>, bool, bool) {
     let read = |size| {
         let (mut decoder, mut found) = (ListDecoder::new(Encoding::Protobuf, kind), Vec::new());
-        let each = &mut |event: WatchEvent<'_>| found.push(describe(&event));
+        let each = &mut |item: ListItem<'_>| found.push(describe_item(&item));
         let out_of_sync = body.chunks(size).any(|bytes| decoder.feed(bytes, each).is_err());
         (found, out_of_sync, decoder.is_complete())
     };
