@@ -22,7 +22,7 @@
 //!
 //! ```
 //! use cluster::object::{AddressType, Endpoint, EndpointSlice, Event, Meta, Object, Service};
-//! use cluster::{Address, Kind, Reducer, Spec};
+//! use cluster::{Kind, Reducer, Spec};
 //!
 //! let spec = Spec::new(&[Kind::Service, Kind::EndpointSlice], &[]);
 //! let (services, slices) = (0, 1);
@@ -53,16 +53,16 @@
 //! }
 //! assert!(index.is_synced());
 //!
-//! let addresses = || {
-//!     index.service(b"shop", b"web", |service| {
-//!         service.endpoints().map(|endpoint| endpoint.address().to_string()).collect::<Vec<_>>()
-//!     })
-//! };
-//! assert_eq!(addresses().unwrap(), ["10.1.0.5"]);
+//! let has_endpoint = |address| index.service(b"shop", b"web", |web| web.endpoints_at(address).next().is_some());
+//! let [old, new] = ["10.1.0.5", "10.1.0.6"].map(|address| address.parse().unwrap());
+//! assert_eq!(has_endpoint(old), Some(true));
 //! apply(slices, Event::Applied(Object::EndpointSlice(slice("10.1.0.6"))));
-//! assert_eq!(addresses().unwrap(), ["10.1.0.6"]);
+//! assert_eq!((has_endpoint(old), has_endpoint(new)), (Some(false), Some(true)));
+//!
+//! let cluster_ip = "10.96.0.11".parse().unwrap();
+//! assert_eq!(index.service_of_cluster_ip(cluster_ip, |web| web.has_endpoints()), Some(true));
 //! apply(services, Event::Deleted { namespace: "shop", name: "web" });
-//! assert!(index.service_of_cluster_ip("10.96.0.11".parse().unwrap(), |_, _| ()).is_none());
+//! assert_eq!(index.service_of_cluster_ip(cluster_ip, |web| web.has_endpoints()), None);
 //! ```
 //!
 //! The crate does no I/O: it knows nothing of the API server, JSON, zones or DNS messages, and takes the time as a
