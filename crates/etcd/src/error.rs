@@ -111,12 +111,12 @@ impl fmt::Display for EtcdError {
         match self {
             EtcdError::Connection(message) | EtcdError::Refused(message) => out.write_str(message),
             EtcdError::Tls(message) => write!(out, "TLS: {message}"),
-            EtcdError::Silent => out.write_str("it does not answer"),
-            EtcdError::Credentials(message) => write!(out, "it does not let us in: {message}"),
-            EtcdError::Forbidden(message) => write!(out, "it does not let us see the keys: {message}"),
-            EtcdError::Compacted => out.write_str("the changes since the last list are forgotten"),
-            EtcdError::Open => out.write_str("it knows no users"),
-            EtcdError::TooLong => out.write_str("an answer is longer than is read"),
+            EtcdError::Silent => out.write_str("no response in time"),
+            EtcdError::Credentials(message) => write!(out, "authentication failed: {message}"),
+            EtcdError::Forbidden(message) => write!(out, "no permission to read the keys: {message}"),
+            EtcdError::Compacted => out.write_str("the requested revision has been compacted"),
+            EtcdError::Open => out.write_str("authentication is not enabled"),
+            EtcdError::TooLong => out.write_str("a response exceeds the maximum size"),
         }
     }
 }

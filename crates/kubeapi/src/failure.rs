@@ -116,8 +116,8 @@ impl From<OutOfSyncError> for ApiError {
 impl fmt::Display for ApiError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ApiError::Gone => out.write_str("the version to go on from is gone (410)"),
-            ApiError::Ahead => out.write_str("the API server does not have the version to go on from"),
+            ApiError::Gone => out.write_str("the resource version has expired (410)"),
+            ApiError::Ahead => out.write_str("the API server does not have the known resource version yet"),
             ApiError::Status { code, message, .. } if message.is_empty() => write!(out, "the API server says {code}"),
             ApiError::Status { code, message, .. } => write!(out, "the API server says {code}: {message}"),
             ApiError::Connection(problem) => write!(out, "no connection to the API server: {problem}"),

@@ -292,8 +292,8 @@ fn authenticates_with_a_password() {
     let endpoint = format!("endpoint http://127.0.0.1:{}", store.port);
     for (name, credentials, line) in [
         ("stranger", "", "Failed to follow"),
-        ("wrong", "credentials dns wrong", "it does not let us in"),
-        ("other-path", "credentials dns pass\npath /other", "it does not let us see the keys"),
+        ("wrong", "credentials dns wrong", "authentication failed"),
+        ("other-path", "credentials dns pass\npath /other", "no permission to read the keys"),
     ] {
         let mut served = Served::start(name, &corefile(&format!("{endpoint}\n{credentials}")));
         served.server.wait_for(line);

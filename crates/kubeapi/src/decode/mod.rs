@@ -214,7 +214,7 @@ pub struct OutOfSyncError;
 
 impl core::fmt::Display for OutOfSyncError {
     fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        out.write_str("where its next object begins cannot be told")
+        out.write_str("the start of its next object cannot be found")
     }
 }
 
