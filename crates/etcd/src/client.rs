@@ -44,7 +44,7 @@ impl Client {
         credentials: Option<Credentials>,
         timing: &Timing,
     ) -> Result<Client, EtcdError> {
-        let origin = endpoint.origin();
+        let origin = endpoint.origin.clone();
         let mut client = Client { connection, origin, credentials, token: None, timeout: timing.response };
         client.authenticate().await?;
         Ok(client)
@@ -101,7 +101,7 @@ impl Client {
             let (key, range_end) = (range.from.clone(), range.to.clone());
             WatchRequest { create: Some(WatchCreateRequest { key, range_end, start_revision, fragment: true }) }
         });
-        let mut request = self.request(proto::WATCH, RequestBody::some(creates));
+        let mut request = self.request(proto::WATCH, RequestBody::some(creates))?;
         request.headers_mut().insert("hasleader", HeaderValue::from_static("true"));
         let call = transport::grpc::call(&mut self.connection.sender, request, MESSAGE_MAX);
         Ok(tokio::time::timeout(self.timeout, call).await.map_err(|_| EtcdError::Silent)??)
@@ -113,19 +113,20 @@ impl Client {
         Q: Message,
         R: Message + Default,
     {
-        let request = self.request(method, RequestBody::one(request));
+        let request = self.request(method, RequestBody::one(request))?;
         let response =
             async { transport::grpc::call(&mut self.connection.sender, request, MESSAGE_MAX).await?.single().await };
         Ok(tokio::time::timeout(self.timeout, response).await.map_err(|_| EtcdError::Silent)??)
     }
 
-    fn request(&self, method: &'static str, body: RequestBody) -> Request<RequestBody> {
+    fn request(&self, method: &'static str, body: RequestBody) -> Result<Request<RequestBody>, EtcdError> {
         let mut to = self.origin.clone().into_parts();
         to.path_and_query = Some(PathAndQuery::from_static(method));
+        let uri = Uri::from_parts(to).map_err(|error| EtcdError::Refused(format!("no URL for {method}: {error}")))?;
         let mut request = Request::new(body);
         *request.method_mut() = Method::POST;
-        *request.uri_mut() = Uri::from_parts(to).unwrap_or_default();
+        *request.uri_mut() = uri;
         request.headers_mut().extend(self.token.iter().map(|token| (HeaderName::from_static("token"), token.clone())));
-        request
+        Ok(request)
     }
 }

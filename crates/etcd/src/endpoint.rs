@@ -16,6 +16,8 @@ pub(crate) struct Endpoint {
     pub(crate) host: String,
     pub(crate) port: u16,
     pub(crate) has_tls: bool,
+    /// Scheme, host and port, for requests.
+    pub(crate) origin: Uri,
 }
 
 impl Endpoint {
@@ -34,30 +36,22 @@ impl Endpoint {
         let authority = authority.trim_end_matches('/');
         let uri = Uri::builder().scheme("http").authority(authority).path_and_query("/").build();
         let uri = uri.map_err(|_| wrong("not a host with a port"))?;
-        let host = uri.host().unwrap_or_default();
+        let host = uri.host().ok_or_else(|| wrong("not a host with a port"))?;
         let port = match authority.strip_prefix(host) {
             Some("") if !host.is_empty() => Some(PORT_DEFAULT),
             _ => uri.port_u16(),
         };
         let port = port.ok_or_else(|| wrong("not a host with a port"))?;
-        Ok(Endpoint { host: host.trim_matches(['[', ']']).to_owned(), port, has_tls })
-    }
-
-    /// Returns scheme, host and port for requests.
-    pub(crate) fn origin(&self) -> Uri {
-        let scheme = if self.has_tls { "https" } else { "http" };
-        let authority = if self.host.contains(':') {
-            format!("[{}]:{}", self.host, self.port)
-        } else {
-            format!("{}:{}", self.host, self.port)
-        };
-        Uri::builder().scheme(scheme).authority(authority).path_and_query("/").build().unwrap_or_default()
+        let scheme = if has_tls { "https" } else { "http" };
+        let origin = Uri::builder().scheme(scheme).authority(format!("{host}:{port}")).path_and_query("/").build();
+        let origin = origin.map_err(|_| wrong("not a host with a port"))?;
+        Ok(Endpoint { host: host.trim_matches(['[', ']']).to_owned(), port, has_tls, origin })
     }
 }
 
 impl fmt::Display for Endpoint {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}", self.origin().to_string().trim_end_matches('/'))
+        write!(out, "{}", self.origin.to_string().trim_end_matches('/'))
     }
 }
 

@@ -126,7 +126,7 @@ pub struct FakeApi {
 struct Shared {
     state: Mutex<State>,
     /// Notified of each request and of each connection that ends.
-    told: Condvar,
+    activity: Condvar,
     /// Incremented at each change, to wake the watches.
     changed: watch::Sender<u64>,
     /// Incremented to break all connections.
@@ -182,7 +182,7 @@ impl FakeApi {
     fn start_with(authority: Option<tls::Authority>) -> FakeApi {
         let shared = Arc::new(Shared {
             state: Mutex::default(),
-            told: Condvar::new(),
+            activity: Condvar::new(),
             changed: watch::Sender::new(0),
             broken: watch::Sender::new(0),
         });
@@ -328,7 +328,7 @@ impl FakeApi {
         while !condition(&state) {
             let left = deadline.saturating_duration_since(Instant::now());
             assert!(!left.is_zero(), "timed out waiting for {goal}; seen: {:#?}", state.seen);
-            state = self.shared.told.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            state = self.shared.activity.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 

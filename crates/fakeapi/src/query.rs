@@ -64,14 +64,14 @@ impl Query {
 fn decode(text: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = text.bytes();
-    while let Some(octet) = rest.next() {
-        bytes.push(match octet {
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
             b'%' => {
                 let digits: Vec<u8> = rest.by_ref().take(2).collect();
                 u8::from_str_radix(&String::from_utf8_lossy(&digits), 16).unwrap_or(b'?')
             }
             b'+' => b' ',
-            octet => octet,
+            byte => byte,
         });
     }
     String::from_utf8_lossy(&bytes).into_owned()

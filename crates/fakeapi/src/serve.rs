@@ -80,7 +80,7 @@ impl OpenConnection {
 impl Drop for OpenConnection {
     fn drop(&mut self) {
         self.shared.lock().connections.remove(&self.number);
-        self.shared.told.notify_all();
+        self.shared.activity.notify_all();
     }
 }
 
@@ -140,7 +140,7 @@ async fn reply(request: Request<Incoming>, certificate: bool, preferred: Format,
         state.seen.push(seen);
         (state.next_fault(&query.resource), state.token.clone())
     };
-    shared.told.notify_all();
+    shared.activity.notify_all();
     if token.is_some_and(|token| authorization != format!("Bearer {token}")) {
         return status(401, None, "Unauthorized");
     }

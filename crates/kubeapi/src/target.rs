@@ -1,6 +1,5 @@
 //! Resource that one watch follows: API path, namespace and selectors.
 
-use std::collections::VecDeque;
 use std::fmt::Write;
 
 use cluster::{Kind, Request, Watch};
@@ -24,8 +23,10 @@ pub(crate) struct Target {
     pub(crate) resource: &'static str,
     /// Namespace to watch, or all if `None`. For kind Namespace: the name of the one to watch.
     pub(crate) namespace: Option<Box<str>>,
-    /// API versions to try. Requests use the first.
-    versions: VecDeque<&'static str>,
+    /// API versions to try. There is at least one.
+    versions: &'static [&'static str],
+    /// Index of the version that requests use.
+    current: usize,
     /// Number of consecutive versions that the server did not know.
     unknown: usize,
     selectors: String,
@@ -51,15 +52,15 @@ impl Target {
         if matches!(watch.kind, Kind::Pod | Kind::WorkloadPod) {
             parameter(&mut selectors, "fieldSelector", LIVE_PODS);
         }
-        let versions = versions.iter().copied().collect();
-        Target { kind: watch.kind, resource, namespace: watch.namespace.clone(), versions, unknown: 0, selectors }
+        let namespace = watch.namespace.clone();
+        Target { kind: watch.kind, resource, namespace, versions, current: 0, unknown: 0, selectors }
     }
 
     /// Switches to the next API version after the server did not know the current one. Returns true if that version has
     /// not been tried yet. If it returns false, the server has none of the versions.
     pub(crate) fn try_next_version(&mut self) -> bool {
-        self.versions.rotate_left(1);
-        self.unknown = (self.unknown + 1) % self.versions.len().max(1);
+        self.current = (self.current + 1) % self.versions.len();
+        self.unknown = (self.unknown + 1) % self.versions.len();
         self.unknown > 0
     }
 
@@ -69,7 +70,7 @@ impl Target {
     }
 
     fn path(&self) -> String {
-        let mut path = self.versions.front().copied().unwrap_or_default().to_owned();
+        let mut path = self.versions[self.current].to_owned();
         if let Some(namespace) = self.namespace.as_deref().filter(|_| self.kind != Kind::Namespace) {
             path.push_str("/namespaces/");
             encode(&mut path, namespace);
@@ -123,11 +124,11 @@ fn parameter(query: &mut String, name: &str, value: &str) {
 
 /// Percent-encodes all but the unreserved characters (RFC 3986 §2.3).
 pub(crate) fn encode(out: &mut String, text: &str) {
-    for octet in text.bytes() {
-        match octet {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(char::from(octet)),
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
             _ => {
-                let _ = write!(out, "%{octet:02X}");
+                let _ = write!(out, "%{byte:02X}");
             }
         }
     }

@@ -83,7 +83,7 @@ impl Timing {
 }
 
 /// Time since 1970-01-01.
-pub(crate) fn since_epoch() -> Duration {
+fn since_epoch() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 

@@ -123,6 +123,7 @@ impl Reducer {
 
     /// Returns the known keys in a range that are not among `pairs`.
     fn gone(&self, edit: &Edit<'_, Entry>, range: &Range, pairs: &[Pair<'_>]) -> Vec<Vec<u8>> {
+        debug_assert!(range.from.starts_with(&self.root), "a range of another store");
         let within = |key: &[u8]| key.strip_prefix(self.root.as_slice()).unwrap_or_default().to_vec();
         let (from, to) = (within(&range.from), within(&range.to));
         // The end of the range may be beyond the path.

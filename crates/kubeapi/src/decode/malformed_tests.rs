@@ -79,7 +79,7 @@ fn mutated(bytes: &[u8], random: &mut StdRng) -> Vec<u8> {
             _ => bytes[at] = random.random(),
         }
     }
-    bytes.iter_mut().filter(|octet| **octet == b'\n').for_each(|octet| *octet = b' ');
+    bytes.iter_mut().filter(|byte| **byte == b'\n').for_each(|byte| *byte = b' ');
     bytes
 }
 

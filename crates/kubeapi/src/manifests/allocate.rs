@@ -51,7 +51,7 @@ fn v6_of(number: u32) -> Ipv6Addr {
 /// FNV-1a hash of `namespace/name`, which is the same on every machine and in every version.
 fn hash(namespace: &str, name: &str) -> u64 {
     let bytes = namespace.bytes().chain([b'/']).chain(name.bytes());
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, octet| (hash ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3))
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 #[cfg(test)]

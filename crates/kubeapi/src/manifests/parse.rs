@@ -276,7 +276,7 @@ impl Source for Json<'_> {
     }
 
     fn line(&self, line: usize) -> usize {
-        let before = self.text.as_bytes().get(..self.begin).unwrap_or_default();
+        let before = &self.text.as_bytes()[..self.begin];
         before.iter().filter(|byte| **byte == b'\n').count() + line.max(1)
     }
 }

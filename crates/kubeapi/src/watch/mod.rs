@@ -130,7 +130,9 @@ impl Watcher {
     /// Assumes that a configured namespace exists if we may not read it. A Role in the namespace, which allows access
     /// to its Services, cannot grant access to the Namespace itself.
     fn assume_namespace(&self, is_first: bool, is_known: bool) {
-        let name = self.target.namespace.as_deref().unwrap_or_default();
+        let Some(name) = self.target.namespace.as_deref() else {
+            return debug_assert!(false, "only a single namespace is assumed to exist");
+        };
         if is_first {
             info!(target: LOG, "Namespace {name} is taken to exist: we may not see whether it does");
         }

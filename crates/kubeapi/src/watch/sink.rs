@@ -13,7 +13,7 @@ use tracing::warn;
 use crate::LOG;
 use crate::decode::Unreadable;
 use crate::meter::Meter;
-use crate::timing::{now_seconds, since_epoch};
+use crate::timing::now_seconds;
 use crate::watch::mesh_log::MeshLog;
 
 /// Reducer with everything that the watches of a subscription share. It is borrowed for one event at a time, never
@@ -89,10 +89,11 @@ impl Sink {
         let Some(service_kind) = self.service_kind(slice.meta, slice.service) else { return };
         match trigger.parse::<jiff::Timestamp>() {
             Ok(trigger) => {
-                let now = i128::try_from(since_epoch().as_nanos()).unwrap_or(i128::MAX);
-                let nanos = u64::try_from(now - trigger.as_nanosecond()).unwrap_or_default();
+                let since = jiff::Timestamp::now().duration_since(trigger);
+                // A trigger time in the future, from a clock ahead of ours, counts as now.
+                let time = Duration::try_from(since).unwrap_or(Duration::ZERO);
                 let is_common = self.kind.is_of_clusterset();
-                self.shared.meter.programmed(service_kind, is_common, Duration::from_nanos(nanos));
+                self.shared.meter.programmed(service_kind, is_common, time);
             }
             Err(error) if self.shared.meter.may_log() => {
                 let Meta { namespace, name, .. } = slice.meta;

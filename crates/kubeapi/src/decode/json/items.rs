@@ -62,11 +62,11 @@ impl Items {
     /// arrives in one chunk is not copied.
     pub(crate) fn feed(&mut self, bytes: &[u8], most: usize, mut each: impl FnMut(Part<'_>)) {
         let mut at = 0;
-        while let Some(&octet) = bytes.get(at) {
+        while let Some(&byte) = bytes.get(at) {
             at = match self.string {
-                Some(state) => self.string_octet(bytes, at, state),
+                Some(state) => self.string_byte(bytes, at, state),
                 None => {
-                    self.octet(bytes, at, octet, most, &mut each);
+                    self.byte(bytes, at, byte, most, &mut each);
                     at + 1
                 }
             };
@@ -80,7 +80,7 @@ impl Items {
     }
 
     /// Scans within a string, up to the next quote or backslash. Returns the position after it.
-    fn string_octet(&mut self, bytes: &[u8], at: usize, state: StringState) -> usize {
+    fn string_byte(&mut self, bytes: &[u8], at: usize, state: StringState) -> usize {
         if state.escaped {
             self.string = Some(StringState { escaped: false });
             return at + 1;
@@ -98,27 +98,27 @@ impl Items {
         at + end + 1
     }
 
-    fn octet(&mut self, bytes: &[u8], at: usize, octet: u8, most: usize, each: &mut impl FnMut(Part<'_>)) {
-        match octet {
+    fn byte(&mut self, bytes: &[u8], at: usize, byte: u8, most: usize, each: &mut impl FnMut(Part<'_>)) {
+        match byte {
             b'"' => {
                 self.string = Some(StringState { escaped: false });
                 self.word.clear();
             }
             b':' if self.depth == 1 => self.field = field(&self.word),
             b',' if self.depth == 1 => self.field = Field::Other,
-            b'{' | b'[' => self.open(at, octet),
+            b'{' | b'[' => self.open(at, byte),
             b'}' | b']' => self.close(bytes, at, most, each),
             _ => {}
         }
     }
 
-    fn open(&mut self, at: usize, octet: u8) {
+    fn open(&mut self, at: usize, byte: u8) {
         let wanted = match self.field {
             Field::Metadata => self.depth == 1,
             Field::Items => self.depth == 2,
             Field::Other => false,
         };
-        if wanted && octet == b'{' && self.capture.is_none() {
+        if wanted && byte == b'{' && self.capture.is_none() {
             self.capture = Some(Capture { start: at, around: self.depth, too_long: false });
         }
         self.begun = true;

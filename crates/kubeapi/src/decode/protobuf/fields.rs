@@ -105,9 +105,9 @@ pub(super) enum Varint {
 impl Varint {
     pub(super) fn read(bytes: &[u8]) -> Varint {
         let mut value = 0;
-        for (at, octet) in bytes.iter().take(VARINT_MAX).enumerate() {
-            value |= u64::from(octet & 0x7f) << (7 * at);
-            if octet & 0x80 == 0 {
+        for (at, byte) in bytes.iter().take(VARINT_MAX).enumerate() {
+            value |= u64::from(byte & 0x7f) << (7 * at);
+            if byte & 0x80 == 0 {
                 return Varint::Whole(value, at + 1);
             }
         }
@@ -148,9 +148,9 @@ impl<'a> Fields<'a> {
     #[inline]
     fn varint(&mut self) -> Result<u64, ProtobufError> {
         // Nearly all varints are one byte.
-        if let [octet @ 0..=0x7f, rest @ ..] = self.rest {
+        if let [byte @ 0..=0x7f, rest @ ..] = self.rest {
             self.rest = rest;
-            return Ok(u64::from(*octet));
+            return Ok(u64::from(*byte));
         }
         self.long_varint()
     }

@@ -140,7 +140,7 @@ impl Head {
     fn read(at_hand: &[u8]) -> Result<Option<Head>, ProtobufError> {
         let Some((key, bytes)) = varint(at_hand)? else { return Ok(None) };
         let key = Key::of(key).ok_or(ProtobufError::Syntax("a field has no number, or no type"))?;
-        let rest = at_hand.get(bytes..).unwrap_or_default();
+        let rest = &at_hand[bytes..];
         let (more, length) = match key.wire {
             Wire::Fixed(length) => (0, length),
             Wire::Varint | Wire::Delimited => {

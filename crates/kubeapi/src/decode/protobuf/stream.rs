@@ -56,7 +56,10 @@ impl Stream {
     /// Runs a step on the new bytes and returns the rest of them.
     fn step<'a>(&mut self, bytes: &'a [u8], step: &mut impl FnMut(&[u8]) -> Step) -> &'a [u8] {
         match step(bytes) {
-            Step::Took(length) => bytes.get(length..).unwrap_or_default(),
+            Step::Took(length) => {
+                debug_assert!(length <= bytes.len(), "a step takes bytes that have not arrived");
+                bytes.get(length..).unwrap_or_default()
+            }
             Step::Skip(length) => {
                 self.skip = length;
                 bytes
