@@ -199,7 +199,8 @@ impl Request {
     }
 }
 
-/// Error: a cluster cannot be followed, and only a change of the configuration helps. It says what is wrong, as its cause does.
+/// Error: a cluster cannot be followed, and only a change of the configuration helps. It says what is wrong, as its
+/// cause does.
 #[derive(Debug)]
 pub struct FollowError(Box<dyn Error + Send + Sync>);
 
@@ -231,8 +232,8 @@ pub trait Clusters {
     /// options, or a reload with unchanged ones.
     ///
     /// # Errors
-    /// Returns an error if it cannot start, for example if the kubeconfig file is unreadable or the process does not run
-    /// in a cluster.
+    /// Returns an error if it cannot start, for example if the kubeconfig file is unreadable or the process does not
+    /// run in a cluster.
     fn follow(&self, request: &Request) -> Result<Arc<dyn ClusterHandle>, FollowError>;
 }
 

@@ -2,9 +2,9 @@
 //! failure.
 //!
 //! [`listwatch`] decides on the requests, and [`Follower`] is its source. A list has pages for each range. After a
-//! failure, the ranges are always listed completely, even where a watch could resume. The reason is that a store that was
-//! emptied or restored from a backup may count its revisions differently. Compaction thus needs no special handling. The
-//! reducer only applies the differences.
+//! failure, the ranges are always listed completely, even where a watch could resume. The reason is that a store that
+//! was emptied or restored from a backup may count its revisions differently. Compaction thus needs no special
+//! handling. The reducer only applies the differences.
 
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -182,8 +182,8 @@ impl Follower {
         self.client.as_mut().ok_or_else(EtcdError::ended)
     }
 
-    /// Returns the start of the next range, or the position if all are listed. `done` is the current range, unless it is
-    /// left out.
+    /// Returns the start of the next range, or the position if all are listed. `done` is the current range, unless it
+    /// is left out.
     fn next_range(&self, cursor: Cursor, done: Option<Range>) -> Page<Position, Cursor> {
         let Cursor { mut listed, range, revision, .. } = cursor;
         listed.extend(done.map(|done| (done, revision + 1)));

@@ -42,8 +42,8 @@ impl Default for Timing {
 }
 
 impl Timing {
-    /// Returns the settings of a store with this many members. Every failure leads to a new list, and a list counts when
-    /// the watch from it has begun. Pings replace the timeouts of silence.
+    /// Returns the settings of a store with this many members. Every failure leads to a new list, and a list counts
+    /// when the watch from it has begun. Pings replace the timeouts of silence.
     pub(crate) fn policy(&self, servers: usize) -> Policy {
         let Timing { pause_min: min, pause_max: max, calm, .. } = *self;
         Policy {

@@ -16,7 +16,7 @@ use rustls::pki_types::ServerName;
 use tower::{BoxError, ServiceBuilder};
 
 use crate::authorities::Authorities;
-use crate::failure::causes;
+use crate::causes::causes;
 use crate::{ClientError, SetupError, Timing};
 
 /// Folder in which a Pod finds its service account.

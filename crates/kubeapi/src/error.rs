@@ -11,7 +11,7 @@ use kube::config::LoadDataError;
 use rustls::pki_types::InvalidDnsNameError;
 use tokio::task::JoinError;
 
-use crate::failure::causes;
+use crate::causes::causes;
 
 /// Error that prevents a subscription from starting.
 #[derive(Debug)]

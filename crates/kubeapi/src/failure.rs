@@ -6,6 +6,7 @@ use core::time::Duration;
 use listwatch::{Failure, FailureKind};
 
 use crate::ClientError;
+use crate::causes::causes;
 use crate::decode::OutOfSyncError;
 
 /// Error of a list or a watch.
@@ -140,22 +141,4 @@ impl core::error::Error for ApiError {
 /// Returns the cause of a connection error, without the text that kube adds.
 pub(crate) fn connection_problem(error: &kube::Error) -> String {
     if let kube::Error::Service(inner) = error { causes(&**inner) } else { causes(error) }
-}
-
-/// Formats an error and its sources on one line. A source that the text already ends with is left out.
-#[must_use]
-pub fn causes(error: &(dyn core::error::Error + 'static)) -> String {
-    if let Some(error) = error.downcast_ref::<std::io::Error>() {
-        return io_text::describe(error);
-    }
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !text.ends_with(&more) {
-            text = format!("{text}: {more}");
-        }
-        cause = error.source();
-    }
-    io_text::without_numbers(&text.replace('\n', " "))
 }

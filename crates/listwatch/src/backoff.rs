@@ -56,8 +56,8 @@ impl Backoff {
         Backoff { rule, failing: None, reached: false, failures: 0 }
     }
 
-    /// Returns the pause after a failure at `now` of an attempt that `began` then. `jitter` is a random number from 0 to
-    /// 1 that spreads the retries of a fleet.
+    /// Returns the pause after a failure at `now` of an attempt that `began` then. `jitter` is a random number from 0
+    /// to 1 that spreads the retries of a fleet.
     pub fn pause(&mut self, now: Duration, began: Duration, jitter: f64, failure: &Failure) -> Duration {
         match self.rule {
             BackoffRule::PartOfOutage { min, max, calm } => self.part_of_outage((min, max, calm), now, jitter, failure),

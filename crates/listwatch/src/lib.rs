@@ -1,9 +1,9 @@
 //! List and watch: keeps a copy of a remote collection up to date by listing it once and following its changes.
 //!
-//! [`Machine`] decides what to do next. It does no I/O and has no clock: [`Machine::on`] takes an [`Event`] and the time,
-//! and returns an [`Action`] with [`Notice`]s about what has been achieved. [`run`] is the driver. It performs the
-//! actions on a [`Source`], which sends the requests, applies the objects, counts and logs. The API server and etcd are
-//! sources.
+//! [`Machine`] decides what to do next. It does no I/O and has no clock: [`Machine::on`] takes an [`Event`] and the
+//! time, and returns an [`Action`] with [`Notice`]s about what has been achieved. [`run`] is the driver. It performs
+//! the actions on a [`Source`], which sends the requests, applies the objects, counts and logs. The API server and etcd
+//! are sources.
 //!
 //! ```text
 //!            ┌─────────── rejected, silent, cut off ─────────┐
@@ -20,8 +20,8 @@
 //! ```
 //!
 //! A *position* is the point in the source's history up to which everything is known: a resource version of
-//! Kubernetes, or revisions of etcd. It is only useful if the source has it. A source whose storage was restored from an
-//! older backup would accept a watch from it and never send an event. Therefore a position is doubted after a broken
+//! Kubernetes, or revisions of etcd. It is only useful if the source has it. A source whose storage was restored from
+//! an older backup would accept a watch from it and never send an event. Therefore a position is doubted after a broken
 //! connection or a long silence, and [`Resume`] says how it is checked.
 //!
 //! # Example

@@ -239,8 +239,8 @@ impl<P: Clone, C: Clone> Machine<P, C> {
         self.open(now)
     }
 
-    /// Treats an unknown kind of object as an empty collection, unless objects of the kind were known before: a starting
-    /// API server briefly does not know its custom resources.
+    /// Treats an unknown kind of object as an empty collection, unless objects of the kind were known before: a
+    /// starting API server briefly does not know its custom resources.
     fn assume_empty(&mut self, now: Duration) -> Action<P, C> {
         if self.known == Known::Nothing {
             self.notices.push(Notice::AssumedEmpty);

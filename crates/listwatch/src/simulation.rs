@@ -1,4 +1,5 @@
-//! Simulation in virtual time: a source that changes at random and fails at random, and a replica that the driver keeps.
+//! Simulation in virtual time: a source that changes at random and fails at random, and a replica that the driver
+//! keeps.
 //!
 //! The source has objects, a history that compactions cut off, and connections that break or stall. For ten minutes, it
 //! fails in every known way. Afterwards the replica must equal the source within [`Sim::bound`], and follow the next
@@ -15,8 +16,8 @@ use crate::{BackoffRule, Failure, FailureKind, Notice, Page, Policy, Received, R
 const FAULTS_END: Duration = Duration::from_secs(600);
 /// Objects per page and per part of a stream.
 const PAGE: usize = 3;
-/// Revisions that a restored backup is behind. So many do not happen before the position is checked, since a source
-/// that has passed the position again cannot be told from one that was not restored.
+/// Revisions that a restored backup is behind. That number is not reached before the position is checked, since a
+/// source that has passed the position again cannot be told from one that was not restored.
 const BACKUP_AGE: u64 = 100_000;
 /// Maximum number of requests in one second, without the later pages of a list. A lost position, which has the shortest
 /// pause, costs a check, a list and a watch.

@@ -1,8 +1,8 @@
 //! Transitions of the state machine, as a table: after each event, the expected action and notices.
 //!
-//! Events: `opened`, `data N @P` (N events up to position P), `list end @P`, `page C` (the next page begins at C), `last
-//! page @P`, `end`, `refused KIND` (no response), `broken KIND` (within a response), `woke`. `+MS` before an event lets
-//! milliseconds pass. The jitter is 0.5.
+//! Events: `opened`, `data N @P` (N events up to position P), `list end @P`, `page C` (the next page begins at C),
+//! `last page @P`, `end`, `refused KIND` (no response), `broken KIND` (within a response), `woke`. `+MS` before an
+//! event lets milliseconds pass. The jitter is 0.5.
 
 use core::time::Duration;
 

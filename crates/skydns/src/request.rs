@@ -103,7 +103,8 @@ impl Request {
     }
 }
 
-/// Error: a store cannot be followed, and only a change of the configuration helps. It says what is wrong, as its cause does.
+/// Error: a store cannot be followed, and only a change of the configuration helps. It says what is wrong, as its cause
+/// does.
 #[derive(Debug)]
 pub struct FollowError(Box<dyn Error + Send + Sync>);
 

@@ -1,8 +1,8 @@
 //! Streaming decoder from the bytes of a response to events and items for a [`cluster::Reducer`].
 //!
 //! The `Content-Type` of the response selects the encoding: protobuf for built-in kinds, and JSON for custom resources
-//! and for servers without protobuf. Both encodings yield the same [`WatchEvent`]s and [`ListItem`]s for the same objects. An
-//! object that cannot be decoded yields [`Unreadable`], and decoding continues with the next one.
+//! and for servers without protobuf. Both encodings yield the same [`WatchEvent`]s and [`ListItem`]s for the same
+//! objects. An object that cannot be decoded yields [`Unreadable`], and decoding continues with the next one.
 
 pub(crate) mod json;
 mod protobuf;
@@ -119,8 +119,8 @@ pub struct Unreadable<'a> {
     pub message: String,
 }
 
-/// Decoded object, with the time of the change that triggered it (`endpoints.kubernetes.io/last-change-trigger-time`) or
-/// an empty text.
+/// Decoded object, with the time of the change that triggered it (`endpoints.kubernetes.io/last-change-trigger-time`)
+/// or an empty text.
 pub(crate) type Decoded<'a> = Result<(Object<'a>, &'a str), Unreadable<'a>>;
 
 /// Checks a decoded object.

@@ -19,7 +19,8 @@ use super::model::{EndpointSlice, Endpoints, Head, Metadata, Namespace, Pod, Ser
 
 /// Maximum number of nodes and of events in one YAML document. A list of a hundred thousand objects has fewer.
 const YAML_MAX: usize = 20_000_000;
-/// Maximum number of errors per file to report, and of warnings, since a template may repeat one mistake for each object.
+/// Maximum number of errors per file to report, and of warnings, since a template may repeat one mistake for each
+/// object.
 const FINDINGS_MAX: usize = 10;
 
 /// Object of a kind that answers depend on.

@@ -1,5 +1,5 @@
-//! Reports of manifests to the log and the metrics. Subscriptions to the same files find the same mistakes, so that each
-//! mistake is reported by the first of them only.
+//! Reports of manifests to the log and the metrics. Subscriptions to the same files find the same mistakes, so that
+//! each mistake is reported by the first of them only.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
