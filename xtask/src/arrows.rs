@@ -73,8 +73,22 @@ const ALLOWED: &[(&str, &[&str])] = &[
 /// External crates that do I/O or spawn threads. The crates in [`PURE`] must not depend on them.
 const WORLDLY: &[&str] = &["tokio", "hyper", "kube", "socket2", "libc", "mio", "reqwest", "notify"];
 const PURE: &[&str] = &[
-    "wire", "corefile", "rcu", "metrics", "io-text", "gotext", "cluster", "skydns", "upstream", "listwatch",
-    "zone", "engine", "config", "plugins", "compat", "linuxnet",
+    "wire",
+    "corefile",
+    "rcu",
+    "metrics",
+    "io-text",
+    "gotext",
+    "cluster",
+    "skydns",
+    "upstream",
+    "listwatch",
+    "zone",
+    "engine",
+    "config",
+    "plugins",
+    "compat",
+    "linuxnet",
 ];
 
 /// Pure crates that take constants from an external crate and call nothing in it.

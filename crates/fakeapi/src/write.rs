@@ -4,6 +4,8 @@
 //! validated, except for mistakes in the order of requests: a missing namespace, a name that already exists, a
 //! changed cluster IP. Deleting a namespace removes all its objects immediately, unlike in the real server.
 
+use core::fmt;
+
 use hyper::Method;
 use serde_json::{Value, json};
 
@@ -13,7 +15,16 @@ use crate::reply::{self, Reply};
 use crate::store::{Key, Store};
 
 /// Rejected request: code, reason and message of the Status.
+#[derive(Debug)]
 struct RequestError(u16, &'static str, String);
+
+impl fmt::Display for RequestError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.2)
+    }
+}
+
+impl core::error::Error for RequestError {}
 
 /// Answers a request for a single object.
 pub(crate) fn answer(method: &Method, query: &Query, object: Value, shared: &Shared) -> Reply {

@@ -164,13 +164,6 @@ impl Error for ReadError {
     }
 }
 
-impl From<ReadError> for String {
-    /// Returns the text, for callers that report messages.
-    fn from(error: ReadError) -> String {
-        error.to_string()
-    }
-}
-
 /// Source of a [`ConfigMap`].
 struct Follower<E> {
     map: ConfigMap,

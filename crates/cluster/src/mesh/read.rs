@@ -66,11 +66,11 @@ impl fmt::Display for EntryError {
 
 impl core::error::Error for EntryError {}
 
-/// The first error, if any.
+/// Collects the errors of an object and keeps the first one.
 #[derive(Default)]
-pub(crate) struct FirstError(pub(crate) Option<EntryError>);
+pub(crate) struct ErrorCollector(pub(crate) Option<EntryError>);
 
-impl FirstError {
+impl ErrorCollector {
     fn note(&mut self, error: EntryError) {
         self.0.get_or_insert(error);
     }

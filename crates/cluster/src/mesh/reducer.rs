@@ -10,7 +10,7 @@ use hashbrown::HashMap;
 use rcu::Seed;
 
 use super::claim::{Age, Claim, Entry};
-use super::read::{self, Endpoint, FirstError, Host, Resolution};
+use super::read::{self, Endpoint, ErrorCollector, Host, Resolution};
 use super::workload::{LABELS_MAX, Labels, Workload, WorkloadSelector};
 use super::{Client, Exports, Mesh, Note};
 use crate::intern::Interner;
@@ -75,7 +75,7 @@ impl MeshReducer {
 
     /// Parses a WorkloadEntry and notes its first error.
     pub(crate) fn workload_entry(&mut self, object: &WorkloadEntry<'_>) -> Workload {
-        let mut errors = FirstError::default();
+        let mut errors = ErrorCollector::default();
         let endpoints = errors.read_all([object.address], read::endpoint).into();
         if let Some(error) = errors.0 {
             let Meta { namespace, name, .. } = object.meta;
@@ -87,7 +87,8 @@ impl MeshReducer {
     /// Parses a Pod in a namespace, given by its key.
     pub(crate) fn pod(&mut self, namespace: u64, object: &WorkloadPod<'_>) -> Workload {
         // The API server sets these. An address that is not assigned yet is empty and skipped.
-        let endpoints = FirstError::default().read_all(object.addresses.iter().copied(), read::static_endpoint).into();
+        let endpoints =
+            ErrorCollector::default().read_all(object.addresses.iter().copied(), read::static_endpoint).into();
         let client = Client { namespace, is_captured: object.captured };
         Workload {
             labels: self.labels(&object.labels),
@@ -99,7 +100,7 @@ impl MeshReducer {
 
     /// Stores an entry. Returns `None` if it is not served in DNS, otherwise whether a name has changed.
     pub(crate) fn set_entry(&mut self, (namespace, key): Keys, object: &ServiceEntry<'_>) -> Option<bool> {
-        let mut errors = FirstError::default();
+        let mut errors = ErrorCollector::default();
         let entry = self.parse_entry(object, &mut errors);
         let is_served = entry.resolution != Resolution::None && !entry.hosts.is_empty();
         if let Some(error) = errors.0 {
@@ -114,7 +115,7 @@ impl MeshReducer {
         Some(self.publish(namespace, key))
     }
 
-    fn parse_entry(&self, object: &ServiceEntry<'_>, errors: &mut FirstError) -> ParsedEntry {
+    fn parse_entry(&self, object: &ServiceEntry<'_>, errors: &mut ErrorCollector) -> ParsedEntry {
         let resolution = errors.resolution(object.resolution);
         let hosts = errors.read_all(object.hosts.iter().copied(), Host::read);
         if object.hosts.is_empty() {
@@ -301,7 +302,7 @@ impl Claim {
 }
 
 /// Parses allocated addresses, each with its host if one is given.
-fn read_allocated(list: &[Allocated<'_>], errors: &mut FirstError) -> Vec<(Option<Host>, IpAddr)> {
+fn read_allocated(list: &[Allocated<'_>], errors: &mut ErrorCollector) -> Vec<(Option<Host>, IpAddr)> {
     let mut read = Vec::new();
     for Allocated { address, host } in list.iter().take(read::PARTS_MAX) {
         let of = errors.read_all(Some(*host).filter(|host| !host.is_empty()), Host::read).pop();

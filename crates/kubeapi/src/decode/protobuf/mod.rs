@@ -50,14 +50,18 @@ impl ProtobufError {
             ProtobufError::TooMany => UnreadableReason::TooLong,
         }
     }
+}
 
-    const fn message(self) -> &'static str {
-        match self {
+impl core::fmt::Display for ProtobufError {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        out.write_str(match self {
             ProtobufError::Syntax(message) | ProtobufError::Shape(message) => message,
             ProtobufError::TooMany => "it has more entries than any object has",
-        }
+        })
     }
 }
+
+impl core::error::Error for ProtobufError {}
 
 /// Decodes a Status in its envelope.
 pub(super) fn status(bytes: &[u8]) -> Option<Status> {
@@ -131,7 +135,7 @@ fn object(kind: Kind, bytes: &[u8]) -> Decoded<'_> {
         Ok((object, trigger)) => decoded(object, trigger),
         Err(error) => {
             let meta = Metadata::of(bytes).map_or_else(|_| Meta::default(), |metadata| metadata.meta);
-            Err(Unreadable::new(meta, error.reason(), error.message().to_owned()))
+            Err(Unreadable::new(meta, error.reason(), error.to_string()))
         }
     }
 }
@@ -144,7 +148,7 @@ fn list_metadata(bytes: &[u8]) -> ListItem<'_> {
 }
 
 fn nameless(error: ProtobufError) -> Unreadable<'static> {
-    Unreadable::nameless(error.reason(), error.message().to_owned())
+    Unreadable::nameless(error.reason(), error.to_string())
 }
 
 #[cfg(test)]
