@@ -10,6 +10,7 @@ crate::codes! {
     FILE_TOO_LARGE = "corefile/file-too-large": "the Corefile and its imports are too long";
     TOO_MANY_PROBLEMS = "corefile/too-many-problems": "there are more problems than are shown";
     EXTRA_COMMA = "corefile/extra-comma": "a comma that no key follows";
+    NO_SERVER_BLOCK = "corefile/no-server-block": "a Corefile without server blocks serves nothing";
     BLOCK_WITHOUT_KEYS = "corefile/block-without-keys": "a server block serves nothing";
     STRAY_BRACE = "corefile/stray-brace": "a closing brace without an opening one";
     UNCLOSED_BLOCK = "corefile/unclosed-block": "a block is never closed";

@@ -28,6 +28,10 @@ impl Problems {
         self.kept.push(if count == KEPT_MAX { and_more(&problem) } else { problem });
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.kept.is_empty()
+    }
+
     /// Returns the problems in the order of the text, starting with the main file.
     pub(crate) fn into_sorted(mut self) -> Vec<Diagnostic> {
         self.kept.sort_by_key(|problem| (problem.span.file, problem.span.start));
@@ -105,6 +109,11 @@ pub(crate) fn key_expected_at_end(comma: Span) -> Diagnostic {
     Diagnostic::error(codes::EXTRA_COMMA, comma, "the file ends after a comma")
         .with_label("expected another key after this comma")
         .with_help("remove the comma, or write the missing key")
+}
+
+pub(crate) fn no_server_block(start: Span) -> Diagnostic {
+    Diagnostic::warning(codes::NO_SERVER_BLOCK, start, "this Corefile has no server block, so it serves nothing")
+        .with_help("write a zone and its directives in braces, or check that this is the right file")
 }
 
 pub(crate) fn block_without_keys(place: Span) -> Diagnostic {

@@ -39,7 +39,7 @@ impl Parsed {
 }
 
 /// Parses a Corefile. `name` is its path, which appears in messages, and relative imports start at its directory. For
-/// standard input, use any name without a directory. An empty file is valid and has no blocks.
+/// standard input, use any name without a directory. An empty file is valid, with a warning, and has no blocks.
 pub fn parse(name: &Path, text: String, loader: &dyn Loader) -> Parsed {
     parse_with(name, text, loader, Indentation::Ignored)
 }
@@ -59,6 +59,9 @@ fn parse_with(name: &Path, text: String, loader: &dyn Loader, indentation: Inden
     // Cannot fail: nothing is being read yet, so there is no loop and no depth.
     let _ = parser.reader.splice(vec![parser.files.text(id)]);
     parser.file();
+    if parser.blocks.is_empty() && parser.reader.problems.is_empty() {
+        parser.reader.problems.push(complaints::no_server_block(Span { file: id, start: 0, end: 0 }));
+    }
     let corefile = Corefile { blocks: parser.blocks, sources: parser.files.sources };
     Parsed { corefile, diagnostics: parser.reader.problems.into_sorted() }
 }

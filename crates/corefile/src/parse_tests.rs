@@ -81,8 +81,10 @@ fn accepts_blocks_without_braces() {
 }
 
 #[test]
-fn accepts_files_without_blocks() {
-    check_shapes(&[("", ""), (" \n\t\r\n", ""), ("# a\n# b", ""), ("(s) {\n log\n}", ""), ("\u{feff}", "")]);
+fn warns_of_files_without_blocks() {
+    for text in ["", " \n\t\r\n", "# a\n# b", "(s) {\n log\n}", "\u{feff}"] {
+        check_problems(&[(text, "?no-server-block@1:1")]);
+    }
 }
 
 #[test]
@@ -287,7 +289,7 @@ fn reports_import_loops() {
         ("(a) {\n import a\n}\n. {\n import a\n}", "import-loop@2:9"),
         ("(a) {\n import b\n}\n(b) {\n import a\n}\n. {\n import a\n import b\n}", "import-loop@2:9 import-loop@5:9"),
         ("(a) {\n log\n import a\n}", "import-loop@3:9"),
-        ("(a) {\n log import a\n}", ""),
+        ("(a) {\n log import a\n}", "?no-server-block@1:1"),
         (". {\n import own.conf\n}", "import-loop@2:8"),
         ("import Corefile", "import-loop@1:8"),
     ]);
