@@ -32,7 +32,8 @@ pub use reload_state::ReloadState;
 pub use requests::{Command, HostRequests, LifecycleEvent, SetupWarning, StartupGate};
 
 use core::any::Any;
-use core::fmt::Display;
+use core::error::Error;
+use core::fmt::{self, Display};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -78,6 +79,8 @@ pub struct SetupError {
     pub message: String,
     /// Remedy.
     pub help: Option<String>,
+    /// Cause, if it is an error.
+    source: Option<Arc<dyn Error + Send + Sync>>,
     /// The directive whose absence is the cause. If that one failed itself, this error is not reported.
     pub(crate) missing: Option<&'static str>,
 }
@@ -85,7 +88,13 @@ pub struct SetupError {
 impl SetupError {
     /// Returns an error without a remedy.
     pub fn new(message: impl Into<String>) -> SetupError {
-        SetupError { message: message.into(), help: None, missing: None }
+        SetupError { message: message.into(), help: None, source: None, missing: None }
+    }
+
+    /// Returns an error with the text of its cause.
+    pub fn from_error(cause: impl Error + Send + Sync + 'static) -> SetupError {
+        let message = cause.to_string();
+        SetupError { source: Some(Arc::new(cause)), ..SetupError::new(message) }
     }
 
     /// Adds a remedy.
@@ -98,6 +107,18 @@ impl SetupError {
     #[must_use]
     pub fn missing(self, directive: &'static str) -> SetupError {
         SetupError { missing: Some(directive), ..self }
+    }
+}
+
+impl Display for SetupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl Error for SetupError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.source.as_deref().map(|source| source as &(dyn Error + 'static))
     }
 }
 
