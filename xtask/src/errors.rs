@@ -20,8 +20,6 @@ const NOT_YET: &[&str] = &[
     "crates/zone",
     "crates/server/src/profile.rs",
     "crates/testkit/src/io.rs",
-    "crates/testkit/src/tls.rs",
-    "crates/transport/src/tls.rs",
 ];
 
 /// Checks these files of the project.

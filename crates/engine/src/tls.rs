@@ -4,6 +4,7 @@
 //! gets back an opaque handle that only the network layer can use.
 
 use core::any::Any;
+use core::error::Error;
 use core::fmt;
 use std::sync::Arc;
 
@@ -61,14 +62,14 @@ pub trait TlsMaker: Send + Sync {
     /// Builds the configuration for an upstream.
     ///
     /// # Errors
-    /// The problem with `wanted`, in one line.
-    fn client(&self, wanted: &ClientTls) -> Result<TlsClient, String>;
+    /// `wanted` cannot be used.
+    fn client(&self, wanted: &ClientTls) -> Result<TlsClient, TlsError>;
 
     /// Builds the configuration of a listener.
     ///
     /// # Errors
-    /// The problem with `wanted`, in one line.
-    fn server(&self, wanted: &ServerTls) -> Result<Arc<dyn TlsServer>, String>;
+    /// `wanted` cannot be used.
+    fn server(&self, wanted: &ServerTls) -> Result<Arc<dyn TlsServer>, TlsError>;
 }
 
 /// Opaque TLS configuration for an upstream. Only the [`TlsMaker`] that built it knows its type.
@@ -86,9 +87,63 @@ pub trait TlsServer: Send + Sync + Any {
     /// Replaces the certificates for new connections.
     ///
     /// # Errors
-    /// The problem with `wanted`, in one line. The previous certificates then stay in use.
-    fn renew(&self, wanted: &ServerTls) -> Result<(), String>;
+    /// `wanted` cannot be used. The previous certificates then stay in use.
+    fn renew(&self, wanted: &ServerTls) -> Result<(), TlsError>;
 
     /// Returns `self` for a downcast by its maker.
     fn as_any(&self) -> &dyn Any;
+}
+
+/// Reason why a TLS configuration cannot be used. The operator must change its files or options. A retry helps only
+/// after that.
+///
+/// The TLS library's own errors are boxed, so that this crate needs no TLS library.
+#[derive(Debug)]
+pub enum TlsError {
+    /// The server name is neither a host name nor an IP address.
+    ServerName(LibraryError),
+    /// A certificate is not valid PEM.
+    Certificate(LibraryError),
+    /// A file of certificates has none.
+    NoCertificate,
+    /// A private key is not valid PEM.
+    PrivateKey(LibraryError),
+    /// A certificate cannot be used as a certificate authority.
+    Authority(LibraryError),
+    /// The system trusts no certificate authority, and the configuration names none.
+    NoSystemAuthorities,
+    /// The library rejects the combination, for example a key that does not belong to its certificate.
+    Config(LibraryError),
+}
+
+/// Error of a TLS library.
+pub type LibraryError = Box<dyn Error + Send + Sync>;
+
+impl fmt::Display for TlsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TlsError::ServerName(_) => f.write_str("the server name is neither a host name nor an IP address"),
+            TlsError::Certificate(error) => write!(f, "invalid certificate: {error}"),
+            TlsError::NoCertificate => f.write_str("the file contains no certificate"),
+            TlsError::PrivateKey(error) => write!(f, "invalid private key: {error}"),
+            TlsError::Authority(error) => write!(f, "cannot use a certificate authority: {error}"),
+            TlsError::NoSystemAuthorities => {
+                f.write_str("this system has no certificate authorities: configure a file with them")
+            }
+            TlsError::Config(error) => error.fmt(f),
+        }
+    }
+}
+
+impl Error for TlsError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            TlsError::ServerName(error)
+            | TlsError::Certificate(error)
+            | TlsError::PrivateKey(error)
+            | TlsError::Authority(error)
+            | TlsError::Config(error) => Some(&**error),
+            TlsError::NoCertificate | TlsError::NoSystemAuthorities => None,
+        }
+    }
 }

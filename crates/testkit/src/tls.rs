@@ -3,26 +3,26 @@
 use core::any::Any;
 use std::sync::Arc;
 
-use engine::tls::{ClientTls, Identity, ServerTls, TlsClient, TlsMaker, TlsServer};
+use engine::tls::{ClientTls, Identity, ServerTls, TlsClient, TlsError, TlsMaker, TlsServer};
 
 /// Accepts any file that starts like PEM.
 pub struct PretendedTls;
 
 impl TlsMaker for PretendedTls {
-    fn client(&self, wanted: &ClientTls) -> Result<TlsClient, String> {
+    fn client(&self, wanted: &ClientTls) -> Result<TlsClient, TlsError> {
         wanted.authorities.as_deref().map_or(Ok(()), check)?;
         wanted.identity.as_ref().map_or(Ok(()), check_identity)?;
         Ok(TlsClient(Arc::new(())))
     }
 
-    fn server(&self, wanted: &ServerTls) -> Result<Arc<dyn TlsServer>, String> {
+    fn server(&self, wanted: &ServerTls) -> Result<Arc<dyn TlsServer>, TlsError> {
         PretendedTls.renew(wanted)?;
         Ok(Arc::new(PretendedTls))
     }
 }
 
 impl TlsServer for PretendedTls {
-    fn renew(&self, wanted: &ServerTls) -> Result<(), String> {
+    fn renew(&self, wanted: &ServerTls) -> Result<(), TlsError> {
         check_identity(&wanted.identity)
     }
 
@@ -31,10 +31,10 @@ impl TlsServer for PretendedTls {
     }
 }
 
-fn check_identity(identity: &Identity) -> Result<(), String> {
+fn check_identity(identity: &Identity) -> Result<(), TlsError> {
     check(&identity.certificates).and_then(|()| check(&identity.key))
 }
 
-fn check(pem: &[u8]) -> Result<(), String> {
-    if pem.starts_with(b"-----BEGIN ") { Ok(()) } else { Err("not in PEM".to_owned()) }
+fn check(pem: &[u8]) -> Result<(), TlsError> {
+    if pem.starts_with(b"-----BEGIN ") { Ok(()) } else { Err(TlsError::Config("not in PEM".into())) }
 }

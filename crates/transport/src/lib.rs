@@ -10,9 +10,8 @@ mod error_text;
 pub mod grpc;
 pub mod proxy;
 pub mod tls;
-mod tls_error;
 mod verifier;
 
 pub use clock::MonotonicClock;
+pub use engine::tls::TlsError;
 pub use error_text::error_text;
-pub use tls_error::TlsError;

@@ -1,12 +1,13 @@
 //! TLS 1.2 and 1.3 with rustls and aws-lc.
 
 use std::any::Any;
+use std::error::Error;
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use engine::tls::{ClientCertificates, ClientTls, Identity, ServerTls, TlsClient, TlsMaker, TlsServer};
+use engine::tls::{ClientCertificates, ClientTls, Identity, ServerTls, TlsClient, TlsError, TlsMaker, TlsServer};
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::CryptoProvider;
@@ -19,20 +20,18 @@ use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
-use crate::tls_error::TlsError;
 use crate::verifier::{AnyCertificate, AnyClient, GivenCertificates};
 
 /// TLS factory for directives.
 pub struct Rustls;
 
 impl TlsMaker for Rustls {
-    fn client(&self, wanted: &ClientTls) -> Result<TlsClient, String> {
-        Client::new(wanted).map(|client| TlsClient(Arc::new(client))).map_err(|error| error.to_string())
+    fn client(&self, wanted: &ClientTls) -> Result<TlsClient, TlsError> {
+        Client::new(wanted).map(|client| TlsClient(Arc::new(client)))
     }
 
-    fn server(&self, wanted: &ServerTls) -> Result<Arc<dyn TlsServer>, String> {
-        let configs = Configs::new(wanted).map_err(|error| error.to_string())?;
-        Ok(Arc::new(Server { configs: ArcSwap::from_pointee(configs) }))
+    fn server(&self, wanted: &ServerTls) -> Result<Arc<dyn TlsServer>, TlsError> {
+        Ok(Arc::new(Server { configs: ArcSwap::from_pointee(Configs::new(wanted)?) }))
     }
 }
 
@@ -45,7 +44,8 @@ pub struct Client {
 
 impl Client {
     fn new(wanted: &ClientTls) -> Result<Client, TlsError> {
-        let name = wanted.server_name.clone().map(ServerName::try_from).transpose().map_err(TlsError::ServerName)?;
+        let name = wanted.server_name.clone().map(ServerName::try_from).transpose();
+        let name = name.map_err(|error| TlsError::ServerName(error.into()))?;
         let plain = client_config(wanted)?;
         let mut http2 = plain.clone();
         http2.alpn_protocols = vec![HTTP2.to_vec()];
@@ -110,9 +110,8 @@ impl Configs {
 const HTTP2: &[u8] = b"h2";
 
 impl TlsServer for Server {
-    fn renew(&self, wanted: &ServerTls) -> Result<(), String> {
-        let configs = Configs::new(wanted).map_err(|error| error.to_string())?;
-        self.configs.store(Arc::new(configs));
+    fn renew(&self, wanted: &ServerTls) -> Result<(), TlsError> {
+        self.configs.store(Arc::new(Configs::new(wanted)?));
         Ok(())
     }
 
@@ -142,6 +141,11 @@ pub async fn accept_tls(
     acceptor.accept(stream).await
 }
 
+/// Error of rustls that its own text describes best.
+fn config_error(error: impl Error + Send + Sync + 'static) -> TlsError {
+    TlsError::Config(Box::new(error))
+}
+
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::aws_lc_rs::default_provider())
 }
@@ -152,7 +156,7 @@ fn provider() -> Arc<CryptoProvider> {
 /// Fails if a certificate or key cannot be used.
 pub fn client_config(wanted: &ClientTls) -> Result<ClientConfig, TlsError> {
     let config = ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
-    let config = config.map_err(TlsError::Config)?;
+    let config = config.map_err(config_error)?;
     let config = if wanted.unverified {
         config.dangerous().with_custom_certificate_verifier(Arc::new(AnyCertificate::new(provider())))
     } else {
@@ -163,7 +167,7 @@ pub fn client_config(wanted: &ClientTls) -> Result<ClientConfig, TlsError> {
     };
     let Some(identity) = &wanted.identity else { return Ok(config.with_no_client_auth()) };
     let (certificates, key) = read(identity)?;
-    config.with_client_auth_cert(certificates, key).map_err(TlsError::Config)
+    config.with_client_auth_cert(certificates, key).map_err(config_error)
 }
 
 /// Builds a verifier for servers whose certificates are signed by one of `authorities`, or are one of them.
@@ -177,12 +181,12 @@ pub fn server_verifier(authorities: Vec<CertificateDer<'static>>) -> Result<Arc<
 
 fn webpki_verifier(roots: RootCertStore) -> Result<Arc<WebPkiServerVerifier>, TlsError> {
     let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider()).build();
-    verifier.map_err(TlsError::Verifier)
+    verifier.map_err(config_error)
 }
 
 fn server_config(wanted: &ServerTls) -> Result<ServerConfig, TlsError> {
     let config = ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
-    let config = config.map_err(TlsError::Config)?;
+    let config = config.map_err(config_error)?;
     let config = match wanted.clients {
         ClientCertificates::Unasked => config.with_no_client_auth(),
         asked @ (ClientCertificates::Requested | ClientCertificates::Any) => {
@@ -197,20 +201,20 @@ fn server_config(wanted: &ServerTls) -> Result<ServerConfig, TlsError> {
             let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider());
             let verifier =
                 if asked == ClientCertificates::Verified { verifier.allow_unauthenticated() } else { verifier };
-            config.with_client_cert_verifier(verifier.build().map_err(TlsError::Verifier)?)
+            config.with_client_cert_verifier(verifier.build().map_err(config_error)?)
         }
     };
     let (certificates, key) = read(&wanted.identity)?;
-    let mut config = config.with_single_cert(certificates, key).map_err(TlsError::Config)?;
+    let mut config = config.with_single_cert(certificates, key).map_err(config_error)?;
     // Stateless tickets: sessions need no memory in the server and no state shared between workers.
     config.session_storage = Arc::new(NoServerSessionStorage {});
-    config.ticketer = rustls::crypto::aws_lc_rs::Ticketer::new().map_err(TlsError::Config)?;
+    config.ticketer = rustls::crypto::aws_lc_rs::Ticketer::new().map_err(config_error)?;
     Ok(config)
 }
 
 fn read(identity: &Identity) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), TlsError> {
     let certificates = certificates(&identity.certificates)?;
-    let key = PrivateKeyDer::from_pem_slice(&identity.key).map_err(TlsError::PrivateKey)?;
+    let key = PrivateKeyDer::from_pem_slice(&identity.key).map_err(|error| TlsError::PrivateKey(error.into()))?;
     Ok((certificates, key))
 }
 
@@ -220,14 +224,14 @@ fn read(identity: &Identity) -> Result<(Vec<CertificateDer<'static>>, PrivateKey
 /// Fails if a certificate is invalid, or if the file contains no certificate.
 pub fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
-    let certificates = certificates.map_err(TlsError::Certificate)?;
+    let certificates = certificates.map_err(|error| TlsError::Certificate(error.into()))?;
     if certificates.is_empty() { Err(TlsError::NoCertificate) } else { Ok(certificates) }
 }
 
 fn roots(authorities: Vec<CertificateDer<'static>>) -> Result<RootCertStore, TlsError> {
     let mut roots = RootCertStore::empty();
     for certificate in authorities {
-        roots.add(certificate).map_err(TlsError::Authority)?;
+        roots.add(certificate).map_err(|error| TlsError::Authority(error.into()))?;
     }
     Ok(roots)
 }

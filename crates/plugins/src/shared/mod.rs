@@ -6,6 +6,7 @@ pub(crate) mod cluster_view;
 pub(crate) mod endpoint_hash;
 pub(crate) mod fallthrough;
 pub(crate) mod log_format;
+pub(crate) mod open_error;
 pub(crate) mod option_helpers;
 pub(crate) mod per_site;
 pub(crate) mod protobuf;

@@ -1,12 +1,16 @@
 //! Certificates of a TLS server. The files are read again when they change.
 
+use core::error::Error;
+use core::fmt;
 use core::time::Duration;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use config::setup::{FileCheck, FileStamp, FileWatch, Files, Setup};
 use engine::log::{Level, Notice};
-use engine::tls::{ClientCertificates, Identity, ServerTls, TlsMaker, TlsServer};
+use engine::tls::{ClientCertificates, Identity, ServerTls, TlsError, TlsMaker, TlsServer};
+
+use crate::shared::open_error::{self, OpenError};
 
 /// Interval between checks of the files: a renewed certificate is in use at most this much later.
 const EVERY: Duration = Duration::from_secs(60);
@@ -27,22 +31,30 @@ impl Certificates {
     /// Creates a TLS server that reloads these files when they change. It logs under the name `directive`.
     ///
     /// # Errors
-    /// One line that says which file is unusable and why.
-    pub(crate) fn serve(self, directive: &'static str, setup: &mut Setup<'_>) -> Result<Arc<dyn TlsServer>, String> {
-        let maker: Arc<dyn TlsMaker> = setup.process.find().ok_or("TLS is not available in this process")?;
-        let made = maker.server(&self.read(setup.files)?);
-        let server = made.map_err(|error| format!("{}: {error}", self.certificate.display()))?;
+    /// A file cannot be read or used.
+    pub(crate) fn serve(
+        self,
+        directive: &'static str,
+        setup: &mut Setup<'_>,
+    ) -> Result<Arc<dyn TlsServer>, CertificateFileError> {
+        let maker: Arc<dyn TlsMaker> = setup.process.find().ok_or(CertificateFileError::NoTls)?;
+        let server = maker.server(&self.read(setup.files)?);
+        let server = server.map_err(|error| CertificateFileError::Unusable(self.certificate.clone(), error))?;
         setup.requests.file_watches.push(self.renewal(directive, Arc::clone(&server), setup.files));
         Ok(server)
     }
 
-    fn read(&self, files: &dyn Files) -> Result<ServerTls, String> {
-        let read = |path: &PathBuf| files.read(path).map_err(|error| io_text::cannot_open(path, &error));
+    fn read(&self, files: &dyn Files) -> Result<ServerTls, OpenError> {
+        let read = |path: &PathBuf| open_error::read(files, path);
         Ok(ServerTls {
             identity: Identity { certificates: read(&self.certificate)?, key: read(&self.key)? },
             clients: self.clients,
             authorities: self.authorities.as_ref().map(read).transpose()?,
         })
+    }
+
+    fn renew(&self, server: &dyn TlsServer, files: &dyn Files) -> Result<(), Box<dyn Error>> {
+        Ok(server.renew(&self.read(files)?)?)
     }
 
     fn stamps(&self, files: &dyn Files) -> Vec<Option<FileStamp>> {
@@ -61,11 +73,48 @@ impl Certificates {
             }
             seen = now;
             let path = self.certificate.display();
-            notices.push(match self.read(files).and_then(|wanted| server.renew(&wanted)) {
+            notices.push(match self.renew(&*server, files) {
                 Ok(()) => Notice::new(Level::Info, directive, format!("{path}: the certificate was renewed")),
                 Err(error) => Notice::new(Level::Warning, directive, format!("{path}: {error}")),
             });
         };
         FileWatch::new(EVERY, check)
+    }
+}
+
+/// Reason why the certificate files of a TLS server cannot be used.
+#[derive(Debug)]
+pub(crate) enum CertificateFileError {
+    /// The process offers no TLS.
+    NoTls,
+    /// A file cannot be read.
+    Open(OpenError),
+    /// The files cannot be used; with the file of the server's certificate.
+    Unusable(PathBuf, TlsError),
+}
+
+impl From<OpenError> for CertificateFileError {
+    fn from(error: OpenError) -> CertificateFileError {
+        CertificateFileError::Open(error)
+    }
+}
+
+impl fmt::Display for CertificateFileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CertificateFileError::NoTls => f.write_str("TLS is not available in this process"),
+            CertificateFileError::Open(error) => error.fmt(f),
+            CertificateFileError::Unusable(path, error) => write!(f, "{}: {error}", path.display()),
+        }
+    }
+}
+
+impl Error for CertificateFileError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            CertificateFileError::NoTls => None,
+            CertificateFileError::Open(error) => Some(error),
+            CertificateFileError::Unusable(_, error) => Some(error),
+        }
     }
 }

@@ -58,21 +58,24 @@ pub(super) fn of(
     lost: Counter,
     setup: &mut Setup<'_>,
 ) -> Result<Sender, SetupError> {
-    let failed = |error| SetupError::new(format!("tls: {error}"));
     let way = match (&config.tls, config.listen) {
         (Some(files), true) if config.encrypted => {
-            Way::Listen(Some(certificates(files, setup).serve("dnstap", setup).map_err(failed)?))
+            Way::Listen(Some(certificates(files, setup).serve("dnstap", setup).map_err(tls_error)?))
         }
         (_, true) => Way::Listen(None),
         (_, false) if config.encrypted => {
             let maker: Option<Arc<dyn TlsMaker>> = setup.process.find();
             let maker = maker.ok_or_else(|| SetupError::new("TLS is not available in this process"))?;
-            Way::Dial(Some(maker.client(&client_tls(config)).map_err(failed)?))
+            Way::Dial(Some(maker.client(&client_tls(config)).map_err(tls_error)?))
         }
         (_, false) => Way::Dial(None),
     };
     let send_buffer = Some(config.write_buffer * MIB);
     Ok(Sender { outlet, lost, place: config.place.clone(), way, send_buffer })
+}
+
+fn tls_error(error: impl core::error::Error) -> SetupError {
+    SetupError::new(format!("tls: {error}"))
 }
 
 /// Returns the TLS settings for a collector: its certificate must contain the host of its address.

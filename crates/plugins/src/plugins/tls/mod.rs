@@ -89,7 +89,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         authorities: config.authorities.as_ref().map(|name| setup.path(name)),
         clients: config.clients,
     };
-    let server = certificates.serve("tls", setup).map_err(SetupError::new)?;
+    let server = certificates.serve("tls", setup).map_err(SetupError::from_error)?;
     for label in labels {
         if setup.requests.tls.iter().any(|(known, _)| *known == label) {
             return Err(SetupError::new(format!("TLS already configured for this server instance: {label}")));
