@@ -1,5 +1,6 @@
 //! Periodic checks of files for changes.
 
+use core::error::Error;
 use core::time::Duration;
 use std::hash::BuildHasher;
 use std::io;
@@ -27,13 +28,13 @@ impl FileWatch {
     /// Returns a check of one file, whose contents at build time are in `read`.
     ///
     /// `changed` runs if the contents differ from the last ones. It gets the new contents, or an error if the file
-    /// cannot be read. Its error is logged as a warning of `directive`, so it has to name the position: `FILE:LINE:
-    /// PROBLEM`.
+    /// cannot be read. Its error is logged as a warning of `directive`, so its text has to name the position:
+    /// `FILE:LINE: PROBLEM`.
     pub fn of_file(
         (directive, path): (&'static str, PathBuf),
         every: Duration,
         read: &io::Result<Vec<u8>>,
-        mut changed: impl FnMut(&dyn Files, io::Result<Vec<u8>>) -> Result<(), String> + Send + 'static,
+        mut changed: impl FnMut(&dyn Files, io::Result<Vec<u8>>) -> Result<(), Box<dyn Error>> + Send + 'static,
     ) -> FileWatch {
         let seed = foldhash::quality::RandomState::default();
         // A hash identifies the contents, which may be large.
@@ -48,8 +49,8 @@ impl FileWatch {
                 return;
             }
             seen = now;
-            if let Err(what) = changed(context.files, read) {
-                context.notices.push(Notice::new(Level::Warning, directive, what));
+            if let Err(error) = changed(context.files, read) {
+                context.notices.push(Notice::new(Level::Warning, directive, error.to_string()));
             }
         };
         FileWatch::new(every, check)

@@ -12,6 +12,7 @@ use engine::Query;
 use maxminddb::{LookupResult, PathElement, Reader};
 use wire::OptionCode;
 
+use crate::shared::open_error;
 use PathElement::{Index, Key};
 
 pub static MANIFEST: Manifest<Config> =
@@ -98,7 +99,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     for Config { file, by_subnet } in configs {
         let path = setup.path(&file);
         let problem = |error: String| SetupError::new(format!("{}: {error}", path.display()));
-        let bytes = setup.files.read(&path).map_err(|error| SetupError::new(io_text::cannot_open(&path, &error)))?;
+        let bytes = open_error::read(setup.files, &path).map_err(SetupError::from_error)?;
         let database = Reader::from_source(bytes).map_err(|error| problem(error.to_string()))?;
         let said = labels_of(&database).ok_or_else(|| {
             problem(format!("unsupported database type `{}`", database.metadata().database_type))

@@ -17,9 +17,10 @@ use engine::{Hooks, Plugin, Query, Response, Verdict, Worker, Zones};
 use metrics::{Kind, Metric, Registry};
 use wire::{EdeCode, Name, Owner, Rcode, Section, Type, address_of};
 
-use table::{Ignored, Table, Taken, address};
+use table::{IgnoredLines, IgnoredLinesError, Table, Taken, address};
 
 use crate::shared::fallthrough::{FallsThrough, fallthrough};
+use crate::shared::open_error::OpenError;
 
 /// Parsed `hosts` line.
 pub struct Config {
@@ -181,14 +182,14 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     count_entries(setup.registry, &name, &hosts);
     let reloaded = Reloaded::new(setup, path.clone());
     reloaded.note(setup.files);
-    let (told, file) = (Arc::clone(&hosts), path.clone());
+    let (current, file) = (Arc::clone(&hosts), path.clone());
     let watch = FileWatch::of_file((MANIFEST.name, path), config.reload, &read, move |files, bytes| {
         // If the file cannot be read, the previous table keeps serving.
-        let bytes = bytes.map_err(|error| io_text::cannot_open(&file, &error))?;
+        let bytes = bytes.map_err(|error| OpenError::new(&file, error))?;
         let (table, ignored) = inline.table(&bytes);
-        told.store(Arc::new(table));
+        current.store(Arc::new(table));
         reloaded.note(files);
-        ignored.map_or(Ok(()), |ignored| Err(format!("{}:{ignored}", file.display())))
+        ignored.map_or(Ok(()), |ignored| Err(IgnoredLinesError { path: file.clone(), ignored }.into()))
     });
     setup.requests.file_watches.push(watch);
     let fallthrough: Zones = config.fallthrough.into_iter().collect();
@@ -237,7 +238,7 @@ struct Inline {
 
 impl Inline {
     /// Returns the records of a file and of the block, and the ignored lines of the file.
-    fn table(&self, file: &[u8]) -> (Table, Option<Ignored>) {
+    fn table(&self, file: &[u8]) -> (Table, Option<IgnoredLines>) {
         let mut table = Table::default();
         let ignored = table.read(file, &self.taken);
         for line in &self.lines {

@@ -3,6 +3,7 @@
 use core::fmt;
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::path::PathBuf;
 
 use engine::Zones;
 use foldhash::fast::RandomState;
@@ -28,14 +29,15 @@ pub(super) struct Table {
 
 impl Table {
     /// Adds the lines of a hosts file, in which `#` starts a comment. Returns the ignored lines.
-    pub(super) fn read(&mut self, bytes: &[u8], taken: &Taken) -> Option<Ignored> {
+    pub(super) fn read(&mut self, bytes: &[u8], taken: &Taken) -> Option<IgnoredLines> {
         let text = String::from_utf8_lossy(&bytes[..bytes.len().min(FILE_MAX)]);
-        let mut ignored = (bytes.len() > FILE_MAX).then(|| Ignored::new(text.lines().count(), Meaningless::Rest));
+        let mut ignored =
+            (bytes.len() > FILE_MAX).then(|| IgnoredLines::new(text.lines().count(), IgnoredReason::Rest));
         for (at, line) in text.lines().enumerate() {
             let mut words = line.split('#').next().unwrap_or_default().split_whitespace();
             let Some(address) = words.next() else { continue };
             if let Err(what) = self.add(address, words, taken) {
-                ignored.get_or_insert_with(|| Ignored::new(at + 1, what)).lines += 1;
+                ignored.get_or_insert_with(|| IgnoredLines::new(at + 1, what)).lines += 1;
             }
         }
         ignored
@@ -50,13 +52,13 @@ impl Table {
         address: &str,
         names: impl Iterator<Item = &'a str>,
         taken: &Taken,
-    ) -> Result<(), Meaningless> {
-        let Some(address) = self::address(address) else { return Err(Meaningless::Address(address.to_owned())) };
+    ) -> Result<(), IgnoredReason> {
+        let Some(address) = self::address(address) else { return Err(IgnoredReason::Address(address.to_owned())) };
         let mut found = Ok(());
         for word in names {
             match Name::from_text(word) {
                 Ok(name) => self.add_name(address, name.into_lowercase(), taken),
-                Err(_) if found.is_ok() => found = Err(Meaningless::Name(word.to_owned())),
+                Err(_) if found.is_ok() => found = Err(IgnoredReason::Name(word.to_owned())),
                 Err(_) => {}
             }
         }
@@ -102,17 +104,33 @@ impl Table {
     }
 }
 
-/// Ignored lines of a hosts file: the first one with its reason, and their number.
+/// IgnoredLines lines of a hosts file: the first one with its reason, and their number.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Ignored {
+pub(super) struct IgnoredLines {
     line: usize,
-    what: Meaningless,
+    what: IgnoredReason,
     lines: usize,
 }
 
+/// Ignored lines of a watched hosts file. The other lines are in use.
+#[derive(Debug)]
+pub(super) struct IgnoredLinesError {
+    pub(super) path: PathBuf,
+    pub(super) ignored: IgnoredLines,
+}
+
+impl fmt::Display for IgnoredLinesError {
+    /// Writes `FILE:LINE: REASON`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.path.display(), self.ignored)
+    }
+}
+
+impl core::error::Error for IgnoredLinesError {}
+
 /// Reason why a line is ignored.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Meaningless {
+pub(super) enum IgnoredReason {
     /// First word of the line, which is not an IP address.
     Address(String),
     /// Word after the address, which is not a domain name.
@@ -121,19 +139,19 @@ pub(super) enum Meaningless {
     Rest,
 }
 
-impl Ignored {
-    fn new(line: usize, what: Meaningless) -> Ignored {
-        Ignored { line, what, lines: 0 }
+impl IgnoredLines {
+    fn new(line: usize, what: IgnoredReason) -> IgnoredLines {
+        IgnoredLines { line, what, lines: 0 }
     }
 }
 
-impl fmt::Display for Ignored {
+impl fmt::Display for IgnoredLines {
     /// Writes `LINE: REASON`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.what {
-            Meaningless::Address(word) => write!(f, "{}: line ignored: `{word}` is not an IP address", self.line)?,
-            Meaningless::Name(word) => write!(f, "{}: name ignored: `{word}` is not a domain name", self.line)?,
-            Meaningless::Rest => {
+            IgnoredReason::Address(word) => write!(f, "{}: line ignored: `{word}` is not an IP address", self.line)?,
+            IgnoredReason::Name(word) => write!(f, "{}: name ignored: `{word}` is not a domain name", self.line)?,
+            IgnoredReason::Rest => {
                 write!(f, "{}: the file is longer than {FILE_MAX} bytes; the rest is ignored", self.line)?;
             }
         }

@@ -14,6 +14,7 @@ use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
 use ipnet::IpNet;
 use wire::{Mark, Rcode};
 
+use crate::shared::open_error::OpenError;
 use weights::Weights;
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
@@ -100,16 +101,16 @@ fn watch_weights(path: PathBuf, every: Duration, setup: &mut Setup<'_>) -> Resul
     let weights = Arc::new(Weights::default());
     let read = setup.files.read(&path);
     match &read {
-        Ok(bytes) => weights.read(bytes, &path).map_err(SetupError::new)?,
+        Ok(bytes) => weights.read(bytes, &path).map_err(SetupError::from_error)?,
         // The file may appear later. Until then all addresses have the same weight.
         Err(error) => setup.warn(io_text::cannot_open(&path, error)),
     }
-    let told = Arc::clone(&weights);
+    let watched = Arc::clone(&weights);
     // If the file cannot be read or parsed, the weights do not change.
     let file = path.clone();
     let watch = FileWatch::of_file((MANIFEST.name, path), every, &read, move |_, bytes| {
-        let bytes = bytes.map_err(|error| io_text::cannot_open(&file, &error))?;
-        told.read(&bytes, &file)
+        let bytes = bytes.map_err(|error| OpenError::new(&file, error))?;
+        Ok(watched.read(&bytes, &file)?)
     });
     setup.requests.file_watches.push(watch);
     Ok(weights)

@@ -1,12 +1,14 @@
 //! Weights from a file. A line with a name starts a section, followed by lines with an address and a weight.
 
+use core::error::Error;
+use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use arc_swap::ArcSwap;
 use engine::{Query, Response, Worker};
-use wire::{Name, Section};
+use wire::{Name, NameError, Section};
 
 use super::order;
 
@@ -16,6 +18,53 @@ const WEIGHT_DEFAULT: u8 = 1;
 type ByAddress = HashMap<IpAddr, u8>;
 type ByName = HashMap<Box<[u8]>, ByAddress>;
 
+/// Invalid line of a file of weights.
+#[derive(Debug)]
+pub(super) struct WeightsError {
+    path: PathBuf,
+    /// Line, counted from 1.
+    line: usize,
+    problem: WeightsProblem,
+}
+
+/// Problem with a line of a file of weights.
+#[derive(Debug)]
+enum WeightsProblem {
+    /// The word is not a domain name.
+    Name(NameError),
+    /// The address belongs to no name.
+    NoName,
+    /// The first of two words is not an IP address.
+    Address,
+    /// The second of two words is not a weight.
+    Weight,
+    /// The line has more than two words.
+    ManyWords,
+}
+
+impl fmt::Display for WeightsError {
+    /// Writes `FILE:LINE: PROBLEM`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: ", self.path.display(), self.line)?;
+        match &self.problem {
+            WeightsProblem::Name(error) => error.fmt(f),
+            WeightsProblem::NoName => f.write_str("address before the first name"),
+            WeightsProblem::Address => f.write_str("not an address"),
+            WeightsProblem::Weight => f.write_str("the weight must be a number from 1 to 255"),
+            WeightsProblem::ManyWords => f.write_str("expected a name, or an address and a weight"),
+        }
+    }
+}
+
+impl Error for WeightsError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match &self.problem {
+            WeightsProblem::Name(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
 /// Current weights, replaced when the file changes.
 #[derive(Default)]
 pub(super) struct Weights {
@@ -23,26 +72,27 @@ pub(super) struct Weights {
 }
 
 impl Weights {
-    /// Parses a file and replaces the weights. On error the weights stay, and the text has file and line.
-    pub(super) fn read(&self, bytes: &[u8], path: &Path) -> Result<(), String> {
+    /// Parses a file and replaces the weights. If a line is invalid, the weights stay.
+    pub(super) fn read(&self, bytes: &[u8], path: &Path) -> Result<(), WeightsError> {
         let mut by_name = ByName::new();
         let mut section: Option<&mut ByAddress> = None;
         for (number, line) in String::from_utf8_lossy(bytes).lines().enumerate() {
             let words: Vec<&str> = line.split('#').next().unwrap_or_default().split_whitespace().collect();
-            let wrong = |what: &str| format!("{}:{}: {what}", path.display(), number + 1);
+            let invalid = |problem| WeightsError { path: path.to_owned(), line: number + 1, problem };
             match words[..] {
                 [] => {}
                 [name] => {
-                    let name = Name::from_text(name).map_err(|error| wrong(&error.to_string()))?.into_lowercase();
+                    let name =
+                        Name::from_text(name).map_err(|error| invalid(WeightsProblem::Name(error)))?.into_lowercase();
                     section = Some(by_name.entry(name.octets().into()).or_default());
                 }
                 [address, weight] => {
-                    let section = section.as_mut().ok_or_else(|| wrong("address before the first name"))?;
-                    let address = address.parse().map_err(|_| wrong("not an address"))?;
+                    let section = section.as_mut().ok_or_else(|| invalid(WeightsProblem::NoName))?;
+                    let address = address.parse().map_err(|_| invalid(WeightsProblem::Address))?;
                     let weight = weight.parse().ok().filter(|weight| *weight > 0);
-                    section.insert(address, weight.ok_or_else(|| wrong("the weight must be a number from 1 to 255"))?);
+                    section.insert(address, weight.ok_or_else(|| invalid(WeightsProblem::Weight))?);
                 }
-                _ => return Err(wrong("expected a name, or an address and a weight")),
+                _ => return Err(invalid(WeightsProblem::ManyWords)),
             }
         }
         self.by_name.store(by_name.into());

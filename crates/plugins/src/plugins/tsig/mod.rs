@@ -12,6 +12,7 @@ use config::setup::{Part, Setup, SetupError};
 use engine::{Failure, Hooks, Plugin, Query, Response, Verdict, Worker};
 use wire::{EdeCode, Name, Opcode, Rcode, Type};
 
+use crate::shared::open_error;
 use record::Signed;
 use signer::TsigSigner;
 
@@ -123,7 +124,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let Some(mut config) = configs.into_iter().next() else { return Ok(None) };
     for name in &config.files {
         let path = setup.path(name);
-        let bytes = setup.files.read(&path).map_err(|error| SetupError::new(io_text::cannot_open(&path, &error)))?;
+        let bytes = open_error::read(setup.files, &path).map_err(SetupError::from_error)?;
         let found = secrets::read(&bytes).map_err(|error| SetupError::new(format!("{}:{error}", path.display())))?;
         config.secrets.extend(found);
     }

@@ -1,11 +1,31 @@
 //! Key files in BIND's format: `key "name" { algorithm hmac-sha256; secret "base64=="; };`.
 
+use core::error::Error;
+use core::fmt;
+
 use wire::Name;
 
 use super::Secrets;
 
-/// Parses the keys of a file. Errors start with the line number.
-pub(super) fn read(bytes: &[u8]) -> Result<Secrets, String> {
+/// Invalid key in a key file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SecretsError {
+    /// Line, counted from 1.
+    line: usize,
+    expected: &'static str,
+}
+
+impl fmt::Display for SecretsError {
+    /// Writes `LINE: PROBLEM`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: expected {}", self.line, self.expected)
+    }
+}
+
+impl Error for SecretsError {}
+
+/// Parses the keys of a file.
+pub(super) fn read(bytes: &[u8]) -> Result<Secrets, SecretsError> {
     let text = String::from_utf8_lossy(bytes);
     let mut words = words(&text).into_iter();
     let mut secrets = Secrets::new();
@@ -13,22 +33,22 @@ pub(super) fn read(bytes: &[u8]) -> Result<Secrets, String> {
         if word == ";" {
             continue;
         }
-        let wrong = |what: &str| format!("{line}: expected {what}");
+        let invalid = |expected| SecretsError { line, expected };
         if word != "key" {
-            return Err(wrong("`key`"));
+            return Err(invalid("`key`"));
         }
         let name = words.next().and_then(|(_, name)| Name::from_text(name).ok());
-        let name = name.ok_or_else(|| wrong("the name of a key after `key`"))?;
+        let name = name.ok_or_else(|| invalid("the name of a key after `key`"))?;
         let mut body: Vec<&str> = Vec::new();
         loop {
             match words.next() {
                 Some((_, "}")) => break,
                 Some((_, word)) => body.push(word),
-                None => return Err(wrong("a `}` after the key")),
+                None => return Err(invalid("a `}` after the key")),
             }
         }
         let secret = body.windows(2).find(|pair| pair[0] == "secret").and_then(|pair| zone::text::base64(pair[1]));
-        let secret = secret.ok_or_else(|| wrong("a `secret` in base64 in the key"))?;
+        let secret = secret.ok_or_else(|| invalid("a `secret` in base64 in the key"))?;
         secrets.insert(name.into_lowercase().to_string(), secret);
     }
     Ok(secrets)
@@ -65,9 +85,14 @@ mod tests {
         let secrets = read(text.as_bytes()).unwrap();
         assert_eq!(secrets["one."], b"abc");
         assert_eq!(secrets["two."], b"a");
-        assert_eq!(read(b"\nzone x {};"), Err("2: expected `key`".to_owned()));
-        assert_eq!(read(b"key x { secret \"?\"; };"), Err("1: expected a `secret` in base64 in the key".to_owned()));
-        assert_eq!(read(b"\nkey x { secret YQ==;"), Err("2: expected a `}` after the key".to_owned()));
-        assert_eq!(read(b"key"), Err("1: expected the name of a key after `key`".to_owned()));
+        let cases: [(&[u8], &str); 4] = [
+            (b"\nzone x {};", "2: expected `key`"),
+            (b"key x { secret \"?\"; };", "1: expected a `secret` in base64 in the key"),
+            (b"\nkey x { secret YQ==;", "2: expected a `}` after the key"),
+            (b"key", "1: expected the name of a key after `key`"),
+        ];
+        for (file, message) in cases {
+            assert_eq!(read(file).unwrap_err().to_string(), message);
+        }
     }
 }
