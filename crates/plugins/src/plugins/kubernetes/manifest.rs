@@ -289,7 +289,7 @@ fn selector(args: &mut Args<'_>) -> Result<String, Problem> {
     let text = texts(args).join(" ");
     match super::selector::check(&text) {
         Ok(()) => Ok(text),
-        Err(what) => Err(args.problem_at(name.span, format!("`{text}` is not a label selector: {what}"))),
+        Err(error) => Err(args.problem_at(name.span, format!("`{text}` is not a label selector: {error}"))),
     }
 }
 

@@ -1,11 +1,53 @@
 //! Offline syntax check of label selectors (Kubernetes, "Labels and selectors").
 
+use core::error::Error;
+use core::fmt;
+
+/// Requirement of a label selector that is not valid.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct SelectorError {
+    requirement: String,
+    problem: SelectorProblem,
+}
+
+/// Problem with a requirement of a label selector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SelectorProblem {
+    /// It compares numbers.
+    Comparison,
+    /// Its operator does not exist.
+    Operator,
+    /// It has none of the forms of a requirement.
+    Form,
+    /// Its key is missing or invalid.
+    Key,
+    /// One of its values is invalid.
+    Value,
+}
+
+impl fmt::Display for SelectorError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let problem = match self.problem {
+            SelectorProblem::Comparison => "compares numbers, which label selectors do not support",
+            SelectorProblem::Operator => "has an operator that does not exist",
+            SelectorProblem::Form => "is neither `KEY=VALUE`, `KEY in (…)` nor `KEY`",
+            SelectorProblem::Key => "has no valid key",
+            SelectorProblem::Value => "has a value that no label can have",
+        };
+        write!(f, "`{}` {problem}", self.requirement)
+    }
+}
+
+impl Error for SelectorError {}
+
 /// Checks that a text is a comma-separated list of equality or set-based requirements.
 ///
 /// # Errors
 /// The first invalid requirement.
-pub(super) fn check(text: &str) -> Result<(), String> {
-    requirements(text).into_iter().try_for_each(|requirement| check_one(requirement.trim()))
+pub(super) fn check(text: &str) -> Result<(), SelectorError> {
+    requirements(text).into_iter().map(str::trim).try_for_each(|requirement| {
+        check_one(requirement).map_err(|problem| SelectorError { requirement: requirement.to_owned(), problem })
+    })
 }
 
 /// Splits the text at commas outside of parentheses.
@@ -22,32 +64,27 @@ fn requirements(text: &str) -> Vec<&str> {
     .collect()
 }
 
-fn check_one(requirement: &str) -> Result<(), String> {
-    let wrong = |what: &str| Err(format!("`{requirement}` {what}"));
+fn check_one(requirement: &str) -> Result<(), SelectorProblem> {
     if requirement.contains(['<', '>']) {
-        return wrong("compares numbers, which label selectors do not support");
+        return Err(SelectorProblem::Comparison);
     }
     let operator = requirement.find(['!', '=']).filter(|at| *at > 0);
     let (key, values) = if let Some(at) = operator {
         let (key, rest) = requirement.split_at(at);
         let value = rest.strip_prefix("!=").or_else(|| rest.strip_prefix("==")).or_else(|| rest.strip_prefix('='));
-        let Some(value) = value else { return wrong("has an operator that does not exist") };
-        (key.trim(), vec![value.trim()])
+        (key.trim(), vec![value.ok_or(SelectorProblem::Operator)?.trim()])
     } else {
         let mut words = requirement.trim_start_matches('!').trim().splitn(2, char::is_whitespace);
         let key = words.next().unwrap_or_default();
         match words.next().map(str::trim) {
             None => (key, Vec::new()),
-            Some(set) => match set_values(set) {
-                Some(values) => (key, values),
-                None => return wrong("is neither `KEY=VALUE`, `KEY in (…)` nor `KEY`"),
-            },
+            Some(set) => (key, set_values(set).ok_or(SelectorProblem::Form)?),
         }
     };
     if !is_key(key) {
-        return wrong("has no valid key");
+        return Err(SelectorProblem::Key);
     }
-    if values.iter().all(|value| is_value(value)) { Ok(()) } else { wrong("has a value that no label can have") }
+    if values.iter().all(|value| is_value(value)) { Ok(()) } else { Err(SelectorProblem::Value) }
 }
 
 /// Values of `in (a, b)` or `notin (a, b)`.
