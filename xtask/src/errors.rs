@@ -18,7 +18,6 @@ const NOT_YET: &[&str] = &[
     "crates/plugins",
     "crates/upstream",
     "crates/zone",
-    "crates/server/src/profile.rs",
     "crates/testkit/src/io.rs",
 ];
 

@@ -4,7 +4,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use engine::LocalFuture;
-use plugins::{CpuProfile, Frame, Profiler, Stack};
+use plugins::{CpuProfile, Frame, ProfileError, Profiler, Stack};
 use pprof::{ProfilerGuard, ProfilerGuardBuilder};
 
 /// Samples per second of CPU time, as in Go.
@@ -16,15 +16,16 @@ const PASSED_OVER: [&str; 4] = ["libc", "libgcc", "pthread", "vdso"];
 pub(crate) struct Sampler;
 
 impl Profiler for Sampler {
-    fn cpu(&self, span: Duration) -> LocalFuture<'static, Result<CpuProfile, String>> {
+    fn cpu(&self, span: Duration) -> LocalFuture<'static, Result<CpuProfile, ProfileError>> {
         Box::pin(async move {
             let start = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             let guard = ProfilerGuardBuilder::default().frequency(FREQUENCY).blocklist(&PASSED_OVER).build();
-            let guard = guard.map_err(|error| format!("no profile can be taken now: {error}"))?;
+            let guard = guard.map_err(|error| ProfileError::Start(error.into()))?;
             tokio::time::sleep(span).await;
             // Symbol lookup is slow, so it runs on a blocking thread.
             let stacks = tokio::task::spawn_blocking(move || stacks(&guard)).await;
-            let stacks = stacks.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
+            let stacks = stacks.map_err(|error| ProfileError::Report(error.into()))?;
+            let stacks = stacks.map_err(|error| ProfileError::Report(error.into()))?;
             let period = Duration::from_secs(1) / FREQUENCY.unsigned_abs();
             Ok(CpuProfile { stacks, start_since_1970: start, took: span, period })
         })

@@ -2,6 +2,8 @@
 
 mod profile;
 
+use core::error::Error;
+use core::fmt;
 use core::time::Duration;
 use std::sync::Arc;
 
@@ -47,10 +49,38 @@ const SECONDS_MAX: u64 = 300;
 /// CPU profiler of this process, provided by the process.
 pub trait Profiler: Send + Sync {
     /// Samples the process for `span`.
-    fn cpu(&self, span: Duration) -> LocalFuture<'static, Result<CpuProfile, String>>;
+    fn cpu(&self, span: Duration) -> LocalFuture<'static, Result<CpuProfile, ProfileError>>;
 
     /// Command line of the process.
     fn command_line(&self) -> Vec<String>;
+}
+
+/// Reason why no profile could be taken.
+#[derive(Debug)]
+pub enum ProfileError {
+    /// The profiler cannot start, for example because it runs already. A later attempt may succeed.
+    Start(ProfilerError),
+    /// The samples cannot be read.
+    Report(ProfilerError),
+}
+
+/// Error of a profiling library.
+pub type ProfilerError = Box<dyn Error + Send + Sync>;
+
+impl fmt::Display for ProfileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ProfileError::Start(error) => write!(f, "no profile can be taken now: {error}"),
+            ProfileError::Report(error) => error.fmt(f),
+        }
+    }
+}
+
+impl Error for ProfileError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        let (ProfileError::Start(error) | ProfileError::Report(error)) = self;
+        Some(&**error)
+    }
 }
 
 pub struct Config {
@@ -133,6 +163,6 @@ fn taken(profile: &CpuProfile) -> PageContent {
     PageContent { status: 200, content_type: "application/octet-stream", body: profile.compressed().into() }
 }
 
-fn not_taken(error: &str) -> PageContent {
+fn not_taken(error: &ProfileError) -> PageContent {
     PageContent::text(500, format!("{error}\n"))
 }
