@@ -117,7 +117,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
 
 fn load(config: &Config, setup: &Setup<'_>) -> Result<Vec<Arc<Key>>, SetupError> {
     let load = |name: &String| Key::load(setup.files, &setup.path(name)).map(Arc::new);
-    config.files.iter().map(load).collect::<Result<_, _>>().map_err(|error| SetupError::new(error.to_string()))
+    config.files.iter().map(load).collect::<Result<_, _>>().map_err(SetupError::from_error)
 }
 
 /// Assigns keys to each zone: those of the longest key name that is the zone's name or an ancestor of it.

@@ -6,7 +6,10 @@
 mod validity;
 mod write;
 
+use core::error::Error;
+use core::fmt;
 use core::time::Duration;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use aws_lc_rs::digest::{SHA256, digest};
@@ -14,6 +17,7 @@ use config::options::{Args, Effect, Manifest, Problem, Property, Role, Usage};
 use config::setup::{FileCheck, FileWatch, Files, Part, Setup, SetupError};
 use engine::log::{Level, Notice};
 use wire::Name;
+use zone::LoadError;
 
 use crate::shared::signing::{Key, Life};
 use validity::Validity;
@@ -118,7 +122,7 @@ fn open(config: &Config, origin: &Name, setup: &mut Setup<'_>) -> Result<(), Set
 
 fn load(config: &Config, setup: &Setup<'_>) -> Result<Vec<Key>, SetupError> {
     let load = |name: &String| {
-        let key = Key::load(setup.files, &setup.path(name)).map_err(|error| SetupError::new(error.to_string()))?;
+        let key = Key::load(setup.files, &setup.path(name)).map_err(SetupError::from_error)?;
         if key.is_entry_point {
             return Ok(key);
         }
@@ -180,7 +184,7 @@ impl ZoneFile {
     fn reason(&mut self, files: &dyn Files, now: u64) -> Option<String> {
         let validity = match self.known.take().map_or_else(|| Validity::load(files, &self.target), Ok) {
             Ok(validity) => validity,
-            Err(reason) => return Some(reason),
+            Err(unsigned) => return Some(unsigned.to_string()),
         };
         let tags: Vec<u16> = self.keys.iter().map(|key| key.tag).collect();
         let modified = |path: &Path| files.stamp(path).ok().map(|stamp| stamp.modified);
@@ -194,15 +198,14 @@ impl ZoneFile {
     }
 
     /// Signs the zone. Returns the success message and warnings about the zone file.
-    fn sign(&mut self, files: &dyn Files, now: u64) -> Result<(Notice, Vec<Notice>), String> {
+    fn sign(&mut self, files: &dyn Files, now: u64) -> Result<(Notice, Vec<Notice>), SignError> {
         let mut read = |path: &Path| files.read(path);
-        let loaded = zone::load(self.origin.as_ref(), &self.source, &mut read).map_err(|error| error.to_string())?;
+        let loaded = zone::load(self.origin.as_ref(), &self.source, &mut read).map_err(SignError::Load)?;
         let (serial, life) = (wrap(now), life(&self.origin, now));
         let signed = write::Signed { zone: &loaded.zone, keys: &self.keys, serial, life };
         let target = &self.target;
-        files
-            .replace(target, &mut |out| signed.write(out))
-            .map_err(|error| format!("cannot write {}: {error}", target.display()))?;
+        let written = files.replace(target, &mut |out| signed.write(out));
+        written.map_err(|error| SignError::Write(target.clone(), error))?;
         self.known = Some(Validity::of(life, &self.keys));
         let tags: Vec<String> = self.keys.iter().map(|key| key.tag.to_string()).collect();
         let origin = &self.origin;
@@ -213,6 +216,33 @@ impl ZoneFile {
             tags.join(",")
         );
         Ok((notice(Level::Info, done), warnings.collect()))
+    }
+}
+
+/// Reason why a zone could not be signed. The next check tries again.
+#[derive(Debug)]
+enum SignError {
+    /// The zone file cannot be loaded.
+    Load(LoadError),
+    /// The signed file cannot be written.
+    Write(PathBuf, io::Error),
+}
+
+impl fmt::Display for SignError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SignError::Load(error) => error.fmt(f),
+            SignError::Write(path, error) => write!(f, "cannot write {}: {error}", path.display()),
+        }
+    }
+}
+
+impl Error for SignError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            SignError::Load(error) => Some(error),
+            SignError::Write(_, error) => Some(error),
+        }
     }
 }
 

@@ -1,13 +1,16 @@
 //! Validity of the signatures in a signed zone file. The signature over the SOA record is representative of all, and is
 //! near the start of the file.
 
-use std::path::Path;
+use core::error::Error;
+use core::fmt;
+use std::path::{Path, PathBuf};
 
 use config::setup::Files;
 use wire::{NameRef, Type};
 use zone::text;
 
 use super::wrap;
+use crate::shared::open_error::{self, OpenError};
 use crate::shared::signing::{Key, Life};
 
 /// Maximum number of lines to search for that signature.
@@ -30,8 +33,8 @@ impl Validity {
     }
 
     /// Reads the validity from a signed zone file. The error is a reason to sign the zone.
-    pub(super) fn load(files: &dyn Files, path: &Path) -> Result<Validity, String> {
-        let bytes = files.read(path).map_err(|error| io_text::cannot_open(path, &error))?;
+    pub(super) fn load(files: &dyn Files, path: &Path) -> Result<Validity, UnsignedError> {
+        let bytes = open_error::read(files, path).map_err(UnsignedError::Open)?;
         let mut validity: Option<Validity> = None;
         for line in bytes.split(|octet| *octet == b'\n').take(LINES_MAX) {
             let line = String::from_utf8_lossy(line);
@@ -41,7 +44,7 @@ impl Validity {
             };
             validity.get_or_insert(Validity { life, tags: Vec::new() }).tags.push(tag);
         }
-        validity.ok_or_else(|| format!("{} has no signature over its SOA record", path.display()))
+        validity.ok_or_else(|| UnsignedError::NoSignature(path.to_owned()))
     }
 
     /// Reason to renew the signatures with the keys of these tags; `None` if they are still good.
@@ -60,6 +63,35 @@ impl Validity {
         }
         let is_same = tags.len() == self.tags.len() && tags.iter().all(|tag| self.tags.contains(tag));
         (!is_same).then(|| "it is signed with other keys".to_owned())
+    }
+}
+
+/// Reason why a signed zone file has no known validity.
+#[derive(Debug)]
+pub(super) enum UnsignedError {
+    /// The file cannot be read. It does not exist before the first signing.
+    Open(OpenError),
+    /// The file has no signature over its SOA record.
+    NoSignature(PathBuf),
+}
+
+impl fmt::Display for UnsignedError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            UnsignedError::Open(error) => error.fmt(f),
+            UnsignedError::NoSignature(path) => {
+                write!(f, "{} has no signature over its SOA record", path.display())
+            }
+        }
+    }
+}
+
+impl Error for UnsignedError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            UnsignedError::Open(error) => Some(error),
+            UnsignedError::NoSignature(_) => None,
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! DNSSEC keys in the file pairs of BIND's tools: `Kexample.org.+013+45330.key` and `.private`.
 
+use core::error::Error;
 use core::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use config::setup::Files;
@@ -9,7 +9,8 @@ use wire::{Name, NameRef, Type};
 use zone::dnssec::{Dnskey, Terms, signed_labels, write_canonical};
 use zone::text;
 
-use super::private::{Private, Unusable};
+use super::private::{Private, PrivateKeyError};
+use crate::shared::open_error::{self, OpenError};
 
 /// Signing key of a zone.
 pub(crate) struct Key {
@@ -26,54 +27,65 @@ pub(crate) struct Key {
     private: Private,
 }
 
-/// Error in loading a key.
+/// Reason why a key cannot be loaded. The operator must change one of its two files.
 #[derive(Debug)]
-pub(crate) enum Unreadable {
+pub(crate) enum KeyError {
     /// A file cannot be read.
-    Io(PathBuf, io::Error),
+    Open(OpenError),
     /// The public file does not consist of one record.
     Text(PathBuf, text::ParseError),
     /// The record, on this line, is not a DNSKEY record of a zone key.
     NoKey(PathBuf, usize),
     /// The private file is invalid, on this line if known.
-    Private(PathBuf, Option<usize>, Unusable),
+    Private(PathBuf, Option<usize>, PrivateKeyError),
 }
 
-impl fmt::Display for Unreadable {
+impl fmt::Display for KeyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Unreadable::Io(path, error) => f.write_str(&io_text::cannot_open(path, error)),
-            Unreadable::Text(path, error) => {
+            KeyError::Open(error) => error.fmt(f),
+            KeyError::Text(path, error) => {
                 write!(f, "{}:{error}", path.display())
             }
-            Unreadable::NoKey(path, line) => {
+            KeyError::NoKey(path, line) => {
                 write!(f, "{}:{line}: expected a DNSKEY record of a zone key", path.display())
             }
-            Unreadable::Private(path, Some(line), unusable) => write!(f, "{}:{line}: {unusable}", path.display()),
-            Unreadable::Private(path, None, unusable) => write!(f, "{}: {unusable}", path.display()),
+            KeyError::Private(path, Some(line), error) => write!(f, "{}:{line}: {error}", path.display()),
+            KeyError::Private(path, None, error) => write!(f, "{}: {error}", path.display()),
+        }
+    }
+}
+
+impl Error for KeyError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            KeyError::Open(error) => Some(error),
+            KeyError::Text(_, error) => Some(error),
+            KeyError::NoKey(..) => None,
+            KeyError::Private(.., error) => Some(error),
         }
     }
 }
 
 impl Key {
     /// Loads a key by the common name of its two files, optionally with `.key` or `.private`.
-    pub(crate) fn load(files: &dyn Files, path: &Path) -> Result<Key, Unreadable> {
+    pub(crate) fn load(files: &dyn Files, path: &Path) -> Result<Key, KeyError> {
         let text = path.to_string_lossy();
         let base = text.strip_suffix(".key").or_else(|| text.strip_suffix(".private")).unwrap_or(&text);
         let paths = [".key", ".private"].map(|suffix| PathBuf::from(format!("{base}{suffix}")));
-        let read = |path: &PathBuf| files.read(path).map_err(|error| Unreadable::Io(path.clone(), error));
+        let read = |path: &PathBuf| open_error::read(files, path).map_err(KeyError::Open);
         let (public, private) = (read(&paths[0])?, read(&paths[1])?);
         Key::read([&public, &private], &paths)
     }
 
     /// Parses the contents of the two files. `paths` are for error messages.
-    pub(crate) fn read([public, private]: [&[u8]; 2], paths: &[PathBuf; 2]) -> Result<Key, Unreadable> {
+    pub(crate) fn read([public, private]: [&[u8]; 2], paths: &[PathBuf; 2]) -> Result<Key, KeyError> {
         let public = String::from_utf8_lossy(public);
         let record = text::record(&public, NameRef::ROOT, 0);
-        let record = record.map_err(|error| Unreadable::Text(paths[0].clone(), error))?;
-        let no_key = || Unreadable::NoKey(paths[0].clone(), first_line(&public));
+        let record = record.map_err(|error| KeyError::Text(paths[0].clone(), error))?;
+        let no_key = || KeyError::NoKey(paths[0].clone(), first_line(&public));
         let dnskey = Dnskey::read(&record.rdata).filter(|_| record.rtype == Type::DNSKEY).ok_or_else(no_key)?;
-        let unusable = |unusable: Unusable| Unreadable::Private(paths[1].clone(), unusable.line(private), unusable);
+        let unusable = |error: PrivateKeyError| KeyError::Private(paths[1].clone(), error.line(private), error);
         Ok(Key {
             private: Private::read(private, dnskey.algorithm, dnskey.key).map_err(unusable)?,
             zone: record.owner.into_lowercase(),

@@ -22,9 +22,9 @@ pub(super) enum Private {
     Rsa(RsaKeyPair, &'static dyn RsaEncoding),
 }
 
-/// Error in a private key file.
+/// Reason why a private key file cannot be used. The operator must replace the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Unusable {
+pub(crate) enum PrivateKeyError {
     /// Part that is missing or not base64.
     Part(&'static str),
     /// The algorithm differs from that of the public key.
@@ -37,30 +37,32 @@ pub(crate) enum Unusable {
     RsaMismatch,
 }
 
-impl core::fmt::Display for Unusable {
+impl core::fmt::Display for PrivateKeyError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
-            Unusable::Part(part) => write!(f, "`{part}:` is missing or not base64"),
-            Unusable::OtherAlgorithm => f.write_str("the algorithm differs from that of the public key"),
-            Unusable::Algorithm(number) => {
+            PrivateKeyError::Part(part) => write!(f, "`{part}:` is missing or not base64"),
+            PrivateKeyError::OtherAlgorithm => f.write_str("the algorithm differs from that of the public key"),
+            PrivateKeyError::Algorithm(number) => {
                 write!(f, "algorithm {number} is not supported; use 8 or 10 (RSA), 13 or 14 (ECDSA), or 15 (Ed25519)")
             }
-            Unusable::Mismatch => f.write_str("the private key does not match the public key"),
-            Unusable::RsaMismatch => {
+            PrivateKeyError::Mismatch => f.write_str("the private key does not match the public key"),
+            PrivateKeyError::RsaMismatch => {
                 f.write_str("the private key does not match the public key, or its size is not 2048 to 8192 bits")
             }
         }
     }
 }
 
-impl Unusable {
+impl core::error::Error for PrivateKeyError {}
+
+impl PrivateKeyError {
     /// Line of the file that the error is about, counted from 1; `None` if the line is missing.
     pub(super) fn line(&self, file: &[u8]) -> Option<usize> {
         let part = match self {
-            Unusable::Part(part) => part,
-            Unusable::OtherAlgorithm | Unusable::Algorithm(_) => "Algorithm",
-            Unusable::Mismatch => "PrivateKey",
-            Unusable::RsaMismatch => "Modulus",
+            PrivateKeyError::Part(part) => part,
+            PrivateKeyError::OtherAlgorithm | PrivateKeyError::Algorithm(_) => "Algorithm",
+            PrivateKeyError::Mismatch => "PrivateKey",
+            PrivateKeyError::RsaMismatch => "Modulus",
         };
         let file = String::from_utf8_lossy(file);
         let line = file.lines().position(|line| line.split_once(':').is_some_and(|(name, _)| name.trim() == part));
@@ -70,11 +72,11 @@ impl Unusable {
 
 impl Private {
     /// Parses the private key for a public key, which is given as in DNSKEY records.
-    pub(super) fn read(file: &[u8], algorithm: u8, public: &[u8]) -> Result<Private, Unusable> {
+    pub(super) fn read(file: &[u8], algorithm: u8, public: &[u8]) -> Result<Private, PrivateKeyError> {
         let file = String::from_utf8_lossy(file);
         let parts = Parts(&file);
         if parts.algorithm() != Some(algorithm) {
-            return Err(Unusable::OtherAlgorithm);
+            return Err(PrivateKeyError::OtherAlgorithm);
         }
         match algorithm {
             RSASHA256 => Ok(Private::Rsa(rsa(&parts, public)?, &RSA_PKCS1_SHA256)),
@@ -83,9 +85,9 @@ impl Private {
             ECDSAP384SHA384 => ecdsa(&ECDSA_P384_SHA384_FIXED_SIGNING, &parts, public),
             ED25519 => {
                 let pair = Ed25519KeyPair::from_seed_and_public_key(&parts.octets("PrivateKey")?, public);
-                Ok(Private::Ed25519(pair.map_err(|_| Unusable::Mismatch)?))
+                Ok(Private::Ed25519(pair.map_err(|_| PrivateKeyError::Mismatch)?))
             }
-            other => Err(Unusable::Algorithm(other)),
+            other => Err(PrivateKeyError::Algorithm(other)),
         }
     }
 
@@ -112,8 +114,8 @@ impl Parts<'_> {
         lines.filter(|(known, _)| known.trim() == name).map(|(_, value)| value.trim()).next()
     }
 
-    fn octets(&self, name: &'static str) -> Result<Vec<u8>, Unusable> {
-        self.value(name).and_then(text::base64).ok_or(Unusable::Part(name))
+    fn octets(&self, name: &'static str) -> Result<Vec<u8>, PrivateKeyError> {
+        self.value(name).and_then(text::base64).ok_or(PrivateKeyError::Part(name))
     }
 
     /// Number in `Algorithm: 13 (ECDSAP256SHA256)`.
@@ -122,20 +124,24 @@ impl Parts<'_> {
     }
 }
 
-fn ecdsa(algorithm: &'static EcdsaSigningAlgorithm, parts: &Parts<'_>, public: &[u8]) -> Result<Private, Unusable> {
+fn ecdsa(
+    algorithm: &'static EcdsaSigningAlgorithm,
+    parts: &Parts<'_>,
+    public: &[u8],
+) -> Result<Private, PrivateKeyError> {
     /// Prefix of an uncompressed point (SEC 1 §2.3.3).
     const UNCOMPRESSED: &[u8] = &[4];
     let private = parts.octets("PrivateKey")?;
     let public = [UNCOMPRESSED, public].concat();
     let pair = EcdsaKeyPair::from_private_key_and_public_key(algorithm, &private, &public);
-    Ok(Private::Ecdsa(pair.map_err(|_| Unusable::Mismatch)?))
+    Ok(Private::Ecdsa(pair.map_err(|_| PrivateKeyError::Mismatch)?))
 }
 
 /// Names of the parts in the file, in the order of RFC 8017 appendix A.1.2.
 const RSA_PARTS: [&str; 8] =
     ["Modulus", "PublicExponent", "PrivateExponent", "Prime1", "Prime2", "Exponent1", "Exponent2", "Coefficient"];
 
-fn rsa(parts: &Parts<'_>, public: &[u8]) -> Result<RsaKeyPair, Unusable> {
+fn rsa(parts: &Parts<'_>, public: &[u8]) -> Result<RsaKeyPair, PrivateKeyError> {
     let mut numbers = der(INTEGER, &[0]);
     let mut values = RSA_PARTS.map(|_| Vec::new());
     for (value, name) in values.iter_mut().zip(RSA_PARTS) {
@@ -143,11 +149,11 @@ fn rsa(parts: &Parts<'_>, public: &[u8]) -> Result<RsaKeyPair, Unusable> {
         numbers.extend(integer(value));
     }
     let [modulus, exponent, ..] = &values;
-    let (its_exponent, its_modulus) = rsa_public(public).ok_or(Unusable::RsaMismatch)?;
+    let (its_exponent, its_modulus) = rsa_public(public).ok_or(PrivateKeyError::RsaMismatch)?;
     if unsigned(its_modulus) != unsigned(modulus) || unsigned(its_exponent) != unsigned(exponent) {
-        return Err(Unusable::RsaMismatch);
+        return Err(PrivateKeyError::RsaMismatch);
     }
-    RsaKeyPair::from_der(&der(SEQUENCE, &numbers)).map_err(|_| Unusable::RsaMismatch)
+    RsaKeyPair::from_der(&der(SEQUENCE, &numbers)).map_err(|_| PrivateKeyError::RsaMismatch)
 }
 
 /// Exponent and modulus of a public key in a DNSKEY record (RFC 3110 §2).

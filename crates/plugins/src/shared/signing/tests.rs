@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 
 use super::*;
-use crate::shared::signing::key::Unreadable;
+use crate::shared::signing::key::KeyError;
 use wire::{Name, Type};
 
 /// Key pair of RFC 8080 §6.1.
@@ -9,7 +9,7 @@ const PUBLIC: &str = "example.com. 3600 IN DNSKEY 257 3 15 ( l02Woi0iS8Aa25FQkUd
 const PRIVATE: &str =
     "Private-key-format: v1.2\nAlgorithm: 15 (ED25519)\nPrivateKey: ODIyNjAzODQ2MjgwODAxMjI2NDUxOTAyMDQxNDIyNjI=\n";
 
-fn read(public: &str, private: &str) -> Result<Key, Unreadable> {
+fn read(public: &str, private: &str) -> Result<Key, KeyError> {
     let paths = ["K.key", "K.private"].map(PathBuf::from);
     Key::read([public.as_bytes(), private.as_bytes()], &paths)
 }
