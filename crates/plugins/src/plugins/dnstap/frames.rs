@@ -24,21 +24,23 @@ pub(super) enum Control {
 
 /// A frame from the collector that is invalid or not expected at this point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Misunderstood {
+pub(super) enum HandshakeError {
     /// Not a control frame, or not of the expected type.
     Frame,
     /// The collector accepts only other content types.
     ContentType,
 }
 
-impl core::fmt::Display for Misunderstood {
+impl core::fmt::Display for HandshakeError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(match self {
-            Misunderstood::Frame => "the collector does not use bidirectional Frame Streams",
-            Misunderstood::ContentType => "the collector does not accept protobuf:dnstap.Dnstap",
+            HandshakeError::Frame => "the collector does not use bidirectional Frame Streams",
+            HandshakeError::ContentType => "the collector does not accept protobuf:dnstap.Dnstap",
         })
     }
 }
+
+impl core::error::Error for HandshakeError {}
 
 impl Control {
     /// Encodes the frame, with the content type if this frame has one.
@@ -54,19 +56,19 @@ impl Control {
     ///
     /// # Errors
     /// Fails if something else was received.
-    pub(super) fn is_in(self, bytes: &[u8]) -> Result<bool, Misunderstood> {
+    pub(super) fn is_in(self, bytes: &[u8]) -> Result<bool, HandshakeError> {
         let mut reader = Reader(bytes);
         let (Some(escape), Some(length)) = (reader.number(), reader.number()) else { return Ok(false) };
         let length = usize::try_from(length).unwrap_or(usize::MAX);
         if escape != 0 || !(4..=CONTROL_MAX).contains(&length) {
-            return Err(Misunderstood::Frame);
+            return Err(HandshakeError::Frame);
         }
         let Some(body) = reader.octets(length) else { return Ok(false) };
         let mut body = Reader(body);
         if body.number() != Some(self as u32) {
-            return Err(Misunderstood::Frame);
+            return Err(HandshakeError::Frame);
         }
-        if body.agrees() { Ok(true) } else { Err(Misunderstood::ContentType) }
+        if body.agrees() { Ok(true) } else { Err(HandshakeError::ContentType) }
     }
 }
 
@@ -124,11 +126,11 @@ mod tests {
         }
         assert_eq!(Control::Accept.is_in(&accept), Ok(true));
         assert_eq!(Control::Finish.is_in(b"\0\0\0\0\0\0\0\x04\0\0\0\x05"), Ok(true));
-        assert_eq!(Control::Accept.is_in(&Control::Stop.octets()), Err(Misunderstood::Frame));
-        assert_eq!(Control::Accept.is_in(b"HTTP/1.1 400 Bad Request"), Err(Misunderstood::Frame));
-        assert_eq!(Control::Accept.is_in(b"\0\0\0\0\xff\xff\xff\xff"), Err(Misunderstood::Frame));
+        assert_eq!(Control::Accept.is_in(&Control::Stop.octets()), Err(HandshakeError::Frame));
+        assert_eq!(Control::Accept.is_in(b"HTTP/1.1 400 Bad Request"), Err(HandshakeError::Frame));
+        assert_eq!(Control::Accept.is_in(b"\0\0\0\0\xff\xff\xff\xff"), Err(HandshakeError::Frame));
         let other = b"\0\0\0\0\0\0\0\x0d\0\0\0\x01\0\0\0\x01\0\0\0\x01x";
-        assert_eq!(Control::Accept.is_in(other), Err(Misunderstood::ContentType));
+        assert_eq!(Control::Accept.is_in(other), Err(HandshakeError::ContentType));
         let two = b"\0\0\0\0\0\0\0\x2b\0\0\0\x01\0\0\0\x01\0\0\0\x01x\0\0\0\x01\0\0\0\x16protobuf:dnstap.Dnstap";
         assert_eq!(Control::Accept.is_in(two), Ok(true));
     }

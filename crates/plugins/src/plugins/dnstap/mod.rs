@@ -64,7 +64,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let sites = &setup.block.sites;
     let over_tls = sites.iter().map(|site| site.server.starts_with("tls://")).collect();
     let dnstap = Dnstap { taps: Arc::clone(&taps), first_site: sites.first().map_or(0, |site| site.index), over_tls };
-    setup.observers().add(Exchanges(taps)).map_err(|error| SetupError::new(error.to_string()))?;
+    setup.observers().add(Exchanges(taps)).map_err(SetupError::from_error)?;
     Ok(Some(Part::new(dnstap, Hooks::BOTH)))
 }
 

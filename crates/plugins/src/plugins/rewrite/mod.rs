@@ -5,6 +5,9 @@ mod edns;
 mod pattern;
 mod rule;
 
+use core::error::Error;
+use core::fmt;
+
 use config::options::{Args, Effect, Manifest, Problem, Role};
 use config::setup::{Part, Setup, SetupError};
 use corefile::Token;
@@ -134,9 +137,9 @@ impl Plugin for Rewrite {
             match self.rules[at].action.apply(query) {
                 Ok(false) => continue,
                 Ok(true) => {}
-                Err(text) => {
+                Err(error) => {
                     query.restore_question();
-                    return invalid_name(&text);
+                    return error.into_verdict();
                 }
             }
             applied.add(at, sent, query);
@@ -190,8 +193,29 @@ impl Plugin for Rewrite {
     }
 }
 
-fn invalid_name(text: &str) -> Verdict {
-    Verdict::Fail(Failure::servfail(EdeCode::OTHER, format!("invalid name after rewrite: {text}")))
+/// Result of a rewrite that is not a domain name.
+#[derive(Debug)]
+struct InvalidNameError {
+    text: String,
+    source: NameError,
+}
+
+impl InvalidNameError {
+    fn into_verdict(self) -> Verdict {
+        Verdict::Fail(Failure::servfail(EdeCode::OTHER, self.to_string()))
+    }
+}
+
+impl fmt::Display for InvalidNameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "invalid name after rewrite: {}", self.text)
+    }
+}
+
+impl Error for InvalidNameError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&self.source)
+    }
 }
 
 /// Rules applied to one query. Nearly always none or one, which need no allocation.
@@ -231,8 +255,8 @@ impl Action {
     /// Applies the rule to a query. Returns true if the query matched.
     ///
     /// # Errors
-    /// The rewritten name, if it is not a valid name.
-    fn apply(&self, query: &mut Query) -> Result<bool, String> {
+    /// The rewritten name is not a valid name.
+    fn apply(&self, query: &mut Query) -> Result<bool, InvalidNameError> {
         match self {
             Action::Name(renaming) => return renaming.apply(query),
             Action::Type(from, to) if query.qtype == *from => query.qtype = *to,
@@ -268,7 +292,7 @@ impl Action {
                     Ok(name) => {
                         Verdict::Subquery(Box::new(Subquery { name, qtype: query.qtype, target: SubqueryTarget::Top }))
                     }
-                    Err(_) => invalid_name(&target),
+                    Err(source) => InvalidNameError { text: target, source }.into_verdict(),
                 });
             }
             Action::Rcode(..) | Action::Name(_) | Action::Type(..) | Action::Class(..) | Action::Option(_) => {}
@@ -278,7 +302,7 @@ impl Action {
 }
 
 impl Renaming {
-    fn apply(&self, query: &mut Query) -> Result<bool, String> {
+    fn apply(&self, query: &mut Query) -> Result<bool, InvalidNameError> {
         if let Some(name) = &self.to_name {
             let is_for = self.from.matches(query.key());
             if is_for {
@@ -287,7 +311,7 @@ impl Renaming {
             return Ok(is_for);
         }
         let Some(text) = self.from.replace(query.key(), &self.to) else { return Ok(false) };
-        let Ok(name) = pattern::name_of(&text) else { return Err(text) };
+        let name = pattern::name_of(&text).map_err(|source| InvalidNameError { text, source })?;
         query.set_name(name.as_ref());
         Ok(true)
     }

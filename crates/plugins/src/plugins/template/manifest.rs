@@ -1,5 +1,6 @@
 //! Configuration of a `template` line.
 
+use core::fmt;
 use std::collections::BTreeMap;
 
 use config::options::{Args, Effect, Problem, Property, Role, Usage};
@@ -64,12 +65,12 @@ impl Config {
         &self,
         query: &Query,
         group: &dyn Fn(&Value) -> String,
-    ) -> Result<Option<BTreeMap<String, Value>>, String> {
+    ) -> Result<Option<BTreeMap<String, Value>>, NoValueError> {
         let mut values = BTreeMap::new();
         for (name, expression) in &self.variables {
             let variable = |name: &str| values.get(name).cloned().unwrap_or_default();
             let value = expression.evaluate(query, Values { variable: &variable, group });
-            let value = value.ok_or_else(|| format!("variable `{name}` has no value"))?;
+            let value = value.ok_or_else(|| NoValueError::Variable(name.clone()))?;
             values.insert(name.clone(), value);
         }
         let variable = |name: &str| values.get(name).cloned().unwrap_or_default();
@@ -77,12 +78,32 @@ impl Config {
             match condition.evaluate(query, Values { variable: &variable, group }) {
                 Some(Value::Bool(true)) => {}
                 Some(_) => return Ok(None),
-                None => return Err("a condition has no value".to_owned()),
+                None => return Err(NoValueError::Condition),
             }
         }
         Ok(Some(values))
     }
 }
+
+/// Expression without a value for a query, for example an index after the end of a list.
+#[derive(Debug)]
+pub(super) enum NoValueError {
+    /// Expression of the variable with this name.
+    Variable(String),
+    /// Expression of a condition.
+    Condition,
+}
+
+impl fmt::Display for NoValueError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NoValueError::Variable(name) => write!(f, "variable `{name}` has no value"),
+            NoValueError::Condition => f.write_str("a condition has no value"),
+        }
+    }
+}
+
+impl core::error::Error for NoValueError {}
 
 /// Parses the arguments `CLASS TYPE [ZONES...]`.
 pub(super) fn read_arguments(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {

@@ -7,6 +7,8 @@
 mod data;
 mod manifest;
 
+use core::error::Error;
+use core::fmt;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -14,15 +16,15 @@ use config::options::Manifest;
 use config::setup::{Part, Setup, SetupError};
 use engine::{Failure, Hooks, Labels, Plugin, Query, Response, Subquery, SubqueryTarget, Verdict, Worker, Zones};
 use gotext::regexp::{Captures, Regexp};
-use gotext::template::Template;
+use gotext::template::{ExecuteError, Template};
 use metrics::{Kind, Metric, Table};
 use wire::{Class, EdeCode, Name, NameRef, Owner, Rcode, Section, Type};
-use zone::text::Record;
+use zone::text::{ParseError, Record};
 
 use crate::shared::option_helpers::FOLLOWED;
 use crate::shared::per_site::PerSite;
 use data::Asked;
-use manifest::{Config, PROPERTIES, read_arguments};
+use manifest::{Config, NoValueError, PROPERTIES, read_arguments};
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "template",
@@ -131,7 +133,7 @@ impl Rule {
         name: &'a str,
         zone: usize,
         label: &'a dyn Fn(&str) -> Option<engine::Label>,
-    ) -> Result<Option<Asked<'a>>, String> {
+    ) -> Result<Option<Asked<'a>>, NoValueError> {
         let found =
             |regexp: &'a Regexp| -> Option<(&'a Regexp, Captures<'a>)> { Some((regexp, regexp.captures(name)?)) };
         let matched = self.config.matches.iter().find_map(found);
@@ -145,15 +147,17 @@ impl Rule {
     }
 
     /// Counts a match, and the failure of a template if there is one.
-    fn count(&self, query: &Query, zone: usize, trouble: Option<&Trouble>, worker: &Worker) {
+    fn count(&self, query: &Query, zone: usize, error: Option<&AnswerError>, worker: &Worker) {
         let Some(metrics) = self.metrics.of(query).and_then(|zones| zones.get(zone)) else { return };
         let class = self.classes.binary_search(&query.qclass).unwrap_or_default();
         let series = [class, self.types.binary_search(&query.qtype).unwrap_or_default(), 0];
         worker.counters.count(metrics.matches.counter(series));
-        match trouble {
+        match error {
             None => {}
-            Some(Trouble::Template(_)) => worker.counters.count(metrics.failures.counter(series)),
-            Some(Trouble::Record(_)) => worker.counters.count(metrics.record_failures.counter(series)),
+            Some(AnswerError::Value(_) | AnswerError::Template(_)) => {
+                worker.counters.count(metrics.failures.counter(series))
+            }
+            Some(AnswerError::Record { .. }) => worker.counters.count(metrics.record_failures.counter(series)),
         }
     }
 }
@@ -166,7 +170,7 @@ impl Plugin for Templates {
             let label = |label: &str| self.labels.find(label);
             let asked = match rule.asked(query, &name, zone, &label) {
                 Ok(asked) => asked,
-                Err(cause) => return Trouble::Template(format!("template: {cause}")).into_verdict(),
+                Err(error) => return AnswerError::Value(error).into_verdict(),
             };
             let Some(asked) = asked else {
                 if rule.fallthrough.contain(query.key()) {
@@ -184,7 +188,7 @@ impl Plugin for Templates {
                     query.set_note(at as u64);
                     Verdict::Subquery(Box::new(Subquery { name, qtype, target: SubqueryTarget::Top }))
                 }
-                Err(trouble) => trouble.into_verdict(),
+                Err(error) => error.into_verdict(),
             };
         }
         Verdict::Pass
@@ -208,7 +212,7 @@ impl Plugin for Templates {
         let Ok(Some(asked)) = rule.asked(query, &name, zone, &label) else { return Verdict::Done };
         match rule.add_rest(&asked, response) {
             Ok(()) => Verdict::Done,
-            Err(trouble) => trouble.into_verdict(),
+            Err(error) => error.into_verdict(),
         }
     }
 }
@@ -219,22 +223,46 @@ fn with_mnemonic<T: Copy>(code: fn(u16) -> T, mnemonic: fn(T) -> Option<&'static
     core::iter::once(code(0)).chain(known).collect()
 }
 
-/// Failure of a template: it cannot be executed, or its output is not a record.
-enum Trouble {
-    Template(String),
-    Record(String),
+/// Reason why a line has no answer for a query. The operator must change the line.
+#[derive(Debug)]
+enum AnswerError {
+    /// A variable or a condition has no value.
+    Value(NoValueError),
+    /// A template cannot be executed.
+    Template(ExecuteError),
+    /// The output of a template is not a record.
+    Record { error: ParseError, line: String },
 }
 
-impl Trouble {
+impl AnswerError {
     fn into_verdict(self) -> Verdict {
-        let (Trouble::Template(cause) | Trouble::Record(cause)) = self;
-        Verdict::Fail(Failure::servfail(EdeCode::OTHER, cause))
+        Verdict::Fail(Failure::servfail(EdeCode::OTHER, self.to_string()))
+    }
+}
+
+impl fmt::Display for AnswerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AnswerError::Value(error) => write!(f, "template: {error}"),
+            AnswerError::Template(error) => write!(f, "template: {error}"),
+            AnswerError::Record { error, line } => write!(f, "template: {error}: {line:?}"),
+        }
+    }
+}
+
+impl Error for AnswerError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            AnswerError::Value(error) => Some(error),
+            AnswerError::Template(error) => Some(error),
+            AnswerError::Record { error, .. } => Some(error),
+        }
     }
 }
 
 impl Rule {
     /// Writes the answer. Returns the target of a CNAME record that has to be resolved before the rest is written.
-    fn answer(&self, asked: &Asked<'_>, response: &mut Response) -> Result<Option<Name>, Trouble> {
+    fn answer(&self, asked: &Asked<'_>, response: &mut Response) -> Result<Option<Name>, AnswerError> {
         let Config { rcode, ede, .. } = &self.config;
         response.set_rcode(*rcode);
         if let Some((code, text)) = ede {
@@ -260,7 +288,7 @@ impl Rule {
         Ok(target)
     }
 
-    fn add_rest(&self, asked: &Asked<'_>, response: &mut Response) -> Result<(), Trouble> {
+    fn add_rest(&self, asked: &Asked<'_>, response: &mut Response) -> Result<(), AnswerError> {
         let Config { authorities, additionals, .. } = &self.config;
         for (section, templates) in [(Section::Authority, authorities), (Section::Additional, additionals)] {
             for template in templates {
@@ -274,14 +302,14 @@ impl Rule {
 }
 
 /// Executes a template and parses its output as a record. Returns `None` if the output is empty.
-fn record_of(template: &Template, asked: &Asked<'_>) -> Result<Option<Record>, Trouble> {
-    let text = template.execute(asked).map_err(|error| Trouble::Template(format!("template: {error}")))?;
+fn record_of(template: &Template, asked: &Asked<'_>) -> Result<Option<Record>, AnswerError> {
+    let text = template.execute(asked).map_err(AnswerError::Template)?;
     let line = first_entry(&text);
     if line.trim().is_empty() {
         return Ok(None);
     }
     let record = zone::text::record(line, NameRef::ROOT, TTL);
-    record.map(Some).map_err(|error| Trouble::Record(format!("template: {error}: {line:?}")))
+    record.map(Some).map_err(|error| AnswerError::Record { error, line: line.to_owned() })
 }
 
 /// Appends a record. If its owner is the queried name, the owner has the case of the query.

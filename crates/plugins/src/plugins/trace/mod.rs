@@ -53,7 +53,7 @@ fn build(mut configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>
     let exporter = Exporter::new(&config, Arc::clone(&outlet), tls, lost);
     setup.requests.graceful_jobs.push(Box::new(move |io, ending| Box::pin(exporter.run(io, ending))));
     setup.labels().publish("trace/traceid", |query| Some(query.kept_by_any::<Trace>()?.id()));
-    setup.observers().add(Asking).map_err(|error| SetupError::new(error.to_string()))?;
+    setup.observers().add(Asking).map_err(SetupError::from_error)?;
     setup
         .below
         .provide(StepWrapper(Box::new(|name, plugin, hooks| (Box::new(Traced { name, plugin, hooks }), Hooks::BOTH))));
