@@ -2,6 +2,8 @@
 //!
 //! Numbers are not among them: `010` is 8 in a template and 10 in an expression.
 
+use core::fmt;
+
 use crate::cursor::Cursor;
 use crate::value::Value;
 
@@ -27,9 +29,22 @@ pub(crate) enum StringSyntax {
 /// Reason why a text is not a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StringError {
+    /// It has no closing quote.
     Unclosed,
+    /// An escape sequence is invalid.
     BadEscape,
 }
+
+impl fmt::Display for StringError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            StringError::Unclosed => "the string has no closing quote",
+            StringError::BadEscape => "invalid escape sequence after a backslash",
+        })
+    }
+}
+
+impl core::error::Error for StringError {}
 
 /// Takes a string with its quotes. Between backquotes, a backslash is literal.
 ///
