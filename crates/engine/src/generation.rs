@@ -6,6 +6,7 @@
 //! one server *block*, which has one chain. A plugin that panics costs one query, not the worker: the entry points
 //! catch the panic and answer with SERVFAIL.
 
+use core::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -130,18 +131,22 @@ impl Generation {
         })
     }
 
-    /// Returns the value of `part`, or the text of a panic in it.
-    pub(crate) fn caught<T>(&self, part: impl FnOnce() -> T) -> Result<T, String> {
+    /// Returns the value of `part`.
+    ///
+    /// # Errors
+    /// `part` panicked.
+    pub(crate) fn caught<T>(&self, part: impl FnOnce() -> T) -> Result<T, PanicError> {
         if self.panics_end {
             return Ok(part());
         }
-        catch_unwind(AssertUnwindSafe(part)).map_err(|panic| panic_text(&*panic).to_owned())
+        catch_unwind(AssertUnwindSafe(part)).map_err(|panic| PanicError::new(&*panic))
     }
 
     /// Logs and counts a panic, and returns the failure for the client.
-    pub(crate) fn report_panic(&self, transaction: &Transaction, text: &str, worker: &mut Worker) -> Failure {
+    pub(crate) fn report_panic(&self, transaction: &Transaction, panic: &PanicError, worker: &mut Worker) -> Failure {
         let label = &self.listeners[transaction.listener].label;
-        worker.log_text(Level::Error, Source::Server, format_args!("Recovered from panic in server: {label:?} {text}"));
+        let message = format_args!("Recovered from panic in server: {label:?} {panic}");
+        worker.log_text(Level::Error, Source::Server, message);
         self.metrics.count_panic(worker);
         Failure::servfail(EdeCode::OTHER, "a plugin panicked")
     }
@@ -161,7 +166,24 @@ impl Generation {
     }
 }
 
-fn panic_text(panic: &(dyn core::any::Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a message")
+/// Panic in a plugin.
+#[derive(Debug)]
+pub(crate) struct PanicError {
+    message: String,
 }
+
+impl PanicError {
+    fn new(panic: &(dyn core::any::Any + Send)) -> PanicError {
+        let text = panic.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+        PanicError { message: text.unwrap_or("without a message").to_owned() }
+    }
+}
+
+impl fmt::Display for PanicError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl core::error::Error for PanicError {}
