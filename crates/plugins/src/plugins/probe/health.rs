@@ -1,20 +1,31 @@
-//! Health state of a probed server: thresholds for changing it, and the last result.
+//! Health of a probed server: thresholds for changing its state, and the last result.
 
 use core::time::Duration;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::question::ProbeError;
 
 /// Health of one server. Kept across reloads.
 pub(super) struct Health {
     failures: u32,
     successes: u32,
-    state: Mutex<State>,
+    last: Mutex<Last>,
 }
 
+/// State of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// Before the first result. Counts as unhealthy.
+    Unknown,
+    Healthy,
+    Unhealthy,
+}
+
+/// State and last result.
 #[derive(Clone, Debug)]
-struct State {
-    /// `None` before the first result.
-    is_healthy: Option<bool>,
-    /// Consecutive results that contradict `is_healthy`.
+struct Last {
+    state: State,
+    /// Consecutive results that contradict `state`.
     contrary: u32,
     latency: Duration,
     problem: String,
@@ -32,46 +43,46 @@ impl Health {
     /// Unknown health. `failures` and `successes` are the numbers of consecutive results that change the state.
     pub(super) fn new(failures: u32, successes: u32) -> Health {
         let problem = "waiting for first probe".to_owned();
-        let state = State { is_healthy: None, contrary: 0, latency: Duration::ZERO, problem };
-        Health { failures, successes, state: Mutex::new(state) }
+        let last = Last { state: State::Unknown, contrary: 0, latency: Duration::ZERO, problem };
+        Health { failures, successes, last: Mutex::new(last) }
     }
 
-    /// Records a result. Returns the new state if it changes.
-    pub(super) fn take(&self, outcome: Result<(), String>, latency: Duration) -> Option<bool> {
-        let mut state = self.lock();
-        let is_good = outcome.is_ok();
-        state.latency = latency;
-        state.problem = outcome.err().unwrap_or_default();
-        if state.is_healthy == Some(is_good) {
-            state.contrary = 0;
-            return None;
+    /// Records a result. Returns true if it changes the state.
+    pub(super) fn record(&self, outcome: &Result<(), ProbeError>, latency: Duration) -> bool {
+        let mut last = self.lock();
+        last.latency = latency;
+        last.problem = outcome.as_ref().err().map_or_else(String::new, ProbeError::to_string);
+        let result = if outcome.is_ok() { State::Healthy } else { State::Unhealthy };
+        if last.state == result {
+            last.contrary = 0;
+            return false;
         }
-        state.contrary += 1;
+        last.contrary += 1;
         // The first result sets the state on its own, because the server counts as unhealthy until then.
-        let wanted = match (state.is_healthy, is_good) {
-            (None, _) => 1,
-            (_, true) => self.successes,
-            (_, false) => self.failures,
+        let wanted = match last.state {
+            State::Unknown => 1,
+            State::Unhealthy => self.successes,
+            State::Healthy => self.failures,
         };
-        if state.contrary < wanted {
-            return None;
+        if last.contrary < wanted {
+            return false;
         }
-        (state.is_healthy, state.contrary) = (Some(is_good), 0);
-        Some(is_good)
+        (last.state, last.contrary) = (result, 0);
+        true
     }
 
-    /// Returns true if the server is healthy; `None` before the first result.
-    pub(super) fn is_healthy(&self) -> Option<bool> {
-        self.lock().is_healthy
+    /// Returns the state.
+    pub(super) fn state(&self) -> State {
+        self.lock().state
     }
 
     pub(super) fn report(&self) -> Report {
-        let state = self.lock().clone();
-        Report { is_ok: state.is_healthy == Some(true), latency: state.latency, problem: state.problem }
+        let Last { state, latency, problem, .. } = self.lock().clone();
+        Report { is_ok: state == State::Healthy, latency, problem }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Last> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -82,23 +93,23 @@ mod tests {
     #[test]
     fn changes_state_after_consecutive_results() {
         let health = Health::new(3, 2);
-        assert_eq!((health.is_healthy(), health.report().is_ok), (None, false));
-        let take = |good| health.take(if good { Ok(()) } else { Err("no".to_owned()) }, Duration::ZERO);
+        assert_eq!((health.state(), health.report().is_ok), (State::Unknown, false));
+        let record = |good| health.record(&if good { Ok(()) } else { Err(ProbeError::NoRecords) }, Duration::ZERO);
         // Result of a probe, and the state it starts.
         for (good, begins) in [
-            (true, Some(true)),
+            (true, Some(State::Healthy)),
             (false, None),
             (false, None),
             (true, None),
             (false, None),
             (false, None),
-            (false, Some(false)),
+            (false, Some(State::Unhealthy)),
             (true, None),
             (false, None),
             (true, None),
-            (true, Some(true)),
+            (true, Some(State::Healthy)),
         ] {
-            assert_eq!(take(good), begins);
+            assert_eq!(record(good).then(|| health.state()), begins);
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Probes a name server periodically, this one or another, and reports over HTTP whether it answers as expected.
 //!
-//! `asking` sends and checks one query, and `health` derives the state from the results.
+//! `question` sends and checks one query, and `health` derives the state from the results.
 
-mod asking;
 mod health;
+mod question;
 
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
@@ -16,11 +16,12 @@ use engine::Io;
 use engine::log::{Level, Source};
 use metrics::{Buckets, Counter, Histogram, Kind, Metric, TIME};
 use wire::{Name, NameRef, Rcode, Type};
+use zone::text::ParseError;
 
 use crate::shared::option_helpers::{listen_address, metric_word, mnemonic, quote_json};
 
-use asking::Question;
-use health::Health;
+use health::{Health, State};
+use question::{ProbeError, Question};
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "probe",
@@ -224,17 +225,17 @@ static PROPERTIES: &[Property<Config>] = &[
 fn check(context: &DirectiveContext<'_, Config>) -> Result<(), Problem> {
     let config = context.config;
     match config.expected_data() {
-        Some(Err(problem)) => Err(context.problem_with("value", format!("invalid data for this type: {problem}"))),
+        Some(Err(error)) => Err(context.problem_with("value", format!("invalid data for this type: {error}"))),
         _ => Ok(()),
     }
 }
 
 impl Config {
     /// Expected record data.
-    fn expected_data(&self) -> Option<Result<Vec<u8>, String>> {
+    fn expected_data(&self) -> Option<Result<Vec<u8>, ParseError>> {
         let text = format!(". 0 IN {} {}", self.qtype, self.value.as_ref()?);
         let record = zone::text::record(&text, NameRef::ROOT, 0);
-        Some(record.map(|record| record.rdata).map_err(|error| error.to_string()))
+        Some(record.map(|record| record.rdata))
     }
 }
 
@@ -255,15 +256,17 @@ fn start(config: Config, path: String, setup: &mut Setup<'_>) {
     let health =
         setup.reload_state.take_over(format!("probe {config:?}"), || Health::new(config.failures, config.successes));
     let address = config.address.clone();
-    let told = Arc::clone(&health);
-    setup.requests.pages.push(Page::new(address.clone(), path, move || page(&told)));
+    let reported = Arc::clone(&health);
+    setup.requests.pages.push(Page::new(address.clone(), path, move || page(&reported)));
     if !setup.requests.pages.iter().any(|page| page.address == address && page.path == "/healthz") {
         setup.requests.pages.push(Page::new(address, "/healthz", || PageContent::text(200, "ok\n")));
     }
     let registry = setup.registry;
-    let told = Arc::downgrade(&health);
-    registry.gauge(&HEALTHY, &[&config.label], move || {
-        told.upgrade().and_then(|health| health.is_healthy()).map(|healthy| f64::from(u8::from(healthy)))
+    let exported = Arc::downgrade(&health);
+    registry.gauge(&HEALTHY, &[&config.label], move || match exported.upgrade()?.state() {
+        State::Unknown => None,
+        State::Healthy => Some(1.0),
+        State::Unhealthy => Some(0.0),
     });
     let duration = registry.histogram(&DURATION, &[&config.label]);
     let failures = registry.counter(&FAILURES, &[&config.label]);
@@ -322,27 +325,30 @@ impl Probe {
         loop {
             let begin = io.now();
             let outcome = self.question.ask(&*io).await;
-            let taken = io.now().since(begin);
-            self.take(outcome, taken, &*io);
-            io.sleep_until(begin + self.interval.max(taken)).await;
+            let latency = io.now().since(begin);
+            self.record(&outcome, latency, &*io);
+            io.sleep_until(begin + self.interval.max(latency)).await;
         }
     }
 
-    fn take(&self, outcome: Result<(), String>, taken: Duration, io: &dyn Io) {
-        match (&outcome, self.duration) {
+    /// Records the outcome of a probe, and logs a change of the state.
+    fn record(&self, outcome: &Result<(), ProbeError>, latency: Duration, io: &dyn Io) {
+        match (outcome, self.duration) {
             (Ok(()), Some(duration)) => {
-                io.counters().observe(duration, u64::try_from(taken.as_nanos()).unwrap_or(u64::MAX));
+                io.counters().observe(duration, u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX));
             }
             (Ok(()), None) => {}
             (Err(_), _) => io.counters().count(self.failures),
         }
-        let Some(is_healthy) = self.health.take(outcome.clone(), taken) else { return };
+        if !self.health.record(outcome, latency) {
+            return;
+        }
         let (label, server, source) = (&self.label, self.question.server, Source::Plugin(MANIFEST.name));
-        match (is_healthy, outcome) {
-            (false, Err(problem)) => {
-                io.log(Level::Warning, source, format_args!("{label}: {server} is unhealthy: {problem}"));
+        match outcome {
+            Ok(()) => io.log(Level::Info, source, format_args!("{label}: {server} is healthy")),
+            Err(error) => {
+                io.log(Level::Warning, source, format_args!("{label}: {server} is unhealthy: {error}"));
             }
-            _ => io.log(Level::Info, source, format_args!("{label}: {server} is healthy")),
         }
     }
 }

@@ -7,14 +7,16 @@
 //!                                                   └──────────────────────────────────────┘
 //! ```
 
+use core::error::Error;
+use core::fmt;
 use core::net::SocketAddr;
 use core::time::Duration;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use engine::log::{Level, Source};
-use engine::{Connections, Exchange, Instant, Io, Transport};
-use wire::{Class, Header, MessageBuf, NameRef, Owner, Section, Type};
+use engine::{Connections, Exchange, ExchangeError, Instant, Io, Transport};
+use wire::{Class, Header, MessageBuf, MessageError, NameRef, Owner, Rcode, Section, Type};
 use zone::{Differences, Incoming, Soa, TransferError, Zone};
 
 use crate::shared::zone_store::Held;
@@ -27,9 +29,9 @@ const FIRST_PAUSE_MAX: Duration = Duration::from_secs(10);
 /// Interval of checks for a received NOTIFY.
 const EVERY: Duration = Duration::from_secs(1);
 /// Timeout of an SOA query.
-const PATIENCE: Duration = Duration::from_secs(5);
+const SOA_TIMEOUT: Duration = Duration::from_secs(5);
 /// Timeout of a transfer.
-const TRANSFER_MAX: Duration = Duration::from_secs(300);
+const TRANSFER_TIMEOUT: Duration = Duration::from_secs(300);
 /// Delays are extended by a random part of up to 1/16, so that many secondaries do not query at once.
 const JITTER: u32 = 16;
 
@@ -40,7 +42,7 @@ pub(super) async fn run(held: Arc<Held>, io: Rc<dyn Io>) {
         io.sleep_until(io.now() + pause).await;
         pause = (pause * 2).min(FIRST_PAUSE_MAX);
     }
-    let mut heard = io.now();
+    let mut confirmed = io.now();
     let mut next = after(held.soa().map_or(0, |soa| soa.refresh), &*io);
     loop {
         io.sleep_until(next.min(io.now() + EVERY)).await;
@@ -48,13 +50,13 @@ pub(super) async fn run(held: Arc<Held>, io: Rc<dyn Io>) {
         if held.take_notified() || io.now() >= next {
             let is_fresh = refresh(&held, &*io).await;
             if is_fresh {
-                heard = io.now();
+                confirmed = io.now();
                 held.confirm();
             }
             let times = held.soa().unwrap_or(times);
             next = after(if is_fresh { times.refresh } else { times.retry }, &*io);
         }
-        if !held.is_expired() && io.now().since(heard) >= Duration::from_secs(times.expire.into()) {
+        if !held.is_expired() && io.now().since(confirmed) >= Duration::from_secs(times.expire.into()) {
             held.expire();
             let message = format_args!("Zone {} has expired: no primary answers", held.origin);
             io.log(Level::Warning, SOURCE, message);
@@ -83,7 +85,7 @@ async fn refresh(held: &Held, io: &dyn Io) -> bool {
     false
 }
 
-async fn refresh_from(primary: SocketAddr, held: &Held, io: &dyn Io) -> Result<(), String> {
+async fn refresh_from(primary: SocketAddr, held: &Held, io: &dyn Io) -> Result<(), RefreshError> {
     if let Some(ours) = held.soa() {
         let theirs = serial(primary, held, io).await?;
         if !ours.is_older_than(theirs) {
@@ -109,7 +111,7 @@ struct Version {
 }
 
 /// Fetches the newest version: incrementally if there is an old one and the primary supports it, otherwise completely.
-async fn newer(primary: SocketAddr, held: &Held, io: &dyn Io) -> Result<Option<Version>, String> {
+async fn newer(primary: SocketAddr, held: &Held, io: &dyn Io) -> Result<Option<Version>, RefreshError> {
     if let Some(old) = held.known() {
         match differences(primary, old, held, io).await {
             Ok(version) => return Ok(version),
@@ -123,7 +125,7 @@ async fn newer(primary: SocketAddr, held: &Held, io: &dyn Io) -> Result<Option<V
     let mut incoming = Incoming::new(held.origin.as_ref());
     transfer(primary, &query(held, Type::AXFR, None), io, &mut |message| incoming.take(message)).await?;
     let strangers = incoming.strangers();
-    let zone = incoming.finish().map_err(|error| error.to_string())?;
+    let zone = incoming.finish().map_err(RefreshError::Zone)?;
     if strangers > 0 {
         let origin = &held.origin;
         let message = format_args!(
@@ -135,25 +137,30 @@ async fn newer(primary: SocketAddr, held: &Held, io: &dyn Io) -> Result<Option<V
 }
 
 /// Fetches the changes since the old version (RFC 1995). `None` if there are none.
-async fn differences(primary: SocketAddr, old: Arc<Zone>, held: &Held, io: &dyn Io) -> Result<Option<Version>, String> {
+async fn differences(
+    primary: SocketAddr,
+    old: Arc<Zone>,
+    held: &Held,
+    io: &dyn Io,
+) -> Result<Option<Version>, RefreshError> {
     let query = query(held, Type::IXFR, old.soa());
     let mut differences = Differences::new(old);
     transfer(primary, &query, io, &mut |message| differences.take(message)).await?;
     let changes = differences.changes();
-    let zone = differences.finish().map_err(|error| error.to_string())?;
+    let zone = differences.finish().map_err(RefreshError::Zone)?;
     Ok(zone.map(|zone| Version { zone, changes }))
 }
 
 /// Queries the serial of a primary.
-async fn serial(primary: SocketAddr, held: &Held, io: &dyn Io) -> Result<u32, String> {
+async fn serial(primary: SocketAddr, held: &Held, io: &dyn Io) -> Result<u32, RefreshError> {
     let query = query(held, Type::SOA, None);
-    let exchange = exchange(primary, &query, io.now() + PATIENCE);
-    let exchanged = io.exchange(exchange).await.map_err(|error| format!("no SOA record: {error}"))?;
-    let message = exchanged.reply.message().map_err(|error| error.to_string())?;
+    let exchange = exchange(primary, &query, io.now() + SOA_TIMEOUT);
+    let exchanged = io.exchange(exchange).await.map_err(RefreshError::NoSerial)?;
+    let message = exchanged.reply.message().map_err(RefreshError::Message)?;
     let rcode = message.header().flags.rcode();
     let soa = message.records().find(|record| record.rtype() == Type::SOA);
     let soa = soa.and_then(|soa| Soa::read(soa.rdata()));
-    soa.map(|soa| soa.serial).ok_or_else(|| format!("no SOA record: {rcode}"))
+    soa.map(|soa| soa.serial).ok_or(RefreshError::NoSoa(rcode))
 }
 
 /// Sends a query and passes each message of the response to `take` until it returns false.
@@ -162,7 +169,7 @@ async fn transfer(
     query: &[u8],
     io: &dyn Io,
     take: &mut dyn FnMut(&[u8]) -> Result<bool, TransferError>,
-) -> Result<(), String> {
+) -> Result<(), RefreshError> {
     let mut failure = None;
     let mut take = |message: &[u8]| match take(message) {
         Ok(more) => more,
@@ -171,11 +178,49 @@ async fn transfer(
             false
         }
     };
-    let exchange = exchange(primary, query, io.now() + TRANSFER_MAX);
+    let exchange = exchange(primary, query, io.now() + TRANSFER_TIMEOUT);
     let outcome = io.exchange_all(exchange, &mut take).await;
     match failure {
-        Some(error) => Err(error.to_string()),
-        None => outcome.map_err(|error| format!("transfer failed: {error}")),
+        Some(error) => Err(RefreshError::Zone(error)),
+        None => outcome.map_err(RefreshError::Transfer),
+    }
+}
+
+/// Reason why a zone could not be refreshed from a primary. The next primary, or a retry, may succeed.
+#[derive(Debug)]
+enum RefreshError {
+    /// The primary did not answer the SOA query.
+    NoSerial(ExchangeError),
+    /// The response to the SOA query is malformed.
+    Message(MessageError),
+    /// The response to the SOA query has this code and no SOA record.
+    NoSoa(Rcode),
+    /// The transfer broke off.
+    Transfer(ExchangeError),
+    /// The transferred data is not a valid zone.
+    Zone(TransferError),
+}
+
+impl fmt::Display for RefreshError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RefreshError::NoSerial(error) => write!(f, "no SOA record: {error}"),
+            RefreshError::Message(error) => error.fmt(f),
+            RefreshError::NoSoa(rcode) => write!(f, "no SOA record: {rcode}"),
+            RefreshError::Transfer(error) => write!(f, "transfer failed: {error}"),
+            RefreshError::Zone(error) => error.fmt(f),
+        }
+    }
+}
+
+impl Error for RefreshError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            RefreshError::NoSerial(error) | RefreshError::Transfer(error) => Some(error),
+            RefreshError::Message(error) => Some(error),
+            RefreshError::NoSoa(_) => None,
+            RefreshError::Zone(error) => Some(error),
+        }
     }
 }
 
@@ -194,6 +239,6 @@ fn query(held: &Held, qtype: Type, ours: Option<Soa>) -> Vec<u8> {
 
 /// Exchange over TCP even for the SOA query, because a forged serial would trigger a transfer.
 fn exchange(primary: SocketAddr, query: &[u8], until: Instant) -> Exchange<'_> {
-    let connections = Connections { idle_max: PATIENCE, age_max: Duration::ZERO, kept_max: 1, source: None };
+    let connections = Connections { idle_max: SOA_TIMEOUT, age_max: Duration::ZERO, kept_max: 1, source: None };
     Exchange::new(primary, Transport::Tcp, query, until, connections)
 }

@@ -1,5 +1,7 @@
 //! Exporter job: takes spans from the buffer and posts them to the collector.
 
+use core::error::Error;
+use core::fmt;
 use core::pin::pin;
 use core::time::Duration;
 use std::rc::Rc;
@@ -8,7 +10,7 @@ use std::sync::Arc;
 use config::setup::Shutdown;
 use engine::log::{Level, Source};
 use engine::tls::TlsClient;
-use engine::{Fetch, Io};
+use engine::{Fetch, FetchError, Io};
 use metrics::Counter;
 
 use super::manifest::{Config, Endpoint, Form};
@@ -16,7 +18,7 @@ use crate::shared::option_helpers::quote_json;
 use crate::shared::record_queue::{First, Outlet, first};
 
 /// Timeout of an HTTP request to the collector.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Job that posts spans to a collector.
 pub(super) struct Exporter {
@@ -42,7 +44,7 @@ impl Exporter {
     /// Posts spans periodically until shutdown, then posts the remaining ones.
     pub(super) async fn run(self, io: Rc<dyn Io>, mut ending: Shutdown) {
         let mut spans = Vec::new();
-        let mut is_heard = true;
+        let mut was_reached = true;
         loop {
             let mut enough = pin!(self.outlet.has_enough());
             let mut pause = io.sleep_until(io.now() + self.interval);
@@ -52,14 +54,14 @@ impl Exporter {
             };
             let taken = self.outlet.take(&mut spans);
             let mut lost = taken.lost;
-            if let Err(what) = self.post(&spans, &*io).await {
+            if let Err(error) = self.post(&spans, &*io).await {
                 lost += taken.records;
                 // Logs the first failure only, until a request succeeds again.
-                if core::mem::take(&mut is_heard) {
-                    io.log(Level::Warning, Source::Plugin("trace"), format_args!("{}: {what}", self.endpoint));
+                if core::mem::take(&mut was_reached) {
+                    io.log(Level::Warning, Source::Plugin("trace"), format_args!("{}: {error}", self.endpoint));
                 }
             } else if !spans.is_empty() {
-                is_heard = true;
+                was_reached = true;
             }
             io.counters().add(self.lost, lost);
             if ended {
@@ -69,15 +71,42 @@ impl Exporter {
     }
 
     /// Posts spans. Each one has a trailing comma.
-    async fn post(&self, spans: &[u8], io: &dyn Io) -> Result<(), String> {
+    async fn post(&self, spans: &[u8], io: &dyn Io) -> Result<(), ExportError> {
         let [spans @ .., b','] = spans else { return Ok(()) };
         let (start, end) = &self.around;
         let body = [start.as_bytes(), spans, end.as_bytes()].concat();
         let Endpoint { address, path, .. } = &self.endpoint;
         let (tls, post) = (self.tls.as_ref(), Some(("application/json", body.as_slice())));
-        let status = io.fetch(Fetch { address, tls, path, post, until: io.now() + PATIENCE }).await;
-        let status = status.map_err(|error| error.to_string())?;
-        if (200..300).contains(&status) { Ok(()) } else { Err(format!("HTTP status {status}")) }
+        let status = io.fetch(Fetch { address, tls, path, post, until: io.now() + TIMEOUT }).await;
+        let status = status.map_err(ExportError::Fetch)?;
+        if (200..300).contains(&status) { Ok(()) } else { Err(ExportError::Status(status)) }
+    }
+}
+
+/// Reason why spans were not exported. They are lost.
+#[derive(Debug)]
+enum ExportError {
+    /// The request failed.
+    Fetch(FetchError),
+    /// The collector answered with this HTTP status.
+    Status(u16),
+}
+
+impl fmt::Display for ExportError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ExportError::Fetch(error) => error.fmt(f),
+            ExportError::Status(status) => write!(f, "HTTP status {status}"),
+        }
+    }
+}
+
+impl Error for ExportError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            ExportError::Fetch(error) => Some(error),
+            ExportError::Status(_) => None,
+        }
     }
 }
 
