@@ -72,7 +72,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let request = config.request(zones.names(), |name| setup.path(name));
     let stores: Rc<dyn Stores> =
         setup.process.find().ok_or_else(|| SetupError::new("no etcd can be followed in this process"))?;
-    let handle = stores.follow(&request).map_err(|error| SetupError::new(error.to_string()))?;
+    let handle = stores.follow(&request).map_err(SetupError::from_error)?;
     let index = Arc::clone(handle.index());
     let told = Arc::clone(&index);
     setup.requests.readiness.add(MANIFEST.name, move || told.is_listed());

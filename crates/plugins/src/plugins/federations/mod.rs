@@ -102,7 +102,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let handle = match (&config.location, clusters) {
         (None, Some(clusters)) => {
             let handle = clusters.follow(&Request::of_location(exposed.source.clone()));
-            Some(handle.map_err(|error| SetupError::new(error.to_string()))?)
+            Some(handle.map_err(SetupError::from_error)?)
         }
         _ => None,
     };

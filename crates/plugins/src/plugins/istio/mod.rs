@@ -81,7 +81,7 @@ fn follow(config: &Config, setup: &mut Setup<'_>) -> Result<View, SetupError> {
     let clusters: Rc<dyn Clusters> =
         setup.process.find().ok_or_else(|| SetupError::new("this process cannot watch a cluster"))?;
     let handle = clusters.follow(&config.request(|name| setup.path(name)));
-    let handle = handle.map_err(|error| SetupError::new(error.to_string()))?;
+    let handle = handle.map_err(SetupError::from_error)?;
     handle.warnings().iter().for_each(|warning| setup.warn(warning));
     let index = Arc::clone(handle.index());
     let mesh =

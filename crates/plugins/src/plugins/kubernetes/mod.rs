@@ -62,7 +62,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let local_addresses = setup.process.find().map_or_else(|| Arc::from([]), |LocalAddresses(addresses)| addresses);
     let own = zones.names().iter().filter(|zone| !is_reverse(zone.as_ref()) && !config.is_common(zone.as_ref()));
     let exposed = Exposed::follow(&*clusters, &request, own.cloned().collect(), local_addresses);
-    let exposed = Arc::new(exposed.map_err(|error| SetupError::new(error.to_string()))?);
+    let exposed = Arc::new(exposed.map_err(SetupError::from_error)?);
     exposed.warnings().iter().for_each(|warning| setup.warn(warning));
     setup.below.provide(Arc::clone(&exposed));
     // No transfers with `compat kube-dns`: kube-dns had none, and a copy of the zone would lack the names of kube-dns.
