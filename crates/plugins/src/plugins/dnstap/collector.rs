@@ -10,7 +10,7 @@ use super::frames::Control;
 use crate::shared::record_queue::{First, first};
 
 /// Timeout for the handshake and for sending.
-pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(5);
 /// Time to wait for the confirmation at the end.
 const GOODBYE: Duration = Duration::from_secs(1);
 /// Maximum size in bytes of a control frame from the collector.
@@ -31,7 +31,7 @@ impl Collector {
             collector.hear(Control::Accept).await?;
             collector.0.write_all(&Control::Start.octets()).await
         };
-        within(PATIENCE, Box::pin(greeting), io).await?;
+        within(TIMEOUT, Box::pin(greeting), io).await?;
         Ok(collector)
     }
 
@@ -43,7 +43,7 @@ impl Collector {
         if frames.is_empty() {
             return Ok(());
         }
-        within(PATIENCE, self.0.write_all(frames), io).await
+        within(TIMEOUT, self.0.write_all(frames), io).await
     }
 
     /// Ends the stream and waits briefly for the confirmation.

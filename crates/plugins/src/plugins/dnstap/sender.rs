@@ -12,7 +12,7 @@ use engine::streams::{ByteListener, Dial, Listen, StreamAddress};
 use engine::tls::{ClientCertificates, ClientTls, TlsClient, TlsMaker, TlsServer};
 use metrics::Counter;
 
-use super::collector::{Collector, PATIENCE};
+use super::collector::{Collector, TIMEOUT};
 use super::manifest::{Config, Files};
 use crate::shared::record_queue::{First, Outlet, any, first};
 use crate::shared::server_certificates::Certificates;
@@ -115,7 +115,7 @@ impl Sender {
     async fn bring(&self, tls: Option<&TlsClient>, io: &dyn Io, ending: &mut Shutdown) -> Result<Ended, Ended> {
         let mut pause = AGAIN_AFTER;
         loop {
-            let dial = Dial { to: &self.place, tls, send_buffer: self.send_buffer, until: io.now() + PATIENCE };
+            let dial = Dial { to: &self.place, tls, send_buffer: self.send_buffer, until: io.now() + TIMEOUT };
             let greeted = match io.connect(dial).await {
                 Ok(stream) => Collector::greet(stream, io).await,
                 Err(error) => Err(error),

@@ -60,7 +60,7 @@ static CURRENT: Metric = Metric {
 static METRICS: [&Metric; 4] = [&STALE, &CUT, &RECORDS, &CURRENT];
 
 /// Maximum time that a reload waits for the initial list of records.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// TTL of the SOA record and of denials in seconds. It is short because names can appear at any time.
 const SOA_TTL: u32 = 30;
 /// Labels, in wire format, of the name below a zone that has the name servers of the zone.
@@ -95,7 +95,7 @@ fn startup_gates(index: &Arc<Index>) -> StartupGate {
     StartupGate {
         directive: MANIFEST.name,
         is_there: Box::new(move || index.is_listed()),
-        timeout: PATIENCE,
+        timeout: TIMEOUT,
         waiting: "waiting for etcd before this is served",
         missing: "serving although etcd has not been read yet",
     }

@@ -51,7 +51,7 @@ static HOSTS: Metric = Metric {
 static METRICS: [&Metric; 3] = [&ANSWERS, &ENTRIES, &HOSTS];
 
 /// Maximum time that a reload waits until the ServiceEntries are listed, as for `kubernetes`.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Values of the metric label `from`.
 const FROM: &[&str] = &["addresses", "default", "endpoints", "names", "none", "dns"];
@@ -104,7 +104,7 @@ fn startup_gates(index: &Arc<Index>) -> StartupGate {
     StartupGate {
         directive: MANIFEST.name,
         is_there: Box::new(move || index.is_synced()),
-        timeout: PATIENCE,
+        timeout: TIMEOUT,
         waiting: "waiting for ServiceEntries before starting server",
         missing: "starting server before all ServiceEntries are listed",
     }

@@ -97,7 +97,7 @@ fn label_of(name: NameRef<'_>) -> Option<&[u8]> {
 }
 
 /// Timeout of a query.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 /// Each query is one datagram; no connection is kept.
 const CONNECTIONS: Connections =
     Connections { idle_max: Duration::ZERO, age_max: Duration::ZERO, kept_max: 1, source: None };
@@ -157,7 +157,7 @@ async fn ask_number(server: SocketAddr, name: &str, io: &dyn Io) -> Option<u64> 
     let mut message = MessageBuf::new();
     message.start(header, Some((name.as_ref(), Type::TXT, Class::CH)));
     let query = message.finish(None, core::iter::empty());
-    let until = io.now() + PATIENCE;
+    let until = io.now() + TIMEOUT;
     let exchange = Exchange::new(server, Transport::Udp, query, until, CONNECTIONS);
     let exchanged = io.exchange(exchange).await.ok()?;
     let reply = exchanged.reply.message().ok()?;

@@ -30,7 +30,7 @@ const OFTEN: Duration = Duration::from_secs(2);
 /// Probe interval while there is no loop. Bounds the time to detect a loop that appears at run time.
 const SELDOM: Duration = Duration::from_secs(30);
 /// Timeout of a probe. Shorter than the timeout of forwarded queries, so that a loop shows first.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 /// Number of arrivals that means a loop. A probe is sent once, so the second arrival came back.
 const SEEN_IN_A_LOOP: u32 = 2;
 
@@ -115,8 +115,8 @@ impl Watch {
         let query = message.finish(None, core::iter::empty()).to_vec();
         self.state.seen.store(0, Ordering::Relaxed);
         *self.state.probe.write().unwrap_or_else(PoisonError::into_inner) = Some(name);
-        let connections = Connections { idle_max: PATIENCE, age_max: Duration::ZERO, kept_max: 1, source: None };
-        let until = io.now() + PATIENCE;
+        let connections = Connections { idle_max: TIMEOUT, age_max: Duration::ZERO, kept_max: 1, source: None };
+        let until = io.now() + TIMEOUT;
         // Not retransmitted: a second one would look like a probe that came back.
         let exchange = Exchange::new(self.own, Transport::Udp, &query, until, connections);
         let answered = io.exchange(exchange).await.is_ok();

@@ -20,7 +20,7 @@ const APART: Duration = Duration::from_secs(10);
 /// Number of attempts to notify a server.
 const TRIES: usize = 3;
 /// Timeout of an attempt.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(super) struct Notifier {
     lines: Arc<Lines>,
@@ -72,9 +72,9 @@ async fn notify(zone: &Name, peer: SocketAddr, source: Option<core::net::IpAddr>
     let mut message = MessageBuf::new();
     message.start(Header { flags, ..Header::default() }, Some((zone.as_ref(), Type::SOA, Class::IN)));
     let query = message.finish(None, core::iter::empty()).to_vec();
-    let connections = Connections { idle_max: PATIENCE, age_max: Duration::ZERO, kept_max: 1, source };
+    let connections = Connections { idle_max: TIMEOUT, age_max: Duration::ZERO, kept_max: 1, source };
     for _ in 0..TRIES {
-        let until = io.now() + PATIENCE;
+        let until = io.now() + TIMEOUT;
         // The loop retransmits.
         let exchange = Exchange::new(peer, Transport::Udp, &query, until, connections);
         if io.exchange(exchange).await.is_ok() {
