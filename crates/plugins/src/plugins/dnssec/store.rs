@@ -6,7 +6,7 @@ use std::sync::Arc;
 use aws_lc_rs::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
 use rcu::{Seed, Shards};
 
-use crate::shared::signing::{Key, Life, Set};
+use crate::shared::signing::{Key, Set, ValidityPeriod};
 
 /// Number of shards of the table.
 const SHARDS: usize = 256;
@@ -85,8 +85,8 @@ impl Store {
         if let Some(entry) = known.filter(|entry| entry.is_of_use(now)) {
             return Found::Hit(entry);
         }
-        let life = life(now);
-        let signatures: Option<Signatures> = keys.map(|key| key.sign(set, life).map(Vec::into_boxed_slice)).collect();
+        let period = period(now);
+        let signatures: Option<Signatures> = keys.map(|key| key.sign(set, period).map(Vec::into_boxed_slice)).collect();
         let Some(signatures) = signatures else { return Found::Nothing };
         let entry = Arc::new(Entry { fingerprint, made: now, signatures });
         self.table.replace(Arc::clone(&entry), |kept| kept.fingerprint == fingerprint);
@@ -114,8 +114,11 @@ fn fingerprint(set: &Set) -> Fingerprint {
 }
 
 /// Returns the validity period of signatures made at `now`, as 32-bit numbers that wrap (RFC 4034 §3.1.5).
-fn life(now: u64) -> Life {
+fn period(now: u64) -> ValidityPeriod {
     #[allow(clippy::cast_possible_truncation, reason = "RRSIG records have the time modulo 2^32")]
     let wrap = |seconds: u64| seconds as u32;
-    Life { inception: wrap(now.saturating_sub(BACKDATED.as_secs())), expiration: wrap(now + GOOD_FOR.as_secs()) }
+    ValidityPeriod {
+        inception: wrap(now.saturating_sub(BACKDATED.as_secs())),
+        expiration: wrap(now + GOOD_FOR.as_secs()),
+    }
 }

@@ -19,7 +19,7 @@ use engine::log::{Level, Notice};
 use wire::Name;
 use zone::LoadError;
 
-use crate::shared::signing::{Key, Life};
+use crate::shared::signing::{Key, ValidityPeriod};
 use validity::Validity;
 
 /// Parsed `sign` line.
@@ -201,12 +201,12 @@ impl ZoneFile {
     fn sign(&mut self, files: &dyn Files, now: u64) -> Result<(Notice, Vec<Notice>), SignError> {
         let mut read = |path: &Path| files.read(path);
         let loaded = zone::load(self.origin.as_ref(), &self.source, &mut read).map_err(SignError::Load)?;
-        let (serial, life) = (wrap(now), life(&self.origin, now));
-        let signed = write::Signed { zone: &loaded.zone, keys: &self.keys, serial, life };
+        let (serial, period) = (wrap(now), period(&self.origin, now));
+        let signed = write::Signed { zone: &loaded.zone, keys: &self.keys, serial, period };
         let target = &self.target;
         let written = files.replace(target, &mut |out| signed.write(out));
         written.map_err(|error| SignError::Write(target.clone(), error))?;
-        self.known = Some(Validity::of(life, &self.keys));
+        self.known = Some(Validity::of(period, &self.keys));
         let tags: Vec<String> = self.keys.iter().map(|key| key.tag.to_string()).collect();
         let origin = &self.origin;
         let warnings = loaded.warnings.iter().map(|what| notice(Level::Warning, format!("zone {origin}: {what}")));
@@ -251,10 +251,10 @@ fn notice(level: Level, message: String) -> Notice {
 }
 
 /// Validity period of signatures made now.
-fn life(origin: &Name, now: u64) -> Life {
+fn period(origin: &Name, now: u64) -> ValidityPeriod {
     let spread = digest(&SHA256, origin.octets());
     let part = |at: usize, of: u64| u64::from(spread.as_ref().get(at).copied().unwrap_or_default()) * of / 256;
-    Life {
+    ValidityPeriod {
         inception: wrap(now.saturating_sub(SINCE + part(0, SINCE_MORE))),
         expiration: wrap(now + FOR + part(1, FOR_MORE)),
     }

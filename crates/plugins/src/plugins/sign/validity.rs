@@ -11,7 +11,7 @@ use zone::text;
 
 use super::wrap;
 use crate::shared::open_error::{self, OpenError};
-use crate::shared::signing::{Key, Life};
+use crate::shared::signing::{Key, ValidityPeriod};
 
 /// Maximum number of lines to search for that signature.
 const LINES_MAX: usize = 100;
@@ -22,14 +22,14 @@ const SOON: u32 = 7 * 86_400;
 
 /// Validity period of signatures, and the tags of their keys.
 pub(super) struct Validity {
-    life: Life,
+    period: ValidityPeriod,
     tags: Vec<u16>,
 }
 
 impl Validity {
     /// Validity of new signatures.
-    pub(super) fn of(life: Life, keys: &[Key]) -> Validity {
-        Validity { life, tags: keys.iter().map(|key| key.tag).collect() }
+    pub(super) fn of(period: ValidityPeriod, keys: &[Key]) -> Validity {
+        Validity { period, tags: keys.iter().map(|key| key.tag).collect() }
     }
 
     /// Reads the validity from a signed zone file. The error is a reason to sign the zone.
@@ -38,11 +38,11 @@ impl Validity {
         let mut validity: Option<Validity> = None;
         for line in bytes.split(|octet| *octet == b'\n').take(LINES_MAX) {
             let line = String::from_utf8_lossy(line);
-            let Some((life, tag)) = text::record(&line, NameRef::ROOT, 0).ok().and_then(|record| of_soa(&record))
+            let Some((period, tag)) = text::record(&line, NameRef::ROOT, 0).ok().and_then(|record| of_soa(&record))
             else {
                 continue;
             };
-            validity.get_or_insert(Validity { life, tags: Vec::new() }).tags.push(tag);
+            validity.get_or_insert(Validity { period, tags: Vec::new() }).tags.push(tag);
         }
         validity.ok_or_else(|| UnsignedError::NoSignature(path.to_owned()))
     }
@@ -50,8 +50,8 @@ impl Validity {
     /// Reason to renew the signatures with the keys of these tags; `None` if they are still good.
     pub(super) fn reason(&self, now: u64, tags: &[u16]) -> Option<String> {
         // Serial number arithmetic (RFC 4034 §3.1.5). A negative age means that the inception is in the future.
-        let age = wrap(now).wrapping_sub(self.life.inception).cast_signed();
-        let left = self.life.expiration.wrapping_sub(wrap(now)).cast_signed();
+        let age = wrap(now).wrapping_sub(self.period.inception).cast_signed();
+        let left = self.period.expiration.wrapping_sub(wrap(now)).cast_signed();
         if age < 0 {
             return Some("its signatures are not valid yet".to_owned());
         }
@@ -96,11 +96,11 @@ impl Error for UnsignedError {
 }
 
 /// Validity period and key tag of a signature over a SOA record (RFC 4034 §3.1).
-fn of_soa(record: &text::Record) -> Option<(Life, u16)> {
+fn of_soa(record: &text::Record) -> Option<(ValidityPeriod, u16)> {
     let data = Some(&record.rdata).filter(|_| record.rtype == Type::RRSIG)?;
     let covered = u16::from_be_bytes(*data.first_chunk()?);
     let number = |at: usize| data.get(at..)?.first_chunk().map(|bytes| u32::from_be_bytes(*bytes));
     let tag = u16::from_be_bytes(*data.get(16..)?.first_chunk()?);
-    let life = Life { expiration: number(8)?, inception: number(12)? };
-    (covered == Type::SOA.0).then_some((life, tag))
+    let period = ValidityPeriod { expiration: number(8)?, inception: number(12)? };
+    (covered == Type::SOA.0).then_some((period, tag))
 }

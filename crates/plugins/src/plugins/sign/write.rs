@@ -8,7 +8,7 @@ use zone::dnssec::nsec;
 use zone::text::Data;
 use zone::{Authority, Owner, RecordSet, Zone};
 
-use crate::shared::signing::{Key, Life, Set};
+use crate::shared::signing::{Key, Set, ValidityPeriod};
 
 /// Types that signing creates, and removes when a zone is signed again. A zone digest (RFC 8976) becomes invalid.
 const REPLACED: [Type; 7] =
@@ -21,7 +21,7 @@ pub(super) struct Signed<'a> {
     pub(super) zone: &'a Zone,
     pub(super) keys: &'a [Key],
     pub(super) serial: u32,
-    pub(super) life: Life,
+    pub(super) period: ValidityPeriod,
 }
 
 /// RRset.
@@ -120,7 +120,7 @@ impl Signed<'_> {
         }
         let signed = Set::new(owner.name.as_ref(), (set.rtype, set.ttl), set.rdatas.clone());
         for key in self.keys {
-            let signature = key.sign(&signed, self.life).ok_or_else(|| io::Error::other("the system cannot sign"))?;
+            let signature = key.sign(&signed, self.period).ok_or_else(|| io::Error::other("the system cannot sign"))?;
             write_record(&owner.name, (Type::RRSIG, set.ttl), &signature, out)?;
         }
         Ok(())

@@ -97,14 +97,14 @@ impl Key {
     }
 
     /// Returns the data of an RRSIG record over an RRset. `None` if signing fails.
-    pub(crate) fn sign(&self, set: &Set, life: Life) -> Option<Vec<u8>> {
+    pub(crate) fn sign(&self, set: &Set, period: ValidityPeriod) -> Option<Vec<u8>> {
         let terms = Terms {
             covered: set.rtype,
             algorithm: self.algorithm,
             labels: set.labels,
             original_ttl: set.ttl,
-            expiration: life.expiration,
-            inception: life.inception,
+            expiration: period.expiration,
+            inception: period.inception,
             key_tag: self.tag,
             signer: self.zone.as_ref(),
         };
@@ -124,7 +124,7 @@ fn first_line(text: &str) -> usize {
 
 /// Validity period of a signature in seconds since the Unix epoch, modulo 2^32 (RFC 4034 §3.1.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Life {
+pub(crate) struct ValidityPeriod {
     pub(crate) inception: u32,
     pub(crate) expiration: u32,
 }

@@ -3,7 +3,7 @@
 mod key;
 mod private;
 
-pub(crate) use key::{Key, Life, Set};
+pub(crate) use key::{Key, Set, ValidityPeriod};
 
 #[cfg(test)]
 mod tests;

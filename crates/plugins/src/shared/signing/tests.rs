@@ -24,11 +24,11 @@ fn mx() -> Set {
 fn makes_the_signature_of_rfc_8080() {
     let key = read(PUBLIC, PRIVATE).unwrap();
     assert_eq!((key.tag, key.is_entry_point, key.zone.to_string()), (3613, true, "example.com.".to_owned()));
-    let life = Life { inception: 1_438_207_200, expiration: 1_440_021_600 };
+    let period = ValidityPeriod { inception: 1_438_207_200, expiration: 1_440_021_600 };
     let wanted = "x. RRSIG MX 15 2 3600 1440021600 1438207200 3613 example.com. \
         oL9krJun7xfBOIWcGHi7mag5/hdZrKWw15jPGrHpjQeRAvTdszaPD+QLs3fx8A4M3e23mRZ9VrbpMngwcrqNAg==";
     let wanted = zone::text::record(wanted, wire::NameRef::ROOT, 0).unwrap().rdata;
-    assert_eq!(key.sign(&mx(), life).unwrap(), wanted);
+    assert_eq!(key.sign(&mx(), period).unwrap(), wanted);
 }
 
 #[test]
