@@ -11,10 +11,10 @@ use crate::shared::record_queue::{First, first};
 
 /// Timeout for the handshake and for sending.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(5);
-/// Time to wait for the confirmation at the end.
-const GOODBYE: Duration = Duration::from_secs(1);
+/// Timeout for the confirmation at the end.
+const FINISH_TIMEOUT: Duration = Duration::from_secs(1);
 /// Maximum size in bytes of a control frame from the collector.
-const SAID_MAX: usize = 1024;
+const CONTROL_FRAME_MAX: usize = 1024;
 
 /// A collector after the handshake.
 pub(super) struct Collector(Box<dyn ByteStream>);
@@ -24,14 +24,14 @@ impl Collector {
     ///
     /// # Errors
     /// Fails if the collector violates the protocol or times out.
-    pub(super) async fn greet(stream: Box<dyn ByteStream>, io: &dyn Io) -> io::Result<Collector> {
+    pub(super) async fn handshake(stream: Box<dyn ByteStream>, io: &dyn Io) -> io::Result<Collector> {
         let mut collector = Collector(stream);
-        let greeting = async {
+        let handshake = async {
             collector.0.write_all(&Control::Ready.octets()).await?;
-            collector.hear(Control::Accept).await?;
+            collector.expect_frame(Control::Accept).await?;
             collector.0.write_all(&Control::Start.octets()).await
         };
-        within(TIMEOUT, Box::pin(greeting), io).await?;
+        within(TIMEOUT, Box::pin(handshake), io).await?;
         Ok(collector)
     }
 
@@ -47,20 +47,20 @@ impl Collector {
     }
 
     /// Ends the stream and waits briefly for the confirmation.
-    pub(super) async fn take_leave(mut self, io: &dyn Io) {
-        let farewell = async {
+    pub(super) async fn close(mut self, io: &dyn Io) {
+        let closing = async {
             self.0.write_all(&Control::Stop.octets()).await?;
-            self.hear(Control::Finish).await
+            self.expect_frame(Control::Finish).await
         };
         // The connection ends in either case, so an error changes nothing.
-        let _ = within(GOODBYE, Box::pin(farewell), io).await;
+        let _ = within(FINISH_TIMEOUT, Box::pin(closing), io).await;
     }
 
     /// Waits for one control frame.
-    async fn hear(&mut self, expected: Control) -> io::Result<()> {
-        let (mut said, mut length) = ([0; SAID_MAX], 0);
-        while !expected.is_in(&said[..length]).map_err(|what| io::Error::other(what.to_string()))? {
-            match self.0.read(&mut said[length..]).await? {
+    async fn expect_frame(&mut self, expected: Control) -> io::Result<()> {
+        let (mut received, mut length) = ([0; CONTROL_FRAME_MAX], 0);
+        while !expected.is_in(&received[..length]).map_err(io::Error::other)? {
+            match self.0.read(&mut received[length..]).await? {
                 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
                 read => length += read,
             }

@@ -27,9 +27,9 @@ pub(super) struct Message<'a> {
     pub(super) kind: Kind,
     pub(super) protocol: Protocol,
     /// Address of the side that sent the query.
-    pub(super) asker: Option<SocketAddr>,
+    pub(super) query_address: Option<SocketAddr>,
     /// Address of the side that received the query.
-    pub(super) asked: Option<SocketAddr>,
+    pub(super) response_address: Option<SocketAddr>,
     /// Time since 1970 at which the query was received or sent.
     pub(super) query_time: Duration,
     /// Time since 1970 at which the response was sent or received.
@@ -89,11 +89,11 @@ fn write_extra(frame: &mut Vec<u8>, extra: impl FnOnce(&mut Vec<u8>)) {
 impl Message<'_> {
     fn write(&self, out: &mut Vec<u8>) {
         number(out, 1, self.kind as u64);
-        if let Some(address) = self.asker.or(self.asked) {
+        if let Some(address) = self.query_address.or(self.response_address) {
             number(out, 2, if address.ip().to_canonical().is_ipv4() { INET } else { INET6 });
         }
         number(out, 3, self.protocol as u64);
-        let ends = [(self.asker, 4), (self.asked, 5)];
+        let ends = [(self.query_address, 4), (self.response_address, 5)];
         let ends = ends.iter().filter_map(|(address, field)| Some(((*address)?, *field)));
         ends.clone().for_each(|(address, field)| write_ip(out, field, address.ip()));
         ends.for_each(|(address, field)| number(out, field + 2, address.port().into()));

@@ -129,8 +129,8 @@ impl Dnstap {
         Message {
             kind,
             protocol: protocol(transport, over_tls),
-            asker: Some(peer),
-            asked: Some(local),
+            query_address: Some(peer),
+            response_address: Some(local),
             query_time: Duration::ZERO,
             response_time: None,
             bytes: Some(bytes),
@@ -143,20 +143,20 @@ struct Exchanges(Arc<[Tap]>);
 
 impl ExchangeObserver for Exchanges {
     fn on_exchange(&self, query: &Query, exchange: &ObservedExchange<'_>) {
-        let asked = Message {
+        let sent = Message {
             kind: Kind::ForwarderQuery,
             protocol: protocol(exchange.over, exchange.encrypted),
-            asker: exchange.local,
-            asked: Some(exchange.to),
+            query_address: exchange.local,
+            response_address: Some(exchange.to),
             query_time: exchange.sent_since_1970,
             response_time: None,
             bytes: Some(exchange.query),
         };
         let seen = Seen::unanswered(query);
-        put(&self.0, &asked, &seen);
+        put(&self.0, &sent, &seen);
         if let Some(reply) = exchange.reply {
             let response_time = Some(exchange.sent_since_1970 + exchange.took);
-            put(&self.0, &Message { kind: Kind::ForwarderResponse, response_time, bytes: Some(reply), ..asked }, &seen);
+            put(&self.0, &Message { kind: Kind::ForwarderResponse, response_time, bytes: Some(reply), ..sent }, &seen);
         }
     }
 }

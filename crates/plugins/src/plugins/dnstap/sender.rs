@@ -37,11 +37,11 @@ pub(super) struct Sender {
     outlet: Arc<Outlet>,
     lost: Counter,
     place: StreamAddress,
-    way: Way,
+    mode: Mode,
     send_buffer: Option<usize>,
 }
 
-enum Way {
+enum Mode {
     /// Connects to a collector.
     Dial(Option<TlsClient>),
     /// Accepts collectors.
@@ -58,20 +58,20 @@ pub(super) fn of(
     lost: Counter,
     setup: &mut Setup<'_>,
 ) -> Result<Sender, SetupError> {
-    let way = match (&config.tls, config.listen) {
+    let mode = match (&config.tls, config.listen) {
         (Some(files), true) if config.encrypted => {
-            Way::Listen(Some(certificates(files, setup).serve("dnstap", setup).map_err(tls_error)?))
+            Mode::Listen(Some(certificates(files, setup).serve("dnstap", setup).map_err(tls_error)?))
         }
-        (_, true) => Way::Listen(None),
+        (_, true) => Mode::Listen(None),
         (_, false) if config.encrypted => {
             let maker: Option<Arc<dyn TlsMaker>> = setup.process.find();
             let maker = maker.ok_or_else(|| SetupError::new("TLS is not available in this process"))?;
-            Way::Dial(Some(maker.client(&client_tls(config)).map_err(tls_error)?))
+            Mode::Dial(Some(maker.client(&client_tls(config)).map_err(tls_error)?))
         }
-        (_, false) => Way::Dial(None),
+        (_, false) => Mode::Dial(None),
     };
     let send_buffer = Some(config.write_buffer * MIB);
-    Ok(Sender { outlet, lost, place: config.place.clone(), way, send_buffer })
+    Ok(Sender { outlet, lost, place: config.place.clone(), mode, send_buffer })
 }
 
 fn tls_error(error: impl core::error::Error) -> SetupError {
@@ -99,30 +99,35 @@ fn certificates(files: &Files, setup: &Setup<'_>) -> Certificates {
 }
 
 /// Marker: the configuration generation of this job has ended.
-struct Ended;
+struct Stopped;
 
 impl Sender {
     /// Runs until shutdown and then sends what is left.
     pub(super) async fn run(self, io: Rc<dyn Io>, mut ending: Shutdown) {
         // Both run until shutdown and never return for another reason.
-        let (Ok(Ended) | Err(Ended)) = match &self.way {
-            Way::Dial(tls) => self.bring(tls.as_ref(), &*io, &mut ending).await,
-            Way::Listen(tls) => self.hand_out(tls.as_ref(), &*io, &mut ending).await,
+        let (Ok(Stopped) | Err(Stopped)) = match &self.mode {
+            Mode::Dial(tls) => self.dial_and_send(tls.as_ref(), &*io, &mut ending).await,
+            Mode::Listen(tls) => self.accept_and_send(tls.as_ref(), &*io, &mut ending).await,
         };
     }
 
     /// Connects to the collector, reconnects after failures, and sends the buffered messages.
-    async fn bring(&self, tls: Option<&TlsClient>, io: &dyn Io, ending: &mut Shutdown) -> Result<Ended, Ended> {
+    async fn dial_and_send(
+        &self,
+        tls: Option<&TlsClient>,
+        io: &dyn Io,
+        ending: &mut Shutdown,
+    ) -> Result<Stopped, Stopped> {
         let mut pause = AGAIN_AFTER;
         loop {
             let dial = Dial { to: &self.place, tls, send_buffer: self.send_buffer, until: io.now() + TIMEOUT };
             let greeted = match io.connect(dial).await {
-                Ok(stream) => Collector::greet(stream, io).await,
+                Ok(stream) => Collector::handshake(stream, io).await,
                 Err(error) => Err(error),
             };
             match greeted {
                 Ok(collector) => {
-                    match self.feed(collector, io, ending).await {
+                    match self.send_until_shutdown(collector, io, ending).await {
                         Ok(ended) => return Ok(ended),
                         Err(error) => self.say(io, "Connection to dnstap endpoint lost", &error),
                     }
@@ -139,7 +144,12 @@ impl Sender {
     }
 
     /// Sends buffered messages to a collector until it fails or the job is shut down.
-    async fn feed(&self, mut collector: Collector, io: &dyn Io, ending: &mut Shutdown) -> io::Result<Ended> {
+    async fn send_until_shutdown(
+        &self,
+        mut collector: Collector,
+        io: &dyn Io,
+        ending: &mut Shutdown,
+    ) -> io::Result<Stopped> {
         let mut bytes = Vec::new();
         loop {
             let turn = self.wait(io, ending).await;
@@ -150,26 +160,26 @@ impl Sender {
                 return Err(error);
             }
             if turn.is_err() {
-                collector.take_leave(io).await;
-                return Ok(Ended);
+                collector.close(io).await;
+                return Ok(Stopped);
             }
         }
     }
 
     /// Accepts collectors and sends the buffered messages to all of them.
-    async fn hand_out(
+    async fn accept_and_send(
         &self,
         tls: Option<&Arc<dyn TlsServer>>,
         io: &dyn Io,
         ending: &mut Shutdown,
-    ) -> Result<Ended, Ended> {
+    ) -> Result<Stopped, Stopped> {
         let listener = self.listener(tls, io, ending).await?;
         let mut collectors: Vec<Collector> = Vec::new();
         let mut bytes = Vec::new();
         let arrive = || {
             Box::pin(async {
                 let stream = listener.accept().await?;
-                Collector::greet(stream, io).await
+                Collector::handshake(stream, io).await
             })
         };
         // Each accepts a connection and greets it, so that a silent collector does not delay others.
@@ -196,9 +206,9 @@ impl Sender {
             collectors = stayed;
             if turn.is_err() {
                 for collector in collectors {
-                    collector.take_leave(io).await;
+                    collector.close(io).await;
                 }
-                return Ok(Ended);
+                return Ok(Stopped);
             }
         }
     }
@@ -209,7 +219,7 @@ impl Sender {
         tls: Option<&Arc<dyn TlsServer>>,
         io: &dyn Io,
         ending: &mut Shutdown,
-    ) -> Result<Box<dyn ByteListener>, Ended> {
+    ) -> Result<Box<dyn ByteListener>, Stopped> {
         let mut pause = AGAIN_AFTER;
         loop {
             match io.listen(Listen { at: &self.place, tls, send_buffer: self.send_buffer }) {
@@ -223,11 +233,11 @@ impl Sender {
     }
 
     /// Waits until it is time to send.
-    async fn wait(&self, io: &dyn Io, ending: &mut Shutdown) -> Result<(), Ended> {
+    async fn wait(&self, io: &dyn Io, ending: &mut Shutdown) -> Result<(), Stopped> {
         let mut enough = core::pin::pin!(self.outlet.has_enough());
         match first(ending, &mut core::pin::pin!(first(&mut enough, &mut io.sleep_until(io.now() + FLUSH_EVERY)))).await
         {
-            First::One(()) => Err(Ended),
+            First::One(()) => Err(Stopped),
             First::Other(_) => Ok(()),
         }
     }
@@ -249,9 +259,9 @@ impl Sender {
     }
 }
 
-async fn pause_or_end(span: Duration, io: &dyn Io, ending: &mut Shutdown) -> Result<(), Ended> {
+async fn pause_or_end(span: Duration, io: &dyn Io, ending: &mut Shutdown) -> Result<(), Stopped> {
     match first(ending, &mut io.sleep_until(io.now() + span)).await {
-        First::One(()) => Err(Ended),
+        First::One(()) => Err(Stopped),
         First::Other(()) => Ok(()),
     }
 }
