@@ -25,17 +25,17 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 pub(super) struct Notifier {
     lines: Arc<Lines>,
     /// Last notified version of each zone.
-    told: HashMap<String, Told>,
+    notified: HashMap<String, Notified>,
 }
 
-struct Told {
+struct Notified {
     serial: u32,
     at: Instant,
 }
 
 impl Notifier {
     pub(super) fn new(lines: Arc<Lines>) -> Notifier {
-        Notifier { lines, told: HashMap::new() }
+        Notifier { lines, notified: HashMap::new() }
     }
 
     pub(super) async fn run(mut self, io: Rc<dyn Io>) {
@@ -56,9 +56,9 @@ impl Notifier {
         for source in &self.lines.sources.0 {
             for zone in source.zones() {
                 let Some(serial) = source.serial(zone.as_ref()) else { continue };
-                let told = self.told.get(&zone.to_string());
-                if told.is_none_or(|told| told.serial != serial && now >= told.at + APART) {
-                    self.told.insert(zone.to_string(), Told { serial, at: now });
+                let last = self.notified.get(&zone.to_string());
+                if last.is_none_or(|last| last.serial != serial && now >= last.at + APART) {
+                    self.notified.insert(zone.to_string(), Notified { serial, at: now });
                     changed.push(zone);
                 }
             }
