@@ -13,15 +13,15 @@ use crate::options::Effect;
 const REVERSE: [&str; 2] = ["in-addr.arpa.", "ip6.arpa."];
 
 pub(super) fn of(chain: &[Line<'_>]) -> Vec<Diagnostic> {
-    let mut said = Vec::new();
+    let mut warnings = Vec::new();
     for (at, line) in chain.iter().enumerate() {
         let (earlier, later) = (&chain[..at], &chain[at + 1..]);
-        said.extend(never_asked(line, earlier));
-        said.extend(fallthrough_to_nothing(line, later));
-        said.extend(nothing_later(line, later));
-        said.extend(nothing_to_use(line, chain));
+        warnings.extend(never_asked(line, earlier));
+        warnings.extend(fallthrough_to_nothing(line, later));
+        warnings.extend(nothing_later(line, later));
+        warnings.extend(nothing_to_use(line, chain));
     }
-    said
+    warnings
 }
 
 /// Part of a zone that a line passes on.

@@ -10,15 +10,15 @@ use crate::planned::PlannedListener;
 
 pub(super) fn of(chains: &[Vec<Line<'_>>], listeners: &[PlannedListener]) -> Vec<Diagnostic> {
     let map = Map { chains, listeners };
-    let mut said = Vec::new();
+    let mut warnings = Vec::new();
     for (block, chain) in chains.iter().enumerate() {
         for line in chain {
             let comes_back =
                 |asked: &&QueriedUpstream| line.zones.iter().any(|zone| map.comes_back(block, zone, asked));
-            said.extend(line.role.asks.iter().filter(comes_back).map(|asked| circle(line, asked)));
+            warnings.extend(line.role.asks.iter().filter(comes_back).map(|asked| circle(line, asked)));
         }
     }
-    said
+    warnings
 }
 
 fn circle(line: &Line<'_>, asked: &QueriedUpstream) -> Diagnostic {

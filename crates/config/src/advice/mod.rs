@@ -1,4 +1,4 @@
-//! What a Corefile hardly means although each of its lines is right: warnings about lines together, made from the roles
+//! Warnings about lines that are valid alone but probably a mistake together. They are derived from the roles
 //! that directives say of themselves. No directive is known by name here.
 
 mod chain;
@@ -14,13 +14,13 @@ use crate::planned::{PlannedBlock, PlannedListener};
 /// All that there is to say, block by block.
 pub(crate) fn of(blocks: &[PlannedBlock], listeners: &[PlannedListener]) -> Vec<Diagnostic> {
     let chains: Vec<Vec<Line<'_>>> = (0..blocks.len()).map(|index| lines(index, blocks, listeners)).collect();
-    let mut said = shadow::of_keys(blocks, listeners);
+    let mut warnings = shadow::of_keys(blocks, listeners);
     for chain in &chains {
-        said.extend(shadow::of_zones(chain));
-        said.extend(chain::of(chain));
+        warnings.extend(shadow::of_zones(chain));
+        warnings.extend(chain::of(chain));
     }
-    said.extend(circle::of(&chains, listeners));
-    said
+    warnings.extend(circle::of(&chains, listeners));
+    warnings
 }
 
 /// A line of a server block.

@@ -34,7 +34,7 @@ fn comes_by(zone: &Name, block: usize, blocks: &[PlannedBlock], listener: &Plann
 
 /// Reports keys that an earlier block of the same zone takes, since it is no view.
 pub(super) fn of_keys(blocks: &[PlannedBlock], listeners: &[PlannedListener]) -> Vec<Diagnostic> {
-    let mut said: Vec<Diagnostic> = Vec::new();
+    let mut warnings: Vec<Diagnostic> = Vec::new();
     for listener in listeners {
         let key_of = |zone: &Name, block: usize| {
             blocks[block].keys.iter().find(|key| key.zone == *zone && key.port == listener.port)
@@ -45,12 +45,12 @@ pub(super) fn of_keys(blocks: &[PlannedBlock], listeners: &[PlannedListener]) ->
             };
             let Some((_, other)) = listener.zones[..at].iter().find(takes_all) else { continue };
             let (Some(key), Some(taker)) = (key_of(zone, *block), key_of(zone, *other)) else { continue };
-            if !said.iter().any(|problem| problem.span == key.span) {
-                said.push(shadowed(key, taker));
+            if !warnings.iter().any(|problem| problem.span == key.span) {
+                warnings.push(shadowed(key, taker));
             }
         }
     }
-    said
+    warnings
 }
 
 fn shadowed(key: &Key, taker: &Key) -> Diagnostic {

@@ -71,8 +71,9 @@ impl Directive for PlannedDirective {
             problems.push(codes::not_here(codes::DIRECTIVE_NOT_HERE, line.name.span, message));
             problems.extend(check_words(&line.name, &line.args, self.usage).err().map(|problem| *problem));
             let words = line.lines().iter().filter_map(|line| line.words.split_first());
-            problems
-                .extend(words.filter_map(|(name, words)| self.check_property(name, words).err()).map(|wrong| *wrong));
+            problems.extend(
+                words.filter_map(|(name, words)| self.check_property(name, words).err()).map(|problem| *problem),
+            );
         }
         let found_right = !problems[before..].iter().any(codes::is_mistake);
         let place = |line: &&corefile::Directive| PlacedRole::new(Role::new(self.effect, &[]), line);
