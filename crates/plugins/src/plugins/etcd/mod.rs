@@ -74,8 +74,8 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         setup.process.find().ok_or_else(|| SetupError::new("no etcd can be followed in this process"))?;
     let handle = stores.follow(&request).map_err(SetupError::from_error)?;
     let index = Arc::clone(handle.index());
-    let told = Arc::clone(&index);
-    setup.requests.readiness.add(MANIFEST.name, move || told.is_listed());
+    let watched = Arc::clone(&index);
+    setup.requests.readiness.add(MANIFEST.name, move || watched.is_listed());
 
     setup.requests.startup_gates.push(startup_gates(&index));
     measure(&index, &zones, setup);

@@ -108,10 +108,10 @@ fn open(config: &Config, origin: &Name, every: Duration, setup: &mut Setup<'_>) 
     let zone = setup.reload_state.take_over(key, || FileZone::new(origin.as_ref(), path));
     match zone.look(setup.files, config.by_time) {
         Err(error) if may_come(&error.kind) && !every.is_zero() => {
-            setup.warn(format_args!("{}: trying again in {}", zone.told(&error), format_duration(every)));
+            setup.warn(format_args!("{}: trying again in {}", zone.describe(&error), format_duration(every)));
         }
-        Err(error) if !is_elsewhere(&error.kind) => return Err(SetupError::new(zone.told(&error))),
-        looked => zone.complaints(&looked).for_each(|complaint| setup.warn(complaint)),
+        Err(error) if !is_elsewhere(&error.kind) => return Err(SetupError::new(zone.describe(&error))),
+        looked => zone.messages(&looked).for_each(|message| setup.warn(message)),
     }
     Ok(zone)
 }

@@ -44,10 +44,10 @@ type Found<'d> = LookupResult<'d, Vec<u8>>;
 const SUBDIVISIONS_MAX: usize = 8;
 
 /// Function that computes a label's value from a lookup result. `None` if the database has no data of this kind.
-type Say = fn(&Found<'_>) -> Option<String>;
+type LabelValue = fn(&Found<'_>) -> Option<String>;
 
 /// Labels of city and country databases.
-const PLACES: [(&str, Say); 11] = [
+const PLACES: [(&str, LabelValue); 11] = [
     ("geoip/city/name", |found| text(found, &[Key("city"), Key("names"), Key("en")])),
     ("geoip/country/code", |found| text(found, &[Key("country"), Key("iso_code")])),
     ("geoip/country/name", |found| text(found, &[Key("country"), Key("names"), Key("en")])),
@@ -65,7 +65,7 @@ const PLACES: [(&str, Say); 11] = [
 ];
 
 /// Labels of ASN databases.
-const NETWORKS: [(&str, Say); 2] = [
+const NETWORKS: [(&str, LabelValue); 2] = [
     ("geoip/asn/number", |found| {
         let number = whole_number(found, &[Key("autonomous_system_number")]);
         Some(number.unwrap_or_default().to_string())
@@ -101,16 +101,16 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         let problem = |error: String| SetupError::new(format!("{}: {error}", path.display()));
         let bytes = open_error::read(setup.files, &path).map_err(SetupError::from_error)?;
         let database = Reader::from_source(bytes).map_err(|error| problem(error.to_string()))?;
-        let said = labels_of(&database).ok_or_else(|| {
+        let provided = labels_of(&database).ok_or_else(|| {
             problem(format!("unsupported database type `{}`", database.metadata().database_type))
                 .with_help("use a City, Country, Enterprise or ASN database")
         })?;
         let (database, labels) = (Arc::new(database), setup.labels());
-        for (label, say) in said {
+        for (label, value) in provided {
             let database = Arc::clone(&database);
             labels.publish(label, move |query| {
                 // If the database does not have the address, labels get the values of absent fields, as in CoreDNS.
-                say(&database.lookup(address(query, by_subnet)).ok()?)
+                value(&database.lookup(address(query, by_subnet)).ok()?)
             });
         }
     }
@@ -118,7 +118,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
 }
 
 /// Returns the labels that a database of this type provides.
-fn labels_of(database: &Database) -> Option<&'static [(&'static str, Say)]> {
+fn labels_of(database: &Database) -> Option<&'static [(&'static str, LabelValue)]> {
     let kind = &database.metadata().database_type;
     if ["City", "Country", "Enterprise"].iter().any(|part| kind.contains(part)) {
         return Some(&PLACES);
@@ -150,24 +150,24 @@ fn subnet_address(data: &[u8]) -> Option<IpAddr> {
 mod tests {
     use super::*;
 
-    fn said(kind: &str, address: &str) -> Option<Vec<String>> {
+    fn labels(kind: &str, address: &str) -> Option<Vec<String>> {
         let database = Reader::from_source(test_database::database(kind)).unwrap();
         let found = database.lookup(address.parse().unwrap()).unwrap();
         let labels = labels_of(&database)?;
-        Some(labels.iter().map(|(_, say)| say(&found).unwrap()).collect())
+        Some(labels.iter().map(|(_, value)| value(&found).unwrap()).collect())
     }
 
     #[test]
     fn maps_a_database_record_to_label_values() {
         let place = ["Oslo", "NO", "Norway", "false", "EU", "Europe", "59.5", "-10.25", "Europe/Oslo", "0150", "03,X"];
-        assert_eq!(said("Test-City", "192.0.2.7"), Some(place.map(str::to_owned).to_vec()));
-        assert_eq!(said("Test-City", "2001:db8::1"), Some(place.map(str::to_owned).to_vec()));
+        assert_eq!(labels("Test-City", "192.0.2.7"), Some(place.map(str::to_owned).to_vec()));
+        assert_eq!(labels("Test-City", "2001:db8::1"), Some(place.map(str::to_owned).to_vec()));
         let nowhere = ["", "", "", "false", "", "", "", "", "", "", ""];
-        assert_eq!(said("Test-City", "198.51.100.1"), Some(nowhere.map(str::to_owned).to_vec()));
-        assert_eq!(said("GeoLite2-ASN", "198.51.100.1"), Some(vec!["0".to_owned(), String::new()]));
-        assert_eq!(said("Wide-ASN", "192.0.2.7"), Some(vec![(64_500u64 << 32).to_string(), "Example".to_owned()]));
-        assert_eq!(said("GeoLite2-ASN", "192.0.2.7"), Some(vec!["64500".to_owned(), "Example".to_owned()]));
-        assert_eq!(said("Anonymous-IP", "192.0.2.7"), None);
+        assert_eq!(labels("Test-City", "198.51.100.1"), Some(nowhere.map(str::to_owned).to_vec()));
+        assert_eq!(labels("GeoLite2-ASN", "198.51.100.1"), Some(vec!["0".to_owned(), String::new()]));
+        assert_eq!(labels("Wide-ASN", "192.0.2.7"), Some(vec![(64_500u64 << 32).to_string(), "Example".to_owned()]));
+        assert_eq!(labels("GeoLite2-ASN", "192.0.2.7"), Some(vec!["64500".to_owned(), "Example".to_owned()]));
+        assert_eq!(labels("Anonymous-IP", "192.0.2.7"), None);
     }
 
     #[test]
@@ -177,14 +177,14 @@ mod tests {
         // A truncated or corrupted database either fails to open or returns fewer fields. It never panics.
         for length in 0..whole.len() {
             if let Ok(database) = Reader::from_source(whole[..length].to_vec()) {
-                let _ = database.lookup([192, 0, 2, 7].into()).map(|found| PLACES.map(|(_, say)| say(&found)));
+                let _ = database.lookup([192, 0, 2, 7].into()).map(|found| PLACES.map(|(_, value)| value(&found)));
             }
         }
         for at in 0..whole.len() {
             let mut changed = whole.clone();
             changed[at] ^= 0xff;
             if let Ok(database) = Reader::from_source(changed) {
-                let _ = database.lookup([192, 0, 2, 7].into()).map(|found| PLACES.map(|(_, say)| say(&found)));
+                let _ = database.lookup([192, 0, 2, 7].into()).map(|found| PLACES.map(|(_, value)| value(&found)));
             }
         }
     }

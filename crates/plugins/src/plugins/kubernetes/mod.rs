@@ -70,8 +70,8 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         let common = zones.names().iter().filter(|zone| !is_reverse(zone.as_ref()) && config.is_common(zone.as_ref()));
         transfer::offer(&exposed, common.cloned().collect(), (config.ttl, config.ignore_empty), setup);
     }
-    let told = Arc::clone(&exposed.index);
-    setup.requests.readiness.add(MANIFEST.name, move || told.knows(READY));
+    let index = Arc::clone(&exposed.index);
+    setup.requests.readiness.add(MANIFEST.name, move || index.knows(READY));
     setup.requests.startup_gates.push(startup_gates(&exposed.index, config.startup_timeout));
 
     let fallthrough: Zones = config.fallthrough.iter().cloned().collect();

@@ -65,7 +65,7 @@ pub(super) enum Grammar {
 impl<'a> Target<'a> {
     /// Parses the labels before the zone, in wire format without the root label.
     pub(super) fn read(prefix: &'a [u8], grammar: Grammar) -> Target<'a> {
-        let Some((beyond, last)) = split_labels(prefix) else { return Target::Nothing };
+        let Some((rest, last)) = split_labels(prefix) else { return Target::Nothing };
         let mut labels: [&[u8]; LABELS_MAX] = [&[]; LABELS_MAX];
         let mut count = 0;
         for (slot, label) in labels.iter_mut().zip(labels_of(last)) {
@@ -75,11 +75,11 @@ impl<'a> Target<'a> {
         let labels = &labels[..count];
         match *labels {
             [how @ (b"pin" | b"prefer"), b"_zone", service, namespace, b"svc"]
-                if grammar == Grammar::Zonal && !beyond.is_empty() =>
+                if grammar == Grammar::Zonal && !rest.is_empty() =>
             {
-                Target::Service { namespace, service, part: Part::Zone { zone: beyond, pinned: how == b"pin" } }
+                Target::Service { namespace, service, part: Part::Zone { zone: rest, pinned: how == b"pin" } }
             }
-            _ if beyond.is_empty() => Target::from_labels(labels, grammar),
+            _ if rest.is_empty() => Target::from_labels(labels, grammar),
             _ => Target::Nothing,
         }
     }
@@ -147,8 +147,8 @@ impl<'a> Part<'a> {
 /// Splits labels in wire format before the last [`LABELS_MAX`]. `None` if they are malformed.
 fn split_labels(labels: &[u8]) -> Option<(&[u8], &[u8])> {
     let count = labels_of(labels).count();
-    let beyond: usize = labels_of(labels).take(count.saturating_sub(LABELS_MAX)).map(|label| label.len() + 1).sum();
-    labels.split_at_checked(beyond)
+    let rest: usize = labels_of(labels).take(count.saturating_sub(LABELS_MAX)).map(|label| label.len() + 1).sum();
+    labels.split_at_checked(rest)
 }
 
 #[cfg(test)]

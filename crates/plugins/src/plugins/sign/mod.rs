@@ -114,7 +114,7 @@ fn open(config: &Config, origin: &Name, setup: &mut Setup<'_>) -> Result<(), Set
     }
     let target = setup.path(&config.directory).join(format!("db.{origin}signed"));
     let source = setup.path(&config.file);
-    let mut zone = ZoneFile { origin: origin.clone(), source, target, keys, known: None, said: None };
+    let mut zone = ZoneFile { origin: origin.clone(), source, target, keys, known: None, last_notice: None };
     let check = move |mut context: FileCheck<'_>| zone.check(&mut context);
     setup.requests.file_watches.push(FileWatch { at_once: true, ..FileWatch::new(EVERY, check) });
     Ok(())
@@ -141,42 +141,42 @@ struct ZoneFile {
     /// Validity of the signatures in the signed file, once read.
     known: Option<Validity>,
     /// Last logged message, so that the same message is not logged at every check.
-    said: Option<Notice>,
+    last_notice: Option<Notice>,
 }
 
 impl ZoneFile {
     fn check(&mut self, context: &mut FileCheck<'_>) {
         let now = context.since_1970.as_secs();
         let Some(reason) = self.reason(context.files, now) else {
-            return self.say_that_all_is_well(context.notices);
+            return self.report_valid(context.notices);
         };
         let begun = notice(Level::Info, format!("Signing \"{}\" because {reason}", self.origin));
         match self.sign(context.files, now) {
             Ok((done, warnings)) => {
                 context.notices.push(begun);
                 context.notices.extend(warnings);
-                self.say(done, context.notices);
+                self.report(done, context.notices);
             }
             Err(error) => {
                 let text = format!("Error signing \"{}\" ({reason}): {error}", self.origin);
-                self.say(notice(Level::Warning, text), context.notices);
+                self.report(notice(Level::Warning, text), context.notices);
             }
         }
     }
 
     /// Logs once, at the start, that the signatures are valid.
-    fn say_that_all_is_well(&mut self, notices: &mut Vec<Notice>) {
-        if self.said.is_none() {
+    fn report_valid(&mut self, notices: &mut Vec<Notice>) {
+        if self.last_notice.is_none() {
             let (origin, target) = (&self.origin, self.target.display());
             let text = format!("Skipping signing zone \"{origin}\" in \"{target}\": signatures are valid");
-            self.say(notice(Level::Info, text), notices);
+            self.report(notice(Level::Info, text), notices);
         }
     }
 
-    fn say(&mut self, notice: Notice, notices: &mut Vec<Notice>) {
-        if self.said.as_ref() != Some(&notice) {
+    fn report(&mut self, notice: Notice, notices: &mut Vec<Notice>) {
+        if self.last_notice.as_ref() != Some(&notice) {
             notices.push(notice.clone());
-            self.said = Some(notice);
+            self.last_notice = Some(notice);
         }
     }
 

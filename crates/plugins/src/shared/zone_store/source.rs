@@ -75,22 +75,22 @@ impl FileZone {
             let message = format!("Successfully reloaded zone \"{origin}\" in \"{path}\" with {serial} SOA serial");
             Notice::new(Level::Info, directive, message)
         });
-        let complaints = self.complaints(&looked).map(|complaint| Notice::new(level, directive, complaint));
-        reloaded.into_iter().chain(complaints).collect()
+        let messages = self.messages(&looked).map(|message| Notice::new(level, directive, message));
+        reloaded.into_iter().chain(messages).collect()
     }
 
     /// Returns the problems of the file. Each message names the zone, the file and the position.
-    pub(crate) fn complaints(&self, looked: &Result<Change, LoadError>) -> impl Iterator<Item = String> {
+    pub(crate) fn messages(&self, looked: &Result<Change, LoadError>) -> impl Iterator<Item = String> {
         let errors = match looked {
             Ok(Change::None) => &[],
             Ok(Change::Taken { warnings, .. }) => warnings.as_slice(),
             Err(error) => core::slice::from_ref(error),
         };
-        errors.iter().map(|error| self.told(error))
+        errors.iter().map(|error| self.describe(error))
     }
 
     /// Formats an error with the name of the zone.
-    pub(crate) fn told(&self, error: &LoadError) -> String {
+    pub(crate) fn describe(&self, error: &LoadError) -> String {
         format!("zone {}: {error}", self.held.origin)
     }
 }
