@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use wire::NameRef;
 
 /// Query that a template answers: the data on which the template runs.
-pub(super) struct Asked<'a> {
+pub(super) struct TemplateData<'a> {
     pub(super) query: &'a Query,
     /// Queried name, in presentation format and lower case.
     pub(super) name: &'a str,
@@ -25,7 +25,7 @@ pub(super) struct Asked<'a> {
 pub(super) const FIELDS: [&str; 11] =
     ["Zone", "Name", "Class", "Type", "Match", "Group", "Remote", "Question", "Message", "Var", "Meta"];
 
-impl Data for Asked<'_> {
+impl Data for TemplateData<'_> {
     fn field(&self, name: &str) -> Option<Value> {
         Some(match name {
             "Zone" => Value::text(self.zone.to_string()),
@@ -53,7 +53,7 @@ impl Data for Asked<'_> {
     }
 }
 
-impl Asked<'_> {
+impl TemplateData<'_> {
     fn parts(&self) -> Value {
         let Some((_, found)) = &self.matched else { return Value::List(vec![Value::text(self.name)]) };
         Value::List(found.iter().map(|part| Value::text(part.map_or("", |part| part.as_str()))).collect())

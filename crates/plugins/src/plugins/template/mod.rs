@@ -23,7 +23,7 @@ use zone::text::{ParseError, Record};
 
 use crate::shared::option_helpers::FOLLOWED;
 use crate::shared::per_site::PerSite;
-use data::Asked;
+use data::TemplateData;
 use manifest::{Config, NoValueError, PROPERTIES, read_arguments};
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
@@ -127,13 +127,13 @@ impl Rule {
     ///
     /// # Errors
     /// A variable or a condition has no value.
-    fn asked<'a>(
+    fn data_for<'a>(
         &'a self,
         query: &'a Query,
         name: &'a str,
         zone: usize,
         label: &'a dyn Fn(&str) -> Option<engine::Label>,
-    ) -> Result<Option<Asked<'a>>, NoValueError> {
+    ) -> Result<Option<TemplateData<'a>>, NoValueError> {
         let found =
             |regexp: &'a Regexp| -> Option<(&'a Regexp, Captures<'a>)> { Some((regexp, regexp.captures(name)?)) };
         let matched = self.config.matches.iter().find_map(found);
@@ -141,9 +141,9 @@ impl Rule {
             return Ok(None);
         }
         let zone = self.zones.names().get(zone).map_or(NameRef::ROOT, Name::as_ref);
-        let asked = Asked { query, name, zone, matched, label, variables: BTreeMap::new() };
-        let variables = self.config.values(query, &|group| asked.group(group))?;
-        Ok(variables.map(|variables| Asked { variables, ..asked }))
+        let data = TemplateData { query, name, zone, matched, label, variables: BTreeMap::new() };
+        let variables = self.config.values(query, &|group| data.group(group))?;
+        Ok(variables.map(|variables| TemplateData { variables, ..data }))
     }
 
     /// Counts a match, and the failure of a template if there is one.
@@ -168,18 +168,18 @@ impl Plugin for Templates {
             let Some(zone) = rule.zone_of(query) else { continue };
             let name = query.key().to_string();
             let label = |label: &str| self.labels.find(label);
-            let asked = match rule.asked(query, &name, zone, &label) {
-                Ok(asked) => asked,
+            let data = match rule.data_for(query, &name, zone, &label) {
+                Ok(data) => data,
                 Err(error) => return AnswerError::Value(error).into_verdict(),
             };
-            let Some(asked) = asked else {
+            let Some(data) = data else {
                 if rule.fallthrough.contain(query.key()) {
                     continue;
                 }
                 response.set_rcode(Rcode::SERVFAIL);
                 return Verdict::Done;
             };
-            let answered = rule.answer(&asked, response);
+            let answered = rule.answer(&data, response);
             rule.count(query, zone, answered.as_ref().err(), worker);
             return match answered {
                 Ok(None) => Verdict::Done,
@@ -209,8 +209,8 @@ impl Plugin for Templates {
         };
         let name = query.key().to_string();
         let label = |label: &str| self.labels.find(label);
-        let Ok(Some(asked)) = rule.asked(query, &name, zone, &label) else { return Verdict::Done };
-        match rule.add_rest(&asked, response) {
+        let Ok(Some(data)) = rule.data_for(query, &name, zone, &label) else { return Verdict::Done };
+        match rule.add_rest(&data, response) {
             Ok(()) => Verdict::Done,
             Err(error) => error.into_verdict(),
         }
@@ -262,7 +262,7 @@ impl Error for AnswerError {
 
 impl Rule {
     /// Writes the answer. Returns the target of a CNAME record that has to be resolved before the rest is written.
-    fn answer(&self, asked: &Asked<'_>, response: &mut Response) -> Result<Option<Name>, AnswerError> {
+    fn answer(&self, data: &TemplateData<'_>, response: &mut Response) -> Result<Option<Name>, AnswerError> {
         let Config { rcode, ede, .. } = &self.config;
         response.set_rcode(*rcode);
         if let Some((code, text)) = ede {
@@ -275,25 +275,25 @@ impl Rule {
         response.set_authoritative(true);
         let mut target = None;
         for template in &self.config.answers {
-            let Some(record) = record_of(template, asked)? else { continue };
-            if record.rtype == Type::CNAME && asked.query.qtype.is_address() {
+            let Some(record) = record_of(template, data)? else { continue };
+            if record.rtype == Type::CNAME && data.query.qtype.is_address() {
                 target = NameRef::from_octets(&record.rdata).ok().map(NameRef::to_name);
             }
-            push(response, Section::Answer, asked, &record);
+            push(response, Section::Answer, data, &record);
         }
         if target.is_none() {
             response.set_local();
-            self.add_rest(asked, response)?;
+            self.add_rest(data, response)?;
         }
         Ok(target)
     }
 
-    fn add_rest(&self, asked: &Asked<'_>, response: &mut Response) -> Result<(), AnswerError> {
+    fn add_rest(&self, data: &TemplateData<'_>, response: &mut Response) -> Result<(), AnswerError> {
         let Config { authorities, additionals, .. } = &self.config;
         for (section, templates) in [(Section::Authority, authorities), (Section::Additional, additionals)] {
             for template in templates {
-                if let Some(record) = record_of(template, asked)? {
-                    push(response, section, asked, &record);
+                if let Some(record) = record_of(template, data)? {
+                    push(response, section, data, &record);
                 }
             }
         }
@@ -302,8 +302,8 @@ impl Rule {
 }
 
 /// Executes a template and parses its output as a record. Returns `None` if the output is empty.
-fn record_of(template: &Template, asked: &Asked<'_>) -> Result<Option<Record>, AnswerError> {
-    let text = template.execute(asked).map_err(AnswerError::Template)?;
+fn record_of(template: &Template, data: &TemplateData<'_>) -> Result<Option<Record>, AnswerError> {
+    let text = template.execute(data).map_err(AnswerError::Template)?;
     let line = first_entry(&text);
     if line.trim().is_empty() {
         return Ok(None);
@@ -313,9 +313,9 @@ fn record_of(template: &Template, asked: &Asked<'_>) -> Result<Option<Record>, A
 }
 
 /// Appends a record. If its owner is the queried name, the owner has the case of the query.
-fn push(response: &mut Response, section: Section, asked: &Asked<'_>, record: &Record) {
+fn push(response: &mut Response, section: Section, data: &TemplateData<'_>, record: &Record) {
     let owner = record.owner.as_ref();
-    let owner = if owner == asked.query.key() { Owner::Question } else { Owner::Name(owner) };
+    let owner = if owner == data.query.key() { Owner::Question } else { Owner::Name(owner) };
     response.message.push_data(section, owner, (record.rtype, record.class, record.ttl), &record.rdata);
 }
 
