@@ -17,11 +17,11 @@ pub(super) enum Change {
 }
 
 impl Change {
-    /// Returns the changed name. `asked` is the rewritten query name, `sent` the client's. Returns `name` unchanged if
-    /// the change does not apply or its result is not a valid name.
-    pub(super) fn apply(&self, name: Name, asked: NameRef<'_>, sent: NameRef<'_>) -> Name {
+    /// Returns the changed name. `rewritten` and `original` are the query name after and before the rule. Returns
+    /// `name` unchanged if the change does not apply or its result is not a valid name.
+    pub(super) fn apply(&self, name: Name, rewritten: NameRef<'_>, original: NameRef<'_>) -> Name {
         match self {
-            Change::Back if name.as_ref() == asked => sent.to_name(),
+            Change::Back if name.as_ref() == rewritten => original.to_name(),
             Change::Back => name,
             Change::Suffix { from, to } => {
                 let text = name.to_string();

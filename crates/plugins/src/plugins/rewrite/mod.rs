@@ -117,9 +117,9 @@ const ALIAS: u64 = 1 << 63;
 struct Applied {
     rule: usize,
     /// Query name before the rule.
-    sent: Name,
+    original: Name,
     /// Query name after the rule.
-    asked: Name,
+    rewritten: Name,
 }
 
 impl Plugin for Rewrite {
@@ -133,7 +133,7 @@ impl Plugin for Rewrite {
                 },
                 Stage::One(at) => *at,
             };
-            let sent = query.key().to_name();
+            let original = query.key().to_name();
             match self.rules[at].action.apply(query) {
                 Ok(false) => continue,
                 Ok(true) => {}
@@ -142,7 +142,7 @@ impl Plugin for Rewrite {
                     return error.into_verdict();
                 }
             }
-            applied.add(at, sent, query);
+            applied.add(at, original, query);
             if !self.rules[at].goes_on {
                 break;
             }
@@ -161,7 +161,7 @@ impl Plugin for Rewrite {
             }
             rule => {
                 let rule = usize::try_from(rule - 1).unwrap_or_default();
-                one = [Applied { rule, sent: query.request.name.clone(), asked: query.key().to_name() }];
+                one = [Applied { rule, original: query.request.name.clone(), rewritten: query.key().to_name() }];
                 &one
             }
         };
@@ -226,15 +226,15 @@ enum AppliedRules {
 }
 
 impl AppliedRules {
-    fn add(&mut self, rule: usize, sent: Name, query: &Query) {
-        let asked = || query.key().to_name();
+    fn add(&mut self, rule: usize, original: Name, query: &Query) {
+        let rewritten = || query.key().to_name();
         match self {
             AppliedRules::None => *self = AppliedRules::One(rule),
             AppliedRules::One(first) => {
-                let first = Applied { rule: *first, sent: query.request.name.clone(), asked: sent.clone() };
-                *self = AppliedRules::Several(vec![first, Applied { rule, sent, asked: asked() }]);
+                let first = Applied { rule: *first, original: query.request.name.clone(), rewritten: original.clone() };
+                *self = AppliedRules::Several(vec![first, Applied { rule, original, rewritten: rewritten() }]);
             }
-            AppliedRules::Several(rules) => rules.push(Applied { rule, sent, asked: asked() }),
+            AppliedRules::Several(rules) => rules.push(Applied { rule, original, rewritten: rewritten() }),
         }
     }
 
@@ -334,8 +334,8 @@ impl Rewrite {
         let change = |name: Name, changes: fn(&Renaming) -> &[Change]| {
             applied.iter().rev().fold(name, |name, applied| match action(applied) {
                 Action::Name(renaming) => {
-                    let (asked, sent) = (applied.asked.as_ref(), applied.sent.as_ref());
-                    changes(renaming).iter().rev().fold(name, |name, change| change.apply(name, asked, sent))
+                    let (rewritten, original) = (applied.rewritten.as_ref(), applied.original.as_ref());
+                    changes(renaming).iter().rev().fold(name, |name, change| change.apply(name, rewritten, original))
                 }
                 _ => name,
             })
