@@ -92,13 +92,13 @@ struct Autopath {
 /// State of a search, kept in the note of the query: the last subquery and its position in the path.
 #[derive(Clone, Copy)]
 struct Progress {
-    asked: Asked,
+    purpose: Purpose,
     position: usize,
 }
 
 /// Purpose of a subquery.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Asked {
+enum Purpose {
     /// A name of the path.
     Name,
     /// The other address type of such a name, which has no address of the queried type.
@@ -131,8 +131,8 @@ impl Plugin for Autopath {
         }
         match self.path.doubtful(query, base) {
             Some(domain) => {
-                let asked = Subquery { name: domain, qtype: Type::NS, target: SubqueryTarget::Below };
-                ask(query, Progress { asked: Asked::Domain, position: 0 }, asked)
+                let subquery = Subquery { name: domain, qtype: Type::NS, target: SubqueryTarget::Below };
+                ask(query, Progress { purpose: Purpose::Domain, position: 0 }, subquery)
             }
             None => self.try_from(query, base, 1),
         }
@@ -145,26 +145,26 @@ impl Plugin for Autopath {
         response: &mut Response,
         worker: &mut Worker,
     ) -> Verdict {
-        let Progress { asked, position } = Progress::of(query);
+        let Progress { purpose, position } = Progress::of(query);
         let Some(base) = self.path.base(query) else { return Verdict::Pass };
         if sub.is_dropped() {
             return Verdict::Drop;
         }
-        match (asked, found(sub)) {
+        match (purpose, found(sub)) {
             (_, Found::Denied) => self.try_from(query, base, position + 1),
             // It may be a top-level domain. The client may have meant a name in it.
-            (Asked::Domain, _) => Verdict::Pass,
+            (Purpose::Domain, _) => Verdict::Pass,
             (_, Found::Answer) if sub.failure().is_some() => {
                 sub.failure().cloned().map_or(Verdict::Done, Verdict::Fail)
             }
             // No address of either type: the client cannot mean this name.
-            (Asked::Sibling, Found::Empty) => self.try_from(query, base, position + 1),
-            (Asked::Name, Found::Empty) if query.qtype.is_address() => {
+            (Purpose::Sibling, Found::Empty) => self.try_from(query, base, position + 1),
+            (Purpose::Name, Found::Empty) if query.qtype.is_address() => {
                 self.take_over(query, base, sub, response);
                 self.ask_sibling(query, base, position)
             }
-            (Asked::Sibling, Found::Answer) => self.succeed(query, worker),
-            (Asked::Name, _) => {
+            (Purpose::Sibling, Found::Answer) => self.succeed(query, worker),
+            (Purpose::Name, _) => {
                 self.take_over(query, base, sub, response);
                 self.succeed(query, worker)
             }
@@ -177,8 +177,8 @@ impl Autopath {
     /// response stays as it is: the first denial or, if there was one, the last name without records.
     fn try_from(&self, query: &mut Query, base: usize, mut position: usize) -> Verdict {
         let Some(name) = self.path.name_at(query, base, &mut position) else { return Verdict::Pass };
-        let asked = Subquery { name, qtype: query.qtype, target: SubqueryTarget::Below };
-        ask(query, Progress { asked: Asked::Name, position }, asked)
+        let subquery = Subquery { name, qtype: query.qtype, target: SubqueryTarget::Below };
+        ask(query, Progress { purpose: Purpose::Name, position }, subquery)
     }
 
     /// Checks if a name without addresses of one family has addresses of the other. If so, the search ends at it for
@@ -188,7 +188,7 @@ impl Autopath {
         let qtype = if query.qtype == Type::A { Type::AAAA } else { Type::A };
         ask(
             query,
-            Progress { asked: Asked::Sibling, position },
+            Progress { purpose: Purpose::Sibling, position },
             Subquery { name, qtype, target: SubqueryTarget::Below },
         )
     }
@@ -259,14 +259,14 @@ fn is_bare_refusal(response: &Response) -> bool {
 impl Progress {
     fn of(query: &Query) -> Progress {
         let note = query.note();
-        let asked = [Asked::Name, Asked::Sibling, Asked::Domain];
+        let purposes = [Purpose::Name, Purpose::Sibling, Purpose::Domain];
         Progress {
-            asked: asked.get((note & 3) as usize).copied().unwrap_or(Asked::Name),
+            purpose: purposes.get((note & 3) as usize).copied().unwrap_or(Purpose::Name),
             position: usize::try_from(note >> 2).unwrap_or(usize::MAX),
         }
     }
 
     fn note(self, query: &mut Query) {
-        query.set_note((self.position as u64) << 2 | self.asked as u64);
+        query.set_note((self.position as u64) << 2 | self.purpose as u64);
     }
 }

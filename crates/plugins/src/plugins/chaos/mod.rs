@@ -52,10 +52,10 @@ impl Plugin for Chaos {
         if query.qclass != Class::CH || query.qtype != Type::TXT {
             return Verdict::Pass;
         }
-        match asked(query.key()) {
-            Some(Asked::Version) => say(response, &self.version),
-            Some(Asked::HostName) => say(response, &self.host_name),
-            Some(Asked::Authors) => {
+        match property(query.key()) {
+            Some(ServerProperty::Version) => say(response, &self.version),
+            Some(ServerProperty::HostName) => say(response, &self.host_name),
+            Some(ServerProperty::Authors) => {
                 // Start at a random author, so that no one is always first.
                 let first = worker.random_below(self.authors.len());
                 let (before, after) = self.authors.split_at(first);
@@ -68,23 +68,24 @@ impl Plugin for Chaos {
     }
 }
 
-enum Asked {
+/// Property of the server that a CH query is about.
+enum ServerProperty {
     Version,
     HostName,
     Authors,
 }
 
 /// Parses the name of a CH query.
-fn asked(name: NameRef<'_>) -> Option<Asked> {
+fn property(name: NameRef<'_>) -> Option<ServerProperty> {
     let mut labels = name.labels();
     let pair = [labels.next()?, labels.next()?];
     if labels.next().is_some() {
         return None;
     }
     match pair {
-        [b"version", b"bind" | b"server"] => Some(Asked::Version),
-        [b"hostname", b"bind"] | [b"id", b"server"] => Some(Asked::HostName),
-        [b"authors", b"bind"] => Some(Asked::Authors),
+        [b"version", b"bind" | b"server"] => Some(ServerProperty::Version),
+        [b"hostname", b"bind"] | [b"id", b"server"] => Some(ServerProperty::HostName),
+        [b"authors", b"bind"] => Some(ServerProperty::Authors),
         _ => None,
     }
 }
