@@ -33,7 +33,7 @@ impl Outcome<'_> {
 }
 
 /// A query for a Service and the shape of its answer.
-pub(crate) struct Asked<'a> {
+pub(crate) struct AnswerContext<'a> {
     pub(crate) qtype: Type,
     pub(crate) ttl: u32,
     /// Owner of the records: the query name, or the end of a CNAME chain.
@@ -71,7 +71,7 @@ pub(crate) static PLAIN: Form = Form { label: |endpoint, buffer| endpoint.label(
 /// Name and protocol of a port. An empty text matches any.
 pub(crate) type PortNames<'a> = (&'a [u8], &'a [u8]);
 
-impl Asked<'_> {
+impl AnswerContext<'_> {
     /// Answers with addresses of the Service itself and with its own ports.
     pub(crate) fn own_addresses(
         &self,

@@ -20,7 +20,7 @@ pub(crate) use manifest::MANIFEST;
 
 use crate::shared::cluster_view::{Exposed, is_reverse, not_ready};
 use crate::shared::service_records::{
-    Asked, EndpointList, Outcome, PLAIN, Tree, Which, append_glue, end_alias, weight,
+    AnswerContext, EndpointList, Outcome, PLAIN, Tree, Which, append_glue, end_alias, weight,
 };
 use manifest::Config;
 use name::{Part, Target};
@@ -182,13 +182,13 @@ impl External {
     ) -> Option<Found> {
         let tree = Tree { branch: None, zone: query.zone(), form: &PLAIN };
         let (qtype, ttl) = (query.qtype, self.showing.ttl);
-        let asked = Asked { qtype, ttl, owner: Owner::Question, tree, share: None, has_glue: true };
+        let context = AnswerContext { qtype, ttl, owner: Owner::Question, tree, share: None, has_glue: true };
         let outcome = match host_of(service) {
             _ if service.external_ips().next().is_some() => {
-                asked.own_addresses(service, distinct(service), part.ports(), response)
+                context.own_addresses(service, distinct(service), part.ports(), response)
             }
-            Some(host) => at_host(&asked, service, part, host, response),
-            None => self.endpoints(&asked, service, part, response, worker),
+            Some(host) => at_host(&context, service, part, host, response),
+            None => self.endpoints(&context, service, part, response, worker),
         };
         match outcome {
             Outcome::NoName => None,
@@ -205,7 +205,7 @@ impl External {
     /// Answers with endpoints if they are served: those of a headless Service, or the one called by name.
     fn endpoints(
         &self,
-        asked: &Asked<'_>,
+        context: &AnswerContext<'_>,
         service: &Service,
         part: Part<'_>,
         response: &mut Response,
@@ -219,7 +219,7 @@ impl External {
         if !self.showing.headless {
             return Outcome::NoName;
         }
-        asked.endpoints(&EndpointList { service, which }, part.ports(), response, worker)
+        context.endpoints(&EndpointList { service, which }, part.ports(), response, worker)
     }
 
     /// Answers with a CNAME record to the load balancer's host name, and follows it.
@@ -286,7 +286,7 @@ fn distinct(service: &Service) -> impl Iterator<Item = IpAddr> + Clone {
 /// Answers for a Service whose load balancer has a host name. For addresses, returns the host name as the alias to
 /// follow. For SRV, pushes the records and returns the host name as their target.
 fn at_host<'s>(
-    asked: &Asked<'_>,
+    context: &AnswerContext<'_>,
     service: &Service,
     part: Part<'_>,
     host: &'s str,
@@ -298,7 +298,7 @@ fn at_host<'s>(
     if count == 0 {
         return Outcome::NoName;
     }
-    match asked.qtype {
+    match context.qtype {
         Type::A | Type::AAAA | Type::CNAME => return Outcome::Alias(host),
         Type::SRV => {
             let Ok(target) = Name::from_text(host) else { return Outcome::NoData };
@@ -306,7 +306,7 @@ fn at_host<'s>(
                 // TCP and UDP ports with the same number would give equal records.
                 let seen = ports().take(at).any(|before| before.number == number);
                 if let Some(number) = number.filter(|_| !seen) {
-                    asked.push_srv(response, target.as_ref(), weight(count), number);
+                    context.push_srv(response, target.as_ref(), weight(count), number);
                 }
             }
             if matches!(Outcome::of_message(response), Outcome::Answered) {

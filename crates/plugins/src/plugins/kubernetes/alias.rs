@@ -79,11 +79,11 @@ impl Kubernetes {
         let zone = query.zone();
         let before = response.message.marks().len();
         let owner = Owner::Name(name.as_ref());
-        let asked = self.asked(query.qtype, owner, zone);
+        let context = self.context(query.qtype, owner, zone);
         let alias = match Target::read(&lower.octets()[..prefix], view.grammar) {
             Target::Service { namespace, service, part } if self.exposed.shows(namespace) => {
                 view.index.service(namespace, service, |service| {
-                    match self.answer(&asked, service, part, response, worker) {
+                    match self.answer(&context, service, part, response, worker) {
                         Outcome::Alias(target) => Name::from_text(target).ok(),
                         Outcome::Answered | Outcome::NoData | Outcome::NoName => None,
                     }

@@ -10,15 +10,15 @@ use wire::{Class, NameRef, Owner, Section, Type};
 use super::name::Part;
 use super::{Kubernetes, Pods, is_hidden};
 use crate::shared::endpoint_hash::KUBE_DNS;
-use crate::shared::service_records::{Asked, EndpointList, Outcome, PLAIN, PortNames, Tree, Which, weight};
+use crate::shared::service_records::{AnswerContext, EndpointList, Outcome, PLAIN, PortNames, Tree, Which, weight};
 
 /// Label between the names of Services and the zone.
 const SERVICES: &[u8] = b"svc";
 
 impl Kubernetes {
     /// Request for records of a type with this owner. `zone` has the letter case of the query.
-    pub(super) fn asked<'a>(&self, qtype: Type, owner: Owner<'a>, zone: NameRef<'a>) -> Asked<'a> {
-        Asked { qtype, ttl: self.ttl, owner, tree: Kubernetes::tree(zone), share: None, has_glue: true }
+    pub(super) fn context<'a>(&self, qtype: Type, owner: Owner<'a>, zone: NameRef<'a>) -> AnswerContext<'a> {
+        AnswerContext { qtype, ttl: self.ttl, owner, tree: Kubernetes::tree(zone), share: None, has_glue: true }
     }
 
     /// Subtree of the zone that holds the names of Services.
@@ -29,28 +29,28 @@ impl Kubernetes {
     /// Answers for a Service or part of it.
     pub(super) fn answer<'s>(
         &self,
-        asked: &Asked<'_>,
+        context: &AnswerContext<'_>,
         service: &'s Service,
         part: Part<'_>,
         response: &mut Response,
         worker: &mut Worker,
     ) -> Outcome<'s> {
         if self.is_like_kube_dns {
-            return self.answer_like_kube_dns(asked, service, part, response, worker);
+            return self.answer_like_kube_dns(context, service, part, response, worker);
         }
         let ips = match &service.kind {
-            ServiceKind::ExternalName(target) => return external_name(target, part, asked.qtype),
+            ServiceKind::ExternalName(target) => return external_name(target, part, context.qtype),
             ServiceKind::ClusterIp(_) if is_hidden(self.ignore_empty, service) => return Outcome::NoName,
             ServiceKind::ClusterIp(ips) => ips,
-            ServiceKind::Headless => return headless(asked, service, part, response, worker),
+            ServiceKind::Headless => return headless(context, service, part, response, worker),
             ServiceKind::Undeclared => return Outcome::NoName,
         };
-        let own = |ports, response| asked.own_addresses(service, ips.iter().copied(), ports, response);
+        let own = |ports, response| context.own_addresses(service, ips.iter().copied(), ports, response);
         match part {
             Part::Whole => own((b"", b""), response),
             Part::Port(name, protocol) => own((name, protocol), response),
             Part::Protocol(protocol) => branch(service.ports.iter(), protocol),
-            Part::Endpoint(_) | Part::EndpointIn(..) => endpoints(asked, service, part, response, worker),
+            Part::Endpoint(_) | Part::EndpointIn(..) => endpoints(context, service, part, response, worker),
             Part::Zone { .. } | Part::Each => Outcome::NoName,
         }
     }
@@ -68,7 +68,7 @@ fn external_name<'s>(target: &'s str, part: Part<'_>, qtype: Type) -> Outcome<'s
 }
 
 fn headless<'s>(
-    asked: &Asked<'_>,
+    context: &AnswerContext<'_>,
     service: &'s Service,
     part: Part<'_>,
     response: &mut Response,
@@ -79,22 +79,22 @@ fn headless<'s>(
             let filled = service.slices.iter().filter(|slice| !slice.is_empty());
             branch(filled.flat_map(|slice| slice.ports.iter()), protocol)
         }
-        _ => endpoints(asked, service, part, response, worker),
+        _ => endpoints(context, service, part, response, worker),
     }
 }
 
 fn endpoints<'s>(
-    asked: &Asked<'_>,
+    context: &AnswerContext<'_>,
     service: &'s Service,
     part: Part<'_>,
     response: &mut Response,
     worker: &mut Worker,
 ) -> Outcome<'s> {
     let (list, ports) = endpoints_of(service, part);
-    if let (Type::A | Type::AAAA | Type::CNAME, Some(target)) = (asked.qtype, only_name(service, &list)) {
+    if let (Type::A | Type::AAAA | Type::CNAME, Some(target)) = (context.qtype, only_name(service, &list)) {
         return Outcome::Alias(target);
     }
-    match asked.endpoints(&list, ports, response, worker) {
+    match context.endpoints(&list, ports, response, worker) {
         // A topology zone without endpoints may get some at any time. Its name exists as long as the Service.
         Outcome::NoName if matches!(part, Part::Zone { .. }) => Outcome::NoData,
         outcome => outcome,

@@ -15,7 +15,9 @@ use super::answer::branch;
 use super::name::{Part, Target};
 use super::{Found, Kubernetes, View, is_hidden};
 use crate::shared::endpoint_hash::{KUBE_DNS, address_label};
-use crate::shared::service_records::{Asked, EndpointList, Outcome, PortNames, Tree, Which, ip_of, matching, weight};
+use crate::shared::service_records::{
+    AnswerContext, EndpointList, Outcome, PortNames, Tree, Which, ip_of, matching, weight,
+};
 
 /// Wildcard label for a Service or namespace.
 const ANY: &[u8] = b"*";
@@ -41,7 +43,7 @@ impl<'a> Among<'a> {
     }
 
     fn holds(self, service: &Service) -> bool {
-        let is = |asked: &[u8], own: &str| asked == ANY || asked == own.as_bytes();
+        let is = |label: &[u8], own: &str| label == ANY || label == own.as_bytes();
         is(self.namespace, &service.namespace)
             && is(self.service, &service.name)
             && (!self.is_of_aliases() || matches!(service.kind, ServiceKind::ExternalName(_)))
@@ -52,22 +54,22 @@ impl Kubernetes {
     /// Answers for a Service or part of it.
     pub(super) fn answer_like_kube_dns<'s>(
         &self,
-        asked: &Asked<'_>,
+        context: &AnswerContext<'_>,
         service: &'s Service,
         part: Part<'_>,
         response: &mut Response,
         worker: &mut Worker,
     ) -> Outcome<'s> {
-        let asked = &Asked {
-            tree: Tree { form: &KUBE_DNS, ..asked.tree },
-            share: asked.share.or_else(|| share(asked.qtype, service, part)),
-            ..*asked
+        let context = &AnswerContext {
+            tree: Tree { form: &KUBE_DNS, ..context.tree },
+            share: context.share.or_else(|| share(context.qtype, service, part)),
+            ..*context
         };
         match &service.kind {
             ServiceKind::ClusterIp(_) if is_hidden(self.ignore_empty, service) => Outcome::NoName,
-            ServiceKind::ClusterIp(ips) => of_cluster_ips(asked, service, ips, part, response),
-            ServiceKind::Headless => of_endpoints(asked, service, part, response, worker),
-            ServiceKind::ExternalName(target) => of_alias(asked, target, part, response),
+            ServiceKind::ClusterIp(ips) => of_cluster_ips(context, service, ips, part, response),
+            ServiceKind::Headless => of_endpoints(context, service, part, response, worker),
+            ServiceKind::ExternalName(target) => of_alias(context, target, part, response),
             ServiceKind::Undeclared => Outcome::NoName,
         }
     }
@@ -94,10 +96,10 @@ impl Kubernetes {
         let mut total = 0;
         each(&mut |service| total += share(query.qtype, service, among.part).unwrap_or(0));
         let (share, has_glue) = (Some(total), meant.len() == 1);
-        let asked = Asked { share, has_glue, ..self.asked(query.qtype, Owner::Question, query.zone()) };
+        let context = AnswerContext { share, has_glue, ..self.context(query.qtype, Owner::Question, query.zone()) };
         let (mut exists, mut alias) = (false, None);
         each(&mut |service| {
-            let outcome = self.answer_like_kube_dns(&asked, service, among.part, response, worker);
+            let outcome = self.answer_like_kube_dns(&context, service, among.part, response, worker);
             exists |= !matches!(outcome, Outcome::NoName);
             if let Outcome::Alias(target) = outcome {
                 alias = alias.take().or_else(|| Name::from_text(target).ok());
@@ -126,9 +128,9 @@ impl Kubernetes {
     /// Answers an SRV query for an alias: its target with port 0, and the target's addresses if it is a Service of this
     /// zone.
     pub(super) fn push_alias_service(&self, view: &View, query: &Query, target: &Name, response: &mut Response) {
-        let asked = self.asked(Type::SRV, Owner::Question, query.zone());
-        let asked = Asked { tree: Tree { form: &KUBE_DNS, ..asked.tree }, ..asked };
-        asked.push_srv(response, target.as_ref(), weight(1), 0);
+        let context = self.context(Type::SRV, Owner::Question, query.zone());
+        let context = AnswerContext { tree: Tree { form: &KUBE_DNS, ..context.tree }, ..context };
+        context.push_srv(response, target.as_ref(), weight(1), 0);
         let lower = target.clone().into_lowercase();
         let Some(prefix) = lower.as_ref().prefix_len(query.zone()) else { return };
         let Target::Service { namespace, service, part: Part::Whole } =
@@ -157,7 +159,7 @@ fn each_address(service: &Service, visit: impl FnMut(IpAddr)) {
 }
 
 fn of_cluster_ips<'s>(
-    asked: &Asked<'_>,
+    context: &AnswerContext<'_>,
     service: &Service,
     ips: &[IpAddr],
     part: Part<'_>,
@@ -165,20 +167,20 @@ fn of_cluster_ips<'s>(
 ) -> Outcome<'s> {
     let all = ips.iter().copied();
     match part {
-        Part::Whole | Part::Each if asked.qtype == Type::SRV => targets(asked, service, all, response),
-        Part::Whole | Part::Each => asked.own_addresses(service, all, (b"", b""), response),
+        Part::Whole | Part::Each if context.qtype == Type::SRV => targets(context, service, all, response),
+        Part::Whole | Part::Each => context.own_addresses(service, all, (b"", b""), response),
         Part::Endpoint(label) => {
             let called = all.filter(|ip| address_label(*ip, &mut [0; 63]) == label);
-            match asked.qtype {
+            match context.qtype {
                 _ if called.clone().next().is_none() => Outcome::NoName,
-                Type::SRV => targets(asked, service, called, response),
-                _ => asked.own_addresses(service, called, (b"", b""), response),
+                Type::SRV => targets(context, service, called, response),
+                _ => context.own_addresses(service, called, (b"", b""), response),
             }
         }
-        Part::Port(name, protocol) if asked.qtype.is_address() => {
-            of_port(asked, service, ips, (name, protocol), response)
+        Part::Port(name, protocol) if context.qtype.is_address() => {
+            of_port(context, service, ips, (name, protocol), response)
         }
-        Part::Port(name, protocol) => asked.own_addresses(service, all, (name, protocol), response),
+        Part::Port(name, protocol) => context.own_addresses(service, all, (name, protocol), response),
         Part::Protocol(protocol) => branch(service.ports.iter(), protocol),
         Part::EndpointIn(..) | Part::Zone { .. } => Outcome::NoName,
     }
@@ -186,29 +188,29 @@ fn of_cluster_ips<'s>(
 
 /// Appends one SRV record per address, with a target below the Service.
 fn targets(
-    asked: &Asked<'_>,
+    context: &AnswerContext<'_>,
     service: &Service,
     ips: impl Iterator<Item = IpAddr> + Clone,
     response: &mut Response,
 ) -> Outcome<'static> {
-    let share = asked.share.unwrap_or_else(|| ips.clone().count());
+    let share = context.share.unwrap_or_else(|| ips.clone().count());
     let target = |ip| {
         let mut buffer: LabelBuffer = [0; 63];
-        asked.tree.name_of(&[address_label(ip, &mut buffer)], service)
+        context.tree.name_of(&[address_label(ip, &mut buffer)], service)
     };
     for target in ips.clone().filter_map(target) {
-        asked.push_srv(response, target.as_ref(), weight(share), 0);
+        context.push_srv(response, target.as_ref(), weight(share), 0);
     }
-    for ip in ips.filter(|_| asked.has_glue) {
+    for ip in ips.filter(|_| context.has_glue) {
         let Some(target) = target(ip) else { continue };
-        response.message.push_address(Section::Additional, Owner::Name(target.as_ref()), asked.ttl, ip);
+        response.message.push_address(Section::Additional, Owner::Name(target.as_ref()), context.ttl, ip);
     }
     Outcome::of_message(response)
 }
 
 /// Answers for a port, which is an alias of its Service.
 fn of_port(
-    asked: &Asked<'_>,
+    context: &AnswerContext<'_>,
     service: &Service,
     ips: &[IpAddr],
     (name, protocol): (&[u8], &[u8]),
@@ -217,16 +219,16 @@ fn of_port(
     if !service.ports.iter().any(|port| port.matches(name, protocol)) {
         return Outcome::NoName;
     }
-    let Some(owner) = asked.tree.service_name(service).filter(|_| ips.iter().any(|ip| asked.wants(*ip))) else {
+    let Some(owner) = context.tree.service_name(service).filter(|_| ips.iter().any(|ip| context.wants(*ip))) else {
         return Outcome::NoData;
     };
-    response.message.push_name(Section::Answer, asked.owner, (Type::CNAME, asked.ttl), owner.as_ref());
-    let asked = Asked { owner: Owner::Name(owner.as_ref()), ..*asked };
-    asked.own_addresses(service, ips.iter().copied(), (b"", b""), response)
+    response.message.push_name(Section::Answer, context.owner, (Type::CNAME, context.ttl), owner.as_ref());
+    let context = AnswerContext { owner: Owner::Name(owner.as_ref()), ..*context };
+    context.own_addresses(service, ips.iter().copied(), (b"", b""), response)
 }
 
 fn of_endpoints(
-    asked: &Asked<'_>,
+    context: &AnswerContext<'_>,
     service: &Service,
     part: Part<'_>,
     response: &mut Response,
@@ -241,21 +243,21 @@ fn of_endpoints(
         }
         Part::EndpointIn(..) | Part::Zone { .. } => return Outcome::NoName,
     };
-    asked.endpoints(&EndpointList { service, which }, part.ports(), response, worker)
+    context.endpoints(&EndpointList { service, which }, part.ports(), response, worker)
 }
 
 /// Answers for an ExternalName Service. Its target may be an IP address, which only kube-dns supports.
-fn of_alias<'s>(asked: &Asked<'_>, target: &'s str, part: Part<'_>, response: &mut Response) -> Outcome<'s> {
+fn of_alias<'s>(context: &AnswerContext<'_>, target: &'s str, part: Part<'_>, response: &mut Response) -> Outcome<'s> {
     if !matches!(part, Part::Whole) || target.is_empty() {
         return Outcome::NoName;
     }
     if let Ok(ip) = target.parse() {
-        if asked.wants(ip) && asked.qtype.is_address() {
-            response.message.push_address(Section::Answer, asked.owner, asked.ttl, ip);
+        if context.wants(ip) && context.qtype.is_address() {
+            response.message.push_address(Section::Answer, context.owner, context.ttl, ip);
         }
         return Outcome::of_message(response);
     }
-    match asked.qtype {
+    match context.qtype {
         Type::A | Type::AAAA | Type::CNAME | Type::SRV => Outcome::Alias(target),
         _ => Outcome::NoData,
     }

@@ -302,10 +302,10 @@ impl Kubernetes {
         response: &mut Response,
         worker: &mut Worker,
     ) -> Result<Found, Box<Name>> {
-        let asked = self.asked(query.qtype, Owner::Question, query.zone());
+        let context = self.context(query.qtype, Owner::Question, query.zone());
         let mut alias = None;
         let found = view.index.service(namespace, service, |service| {
-            match self.answer(&asked, service, part, response, worker) {
+            match self.answer(&context, service, part, response, worker) {
                 Outcome::Alias(target) => {
                     alias = Some(Name::from_text(target));
                     Found::NoData
