@@ -27,7 +27,7 @@ struct Waiting {
 
 /// Result of draining the buffer.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Taken {
+pub(crate) struct Drained {
     /// Number of records.
     pub(crate) records: u64,
     /// Number of records dropped since the last call because the buffer was full.
@@ -63,11 +63,11 @@ impl Outlet {
     }
 
     /// Moves all records, oldest first, to the given buffer, whose previous content is discarded.
-    pub(crate) fn take(&self, bytes: &mut Vec<u8>) -> Taken {
+    pub(crate) fn drain(&self, bytes: &mut Vec<u8>) -> Drained {
         bytes.clear();
         let mut waiting = self.lock();
         core::mem::swap(&mut waiting.bytes, bytes);
-        Taken { records: core::mem::take(&mut waiting.records), lost: core::mem::take(&mut waiting.lost) }
+        Drained { records: core::mem::take(&mut waiting.records), lost: core::mem::take(&mut waiting.lost) }
     }
 
     /// Returns the number of records dropped since the last call. Buffered records stay.
@@ -141,11 +141,11 @@ mod tests {
             put(&outlet, text);
         }
         let mut bytes = b"before".to_vec();
-        assert_eq!(outlet.take(&mut bytes), Taken { records: 4, lost: 2 });
+        assert_eq!(outlet.drain(&mut bytes), Drained { records: 4, lost: 2 });
         assert_eq!(bytes, b"abcdef");
-        assert_eq!(outlet.take(&mut bytes), Taken::default());
+        assert_eq!(outlet.drain(&mut bytes), Drained::default());
         put(&outlet, "again");
-        assert_eq!(outlet.take(&mut bytes), Taken { records: 1, lost: 0 });
+        assert_eq!(outlet.drain(&mut bytes), Drained { records: 1, lost: 0 });
         assert_eq!(bytes, b"again");
     }
 }

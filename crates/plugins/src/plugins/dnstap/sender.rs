@@ -153,10 +153,10 @@ impl Sender {
         let mut bytes = Vec::new();
         loop {
             let turn = self.wait(io, ending).await;
-            let taken = self.outlet.take(&mut bytes);
-            self.report(taken.lost, io);
+            let drained = self.outlet.drain(&mut bytes);
+            self.report(drained.lost, io);
             if let Err(error) = collector.send(&bytes, io).await {
-                self.report(taken.records, io);
+                self.report(drained.records, io);
                 return Err(error);
             }
             if turn.is_err() {
@@ -195,8 +195,8 @@ impl Sender {
                 }
                 First::Other(turn) => turn,
             };
-            let taken = self.outlet.take(&mut bytes);
-            self.report(taken.lost, io);
+            let drained = self.outlet.drain(&mut bytes);
+            self.report(drained.lost, io);
             let mut stayed = Vec::with_capacity(collectors.len());
             for mut collector in collectors.drain(..) {
                 if collector.send(&bytes, io).await.is_ok() {

@@ -52,10 +52,10 @@ impl Exporter {
                 First::One(()) => true,
                 First::Other(_) => false,
             };
-            let taken = self.outlet.take(&mut spans);
-            let mut lost = taken.lost;
+            let drained = self.outlet.drain(&mut spans);
+            let mut lost = drained.lost;
             if let Err(error) = self.post(&spans, &*io).await {
-                lost += taken.records;
+                lost += drained.records;
                 // Logs the first failure only, until a request succeeds again.
                 if core::mem::take(&mut was_reached) {
                     io.log(Level::Warning, Source::Plugin("trace"), format_args!("{}: {error}", self.endpoint));
