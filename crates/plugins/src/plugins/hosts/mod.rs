@@ -17,7 +17,7 @@ use engine::{Hooks, Plugin, Query, Response, Verdict, Worker, Zones};
 use metrics::{Kind, Metric, Registry};
 use wire::{EdeCode, Name, Owner, Rcode, Section, Type, address_of};
 
-use table::{IgnoredLines, IgnoredLinesError, Table, Taken, address};
+use table::{IgnoredLines, IgnoredLinesError, Selection, Table, address};
 
 use crate::shared::fallthrough::{FallsThrough, fallthrough};
 use crate::shared::open_error::OpenError;
@@ -175,7 +175,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         setup.warn(io_text::cannot_open(&path, error));
     }
     let zones = setup.zones_or_keys(&config.zones);
-    let inline = Inline { lines: config.lines, taken: Taken { zones: zones.clone(), reverse: config.reverse } };
+    let inline = Inline { lines: config.lines, selection: Selection { zones: zones.clone(), reverse: config.reverse } };
     let (table, ignored) = inline.table(read.as_deref().unwrap_or_default());
     ignored.iter().for_each(|ignored| setup.warn(format_args!("{}:{ignored}", path.display())));
     let hosts = Arc::new(ArcSwap::from_pointee(table));
@@ -233,18 +233,18 @@ impl Reloaded {
 /// Records of the block, in addition to those of the file.
 struct Inline {
     lines: Vec<Vec<String>>,
-    taken: Taken,
+    selection: Selection,
 }
 
 impl Inline {
     /// Returns the records of a file and of the block, and the ignored lines of the file.
     fn table(&self, file: &[u8]) -> (Table, Option<IgnoredLines>) {
         let mut table = Table::default();
-        let ignored = table.read(file, &self.taken);
+        let ignored = table.read(file, &self.selection);
         for line in &self.lines {
             if let [address, names @ ..] = line.as_slice() {
                 // Errors of the block have been reported when the Corefile was read.
-                let _ = table.add(address, names.iter().map(String::as_str), &self.taken);
+                let _ = table.add(address, names.iter().map(String::as_str), &self.selection);
             }
         }
         (table, ignored)

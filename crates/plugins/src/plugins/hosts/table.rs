@@ -13,7 +13,7 @@ use wire::{Name, NameRef};
 pub(super) const FILE_MAX: usize = 16 << 20;
 
 /// Selection of the records that a table keeps.
-pub(super) struct Taken {
+pub(super) struct Selection {
     /// Zones of the names that are kept. PTR records point to these names only.
     pub(super) zones: Zones,
     /// True if PTR records are derived.
@@ -29,14 +29,14 @@ pub(super) struct Table {
 
 impl Table {
     /// Adds the lines of a hosts file, in which `#` starts a comment. Returns the ignored lines.
-    pub(super) fn read(&mut self, bytes: &[u8], taken: &Taken) -> Option<IgnoredLines> {
+    pub(super) fn read(&mut self, bytes: &[u8], selection: &Selection) -> Option<IgnoredLines> {
         let text = String::from_utf8_lossy(&bytes[..bytes.len().min(FILE_MAX)]);
         let mut ignored =
             (bytes.len() > FILE_MAX).then(|| IgnoredLines::new(text.lines().count(), IgnoredReason::Rest));
         for (at, line) in text.lines().enumerate() {
             let mut words = line.split('#').next().unwrap_or_default().split_whitespace();
             let Some(address) = words.next() else { continue };
-            if let Err(what) = self.add(address, words, taken) {
+            if let Err(what) = self.add(address, words, selection) {
                 ignored.get_or_insert_with(|| IgnoredLines::new(at + 1, what)).lines += 1;
             }
         }
@@ -51,13 +51,13 @@ impl Table {
         &mut self,
         address: &str,
         names: impl Iterator<Item = &'a str>,
-        taken: &Taken,
+        selection: &Selection,
     ) -> Result<(), IgnoredReason> {
         let Some(address) = self::address(address) else { return Err(IgnoredReason::Address(address.to_owned())) };
         let mut found = Ok(());
         for word in names {
             match Name::from_text(word) {
-                Ok(name) => self.add_name(address, name.into_lowercase(), taken),
+                Ok(name) => self.add_name(address, name.into_lowercase(), selection),
                 Err(_) if found.is_ok() => found = Err(IgnoredReason::Name(word.to_owned())),
                 Err(_) => {}
             }
@@ -65,8 +65,8 @@ impl Table {
         found
     }
 
-    fn add_name(&mut self, address: IpAddr, name: Name, taken: &Taken) {
-        if !taken.zones.contain(name.as_ref()) {
+    fn add_name(&mut self, address: IpAddr, name: Name, selection: &Selection) {
+        if !selection.zones.contain(name.as_ref()) {
             return;
         }
         let addresses = self.by_name.entry(name.octets().into()).or_default();
@@ -76,7 +76,7 @@ impl Table {
         }
         addresses.push(address);
         // A wildcard is not the name of a host.
-        if taken.reverse && !name.octets().starts_with(b"\x01*") {
+        if selection.reverse && !name.octets().starts_with(b"\x01*") {
             self.by_address.entry(address).or_default().push(name);
         }
     }
@@ -175,8 +175,8 @@ mod tests {
     fn reads_lines_and_counts_those_with_errors() {
         let mut table = Table::default();
         let zones = ["test.", "localhost."].map(|zone| Name::from_text(zone).unwrap()).into_iter().collect();
-        let taken = Taken { zones, reverse: true };
-        let ignored = table.read(b"127.0.0.1 localhost LocalHost # c\n#x\n10.0.0.1\tweb.test a..b\n\nnonsense x.test\n::1%lo six.test\n10.0.0.2 *.w.test\n10.0.0.9 out.example\n", &taken);
+        let selection = Selection { zones, reverse: true };
+        let ignored = table.read(b"127.0.0.1 localhost LocalHost # c\n#x\n10.0.0.1\tweb.test a..b\n\nnonsense x.test\n::1%lo six.test\n10.0.0.2 *.w.test\n10.0.0.9 out.example\n", &selection);
         let said = "3: name ignored: `a..b` is not a domain name (2 lines have such errors)";
         assert_eq!(ignored.map(|ignored| ignored.to_string()).as_deref(), Some(said));
         let look = |name: &str| table.addresses(Name::from_text(name).unwrap().as_ref()).map(<[IpAddr]>::to_vec);
