@@ -27,7 +27,7 @@ pub fn file(input: &[u8]) {
 /// Messages of an AXFR response, each preceded by its length in two bytes.
 pub fn transfer(input: &[u8]) {
     let mut incoming = Incoming::new(origin().as_ref());
-    if give(input, |message| incoming.take(message))
+    if give(input, |message| incoming.receive(message))
         && let Ok(zone) = incoming.finish()
     {
         ask(&zone);
@@ -40,7 +40,7 @@ pub fn differences(input: &[u8]) {
     let old = load(origin().as_ref(), Path::new("zone"), &mut read).expect("a zone").zone;
     let serial = old.soa().map(|soa| soa.serial);
     let mut differences = Differences::new(Arc::new(old));
-    if give(input, |message| differences.take(message))
+    if give(input, |message| differences.receive(message))
         && let Ok(Some(zone)) = differences.finish()
     {
         assert_ne!(zone.soa().map(|soa| soa.serial), serial);

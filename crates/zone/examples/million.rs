@@ -40,7 +40,7 @@ fn differ(old: &Arc<zone::Zone>) -> Result<(), Box<dyn std::error::Error>> {
     let before = kibibytes("VmRSS")?;
     let (began, busy) = (Instant::now(), busy()?);
     let mut differences = zone::Differences::new(Arc::clone(old));
-    differences.take(&message).map_err(|error| error.to_string())?;
+    differences.receive(&message).map_err(|error| error.to_string())?;
     let new = differences.finish().map_err(|error| error.to_string())?;
     let (took, peak, after) = (began.elapsed(), kibibytes("VmHWM")?, kibibytes("VmRSS")?);
     let busy = self::busy()?.saturating_sub(busy);

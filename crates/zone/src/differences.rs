@@ -95,7 +95,7 @@ impl Differences {
     ///
     /// # Errors
     /// The message is not part of a newer version of the zone.
-    pub fn take(&mut self, message: &[u8]) -> Result<bool, TransferError> {
+    pub fn receive(&mut self, message: &[u8]) -> Result<bool, TransferError> {
         let message = Message::parse(message).map_err(|error| TransferError::Message(error.to_string()))?;
         checked(&message)?;
         for record in message.records().filter(|record| record.section() == Section::Answer) {

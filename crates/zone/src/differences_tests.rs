@@ -39,7 +39,7 @@ fn message(lines: &str) -> Vec<u8> {
 fn outcome(messages: &str) -> Result<Option<Vec<String>>, TransferError> {
     let mut differences = Differences::new(old());
     let mut messages = messages.split('|');
-    while differences.take(&message(messages.next().unwrap_or_default()))? {}
+    while differences.receive(&message(messages.next().unwrap_or_default()))? {}
     assert_eq!(messages.next(), None, "something is left");
     let Some(zone) = differences.finish()? else { return Ok(None) };
     let line = |owner: &Name, rtype, ttl, rdata| format!("{owner} {ttl} {rtype} {}", text::Data { rtype, rdata });
@@ -117,7 +117,7 @@ fn rejects_inconsistent_responses() {
     let flags = wire::Flags::default().with_rcode(Rcode::REFUSED);
     refused.start(Header { flags, ..Header::default() }, None);
     let refused = refused.finish(None, core::iter::empty()).to_vec();
-    assert_eq!(Differences::new(old()).take(&refused), Err(TransferError::Refused(Rcode::REFUSED)));
+    assert_eq!(Differences::new(old()).receive(&refused), Err(TransferError::Refused(Rcode::REFUSED)));
 }
 
 /// An RRset can have tens of thousands of records, so finding a record in it must not be linear.
@@ -130,16 +130,16 @@ fn replaces_a_large_rrset_quickly() {
     builder.add(origin().as_ref(), (Type::SOA, Class::IN, 60), &soa.rdata).unwrap();
     (0..RECORDS).for_each(|at| builder.add(origin().as_ref(), (Type::A, Class::IN, 60), &address(10, at)).unwrap());
     let mut differences = Differences::new(Arc::new(builder.finish().unwrap()));
-    differences.take(&message("soa 2; soa 1")).unwrap();
+    differences.receive(&message("soa 2; soa 1")).unwrap();
     for first in [10, 172] {
         for at in 0..RECORDS {
             let mut part = MessageBuf::new();
             part.start(Header::default(), None);
             let fixed = (Type::A, Class::IN, 60);
             part.push(Section::Answer, Owner::Name(origin().as_ref()), fixed, |data| data.octets(&address(first, at)));
-            assert_eq!(differences.take(part.finish(None, core::iter::empty())), Ok(true));
+            assert_eq!(differences.receive(part.finish(None, core::iter::empty())), Ok(true));
         }
-        differences.take(&message("soa 2")).unwrap();
+        differences.receive(&message("soa 2")).unwrap();
     }
     assert_eq!(differences.changes(), Some(2 * usize::from(RECORDS)));
     let newer = differences.finish().unwrap().unwrap();

@@ -123,7 +123,7 @@ async fn newer(primary: SocketAddr, held: &Held, io: &dyn Io) -> Result<Option<V
         }
     }
     let mut incoming = Incoming::new(held.origin.as_ref());
-    transfer(primary, &query(held, Type::AXFR, None), io, &mut |message| incoming.take(message)).await?;
+    transfer(primary, &query(held, Type::AXFR, None), io, &mut |message| incoming.receive(message)).await?;
     let strangers = incoming.strangers();
     let zone = incoming.finish().map_err(RefreshError::Zone)?;
     if strangers > 0 {
@@ -145,7 +145,7 @@ async fn differences(
 ) -> Result<Option<Version>, RefreshError> {
     let query = query(held, Type::IXFR, old.soa());
     let mut differences = Differences::new(old);
-    transfer(primary, &query, io, &mut |message| differences.take(message)).await?;
+    transfer(primary, &query, io, &mut |message| differences.receive(message)).await?;
     let changes = differences.changes();
     let zone = differences.finish().map_err(RefreshError::Zone)?;
     Ok(zone.map(|zone| Version { zone, changes }))
