@@ -105,12 +105,12 @@ pub trait Plugin: Send + Sync {
 pub struct QueryPermit(Arc<AtomicU32>);
 
 impl QueryPermit {
-    /// Takes a slot if fewer than `most` are in use.
+    /// Takes a slot if fewer than `maximum` are in use.
     #[must_use]
-    pub fn take(taken: &Arc<AtomicU32>, most: u32) -> Option<QueryPermit> {
-        let before = taken.fetch_add(1, Ordering::Relaxed);
-        let permit = QueryPermit(Arc::clone(taken));
-        (before < most).then_some(permit)
+    pub fn acquire(in_use: &Arc<AtomicU32>, maximum: u32) -> Option<QueryPermit> {
+        let before = in_use.fetch_add(1, Ordering::Relaxed);
+        let permit = QueryPermit(Arc::clone(in_use));
+        (before < maximum).then_some(permit)
     }
 }
 

@@ -35,7 +35,7 @@ impl Stanza {
         if self.max_concurrent == 0 {
             return Ok(None);
         }
-        let permit = QueryPermit::take(&self.in_flight, self.max_concurrent);
+        let permit = QueryPermit::acquire(&self.in_flight, self.max_concurrent);
         permit.map(Some).ok_or_else(|| {
             io.counters().count(self.metrics.rejected);
             let cause = format!("concurrent queries exceeded maximum {}", self.max_concurrent);
