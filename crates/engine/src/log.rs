@@ -199,7 +199,9 @@ impl EventBuffer {
             self.dropped += 1;
             return;
         }
-        let len = u32::try_from(self.bytes.len() - message).unwrap_or(u32::MAX);
+        let len = u32::try_from(self.bytes.len() - message);
+        debug_assert!(len.is_ok(), "`bytes_max` is less than 4 GiB");
+        let len = len.unwrap_or(u32::MAX);
         self.bytes[start + HEAD - 4..start + HEAD].copy_from_slice(&len.to_le_bytes());
         self.events += 1;
     }

@@ -142,14 +142,20 @@ impl fmt::Display for Value {
 /// Powers of ten that Go prints without an exponent.
 const PLAIN: core::ops::Range<i32> = -4..6;
 
+/// Splits a number that Rust has formatted with an exponent.
+pub(crate) fn split_exponent(text: &str) -> (&str, i32) {
+    let parts = text.split_once('e').and_then(|(mantissa, exponent)| Some((mantissa, exponent.parse().ok()?)));
+    debug_assert!(parts.is_some(), "`{{:e}}` writes an exponent");
+    parts.unwrap_or((text, 0))
+}
+
 /// Formats a number with the fewest digits that identify it, and with an exponent if it is large or small.
 fn float(number: f64) -> String {
     if number.is_infinite() {
         return if number > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
     }
     let text = format!("{number:e}");
-    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or_default();
+    let (digits, exponent) = split_exponent(&text);
     if PLAIN.contains(&exponent) { format!("{number}") } else { format!("{digits}e{exponent:+03}") }
 }
 

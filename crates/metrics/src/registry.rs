@@ -226,5 +226,7 @@ fn all_places(sizes: [u32; 3]) -> impl Iterator<Item = [usize; 3]> {
 
 /// Converts a count that is far below 2³².
 fn small(count: usize) -> u32 {
-    u32::try_from(count).unwrap_or(u32::MAX)
+    let count = u32::try_from(count);
+    debug_assert!(count.is_ok(), "metrics and their label values are few");
+    count.unwrap_or(u32::MAX)
 }

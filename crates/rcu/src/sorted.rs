@@ -153,6 +153,13 @@ struct Page<V> {
     values: Vec<V>,
 }
 
+/// Returns an offset as it is stored.
+fn offset(at: usize) -> u32 {
+    let offset = u32::try_from(at);
+    debug_assert!(offset.is_ok(), "the keys of a page have less than 4 GiB");
+    offset.unwrap_or(u32::MAX)
+}
+
 impl<V> Default for Page<V> {
     fn default() -> Self {
         Page { keys: Vec::new(), ends: Vec::new(), values: Vec::new() }
@@ -195,16 +202,16 @@ impl<V> Page<V> {
 
     fn insert(&mut self, at: usize, key: &[u8], value: V) {
         let start = self.start(at);
-        let len = u32::try_from(key.len()).unwrap_or(u32::MAX);
+        let len = offset(key.len());
         self.keys.splice(start..start, key.iter().copied());
-        self.ends.insert(at, u32::try_from(start).unwrap_or(u32::MAX));
+        self.ends.insert(at, offset(start));
         self.ends[at..].iter_mut().for_each(|end| *end += len);
         self.values.insert(at, value);
     }
 
     fn remove(&mut self, at: usize) -> V {
         let range = self.start(at)..self.ends[at] as usize;
-        let len = u32::try_from(range.len()).unwrap_or(u32::MAX);
+        let len = offset(range.len());
         self.keys.drain(range);
         self.ends.remove(at);
         self.ends[at..].iter_mut().for_each(|end| *end -= len);
@@ -228,7 +235,7 @@ impl<V> Page<V> {
         let at = if last == PAGE_MAX { PAGE_MAX } else { PAGE_MAX / 2 };
         let start = self.start(at);
         let keys = self.keys.split_off(start);
-        let cut = u32::try_from(start).unwrap_or(u32::MAX);
+        let cut = offset(start);
         let ends = self.ends.split_off(at).into_iter().map(|end| end - cut).collect();
         let page = Page { keys, ends, values: self.values.split_off(at) };
         self.keys.shrink_to_fit();
@@ -238,7 +245,7 @@ impl<V> Page<V> {
     }
 
     fn append(&mut self, mut other: Page<V>) {
-        let start = u32::try_from(self.keys.len()).unwrap_or(u32::MAX);
+        let start = offset(self.keys.len());
         self.keys.append(&mut other.keys);
         self.ends.extend(other.ends.iter().map(|end| end + start));
         self.values.append(&mut other.values);

@@ -82,8 +82,9 @@ impl Compressor {
     }
 
     fn remember(&mut self, hash: u32, at: usize) {
-        if let (Some(slot), true) = (self.suffixes.get_mut(self.filled), at <= OFFSET_MAX) {
-            *slot = Suffix { hash, at: u16::try_from(at).unwrap_or_default() };
+        let Some(at) = u16::try_from(at).ok().filter(|at| usize::from(*at) <= OFFSET_MAX) else { return };
+        if let Some(slot) = self.suffixes.get_mut(self.filled) {
+            *slot = Suffix { hash, at };
             self.filled += 1;
         }
     }

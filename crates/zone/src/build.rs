@@ -163,10 +163,11 @@ impl Builder {
     }
 
     fn insert(&mut self, labels: &[u8], parent: u32) -> u32 {
-        let place = |len: usize| u32::try_from(len).unwrap_or(u32::MAX);
-        let (node, name_at) = (place(self.nodes.len()), place(self.names.len()));
+        let (node, name_at) = (index(self.nodes.len()), index(self.names.len()));
         self.names.extend_from_slice(labels);
-        let name_len = u8::try_from(labels.len()).unwrap_or(u8::MAX);
+        let name_len = u8::try_from(labels.len());
+        debug_assert!(name_len.is_ok(), "a name has at most 255 bytes");
+        let name_len = name_len.unwrap_or(u8::MAX);
         self.nodes.push(NodeEntry { name_at, first_set: 0, parent, sets: 0, name_len, flags: 0 });
         let (names, nodes) = (&self.names, &self.nodes);
         let hasher = |node: &u32| hash(labels_of(names, nodes, *node));
@@ -217,8 +218,17 @@ fn labels_of<'n>(names: &'n [u8], nodes: &[NodeEntry], node: u32) -> &'n [u8] {
     names.get(start..start + usize::from(entry.name_len)).unwrap_or_default()
 }
 
+/// Returns an index or offset as it is stored.
+fn index(at: usize) -> u32 {
+    let index = u32::try_from(at);
+    debug_assert!(index.is_ok(), "`RECORDS_MAX` and `ARENA_MAX` bound indices and offsets");
+    index.unwrap_or(u32::MAX)
+}
+
 fn push_data(data: &mut Vec<u8>, rdata: &[u8]) {
-    let length = u16::try_from(rdata.len()).unwrap_or(u16::MAX);
+    let length = u16::try_from(rdata.len());
+    debug_assert!(length.is_ok(), "RDATA has at most 65,535 bytes");
+    let length = length.unwrap_or(u16::MAX);
     data.extend_from_slice(&length.to_be_bytes());
     data.extend_from_slice(&rdata[..usize::from(length)]);
 }
@@ -271,7 +281,7 @@ impl Zone {
     /// Sets the flags of all nodes and builds the NSEC chain. A parent always precedes its children.
     fn mark(&mut self) {
         for index in 0..self.nodes.len() {
-            let node = u32::try_from(index).unwrap_or(u32::MAX);
+            let node = self::index(index);
             let mut flags = self.nodes[index].flags;
             let above = self.nodes[self.nodes[index].parent as usize].flags;
             for (rtype, flag) in [(Type::NS, CUT), (Type::DNAME, DNAME), (Type::CNAME, ALIAS)] {

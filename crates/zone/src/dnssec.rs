@@ -108,7 +108,9 @@ pub fn write_canonical(owner: NameRef<'_>, (rtype, ttl): (Type, u32), rdatas: &m
     head.extend(ttl.to_be_bytes());
     for rdata in rdatas {
         bytes.extend_from_slice(&head);
-        bytes.extend(u16::try_from(rdata.len()).unwrap_or(u16::MAX).to_be_bytes());
+        let length = u16::try_from(rdata.len());
+        debug_assert!(length.is_ok(), "RDATA has at most 65,535 bytes");
+        bytes.extend(length.unwrap_or(u16::MAX).to_be_bytes());
         bytes.extend_from_slice(rdata);
     }
 }

@@ -64,7 +64,8 @@ pub(crate) fn cidr_zones(text: &str) -> Option<Vec<Name>> {
         let shift = 128 - whole;
         let part = if shift == 128 { first } else { first | number << shift };
         let part = if width == 32 {
-            IpAddr::V4(core::net::Ipv4Addr::from_bits(u32::try_from(part >> 96).unwrap_or_default()))
+            let [a, b, c, d, ..] = part.to_be_bytes();
+            IpAddr::from([a, b, c, d])
         } else {
             IpAddr::V6(core::net::Ipv6Addr::from_bits(part))
         };

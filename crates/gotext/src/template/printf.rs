@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::error::{ExecuteError, OUTPUT_MAX};
 use super::output::{Text, shown};
-use crate::value::Value;
+use crate::value::{Value, split_exponent};
 
 /// Formats the arguments like Go's `fmt.Sprintf`.
 pub(super) fn printf(args: &[Value]) -> Result<Value, ExecuteError> {
@@ -265,8 +265,8 @@ const DIGITS_MAX: usize = 1100;
 fn shortest(number: f64, digits: usize) -> String {
     let digits = digits.min(DIGITS_MAX);
     let text = format!("{number:.*e}", digits - 1);
-    let (_, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-    let exponent: i64 = exponent.parse().unwrap_or_default();
+    let (mantissa, exponent) = split_exponent(&text);
+    let exponent = i64::from(exponent);
     let most = i64::try_from(digits).unwrap_or(i64::MAX);
     let trim = |text: &str| match text.contains('.') {
         true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
@@ -276,14 +276,13 @@ fn shortest(number: f64, digits: usize) -> String {
         let places = usize::try_from(most - 1 - exponent).unwrap_or_default();
         return trim(&format!("{number:.places$}"));
     }
-    let (mantissa, _) = text.split_once('e').unwrap_or((&text, ""));
     with_exponent(&format!("{}e{exponent}", trim(mantissa)))
 }
 
 /// Rewrites an exponent in Go's form, with a sign and at least two digits.
 fn with_exponent(text: &str) -> String {
-    let (mantissa, exponent) = text.split_once('e').unwrap_or((text, "0"));
-    format!("{mantissa}e{:+03}", exponent.parse::<i32>().unwrap_or_default())
+    let (mantissa, exponent) = split_exponent(text);
+    format!("{mantissa}e{exponent:+03}")
 }
 
 /// Quotes a string and escapes characters that are not printable.

@@ -25,6 +25,7 @@ pub(super) fn read(line: &mut Line<'_>, data: &mut Vec<u8>) -> Result<(), ParseE
     parameters.sort_unstable();
     for (key, value) in parameters {
         data.extend(key.to_be_bytes());
+        // With a longer value, the record is longer than RDATA can be, and the caller refuses it.
         data.extend(u16::try_from(value.len()).unwrap_or(u16::MAX).to_be_bytes());
         data.extend(value);
     }

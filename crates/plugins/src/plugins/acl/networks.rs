@@ -54,19 +54,25 @@ struct Spans {
     policies: Vec<u32>,
 }
 
+/// Returns an index as it is stored.
+fn index(at: usize) -> u32 {
+    let index = u32::try_from(at);
+    debug_assert!(index.is_ok(), "a Corefile has far less than 2^32 policies");
+    index.unwrap_or(u32::MAX)
+}
+
 impl Spans {
     fn new(policies: &[Policy], bounds: impl Fn(&IpNet) -> Option<(u128, u128)>) -> Spans {
-        let number = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
         let mut everywhere = BTreeSet::new();
         // Position, policy and change: how many networks of the policy start (1) or end (-1) there.
         let mut cuts: Vec<(u128, u32, i32)> = Vec::new();
         for (at, policy) in policies.iter().enumerate() {
             if policy.networks.is_empty() {
-                everywhere.insert(number(at));
+                everywhere.insert(index(at));
             }
             for (first, last) in policy.networks.iter().filter_map(&bounds) {
-                cuts.push((first, number(at), 1));
-                cuts.extend(last.checked_add(1).map(|after| (after, number(at), -1)));
+                cuts.push((first, index(at), 1));
+                cuts.extend(last.checked_add(1).map(|after| (after, index(at), -1)));
             }
         }
         cuts.sort_unstable();
@@ -111,9 +117,8 @@ impl Spans {
             self.starts.pop();
             self.ranges.pop();
         }
-        let end = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
         self.starts.push(start);
-        self.ranges.push((end(from), end(self.policies.len())));
+        self.ranges.push((index(from), index(self.policies.len())));
     }
 
     /// Returns the policies for an address.

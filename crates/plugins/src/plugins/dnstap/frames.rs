@@ -73,7 +73,9 @@ impl Control {
 }
 
 fn length(bytes: &[u8]) -> [u8; 4] {
-    u32::try_from(bytes.len()).unwrap_or_default().to_be_bytes()
+    let length = u32::try_from(bytes.len());
+    debug_assert!(length.is_ok(), "control frames are built from constants");
+    length.unwrap_or_default().to_be_bytes()
 }
 
 /// Reader for the remaining bytes of a frame.

@@ -68,7 +68,9 @@ pub(super) fn write_frame(
     write_extra(frame, extra);
     written(frame, 14, |out| message.write(out));
     number(frame, 15, TYPE_MESSAGE);
-    let length = u32::try_from(frame.len() - start - 4).unwrap_or_default();
+    let length = u32::try_from(frame.len() - start - 4);
+    debug_assert!(length.is_ok(), "a DNS message and its description have far less than 4 GiB");
+    let length = length.unwrap_or_default();
     frame[start..start + 4].copy_from_slice(&length.to_be_bytes());
 }
 

@@ -118,9 +118,9 @@ fn choose(section: Section, by_name: &ByName, response: &Response, worker: &mut 
     let marks = response.message.marks();
     let places = || (0..marks.len()).filter(|at| marks[*at].section == section && marks[*at].rtype.is_address());
     let first = places().next()?;
-    let weight = |at: &usize| u64::from(weight_of(response, *at, by_name));
-    let total: u64 = places().map(|at| weight(&at)).sum();
-    let mut drawn = worker.random_below(usize::try_from(total).unwrap_or(1)) as u64;
+    let weight = |at: &usize| usize::from(weight_of(response, *at, by_name));
+    let total: usize = places().map(|at| weight(&at)).sum();
+    let mut drawn = worker.random_below(total);
     let chosen = places().find(|at| {
         let own = weight(at);
         let hit = drawn < own;

@@ -67,7 +67,8 @@ pub(super) async fn run(held: Arc<Held>, io: Rc<dyn Io>) {
 /// Time after `seconds` plus a random extension; at least one second from now.
 fn after(seconds: u32, io: &dyn Io) -> Instant {
     let pause = Duration::from_secs(seconds.max(1).into());
-    let part = u32::try_from(io.random() % 1024).unwrap_or_default();
+    let [low, high, ..] = io.random().to_le_bytes();
+    let part = u32::from(u16::from_le_bytes([low, high]) % 1024);
     io.now() + pause + pause / JITTER * part / 1024
 }
 

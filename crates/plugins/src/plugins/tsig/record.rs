@@ -124,7 +124,7 @@ impl Variables<'_> {
         record.extend(key.octets());
         record.extend(Type::TSIG.0.to_be_bytes());
         record.extend([0, 255, 0, 0, 0, 0]);
-        record.extend(u16::try_from(rdata_len).unwrap_or(u16::MAX).to_be_bytes());
+        record.extend(number(rdata_len));
         record.extend(algorithm.octets());
         self.write_times(record);
         record.extend(length(mac));
@@ -142,5 +142,11 @@ fn counted(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 fn length(bytes: &[u8]) -> [u8; 2] {
-    u16::try_from(bytes.len()).unwrap_or(u16::MAX).to_be_bytes()
+    number(bytes.len())
+}
+
+fn number(length: usize) -> [u8; 2] {
+    let length = u16::try_from(length);
+    debug_assert!(length.is_ok(), "a TSIG record consists of a name, a MAC and a few numbers");
+    length.unwrap_or(u16::MAX).to_be_bytes()
 }

@@ -192,7 +192,9 @@ fn der(tag: u8, value: &[u8]) -> Vec<u8> {
         _ => {
             let length = value.len().to_be_bytes();
             let length = unsigned(&length);
-            bytes.push(0x80 | u8::try_from(length.len()).unwrap_or_default());
+            let count = u8::try_from(length.len());
+            debug_assert!(count.is_ok(), "a length has at most 8 bytes");
+            bytes.push(0x80 | count.unwrap_or_default());
             bytes.extend(length);
         }
     }
