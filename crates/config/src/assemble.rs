@@ -11,7 +11,7 @@ use crate::setup::{
     Capabilities, Files, HostRequests, Part, ReloadState, Setup, SetupError, SetupWarning, SiteInfo, StepWrapper,
 };
 use engine::log::{Level, Notice};
-use engine::{Block, Chain, Generation, Listener, STEPS_MAX, ServerMetrics, Site, Step, Zones};
+use engine::{Block, BlockId, Chain, Generation, Listener, STEPS_MAX, ServerMetrics, Site, Step, Zones};
 use metrics::Registry;
 
 /// Environment in which a generation is built.
@@ -69,7 +69,7 @@ impl Plan {
             };
             let chain = block.build(setup, &mut problems);
             blocks.push(Block { chain, filter: below.find() });
-            sites.extend(info.sites.iter().map(|site| (index, site.clone())));
+            sites.extend(info.sites.iter().map(|site| (BlockId(index), site.clone())));
         }
         if !problems.is_empty() {
             return Err(problems);
@@ -163,7 +163,11 @@ fn wrap(step: Step, StepWrapper(wrapper): &StepWrapper) -> Step {
 }
 
 /// Builds the listeners with their routers, and the sites that the routers refer to.
-fn wire_up(planned: &[PlannedListener], known: &[(usize, SiteInfo)], any_class: &[bool]) -> (Vec<Listener>, Vec<Site>) {
+fn wire_up(
+    planned: &[PlannedListener],
+    known: &[(BlockId, SiteInfo)],
+    any_class: &[bool],
+) -> (Vec<Listener>, Vec<Site>) {
     let mut listeners: Vec<Listener> = planned
         .iter()
         .map(|listener| Listener {
@@ -175,7 +179,7 @@ fn wire_up(planned: &[PlannedListener], known: &[(usize, SiteInfo)], any_class: 
         .collect();
     let mut sites = Vec::new();
     for (block, site) in known {
-        listeners[site.listener].router.add(site.origin.as_ref(), site.index);
+        listeners[site.listener.0].router.add(site.origin.as_ref(), site.id);
         sites.push(Site { listener: site.listener, block: *block, zone: site.zone.clone() });
     }
     (listeners, sites)

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use corefile::Span;
 use wire::Name;
 
-use engine::{Listening, Zones};
+use engine::{ListenerId, Listening, SiteId, Zones};
 
 /// Server block that contains a directive.
 #[derive(Clone, Debug, Default)]
@@ -61,10 +61,10 @@ pub struct BindTarget {
 /// One zone of a server block on one listener.
 #[derive(Clone, Debug)]
 pub struct SiteInfo {
-    /// Index, as in [`Query::site`](engine::Query::site).
-    pub index: usize,
-    /// Index of the listener.
-    pub listener: usize,
+    /// Id, as in [`Query::site`](engine::Query::site).
+    pub id: SiteId,
+    /// Listener.
+    pub listener: ListenerId,
     /// Zone.
     pub origin: Name,
     /// Value of the metric label `server`: `dns://:53`.

@@ -18,7 +18,7 @@ use crate::keys::{Key, doubt_key, read_key};
 use crate::options::{Directive, DirectiveTraits, Effect, PlannedDirective};
 use crate::planned::{Plan, PlannedBlock, PlannedListener};
 use crate::setup::{BindTarget, BlockInfo, BlockSettings, SiteInfo};
-use engine::Scheme;
+use engine::{ListenerId, Scheme, SiteId};
 
 /// Entry in the ordered list of directives.
 #[derive(Clone, Copy)]
@@ -296,13 +296,13 @@ fn conflict(
 
 /// Assigns the sites to their server blocks.
 fn assign_sites(blocks: &mut [PlannedBlock], listeners: &[PlannedListener]) {
-    let mut index = 0;
+    let mut sites = 0;
     for (number, block) in blocks.iter_mut().enumerate() {
         for (at, listener) in listeners.iter().enumerate() {
             for (origin, _) in listener.zones.iter().filter(|(_, block)| *block == number) {
                 block.info.sites.push(SiteInfo {
-                    index,
-                    listener: at,
+                    id: SiteId(sites),
+                    listener: ListenerId(at),
                     origin: origin.clone(),
                     server: listener.label(),
                     zone: origin.to_string(),
@@ -310,7 +310,7 @@ fn assign_sites(blocks: &mut [PlannedBlock], listeners: &[PlannedListener]) {
                     ip: listener.ip,
                     port: listener.port,
                 });
-                index += 1;
+                sites += 1;
             }
         }
     }

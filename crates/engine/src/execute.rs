@@ -23,6 +23,7 @@ use wire::{Class, EdeCode, Name, NameRef, Rcode};
 use crate::admission::{Admission, admit};
 use crate::chain::Step;
 use crate::generation::Generation;
+use crate::ids::ListenerId;
 use crate::transaction::{Progress, Transaction, steps_above};
 use crate::verdict::{Failure, Resolved, Subquery, SubqueryTarget, Verdict};
 use crate::worker::Worker;
@@ -43,7 +44,7 @@ enum Move {
 
 impl Generation {
     /// Processes the packet in [`Query::packet`](crate::Query::packet) until it is answered or has to wait for I/O.
-    pub fn receive(&self, listener: usize, transaction: &mut Box<Transaction>, worker: &mut Worker) -> Progress {
+    pub fn receive(&self, listener: ListenerId, transaction: &mut Box<Transaction>, worker: &mut Worker) -> Progress {
         transaction.begin();
         transaction.listener = listener;
         let Transaction { query, response, .. } = &mut **transaction;
@@ -61,7 +62,7 @@ impl Generation {
     }
 
     fn dispatch(&self, transaction: &mut Box<Transaction>, worker: &mut Worker) -> Progress {
-        if transaction.query.qclass != Class::IN && !self.listeners[transaction.listener].any_class {
+        if transaction.query.qclass != Class::IN && !self.listener(transaction.listener).any_class {
             return self.refuse(transaction, Failure::refused(EdeCode::NOT_SUPPORTED, "class not supported"), worker);
         }
         if transaction.query.opt().is_some_and(|opt| opt.version != 0) {
@@ -89,8 +90,9 @@ impl Generation {
 
     /// Runs a refresh that [`Worker::next_refresh`] returned.
     pub fn run_refresh(&self, transaction: &mut Box<Transaction>, worker: &mut Worker) -> Progress {
-        transaction.block = self.sites.get(transaction.query.site).map_or(0, |site| site.block);
-        transaction.listener = self.sites.get(transaction.query.site).map_or(0, |site| site.listener);
+        if let Some(site) = self.sites.get(transaction.query.site.0) {
+            (transaction.block, transaction.listener) = (site.block, site.listener);
+        }
         transaction.response.begin(&transaction.query);
         let from = transaction.at + 1;
         self.guarded(transaction, worker, |generation, transaction, worker| {
@@ -166,7 +168,7 @@ impl Generation {
 
     /// Calls the first step at or below `from` that serves this name and has a hook for the way down.
     fn call_down(&self, transaction: &mut Transaction, from: usize, worker: &mut Worker) -> Verdict {
-        let steps = self.blocks[transaction.block].chain.steps();
+        let steps = self.block(transaction.block).chain.steps();
         for (at, step) in steps.iter().enumerate().skip(from) {
             let Some((index, zone)) = step.zone_of(transaction.query.key()) else { continue };
             if step.hooks.down {
@@ -188,7 +190,7 @@ impl Generation {
 
     /// Calls `on_resolved` of the step that waited.
     fn call_resolved(&self, transaction: &mut Transaction, worker: &mut Worker) -> Verdict {
-        let step = &self.blocks[transaction.block].chain.steps()[transaction.at];
+        let step = &self.block(transaction.block).chain.steps()[transaction.at];
         let verdict = step.plugin.on_resolved(&mut transaction.query, &mut transaction.response, worker);
         if matches!(verdict, Verdict::Pass) {
             transaction.response.begin(&transaction.query);
@@ -201,7 +203,7 @@ impl Generation {
         let at = (transaction.passed & steps_above(above)).checked_ilog2()? as usize;
         transaction.passed &= !(1 << at);
         transaction.stand_at(at, true);
-        let step = &self.blocks[transaction.block].chain.steps()[at];
+        let step = &self.block(transaction.block).chain.steps()[at];
         let (index, zone) = step.zone_of(transaction.query.key()).unwrap_or_default();
         transaction.query.set_zone(index, zone.map_or(NameRef::ROOT, Name::as_ref));
         Some(step.plugin.on_response(&mut transaction.query, &mut transaction.response, worker))
@@ -234,18 +236,18 @@ impl Generation {
             Verdict::Done | Verdict::Missing | Verdict::Subquery(_) | Verdict::Wait => {
                 transaction
                     .response
-                    .set_source(self.blocks[transaction.block].chain.steps().get(at).map(|step| step.order));
+                    .set_source(self.block(transaction.block).chain.steps().get(at).map(|step| step.order));
                 Move::Up(at)
             }
         }
     }
 
     fn has_up_hook(&self, transaction: &Transaction, at: usize) -> bool {
-        self.blocks[transaction.block].chain.steps().get(at).is_some_and(|step| step.hooks.up)
+        self.block(transaction.block).chain.steps().get(at).is_some_and(|step| step.hooks.up)
     }
 
     fn falls_through(&self, transaction: &Transaction) -> bool {
-        let step = self.blocks[transaction.block].chain.steps().get(transaction.at);
+        let step = self.block(transaction.block).chain.steps().get(transaction.at);
         step.is_some_and(|step| step.fallthrough.contain(transaction.query.key()))
     }
 
@@ -264,7 +266,7 @@ impl Generation {
             sub.response.fail(&sub.query, Failure::servfail(EdeCode::OTHER, "too many nested subqueries"));
             Move::Up(0)
         } else if ask.target == SubqueryTarget::Below {
-            sub.query.clear_notes(self.blocks[sub.block].chain.steps().len());
+            sub.query.clear_notes(self.block(sub.block).chain.steps().len());
             sub.query.take_onward(&transaction.query);
             Move::Down(transaction.at + 1)
         } else {
@@ -288,7 +290,7 @@ impl Generation {
         if sub.target == SubqueryTarget::Below {
             transaction.query.merge_labels(sub.query.label_values());
         }
-        let step = &self.blocks[transaction.block].chain.steps()[transaction.at];
+        let step = &self.block(transaction.block).chain.steps()[transaction.at];
         let verdict =
             step.plugin.on_subresponse(&mut transaction.query, &mut sub.response, &mut transaction.response, worker);
         worker.give_transaction(sub);

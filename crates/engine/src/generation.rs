@@ -13,6 +13,7 @@ use std::sync::Arc;
 use wire::EdeCode;
 
 use crate::chain::Chain;
+use crate::ids::{BlockId, ListenerId, SiteId};
 use crate::io::{Io, LocalFuture};
 use crate::listener_settings::Listening;
 use crate::log::{Level, Source};
@@ -45,10 +46,10 @@ pub struct Listener {
 
 /// Zone served by a listener.
 pub struct Site {
-    /// Index of the listener.
-    pub listener: usize,
-    /// Index of the server block.
-    pub block: usize,
+    /// Listener.
+    pub listener: ListenerId,
+    /// Server block.
+    pub block: BlockId,
     /// Value of the metric label `zone`.
     pub zone: String,
 }
@@ -96,15 +97,32 @@ impl Generation {
         Generation { listeners, sites, blocks, metrics, ..Generation::default() }
     }
 
+    /// Returns the id of the listener with a label.
+    #[must_use]
+    pub fn find_listener(&self, label: &str) -> Option<ListenerId> {
+        self.listeners.iter().position(|listener| listener.label == label).map(ListenerId)
+    }
+
+    /// Returns a listener of this generation.
+    #[must_use]
+    pub fn listener(&self, ListenerId(at): ListenerId) -> &Listener {
+        &self.listeners[at]
+    }
+
+    /// Returns a server block of this generation.
+    pub(crate) fn block(&self, BlockId(at): BlockId) -> &Block {
+        &self.blocks[at]
+    }
+
     /// Finds the server block for the current name.
     pub(crate) fn route(&self, transaction: &mut Transaction) -> Result<(), Failure> {
         let query = &mut transaction.query;
-        let wants = |site: usize| self.blocks[self.sites[site].block].wants(query);
-        let site = self.listeners[transaction.listener].router.find(query.key(), query.qtype, wants);
+        let wants = |site: SiteId| self.block(self.sites[site.0].block).wants(query);
+        let site = self.listener(transaction.listener).router.find(query.key(), query.qtype, wants);
         let io = || Failure::refused(EdeCode::NOT_AUTHORITATIVE, "no server block serves this name");
         let site = site.ok_or_else(io)?;
-        let block = self.sites[site].block;
-        let steps = self.blocks[block].chain.steps().len();
+        let block = self.sites[site.0].block;
+        let steps = self.block(block).chain.steps().len();
         if steps == 0 {
             return Err(io());
         }
@@ -144,7 +162,7 @@ impl Generation {
 
     /// Logs and counts a panic, and returns the failure for the client.
     pub(crate) fn report_panic(&self, transaction: &Transaction, panic: &PanicError, worker: &mut Worker) -> Failure {
-        let label = &self.listeners[transaction.listener].label;
+        let label = &self.listener(transaction.listener).label;
         let message = format_args!("Recovered from panic in server: {label:?} {panic}");
         worker.log_text(Level::Error, Source::Server, message);
         self.metrics.count_panic(worker);
@@ -157,12 +175,12 @@ impl Generation {
         transaction: &Transaction,
         io: &dyn Io,
     ) -> Result<Option<QueryPermit>, Failure> {
-        self.blocks[transaction.block].chain.steps()[transaction.at].plugin.acquire_permit(&transaction.query, io)
+        self.block(transaction.block).chain.steps()[transaction.at].plugin.acquire_permit(&transaction.query, io)
     }
 
     /// Starts the I/O of a transaction that waits.
     pub(crate) fn resolve<'a>(&'a self, transaction: &'a Transaction, io: &'a dyn Io) -> LocalFuture<'a, Resolved> {
-        self.blocks[transaction.block].chain.steps()[transaction.at].plugin.resolve(&transaction.query, io)
+        self.block(transaction.block).chain.steps()[transaction.at].plugin.resolve(&transaction.query, io)
     }
 }
 

@@ -20,8 +20,8 @@
 //! ```
 //! use core::time::Duration;
 //! use engine::{
-//!     Block, Chain, Clock, Generation, Hooks, Instant, Listener, Plugin, Progress, Query, Response, ServerMetrics,
-//!     Site, Step, Transaction, Verdict, Worker, Zones,
+//!     Block, BlockId, Chain, Clock, Generation, Hooks, Instant, Listener, ListenerId, Plugin, Progress, Query,
+//!     Response, ServerMetrics, Site, SiteId, Step, Transaction, Verdict, Worker, Zones,
 //! };
 //! use metrics::Registry;
 //! use wire::{Class, Header, Message, MessageBuf, Name, NameRef, Owner, Section, Type};
@@ -51,11 +51,11 @@
 //!
 //! let registry = Registry::new();
 //! let mut listener = Listener::default();
-//! listener.router.add(NameRef::ROOT, 0);
+//! listener.router.add(NameRef::ROOT, SiteId(0));
 //! let (plugin, hooks, fallthrough) = (Box::new(Answer), Hooks::DOWN, Zones::default());
 //! let step = Step { name: "answer", order: 0, plugin, hooks, zones: None, fallthrough, is_authority: false };
 //! let block = Block { chain: Chain::new(vec![step]), filter: None };
-//! let site = Site { listener: 0, block: 0, zone: ".".to_owned() };
+//! let site = Site { listener: ListenerId(0), block: BlockId(0), zone: ".".to_owned() };
 //! let metrics = ServerMetrics::new(&registry, ["dns://:53"].into_iter());
 //! let generation = Generation::new(vec![listener], vec![site], vec![block], metrics);
 //!
@@ -65,7 +65,7 @@
 //! let mut worker = Worker::new(&registry, Box::new(Stopped), 1);
 //! let mut transaction = worker.take_transaction();
 //! transaction.query.packet.extend_from_slice(packet.finish(None, [].into_iter()));
-//! assert_eq!(generation.receive(0, &mut transaction, &mut worker), Progress::Answered);
+//! assert_eq!(generation.receive(ListenerId(0), &mut transaction, &mut worker), Progress::Answered);
 //!
 //! let Transaction { query, response, .. } = &mut *transaction;
 //! let answer = Message::parse(response.finish(query)).unwrap();
@@ -76,6 +76,7 @@ mod admission;
 mod chain;
 mod execute;
 mod generation;
+mod ids;
 mod io;
 mod label_values;
 mod labels;
@@ -101,6 +102,7 @@ mod zones;
 
 pub use chain::{Chain, Hooks, Step};
 pub use generation::{Block, BlockFilter, Generation, Listener, Site};
+pub use ids::{BlockId, ListenerId, SiteId};
 pub use io::streams;
 pub use io::{
     Connections, Exchange, ExchangeError, ExchangeReply, Fetch, FetchError, Io, LocalFuture, OnMessage, PoolOwner,

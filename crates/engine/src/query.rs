@@ -18,6 +18,7 @@ use std::rc::Rc;
 
 use wire::{Class, Flags, Header, Name, NameRef, Opcode, Opt, OptionCode, Request, Type};
 
+use crate::ids::SiteId;
 use crate::label_values::LabelValues;
 use crate::peer::PeerInfo;
 use crate::time::Instant;
@@ -60,8 +61,8 @@ pub struct Query {
     pub onward_size_max: u16,
     /// DNSSEC OK (DO): the client wants DNSSEC records.
     pub dnssec_ok: bool,
-    /// Index of the site that serves the query: the combination of listener and zone.
-    pub site: usize,
+    /// Site that serves the query: the combination of listener and zone.
+    pub site: SiteId,
     /// Number of bytes of the name before the zone that matched the current step.
     zone_at: usize,
     /// Index of that zone among the zones of the step.
@@ -165,7 +166,7 @@ impl Query {
     }
 
     fn reset(&mut self) {
-        self.site = 0;
+        self.site = SiteId::default();
         self.zone_at = 0;
         self.zone_index = 0;
         self.step = 0;

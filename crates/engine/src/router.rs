@@ -2,6 +2,7 @@
 
 use wire::{NameRef, Type};
 
+use crate::ids::SiteId;
 use crate::zones::ZoneMap;
 
 /// Zones that a listener serves.
@@ -12,19 +13,19 @@ pub struct Router {
 
 /// Sites of one zone. There are several if at most one of them has no view filter.
 struct Sites {
-    first: usize,
-    others: Vec<usize>,
+    first: SiteId,
+    others: Vec<SiteId>,
 }
 
 impl Sites {
-    fn iter(&self) -> impl Iterator<Item = usize> + '_ {
+    fn iter(&self) -> impl Iterator<Item = SiteId> + '_ {
         core::iter::once(self.first).chain(self.others.iter().copied())
     }
 }
 
 impl Router {
     /// Adds a site for `zone`, after those added before.
-    pub fn add(&mut self, zone: NameRef<'_>, site: usize) {
+    pub fn add(&mut self, zone: NameRef<'_>, site: SiteId) {
         let sites = self.sites.entry(zone, || Sites { first: site, others: Vec::new() });
         if sites.first != site {
             sites.others.push(site);
@@ -39,7 +40,7 @@ impl Router {
     /// differs: it picks the topmost zone, also for names below an apex, so that a zone has no DS records for its own
     /// delegations.
     #[must_use]
-    pub fn find(&self, key: NameRef<'_>, qtype: Type, wants: impl Fn(usize) -> bool) -> Option<usize> {
+    pub fn find(&self, key: NameRef<'_>, qtype: Type, wants: impl Fn(SiteId) -> bool) -> Option<SiteId> {
         let wanting = |sites: &Sites| sites.iter().find(|site| wants(*site));
         let mut matches = self.sites.matches(key).filter_map(|(zone, sites)| Some((zone, wanting(sites)?)));
         let (zone, site) = matches.next()?;
@@ -58,9 +59,9 @@ mod tests {
         let name = |text: &str| Name::from_text(text).unwrap();
         let mut router = Router::default();
         for (site, zone) in [".", "org.", "example.org.", "sub.example.org."].into_iter().enumerate() {
-            router.add(name(zone).as_ref(), site);
+            router.add(name(zone).as_ref(), SiteId(site));
         }
-        let find = |text: &str, qtype| router.find(name(text).as_ref(), qtype, |_| true);
+        let find = |text: &str, qtype| router.find(name(text).as_ref(), qtype, |_| true).map(|SiteId(site)| site);
         assert_eq!(find("example.org.", Type::A), Some(2));
         assert_eq!(find("example.org.", Type::DS), Some(1));
         assert_eq!(find("sub.example.org.", Type::DS), Some(2));
@@ -75,9 +76,12 @@ mod tests {
         let name = |text: &str| Name::from_text(text).unwrap();
         let mut router = Router::default();
         for (site, zone) in [".", "org.", "org.", "ORG."].into_iter().enumerate() {
-            router.add(name(zone).as_ref(), site);
+            router.add(name(zone).as_ref(), SiteId(site));
         }
-        let find = |wanting: &[usize]| router.find(name("www.org.").as_ref(), Type::A, |site| wanting.contains(&site));
+        let find = |wanting: &[usize]| {
+            let site = router.find(name("www.org.").as_ref(), Type::A, |SiteId(site)| wanting.contains(&site));
+            site.map(|SiteId(site)| site)
+        };
         assert_eq!(find(&[0, 1, 2, 3]), Some(1));
         assert_eq!(find(&[0, 2, 3]), Some(2));
         assert_eq!(find(&[0]), Some(0));

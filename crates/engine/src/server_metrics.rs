@@ -168,7 +168,7 @@ impl ServerMetrics {
 
     /// Counts a query for which there is no server block.
     pub(crate) fn count_dropped(&self, transaction: &Transaction, worker: &Worker) {
-        if let Some(metrics) = self.dropped.get(transaction.listener) {
+        if let Some(metrics) = self.dropped.get(transaction.listener.0) {
             metrics.count(&transaction.query, &transaction.response, worker);
         }
     }

@@ -13,6 +13,7 @@ use foldhash::fast::RandomState;
 use futures_channel::oneshot::{Receiver, Sender, channel};
 use hashbrown::HashMap;
 
+use crate::ids::BlockId;
 use crate::label_values::LabelValues;
 use crate::query::Query;
 use crate::verdict::Resolved;
@@ -23,7 +24,7 @@ pub(crate) type Outcome = (Resolved, LabelValues);
 /// Everything that the reply of an upstream may depend on.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
-    block: usize,
+    block: BlockId,
     step: usize,
     name: Box<[u8]>,
     qtype: u16,
@@ -40,7 +41,7 @@ pub(crate) struct Key {
 const FLAGS_THAT_MATTER: u16 = 0x0130;
 
 impl Key {
-    pub(crate) fn new(block: usize, step: usize, query: &Query) -> Key {
+    pub(crate) fn new(block: BlockId, step: usize, query: &Query) -> Key {
         let stream = query.peer.transport.is_stream();
         Key {
             block,

@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use wire::EdeCode;
 
+use crate::ids::{BlockId, ListenerId};
 use crate::query::{ClientTimeout, Query};
 use crate::response::Response;
 use crate::verdict::{Failure, Resolved, SubqueryTarget, Verdict};
@@ -31,8 +32,8 @@ pub struct Transaction {
     pub query: Query,
     /// Response so far.
     pub response: Response,
-    pub(crate) listener: usize,
-    pub(crate) block: usize,
+    pub(crate) listener: ListenerId,
+    pub(crate) block: BlockId,
     /// Index of the current step.
     pub(crate) at: usize,
     /// True if the last hook ran on the way up.

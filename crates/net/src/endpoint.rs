@@ -4,7 +4,7 @@ use std::cell::{Ref, RefCell};
 use std::sync::Arc;
 
 use engine::tls::TlsServer;
-use engine::{Generation, Listener, Listening, Scheme};
+use engine::{Generation, Listener, ListenerId, Listening, Scheme};
 use tokio::sync::watch;
 
 use crate::connections::ConnectionTable;
@@ -20,15 +20,15 @@ pub(crate) struct Endpoint {
     stage: watch::Sender<Stage>,
 }
 
-/// Cached generation, and the index of this address in its listeners.
+/// Cached generation, and the listener for this address in it.
 pub(crate) struct Seen {
     pub(crate) generation: Arc<Generation>,
-    pub(crate) listener: usize,
+    pub(crate) listener: ListenerId,
 }
 
 impl Seen {
-    fn listener(&self) -> Option<&Listener> {
-        self.generation.listeners.get(self.listener)
+    fn listener(&self) -> &Listener {
+        self.generation.listener(self.listener)
     }
 }
 
@@ -50,7 +50,7 @@ impl Endpoint {
     /// reload has already removed it.
     pub(crate) fn new(label: &str, shared: &Shared, connections: Arc<ConnectionTable>) -> Option<Endpoint> {
         let live = shared.live.load_full();
-        let listener = live.listeners.iter().position(|listener| listener.label == label)?;
+        let listener = live.find_listener(label)?;
         Some(Endpoint {
             label: label.to_owned(),
             seen: RefCell::new(Seen { generation: live, listener }),
@@ -82,7 +82,7 @@ impl Endpoint {
         // A task that still borrows the old generation continues with it.
         if is_new && let Ok(mut seen) = self.seen.try_borrow_mut() {
             // An address that the new generation lacks is about to be closed. The old generation answers until then.
-            if let Some(listener) = live.listeners.iter().position(|listener| listener.label == self.label) {
+            if let Some(listener) = live.find_listener(&self.label) {
                 *seen = Seen { generation: Arc::clone(&live), listener };
             }
         }
@@ -91,16 +91,16 @@ impl Endpoint {
 
     /// Returns the TLS configuration of the listener, if it has one.
     pub(crate) fn tls(&self, shared: &Shared) -> Option<Arc<dyn TlsServer>> {
-        self.seen(shared).listener()?.tls.clone()
+        self.seen(shared).listener().tls.clone()
     }
 
     /// Returns the scheme of the listener.
     pub(crate) fn scheme(&self, shared: &Shared) -> Scheme {
-        self.seen(shared).listener().map(|listener| listener.scheme).unwrap_or_default()
+        self.seen(shared).listener().scheme
     }
 
     /// Returns the listener settings from the Corefile.
     pub(crate) fn listening(&self, shared: &Shared) -> Listening {
-        self.seen(shared).listener().map(|listener| listener.listening.clone()).unwrap_or_default()
+        self.seen(shared).listener().listening.clone()
     }
 }

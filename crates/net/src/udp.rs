@@ -114,7 +114,7 @@ fn answer_batch(
         let Some(peer) = batch.peer(at) else { continue };
         let local = batch.local(at).map_or(bound.local, |ip| SocketAddr::new(ip, bound.local.port()));
         let from = PeerInfo { address: peer, local, transport: Transport::Udp };
-        let unwrapped = match &generation.listeners[*listener].listening.proxy {
+        let unwrapped = match &generation.listener(*listener).listening.proxy {
             None => Some((batch.datagram(at), from)),
             Some(policy) => unwrap_datagram(policy, batch.datagram(at), from),
         };

@@ -23,7 +23,7 @@ use cluster::scenario::Script;
 use config::setup::{Capabilities, FileStamp, Files, ReloadState};
 use config::{BuildContext, Planning};
 use corefile::NoFiles;
-use engine::{Clock, Generation, Instant, PeerInfo, Progress, Resolved, Transaction, Worker};
+use engine::{Clock, Generation, Instant, ListenerId, PeerInfo, Progress, Resolved, Transaction, Worker};
 use metrics::Registry;
 use plugins::LocalAddresses;
 use skydns::Stores;
@@ -196,7 +196,7 @@ impl Server {
         self.transaction.query.packet.extend_from_slice(packet);
         self.transaction.query.peer = PeerInfo::default();
         self.transaction.query.received = Stopped.now();
-        if self.generation.receive(0, &mut self.transaction, &mut self.worker) == Progress::Waiting {
+        if self.generation.receive(ListenerId(0), &mut self.transaction, &mut self.worker) == Progress::Waiting {
             return None;
         }
         let Transaction { query, response, .. } = &mut *self.transaction;

@@ -15,7 +15,7 @@ use config::setup::{
 use config::{BuildContext, Built, DirectiveEntry, PlannedListener, Planning, plan};
 use corefile::{Style, render};
 use engine::log::Notice;
-use engine::{Clock, Driver, Generation, Instant, Io, PeerInfo, Progress, Transaction, Transport, Worker};
+use engine::{Clock, Driver, Generation, Instant, Io, ListenerId, PeerInfo, Progress, Transaction, Transport, Worker};
 use metrics::Registry;
 
 use crate::executor::{Executor, Task};
@@ -241,10 +241,10 @@ impl Server {
         ticket
     }
 
-    fn listener(&self, port: Option<u16>) -> Option<(Arc<Generation>, usize, u16)> {
+    fn listener(&self, port: Option<u16>) -> Option<(Arc<Generation>, ListenerId, u16)> {
         let running = self.running.as_ref()?;
         let at = running.listeners.iter().position(|listener| port.is_none_or(|port| listener.port == port))?;
-        Some((Arc::clone(&running.generation), at, running.listeners[at].port))
+        Some((Arc::clone(&running.generation), ListenerId(at), running.listeners[at].port))
     }
 
     fn park(

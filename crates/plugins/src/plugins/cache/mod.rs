@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use ::metrics::Counter;
 use config::setup::{LocalAnswers, LocalZones, Part, Setup, SetupError};
-use engine::{Hooks, Instant, Plugin, Query, Response, Verdict, Worker, Zones};
+use engine::{Hooks, Instant, Plugin, Query, Response, SiteId, Verdict, Worker, Zones};
 use wire::{EdeCode, Mark, Opcode, Rcode, Section, Type};
 
 pub(crate) use manifest::MANIFEST;
@@ -65,7 +65,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let zones = setup.zones_or_keys(&config.zones);
     let local = setup.below.find::<LocalZones>().unwrap_or_default();
     let plugin = Cache {
-        first_site: setup.block.sites.first().map_or(0, |site| site.index),
+        first_site: setup.block.sites.first().map(|site| site.id).unwrap_or_default(),
         sites,
         stores,
         local: local.0,
@@ -92,7 +92,7 @@ fn statistics(sites: &[CacheMetrics], capacity: usize) -> CacheStatistics {
 
 struct Cache {
     config: Config,
-    first_site: usize,
+    first_site: SiteId,
     sites: Vec<CacheMetrics>,
     /// Stores for answers and for denials.
     stores: Arc<[Store; 2]>,
@@ -385,7 +385,7 @@ impl Cache {
     }
 
     fn metrics(&self, query: &Query) -> Option<&CacheMetrics> {
-        query.site.checked_sub(self.first_site).and_then(|at| self.sites.get(at))
+        query.site.position_from(self.first_site).and_then(|at| self.sites.get(at))
     }
 }
 

@@ -23,6 +23,7 @@ pub(crate) use manifest::MANIFEST;
 
 use crate::shared::log_format::{Format, Seen};
 use crate::shared::option_helpers::HostName;
+use crate::shared::per_site::PerSite;
 use crate::shared::record_queue::Outlet;
 use manifest::Config;
 use message::{Kind, Message, Protocol, Sender, write_frame};
@@ -61,9 +62,8 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         taps.push(Tap { outlet, full: config.full, identity, version, extra: config.extra });
     }
     let taps: Arc<[Tap]> = taps.into();
-    let sites = &setup.block.sites;
-    let over_tls = sites.iter().map(|site| site.server.starts_with("tls://")).collect();
-    let dnstap = Dnstap { taps: Arc::clone(&taps), first_site: sites.first().map_or(0, |site| site.index), over_tls };
+    let over_tls = PerSite::new(setup.block, |site| site.server.starts_with("tls://"));
+    let dnstap = Dnstap { taps: Arc::clone(&taps), over_tls };
     setup.observers().add(Exchanges(taps)).map_err(SetupError::from_error)?;
     Ok(Some(Part::new(dnstap, Hooks::BOTH)))
 }
@@ -91,9 +91,8 @@ impl Tap {
 /// All `dnstap` lines of a server block.
 struct Dnstap {
     taps: Arc<[Tap]>,
-    /// Number of the block's first site. The sites of a block have consecutive numbers.
-    first_site: usize,
-    over_tls: Vec<bool>,
+    /// True for sites that are served over TLS.
+    over_tls: PerSite<bool>,
 }
 
 impl Plugin for Dnstap {
@@ -124,8 +123,7 @@ impl Dnstap {
     /// Creates the message for a query or a response of a client. The caller sets the times.
     fn message<'a>(&self, kind: Kind, query: &Query, bytes: &'a [u8]) -> Message<'a> {
         let PeerInfo { address: peer, local, transport } = query.peer;
-        let site = query.site.checked_sub(self.first_site);
-        let over_tls = site.and_then(|site| self.over_tls.get(site)).is_some_and(|over_tls| *over_tls);
+        let over_tls = self.over_tls.of(query).copied().unwrap_or_default();
         Message {
             kind,
             protocol: protocol(transport, over_tls),

@@ -10,6 +10,7 @@ use config::setup::{Page, Part, ReloadState, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, QueryMetrics, Response, SERVER_METRICS, Verdict, Worker};
 
 use crate::shared::option_helpers::{listen_address, metrics_page, no_arguments, url_path};
+use crate::shared::per_site::PerSite;
 use metrics::{Kind, Metric, Registry};
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
@@ -88,16 +89,14 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
             enabled.push(show_enabled([&site.server, &site.zone, &site.view, name], registry, setup.reload_state));
         }
     }
-    let first_site = block.sites.first().map_or(0, |site| site.index);
-    let labels = block.sites.iter().map(|site| [site.server.as_str(), site.zone.as_str(), site.view.as_str()]);
-    let sites = labels.map(|labels| QueryMetrics::new(registry, labels, &block.directives)).collect();
-    Ok(Some(Part::new(Prometheus { first_site, sites, _enabled: enabled }, Hooks::UP)))
+    let metrics = PerSite::new(block, |site| {
+        QueryMetrics::new(registry, [site.server.as_str(), &site.zone, &site.view], &block.directives)
+    });
+    Ok(Some(Part::new(Prometheus { metrics, _enabled: enabled }, Hooks::UP)))
 }
 
 struct Prometheus {
-    /// Index of the block's first site. The sites of a block have consecutive indexes.
-    first_site: usize,
-    sites: Vec<QueryMetrics>,
+    metrics: PerSite<QueryMetrics>,
     _enabled: Vec<Arc<Enabled>>,
 }
 
@@ -131,7 +130,7 @@ fn show_enabled(labels: [&str; 4], registry: &Registry, reload_state: &mut Reloa
 
 impl Plugin for Prometheus {
     fn on_response(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
-        if let Some(metrics) = query.site.checked_sub(self.first_site).and_then(|at| self.sites.get(at)) {
+        if let Some(metrics) = self.metrics.of(query) {
             metrics.count(query, response, worker);
         }
         Verdict::Pass
