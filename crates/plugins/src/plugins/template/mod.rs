@@ -155,7 +155,7 @@ impl Rule {
         match error {
             None => {}
             Some(AnswerError::Value(_) | AnswerError::Template(_)) => {
-                worker.counters.count(metrics.failures.counter(series))
+                worker.counters.count(metrics.failures.counter(series));
             }
             Some(AnswerError::Record { .. }) => worker.counters.count(metrics.record_failures.counter(series)),
         }
