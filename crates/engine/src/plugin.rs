@@ -27,8 +27,9 @@
 //!
 //! # I/O
 //!
-//! A plugin reaches the network, the clock, the log and the random source only through [`Io`]. Scenarios
-//! therefore run the same plugin with simulated time and simulated upstreams.
+//! A synchronous hook reads the clock, counts, logs and draws random numbers through its [`Worker`]. Asynchronous code,
+//! in [`Plugin::resolve`] or in a background job, does this and reaches the network through [`Io`]. There is no other
+//! way to the outside, so scenarios run the same plugin with simulated time and simulated upstreams.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
