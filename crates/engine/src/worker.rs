@@ -30,7 +30,7 @@ pub trait Clock {
 }
 
 /// State of one worker thread.
-#[allow(clippy::vec_box, reason = "walks move between pools, parents and futures by their box")]
+#[allow(clippy::vec_box, reason = "transactions move between pools, parents and futures by their box")]
 pub struct Worker {
     /// Metric counters of this worker.
     pub counters: Counters,
