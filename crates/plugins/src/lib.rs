@@ -1,8 +1,7 @@
 //! Plugins, one directory each in `plugins`, and their order. Code that several of them use is in `shared`.
 //!
 //! The order of the chain is behaviour that users rely on: it is that of CoreDNS, independent of the order in the
-//! Corefile. The list below is the only registry. To add a plugin, add a directory and one
-//! line.
+//! Corefile. The list [`DIRECTIVES`] is the only registry. CONTRIBUTING.md lists the steps to add a plugin.
 //!
 //! # A plugin from start to end
 //!
@@ -47,6 +46,8 @@
 //!             return Verdict::Pass;
 //!         }
 //!         response.set_authoritative(true);
+//!         // The answer is in memory, so *cache* gains nothing from storing it.
+//!         response.set_local();
 //!         response.message.push(Section::Answer, Owner::Question, (Type::TXT, Class::IN, 60), |rdata| {
 //!             rdata.character_string(&self.text);
 //!         });

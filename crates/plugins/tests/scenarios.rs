@@ -1,4 +1,4 @@
-//! Runs the scenarios of the plugins: `src/*/scenarios/*.scn`.
+//! Runs the scenarios of the plugins: `src/plugins/*/scenarios/*.scn`.
 //!
 //! The statement `cluster` provides a Kubernetes cluster, `etcd` a store, and `collector` receives dnstap messages
 //! (`words`). Two directives of the testkit answer queries below all plugins: `records` and `outward`.

@@ -1,5 +1,7 @@
 //! Runs the examples in the READMEs of the plugins as scenarios, in the world of `world.scn`.
 //!
+//! A README must have the sections Description and Examples, the generated block `<!-- syntax -->`, and a Corefile.
+//!
 //! Every ```` ~~~ corefile ```` block must be served without warnings. A block with a name after its kind
 //! (```` ~~~ zone db.example.org ````) is a file of that name. A ```` ~~~ console ```` block after a Corefile has
 //! commands with their output:
