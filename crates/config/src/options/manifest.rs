@@ -209,7 +209,7 @@ enum Repeat {
 pub struct Property<C> {
     /// Syntax, including the name.
     pub usage: Usage,
-    /// Default for the documentation; may be empty.
+    /// Default for the documentation; may be empty. The `start` of [`Manifest::new`] sets the value itself.
     pub default: &'static str,
     /// Documentation, in one or two sentences.
     pub doc: &'static str,
