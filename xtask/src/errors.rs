@@ -8,10 +8,6 @@ use std::path::{Path, PathBuf};
 
 use crate::{Failed, root};
 
-/// Paths that still return texts, or have error types without `Error`: crates that are being changed, and files that
-/// implement traits of these crates.
-const NOT_YET: &[&str] = &["crates/net", "crates/upstream"];
-
 /// Checks these files of the project.
 pub(crate) fn run(files: &[PathBuf]) -> Result<(), Failed> {
     let sources = files.iter().filter(|path| is_checked(path)).filter_map(|path| {
@@ -22,12 +18,12 @@ pub(crate) fn run(files: &[PathBuf]) -> Result<(), Failed> {
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
 }
 
-/// Returns true for product code that is not in [`NOT_YET`].
+/// Returns true for product code.
 fn is_checked(path: &Path) -> bool {
     let is_source = path.starts_with("crates") && path.iter().nth(2).is_some_and(|part| part == "src");
     let is_rust = path.extension().is_some_and(|extension| extension == "rs");
     let is_test = path.file_stem().is_some_and(|stem| stem.to_string_lossy().ends_with("tests"));
-    is_source && is_rust && !is_test && !NOT_YET.iter().any(|start| path.starts_with(start))
+    is_source && is_rust && !is_test
 }
 
 /// Returns a source up to its test module, which comes last.
