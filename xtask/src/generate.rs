@@ -58,9 +58,10 @@ fn texts() -> Result<Vec<(PathBuf, String)>, Failed> {
 
 fn plugin_readme(directive: &dyn Directive) -> Result<(PathBuf, String), Failed> {
     let path = Path::new("crates/plugins/src/plugins").join(directive.name()).join("README.md");
-    let mut text = with_block(&read(&path)?, "syntax", &syntax(directive))?;
+    let in_file = |error| format!("{}: {error}", path.display());
+    let mut text = with_block(&read(&path)?, "syntax", &syntax(directive)).map_err(in_file)?;
     if !directive.metrics().is_empty() {
-        text = with_block(&text, "metrics", &metrics_table(directive.metrics()))?;
+        text = with_block(&text, "metrics", &metrics_table(directive.metrics())).map_err(in_file)?;
     }
     Ok((path, text))
 }
@@ -186,7 +187,8 @@ fn read(path: &Path) -> Result<String, Failed> {
 /// Replaces the block between `<!-- NAME -->` and `<!-- /NAME -->`.
 fn with_block(text: &str, name: &str, block: &str) -> Result<String, Failed> {
     let (open, close) = (format!("<!-- {name} -->\n"), format!("<!-- /{name} -->"));
-    let missing = || format!("block `{}` … `{close}` is missing", open.trim_end());
+    let missing =
+        || format!("block `{}` … `{close}` is missing; add both lines where the block belongs", open.trim_end());
     let (before, rest) = text.split_once(&open).ok_or_else(missing)?;
     let (_, after) = rest.split_once(&close).ok_or_else(missing)?;
     Ok(format!("{before}{open}\n{}\n{close}{after}", block.trim_end().to_owned() + "\n"))
