@@ -110,7 +110,8 @@ impl Stage {
         if self.problems.contains(statement.rest(1)) {
             return Ok(());
         }
-        Err(statement.problem(format!("the problems do not contain this:\n{}", self.problems)))
+        let message = format!("expected a problem with `{}`; the problems are:\n{}", statement.rest(1), self.problems);
+        Err(statement.problem(message))
     }
 
     fn variable(&self, statement: &Statement) -> Result<(), Problem> {
