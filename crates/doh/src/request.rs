@@ -58,6 +58,8 @@ impl Refusal {
     pub const NO_ANSWER: Refusal = Refusal::new(500, "No response\n");
     /// The message is too short, or is a response.
     pub const NOT_A_QUERY: Refusal = Refusal::new(400, "invalid request: the message is not a DNS query\n");
+    /// A GET has a body, to which RFC 9110 §9.3.1 gives no meaning.
+    pub const GET_WITH_BODY: Refusal = Refusal::new(400, "invalid request: a GET has no body\n");
     /// The header fields are too long.
     pub const HEADERS_TOO_LONG: Refusal = Refusal::new(431, "the header fields are too long\n");
     /// The process has no memory left for the request.

@@ -1,0 +1,83 @@
+//! Bytes of a stream that arrived before the bytes in front of them.
+//!
+//! quinn-proto would keep them as slices of whole packets: a client that sends single bytes with gaps could make it
+//! hold 32 KiB for each stream. Here they are copied out, counted, and few.
+
+use std::collections::BTreeMap;
+
+/// Maximum number of separate pieces: the packets of the longest query, some of them lost.
+const PIECES_MAX: usize = 64;
+/// Estimated memory of a piece besides its bytes, in bytes.
+const PIECE_COST: usize = 48;
+
+/// The client leaves more gaps than any loss explains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TooManyPieces;
+
+/// Early bytes, by their offset in the stream.
+#[derive(Debug, Default)]
+pub(crate) struct Assembly {
+    /// Offset of the next byte that has not arrived or has not been taken.
+    next: u64,
+    early: BTreeMap<u64, Box<[u8]>>,
+    bytes: usize,
+}
+
+impl Assembly {
+    /// Memory for the early bytes, in bytes.
+    pub(crate) fn cost(&self) -> usize {
+        self.bytes + self.early.len() * PIECE_COST
+    }
+
+    /// Records bytes that the caller has taken in order.
+    pub(crate) fn advance(&mut self, bytes: usize) {
+        self.next += bytes as u64;
+    }
+
+    /// Keeps bytes for later. Pieces never overlap.
+    pub(crate) fn keep(&mut self, offset: u64, bytes: &[u8]) -> Result<(), TooManyPieces> {
+        if self.early.len() >= PIECES_MAX && offset != self.next {
+            return Err(TooManyPieces);
+        }
+        self.bytes += bytes.len();
+        self.early.insert(offset, bytes.into());
+        Ok(())
+    }
+
+    /// Returns the next piece in order, if it has arrived.
+    pub(crate) fn take(&mut self) -> Option<Box<[u8]>> {
+        let piece = self.early.remove(&self.next)?;
+        self.bytes -= piece.len();
+        self.advance(piece.len());
+        Some(piece)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn returns_pieces_in_order() {
+        let mut assembly = Assembly::default();
+        assembly.advance(2);
+        assembly.keep(5, b"fg").unwrap();
+        assembly.keep(4, b"e").unwrap();
+        assert_eq!(assembly.take(), None);
+        assert_eq!(assembly.cost(), 3 + 2 * PIECE_COST);
+        assembly.keep(2, b"cd").unwrap();
+        let taken: Vec<_> = std::iter::from_fn(|| assembly.take()).flat_map(Vec::from).collect();
+        assert_eq!((taken.as_slice(), assembly.cost()), (&b"cdefg"[..], 0));
+    }
+
+    #[test]
+    fn refuses_more_gaps_than_loss_explains() {
+        let mut assembly = Assembly::default();
+        for at in 0..PIECES_MAX as u64 {
+            assembly.keep(2 * at + 1, b"x").unwrap();
+        }
+        assert_eq!(assembly.keep(1000, b"x"), Err(TooManyPieces));
+        assembly.keep(0, b"x").unwrap();
+        assert_eq!(assembly.take().as_deref(), Some(&b"x"[..]));
+    }
+}

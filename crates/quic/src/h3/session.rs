@@ -1,0 +1,225 @@
+//! Unidirectional streams of a connection: the control stream, the two of QPACK, and the unknown ones.
+
+use super::frame::{FrameType, HeaderReader, put_frame, put_varint, varint};
+use super::{ConnectionError, HEADERS_MAX, code, error};
+
+/// Setting: longest header section that the server accepts (RFC 9114 §7.2.4.1).
+const MAX_FIELD_SECTION_SIZE: u64 = 0x6;
+/// Settings of HTTP/2, which are forbidden.
+const SETTINGS_OF_HTTP2: [u64; 4] = [0x2, 0x3, 0x4, 0x5];
+/// Longest payload in bytes of a frame on the control stream whose content matters.
+const PAYLOAD_MAX: usize = 1024;
+
+/// Types of unidirectional streams (RFC 9114 §6.2, RFC 9204 §4.2).
+const CONTROL: u64 = 0x0;
+const PUSH: u64 = 0x1;
+const ENCODER: u64 = 0x2;
+const DECODER: u64 = 0x3;
+
+/// Critical streams that a connection has.
+#[derive(Debug, Default)]
+pub(crate) struct Session {
+    seen: [bool; 4],
+}
+
+/// Returns the bytes that open the control stream of the server: its type and the settings. Settings that are absent
+/// have their defaults, which are a QPACK table of 0 bytes and no push.
+pub(crate) fn control_stream() -> Vec<u8> {
+    let mut settings = Vec::new();
+    put_varint(&mut settings, MAX_FIELD_SECTION_SIZE);
+    put_varint(&mut settings, HEADERS_MAX as u64);
+    let mut stream = vec![0];
+    put_frame(&mut stream, FrameType::SETTINGS, &settings);
+    stream
+}
+
+/// Returns the frame that tells the client which streams are no longer served: this one and all after it.
+pub(crate) fn goaway(stream: u64) -> Vec<u8> {
+    let (mut payload, mut frame) = (Vec::new(), Vec::new());
+    put_varint(&mut payload, stream);
+    put_frame(&mut frame, FrameType::GOAWAY, &payload);
+    frame
+}
+
+/// Unidirectional stream of the client.
+#[derive(Debug, Default)]
+pub struct UniStream {
+    kind: Kind,
+}
+
+#[derive(Debug, Default)]
+enum Kind {
+    /// The type has not arrived, or only a part of it.
+    #[default]
+    New,
+    Partial(Vec<u8>),
+    Control(Control),
+    Encoder,
+    /// True in the middle of an instruction.
+    Decoder(bool),
+    /// The content is of no interest.
+    Ignored,
+}
+
+/// Reader of the control stream.
+#[derive(Debug, Default)]
+struct Control {
+    header: HeaderReader,
+    frame: Option<(FrameType, u64)>,
+    payload: Vec<u8>,
+    has_settings: bool,
+}
+
+impl UniStream {
+    /// Takes the next bytes. Returns false if the stream is of no interest, so that the client may be told to stop.
+    pub(crate) fn feed(&mut self, session: &mut Session, mut bytes: &[u8]) -> Result<bool, ConnectionError> {
+        if matches!(self.kind, Kind::New | Kind::Partial(_)) {
+            match self.read_type(&mut bytes) {
+                Some(stream_type) => self.kind = session.open(stream_type)?,
+                None => return Ok(true),
+            }
+        }
+        match &mut self.kind {
+            Kind::New | Kind::Partial(_) | Kind::Ignored => Ok(false),
+            Kind::Control(control) => control.feed(bytes).map(|()| true),
+            Kind::Encoder => check_encoder(bytes).map(|()| true),
+            Kind::Decoder(is_inside) => check_decoder(bytes, is_inside).map(|()| true),
+        }
+    }
+
+    /// Checks that the stream may end.
+    pub(crate) const fn end(&self) -> Result<(), ConnectionError> {
+        match self.kind {
+            Kind::Control(_) | Kind::Encoder | Kind::Decoder(_) => {
+                Err(error(code::CLOSED_CRITICAL_STREAM, "a critical stream ended"))
+            }
+            Kind::New | Kind::Partial(_) | Kind::Ignored => Ok(()),
+        }
+    }
+
+    fn read_type(&mut self, bytes: &mut &[u8]) -> Option<u64> {
+        let mut collected = match std::mem::take(&mut self.kind) {
+            Kind::Partial(collected) => collected,
+            _ => Vec::new(),
+        };
+        while let Some((first, rest)) = bytes.split_first() {
+            collected.push(*first);
+            *bytes = rest;
+            if let Some((stream_type, _)) = varint(&collected) {
+                return Some(stream_type);
+            }
+        }
+        self.kind = Kind::Partial(collected);
+        None
+    }
+}
+
+impl Session {
+    fn open(&mut self, stream_type: u64) -> Result<Kind, ConnectionError> {
+        let kind = match stream_type {
+            CONTROL => Kind::Control(Control::default()),
+            ENCODER => Kind::Encoder,
+            DECODER => Kind::Decoder(false),
+            PUSH => return Err(error(code::STREAM_CREATION_ERROR, "clients cannot push")),
+            _ => return Ok(Kind::Ignored),
+        };
+        let seen = usize::try_from(stream_type).ok().and_then(|at| self.seen.get_mut(at));
+        if seen.is_some_and(|seen| std::mem::replace(seen, true)) {
+            return Err(error(code::STREAM_CREATION_ERROR, "a critical stream exists twice"));
+        }
+        Ok(kind)
+    }
+}
+
+impl Control {
+    fn feed(&mut self, mut bytes: &[u8]) -> Result<(), ConnectionError> {
+        loop {
+            let Some((frame, missing)) = self.frame else {
+                let Some((frame, length)) = self.header.read(&mut bytes) else { return Ok(()) };
+                self.begin(frame, length)?;
+                continue;
+            };
+            let part = bytes.len().min(usize::try_from(missing).unwrap_or(usize::MAX));
+            let (payload, rest) = bytes.split_at(part);
+            if frame == FrameType::SETTINGS {
+                self.payload.extend_from_slice(payload);
+            }
+            bytes = rest;
+            let missing = missing - part as u64;
+            if missing > 0 {
+                self.frame = Some((frame, missing));
+                return Ok(());
+            }
+            self.frame = None;
+            if frame == FrameType::SETTINGS {
+                check_settings(&std::mem::take(&mut self.payload))?;
+            }
+        }
+    }
+
+    fn begin(&mut self, frame: FrameType, length: u64) -> Result<(), ConnectionError> {
+        if !self.has_settings && frame != FrameType::SETTINGS {
+            return Err(error(code::MISSING_SETTINGS, "the control stream does not begin with the settings"));
+        }
+        let is_forbidden = frame.is_of_http2()
+            || matches!(frame, FrameType::DATA | FrameType::HEADERS | FrameType::PUSH_PROMISE)
+            || frame == FrameType::SETTINGS && self.has_settings;
+        if is_forbidden {
+            return Err(error(code::FRAME_UNEXPECTED, "the frame does not belong to the control stream"));
+        }
+        if frame == FrameType::CANCEL_PUSH {
+            return Err(error(code::ID_ERROR, "there is no push to cancel"));
+        }
+        if frame == FrameType::SETTINGS && length > PAYLOAD_MAX as u64 {
+            return Err(error(code::EXCESSIVE_LOAD, "too many settings"));
+        }
+        self.has_settings = true;
+        self.frame = Some((frame, length));
+        Ok(())
+    }
+}
+
+/// Checks the settings of the client, none of which concerns this server.
+fn check_settings(mut payload: &[u8]) -> Result<(), ConnectionError> {
+    let mut seen: Vec<u64> = Vec::new();
+    while !payload.is_empty() {
+        let pair = varint(payload).and_then(|(name, at)| varint(&payload[at..]).map(|(_, length)| (name, at + length)));
+        let (name, length) = pair.ok_or(error(code::FRAME_ERROR, "a setting is cut"))?;
+        if SETTINGS_OF_HTTP2.contains(&name) || seen.contains(&name) {
+            return Err(error(code::SETTINGS_ERROR, "a setting is forbidden or repeated"));
+        }
+        seen.push(name);
+        payload = &payload[length..];
+    }
+    Ok(())
+}
+
+/// Checks the instructions of the client's encoder. It may only set the size of the table to 0, in one byte (RFC 9204
+/// §4.3.1).
+fn check_encoder(bytes: &[u8]) -> Result<(), ConnectionError> {
+    const CAPACITY_0: u8 = 0x20;
+    if bytes.iter().any(|byte| *byte != CAPACITY_0) {
+        return Err(error(code::QPACK_ENCODER_STREAM_ERROR, "the dynamic table has no room"));
+    }
+    Ok(())
+}
+
+/// Checks the instructions of the client's decoder. It may only cancel streams (RFC 9204 §4.4.2), because no header
+/// section of the server needs an acknowledgement. `is_inside` is true in the middle of a stream ID.
+fn check_decoder(bytes: &[u8], is_inside: &mut bool) -> Result<(), ConnectionError> {
+    const ID_MASK: u8 = 0x3f;
+    for byte in bytes {
+        if *is_inside {
+            *is_inside = byte & 0x80 != 0;
+        } else if byte & !ID_MASK == 0x40 {
+            *is_inside = byte & ID_MASK == ID_MASK;
+        } else {
+            return Err(error(code::QPACK_DECODER_STREAM_ERROR, "there is nothing to acknowledge"));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "session_tests.rs"]
+mod tests;
