@@ -50,13 +50,60 @@ pub fn ask_for_local_address(socket: &impl AsRawFd, ipv6: bool) -> io::Result<()
 pub fn spread_at_random(socket: &impl AsRawFd, count: usize) -> io::Result<()> {
     const RANDOM: u32 = (libc::SKF_AD_OFF + libc::SKF_AD_RANDOM) as u32;
     let count = u32::try_from(count).unwrap_or(1);
-    let step = |code: u32, k: u32| libc::sock_filter { code: u16::try_from(code).unwrap_or(0), jt: 0, jf: 0, k };
-    let mut filter = [
-        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, RANDOM),
-        step(libc::BPF_ALU | libc::BPF_MOD | libc::BPF_K, count),
-        step(libc::BPF_RET | BPF_A, 0),
-    ];
-    let program = libc::sock_fprog { len: 3, filter: filter.as_mut_ptr() };
+    attach(
+        socket,
+        &mut [
+            step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, RANDOM),
+            step(libc::BPF_ALU | libc::BPF_MOD | libc::BPF_K, count),
+            step(libc::BPF_RET | BPF_A, 0),
+        ],
+    )
+}
+
+/// Byte of a datagram that chooses its socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SteeringByte {
+    /// Bits of the first byte that mark the long form of a datagram.
+    pub long_mask: u8,
+    /// Offset of the byte in the short form.
+    pub short_offset: u32,
+    /// Offset of the byte in the long form.
+    pub long_offset: u32,
+}
+
+/// Makes the kernel deliver each datagram to the socket, of the `count` of an address, whose index is a byte of the
+/// datagram modulo `count`. A datagram that is too short goes to the first one.
+///
+/// # Errors
+/// Fails if the kernel rejects the filter.
+pub fn steer_by_byte(socket: &impl AsRawFd, count: usize, byte: SteeringByte) -> io::Result<()> {
+    const LOAD: u32 = libc::BPF_LD | libc::BPF_B | libc::BPF_ABS;
+    let count = u32::try_from(count).unwrap_or(1);
+    let mut is_long = step(libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K, u32::from(byte.long_mask));
+    is_long.jt = 2;
+    attach(
+        socket,
+        &mut [
+            step(LOAD, 0),
+            is_long,
+            step(LOAD, byte.short_offset),
+            step(libc::BPF_JMP | libc::BPF_JA, 1),
+            step(LOAD, byte.long_offset),
+            step(libc::BPF_ALU | libc::BPF_MOD | libc::BPF_K, count),
+            step(libc::BPF_RET | BPF_A, 0),
+        ],
+    )
+}
+
+/// Instruction of a filter without a jump.
+fn step(code: u32, k: u32) -> libc::sock_filter {
+    libc::sock_filter { code: u16::try_from(code).unwrap_or(0), jt: 0, jf: 0, k }
+}
+
+/// Attaches a filter to the group of sockets that share an address.
+fn attach(socket: &impl AsRawFd, filter: &mut [libc::sock_filter]) -> io::Result<()> {
+    let len = u16::try_from(filter.len()).unwrap_or(0);
+    let program = libc::sock_fprog { len, filter: filter.as_mut_ptr() };
     let length = socket_length(size_of::<libc::sock_fprog>());
     let option = libc::SO_ATTACH_REUSEPORT_CBPF;
     // SAFETY: the option value is a live program of the length given, whose filter outlives the call.
@@ -179,26 +226,129 @@ impl Batch {
             let peer = (&raw mut self.peers[at], address_length(&self.peers[at]));
             headers[slot].write(header(parts[slot].as_mut_ptr(), peer, from));
         }
-        let (mut sent, mut refused) = (0, 0);
-        while sent < self.answered.len() {
-            let left = libc::c_uint::try_from(self.answered.len() - sent).unwrap_or(BATCH_LEN);
-            // SAFETY: the first `answered.len()` headers are initialised and point at live buffers; `sent` is below.
-            let count = unsafe {
-                let first = headers.as_mut_ptr().add(sent).cast();
-                libc::sendmmsg(socket, first, left, libc::MSG_DONTWAIT as _)
-            };
-            match usize::try_from(count) {
-                Ok(count) if count > 0 => sent += count,
-                _ if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => {}
-                _ => {
-                    // The kernel refuses this datagram: unreachable peer or full buffer. The others may still be sent.
-                    sent += 1;
-                    refused += 1;
-                }
-            }
+        send_all(socket, &mut headers, self.answered.len())
+    }
+}
+
+/// Datagrams to send together, to any addresses.
+pub struct Outgoing {
+    bytes: Vec<u8>,
+    /// End of each datagram in `bytes`. They are contiguous.
+    ends: Vec<usize>,
+    peers: Box<[libc::sockaddr_storage; BATCH]>,
+    controls: Box<[Control; BATCH]>,
+    control_lengths: [usize; BATCH],
+}
+
+impl Default for Outgoing {
+    fn default() -> Self {
+        Outgoing::new()
+    }
+}
+
+impl Outgoing {
+    /// Creates an empty batch.
+    #[must_use]
+    pub fn new() -> Outgoing {
+        // SAFETY: all-zero bytes are a valid `sockaddr_storage`.
+        let peers: [libc::sockaddr_storage; BATCH] = unsafe { zeroed() };
+        Outgoing {
+            bytes: Vec::with_capacity(BATCH * 512),
+            ends: Vec::with_capacity(BATCH),
+            peers: Box::new(peers),
+            controls: Box::new([Control([0; CONTROL_LEN]); BATCH]),
+            control_lengths: [0; BATCH],
         }
+    }
+
+    /// Returns true if the batch holds [`BATCH`] datagrams.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.ends.len() >= BATCH
+    }
+
+    /// Returns true if the batch holds no datagram.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Adds a datagram from the given local address. If that is unspecified, the kernel chooses one. A datagram that is
+    /// added to a full batch is lost.
+    pub fn push(&mut self, bytes: &[u8], peer: SocketAddr, local: IpAddr) {
+        let at = self.ends.len();
+        if at >= BATCH {
+            return;
+        }
+        self.bytes.extend_from_slice(bytes);
+        self.ends.push(self.bytes.len());
+        write_address(&mut self.peers[at], peer);
+        self.control_lengths[at] = if local.is_unspecified() {
+            0
+        } else {
+            self.controls[at] = Control([0; CONTROL_LEN]);
+            write_packet_info(&mut self.controls[at], local, peer.is_ipv6())
+        };
+    }
+
+    /// Sends the datagrams without blocking, and empties the batch. Returns the number that the kernel refused.
+    pub fn send(&mut self, socket: RawFd) -> usize {
+        let mut parts: [MaybeUninit<libc::iovec>; BATCH] = [MaybeUninit::uninit(); BATCH];
+        let mut headers: [MaybeUninit<libc::mmsghdr>; BATCH] = [MaybeUninit::uninit(); BATCH];
+        let mut start = 0;
+        for (slot, end) in self.ends.iter().copied().enumerate() {
+            let base = self.bytes[start..end].as_mut_ptr().cast();
+            parts[slot].write(libc::iovec { iov_base: base, iov_len: end - start });
+            start = end;
+            let control = match self.control_lengths[slot] {
+                0 => (std::ptr::null_mut(), 0),
+                length => (self.controls[slot].0.as_mut_ptr(), length),
+            };
+            let peer = (&raw mut self.peers[slot], address_length(&self.peers[slot]));
+            headers[slot].write(header(parts[slot].as_mut_ptr(), peer, control));
+        }
+        let refused = send_all(socket, &mut headers, self.ends.len());
+        self.bytes.clear();
+        self.ends.clear();
         refused
     }
+}
+
+/// Sends the first `count` headers, which must be initialised and point at live buffers. Returns the number of datagrams
+/// that the kernel refused.
+fn send_all(socket: RawFd, headers: &mut [MaybeUninit<libc::mmsghdr>; BATCH], count: usize) -> usize {
+    let (mut sent, mut refused) = (0, 0);
+    while sent < count.min(BATCH) {
+        let left = libc::c_uint::try_from(count - sent).unwrap_or(BATCH_LEN);
+        // SAFETY: the caller has initialised the first `count` headers; `sent` is below.
+        let outcome = unsafe {
+            let first = headers.as_mut_ptr().add(sent).cast();
+            libc::sendmmsg(socket, first, left, libc::MSG_DONTWAIT as _)
+        };
+        match usize::try_from(outcome) {
+            Ok(outcome) if outcome > 0 => sent += outcome,
+            _ if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => {}
+            _ => {
+                // The kernel refuses this datagram: unreachable peer or full buffer. The others may still be sent.
+                sent += 1;
+                refused += 1;
+            }
+        }
+    }
+    refused
+}
+
+/// Writes an address in the form of the kernel.
+fn write_address(storage: &mut libc::sockaddr_storage, address: SocketAddr) {
+    let address = socket2::SockAddr::from(address);
+    // SAFETY: socket2 has initialised as many bytes as `len` says, which is at most the size of the storage.
+    unsafe {
+        std::ptr::copy_nonoverlapping(
+            address.as_ptr().cast::<u8>(),
+            (&raw mut *storage).cast::<u8>(),
+            address.len() as usize,
+        );
+    };
 }
 
 fn header(

@@ -134,3 +134,52 @@ fn spreads_datagrams_of_one_client_over_all_sockets() {
         assert!(receive(&mut Batch::new(), &socket) > 0);
     }
 }
+
+#[test]
+fn sends_datagrams_to_many_peers_from_the_given_address() {
+    let server = server(false).unwrap();
+    let port = server.local_addr().unwrap().port();
+    let clients: Vec<_> = (0..BATCH).map(|_| bound("127.0.0.1:0").unwrap()).collect();
+    let from: IpAddr = "127.0.0.2".parse().unwrap();
+    let mut outgoing = Outgoing::new();
+    assert!(outgoing.is_empty());
+    for (number, client) in clients.iter().enumerate() {
+        assert!(!outgoing.is_full());
+        outgoing.push(&[u8::try_from(number).unwrap()], client.local_addr().unwrap(), from);
+    }
+    assert!(outgoing.is_full());
+    assert_eq!(outgoing.send(server.as_raw_fd()), 0);
+    for (number, client) in clients.iter().enumerate() {
+        assert_eq!(read(client), (vec![u8::try_from(number).unwrap()], SocketAddr::new(from, port)));
+    }
+    outgoing.push(b"any", clients[0].local_addr().unwrap(), Ipv4Addr::UNSPECIFIED.into());
+    outgoing.push(&[0; 1 << 16], clients[0].local_addr().unwrap(), Ipv4Addr::UNSPECIFIED.into());
+    assert_eq!(outgoing.send(server.as_raw_fd()), 1, "no datagram is that long");
+    assert_eq!(read(&clients[0]).0, b"any");
+}
+
+#[test]
+fn a_byte_of_the_datagram_chooses_the_socket() {
+    let open = |port: u16| {
+        let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::DGRAM, None).unwrap();
+        socket.set_reuse_port(true).unwrap();
+        socket.bind(&SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port).into()).unwrap();
+        let socket = UdpSocket::from(socket);
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket
+    };
+    let first = open(0);
+    let to = first.local_addr().unwrap();
+    let sockets = [first, open(to.port()), open(to.port())];
+    let byte = SteeringByte { long_mask: 0x80, short_offset: 1, long_offset: 6 };
+    steer_by_byte(&sockets[0], sockets.len(), byte).unwrap();
+    let client = bound("127.0.0.1:0").unwrap();
+    for number in 0..60u8 {
+        for datagram in [&[0x40, number][..], &[0xc0, 0, 0, 0, 1, 8, number][..]] {
+            client.send_to(datagram, to).unwrap();
+            assert_eq!(read(&sockets[usize::from(number) % 3]).0, datagram);
+        }
+    }
+    client.send_to(&[0xc0], to).unwrap();
+    assert_eq!(read(&sockets[0]).0, [0xc0]);
+}
