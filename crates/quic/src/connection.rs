@@ -13,7 +13,7 @@ use hashbrown::HashMap;
 use quinn_proto::{ConnectionHandle, Dir, ReadError, StreamEvent, StreamId, WriteError};
 
 use crate::account::Account;
-use crate::event::{Event, QueryKey, Route};
+use crate::event::{Event, Limit, QueryKey, Route};
 use crate::limits::{CANCELS_MAX, HANDSHAKE_TIMEOUT, Settings};
 use crate::protocol::{Codes, Protocol};
 use crate::stream::{Fed, Input, Output, Stream, StreamError};
@@ -276,6 +276,15 @@ impl Connection {
         }
     }
 
+    /// Ends an answer of several messages, the last of which has been written.
+    pub(crate) fn end_answer(&mut self, id: StreamId, cx: &mut Context<'_>) {
+        if self.streams.get(&id).is_some_and(|stream| stream.output == Output::Ready) {
+            cx.events.push_back(Event::Responded(cx.codes().success));
+            let is_open = self.quic.send_stream(id).finish().is_ok();
+            self.change(id, cx, |stream| stream.output = if is_open { Output::Written(0) } else { Output::Done });
+        }
+    }
+
     /// Gives up a query.
     pub(crate) fn abandon(&mut self, id: StreamId, cx: &mut Context<'_>) {
         if !self.streams.get(&id).is_some_and(|stream| stream.output == Output::Awaited) {
@@ -422,7 +431,7 @@ impl Connection {
 
     fn overload(&mut self, cx: &mut Context<'_>) {
         if !self.quic.is_closed() {
-            cx.events.push_back(Event::LimitReached);
+            cx.events.push_back(Event::LimitReached(Limit::Load));
             self.close(cx.codes().excessive_load, "too many resources in use", cx);
         }
     }

@@ -12,7 +12,7 @@ use quinn_proto::{ConnectionHandle, DatagramEvent, Incoming, TimeSource, Transmi
 
 use crate::account::Admission;
 use crate::connection::{Connection, Context};
-use crate::event::{Event, QueryKey, Route};
+use crate::event::{Event, Limit, QueryKey, Route};
 use crate::keys::Keys;
 use crate::limits::{
     HANDSHAKES_BEFORE_RETRY, HANDSHAKING_BEFORE_RETRY, HANDSHAKING_MAX, REPLIES_MAX, Settings, TURNED_AWAY_MAX,
@@ -139,12 +139,12 @@ impl Endpoint {
         let account =
             if self.is_ending || opening >= HANDSHAKING_MAX { None } else { self.admission.admit(client.ip()) };
         if account.is_none() && (self.is_ending || opening >= HANDSHAKING_MAX || turned_away >= TURNED_AWAY_MAX) {
-            self.events.push_back(Event::LimitReached);
+            self.events.push_back(Event::LimitReached(Limit::Connections));
             let transmit = self.quic.refuse(incoming, &mut reply);
             return self.reply(&transmit, reply);
         }
         if account.is_none() {
-            self.events.push_back(Event::LimitReached);
+            self.events.push_back(Event::LimitReached(Limit::Connections));
         }
         match self.quic.accept(incoming, now, &mut reply, None) {
             Ok(accepted) => {
@@ -227,6 +227,17 @@ impl Endpoint {
             && connection.is(key.serial)
         {
             connection.respond(key.stream, message, is_last, &mut cx);
+            self.end_if_idle(now, key.connection);
+            self.enqueue(key.connection);
+        }
+    }
+
+    /// Ends an answer of several messages, after the last one.
+    pub fn end_answer(&mut self, now: Instant, key: QueryKey) {
+        if let Some((connection, mut cx)) = self.context(now, key.connection)
+            && connection.is(key.serial)
+        {
+            connection.end_answer(key.stream, &mut cx);
             self.end_if_idle(now, key.connection);
             self.enqueue(key.connection);
         }

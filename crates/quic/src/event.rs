@@ -47,6 +47,15 @@ pub enum Event {
     /// A response was given, or a connection closed for an error of the client. For metrics: the status code of HTTP,
     /// or the error code of DNS over QUIC.
     Responded(u32),
-    /// An endpoint has reached one of its limits.
-    LimitReached,
+    /// A limit was reached.
+    LimitReached(Limit),
+}
+
+/// Limit of an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// The listener has as many connections as it may have.
+    Connections,
+    /// A connection needs more memory than it may have, or causes too much work.
+    Load,
 }

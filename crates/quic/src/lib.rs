@@ -28,7 +28,7 @@ mod tokens;
 
 pub use account::{Account, Admission};
 pub use endpoint::{Config, Endpoint};
-pub use event::{Event, QueryKey, Route};
+pub use event::{Event, Limit, QueryKey, Route};
 pub use keys::Keys;
 pub use limits::Settings;
 pub use protocol::Protocol;

@@ -34,6 +34,10 @@ const RETRY_LIFETIME: Duration = Duration::from_secs(15);
 /// NEW_TOKEN frames per connection.
 const TOKENS_SENT: u32 = 1;
 
+/// Least time between two stateless resets. Each is shorter than the packet that caused it, and costs a microsecond.
+/// After a restart, all clients of the former process need one.
+const RESET_INTERVAL: Duration = Duration::from_millis(1);
+
 /// Time for the handshake of a connection, as for TLS over TCP.
 pub(crate) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Connection attempts per second of one endpoint above which clients must prove their address first. A handshake takes
@@ -120,6 +124,7 @@ fn transport_config(settings: &Settings) -> TransportConfig {
 pub(crate) fn endpoint_config(keys: &Keys, place: Place, seed: [u8; 32]) -> EndpointConfig {
     let mut config = EndpointConfig::new(keys.reset.clone());
     config.cid_generator(move || Box::new(ConnectionIds::new(place, seed))).rng_seed(Some(seed));
+    config.min_reset_interval(RESET_INTERVAL);
     // The value is within the bounds of the standard.
     let _ = config.max_udp_payload_size(RECEIVED_MAX);
     config

@@ -12,10 +12,10 @@ mod session;
 mod static_table;
 
 pub use request::{Failure, Outcome, Request};
-pub use session::UniStream;
+pub use session::CriticalStreams;
 
 pub(crate) use response::{answer, refusal};
-pub(crate) use session::{Session, control_stream, goaway};
+pub(crate) use session::{Session, UniStream, control_stream, goaway};
 
 /// ALPN identifier (RFC 9114 §3.1).
 pub const ALPN: &[u8] = b"h3";

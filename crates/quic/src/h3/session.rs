@@ -41,9 +41,26 @@ pub(crate) fn goaway(stream: u64) -> Vec<u8> {
     frame
 }
 
+/// Reader of one unidirectional stream of a connection, for tests with any bytes.
+#[derive(Debug, Default)]
+pub struct CriticalStreams {
+    session: Session,
+    stream: UniStream,
+}
+
+impl CriticalStreams {
+    /// Reads a stream that arrives in these pieces.
+    ///
+    /// # Errors
+    /// The stream breaks the protocol.
+    pub fn read<'b>(&mut self, pieces: impl IntoIterator<Item = &'b [u8]>) -> Result<(), ConnectionError> {
+        pieces.into_iter().try_for_each(|bytes| self.stream.feed(&mut self.session, bytes).map(drop))
+    }
+}
+
 /// Unidirectional stream of the client.
 #[derive(Debug, Default)]
-pub struct UniStream {
+pub(crate) struct UniStream {
     kind: Kind,
 }
 

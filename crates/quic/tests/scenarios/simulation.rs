@@ -386,7 +386,7 @@ impl Server {
                 Event::Cancelled(key) => self.cancelled.push(key),
                 Event::Ready(key) => self.send_next(now, key),
                 Event::Responded(status) => self.responded.push(status),
-                Event::LimitReached => self.limits_reached += 1,
+                Event::LimitReached(_) => self.limits_reached += 1,
             }
         }
         let mut buffer = Vec::new();
@@ -412,11 +412,9 @@ impl Server {
     }
 
     fn send_next(&mut self, now: Instant, key: QueryKey) {
-        if let Some(answers) = self.more.get_mut(&key)
-            && let Some(answer) = answers.pop()
-        {
-            let is_last = answers.is_empty();
-            self.endpoint.respond(now, key, &answer, is_last);
+        match self.more.get_mut(&key).and_then(Vec::pop) {
+            Some(answer) => self.endpoint.respond(now, key, &answer, false),
+            None => self.endpoint.end_answer(now, key),
         }
     }
 
