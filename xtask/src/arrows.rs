@@ -33,7 +33,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("datagrams", &[]),
     ("transport", &["engine", "io-text"]),
-    ("net", &["wire", "metrics", "engine", "io-text", "datagrams", "transport", "upstream"]),
+    ("net", &["wire", "metrics", "engine", "io-text", "datagrams", "transport", "upstream", "doh", "quic"]),
     ("kubeapi", &["corefile", "cluster", "listwatch", "metrics", "io-text", "transport"]),
     ("compat", &["corefile"]),
     ("linuxnet", &[]),
@@ -66,7 +66,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "fuzz",
         &[
             "wire", "corefile", "cluster", "skydns", "upstream", "zone", "engine", "config", "plugins", "kubeapi",
-            "testkit",
+            "testkit", "doh", "quic",
         ],
     ),
     ("xtask", &["wire", "metrics", "engine", "config", "plugins", "datagrams", "server", "fakeapi", "fuzz"]),

@@ -9,6 +9,7 @@ corefile::codes! {
     KEY_SHADOWED = "keys/shadowed": "a server block that no query reaches";
     SCHEME_NOT_HERE = "keys/scheme-not-here": "a transport that this build does not serve";
     NO_CERTIFICATE = "keys/no-certificate": "a `tls://` key without certificates is served without encryption";
+    NO_ENCRYPTION = "keys/no-encryption": "a `quic://` or `https3://` key without certificates";
     BIND_UNKNOWN = "bind/unknown": "neither an address nor the name of a network interface";
     DIRECTIVE_UNKNOWN = "directives/unknown": "an unknown directive";
     DIRECTIVE_REMOVED = "directives/removed": "a directive that CoreDNS has removed";

@@ -87,6 +87,7 @@ pub fn plan(file: &Corefile, planning: &Planning<'_>, problems: &mut Vec<Diagnos
         blocks.push(block);
     }
     let listeners = plan_listeners(&places, problems);
+    problems.extend(blocks_without_certificates(&blocks, &listeners));
     assign_sites(&mut blocks, &listeners);
     assign_reachable(&mut blocks, &listeners);
     if problems[before..].iter().any(codes::is_mistake) {
@@ -110,7 +111,7 @@ fn read_keys(block: &ServerBlock, dns_port: u16, problems: &mut Vec<Diagnostic>)
     }
     if let Some(key) = keys.iter().find(|key| !key.scheme.is_here()) {
         let message =
-            format!("this build does not serve `{}://` yet, only `dns://`, `tls://` and `grpc://`", key.scheme.name());
+            format!("this build does not serve `{}://` yet; it serves all other transports", key.scheme.name());
         problems.push(codes::not_here(codes::SCHEME_NOT_HERE, key.span, message));
     }
     keys
@@ -122,6 +123,25 @@ fn warn_of_clear_text(keys: &[Key], info: &BlockInfo, problems: &mut Vec<Diagnos
         let message = format!("`{key}` without `tls` is served without encryption");
         problems.push(Diagnostic::warning(codes::NO_CERTIFICATE, key.span, message));
     }
+}
+
+/// Returns an error for each listener over QUIC of which no server block has certificates. The texts are those of
+/// CoreDNS.
+fn blocks_without_certificates(blocks: &[PlannedBlock], listeners: &[PlannedListener]) -> Vec<Diagnostic> {
+    let lacks = |listener: &&PlannedListener| {
+        listener.scheme.is_quic() && !listener.zones.iter().any(|(_, block)| blocks[*block].info.encrypts)
+    };
+    let problem = |listener: &PlannedListener| {
+        let block = listener.zones.first().map(|(_, block)| &blocks[*block])?;
+        let key = block.keys.iter().find(|key| key.scheme == listener.scheme)?;
+        let message = match listener.scheme {
+            Scheme::Https3 => "DoH3 requires TLS, no TLS config found",
+            _ => "quic: tls.Config not set",
+        };
+        let help = format!("add `tls CERT KEY` to the server block: `{}://` is always encrypted", key.scheme.name());
+        Some(Diagnostic::error(codes::NO_ENCRYPTION, key.span, message).with_help(help))
+    };
+    listeners.iter().filter(lacks).filter_map(problem).collect()
 }
 
 fn check_directives(file: &Corefile, entries: &[DirectiveEntry], problems: &mut Vec<Diagnostic>) {

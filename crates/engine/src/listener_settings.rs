@@ -13,6 +13,25 @@ pub struct Listening {
     pub proxy: Option<ProxyPolicy>,
     /// Limits for gRPC.
     pub calls: CallLimits,
+    /// Limits for DNS over QUIC.
+    pub quic: QuicLimits,
+    /// Limits for DNS over HTTP/3.
+    pub https3: QuicLimits,
+}
+
+/// Limits for connections over QUIC. The defaults are those of CoreDNS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QuicLimits {
+    /// Maximum number of connections to a listener; 0 means no limit.
+    pub connections_max: usize,
+    /// Maximum number of open streams on a connection, and with them of concurrent queries.
+    pub streams_max: u32,
+}
+
+impl Default for QuicLimits {
+    fn default() -> Self {
+        QuicLimits { connections_max: 200, streams_max: 256 }
+    }
 }
 
 /// Limits for gRPC connections; 0 means no limit. The defaults are those of CoreDNS.

@@ -12,26 +12,30 @@ pub enum Transport {
     Tcp,
     /// gRPC: one call for each query.
     Grpc,
+    /// DNS over QUIC: one stream for each query.
+    Quic,
+    /// DNS over HTTP/3: one request for each query.
+    Https3,
 }
 
 impl Transport {
     /// Returns true if a message may have up to 65,535 bytes.
     #[must_use]
     pub const fn is_stream(self) -> bool {
-        matches!(self, Transport::Tcp | Transport::Grpc)
+        !matches!(self, Transport::Udp)
     }
 
     /// Returns true if a response may consist of several messages (zone transfers).
     #[must_use]
     pub const fn takes_many(self) -> bool {
-        matches!(self, Transport::Tcp)
+        matches!(self, Transport::Tcp | Transport::Quic)
     }
 
-    /// Name in logs and metrics. CoreDNS counts gRPC as `tcp`.
+    /// Name in logs and metrics. CoreDNS counts gRPC as `tcp`, and everything over QUIC as `udp`.
     #[must_use]
     pub const fn label(self) -> &'static str {
         match self {
-            Transport::Udp => "udp",
+            Transport::Udp | Transport::Quic | Transport::Https3 => "udp",
             Transport::Tcp | Transport::Grpc => "tcp",
         }
     }

@@ -38,7 +38,13 @@ impl Scheme {
     /// Returns true if this build serves the transport.
     #[must_use]
     pub const fn is_here(self) -> bool {
-        matches!(self, Scheme::Dns | Scheme::Tls | Scheme::Grpc)
+        !matches!(self, Scheme::Https)
+    }
+
+    /// Returns true if the transport runs over QUIC. Such a transport is always encrypted.
+    #[must_use]
+    pub const fn is_quic(self) -> bool {
+        matches!(self, Scheme::Quic | Scheme::Https3)
     }
 
     /// Default port, where `dns_port` is the one of plain DNS.

@@ -2,7 +2,6 @@
 
 use wire::{Rcode, Type};
 
-use crate::peer::Transport;
 use crate::query::Query;
 use crate::response::Response;
 use crate::transaction::Transaction;
@@ -120,7 +119,7 @@ impl QueryMetrics {
     /// Counts a query and its response.
     pub fn count(&self, query: &Query, response: &Response, worker: &Worker) {
         let counters = &worker.counters;
-        let protocol = usize::from(query.peer.transport != Transport::Udp);
+        let protocol = usize::from(query.peer.transport.label() == PROTOCOLS[1]);
         let family = usize::from(!query.peer.address.ip().to_canonical().is_ipv4());
         let asked = query.request.qtype;
         let qtype = TYPES.iter().position(|(known, _)| *known == asked).unwrap_or(TYPES.len());

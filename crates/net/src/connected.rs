@@ -48,7 +48,7 @@ impl Client {
         let (listening, usual) = (endpoint.listening(shared), shared.stream_limits);
         let callers_max = listening.calls.connections_max;
         let caller = if scheme == Scheme::Grpc && callers_max > 0 {
-            Some(Arc::new(endpoint.connections.admit_within(peer.ip(), callers_max)?))
+            Some(Arc::new(endpoint.connections.admit_within(peer.ip(), callers_max, Arc::default())?))
         } else {
             None
         };

@@ -13,7 +13,7 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -67,7 +67,9 @@ struct Entry {
     buffered: AtomicUsize,
     /// Reserved bytes at the time of eviction.
     leaving: AtomicUsize,
-    evicted: Notify,
+    is_evicted: AtomicBool,
+    /// Notified after the eviction. Connections may share it.
+    evicted: Arc<Notify>,
 }
 
 impl Entry {
@@ -87,12 +89,20 @@ impl ConnectionTable {
     /// Adds a connection from this address. The second value is true if another connection was evicted for it.
     #[must_use]
     pub fn admit(self: &Arc<Self>, address: IpAddr) -> (Connection, bool) {
+        self.admit_notifying(address, Arc::default())
+    }
+
+    /// Adds a connection like [`ConnectionTable::admit`], whose eviction notifies `evicted`. An owner of many
+    /// connections waits for one notification and then looks at [`Connection::is_evicted`] of each.
+    #[must_use]
+    pub(crate) fn admit_notifying(self: &Arc<Self>, address: IpAddr, evicted: Arc<Notify>) -> (Connection, bool) {
         let address = address.to_canonical();
         let entry = Arc::new(Entry {
             active: AtomicU64::new(MonotonicClock.now().nanos()),
             buffered: AtomicUsize::new(0),
             leaving: AtomicUsize::new(0),
-            evicted: Notify::new(),
+            is_evicted: AtomicBool::new(false),
+            evicted,
         });
         let mut entries = self.lock();
         let evicted = self.make_place(&mut entries, address);
@@ -104,7 +114,12 @@ impl ConnectionTable {
     /// Adds a connection from this address if fewer than `open_max` are open. Otherwise evicts an idle connection of
     /// the address with the most, if that has at least two more than this one. Returns `None` if it does not.
     #[must_use]
-    pub(crate) fn admit_within(self: &Arc<Self>, address: IpAddr, open_max: usize) -> Option<Connection> {
+    pub(crate) fn admit_within(
+        self: &Arc<Self>,
+        address: IpAddr,
+        open_max: usize,
+        evicted: Arc<Notify>,
+    ) -> Option<Connection> {
         let mut entries = self.lock();
         if self.open.load(Ordering::Relaxed) >= open_max {
             let own = entries.by_address.get(&address.to_canonical()).map_or(0, Vec::len);
@@ -114,7 +129,12 @@ impl ConnectionTable {
             }
         }
         drop(entries);
-        Some(self.admit(address).0)
+        Some(self.admit_notifying(address, evicted).0)
+    }
+
+    /// Returns the number of open connections.
+    pub(crate) fn open(&self) -> usize {
+        self.open.load(Ordering::Relaxed)
     }
 
     /// Evicts the connection that a full table would evict. Called when the process has run out of file descriptors.
@@ -170,6 +190,7 @@ impl ConnectionTable {
         let leaving = entry.buffered();
         entry.leaving.store(leaving, Ordering::Relaxed);
         entries.leaving += leaving;
+        entry.is_evicted.store(true, Ordering::Relaxed);
         entry.evicted.notify_one();
         self.remove(entries, address, entry)
     }
@@ -232,6 +253,11 @@ impl Connection {
     /// Waits until the table evicts this connection. The owner must then close it.
     pub async fn evicted(&self) {
         self.entry.evicted.notified().await;
+    }
+
+    /// Returns true if the table has evicted this connection.
+    pub(crate) fn is_evicted(&self) -> bool {
+        self.entry.is_evicted.load(Ordering::Relaxed)
     }
 
     /// Counts the connection for the client address that a PROXY header names.

@@ -93,7 +93,7 @@ async fn idle_times_shorten_as_the_table_fills() {
 #[tokio::test]
 async fn an_address_with_its_own_limit_is_shared_fairly() {
     let table = ConnectionTable::new(TableLimits::UNBOUNDED);
-    let admit = |last| table.admit_within(address(last), 3);
+    let admit = |last| table.admit_within(address(last), 3, Arc::default());
     let [first, second, third] = [(); 3].map(|()| admit(1).unwrap());
     assert!(admit(1).is_none(), "the address itself has the most connections");
     second.touch();

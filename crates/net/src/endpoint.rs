@@ -59,6 +59,11 @@ impl Endpoint {
         })
     }
 
+    /// Returns the label of the listener.
+    pub(crate) fn label(&self) -> &str {
+        &self.label
+    }
+
     /// Returns true if the address has this label.
     pub(crate) fn is(&self, label: &str) -> bool {
         self.label == label

@@ -86,8 +86,9 @@ impl Io for TokioIo {
     fn exchange<'a>(&'a self, exchange: Exchange<'a>) -> LocalFuture<'a, Result<ExchangeReply, ExchangeError>> {
         match exchange.over {
             Transport::Udp => Box::pin(self.udp.exchange(exchange)),
-            Transport::Tcp => Box::pin(self.streams.exchange(exchange)),
             Transport::Grpc => Box::pin(self.grpc.exchange(exchange)),
+            // No directive asks over the other transports.
+            Transport::Tcp | Transport::Quic | Transport::Https3 => Box::pin(self.streams.exchange(exchange)),
         }
     }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 
+use datagrams::SteeringByte;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 /// Requested size of the kernel's socket buffers in bytes: a few thousand queries. The system may grant less.
@@ -20,8 +21,19 @@ pub struct Address {
     pub ip: Option<IpAddr>,
     /// Port, or 0 for any free one.
     pub port: u16,
-    /// True if only TCP is opened.
-    pub streams_only: bool,
+    /// Kinds of sockets to open.
+    pub kind: AddressKind,
+}
+
+/// Kinds of sockets of an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AddressKind {
+    /// UDP and TCP.
+    Dns,
+    /// TCP.
+    Streams,
+    /// UDP for QUIC.
+    Quic,
 }
 
 /// Sockets of an address, one pair per worker.
@@ -33,6 +45,8 @@ pub struct Opened {
     pub bound: SocketAddr,
     /// UDP socket, unless the address serves streams only, and TCP socket of each worker.
     pub sockets: Vec<(Option<UdpSocket>, TcpListener)>,
+    /// UDP socket of each worker for QUIC. The kernel chooses the socket by the connection ID in the datagram.
+    pub quic: Vec<UdpSocket>,
 }
 
 /// Failure to open an address.
@@ -85,8 +99,11 @@ pub fn is_taken(address: &Address) -> bool {
     if address.port == 0 {
         return false;
     }
-    let bound =
-        if address.streams_only { TcpListener::bind(wanted).map(drop) } else { UdpSocket::bind(wanted).map(drop) };
+    let bound = if address.kind == AddressKind::Streams {
+        TcpListener::bind(wanted).map(drop)
+    } else {
+        UdpSocket::bind(wanted).map(drop)
+    };
     bound.is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse)
 }
 
@@ -107,6 +124,13 @@ pub fn open(address: &Address, workers: usize) -> Result<Opened, ListenError> {
 }
 
 fn open_at(address: &Address, mut wanted: SocketAddr, workers: usize) -> Result<Opened, ListenError> {
+    if address.kind == AddressKind::Quic {
+        return open_quic(address, wanted, workers).map_err(|error| ListenError {
+            protocol: "udp",
+            address: wanted,
+            error,
+        });
+    }
     let mut sockets = Vec::with_capacity(workers);
     if wanted.port() == 0 {
         let free = free_port(wanted);
@@ -115,7 +139,7 @@ fn open_at(address: &Address, mut wanted: SocketAddr, workers: usize) -> Result<
     for _ in 0..workers {
         let fail = |protocol, address| move |error| ListenError { protocol, address, error };
         let mut udp = None;
-        if !address.streams_only {
+        if address.kind == AddressKind::Dns {
             udp = Some(udp_socket(wanted, address.ip.is_none()).map_err(fail("udp", wanted))?);
         }
         let tcp = tcp_socket(wanted, address.ip.is_none()).map_err(fail("tcp", wanted))?;
@@ -125,7 +149,25 @@ fn open_at(address: &Address, mut wanted: SocketAddr, workers: usize) -> Result<
         // Optional: without the filter, the kernel distributes clients by the hash of their addresses.
         let _ = datagrams::spread_at_random(first, workers);
     }
-    Ok(Opened { label: address.label.clone(), bound: wanted, sockets })
+    Ok(Opened { label: address.label.clone(), bound: wanted, sockets, quic: Vec::new() })
+}
+
+fn open_quic(address: &Address, mut wanted: SocketAddr, workers: usize) -> io::Result<Opened> {
+    if wanted.port() == 0 {
+        wanted.set_port(UdpSocket::bind(wanted)?.local_addr()?.port());
+    }
+    let opened: io::Result<Vec<_>> = (0..workers).map(|_| udp_socket(wanted, address.ip.is_none())).collect();
+    let quic = opened?;
+    if let [first, _, ..] = quic.as_slice() {
+        let byte = SteeringByte {
+            long_mask: quic::LONG_HEADER,
+            short_offset: quic::SHORT_OFFSET,
+            long_offset: quic::LONG_OFFSET,
+        };
+        // Optional: without the filter, workers pass datagrams on to the owner of their connection.
+        let _ = datagrams::steer_by_byte(first, quic.len(), byte);
+    }
+    Ok(Opened { label: address.label.clone(), bound: wanted, sockets: Vec::new(), quic })
 }
 
 /// Attempts to find a port that is free for both protocols.

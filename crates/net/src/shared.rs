@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use arc_swap::ArcSwap;
 use engine::{Driver, Failure, Generation, Io, Progress, Resolved, Transaction, Worker};
 use metrics::{Counter, Registry};
+use tokio::task::AbortHandle;
 use transport::MonotonicClock;
 use wire::EdeCode;
 
@@ -23,6 +24,7 @@ pub(crate) struct Shared {
     pub(crate) worker: Rc<RefCell<Worker>>,
     pub(crate) io: Rc<dyn Io>,
     pub(crate) limits: Limits,
+    pub(crate) registry: Arc<Registry>,
     pub(crate) stream_limits: StreamLimits,
     pub(crate) streams: Cell<usize>,
     /// Connection table of the process.
@@ -51,6 +53,7 @@ impl Shared {
             worker: Rc::new(RefCell::new(worker)),
             io,
             limits: Limits::new(registry),
+            registry: Arc::clone(registry),
             stream_limits,
             streams: Cell::new(0),
             connections,
@@ -67,29 +70,30 @@ impl Shared {
     }
 
     /// Parks a transaction that waits for I/O. `deliver` receives it when it has finished. If too many are parked, the
-    /// query fails at once with SERVFAIL.
+    /// query fails at once with SERVFAIL. Otherwise returns a handle that cancels it.
     pub(crate) fn park(
         self: &Rc<Self>,
         generation: &Arc<Generation>,
         mut transaction: Box<Transaction>,
         deliver: impl FnOnce(&mut Transaction, Progress) + 'static,
-    ) {
+    ) -> Option<AbortHandle> {
         let Some(parked) = Parked::new(self) else {
             self.count(self.limits.parked);
             let failure = Failure::servfail(EdeCode::OTHER, "too many queries wait for an upstream");
             let progress = generation.resume(&mut transaction, &Resolved::Fail(failure), &mut self.worker.borrow_mut());
             deliver(&mut transaction, progress);
             self.worker.borrow_mut().give_transaction(transaction);
-            return;
+            return None;
         };
         let driver =
             Driver { generation: Arc::clone(generation), worker: Rc::clone(&self.worker), io: Rc::clone(&self.io) };
         let shared = Rc::clone(self);
-        tokio::task::spawn_local(async move {
+        let task = tokio::task::spawn_local(async move {
             engine::drive(driver, transaction, deliver).await;
             drop(parked);
             shared.flush();
         });
+        Some(task.abort_handle())
     }
 
     /// Finishes a batch: runs the cache refreshes that it requested, flushes its log events and counts unsent answers.
@@ -100,7 +104,7 @@ impl Shared {
         while let Some(mut transaction) = self.next_refresh() {
             let progress = generation.run_refresh(&mut transaction, &mut self.worker.borrow_mut());
             match progress {
-                Progress::Waiting => self.park(generation, transaction, |_, _| {}),
+                Progress::Waiting => drop(self.park(generation, transaction, |_, _| {})),
                 Progress::Answered | Progress::Dropped => self.worker.borrow_mut().give_transaction(transaction),
             }
         }

@@ -16,13 +16,14 @@ use crate::endpoint::{Endpoint, Stage};
 use crate::io::TokioIo;
 use crate::limits::{Limits, StreamLimits, raise_descriptor_limit};
 use crate::listen::Opened;
+use crate::over_quic::{self, QuicSocket};
 use crate::shared::{Live, Shared};
 use crate::{streams, udp};
 
 /// Command to a worker.
 enum Order {
     /// Serve these sockets under this label. The table counts the connections of all workers to the address.
-    Serve(String, (Option<UdpSocket>, TcpListener), Arc<ConnectionTable>),
+    Serve(String, WorkerSockets, Arc<ConnectionTable>),
     /// Load the current generation.
     LoadGeneration,
     /// Close the sockets with this label.
@@ -31,6 +32,14 @@ enum Order {
     Drain,
     /// Stop reading, because another process reads the same sockets. Answer the queries in flight, then end.
     Leave,
+}
+
+/// Sockets of an address for one worker.
+enum WorkerSockets {
+    /// UDP and TCP, or TCP only.
+    Dns(Option<UdpSocket>, TcpListener),
+    /// UDP for QUIC.
+    Quic(QuicSocket),
 }
 
 /// Handle of the worker threads.
@@ -89,7 +98,9 @@ impl Workers {
     pub fn serve(&self, opened: Opened) {
         let connections = ConnectionTable::new(TableLimits::UNBOUNDED);
         // Another process may have opened more sockets than there are workers. Every socket needs a reader.
-        for (orders, sockets) in self.orders.iter().cycle().zip(opened.sockets) {
+        let dns = opened.sockets.into_iter().map(|(udp, tcp)| WorkerSockets::Dns(udp, tcp));
+        let quic = QuicSocket::group(opened.quic).into_iter().map(WorkerSockets::Quic);
+        for (orders, sockets) in self.orders.iter().cycle().zip(dns.chain(quic)) {
             let _ = orders.send(Order::Serve(opened.label.clone(), sockets, Arc::clone(&connections)));
         }
     }
@@ -166,33 +177,43 @@ async fn run(shared: Rc<Shared>, mut orders: UnboundedReceiver<Order>) {
 struct Served {
     endpoint: Rc<Endpoint>,
     datagrams: Option<tokio::task::JoinHandle<()>>,
-    streams: AbortHandle,
+    streams: Option<AbortHandle>,
+    quic: Option<tokio::task::JoinHandle<()>>,
 }
 
 impl Served {
     fn start(
         shared: &Rc<Shared>,
         label: &str,
-        (udp, tcp): (Option<UdpSocket>, TcpListener),
+        sockets: WorkerSockets,
         connections: Arc<ConnectionTable>,
     ) -> Option<Served> {
         let endpoint = Rc::new(Endpoint::new(label, shared, connections)?);
+        let (udp, tcp) = match sockets {
+            WorkerSockets::Dns(udp, tcp) => (udp, tcp),
+            WorkerSockets::Quic(socket) => {
+                let serve = over_quic::serve(Rc::clone(shared), Rc::clone(&endpoint), socket);
+                let quic = Some(tokio::task::spawn_local(async { drop(serve.await) }));
+                return Some(Served { endpoint, datagrams: None, streams: None, quic });
+            }
+        };
         let datagrams = udp.map(|udp| udp::serve(Rc::clone(shared), Rc::clone(&endpoint), udp));
         let datagrams = datagrams.map(|serve| tokio::task::spawn_local(async { drop(serve.await) }));
         let streams = streams::serve(Rc::clone(shared), Rc::clone(&endpoint), tcp);
         let streams = tokio::task::spawn_local(async { drop(streams.await) }).abort_handle();
-        Some(Served { endpoint, datagrams, streams })
+        Some(Served { endpoint, datagrams, streams: Some(streams), quic: None })
     }
 
     fn close(&self) {
         self.endpoint.reach(Stage::Closed);
-        self.streams.abort();
+        self.streams.iter().for_each(AbortHandle::abort);
     }
 
     /// Stops reading datagrams and accepting connections. The kernel queues keep their content for the other process.
+    /// Connections over QUIC cannot move there, so they end like in any other shutdown.
     fn stop_reading(&self) {
         self.datagrams.iter().for_each(tokio::task::JoinHandle::abort);
-        self.streams.abort();
+        self.streams.iter().for_each(AbortHandle::abort);
     }
 }
 
@@ -207,8 +228,8 @@ async fn drain(shared: &Shared, served: Vec<Served>) {
         }
     }
     served.iter().for_each(Served::close);
-    for datagrams in served.into_iter().filter_map(|served| served.datagrams) {
-        let _ = datagrams.await;
+    for reader in served.into_iter().flat_map(|served| served.datagrams.into_iter().chain(served.quic)) {
+        let _ = reader.await;
     }
 }
 

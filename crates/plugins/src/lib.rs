@@ -88,10 +88,10 @@ pub use shared::option_helpers::{HostName, metrics_page};
 use config::DirectiveEntry::{self, Available, Planned, Removed};
 use plugins::{
     acl, any, auto, autopath, bind, bufsize, cache, cancel, chaos, debug, dns64, dnssec, dnstap, erratic, errors, etcd,
-    federations, file, forward, geoip, grpc, grpc_server, header, health, hosts, istio, k8s_external, kubedns,
+    federations, file, forward, geoip, grpc, grpc_server, header, health, hosts, https3, istio, k8s_external, kubedns,
     kubernetes, loadbalance, local, log, r#loop, metadata, minimal, multisocket, nsid, on, pprof, probe, prometheus,
-    proxyproto, ready, reload, rewrite, root, secondary, shed, sign, template, timeouts, tls, trace, transfer, tsig,
-    view, whoami,
+    proxyproto, quic, ready, reload, rewrite, root, secondary, shed, sign, template, timeouts, tls, trace, transfer,
+    tsig, view, whoami,
 };
 
 /// All directives in the order of the chain, from top to bottom: CoreDNS's with ours in between, then the removed and
@@ -102,10 +102,10 @@ pub static DIRECTIVES: &[DirectiveEntry] = &[
     Available(&geoip::MANIFEST),
     Available(&cancel::MANIFEST),
     Available(&proxyproto::MANIFEST),
-    Planned(&planned_directives::QUIC),
+    Available(&quic::MANIFEST),
     Available(&grpc_server::MANIFEST),
     Planned(&planned_directives::HTTPS),
-    Planned(&planned_directives::HTTPS3),
+    Available(&https3::MANIFEST),
     Available(&timeouts::MANIFEST),
     Available(&multisocket::MANIFEST),
     Available(&reload::MANIFEST),

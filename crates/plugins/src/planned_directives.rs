@@ -13,9 +13,7 @@ const fn many(usage: &'static str, effect: Effect, properties: &'static [&'stati
     PlannedDirective { repeated: true, ..once(usage, effect, properties) }
 }
 
-pub static QUIC: PlannedDirective = many("quic", Effect::Aside, &["max_streams NUMBER", "worker_pool_size NUMBER"]);
 pub static HTTPS: PlannedDirective = many("https", Effect::Aside, &["max_connections NUMBER"]);
-pub static HTTPS3: PlannedDirective = many("https3", Effect::Aside, &["max_streams NUMBER", "max_connections NUMBER"]);
 
 pub static ROUTE53: PlannedDirective = many(
     "route53 [ZONE:HOSTED_ZONE_ID...]",

@@ -2,7 +2,7 @@
 
 use config::PlannedListener;
 use engine::Scheme;
-use net::Address;
+use net::{Address, AddressKind};
 
 use crate::lifecycle::LifecycleHooks;
 
@@ -45,7 +45,11 @@ fn address_of(listener: &PlannedListener) -> Address {
         label: listener.label(),
         ip: listener.ip,
         port: listener.port,
-        streams_only: listener.scheme != Scheme::Dns,
+        kind: match listener.scheme {
+            Scheme::Dns => AddressKind::Dns,
+            Scheme::Quic | Scheme::Https3 => AddressKind::Quic,
+            Scheme::Tls | Scheme::Https | Scheme::Grpc => AddressKind::Streams,
+        },
     }
 }
 

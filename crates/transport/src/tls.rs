@@ -95,6 +95,10 @@ struct Server {
 struct Configs {
     plain: Arc<ServerConfig>,
     http2: Arc<ServerConfig>,
+    /// Configurations for protocols over QUIC, by ALPN identifier.
+    quic: Vec<(&'static [u8], Arc<ServerConfig>)>,
+    /// Private key of the certificate, as its file contains it.
+    key: Arc<[u8]>,
 }
 
 impl Configs {
@@ -102,10 +106,19 @@ impl Configs {
         let plain = server_config(wanted)?;
         let mut http2 = plain.clone();
         http2.alpn_protocols = vec![HTTP2.to_vec()];
-        Ok(Configs { plain: Arc::new(plain), http2: Arc::new(http2) })
+        let over_quic = |alpn: &'static [u8]| {
+            let mut config = plain.clone();
+            config.alpn_protocols = vec![alpn.to_vec()];
+            (alpn, Arc::new(config))
+        };
+        let quic = OVER_QUIC.into_iter().map(over_quic).collect();
+        let key = wanted.identity.key.as_slice().into();
+        Ok(Configs { plain: Arc::new(plain), http2: Arc::new(http2), quic, key })
     }
 }
 
+/// ALPN identifiers of DNS over QUIC (RFC 9250) and HTTP/3 (RFC 9114).
+const OVER_QUIC: [&[u8]; 2] = [b"doq", b"h3"];
 /// ALPN identifier of HTTP/2.
 const HTTP2: &[u8] = b"h2";
 
@@ -127,6 +140,23 @@ pub fn acceptor(server: &dyn TlsServer, http2: bool) -> Option<TlsAcceptor> {
     let server: &Server = server.as_any().downcast_ref()?;
     let configs = server.configs.load();
     Some(TlsAcceptor::from(Arc::clone(if http2 { &configs.http2 } else { &configs.plain })))
+}
+
+/// Returns the configuration with the current certificates of a listener for a protocol over QUIC. Returns `None` for
+/// other protocols, or if another implementation than [`Rustls`] made the listener's configuration.
+#[must_use]
+pub fn quic_config(server: &dyn TlsServer, alpn: &[u8]) -> Option<Arc<ServerConfig>> {
+    let server: &Server = server.as_any().downcast_ref()?;
+    let configs = server.configs.load();
+    configs.quic.iter().find(|(known, _)| *known == alpn).map(|(_, config)| Arc::clone(config))
+}
+
+/// Returns the current private key of a listener, from which other secrets are derived. Returns `None` if another
+/// implementation than [`Rustls`] made the listener's configuration.
+#[must_use]
+pub fn private_key(server: &dyn TlsServer) -> Option<Arc<[u8]>> {
+    let server: &Server = server.as_any().downcast_ref()?;
+    Some(Arc::clone(&server.configs.load().key))
 }
 
 /// Performs the handshake with a client that does not use DNS.

@@ -36,7 +36,8 @@ impl Running {
         let (generation, label) = build(&format!("test {{\n{lines}\n}}\n"), &registry);
         let live = Arc::new(ArcSwap::from_pointee(generation));
         let workers = Workers::start_with(1, &live, &registry, streams).expect("threads");
-        let address = Address { label, ip: Some(IpAddr::V4(Ipv4Addr::LOCALHOST)), port: 0, streams_only: false };
+        let address =
+            Address { label, ip: Some(IpAddr::V4(Ipv4Addr::LOCALHOST)), port: 0, kind: net::AddressKind::Dns };
         let opened = net::open(&address, workers.count()).expect("a free port");
         let address = opened.bound;
         workers.serve(opened);

@@ -3,7 +3,7 @@
 
 use std::io::Write;
 
-use engine::{Instant, Label, Labels, Query, Response, Transport};
+use engine::{Instant, Label, Labels, Query, Response};
 use wire::Flags;
 
 /// Expansion of `{common}`.
@@ -181,7 +181,7 @@ impl<'a> Seen<'a> {
             Value::Id => write!(line, "{}", asked.header.id),
             Value::Opcode => write!(line, "{}", asked.header.flags.opcode().0),
             Value::DnssecOk => write!(line, "{}", asked.opt.is_some_and(|opt| opt.dnssec_ok)),
-            Value::BufferSize if query.peer.transport == Transport::Udp => write!(line, "{}", query.udp_size),
+            Value::BufferSize if query.peer.transport.label() == "udp" => write!(line, "{}", query.udp_size),
             Value::BufferSize => write!(line, "{}", u16::MAX),
             Value::ResponseSize | Value::Duration | Value::Rcode | Value::ResponseFlags => {
                 self.write_of_answer(value, line)

@@ -153,6 +153,8 @@ impl Asking {
         match word {
             "tcp" => self.arrival.transport = Transport::Tcp,
             "grpc" => self.arrival.transport = Transport::Grpc,
+            "quic" => self.arrival.transport = Transport::Quic,
+            "https3" => self.arrival.transport = Transport::Https3,
             "port" => self.arrival.port = Some(words.parse("a port")?),
             "from" => self.arrival.peer = SocketAddr::new(words.parse("an IP address")?, self.arrival.peer.port()),
             "as" => self.label = words.next_word().map(str::to_owned),
@@ -178,8 +180,8 @@ fn broken_rules(question: &Question, transport: Transport, answer: &[u8]) -> Vec
     let Ok(got) = Parsed::read(answer) else { return vec!["it is malformed".to_owned()] };
     let (asked, flags) = (question.header.flags, got.header.flags);
     let size = match (transport, question.opt) {
-        (Transport::Tcp | Transport::Grpc, _) => u16::MAX,
-        (Transport::Udp, opt) => opt.map_or(UDP_SIZE_MIN, |opt| opt.udp_size.max(UDP_SIZE_MIN)),
+        (transport, _) if transport.is_stream() => u16::MAX,
+        (_, opt) => opt.map_or(UDP_SIZE_MIN, |opt| opt.udp_size.max(UDP_SIZE_MIN)),
     };
     let same_question = got.question.as_ref().is_some_and(|(name, qtype, qclass)| {
         let same_name = name.octets() == question.name.octets();

@@ -20,6 +20,8 @@ pub(super) enum Protocol {
     Udp = 1,
     Tcp = 2,
     Tls = 3,
+    Https = 4,
+    Quic = 7,
 }
 
 /// Description of one DNS message.

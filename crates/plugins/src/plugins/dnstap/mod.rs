@@ -167,6 +167,8 @@ const fn protocol(over: Transport, encrypted: bool) -> Protocol {
     match over {
         Transport::Udp => Protocol::Udp,
         Transport::Tcp if encrypted => Protocol::Tls,
+        Transport::Quic => Protocol::Quic,
+        Transport::Https3 => Protocol::Https,
         // dnstap has no number for gRPC.
         Transport::Tcp | Transport::Grpc => Protocol::Tcp,
     }

@@ -143,7 +143,8 @@ impl Stanza {
             _ if upstream.tls.is_some() => Transport::Tcp,
             _ if self.force_tcp => Transport::Tcp,
             _ if self.prefer_udp => Transport::Udp,
-            Transport::Grpc => Transport::Tcp,
+            // Clients on streams get answers of any length.
+            transport if transport.is_stream() => Transport::Tcp,
             transport => transport,
         }
     }

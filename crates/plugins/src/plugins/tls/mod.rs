@@ -81,7 +81,8 @@ fn read_files(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     let Some(config) = configs.into_iter().next() else { return Ok(None) };
-    let greets = |label: &String| ["tls://", "grpc://"].iter().any(|scheme| label.starts_with(scheme));
+    let greets =
+        |label: &String| ["tls://", "grpc://", "quic://", "https3://"].iter().any(|scheme| label.starts_with(scheme));
     let labels: Vec<String> = setup.block.sites.iter().map(|site| site.server.clone()).filter(greets).collect();
     let certificates = Certificates {
         certificate: setup.path(&config.certificate),

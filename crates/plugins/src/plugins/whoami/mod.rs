@@ -2,7 +2,7 @@
 
 use config::options::{Manifest, Role};
 use config::setup::{Part, Setup, SetupError};
-use engine::{Hooks, Plugin, Query, Response, Transport, Verdict, Worker};
+use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
 use wire::{Class, Name, NameRef, Owner, Section, Type};
 
 pub static MANIFEST: Manifest<()> = Manifest::new(
@@ -26,7 +26,7 @@ impl Plugin for Whoami {
         response.set_authoritative(true);
         response.set_local();
         response.message.push_address(Section::Additional, Owner::Question, 0, peer.ip().to_canonical());
-        let label: &[u8] = if query.peer.transport == Transport::Udp { b"_udp" } else { b"_tcp" };
+        let label: &[u8] = if query.peer.transport.label() == "udp" { b"_udp" } else { b"_tcp" };
         let mut owner = Name::root();
         // If the name is too long for another label, the response only has the address.
         if owner.push_label(label).and_then(|()| owner.append(query.name())).is_ok() {

@@ -95,7 +95,8 @@ impl Handover {
     /// Takes the received sockets of a listener, by its label.
     pub(super) fn take_received(&self, label: &str) -> Option<Opened> {
         let (bound, sockets) = self.received.borrow_mut().remove(label)?;
-        Some(Opened { label: label.to_owned(), bound, sockets })
+        // Connections over QUIC cannot move, so their sockets stay where they are.
+        Some(Opened { label: label.to_owned(), bound, sockets, quic: Vec::new() })
     }
 
     /// Closes the received sockets that this process does not serve: open, they would receive queries that nothing

@@ -1,0 +1,92 @@
+//! Connections over QUIC in the connection tables of the process.
+
+use std::cell::Cell;
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use quic::{Account, Admission};
+use tokio::sync::Notify;
+
+use crate::connections::{Connection, ConnectionTable};
+use crate::limits::BUFFERED_FREE;
+use crate::shared::Shared;
+
+/// Limits for the connections of one listener.
+pub(super) struct Tables {
+    shared: Rc<Shared>,
+    /// Connections to the listener on all workers.
+    own: Arc<ConnectionTable>,
+    /// Maximum number of them; 0 means no limit.
+    open_max: Rc<Cell<usize>>,
+    /// Notified when a connection is evicted.
+    evicted: Arc<Notify>,
+}
+
+impl Tables {
+    pub(super) fn new(
+        shared: &Rc<Shared>,
+        own: &Arc<ConnectionTable>,
+        open_max: &Rc<Cell<usize>>,
+        evicted: &Arc<Notify>,
+    ) -> Tables {
+        let (shared, own) = (Rc::clone(shared), Arc::clone(own));
+        Tables { shared, own, open_max: Rc::clone(open_max), evicted: Arc::clone(evicted) }
+    }
+}
+
+impl Admission for Tables {
+    fn admit(&self, client: IpAddr) -> Option<Box<dyn Account>> {
+        let most = if self.open_max.get() == 0 { usize::MAX } else { self.open_max.get() };
+        let own = self.own.admit_within(client, most, Arc::clone(&self.evicted))?;
+        let (connection, evicted) = self.shared.connections.admit_notifying(client, Arc::clone(&self.evicted));
+        if evicted {
+            self.shared.count(self.shared.limits.streams);
+        }
+        self.shared.streams.set(self.shared.streams.get() + 1);
+        Some(Box::new(Entry { shared: Rc::clone(&self.shared), connection, own, held: 0 }))
+    }
+
+    fn is_busy(&self) -> bool {
+        self.open_max.get() > 0 && self.own.open() * 2 >= self.open_max.get()
+    }
+}
+
+/// Entries of one connection.
+struct Entry {
+    shared: Rc<Shared>,
+    connection: Connection,
+    own: Connection,
+    /// Reserved bytes.
+    held: usize,
+}
+
+impl Account for Entry {
+    fn touch(&self) {
+        self.connection.touch();
+        self.own.touch();
+    }
+
+    fn hold(&mut self, bytes: usize) -> bool {
+        let wanted = bytes.saturating_sub(BUFFERED_FREE);
+        if wanted > self.held && !self.connection.reserve(wanted - self.held) {
+            return false;
+        }
+        if wanted < self.held {
+            self.connection.release(self.held - wanted);
+        }
+        self.held = wanted;
+        true
+    }
+
+    fn is_evicted(&self) -> bool {
+        self.connection.is_evicted() || self.own.is_evicted()
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.connection.release(self.held);
+        self.shared.streams.set(self.shared.streams.get() - 1);
+    }
+}

@@ -1,0 +1,55 @@
+//! Limits queries and connections over HTTP/3.
+
+use config::options::{Args, Manifest, Problem, Property, Usage};
+use config::setup::{Part, QuicLimits, Setup, SetupError};
+
+/// Parsed `https3` block.
+#[derive(Default)]
+pub struct Config {
+    streams_max: Option<u32>,
+    connections_max: Option<u32>,
+}
+
+/// Number of streams for `max_streams 0`, the default of the QUIC library of CoreDNS.
+const STREAMS_OF_LIBRARY: u32 = 100;
+
+pub static MANIFEST: Manifest<Config> =
+    Manifest::new("https3", "limit queries over HTTP/3", include_str!("README.md"), Config::default, build)
+        .without_handler()
+        .repeated()
+        .properties(&[
+            Property {
+                usage: Usage("max_streams NUMBER"),
+                default: "256",
+                doc: "Maximum number of concurrent queries per connection; 0 for 100.",
+                set: |config, args| once(&mut config.streams_max, args),
+            },
+            Property {
+                usage: Usage("max_connections NUMBER"),
+                default: "200",
+                doc: "Maximum number of open connections per listening address; 0 for no limit.",
+                set: |config, args| once(&mut config.connections_max, args),
+            },
+        ])
+        .settings(|config, settings| settings.listening.https3 = limits(config));
+
+fn limits(config: &Config) -> QuicLimits {
+    let usual = QuicLimits::default();
+    let streams_max =
+        config.streams_max.map_or(usual.streams_max, |most| if most == 0 { STREAMS_OF_LIBRARY } else { most });
+    let connections_max = config.connections_max.and_then(|most| usize::try_from(most).ok());
+    QuicLimits { streams_max, connections_max: connections_max.unwrap_or(usual.connections_max) }
+}
+
+/// Reads a number that may be set once.
+fn once(value: &mut Option<u32>, args: &mut Args<'_>) -> Result<(), Problem> {
+    let number = args.number(0..)?;
+    match value.replace(number) {
+        None => Ok(()),
+        Some(_) => Err(args.problem("already defined for this server block")),
+    }
+}
+
+fn build(_: Vec<Config>, _: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    Ok(None)
+}

@@ -1,0 +1,48 @@
+//! Limits queries over QUIC.
+
+use config::options::{Args, Manifest, Problem, Property, Usage};
+use config::setup::{Part, QuicLimits, Setup, SetupError};
+
+/// Parsed `quic` block.
+#[derive(Default)]
+pub struct Config {
+    streams_max: Option<u32>,
+    worker_pool_size: Option<u32>,
+}
+
+pub static MANIFEST: Manifest<Config> =
+    Manifest::new("quic", "limit queries over QUIC", include_str!("README.md"), Config::default, build)
+        .without_handler()
+        .repeated()
+        .properties(&[
+            Property {
+                usage: Usage("max_streams NUMBER"),
+                default: "256",
+                doc: "Maximum number of concurrent queries per connection, at least 1.",
+                set: |config, args| once(&mut config.streams_max, args),
+            },
+            Property {
+                usage: Usage("worker_pool_size NUMBER"),
+                default: "1024",
+                doc: "Accepted for compatibility; has no effect. At least 1.",
+                set: |config, args| once(&mut config.worker_pool_size, args),
+            },
+        ])
+        .settings(|config, settings| {
+            if let Some(streams_max) = config.streams_max {
+                settings.listening.quic = QuicLimits { streams_max, ..QuicLimits::default() };
+            }
+        });
+
+/// Reads a number above 0 that may be set once.
+fn once(value: &mut Option<u32>, args: &mut Args<'_>) -> Result<(), Problem> {
+    let number = args.number(1..)?;
+    match value.replace(number) {
+        None => Ok(()),
+        Some(_) => Err(args.problem("already defined for this server block")),
+    }
+}
+
+fn build(_: Vec<Config>, _: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    Ok(None)
+}
