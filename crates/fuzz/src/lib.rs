@@ -13,6 +13,7 @@
 pub mod files;
 pub mod objects;
 pub mod oracle;
+pub mod quic;
 pub mod records;
 pub mod stream;
 pub mod zone;
@@ -53,6 +54,9 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("secrets", files::secrets),
     ("key", files::key),
     ("signed", files::signed),
+    ("http3", quic::http3),
+    ("doq", quic::doq),
+    ("doh", quic::doh),
 ];
 
 /// Offset in bytes of the counts in the header (after id and flags), and length of the header.
