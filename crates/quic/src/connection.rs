@@ -14,7 +14,7 @@ use quinn_proto::{ConnectionHandle, Dir, ReadError, StreamEvent, StreamId, Write
 
 use crate::account::Account;
 use crate::event::{Event, Limit, QueryKey, Route};
-use crate::limits::{CANCELS_MAX, HANDSHAKE_TIMEOUT, Settings};
+use crate::limits::{CANCELS_MAX, HANDSHAKE_TIMEOUT, STREAMS_AT_FIRST, Settings};
 use crate::protocol::{Codes, Protocol};
 use crate::stream::{Fed, Input, Output, Stream, StreamError};
 use crate::{doq, h3};
@@ -183,6 +183,7 @@ impl Connection {
                 while let Some(id) = self.quic.streams().accept(dir) {
                     if dir == Dir::Bi {
                         self.requests = id.index() + 1;
+                        self.allow_all_streams(cx.settings.streams_max);
                     }
                     self.streams.insert(id, Stream::new(dir == Dir::Uni));
                     self.read(id, cx);
@@ -194,6 +195,15 @@ impl Connection {
             StreamEvent::Finished { id } => self.change(id, cx, |stream| stream.output = Output::Done),
             StreamEvent::Stopped { id, error_code } => self.on_stopped(id, error_code.into_inner(), cx),
             StreamEvent::Available { .. } => {}
+        }
+    }
+
+    /// Allows a client that uses many streams to open all that it may.
+    fn allow_all_streams(&mut self, streams_max: u32) {
+        let (open, allowed) =
+            (self.quic.streams().remote_open_streams(Dir::Bi), self.quic.max_concurrent_streams(Dir::Bi));
+        if allowed < u64::from(streams_max) && open >= u64::from(STREAMS_AT_FIRST / 2) {
+            self.quic.set_max_concurrent_streams(Dir::Bi, streams_max.into());
         }
     }
 

@@ -91,6 +91,23 @@ fn clients_may_change_their_port_with_several_workers() {
     }
 }
 
+/// Checks the address of the client, and that workers pass datagrams on: the filter of the kernel looks into the header,
+/// so all datagrams reach the same worker.
+#[test]
+fn a_proxy_header_precedes_each_datagram() {
+    let running = Running::start("quic-proxy", "proxyproto {\ndefault use\n}\nwhoami");
+    // Version 2, PROXY, IPv4 over UDP: 10.1.2.3:4660 to 192.0.2.1:853.
+    let header = b"\r\n\r\n\0\r\nQUIT\n\x21\x12\0\x0c\x0a\x01\x02\x03\xc0\0\x02\x01\x12\x34\x03\x55";
+    let ca = running.folder.path().join("ca.pem");
+    for _ in 0..8 {
+        let mut client = QuicClient::connect_behind(header, running.quic, b"doq", &ca);
+        for _ in 0..3 {
+            assert_eq!(ask(&mut client, "www.example.org."), ["10.1.2.3".parse::<std::net::IpAddr>().unwrap()]);
+            client.change_port();
+        }
+    }
+}
+
 #[test]
 fn answers_are_never_truncated() {
     let folder = Folder::new("quic-long");

@@ -25,6 +25,8 @@ pub(crate) struct QuicClient {
     handle: ConnectionHandle,
     connection: Connection,
     is_connected: bool,
+    /// Bytes in front of each datagram, such as the header of a proxy.
+    prefix: Vec<u8>,
     /// Reason why the connection ended.
     pub(crate) lost: Option<ConnectionError>,
 }
@@ -32,13 +34,19 @@ pub(crate) struct QuicClient {
 impl QuicClient {
     /// Connects to a server whose certificate `ca` has signed.
     pub(crate) fn connect(server: SocketAddr, alpn: &[u8], ca: &Path) -> QuicClient {
+        QuicClient::connect_behind(&[], server, alpn, ca)
+    }
+
+    /// Connects with these bytes in front of each datagram.
+    pub(crate) fn connect_behind(prefix: &[u8], server: SocketAddr, alpn: &[u8], ca: &Path) -> QuicClient {
         let mut client = QuicClient::start(server, alpn, ca);
+        client.prefix = prefix.to_vec();
         assert!(client.run_until(|client| client.is_connected), "{:?}", client.lost);
         client
     }
 
     /// Begins to connect.
-    pub(crate) fn start(server: SocketAddr, alpn: &[u8], ca: &Path) -> QuicClient {
+    fn start(server: SocketAddr, alpn: &[u8], ca: &Path) -> QuicClient {
         let mut roots = rustls::RootCertStore::empty();
         roots.add(CertificateDer::from_pem_file(ca).expect("a certificate")).expect("an authority");
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -50,7 +58,16 @@ impl QuicClient {
         let mut endpoint = Endpoint::new(Arc::default(), None, false, None);
         let name = "dns.example.org";
         let (handle, connection) = endpoint.connect(Instant::now(), config, server, name).expect("a connection");
-        QuicClient { socket: socket(), server, endpoint, handle, connection, is_connected: false, lost: None }
+        QuicClient {
+            socket: socket(),
+            server,
+            endpoint,
+            handle,
+            connection,
+            is_connected: false,
+            prefix: Vec::new(),
+            lost: None,
+        }
     }
 
     /// Continues with another port, as behind a NAT that has forgotten the old one.
@@ -70,10 +87,15 @@ impl QuicClient {
     /// Opens all streams that the server allows, and writes one byte to each.
     pub(crate) fn occupy_all_streams(&mut self) -> usize {
         let mut opened = 0;
-        while let Some(id) = self.connection.streams().open(Dir::Bi) {
-            assert_eq!(self.connection.send_stream(id).write(&[0]), Ok(1));
-            opened += 1;
-        }
+        // The server allows more streams to a client that uses many.
+        let is_all = |client: &mut QuicClient| {
+            while let Some(id) = client.connection.streams().open(Dir::Bi) {
+                assert_eq!(client.connection.send_stream(id).write(&[0]), Ok(1));
+                opened += 1;
+            }
+            opened >= 256
+        };
+        self.run_until(is_all);
         self.flush();
         opened
     }
@@ -156,7 +178,7 @@ impl QuicClient {
         let mut buffer = Vec::new();
         while self.connection.poll_transmit(Instant::now(), 1, &mut buffer).is_some() {
             // A lost datagram is sent again.
-            let _ = self.socket.send_to(&buffer, self.server);
+            let _ = self.socket.send_to(&[&self.prefix, buffer.as_slice()].concat(), self.server);
             buffer.clear();
         }
         while let Some(event) = self.connection.poll_endpoint_events() {
