@@ -314,8 +314,8 @@ impl Outgoing {
     }
 }
 
-/// Sends the first `count` headers, which must be initialised and point at live buffers. Returns the number of datagrams
-/// that the kernel refused.
+/// Sends the first `count` headers, which must be initialised and point at live buffers. Returns the number of
+/// datagrams that the kernel refused.
 fn send_all(socket: RawFd, headers: &mut [MaybeUninit<libc::mmsghdr>; BATCH], count: usize) -> usize {
     let (mut sent, mut refused) = (0, 0);
     while sent < count.min(BATCH) {

@@ -4,8 +4,8 @@ use ::doh::{Head, Policy, accept};
 use ::quic::doq;
 use ::quic::h3::{CriticalStreams, Request};
 
-/// A stream of HTTP/3. The first byte chooses its kind and the size of the pieces in which it arrives. A request must have
-/// the same outcome in pieces as in one.
+/// A stream of HTTP/3. The first byte chooses its kind and the size of the pieces in which it arrives. A request must
+/// have the same outcome in pieces as in one.
 pub fn http3(input: &[u8]) {
     let Some((choice, stream)) = input.split_first() else { return };
     let piece = usize::from(choice >> 1) + 1;

@@ -16,7 +16,7 @@ use crate::account::Account;
 use crate::event::{Event, Limit, QueryKey, Route};
 use crate::limits::{CANCELS_MAX, HANDSHAKE_TIMEOUT, STREAMS_AT_FIRST, Settings};
 use crate::protocol::{Codes, Protocol};
-use crate::stream::{Fed, Input, Output, Stream, StreamError};
+use crate::stream::{Fed, Input, Output, Stream, StreamFault};
 use crate::{doq, h3};
 
 /// What a connection needs from its endpoint.
@@ -217,7 +217,7 @@ impl Connection {
         self.change(id, cx, |_| {});
     }
 
-    fn read_chunks(&mut self, id: StreamId, cx: &mut Context<'_>) -> Result<Option<Bytes>, StreamError> {
+    fn read_chunks(&mut self, id: StreamId, cx: &mut Context<'_>) -> Result<Option<Bytes>, StreamFault> {
         let Connection { quic, streams, session, .. } = self;
         let Some(stream) = streams.get_mut(&id) else { return Ok(None) };
         let mut query = None;
@@ -335,21 +335,21 @@ impl Connection {
     }
 
     /// Handles the consequence of a mistake of the client.
-    fn fail(&mut self, id: StreamId, error: StreamError, cx: &mut Context<'_>) {
+    fn fail(&mut self, id: StreamId, error: StreamFault, cx: &mut Context<'_>) {
         match error {
-            StreamError::Connection(code, reason) => {
+            StreamFault::Connection(code, reason) => {
                 if cx.settings.protocol == Protocol::Doq {
                     cx.events.push_back(Event::Responded(code));
                 }
                 self.close(code, reason, cx);
             }
-            StreamError::Cancelled => {
+            StreamFault::Cancelled => {
                 self.reset(id, cx.codes().cancelled, cx);
                 self.count_cancel(cx);
             }
-            StreamError::Stream(code) => self.reset(id, code, cx),
-            StreamError::Refused(refusal) => self.refuse(id, &refusal, cx),
-            StreamError::Load => self.overload(cx),
+            StreamFault::Stream(code) => self.reset(id, code, cx),
+            StreamFault::Refused(refusal) => self.refuse(id, &refusal, cx),
+            StreamFault::Load => self.overload(cx),
         }
     }
 
@@ -488,11 +488,11 @@ enum Stopped {
 }
 
 /// Handles the reset of a stream. A query that is not complete will never be.
-fn on_reset(stream: &mut Stream, settings: &Settings) -> Result<Option<Bytes>, StreamError> {
+fn on_reset(stream: &mut Stream, settings: &Settings) -> Result<Option<Bytes>, StreamFault> {
     if stream.is_uni {
         return stream.end(settings);
     }
     let is_arriving = stream.is_arriving();
     stream.input = Input::Ended;
-    if is_arriving { Err(StreamError::Cancelled) } else { Ok(None) }
+    if is_arriving { Err(StreamFault::Cancelled) } else { Ok(None) }
 }

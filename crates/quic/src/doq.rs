@@ -29,6 +29,14 @@ pub mod code {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProtocolError(pub &'static str);
 
+impl core::fmt::Display for ProtocolError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl core::error::Error for ProtocolError {}
+
 /// Returns the message on a stream whose first bytes are `stream`, or `None` if it is not complete.
 ///
 /// # Errors

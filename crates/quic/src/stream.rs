@@ -8,9 +8,9 @@ use crate::h3::{self, Session, UniStream};
 use crate::limits::{STREAM_COST, Settings};
 use crate::protocol::Protocol;
 
-/// Error of the client on a stream, with its consequence.
+/// Mistake of the client on a stream, by its consequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StreamError {
+pub(crate) enum StreamFault {
     /// The connection is closed with this code and reason.
     Connection(u32, &'static str),
     /// The stream is reset with this code.
@@ -23,31 +23,31 @@ pub(crate) enum StreamError {
     Load,
 }
 
-impl From<ProtocolError> for StreamError {
+impl From<ProtocolError> for StreamFault {
     fn from(error: ProtocolError) -> Self {
-        StreamError::Connection(doq::code::PROTOCOL_ERROR, error.0)
+        StreamFault::Connection(doq::code::PROTOCOL_ERROR, error.0)
     }
 }
 
-impl From<h3::ConnectionError> for StreamError {
+impl From<h3::ConnectionError> for StreamFault {
     fn from(error: h3::ConnectionError) -> Self {
-        StreamError::Connection(error.code, error.reason)
+        StreamFault::Connection(error.code, error.reason)
     }
 }
 
-impl From<h3::Failure> for StreamError {
+impl From<h3::Failure> for StreamFault {
     fn from(failure: h3::Failure) -> Self {
         match failure {
             h3::Failure::Connection(error) => error.into(),
-            h3::Failure::Stream(code) => StreamError::Stream(code),
-            h3::Failure::Refused(refusal) => StreamError::Refused(refusal),
+            h3::Failure::Stream(code) => StreamFault::Stream(code),
+            h3::Failure::Refused(refusal) => StreamFault::Refused(refusal),
         }
     }
 }
 
-impl From<TooManyPieces> for StreamError {
+impl From<TooManyPieces> for StreamFault {
     fn from(_: TooManyPieces) -> Self {
-        StreamError::Load
+        StreamFault::Load
     }
 }
 
@@ -132,7 +132,7 @@ impl Stream {
         bytes: &Bytes,
         settings: &Settings,
         session: &mut Session,
-    ) -> Result<Fed, StreamError> {
+    ) -> Result<Fed, StreamFault> {
         if matches!(self.input, Input::New) {
             // The usual case: the whole query in one packet. It needs no buffer.
             if settings.protocol == Protocol::Doq
@@ -158,7 +158,7 @@ impl Stream {
     }
 
     /// Ends the input. Returns the query if the end completes it.
-    pub(crate) fn end(&mut self, settings: &Settings) -> Result<Option<Bytes>, StreamError> {
+    pub(crate) fn end(&mut self, settings: &Settings) -> Result<Option<Bytes>, StreamFault> {
         match std::mem::replace(&mut self.input, Input::Ended) {
             Input::New => Arriving::new(settings, self.is_uni).reader.end(),
             Input::Arriving(arriving) => arriving.reader.end(),
@@ -199,7 +199,7 @@ impl Arriving {
         bytes: &[u8],
         is_unordered: bool,
         session: &mut Session,
-    ) -> Result<Fed, StreamError> {
+    ) -> Result<Fed, StreamFault> {
         if !is_unordered {
             self.assembly.advance(bytes.len());
             return self.reader.feed(bytes, session);
@@ -236,7 +236,7 @@ enum Reader {
 }
 
 impl Reader {
-    fn feed(&mut self, bytes: &[u8], session: &mut Session) -> Result<Fed, StreamError> {
+    fn feed(&mut self, bytes: &[u8], session: &mut Session) -> Result<Fed, StreamFault> {
         match self {
             Reader::Doq(collected) => {
                 if collected.len() + bytes.len() > doq::STREAM_MAX {
@@ -255,7 +255,7 @@ impl Reader {
         }
     }
 
-    fn end(self) -> Result<Option<Bytes>, StreamError> {
+    fn end(self) -> Result<Option<Bytes>, StreamFault> {
         match self {
             Reader::Doq(_) => Err(ProtocolError("the stream ends before the message").into()),
             Reader::Http3(request) => Ok(Some(request.end()?.0.into())),

@@ -1,5 +1,5 @@
-//! DNS over QUIC and over HTTP/3: the whole server with its workers, and kdig. If kdig is not installed, its test prints
-//! a message and is skipped.
+//! DNS over QUIC and over HTTP/3: the whole server with its workers, and kdig. If kdig is not installed, its test
+//! prints a message and is skipped.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -91,8 +91,8 @@ fn clients_may_change_their_port_with_several_workers() {
     }
 }
 
-/// Checks the address of the client, and that workers pass datagrams on: the filter of the kernel looks into the header,
-/// so all datagrams reach the same worker.
+/// Checks the address of the client, and that workers pass datagrams on: the filter of the kernel looks into the
+/// header, so all datagrams reach the same worker.
 #[test]
 fn a_proxy_header_precedes_each_datagram() {
     let running = Running::start("quic-proxy", "proxyproto {\ndefault use\n}\nwhoami");

@@ -66,6 +66,14 @@ pub struct ConnectionError {
     pub reason: &'static str,
 }
 
+impl core::fmt::Display for ConnectionError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{} (code {:#x})", self.reason, self.code)
+    }
+}
+
+impl core::error::Error for ConnectionError {}
+
 const fn error(code: u32, reason: &'static str) -> ConnectionError {
     ConnectionError { code, reason }
 }

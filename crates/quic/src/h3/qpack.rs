@@ -16,6 +16,17 @@ pub(crate) enum SectionError {
     TooLong,
 }
 
+impl core::fmt::Display for SectionError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            SectionError::Invalid => "the header section is invalid",
+            SectionError::TooLong => "the header section is too long",
+        })
+    }
+}
+
+impl core::error::Error for SectionError {}
+
 /// Decodes a header section and passes each field to `take`.
 pub(crate) fn decode(section: &[u8], size_max: usize, mut take: impl FnMut(&[u8], &[u8])) -> Result<(), SectionError> {
     let mut input = section;

@@ -94,7 +94,7 @@ fn an_unproven_address_gets_at_most_three_times_its_bytes() {
         let config = simulation.client_config();
         simulation.start_connecting(0, config);
         simulation.run_for(Duration::from_millis(1));
-        // The client never hears anything, so it never proves its address.
+        // The client receives nothing, so it never proves its address.
         simulation.clients[0].connections.clear();
         simulation.run_for(Duration::from_secs(30));
         let sent = |address| simulation.network.sent.get(&address).copied().unwrap_or(0);
