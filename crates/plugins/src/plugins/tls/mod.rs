@@ -1,4 +1,4 @@
-//! Certificates of the server block's `tls://` and `grpc://` listeners.
+//! Certificates of the server block's encrypted listeners.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub struct Config {
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "tls",
-    "set the certificate for DNS over TLS and gRPC",
+    "set the certificate for DNS over TLS, QUIC, HTTP/3 and gRPC",
     include_str!("README.md"),
     Config::default,
     build,
