@@ -21,6 +21,7 @@ use net::log_queue;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
 use tracing_subscriber::Layer;
+use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 
@@ -30,6 +31,8 @@ use writer::Writer;
 
 /// Prefixes of our own `tracing` targets. Events of libraries are logged only from warnings on.
 const OURS: [&str; 2] = ["plugin", "portolan"];
+/// Prefix of the targets of a library whose warnings any client can cause.
+const OF_CLIENTS: &str = "quinn_proto";
 /// Limit for writing the last lines at shutdown. A reader that does not take them in this time has stopped.
 const FLUSH_LIMIT: Duration = Duration::from_millis(300);
 
@@ -40,8 +43,9 @@ static LEVEL: AtomicU8 = AtomicU8::new(Level::Info as u8);
 pub(crate) fn start(format: Format) {
     static STARTED: OnceLock<()> = OnceLock::new();
     STARTED.get_or_init(|| {
-        // Tests may have installed another subscriber.
-        let _ = tracing_subscriber::registry().with(Bridge).try_init();
+        // The filter spares libraries the events for each packet, which are never logged. Tests may have installed
+        // another subscriber.
+        let _ = tracing_subscriber::registry().with(Bridge).with(LevelFilter::INFO).try_init();
         let stdout = io::stdout();
         let renderer = Renderer { format, timestamps: stdout.is_terminal() };
         // Not `Stdout`, because a blocked write would hold its lock.
@@ -85,8 +89,7 @@ impl<S: Subscriber> Layer<S> for Bridge {
             _ => Level::Debug,
         };
         let ours = OURS.iter().any(|name| target.starts_with(name));
-        // Libraries log each packet at these levels.
-        if level == Level::Debug || (!ours && level > Level::Warning) {
+        if level == Level::Debug || (!ours && level > Level::Warning) || target.starts_with(OF_CLIENTS) {
             return;
         }
         let mut text = Text(String::new());
