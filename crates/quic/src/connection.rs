@@ -121,6 +121,11 @@ impl Connection {
         self.streams.values().all(|stream| stream.output == Output::Done)
     }
 
+    /// Returns true if all answers have left, even if the client has not acknowledged them.
+    pub(crate) fn is_answered(&self) -> bool {
+        self.streams.values().all(|stream| matches!(stream.output, Output::Done | Output::Written(_)))
+    }
+
     pub(crate) fn is_evicted(&self) -> bool {
         self.account.as_ref().is_some_and(|account| account.is_evicted())
     }

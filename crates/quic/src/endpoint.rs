@@ -62,7 +62,8 @@ pub struct Endpoint {
     /// Datagrams of the endpoint itself.
     replies: VecDeque<(Route, Vec<u8>)>,
     attempts: Attempts,
-    is_ending: bool,
+    /// Condition under which a connection is closed, after the end has begun.
+    ending: Option<fn(&Connection) -> bool>,
 }
 
 impl Endpoint {
@@ -88,7 +89,7 @@ impl Endpoint {
             timers: BinaryHeap::new(),
             replies: VecDeque::new(),
             attempts: Attempts::default(),
-            is_ending: false,
+            ending: None,
         })
     }
 
@@ -127,6 +128,10 @@ impl Endpoint {
     /// Decides about a new connection.
     fn decide(&mut self, now: Instant, incoming: Incoming, proxied: Option<SocketAddr>) {
         let mut reply = Vec::new();
+        if self.ending.is_some() {
+            // The client repeats its packet, which may reach another process with the same address.
+            return self.quic.ignore(incoming);
+        }
         let [opening, turned_away, _] = self.phases;
         let must_prove = self.attempts.note(now) || opening >= HANDSHAKING_BEFORE_RETRY || self.admission.is_busy();
         if must_prove && !incoming.remote_address_validated() && incoming.may_retry() {
@@ -136,9 +141,8 @@ impl Endpoint {
             return;
         }
         let client = proxied.unwrap_or(incoming.remote_address());
-        let account =
-            if self.is_ending || opening >= HANDSHAKING_MAX { None } else { self.admission.admit(client.ip()) };
-        if account.is_none() && (self.is_ending || opening >= HANDSHAKING_MAX || turned_away >= TURNED_AWAY_MAX) {
+        let account = if opening >= HANDSHAKING_MAX { None } else { self.admission.admit(client.ip()) };
+        if account.is_none() && (opening >= HANDSHAKING_MAX || turned_away >= TURNED_AWAY_MAX) {
             self.events.push_back(Event::LimitReached(Limit::Connections));
             let transmit = self.quic.refuse(incoming, &mut reply);
             return self.reply(&transmit, reply);
@@ -260,9 +264,9 @@ impl Endpoint {
         self.close_where(now, code, "other clients need the connection", Connection::is_evicted);
     }
 
-    /// Begins to end: refuses new connections, and closes each connection once the client has its answers.
+    /// Begins to end: ignores new connections, and closes each connection once the client has acknowledged its answers.
     pub fn end(&mut self, now: Instant) {
-        self.is_ending = true;
+        self.ending = Some(Connection::is_idle);
         for index in 0..self.connections.len() {
             if let Some(connection) = &mut self.connections[index] {
                 connection.announce_end();
@@ -273,9 +277,16 @@ impl Endpoint {
         self.close_where(now, code, ENDING, Connection::is_idle);
     }
 
+    /// Closes each connection as soon as its answers have left: clients that are gone acknowledge nothing.
+    pub fn end_soon(&mut self, now: Instant) {
+        self.ending = Some(Connection::is_answered);
+        let code = self.settings.protocol.codes().no_error;
+        self.close_where(now, code, ENDING, Connection::is_answered);
+    }
+
     /// Closes all connections.
     pub fn close(&mut self, now: Instant) {
-        self.is_ending = true;
+        self.ending = Some(|_| true);
         let code = self.settings.protocol.codes().no_error;
         self.close_where(now, code, ENDING, |_| true);
     }
@@ -316,9 +327,9 @@ impl Endpoint {
 
     fn end_if_idle(&mut self, now: Instant, index: usize) {
         let code = self.settings.protocol.codes().no_error;
-        if self.is_ending
+        if let Some(is_over) = self.ending
             && let Some((connection, mut cx)) = self.context(now, index)
-            && connection.is_idle()
+            && is_over(connection)
             && !connection.quic.is_closed()
         {
             connection.close(code, ENDING, &mut cx);

@@ -48,7 +48,7 @@ use crate::shared::Shared;
 /// Serves a socket until its address is closed.
 pub(crate) async fn serve(shared: Rc<Shared>, endpoint: Rc<Endpoint>, opened: QuicSocket) -> io::Result<()> {
     let mut closing = endpoint.closing();
-    let (mut stage, mut ends_at) = (Stage::Open, None);
+    let (mut stage, mut ends_at, mut hurries_at) = (Stage::Open, None, None);
     let (listener, mut strays) = Listener::open(shared, endpoint, opened)?;
     let listener = Rc::new(listener);
     let (mut batch, mut outgoing) = (Batch::new(), Outgoing::new());
@@ -72,7 +72,15 @@ pub(crate) async fn serve(shared: Rc<Shared>, endpoint: Rc<Endpoint>, opened: Qu
             () = listener.evicted.notified() => listener.quic.borrow_mut().close_evicted(Instant::now()),
             reached = closing.wait_for(|reached| *reached > stage) => {
                 stage = reached.map_or(Stage::Closed, |reached| *reached);
-                ends_at.get_or_insert_with(|| listener.end());
+                if ends_at.is_none() {
+                    listener.quic.borrow_mut().end(Instant::now());
+                    let now = tokio::time::Instant::now();
+                    (ends_at, hurries_at) = (Some(now + GRACE), Some(now + GRACE_FOR_ACKNOWLEDGEMENTS));
+                }
+            }
+            () = tokio::time::sleep_until(hurries_at.unwrap_or(never)), if hurries_at.is_some() => {
+                hurries_at = None;
+                listener.quic.borrow_mut().end_soon(Instant::now());
             }
             () = tokio::time::sleep_until(ends_at.unwrap_or(never)), if stage == Stage::Closed => {}
         }
@@ -87,6 +95,9 @@ pub(crate) async fn serve(shared: Rc<Shared>, endpoint: Rc<Endpoint>, opened: Qu
 
 /// Time for answers in flight after the address begins to shut down, like CoreDNS.
 const GRACE: Duration = Duration::from_secs(5);
+/// Time for clients to acknowledge answers after the address begins to shut down: a few repetitions. Clients that are
+/// gone acknowledge nothing.
+const GRACE_FOR_ACKNOWLEDGEMENTS: Duration = Duration::from_millis(500);
 /// Timer that does not expire.
 const NEVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
@@ -340,12 +351,6 @@ impl Listener {
             // Both sides repeat what is lost.
             self.shared.worker.borrow().counters.add(self.shared.limits.sends, refused as u64);
         }
-    }
-
-    /// Begins the shutdown. Returns the time until which answers in flight are delivered.
-    fn end(&self) -> tokio::time::Instant {
-        self.quic.borrow_mut().end(Instant::now());
-        tokio::time::Instant::now() + GRACE
     }
 
     /// Returns true if the address is closed and the clients have their answers, or the time for that is over.

@@ -221,12 +221,30 @@ fn an_ending_server_delivers_the_answers_in_flight() {
         simulation.run_for(Duration::from_millis(50));
         assert!(simulation.servers[0].endpoint.is_idle());
         assert_eq!(simulation.clients[0].lost.len(), 2);
-        // A new client is refused.
+        // A new client gets no reply.
         let config = simulation.client_config();
         simulation.start_connecting(0, config);
-        simulation.run_for(Duration::from_millis(50));
-        assert_eq!((simulation.clients[0].lost.len(), simulation.clients[0].connected), (3, 2));
+        simulation.run_for(Duration::from_secs(5));
+        assert_eq!((simulation.clients[0].lost.len(), simulation.clients[0].connected), (2, 2));
     }
+}
+
+#[test]
+fn an_ending_server_does_not_wait_for_clients_that_are_gone() {
+    let mut simulation = simulation();
+    simulation.servers[0].answerer = Box::new(|_| crate::simulation::Reply::Later);
+    let connection = simulation.connect();
+    simulation.write(connection, &framed(QUERY), true);
+    simulation.run_for(Duration::from_millis(50));
+    let now = simulation.now;
+    simulation.servers[0].endpoint.end(now);
+    simulation.network.lost = 1.0;
+    simulation.servers[0].answer_waiting(now, QUERY);
+    simulation.run_for(Duration::from_millis(500));
+    assert!(!simulation.servers[0].endpoint.is_idle());
+    let now = simulation.now;
+    simulation.servers[0].endpoint.end_soon(now);
+    assert!(simulation.servers[0].endpoint.is_idle());
 }
 
 #[test]
