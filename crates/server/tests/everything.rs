@@ -169,6 +169,22 @@ tls://tls.test:0 {
     tls cert.pem key.pem
     whoami
 }
+quic://quic.test:0 {
+    import common
+    tls cert.pem key.pem
+    quic {
+        max_streams 16
+    }
+    local
+}
+https3://https3.test:0 {
+    import common
+    tls cert.pem key.pem
+    https3 {
+        max_connections 16
+    }
+    local
+}
 grpc://calls.test:0 {
     import common
     tls cert.pem key.pem
@@ -259,6 +275,10 @@ fn serves_every_directive() {
     let mut server = Server::start(&folder.write("Corefile", &corefile.replace("CALLS", &calls.to_string())));
     let [dns, tls, grpc] = ["dns", "tls", "grpc"].map(|scheme| server.address_of(&format!("{scheme}://127.0.0.1:0")));
     assert!([tls, grpc].iter().all(|address| std::net::TcpStream::connect(address).is_ok()));
+    // `tests/quic.rs` sends queries to these.
+    for scheme in ["quic", "https3"] {
+        assert_ne!(server.address_of(&format!("{scheme}://127.0.0.1:0")).port(), 0);
+    }
     QUESTIONS.iter().for_each(|question| ask(dns, question));
     let any = Client::new(dns).ask("view.test.", Type::A).unwrap();
     assert_eq!((any.rcode(), any.addresses()), (Rcode::NOERROR, vec![IpAddr::from([127, 0, 0, 1])]));
