@@ -15,6 +15,7 @@ mod connections;
 mod endpoint;
 mod grpc;
 mod handover;
+mod http;
 mod io;
 mod limits;
 mod listen;

@@ -109,7 +109,7 @@ fn request(exchange: &Exchange<'_>) -> Result<Request<Full<Bytes>>, ExchangeErro
     let scheme = if exchange.tls.is_some() { "https" } else { "http" };
     // As in gRPC for Go, the authority of a Unix socket is `localhost`.
     let authority = exchange.unix_path.map_or_else(|| exchange.to.to_string(), |_| "localhost".to_owned());
-    let request = Request::post(format!("{scheme}://{authority}{PATH}")).body(Full::new(packet(exchange.query)));
+    let request = Request::post(format!("{scheme}://{authority}{PATH}")).body(Full::new(packet(exchange.query).into()));
     request.map_err(|_| ExchangeError::Unreadable)
 }
 

@@ -1,0 +1,52 @@
+//! Serving of a connection until it is idle or its address is closed.
+
+use std::io;
+use std::pin::{Pin, pin};
+use std::time::Duration;
+
+use hyper::body::{Body, Incoming};
+use hyper::server::conn::http2;
+use hyper::service::HttpService;
+use tokio::time::timeout;
+use transport::grpc::LocalExecutor;
+
+use super::Activity;
+use crate::endpoint::{Closing, Stage};
+
+/// Time that a client has to read its last answers after a graceful shutdown. Without it, a client that reads nothing
+/// would keep the connection open indefinitely.
+const PARTING: Duration = Duration::from_secs(30);
+
+/// Connection of hyper that can end after its open requests.
+pub(crate) trait Graceful: Future<Output = hyper::Result<()>> {
+    fn end(self: Pin<&mut Self>);
+}
+
+impl<I, S, B> Graceful for http2::Connection<I, S, LocalExecutor>
+where
+    S: HttpService<Incoming, ResBody = B, Error: Into<Box<dyn std::error::Error + Send + Sync>>>,
+    I: hyper::rt::Read + hyper::rt::Write + Unpin,
+    B: Body<Error: Into<Box<dyn std::error::Error + Send + Sync>>> + 'static,
+    LocalExecutor: hyper::rt::bounds::Http2ServerConnExec<S::Future, B>,
+{
+    fn end(self: Pin<&mut Self>) {
+        self.graceful_shutdown();
+    }
+}
+
+/// Serves requests until the connection has been idle too long or the address is closed. Open requests are still
+/// answered.
+pub(crate) async fn serve_until_closed(
+    connection: impl Graceful,
+    mut closing: Closing,
+    activity: &Activity,
+) -> io::Result<()> {
+    let mut connection = pin!(connection);
+    tokio::select! {
+        ended = connection.as_mut() => return ended.map_err(io::Error::other),
+        _ = closing.wait_for(|stage| *stage >= Stage::Ending) => {}
+        () = activity.stopped() => {}
+    }
+    connection.as_mut().end();
+    timeout(PARTING, connection).await?.map_err(io::Error::other)
+}
