@@ -110,7 +110,7 @@ fn metrics_page() -> String {
         let _ = write!(text, "\n{}", table.replacen("## Metrics", &format!("## {title}"), 1));
     };
     part("Server", &SERVER_METRICS);
-    part("QUIC", &portolan::QUIC_METRICS);
+    part("Responses over HTTP and QUIC", &portolan::RESPONSE_METRICS);
     part("Limits", &portolan::LIMIT_METRICS);
     part("Process", &portolan::PROCESS_METRICS);
     part("Log", &portolan::LOG_METRICS);

@@ -7,8 +7,7 @@ corefile::codes! {
     KEY_UNLIKELY = "keys/unlikely": "a key of a server block is a zone, but probably not meant as one";
     KEY_CONFLICT = "keys/conflict": "the same zone is served twice on one address";
     KEY_SHADOWED = "keys/shadowed": "a server block that no query reaches";
-    SCHEME_NOT_HERE = "keys/scheme-not-here": "a transport that this build does not serve";
-    NO_CERTIFICATE = "keys/no-certificate": "a `tls://` key without certificates is served without encryption";
+    NO_CERTIFICATE = "keys/no-certificate": "a `tls://`, `https://` or `grpc://` key without certificates is served without encryption";
     NO_ENCRYPTION = "keys/no-encryption": "a `quic://` or `https3://` key without certificates";
     BIND_UNKNOWN = "bind/unknown": "neither an address nor the name of a network interface";
     DIRECTIVE_UNKNOWN = "directives/unknown": "an unknown directive";
@@ -33,7 +32,7 @@ corefile::codes! {
 }
 
 /// Errors of Corefiles that CoreDNS accepts and this build cannot serve.
-const NOT_HERE: [Code; 3] = [SCHEME_NOT_HERE, DIRECTIVE_NOT_HERE, OPTION_NOT_HERE];
+const NOT_HERE: [Code; 2] = [DIRECTIVE_NOT_HERE, OPTION_NOT_HERE];
 
 /// Returns true for an error that CoreDNS reports too: the Corefile has no meaning then, so planning stops.
 pub(crate) fn is_mistake(problem: &Diagnostic) -> bool {

@@ -109,17 +109,13 @@ fn read_keys(block: &ServerBlock, dns_port: u16, problems: &mut Vec<Diagnostic>)
             Err(problem) => problems.push(*problem),
         }
     }
-    if let Some(key) = keys.iter().find(|key| !key.scheme.is_here()) {
-        let message =
-            format!("this build does not serve `{}://` yet; it serves all other transports", key.scheme.name());
-        problems.push(codes::not_here(codes::SCHEME_NOT_HERE, key.span, message));
-    }
     keys
 }
 
 /// Warns of an encrypted scheme without certificates. CoreDNS serves it in plain text without a warning.
 fn warn_of_clear_text(keys: &[Key], info: &BlockInfo, problems: &mut Vec<Diagnostic>) {
-    if let Some(key) = keys.iter().find(|key| matches!(key.scheme, Scheme::Tls | Scheme::Grpc) && !info.encrypts) {
+    let is_optional = |scheme| matches!(scheme, Scheme::Tls | Scheme::Https | Scheme::Grpc);
+    if let Some(key) = keys.iter().find(|key| is_optional(key.scheme) && !info.encrypts) {
         let message = format!("`{key}` without `tls` is served without encryption");
         problems.push(Diagnostic::warning(codes::NO_CERTIFICATE, key.span, message));
     }

@@ -62,16 +62,6 @@ fn refuses_conflicting_zones_and_unknown_names() {
 }
 
 #[test]
-fn refuses_a_transport_that_this_build_does_not_serve() {
-    let parsed = corefile::parse("Corefile".as_ref(), "https://a.test {\n}\n".to_owned(), &NoFiles);
-    let mut problems = parsed.diagnostics;
-    let planning = Planning { entries: &[], dns_port: 53, interface: &|_| None };
-    assert!(plan(&parsed.corefile, &planning, &mut problems).is_none());
-    assert_eq!(problems.iter().map(|problem| problem.code).collect::<Vec<_>>(), [codes::SCHEME_NOT_HERE]);
-    assert!(problems[0].is_error() && problems[0].message.contains("does not serve `https://` yet"));
-}
-
-#[test]
 fn refuses_quic_without_certificates() {
     for (key, message) in
         [("quic://a.test", "quic: tls.Config not set"), ("https3://a.test", "DoH3 requires TLS, no TLS config found")]

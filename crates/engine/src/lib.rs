@@ -108,7 +108,7 @@ pub use io::{
     Connections, Exchange, ExchangeError, ExchangeReply, Fetch, FetchError, Io, LocalFuture, OnMessage, PoolOwner,
 };
 pub use labels::{Label, LabelFunction, LabelSetter, Labels};
-pub use listener_settings::{CallLimits, Listening, ProxyHeader, ProxyPolicy, QuicLimits, Timeouts};
+pub use listener_settings::{CallLimits, HttpsSettings, Listening, ProxyHeader, ProxyPolicy, QuicLimits, Timeouts};
 pub use observers::{ExchangeObserver, ExchangeObservers, ObservedExchange, TooManyObserversError};
 pub use park::{Driver, drive};
 pub use peer::{PeerInfo, Transport};

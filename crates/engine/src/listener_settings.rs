@@ -13,6 +13,8 @@ pub struct Listening {
     pub proxy: Option<ProxyPolicy>,
     /// Limits for gRPC.
     pub calls: CallLimits,
+    /// Settings of DNS over HTTPS with HTTP/1.1 and HTTP/2.
+    pub https: HttpsSettings,
     /// Limits for DNS over QUIC.
     pub quic: QuicLimits,
     /// Limits for DNS over HTTP/3.
@@ -31,6 +33,21 @@ pub struct QuicLimits {
 impl Default for QuicLimits {
     fn default() -> Self {
         QuicLimits { connections_max: 200, streams_max: 256 }
+    }
+}
+
+/// Settings of DNS over HTTPS with HTTP/1.1 and HTTP/2. The defaults are those of CoreDNS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HttpsSettings {
+    /// Maximum number of connections to a listener; 0 means no limit.
+    pub connections_max: usize,
+    /// True to use the status codes of RFC 9110 where CoreDNS answers with 400, and to require the content type.
+    pub is_strict: bool,
+}
+
+impl Default for HttpsSettings {
+    fn default() -> Self {
+        HttpsSettings { connections_max: 200, is_strict: false }
     }
 }
 

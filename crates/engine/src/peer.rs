@@ -14,6 +14,8 @@ pub enum Transport {
     Grpc,
     /// DNS over QUIC: one stream for each query.
     Quic,
+    /// DNS over HTTPS with HTTP/1.1 or HTTP/2: one request for each query.
+    Https,
     /// DNS over HTTP/3: one request for each query.
     Https3,
 }
@@ -31,12 +33,12 @@ impl Transport {
         matches!(self, Transport::Tcp | Transport::Quic)
     }
 
-    /// Name in logs and metrics. CoreDNS counts gRPC as `tcp`, and everything over QUIC as `udp`.
+    /// Name in logs and metrics. CoreDNS counts gRPC and HTTPS as `tcp`, and everything over QUIC as `udp`.
     #[must_use]
     pub const fn label(self) -> &'static str {
         match self {
             Transport::Udp | Transport::Quic | Transport::Https3 => "udp",
-            Transport::Tcp | Transport::Grpc => "tcp",
+            Transport::Tcp | Transport::Grpc | Transport::Https => "tcp",
         }
     }
 }

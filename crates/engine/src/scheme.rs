@@ -35,12 +35,6 @@ impl Scheme {
         }
     }
 
-    /// Returns true if this build serves the transport.
-    #[must_use]
-    pub const fn is_here(self) -> bool {
-        !matches!(self, Scheme::Https)
-    }
-
     /// Returns true if the transport runs over QUIC. Such a transport is always encrypted.
     #[must_use]
     pub const fn is_quic(self) -> bool {

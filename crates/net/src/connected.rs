@@ -1,5 +1,5 @@
-//! Client connection: peer address, timeouts, and the call into the engine. Modules `tcp` and `grpc` decode the
-//! queries.
+//! Client connection: peer address, timeouts, and the call into the engine. Modules `tcp`, `grpc` and `https` decode
+//! the queries.
 
 use std::cell::Ref;
 use std::net::SocketAddr;
@@ -26,7 +26,7 @@ pub(crate) struct Client {
     pub(crate) listening: Listening,
     /// Entry in the connection table of the process, with its buffer reservation.
     pub(crate) connection: Arc<Connection>,
-    /// Entry in this address's own connection table, if it limits gRPC connections.
+    /// Entry in this address's own connection table, if its scheme has a limit for them.
     pub(crate) caller: Option<Arc<Connection>>,
 }
 
@@ -37,7 +37,7 @@ impl Drop for Client {
 }
 
 impl Client {
-    /// Registers a new connection. Returns `None` if the address has reached its limit of gRPC connections.
+    /// Registers a new connection. Returns `None` if the address has reached the limit that its scheme has for connections.
     pub(crate) fn new(
         shared: &Rc<Shared>,
         endpoint: &Rc<Endpoint>,
@@ -46,8 +46,12 @@ impl Client {
     ) -> Option<Client> {
         let scheme = endpoint.scheme(shared);
         let (listening, usual) = (endpoint.listening(shared), shared.stream_limits);
-        let callers_max = listening.calls.connections_max;
-        let caller = if scheme == Scheme::Grpc && callers_max > 0 {
+        let callers_max = match scheme {
+            Scheme::Grpc => listening.calls.connections_max,
+            Scheme::Https => listening.https.connections_max,
+            _ => 0,
+        };
+        let caller = if callers_max > 0 {
             Some(Arc::new(endpoint.connections.admit_within(peer.ip(), callers_max, Arc::default())?))
         } else {
             None
@@ -63,7 +67,11 @@ impl Client {
             write: listening.timeouts.write.unwrap_or(usual.write),
             ..usual
         };
-        let transport = if scheme == Scheme::Grpc { Transport::Grpc } else { Transport::Tcp };
+        let transport = match scheme {
+            Scheme::Grpc => Transport::Grpc,
+            Scheme::Https => Transport::Https,
+            _ => Transport::Tcp,
+        };
         let peer = PeerInfo { address: peer, local, transport };
         let (shared, endpoint) = (Rc::clone(shared), Rc::clone(endpoint));
         Some(Client { shared, endpoint, scheme, peer, limits, listening, connection: Arc::new(connection), caller })

@@ -8,12 +8,15 @@ use engine::{Generation, Listener, ListenerId, Listening, Scheme};
 use tokio::sync::watch;
 
 use crate::connections::ConnectionTable;
+use crate::responses::Responses;
 use crate::shared::Shared;
 
 /// Listening address of one worker.
 pub(crate) struct Endpoint {
     label: String,
     seen: RefCell<Seen>,
+    /// Counters of its responses, by status.
+    pub(crate) responses: Responses,
     /// Connections to this address across all workers, if it has a limit of its own.
     pub(crate) connections: Arc<ConnectionTable>,
     /// Shutdown stage.
@@ -51,17 +54,14 @@ impl Endpoint {
     pub(crate) fn new(label: &str, shared: &Shared, connections: Arc<ConnectionTable>) -> Option<Endpoint> {
         let live = shared.live.load_full();
         let listener = live.find_listener(label)?;
+        let responses = Responses::new(&shared.registry, label, live.listener(listener).scheme);
         Some(Endpoint {
             label: label.to_owned(),
+            responses,
             seen: RefCell::new(Seen { generation: live, listener }),
             connections,
             stage: watch::Sender::new(Stage::Open),
         })
-    }
-
-    /// Returns the label of the listener.
-    pub(crate) fn label(&self) -> &str {
-        &self.label
     }
 
     /// Returns true if the address has this label.

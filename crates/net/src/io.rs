@@ -87,8 +87,10 @@ impl Io for TokioIo {
         match exchange.over {
             Transport::Udp => Box::pin(self.udp.exchange(exchange)),
             Transport::Grpc => Box::pin(self.grpc.exchange(exchange)),
-            // No directive asks over the other transports.
-            Transport::Tcp | Transport::Quic | Transport::Https3 => Box::pin(self.streams.exchange(exchange)),
+            // No directive asks over the others.
+            Transport::Tcp | Transport::Https | Transport::Quic | Transport::Https3 => {
+                Box::pin(self.streams.exchange(exchange))
+            }
         }
     }
 

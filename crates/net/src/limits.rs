@@ -75,7 +75,8 @@ pub struct Limits {
     pub(crate) streams: Counter,
     /// [`StreamLimits::buffered_max`].
     pub(crate) buffers: Counter,
-    /// [`CallLimits::connections_max`](engine::CallLimits::connections_max).
+    /// [`CallLimits::connections_max`](engine::CallLimits::connections_max), and the limits of the other transports
+    /// that have one.
     pub(crate) callers: Counter,
     /// Connections to HTTP endpoints that were evicted for others.
     pub pages: Counter,

@@ -1,5 +1,5 @@
-//! TCP listener: accepts connections, reads PROXY headers and performs TLS handshakes. Module `tcp` or `grpc` then
-//! serves the queries.
+//! TCP listener: accepts connections, reads PROXY headers and performs TLS handshakes. Module `tcp`,
+//! `grpc` or `https` then serves the queries.
 
 use std::io::{self, Cursor};
 use std::net::TcpListener;
@@ -8,16 +8,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{ProxyHeader, Scheme};
+use hyper::Version;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};
 use transport::proxy::{HeaderScan, apply_policy, scan};
-use transport::tls;
+use transport::tls::{self, StreamProtocol};
 
 use crate::connected::Client;
 use crate::endpoint::{Closing, Endpoint, Stage};
 use crate::shared::Shared;
-use crate::{grpc, tcp};
+use crate::{grpc, https, tcp};
 
 /// Timeout of the TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -72,16 +73,28 @@ impl Client {
         let Some(tls) = self.endpoint.tls(&self.shared) else {
             return match self.scheme {
                 Scheme::Grpc => grpc::serve(self, rejoined(early, stream)).await,
+                Scheme::Https => https::serve(self, rejoined(early, stream), Version::HTTP_11).await,
                 _ => tcp::serve(self, stream, early).await,
             };
         };
-        let acceptor = tls::acceptor(&*tls, self.scheme == Scheme::Grpc);
+        let protocol = match self.scheme {
+            Scheme::Grpc => StreamProtocol::Http2,
+            Scheme::Https => StreamProtocol::Https,
+            _ => StreamProtocol::Plain,
+        };
+        let acceptor = tls::acceptor(&*tls, protocol);
         let acceptor = acceptor.ok_or_else(|| io::Error::other("unknown TLS implementation"))?;
         let stream = rejoined(early, stream);
         let greeted = async { timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await? };
         let mut stream = unless_closed(closing, greeted).await?;
-        if self.scheme == Scheme::Grpc {
-            return grpc::serve(self, stream).await;
+        match self.scheme {
+            Scheme::Grpc => return grpc::serve(self, stream).await,
+            Scheme::Https => {
+                let is_http2 = stream.get_ref().1.alpn_protocol() == Some(tls::HTTP2);
+                let version = if is_http2 { Version::HTTP_2 } else { Version::HTTP_11 };
+                return https::serve(self, stream, version).await;
+            }
+            _ => {}
         }
         let patience = self.limits.write;
         tcp::serve(self, &mut stream, Vec::new()).await?;

@@ -88,10 +88,10 @@ pub use shared::option_helpers::{HostName, metrics_page};
 use config::DirectiveEntry::{self, Available, Planned, Removed};
 use plugins::{
     acl, any, auto, autopath, bind, bufsize, cache, cancel, chaos, debug, dns64, dnssec, dnstap, erratic, errors, etcd,
-    federations, file, forward, geoip, grpc, grpc_server, header, health, hosts, https3, istio, k8s_external, kubedns,
-    kubernetes, loadbalance, local, log, r#loop, metadata, minimal, multisocket, nsid, on, pprof, probe, prometheus,
-    proxyproto, quic, ready, reload, rewrite, root, secondary, shed, sign, template, timeouts, tls, trace, transfer,
-    tsig, view, whoami,
+    federations, file, forward, geoip, grpc, grpc_server, header, health, hosts, https, https3, istio, k8s_external,
+    kubedns, kubernetes, loadbalance, local, log, r#loop, metadata, minimal, multisocket, nsid, on, pprof, probe,
+    prometheus, proxyproto, quic, ready, reload, rewrite, root, secondary, shed, sign, template, timeouts, tls, trace,
+    transfer, tsig, view, whoami,
 };
 
 /// All directives in the order of the chain, from top to bottom: CoreDNS's with ours in between, then the removed and
@@ -104,7 +104,7 @@ pub static DIRECTIVES: &[DirectiveEntry] = &[
     Available(&proxyproto::MANIFEST),
     Available(&quic::MANIFEST),
     Available(&grpc_server::MANIFEST),
-    Planned(&planned_directives::HTTPS),
+    Available(&https::MANIFEST),
     Available(&https3::MANIFEST),
     Available(&timeouts::MANIFEST),
     Available(&multisocket::MANIFEST),

@@ -13,8 +13,6 @@ const fn many(usage: &'static str, effect: Effect, properties: &'static [&'stati
     PlannedDirective { repeated: true, ..once(usage, effect, properties) }
 }
 
-pub static HTTPS: PlannedDirective = many("https", Effect::Aside, &["max_connections NUMBER"]);
-
 pub static ROUTE53: PlannedDirective = many(
     "route53 [ZONE:HOSTED_ZONE_ID...]",
     Effect::AnswersSome,

@@ -44,7 +44,7 @@ pub use log::Format as LogFormat;
 pub use migrate::{MigrateOptions, migrate};
 pub use modes::kube_dns::kube_dns;
 pub use modes::node::{METRICS as NODE_METRICS, node};
-pub use net::{LIMIT_METRICS, LOG_METRICS, QUIC_METRICS};
+pub use net::{LIMIT_METRICS, LOG_METRICS, RESPONSE_METRICS};
 pub use process_metrics::PROCESS_METRICS;
 pub use run::{ServeOptions, run};
 pub use version::{VERSION, version_text};

@@ -95,6 +95,7 @@ struct Server {
 struct Configs {
     plain: Arc<ServerConfig>,
     http2: Arc<ServerConfig>,
+    https: Arc<ServerConfig>,
     /// Configurations for protocols over QUIC, by ALPN identifier.
     quic: Vec<(&'static [u8], Arc<ServerConfig>)>,
     /// Private key of the certificate, as its file contains it.
@@ -104,23 +105,35 @@ struct Configs {
 impl Configs {
     fn new(wanted: &ServerTls) -> Result<Configs, TlsError> {
         let plain = server_config(wanted)?;
-        let mut http2 = plain.clone();
-        http2.alpn_protocols = vec![HTTP2.to_vec()];
-        let over_quic = |alpn: &'static [u8]| {
+        let with_alpn = |protocols: &[&[u8]]| {
             let mut config = plain.clone();
-            config.alpn_protocols = vec![alpn.to_vec()];
-            (alpn, Arc::new(config))
+            config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
+            Arc::new(config)
         };
-        let quic = OVER_QUIC.into_iter().map(over_quic).collect();
+        let (http2, https) = (with_alpn(&[HTTP2]), with_alpn(&[HTTP2, HTTP1]));
+        let quic = OVER_QUIC.into_iter().map(|alpn| (alpn, with_alpn(&[alpn]))).collect();
         let key = wanted.identity.key.as_slice().into();
-        Ok(Configs { plain: Arc::new(plain), http2: Arc::new(http2), quic, key })
+        Ok(Configs { plain: Arc::new(plain), http2, https, quic, key })
     }
 }
 
 /// ALPN identifiers of DNS over QUIC (RFC 9250) and HTTP/3 (RFC 9114).
 const OVER_QUIC: [&[u8]; 2] = [b"doq", b"h3"];
 /// ALPN identifier of HTTP/2.
-const HTTP2: &[u8] = b"h2";
+pub const HTTP2: &[u8] = b"h2";
+/// ALPN identifier of HTTP/1.1.
+const HTTP1: &[u8] = b"http/1.1";
+
+/// Protocol inside TLS, which decides about the offered ALPN identifiers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StreamProtocol {
+    /// DNS over TLS and protocols that do not use ALPN. Identifiers from the client are ignored.
+    Plain,
+    /// HTTP/2 only, for gRPC.
+    Http2,
+    /// HTTP/2 and HTTP/1.1.
+    Https,
+}
 
 impl TlsServer for Server {
     fn renew(&self, wanted: &ServerTls) -> Result<(), TlsError> {
@@ -133,13 +146,18 @@ impl TlsServer for Server {
     }
 }
 
-/// Returns an acceptor with the current certificates of a listener, for HTTP/2 or for plain DNS. Returns `None` if
-/// another implementation than [`Rustls`] made the listener's configuration.
+/// Returns an acceptor with the current certificates of a listener. Returns `None` if another implementation than
+/// [`Rustls`] made the listener's configuration.
 #[must_use]
-pub fn acceptor(server: &dyn TlsServer, http2: bool) -> Option<TlsAcceptor> {
+pub fn acceptor(server: &dyn TlsServer, protocol: StreamProtocol) -> Option<TlsAcceptor> {
     let server: &Server = server.as_any().downcast_ref()?;
     let configs = server.configs.load();
-    Some(TlsAcceptor::from(Arc::clone(if http2 { &configs.http2 } else { &configs.plain })))
+    let config = match protocol {
+        StreamProtocol::Plain => &configs.plain,
+        StreamProtocol::Http2 => &configs.http2,
+        StreamProtocol::Https => &configs.https,
+    };
+    Some(TlsAcceptor::from(Arc::clone(config)))
 }
 
 /// Returns the configuration with the current certificates of a listener for a protocol over QUIC. Returns `None` for
@@ -167,7 +185,8 @@ pub async fn accept_tls(
     server: &dyn TlsServer,
     stream: TcpStream,
 ) -> io::Result<tokio_rustls::server::TlsStream<TcpStream>> {
-    let acceptor = acceptor(server, false).ok_or_else(|| io::Error::other("unknown TLS implementation"))?;
+    let acceptor =
+        acceptor(server, StreamProtocol::Plain).ok_or_else(|| io::Error::other("unknown TLS implementation"))?;
     acceptor.accept(stream).await
 }
 

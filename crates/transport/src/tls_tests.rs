@@ -3,7 +3,7 @@ use std::sync::Arc;
 use engine::tls::{ClientCertificates, ClientTls, Identity, ServerTls, TlsMaker, TlsServer};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::{Client, Rustls, acceptor};
+use super::{Client, Rustls, StreamProtocol, acceptor};
 
 /// Creates a self-signed certificate.
 fn identity() -> Identity {
@@ -28,7 +28,7 @@ async fn greets(server: &Arc<dyn TlsServer>, authority: &Identity, own: Option<&
     let client = Client::of(&Rustls.client(&wanted).unwrap()).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let acceptor = acceptor(&**server, false).unwrap();
+    let acceptor = acceptor(&**server, StreamProtocol::Plain).unwrap();
     let serve = async {
         let (stream, _) = listener.accept().await.unwrap();
         let mut stream = acceptor.accept(stream).await?;

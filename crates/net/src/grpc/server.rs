@@ -17,20 +17,21 @@ use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::time::timeout;
+use tokio::time::timeout_at;
 use transport::grpc::{CallError, Code, GRPC, LocalExecutor, STATUS, STATUS_MESSAGE};
 
 use super::{PATH, message, packet};
 use crate::connected::Client;
 use crate::connections::Reserved;
-use crate::http::{Activity, AnswerBody, HEADERS_MAX, OpenRequest, REQUEST_COST, UNWRITTEN_MAX, serve_until_closed};
+use crate::http::{
+    Activity, AnswerBody, HEADERS_MAX, OpenRequest, PING_EVERY, PING_TIMEOUT, REQUEST_COST, UNWRITTEN_MAX,
+    WatchedStream, serve_until_closed,
+};
+use crate::limits::StreamLimits;
 
 /// Idle timeout of a connection if the Corefile sets none. Clients keep one connection for all their calls. With the
 /// timeout for TCP they would have to reconnect again and again.
 const IDLE: Duration = Duration::from_secs(5 * 60);
-/// HTTP/2 keepalive: interval between pings, and time to wait for the reply.
-const PING_EVERY: Duration = Duration::from_secs(30);
-const PING_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Response with its message and the status trailers.
 type Answer = Response<WithTrailers<AnswerBody, Ready<Option<Result<HeaderMap, Infallible>>>>>;
@@ -39,7 +40,9 @@ type Answer = Response<WithTrailers<AnswerBody, Ready<Option<Result<HeaderMap, I
 /// answered.
 pub(crate) async fn serve(client: Client, stream: impl AsyncRead + AsyncWrite + Unpin + 'static) -> io::Result<()> {
     let closing = client.endpoint.closing();
-    let activity = Activity::new(client.listening.timeouts.idle.unwrap_or(IDLE));
+    let limits = StreamLimits { idle: client.listening.timeouts.idle.unwrap_or(IDLE), ..client.limits };
+    let activity = Activity::new(&client.connection, limits, false);
+    let stream = WatchedStream::new(stream, &activity, &client.connection);
     let mut builder = Builder::new(LocalExecutor);
     let calls_max = client.listening.calls.calls_max;
     builder
@@ -51,18 +54,15 @@ pub(crate) async fn serve(client: Client, stream: impl AsyncRead + AsyncWrite + 
         .max_send_buf_size(UNWRITTEN_MAX);
     let (client, counted) = (Rc::new(client), Rc::clone(&activity));
     let service = service_fn(move |request| {
-        let (client, open) = (Rc::clone(&client), OpenRequest::new(&counted));
-        async move {
-            let answer = client.call(request).await;
-            drop(open);
-            Ok::<_, Infallible>(answer)
-        }
+        let (client, activity) = (Rc::clone(&client), Rc::clone(&counted));
+        async move { Ok::<_, Infallible>(client.call(request, &activity).await) }
     });
     serve_until_closed(builder.serve_connection(TokioIo::new(stream), service), closing, &activity).await
 }
 
 impl Client {
-    async fn call(&self, request: Request<Incoming>) -> Answer {
+    async fn call(&self, request: Request<Incoming>, activity: &Rc<Activity>) -> Answer {
+        let open = OpenRequest::new(activity);
         if !is_grpc(&request) {
             return refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, Code::UNKNOWN, "content type is not application/grpc");
         }
@@ -76,14 +76,14 @@ impl Client {
         };
         let Some(reserved) = self.connection.reserved(REQUEST_COST) else { return no_room() };
         let body = Metered { body: request.into_body(), reserved };
-        match timeout(self.limits.read, message(body)).await {
+        match timeout_at(open.whole_by, message(body)).await {
             Err(_) => refusal(Code::DEADLINE_EXCEEDED, "the query took too long to arrive"),
             Ok(Err(CallError::TooLong)) => refusal(Code::RESOURCE_EXHAUSTED, "the query is too long"),
             Ok(Err(CallError::Compressed)) => refusal(Code::UNIMPLEMENTED, "the query is compressed"),
             Ok(Err(_)) => refusal(Code::INVALID_ARGUMENT, "the request is not a DnsPacket"),
             Ok(Ok(query)) => match self.ask(&query, packet).await {
                 Some(answer) => match self.connection.reserved(REQUEST_COST + answer.len()) {
-                    Some(reserved) => reply(StatusCode::OK, AnswerBody::new(answer, reserved), Code::OK, ""),
+                    Some(reserved) => reply(StatusCode::OK, AnswerBody::new(answer, reserved, activity), Code::OK, ""),
                     None => no_room(),
                 },
                 None => refusal(Code::UNAVAILABLE, "the query gets no answer"),

@@ -3,10 +3,12 @@
 use std::borrow::Cow;
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use hyper::body::{Body, Buf, Frame, SizeHint};
 
+use super::Activity;
 use crate::connections::Reserved;
 
 /// Response body of one piece.
@@ -17,19 +19,20 @@ pub(crate) struct Piece {
     bytes: Cow<'static, [u8]>,
     /// Number of written bytes.
     at: usize,
-    /// Reservation for an answer. A fixed text needs none.
-    _reserved: Option<Reserved>,
+    /// Reservation for an answer, and the activity of its connection. A fixed text needs none.
+    held: Option<(Reserved, Rc<Activity>)>,
 }
 
 impl AnswerBody {
     /// Returns the body of an answer whose bytes are reserved.
-    pub(crate) fn new(bytes: Vec<u8>, reserved: Reserved) -> AnswerBody {
-        AnswerBody(Some(Piece { bytes: bytes.into(), at: 0, _reserved: Some(reserved) }))
+    pub(crate) fn new(bytes: Vec<u8>, reserved: Reserved, activity: &Rc<Activity>) -> AnswerBody {
+        activity.add_unread();
+        AnswerBody(Some(Piece { bytes: bytes.into(), at: 0, held: Some((reserved, Rc::clone(activity))) }))
     }
 
     /// Returns a body with a fixed text.
     pub(crate) fn text(text: &'static str) -> AnswerBody {
-        let piece = Piece { bytes: text.as_bytes().into(), at: 0, _reserved: None };
+        let piece = Piece { bytes: text.as_bytes().into(), at: 0, held: None };
         AnswerBody((!text.is_empty()).then_some(piece))
     }
 }
@@ -62,5 +65,18 @@ impl Buf for Piece {
 
     fn advance(&mut self, count: usize) {
         self.at += count.min(self.remaining());
+        if let Some((_, activity)) = &self.held
+            && self.at < self.bytes.len()
+        {
+            activity.has_taken();
+        }
+    }
+}
+
+impl Drop for Piece {
+    fn drop(&mut self) {
+        if let Some((_, activity)) = &self.held {
+            activity.remove_unread();
+        }
     }
 }

@@ -5,17 +5,22 @@ use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use hyper::body::{Body, Incoming};
-use hyper::server::conn::http2;
+use hyper::server::conn::{http1, http2};
 use hyper::service::HttpService;
 use tokio::time::timeout;
 use transport::grpc::LocalExecutor;
 
 use super::Activity;
+use super::activity::Stop;
 use crate::endpoint::{Closing, Stage};
 
 /// Time that a client has to read its last answers after a graceful shutdown. Without it, a client that reads nothing
 /// would keep the connection open indefinitely.
 const PARTING: Duration = Duration::from_secs(30);
+
+/// HTTP/2 keepalive: interval between pings, and time to wait for the reply.
+pub(crate) const PING_EVERY: Duration = Duration::from_secs(30);
+pub(crate) const PING_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Connection of hyper that can end after its open requests.
 pub(crate) trait Graceful: Future<Output = hyper::Result<()>> {
@@ -34,8 +39,19 @@ where
     }
 }
 
+impl<I, S, B> Graceful for http1::Connection<I, S>
+where
+    S: HttpService<Incoming, ResBody = B, Error: Into<Box<dyn std::error::Error + Send + Sync>>>,
+    I: hyper::rt::Read + hyper::rt::Write + Unpin,
+    B: Body<Error: Into<Box<dyn std::error::Error + Send + Sync>>> + 'static,
+{
+    fn end(self: Pin<&mut Self>) {
+        self.graceful_shutdown();
+    }
+}
+
 /// Serves requests until the connection has been idle too long or the address is closed. Open requests are still
-/// answered.
+/// answered, unless the client stalls.
 pub(crate) async fn serve_until_closed(
     connection: impl Graceful,
     mut closing: Closing,
@@ -45,8 +61,13 @@ pub(crate) async fn serve_until_closed(
     tokio::select! {
         ended = connection.as_mut() => return ended.map_err(io::Error::other),
         _ = closing.wait_for(|stage| *stage >= Stage::Ending) => {}
-        () = activity.stopped() => {}
+        stop = activity.stopped() => if stop == Stop::Stalled {
+            return Err(io::ErrorKind::TimedOut.into());
+        },
     }
     connection.as_mut().end();
-    timeout(PARTING, connection).await?.map_err(io::Error::other)
+    tokio::select! {
+        ended = timeout(PARTING, connection) => ended?.map_err(io::Error::other),
+        error = activity.stalled() => Err(error),
+    }
 }

@@ -6,10 +6,12 @@ mod activity;
 mod answer;
 mod connection;
 mod query;
+mod stream;
 
 pub(crate) use activity::{Activity, OpenRequest};
 pub(crate) use answer::AnswerBody;
-pub(crate) use connection::serve_until_closed;
+pub(crate) use connection::{PING_EVERY, PING_TIMEOUT, serve_until_closed};
+pub(crate) use stream::WatchedStream;
 
 /// Maximum length of the headers of one request in bytes. DNS needs hardly any.
 pub(crate) const HEADERS_MAX: u32 = 16 << 10;

@@ -12,7 +12,6 @@
 
 mod admission;
 mod group;
-mod metrics;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -39,8 +38,6 @@ use transport::tls;
 use self::admission::Tables;
 pub(crate) use self::group::QuicSocket;
 use self::group::{Group, Stray};
-pub use self::metrics::QUIC_METRICS;
-use self::metrics::Responses;
 use crate::endpoint::{Endpoint, Stage};
 use crate::limits::BATCHES_IN_A_ROW;
 use crate::shared::Shared;
@@ -118,7 +115,6 @@ struct Listener {
     parked: RefCell<HashMap<QueryKey, AbortHandle>>,
     /// Answers of several messages, of which one is being sent.
     unfinished: RefCell<HashMap<QueryKey, Box<Transaction>>>,
-    responses: Responses,
     /// Notified when a parked query has its answer.
     ready: Notify,
     /// Notified when a connection is evicted.
@@ -147,7 +143,6 @@ impl Listener {
         let (config, clock) = (Arc::clone(&tls), Arc::new(StdSystemTime));
         let quic = quic::Endpoint::new(Config { settings, tls: config, keys, place, seed, clock, admission });
         let quic = RefCell::new(quic.map_err(|_| io::Error::other("no cipher suite for QUIC"))?);
-        let responses = Responses::new(&shared.registry, endpoint.label(), scheme);
         let (parked, unfinished) = Default::default();
         let (local, ready, current) = (socket.local_addr()?, Notify::new(), RefCell::new((settings, tls)));
         let listener = Listener {
@@ -163,7 +158,6 @@ impl Listener {
             connections_max,
             parked,
             unfinished,
-            responses,
             ready,
             evicted,
         };
@@ -252,7 +246,9 @@ impl Listener {
                 }
                 Event::Cancelled(key) => self.cancel(key),
                 Event::Ready(key) => self.send_next(key),
-                Event::Responded(status) => self.responses.count(status, &self.shared.worker.borrow().counters),
+                Event::Responded(status) => {
+                    self.endpoint.responses.count(status, &self.shared.worker.borrow().counters)
+                }
                 Event::LimitReached(Limit::Connections) => self.shared.count(self.shared.limits.callers),
                 Event::LimitReached(Limit::Load) => self.shared.count(self.shared.limits.buffers),
             }

@@ -25,6 +25,7 @@ pub(crate) mod grpc_server;
 pub(crate) mod header;
 pub(crate) mod health;
 pub(crate) mod hosts;
+pub(crate) mod https;
 pub(crate) mod https3;
 pub(crate) mod istio;
 pub(crate) mod k8s_external;

@@ -7,7 +7,7 @@ pub(crate) mod served;
 pub(crate) mod store;
 pub(crate) mod upstream;
 
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
@@ -306,6 +306,8 @@ pub(crate) fn certify_all(folder: &Folder, authority: &str, others: &[(&str, &st
     let key = KeyPair::generate().expect("a key");
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    // OpenSSL takes a certificate whose issuer has the same name for a self-signed one.
+    params.distinguished_name.push(DnType::CommonName, authority);
     write(authority, &params.self_signed(&key).expect("an authority").pem());
     let issuer = Issuer::new(params, key);
     for (certificate, key_name, names) in others {

@@ -154,6 +154,7 @@ impl Asking {
             "tcp" => self.arrival.transport = Transport::Tcp,
             "grpc" => self.arrival.transport = Transport::Grpc,
             "quic" => self.arrival.transport = Transport::Quic,
+            "https" => self.arrival.transport = Transport::Https,
             "https3" => self.arrival.transport = Transport::Https3,
             "port" => self.arrival.port = Some(words.parse("a port")?),
             "from" => self.arrival.peer = SocketAddr::new(words.parse("an IP address")?, self.arrival.peer.port()),

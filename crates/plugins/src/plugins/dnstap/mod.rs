@@ -168,7 +168,7 @@ const fn protocol(over: Transport, encrypted: bool) -> Protocol {
         Transport::Udp => Protocol::Udp,
         Transport::Tcp if encrypted => Protocol::Tls,
         Transport::Quic => Protocol::Quic,
-        Transport::Https3 => Protocol::Https,
+        Transport::Https | Transport::Https3 => Protocol::Https,
         // dnstap has no number for gRPC.
         Transport::Tcp | Transport::Grpc => Protocol::Tcp,
     }

@@ -8,7 +8,7 @@ use gotext::parse_duration;
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "timeouts",
-    "set timeouts for TCP, TLS, QUIC and gRPC connections",
+    "set timeouts for TCP, TLS, HTTPS, QUIC and gRPC connections",
     include_str!("README.md"),
     Config::default,
     build,

@@ -19,7 +19,7 @@ pub struct Config {
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "tls",
-    "set the certificate for DNS over TLS, QUIC, HTTP/3 and gRPC",
+    "set the certificate for DNS over TLS, HTTPS, QUIC and gRPC",
     include_str!("README.md"),
     Config::default,
     build,
@@ -81,8 +81,7 @@ fn read_files(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     let Some(config) = configs.into_iter().next() else { return Ok(None) };
-    let greets =
-        |label: &String| ["tls://", "grpc://", "quic://", "https3://"].iter().any(|scheme| label.starts_with(scheme));
+    let greets = |label: &String| !label.starts_with("dns://");
     let labels: Vec<String> = setup.block.sites.iter().map(|site| site.server.clone()).filter(greets).collect();
     let certificates = Certificates {
         certificate: setup.path(&config.certificate),

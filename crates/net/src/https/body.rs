@@ -1,0 +1,45 @@
+//! Body of a POST.
+
+use http_body_util::BodyExt;
+use hyper::body::{Body, Bytes, Incoming};
+
+use crate::connections::Reserved;
+
+/// Bytes of a body that are read although it is too long, so that the connection survives. The same as in Go.
+const READ_MAX: usize = 256 << 10;
+
+/// Reason why a body contains no message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BodyError {
+    /// The body is longer than a message can be.
+    TooLong,
+    /// The budget for buffers has no room.
+    NoRoom,
+    /// The client has closed the stream or broken the protocol.
+    Incomplete,
+}
+
+/// Reads a body of at most [`doh::BODY_MAX`] bytes. Its length is added to the reservation.
+pub(super) async fn read(mut body: Incoming, reserved: &mut Reserved) -> Result<Bytes, BodyError> {
+    let (mut message, mut length) = (Vec::new(), 0);
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(|_| BodyError::Incomplete)?.into_data() else { continue };
+        length += data.len();
+        if length > READ_MAX {
+            return Err(BodyError::TooLong);
+        }
+        if length > doh::BODY_MAX {
+            message = Vec::new();
+            continue;
+        }
+        if !reserved.grow(data.len()) {
+            return Err(BodyError::NoRoom);
+        }
+        // Nearly every query is in one piece, which needs no copy.
+        if message.is_empty() && body.is_end_stream() {
+            return Ok(data);
+        }
+        message.extend_from_slice(&data);
+    }
+    if length > doh::BODY_MAX { Err(BodyError::TooLong) } else { Ok(message.into()) }
+}

@@ -1,0 +1,56 @@
+//! Limits connections over HTTPS, and chooses status codes.
+
+use config::options::{Manifest, Property, Usage};
+use config::setup::{HttpsSettings, Part, Setup, SetupError};
+
+/// Parsed `https` block.
+#[derive(Default)]
+pub struct Config {
+    connections_max: Option<u32>,
+    is_strict: bool,
+}
+
+pub static MANIFEST: Manifest<Config> = Manifest::new(
+    "https",
+    "limit connections over HTTPS",
+    include_str!("README.md"),
+    Config::default,
+    build,
+)
+.without_handler()
+.repeated()
+.properties(&[
+    Property {
+        usage: Usage("max_connections NUMBER"),
+        default: "200",
+        doc: "Maximum number of open connections per listening address; 0 for no limit.",
+        set: |config, args| {
+            let number = args.number(0..)?;
+            match config.connections_max.replace(number) {
+                None => Ok(()),
+                Some(_) => Err(args.problem("max_connections already defined for this server block")),
+            }
+        },
+    },
+    Property {
+        usage: Usage("strict"),
+        default: "",
+        doc: "Answers with status 405, 413 and 415 where CoreDNS answers with 400, and requires the content type \
+              `application/dns-message` for POST.",
+        set: |config, _| {
+            config.is_strict = true;
+            Ok(())
+        },
+    },
+])
+.settings(|config, settings| settings.listening.https = of(config));
+
+fn of(config: &Config) -> HttpsSettings {
+    let connections_max = config.connections_max.and_then(|most| usize::try_from(most).ok());
+    let connections_max = connections_max.unwrap_or(HttpsSettings::default().connections_max);
+    HttpsSettings { connections_max, is_strict: config.is_strict }
+}
+
+fn build(_: Vec<Config>, _: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    Ok(None)
+}
