@@ -6,6 +6,7 @@
 use core::any::Any;
 use core::error::Error;
 use core::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// TLS configuration for connections to an upstream. The file contents are in PEM format.
@@ -39,10 +40,25 @@ pub struct ServerTls {
     pub clients: ClientCertificates,
     /// Certificate authorities trusted for clients; `None` trusts those of the system.
     pub authorities: Option<Vec<u8>>,
+    /// Keys of session tickets; `None` for new ones. A ticket skips the verification of a client certificate, so
+    /// listeners with different policies must not share them.
+    pub sessions: Option<SessionKeys>,
+    /// File to which the secrets of all sessions are appended.
+    pub key_log: Option<PathBuf>,
+}
+
+/// Opaque keys of TLS session tickets. Only the [`TlsMaker`] that made them knows their type.
+#[derive(Clone)]
+pub struct SessionKeys(pub Arc<dyn Any + Send + Sync>);
+
+impl fmt::Debug for SessionKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SessionKeys")
+    }
 }
 
 /// Policy for client certificates.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ClientCertificates {
     /// Not requested.
     #[default]
@@ -70,6 +86,9 @@ pub trait TlsMaker: Send + Sync {
     /// # Errors
     /// `wanted` cannot be used.
     fn server(&self, wanted: &ServerTls) -> Result<Arc<dyn TlsServer>, TlsError>;
+
+    /// Makes keys of session tickets.
+    fn session_keys(&self) -> SessionKeys;
 }
 
 /// Opaque TLS configuration for an upstream. Only the [`TlsMaker`] that built it knows its type.
@@ -112,6 +131,8 @@ pub enum TlsError {
     Authority(LibraryError),
     /// The system trusts no certificate authority, and the configuration names none.
     NoSystemAuthorities,
+    /// The file for the secrets of sessions cannot be opened.
+    KeyLog(LibraryError),
     /// The library rejects the combination, for example a key that does not belong to its certificate.
     Config(LibraryError),
 }
@@ -130,6 +151,7 @@ impl fmt::Display for TlsError {
             TlsError::NoSystemAuthorities => {
                 f.write_str("this system has no certificate authorities: configure a file with them")
             }
+            TlsError::KeyLog(error) => write!(f, "cannot open the key log: {error}"),
             TlsError::Config(error) => error.fmt(f),
         }
     }
@@ -142,6 +164,7 @@ impl Error for TlsError {
             | TlsError::Certificate(error)
             | TlsError::PrivateKey(error)
             | TlsError::Authority(error)
+            | TlsError::KeyLog(error)
             | TlsError::Config(error) => Some(&**error),
             TlsError::NoCertificate | TlsError::NoSystemAuthorities => None,
         }

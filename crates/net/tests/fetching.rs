@@ -38,7 +38,8 @@ fn tls() -> (Arc<dyn TlsServer>, TlsClient) {
         authorities: Some(identity.certificates.clone()),
         ..ClientTls::default()
     };
-    let server = ServerTls { identity, clients: ClientCertificates::Unasked, authorities: None };
+    let clients = ClientCertificates::Unasked;
+    let server = ServerTls { identity, clients, authorities: None, sessions: None, key_log: None };
     (Rustls.server(&server).unwrap(), Rustls.client(&wanted).unwrap())
 }
 

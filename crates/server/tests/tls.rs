@@ -7,16 +7,21 @@
     reason = "a test may fail, and is the outside world"
 )]
 
+#[path = "support/http.rs"]
+#[allow(dead_code, reason = "another test uses the rest")]
+mod http_client;
 mod support;
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
 
 use engine::tls::{ClientTls, TlsMaker};
 use engine::{Fetch, Io};
+use http_client::{server_name, tls_client};
 use metrics::Registry;
 use net::TokioIo;
-use support::{Client, Folder, Server, certify};
+use support::{Client, Folder, Server, certify, certify_all};
 use transport::tls::Rustls;
 use wire::{Rcode, Type};
 
@@ -112,4 +117,104 @@ fn serves_metrics_over_tls() {
         assert_eq!(io.fetch(fetch).await, Ok(200));
         assert_ne!(io.fetch(Fetch { tls: None, ..fetch }).await, Ok(200));
     });
+}
+
+/// Server over TLS with a certificate of its folder.
+struct Encrypted {
+    folder: Folder,
+    server: Server,
+    address: SocketAddr,
+}
+
+impl Encrypted {
+    fn start(name: &str, options: &str) -> Encrypted {
+        let folder = Folder::new(name);
+        certify(&folder, &["dns.example.org"]);
+        let server = Server::start(&Encrypted::write(&folder, 0, options));
+        let mut encrypted = Encrypted { folder, server, address: SocketAddr::from(([0; 4], 0)) };
+        encrypted.address = encrypted.server.address_of("tls://127.0.0.1:0");
+        encrypted
+    }
+
+    fn write(folder: &Folder, port: u16, options: &str) -> std::path::PathBuf {
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        let tls = format!("tls {} {} {{\n{options}\n}}", path("cert.pem"), path("key.pem"));
+        folder.write("Corefile", &format!("tls://.:{port} {{\nbind 127.0.0.1\n{tls}\nwhoami\n}}\n"))
+    }
+
+    fn client(&self) -> Arc<rustls::ClientConfig> {
+        let mut config = tls_client(&self.folder.path().join("ca.pem"), &[]);
+        config.enable_early_data = true;
+        Arc::new(config)
+    }
+
+    /// Asks over a new connection. Returns true if the client resumed its session, and whether early data was offered.
+    fn ask(&self, config: &Arc<rustls::ClientConfig>) -> (bool, bool) {
+        let mut tls = rustls::ClientConnection::new(Arc::clone(config), server_name()).expect("a client");
+        let takes_early_data = tls.early_data().is_some();
+        let mut tcp = TcpStream::connect(self.address).expect("a connection");
+        tcp.set_read_timeout(Some(support::PATIENCE)).expect("a timeout");
+        let mut stream = rustls::Stream::new(&mut tls, &mut tcp);
+        let query = support::query(1, "www.example.org.", Type::A);
+        let length = u16::try_from(query.len()).expect("a query").to_be_bytes();
+        stream.write_all(&[&length[..], &query].concat()).expect("room");
+        let mut head = [0; 14];
+        stream.read_exact(&mut head).expect("an answer");
+        let is_resumed = tls.handshake_kind() == Some(rustls::HandshakeKind::Resumed);
+        (is_resumed, takes_early_data)
+    }
+}
+
+/// Checks that all workers and the configuration after a reload have the same keys.
+#[test]
+fn clients_resume_their_sessions_with_any_worker_and_after_a_reload() {
+    let mut running = Encrypted::start("tls-resume", "");
+    let client = running.client();
+    assert_eq!(running.ask(&client), (false, false));
+    let resumed = |running: &Encrypted| (0..50).filter(|_| running.ask(&client) == (true, false)).count();
+    assert_eq!(resumed(&running), 50, "early data is never allowed");
+    Encrypted::write(&running.folder, 0, "# another text");
+    running.server.signal("USR1");
+    running.server.wait_for("Reloading complete");
+    assert_eq!(resumed(&running), 50);
+    // A ticket skips the verification of client certificates, so another policy has other keys.
+    Encrypted::write(&running.folder, 0, "client_auth request");
+    running.server.signal("USR1");
+    running.server.wait_for("Reloading complete");
+    assert_eq!(running.ask(&client), (false, false));
+}
+
+#[test]
+fn a_renewed_certificate_does_not_end_connections() {
+    let mut running = Encrypted::start("tls-renew", "");
+    let mut tls = rustls::ClientConnection::new(running.client(), server_name()).expect("a client");
+    let mut tcp = TcpStream::connect(running.address).expect("a connection");
+    let mut stream = rustls::Stream::new(&mut tls, &mut tcp);
+    let query = support::query(1, "www.example.org.", Type::A);
+    let framed = [&u16::try_from(query.len()).expect("a query").to_be_bytes()[..], &query].concat();
+    let mut ask = || {
+        stream.write_all(&framed).expect("room");
+        let mut length = [0; 2];
+        stream.read_exact(&mut length).expect("an answer");
+        stream.read_exact(&mut vec![0; usize::from(u16::from_be_bytes(length))]).expect("an answer");
+    };
+    ask();
+    certify_all(&running.folder, "ca", &[("cert", "key", &["dns.example.org"])]);
+    running.server.signal("USR1");
+    running.server.wait_for("Reloading complete");
+    ask();
+    assert_eq!(running.ask(&running.client()), (false, false), "the new authority is trusted");
+}
+
+#[test]
+fn writes_the_secrets_of_sessions_if_asked_to() {
+    let folder = Folder::new("tls-keylog-file");
+    let file = folder.path().join("keys.log");
+    let mut running = Encrypted::start("tls-keylog", &format!("keylog {}", file.display()));
+    running.server.wait_for("anyone who can read this file can decrypt the queries");
+    running.ask(&running.client());
+    let text = std::fs::read_to_string(&file).expect("the file");
+    assert!(text.lines().any(|line| line.starts_with("CLIENT_TRAFFIC_SECRET_0 ")), "{text}");
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&file).expect("the file").permissions());
+    assert_eq!(mode & 0o777, 0o600);
 }

@@ -8,7 +8,9 @@ pub mod byte_streams;
 mod clock;
 mod error_text;
 pub mod grpc;
+mod key_log;
 pub mod proxy;
+mod tickets;
 pub mod tls;
 mod verifier;
 

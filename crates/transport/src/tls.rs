@@ -7,7 +7,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use engine::tls::{ClientCertificates, ClientTls, Identity, ServerTls, TlsClient, TlsError, TlsMaker, TlsServer};
+use engine::tls::{
+    ClientCertificates, ClientTls, Identity, ServerTls, SessionKeys, TlsClient, TlsError, TlsMaker, TlsServer,
+};
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::CryptoProvider;
@@ -20,6 +22,8 @@ use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
+use crate::key_log::KeyLogFile;
+use crate::tickets::TicketKeys;
 use crate::verifier::{AnyCertificate, AnyClient, GivenCertificates};
 
 /// TLS factory for directives.
@@ -32,6 +36,10 @@ impl TlsMaker for Rustls {
 
     fn server(&self, wanted: &ServerTls) -> Result<Arc<dyn TlsServer>, TlsError> {
         Ok(Arc::new(Server { configs: ArcSwap::from_pointee(Configs::new(wanted)?) }))
+    }
+
+    fn session_keys(&self) -> SessionKeys {
+        SessionKeys(TicketKeys::new())
     }
 }
 
@@ -195,6 +203,10 @@ fn config_error(error: impl Error + Send + Sync + 'static) -> TlsError {
     TlsError::Config(Box::new(error))
 }
 
+fn key_log_error(error: &io::Error) -> TlsError {
+    TlsError::KeyLog(io_text::describe(error).to_string().into())
+}
+
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::aws_lc_rs::default_provider())
 }
@@ -257,7 +269,13 @@ fn server_config(wanted: &ServerTls) -> Result<ServerConfig, TlsError> {
     let mut config = config.with_single_cert(certificates, key).map_err(config_error)?;
     // Stateless tickets: sessions need no memory in the server and no state shared between workers.
     config.session_storage = Arc::new(NoServerSessionStorage {});
-    config.ticketer = rustls::crypto::aws_lc_rs::Ticketer::new().map_err(config_error)?;
+    let sessions = wanted.sessions.as_ref().and_then(|SessionKeys(keys)| Arc::clone(keys).downcast().ok());
+    config.ticketer = sessions.unwrap_or_else(TicketKeys::new);
+    // Early data can be replayed, and no standard allows it for DNS over TLS (RFC 8446 §8, appendix E.5).
+    config.max_early_data_size = 0;
+    if let Some(path) = &wanted.key_log {
+        config.key_log = Arc::new(KeyLogFile::open(path).map_err(|error| key_log_error(&error))?);
+    }
     Ok(config)
 }
 

@@ -18,6 +18,8 @@ fn server_of(identity: &Identity, trusted: Option<&Identity>) -> ServerTls {
         identity: identity.clone(),
         clients: if trusted.is_some() { ClientCertificates::Required } else { ClientCertificates::Unasked },
         authorities: trusted.map(|trusted| trusted.certificates.clone()),
+        sessions: None,
+        key_log: None,
     }
 }
 

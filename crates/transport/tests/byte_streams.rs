@@ -81,7 +81,8 @@ fn tls(name: &str) -> (Arc<dyn TlsServer>, TlsClient, TlsClient) {
         authorities: Some(identity.certificates.clone()),
         ..ClientTls::default()
     };
-    let server = ServerTls { identity, clients: ClientCertificates::Unasked, authorities: None };
+    let clients = ClientCertificates::Unasked;
+    let server = ServerTls { identity, clients, authorities: None, sessions: None, key_log: None };
     let lax = ClientTls { unverified: true, ..ClientTls::default() };
     (Rustls.server(&server).unwrap(), Rustls.client(&wanted).unwrap(), Rustls.client(&lax).unwrap())
 }

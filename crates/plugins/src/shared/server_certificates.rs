@@ -2,13 +2,15 @@
 
 use core::error::Error;
 use core::fmt;
+use core::hash::{Hash, Hasher};
 use core::time::Duration;
+use std::hash::DefaultHasher;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use config::setup::{FileCheck, FileStamp, FileWatch, Files, Setup};
 use engine::log::{Level, Notice};
-use engine::tls::{ClientCertificates, Identity, ServerTls, TlsError, TlsMaker, TlsServer};
+use engine::tls::{ClientCertificates, Identity, ServerTls, SessionKeys, TlsError, TlsMaker, TlsServer};
 
 use crate::shared::open_error::{self, OpenError};
 
@@ -25,6 +27,14 @@ pub(crate) struct Certificates {
     pub(crate) authorities: Option<PathBuf>,
     /// Policy for client certificates.
     pub(crate) clients: ClientCertificates,
+    /// File to which the secrets of sessions are appended.
+    pub(crate) key_log: Option<PathBuf>,
+}
+
+/// Keys of session tickets, with the CA certificates that they depend on.
+struct Sessions {
+    keys: SessionKeys,
+    authorities: Option<Vec<u8>>,
 }
 
 impl Certificates {
@@ -38,9 +48,12 @@ impl Certificates {
         setup: &mut Setup<'_>,
     ) -> Result<Arc<dyn TlsServer>, CertificateFileError> {
         let maker: Arc<dyn TlsMaker> = setup.process.find().ok_or(CertificateFileError::NoTls)?;
-        let server = maker.server(&self.read(setup.files)?);
+        let mut wanted = self.read(setup.files)?;
+        let sessions = self.sessions(&wanted, &*maker, setup);
+        wanted.sessions = Some(sessions.keys.clone());
+        let server = maker.server(&wanted);
         let server = server.map_err(|error| CertificateFileError::Unusable(self.certificate.clone(), error))?;
-        setup.requests.file_watches.push(self.renewal(directive, Arc::clone(&server), setup.files));
+        setup.requests.file_watches.push(self.renewal(directive, Arc::clone(&server), sessions, setup.files));
         Ok(server)
     }
 
@@ -50,11 +63,24 @@ impl Certificates {
             identity: Identity { certificates: read(&self.certificate)?, key: read(&self.key)? },
             clients: self.clients,
             authorities: self.authorities.as_ref().map(read).transpose()?,
+            sessions: None,
+            key_log: self.key_log.clone(),
         })
     }
 
-    fn renew(&self, server: &dyn TlsServer, files: &dyn Files) -> Result<(), Box<dyn Error>> {
-        Ok(server.renew(&self.read(files)?)?)
+    fn renew(&self, server: &dyn TlsServer, sessions: &Sessions, files: &dyn Files) -> Result<(), Box<dyn Error>> {
+        let wanted = self.read(files)?;
+        let is_same = wanted.authorities == sessions.authorities;
+        Ok(server.renew(&ServerTls { sessions: is_same.then(|| sessions.keys.clone()), ..wanted })?)
+    }
+
+    /// Returns the keys of session tickets, which outlive a reload with the same files and the same policy for client
+    /// certificates.
+    fn sessions(&self, wanted: &ServerTls, maker: &dyn TlsMaker, setup: &mut Setup<'_>) -> Arc<Sessions> {
+        let mut hasher = DefaultHasher::new();
+        (&self.certificate, &self.key, self.clients, &wanted.authorities).hash(&mut hasher);
+        let make = || Sessions { keys: maker.session_keys(), authorities: wanted.authorities.clone() };
+        setup.reload_state.take_over(format!("tls sessions {:016x}", hasher.finish()), make)
     }
 
     fn stamps(&self, files: &dyn Files) -> Vec<Option<FileStamp>> {
@@ -64,7 +90,13 @@ impl Certificates {
 
     /// Returns a job that loads the files after they have changed. If the new files are unusable, it logs a warning and
     /// the server keeps the old ones.
-    fn renewal(self, directive: &'static str, server: Arc<dyn TlsServer>, files: &dyn Files) -> FileWatch {
+    fn renewal(
+        self,
+        directive: &'static str,
+        server: Arc<dyn TlsServer>,
+        sessions: Arc<Sessions>,
+        files: &dyn Files,
+    ) -> FileWatch {
         let mut seen = self.stamps(files);
         let check = move |FileCheck { files, notices, .. }: FileCheck<'_>| {
             let now = self.stamps(files);
@@ -73,7 +105,7 @@ impl Certificates {
             }
             seen = now;
             let path = self.certificate.display();
-            notices.push(match self.renew(&*server, files) {
+            notices.push(match self.renew(&*server, &sessions, files) {
                 Ok(()) => Notice::new(Level::Info, directive, format!("{path}: the certificate was renewed")),
                 Err(error) => Notice::new(Level::Warning, directive, format!("{path}: {error}")),
             });

@@ -95,6 +95,7 @@ fn certificates(files: &Files, setup: &Setup<'_>) -> Certificates {
         key: setup.path(&files.key),
         authorities: files.authorities.as_ref().map(|name| setup.path(name)),
         clients,
+        key_log: None,
     }
 }
 

@@ -111,6 +111,7 @@ impl Web {
             key: named(tls.key_file, "key_file")?,
             authorities: tls.client_ca_file.map(|name| folder.join(name)),
             clients,
+            key_log: None,
         }))
     }
 }

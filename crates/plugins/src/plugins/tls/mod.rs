@@ -15,6 +15,7 @@ pub struct Config {
     key: String,
     authorities: Option<String>,
     clients: ClientCertificates,
+    key_log: Option<String>,
 }
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
@@ -56,10 +57,11 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("keylog FILE"),
         default: "",
-        doc: "Not supported by this build.",
-        set: |_, args| {
-            args.word()?;
-            args.line_not_here("this build does not log TLS keys", "remove the line");
+        doc: "Appends the secrets of all sessions to this file, for Wireshark. For debugging only.",
+        set: |config, args| {
+            let file = args.word()?;
+            config.key_log = Some(file.text.clone());
+            args.warn(file, "anyone who can read this file can decrypt the queries; remove the line after debugging");
             Ok(())
         },
     },
@@ -88,6 +90,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         key: setup.path(&config.key),
         authorities: config.authorities.as_ref().map(|name| setup.path(name)),
         clients: config.clients,
+        key_log: config.key_log.as_ref().map(|name| setup.path(name)),
     };
     let server = certificates.serve("tls", setup).map_err(SetupError::from_error)?;
     for label in labels {
