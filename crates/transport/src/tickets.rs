@@ -1,7 +1,7 @@
 //! Keys of TLS session tickets (RFC 5077, RFC 8446 §4.6.1).
 //!
 //! All workers share the keys, so a client can resume its session with any of them. They are only in memory. A key
-//! encrypts tickets for [`ROTATION`], and decrypts them until [`KEYS_MAX`] keys are younger than it.
+//! encrypts tickets for [`ROTATION`], and decrypts them for [`KEPT`].
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,6 +16,8 @@ use rustls::server::ProducesTickets;
 const ROTATION: Duration = Duration::from_secs(12 * 60 * 60);
 /// Keys that decrypt tickets, with the current one.
 const KEYS_MAX: usize = 5;
+/// Time for which a key decrypts tickets.
+const KEPT: Duration = Duration::from_secs(5 * ROTATION.as_secs());
 /// Lifetime that clients are told, in seconds: the time for which each ticket can be decrypted, 48 hours.
 const LIFETIME: u32 = 4 * 12 * 60 * 60;
 /// Length of the name of a key, with which a ticket begins.
@@ -109,7 +111,7 @@ impl TicketKeys {
 
 /// Returns true if a key may still decrypt tickets.
 fn is_kept(key: &Key, now: Instant) -> bool {
-    now.saturating_duration_since(key.since) < ROTATION * KEYS_MAX as u32
+    now.saturating_duration_since(key.since) < KEPT
 }
 
 impl ProducesTickets for TicketKeys {
