@@ -247,7 +247,7 @@ impl Listener {
                 Event::Cancelled(key) => self.cancel(key),
                 Event::Ready(key) => self.send_next(key),
                 Event::Responded(status) => {
-                    self.endpoint.responses.count(status, &self.shared.worker.borrow().counters)
+                    self.endpoint.responses.count(status, &self.shared.worker.borrow().counters);
                 }
                 Event::LimitReached(Limit::Connections) => self.shared.count(self.shared.limits.callers),
                 Event::LimitReached(Limit::Load) => self.shared.count(self.shared.limits.buffers),
