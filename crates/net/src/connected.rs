@@ -37,7 +37,8 @@ impl Drop for Client {
 }
 
 impl Client {
-    /// Registers a new connection. Returns `None` if the address has reached the limit that its scheme has for connections.
+    /// Registers a new connection. Returns `None` if the address has reached the limit of connections that its scheme
+    /// has.
     pub(crate) fn new(
         shared: &Rc<Shared>,
         endpoint: &Rc<Endpoint>,

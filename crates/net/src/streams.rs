@@ -3,6 +3,7 @@
 
 use std::io::{self, Cursor};
 use std::net::TcpListener;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -72,33 +73,44 @@ impl Client {
         }
         let Some(tls) = self.endpoint.tls(&self.shared) else {
             return match self.scheme {
-                Scheme::Grpc => grpc::serve(self, rejoined(early, stream)).await,
-                Scheme::Https => https::serve(self, rejoined(early, stream), Version::HTTP_11).await,
+                Scheme::Grpc | Scheme::Https => self.serve_http(rejoined(early, stream), Version::HTTP_11).await,
                 _ => tcp::serve(self, stream, early).await,
             };
         };
-        let protocol = match self.scheme {
-            Scheme::Grpc => StreamProtocol::Http2,
-            Scheme::Https => StreamProtocol::Https,
-            _ => StreamProtocol::Plain,
-        };
-        let acceptor = tls::acceptor(&*tls, protocol);
+        let acceptor = tls::acceptor(&*tls, self.inside_tls());
         let acceptor = acceptor.ok_or_else(|| io::Error::other("unknown TLS implementation"))?;
         let stream = rejoined(early, stream);
         let greeted = async { timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await? };
         let mut stream = unless_closed(closing, greeted).await?;
-        match self.scheme {
-            Scheme::Grpc => return grpc::serve(self, stream).await,
-            Scheme::Https => {
-                let is_http2 = stream.get_ref().1.alpn_protocol() == Some(tls::HTTP2);
-                let version = if is_http2 { Version::HTTP_2 } else { Version::HTTP_11 };
-                return https::serve(self, stream, version).await;
-            }
-            _ => {}
+        if matches!(self.scheme, Scheme::Grpc | Scheme::Https) {
+            let is_http2 = stream.get_ref().1.alpn_protocol() == Some(tls::HTTP2);
+            return self.serve_http(stream, if is_http2 { Version::HTTP_2 } else { Version::HTTP_11 }).await;
         }
         let patience = self.limits.write;
         tcp::serve(self, &mut stream, Vec::new()).await?;
         timeout(patience, stream.shutdown()).await?
+    }
+
+    /// Serves gRPC, or DNS over HTTPS with this version. The future is boxed, so that connections of other schemes need
+    /// no memory for it.
+    fn serve_http(
+        self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
+        version: Version,
+    ) -> Pin<Box<dyn Future<Output = io::Result<()>>>> {
+        match self.scheme {
+            Scheme::Grpc => Box::pin(grpc::serve(self, stream)),
+            _ => Box::pin(https::serve(self, stream, version)),
+        }
+    }
+
+    /// Returns the protocol that clients use inside TLS.
+    const fn inside_tls(&self) -> StreamProtocol {
+        match self.scheme {
+            Scheme::Grpc => StreamProtocol::Http2,
+            Scheme::Https => StreamProtocol::Https,
+            _ => StreamProtocol::Plain,
+        }
     }
 
     /// Reads the PROXY header, if the address is configured for one. Returns false if the connection must be closed.

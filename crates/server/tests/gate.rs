@@ -76,7 +76,7 @@ impl Running {
         self.addresses.iter().find(|(known, _)| *known == scheme).unwrap().1
     }
 
-    /// Sends a message over a new connection. Returns the answer, or `None` if there is none.
+    /// Sends a message over a new connection. Returns the answer, or `None` if there is no answer.
     fn ask(&self, way: Way, message: &[u8]) -> Option<Vec<u8>> {
         match way {
             Way::Udp => {

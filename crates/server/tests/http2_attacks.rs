@@ -105,7 +105,8 @@ impl Attacker {
         self.0.write_all(bytes).and_then(|()| self.0.flush()).is_ok()
     }
 
-    /// Reads frames until the server closes the connection or the read timeout. Returns the error code of the last GOAWAY.
+    /// Reads frames until the server closes the connection, or until the read timeout. Returns the error code of the
+    /// last GOAWAY.
     fn end(&mut self) -> Option<u32> {
         let mut code = None;
         let mut head = [0; 9];
