@@ -169,6 +169,14 @@ tls://tls.test:0 {
     tls cert.pem key.pem
     whoami
 }
+https://https.test:0 {
+    import common
+    tls cert.pem key.pem
+    https {
+        max_connections 16
+    }
+    local
+}
 quic://quic.test:0 {
     import common
     tls cert.pem key.pem
@@ -273,12 +281,11 @@ fn serves_every_directive() {
 
     let corefile = COREFILE.replace("FOLDER", &place).replace("UPSTREAM", &names.to_string());
     let mut server = Server::start(&folder.write("Corefile", &corefile.replace("CALLS", &calls.to_string())));
-    let [dns, tls, grpc] = ["dns", "tls", "grpc"].map(|scheme| server.address_of(&format!("{scheme}://127.0.0.1:0")));
-    assert!([tls, grpc].iter().all(|address| std::net::TcpStream::connect(address).is_ok()));
+    let mut address_of = |scheme| server.address_of(&format!("{scheme}://127.0.0.1:0"));
+    let [dns, tls, grpc, https] = ["dns", "tls", "grpc", "https"].map(&mut address_of);
+    assert!([tls, grpc, https].iter().all(|address| std::net::TcpStream::connect(address).is_ok()));
     // `tests/quic.rs` sends queries to these.
-    for scheme in ["quic", "https3"] {
-        assert_ne!(server.address_of(&format!("{scheme}://127.0.0.1:0")).port(), 0);
-    }
+    assert!(["quic", "https3"].map(&mut address_of).iter().all(|address| address.port() != 0));
     QUESTIONS.iter().for_each(|question| ask(dns, question));
     let any = Client::new(dns).ask("view.test.", Type::A).unwrap();
     assert_eq!((any.rcode(), any.addresses()), (Rcode::NOERROR, vec![IpAddr::from([127, 0, 0, 1])]));
