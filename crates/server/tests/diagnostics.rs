@@ -93,7 +93,7 @@ fn checks_files_only_with_the_flag() {
         ("etcd skydns.test {\n endpoint http://127.0.0.1:1\n }", None, ""),
         ("etcd skydns.test {\n endpoint https://127.0.0.1:1\n tls ca.pem\n }", Some("setup/failed"), "ca.pem"),
         ("probe a 127.0.0.1:53 a.test\n probe a 127.0.0.1:53 b.test", Some("setup/failed"), "duplicate probe a"),
-        ("https", Some("directives/not-here"), "https"),
+        ("nomad", Some("directives/not-here"), "nomad"),
     ];
     for (line, code, part) in cases {
         let corefile = format!(".:0 {{\n {line}\n}}\n");
@@ -311,7 +311,6 @@ fn exit_codes_are_as_documented() {
 fn refuses_what_coredns_accepts_and_this_build_cannot_serve() {
     let folder = Folder::new("later");
     for (corefile, name) in [
-        ("https://.:0 {\n    whoami\n}\n", "https://"),
         (".:0 {\n    route53 a.test.:Z1\n}\n", "route53"),
         (".:0 {\n    clouddns a.test.:b:c\n    whoami\n}\n", "clouddns"),
     ] {

@@ -57,7 +57,8 @@ pub(crate) async fn serve(client: Client, stream: impl AsyncRead + AsyncWrite + 
         let (client, activity) = (Rc::clone(&client), Rc::clone(&counted));
         async move { Ok::<_, Infallible>(client.call(request, &activity).await) }
     });
-    serve_until_closed(builder.serve_connection(TokioIo::new(stream), service), closing, &activity).await
+    let connection = Box::pin(builder.serve_connection(TokioIo::new(stream), service));
+    serve_until_closed(connection, closing, &activity).await
 }
 
 impl Client {

@@ -1,7 +1,7 @@
 //! Serving of a connection until it is idle or its address is closed.
 
 use std::io;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::time::Duration;
 
 use hyper::body::{Body, Incoming};
@@ -51,15 +51,14 @@ where
 }
 
 /// Serves requests until the connection has been idle too long or the address is closed. Open requests are still
-/// answered, unless the client stalls.
+/// answered, unless the client stalls. The connection is boxed, because futures contain their arguments several times.
 pub(crate) async fn serve_until_closed(
-    connection: impl Graceful,
+    mut connection: Pin<Box<impl Graceful>>,
     mut closing: Closing,
     activity: &Activity,
 ) -> io::Result<()> {
-    let mut connection = pin!(connection);
     tokio::select! {
-        ended = connection.as_mut() => return ended.map_err(io::Error::other),
+        ended = &mut connection => return ended.map_err(io::Error::other),
         _ = closing.wait_for(|stage| *stage >= Stage::Ending) => {}
         stop = activity.stopped() => if stop == Stop::Stalled {
             return Err(io::ErrorKind::TimedOut.into());

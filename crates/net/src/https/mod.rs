@@ -43,9 +43,11 @@ pub(crate) async fn serve(
         async move { Ok::<_, Infallible>(server.respond(request).await) }
     });
     if is_http1 {
-        serve_until_closed(limits::http1().serve_connection(stream, service), closing, &activity).await
+        let connection = Box::pin(limits::http1().serve_connection(stream, service));
+        serve_until_closed(connection, closing, &activity).await
     } else {
-        serve_until_closed(limits::http2().serve_connection(stream, service), closing, &activity).await
+        let connection = Box::pin(limits::http2().serve_connection(stream, service));
+        serve_until_closed(connection, closing, &activity).await
     }
 }
 
