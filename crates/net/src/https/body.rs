@@ -1,5 +1,8 @@
 //! Body of a POST.
 
+use core::error::Error;
+use core::fmt;
+
 use http_body_util::BodyExt;
 use hyper::body::{Body, Bytes, Incoming};
 
@@ -18,6 +21,18 @@ pub(super) enum BodyError {
     /// The client has closed the stream or broken the protocol.
     Incomplete,
 }
+
+impl fmt::Display for BodyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            BodyError::TooLong => "the body is longer than a DNS message can be",
+            BodyError::NoRoom => "the budget for buffers has no room for the body",
+            BodyError::Incomplete => "the client has closed the stream before the end of the body",
+        })
+    }
+}
+
+impl Error for BodyError {}
 
 /// Reads a body of at most [`doh::BODY_MAX`] bytes. Its length is added to the reservation.
 pub(super) async fn read(mut body: Incoming, reserved: &mut Reserved) -> Result<Bytes, BodyError> {
