@@ -267,7 +267,7 @@ fn server_config(wanted: &ServerTls) -> Result<ServerConfig, TlsError> {
     };
     let (certificates, key) = read(&wanted.identity)?;
     let mut config = config.with_single_cert(certificates, key).map_err(config_error)?;
-    // Stateless tickets: sessions need no memory in the server and no state shared between workers.
+    // Stateless tickets: sessions need no memory in the server. Workers share only the keys.
     config.session_storage = Arc::new(NoServerSessionStorage {});
     let sessions = wanted.sessions.as_ref().and_then(|SessionKeys(keys)| Arc::clone(keys).downcast().ok());
     config.ticketer = sessions.unwrap_or_else(TicketKeys::new);
