@@ -55,8 +55,8 @@ impl Labels {
 
     /// Returns a label for reading if a plugin already publishes or reads it.
     ///
-    /// Use this method for label names that are only known when a query arrives. A label found this way does not count
-    /// as read: a [`LabelSetter`] sets a value only if another plugin called [`Labels::label`].
+    /// Use this method for label names that are only known when a query arrives. Finding a label does
+    /// not mark it as read: a [`LabelSetter`] sets values only of labels for which a plugin called [`Labels::label`].
     #[must_use]
     pub fn find(&self, label: &str) -> Option<Label> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);

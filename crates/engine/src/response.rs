@@ -309,8 +309,9 @@ impl Response {
         self.signer = None;
     }
 
-    /// Writes the response in wire form: cut to the client's size, with an OPT record if the query had one, and signed
-    /// if a plugin registered a signer. [`Response::finish_next`] writes the further messages of a zone transfer.
+    /// Writes the response in wire form: truncated to the client's size, with an OPT record if the query had one, and
+    /// with a signature if a plugin set a signer. For a zone transfer, [`Response::finish_next`] writes the messages
+    /// after the first.
     pub fn finish(&mut self, query: &Query) -> &[u8] {
         let Some(signer) = self.signer.take() else { return self.write_out(query, usize::from(query.size_max())) };
         let finished = self.write_out(query, usize::from(query.size_max()).saturating_sub(signer.room()));

@@ -14,7 +14,7 @@ pub enum StoreError {
     Endpoint {
         /// Text from the configuration.
         endpoint: String,
-        /// What is wrong, and what to use.
+        /// Problem with the text, and the expected form.
         reason: String,
     },
     /// A certificate or key file cannot be read.

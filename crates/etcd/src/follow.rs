@@ -142,8 +142,8 @@ impl Follower {
         Client::new(connection, self.endpoint(), self.request.credentials.clone(), &self.timing).await
     }
 
-    /// Requests a page. A zone's own key may be unreadable and is then left out, since a permission for the keys below
-    /// it does not include it.
+    /// Requests a page. If the zone's own key cannot be read, the page leaves it out: a permission for the keys below a
+    /// zone does not include the key of the zone.
     async fn page(&mut self, mut cursor: Cursor) -> Result<Reading, EtcdError> {
         let Some(range) = self.ranges.get(cursor.range).cloned() else {
             return Ok(Reading::Page { listed: None, next: Page::Last(cursor.listed) });

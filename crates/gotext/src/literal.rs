@@ -29,7 +29,7 @@ pub(crate) enum StringSyntax {
 /// Reason why a text is not a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StringError {
-    /// It has no closing quote.
+    /// The closing quote is missing.
     Unclosed,
     /// An escape sequence is invalid.
     BadEscape,

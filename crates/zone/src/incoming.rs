@@ -117,7 +117,7 @@ impl Incoming {
         self.builder
     }
 
-    /// Builds the zone. Call this after [`Incoming::take`] has returned false.
+    /// Builds the zone. Call this after [`Incoming::receive`] has returned false.
     ///
     /// # Errors
     /// The records do not form a valid zone.
