@@ -35,11 +35,11 @@ pub fn read(label: &[u8]) -> Option<IpAddr> {
     let mut text = [0; TEXT_MAX];
     let text = text.get_mut(..label.len())?;
     text.copy_from_slice(label);
-    let dashes = label.iter().filter(|&&octet| octet == b'-').count();
+    let dashes = label.iter().filter(|&&byte| byte == b'-').count();
     let is_v4 = dashes == 3 && !label.windows(2).any(|pair| pair == b"--");
     let separator = if is_v4 { b'.' } else { b':' };
-    for octet in &mut *text {
-        *octet = match *octet {
+    for byte in &mut *text {
+        *byte = match *byte {
             b'-' => separator,
             // Colons are accepted like dashes. Dots are not, since no label contains them.
             b':' if !is_v4 => b':',
@@ -68,21 +68,21 @@ const TEXT_MAX: usize = 39;
 
 fn write_v4(address: Ipv4Addr, buffer: &mut LabelBuffer) -> usize {
     let mut len = 0;
-    let mut push = |octet| {
-        buffer[len] = octet;
+    let mut push = |byte| {
+        buffer[len] = byte;
         len += 1;
     };
-    for (at, octet) in address.octets().into_iter().enumerate() {
+    for (at, byte) in address.octets().into_iter().enumerate() {
         if at > 0 {
             push(b'-');
         }
-        if octet >= 100 {
-            push(b'0' + octet / 100);
+        if byte >= 100 {
+            push(b'0' + byte / 100);
         }
-        if octet >= 10 {
-            push(b'0' + octet / 10 % 10);
+        if byte >= 10 {
+            push(b'0' + byte / 10 % 10);
         }
-        push(b'0' + octet % 10);
+        push(b'0' + byte % 10);
     }
     len
 }
@@ -93,9 +93,9 @@ fn write_v6(address: Ipv6Addr, buffer: &mut LabelBuffer) -> usize {
     // The longest text has 39 bytes, so the write cannot fail.
     let _ = write!(rest, "{address}");
     let len = LABEL_MAX - rest.len();
-    for octet in &mut buffer[..len] {
-        if matches!(*octet, b':' | b'.') {
-            *octet = b'-';
+    for byte in &mut buffer[..len] {
+        if matches!(*byte, b':' | b'.') {
+            *byte = b'-';
         }
     }
     len

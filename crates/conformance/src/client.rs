@@ -62,7 +62,7 @@ pub(crate) struct Query {
 }
 
 impl Query {
-    fn octets(&self, id: u16) -> Vec<u8> {
+    fn bytes(&self, id: u16) -> Vec<u8> {
         let flags = Flags::default().with_recursion_desired(self.extra != QueryExtra::NoRecursion);
         let mut message = MessageBuf::new();
         message.start(Header { id, flags, ..Header::default() }, Some((self.name.as_ref(), self.qtype, Class::IN)));
@@ -91,8 +91,8 @@ impl Query {
         if message.question() != Some(asked) {
             return Err(QueryError::Invalid("the question differs"));
         }
-        let question = bytes.get(HEADER_LEN..HEADER_LEN + self.name.octets().len());
-        let kept = question == Some(self.name.octets());
+        let question = bytes.get(HEADER_LEN..HEADER_LEN + self.name.as_bytes().len());
+        let kept = question == Some(self.name.as_bytes());
         Response::read(&message, kept).map(Some).ok_or(QueryError::Invalid("malformed record"))
     }
 }
@@ -113,7 +113,7 @@ async fn udp_once(server: SocketAddr, query: &Query) -> Result<Response, QueryEr
     let socket = UdpSocket::bind(any).await?;
     socket.connect(server).await?;
     let id = rand::random();
-    socket.send(&query.octets(id)).await?;
+    socket.send(&query.bytes(id)).await?;
     let mut buffer = vec![0; usize::from(u16::MAX)];
     loop {
         let length = socket.recv(&mut buffer).await?;
@@ -134,7 +134,7 @@ async fn tcp_once(server: SocketAddr, queries: &[Query]) -> Result<Vec<Response>
     let ids: Vec<u16> = (0..u16::MAX).map(|step| first.wrapping_add(step)).take(queries.len()).collect();
     let mut bytes = Vec::new();
     for (query, id) in queries.iter().zip(&ids) {
-        let query = query.octets(*id);
+        let query = query.bytes(*id);
         debug_assert!(u16::try_from(query.len()).is_ok(), "a query has one name and an OPT record");
         bytes.extend(u16::try_from(query.len()).unwrap_or(u16::MAX).to_be_bytes());
         bytes.extend(query);
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn accepts_only_responses_to_its_own_question() {
         let asked = query("Web.test");
-        let mut bytes = asked.octets(7);
+        let mut bytes = asked.bytes(7);
         assert!(matches!(asked.read(7, &bytes), Ok(None)), "a query is no answer");
         bytes[2] |= 0x80;
         assert!(asked.read(7, &bytes).unwrap().unwrap().question_kept);

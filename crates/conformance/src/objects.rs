@@ -53,8 +53,8 @@ impl Values {
         let mut parts = text.split('$');
         let mut filled = parts.next().unwrap_or_default().to_owned();
         for part in parts {
-            let is_name = |octet: u8| octet.is_ascii_alphanumeric() || octet == b'-';
-            let end = part.bytes().position(|octet| !is_name(octet)).unwrap_or(part.len());
+            let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+            let end = part.bytes().position(|byte| !is_name(byte)).unwrap_or(part.len());
             let (name, rest) = part.split_at(end);
             filled.push_str(self.get(name).ok_or_else(|| PlaceholderError(name.to_owned()))?);
             filled.push_str(rest);

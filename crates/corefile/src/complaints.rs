@@ -92,8 +92,8 @@ pub(crate) fn too_much_text(word: Span) -> Diagnostic {
         .with_help("look for snippets that import other snippets many times")
 }
 
-pub(crate) fn file_too_large(place: Span, octets_max: usize) -> Diagnostic {
-    let message = format!("the Corefile and its imports have more than {octets_max} bytes");
+pub(crate) fn file_too_large(place: Span, bytes_max: usize) -> Diagnostic {
+    let message = format!("the Corefile and its imports have more than {bytes_max} bytes");
     Diagnostic::error(codes::FILE_TOO_LARGE, place, message).with_label("not read")
 }
 

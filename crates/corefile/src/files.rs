@@ -10,7 +10,7 @@ use crate::reader::{Origin, Reader, Text, WORDS_MAX};
 use crate::{Diagnostic, FileId, Sources, Span};
 
 /// Maximum length in bytes of the Corefile with all imported files: four times the largest ConfigMap.
-const OCTETS_MAX: usize = 4 << 20;
+const BYTES_MAX: usize = 4 << 20;
 /// Maximum number of files, enough for a directory with one file for each of a thousand tenants.
 const FILES_MAX: usize = 1000;
 
@@ -32,11 +32,11 @@ impl Files {
     /// Adds a file that the `import` at `place` names, or the main file if `place` is `None`.
     pub(crate) fn add(&mut self, path: &Path, text: String, place: Option<Span>, problems: &mut Problems) -> FileId {
         self.bytes = self.bytes.saturating_add(text.len());
-        let fits = self.bytes <= OCTETS_MAX;
+        let fits = self.bytes <= BYTES_MAX;
         let id = self.sources.add(path, if fits { text } else { String::new() });
         if !fits {
             let place = place.unwrap_or(Span { file: id, start: 0, end: 0 });
-            problems.push(complaints::file_too_large(place, OCTETS_MAX));
+            problems.push(complaints::file_too_large(place, BYTES_MAX));
         }
         let mut lexer = Lexer::new(id, self.sources.text(id));
         // The parser stops after `WORDS_MAX` words in total, so the rest of a longer file is not needed.

@@ -15,7 +15,7 @@ pub(crate) const DEPTH_MAX: usize = 16;
 /// Maximum number of words with all imports: as many as the largest Corefile has at eight bytes per word.
 pub(crate) const WORDS_MAX: usize = 1 << 19;
 /// Maximum length of all those words in bytes: four times the largest Corefile.
-const OCTETS_MAX: usize = 16 << 20;
+const BYTES_MAX: usize = 16 << 20;
 /// Quotes of word processors, which people paste into Corefiles.
 const TYPOGRAPHIC_QUOTES: [char; 6] = ['\u{201c}', '\u{201d}', '\u{201e}', '\u{2018}', '\u{2019}', '\u{201a}'];
 
@@ -58,7 +58,7 @@ pub(crate) struct Reader<'a> {
     pub(crate) end_reported: bool,
     frames: Vec<Frame>,
     words_left: usize,
-    octets_left: usize,
+    bytes_left: usize,
 }
 
 struct Frame {
@@ -88,7 +88,7 @@ impl<'a> Reader<'a> {
             end_reported: false,
             frames: Vec::new(),
             words_left: WORDS_MAX,
-            octets_left: OCTETS_MAX,
+            bytes_left: BYTES_MAX,
         }
     }
 
@@ -184,8 +184,8 @@ impl<'a> Reader<'a> {
     }
 
     fn charge(&mut self, bytes: usize, span: Span) {
-        self.octets_left = self.octets_left.saturating_sub(bytes);
-        if !self.end_reported && (self.words_left == 0 || self.octets_left == 0) {
+        self.bytes_left = self.bytes_left.saturating_sub(bytes);
+        if !self.end_reported && (self.words_left == 0 || self.bytes_left == 0) {
             self.problems.push(complaints::too_much_text(span));
             self.frames.clear();
             self.end_reported = true;

@@ -221,13 +221,13 @@ impl Query {
 
     pub(crate) fn set_zone(&mut self, index: usize, zone: NameRef<'_>) {
         self.zone_index = index;
-        self.zone_at = self.key.octets().len() - zone.len();
+        self.zone_at = self.key.as_bytes().len() - zone.len();
     }
 
     /// Zone that matched the current step, in the case of the question. The root after this step has changed the name.
     #[must_use]
     pub fn zone(&self) -> NameRef<'_> {
-        NameRef::from_octets(&self.name.octets()[self.zone_at..]).unwrap_or(NameRef::ROOT)
+        NameRef::from_bytes(&self.name.as_bytes()[self.zone_at..]).unwrap_or(NameRef::ROOT)
     }
 
     /// Number of bytes of the name before [`Query::zone`].

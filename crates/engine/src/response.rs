@@ -323,7 +323,7 @@ impl Response {
         if self.more.is_some() {
             self.signer = Some(signer);
         }
-        self.message.octets_at(0..self.message.len())
+        self.message.bytes_at(0..self.message.len())
     }
 
     /// Writes a copy of the message as [`Response::finish`] would now, but without a signature. It serves plugins that
@@ -333,7 +333,7 @@ impl Response {
         core::mem::swap(&mut self.message, scratch);
         self.write_out(query, usize::from(query.size_max()));
         core::mem::swap(&mut self.message, scratch);
-        scratch.octets_at(0..scratch.len())
+        scratch.bytes_at(0..scratch.len())
     }
 
     fn write_out(&mut self, query: &Query, limit: usize) -> &[u8] {

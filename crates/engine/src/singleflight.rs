@@ -46,7 +46,7 @@ impl Key {
         Key {
             block,
             step,
-            name: query.key().octets().into(),
+            name: query.key().as_bytes().into(),
             qtype: query.qtype.0,
             qclass: query.qclass.0,
             stream,

@@ -32,14 +32,14 @@ impl<T> ZoneMap<T> {
         if let Err(at) = self.depths.binary_search_by(|known| depth.cmp(known)) {
             self.depths.insert(at, depth);
         }
-        let key: Box<[u8]> = zone.octets().to_ascii_lowercase().into();
+        let key: Box<[u8]> = zone.as_bytes().to_ascii_lowercase().into();
         self.by_zone.entry(key).or_insert_with(new)
     }
 
     /// Returns the value of exactly this zone (in lower case).
     #[must_use]
     pub fn get(&self, zone: NameRef<'_>) -> Option<&T> {
-        self.by_zone.get(zone.octets())
+        self.by_zone.get(zone.as_bytes())
     }
 
     /// Iterates over the zones that contain `name` (in lower case), longest first, with their values.
@@ -51,7 +51,7 @@ impl<T> ZoneMap<T> {
                 at = at.parent()?;
                 depth -= 1;
             }
-            self.by_zone.get(at.octets()).map(|value| (at, value))
+            self.by_zone.get(at.as_bytes()).map(|value| (at, value))
         })
     }
 
@@ -63,7 +63,7 @@ impl<T> ZoneMap<T> {
 
     /// Iterates over all zones and their values, in arbitrary order.
     pub fn iter(&self) -> impl Iterator<Item = (NameRef<'_>, &T)> {
-        self.by_zone.iter().filter_map(|(zone, value)| Some((NameRef::from_octets(zone).ok()?, value)))
+        self.by_zone.iter().filter_map(|(zone, value)| Some((NameRef::from_bytes(zone).ok()?, value)))
     }
 
     /// Returns true if the map is empty.

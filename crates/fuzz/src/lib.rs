@@ -86,7 +86,7 @@ pub fn reply(input: &[u8]) {
     let bytes = bytes.concat();
     oracle::compare(&bytes);
     SERVER.with_borrow_mut(|server| {
-        server.io.upstreams.set(UPSTREAM, vec![entry(Reaction::Octets(bytes))]);
+        server.io.upstreams.set(UPSTREAM, vec![entry(Reaction::Bytes(bytes))]);
         ask(server, QUERY);
         // Ask again for the cached answer, and let it expire.
         ask(server, QUERY);

@@ -44,7 +44,7 @@ pub fn compare(packet: &[u8]) {
 }
 
 fn same_name(ours: &Name, theirs: &TheirName) {
-    assert_eq!(Ok(ours.octets()), theirs.to_bytes().as_deref().map_err(ToString::to_string), "{ours} {theirs}");
+    assert_eq!(Ok(ours.as_bytes()), theirs.to_bytes().as_deref().map_err(ToString::to_string), "{ours} {theirs}");
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ impl Fixture {
         self.list(&BTreeMap::new());
         assert_eq!(self.index.counts().records, 0);
         let mut keys = BTreeMap::new();
-        for line in input.split(|octet| *octet == b'\n').take(KEYS_MAX) {
+        for line in input.split(|byte| *byte == b'\n').take(KEYS_MAX) {
             self.change(line, &mut keys);
         }
         let heard = self.contents(&keys);
@@ -71,7 +71,7 @@ impl Fixture {
             keys.remove(&key);
             return;
         }
-        let mut parts = line.splitn(2, |octet| *octet == b' ');
+        let mut parts = line.splitn(2, |byte| *byte == b' ');
         let (key, value) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
         let key = [PATH, key].concat();
         // The store sends no events for keys outside the zones.

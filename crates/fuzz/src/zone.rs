@@ -18,7 +18,7 @@ pub fn file(input: &[u8]) {
     match load(origin().as_ref(), path, &mut read) {
         Ok(loaded) => ask(&loaded.zone),
         Err(error) => {
-            let lines = input.iter().filter(|octet| **octet == b'\n').count() + 1;
+            let lines = input.iter().filter(|byte| **byte == b'\n').count() + 1;
             assert!(error.position.is_none_or(|(line, _)| (1..=lines).contains(&(line as usize))), "{error}");
         }
     }

@@ -148,13 +148,13 @@ impl Connection {
 
     /// Writes the answers that are ready. Returns true if there were any.
     async fn write_outgoing(&self, stream: &mut (impl AsyncWrite + Unpin)) -> io::Result<bool> {
-        let octets = self.outgoing.take();
-        if octets.is_empty() {
+        let bytes = self.outgoing.take();
+        if bytes.is_empty() {
             return Ok(false);
         }
-        self.writing.set(octets.capacity());
+        self.writing.set(bytes.capacity());
         let written = async {
-            stream.write_all(&octets).await?;
+            stream.write_all(&bytes).await?;
             stream.flush().await
         };
         timeout(self.client.limits.write, written).await??;
@@ -163,11 +163,11 @@ impl Connection {
         Ok(true)
     }
 
-    /// Answers the complete queries in `octets` while there is room. Returns the number of bytes consumed.
-    fn answer_all(self: &Rc<Self>, octets: &[u8]) -> usize {
+    /// Answers the complete queries in `bytes` while there is room. Returns the number of bytes consumed.
+    fn answer_all(self: &Rc<Self>, bytes: &[u8]) -> usize {
         let mut used = 0;
         while self.has_room()
-            && let Some((query, next)) = framed(octets, used)
+            && let Some((query, next)) = framed(bytes, used)
         {
             self.has_asked.set(true);
             self.queries_left.set(self.queries_left.get().map(|left| left.saturating_sub(1)));
@@ -399,10 +399,10 @@ fn frame(message: &[u8], outgoing: &mut Vec<u8>) -> bool {
 }
 
 /// Returns the message at offset `at` and the offset of the next one, or `None` if it is incomplete.
-fn framed(octets: &[u8], at: usize) -> Option<(&[u8], usize)> {
-    let length = octets.get(at..)?.first_chunk::<LENGTH_LEN>()?;
+fn framed(bytes: &[u8], at: usize) -> Option<(&[u8], usize)> {
+    let length = bytes.get(at..)?.first_chunk::<LENGTH_LEN>()?;
     let end = at + LENGTH_LEN + usize::from(u16::from_be_bytes(*length));
-    Some((octets.get(at + LENGTH_LEN..end)?, end))
+    Some((bytes.get(at + LENGTH_LEN..end)?, end))
 }
 
 #[cfg(test)]

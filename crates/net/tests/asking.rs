@@ -186,10 +186,10 @@ fn few_streams_carry_many_queries_in_any_order() {
     // Eight connections in total. The queries beyond eight are spread over them evenly.
     let mut streams: Vec<_> = (0..8).map(|_| accept(&listener)).collect();
     for stream in &mut streams {
-        let queries: Vec<_> = (0..QUERIES / 8).map(|_| stream.receive_octets().unwrap()).collect();
+        let queries: Vec<_> = (0..QUERIES / 8).map(|_| stream.receive_bytes().unwrap()).collect();
         queries.iter().rev().for_each(|query| stream.send(&answer_to(query)));
     }
-    let query = streams[0].receive_octets().unwrap();
+    let query = streams[0].receive_bytes().unwrap();
     streams[0].send(&answer_to(&query));
     assert_eq!(running.join().unwrap(), (8, true));
 }
@@ -202,13 +202,13 @@ fn a_kept_stream_that_was_closed_is_replaced_silently() {
         [first.reused, client.query(Transport::Tcp, LONG, None).await.unwrap().reused]
     });
     let mut stream = accept(&listener);
-    let query = stream.receive_octets().unwrap();
+    let query = stream.receive_bytes().unwrap();
     stream.send(&answer_to(&query));
     // The upstream reads the second query and closes without an answer.
-    stream.receive_octets().unwrap();
+    stream.receive_bytes().unwrap();
     drop(stream);
     let mut stream = accept(&listener);
-    let query = stream.receive_octets().unwrap();
+    let query = stream.receive_bytes().unwrap();
     stream.send(&answer_to(&query));
     assert_eq!(running.join().unwrap(), [false, false]);
 }
@@ -221,9 +221,9 @@ fn a_stream_without_an_answer_takes_no_new_queries() {
         (lost, client.query(Transport::Tcp, LONG, None).await)
     });
     let mut silent = accept(&listener);
-    silent.receive_octets().unwrap();
+    silent.receive_bytes().unwrap();
     let mut fresh = accept(&listener);
-    let query = fresh.receive_octets().unwrap();
+    let query = fresh.receive_bytes().unwrap();
     fresh.send(&answer_to(&query));
     let (lost, answered) = running.join().unwrap();
     assert_eq!(lost.unwrap_err(), ExchangeError::Timeout { local: None });

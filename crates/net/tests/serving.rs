@@ -47,8 +47,8 @@ fn answers_queries_that_arrive_byte_by_byte() {
     let server = Running::start(RECORDS, StreamLimits::default());
     let mut stream = server.connect();
     let two = [1, 2].map(|id| framed(&question(id, "www.test.", Type::A).packet())).concat();
-    for octet in two {
-        stream.0.write_all(&[octet]).unwrap();
+    for byte in two {
+        stream.0.write_all(&[byte]).unwrap();
     }
     assert_eq!([1, 2].map(|_| stream.receive().unwrap().header.id), [1, 2]);
 }
@@ -90,12 +90,12 @@ fn one_stream_gets_its_answers_out_of_order() {
     let mut stream = server.connect();
     stream.send(&question(1, "a.slow.test.", Type::A).packet());
     let mut one = accept(&upstream);
-    let first = one.receive_octets().unwrap();
+    let first = one.receive_bytes().unwrap();
     stream.send(&question(2, "b.slow.test.", Type::A).packet());
     stream.send(&question(3, "www.test.", Type::A).packet());
     assert_eq!(stream.receive().unwrap().header.id, 3);
     let mut other = accept(&upstream);
-    let second = other.receive_octets().unwrap();
+    let second = other.receive_bytes().unwrap();
     for (upstream, query, id) in [(&mut other, second, 2), (&mut one, first, 1)] {
         upstream.send(&support::answer_to(&query));
         assert_eq!(stream.receive().unwrap().header.id, id);
@@ -111,7 +111,7 @@ fn a_client_that_has_shut_down_its_side_gets_pending_answers() {
     stream.send(&question(7, "a.test.", Type::A).packet());
     stream.finish();
     let mut connection = accept(&upstream);
-    let query = connection.receive_octets().unwrap();
+    let query = connection.receive_bytes().unwrap();
     let start = Instant::now();
     server.connect().wait_for_end();
     assert!(start.elapsed() >= short().read, "a silent client is closed only after the timeout");
@@ -127,7 +127,7 @@ fn waiting_for_an_answer_does_not_count_as_idle() {
     let mut stream = server.connect();
     stream.send(&question(1, "a.slow.test.", Type::A).packet());
     let mut connection = accept(&upstream);
-    let query = connection.receive_octets().unwrap();
+    let query = connection.receive_bytes().unwrap();
     // The server closes another idle client, but not this one.
     let start = Instant::now();
     let mut other = server.connect();
@@ -162,10 +162,10 @@ fn closes_a_stream_whose_query_never_completes() {
     let start = Instant::now();
     let query = framed(&question(1, "www.test.", Type::A).packet());
     // One byte after the other, and never the last one.
-    let ended = query.iter().cycle().find(|octet| {
+    let ended = query.iter().cycle().find(|byte| {
         stream.0.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
-        let octet = if start.elapsed() < Duration::from_millis(1) { query[0] } else { **octet };
-        let gone = stream.0.write_all(&[octet]).is_err();
+        let byte = if start.elapsed() < Duration::from_millis(1) { query[0] } else { **byte };
+        let gone = stream.0.write_all(&[byte]).is_err();
         gone || matches!(stream.0.read(&mut [0]), Ok(0))
     });
     assert!(ended.is_some() && start.elapsed() < support::PATIENCE);
@@ -218,9 +218,9 @@ fn ignores_messages_that_are_not_queries() {
     for garbage in [&b""[..], b"short", &[0; 11], &response] {
         stream.send(garbage);
     }
-    stream.send(&[0xff; 40].map(|octet| octet & 0x7f));
+    stream.send(&[0xff; 40].map(|byte| byte & 0x7f));
     stream.send(&question(9, "www.test.", Type::A).packet());
-    let rejected = stream.receive_octets().unwrap();
+    let rejected = stream.receive_bytes().unwrap();
     assert_eq!(rejected.len(), 12, "messages with a header get an error response");
     assert_eq!(stream.receive().unwrap().header.id, 9);
     // Another protocol: its first bytes are read as a length, and the rest never comes.
@@ -240,7 +240,7 @@ fn answers_queries_of_65535_bytes() {
     assert_eq!(long.packet().len(), 65_535);
     assert_eq!(stream.ask(&long).unwrap().header.answers, 1);
     stream.send(&question(2, "large.test.", Type::TXT).packet());
-    let answer = stream.receive_octets().unwrap();
+    let answer = stream.receive_bytes().unwrap();
     assert!(answer.len() > 65_000, "{}", answer.len());
     let answer = testkit::Parsed::read(&answer).unwrap();
     assert!(answer.header.flags.truncated() && answer.header.answers > 200);

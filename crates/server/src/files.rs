@@ -102,7 +102,7 @@ fn matches(pattern: &[u8], name: &[u8]) -> bool {
                 star = Some((at, in_name));
                 at += 1;
             }
-            Some(octet) if *octet == b'?' || *octet == name[in_name] => {
+            Some(byte) if *byte == b'?' || *byte == name[in_name] => {
                 at += 1;
                 in_name += 1;
             }
@@ -114,7 +114,7 @@ fn matches(pattern: &[u8], name: &[u8]) -> bool {
             }
         }
     }
-    pattern[at..].iter().all(|octet| *octet == b'*')
+    pattern[at..].iter().all(|byte| *byte == b'*')
 }
 
 /// Calls a directive's function that reads its files at a fixed interval, for as long as this is polled. Uses a

@@ -208,7 +208,7 @@ impl Instance {
     fn publish_fingerprint(&self) {
         let Some(_) = self.reload_every else { return };
         let hash: String =
-            digest(&SHA512, self.fingerprint.as_bytes()).as_ref().iter().map(|octet| format!("{octet:02x}")).collect();
+            digest(&SHA512, self.fingerprint.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
         tracing::info!(target: "plugin/reload", "Running configuration SHA512 = {hash}");
         self.registry.forget_gauges(&plugins::RELOAD_VERSION);
         self.registry.gauge(&plugins::RELOAD_VERSION, &["sha512", &hash], || Some(1.0));

@@ -44,8 +44,8 @@ pub(crate) fn publish(registry: &Registry) {
     registry.gauge(&RESIDENT, &[], || kibibytes(&read("/proc/self/status")?, "VmRSS"));
     let start = read("/proc/self/stat").zip(read("/proc/stat")).and_then(|(own, all)| start_time(&own, &all));
     registry.gauge(&START, &[], move || start);
-    registry.gauge(&RECEIVED, &[], || ip_octets(&read("/proc/self/net/netstat")?, "InOctets"));
-    registry.gauge(&SENT, &[], || ip_octets(&read("/proc/self/net/netstat")?, "OutOctets"));
+    registry.gauge(&RECEIVED, &[], || ip_bytes(&read("/proc/self/net/netstat")?, "InOctets"));
+    registry.gauge(&SENT, &[], || ip_bytes(&read("/proc/self/net/netstat")?, "OutOctets"));
 }
 
 fn read(path: &str) -> Option<String> {
@@ -85,7 +85,7 @@ fn limit(limits: &str, name: &str) -> Option<f64> {
 }
 
 /// Returns a counter of the table `IpExt`, which has its names in one line and its values in the next.
-fn ip_octets(netstat: &str, name: &str) -> Option<f64> {
+fn ip_bytes(netstat: &str, name: &str) -> Option<f64> {
     let mut lines = netstat.lines().filter_map(|line| line.strip_prefix("IpExt: "));
     let (names, values) = (lines.next()?, lines.next()?);
     let at = names.split(' ').position(|known| known == name)?;
@@ -107,10 +107,10 @@ mod tests {
         assert_eq!(limit(limits, "Max open files"), Some(1024.0));
         assert_eq!(limit(limits, "Max address space"), Some(1.844_674_407_370_955_2e19));
         let netstat = "TcpExt: A B\nTcpExt: 1 2\nIpExt: InNo InOctets OutOctets\nIpExt: 5 6 7\n";
-        assert_eq!((ip_octets(netstat, "InOctets"), ip_octets(netstat, "OutOctets")), (Some(6.0), Some(7.0)));
+        assert_eq!((ip_bytes(netstat, "InOctets"), ip_bytes(netstat, "OutOctets")), (Some(6.0), Some(7.0)));
         for nonsense in ["", "x", "IpExt: InOctets\n", "VmRSS: 1\n"] {
             assert_eq!((cpu_seconds(nonsense), kibibytes(nonsense, "VmRSS")), (None, None));
-            assert_eq!((limit(nonsense, "Max open files"), ip_octets(nonsense, "InOctets")), (None, None));
+            assert_eq!((limit(nonsense, "Max open files"), ip_bytes(nonsense, "InOctets")), (None, None));
         }
     }
 }

@@ -126,8 +126,8 @@ fn place(span: Span, sources: &Sources) -> ((u32, u32), (u32, u32)) {
 /// Converts a path to a URI reference (RFC 3986 §4.1). Percent-encodes all but unreserved characters and `/`. An
 /// absolute path gets the scheme `file`.
 fn uri(path: &str) -> String {
-    let is_plain = |octet: u8| octet.is_ascii_alphanumeric() || b"-._~/".contains(&octet);
-    let encode = |octet: u8| if is_plain(octet) { char::from(octet).to_string() } else { format!("%{octet:02X}") };
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
+    let encode = |byte: u8| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
     let encoded: String = path.bytes().map(encode).collect();
     if encoded.starts_with('/') { format!("file://{encoded}") } else { encoded }
 }

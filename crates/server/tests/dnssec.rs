@@ -149,7 +149,7 @@ impl Unbound {
         let client = Client::new(self.address);
         let mut answer = None;
         wait_until("unbound answers", || {
-            client.send_octets(&query(name, qtype));
+            client.send_bytes(&query(name, qtype));
             answer = client.receive_any();
             answer.is_some()
         });

@@ -81,7 +81,7 @@ impl Running {
         match way {
             Way::Udp => {
                 let client = Client::new(self.address("dns")).waiting(Duration::from_millis(300));
-                client.send_octets(message);
+                client.send_bytes(message);
                 client.receive_any().map(|answer| answer.0)
             }
             Way::Tcp => exchange(TcpStream::connect(self.address("dns")).unwrap(), message),

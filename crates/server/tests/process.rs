@@ -435,7 +435,7 @@ fn answers_malformed_queries_as_the_standards_require() {
         ("four thousand bytes", [&header(0, 1)[..], &[1; 4000]].concat(), Some(Rcode::FORMERR)),
     ];
     for (what, bytes, rcode) in cases {
-        client.send_octets(&bytes);
+        client.send_bytes(&bytes);
         // Answers come in order, so the answer to the next query shows that no other one is missing.
         let mut prober = Client::new(address);
         let got = if rcode.is_some() { client.receive_any().map(|answer| answer.rcode()) } else { None };
@@ -521,7 +521,7 @@ fn accepts_client_addresses_from_trusted_proxies_only() {
     let query = support::query(7, "one.test.", Type::A);
     let header = b"\r\n\r\n\0\r\nQUIT\n\x21\x12\0\x0c\x0a\x01\x02\x03\xc0\0\x02\x01\x12\x34\0\x35";
     let mut client = Client::new(address);
-    client.send_octets(&[&header[..], &query].concat());
+    client.send_bytes(&[&header[..], &query].concat());
     let named = "10.1.2.3".parse::<std::net::IpAddr>().unwrap();
     assert_eq!(client.receive_any().unwrap().addresses(), [named]);
     assert_ne!(client.ask("one.test.", Type::A).unwrap().addresses(), [named]);

@@ -91,12 +91,12 @@ fn segments(key: &[u8]) -> impl Iterator<Item = Range<usize>> {
 
 /// Returns the number of bytes before the first slash.
 fn until_slash(key: &[u8]) -> usize {
-    key.iter().position(|&octet| octet == SLASH).unwrap_or(key.len())
+    key.iter().position(|&byte| byte == SLASH).unwrap_or(key.len())
 }
 
 /// Returns the depth of a key: its number of slashes.
 pub(crate) fn depth(key: &[u8]) -> usize {
-    key.iter().filter(|&&octet| octet == SLASH).count()
+    key.iter().filter(|&&byte| byte == SLASH).count()
 }
 
 /// Returns the name of a key, without the leftmost `strip` labels unless nothing would remain. Returns `None` if the
@@ -115,8 +115,8 @@ pub fn name_of(key: &[u8], strip: usize) -> Option<Name> {
 }
 
 fn labels(key: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let segments = key.rsplit(|&octet| octet == SLASH).filter(|segment| !segment.is_empty());
-    segments.flat_map(|segment| segment.split(|&octet| octet == b'.'))
+    let segments = key.rsplit(|&byte| byte == SLASH).filter(|segment| !segment.is_empty());
+    segments.flat_map(|segment| segment.split(|&byte| byte == b'.'))
 }
 
 #[cfg(test)]

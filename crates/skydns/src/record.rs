@@ -183,7 +183,7 @@ impl Host {
     #[must_use]
     pub fn name(&self) -> Option<NameRef<'_>> {
         match self {
-            Host::Name(bytes) => NameRef::from_octets(bytes).ok(),
+            Host::Name(bytes) => NameRef::from_bytes(bytes).ok(),
             Host::None | Host::Address(_) => None,
         }
     }
@@ -196,7 +196,7 @@ impl Host {
             return Ok(Host::Address(address.to_canonical()));
         }
         match Name::from_text(&text) {
-            Ok(name) => Ok(Host::Name(name.octets().into())),
+            Ok(name) => Ok(Host::Name(name.as_bytes().into())),
             Err(_) => Err(RecordError::Host(text)),
         }
     }

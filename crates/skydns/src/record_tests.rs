@@ -5,7 +5,7 @@ fn read(value: &str) -> Result<Record, RecordError> {
 }
 
 fn name(text: &str) -> Host {
-    Host::Name(Name::from_text(text).unwrap().octets().into())
+    Host::Name(Name::from_text(text).unwrap().as_bytes().into())
 }
 
 #[test]

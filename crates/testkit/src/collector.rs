@@ -73,7 +73,7 @@ fn hear(frame: &[u8]) -> (&'static str, Vec<u8>) {
 #[must_use]
 pub fn dnstap_line(frame: &[u8]) -> String {
     let outer = Fields::read(frame).unwrap_or_default();
-    let inner = outer.octets(14).and_then(Fields::read).unwrap_or_default();
+    let inner = outer.bytes(14).and_then(Fields::read).unwrap_or_default();
     let name = |names: &[&'static str], number: Option<u64>| {
         usize::try_from(number.unwrap_or(0)).ok().and_then(|number| names.get(number)).copied().unwrap_or("?")
     };
@@ -86,7 +86,7 @@ pub fn dnstap_line(frame: &[u8]) -> String {
     words.extend([1, 2].iter().filter_map(|field| outer.text(*field)));
     words.extend(outer.text(3).map(|text| format!("`{text}`")));
     words.extend([inner.time(8, 9), inner.time(12, 13)].into_iter().flatten());
-    if let Some(parsed) = inner.octets(10).or(inner.octets(14)).and_then(|bytes| Parsed::read(bytes).ok()) {
+    if let Some(parsed) = inner.bytes(10).or(inner.bytes(14)).and_then(|bytes| Parsed::read(bytes).ok()) {
         let (name, qtype, _) = parsed.question.clone().unwrap_or_default();
         words.push(format!("| {name} {qtype} {} {}", parsed.header.flags.rcode(), parsed.sections[0].len()));
     }
@@ -101,7 +101,7 @@ const PROTOCOLS: [&str; 4] = ["?", "udp", "tcp", "tls"];
 /// Value of a field.
 enum Value<'a> {
     Number(u64),
-    Octets(&'a [u8]),
+    Bytes(&'a [u8]),
 }
 
 /// Fields of a Protocol Buffers message.
@@ -117,7 +117,7 @@ impl<'a> Fields<'a> {
                 0 => Value::Number(varint(&mut bytes)?),
                 2 => {
                     let length = usize::try_from(varint(&mut bytes)?).ok()?;
-                    Value::Octets(bytes.split_off(..length)?)
+                    Value::Bytes(bytes.split_off(..length)?)
                 }
                 5 => Value::Number(u32::from_le_bytes(*bytes.split_off(..4)?.first_chunk()?).into()),
                 _ => return None,
@@ -134,15 +134,15 @@ impl<'a> Fields<'a> {
         })
     }
 
-    fn octets(&self, field: u64) -> Option<&'a [u8]> {
+    fn bytes(&self, field: u64) -> Option<&'a [u8]> {
         self.0.iter().find_map(|(known, value)| match value {
-            Value::Octets(bytes) if *known == field => Some(*bytes),
+            Value::Bytes(bytes) if *known == field => Some(*bytes),
             _ => None,
         })
     }
 
     fn text(&self, field: u64) -> Option<String> {
-        self.octets(field).map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+        self.bytes(field).map(|bytes| String::from_utf8_lossy(bytes).into_owned())
     }
 
     fn time(&self, seconds: u64, nanos: u64) -> Option<String> {
@@ -150,7 +150,7 @@ impl<'a> Fields<'a> {
     }
 
     fn address(&self, ip: u64, port: u64) -> String {
-        let bytes = self.octets(ip).unwrap_or_default();
+        let bytes = self.bytes(ip).unwrap_or_default();
         let v4 = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
         let ip = v4.or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from));
         ip.map_or("-".to_owned(), |ip| format!("{ip}:{}", self.number(port).unwrap_or(0)))
@@ -160,9 +160,9 @@ impl<'a> Fields<'a> {
 fn varint(bytes: &mut &[u8]) -> Option<u64> {
     let mut value = 0;
     for shift in (0..64).step_by(7) {
-        let octet = *bytes.split_off_first()?;
-        value |= u64::from(octet & 0x7f) << shift;
-        if octet < 0x80 {
+        let byte = *bytes.split_off_first()?;
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
             return Some(value);
         }
     }

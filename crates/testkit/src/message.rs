@@ -90,7 +90,7 @@ impl Parsed {
             sections: Default::default(),
             opt: None,
             options: Vec::new(),
-            trailing: bytes.len() - message.octets().len(),
+            trailing: bytes.len() - message.as_bytes().len(),
             messages: 1,
         };
         for record in message.records() {
@@ -198,7 +198,7 @@ impl fmt::Display for Parsed {
 }
 
 pub(crate) fn hex_of(bytes: &[u8]) -> String {
-    bytes.iter().map(|octet| format!("{octet:02x}")).collect()
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ pub enum Reaction {
     /// Sends a response with the opcode STATUS.
     OtherOpcode,
     /// Sends these bytes after the id of the query.
-    Octets(Vec<u8>),
+    Bytes(Vec<u8>),
     /// Sends nothing, or nothing that a client accepts as a response.
     Silence,
     /// Refuses the connection, like a host without a listener.
@@ -184,13 +184,13 @@ impl Entry {
 fn carry_out(reaction: &Reaction, query: &Parsed, over: Transport) -> Came {
     match reaction {
         Reaction::Truncate(answer) if !over.is_stream() => Came::Reply(answer.cut().write(query)),
-        Reaction::Answer(answer) | Reaction::Truncate(answer) => Came::Reply(answer.to_octets(query, over)),
+        Reaction::Answer(answer) | Reaction::Truncate(answer) => Came::Reply(answer.to_bytes(query, over)),
         Reaction::Broken => {
             Came::Reply([&count_another_record(Answer::default().write(query))[..], SHORT_ADDRESS].concat())
         }
         Reaction::Overflow => Came::Reply(count_another_record(Answer::default().write(query))),
         Reaction::OtherOpcode => Came::Reply(with_opcode(Answer::default().write(query), Opcode::STATUS)),
-        Reaction::Octets(bytes) => Came::Reply([&query.header.id.to_be_bytes()[..], bytes].concat()),
+        Reaction::Bytes(bytes) => Came::Reply([&query.header.id.to_be_bytes()[..], bytes].concat()),
         Reaction::Silence => Came::Nothing,
         Reaction::Refuse => Came::Refused,
         Reaction::Close => Came::Closed,
@@ -204,7 +204,7 @@ const SHORT_ADDRESS: &[u8] = b"\0\0\x01\0\x01\0\0\0\x3c\0\x03\xc0\0\x02";
 /// Sets the opcode in the header.
 fn with_opcode(mut bytes: Vec<u8>, opcode: Opcode) -> Vec<u8> {
     if let (Some(header), Some(start)) = (Header::read(&bytes), bytes.first_chunk_mut::<HEADER_LEN>()) {
-        *start = Header { flags: header.flags.with_opcode(opcode), ..header }.to_octets();
+        *start = Header { flags: header.flags.with_opcode(opcode), ..header }.to_bytes();
     }
     bytes
 }
@@ -226,7 +226,7 @@ impl Answer {
     }
 
     /// Returns the response to `query`, truncated if it is too long for the transport.
-    fn to_octets(&self, query: &Parsed, over: Transport) -> Vec<u8> {
+    fn to_bytes(&self, query: &Parsed, over: Transport) -> Vec<u8> {
         let bytes = self.write(query);
         let size = query.opt.map_or(UDP_SIZE_MIN, |opt| opt.udp_size.max(UDP_SIZE_MIN));
         if over.is_stream() || bytes.len() <= usize::from(size) { bytes } else { self.cut().write(query) }

@@ -41,7 +41,7 @@ impl World {
         self.variables.borrow_mut().insert(name.into(), value.into());
     }
 
-    fn octets(&self, path: &Path) -> io::Result<Vec<u8>> {
+    fn bytes(&self, path: &Path) -> io::Result<Vec<u8>> {
         let files = self.files.borrow();
         files.get(path).map(|(contents, _)| contents.clone()).ok_or_else(|| plain(io::ErrorKind::NotFound.into()))
     }
@@ -49,7 +49,7 @@ impl World {
 
 impl config::setup::Files for World {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        self.octets(path)
+        self.bytes(path)
     }
 
     fn is_file(&self, path: &Path) -> bool {
@@ -77,7 +77,7 @@ impl config::setup::Files for World {
 
 impl corefile::Loader for World {
     fn read(&self, path: &Path) -> io::Result<String> {
-        String::from_utf8(self.octets(path)?).map_err(|_| plain(io::ErrorKind::InvalidData.into()))
+        String::from_utf8(self.bytes(path)?).map_err(|_| plain(io::ErrorKind::InvalidData.into()))
     }
 
     fn glob(&self, pattern: &Path) -> io::Result<Vec<PathBuf>> {
@@ -99,12 +99,10 @@ impl corefile::Loader for World {
 fn matches(pattern: &[u8], path: &[u8]) -> bool {
     match (pattern.split_first(), path.split_first()) {
         (None, None) => true,
-        (Some((b'*', rest)), Some((octet, after))) => {
-            matches(rest, path) || (*octet != b'/' && matches(pattern, after))
-        }
+        (Some((b'*', rest)), Some((byte, after))) => matches(rest, path) || (*byte != b'/' && matches(pattern, after)),
         (Some((b'*', rest)), None) => matches(rest, path),
-        (Some((b'?', rest)), Some((octet, after))) => *octet != b'/' && matches(rest, after),
-        (Some((wanted, rest)), Some((octet, after))) => wanted == octet && matches(rest, after),
+        (Some((b'?', rest)), Some((byte, after))) => *byte != b'/' && matches(rest, after),
+        (Some((wanted, rest)), Some((byte, after))) => wanted == byte && matches(rest, after),
         _ => false,
     }
 }

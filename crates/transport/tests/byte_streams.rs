@@ -56,7 +56,7 @@ async fn meet(listener: &dyn ByteListener, to: &StreamAddress, tls: Option<&TlsC
 #[test]
 fn exchanges_bytes_over_a_unix_socket() {
     on_tokio(async {
-        let path = std::env::temp_dir().join(format!("portolan-octets-{}.sock", std::process::id()));
+        let path = std::env::temp_dir().join(format!("portolan-bytes-{}.sock", std::process::id()));
         let place = StreamAddress::Unix(path.clone());
         let on_path = Listen { at: &place, tls: None, send_buffer: None };
         // A stale socket file, as left by a killed process.

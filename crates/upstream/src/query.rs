@@ -43,7 +43,7 @@ pub fn answered_with(query: &[u8], rcode: Rcode) -> Option<Reply> {
     let flags = flags.with_response(true).with_recursion_available(true).with_rcode(rcode);
     let header = Header { id, flags, questions: 1, ..Header::default() };
     let question = query.get(HEADER_LEN..wire::question_end(query)?)?;
-    Reply::parse([&header.to_octets()[..], question].concat()).ok()
+    Reply::parse([&header.to_bytes()[..], question].concat()).ok()
 }
 
 fn compose<'o>(
@@ -70,7 +70,7 @@ mod tests {
         let bytes = outgoing(question, client, 1232, true, core::iter::empty());
         let mut request = Request::default();
         request.read(Header::read(&bytes).unwrap(), &bytes).unwrap();
-        assert_eq!(request.name.octets(), name.octets());
+        assert_eq!(request.name.as_bytes(), name.as_bytes());
         assert_eq!(request.header.flags, Flags(0x0130));
         assert_eq!(request.opt.map(|opt| (opt.udp_size, opt.dnssec_ok)), Some((1232, true)));
         assert_eq!(request.options(&bytes).count(), 0);

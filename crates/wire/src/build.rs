@@ -66,7 +66,7 @@ impl MessageBuf {
         self.bytes.clear();
         self.bytes.extend_from_slice(&[0; HEADER_LEN]);
         if let Some((name, qtype, qclass)) = question {
-            self.bytes.extend_from_slice(name.octets());
+            self.bytes.extend_from_slice(name.as_bytes());
             self.bytes.extend_from_slice(&qtype.0.to_be_bytes());
             self.bytes.extend_from_slice(&qclass.0.to_be_bytes());
         }
@@ -125,7 +125,7 @@ impl MessageBuf {
     /// Returns the bytes at an offset range of the message, such as a record's RDATA. The slice is empty if the range
     /// is out of bounds.
     #[must_use]
-    pub fn octets_at(&self, range: core::ops::Range<usize>) -> &[u8] {
+    pub fn bytes_at(&self, range: core::ops::Range<usize>) -> &[u8] {
         self.bytes.get(range).unwrap_or_default()
     }
 
@@ -209,7 +209,7 @@ impl MessageBuf {
     /// The first write of a name calls this, because most responses contain no name besides the question.
     fn remember_question(&mut self) {
         if self.header.questions == 1 && self.compressor.is_empty() {
-            let Ok(name) = NameRef::from_octets(&self.bytes[HEADER_LEN..self.question_end - 4]) else { return };
+            let Ok(name) = NameRef::from_bytes(&self.bytes[HEADER_LEN..self.question_end - 4]) else { return };
             self.compressor.remember_name(name, HEADER_LEN);
         }
     }
@@ -224,12 +224,12 @@ impl MessageBuf {
 
     /// Appends an A record.
     pub fn push_a(&mut self, section: Section, owner: Owner<'_>, ttl: u32, address: Ipv4Addr) -> Option<Mark> {
-        self.push(section, owner, (Type::A, Class::IN, ttl), |rdata| rdata.octets(&address.octets()))
+        self.push(section, owner, (Type::A, Class::IN, ttl), |rdata| rdata.bytes(&address.octets()))
     }
 
     /// Appends an AAAA record (RFC 3596).
     pub fn push_aaaa(&mut self, section: Section, owner: Owner<'_>, ttl: u32, address: Ipv6Addr) -> Option<Mark> {
-        self.push(section, owner, (Type::AAAA, Class::IN, ttl), |rdata| rdata.octets(&address.octets()))
+        self.push(section, owner, (Type::AAAA, Class::IN, ttl), |rdata| rdata.bytes(&address.octets()))
     }
 
     /// Appends a record whose RDATA is a single name that may be compressed: CNAME, NS or PTR.
@@ -305,7 +305,7 @@ impl MessageBuf {
         data: &[u8],
     ) -> Option<Mark> {
         let Some((compress, fields)) = name_fields(rtype) else {
-            return self.push(section, owner, (rtype, class, ttl), |rdata| rdata.octets(data));
+            return self.push(section, owner, (rtype, class, ttl), |rdata| rdata.bytes(data));
         };
         self.remember_question();
         self.push(section, owner, (rtype, class, ttl), |rdata| {
@@ -314,7 +314,7 @@ impl MessageBuf {
             if rdata.copy_fields(data, compress, fields, |at| Name::read(data, at)).is_err() {
                 rdata.compressor.cut(start);
                 rdata.bytes.truncate(start);
-                rdata.octets(data);
+                rdata.bytes(data);
             }
         })
     }
@@ -329,7 +329,7 @@ impl MessageBuf {
     /// A record has to be written again and a name in it cannot be read.
     pub fn adopt(&mut self, message: &Message<'_>) -> Result<(), NameError> {
         self.clear();
-        let in_place = message.records_at() == self.question_end && message.octets().len() <= self.limit;
+        let in_place = message.records_at() == self.question_end && message.as_bytes().len() <= self.limit;
         let of_hop = |record: &Record<'_>| matches!(record.rtype(), Type::OPT | Type::TSIG);
         let mut tail = message.records().skip_while(|record| !of_hop(record));
         if !in_place || !tail.all(|record| of_hop(&record)) {
@@ -339,13 +339,13 @@ impl MessageBuf {
         // Both questions have the same length, so each compression pointer points at the same name here.
         for record in message.records().take_while(|record| !of_hop(record)) {
             let start = self.bytes.len();
-            self.bytes.extend_from_slice(&message.octets()[record.start()..record.end()]);
+            self.bytes.extend_from_slice(&message.as_bytes()[record.start()..record.end()]);
             self.close_record(start, record.rdata_at(), record.rtype(), record.section());
         }
         Ok(())
     }
 
-    /// Restores records that this buffer returned from [`MessageBuf::records_octets`] with their `marks`. The question
+    /// Restores records that this buffer returned from [`MessageBuf::records_bytes`] with their `marks`. The question
     /// must have the same length as at that time. Removes records from the end and sets TC if they exceed the limit.
     pub fn restore(&mut self, bytes: &[u8], marks: &[Mark]) {
         self.clear();
@@ -367,7 +367,7 @@ impl MessageBuf {
 
     /// Returns the bytes of all records, from the end of the question to the end of the message.
     #[must_use]
-    pub fn records_octets(&self) -> &[u8] {
+    pub fn records_bytes(&self) -> &[u8] {
         &self.bytes[self.question_end..]
     }
 
@@ -460,7 +460,7 @@ impl MessageBuf {
             self.write_opt(opt, options);
         }
         let header = Header { answers, authorities, additionals, ..self.header };
-        self.bytes[..HEADER_LEN].copy_from_slice(&header.to_octets());
+        self.bytes[..HEADER_LEN].copy_from_slice(&header.to_bytes());
         &self.bytes
     }
 
@@ -476,7 +476,7 @@ impl MessageBuf {
 
     fn write_opt<'o>(&mut self, opt: Opt, options: impl Iterator<Item = (OptionCode, &'o [u8])>) {
         let start = self.bytes.len();
-        self.bytes.extend_from_slice(&opt.to_octets(0));
+        self.bytes.extend_from_slice(&opt.to_bytes(0));
         for (code, data) in options {
             let length = u16::try_from(data.len()).unwrap_or_default();
             self.bytes.extend_from_slice(&code.0.to_be_bytes());
@@ -484,7 +484,7 @@ impl MessageBuf {
             self.bytes.extend_from_slice(&data[..usize::from(length)]);
         }
         let options_len = u16::try_from(self.bytes.len() - start - OPT_FIXED_LEN).unwrap_or_default();
-        self.bytes[start..start + OPT_FIXED_LEN].copy_from_slice(&opt.to_octets(options_len));
+        self.bytes[start..start + OPT_FIXED_LEN].copy_from_slice(&opt.to_bytes(options_len));
     }
 
     /// Returns the flags.
@@ -502,25 +502,25 @@ pub struct RdataWriter<'m> {
 
 impl RdataWriter<'_> {
     /// Appends bytes unchanged.
-    pub fn octets(&mut self, bytes: &[u8]) {
+    pub fn bytes(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
 
     /// Appends a 16-bit number.
     pub fn u16(&mut self, number: u16) {
-        self.octets(&number.to_be_bytes());
+        self.bytes(&number.to_be_bytes());
     }
 
     /// Appends a 32-bit number.
     pub fn u32(&mut self, number: u32) {
-        self.octets(&number.to_be_bytes());
+        self.bytes(&number.to_be_bytes());
     }
 
     /// Appends a character string (RFC 1035 §3.3). Text beyond 255 bytes is cut off.
     pub fn character_string(&mut self, text: &[u8]) {
         let length = u8::try_from(text.len()).unwrap_or(u8::MAX);
         self.bytes.push(length);
-        self.octets(&text[..usize::from(length)]);
+        self.bytes(&text[..usize::from(length)]);
     }
 
     /// Appends a compressed name. Only the types of RFC 1035 may use this (RFC 3597 §4).
@@ -536,14 +536,14 @@ impl RdataWriter<'_> {
     /// Appends labels in wire form without a root label, followed by a pointer to the name at offset `at` of the
     /// message. If a pointer cannot reach that name, it is repeated instead.
     pub fn labels_to(&mut self, labels: &[u8], at: usize) {
-        self.octets(labels);
+        self.bytes(labels);
         refer_to(self.bytes, at);
     }
 
     /// Appends the RDATA of a record from another message, with each name in it replaced by the result of `map`.
     fn copy(&mut self, record: &Record<'_>, mut map: impl FnMut(Name) -> Name) -> Result<(), NameError> {
         let Some((compress, fields)) = name_fields(record.rtype()) else {
-            self.octets(record.rdata());
+            self.bytes(record.rdata());
             return Ok(());
         };
         self.copy_fields(record.rdata(), compress, fields, |at| record.name_at(at).map(|(name, end)| (map(name), end)))
@@ -560,7 +560,7 @@ impl RdataWriter<'_> {
         let mut at = 0;
         for field in fields {
             let length = match field {
-                Field::Octets(length) => *length,
+                Field::Bytes(length) => *length,
                 Field::String => 1 + usize::from(*rdata.get(at).ok_or(NameError::Short)?),
                 Field::Name => {
                     let (name, end) = name_at(at)?;
@@ -569,10 +569,10 @@ impl RdataWriter<'_> {
                     continue;
                 }
             };
-            self.octets(rdata.get(at..at + length).ok_or(NameError::Short)?);
+            self.bytes(rdata.get(at..at + length).ok_or(NameError::Short)?);
             at += length;
         }
-        self.octets(rdata.get(at..).ok_or(NameError::Short)?);
+        self.bytes(rdata.get(at..).ok_or(NameError::Short)?);
         Ok(())
     }
 }
@@ -584,13 +584,13 @@ fn refer_to(message: &mut Vec<u8>, at: usize) {
         Ok(offset) if at <= OFFSET_MAX => message.extend_from_slice(&(0xc000 | offset).to_be_bytes()),
         _ => {
             let name = Name::read(message, at).map_or(Name::root(), |(name, _)| name);
-            message.extend_from_slice(name.octets());
+            message.extend_from_slice(name.as_bytes());
         }
     }
 }
 
 enum Field {
-    Octets(usize),
+    Bytes(usize),
     String,
     Name,
 }
@@ -599,18 +599,18 @@ enum Field {
 /// if a sender may compress it. Receivers decompress all of these types, but senders compress only those of RFC 1035
 /// (RFC 3597 §4).
 fn name_fields(rtype: Type) -> Option<(bool, &'static [Field])> {
-    use Field::{Name, Octets, String};
+    use Field::{Bytes, Name, String};
     Some(match rtype {
         Type::NS | Type::CNAME | Type::PTR | Type::MB | Type::MD | Type::MF | Type::MG | Type::MR => (true, &[Name]),
         Type::SOA | Type::MINFO => (true, &[Name, Name]),
-        Type::MX => (true, &[Octets(2), Name]),
+        Type::MX => (true, &[Bytes(2), Name]),
         Type::RP => (false, &[Name, Name]),
-        Type::AFSDB | Type::RT | Type::KX => (false, &[Octets(2), Name]),
-        Type::PX => (false, &[Octets(2), Name, Name]),
-        Type::SRV => (false, &[Octets(6), Name]),
-        Type::NAPTR => (false, &[Octets(4), String, String, String, Name]),
+        Type::AFSDB | Type::RT | Type::KX => (false, &[Bytes(2), Name]),
+        Type::PX => (false, &[Bytes(2), Name, Name]),
+        Type::SRV => (false, &[Bytes(6), Name]),
+        Type::NAPTR => (false, &[Bytes(4), String, String, String, Name]),
         Type::DNAME | Type::NXT | Type::NSEC => (false, &[Name]),
-        Type::SIG | Type::RRSIG => (false, &[Octets(18), Name]),
+        Type::SIG | Type::RRSIG => (false, &[Bytes(18), Name]),
         _ => return None,
     })
 }

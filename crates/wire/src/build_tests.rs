@@ -53,11 +53,11 @@ fn writes_srv_targets_uncompressed_and_lets_later_owners_point_at_them() {
     let target = name("w0.web.x.test.");
     let mark = buf
         .push(Section::Answer, Owner::Question, (Type::SRV, Class::IN, 5), |rdata| {
-            rdata.octets(&[0, 0, 0, 100, 0, 80]);
+            rdata.bytes(&[0, 0, 0, 100, 0, 80]);
             rdata.plain_name(target.as_ref());
         })
         .unwrap();
-    assert_eq!(mark.rdata_range().len(), 6 + target.octets().len());
+    assert_eq!(mark.rdata_range().len(), 6 + target.as_bytes().len());
     buf.push_a(Section::Additional, Owner::At(usize::from(mark.rdata) + 6), 5, Ipv4Addr::LOCALHOST).unwrap();
     buf.push_a(Section::Additional, Owner::Name(target.as_ref()), 5, Ipv4Addr::LOCALHOST).unwrap();
     let packet = finished(&mut buf);
@@ -78,7 +78,7 @@ fn adopts_an_answer_for_the_same_or_a_longer_question() {
 
     let mut same = started("A.test.", Type::A);
     same.adopt(&message).unwrap();
-    assert_eq!(same.records_octets(), &packet[message.records_at()..packet.len() - OPT_FIXED_LEN]);
+    assert_eq!(same.records_bytes(), &packet[message.records_at()..packet.len() - OPT_FIXED_LEN]);
 
     let mut longer = started("other.question.test.", Type::A);
     longer.adopt(&message).unwrap();
@@ -121,9 +121,9 @@ fn counts_a_record_appended_to_a_finished_message() {
     let opt = Opt { udp_size: 1232, extended_rcode: 0, version: 0, dnssec_ok: false };
     let finished = message.finish(Some(opt), core::iter::empty()).len();
     message.push_behind(b"\x00\x00\xfa\x00\xff\x00\x00\x00\x00\x00\x00");
-    let message = Message::parse(message.octets_at(0..message.len())).unwrap();
+    let message = Message::parse(message.bytes_at(0..message.len())).unwrap();
     assert_eq!(message.records().map(|record| record.rtype()).collect::<Vec<_>>(), [Type::A, Type::OPT, Type::TSIG]);
-    assert_eq!((message.header().additionals, message.octets().len()), (2, finished + 11));
+    assert_eq!((message.header().additionals, message.as_bytes().len()), (2, finished + 11));
 }
 
 #[test]
@@ -139,8 +139,8 @@ fn maps_names_in_rdata() {
     for mark in from.marks() {
         to.push_record_mapped(Section::Answer, Owner::Question, 5, &from.record(*mark), |_| name("c.org.")).unwrap();
     }
-    assert_eq!(to.octets_at(to.marks()[0].rdata_range()), b"\0\x0a\x01c\x03org\0");
-    assert_eq!(to.octets_at(to.marks()[1].rdata_range()), [127, 0, 0, 1]);
+    assert_eq!(to.bytes_at(to.marks()[0].rdata_range()), b"\0\x0a\x01c\x03org\0");
+    assert_eq!(to.bytes_at(to.marks()[1].rdata_range()), [127, 0, 0, 1]);
     assert_eq!(to.ttl_min(), Some(5));
 }
 

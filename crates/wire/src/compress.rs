@@ -59,7 +59,7 @@ impl Compressor {
     /// Appends `name` to `message` and adds its suffixes to the table. If `compress` is set and a suffix is already in
     /// the message, writes a pointer for that suffix.
     pub(crate) fn write(&mut self, message: &mut Vec<u8>, name: NameRef<'_>, compress: bool) {
-        let bytes = name.octets();
+        let bytes = name.as_bytes();
         let hashed = Hashed::new(name);
         let base = message.len();
         for (start, hash) in hashed.suffixes() {
@@ -99,7 +99,7 @@ struct Hashed {
 
 impl Hashed {
     fn new(name: NameRef<'_>) -> Hashed {
-        let bytes = name.octets();
+        let bytes = name.as_bytes();
         let mut hashed = Hashed { starts: [0; LABELS_MAX], hashes: [0; LABELS_MAX], labels: 0 };
         let mut at = 0;
         while bytes[at] != 0 && hashed.labels < LABELS_MAX {
@@ -111,7 +111,7 @@ impl Hashed {
         for label in (0..hashed.labels).rev() {
             let start = usize::from(hashed.starts[label]);
             let end = start + 1 + usize::from(bytes[start]);
-            let fold = |hash: u32, octet: &u8| (hash ^ u32::from(*octet)).wrapping_mul(16_777_619);
+            let fold = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(16_777_619);
             hash = bytes[start..end].iter().fold(hash, fold);
             hashed.hashes[label] = hash;
         }

@@ -82,7 +82,7 @@ impl Opt {
 
     /// Encodes the 11 bytes before the options, which are `options_len` bytes long.
     #[must_use]
-    pub fn to_octets(self, options_len: u16) -> [u8; OPT_FIXED_LEN] {
+    pub fn to_bytes(self, options_len: u16) -> [u8; OPT_FIXED_LEN] {
         let [size_high, size_low] = self.udp_size.to_be_bytes();
         let [len_high, len_low] = options_len.to_be_bytes();
         let flags = if self.dnssec_ok { 0x80 } else { 0 };
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn round_trips_the_fixed_part() {
         let opt = Opt { udp_size: 1232, extended_rcode: 1, version: 0, dnssec_ok: true };
-        assert_eq!(opt.to_octets(0), [0, 0, 41, 4, 208, 1, 0, 0x80, 0, 0, 0]);
+        assert_eq!(opt.to_bytes(0), [0, 0, 41, 4, 208, 1, 0, 0x80, 0, 0, 0]);
         assert_eq!(Opt::from_fields(1232, 0x0100_8000), opt);
     }
 

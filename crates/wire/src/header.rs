@@ -119,7 +119,7 @@ impl Header {
 
     /// Encodes the header.
     #[must_use]
-    pub fn to_octets(self) -> [u8; HEADER_LEN] {
+    pub fn to_bytes(self) -> [u8; HEADER_LEN] {
         let mut bytes = [0; HEADER_LEN];
         let words = [self.id, self.flags.0, self.questions, self.answers, self.authorities, self.additionals];
         for (pair, word) in bytes.chunks_exact_mut(2).zip(words) {
@@ -141,7 +141,7 @@ mod tests {
             .with_rcode(Rcode::REFUSED)
             .with_truncated(true);
         let header = Header { id: 0x1234, flags, questions: 1, answers: 2, authorities: 3, additionals: 4 };
-        assert_eq!(Header::read(&header.to_octets()), Some(header));
+        assert_eq!(Header::read(&header.to_bytes()), Some(header));
         assert_eq!(format!("{flags:?}"), "NOTIFY REFUSED qr tc");
         assert_eq!(Header::read(&[0; 11]), None);
     }

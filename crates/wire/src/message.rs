@@ -106,7 +106,7 @@ impl<'a> Message<'a> {
 
     /// Returns the bytes of the message without trailing bytes.
     #[must_use]
-    pub fn octets(&self) -> &'a [u8] {
+    pub fn as_bytes(&self) -> &'a [u8] {
         &self.packet[..self.end]
     }
 

@@ -57,14 +57,14 @@ impl<'a> NameRef<'a> {
     ///
     /// # Errors
     /// The bytes are not one valid name.
-    pub fn from_octets(bytes: &'a [u8]) -> Result<Self, NameError> {
+    pub fn from_bytes(bytes: &'a [u8]) -> Result<Self, NameError> {
         let end = plain_name_end(bytes, 0)?;
         if end == bytes.len() { Ok(NameRef { bytes }) } else { Err(NameError::BadLabel) }
     }
 
     /// Returns the wire form, including the root label.
     #[must_use]
-    pub const fn octets(self) -> &'a [u8] {
+    pub const fn as_bytes(self) -> &'a [u8] {
         self.bytes
     }
 
@@ -152,11 +152,11 @@ impl fmt::Display for NameRef<'_> {
             return f.write_char('.');
         }
         for label in self.labels() {
-            for &octet in label {
-                match octet {
-                    b'.' | b'\\' | b'"' | b'(' | b')' | b';' | b'@' | b'$' => write!(f, "\\{}", char::from(octet))?,
-                    0x21..=0x7e => f.write_char(char::from(octet))?,
-                    _ => write!(f, "\\{octet:03}")?,
+            for &byte in label {
+                match byte {
+                    b'.' | b'\\' | b'"' | b'(' | b')' | b';' | b'@' | b'$' => write!(f, "\\{}", char::from(byte))?,
+                    0x21..=0x7e => f.write_char(char::from(byte))?,
+                    _ => write!(f, "\\{byte:03}")?,
                 }
             }
             f.write_char('.')?;
@@ -261,7 +261,7 @@ impl Name {
             }
         }
         self.bytes[len] = 0;
-        self.len = length_octet(len + 1);
+        self.len = length_byte(len + 1);
         Ok(end.unwrap_or(at + 1))
     }
 
@@ -277,14 +277,14 @@ impl Name {
         let (mut label, mut filled) = ([0u8; LABEL_MAX], 0);
         let mut bytes = text.bytes();
         let mut ended = false;
-        while let Some(octet) = bytes.next() {
-            let (octet, escaped) = if octet == b'\\' { (unescape(&mut bytes)?, true) } else { (octet, false) };
-            ended = octet == b'.' && !escaped;
+        while let Some(byte) = bytes.next() {
+            let (byte, escaped) = if byte == b'\\' { (unescape(&mut bytes)?, true) } else { (byte, false) };
+            ended = byte == b'.' && !escaped;
             if ended {
                 name.push_label(&label[..filled])?;
                 filled = 0;
             } else {
-                *label.get_mut(filled).ok_or(NameError::BadLabel)? = octet;
+                *label.get_mut(filled).ok_or(NameError::BadLabel)? = byte;
                 filled += 1;
             }
         }
@@ -307,10 +307,10 @@ impl Name {
         if end >= NAME_MAX {
             return Err(NameError::TooLong);
         }
-        self.bytes[start] = length_octet(label.len());
+        self.bytes[start] = length_byte(label.len());
         self.bytes[start + 1..end].copy_from_slice(label);
         self.bytes[end] = 0;
-        self.len = length_octet(end + 1);
+        self.len = length_byte(end + 1);
         Ok(())
     }
 
@@ -323,14 +323,14 @@ impl Name {
         let end = start + suffix.len();
         let room = self.bytes.get_mut(start..end).ok_or(NameError::TooLong)?;
         room.copy_from_slice(suffix.bytes);
-        self.len = length_octet(end);
+        self.len = length_byte(end);
         Ok(())
     }
 
     /// Replaces this name by `other`.
     pub fn set(&mut self, other: NameRef<'_>) {
         self.bytes[..other.len()].copy_from_slice(other.bytes);
-        self.len = length_octet(other.len());
+        self.len = length_byte(other.len());
     }
 
     /// Replaces this name by `other` in lower case.
@@ -354,7 +354,7 @@ impl Name {
 
     /// Returns the wire form, including the root label.
     #[must_use]
-    pub fn octets(&self) -> &[u8] {
+    pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
     }
 }
@@ -436,7 +436,7 @@ fn unescape(bytes: &mut core::str::Bytes<'_>) -> Result<u8, NameError> {
 
 /// Converts a length that the caller has bounded by [`NAME_MAX`].
 #[allow(clippy::cast_possible_truncation, reason = "names and labels are at most 255 bytes")]
-const fn length_octet(length: usize) -> u8 {
+const fn length_byte(length: usize) -> u8 {
     length as u8
 }
 

@@ -85,7 +85,7 @@ impl Reply {
         let flags = self.header.flags.with_truncated(true);
         self.header = Header { flags, answers: 0, authorities: 0, additionals: 0, ..self.header };
         self.bytes.truncate(self.records_at);
-        self.bytes[..HEADER_LEN].copy_from_slice(&self.header.to_octets());
+        self.bytes[..HEADER_LEN].copy_from_slice(&self.header.to_bytes());
         self.end = Ok(self.records_at);
         self
     }

@@ -15,16 +15,16 @@ pub fn reverse_name(address: IpAddr) -> Name {
     };
     match address {
         IpAddr::V4(v4) => {
-            for octet in v4.octets().iter().rev() {
+            for byte in v4.octets().iter().rev() {
                 let mut text = [0; 3];
-                push(decimal(*octet, &mut text));
+                push(decimal(*byte, &mut text));
             }
             push(b"in-addr");
         }
         IpAddr::V6(v6) => {
-            for octet in v6.octets().iter().rev() {
-                push(&[HEX[usize::from(octet & 0xf)]]);
-                push(&[HEX[usize::from(octet >> 4)]]);
+            for byte in v6.octets().iter().rev() {
+                push(&[HEX[usize::from(byte & 0xf)]]);
+                push(&[HEX[usize::from(byte >> 4)]]);
             }
             push(b"ip6");
         }
@@ -40,15 +40,15 @@ pub fn address_of(name: NameRef<'_>) -> Option<IpAddr> {
     match name.labels().count() {
         6 => {
             let mut bytes = [0; 4];
-            for octet in bytes.iter_mut().rev() {
-                *octet = decimal_value(labels.next()?)?;
+            for byte in bytes.iter_mut().rev() {
+                *byte = decimal_value(labels.next()?)?;
             }
             ends_in(labels, b"in-addr").then(|| Ipv4Addr::from(bytes).into())
         }
         34 => {
             let mut bytes = [0; 16];
-            for octet in bytes.iter_mut().rev() {
-                *octet = nibble(labels.next()?)? | nibble(labels.next()?)? << 4;
+            for byte in bytes.iter_mut().rev() {
+                *byte = nibble(labels.next()?)? | nibble(labels.next()?)? << 4;
             }
             ends_in(labels, b"ip6").then(|| Ipv6Addr::from(bytes).into())
         }
@@ -75,9 +75,9 @@ fn ends_in<'n>(mut labels: impl Iterator<Item = &'n [u8]>, tree: &[u8]) -> bool 
         && labels.next().is_some_and(|label| label.eq_ignore_ascii_case(b"arpa"))
 }
 
-fn decimal(octet: u8, text: &mut [u8; 3]) -> &[u8] {
-    *text = [b'0' + octet / 100, b'0' + octet / 10 % 10, b'0' + octet % 10];
-    match octet {
+fn decimal(byte: u8, text: &mut [u8; 3]) -> &[u8] {
+    *text = [b'0' + byte / 100, b'0' + byte / 10 % 10, b'0' + byte % 10];
+    match byte {
         100.. => &text[..],
         10.. => &text[1..],
         _ => &text[2..],

@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let loaded = zone::load(origin.as_ref(), Path::new("zone"), &mut |_| Ok(text.clone()))?;
     let (took, records) = (began.elapsed(), loaded.zone.len());
     let busy = self::busy()?.saturating_sub(busy);
-    println!("{records} records in {took:?} ({busy:?} on a processor), {} bytes each", loaded.zone.octets() / records);
+    println!("{records} records in {took:?} ({busy:?} on a processor), {} bytes each", loaded.zone.size() / records);
     println!("{:?} a question", ask(&loaded.zone)? / QUESTIONS);
     drop(text);
     differ(&Arc::new(loaded.zone))
@@ -44,7 +44,7 @@ fn differ(old: &Arc<zone::Zone>) -> Result<(), Box<dyn std::error::Error>> {
     let new = differences.finish().map_err(|error| error.to_string())?;
     let (took, peak, after) = (began.elapsed(), kibibytes("VmHWM")?, kibibytes("VmRSS")?);
     let busy = self::busy()?.saturating_sub(busy);
-    let bytes = [old.octets(), new.map_or(0, |new| new.octets())].map(|bytes| bytes / 1024);
+    let bytes = [old.size(), new.map_or(0, |new| new.size())].map(|bytes| bytes / 1024);
     println!("{} differences in {took:?} ({busy:?} on a processor)", CHANGES * 2);
     println!("KiB: {before} before, {peak} at the peak, {after} after; old and new zone {bytes:?}");
     Ok(())
@@ -58,7 +58,7 @@ fn differences() -> Result<Vec<u8>, NameError> {
     let soa = |message: &mut MessageBuf, serial: u32| -> Result<(), NameError> {
         let names = [Name::from_text("ns1.example.org.")?, Name::from_text("host.example.org.")?];
         let numbers = [serial, 7200, 3600, 1_209_600, 300].map(u32::to_be_bytes).concat();
-        let data = [names[0].octets(), names[1].octets(), &numbers].concat();
+        let data = [names[0].as_bytes(), names[1].as_bytes(), &numbers].concat();
         message.push_data(Section::Answer, Owner::Question, (Type::SOA, Class::IN, 300), &data);
         Ok(())
     };

@@ -291,7 +291,7 @@ impl<'a> Writer<'a> {
         let Some(target) = renamed else { return Err(End::authoritative(Rcode::YXDOMAIN)) };
         self.followed.add(node);
         let fixed = (Type::CNAME, Class::IN, set.ttl);
-        self.message.push_data(Section::Answer, owner(self.name.as_ref()), fixed, target.octets());
+        self.message.push_data(Section::Answer, owner(self.name.as_ref()), fixed, target.as_bytes());
         Ok(target)
     }
 
@@ -307,7 +307,7 @@ impl<'a> Writer<'a> {
 
     fn nsec_of(&self, name: NameRef<'_>) -> Option<u32> {
         let labels_len = name.prefix_len(self.zone.origin())?;
-        self.zone.nsec_for(name.octets().get(..labels_len)?)
+        self.zone.nsec_for(name.as_bytes().get(..labels_len)?)
     }
 
     /// Schedules the proof that the current name does not exist (RFC 4035 §3.1.3.3).
@@ -353,7 +353,7 @@ impl<'a> Writer<'a> {
     /// Appends records of a node, owned by the node's own name.
     fn push_under(&mut self, section: Section, node: u32, set: RecordSet<'_>) {
         let name = self.zone.name(node);
-        let is_asked = self.question.name.octets() == name.octets();
+        let is_asked = self.question.name.as_bytes() == name.as_bytes();
         set.push_to(self.message, section, if is_asked { Owner::Question } else { Owner::Name(name.as_ref()) });
     }
 
@@ -389,7 +389,7 @@ impl<'a> Writer<'a> {
         let is_owner = target.is_root() && matches!(rtype, Type::SVCB | Type::HTTPS);
         let target = if is_owner { self.current() } else { target };
         let labels_len = target.prefix_len(self.zone.origin())?;
-        self.zone.find_labels(target.octets().get(..labels_len)?)
+        self.zone.find_labels(target.as_bytes().get(..labels_len)?)
     }
 }
 

@@ -131,8 +131,8 @@ impl Builder {
         if matches!(rtype, Type::NSEC3 | Type::NSEC3PARAM) {
             return Err(ZoneError::Nsec3);
         }
-        if self.last.0.octets() != owner.octets() {
-            self.last.1 = self.node(&owner.octets()[..labels_len]);
+        if self.last.0.as_bytes() != owner.as_bytes() {
+            self.last.1 = self.node(&owner.as_bytes()[..labels_len]);
             self.last.0.set(owner);
         }
         let covered =

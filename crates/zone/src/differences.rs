@@ -187,7 +187,7 @@ impl Differences {
         if !self.sets.insert(key(owner, rtype, &[])) {
             return Ok(());
         }
-        let labels = owner.prefix_len(self.old.origin()).and_then(|len| owner.octets().get(..len));
+        let labels = owner.prefix_len(self.old.origin()).and_then(|len| owner.as_bytes().get(..len));
         let node = labels.and_then(|labels| self.old.find_labels(labels));
         let sets = node.into_iter().flat_map(|node| self.old.all(node)).filter(|set| set.rtype == rtype);
         for rdata in sets.flat_map(crate::RecordSet::data) {
@@ -250,13 +250,13 @@ impl Differences {
 }
 
 fn key(owner: NameRef<'_>, rtype: Type, rdata: &[u8]) -> Key {
-    let mut key = Vec::with_capacity(owner.octets().len() + size_of::<u16>() + rdata.len());
+    let mut key = Vec::with_capacity(owner.as_bytes().len() + size_of::<u16>() + rdata.len());
     write_key(owner, rtype, rdata, &mut key);
     key
 }
 
 fn write_key(owner: NameRef<'_>, rtype: Type, rdata: &[u8], key: &mut Vec<u8>) {
-    key.extend_from_slice(owner.octets());
+    key.extend_from_slice(owner.as_bytes());
     key.make_ascii_lowercase();
     key.extend(rtype.0.to_be_bytes());
     let start = key.len();

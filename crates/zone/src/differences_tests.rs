@@ -30,7 +30,7 @@ fn message(lines: &str) -> Vec<u8> {
             line.strip_prefix("soa ").map_or(line.to_owned(), |serial| format!("@ 60 SOA ns h {serial} 1 1 1 1"));
         let record = record(&line);
         let fixed = (record.rtype, record.class, record.ttl);
-        message.push(Section::Answer, Owner::Name(record.owner.as_ref()), fixed, |data| data.octets(&record.rdata));
+        message.push(Section::Answer, Owner::Name(record.owner.as_ref()), fixed, |data| data.bytes(&record.rdata));
     }
     message.finish(None, core::iter::empty()).to_vec()
 }
@@ -136,7 +136,7 @@ fn replaces_a_large_rrset_quickly() {
             let mut part = MessageBuf::new();
             part.start(Header::default(), None);
             let fixed = (Type::A, Class::IN, 60);
-            part.push(Section::Answer, Owner::Name(origin().as_ref()), fixed, |data| data.octets(&address(first, at)));
+            part.push(Section::Answer, Owner::Name(origin().as_ref()), fixed, |data| data.bytes(&address(first, at)));
             assert_eq!(differences.receive(part.finish(None, core::iter::empty())), Ok(true));
         }
         differences.receive(&message("soa 2")).unwrap();

@@ -85,7 +85,7 @@ impl Terms<'_> {
         data.extend(self.expiration.to_be_bytes());
         data.extend(self.inception.to_be_bytes());
         data.extend(self.key_tag.to_be_bytes());
-        data.extend(self.signer.to_name().into_lowercase().octets());
+        data.extend(self.signer.to_name().into_lowercase().as_bytes());
     }
 }
 
@@ -102,7 +102,7 @@ pub fn write_canonical(owner: NameRef<'_>, (rtype, ttl): (Type, u32), rdatas: &m
     rdatas.iter_mut().for_each(|rdata| lowercase_names(rtype, rdata));
     rdatas.sort_unstable();
     rdatas.dedup();
-    let mut head: Vec<u8> = owner.to_name().into_lowercase().octets().to_vec();
+    let mut head: Vec<u8> = owner.to_name().into_lowercase().as_bytes().to_vec();
     head.extend(rtype.0.to_be_bytes());
     head.extend(Class::IN.0.to_be_bytes());
     head.extend(ttl.to_be_bytes());
@@ -118,7 +118,7 @@ pub fn write_canonical(owner: NameRef<'_>, (rtype, ttl): (Type, u32), rdatas: &m
 /// Returns the RDATA of an NSEC record (RFC 4034 §4.1) with the next name and the existing types.
 #[must_use]
 pub fn nsec(next: NameRef<'_>, types: &[Type]) -> Vec<u8> {
-    let mut data = next.octets().to_vec();
+    let mut data = next.as_bytes().to_vec();
     let mut types: Vec<u16> = types.iter().map(|rtype| rtype.0).collect();
     write_bitmaps(&mut types, &mut data);
     data

@@ -30,7 +30,7 @@ impl Zone {
     /// queries.
     #[must_use]
     pub fn find(&self, name: NameRef<'_>, qtype: Type) -> Option<Lookup> {
-        let labels = &name.octets()[..name.prefix_len(self.origin())?];
+        let labels = &name.as_bytes()[..name.prefix_len(self.origin())?];
         let (encloser, exact) = self.closest(labels);
         let flags = self.node(encloser).flags;
         let is_cut = flags & CUT != 0 && !(exact && qtype == Type::DS);

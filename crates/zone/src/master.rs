@@ -309,7 +309,7 @@ fn include(entries: &mut Entries<'_>) -> Result<(String, Name), ParseError> {
     let line = entries.line();
     let file = line.word("a file name")?;
     let mut name = Vec::new();
-    file.unescaped(|octet| name.push(octet))?;
+    file.unescaped(|byte| name.push(byte))?;
     if let Some(word) = line.maybe()? {
         let before = origin.clone();
         word.name(before.as_ref(), &mut origin)?;

@@ -158,6 +158,6 @@ fn stores_records_compactly() {
     let lines: String =
         (0..50_000).map(|at| format!("host-{at:06} A 10.0.{}.{}\n", at / 256 % 256, at % 256)).collect();
     let loaded = zone(&lines);
-    let each = loaded.zone.octets() / loaded.zone.len();
+    let each = loaded.zone.size() / loaded.zone.len();
     assert!(each <= 100, "{each} bytes per record");
 }

@@ -155,7 +155,7 @@ impl Zone {
 
     /// Returns the memory used by the zone, in bytes.
     #[must_use]
-    pub fn octets(&self) -> usize {
+    pub fn size(&self) -> usize {
         self.names.capacity()
             + self.nodes.capacity() * size_of::<NodeEntry>()
             + self.sets.capacity() * size_of::<SetEntry>()

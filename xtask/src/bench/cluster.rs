@@ -287,8 +287,8 @@ fn endpoint([a, b, c, d]: [u8; 4], number: usize, place: usize) -> Value {
 
 /// Returns the address with this number, counted from 172.`first`.0.1.
 fn address(first: usize, number: usize) -> [u8; 4] {
-    let octet = |value: usize| u8::try_from(value).unwrap_or(u8::MAX);
-    [172, octet(first + number / 62_500), octet(number / 250 % 250), octet(number % 250 + 1)]
+    let byte = |value: usize| u8::try_from(value).unwrap_or(u8::MAX);
+    [172, byte(first + number / 62_500), byte(number / 250 % 250), byte(number % 250 + 1)]
 }
 
 fn pod(number: usize, [a, b, c, d]: [u8; 4]) -> Value {

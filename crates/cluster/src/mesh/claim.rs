@@ -50,7 +50,7 @@ impl Claim {
 impl Entry {
     /// Returns the names of its endpoints, in lower case.
     pub fn names(&self) -> impl ExactSizeIterator<Item = NameRef<'_>> {
-        self.names.iter().map(|name| NameRef::from_octets(name).unwrap_or(NameRef::ROOT))
+        self.names.iter().map(|name| NameRef::from_bytes(name).unwrap_or(NameRef::ROOT))
     }
 
     /// Returns true if the entry is exported to a client. `default` applies if the entry has no `exportTo`. An

@@ -69,8 +69,8 @@ impl Hosts {
     }
 
     fn read<R>(&self, name: NameRef<'_>, read: impl FnOnce(&Node) -> R) -> Option<R> {
-        let same = |node: &Arc<Node>| *node.name == *name.octets();
-        self.nodes.read(self.seed.hash_one(name.octets()), same, |node| read(node))
+        let same = |node: &Arc<Node>| *node.name == *name.as_bytes();
+        self.nodes.read(self.seed.hash_one(name.as_bytes()), same, |node| read(node))
     }
 }
 
@@ -121,8 +121,8 @@ impl Hosts {
     /// Returns the node of a name, or an empty one if the name does not exist.
     fn node(&self, name: NameRef<'_>) -> Node {
         self.read(name, Node::clone).unwrap_or_else(|| Node {
-            hash: self.seed.hash_one(name.octets()),
-            name: name.octets().into(),
+            hash: self.seed.hash_one(name.as_bytes()),
+            name: name.as_bytes().into(),
             exact: Box::default(),
             wild: Box::default(),
             children: 0,
@@ -132,7 +132,7 @@ impl Hosts {
     /// Publishes a node. If this creates or removes the name, updates its parent too.
     fn publish(&self, name: NameRef<'_>, node: Node) {
         let (hash, is_there) = (node.hash, !node.is_empty());
-        let same = |known: &Arc<Node>| *known.name == *name.octets();
+        let same = |known: &Arc<Node>| *known.name == *name.as_bytes();
         let before = if is_there { self.nodes.replace(Arc::new(node), same) } else { self.nodes.remove(hash, same) };
         let Some(above) = name.parent().filter(|_| before.is_some() != is_there) else { return };
         let mut parent = self.node(above);

@@ -121,7 +121,7 @@ impl Host {
 
     /// Returns the name in lower case; for a wildcard, the name below which it matches.
     pub(crate) fn name(&self) -> NameRef<'_> {
-        NameRef::from_octets(&self.bytes).unwrap_or(NameRef::ROOT)
+        NameRef::from_bytes(&self.bytes).unwrap_or(NameRef::ROOT)
     }
 }
 
@@ -173,9 +173,9 @@ pub(crate) fn static_endpoint(text: &str) -> Result<Option<Endpoint>, EntryError
 /// Returns a host name in wire format and lower case, or `None` if it contains characters that host names do not
 /// have.
 fn read_name(text: &str) -> Option<Box<[u8]>> {
-    let is_plain = |octet: u8| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_' | b'.');
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     let name = Name::from_text(text).ok().filter(|_| !text.is_empty() && text != "." && text.bytes().all(is_plain))?;
-    Some(name.into_lowercase().octets().into())
+    Some(name.into_lowercase().as_bytes().into())
 }
 
 fn shorten(text: &str) -> Box<str> {

@@ -577,7 +577,7 @@ fn record(kind: &str, value: &str) -> Option<Vec<Record>> {
 /// Returns true if a text needs no escaping in a zone file within a Corefile.
 fn is_text(text: &str) -> bool {
     let text = text.trim_matches('"');
-    text.len() <= 255 && text.bytes().all(|octet| (b' '..=b'~').contains(&octet) && !b"\"\\`{}".contains(&octet))
+    text.len() <= 255 && text.bytes().all(|byte| (b' '..=b'~').contains(&byte) && !b"\"\\`{}".contains(&byte))
 }
 
 fn number<N: core::str::FromStr>(value: &str, into: &mut N) -> Outcome {

@@ -7,7 +7,7 @@ const NAME_MAX: usize = 253;
 
 /// Returns true if a text is a label: lower-case letters, digits and dashes, with no dash at the start or end.
 pub(crate) fn is_label(text: &str) -> bool {
-    let fits = |octet: u8| octet.is_ascii_lowercase() || octet.is_ascii_digit() || octet == b'-';
+    let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     (1..=LABEL_MAX).contains(&text.len()) && text.bytes().all(fits) && !text.starts_with('-') && !text.ends_with('-')
 }
 

@@ -79,7 +79,7 @@ impl Probe {
         if rest.len() > 2 {
             return Err(ProbeError::TooManyParts(text.to_owned()));
         }
-        if label.is_empty() || !label.bytes().all(|octet| octet.is_ascii_alphanumeric() || octet == b'_') {
+        if label.is_empty() || !label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
             return Err(ProbeError::Label((*label).to_owned()));
         }
         let server = server_of(server).ok_or_else(|| ProbeError::Server((*server).to_owned()))?;

@@ -298,13 +298,13 @@ impl Metrics {
 
 fn check_path(name: &'static str, path: &str) -> Result<(), FlagError> {
     let is_path =
-        path.starts_with('/') && path.bytes().all(|octet| octet.is_ascii_alphanumeric() || b"/-_.~".contains(&octet));
+        path.starts_with('/') && path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/-_.~".contains(&byte));
     if is_path { Ok(()) } else { Err(bad(name, path, "a path")) }
 }
 
 fn check_prefix(name: &'static str, prefix: &str) -> Result<(), FlagError> {
-    let is_prefix = prefix.bytes().all(|octet| octet.is_ascii_alphanumeric() || octet == b'_');
-    let begins = prefix.bytes().next().is_some_and(|octet| !octet.is_ascii_digit());
+    let is_prefix = prefix.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let begins = prefix.bytes().next().is_some_and(|byte| !byte.is_ascii_digit());
     if is_prefix && begins { Ok(()) } else { Err(bad(name, prefix, "letters, digits and _")) }
 }
 

@@ -137,7 +137,7 @@ fn interface_name(words: &CommandLine) -> Result<String, FlagError> {
     const NAME: &str = "interfacename";
     let name = words.last(NAME).unwrap_or("nodelocaldns");
     let is_fit = name.len() <= INTERFACE_NAME_MAX && !matches!(name, "." | "..");
-    if is_fit && name.bytes().all(|octet| octet.is_ascii_graphic() && !matches!(octet, b'/' | b':' | b'%')) {
+    if is_fit && name.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'/' | b':' | b'%')) {
         return Ok(name.to_owned());
     }
     Err(FlagError::Value(NAME, name.to_owned(), "an interface name of at most 15 bytes"))

@@ -20,7 +20,7 @@ pub fn zone_names(word: &str) -> Vec<Name> {
 fn without_port(word: &str) -> &str {
     let zone = word.split_once("://").map_or(word, |(_, zone)| zone);
     match zone.rsplit_once(':') {
-        Some((zone, port)) if !port.is_empty() && port.bytes().all(|octet| octet.is_ascii_digit()) => zone,
+        Some((zone, port)) if !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) => zone,
         _ => zone,
     }
 }
@@ -40,7 +40,7 @@ pub(crate) fn zone_doubt(word: &str) -> Option<&'static str> {
     if !zone.is_ascii() {
         return Some("queries contain internationalized names in their ASCII form, `xn--...` (RFC 5890 §2.3.2.1)");
     }
-    let plain = |octet: u8| octet.is_ascii_alphanumeric() || b"-_.*\\/".contains(&octet);
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.*\\/".contains(&byte);
     (!zone.bytes().all(plain))
         .then_some("names of hosts and zones consist of letters, digits and hyphens (RFC 1123 §2.1)")
 }

@@ -125,13 +125,13 @@ impl Stale {
 }
 
 fn key(query: &Query) -> Key {
-    (query.key().octets().to_vec(), query.qtype)
+    (query.key().as_bytes().to_vec(), query.qtype)
 }
 
 impl Entry {
     fn new(response: &Response, now: Instant) -> Entry {
         let message = &response.message;
-        let (bytes, marks) = (message.records_octets().to_vec(), message.marks().to_vec());
+        let (bytes, marks) = (message.records_bytes().to_vec(), message.marks().to_vec());
         Entry { stored: now, flags: message.flags(), bytes, marks, refreshing: false }
     }
 

@@ -30,12 +30,12 @@ struct DnsPacket {
 /// Encodes a DNS message as a framed `DnsPacket`, with one copy.
 fn packet(message: &[u8]) -> Vec<u8> {
     let length = 1 + prost::length_delimiter_len(message.len()) + message.len();
-    let mut octets = frame_prefix(length);
-    octets.push(MSG);
+    let mut bytes = frame_prefix(length);
+    bytes.push(MSG);
     // Encoding cannot fail: the vector has enough capacity.
-    let _ = prost::encode_length_delimiter(message.len(), &mut octets);
-    octets.extend_from_slice(message);
-    octets
+    let _ = prost::encode_length_delimiter(message.len(), &mut bytes);
+    bytes.extend_from_slice(message);
+    bytes
 }
 
 /// Decodes the DNS message of a request or response body.
@@ -54,8 +54,8 @@ mod tests {
 
     use super::*;
 
-    async fn read(octets: Bytes) -> Result<Bytes, CallError> {
-        message(Full::new(octets)).await
+    async fn read(bytes: Bytes) -> Result<Bytes, CallError> {
+        message(Full::new(bytes)).await
     }
 
     #[tokio::test]

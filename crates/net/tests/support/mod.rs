@@ -99,10 +99,10 @@ impl Stream {
 
     /// Reads the next answer. Returns `None` if the server has closed the connection.
     pub(crate) fn receive(&mut self) -> Option<Parsed> {
-        self.receive_octets().map(|bytes| Parsed::read(&bytes).expect("a message"))
+        self.receive_bytes().map(|bytes| Parsed::read(&bytes).expect("a message"))
     }
 
-    pub(crate) fn receive_octets(&mut self) -> Option<Vec<u8>> {
+    pub(crate) fn receive_bytes(&mut self) -> Option<Vec<u8>> {
         let mut length = [0; 2];
         read_exact(&mut self.0, &mut length)?;
         let mut message = vec![0; usize::from(u16::from_be_bytes(length))];
@@ -122,8 +122,8 @@ impl Stream {
 
     /// Waits for the server to close the connection. Panics if it sends anything first.
     pub(crate) fn wait_for_end(&mut self) {
-        let mut octet = [0];
-        match self.0.read(&mut octet) {
+        let mut byte = [0];
+        match self.0.read(&mut byte) {
             Ok(0) => {}
             Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => {}
             other => panic!("not the end: {other:?}"),

@@ -75,7 +75,7 @@ impl Exposed {
 /// Returns true if a zone is a reverse zone.
 pub(crate) fn is_reverse(zone: NameRef<'_>) -> bool {
     const TREES: [&[u8]; 2] = [b"\x07in-addr\x04arpa\0", b"\x03ip6\x04arpa\0"];
-    TREES.iter().any(|tree| NameRef::from_octets(tree).is_ok_and(|tree| zone.is_within(tree)))
+    TREES.iter().any(|tree| NameRef::from_bytes(tree).is_ok_and(|tree| zone.is_within(tree)))
 }
 
 /// Returns SERVFAIL for a name that depends on objects that have not been listed yet. The cause names their kind.

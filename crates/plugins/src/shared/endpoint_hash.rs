@@ -60,8 +60,8 @@ const FNV_PRIME: u32 = 0x0100_0193;
 
 impl Write for Fnv {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        for octet in text.bytes() {
-            self.0 = (self.0 ^ u32::from(octet)).wrapping_mul(FNV_PRIME);
+        for byte in text.bytes() {
+            self.0 = (self.0 ^ u32::from(byte)).wrapping_mul(FNV_PRIME);
         }
         Ok(())
     }

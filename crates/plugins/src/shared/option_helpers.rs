@@ -114,8 +114,8 @@ pub(crate) fn mnemonic<T: FromStr + Copy>(
 /// Fails if the word has characters other than ASCII letters, digits and `_`, or starts with a digit.
 pub(crate) fn metric_word(args: &mut Args<'_>) -> Result<String, Problem> {
     let word = args.word()?;
-    let fits = word.text.bytes().all(|octet| octet.is_ascii_alphanumeric() || octet == b'_');
-    let begins = word.text.bytes().next().is_some_and(|octet| !octet.is_ascii_digit());
+    let fits = word.text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let begins = word.text.bytes().next().is_some_and(|byte| !byte.is_ascii_digit());
     if fits && begins { Ok(word.text.clone()) } else { Err(args.bad(word, "a word of letters, digits and `_`")) }
 }
 
@@ -125,7 +125,7 @@ pub(crate) fn metric_word(args: &mut Args<'_>) -> Result<String, Problem> {
 /// Fails if the word does not start with a slash or has characters that a URL path must percent-encode.
 pub(crate) fn url_path(args: &mut Args<'_>) -> Result<String, Problem> {
     let word = args.word()?;
-    let fits = |octet: u8| octet.is_ascii_alphanumeric() || b"/-_.~".contains(&octet);
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.~".contains(&byte);
     let is_path = word.text.starts_with('/') && word.text.bytes().all(fits);
     if is_path { Ok(word.text.clone()) } else { Err(args.bad(word, "a path, such as `/metrics`")) }
 }

@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Bounded buffer of serialised records on their way out.
 pub(crate) struct Outlet {
     waiting: Mutex<Waiting>,
-    octets_max: usize,
+    bytes_max: usize,
     /// Number of bytes from which the buffer should be drained at once.
     enough: usize,
 }
@@ -35,10 +35,10 @@ pub(crate) struct Drained {
 }
 
 impl Outlet {
-    /// Creates a buffer for at most `octets_max` bytes. From `enough` bytes on, the job is woken before its next
+    /// Creates a buffer for at most `bytes_max` bytes. From `enough` bytes on, the job is woken before its next
     /// interval.
-    pub(crate) fn new(octets_max: usize, enough: usize) -> Outlet {
-        Outlet { waiting: Mutex::default(), octets_max, enough }
+    pub(crate) fn new(bytes_max: usize, enough: usize) -> Outlet {
+        Outlet { waiting: Mutex::default(), bytes_max, enough }
     }
 
     /// Appends a record with `write`, which gets the buffer to append to. Drops and counts the record if it does not
@@ -46,12 +46,12 @@ impl Outlet {
     pub(crate) fn put(&self, write: impl FnOnce(&mut Vec<u8>)) {
         let mut waiting = self.lock();
         let before = waiting.bytes.len();
-        if before >= self.octets_max {
+        if before >= self.bytes_max {
             waiting.lost += 1;
             return;
         }
         write(&mut waiting.bytes);
-        if waiting.bytes.len() > self.octets_max {
+        if waiting.bytes.len() > self.bytes_max {
             waiting.bytes.truncate(before);
             waiting.lost += 1;
             return;

@@ -182,7 +182,7 @@ impl AnswerContext<'_> {
         for endpoint in list.each().filter(|endpoint| ip_of(*endpoint).is_some()) {
             let Some(target) = self.tree.endpoint_name(endpoint, list.service) else { continue };
             for number in self.numbers(endpoint, ports) {
-                if seen.is_new(&(target.octets(), number), || holds_srv(response, target.as_ref(), number)) {
+                if seen.is_new(&(target.as_bytes(), number), || holds_srv(response, target.as_ref(), number)) {
                     self.push_srv(response, target.as_ref(), weight, number);
                 }
             }
@@ -194,7 +194,7 @@ impl AnswerContext<'_> {
         for endpoint in list.each().filter(|endpoint| self.numbers(*endpoint, ports).next().is_some()) {
             let Some(ip) = ip_of(endpoint) else { continue };
             let Some(target) = self.tree.endpoint_name(endpoint, list.service) else { continue };
-            if seen.is_new(&(target.octets(), ip), || holds_glue(response, target.as_ref(), ip)) {
+            if seen.is_new(&(target.as_bytes(), ip), || holds_glue(response, target.as_ref(), ip)) {
                 let owner = Owner::Name(target.as_ref());
                 response.message.push_address(Section::Additional, owner, self.ttl, ip);
             }
@@ -267,7 +267,7 @@ impl<'a> EndpointList<'a> {
 
 /// Returns true if `labels` spell the name of a topology zone. The name may contain dots.
 fn is_zone(labels: &[u8], zone: &str) -> bool {
-    !zone.is_empty() && labels_of(labels).eq(zone.as_bytes().split(|octet| *octet == b'.'))
+    !zone.is_empty() && labels_of(labels).eq(zone.as_bytes().split(|byte| *byte == b'.'))
 }
 
 pub(crate) fn matching<'a>(
@@ -366,20 +366,20 @@ pub(crate) fn weight(candidates: usize) -> u16 {
 }
 
 fn holds(response: &Response, ip: IpAddr) -> bool {
-    response.message.marks().iter().any(|mark| is_address(response.message.octets_at(mark.rdata_range()), ip))
+    response.message.marks().iter().any(|mark| is_address(response.message.bytes_at(mark.rdata_range()), ip))
 }
 
 fn holds_srv(response: &Response, target: NameRef<'_>, number: u16) -> bool {
     response.message.section(Section::Answer).any(|mark| {
-        let rdata = response.message.octets_at(mark.rdata_range());
-        rdata.get(4..6) == Some(&number.to_be_bytes()) && rdata.get(6..) == Some(target.octets())
+        let rdata = response.message.bytes_at(mark.rdata_range());
+        rdata.get(4..6) == Some(&number.to_be_bytes()) && rdata.get(6..) == Some(target.as_bytes())
     })
 }
 
 fn holds_glue(response: &Response, target: NameRef<'_>, ip: IpAddr) -> bool {
     let message = &response.message;
     message.section(Section::Additional).any(|mark| {
-        is_address(message.octets_at(mark.rdata_range()), ip)
+        is_address(message.bytes_at(mark.rdata_range()), ip)
             && message.owner(mark).is_ok_and(|owner| owner.as_ref().same(target))
     })
 }

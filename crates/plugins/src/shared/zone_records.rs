@@ -38,7 +38,7 @@ impl ZoneRecords {
     }
 
     pub(crate) fn add_with_ttl(&mut self, owner: &Name, (rtype, ttl): (Type, u32), data: Vec<u8>) {
-        if self.seen.insert((owner.octets().to_vec(), rtype.0, data.clone())) {
+        if self.seen.insert((owner.as_bytes().to_vec(), rtype.0, data.clone())) {
             self.list.push(Record { owner: owner.clone(), rtype, ttl, data });
         }
     }
@@ -52,7 +52,7 @@ impl ZoneRecords {
 
     fn add_srv(&mut self, owner: &Name, weight: u16, port: u16, target: &Name) {
         let fixed = [0, weight, port].map(u16::to_be_bytes).concat();
-        self.add(owner, Type::SRV, [&fixed[..], target.octets()].concat());
+        self.add(owner, Type::SRV, [&fixed[..], target.as_bytes()].concat());
     }
 
     /// Adds the addresses of a Service itself and the SRV records of its ports.
@@ -72,7 +72,7 @@ impl ZoneRecords {
     pub(crate) fn add_alias(&mut self, name: &Name, target: &str, ports: &[Port]) {
         let is_address = target.parse::<IpAddr>().is_ok();
         let Some(target) = Name::from_text(target).ok().filter(|_| !is_address) else { return };
-        self.add(name, Type::CNAME, target.octets().to_vec());
+        self.add(name, Type::CNAME, target.as_bytes().to_vec());
         for port in ports {
             if let (Some(owner), Some(number)) = (port_name(name, port), port.number) {
                 self.add_srv(&owner, weight(1), number, &target);
@@ -121,7 +121,7 @@ pub(crate) fn below(zone: NameRef<'_>, labels: &[&[u8]]) -> Option<Name> {
 
 /// Returns the data of an SOA record.
 pub(crate) fn soa_data(name_server: &Name, mailbox: &Name, numbers: [u32; 5]) -> Vec<u8> {
-    let mut data = [name_server.octets(), mailbox.octets()].concat();
+    let mut data = [name_server.as_bytes(), mailbox.as_bytes()].concat();
     numbers.iter().for_each(|number| data.extend_from_slice(&number.to_be_bytes()));
     data
 }

@@ -99,7 +99,7 @@ fn reverse_name(ip: std::net::IpAddr) -> String {
             format!("{d}.{c}.{b}.{a}.in-addr.arpa.")
         }
         std::net::IpAddr::V6(ip) => {
-            let nibbles = ip.octets().into_iter().rev().flat_map(|octet| [octet & 15, octet >> 4]);
+            let nibbles = ip.octets().into_iter().rev().flat_map(|byte| [byte & 15, byte >> 4]);
             nibbles.map(|nibble| format!("{nibble:x}.")).collect::<String>() + "ip6.arpa."
         }
     }

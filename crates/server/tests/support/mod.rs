@@ -196,7 +196,7 @@ impl Client {
         self.next_id
     }
 
-    pub(crate) fn send_octets(&self, bytes: &[u8]) {
+    pub(crate) fn send_bytes(&self, bytes: &[u8]) {
         self.socket.send(bytes).expect("a datagram leaves");
     }
 

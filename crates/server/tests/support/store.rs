@@ -185,7 +185,7 @@ fn field(answer: &str, name: &str) -> String {
 fn base64(text: &str) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let digits = text.as_bytes().chunks(3).flat_map(|chunk| {
-        let word = chunk.iter().fold(0, |word, octet| word << 8 | usize::from(*octet)) << (8 * (3 - chunk.len()));
+        let word = chunk.iter().fold(0, |word, byte| word << 8 | usize::from(*byte)) << (8 * (3 - chunk.len()));
         (0..4).map(move |at| if at <= chunk.len() { DIGITS[word >> (18 - 6 * at) & 63] } else { b'=' })
     });
     digits.map(char::from).collect()

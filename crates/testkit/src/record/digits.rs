@@ -10,7 +10,7 @@ pub(super) const BASE64: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstu
 /// Encodes bytes. Base 64 is padded.
 pub(super) fn print(digits: &str, bytes: &[u8]) -> String {
     let width = digits.len().ilog2() as usize;
-    let bits: String = bytes.iter().map(|octet| format!("{octet:08b}")).collect();
+    let bits: String = bytes.iter().map(|byte| format!("{byte:08b}")).collect();
     let digit = |at: usize| {
         let bits = &bits[at..bits.len().min(at + width)];
         let number = usize::from_str_radix(&format!("{bits:0<width$}"), 2).unwrap_or_default();
@@ -29,8 +29,8 @@ pub(super) fn read(digits: &str, text: &str) -> Option<Vec<u8>> {
     let number = |digit: char| digits.find(digit).map(|number| format!("{number:0width$b}"));
     let bits = text.trim_end_matches('=').chars().map(number).collect::<Option<String>>()?;
     let (whole, rest) = bits.split_at(bits.len() / 8 * 8);
-    let octet = |at: usize| u8::from_str_radix(&whole[at..at + 8], 2).ok();
-    (!rest.contains('1')).then(|| (0..whole.len()).step_by(8).map(octet).collect())?
+    let byte = |at: usize| u8::from_str_radix(&whole[at..at + 8], 2).ok();
+    (!rest.contains('1')).then(|| (0..whole.len()).step_by(8).map(byte).collect())?
 }
 
 /// Decodes type bitmaps.
@@ -38,7 +38,7 @@ pub(super) fn types(mut data: &[u8]) -> Option<Vec<Type>> {
     let mut types = Vec::new();
     while let Some(([window, length], rest)) = data.split_first_chunk() {
         let (bits, after) = rest.split_at_checked(usize::from(*length))?;
-        let set = |low: &u8| bits.get(usize::from(low / 8)).is_some_and(|octet| octet & 0x80 >> (low % 8) != 0);
+        let set = |low: &u8| bits.get(usize::from(low / 8)).is_some_and(|byte| byte & 0x80 >> (low % 8) != 0);
         types.extend((0..=u8::MAX).filter(set).map(|low| Type(u16::from_be_bytes([*window, low]))));
         data = after;
     }

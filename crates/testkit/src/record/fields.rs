@@ -124,21 +124,21 @@ impl Field {
 
     fn read_word(self, word: &Word, data: &mut Vec<u8>) -> Option<()> {
         match self {
-            Field::Name => data.extend(Name::from_text(&word.text).ok()?.octets()),
+            Field::Name => data.extend(Name::from_text(&word.text).ok()?.as_bytes()),
             Field::Number(len) => {
                 let number: u32 = word.text.parse().ok()?;
                 let bytes = number.to_be_bytes();
                 let (above, kept) = bytes.split_at(bytes.len() - len);
-                data.extend(above.iter().all(|octet| *octet == 0).then_some(kept)?);
+                data.extend(above.iter().all(|byte| *byte == 0).then_some(kept)?);
             }
             Field::V4 => data.extend(word.text.parse::<Ipv4Addr>().ok()?.octets()),
             Field::V6 => data.extend(word.text.parse::<Ipv6Addr>().ok()?.octets()),
             Field::String | Field::Tag | Field::Strings => {
-                let bytes = word.octets()?;
+                let bytes = word.unescaped()?;
                 data.push(u8::try_from(bytes.len()).ok()?);
                 data.extend(bytes);
             }
-            Field::Rest => data.extend(word.octets()?),
+            Field::Rest => data.extend(word.unescaped()?),
             Field::Parameters => read_parameter(word, data)?,
             Field::Type => data.extend(word.text.parse::<Type>().ok()?.0.to_be_bytes()),
             Field::Types => digits::push_type(word.text.parse().ok()?, data)?,
@@ -170,7 +170,7 @@ impl Field {
 /// Prints the data of a record.
 pub(super) fn print(rtype: Type, rdata: &[u8]) -> String {
     fields(rtype).and_then(|fields| print_fields(fields, rdata)).unwrap_or_else(|| {
-        let hex: String = rdata.iter().map(|octet| format!("{octet:02x}")).collect();
+        let hex: String = rdata.iter().map(|byte| format!("{byte:02x}")).collect();
         format!("\\# {} {hex}", rdata.len()).trim_end().to_owned()
     })
 }
@@ -222,7 +222,7 @@ pub(super) fn expand(record: &wire::Record<'_>) -> Result<Vec<u8>, NameError> {
         let rest = rdata.get(at..).unwrap_or_default();
         if let Field::Name = field {
             let (name, end) = record.name_at(at)?;
-            data.extend(name.octets());
+            data.extend(name.as_bytes());
             at = end;
         } else {
             let len = field.len(rest).ok_or(NameError::Short)?;
@@ -242,11 +242,11 @@ pub(super) fn write(rtype: Type, rdata: &[u8], writer: &mut RdataWriter<'_>) {
         let (data, after) = rest.split_at(len);
         match (field, name_at_start(data)) {
             (Field::Name, Some(name)) if compresses(rtype) => writer.name(name),
-            _ => writer.octets(data),
+            _ => writer.bytes(data),
         }
         rest = after;
     }
-    writer.octets(rest);
+    writer.bytes(rest);
 }
 
 /// Returns the uncompressed name at the start of `data`.
@@ -256,13 +256,13 @@ fn name_at_start(data: &[u8]) -> Option<NameRef<'_>> {
         let length = *data.get(end)?;
         end += 1 + usize::from(length);
         if length == 0 {
-            return NameRef::from_octets(data.get(..end)?).ok();
+            return NameRef::from_bytes(data.get(..end)?).ok();
         }
     }
 }
 
 fn number(data: &[u8]) -> u32 {
-    data.iter().fold(0, |number, octet| number << 8 | u32::from(*octet))
+    data.iter().fold(0, |number, byte| number << 8 | u32::from(*byte))
 }
 
 fn character_strings(mut data: &[u8]) -> Option<Vec<&[u8]>> {
@@ -321,7 +321,7 @@ fn read_parameter(word: &Word, data: &mut Vec<u8>) -> Option<()> {
         "port" => Field::Number(2).read_word(&value, &mut bytes)?,
         "ipv4hint" => list().try_for_each(|hint| Field::V4.read_word(&Word { text: hint.to_owned() }, &mut bytes))?,
         "ipv6hint" => list().try_for_each(|hint| Field::V6.read_word(&Word { text: hint.to_owned() }, &mut bytes))?,
-        _ => bytes.extend(value.octets()?),
+        _ => bytes.extend(value.unescaped()?),
     }
     data.extend(key.to_be_bytes());
     data.extend(u16::try_from(bytes.len()).ok()?.to_be_bytes());

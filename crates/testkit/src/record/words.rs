@@ -12,11 +12,11 @@ pub(super) struct Word {
 
 impl Word {
     /// Replaces the escapes. Returns `None` if one is invalid.
-    pub(super) fn octets(&self) -> Option<Vec<u8>> {
+    pub(super) fn unescaped(&self) -> Option<Vec<u8>> {
         let mut bytes = Vec::new();
         let mut rest = self.text.bytes();
-        while let Some(octet) = rest.next() {
-            bytes.push(if octet == b'\\' { unescape(&mut rest)? } else { octet });
+        while let Some(byte) = rest.next() {
+            bytes.push(if byte == b'\\' { unescape(&mut rest)? } else { byte });
         }
         Some(bytes)
     }
@@ -62,12 +62,12 @@ fn end_of(text: &str, ends: impl Fn(char) -> bool) -> Option<usize> {
 /// Quotes bytes, with escapes where necessary.
 pub(super) fn quote(bytes: &[u8]) -> String {
     let mut text = String::from("\"");
-    for &octet in bytes {
-        match octet {
-            b'"' | b'\\' => text.extend(['\\', char::from(octet)]),
-            0x20..=0x7e => text.push(char::from(octet)),
+    for &byte in bytes {
+        match byte {
+            b'"' | b'\\' => text.extend(['\\', char::from(byte)]),
+            0x20..=0x7e => text.push(char::from(byte)),
             _ => {
-                let _ = write!(text, "\\{octet:03}");
+                let _ = write!(text, "\\{byte:03}");
             }
         }
     }

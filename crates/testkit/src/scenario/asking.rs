@@ -40,7 +40,7 @@ pub(super) fn raw(stage: &mut Stage, statement: &Statement) -> Result<(), Proble
     let question = Question::new(Name::root(), Type::A);
     let mut asking = Asking { question, arrival: Arrival::default(), label: None };
     let words: Vec<&str> = statement.words().collect();
-    let is_hex = |word: &&&str| word.bytes().all(|octet| octet.is_ascii_hexdigit());
+    let is_hex = |word: &&&str| word.bytes().all(|byte| byte.is_ascii_hexdigit());
     let hex_at = words.len() - words.iter().rev().take_while(is_hex).count();
     let packet = crate::hex(&words[hex_at..].concat());
     let packet = packet.ok_or_else(|| statement.problem("`raw` must end with hexadecimal bytes"))?;
@@ -185,7 +185,7 @@ fn broken_rules(question: &Question, transport: Transport, answer: &[u8]) -> Vec
         (_, opt) => opt.map_or(UDP_SIZE_MIN, |opt| opt.udp_size.max(UDP_SIZE_MIN)),
     };
     let same_question = got.question.as_ref().is_some_and(|(name, qtype, qclass)| {
-        let same_name = name.octets() == question.name.octets();
+        let same_name = name.as_bytes() == question.name.as_bytes();
         same_name && (*qtype, *qclass) == (question.qtype, question.qclass)
     });
     let rules = [

@@ -21,16 +21,16 @@ impl Base {
         }
     }
 
-    const fn digit(self, octet: u8) -> Option<u8> {
-        let digit = match (self, octet) {
-            (Base::Base64, b'A'..=b'Z') => octet - b'A',
-            (Base::Base64, b'a'..=b'z') => octet - b'a' + 26,
-            (Base::Base64, b'0'..=b'9') => octet - b'0' + 52,
+    const fn digit(self, byte: u8) -> Option<u8> {
+        let digit = match (self, byte) {
+            (Base::Base64, b'A'..=b'Z') => byte - b'A',
+            (Base::Base64, b'a'..=b'z') => byte - b'a' + 26,
+            (Base::Base64, b'0'..=b'9') => byte - b'0' + 52,
             (Base::Base64, b'+') => 62,
             (Base::Base64, b'/') => 63,
-            (Base::Hex | Base::Base32, b'0'..=b'9') => octet - b'0',
-            (Base::Hex, b'a'..=b'f') | (Base::Base32, b'a'..=b'v') => octet - b'a' + 10,
-            (Base::Hex, b'A'..=b'F') | (Base::Base32, b'A'..=b'V') => octet - b'A' + 10,
+            (Base::Hex | Base::Base32, b'0'..=b'9') => byte - b'0',
+            (Base::Hex, b'a'..=b'f') | (Base::Base32, b'a'..=b'v') => byte - b'a' + 10,
+            (Base::Hex, b'A'..=b'F') | (Base::Base32, b'A'..=b'V') => byte - b'A' + 10,
             _ => return None,
         };
         Some(digit)
@@ -49,8 +49,8 @@ impl Base {
         let mut text = String::with_capacity(bytes.len() * 2);
         let (mut bits, mut count) = (0u32, 0);
         let digit = |bits: u32| char::from(self.digits()[bits as usize & ((1 << self.bits()) - 1)]);
-        for octet in bytes {
-            bits = bits << 8 | u32::from(*octet);
+        for byte in bytes {
+            bits = bits << 8 | u32::from(*byte);
             count += 8;
             while count >= self.bits() {
                 count -= self.bits();
@@ -91,12 +91,12 @@ impl Digits {
 
     /// Decodes the digits of a word.
     pub(super) fn read(&mut self, word: &Word<'_>, data: &mut Vec<u8>) -> Result<(), ParseError> {
-        for octet in word.raw {
-            if *octet == b'=' && matches!(self.base, Base::Base64) {
+        for byte in word.raw {
+            if *byte == b'=' && matches!(self.base, Base::Base64) {
                 self.padded = true;
                 continue;
             }
-            let digit = self.base.digit(*octet).filter(|_| !self.padded);
+            let digit = self.base.digit(*byte).filter(|_| !self.padded);
             let digit = digit.ok_or_else(|| word.unexpected(self.base.what()))?;
             self.bits = self.bits << self.base.bits() | u32::from(digit);
             self.count += self.base.bits();

@@ -32,7 +32,7 @@ pub(super) enum Field {
     /// String up to the end, without a length.
     Text,
     /// Binary data up to the end, possibly split into several words.
-    Octets(Base),
+    Bytes(Base),
     /// Binary data with a length prefix, `-` if empty (RFC 5155 §3.3).
     Salt,
     /// Hash with a length prefix (RFC 5155 §3.3).
@@ -60,11 +60,11 @@ pub(super) enum Field {
 /// Returns the RDATA fields of a type, or `None` for types that have only the generic form.
 pub(super) fn fields(rtype: Type) -> Option<&'static [Field]> {
     use Field::{
-        Algorithm, Certificate, Eui, Groups, Hash, Location, Name, Octets, Parameters, Salt, Seconds, String, Strings,
+        Algorithm, Bytes, Certificate, Eui, Groups, Hash, Location, Name, Parameters, Salt, Seconds, String, Strings,
         Text, Time, Types, U8, U16, U32, V4, V6,
     };
-    const HEX: Field = Octets(Base::Hex);
-    const BASE64: Field = Octets(Base::Base64);
+    const HEX: Field = Bytes(Base::Hex);
+    const BASE64: Field = Bytes(Base::Base64);
     Some(match rtype {
         Type::A => &[V4],
         Type::AAAA => &[V6],
@@ -159,7 +159,7 @@ impl Field {
             Field::Name => {
                 let mut name = Name::root();
                 word.name(line.origin.as_ref(), &mut name)?;
-                data.extend_from_slice(name.octets());
+                data.extend_from_slice(name.as_bytes());
             }
             Field::U8 => data.push(word.parse(what)?),
             Field::U16 => data.extend(word.parse::<u16>(what)?.to_be_bytes()),
@@ -174,8 +174,8 @@ impl Field {
                     strings(&word, data)?;
                 }
             }
-            Field::Text => word.unescaped(|octet| data.push(octet))?,
-            Field::Octets(base) => octets(base, word, line, data)?,
+            Field::Text => word.unescaped(|byte| data.push(byte))?,
+            Field::Bytes(base) => bytes(base, word, line, data)?,
             Field::Salt | Field::Hash => {
                 let base = if self == Field::Hash { Base::Base32 } else { Base::Hex };
                 counted(word, data, |data| if word.raw == b"-" { Ok(()) } else { base::read(base, word, data) })?;
@@ -210,8 +210,8 @@ impl Field {
             Field::V4 => "an IPv4 address",
             Field::V6 => "an IPv6 address",
             Field::String | Field::Strings | Field::Text => "a string",
-            Field::Octets(Base::Base64) => "base64 digits",
-            Field::Octets(_) => "hexadecimal digits",
+            Field::Bytes(Base::Base64) => "base64 digits",
+            Field::Bytes(_) => "hexadecimal digits",
             Field::Salt => "a salt in hexadecimal digits, or `-`",
             Field::Hash => "a hash in base32",
             Field::Types | Field::Type => "a type",
@@ -238,7 +238,7 @@ impl Field {
             Field::Groups => 8,
             Field::String | Field::Salt | Field::Hash => 1 + usize::from(*data.first()?),
             Field::Strings => character_strings(data)?,
-            Field::Text | Field::Octets(_) => data.len(),
+            Field::Text | Field::Bytes(_) => data.len(),
             Field::Types => special::bitmaps(data)?,
             Field::Parameters => parameters::well_formed(data)?,
         };
@@ -260,24 +260,24 @@ fn counted(
 }
 
 pub(super) fn string(word: &Word<'_>, data: &mut Vec<u8>) -> Result<(), ParseError> {
-    counted(word, data, |data| word.unescaped(|octet| data.push(octet)))
+    counted(word, data, |data| word.unescaped(|byte| data.push(byte)))
 }
 
 /// Encodes a text of any length as one or more character strings, because users write long keys in one piece.
 fn strings(word: &Word<'_>, data: &mut Vec<u8>) -> Result<(), ParseError> {
     let mut length_at = data.len();
     data.push(0);
-    word.unescaped(|octet| {
+    word.unescaped(|byte| {
         if usize::from(data[length_at]) == STRING_MAX {
             length_at = data.len();
             data.push(0);
         }
         data[length_at] += 1;
-        data.push(octet);
+        data.push(byte);
     })
 }
 
-fn octets(base: Base, first: &Word<'_>, line: &mut Line<'_>, data: &mut Vec<u8>) -> Result<(), ParseError> {
+fn bytes(base: Base, first: &Word<'_>, line: &mut Line<'_>, data: &mut Vec<u8>) -> Result<(), ParseError> {
     let mut digits = Digits::new(base);
     digits.read(first, data)?;
     let mut last = *first;
@@ -303,7 +303,7 @@ pub(crate) fn name_at_start(data: &[u8]) -> Option<NameRef<'_>> {
         let length = *data.get(end)?;
         end += 1 + usize::from(length);
         if length == 0 {
-            return NameRef::from_octets(data.get(..end)?).ok();
+            return NameRef::from_bytes(data.get(..end)?).ok();
         }
     }
 }
@@ -349,7 +349,7 @@ pub fn expand(record: &wire::Record<'_>, data: &mut Vec<u8>) -> Result<(), NameE
     for field in fields(record.rtype()).unwrap_or_default() {
         if *field == Field::Name {
             let (name, end) = record.name_at(at)?;
-            data.extend_from_slice(name.octets());
+            data.extend_from_slice(name.as_bytes());
             at = end;
         } else {
             let rest = rdata.get(at..).ok_or(NameError::Short)?;

@@ -42,13 +42,13 @@ impl Word<'_> {
     /// Passes each byte of the word to `take`, with escapes decoded.
     pub(crate) fn unescaped(&self, mut take: impl FnMut(u8)) -> Result<(), ParseError> {
         let mut at = 0;
-        while let Some(&octet) = self.raw.get(at) {
-            let (octet, width) = match octet {
+        while let Some(&byte) = self.raw.get(at) {
+            let (byte, width) = match byte {
                 b'\\' => escape(&self.raw[at + 1..])
                     .ok_or_else(|| self.unexpected("an escape `\\X` or `\\DDD` (at most 255)"))?,
-                _ => (octet, 1),
+                _ => (byte, 1),
             };
-            take(octet);
+            take(byte);
             at += width;
         }
         Ok(())
@@ -69,21 +69,21 @@ impl Word<'_> {
         }
         let (mut label, mut filled, mut at) = ([0; wire::LABEL_MAX], 0, 0);
         let mut ended = false;
-        while let Some(&octet) = self.raw.get(at) {
-            ended = octet == b'.';
+        while let Some(&byte) = self.raw.get(at) {
+            ended = byte == b'.';
             at += 1;
             if ended {
                 name.push_label(&label[..filled])?;
                 filled = 0;
                 continue;
             }
-            let mut octet = octet;
-            if octet == b'\\' {
+            let mut byte = byte;
+            if byte == b'\\' {
                 let (escaped, width) = escape(&self.raw[at..]).ok_or(NameError::BadEscape)?;
-                octet = escaped;
+                byte = escaped;
                 at += width - 1;
             }
-            *label.get_mut(filled).ok_or(NameError::BadLabel)? = octet;
+            *label.get_mut(filled).ok_or(NameError::BadLabel)? = byte;
             filled += 1;
         }
         if ended {
@@ -131,8 +131,8 @@ impl<'a> Lexer<'a> {
 
     /// Returns the next token.
     pub(crate) fn next(&mut self) -> Result<Token<'a>, ParseError> {
-        while let Some(&octet) = self.bytes.get(self.at) {
-            match octet {
+        while let Some(&byte) = self.bytes.get(self.at) {
+            match byte {
                 b' ' | b'\t' | b'\r' => self.at += 1,
                 b';' => self.skip_comment(),
                 b'\n' => {
@@ -164,7 +164,7 @@ impl<'a> Lexer<'a> {
     /// Returns the rest of the line without a comment, and stops before the line end.
     pub(crate) fn rest_of_line(&mut self) -> &'a [u8] {
         let rest = &self.bytes[self.at..];
-        let end = rest.iter().position(|octet| matches!(octet, b'\n' | b';')).unwrap_or(rest.len());
+        let end = rest.iter().position(|byte| matches!(byte, b'\n' | b';')).unwrap_or(rest.len());
         self.at += end;
         &rest[..end]
     }
@@ -176,7 +176,7 @@ impl<'a> Lexer<'a> {
 
     fn skip_comment(&mut self) {
         let rest = &self.bytes[self.at..];
-        self.at += rest.iter().position(|octet| *octet == b'\n').unwrap_or(rest.len());
+        self.at += rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
     }
 
     fn quoted(&mut self) -> Result<Word<'a>, ParseError> {
@@ -189,9 +189,9 @@ impl<'a> Lexer<'a> {
 
     /// Skips to the quote that closes the string started at `position`. The string may span lines.
     fn skip_quoted(&mut self, position: Position) -> Result<(), ParseError> {
-        while let Some(&octet) = self.bytes.get(self.at) {
+        while let Some(&byte) = self.bytes.get(self.at) {
             self.at += 1;
-            match octet {
+            match byte {
                 b'"' => return Ok(()),
                 b'\\' => self.at = (self.at + 1).min(self.bytes.len()),
                 b'\n' => self.begin_line(),
@@ -204,8 +204,8 @@ impl<'a> Lexer<'a> {
     /// Reads an unquoted word. `key="a value"` is a single word.
     fn word(&mut self) -> Result<Word<'a>, ParseError> {
         let (position, start) = (self.position(), self.at);
-        while let Some(&octet) = self.bytes.get(self.at) {
-            match octet {
+        while let Some(&byte) = self.bytes.get(self.at) {
+            match byte {
                 b' ' | b'\t' | b'\r' | b'\n' | b';' | b'(' | b')' => break,
                 b'\\' => self.at = (self.at + 2).min(self.bytes.len()),
                 b'"' => {

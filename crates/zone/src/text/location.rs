@@ -74,7 +74,7 @@ fn centimetres(word: &Word<'_>) -> Option<i64> {
 
 /// Parses a decimal number and multiplies it by ten to the power of `places`. Cuts off further decimal places.
 fn thousandths(text: &[u8], places: usize) -> Option<i64> {
-    let dot = text.iter().position(|octet| *octet == b'.').unwrap_or(text.len());
+    let dot = text.iter().position(|byte| *byte == b'.').unwrap_or(text.len());
     let (whole, fraction) = text.split_at(dot);
     let fraction = fraction.strip_prefix(b".").unwrap_or(fraction);
     let fraction = fraction.iter().chain(core::iter::repeat(&b'0')).take(places);

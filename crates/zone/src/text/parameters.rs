@@ -33,7 +33,7 @@ pub(super) fn read(line: &mut Line<'_>, data: &mut Vec<u8>) -> Result<(), ParseE
 }
 
 fn parameter(word: &Word<'_>) -> Result<(u16, Vec<u8>), ParseError> {
-    let sign = word.raw.iter().position(|octet| *octet == b'=');
+    let sign = word.raw.iter().position(|byte| *byte == b'=');
     let (name, value) = word.raw.split_at(sign.unwrap_or(word.raw.len()));
     let key = key(name).ok_or_else(|| word.unexpected(WHAT))?;
     let value = value.strip_prefix(b"=").unwrap_or(value);
@@ -73,7 +73,7 @@ fn value(key: u16, word: &Word<'_>, data: &mut Vec<u8>) -> Result<(), ParseError
             data.extend(addresses.into_iter().flat_map(|address| address.octets()));
         }
         Some(&"ech") => return base::read(Base::Base64, word, data),
-        _ => return word.unescaped(|octet| data.push(octet)),
+        _ => return word.unescaped(|byte| data.push(byte)),
     }
     Ok(())
 }
@@ -83,21 +83,21 @@ fn parsed<T: core::str::FromStr>(item: &[u8]) -> Option<T> {
 }
 
 fn list<T>(word: &Word<'_>, read: impl Fn(&[u8]) -> Option<T>, what: &'static str) -> Result<Vec<T>, ParseError> {
-    let items: Option<Vec<T>> = word.raw.split(|octet| *octet == b',').map(read).collect();
+    let items: Option<Vec<T>> = word.raw.split(|byte| *byte == b',').map(read).collect();
     items.ok_or_else(|| word.unexpected(what))
 }
 
 /// Parses a comma-separated list of protocol names. A comma in a name is written `\\,` (RFC 9460 §A.1).
 fn protocols(word: &Word<'_>, data: &mut Vec<u8>) -> Result<(), ParseError> {
     let mut text = Vec::new();
-    word.unescaped(|octet| text.push(octet))?;
+    word.unescaped(|byte| text.push(byte))?;
     let mut names = vec![Vec::new()];
     let mut bytes = text.into_iter();
-    while let Some(octet) = bytes.next() {
-        match (octet, names.last_mut()) {
+    while let Some(byte) = bytes.next() {
+        match (byte, names.last_mut()) {
             (b',', _) => names.push(Vec::new()),
             (b'\\', Some(name)) => name.extend(bytes.next()),
-            (_, Some(name)) => name.push(octet),
+            (_, Some(name)) => name.push(byte),
             (_, None) => {}
         }
     }

@@ -56,15 +56,15 @@ impl Field {
             Field::String => quoted(data.get(1..)?),
             Field::Strings => strings(data)?,
             Field::Text => quoted(data),
-            Field::Octets(_) if data.is_empty() => return None,
-            Field::Octets(base) => base.print(data),
+            Field::Bytes(_) if data.is_empty() => return None,
+            Field::Bytes(base) => base.print(data),
             Field::Salt if data.len() == 1 => "-".to_owned(),
             Field::Salt => Base::Hex.print(data.get(1..)?),
             Field::Hash => Base::Base32.print(data.get(1..).filter(|hash| !hash.is_empty())?),
             Field::Types => join(types_of(data).map(|rtype| rtype.to_string())),
             Field::Type => Type(u16::from_be_bytes(*data.first_chunk()?)).to_string(),
             Field::Time => date(number(data)),
-            Field::Eui(_) => data.iter().map(|octet| format!("{octet:02x}")).collect::<Vec<_>>().join("-"),
+            Field::Eui(_) => data.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join("-"),
             Field::Groups => data.chunks(2).map(|pair| Base::Hex.print(pair)).collect::<Vec<_>>().join(":"),
             Field::Location | Field::Parameters => return None,
         })
@@ -72,7 +72,7 @@ impl Field {
 }
 
 fn number(data: &[u8]) -> u32 {
-    data.iter().fold(0, |number, octet| number << 8 | u32::from(*octet))
+    data.iter().fold(0, |number, byte| number << 8 | u32::from(*byte))
 }
 
 fn join(words: impl Iterator<Item = String>) -> String {
@@ -92,12 +92,12 @@ fn strings(mut data: &[u8]) -> Option<String> {
 /// Puts bytes in quotes, with escapes where necessary (RFC 1035 §5.1).
 fn quoted(bytes: &[u8]) -> String {
     let mut text = String::from("\"");
-    for &octet in bytes {
-        match octet {
-            b'"' | b'\\' => text.extend(['\\', char::from(octet)]),
-            0x20..=0x7e => text.push(char::from(octet)),
+    for &byte in bytes {
+        match byte {
+            b'"' | b'\\' => text.extend(['\\', char::from(byte)]),
+            0x20..=0x7e => text.push(char::from(byte)),
             _ => {
-                let _ = write!(text, "\\{octet:03}");
+                let _ = write!(text, "\\{byte:03}");
             }
         }
     }

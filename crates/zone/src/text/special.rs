@@ -59,8 +59,8 @@ pub(super) fn certificate(word: &Word<'_>) -> Option<u16> {
 /// 2^31 - 1 (RFC 2181 §8).
 pub(super) fn seconds(word: &Word<'_>) -> Option<u32> {
     let (mut total, mut number, mut digits) = (0u32, 0u32, false);
-    for octet in word.raw {
-        let unit = match octet.to_ascii_lowercase() {
+    for byte in word.raw {
+        let unit = match byte.to_ascii_lowercase() {
             digit @ b'0'..=b'9' => {
                 number = number.checked_mul(10)?.checked_add(u32::from(digit - b'0'))?;
                 digits = true;

@@ -8,7 +8,7 @@ fn read(text: &str) -> Result<Record, String> {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|octet| format!("{octet:02x}")).collect()
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Each line is `TYPE RDATA = HEX`. Another implementation produced the hex.
@@ -89,8 +89,8 @@ fn splits_a_long_text_into_several_strings() {
 fn survives_mutated_records() {
     for line in include_str!("data.txt").lines() {
         let text = format!("x {}", line.rsplit_once(" = ").map_or(line, |(text, _)| text));
-        for (at, octet) in text.bytes().enumerate() {
-            for other in [b' ', b'"', b'\\', b'(', b'9', b'.', b'=', b',', octet ^ 1, octet ^ 32] {
+        for (at, byte) in text.bytes().enumerate() {
+            for other in [b' ', b'"', b'\\', b'(', b'9', b'.', b'=', b',', byte ^ 1, byte ^ 32] {
                 let mut bytes = text.clone().into_bytes();
                 bytes[at] = other;
                 let Ok(text) = String::from_utf8(bytes) else { continue };

@@ -9,22 +9,18 @@ pub(super) enum Value<'a> {
     /// Integer or boolean.
     Number(u64),
     /// String, bytes, or message.
-    Octets(&'a [u8]),
+    Bytes(&'a [u8]),
     /// Fixed-size number, which none of the fields that we read has.
     Other,
 }
 
 impl<'a> Value<'a> {
-    pub(super) fn octets(self) -> Result<&'a [u8], ProtobufError> {
-        if let Value::Octets(bytes) = self {
-            Ok(bytes)
-        } else {
-            Err(ProtobufError::Shape("a number stands for a text"))
-        }
+    pub(super) fn as_bytes(self) -> Result<&'a [u8], ProtobufError> {
+        if let Value::Bytes(bytes) = self { Ok(bytes) } else { Err(ProtobufError::Shape("a number stands for a text")) }
     }
 
     pub(super) fn text(self) -> Result<&'a str, ProtobufError> {
-        core::str::from_utf8(self.octets()?).map_err(|_| ProtobufError::Syntax("a text is not UTF-8"))
+        core::str::from_utf8(self.as_bytes()?).map_err(|_| ProtobufError::Syntax("a text is not UTF-8"))
     }
 
     pub(super) fn number(self) -> Result<u64, ProtobufError> {
@@ -38,7 +34,7 @@ impl<'a> Value<'a> {
     /// Returns the last field with this number in a message.
     pub(super) fn field(self, number: u64) -> Result<Option<Value<'a>>, ProtobufError> {
         let mut found = None;
-        for field in Fields::of(self.octets()?) {
+        for field in Fields::of(self.as_bytes()?) {
             if let (at, value) = field?
                 && at == number
             {
@@ -139,7 +135,7 @@ impl<'a> Fields<'a> {
             Wire::Fixed(bytes) => self.take(bytes).map(|_| Value::Other)?,
             Wire::Delimited => {
                 let length = usize::try_from(self.varint()?).map_err(|_| CUT)?;
-                Value::Octets(self.take(length)?)
+                Value::Bytes(self.take(length)?)
             }
         };
         Ok((key.number, value))
@@ -199,7 +195,7 @@ mod tests {
         let read = |bytes| fields(bytes).into_iter().collect::<Result<Vec<_>, _>>();
         assert_eq!(read(b"").unwrap(), []);
         assert_eq!(read(b"\x08\x96\x01").unwrap(), [(1, Value::Number(150))]);
-        assert_eq!(read(b"\x12\x02hi\x12\x00").unwrap(), [(2, Value::Octets(b"hi")), (2, Value::Octets(b""))]);
+        assert_eq!(read(b"\x12\x02hi\x12\x00").unwrap(), [(2, Value::Bytes(b"hi")), (2, Value::Bytes(b""))]);
         assert_eq!(read(b"\x0912345678\x1d1234\x08\x01").unwrap()[..2], [(1, Value::Other), (3, Value::Other)]);
         assert_eq!(read(b"\xf8\xff\xff\xff\x0f\x01").unwrap(), [(NUMBER_MAX, Value::Number(1))]);
         let negative = b"\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01";
@@ -234,12 +230,12 @@ mod tests {
 
     #[test]
     fn refuses_values_of_another_type() {
-        assert_eq!(Value::Octets(b"a").text(), Ok("a"));
-        assert!(matches!(Value::Octets(b"\xff").text(), Err(ProtobufError::Syntax(_))));
+        assert_eq!(Value::Bytes(b"a").text(), Ok("a"));
+        assert!(matches!(Value::Bytes(b"\xff").text(), Err(ProtobufError::Syntax(_))));
         assert!(matches!(Value::Number(1).text(), Err(ProtobufError::Shape(_))));
-        assert!(matches!(Value::Octets(b"1").number(), Err(ProtobufError::Shape(_))));
+        assert!(matches!(Value::Bytes(b"1").number(), Err(ProtobufError::Shape(_))));
         assert_eq!(Value::Number(65_535).short(), Ok(65_535));
         assert!(matches!(Value::Number(65_536).short(), Err(ProtobufError::Shape(_))));
-        assert!(Value::Other.octets().is_err() && Value::Other.number().is_err());
+        assert!(Value::Other.as_bytes().is_err() && Value::Other.number().is_err());
     }
 }

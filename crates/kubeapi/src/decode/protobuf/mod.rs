@@ -92,7 +92,7 @@ fn what_and_object(frame: &[u8]) -> Result<(&str, Option<&[u8]>), ProtobufError>
     for field in Fields::of(frame) {
         match field? {
             (1, value) => what = value.text()?,
-            (2, value) => object = value.field(RAW)?.map(Value::octets).transpose()?,
+            (2, value) => object = value.field(RAW)?.map(Value::as_bytes).transpose()?,
             _ => {}
         }
     }
@@ -116,8 +116,8 @@ fn envelope(bytes: &[u8]) -> Result<&[u8], ProtobufError> {
     let mut raw = &b""[..];
     for field in Fields::of(bytes.strip_prefix(MAGIC).ok_or(NO_MAGIC)?) {
         match field? {
-            (ENVELOPE_RAW, value) => raw = value.octets()?,
-            (ENVELOPE_ENCODING, value) if !value.octets()?.is_empty() => {
+            (ENVELOPE_RAW, value) => raw = value.as_bytes()?,
+            (ENVELOPE_ENCODING, value) if !value.as_bytes()?.is_empty() => {
                 return Err(ProtobufError::Shape("it is compressed"));
             }
             (ENVELOPE_TYPE, value) if !matches!(value.text()?, "" | PROTOBUF) => {

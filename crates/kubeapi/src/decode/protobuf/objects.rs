@@ -78,7 +78,7 @@ impl<'a> Metadata<'a> {
         let mut metadata = Metadata::default();
         for field in Fields::of(object) {
             match field {
-                Ok((1, value)) => metadata.read(value.octets()?)?,
+                Ok((1, value)) => metadata.read(value.as_bytes()?)?,
                 Ok(_) => {}
                 // The metadata come first, so an error after them does not matter.
                 Err(_) if !metadata.meta.name.is_empty() => break,
@@ -93,7 +93,7 @@ impl<'a> Metadata<'a> {
         let mut metadata = Metadata::default();
         for field in Fields::of(object) {
             if let (1, value) = field? {
-                metadata.read(value.octets()?)?;
+                metadata.read(value.as_bytes()?)?;
             }
         }
         Ok(metadata)
@@ -106,8 +106,8 @@ impl<'a> Metadata<'a> {
                 (3, value) => self.meta.namespace = value.text()?,
                 (6, value) => self.meta.version = value.text()?,
                 (9, _) => self.terminating = true,
-                (11, value) => self.label(value.octets()?)?,
-                (12, value) => self.annotation(value.octets()?)?,
+                (11, value) => self.label(value.as_bytes()?)?,
+                (12, value) => self.annotation(value.as_bytes()?)?,
                 _ => {}
             }
         }
@@ -146,8 +146,8 @@ fn key_and_value(entry: &[u8]) -> Result<(&[u8], &[u8]), ProtobufError> {
     let (mut key, mut content) = (&b""[..], &b""[..]);
     for field in Fields::of(entry) {
         match field? {
-            (1, value) => key = value.octets()?,
-            (2, value) => content = value.octets()?,
+            (1, value) => key = value.as_bytes()?,
+            (2, value) => content = value.as_bytes()?,
             _ => {}
         }
     }
@@ -155,7 +155,7 @@ fn key_and_value(entry: &[u8]) -> Result<(&[u8], &[u8]), ProtobufError> {
 }
 
 fn text(bytes: &[u8]) -> Result<&str, ProtobufError> {
-    Value::Octets(bytes).text()
+    Value::Bytes(bytes).text()
 }
 
 /// Appends to a list, up to [`ENTRIES_MAX`].
@@ -184,9 +184,9 @@ fn service(bytes: &[u8]) -> Result<(Object<'_>, &str), ProtobufError> {
     let (mut service, mut metadata) = (Service::default(), Metadata::default());
     for field in Fields::of(bytes) {
         match field? {
-            (1, value) => metadata.read(value.octets()?)?,
-            (2, value) => service_spec(value.octets()?, &mut service)?,
-            (3, value) => service_status(value.octets()?, &mut service)?,
+            (1, value) => metadata.read(value.as_bytes()?)?,
+            (2, value) => service_spec(value.as_bytes()?, &mut service)?,
+            (3, value) => service_status(value.as_bytes()?, &mut service)?,
             _ => {}
         }
     }
@@ -198,7 +198,7 @@ fn service_spec<'a>(bytes: &'a [u8], service: &mut Service<'a>) -> Result<(), Pr
     let mut cluster_ip = "";
     for field in Fields::of(bytes) {
         match field? {
-            (1, value) => push(&mut service.ports, port(value.octets()?)?)?,
+            (1, value) => push(&mut service.ports, port(value.as_bytes()?)?)?,
             (3, value) => cluster_ip = value.text()?,
             (4, value) => service.service_type = value.text()?,
             (5, value) => push(&mut service.external, value.text()?)?,
@@ -216,9 +216,9 @@ fn service_spec<'a>(bytes: &'a [u8], service: &mut Service<'a>) -> Result<(), Pr
 fn service_status<'a>(bytes: &'a [u8], service: &mut Service<'a>) -> Result<(), ProtobufError> {
     for field in Fields::of(bytes) {
         if let (1, balancer) = field? {
-            for field in Fields::of(balancer.octets()?) {
+            for field in Fields::of(balancer.as_bytes()?) {
                 if let (1, entry) = field? {
-                    let ingress = ingress(entry.octets()?)?;
+                    let ingress = ingress(entry.as_bytes()?)?;
                     if !ingress.is_empty() {
                         push(&mut service.external, ingress)?;
                     }
@@ -262,9 +262,9 @@ fn slice(kind: Kind, bytes: &[u8]) -> Result<(Object<'_>, &str), ProtobufError> 
     let mut endpoints = Vec::with_capacity(Fields::of(bytes).count_of(2).min(ENTRIES_MAX));
     for field in Fields::of(bytes) {
         match field? {
-            (1, value) => metadata.read(value.octets()?)?,
-            (2, value) => endpoint(value.octets()?, &mut endpoints)?,
-            (3, value) => push(&mut ports, port(value.octets()?)?)?,
+            (1, value) => metadata.read(value.as_bytes()?)?,
+            (2, value) => endpoint(value.as_bytes()?, &mut endpoints)?,
+            (3, value) => push(&mut ports, port(value.as_bytes()?)?)?,
             (4, value) => address = value.text()?,
             _ => {}
         }
@@ -302,7 +302,7 @@ fn pod(bytes: &[u8]) -> Result<(Object<'_>, &str), ProtobufError> {
     let (mut metadata, mut address) = (Metadata::default(), "");
     for field in Fields::of(bytes) {
         match field? {
-            (1, value) => metadata.read(value.octets()?)?,
+            (1, value) => metadata.read(value.as_bytes()?)?,
             (3, value) => address = value.field(POD_IP)?.map_or(Ok(""), Value::text)?,
             _ => {}
         }

@@ -113,7 +113,7 @@ fn with_domain(name: NameRef<'_>, base: usize, domain: NameRef<'_>) -> Option<Na
 /// Parses the search list of a resolv.conf(5) file: the domains on the last line that starts with `search` or `domain`.
 /// Invalid names are skipped.
 pub(super) fn search_list(bytes: &[u8]) -> Vec<Name> {
-    let domains = bytes.split(|octet| *octet == b'\n').rev().find_map(|line| {
+    let domains = bytes.split(|byte| *byte == b'\n').rev().find_map(|line| {
         let mut words = str::from_utf8(line).ok()?.split_whitespace();
         matches!(words.next(), Some("search" | "domain")).then_some(words)
     });

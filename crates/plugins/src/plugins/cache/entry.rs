@@ -26,7 +26,7 @@ pub(super) struct Key<'a> {
 impl<'a> Key<'a> {
     pub(super) fn of(query: &'a Query) -> Key<'a> {
         Key {
-            name: query.key().octets(),
+            name: query.key().as_bytes(),
             qtype: query.qtype.0,
             qclass: query.qclass.0,
             dnssec_ok: query.dnssec_ok,
@@ -70,7 +70,7 @@ impl Entry {
             checking_disabled,
             flags: response.message.flags(),
             rcode: response.rcode(),
-            records: response.message.records_octets().into(),
+            records: response.message.records_bytes().into(),
             marks: response.message.marks().into(),
             stored: now,
             ttl,
@@ -92,7 +92,7 @@ impl Entry {
     }
 
     /// Returns the approximate size in bytes, including the overhead of the allocator.
-    pub(super) fn octets(&self) -> usize {
+    pub(super) fn size(&self) -> usize {
         const OVERHEAD: usize = 64;
         size_of::<Entry>() + self.name.len() + self.records.len() + size_of_val(&*self.marks) + OVERHEAD
     }

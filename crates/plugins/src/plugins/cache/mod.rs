@@ -409,7 +409,7 @@ fn restrict_ad(query: &Query, response: &mut Response) {
 
 /// Returns the minimum field of an SOA record: the upper limit for caching a denial (RFC 2308 §5).
 fn minimum_of(response: &Response, soa: Mark) -> u32 {
-    let rdata = response.message.octets_at(soa.rdata_range());
+    let rdata = response.message.bytes_at(soa.rdata_range());
     rdata.last_chunk::<4>().map_or(0, |bytes| u32::from_be_bytes(*bytes))
 }
 

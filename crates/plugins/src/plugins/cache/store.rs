@@ -19,14 +19,14 @@ const SHARE_MIN: usize = 4;
 /// Odd multiplier that mixes bits, so that one random number serves for several draws.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Average number of bytes per entry: large responses evict others instead of growing the process.
-const OCTETS_EACH: usize = 1024;
+const BYTES_EACH: usize = 1024;
 
 /// Cached responses.
 pub(super) struct Store {
     table: Shards<Arc<Entry>>,
     share: usize,
     bytes: AtomicUsize,
-    octets_max: usize,
+    bytes_max: usize,
 }
 
 impl Store {
@@ -34,12 +34,7 @@ impl Store {
     pub(super) fn new(capacity: usize) -> Store {
         let shards = (capacity / PART).next_power_of_two().clamp(SHARDS_MIN, SHARDS_MAX);
         let share = (capacity / shards).max(SHARE_MIN);
-        Store {
-            table: Shards::new(shards),
-            share,
-            bytes: AtomicUsize::new(0),
-            octets_max: share * shards * OCTETS_EACH,
-        }
+        Store { table: Shards::new(shards), share, bytes: AtomicUsize::new(0), bytes_max: share * shards * BYTES_EACH }
     }
 
     /// Reads the entry for a question.
@@ -53,11 +48,11 @@ impl Store {
     pub(super) fn keep(&self, entry: Entry, now: Instant, stale: Duration, random: u64) -> usize {
         let entry = Arc::new(entry);
         let hash = self.table.hash(&entry.key());
-        self.bytes.fetch_add(entry.octets(), Ordering::Relaxed);
+        self.bytes.fetch_add(entry.size(), Ordering::Relaxed);
         let before = self.table.replace(Arc::clone(&entry), |kept| kept.key() == entry.key());
         if let Some(before) = before {
             entry.inherit(&before);
-            self.bytes.fetch_sub(before.octets(), Ordering::Relaxed);
+            self.bytes.fetch_sub(before.size(), Ordering::Relaxed);
         }
         let mut gone = 0;
         while self.is_over(hash) && self.evict_beside(&entry, hash, now, stale, random) {
@@ -70,7 +65,7 @@ impl Store {
     pub(super) fn remove(&self, key: &Key<'_>) {
         let hash = self.table.hash(key);
         if let Some(entry) = self.table.remove(hash, |entry| entry.key() == *key) {
-            self.bytes.fetch_sub(entry.octets(), Ordering::Relaxed);
+            self.bytes.fetch_sub(entry.size(), Ordering::Relaxed);
         }
     }
 
@@ -82,7 +77,7 @@ impl Store {
     fn is_over(&self, hash: u64) -> bool {
         let mut beside = 0;
         self.table.for_each_beside(hash, |_| beside += 1);
-        beside > self.share || self.bytes.load(Ordering::Relaxed) > self.octets_max
+        beside > self.share || self.bytes.load(Ordering::Relaxed) > self.bytes_max
     }
 
     /// Evicts one entry of the same shard, preferably an expired one, otherwise a random one. Returns false if there is
@@ -104,7 +99,7 @@ impl Store {
         let Some(victim) = victim else { return false };
         let gone = self.table.remove(self.table.hash(&victim.key()), |kept| Arc::ptr_eq(kept, &victim));
         if let Some(gone) = gone {
-            self.bytes.fetch_sub(gone.octets(), Ordering::Relaxed);
+            self.bytes.fetch_sub(gone.size(), Ordering::Relaxed);
         }
         true
     }
@@ -122,7 +117,7 @@ mod tests {
         let mut response = Response::default();
         response.begin(&query);
         response.message.push(Section::Answer, Owner::Question, (wire::Type::TXT, wire::Class::IN, 9), |rdata| {
-            rdata.octets(&vec![0; bytes]);
+            rdata.bytes(&vec![0; bytes]);
         });
         Entry::new(&query, &response, ttl, Instant::START)
     }
@@ -138,14 +133,14 @@ mod tests {
         for number in 0..5000 {
             store.keep(entry(number, 40_000, 60), Instant::START, Duration::ZERO, u64::from(number) * 77);
         }
-        assert!(store.bytes.load(Ordering::Relaxed) <= store.octets_max + 41_000 * SHARDS_MIN);
+        assert!(store.bytes.load(Ordering::Relaxed) <= store.bytes_max + 41_000 * SHARDS_MIN);
     }
 
     #[test]
     fn keeps_the_shards_of_large_caches_small() {
         for (capacity, shards, share) in [(0, 256, 4), (9984, 256, 39), (10_000, 256, 39), (1_000_000, 32_768, 30)] {
             let store = Store::new(capacity);
-            assert_eq!((store.share, store.octets_max), (share, share * shards * OCTETS_EACH), "{capacity}");
+            assert_eq!((store.share, store.bytes_max), (share, share * shards * BYTES_EACH), "{capacity}");
         }
     }
 

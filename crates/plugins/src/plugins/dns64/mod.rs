@@ -94,8 +94,8 @@ impl Config {
     fn translate(&self, address: Ipv4Addr) -> Ipv6Addr {
         let mut bytes = self.prefix;
         let free = (self.length..bytes.len()).filter(|at| *at != ZERO_OCTET);
-        for (at, octet) in free.zip(address.octets()) {
-            bytes[at] = octet;
+        for (at, byte) in free.zip(address.octets()) {
+            bytes[at] = byte;
         }
         bytes.into()
     }
@@ -188,7 +188,7 @@ impl Dns64 {
 /// field.
 fn negative_ttl(response: &Response) -> Option<u32> {
     let soa = response.message.section(Section::Authority).find(|mark| mark.rtype == Type::SOA)?;
-    let data = response.message.octets_at(soa.rdata_range());
+    let data = response.message.bytes_at(soa.rdata_range());
     let minimum = u32::from_be_bytes(*data.last_chunk::<4>()?);
     Some(response.message.ttl(soa).min(minimum))
 }

@@ -114,7 +114,7 @@ impl Signer<'_> {
         let of_cut = says.cut().is_some_and(|cut| owner.is_within(cut) && rtype != Type::DS);
         let of_other_zone = section == Section::Authority && rtype == Type::NS && owner != self.zone();
         let covers = |mark: &Mark| {
-            let data = old.octets_at(mark.rdata_range());
+            let data = old.bytes_at(mark.rdata_range());
             data.first_chunk().is_some_and(|covered| u16::from_be_bytes(*covered) == rtype.0)
         };
         let mut signatures = all.iter().filter(|other| other.rtype == Type::RRSIG && other.owner == group.owner);
@@ -188,7 +188,7 @@ fn groups(section: Section, message: &MessageBuf) -> Result<(Vec<Group>, Vec<Mar
 fn negative_ttl(message: &MessageBuf) -> u32 {
     let soa = message.section(Section::Authority).find(|mark| mark.rtype == Type::SOA);
     let of_soa = soa.and_then(|mark| {
-        let minimum = u32::from_be_bytes(*message.octets_at(mark.rdata_range()).last_chunk()?);
+        let minimum = u32::from_be_bytes(*message.bytes_at(mark.rdata_range()).last_chunk()?);
         Some(minimum.min(message.ttl(mark)))
     });
     // A referral has no SOA record: its proof gets the lowest TTL of the message.

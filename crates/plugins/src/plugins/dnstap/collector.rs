@@ -27,9 +27,9 @@ impl Collector {
     pub(super) async fn handshake(stream: Box<dyn ByteStream>, io: &dyn Io) -> io::Result<Collector> {
         let mut collector = Collector(stream);
         let handshake = async {
-            collector.0.write_all(&Control::Ready.octets()).await?;
+            collector.0.write_all(&Control::Ready.to_bytes()).await?;
             collector.expect_frame(Control::Accept).await?;
-            collector.0.write_all(&Control::Start.octets()).await
+            collector.0.write_all(&Control::Start.to_bytes()).await
         };
         within(TIMEOUT, Box::pin(handshake), io).await?;
         Ok(collector)
@@ -49,7 +49,7 @@ impl Collector {
     /// Ends the stream and waits briefly for the confirmation.
     pub(super) async fn close(mut self, io: &dyn Io) {
         let closing = async {
-            self.0.write_all(&Control::Stop.octets()).await?;
+            self.0.write_all(&Control::Stop.to_bytes()).await?;
             self.expect_frame(Control::Finish).await
         };
         // The connection ends in either case, so an error changes nothing.

@@ -44,7 +44,7 @@ impl core::error::Error for HandshakeError {}
 
 impl Control {
     /// Encodes the frame, with the content type if this frame has one.
-    pub(super) fn octets(self) -> Vec<u8> {
+    pub(super) fn to_bytes(self) -> Vec<u8> {
         let content_type = if self == Control::Stop { &[][..] } else { CONTENT_TYPE };
         let field = [&FIELD_CONTENT_TYPE.to_be_bytes()[..], &length(content_type), content_type].concat();
         let field = if content_type.is_empty() { Vec::new() } else { field };
@@ -63,7 +63,7 @@ impl Control {
         if escape != 0 || !(4..=CONTROL_MAX).contains(&length) {
             return Err(HandshakeError::Frame);
         }
-        let Some(body) = reader.octets(length) else { return Ok(false) };
+        let Some(body) = reader.bytes(length) else { return Ok(false) };
         let mut body = Reader(body);
         if body.number() != Some(self as u32) {
             return Err(HandshakeError::Frame);
@@ -88,7 +88,7 @@ impl<'a> Reader<'a> {
         Some(u32::from_be_bytes(*bytes))
     }
 
-    fn octets(&mut self, length: usize) -> Option<&'a [u8]> {
+    fn bytes(&mut self, length: usize) -> Option<&'a [u8]> {
         let (bytes, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;
         Some(bytes)
@@ -99,7 +99,7 @@ impl<'a> Reader<'a> {
         let mut is_bare = true;
         while self.number() == Some(FIELD_CONTENT_TYPE) {
             let length = self.number().unwrap_or_default();
-            if self.octets(usize::try_from(length).unwrap_or(usize::MAX)) == Some(CONTENT_TYPE) {
+            if self.bytes(usize::try_from(length).unwrap_or(usize::MAX)) == Some(CONTENT_TYPE) {
                 return true;
             }
             is_bare = false;
@@ -116,19 +116,19 @@ mod tests {
 
     #[test]
     fn encodes_control_frames() {
-        assert_eq!(Control::Ready.octets(), READY);
-        assert_eq!(Control::Stop.octets(), b"\0\0\0\0\0\0\0\x04\0\0\0\x03");
+        assert_eq!(Control::Ready.to_bytes(), READY);
+        assert_eq!(Control::Stop.to_bytes(), b"\0\0\0\0\0\0\0\x04\0\0\0\x03");
     }
 
     #[test]
     fn recognises_received_control_frames() {
-        let accept = Control::Accept.octets();
+        let accept = Control::Accept.to_bytes();
         for cut in 0..accept.len() {
             assert_eq!(Control::Accept.is_in(&accept[..cut]), Ok(false), "{cut}");
         }
         assert_eq!(Control::Accept.is_in(&accept), Ok(true));
         assert_eq!(Control::Finish.is_in(b"\0\0\0\0\0\0\0\x04\0\0\0\x05"), Ok(true));
-        assert_eq!(Control::Accept.is_in(&Control::Stop.octets()), Err(HandshakeError::Frame));
+        assert_eq!(Control::Accept.is_in(&Control::Stop.to_bytes()), Err(HandshakeError::Frame));
         assert_eq!(Control::Accept.is_in(b"HTTP/1.1 400 Bad Request"), Err(HandshakeError::Frame));
         assert_eq!(Control::Accept.is_in(b"\0\0\0\0\xff\xff\xff\xff"), Err(HandshakeError::Frame));
         let other = b"\0\0\0\0\0\0\0\x0d\0\0\0\x01\0\0\0\x01\0\0\0\x01x";

@@ -40,7 +40,7 @@ const VERSION: &str = concat!("Portolan-", env!("CARGO_PKG_VERSION"));
 /// Number of messages that may wait for each unit of QUEUE.
 const MESSAGES_PER_QUEUE: usize = 10_000;
 /// Assumed size of a message in bytes: several times that of a query or a small response with all its fields.
-const OCTETS_PER_MESSAGE: usize = 1024;
+const BYTES_PER_MESSAGE: usize = 1024;
 /// Number of buffered bytes that are sent at once: some hundred messages.
 const ENOUGH: usize = 64 << 10;
 
@@ -50,8 +50,8 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let host = HostName::of(setup);
     let mut taps = Vec::new();
     for mut config in configs {
-        let octets_max = config.queue * MESSAGES_PER_QUEUE * OCTETS_PER_MESSAGE;
-        let outlet = Arc::new(Outlet::new(octets_max, ENOUGH));
+        let bytes_max = config.queue * MESSAGES_PER_QUEUE * BYTES_PER_MESSAGE;
+        let outlet = Arc::new(Outlet::new(bytes_max, ENOUGH));
         let sender = sender::of(&config, Arc::clone(&outlet), lost, setup)?;
         setup.requests.graceful_jobs.push(Box::new(move |io, ending| Box::pin(sender.run(io, ending))));
         if let Some(extra) = &mut config.extra {

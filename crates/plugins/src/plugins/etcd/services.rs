@@ -22,7 +22,7 @@ pub(super) fn push(selection: &Selection<'_>, rtype: Type, walk: &mut Walk<'_>, 
     for keyed in services() {
         let Some(target) = target(keyed) else { continue };
         let numbers = numbers(keyed.record, rtype, &shares);
-        if seen.is_new(&(numbers, target.octets()), || holds(response, rtype, numbers, target.as_ref())) {
+        if seen.is_new(&(numbers, target.as_bytes()), || holds(response, rtype, numbers, target.as_ref())) {
             response.message.push(Section::Answer, Owner::Question, (rtype, Class::IN, ttl), |rdata| {
                 write(rdata, rtype, numbers, target.as_ref());
             });
@@ -75,7 +75,7 @@ fn holds(response: &Response, rtype: Type, numbers: Numbers, target: NameRef<'_>
     let numbers = || numbers.into_iter().flatten();
     let before = numbers().count() * 2;
     message.section(Section::Answer).filter(|mark| mark.rtype == rtype).any(|mark| {
-        let rdata = message.octets_at(mark.rdata_range());
+        let rdata = message.bytes_at(mark.rdata_range());
         rdata.iter().take(before).copied().eq(numbers().flat_map(u16::to_be_bytes))
             && message.name_in(mark, before).is_ok_and(|known| known.as_ref().same(target))
     })

@@ -238,7 +238,7 @@ fn holds(
     let message = &response.message;
     message.section(section).any(|mark| {
         mark.rtype == rtype
-            && is_it(message.octets_at(mark.rdata_range()))
+            && is_it(message.bytes_at(mark.rdata_range()))
             && message.owner(mark).is_ok_and(|known| known.as_ref().same(owner))
     })
 }

@@ -136,7 +136,7 @@ const NEEDED: Kinds = Kinds::of(&[Kind::Namespace, Kind::Service, Kind::Endpoint
 impl Plugin for Federation {
     fn on_query(&self, query: &mut Query, response: &mut Response, _: &mut Worker) -> Verdict {
         let key = query.key();
-        let Some(federated) = self.read(&key.octets()[..query.zone_at()]) else { return Verdict::Pass };
+        let Some(federated) = self.read(&key.as_bytes()[..query.zone_at()]) else { return Verdict::Pass };
         if query.qtype.is_transfer() || self.is_of_cluster(&federated) {
             return Verdict::Pass;
         }

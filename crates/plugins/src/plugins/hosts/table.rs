@@ -69,27 +69,27 @@ impl Table {
         if !selection.zones.contain(name.as_ref()) {
             return;
         }
-        let addresses = self.by_name.entry(name.octets().into()).or_default();
+        let addresses = self.by_name.entry(name.as_bytes().into()).or_default();
         // A repeated pair is the same record (RFC 2181 §5.2).
         if addresses.contains(&address) {
             return;
         }
         addresses.push(address);
         // A wildcard is not the name of a host.
-        if selection.reverse && !name.octets().starts_with(b"\x01*") {
+        if selection.reverse && !name.as_bytes().starts_with(b"\x01*") {
             self.by_address.entry(address).or_default().push(name);
         }
     }
 
     /// Returns the addresses of a name (in lower case), or of the wildcard that covers it.
     pub(super) fn addresses(&self, name: NameRef<'_>) -> Option<&[IpAddr]> {
-        if let Some(addresses) = self.by_name.get(name.octets()) {
+        if let Some(addresses) = self.by_name.get(name.as_bytes()) {
             return Some(addresses);
         }
         let mut wildcard = Name::root();
         wildcard.push_label(b"*").ok()?;
         wildcard.append(name.parent()?).ok()?;
-        self.by_name.get(wildcard.octets()).map(Vec::as_slice)
+        self.by_name.get(wildcard.as_bytes()).map(Vec::as_slice)
     }
 
     /// Returns the names of an address.

@@ -145,7 +145,7 @@ impl Plugin for External {
 impl External {
     fn find(&self, is_reverse: bool, query: &Query, response: &mut Response, worker: &mut Worker) -> Found {
         let key = query.key();
-        match Target::read(&key.octets()[..query.zone_at()], &self.showing.apex) {
+        match Target::read(&key.as_bytes()[..query.zone_at()], &self.showing.apex) {
             Target::Apex => match query.qtype {
                 Type::SOA => self.push_soa(Section::Answer, query, response),
                 Type::NS => self.push_name_server(query, response),

@@ -91,7 +91,7 @@ mod tests {
             ("a._http._tcp.lb.prod.", Target::Nothing),
         ] {
             let name = Name::from_text(text).unwrap();
-            assert_eq!(Target::read(&name.octets()[..name.octets().len() - 1], b"dns"), target, "{text}");
+            assert_eq!(Target::read(&name.as_bytes()[..name.as_bytes().len() - 1], b"dns"), target, "{text}");
         }
     }
 }

@@ -41,7 +41,7 @@ impl ZoneSource for Source {
         let Showing { exposed, apex, ttl, .. } = &*self.showing;
         let name_server = below(zone, &[super::name::NAME_SERVER, apex])?;
         let mut records = ZoneRecords::new(*ttl);
-        records.add(&zone.to_name(), Type::NS, name_server.octets().to_vec());
+        records.add(&zone.to_name(), Type::NS, name_server.as_bytes().to_vec());
         self.showing.addresses().into_iter().for_each(|ip| records.add_address(&name_server, ip));
         // The label of the name server hides a namespace of the same name.
         let is_shown = |service: &Service| {

@@ -80,7 +80,7 @@ impl Kubernetes {
         let before = response.message.marks().len();
         let owner = Owner::Name(name.as_ref());
         let context = self.context(query.qtype, owner, zone);
-        let alias = match Target::read(&lower.octets()[..prefix], view.grammar) {
+        let alias = match Target::read(&lower.as_bytes()[..prefix], view.grammar) {
             Target::Service { namespace, service, part } if self.exposed.shows(namespace) => {
                 view.index.service(namespace, service, |service| {
                     match self.answer(&context, service, part, response, worker) {

@@ -134,7 +134,7 @@ impl Kubernetes {
         let lower = target.clone().into_lowercase();
         let Some(prefix) = lower.as_ref().prefix_len(query.zone()) else { return };
         let Target::Service { namespace, service, part: Part::Whole } =
-            Target::read(&lower.octets()[..prefix], view.grammar)
+            Target::read(&lower.as_bytes()[..prefix], view.grammar)
         else {
             return;
         };

@@ -82,7 +82,7 @@ impl Reader {
         let name = query.request.name.clone().into_lowercase();
         let index = self.zones.find(name.as_ref())?;
         let before = name.as_ref().prefix_len(self.zones.names().get(index)?.as_ref())?;
-        let (prefix, grammar) = (name.octets().get(..before)?, *self.grammars.get(index)?);
+        let (prefix, grammar) = (name.as_bytes().get(..before)?, *self.grammars.get(index)?);
         say(grammar, Parts::of(Target::read(prefix, grammar), prefix))
     }
 }

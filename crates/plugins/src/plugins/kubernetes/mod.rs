@@ -252,7 +252,7 @@ impl Kubernetes {
     /// Answers a query in a forward zone.
     fn find(&self, view: &View, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Found {
         let key = query.key();
-        let target = Target::read(&key.octets()[..query.zone_at()], view.grammar);
+        let target = Target::read(&key.as_bytes()[..query.zone_at()], view.grammar);
         if view.grammar == Grammar::KubeDns
             && let Target::Service { namespace, service, part } = target
             && let Some(among) = Among::read(namespace, service, part)

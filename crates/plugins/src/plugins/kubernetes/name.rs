@@ -158,7 +158,7 @@ mod tests {
 
     fn read<R>(text: &str, grammar: Grammar, check: impl FnOnce(Target<'_>) -> R) -> R {
         let name = Name::from_text(text).unwrap();
-        check(Target::read(&name.octets()[..name.octets().len() - 1], grammar))
+        check(Target::read(&name.as_bytes()[..name.as_bytes().len() - 1], grammar))
     }
 
     #[test]

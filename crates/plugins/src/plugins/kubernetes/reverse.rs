@@ -10,7 +10,7 @@ use super::{Found, Kubernetes, LOCAL};
 impl Kubernetes {
     /// Answers a query in a reverse zone.
     pub(super) fn find_reverse(&self, query: &Query, response: &mut Response) -> Found {
-        match Target::read(&query.key().octets()[..query.zone_at()], Grammar::Cluster) {
+        match Target::read(&query.key().as_bytes()[..query.zone_at()], Grammar::Cluster) {
             Target::Apex => return self.find_apex(query, response),
             Target::NameServer => self.push_name_server_addresses(query, response),
             Target::Version if query.qtype == Type::TXT => Kubernetes::push_version(response),

@@ -100,7 +100,7 @@ fn is_key(key: &str) -> bool {
     let is_prefix = |prefix: &str| {
         !prefix.is_empty()
             && prefix.len() <= 253
-            && prefix.bytes().all(|octet| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'.'))
+            && prefix.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.'))
     };
     !name.is_empty() && is_value(name) && prefix.is_none_or(is_prefix)
 }
@@ -108,9 +108,9 @@ fn is_key(key: &str) -> bool {
 /// Returns true for a label value: at most 63 letters, digits, `-`, `_` and `.`, with a letter or digit at both ends;
 /// or empty.
 fn is_value(value: &str) -> bool {
-    let outer = |octet: Option<u8>| octet.is_none_or(|octet| octet.is_ascii_alphanumeric());
+    let outer = |byte: Option<u8>| byte.is_none_or(|byte| byte.is_ascii_alphanumeric());
     value.len() <= 63
-        && value.bytes().all(|octet| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_' | b'.'))
+        && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
         && outer(value.bytes().next())
         && outer(value.bytes().next_back())
 }

@@ -78,7 +78,7 @@ impl ZoneSource for Source {
 fn add_zone(records: &mut ZoneRecords, zone: NameRef<'_>, exposed: &Exposed) {
     let servers = name_servers(exposed, zone);
     let apex = zone.to_name();
-    servers.iter().for_each(|(name, _)| records.add(&apex, Type::NS, name.octets().to_vec()));
+    servers.iter().for_each(|(name, _)| records.add(&apex, Type::NS, name.as_bytes().to_vec()));
     servers.iter().for_each(|(name, ip)| records.add_address(name, *ip));
     let (version, ttl) = SPECIFICATION;
     if let Some(owner) = below(zone, &[b"dns-version"]) {

@@ -162,7 +162,7 @@ impl LoadBalance {
 
     /// Index of the first preferred network that contains the address. The number of networks if none does.
     fn rank(&self, response: &Response, mark: Mark) -> usize {
-        let address = weights::address(response.message.octets_at(mark.rdata_range()));
+        let address = weights::address(response.message.bytes_at(mark.rdata_range()));
         let holds = |address| self.preferred.iter().position(|network| network.contains(&address));
         address.and_then(holds).unwrap_or(self.preferred.len())
     }

@@ -13,7 +13,7 @@ pub(super) fn set_at(response: &Response, start: usize) -> Option<Range<usize>> 
     let message = &response.message;
     let marks = message.marks();
     let first = marks.get(start)?;
-    let owner = |mark: &Mark| message.octets_at(usize::from(mark.start)..usize::from(mark.rdata) - 10);
+    let owner = |mark: &Mark| message.bytes_at(usize::from(mark.start)..usize::from(mark.rdata) - 10);
     // The first record may have its owner in full and the others a compression pointer to it.
     let same_owner = |mark: &Mark| owner(mark) == owner(first) || message.owner(*mark) == message.owner(*first);
     let same = |mark: &&Mark| mark.rtype == first.rtype && mark.section == first.section && same_owner(mark);

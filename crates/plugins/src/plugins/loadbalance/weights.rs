@@ -84,7 +84,7 @@ impl Weights {
                 [name] => {
                     let name =
                         Name::from_text(name).map_err(|error| invalid(WeightsProblem::Name(error)))?.into_lowercase();
-                    section = Some(by_name.entry(name.octets().into()).or_default());
+                    section = Some(by_name.entry(name.as_bytes().into()).or_default());
                 }
                 [address, weight] => {
                     let section = section.as_mut().ok_or_else(|| invalid(WeightsProblem::NoName))?;
@@ -133,8 +133,8 @@ fn choose(section: Section, by_name: &ByName, response: &Response, worker: &mut 
 fn weight_of(response: &Response, at: usize, by_name: &ByName) -> u8 {
     let mark = response.message.marks()[at];
     let owner = response.message.owner(mark).ok().map(Name::into_lowercase);
-    let weights = owner.and_then(|owner| by_name.get(owner.octets()));
-    let address = address(response.message.octets_at(mark.rdata_range()));
+    let weights = owner.and_then(|owner| by_name.get(owner.as_bytes()));
+    let address = address(response.message.bytes_at(mark.rdata_range()));
     weights.zip(address).and_then(|(weights, address)| weights.get(&address)).copied().unwrap_or(WEIGHT_DEFAULT)
 }
 

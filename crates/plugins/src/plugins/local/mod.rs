@@ -65,7 +65,7 @@ impl Plugin for Local {
         let name = query.key();
         if let Some(zone) = ZONES.into_iter().find(|zone| is_within(name, zone)) {
             response.set_local();
-            if zone == LOCALHOST && name.octets() != zone {
+            if zone == LOCALHOST && name.as_bytes() != zone {
                 worker.counters.count(self.requests);
             }
             answer_in(zone, query, response);
@@ -83,13 +83,13 @@ impl Plugin for Local {
 
 /// Returns true if a name is a zone or below it. Both are lowercase.
 fn is_within(name: NameRef<'_>, zone: &[u8]) -> bool {
-    name.octets().ends_with(zone) && NameRef::from_octets(zone).is_ok_and(|zone| name.is_within(zone))
+    name.as_bytes().ends_with(zone) && NameRef::from_bytes(zone).is_ok_and(|zone| name.is_within(zone))
 }
 
 /// Answers a query in one of the zones.
 fn answer_in(zone: &[u8], query: &Query, response: &mut Response) {
-    let name = query.key().octets();
-    let localhost = || NameRef::from_octets(LOCALHOST).unwrap_or(NameRef::ROOT);
+    let name = query.key().as_bytes();
+    let localhost = || NameRef::from_bytes(LOCALHOST).unwrap_or(NameRef::ROOT);
     match query.qtype {
         Type::A | Type::AAAA if zone == LOCALHOST => answer_localhost(query, response),
         Type::NS if name == zone => {
@@ -113,17 +113,17 @@ fn answer_localhost(query: &Query, response: &mut Response) {
         Type::A => response.message.push_a(Section::Answer, Owner::Question, TTL, Ipv4Addr::LOCALHOST),
         Type::AAAA => response.message.push_aaaa(Section::Answer, Owner::Question, TTL, Ipv6Addr::LOCALHOST),
         _ => {
-            push_soa(Section::Authority, query.key().octets(), response);
+            push_soa(Section::Authority, query.key().as_bytes(), response);
             None
         }
     };
 }
 
 fn push_soa(section: Section, zone: &[u8], response: &mut Response) {
-    let (Ok(zone), Ok(localhost)) = (NameRef::from_octets(zone), NameRef::from_octets(LOCALHOST)) else { return };
+    let (Ok(zone), Ok(localhost)) = (NameRef::from_bytes(zone), NameRef::from_bytes(LOCALHOST)) else { return };
     response.message.push(section, Owner::Name(zone), (Type::SOA, Class::IN, TTL), |rdata| {
         rdata.name(localhost);
-        rdata.octets(b"\x04root\x09localhost\0");
+        rdata.bytes(b"\x04root\x09localhost\0");
         for number in [1, 0, 0, 0, TTL] {
             rdata.u32(number);
         }

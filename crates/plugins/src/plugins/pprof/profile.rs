@@ -74,11 +74,11 @@ impl CpuProfile {
     pub(super) fn compressed(&self) -> Vec<u8> {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
         // Writing to a `Vec` does not fail.
-        let _ = encoder.write_all(&self.octets());
+        let _ = encoder.write_all(&self.to_bytes());
         encoder.finish().unwrap_or_default()
     }
 
-    fn octets(&self) -> Vec<u8> {
+    fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut strings = Table::new(0);
         // String 0 must be the empty string.

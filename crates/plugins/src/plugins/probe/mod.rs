@@ -116,7 +116,7 @@ impl Default for Config {
 
 fn read_arguments(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
     let word = args.word()?;
-    if word.text.is_empty() || !word.text.bytes().all(|octet| octet.is_ascii_alphanumeric() || octet == b'_') {
+    if word.text.is_empty() || !word.text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
         return Err(args.bad(word, "a label of letters, digits and `_`"));
     }
     config.label.clone_from(&word.text);

@@ -51,7 +51,7 @@ impl Question {
         }
         let Some(expected) = &self.expected else { return Ok(()) };
         let is_there =
-            records.any(|mark| mark.rtype == self.qtype && answer.octets_at(mark.rdata_range()) == expected.as_slice());
+            records.any(|mark| mark.rtype == self.qtype && answer.bytes_at(mark.rdata_range()) == expected.as_slice());
         if is_there { Ok(()) } else { Err(ProbeError::OtherValue) }
     }
 }

@@ -32,7 +32,7 @@ const ACTIONS: [(&str, Action); 4] =
 /// Source of the option's data.
 #[derive(Debug)]
 enum Data {
-    Octets(Box<[u8]>),
+    Bytes(Box<[u8]>),
     Variable(Variable),
     /// Name of a metadata label, and its handle once the server block is built.
     Label(String, Option<Label>),
@@ -82,8 +82,8 @@ impl Edit {
             Kind::Subnet => OptionCode::CLIENT_SUBNET,
         };
         let data = match kind {
-            Kind::Nsid => Data::Octets(Box::default()),
-            _ if action == Action::Unset => Data::Octets(Box::default()),
+            Kind::Nsid => Data::Bytes(Box::default()),
+            _ if action == Action::Unset => Data::Bytes(Box::default()),
             Kind::Local => read_data(args)?,
             Kind::Subnet => Data::Subnet { v4: args.number(0..=32)?, v6: args.number(0..=128)? },
         };
@@ -137,10 +137,10 @@ fn read_data(args: &mut Args<'_>) -> Result<Data, Problem> {
     let word = args.word()?;
     if let Some(digits) = word.text.strip_prefix("0x") {
         let bytes = hex(digits).ok_or_else(|| args.bad(word, "pairs of hexadecimal digits after `0x`"))?;
-        return Ok(Data::Octets(bytes.into()));
+        return Ok(Data::Bytes(bytes.into()));
     }
     let inner = word.text.strip_prefix('{').and_then(|text| text.strip_suffix('}'));
-    let Some(inner) = inner else { return Ok(Data::Octets(word.text.as_bytes().into())) };
+    let Some(inner) = inner else { return Ok(Data::Bytes(word.text.as_bytes().into())) };
     if let Some((_, variable)) = VARIABLES.iter().find(|(name, _)| *name == inner) {
         return Ok(Data::Variable(*variable));
     }
@@ -158,7 +158,7 @@ fn hex(digits: &str) -> Option<Vec<u8>> {
     pairs
         .map(|pair| match pair {
             [high, low] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
-                let digit = |octet: u8| char::from(octet).to_digit(16);
+                let digit = |byte: u8| char::from(byte).to_digit(16);
                 u8::try_from(digit(*high)? << 4 | digit(*low)?).ok()
             }
             _ => None,
@@ -169,7 +169,7 @@ fn hex(digits: &str) -> Option<Vec<u8>> {
 impl Data {
     fn value(&self, query: &Query) -> Option<Box<[u8]>> {
         match self {
-            Data::Octets(bytes) => Some(bytes.clone()),
+            Data::Bytes(bytes) => Some(bytes.clone()),
             Data::Variable(variable) => variable.value(query),
             Data::Label(_, label) => Some(label.as_ref()?.value(query)?.into_bytes().into()),
             Data::Subnet { v4, v6 } => Some(subnet(query.peer.address.ip(), *v4, *v6)),
@@ -183,17 +183,17 @@ impl Variable {
         Some(match self {
             Variable::Name => query.name().to_string().into_bytes().into(),
             Variable::Type => query.qtype.0.to_be_bytes().into(),
-            Variable::ClientIp => octets_of(path.address.ip()),
+            Variable::ClientIp => bytes_of(path.address.ip()),
             Variable::ClientPort => path.address.port().to_be_bytes().into(),
             Variable::Protocol => path.transport.label().as_bytes().into(),
             Variable::ServerIp if path.local.ip().is_unspecified() => return None,
-            Variable::ServerIp => octets_of(path.local.ip()),
+            Variable::ServerIp => bytes_of(path.local.ip()),
             Variable::ServerPort => path.local.port().to_be_bytes().into(),
         })
     }
 }
 
-fn octets_of(address: IpAddr) -> Box<[u8]> {
+fn bytes_of(address: IpAddr) -> Box<[u8]> {
     match address.to_canonical() {
         IpAddr::V4(v4) => v4.octets().into(),
         IpAddr::V6(v6) => v6.octets().into(),
@@ -203,7 +203,7 @@ fn octets_of(address: IpAddr) -> Box<[u8]> {
 /// Data of a client-subnet option (RFC 7871 §6): only as many bytes as the prefix needs, with the remaining bits zero.
 fn subnet(address: IpAddr, v4: u8, v6: u8) -> Box<[u8]> {
     let (family, bits) = if address.to_canonical().is_ipv4() { (1, v4) } else { (2, v6) };
-    let mut network = octets_of(address).into_vec();
+    let mut network = bytes_of(address).into_vec();
     network.truncate(usize::from(bits.div_ceil(8)));
     if let (Some(last), 1..) = (network.last_mut(), bits % 8) {
         *last &= 0xff << (8 - bits % 8);

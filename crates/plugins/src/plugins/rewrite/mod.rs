@@ -96,7 +96,7 @@ fn stages(rules: &[Rule]) -> Vec<Stage> {
             stages.push(Stage::Names(HashMap::default()));
         }
         if let Some(Stage::Names(names)) = stages.last_mut() {
-            names.entry(exact.octets().into()).or_insert(at);
+            names.entry(exact.as_bytes().into()).or_insert(at);
         }
     }
     stages
@@ -127,7 +127,7 @@ impl Plugin for Rewrite {
         let mut applied = AppliedRules::None;
         for stage in &self.stages {
             let at = match stage {
-                Stage::Names(names) => match names.get(query.key().octets()) {
+                Stage::Names(names) => match names.get(query.key().as_bytes()) {
                     Some(at) => *at,
                     None => continue,
                 },

@@ -19,7 +19,7 @@ impl NameText {
     /// Text of a lowercase name.
     pub(super) fn of(key: NameRef<'_>) -> NameText {
         let mut bytes = [0; TEXT_MAX];
-        let is_plain = |octet: &u8| matches!(octet, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_');
+        let is_plain = |byte: &u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_');
         if !key.is_root() && key.labels().all(|label| label.iter().all(is_plain)) {
             return NameText { len: write_plain(key, &mut bytes), bytes };
         }
@@ -66,7 +66,7 @@ impl Pattern {
     /// Returns true if a lowercase name matches.
     pub(super) fn matches(&self, key: NameRef<'_>) -> bool {
         match self {
-            Pattern::Exact(name) => *name.octets() == *key.octets(),
+            Pattern::Exact(name) => *name.as_bytes() == *key.as_bytes(),
             _ => self.matches_text(NameText::of(key).as_str()),
         }
     }
@@ -86,7 +86,7 @@ impl Pattern {
         let text = NameText::of(key);
         let text = text.as_str();
         match self {
-            Pattern::Exact(name) => (*name.octets() == *key.octets()).then(|| to.text.clone()),
+            Pattern::Exact(name) => (*name.as_bytes() == *key.as_bytes()).then(|| to.text.clone()),
             Pattern::Prefix(part) => text.strip_prefix(part.as_str()).map(|rest| format!("{}{rest}", to.text)),
             Pattern::Suffix(part) => text.strip_suffix(part.as_str()).map(|rest| format!("{rest}{}", to.text)),
             Pattern::Substring(part) => text.contains(part.as_str()).then(|| text.replace(part.as_str(), &to.text)),
@@ -162,7 +162,7 @@ fn next_place(text: &str) -> Option<(&str, usize, &str)> {
     opening.map(|(open, _)| open).find_map(|open| {
         let close = open + text[open..].find('}')?;
         let digits = &text[open + 1..close];
-        let is_number = !digits.is_empty() && digits.bytes().all(|octet| octet.is_ascii_digit());
+        let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
         let group = digits.parse().ok().filter(|_| is_number)?;
         Some((&text[..open], group, &text[close + 1..]))
     })

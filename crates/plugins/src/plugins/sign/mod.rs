@@ -252,7 +252,7 @@ fn notice(level: Level, message: String) -> Notice {
 
 /// Validity period of signatures made now.
 fn period(origin: &Name, now: u64) -> ValidityPeriod {
-    let spread = digest(&SHA256, origin.octets());
+    let spread = digest(&SHA256, origin.as_bytes());
     let part = |at: usize, of: u64| u64::from(spread.as_ref().get(at).copied().unwrap_or_default()) * of / 256;
     ValidityPeriod {
         inception: wrap(now.saturating_sub(SINCE + part(0, SINCE_MORE))),

@@ -36,7 +36,7 @@ impl Validity {
     pub(super) fn load(files: &dyn Files, path: &Path) -> Result<Validity, UnsignedError> {
         let bytes = open_error::read(files, path).map_err(UnsignedError::Open)?;
         let mut validity: Option<Validity> = None;
-        for line in bytes.split(|octet| *octet == b'\n').take(LINES_MAX) {
+        for line in bytes.split(|byte| *byte == b'\n').take(LINES_MAX) {
             let line = String::from_utf8_lossy(line);
             let Some((period, tag)) = text::record(&line, NameRef::ROOT, 0).ok().and_then(|record| of_soa(&record))
             else {

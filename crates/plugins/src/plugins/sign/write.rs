@@ -137,7 +137,7 @@ fn write_record(owner: &Name, (rtype, ttl): (Type, u32), rdata: &[u8], out: &mut
 
 /// Data of a CDS record (RFC 4034 §5.1): tag, algorithm and digest of a key.
 fn cds(zone: &Name, key: &Key) -> Vec<u8> {
-    let digest = digest(&SHA256, &[zone.octets(), &key.rdata].concat());
+    let digest = digest(&SHA256, &[zone.as_bytes(), &key.rdata].concat());
     let head = [&key.tag.to_be_bytes()[..], &[key.algorithm, DIGEST_SHA256]].concat();
     [&head, digest.as_ref()].concat()
 }

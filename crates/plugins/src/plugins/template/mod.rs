@@ -277,7 +277,7 @@ impl Rule {
         for template in &self.config.answers {
             let Some(record) = record_of(template, data)? else { continue };
             if record.rtype == Type::CNAME && data.query.qtype.is_address() {
-                target = NameRef::from_octets(&record.rdata).ok().map(NameRef::to_name);
+                target = NameRef::from_bytes(&record.rdata).ok().map(NameRef::to_name);
             }
             push(response, Section::Answer, data, &record);
         }

@@ -33,7 +33,7 @@ static LOST: Metric = Metric {
 };
 
 /// Estimated size of a span in bytes, larger than most.
-const OCTETS_PER_SPAN: usize = 512;
+const BYTES_PER_SPAN: usize = 512;
 
 fn build(mut configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     // As in CoreDNS, the last line wins.
@@ -41,7 +41,7 @@ fn build(mut configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>
     if config.every == 0 {
         return Ok(None);
     }
-    let outlet = Arc::new(Outlet::new(config.backlog * OCTETS_PER_SPAN, config.batch * OCTETS_PER_SPAN));
+    let outlet = Arc::new(Outlet::new(config.backlog * BYTES_PER_SPAN, config.batch * BYTES_PER_SPAN));
     let tls = config.endpoint.encrypted.then(|| {
         let wanted = ClientTls { server_name: Some(config.endpoint.host().to_owned()), ..ClientTls::default() };
         let maker: Option<Arc<dyn TlsMaker>> = setup.process.find();

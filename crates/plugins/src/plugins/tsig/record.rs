@@ -58,7 +58,7 @@ impl Signed {
         Some(Signed {
             key: record.owner().ok()?.into_lowercase(),
             algorithm: algorithm.into_lowercase(),
-            time: time.iter().fold(0, |time, octet| time << 8 | u64::from(*octet)),
+            time: time.iter().fold(0, |time, byte| time << 8 | u64::from(*byte)),
             fudge: u16::from_be_bytes(*fudge),
             mac: mac.to_vec(),
             message: unsigned,
@@ -96,9 +96,9 @@ pub(super) struct Variables<'a> {
 impl Variables<'_> {
     /// Appends all signed fields of a record (RFC 8945 §4.3.3).
     pub(super) fn write(&self, key: NameRef<'_>, algorithm: NameRef<'_>, text: &mut Vec<u8>) {
-        text.extend(key.octets());
+        text.extend(key.as_bytes());
         text.extend([0, 255, 0, 0, 0, 0]);
-        text.extend(algorithm.octets());
+        text.extend(algorithm.as_bytes());
         self.write_times(text);
         text.extend(self.error.to_be_bytes());
         text.extend(length(self.other));
@@ -121,11 +121,11 @@ impl Variables<'_> {
         record: &mut Vec<u8>,
     ) {
         let rdata_len = algorithm.len() + FIXED_LEN + mac.len() + self.other.len();
-        record.extend(key.octets());
+        record.extend(key.as_bytes());
         record.extend(Type::TSIG.0.to_be_bytes());
         record.extend([0, 255, 0, 0, 0, 0]);
         record.extend(number(rdata_len));
-        record.extend(algorithm.octets());
+        record.extend(algorithm.as_bytes());
         self.write_times(record);
         record.extend(length(mac));
         record.extend(mac);

@@ -35,7 +35,7 @@ impl TsigSigner {
 
 impl MessageSigner for TsigSigner {
     fn room(&self) -> usize {
-        self.query.key.octets().len() + self.query.algorithm.octets().len() + ROOM + MAC_MAX
+        self.query.key.as_bytes().len() + self.query.algorithm.as_bytes().len() + ROOM + MAC_MAX
     }
 
     fn sign(&self, message: &[u8], record: &mut Vec<u8>) {

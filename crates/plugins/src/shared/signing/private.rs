@@ -84,7 +84,7 @@ impl Private {
             ECDSAP256SHA256 => ecdsa(&ECDSA_P256_SHA256_FIXED_SIGNING, &parts, public),
             ECDSAP384SHA384 => ecdsa(&ECDSA_P384_SHA384_FIXED_SIGNING, &parts, public),
             ED25519 => {
-                let pair = Ed25519KeyPair::from_seed_and_public_key(&parts.octets("PrivateKey")?, public);
+                let pair = Ed25519KeyPair::from_seed_and_public_key(&parts.bytes("PrivateKey")?, public);
                 Ok(Private::Ed25519(pair.map_err(|_| PrivateKeyError::Mismatch)?))
             }
             other => Err(PrivateKeyError::Algorithm(other)),
@@ -114,7 +114,7 @@ impl Parts<'_> {
         lines.filter(|(known, _)| known.trim() == name).map(|(_, value)| value.trim()).next()
     }
 
-    fn octets(&self, name: &'static str) -> Result<Vec<u8>, PrivateKeyError> {
+    fn bytes(&self, name: &'static str) -> Result<Vec<u8>, PrivateKeyError> {
         self.value(name).and_then(text::base64).ok_or(PrivateKeyError::Part(name))
     }
 
@@ -131,7 +131,7 @@ fn ecdsa(
 ) -> Result<Private, PrivateKeyError> {
     /// Prefix of an uncompressed point (SEC 1 §2.3.3).
     const UNCOMPRESSED: &[u8] = &[4];
-    let private = parts.octets("PrivateKey")?;
+    let private = parts.bytes("PrivateKey")?;
     let public = [UNCOMPRESSED, public].concat();
     let pair = EcdsaKeyPair::from_private_key_and_public_key(algorithm, &private, &public);
     Ok(Private::Ecdsa(pair.map_err(|_| PrivateKeyError::Mismatch)?))
@@ -145,7 +145,7 @@ fn rsa(parts: &Parts<'_>, public: &[u8]) -> Result<RsaKeyPair, PrivateKeyError> 
     let mut numbers = der(INTEGER, &[0]);
     let mut values = RSA_PARTS.map(|_| Vec::new());
     for (value, name) in values.iter_mut().zip(RSA_PARTS) {
-        *value = parts.octets(name)?;
+        *value = parts.bytes(name)?;
         numbers.extend(integer(value));
     }
     let [modulus, exponent, ..] = &values;
@@ -171,7 +171,7 @@ const SEQUENCE: u8 = 0x30;
 
 /// Strips leading zeros.
 fn unsigned(bytes: &[u8]) -> &[u8] {
-    let zeros = bytes.iter().take_while(|octet| **octet == 0).count();
+    let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
     &bytes[zeros..]
 }
 

@@ -158,7 +158,7 @@ impl Authority {
         let own = zone.origin().len();
         let is_longer = |longest: usize| longest > own;
         is_longer(self.zones.load().longest(key).map_or(0, |(name, _)| name.len()))
-            || is_longer(self.reachable.find(key).map_or(0, |at| self.reachable.names()[at].octets().len()))
+            || is_longer(self.reachable.find(key).map_or(0, |at| self.reachable.names()[at].as_bytes().len()))
     }
 }
 
@@ -169,7 +169,7 @@ fn question(query: &Query) -> Question<'_> {
 /// Returns true if the server's answer for a name of `zone` adds nothing to what the zone itself says: a denial with
 /// the zone's own SOA record, a referral or a refusal.
 fn leaves_target_to(zone: &Zone, sub: &Response) -> bool {
-    let target = sub.message.question().split_last_chunk::<4>().and_then(|(name, _)| NameRef::from_octets(name).ok());
+    let target = sub.message.question().split_last_chunk::<4>().and_then(|(name, _)| NameRef::from_bytes(name).ok());
     if target.is_none_or(|target| target.prefix_len(zone.origin()).is_none()) || sub.rcode() == Rcode::SERVFAIL {
         return false;
     }
