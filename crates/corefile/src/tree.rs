@@ -76,36 +76,11 @@ impl Directive {
         let last = self.block.as_ref().map(|block| block.close).or(self.args.last().map(|token| token.span));
         self.name.span.up_to(last.unwrap_or(self.name.span))
     }
-
-    /// Returns the words without their positions, in an unambiguous form. Directives with the same text are equivalent.
-    #[must_use]
-    pub fn canonical_text(&self) -> String {
-        let mut text = quoted(std::iter::once(&self.name).chain(&self.args));
-        if let Some(block) = &self.block {
-            let lines = block.lines.iter().map(|line| quoted(line.words.iter()) + "\n");
-            text.extend([" {\n".to_owned()].into_iter().chain(lines).chain(["}".to_owned()]));
-        }
-        text
-    }
-}
-
-fn quoted<'a>(words: impl Iterator<Item = &'a Token>) -> String {
-    words.map(|token| format!("{:?}", token.text)).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
 mod tests {
     use crate::test_support::accepted;
-
-    #[test]
-    fn canonical_text_does_not_depend_on_formatting() {
-        let text_of = |text: &str| accepted(text).blocks[0].directives[0].canonical_text();
-        let one = text_of(". {\nforward . 10.0.0.1 {\n policy random\n}\n}");
-        assert_eq!(one, "\"forward\" \".\" \"10.0.0.1\" {\n\"policy\" \"random\"\n}");
-        assert_eq!(text_of("\n.  {\n\n\"forward\" .\t10.0.0.1 { policy random\n\n}\n}"), one);
-        assert_ne!(text_of(". {\nforward \". 10.0.0.1\" {\n policy random\n}\n}"), one);
-        assert_ne!(text_of(". {\nforward . 10.0.0.1 {\n policy\nrandom\n}\n}"), one);
-    }
 
     #[test]
     fn spans_cover_keys_directives_and_blocks() {
