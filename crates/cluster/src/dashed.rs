@@ -19,7 +19,7 @@ pub fn write(address: IpAddr, buffer: &mut LabelBuffer) -> &[u8] {
 
 /// Writes the label of an endpoint. Same as [`write()`], with a `0` appended if it would end in a dash, which a host
 /// name must not.
-pub fn write_endpoint(address: IpAddr, buffer: &mut LabelBuffer) -> &[u8] {
+pub(crate) fn write_endpoint(address: IpAddr, buffer: &mut LabelBuffer) -> &[u8] {
     let len = write(address, buffer).len();
     if buffer[len - 1] != b'-' {
         return &buffer[..len];
@@ -53,7 +53,7 @@ pub fn read(label: &[u8]) -> Option<IpAddr> {
 
 /// Parses the label of an endpoint. Accepts only the spelling that [`write_endpoint`] produces.
 #[must_use]
-pub fn read_endpoint(label: &[u8]) -> Option<IpAddr> {
+pub(crate) fn read_endpoint(label: &[u8]) -> Option<IpAddr> {
     read(label).filter(|&address| write_endpoint(address, &mut [0; LABEL_MAX]) == label)
 }
 

@@ -195,7 +195,7 @@ impl Stage {
     }
 
     /// Completes the lists of all watches.
-    pub fn list_all(&mut self) {
+    pub(crate) fn list_all(&mut self) {
         for (watch, _) in self.reducer.watches() {
             self.reducer.apply(watch, &Event::Listed, self.now_seconds);
         }

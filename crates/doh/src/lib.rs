@@ -17,7 +17,7 @@ mod lifetime;
 mod request;
 
 pub use lifetime::lifetime;
-pub use request::{Accepted, BODY_MAX, Head, PARAMETER_MAX, Policy, Refusal, accept, check_message};
+pub use request::{Accepted, BODY_MAX, Head, Policy, Refusal, accept, check_message};
 
 /// Media type of DNS messages in requests and responses (RFC 8484 §6).
 pub const MEDIA_TYPE: &str = "application/dns-message";

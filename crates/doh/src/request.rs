@@ -12,7 +12,7 @@ use crate::{MEDIA_TYPE, PATH};
 pub const BODY_MAX: usize = u16::MAX as usize;
 /// Maximum length of the parameter `dns` in characters: that of the longest message. A longer one is refused before it
 /// is decoded (CVE-2026-32936).
-pub const PARAMETER_MAX: usize = 87_382;
+pub(crate) const PARAMETER_MAX: usize = 87_382;
 
 /// The parts of a request that decide about it.
 #[derive(Clone, Copy, Debug)]

@@ -82,7 +82,7 @@ impl Response {
     }
 
     /// Starts an error response to a message that could not be parsed: ID, opcode and RD copied, no question.
-    pub fn begin_unread(&mut self, asked: Header, rcode: Rcode) {
+    pub(crate) fn begin_unread(&mut self, asked: Header, rcode: Rcode) {
         let flags = Flags::default()
             .with_response(true)
             .with_opcode(asked.flags.opcode())

@@ -192,7 +192,7 @@ pub enum FailureKind {
 impl FailureKind {
     /// Returns true if the known position or cursor is not valid any more.
     #[must_use]
-    pub const fn loses_position(self) -> bool {
+    pub(crate) const fn loses_position(self) -> bool {
         matches!(self, FailureKind::Expired | FailureKind::Ahead)
     }
 
@@ -206,7 +206,7 @@ impl FailureKind {
     /// Returns true if the source does not support streaming lists. Once a stream has begun (`is_open`), this includes
     /// an internal error: the source supports them, but its storage does not (etcd before 3.4.31 or 3.5.13).
     #[must_use]
-    pub const fn rejects_streams(self, is_open: bool) -> bool {
+    pub(crate) const fn rejects_streams(self, is_open: bool) -> bool {
         matches!(self, FailureKind::Unsupported) || is_open && matches!(self, FailureKind::Internal)
     }
 }

@@ -37,7 +37,7 @@ impl Health {
 
     /// Returns true if the last attempt failed.
     #[must_use]
-    pub fn is_failing(&self) -> bool {
+    pub(crate) fn is_failing(&self) -> bool {
         matches!(self, Health::Failing { .. })
     }
 

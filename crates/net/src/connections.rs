@@ -145,7 +145,7 @@ impl ConnectionTable {
 
     /// Returns the idle timeout: `usual` while at least half of the table is free, less as it fills.
     #[must_use]
-    pub fn idle_time(&self, usual: Duration) -> Duration {
+    pub(crate) fn idle_time(&self, usual: Duration) -> Duration {
         let (open, most) = (self.open.load(Ordering::Relaxed), self.limits.open_max.max(1));
         let free = most.saturating_sub(open);
         if free * 2 >= most {

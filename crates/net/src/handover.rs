@@ -14,7 +14,7 @@ use rustix::net::{
 /// Maximum number of sockets per message. The kernel allows 253.
 pub const SOCKETS_MAX: usize = 64;
 /// Maximum number of bytes sent with the sockets.
-pub const NOTE_MAX: usize = 16 * 1024;
+pub(crate) const NOTE_MAX: usize = 16 * 1024;
 
 /// Sends `note`, and with it at most [`SOCKETS_MAX`] sockets.
 ///

@@ -17,7 +17,7 @@ pub(crate) const BUFFERED_FREE: usize = 4096;
 /// Bytes read from a stream at once: a few hundred pipelined queries.
 pub(crate) const READ_AT_ONCE: usize = 16 << 10;
 /// Consecutive batches of one socket before other tasks run.
-pub const BATCHES_IN_A_ROW: usize = 8;
+pub(crate) const BATCHES_IN_A_ROW: usize = 8;
 
 /// Raises the limit of open file descriptors to the maximum that the system allows, and returns it. The default limit
 /// is often meant for programs that use `select`, which is too low for many client connections.

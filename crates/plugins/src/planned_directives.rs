@@ -13,7 +13,7 @@ const fn many(usage: &'static str, effect: Effect, properties: &'static [&'stati
     PlannedDirective { repeated: true, ..once(usage, effect, properties) }
 }
 
-pub static ROUTE53: PlannedDirective = many(
+pub(crate) static ROUTE53: PlannedDirective = many(
     "route53 [ZONE:HOSTED_ZONE_ID...]",
     Effect::AnswersSome,
     &[
@@ -26,7 +26,7 @@ pub static ROUTE53: PlannedDirective = many(
     ],
 );
 
-pub static AZURE: PlannedDirective = many(
+pub(crate) static AZURE: PlannedDirective = many(
     "azure RESOURCE_GROUP:ZONE...",
     Effect::AnswersSome,
     &[
@@ -40,11 +40,11 @@ pub static AZURE: PlannedDirective = many(
     ],
 );
 
-pub static CLOUDDNS: PlannedDirective = many(
+pub(crate) static CLOUDDNS: PlannedDirective = many(
     "clouddns ZONE:PROJECT:HOSTED_ZONE...",
     Effect::AnswersSome,
     &["credentials FILE", "upstream [WORDS...]", "fallthrough [ZONES...]"],
 );
 
-pub static NOMAD: PlannedDirective =
+pub(crate) static NOMAD: PlannedDirective =
     once("nomad [ZONE]", Effect::AnswersSome, &["address URL...", "filter EXPRESSION...", "token TOKEN", "ttl NUMBER"]);

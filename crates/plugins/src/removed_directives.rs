@@ -19,7 +19,7 @@ pub static PROXY: RemovedDirective = removed(
     "write `forward FROM TO...`: keep `except` and `policy`, remove `spray`, `fail_timeout` and `protocol`; \
      `tls://` before an address and `force_tcp` in the block replace `protocol`",
 );
-pub static FEDERATION: RemovedDirective = removed(
+pub(crate) static FEDERATION: RemovedDirective = removed(
     "federation",
     "1.7",
     "remove it: Kubernetes no longer has federation v1; use `multicluster` in `kubernetes` for Services of several \
@@ -27,38 +27,41 @@ pub static FEDERATION: RemovedDirective = removed(
 );
 pub static REVERSE: RemovedDirective =
     removed("reverse", "1.2", "write `template IN PTR` and `template IN A` for the zones");
-pub static STARTUP: RemovedDirective = removed("startup", "1.1", "write `on startup COMMAND`");
-pub static SHUTDOWN: RemovedDirective = removed("shutdown", "1.1", "write `on shutdown COMMAND`");
-pub static HTTPPROXY: RemovedDirective =
+pub(crate) static STARTUP: RemovedDirective = removed("startup", "1.1", "write `on startup COMMAND`");
+pub(crate) static SHUTDOWN: RemovedDirective = removed("shutdown", "1.1", "write `on shutdown COMMAND`");
+pub(crate) static HTTPPROXY: RemovedDirective =
     removed("httpproxy", "005", "write `forward . tls://ADDRESS` with `tls_servername`");
 
-pub static ALTERNATE: RemovedDirective =
+pub(crate) static ALTERNATE: RemovedDirective =
     foreign("alternate", "write two `forward` lines, the first with `next RCODE...`");
-pub static FANOUT: RemovedDirective = foreign("fanout", "write `forward`, which tries the next upstream if one fails");
+pub(crate) static FANOUT: RemovedDirective =
+    foreign("fanout", "write `forward`, which tries the next upstream if one fails");
 pub static UNBOUND: RemovedDirective = foreign("unbound", "write `forward` to a resolver");
-pub static DNSREDIR: RemovedDirective =
+pub(crate) static DNSREDIR: RemovedDirective =
     foreign("dnsredir", "write `forward` for each zone, or `forward` with `except`");
-pub static KUBERNETAI: RemovedDirective =
+pub(crate) static KUBERNETAI: RemovedDirective =
     foreign("kubernetai", "write a server block with `kubernetes` for each cluster");
-pub static K8S_GATEWAY: RemovedDirective =
+pub(crate) static K8S_GATEWAY: RemovedDirective =
     foreign("k8s_gateway", "use `k8s_external` for Services; Ingress and Gateway are not supported");
 pub static RECORDS: RemovedDirective =
     foreign("records", "write `hosts` for addresses, `file` or `template` for other records");
-pub static BLOCKER: RemovedDirective =
+pub(crate) static BLOCKER: RemovedDirective =
     foreign("blocker", "write `hosts` with the names, or `template` with `rcode NXDOMAIN`");
-pub static ADS: RemovedDirective = foreign("ads", "write `hosts` with the names, or `template` with `rcode NXDOMAIN`");
-pub static FINALIZE: RemovedDirective =
+pub(crate) static ADS: RemovedDirective =
+    foreign("ads", "write `hosts` with the names, or `template` with `rcode NXDOMAIN`");
+pub(crate) static FINALIZE: RemovedDirective =
     foreign("finalize", "remove it: this server resolves the targets of CNAME records that it serves");
-pub static REDISC: RemovedDirective = foreign("redisc", "write `cache`: its entries survive a reload");
-pub static RRL: RemovedDirective = foreign("rrl", "");
-pub static MDNS: RemovedDirective = foreign("mdns", "");
-pub static OCP_DNSNAMERESOLVER: RemovedDirective = foreign("ocp_dnsnameresolver", "");
+pub(crate) static REDISC: RemovedDirective = foreign("redisc", "write `cache`: its entries survive a reload");
+pub(crate) static RRL: RemovedDirective = foreign("rrl", "");
+pub(crate) static MDNS: RemovedDirective = foreign("mdns", "");
+pub(crate) static OCP_DNSNAMERESOLVER: RemovedDirective = foreign("ocp_dnsnameresolver", "");
 pub static MULTICLUSTER: RemovedDirective =
     foreign("multicluster", "write `multicluster` in the block of `kubernetes`");
-pub static LIGHTHOUSE: RemovedDirective = foreign("lighthouse", "write `multicluster` in the block of `kubernetes`");
-pub static REDIS: RemovedDirective = foreign("redis", "");
-pub static NETBOX: RemovedDirective = foreign("netbox", "");
-pub static DOCKER: RemovedDirective = foreign("docker", "");
-pub static TAILSCALE: RemovedDirective = foreign("tailscale", "");
-pub static KUADRANT: RemovedDirective = foreign("kuadrant", "");
-pub static SQLITE: RemovedDirective = foreign("sqlite", "");
+pub(crate) static LIGHTHOUSE: RemovedDirective =
+    foreign("lighthouse", "write `multicluster` in the block of `kubernetes`");
+pub(crate) static REDIS: RemovedDirective = foreign("redis", "");
+pub(crate) static NETBOX: RemovedDirective = foreign("netbox", "");
+pub(crate) static DOCKER: RemovedDirective = foreign("docker", "");
+pub(crate) static TAILSCALE: RemovedDirective = foreign("tailscale", "");
+pub(crate) static KUADRANT: RemovedDirective = foreign("kuadrant", "");
+pub(crate) static SQLITE: RemovedDirective = foreign("sqlite", "");

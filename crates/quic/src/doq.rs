@@ -9,14 +9,14 @@ const PREFIX_LEN: usize = 2;
 pub(crate) const STREAM_MAX: usize = PREFIX_LEN + u16::MAX as usize;
 
 /// ALPN identifier (RFC 9250 §7.1).
-pub const ALPN: &[u8] = b"doq";
+pub(crate) const ALPN: &[u8] = b"doq";
 
 /// Error codes (RFC 9250 §8.4).
 pub mod code {
     /// No error.
     pub const NO_ERROR: u32 = 0x0;
     /// The server cannot answer.
-    pub const INTERNAL_ERROR: u32 = 0x1;
+    pub(crate) const INTERNAL_ERROR: u32 = 0x1;
     /// The peer broke the protocol.
     pub const PROTOCOL_ERROR: u32 = 0x2;
     /// A query or an answer is cancelled.

@@ -26,7 +26,7 @@ impl Lease {
     }
 
     /// Sets the expiry.
-    pub fn set_end(&self, end_nanos: u64) {
+    pub(crate) fn set_end(&self, end_nanos: u64) {
         self.end_nanos.store(end_nanos, Ordering::Relaxed);
     }
 

@@ -22,4 +22,4 @@ pub use lease::Lease;
 pub use record::{Host, LeaseBounds, Record, RecordError, RecordRole};
 pub use reducer::{Event, Pair, Reducer};
 pub use request::{Credentials, FollowError, Range, Request, StoreHandle, Stores, Tls};
-pub use select::{KeyedRecord, RecordFilter, Selection, VISITED_MAX};
+pub use select::{KeyedRecord, RecordFilter, Selection};

@@ -66,7 +66,7 @@ impl Reducer {
 
     /// Creates a reducer with a given maximum number of records.
     #[must_use]
-    pub fn with_bound(request: &Request, records_max: usize) -> (Reducer, Arc<Index>) {
+    pub(crate) fn with_bound(request: &Request, records_max: usize) -> (Reducer, Arc<Index>) {
         let index = Arc::<Index>::default();
         let reducer = Reducer { index: Arc::clone(&index), root: request.root(), leases: HashMap::new(), records_max };
         (reducer, index)

@@ -11,7 +11,7 @@ use crate::record::Entry;
 use crate::{Host, Record};
 
 /// Maximum number of keys visited per answer, more records than fit into a message. Further keys are ignored.
-pub const VISITED_MAX: usize = 8192;
+pub(crate) const VISITED_MAX: usize = 8192;
 
 /// Records of a name.
 pub struct Selection<'v> {

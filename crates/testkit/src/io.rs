@@ -89,7 +89,7 @@ impl VirtualIo {
     }
 
     /// Sets the website at an address and path, in place of the server's own page; `None` removes it.
-    pub fn set_site(&self, address: &str, path: &str, site: Option<Site>) {
+    pub(crate) fn set_site(&self, address: &str, path: &str, site: Option<Site>) {
         let key = (address.to_owned(), path.to_owned());
         match site {
             Some(site) => self.sites.borrow_mut().insert(key, site),

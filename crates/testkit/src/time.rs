@@ -39,7 +39,7 @@ impl VirtualTime {
 
     /// Returns the time of the next timer.
     #[must_use]
-    pub fn next_timer(&self) -> Option<Instant> {
+    pub(crate) fn next_timer(&self) -> Option<Instant> {
         self.inner.timers.borrow().keys().next().map(|(at, _)| *at)
     }
 

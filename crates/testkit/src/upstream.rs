@@ -220,7 +220,7 @@ fn count_another_record(mut bytes: Vec<u8>) -> Vec<u8> {
 
 impl Answer {
     /// Adds an Extended DNS Error (RFC 8914 §2).
-    pub fn push_ede(&mut self, code: EdeCode, text: &str) {
+    pub(crate) fn push_ede(&mut self, code: EdeCode, text: &str) {
         let data = [&code.0.to_be_bytes()[..], text.as_bytes()].concat();
         self.options.push((OptionCode::EXTENDED_ERROR, data));
     }

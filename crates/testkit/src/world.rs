@@ -37,7 +37,7 @@ impl World {
     }
 
     /// Sets an environment variable.
-    pub fn set_variable(&self, name: impl Into<String>, value: impl Into<String>) {
+    pub(crate) fn set_variable(&self, name: impl Into<String>, value: impl Into<String>) {
         self.variables.borrow_mut().insert(name.into(), value.into());
     }
 

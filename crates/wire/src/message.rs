@@ -246,7 +246,7 @@ impl<'a> Record<'a> {
 
     /// Returns the offset of RDATA in the packet. The 10 bytes before it hold type, class, TTL and RDLENGTH.
     #[must_use]
-    pub const fn rdata_at(&self) -> usize {
+    pub(crate) const fn rdata_at(&self) -> usize {
         self.rdata_at
     }
 

@@ -9,9 +9,9 @@ use crate::kube_dns::name_server::{NameServer, read_address};
 use crate::kube_dns::names::{is_domain, is_label};
 
 /// Maximum number of upstreams of one domain, as in *forward*. kube-dns allowed three.
-pub const SERVERS_MAX: usize = 15;
+pub(crate) const SERVERS_MAX: usize = 15;
 /// Maximum number of stub domains. Each is a server block with its own cache.
-pub const STUB_DOMAINS_MAX: usize = 1000;
+pub(crate) const STUB_DOMAINS_MAX: usize = 1000;
 /// Maximum number of federations. The project has ended, so no cluster needs more.
 pub const FEDERATIONS_MAX: usize = 100;
 

@@ -64,7 +64,12 @@ pub fn named_hosts(settings: &Settings, config_map: &ConfigMapSettings) -> BTree
 /// Writes only the blocks for the ConfigMap's stub domains, as node-cache does: bound to the addresses `listen`, with a
 /// cache of at most [`TTL`] seconds.
 #[must_use]
-pub fn stub_blocks(listen: &[IpAddr], port: u16, config_map: &ConfigMapSettings, hosts: HostNames<'_>) -> String {
+pub(crate) fn stub_blocks(
+    listen: &[IpAddr],
+    port: u16,
+    config_map: &ConfigMapSettings,
+    hosts: HostNames<'_>,
+) -> String {
     let writer = Writer { settings: &Settings::default(), config_map, hosts };
     let listen: Vec<String> = listen.iter().map(ToString::to_string).collect();
     let mut text = Text::default();

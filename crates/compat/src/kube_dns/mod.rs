@@ -16,7 +16,8 @@ mod settings;
 mod warning;
 
 pub use config_map::{ConfigMapError, ConfigMapSettings, ConfigMapValueError};
-pub use corefile::{HostNames, corefile, named_hosts, stub_blocks};
+pub(crate) use corefile::stub_blocks;
+pub use corefile::{HostNames, corefile, named_hosts};
 pub use dnsmasq::{Dnsmasq, Domain, HostRecord, Record};
 pub use flags::{CommandLine, Container, FLAGS, Flag, FlagError};
 pub use name_server::{DNS_PORT, NameServer};

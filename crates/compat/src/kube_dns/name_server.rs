@@ -34,7 +34,7 @@ impl NameServer {
 
     /// Parses `IP` or `IP#PORT`.
     #[must_use]
-    pub fn read_of_dnsmasq(text: &str) -> Option<NameServer> {
+    pub(crate) fn read_of_dnsmasq(text: &str) -> Option<NameServer> {
         read_address(text, '#').map(NameServer::Address)
     }
 }

@@ -23,7 +23,7 @@ impl Usage {
 
     /// Returns the minimum and maximum number of words after the name; `None` if there is no maximum.
     #[must_use]
-    pub fn arity(self) -> (usize, Option<usize>) {
+    pub(crate) fn arity(self) -> (usize, Option<usize>) {
         let (mut least, mut most, mut depth) = (0, Some(0), 0usize);
         for word in self.arguments().split(' ').filter(|word| !word.is_empty()) {
             depth += word.matches('[').count();

@@ -16,7 +16,7 @@ pub(crate) use json::item;
 
 /// Maximum size of an object in bytes. etcd stores objects up to 1.5 MiB, and the API server accepts requests up to 3
 /// MiB. JSON may escape a byte as six (`\u003c`), but names and addresses never need that.
-pub const OBJECT_MAX: usize = 8 << 20;
+pub(crate) const OBJECT_MAX: usize = 8 << 20;
 
 /// Encoding of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,7 +18,7 @@ pub(crate) use response::{answer, refusal};
 pub(crate) use session::{Session, UniStream, control_stream, goaway};
 
 /// ALPN identifier (RFC 9114 §3.1).
-pub const ALPN: &[u8] = b"h3";
+pub(crate) const ALPN: &[u8] = b"h3";
 
 /// Longest header section in bytes, counted as in RFC 9114 §4.2.2.
 pub(crate) const HEADERS_MAX: usize = 16 << 10;
@@ -38,9 +38,9 @@ pub mod code {
     /// The peer uses too many resources.
     pub const EXCESSIVE_LOAD: u32 = 0x107;
     /// Push ID that was never allowed.
-    pub const ID_ERROR: u32 = 0x108;
+    pub(crate) const ID_ERROR: u32 = 0x108;
     /// Invalid setting.
-    pub const SETTINGS_ERROR: u32 = 0x109;
+    pub(crate) const SETTINGS_ERROR: u32 = 0x109;
     /// The control stream does not begin with the settings.
     pub const MISSING_SETTINGS: u32 = 0x10a;
     /// Request that is cancelled.

@@ -121,7 +121,7 @@ impl Record {
     }
 
     /// Appends the record like [`Record::push_to`], with a different owner.
-    pub fn push_as(&self, message: &mut MessageBuf, section: Section, owner: Owner<'_>) {
+    pub(crate) fn push_as(&self, message: &mut MessageBuf, section: Section, owner: Owner<'_>) {
         let fixed = (self.rtype, self.class, self.ttl);
         message.push(section, owner, fixed, |rdata| write(self.rtype, &self.rdata, rdata));
     }

@@ -324,7 +324,7 @@ pub fn is_well_formed(rtype: Type, data: &[u8]) -> bool {
 
 /// Converts names in RDATA to lower case for the canonical form. RFC 4034 §6.2 lists the affected types. Newer types
 /// are not among them, and RFC 6840 §5.1 removed NSEC. The names must be uncompressed.
-pub fn lowercase_names(rtype: Type, data: &mut [u8]) {
+pub(crate) fn lowercase_names(rtype: Type, data: &mut [u8]) {
     const NEWER: [Type; 6] = [Type::NSEC, Type::SVCB, Type::HTTPS, Type::LP, Type::TALINK, Type::NSAP_PTR];
     if NEWER.contains(&rtype) {
         return;
