@@ -48,7 +48,7 @@ pub struct Response {
 
 /// Signer of outgoing messages: TSIG (RFC 8945 §5.3), SIG(0).
 pub trait MessageSigner {
-    /// Maximum length in bytes of the signature record. The response keeps this space free.
+    /// Length in bytes of the signature record. The response keeps this space free.
     fn room(&self) -> usize;
 
     /// Appends the signature record for `message` to `record`, in wire form, or nothing. The counts in `message` do

@@ -9,10 +9,10 @@ use wire::Rcode;
 
 use super::record::{Signed, Variables};
 
-/// Bytes of the record besides names and MAC: type, class, TTL, length, fixed data, and a time as other data.
-const ROOM: usize = 10 + 16 + 6;
-/// Length of the longest MAC in bytes.
-const MAC_MAX: usize = 64;
+/// Bytes of the record besides names, MAC and other data: type, class, TTL, length and fixed data.
+const FIELDS: usize = 10 + 16;
+/// Length in bytes of the time as other data.
+const TIME: usize = 6;
 
 /// Signer of the response to one query.
 pub(super) struct TsigSigner {
@@ -35,7 +35,10 @@ impl TsigSigner {
 
 impl MessageSigner for TsigSigner {
     fn room(&self) -> usize {
-        self.query.key.as_bytes().len() + self.query.algorithm.as_bytes().len() + ROOM + MAC_MAX
+        let names = self.query.key.as_bytes().len() + self.query.algorithm.as_bytes().len();
+        let mac = self.key.as_ref().map_or(0, |key| key.algorithm().digest_algorithm().output_len());
+        let other = if self.error == Rcode::BADTIME { TIME } else { 0 };
+        names + FIELDS + mac + other
     }
 
     fn sign(&self, message: &[u8], record: &mut Vec<u8>) {
