@@ -89,11 +89,11 @@ impl Plan {
 }
 
 impl HostRequests {
-    /// Sets the TLS configuration of the listeners, by label.
+    /// Sets the encryption of the listeners, by label.
     fn give_tls(&mut self, listeners: &mut [Listener]) {
-        for (label, tls) in self.tls.drain(..) {
-            if let Some(listener) = listeners.iter_mut().find(|listener| listener.label == label) {
-                listener.tls = Some(tls);
+        for tls in self.tls.drain(..) {
+            if let Some(listener) = listeners.iter_mut().find(|listener| listener.label == tls.listener) {
+                (listener.tls, listener.pads_responses) = (Some(tls.server), tls.pads_responses);
             }
         }
     }

@@ -58,6 +58,7 @@ impl Generation {
             }
             Admission::Query => query.begin(),
         }
+        query.may_pad = self.listener(listener).pads_responses;
         self.guarded(transaction, worker, Generation::dispatch)
     }
 

@@ -38,6 +38,8 @@ pub struct Listener {
     pub any_class: bool,
     /// TLS configuration of encrypted streams.
     pub tls: Option<Arc<dyn TlsServer>>,
+    /// True to pad responses if the query has the padding option (RFC 7830). The listener must be encrypted.
+    pub pads_responses: bool,
     /// Transport.
     pub scheme: Scheme,
     /// Settings from the directives of its blocks.

@@ -61,6 +61,8 @@ pub struct Query {
     pub onward_size_max: u16,
     /// DNSSEC OK (DO): the client wants DNSSEC records.
     pub dnssec_ok: bool,
+    /// True if the listener pads its responses for clients that ask for it.
+    pub(crate) may_pad: bool,
     /// Site that serves the query: the combination of listener and zone.
     pub site: SiteId,
     /// Number of bytes of the name before the zone that matched the current step.
@@ -155,6 +157,7 @@ impl Query {
         self.udp_size = other.udp_size;
         self.onward_size_max = other.onward_size_max;
         self.dnssec_ok = other.dnssec_ok;
+        self.may_pad = other.may_pad;
         self.reset();
         self.site = other.site;
         self.step = other.step;
@@ -269,6 +272,12 @@ impl Query {
     /// EDNS options of the request.
     pub fn options(&self) -> impl Iterator<Item = (OptionCode, &[u8])> {
         self.request.options(&self.packet)
+    }
+
+    /// Returns true if the response is to be padded: the listener does so, and the client has sent the padding option,
+    /// which is required (RFC 7830 §4).
+    pub(crate) fn wants_padding(&self) -> bool {
+        self.may_pad && self.options().any(|(code, _)| code == OptionCode::PADDING)
     }
 
     /// EDNS options for an upstream. The client's options are not among them, because EDNS is hop-by-hop (RFC 6891

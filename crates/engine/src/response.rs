@@ -4,11 +4,13 @@
 //! an upstream ([`Response::adopt`]). The steps above may still change it. [`Response::finish`] writes it out last:
 //!
 //! 1. It cuts the message to the size that the client accepts and sets TC if records are missing.
-//! 2. It adds the OPT record if the query had one, with the Extended DNS Error and the options that plugins added.
+//! 2. It adds the OPT record if the query had one, with the Extended DNS Error, the options that plugins added, and the
+//!    padding if the client asked for it over an encrypted transport.
 //! 3. It signs the message if a plugin registered a [`MessageSigner`].
 //!
 //! A zone transfer is one response of several messages: see [`Continuation`].
 
+use core::cell::Cell;
 use std::borrow::Cow;
 
 use wire::{
@@ -25,6 +27,10 @@ const EDE_TEXT_MAX: usize = 96;
 const EDE_LEN_MAX: usize = 2 + EDE_TEXT_MAX;
 /// Length in bytes of the header of an EDNS option: code and length.
 const OPTION_HEADER_LEN: usize = 4;
+/// Padded responses have a multiple of this length in bytes (RFC 8467 §4.1).
+const PADDING_BLOCK: usize = 468;
+/// Data of padding options (RFC 7830 §3).
+static PADDING: [u8; PADDING_BLOCK] = [0; PADDING_BLOCK];
 /// Maximum number of EDNS options that plugins may add to a response.
 const OPTIONS_MAX: usize = 4;
 
@@ -348,14 +354,28 @@ impl Response {
         let mut ede = [0; EDE_LEN_MAX];
         let ede = self.ede.as_ref().map(|(code, text)| (OptionCode::EXTENDED_ERROR, ede_data(*code, text, &mut ede)));
         let options = self.options.iter().map(|(code, data)| (*code, data.as_slice())).chain(ede);
-        let mut room = limit.saturating_sub(self.message.len());
+        let room = Cell::new(limit.saturating_sub(self.message.len()));
         let fitting = options.take_while(|(_, data)| {
-            let left = room.checked_sub(data.len() + OPTION_HEADER_LEN);
-            room = left.unwrap_or(room);
+            let left = room.get().checked_sub(data.len() + OPTION_HEADER_LEN);
+            room.set(left.unwrap_or(room.get()));
             left.is_some()
         });
-        self.message.finish(Some(opt), fitting)
+        // The padding fills what the other options leave, so it comes last (RFC 8467 §3). Everything that is not room
+        // is part of the message, the signature too.
+        let size_max = usize::from(query.size_max());
+        let padding = core::iter::once_with(|| padding(size_max - room.get(), room.get())).flatten();
+        let padding = padding.take(usize::from(query.wants_padding()));
+        self.message.finish(Some(opt), fitting.chain(padding))
     }
+}
+
+/// Padding option that fills a message of `length` bytes to whole blocks, or to the maximum length of a message if
+/// there is less `room`.
+fn padding(length: usize, room: usize) -> Option<(OptionCode, &'static [u8])> {
+    let room = room.checked_sub(OPTION_HEADER_LEN)?;
+    let length = length + OPTION_HEADER_LEN;
+    let missing = length.next_multiple_of(PADDING_BLOCK) - length;
+    PADDING.get(..missing.min(room)).map(|data| (OptionCode::PADDING, data))
 }
 
 /// First Extended DNS Error in the data of an OPT record, with its text cut to [`EDE_TEXT_MAX`] bytes.
@@ -372,4 +392,20 @@ fn ede_data<'b>(code: EdeCode, text: &str, buffer: &'b mut [u8; EDE_LEN_MAX]) ->
     buffer[..2].copy_from_slice(&code.0.to_be_bytes());
     buffer[2..2 + end].copy_from_slice(&text.as_bytes()[..end]);
     &buffer[..2 + end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn padding_fills_whole_blocks_or_the_room_that_is_left() {
+        let len = |length, room| padding(length, room).map(|(_, data)| data.len());
+        assert_eq!(len(100, 60_000), Some(468 - 100 - OPTION_HEADER_LEN));
+        assert_eq!(len(464, 60_000), Some(0));
+        assert_eq!(len(465, 60_000), Some(2 * 468 - 465 - OPTION_HEADER_LEN));
+        // The longest message has no multiple of the block length.
+        assert_eq!(len(65_525, 10), Some(6));
+        assert_eq!(len(65_532, 3), None);
+    }
 }

@@ -43,6 +43,13 @@ enum Way {
     Grpc,
 }
 
+impl Way {
+    /// Returns true if the transport encrypts.
+    const fn is_encrypted(self) -> bool {
+        !matches!(self, Way::Udp | Way::Tcp)
+    }
+}
+
 const WAYS: [Way; 8] = [Way::Udp, Way::Tcp, Way::Tls, Way::Http1Get, Way::Http2Post, Way::Http3, Way::Quic, Way::Grpc];
 
 /// Server on all transports.
@@ -54,8 +61,9 @@ struct Running {
 }
 
 impl Running {
-    fn start() -> Running {
-        let folder = Folder::new("gate");
+    /// Starts a server with these properties of *tls*.
+    fn start(name: &str, properties: &str) -> Running {
+        let folder = Folder::new(name);
         certify(&folder, &["dns.example.org"]);
         let path = |name: &str| folder.path().join(name).display().to_string();
         let secret = base64(SECRET);
@@ -64,7 +72,7 @@ impl Running {
              tsig {{\nsecret key. {secret}\nrequire TXT\n}}\nhosts /dev/null {{\n192.0.2.1 www.example.org\n}}"
         );
         let keys = "dns://.:0 tls://.:0 https://.:0 https3://.:0 quic://.:0 grpc://.:0";
-        let tls = format!("tls {} {}", path("cert.pem"), path("key.pem"));
+        let tls = format!("tls {} {} {{\n{properties}\n}}", path("cert.pem"), path("key.pem"));
         let text = format!("{keys} {{\nbind 127.0.0.1\n{tls}\n{plugins}\n}}\n");
         let mut server = Server::start(&folder.write("Corefile", &text));
         let schemes = ["dns", "tls", "https", "https3", "quic", "grpc"];
@@ -192,9 +200,21 @@ fn changed(changes: &[(usize, u8)]) -> Vec<u8> {
     message
 }
 
+/// Returns a query with an empty padding option (RFC 7830 §3).
+fn padded(name: &str, qtype: Type) -> Vec<u8> {
+    let mut message = asked(name, qtype);
+    let options_len = message.len() - 1;
+    message[options_len] = 4;
+    message.extend([0, 12, 0, 0]);
+    message
+}
+
 /// Signs a query (RFC 8945 §4.3.3).
 fn signed(key_name: &[u8], secret: &[u8]) -> Vec<u8> {
-    let mut message = asked("www.example.org.", Type::A);
+    sign(asked("www.example.org.", Type::A), key_name, secret)
+}
+
+fn sign(mut message: Vec<u8>, key_name: &[u8], secret: &[u8]) -> Vec<u8> {
     let algorithm = b"\x0bhmac-sha256\0";
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs().to_be_bytes();
     let (time, fudge) = (&seconds[2..], 300u16.to_be_bytes());
@@ -214,7 +234,7 @@ const EDNS_VERSION: usize = CLASS + 1 + 6;
 
 #[test]
 fn a_message_has_the_same_outcome_on_all_transports() {
-    let running = Running::start();
+    let running = Running::start("gate", "");
     let rows: [(&str, Vec<u8>, Option<Rcode>); 19] = [
         ("query", asked("www.example.org.", Type::A), Some(Rcode::NOERROR)),
         ("no name", asked("example.net.", Type::A), Some(Rcode::SERVFAIL)),
@@ -244,6 +264,49 @@ fn a_message_has_the_same_outcome_on_all_transports() {
             let is_signed = answer.is_some_and(|answer| answer.windows(13).any(|part| part == b"\x0bhmac-sha256\0"));
             assert_eq!(is_signed, ["signed", "bad signature", "unknown key"].contains(&rule), "{rule} over {way:?}");
         }
+    }
+}
+
+/// Returns the length of the padding in an answer, if it has the option.
+fn padding(answer: &[u8]) -> Option<usize> {
+    let message = wire::Message::parse(answer).expect("a message");
+    let opt = message.records().find(|record| record.rtype() == Type::OPT)?;
+    let (_, data) = wire::options(opt.rdata()).last().filter(|(code, _)| *code == wire::OptionCode::PADDING)?;
+    assert!(data.iter().all(|byte| *byte == 0), "the padding is zero");
+    Some(data.len())
+}
+
+#[test]
+fn pads_answers_over_encrypted_transports_for_clients_that_ask_for_it() {
+    let running = Running::start("gate-padded", "pad_responses");
+    let signed = sign(padded("www.example.org.", Type::A), b"\x03key\0", SECRET);
+    let rows = [
+        ("an answer", padded("www.example.org.", Type::A), Rcode::NOERROR),
+        ("a failure", padded("example.net.", Type::A), Rcode::SERVFAIL),
+        ("a refusal", padded("refused.example.org.", Type::A), Rcode::REFUSED),
+        ("a signed answer", signed, Rcode::NOERROR),
+    ];
+    for (rule, message, expected) in rows {
+        for way in WAYS {
+            let answer = running.ask(way, &message).expect("an answer");
+            assert_eq!(rcode(&answer), expected, "{rule} over {way:?}");
+            let is_padded = padding(&answer).is_some() && answer.len() == 468;
+            assert_eq!(is_padded, way.is_encrypted(), "{rule} over {way:?}: {} bytes", answer.len());
+        }
+    }
+    // Without the option, no answer is padded.
+    for way in WAYS {
+        let answer = running.ask(way, &asked("www.example.org.", Type::A)).expect("an answer");
+        assert!(padding(&answer).is_none() && answer.len() < 100, "{way:?}");
+    }
+}
+
+#[test]
+fn pads_nothing_by_default() {
+    let running = Running::start("gate-unpadded", "");
+    for way in WAYS {
+        let answer = running.ask(way, &padded("www.example.org.", Type::A)).expect("an answer");
+        assert!(padding(&answer).is_none() && answer.len() < 100, "{way:?}");
     }
 }
 

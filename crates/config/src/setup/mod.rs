@@ -29,7 +29,7 @@ pub use jobs::{GracefulJob, Job, SHUTDOWN_GRACE, Shutdown, ShutdownTrigger};
 pub use pages::{MakePage, Page, PageContent};
 pub use readiness::Readiness;
 pub use reload_state::ReloadState;
-pub use requests::{Command, HostRequests, LifecycleEvent, SetupWarning, StartupGate};
+pub use requests::{Command, HostRequests, LifecycleEvent, ListenerTls, SetupWarning, StartupGate};
 
 use core::any::Any;
 use core::error::Error;

@@ -17,8 +17,8 @@ pub struct HostRequests {
     pub pages: Vec<Page>,
     /// Files to watch.
     pub file_watches: Vec<FileWatch>,
-    /// TLS configurations of listeners, by the listener's label.
-    pub tls: Vec<(String, Arc<dyn TlsServer>)>,
+    /// Encryption of listeners.
+    pub tls: Vec<ListenerTls>,
     /// Jobs that run as long as the generation serves.
     pub jobs: Vec<Job>,
     /// Jobs that get a grace period when the generation ends.
@@ -37,6 +37,16 @@ pub struct HostRequests {
     pub warnings: Vec<SetupWarning>,
     /// Conditions to wait for before this generation replaces the current one.
     pub startup_gates: Vec<StartupGate>,
+}
+
+/// Encryption of a listener.
+pub struct ListenerTls {
+    /// Label of the listener.
+    pub listener: String,
+    /// TLS configuration.
+    pub server: Arc<dyn TlsServer>,
+    /// True to pad responses if the query has the padding option (RFC 7830).
+    pub pads_responses: bool,
 }
 
 /// Warning of a directive, with its position in the Corefile.

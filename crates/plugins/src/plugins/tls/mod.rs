@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use config::options::{Args, Manifest, Problem, Property, Usage};
-use config::setup::{Part, Setup, SetupError};
+use config::setup::{ListenerTls, Part, Setup, SetupError};
 use engine::tls::ClientCertificates;
 
 use crate::shared::server_certificates::Certificates;
@@ -16,6 +16,7 @@ pub struct Config {
     authorities: Option<String>,
     clients: ClientCertificates,
     key_log: Option<String>,
+    pads_responses: bool,
 }
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
@@ -65,6 +66,15 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
             Ok(())
         },
     },
+    Property {
+        usage: Usage("pad_responses"),
+        default: "",
+        doc: "Pads responses to a multiple of 468 bytes if the query has the padding option (RFC 7830, RFC 8467 §4.1).",
+        set: |config, _| {
+            config.pads_responses = true;
+            Ok(())
+        },
+    },
 ]);
 
 fn read_files(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
@@ -93,11 +103,12 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         key_log: config.key_log.as_ref().map(|name| setup.path(name)),
     };
     let server = certificates.serve("tls", setup).map_err(SetupError::from_error)?;
-    for label in labels {
-        if setup.requests.tls.iter().any(|(known, _)| *known == label) {
-            return Err(SetupError::new(format!("TLS already configured for this server instance: {label}")));
+    for listener in labels {
+        if setup.requests.tls.iter().any(|known| known.listener == listener) {
+            return Err(SetupError::new(format!("TLS already configured for this server instance: {listener}")));
         }
-        setup.requests.tls.push((label, Arc::clone(&server)));
+        let (server, pads_responses) = (Arc::clone(&server), config.pads_responses);
+        setup.requests.tls.push(ListenerTls { listener, server, pads_responses });
     }
     Ok(None)
 }
