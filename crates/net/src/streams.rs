@@ -83,7 +83,7 @@ impl Client {
         let greeted = async { timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await? };
         let mut stream = unless_closed(closing, greeted).await?;
         if matches!(self.scheme, Scheme::Grpc | Scheme::Https) {
-            let is_http2 = stream.get_ref().1.alpn_protocol() == Some(tls::HTTP2);
+            let is_http2 = stream.alpn_protocol() == Some(tls::HTTP2);
             return self.serve_http(stream, if is_http2 { Version::HTTP_2 } else { Version::HTTP_11 }).await;
         }
         let patience = self.limits.write;

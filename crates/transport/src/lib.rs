@@ -10,6 +10,7 @@ mod error_text;
 pub mod grpc;
 mod key_log;
 pub mod proxy;
+pub mod server_stream;
 mod tickets;
 pub mod tls;
 mod verifier;

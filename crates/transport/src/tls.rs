@@ -10,8 +10,8 @@ use arc_swap::ArcSwap;
 use engine::tls::{
     ClientCertificates, ClientTls, Identity, ServerTls, SessionKeys, TlsClient, TlsError, TlsMaker, TlsServer,
 };
-use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier;
+use rustls::client::WebPkiServerVerifier;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -19,10 +19,11 @@ use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
-use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use crate::key_log::KeyLogFile;
+use crate::server_stream::{Acceptor, ServerStream};
 use crate::tickets::TicketKeys;
 use crate::verifier::{AnyCertificate, AnyClient, GivenCertificates};
 
@@ -157,7 +158,7 @@ impl TlsServer for Server {
 /// Returns an acceptor with the current certificates of a listener. Returns `None` if another implementation than
 /// [`Rustls`] made the listener's configuration.
 #[must_use]
-pub fn acceptor(server: &dyn TlsServer, protocol: StreamProtocol) -> Option<TlsAcceptor> {
+pub fn acceptor(server: &dyn TlsServer, protocol: StreamProtocol) -> Option<Acceptor> {
     let server: &Server = server.as_any().downcast_ref()?;
     let configs = server.configs.load();
     let config = match protocol {
@@ -165,7 +166,7 @@ pub fn acceptor(server: &dyn TlsServer, protocol: StreamProtocol) -> Option<TlsA
         StreamProtocol::Http2 => &configs.http2,
         StreamProtocol::Https => &configs.https,
     };
-    Some(TlsAcceptor::from(Arc::clone(config)))
+    Some(Acceptor::new(Arc::clone(config)))
 }
 
 /// Returns the configuration with the current certificates of a listener for a protocol over QUIC. Returns `None` for
@@ -189,10 +190,7 @@ pub fn private_key(server: &dyn TlsServer) -> Option<Arc<[u8]>> {
 ///
 /// # Errors
 /// Fails if the handshake fails.
-pub async fn accept_tls(
-    server: &dyn TlsServer,
-    stream: TcpStream,
-) -> io::Result<tokio_rustls::server::TlsStream<TcpStream>> {
+pub async fn accept_tls(server: &dyn TlsServer, stream: TcpStream) -> io::Result<ServerStream<TcpStream>> {
     let acceptor =
         acceptor(server, StreamProtocol::Plain).ok_or_else(|| io::Error::other("unknown TLS implementation"))?;
     acceptor.accept(stream).await
