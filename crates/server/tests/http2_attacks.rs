@@ -123,6 +123,15 @@ impl Attacker {
     }
 }
 
+impl Attacker {
+    /// Reads HTTP/1.1 until the server closes the connection.
+    fn answer(&mut self) -> String {
+        let mut bytes = Vec::new();
+        let _ = self.0.read_to_end(&mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
 /// Returns the IDs of the streams that a client opens.
 fn streams() -> impl Iterator<Item = u32> {
     (1..).step_by(2)
@@ -199,6 +208,76 @@ fn pings_without_reading_the_replies_end_the_connection() {
         let pings = frame(PING, 0, 0, &[0; 8]).repeat(1000);
         let sent = (0..2000).take_while(|_| attacker.send(&pings)).count();
         assert!(sent < 2000, "the connection ends");
+    });
+}
+
+#[test]
+fn a_stream_beyond_the_limit_is_refused() {
+    const REFUSED_STREAM: u32 = 7;
+    Running::start("h2-streams").withstands(|running| {
+        let mut attacker = running.connect("h2");
+        // Requests without their bodies stay open.
+        let requests: Vec<u8> =
+            streams().take(300).flat_map(|stream| frame(HEADERS, END_HEADERS, stream, POST)).collect();
+        assert!(attacker.send(&requests));
+        let mut refused = Vec::new();
+        let mut head = [0; 9];
+        while refused.len() < 300 - 256 && attacker.0.read_exact(&mut head).is_ok() {
+            let mut payload = vec![0; usize::from(u16::from_be_bytes([head[1], head[2]]))];
+            attacker.0.read_exact(&mut payload).unwrap();
+            if head[3] == RST_STREAM {
+                assert_eq!(payload, REFUSED_STREAM.to_be_bytes());
+                refused.push(u32::from_be_bytes([head[5], head[6], head[7], head[8]]));
+            }
+        }
+        assert!(refused.into_iter().eq(streams().skip(256).take(44)));
+    });
+}
+
+#[test]
+fn http1_pipelining_without_reading_ends_the_connection() {
+    Running::start("h1-pipeline").withstands(|running| {
+        let mut attacker = running.connect("http/1.1");
+        let requests =
+            "GET /dns-query?dns=AAABAAABAAAAAAAAA3d3dwdleGFtcGxlA29yZwAAAQAB HTTP/1.1\r\nHost: x\r\n\r\n".repeat(500);
+        let sent = (0..2000).take_while(|_| attacker.send(requests.as_bytes())).count();
+        assert!(sent < 2000, "the connection ends");
+    });
+}
+
+#[test]
+fn http1_chunks_are_bounded() {
+    Running::start("h1-chunks").withstands(|running| {
+        let head = b"POST /dns-query HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
+        let extended = format!("1;{}\r\nx\r\n", "x".repeat(5000));
+        // Chunks of one byte, with and without extensions, that never end.
+        for chunks in ["1\r\nx\r\n".repeat(1000), extended] {
+            let mut attacker = running.connect("http/1.1");
+            let mut lives = attacker.send(head);
+            let mut sent = 0;
+            while lives && sent < 10 << 20 {
+                lives = attacker.send(chunks.as_bytes());
+                sent += chunks.len();
+            }
+            assert!(!lives || !attacker.answer().starts_with("HTTP/1.1 200"), "{sent} bytes");
+        }
+    });
+}
+
+#[test]
+fn http1_fields_are_bounded() {
+    Running::start("h1-fields").withstands(|running| {
+        for field in ["X: y\r\n".to_owned(), format!("X: {}", "y".repeat(1000))] {
+            let mut attacker = running.connect("http/1.1");
+            let mut lives = attacker.send(b"GET / HTTP/1.1\r\n");
+            let mut sent = 0;
+            while lives && sent < 1 << 20 {
+                lives = attacker.send(field.as_bytes());
+                sent += field.len();
+            }
+            let answer = attacker.answer();
+            assert!(!lives || answer.starts_with("HTTP/1.1 431"), "{sent} bytes: {answer}");
+        }
     });
 }
 
