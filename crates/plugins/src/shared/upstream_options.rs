@@ -16,6 +16,8 @@ use metrics::{Counter, Histogram, Metric, Registry, Table};
 use upstream::{Policy, nameservers};
 use wire::{EdeCode, Name, NameRef, Rcode};
 
+use crate::shared::resolver_arpa;
+
 /// Maximum number of upstreams in one directive.
 const TARGETS_MAX: usize = 15;
 /// Number of response codes that the header can hold (4 bits).
@@ -41,6 +43,8 @@ pub(crate) trait HasUpstreams {
 pub(crate) struct ForwardedNames {
     from: Name,
     except: Zones,
+    /// True if FROM is `resolver.arpa` or below.
+    has_resolver_arpa: bool,
 }
 
 impl UpstreamOptions {
@@ -68,7 +72,8 @@ impl UpstreamOptions {
     /// Returns the names to forward. An exception equal to FROM would leave nothing, so it is ignored.
     pub(crate) fn forwarded_names(&self) -> ForwardedNames {
         let except = self.except.iter().filter(|name| **name != self.from).cloned().collect();
-        ForwardedNames { from: self.from.clone(), except }
+        let has_resolver_arpa = resolver_arpa::contains(self.from.as_ref());
+        ForwardedNames { from: self.from.clone(), except, has_resolver_arpa }
     }
 }
 
@@ -76,6 +81,12 @@ impl ForwardedNames {
     /// Returns true if a name (in lower case) is forwarded.
     pub(crate) fn contain(&self, key: NameRef<'_>) -> bool {
         key.is_within(self.from.as_ref()) && !self.except.contain(key)
+    }
+
+    /// Returns true for names that are not sent to upstreams although they are below FROM: `resolver.arpa`, unless FROM
+    /// says otherwise.
+    pub(crate) fn deny(&self, key: NameRef<'_>) -> bool {
+        resolver_arpa::contains(key) && !self.has_resolver_arpa
     }
 }
 

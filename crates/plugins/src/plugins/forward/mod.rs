@@ -17,6 +17,7 @@ pub(crate) use manifest::MANIFEST;
 pub use stanza::HostLookup;
 
 use self::metrics::ForwardMetrics;
+use crate::shared::resolver_arpa;
 use manifest::Config;
 use stanza::Stanza;
 
@@ -42,8 +43,15 @@ struct Forward {
 }
 
 impl Plugin for Forward {
-    fn on_query(&self, query: &mut Query, _: &mut Response, _: &mut Worker) -> Verdict {
-        if self.stanza_for(query, 0).is_some() { Verdict::Wait } else { Verdict::Pass }
+    fn on_query(&self, query: &mut Query, response: &mut Response, _: &mut Worker) -> Verdict {
+        match self.stanza_for(query, 0) {
+            Some(at) if self.stanzas[at].denies(query.key()) => {
+                resolver_arpa::deny(response);
+                Verdict::Done
+            }
+            Some(_) => Verdict::Wait,
+            None => Verdict::Pass,
+        }
     }
 
     fn acquire_permit(&self, query: &Query, io: &dyn Io) -> Result<Option<QueryPermit>, Failure> {

@@ -116,6 +116,11 @@ impl Stanza {
     pub(super) fn forwards(&self, key: NameRef<'_>) -> bool {
         self.names.contain(key)
     }
+
+    /// Returns true if the upstreams of this line must not see a name that it forwards.
+    pub(super) fn denies(&self, key: NameRef<'_>) -> bool {
+        self.names.deny(key)
+    }
 }
 
 /// Returns the addresses of all upstreams without duplicates.

@@ -17,6 +17,7 @@ use upstream::Policy;
 use wire::{EdeCode, Rcode, Reply};
 
 use self::metrics::UpstreamMetrics;
+use crate::shared::resolver_arpa;
 use crate::shared::upstream_options::{ForwardedNames, failure, listed_in, none_listed, notify_observers};
 pub(crate) use manifest::MANIFEST;
 use manifest::{Config, Target};
@@ -97,8 +98,15 @@ struct Grpc {
 }
 
 impl Plugin for Grpc {
-    fn on_query(&self, query: &mut Query, _: &mut Response, _: &mut Worker) -> Verdict {
-        if self.names.contain(query.key()) { Verdict::Wait } else { Verdict::Pass }
+    fn on_query(&self, query: &mut Query, response: &mut Response, _: &mut Worker) -> Verdict {
+        if !self.names.contain(query.key()) {
+            return Verdict::Pass;
+        }
+        if self.names.deny(query.key()) {
+            resolver_arpa::deny(response);
+            return Verdict::Done;
+        }
+        Verdict::Wait
     }
 
     fn resolve<'a>(&'a self, query: &'a Query, io: &'a dyn Io) -> LocalFuture<'a, Resolved> {
