@@ -6,6 +6,7 @@
 use core::any::Any;
 use core::error::Error;
 use core::fmt;
+use core::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -86,6 +87,12 @@ pub trait TlsMaker: Send + Sync {
     /// # Errors
     /// `wanted` cannot be used.
     fn server(&self, wanted: &ServerTls) -> Result<Arc<dyn TlsServer>, TlsError>;
+
+    /// Returns true if the first of these certificates, in PEM format, is valid for an IP address.
+    ///
+    /// # Errors
+    /// The certificate cannot be parsed.
+    fn certifies(&self, certificates: &[u8], address: IpAddr) -> Result<bool, TlsError>;
 
     /// Makes keys of session tickets.
     fn session_keys(&self) -> SessionKeys;

@@ -87,11 +87,11 @@ pub use shared::option_helpers::{HostName, metrics_page};
 
 use config::DirectiveEntry::{self, Available, Planned, Removed};
 use plugins::{
-    acl, any, auto, autopath, bind, bufsize, cache, cancel, chaos, debug, dns64, dnssec, dnstap, erratic, errors, etcd,
-    federations, file, forward, geoip, grpc, grpc_server, header, health, hosts, https, https3, istio, k8s_external,
-    kubedns, kubernetes, loadbalance, local, log, r#loop, metadata, minimal, multisocket, nsid, on, pprof, probe,
-    prometheus, proxyproto, quic, ready, reload, rewrite, root, secondary, shed, sign, template, timeouts, tls, trace,
-    transfer, tsig, view, whoami,
+    acl, any, auto, autopath, bind, bufsize, cache, cancel, chaos, ddr, debug, dns64, dnssec, dnstap, erratic, errors,
+    etcd, federations, file, forward, geoip, grpc, grpc_server, header, health, hosts, https, https3, istio,
+    k8s_external, kubedns, kubernetes, loadbalance, local, log, r#loop, metadata, minimal, multisocket, nsid, on,
+    pprof, probe, prometheus, proxyproto, quic, ready, reload, rewrite, root, secondary, shed, sign, template,
+    timeouts, tls, trace, transfer, tsig, view, whoami,
 };
 
 /// All directives in the order of the chain, from top to bottom: CoreDNS's with ours in between, then the removed and
@@ -125,6 +125,7 @@ pub static DIRECTIVES: &[DirectiveEntry] = &[
     Available(&log::MANIFEST),
     Available(&dnstap::MANIFEST),
     Available(&local::MANIFEST),
+    Available(&ddr::MANIFEST),
     Available(&dns64::MANIFEST),
     Available(&any::MANIFEST),
     Available(&chaos::MANIFEST),
@@ -202,8 +203,13 @@ mod tests {
         clouddns k8s_external kubernetes file auto secondary etcd loop forward grpc erratic whoami on sign view nomad";
 
     /// Directives that CoreDNS does not have, each with the one that it directly follows.
-    const OURS: &[(&str, &str)] =
-        &[("probe", "health"), ("kubedns", "prometheus"), ("federations", "clouddns"), ("istio", "kubernetes")];
+    const OURS: &[(&str, &str)] = &[
+        ("probe", "health"),
+        ("kubedns", "prometheus"),
+        ("ddr", "local"),
+        ("federations", "clouddns"),
+        ("istio", "kubernetes"),
+    ];
 
     #[test]
     fn follows_the_order_of_coredns() {

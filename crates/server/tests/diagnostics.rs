@@ -82,7 +82,12 @@ fn checks_files_only_with_the_flag() {
     let folder = Folder::new("files");
     folder.write("db.good", "@ 60 IN SOA ns hostmaster 1 7200 1800 86400 60\n");
     folder.write("db.bad", "@ 60 IN SOA ns hostmaster 1 7200 1800 86400 60\n@ 60 IN A 192.0.2\n");
+    support::certify_all(&folder, "ca", &[("own", "own-key", &["dns.example.org", "192.0.2.53"])]);
+    let announced = "ddr dns.example.org 192.0.2.53 {\n announce tls\n }\n tls own.pem own-key.pem";
+    let unreachable = "ddr dns.example.org 192.0.2.54 {\n announce tls\n }\n tls own.pem own-key.pem";
     let cases = [
+        (announced, None, ""),
+        (unreachable, Some("setup/warned"), "own.pem is not valid for 192.0.2.54"),
         ("file db.good good.test", None, ""),
         ("hosts nowhere", Some("setup/warned"), "nowhere: "),
         ("file db.bad bad.test", Some("setup/failed"), "db.bad:2"),

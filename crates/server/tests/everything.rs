@@ -164,6 +164,12 @@ mesh.test:0 {
         manifests shop
     }
 }
+resolver.arpa:0 {
+    import common
+    ddr dns.example.org 127.0.0.1 {
+        announce tls
+    }
+}
 tls://tls.test:0 {
     import common
     tls cert.pem key.pem
@@ -238,6 +244,7 @@ const QUESTIONS: &[(&str, Type, Rcode, &[&str])] = &[
     ("one.plain.test.", Type::AAAA, Rcode::NOERROR, &["64:ff9b::c000:201"]),
     ("localhost.plain.test.", Type::A, Rcode::NOERROR, &["127.0.0.1"]),
     ("any.plain.test.", Type::TXT, Rcode::NOERROR, &[]),
+    ("_dns.resolver.arpa.", Type::A, Rcode::NOERROR, &[]),
     ("one.files.test.", Type::A, Rcode::NOERROR, &["192.0.2.2"]),
     ("one.signed.test.", Type::A, Rcode::NOERROR, &["192.0.2.2"]),
     ("one.auto.test.", Type::A, Rcode::NOERROR, &["192.0.2.2"]),

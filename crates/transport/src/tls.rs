@@ -11,11 +11,11 @@ use engine::tls::{
     ClientCertificates, ClientTls, Identity, ServerTls, SessionKeys, TlsClient, TlsError, TlsMaker, TlsServer,
 };
 use rustls::client::danger::ServerCertVerifier;
-use rustls::client::WebPkiServerVerifier;
+use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::server::{NoServerSessionStorage, ParsedCertificate, WebPkiClientVerifier};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -37,6 +37,13 @@ impl TlsMaker for Rustls {
 
     fn server(&self, wanted: &ServerTls) -> Result<Arc<dyn TlsServer>, TlsError> {
         Ok(Arc::new(Server { configs: ArcSwap::from_pointee(Configs::new(wanted)?) }))
+    }
+
+    fn certifies(&self, pem: &[u8], address: IpAddr) -> Result<bool, TlsError> {
+        let certificates = certificates(pem)?;
+        let Some(first) = certificates.first() else { return Err(TlsError::NoCertificate) };
+        let parsed = ParsedCertificate::try_from(first).map_err(|error| TlsError::Certificate(error.into()))?;
+        Ok(verify_server_name(&parsed, &ServerName::from(address)).is_ok())
     }
 
     fn session_keys(&self) -> SessionKeys {

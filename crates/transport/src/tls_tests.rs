@@ -78,3 +78,14 @@ async fn unverified_client_certificates_are_optional_or_required() {
         assert_eq!(greets(&server, &own, None).await, without_certificate, "{clients:?}");
     }
 }
+
+#[test]
+fn a_certificate_is_valid_for_the_addresses_in_it() {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let names = ["dns.example.org", "192.0.2.53", "2001:db8::53"].map(str::to_owned);
+    let certificate = rcgen::CertificateParams::new(names).unwrap().self_signed(&key).unwrap().pem().into_bytes();
+    let certifies = |address: &str| Rustls.certifies(&certificate, address.parse().unwrap()).unwrap();
+    assert!(certifies("192.0.2.53") && certifies("2001:db8::53"));
+    assert!(!certifies("192.0.2.54") && !certifies("2001:db8::54"));
+    assert!(Rustls.certifies(b"nothing", [192, 0, 2, 53].into()).is_err());
+}

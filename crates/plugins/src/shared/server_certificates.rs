@@ -17,6 +17,10 @@ use crate::shared::open_error::{self, OpenError};
 /// Interval between checks of the files: a renewed certificate is in use at most this much later.
 const EVERY: Duration = Duration::from_secs(60);
 
+/// File with the certificate of the server block's listeners.
+#[derive(Clone)]
+pub(crate) struct ServedCertificate(pub(crate) PathBuf);
+
 /// PEM files of a TLS server and its policy for client certificates.
 pub(crate) struct Certificates {
     /// Certificate chain of the server: its own certificate first, then the intermediates.

@@ -287,7 +287,8 @@ fn parameters(mut data: &[u8]) -> Option<Vec<(u16, &[u8])>> {
 }
 
 /// Service parameter keys with a name.
-const KEYS: [(u16, &str); 5] = [(1, "alpn"), (2, "no-default-alpn"), (3, "port"), (4, "ipv4hint"), (6, "ipv6hint")];
+const KEYS: [(u16, &str); 6] =
+    [(1, "alpn"), (2, "no-default-alpn"), (3, "port"), (4, "ipv4hint"), (6, "ipv6hint"), (7, "dohpath")];
 
 fn parameter(key: u16, value: &[u8]) -> String {
     let name = KEYS.iter().find(|(known, _)| *known == key).map(|(_, name)| *name);
@@ -297,8 +298,8 @@ fn parameter(key: u16, value: &[u8]) -> String {
         Some("port") => Some(number(value).to_string()),
         Some("ipv4hint") => Some(listed(value.as_chunks::<4>().0.iter().map(|bytes| Ipv4Addr::from(*bytes)))),
         Some("ipv6hint") => Some(listed(value.as_chunks::<16>().0.iter().map(|bytes| Ipv6Addr::from(*bytes)))),
+        Some("dohpath") | None => None,
         Some(flag) => return flag.to_owned(),
-        None => None,
     };
     let name = name.map_or_else(|| format!("key{key}"), str::to_owned);
     list.map_or_else(|| format!("{name}={}", quote(value)), |list| format!("{name}=\"{list}\""))

@@ -6,7 +6,7 @@ use config::options::{Args, Manifest, Problem, Property, Usage};
 use config::setup::{ListenerTls, Part, Setup, SetupError};
 use engine::tls::ClientCertificates;
 
-use crate::shared::server_certificates::Certificates;
+use crate::shared::server_certificates::{Certificates, ServedCertificate};
 
 /// Parsed `tls` line.
 #[derive(Default)]
@@ -102,6 +102,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         clients: config.clients,
         key_log: config.key_log.as_ref().map(|name| setup.path(name)),
     };
+    setup.below.provide(ServedCertificate(certificates.certificate.clone()));
     let server = certificates.serve("tls", setup).map_err(SetupError::from_error)?;
     for listener in labels {
         if setup.requests.tls.iter().any(|known| known.listener == listener) {
