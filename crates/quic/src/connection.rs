@@ -14,7 +14,9 @@ use quinn_proto::{ConnectionHandle, Dir, ReadError, StreamEvent, StreamId, Write
 
 use crate::account::Account;
 use crate::event::{Event, Limit, QueryKey, Route};
-use crate::limits::{CANCELS_MAX, HANDSHAKE_TIMEOUT, STREAMS_AT_FIRST, Settings};
+use crate::limits::{
+    CANCELS_MAX, ENDED_STREAM_COST, ENDED_STREAMS_FREE, HANDSHAKE_TIMEOUT, STREAMS_AT_FIRST, Settings,
+};
 use crate::protocol::{Codes, Protocol};
 use crate::stream::{Fed, Input, Output, Stream, StreamFault};
 use crate::{doq, h3};
@@ -53,6 +55,8 @@ pub(crate) struct Connection {
     requests: u64,
     /// Memory of the streams in bytes.
     held: usize,
+    /// Most streams that were open at once.
+    streams_most: usize,
     /// Queries cancelled since this time.
     cancels: (Instant, u32),
     /// True while the endpoint will ask for datagrams.
@@ -96,6 +100,7 @@ impl Connection {
             control: None,
             requests: 0,
             held: 0,
+            streams_most: 0,
             cancels: (now, 0),
             is_queued: false,
             timer: None,
@@ -191,6 +196,7 @@ impl Connection {
                         self.allow_all_streams(cx.settings.streams_max);
                     }
                     self.streams.insert(id, Stream::new(dir == Dir::Uni));
+                    self.streams_most = self.streams_most.max(self.streams.len());
                     self.read(id, cx);
                     self.add_deadline(id, cx);
                 }
@@ -439,7 +445,8 @@ impl Connection {
                 self.streams.shrink_to(KEPT_STREAMS);
             }
         }
-        if self.account.as_mut().is_some_and(|account| !account.hold(self.held)) {
+        let ended = self.streams_most.saturating_sub(self.streams.len().max(ENDED_STREAMS_FREE)) * ENDED_STREAM_COST;
+        if self.account.as_mut().is_some_and(|account| !account.hold(self.held + ended)) {
             self.overload(cx);
         }
     }

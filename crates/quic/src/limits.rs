@@ -59,6 +59,11 @@ pub(crate) const STREAMS_AT_FIRST: u32 = 100;
 pub(crate) const CANCELS_MAX: u32 = 512;
 /// Estimated memory of an open stream in bytes, in quinn-proto and here.
 pub(crate) const STREAM_COST: usize = 256;
+/// Memory in bytes that quinn-proto keeps of a stream that has ended, to use it again. It keeps as many of them as were
+/// open at once.
+pub(crate) const ENDED_STREAM_COST: usize = 176;
+/// Ended streams that are not counted: 3 KiB, which a usual client needs all the time.
+pub(crate) const ENDED_STREAMS_FREE: usize = 16;
 /// Answers of the endpoint itself that may wait to be sent: version negotiation, Retry, refusals, stateless resets.
 pub(crate) const REPLIES_MAX: usize = 64;
 

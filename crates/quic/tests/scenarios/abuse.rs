@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use quic::Protocol;
 use quic::doq::code::EXCESSIVE_LOAD;
 use quinn_proto::{ConnectionHandle, Dir};
@@ -146,4 +147,19 @@ fn a_storm_of_migrations_is_bounded() {
     simulation.run_for(Duration::from_secs(2));
     assert!(simulation.servers[0].process.held_most.get() < 256 << 10);
     assert_eq!(simulation.ask(connection, QUERY), Ok(framed(QUERY)));
+}
+
+#[test]
+fn memory_that_ended_streams_leave_is_counted() {
+    let mut simulation = Simulation::new(Protocol::Doq, 1);
+    let connection = simulation.connect();
+    assert_eq!(occupy(&mut simulation, connection), 256);
+    // The time limit for queries ends the streams. quinn-proto keeps their state for other streams.
+    simulation.run_for(Duration::from_secs(4));
+    let held = simulation.servers[0].process.held.get();
+    assert!((40 << 10..64 << 10).contains(&held), "{held}");
+    let now = simulation.now;
+    simulation.connection(connection).close(now, code(0), Bytes::new());
+    simulation.run_for(Duration::from_secs(1));
+    assert_eq!(simulation.servers[0].process.held.get(), 0);
 }
