@@ -13,6 +13,7 @@
 pub mod files;
 pub mod objects;
 pub mod oracle;
+pub mod proxy;
 pub mod quic;
 pub mod records;
 pub mod stream;
@@ -57,6 +58,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("http3", quic::http3),
     ("doq", quic::doq),
     ("doh", quic::doh),
+    ("proxy", proxy::header),
 ];
 
 /// Offset in bytes of the counts in the header (after id and flags), and length of the header.
