@@ -235,6 +235,43 @@ fn an_idle_connection_ends_after_the_idle_time() {
     }
 }
 
+#[test]
+fn http1_connections_continue_after_a_pause() {
+    let running = Running::start("https-pause", HOSTS);
+    for http in [Http::Clear, Http::One] {
+        let mut client = running.connect(http);
+        assert_eq!(client.send(request("PUT", "/dns-query", vec![0; 20])).unwrap().status(), 400, "{http:?}");
+        assert!(client.ask("www.example.org.", Type::A).is_some(), "{http:?}");
+        // The server frees the buffers of the connection meanwhile.
+        client.wait(Duration::from_millis(2200));
+        assert!(client.send(get(&query(1, "www.example.org.", Type::A))).is_some(), "{http:?}");
+        assert!(client.ask("www.example.org.", Type::A).is_some(), "{http:?}");
+    }
+    // A request in pieces, after a pause.
+    let first = format!("GET {QUERY} HTTP/1.1\r\nHost: x\r\n\r\n");
+    let mut stream = TcpStream::connect(running.clear).unwrap();
+    stream.set_read_timeout(Some(support::PATIENCE)).unwrap();
+    stream.write_all(first.as_bytes()).unwrap();
+    let mut head = [0; 12];
+    stream.read_exact(&mut head).unwrap();
+    assert_eq!(&head, b"HTTP/1.1 200");
+    std::thread::sleep(Duration::from_millis(2200));
+    let _ = stream.read(&mut [0; 1000]).unwrap();
+    for piece in first.as_bytes().chunks(7) {
+        stream.write_all(piece).unwrap();
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    stream.read_exact(&mut head).unwrap();
+    assert_eq!(&head, b"HTTP/1.1 200");
+    let _ = stream.read(&mut [0; 1000]).unwrap();
+    // The idle time and the time limit of a request hold after a pause too.
+    std::thread::sleep(Duration::from_millis(2200));
+    stream.write_all(&first.as_bytes()[..20]).unwrap();
+    let start = std::time::Instant::now();
+    assert_eq!(stream.read(&mut [0; 1000]).unwrap_or(0), 0);
+    assert!((2..5).contains(&start.elapsed().as_secs()), "{:?}", start.elapsed());
+}
+
 /// Sends bytes over HTTP/1.1 without TLS, and returns all bytes until the server closes the connection.
 fn raw(to: SocketAddr, pieces: &[&[u8]]) -> String {
     let mut stream = TcpStream::connect(to).unwrap();

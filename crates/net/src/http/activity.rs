@@ -9,10 +9,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::connections::Connection;
 use crate::limits::StreamLimits;
+
+/// Time without a request after which a connection counts as quiet: longer than a client takes that asks all the time.
+const QUIET_AFTER: Duration = Duration::from_secs(1);
 
 /// Activity of one connection.
 pub(crate) struct Activity {
@@ -33,6 +36,12 @@ pub(crate) struct Activity {
     unread: Cell<usize>,
     /// Time when the client last read a part of an answer, or when the first unread one was written.
     taken: Cell<Instant>,
+    /// True if a part of the body of the last request has not been read.
+    has_rest: Cell<bool>,
+    /// True if all answers have left.
+    is_flushed: Cell<bool>,
+    /// True if the connection is being closed.
+    is_closing: Cell<bool>,
 }
 
 /// Reason to stop serving a connection.
@@ -58,6 +67,9 @@ impl Activity {
             blocked: Cell::new(None),
             unread: Cell::new(0),
             taken: Cell::new(now),
+            has_rest: Cell::new(false),
+            is_flushed: Cell::new(true),
+            is_closing: Cell::new(false),
         })
     }
 
@@ -80,6 +92,35 @@ impl Activity {
             self.blocked.set(None);
         } else if self.blocked.get().is_none() {
             self.blocked.set(Some(Instant::now()));
+        }
+    }
+
+    /// Records whether a part of the body of the last request has not been read.
+    pub(crate) fn set_rest(&self, has_rest: bool) {
+        self.has_rest.set(has_rest);
+    }
+
+    /// Records whether all answers have left.
+    pub(super) fn set_flushed(&self, is_flushed: bool) {
+        self.is_flushed.set(is_flushed);
+    }
+
+    /// Records that the connection is being closed.
+    pub(super) fn set_closing(&self) {
+        self.is_closing.set(true);
+    }
+
+    /// Returns true between two requests of HTTP/1.1: nothing of the last one is left, and nothing of the next one has
+    /// arrived.
+    fn is_between_requests(&self) -> bool {
+        let is_answered = self.open.get() == 0 && self.unread.get() == 0 && self.is_flushed.get();
+        is_answered && !self.has_rest.get() && !self.is_closing.get() && self.began.get().is_none()
+    }
+
+    /// Waits until there has been no request for a while.
+    pub(super) async fn quiet(&self) {
+        while !self.is_between_requests() || self.last.get().elapsed() < QUIET_AFTER {
+            sleep(QUIET_AFTER).await;
         }
     }
 

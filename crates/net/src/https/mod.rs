@@ -11,7 +11,7 @@ use std::io;
 use std::rc::Rc;
 
 use doh::{Accepted, Head, Policy, Refusal};
-use hyper::body::{Bytes, Incoming};
+use hyper::body::{Body, Bytes, Incoming};
 use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode, Version};
@@ -21,7 +21,10 @@ use tokio::time::timeout_at;
 
 use crate::connected::Client;
 use crate::connections::Reserved;
-use crate::http::{Activity, AnswerBody, OpenRequest, REQUEST_COST, WatchedStream, serve_until_closed};
+use crate::http::{
+    Activity, AnswerBody, OpenRequest, REQUEST_COST, WatchedStream, serve_until_closed, serve_until_quiet,
+    wait_for_request,
+};
 
 /// Header fields of a response, with those that hyper adds: content type, cache control, length and date.
 const FIELDS: usize = 4;
@@ -33,21 +36,30 @@ pub(crate) async fn serve(
     stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
     version: Version,
 ) -> io::Result<()> {
-    let closing = client.endpoint.closing();
+    let mut closing = client.endpoint.closing();
     let is_http1 = version != Version::HTTP_2;
     let activity = Activity::new(&client.connection, client.limits, is_http1);
-    let stream = TokioIo::new(WatchedStream::new(stream, &activity, &client.connection));
+    let mut stream = WatchedStream::new(stream, &activity, &client.connection);
     let server = Rc::new(Server::new(client, &activity));
-    let service = service_fn(move |request| {
+    let service = || {
         let server = Rc::clone(&server);
-        async move { Ok::<_, Infallible>(server.respond(request).await) }
-    });
-    if is_http1 {
-        let connection = Box::pin(limits::http1().serve_connection(stream, service));
-        serve_until_closed(connection, closing, &activity).await
-    } else {
-        let connection = Box::pin(limits::http2().serve_connection(stream, service));
-        serve_until_closed(connection, closing, &activity).await
+        service_fn(move |request| {
+            let server = Rc::clone(&server);
+            async move { Ok::<_, Infallible>(server.respond(request).await) }
+        })
+    };
+    if !is_http1 {
+        let connection = Box::pin(limits::http2().serve_connection(TokioIo::new(stream), service()));
+        return serve_until_closed(connection, closing, &activity).await;
+    }
+    loop {
+        let connection = Box::pin(limits::http1().serve_connection(TokioIo::new(stream), service()));
+        let quiet = serve_until_quiet(connection, &mut closing, &activity).await?;
+        let Some(quiet) = quiet else { return Ok(()) };
+        stream = quiet;
+        if !wait_for_request(&mut stream, &server.client, &mut closing, &activity).await? {
+            return Ok(());
+        }
     }
 }
 
@@ -83,6 +95,7 @@ impl Server {
     async fn answer(&self, request: Request<Incoming>, open: &OpenRequest) -> Result<Response<AnswerBody>, Refusal> {
         let Some(mut reserved) = self.client.connection.reserved(REQUEST_COST) else { return Err(self.no_room()) };
         let (head, body) = request.into_parts();
+        self.activity.set_rest(!body.is_end_stream());
         let target = head.uri.path_and_query().map_or("", |target| target.as_str());
         let content_type = head.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
         let head = Head { method: head.method.as_str().as_bytes(), target: target.as_bytes(), content_type };
@@ -101,11 +114,13 @@ impl Server {
 
     async fn read(&self, body: Incoming, reserved: &mut Reserved, open: &OpenRequest) -> Result<Bytes, Refusal> {
         let read = timeout_at(open.whole_by, body::read(body, reserved)).await;
-        read.map_err(|_| Refusal::TOO_SLOW)?.map_err(|error| match error {
+        let read = read.map_err(|_| Refusal::TOO_SLOW)?.map_err(|error| match error {
             body::BodyError::TooLong => Refusal::too_long(self.policy),
             body::BodyError::NoRoom => self.no_room(),
             body::BodyError::Incomplete => Refusal::NOT_A_QUERY,
-        })
+        })?;
+        self.activity.set_rest(false);
+        Ok(read)
     }
 
     /// Refuses a request because the budget for buffers has no room.
