@@ -9,11 +9,13 @@ mod declaration;
 mod handles;
 mod registry;
 mod text;
+mod totals;
 
 pub use cells::Counters;
 pub use declaration::{Buckets, Kind, Metric, SIZE, SLIM_TIME, TIME, doubling};
 pub use handles::{Counter, Histogram, Table};
 pub use registry::Registry;
+pub use totals::HistogramTotals;
 
 #[cfg(test)]
 #[path = "tests.rs"]

@@ -8,6 +8,7 @@ use crate::cells::{CELLS_MAX, Counters, Slab};
 use crate::declaration::{Buckets, Kind, Metric};
 use crate::handles::{Counter, Histogram, Table};
 use crate::text;
+use crate::totals::HistogramTotals;
 
 type Gauge = Box<dyn Fn() -> Option<f64> + Send + Sync>;
 
@@ -160,6 +161,39 @@ impl Registry {
         self.lock().sum(&[counter.0])
     }
 
+    /// Returns the totals of a family's counters by the value of a label, or all in one under the empty text if `label`
+    /// is empty. Omits those that are 0.
+    #[must_use]
+    pub fn totals_by(&self, family: &str, label: &str) -> BTreeMap<String, u64> {
+        let known = self.lock();
+        let mut totals = BTreeMap::new();
+        for (labels, cells) in known.series_of(family) {
+            let total = known.sum(cells);
+            if total > 0 {
+                *totals.entry(text::value_of(labels, label)).or_insert(0) += total;
+            }
+        }
+        totals
+    }
+
+    /// Returns the totals of a family's histograms by the value of a label, like [`Registry::totals_by`].
+    #[must_use]
+    pub fn histograms_by(&self, family: &str, label: &str) -> BTreeMap<String, HistogramTotals> {
+        let known = self.lock();
+        let Some((Metric { kind: Kind::Histogram(buckets), .. }, _)) = known.families.get(family) else {
+            return BTreeMap::new();
+        };
+        let mut totals: BTreeMap<String, HistogramTotals> = BTreeMap::new();
+        for (labels, cells) in known.series_of(family) {
+            let counts = known.bucket_counts(cells, buckets);
+            if counts.iter().all(|count| *count == 0) {
+                continue;
+            }
+            totals.entry(text::value_of(labels, label)).or_default().add(buckets, &counts);
+        }
+        totals
+    }
+
     fn lock(&self) -> MutexGuard<'_, Known> {
         // Ignores poisoning: each change is a single insertion, so a panic leaves the data consistent.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
@@ -167,6 +201,18 @@ impl Registry {
 }
 
 impl Known {
+    /// Returns the label texts and cells of a family's series.
+    fn series_of(&self, family: &str) -> impl Iterator<Item = (&str, &[u32])> {
+        let series = self.families.get(family).into_iter().flat_map(|(_, family)| &family.series);
+        series.map(|(labels, cells)| (labels.as_str(), cells.as_slice()))
+    }
+
+    /// Returns the counts of a histogram's buckets, one more than there are bounds.
+    fn bucket_counts(&self, cells: &[u32], buckets: &Buckets) -> Vec<u64> {
+        let at = |offset: usize| self.sum(&cells.iter().map(|cell| cell + small(offset)).collect::<Vec<_>>());
+        (0..=buckets.bounds.len()).map(at).collect()
+    }
+
     fn sum(&self, cells: &[u32]) -> u64 {
         let read = |cell: &u32| self.slabs.iter().map(|slab| slab.read(*cell as usize)).fold(0, u64::wrapping_add);
         cells.iter().map(read).fold(0, u64::wrapping_add)
@@ -208,12 +254,12 @@ impl Known {
         buckets: &Buckets,
         shown: bool,
     ) {
-        let at = |offset: usize| self.sum(&cells.iter().map(|cell| cell + small(offset)).collect::<Vec<_>>());
-        let counts: Vec<u64> = (0..=buckets.bounds.len()).map(at).collect();
+        let counts = self.bucket_counts(cells, buckets);
         let total: u64 = counts.iter().sum();
         if total > 0 || shown {
+            let sum_cells: Vec<u32> = cells.iter().map(|cell| cell + small(buckets.bounds.len() + 1)).collect();
             #[allow(clippy::cast_precision_loss, reason = "Prometheus values are floats")]
-            let sum = at(buckets.bounds.len() + 1) as f64 / buckets.per_unit;
+            let sum = self.sum(&sum_cells) as f64 / buckets.per_unit;
             text::histogram(out, metric.name, labels, buckets, &counts, sum);
         }
     }

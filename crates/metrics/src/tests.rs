@@ -100,3 +100,33 @@ fn exports_a_series_under_an_older_name() {
     assert!(text.contains("slow_ms_bucket{le=\"2.5\"} 1\n") && text.contains("slow_ms_sum 2\n"), "{text}");
     assert!(std::ptr::eq(PLAIN.renamed("old_hits"), PLAIN.renamed("old_hits")));
 }
+
+#[test]
+fn sums_families_by_a_label() {
+    let registry = Registry::new();
+    let counters = registry.counters();
+    for (server, kind, hits) in [("a\",type=\"x", "success", 3), ("b", "success", 4), ("b", "denial", 5)] {
+        counters.add(registry.counter(&HITS, &[server, kind]), hits);
+    }
+    let by = |label: &str| registry.totals_by("hits_total", label).into_iter().collect::<Vec<_>>();
+    assert_eq!(by("type"), [("denial".to_owned(), 5), ("success".to_owned(), 7)]);
+    assert_eq!(by(""), [(String::new(), 12)]);
+    assert!(registry.totals_by("unknown", "type").is_empty());
+}
+
+#[test]
+fn finds_the_bucket_of_a_quantile() {
+    let registry = Registry::new();
+    let counters = registry.counters();
+    let took = registry.histogram(&TOOK, &["x"]).unwrap();
+    assert!(registry.histograms_by("took_seconds", "to").is_empty());
+    assert!(HistogramTotals::default().quantile(0.5).is_none());
+    (0..98).for_each(|_| counters.observe(took, 1));
+    let before = registry.histograms_by("took_seconds", "to")["x"].clone();
+    [3_000_000, u64::from(u32::MAX) * 1000].into_iter().for_each(|nanos| counters.observe(took, nanos));
+    let totals = &registry.histograms_by("took_seconds", "to")["x"];
+    assert_eq!((totals.count(), totals.quantile(0.5)), (100, Some((0.0, Some(0.000_25)))));
+    assert_eq!(totals.quantile(0.99), Some((0.0025, Some(0.025))));
+    assert_eq!(totals.quantile(1.0), Some((2.5, None)));
+    assert_eq!((totals.since(&before).count(), totals.since(&before).quantile(0.5)), (2, Some((0.0025, Some(0.025)))));
+}

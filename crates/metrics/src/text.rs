@@ -25,6 +25,30 @@ pub(super) fn labels<'a>(names: &[&str], values: impl Iterator<Item = &'a str>) 
     out
 }
 
+/// Returns the value of a label in the text of [`labels`], with its escapes; empty if there is no such label.
+pub(super) fn value_of(labels: &str, name: &str) -> String {
+    let mut rest = labels;
+    while let Some((known, quoted)) = rest.split_once("=\"") {
+        let end = end_of_value(quoted);
+        if known == name {
+            return quoted[..end].to_owned();
+        }
+        rest = quoted.get(end + 2..).unwrap_or_default();
+    }
+    String::new()
+}
+
+/// Returns the position of the closing quote.
+fn end_of_value(quoted: &str) -> usize {
+    let mut is_escaped = false;
+    let closes = |byte: u8| {
+        let closes = byte == b'"' && !is_escaped;
+        is_escaped = byte == b'\\' && !is_escaped;
+        closes
+    };
+    quoted.bytes().position(closes).unwrap_or(quoted.len())
+}
+
 /// Puts labels in braces, unless there are no labels.
 pub(super) fn braced(labels: &str) -> String {
     if labels.is_empty() { String::new() } else { format!("{{{labels}}}") }
