@@ -153,6 +153,26 @@ impl<T: Entry + Clone> Shards<T> {
         })
     }
 
+    /// Removes all entries for which `keep` returns false, and calls `removed` for each. Copies only the shards that
+    /// have one.
+    pub fn retain(&self, keep: impl Fn(&T) -> bool, mut removed: impl FnMut(&T)) {
+        for number in 0..self.shards.len() {
+            if self.shards[number].load().iter().all(&keep) {
+                continue;
+            }
+            self.write_shard(number, |table| {
+                table.retain(|entry| {
+                    let kept = keep(entry);
+                    if !kept {
+                        removed(entry);
+                    }
+                    kept
+                });
+                table.shrink_to_fit(|kept| kept.hash(&self.seed));
+            });
+        }
+    }
+
     fn shard(&self, hash: u64) -> &ArcSwap<HashTable<T>> {
         &self.shards[self.shard_number(hash)]
     }
@@ -167,9 +187,13 @@ impl<T: Entry + Clone> Shards<T> {
 
     /// Changes a copy of one shard and publishes it. If `change` panics, readers keep the old shard.
     fn write<R>(&self, hash: u64, change: impl FnOnce(&mut HashTable<T>) -> R) -> R {
-        let lock = &self.writing[self.shard_number(hash) % self.writing.len()];
+        self.write_shard(self.shard_number(hash), change)
+    }
+
+    fn write_shard<R>(&self, number: usize, change: impl FnOnce(&mut HashTable<T>) -> R) -> R {
+        let lock = &self.writing[number % self.writing.len()];
         let _turn = lock.lock().unwrap_or_else(PoisonError::into_inner);
-        let shard = self.shard(hash);
+        let shard = &self.shards[number];
         let mut table = HashTable::clone(&shard.load());
         let result = change(&mut table);
         shard.store(Arc::new(table));

@@ -163,3 +163,17 @@ fn concurrent_readers_see_intact_and_never_older_entries() {
     let odd: Vec<Pair> = (1..KEYS).step_by(2).map(|key| Pair::new(key, ROUNDS)).collect();
     assert_eq!(contents(&table), odd);
 }
+
+#[test]
+fn retain_removes_what_is_not_kept_and_reports_it() {
+    let table = Shards::new(16);
+    (0..1000).for_each(|key| table.insert(Pair::new(key, key)));
+    let mut removed = Vec::new();
+    table.retain(|pair| pair.key % 3 == 0, |pair| removed.push(pair.key));
+    removed.sort_unstable();
+    assert_eq!(removed, (0..1000).filter(|key| key % 3 != 0).collect::<Vec<_>>());
+    assert_eq!(table.len(), 334);
+    table.retain(|_| true, |_| unreachable!("all are kept"));
+    table.retain(|_| false, |_| {});
+    assert!(table.is_empty());
+}
