@@ -22,6 +22,7 @@ use crate::query::Query;
 use crate::router::Router;
 use crate::scheme::Scheme;
 use crate::server_metrics::ServerMetrics;
+use crate::singleflight::{ExchangesInFlight, Singleflight};
 use crate::tls::TlsServer;
 use crate::transaction::{Progress, Transaction};
 use crate::verdict::{Failure, Resolved};
@@ -89,7 +90,7 @@ pub struct Generation {
     pub metrics: ServerMetrics,
     /// True if a panic terminates the process, as the directive *debug* requests.
     pub panics_end: bool,
-    pub(crate) singleflight: crate::singleflight::Singleflight,
+    pub(crate) singleflight: Singleflight,
 }
 
 impl Generation {
@@ -178,6 +179,17 @@ impl Generation {
         io: &dyn Io,
     ) -> Result<Option<QueryPermit>, Failure> {
         self.block(transaction.block).chain.steps()[transaction.at].plugin.acquire_permit(&transaction.query, io)
+    }
+
+    /// Returns the name of the plugin where a transaction waits.
+    pub(crate) fn plugin_of(&self, transaction: &Transaction) -> &'static str {
+        self.block(transaction.block).chain.steps()[transaction.at].name
+    }
+
+    /// Returns the exchanges with upstreams that are in flight, with details of the `oldest_max` oldest ones.
+    #[must_use]
+    pub fn exchanges_in_flight(&self, oldest_max: usize) -> ExchangesInFlight {
+        self.singleflight.in_flight(oldest_max)
     }
 
     /// Starts the I/O of a transaction that waits.

@@ -118,6 +118,7 @@ pub use response::{Continuation, MessageSigner, Response};
 pub use router::Router;
 pub use scheme::Scheme;
 pub use server_metrics::{QueryMetrics, SERVER_METRICS, ServerMetrics};
+pub use singleflight::{ExchangeInFlight, ExchangesInFlight};
 pub use time::Instant;
 pub use transaction::{Progress, Transaction};
 pub use transfer::{ZoneSnapshot, ZoneSource, ZoneSources};

@@ -199,9 +199,11 @@ impl Driver {
         if transaction.query.flags().opcode() != Opcode::QUERY {
             return self.resolve(transaction).await;
         }
-        let mut asked_again = false;
+        let (mut asked_again, query) = (false, &transaction.query);
+        let plugin = self.generation.plugin_of(transaction);
         loop {
-            match self.generation.singleflight.join(Key::new(transaction.block, transaction.at, &transaction.query)) {
+            let key = Key::new(transaction.block, transaction.at, query);
+            match self.generation.singleflight.join(key, query, plugin) {
                 Join::Leader(leader) => {
                     let resolved = self.resolve(transaction).await;
                     leader.publish(&resolved, &transaction.query);

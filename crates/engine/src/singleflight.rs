@@ -7,15 +7,18 @@
 //! channel. The table belongs to the generation, so queries of different workers share exchanges too. If the leader is
 //! dropped before it has a reply, the channels close, and the first waiter to join again becomes the next leader.
 
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 
 use foldhash::fast::RandomState;
 use futures_channel::oneshot::{Receiver, Sender, channel};
 use hashbrown::HashMap;
+use wire::{Name, NameRef, Type};
 
 use crate::ids::BlockId;
 use crate::label_values::LabelValues;
 use crate::query::Query;
+use crate::time::Instant;
 use crate::verdict::Resolved;
 
 /// Outcome of an exchange, and the label values that were set while it ran.
@@ -59,12 +62,44 @@ impl Key {
     }
 }
 
-/// Channels of the queries that wait for a leader.
-type Waiters = Vec<Sender<Arc<Outcome>>>;
+/// Exchange in flight.
+struct InFlight {
+    /// Arrival of the leader.
+    since: Instant,
+    /// Address of the leader's client.
+    client: IpAddr,
+    plugin: &'static str,
+    /// Channels of the queries that wait for the leader.
+    waiters: Vec<Sender<Arc<Outcome>>>,
+}
+
+/// Exchanges that are in flight at one moment.
+pub struct ExchangesInFlight {
+    /// Arrival of the query that caused each of them.
+    pub started: Vec<Instant>,
+    /// Oldest ones, oldest first.
+    pub oldest: Vec<ExchangeInFlight>,
+}
+
+/// Exchange that is in flight at one moment.
+pub struct ExchangeInFlight {
+    /// Name in the query, in lower case.
+    pub name: Name,
+    /// Type in the query.
+    pub qtype: Type,
+    /// Plugin that does the exchange.
+    pub plugin: &'static str,
+    /// Arrival of the query that caused it.
+    pub since: Instant,
+    /// Address of the client that asked first.
+    pub client: IpAddr,
+    /// Number of queries that wait for it.
+    pub queries: usize,
+}
 
 /// Exchanges in flight, of all workers.
 pub(crate) struct Singleflight {
-    waiting: Mutex<HashMap<Key, Waiters, RandomState>>,
+    waiting: Mutex<HashMap<Key, InFlight, RandomState>>,
 }
 
 impl Default for Singleflight {
@@ -88,18 +123,44 @@ pub(crate) struct Leader<'a> {
 }
 
 impl Singleflight {
-    /// Joins the exchange for `key`, as its leader if no other query leads it.
-    pub(crate) fn join(&self, key: Key) -> Join<'_> {
+    /// Joins the exchange of `plugin` for a query with this key, as its leader if no other query leads it.
+    pub(crate) fn join(&self, key: Key, query: &Query, plugin: &'static str) -> Join<'_> {
         let Ok(mut waiting) = self.waiting.lock() else {
             return Join::Leader(Leader { singleflight: self, key: None });
         };
-        if let Some(waiters) = waiting.get_mut(&key) {
+        if let Some(in_flight) = waiting.get_mut(&key) {
             let (sender, receiver) = channel();
-            waiters.push(sender);
+            in_flight.waiters.push(sender);
             return Join::Waiter(receiver);
         }
-        waiting.insert(key.clone(), Vec::new());
+        let client = query.peer.address.ip().to_canonical();
+        waiting.insert(key.clone(), InFlight { since: query.received, client, plugin, waiters: Vec::new() });
         Join::Leader(Leader { singleflight: self, key: Some(key) })
+    }
+
+    /// Returns the exchanges in flight, with details of the `oldest_max` oldest ones. Workers wait for the table
+    /// meanwhile, so the details must be few.
+    pub(crate) fn in_flight(&self, oldest_max: usize) -> ExchangesInFlight {
+        let Ok(waiting) = self.waiting.lock() else {
+            return ExchangesInFlight { started: Vec::new(), oldest: Vec::new() };
+        };
+        let mut all: Vec<(&Key, &InFlight)> = waiting.iter().collect();
+        let started = all.iter().map(|(_, in_flight)| in_flight.since).collect();
+        let by_age = |(_, in_flight): &(&Key, &InFlight)| in_flight.since;
+        if all.len() > oldest_max {
+            all.select_nth_unstable_by_key(oldest_max, by_age);
+            all.truncate(oldest_max);
+        }
+        all.sort_unstable_by_key(by_age);
+        ExchangesInFlight { started, oldest: all.into_iter().map(|(key, in_flight)| in_flight.shown(key)).collect() }
+    }
+}
+
+impl InFlight {
+    fn shown(&self, key: &Key) -> ExchangeInFlight {
+        let InFlight { since, client, plugin, ref waiters } = *self;
+        let name = NameRef::from_bytes(&key.name).map_or(Name::root(), NameRef::to_name);
+        ExchangeInFlight { name, qtype: Type(key.qtype), plugin, since, client, queries: waiters.len() + 1 }
     }
 }
 
@@ -115,9 +176,10 @@ impl Leader<'_> {
         }
     }
 
-    fn take_waiters(&mut self) -> Waiters {
+    fn take_waiters(&mut self) -> Vec<Sender<Arc<Outcome>>> {
         let Some(key) = self.key.take() else { return Vec::new() };
-        self.singleflight.waiting.lock().ok().and_then(|mut waiting| waiting.remove(&key)).unwrap_or_default()
+        let in_flight = self.singleflight.waiting.lock().ok().and_then(|mut waiting| waiting.remove(&key));
+        in_flight.map_or(Vec::new(), |in_flight| in_flight.waiters)
     }
 }
 
