@@ -19,6 +19,7 @@ use cluster::{Index, RateLimit, Reducer, Request, snapshot};
 use tracing::{info, warn};
 
 use crate::LOG;
+use crate::health::ViewHealth;
 use crate::meter::Meter;
 use crate::timing::now_seconds;
 
@@ -109,30 +110,45 @@ fn fingerprint(request: &Request) -> Vec<u8> {
     digest(&SHA256, format!("{request:?}").as_bytes()).as_ref().to_vec()
 }
 
-/// Writes snapshots until dropped: the first one as soon as the index is complete, further ones after changes, with at
-/// least `every` between them.
-pub(crate) async fn keep(file: PathBuf, request: Request, index: Arc<Index>, meter: Rc<Meter>, every: Duration) {
-    let (mut written, mut reported) = (None, false);
-    loop {
-        tokio::time::sleep(if written.is_some() { every } else { every.min(CHECK_INTERVAL) }).await;
-        let changes = index.changes();
-        // A restored index that has not been refreshed yet is not written: its old state would look current.
-        if !index.is_synced() || written == Some(changes) {
-            continue;
-        }
-        let (path, request, index) = (file.clone(), request.clone(), Arc::clone(&index));
-        // Write on a blocking thread: a slow disk must not delay the watches.
-        let outcome = tokio::task::spawn_blocking(move || write(&path, &request, &index)).await;
-        match outcome {
-            Ok(Ok(())) => (written, reported) = (Some(changes), false),
-            Ok(Err(error)) => {
-                meter.snapshot_error();
-                if !reported {
-                    warn!(target: LOG, "Snapshot {} cannot be written: {}", file.display(), io_text::describe(&error));
-                }
-                reported = true;
+/// Writes snapshots of an index.
+pub(crate) struct Keeper {
+    pub(crate) file: PathBuf,
+    pub(crate) request: Request,
+    pub(crate) index: Arc<Index>,
+    pub(crate) meter: Rc<Meter>,
+    pub(crate) health: Arc<ViewHealth>,
+}
+
+impl Keeper {
+    /// Writes snapshots until dropped: the first one as soon as the index is complete, further ones after changes, with
+    /// at least `every` between them.
+    pub(crate) async fn run(self, every: Duration) {
+        let (mut written, mut reported) = (None, false);
+        loop {
+            tokio::time::sleep(if written.is_some() { every } else { every.min(CHECK_INTERVAL) }).await;
+            let changes = self.index.changes();
+            // A restored index that has not been refreshed yet is not written: its old state would look current.
+            if !self.index.is_synced() || written == Some(changes) {
+                continue;
             }
-            Err(_) => return,
+            let (path, request, index) = (self.file.clone(), self.request.clone(), Arc::clone(&self.index));
+            // Write on a blocking thread: a slow disk must not delay the watches.
+            let outcome = tokio::task::spawn_blocking(move || write(&path, &request, &index)).await;
+            match outcome {
+                Ok(Ok(())) => {
+                    self.health.has_snapshot();
+                    (written, reported) = (Some(changes), false);
+                }
+                Ok(Err(error)) => {
+                    self.meter.snapshot_error();
+                    if !reported {
+                        let (file, reason) = (self.file.display(), io_text::describe(&error));
+                        warn!(target: LOG, "Snapshot {file} cannot be written: {reason}");
+                    }
+                    reported = true;
+                }
+                Err(_) => return,
+            }
         }
     }
 }

@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 use crate::announce::announce;
 use crate::api::Api;
 use crate::follow::Follower;
+use crate::health::ViewHealth;
 use crate::meter::Meter;
 use crate::target::Target;
 use crate::watch::{Shared, Sink, Watcher};
@@ -24,6 +25,10 @@ pub struct Subscription {
     pub index: Arc<Index>,
     /// Request in canonical form.
     pub request: Request,
+    /// Health of the watches. Manifests have none.
+    pub health: Arc<ViewHealth>,
+    /// URL of the API server, or the paths of the manifests.
+    pub source: String,
     /// Dropping it closes the channel, which ends the tasks.
     _held: oneshot::Sender<()>,
 }
@@ -86,8 +91,9 @@ impl Subscriber {
             _ => self.start_watches(&request)?,
         };
         let (held, dropped) = oneshot::channel();
-        tokio::task::spawn_local(until_dropped(started.tasks, dropped));
-        let subscription = Arc::new(Subscription { index: started.index, request, _held: held });
+        let Started { index, health, source, tasks } = started;
+        tokio::task::spawn_local(until_dropped(tasks, dropped));
+        let subscription = Arc::new(Subscription { index, request, health, source, _held: held });
         self.given.borrow_mut().push(Arc::downgrade(&subscription));
         Ok(subscription)
     }
@@ -102,8 +108,14 @@ impl Subscriber {
         tasks.spawn_local(announce(Arc::clone(&index), api.url().to_owned()));
         if let Some(file) = &request.snapshot {
             snapshot::restore(file, request, &mut shared.reducer.borrow_mut());
-            let (index, meter) = (Arc::clone(&index), Rc::clone(&self.meter));
-            tasks.spawn_local(snapshot::keep(file.clone(), request.clone(), index, meter, self.timing.snapshot));
+            let keeper = snapshot::Keeper {
+                file: file.clone(),
+                request: request.clone(),
+                index: Arc::clone(&index),
+                meter: Rc::clone(&self.meter),
+                health: Arc::clone(&shared.health),
+            };
+            tasks.spawn_local(keeper.run(self.timing.snapshot));
         }
         for (position, watch) in spec.watches.iter().enumerate() {
             let sink = Sink::new(&shared, position, watch.kind);
@@ -113,7 +125,7 @@ impl Subscriber {
         if !spec.followed.is_empty() {
             tasks.spawn_local(Follower::new(&api, &shared, request, &self.timing).run());
         }
-        Ok(Started { index, tasks })
+        Ok(Started { index, health: Arc::clone(&shared.health), source: api.url().to_owned(), tasks })
     }
 
     fn start_manifests(&self, paths: &[std::path::PathBuf], request: &Request) -> Result<Started, SetupError> {
@@ -124,7 +136,8 @@ impl Subscriber {
         let mut tasks = JoinSet::new();
         let reporter = manifests::Reporter::new(&self.manifest_log, &self.meter);
         tasks.spawn_local(manifests::run(folder, sinks, reporter, self.timing.poll));
-        Ok(Started { index, tasks })
+        let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+        Ok(Started { index, health: Arc::clone(&shared.health), source: names.join(" "), tasks })
     }
 
     fn reducer(&self, spec: &Spec) -> (Rc<Shared>, Arc<Index>) {
@@ -136,6 +149,8 @@ impl Subscriber {
 
 struct Started {
     index: Arc<Index>,
+    health: Arc<ViewHealth>,
+    source: String,
     tasks: JoinSet<()>,
 }
 

@@ -24,12 +24,13 @@ pub(crate) use report::{log_failure, log_recovery};
 use response::Reading;
 pub(crate) use sink::{Shared, Sink};
 use tokio::time::{Instant, sleep, timeout};
-use tracing::info;
+use tracing::{debug, info};
 
 use crate::age::Mark;
 use crate::api::{Api, Response};
 use crate::decode::{Encoding, JSON};
 use crate::failure::{ApiError, connection_problem};
+use crate::health::WatchHealth;
 use crate::target::Target;
 use crate::{LOG, Timing};
 
@@ -46,6 +47,7 @@ pub(crate) struct Watcher {
     timing: Rc<Timing>,
     random: StdRng,
     mark: Mark,
+    health: WatchHealth,
     start: Instant,
     reading: Option<Reading>,
 }
@@ -58,6 +60,7 @@ impl Watcher {
             accept: Encoding::accepted(target.kind),
             target,
             mark: Mark::new(&sink.meter().failing),
+            health: sink.watch_health(),
             sink,
             timing: Rc::clone(timing),
             random: rand::make_rng(),
@@ -102,6 +105,7 @@ impl Watcher {
             log_failure(&self.target.describe(), self.api.url(), failure);
         }
         self.mark.set(true);
+        self.health.failed(failure);
         if matches!(failure, ApiError::Unexpected(_)) && self.accept != JSON {
             // A proxy in between may not support protobuf.
             info!(target: LOG, "Asking for {} in JSON from now on", self.target.describe());
@@ -116,6 +120,7 @@ impl Watcher {
             Transfer::Stream => "stream",
             Transfer::Pages => "pages",
         };
+        debug!(target: LOG, "Listed {} ({way})", self.target.describe());
         self.sink.meter().list(self.target.resource, way);
         self.sink.apply(&Event::Listed);
     }
@@ -151,6 +156,7 @@ impl Source for Watcher {
 
     async fn open(&mut self, request: Request<String, String>) -> Result<(), ApiError> {
         self.reading = None;
+        debug!(target: LOG, "Requesting {}: {request:?}", self.target.describe());
         let (kind, seconds) = (self.target.kind, self.watch_seconds());
         self.reading = Some(match &request {
             Request::Stream => {
@@ -179,7 +185,13 @@ impl Source for Watcher {
 
     async fn read(&mut self, silence: Duration) -> Result<Received<String, String>, ApiError> {
         match &mut self.reading {
-            Some(reading) => reading.read(&self.sink, silence).await,
+            Some(reading) => {
+                let received = reading.read(&self.sink, silence).await;
+                if received.is_ok() {
+                    self.health.heard();
+                }
+                received
+            }
             None => Ok(Received::End),
         }
     }
@@ -219,6 +231,7 @@ impl Source for Watcher {
             Notice::Recovered { after } => {
                 log_recovery(&self.target.describe(), after);
                 self.mark.set(false);
+                self.health.recovered();
             }
         }
     }

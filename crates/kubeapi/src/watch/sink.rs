@@ -12,6 +12,7 @@ use tracing::warn;
 
 use crate::LOG;
 use crate::decode::Unreadable;
+use crate::health::{ViewHealth, WatchHealth};
 use crate::meter::Meter;
 use crate::timing::now_seconds;
 use crate::watch::mesh_log::MeshLog;
@@ -22,6 +23,7 @@ pub(crate) struct Shared {
     pub(crate) reducer: RefCell<Reducer>,
     pub(crate) index: Arc<Index>,
     pub(crate) meter: Rc<Meter>,
+    pub(crate) health: Arc<ViewHealth>,
     /// Notified when the set of namespaced watches may have to change: a namespace was added or removed, or a watch
     /// started a list and may replace other watches.
     pub(crate) namespaces_changed: Notify,
@@ -34,6 +36,7 @@ impl Shared {
             reducer: RefCell::new(reducer),
             index: Arc::clone(index),
             meter: Rc::clone(meter),
+            health: Arc::default(),
             namespaces_changed: Notify::new(),
             mesh_log: MeshLog::default(),
         }
@@ -55,7 +58,7 @@ impl Sink {
     }
 
     pub(crate) fn apply(&self, event: &Event<'_>) -> Change {
-        let Shared { reducer, index, meter, mesh_log, namespaces_changed } = &*self.shared;
+        let Shared { reducer, index, meter, mesh_log, namespaces_changed, .. } = &*self.shared;
         let (change, notes) = {
             let mut reducer = reducer.borrow_mut();
             (reducer.apply(self.watch, event, now_seconds()), reducer.take_notes())
@@ -117,6 +120,11 @@ impl Sink {
             ServiceKind::ExternalName(_) | ServiceKind::Undeclared => None,
         };
         index.service(slice.namespace.as_bytes(), service.as_bytes(), kind)?
+    }
+
+    /// Adds a watch to the health of the subscription.
+    pub(crate) fn watch_health(&self) -> WatchHealth {
+        self.shared.health.watch(self.kind)
     }
 
     pub(crate) fn meter(&self) -> &Meter {
