@@ -1,12 +1,11 @@
 //! HTTP servers for the pages of directives, such as `/metrics` and `/health`.
 //!
 //! There is one server per address. A reload keeps a server whose address is still needed and replaces its pages. Each
-//! server bounds its connections with a [`ConnectionTable`], and each connection with the deadlines of [`Phases`].
+//! server bounds its connections with a [`ConnectionTable`], and each connection with the deadlines of [`http_server`].
 
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::convert::Infallible;
 use std::error::Error;
 use std::fmt;
 use std::future::poll_fn;
@@ -21,26 +20,21 @@ use config::setup::{Page, PageContent};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
-use hyper_util::rt::TokioIo;
 use metrics::{Counter, Counters, Registry};
 use net::{Connection, ConnectionTable, Limits, TableLimits};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::task::AbortHandle;
 
 use crate::compress::gzip;
-use crate::deadlines::{HEAD_TIMEOUT, Phases, Watched};
+use crate::deadlines::HEAD_TIMEOUT;
+use crate::http_server;
 use crate::sockets::announce;
 
 /// Limits of open connections per server and per client address. Probes, scrapers and people need far fewer; beyond the
 /// limits, the connection that has been idle longest is closed.
 const TABLE: TableLimits = TableLimits { open_max: 512, per_address_max: 128, buffered_max: 0 };
-/// Maximum size of a request head, in bytes.
-const REQUEST_MAX: usize = 16 * 1024;
 /// Interval between attempts to bind an address that another process uses.
 const LISTEN_AGAIN: Duration = Duration::from_secs(1);
 /// Length of the accept queue: the usual maximum of Linux, so that a flood of connections does not keep a probe out.
@@ -304,40 +298,16 @@ impl Evictions {
 async fn serve(stream: TcpStream, pages: &Pages, connection: &Connection) -> io::Result<()> {
     let tls = pages.borrow().values().find_map(|page| page.tls.clone());
     match tls {
-        None => serve_http(stream, pages, connection).await,
+        None => http_server::serve(stream, connection, |request| answer(pages, request)).await,
         Some(tls) => {
             let greeted = tokio::time::timeout(HEAD_TIMEOUT, transport::tls::accept_tls(&*tls, stream)).await;
-            serve_http(greeted.map_err(|_| io::ErrorKind::TimedOut)??, pages, connection).await
+            let stream = greeted.map_err(|_| io::ErrorKind::TimedOut)??;
+            http_server::serve(stream, connection, |request| answer(pages, request)).await
         }
     }
 }
 
-async fn serve_http(
-    stream: impl AsyncRead + AsyncWrite + Unpin,
-    pages: &Pages,
-    connection: &Connection,
-) -> io::Result<()> {
-    let phases = Phases::new();
-    let service = service_fn(|request| {
-        connection.touch();
-        phases.has_request();
-        async {
-            let response = answer(pages, request).await;
-            phases.has_response();
-            response
-        }
-    });
-    let stream = TokioIo::new(Watched::new(stream, phases.clone()));
-    // `phases` has the deadlines, so hyper's own is off.
-    let http =
-        http1::Builder::new().header_read_timeout(None).max_buf_size(REQUEST_MAX).serve_connection(stream, service);
-    tokio::select! {
-        ended = http => ended.map_err(io::Error::other),
-        () = phases.overdue() => Err(io::ErrorKind::TimedOut.into()),
-    }
-}
-
-async fn answer(pages: &Pages, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn answer(pages: &Pages, request: Request<Incoming>) -> Response<Full<Bytes>> {
     let make = pages.borrow().get(request.uri().path()).map(|page| Arc::clone(&page.make));
     let content = match make {
         Some(make) if matches!(*request.method(), Method::GET | Method::HEAD) => {
@@ -353,5 +323,5 @@ async fn answer(pages: &Pages, request: Request<Incoming>) -> Result<Response<Fu
     response.headers_mut().extend(encoding.map(|encoding| (CONTENT_ENCODING, encoding)));
     *response.status_mut() = StatusCode::from_u16(content.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content.content_type));
-    Ok(response)
+    response
 }

@@ -17,6 +17,7 @@ mod dry;
 mod files;
 mod generated_corefile;
 mod hook_commands;
+mod http_server;
 mod instance;
 mod jobs;
 mod lifecycle;
