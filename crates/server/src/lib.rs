@@ -13,6 +13,7 @@ mod configuration;
 mod conform;
 mod deadlines;
 pub mod diagnostics;
+mod directives;
 mod dry;
 mod files;
 mod generated_corefile;
@@ -38,6 +39,7 @@ mod version;
 
 pub use check::{CheckOptions, OutputFormat, check};
 pub use conform::{ConformanceOptions, conform};
+pub use directives::plugin_names;
 pub use etcd::METRICS as ETCD_METRICS;
 pub use generated_corefile::METRICS as KUBE_DNS_METRICS;
 pub use kubeapi::METRICS as CLUSTER_METRICS;

@@ -30,7 +30,7 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Command::Plugins => {
-            cli::plugin_names().for_each(|name| println!("{name}"));
+            portolan::plugin_names().for_each(|name| println!("{name}"));
             ExitCode::SUCCESS
         }
     }
