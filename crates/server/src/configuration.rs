@@ -87,8 +87,8 @@ pub(crate) struct Configuration {
     pub(crate) plan: Option<Plan>,
     /// Errors and warnings.
     pub(crate) problems: Vec<Diagnostic>,
-    /// Texts of the files, for rendering the problems.
-    pub(crate) sources: Sources,
+    /// Syntax tree with the texts of the files.
+    pub(crate) written: Corefile,
     /// Text that differs between Corefiles that may have a different effect.
     pub(crate) fingerprint: String,
 }
@@ -133,12 +133,12 @@ impl Configuration {
         problems.dedup_by(|one, other| (one.span, one.code, &one.message) == (other.span, other.code, &other.message));
         show_references(&mut problems, &written.sources);
         let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        Ok(Configuration { plan, problems, fingerprint: served.fingerprint_text(&absolute), sources: written.sources })
+        Ok(Configuration { plan, problems, fingerprint: served.fingerprint_text(&absolute), written })
     }
 
     /// Formats the problems as text.
     pub(crate) fn render_problems(&self, style: Style) -> String {
-        corefile::render(&self.problems, &self.sources, style)
+        corefile::render(&self.problems, &self.written.sources, style)
     }
 }
 

@@ -269,7 +269,7 @@ fn read(origin: &Origin, port: u16) -> Result<Configuration, ServeError> {
 
 fn log_warnings(configuration: &Configuration) {
     for problem in &configuration.problems {
-        let place = configuration.sources.place(problem.span);
+        let place = configuration.written.sources.place(problem.span);
         tracing::warn!(target: "portolan", "{place}: {} [{}]", problem.message, problem.code);
     }
 }
@@ -280,11 +280,11 @@ fn build(
     process: &Capabilities,
     reload_state: ReloadState,
 ) -> Result<Built, ServeError> {
-    let Configuration { plan, sources, .. } = configuration;
+    let Configuration { plan, written, .. } = configuration;
     let plan = plan.ok_or_else(|| ServeError::Corefile("the Corefile has errors".to_owned()))?;
     let context = BuildContext { registry, files: &Disk, process, reload_state };
     plan.build(context).map_err(|mut problems| {
         configuration::sort(&mut problems);
-        ServeError::Corefile(corefile::render(&problems, &sources, Style::Plain))
+        ServeError::Corefile(corefile::render(&problems, &written.sources, Style::Plain))
     })
 }

@@ -1,6 +1,6 @@
 //! Machine-readable diagnostics of a Corefile: Portolan's own JSON, and SARIF 2.1.0 (OASIS).
 
-use corefile::{Code, Diagnostic, Severity, Sources, Span};
+use corefile::{Code, Corefile, Diagnostic, Severity, Sources, Span};
 use serde_json::{Value, json};
 
 use crate::configuration::Configuration;
@@ -11,7 +11,7 @@ const FORMAT_VERSION: u32 = 1;
 
 /// Returns one JSON document with the files that were read, the diagnostics, and the numbers of errors and warnings.
 pub(crate) fn json(configuration: &Configuration) -> Value {
-    let Configuration { problems, sources, .. } = configuration;
+    let Configuration { problems, written: Corefile { sources, .. }, .. } = configuration;
     let count = |severity| problems.iter().filter(|problem| problem.severity == severity).count();
     json!({
         "form": FORMAT_VERSION,
@@ -53,7 +53,7 @@ fn location(span: Span, sources: &Sources) -> Value {
 
 /// Returns a SARIF log with one run. Lists only the rules that have results.
 pub(crate) fn sarif(configuration: &Configuration) -> Value {
-    let Configuration { problems, sources, .. } = configuration;
+    let Configuration { problems, written: Corefile { sources, .. }, .. } = configuration;
     let mut codes: Vec<Code> = problems.iter().map(|problem| problem.code).collect();
     codes.sort_unstable();
     codes.dedup();
