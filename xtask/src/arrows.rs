@@ -22,6 +22,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("metrics", &[]),
     ("io-text", &[]),
     ("gotext", &[]),
+    ("control", &[]),
     ("engine", &["wire", "metrics"]),
     ("config", &["wire", "corefile", "gotext", "metrics", "engine"]),
     (
@@ -58,6 +59,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "compat",
             "linuxnet",
             "conformance",
+            "control",
         ],
     ),
     ("testkit", &["wire", "corefile", "gotext", "metrics", "engine", "config", "io-text"]),
@@ -81,7 +83,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "transport",
         ],
     ),
-    ("xtask", &["wire", "metrics", "engine", "config", "plugins", "datagrams", "server", "fakeapi", "fuzz"]),
+    ("xtask", &["wire", "metrics", "engine", "config", "control", "plugins", "datagrams", "server", "fakeapi", "fuzz"]),
 ];
 
 /// External crates that do I/O or spawn threads. The crates in [`PURE`] must not depend on them.
@@ -93,6 +95,7 @@ const PURE: &[&str] = &[
     "metrics",
     "io-text",
     "gotext",
+    "control",
     "cluster",
     "skydns",
     "upstream",

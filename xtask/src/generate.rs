@@ -39,6 +39,7 @@ fn texts() -> Result<Vec<(PathBuf, String)>, Failed> {
     for (shell, name) in [(Shell::Bash, "portolan.bash"), (Shell::Zsh, "_portolan"), (Shell::Fish, "portolan.fish")] {
         texts.push((Path::new("docs/completions").join(name), completions(shell)));
     }
+    texts.push((PathBuf::from("docs/openapi.json"), control::document()));
     let plugins = read(Path::new("docs/plugins.md"))?;
     texts.push((PathBuf::from("docs/plugins.md"), with_block(&plugins, "plugins", &plugins_table())?));
     let diagnostics = read(Path::new("docs/diagnostics.md"))?;

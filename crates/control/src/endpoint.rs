@@ -1,0 +1,190 @@
+//! Endpoints of the API: method, path and parameters.
+
+use core::fmt;
+use core::time::Duration;
+
+/// Time limit of an endpoint that only reads memory.
+const READ_LIMIT: Duration = Duration::from_secs(1);
+/// Time limit of a reload, which may wait for a cluster to be listed.
+const RELOAD_LIMIT: Duration = Duration::from_secs(60);
+/// Time limit of a report, which compresses all metrics.
+const REPORT_LIMIT: Duration = Duration::from_secs(5);
+
+/// Endpoint of the API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Endpoint {
+    /// State of the server on one screen.
+    Status,
+    /// Cached responses for a name.
+    CacheGet,
+    /// Removal of cached responses.
+    CacheFlush,
+    /// Reload of the Corefile.
+    Reload,
+    /// Temporary log levels.
+    LogLevels,
+    /// Change of a log level for some time.
+    SetLogLevel,
+    /// Queries that wait for an upstream.
+    Requests,
+    /// Archive for a bug report.
+    Report,
+    /// This API as an OpenAPI document.
+    OpenApi,
+}
+
+/// HTTP method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// Reads. A read-only listener allows only this.
+    Get,
+    /// Changes something.
+    Post,
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Method::Get => "GET",
+            Method::Post => "POST",
+        })
+    }
+}
+
+/// Parameter in the query string.
+#[derive(Clone, Copy, Debug)]
+pub struct Parameter {
+    /// Name.
+    pub name: &'static str,
+    /// True if a request without it is refused.
+    pub required: bool,
+    /// Documentation, in one sentence.
+    pub doc: &'static str,
+}
+
+/// Address of an endpoint and its rules.
+#[derive(Clone, Copy, Debug)]
+pub struct Route {
+    /// Method.
+    pub method: Method,
+    /// Path.
+    pub path: &'static str,
+    /// Summary, without a full stop.
+    pub summary: &'static str,
+    /// Parameters in the query string.
+    pub parameters: &'static [Parameter],
+    /// Time after which the server gives up on a response.
+    pub time_limit: Duration,
+}
+
+impl Route {
+    const fn get(path: &'static str, summary: &'static str) -> Route {
+        Route { method: Method::Get, path, summary, parameters: &[], time_limit: READ_LIMIT }
+    }
+
+    const fn post(path: &'static str, summary: &'static str) -> Route {
+        Route { method: Method::Post, ..Route::get(path, summary) }
+    }
+}
+
+const CACHE_PARAMETERS: &[Parameter] = &[
+    Parameter { name: "name", required: true, doc: "Domain name, with or without the final dot." },
+    Parameter { name: "type", required: false, doc: "Record type such as `AAAA`; all types without it." },
+];
+
+impl Endpoint {
+    /// All endpoints.
+    pub const ALL: [Endpoint; 9] = [
+        Endpoint::Status,
+        Endpoint::CacheGet,
+        Endpoint::CacheFlush,
+        Endpoint::Reload,
+        Endpoint::LogLevels,
+        Endpoint::SetLogLevel,
+        Endpoint::Requests,
+        Endpoint::Report,
+        Endpoint::OpenApi,
+    ];
+
+    /// Returns the address of the endpoint.
+    #[must_use]
+    pub const fn route(self) -> Route {
+        match self {
+            Endpoint::Status => Route::get("/v1/status", "State of the server on one screen"),
+            Endpoint::CacheGet => {
+                Route { parameters: CACHE_PARAMETERS, ..Route::get("/v1/cache", "Cached responses for a name") }
+            }
+            Endpoint::CacheFlush => Route::post("/v1/cache/flush", "Remove cached responses"),
+            Endpoint::Reload => {
+                Route { time_limit: RELOAD_LIMIT, ..Route::post("/v1/reload", "Reload the Corefile and wait for it") }
+            }
+            Endpoint::LogLevels => Route::get("/v1/log", "Temporary log levels"),
+            Endpoint::SetLogLevel => Route::post("/v1/log", "Change the log level of a plugin for some time"),
+            Endpoint::Requests => Route::get("/v1/requests", "Queries that wait for an upstream, oldest first"),
+            Endpoint::Report => Route {
+                time_limit: REPORT_LIMIT,
+                ..Route::get("/v1/report", "Archive for a bug report, without secrets")
+            },
+            Endpoint::OpenApi => Route::get("/v1/openapi.json", "This API as an OpenAPI document"),
+        }
+    }
+
+    /// Finds the endpoint for a request.
+    ///
+    /// # Errors
+    /// The path does not exist, or not with this method.
+    pub fn find(method: &str, path: &str) -> Result<Endpoint, RouteError> {
+        let mut outcome = Err(RouteError::Path);
+        for endpoint in Endpoint::ALL {
+            let route = endpoint.route();
+            if route.path == path {
+                if route.method.to_string() == method {
+                    return Ok(endpoint);
+                }
+                outcome = Err(RouteError::Method);
+            }
+        }
+        outcome
+    }
+}
+
+/// Reason why a request has no endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RouteError {
+    /// The path does not exist.
+    Path,
+    /// The path exists with another method.
+    Method,
+}
+
+impl fmt::Display for RouteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            RouteError::Path => "there is no such path; GET /v1/openapi.json lists all of them",
+            RouteError::Method => "the path does not have this method; GET /v1/openapi.json lists those it has",
+        })
+    }
+}
+
+impl core::error::Error for RouteError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_endpoints_by_method_and_path() {
+        assert_eq!(Endpoint::find("GET", "/v1/status"), Ok(Endpoint::Status));
+        assert_eq!(Endpoint::find("POST", "/v1/log"), Ok(Endpoint::SetLogLevel));
+        assert_eq!(Endpoint::find("GET", "/v1/log"), Ok(Endpoint::LogLevels));
+        assert_eq!(Endpoint::find("POST", "/v1/status"), Err(RouteError::Method));
+        assert_eq!(Endpoint::find("GET", "/v2/status"), Err(RouteError::Path));
+    }
+
+    #[test]
+    fn no_two_endpoints_have_the_same_address() {
+        let addresses: Vec<_> = Endpoint::ALL.iter().map(|one| (one.route().method, one.route().path)).collect();
+        let is_first = |at: usize| !addresses[..at].contains(&addresses[at]);
+        assert!((0..addresses.len()).all(is_first));
+    }
+}

@@ -1,0 +1,284 @@
+//! State of the server on one screen.
+
+mod text;
+#[cfg(test)]
+mod text_tests;
+
+use serde::{Deserialize, Serialize};
+
+/// State of the server.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Status {
+    /// Version of the server.
+    pub version: String,
+    /// Version of CoreDNS whose Corefiles and metrics it has.
+    pub compatible_with: String,
+    /// Name of the Pod, or of the host outside of Kubernetes.
+    pub host: String,
+    /// True if `host` is a Pod.
+    pub in_pod: bool,
+    /// Process ID, in the server's own namespace.
+    pub process_id: u32,
+    /// Time since the start in seconds.
+    pub uptime_seconds: f64,
+    /// Ability to answer queries.
+    pub serving: Serving,
+    /// Directives that are not ready.
+    pub unready: Vec<String>,
+    /// Running configuration.
+    pub corefile: Corefile,
+    /// Clusters whose objects are followed.
+    pub clusters: Vec<Cluster>,
+    /// Answers to queries.
+    pub answers: Answers,
+    /// Upstreams of *forward*.
+    pub upstreams: Vec<Upstream>,
+    /// All caches together; `null` without *cache*.
+    pub cache: Option<Cache>,
+    /// Limits of the server that were reached.
+    pub limits: Limits,
+    /// Memory and CPU.
+    pub resources: Resources,
+    /// Problems that need attention, worst first.
+    pub problems: Vec<Problem>,
+}
+
+/// Ability of a server to answer queries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Serving {
+    /// All directives are ready.
+    Ready,
+    /// The server answers, but a directive is not ready.
+    NotReady,
+    /// The server shuts down.
+    Ending,
+}
+
+/// Running configuration.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Corefile {
+    /// Number of configurations that this process has loaded, this one included.
+    pub generation: u64,
+    /// SHA-512 of the configuration, the same as in `coredns_reload_version_info`.
+    pub hash: String,
+    /// Time since it was loaded in seconds.
+    pub age_seconds: f64,
+    /// Number of server blocks.
+    pub blocks: u64,
+    /// Number of warnings.
+    pub warnings: u64,
+    /// Newer configuration that could not be loaded; `null` if the last reload succeeded.
+    pub refused: Option<Refused>,
+}
+
+/// Configuration that could not be loaded.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Refused {
+    /// Time since the attempt in seconds.
+    pub age_seconds: f64,
+    /// Error as in the log.
+    pub error: String,
+}
+
+/// Cluster whose objects are followed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Cluster {
+    /// API server, or files.
+    pub source: String,
+    /// True once all objects were listed.
+    pub synced: bool,
+    /// True if part of the data comes from the snapshot of an earlier process.
+    pub from_snapshot: bool,
+    /// Maximum age of the data in seconds: time since the API server last sent something for the resource that is
+    /// silent longest. An idle watch receives a bookmark about once a minute. `null` for files, and before the first
+    /// list.
+    pub age_seconds: Option<f64>,
+    /// Number of Services.
+    pub services: u64,
+    /// Number of endpoint addresses.
+    pub endpoints: u64,
+    /// Time since the last snapshot in seconds; `null` if none was written.
+    pub snapshot_age_seconds: Option<f64>,
+    /// Watched resources.
+    pub resources: Vec<Resource>,
+}
+
+/// Watched resource.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Resource {
+    /// Plural name, such as `endpointslices`.
+    pub name: String,
+    /// Number of objects.
+    pub objects: u64,
+    /// State of its watches.
+    pub state: WatchState,
+    /// Time since the API server last sent something in seconds; `null` if it never did, and for files.
+    pub age_seconds: Option<f64>,
+    /// Time since the first failure of this outage in seconds; `null` if it works.
+    pub failing_seconds: Option<f64>,
+    /// Last error of this outage; `null` if it works.
+    pub error: Option<String>,
+}
+
+/// State of the watches of a resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum WatchState {
+    /// The first list is not complete.
+    Listing,
+    /// Changes arrive.
+    Current,
+    /// The last attempt failed.
+    Failing,
+}
+
+/// Answers to queries.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Answers {
+    /// Period of these figures in seconds.
+    pub window_seconds: f64,
+    /// Number of server blocks without *prometheus*, whose queries nothing counts.
+    pub uncounted_blocks: u64,
+    /// Answers per second; `null` if no server block has *prometheus*.
+    pub per_second: Option<f64>,
+    /// Answers by response code, most frequent first.
+    pub codes: Vec<CodeCount>,
+    /// Median latency; `null` without answers in the period.
+    pub p50: Option<Latency>,
+    /// 99th percentile of the latency; `null` without answers in the period.
+    pub p99: Option<Latency>,
+    /// Queries since the start that the kernel dropped because a socket buffer was full; `null` if it does not say.
+    pub lost: Option<u64>,
+}
+
+/// Number of answers with a response code.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CodeCount {
+    /// Response code, such as `NXDOMAIN`.
+    pub code: String,
+    /// Number of answers in the period.
+    pub answers: u64,
+}
+
+/// Quantile of a latency, as exactly as the buckets of the histogram tell.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Latency {
+    /// Lower bound in seconds.
+    pub above_seconds: f64,
+    /// Upper bound in seconds; `null` beyond the last bucket.
+    pub at_most_seconds: Option<f64>,
+}
+
+/// Upstream of *forward*.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Upstream {
+    /// Address and port.
+    pub address: String,
+    /// Transport: `udp`, `tcp` or `tls`.
+    pub transport: String,
+    /// State.
+    pub state: UpstreamState,
+    /// Time since it went down in seconds; `null` if it is not down.
+    pub down_seconds: Option<f64>,
+    /// Error of its last health check; `null` if it was answered or there was none.
+    pub error: Option<String>,
+    /// Replies in the period of [`Answers::window_seconds`].
+    pub replies: u64,
+    /// 99th percentile of the time to a reply; `null` without replies in the period.
+    pub p99: Option<Latency>,
+}
+
+/// State of an upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum UpstreamState {
+    /// Its health checks fail.
+    Down,
+    /// An exchange failed, and it has not answered a health check since.
+    Suspected,
+    /// It works as far as is known.
+    Up,
+}
+
+/// All caches together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Cache {
+    /// Number of entries.
+    pub entries: u64,
+    /// Maximum number of entries.
+    pub capacity: u64,
+    /// Hits in the period of [`Answers::window_seconds`].
+    pub hits: u64,
+    /// Misses in the same period.
+    pub misses: u64,
+    /// Expired entries served in the same period.
+    pub stale: u64,
+}
+
+/// Limits of the server that were reached.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Limits {
+    /// Period in seconds.
+    pub window_seconds: f64,
+    /// Limits that were reached in the period.
+    pub reached: Vec<LimitHits>,
+}
+
+/// Number of times that a limit was reached.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LimitHits {
+    /// Name of the limit, as in `portolan_limit_hits_total`.
+    pub limit: String,
+    /// Number of times.
+    pub hits: u64,
+}
+
+/// Memory and CPU of the process, and the limits of its cgroup.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Resources {
+    /// Resident memory in bytes.
+    pub memory_bytes: Option<u64>,
+    /// Memory limit of the cgroup in bytes; `null` if it has no limit.
+    pub memory_limit_bytes: Option<u64>,
+    /// CPUs in use, on average over the period of [`Answers::window_seconds`].
+    pub cpus: Option<f64>,
+    /// CPU limit of the cgroup; `null` if it has no limit.
+    pub cpu_limit: Option<f64>,
+    /// Share of the cgroup's periods in which it was throttled, over the same period; `null` without a CPU limit.
+    pub throttled_share: Option<f64>,
+}
+
+/// Problem that needs attention.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Problem {
+    /// Stable code, such as `PD-U02`.
+    pub code: String,
+    /// What is wrong.
+    pub text: String,
+}
+
+impl Status {
+    /// Returns true if there is no problem.
+    #[must_use]
+    pub fn is_fine(&self) -> bool {
+        self.serving == Serving::Ready && self.problems.is_empty()
+    }
+}

@@ -1,0 +1,251 @@
+//! The status as text: one line per part.
+
+use core::fmt::{self, Write};
+
+use super::{
+    Answers, Cache, Cluster, Corefile, Latency, Limits, Resource, Resources, Serving, Status, Upstream, UpstreamState,
+    WatchState,
+};
+use crate::text::{count, counted, duration, harmless, mebibytes, mebibytes_bare, percent, rate};
+
+/// Column of the second part of a line with two parts.
+const SECOND_COLUMN: usize = 62;
+/// Characters of a hash that are shown.
+const HASH_SHOWN: usize = 4;
+/// Response codes that are shown even if they are rare.
+const CODES_SHOWN: [&str; 3] = ["NOERROR", "NXDOMAIN", "SERVFAIL"];
+/// Upstreams that are shown; the rest is counted.
+const UPSTREAMS_SHOWN: usize = 8;
+/// Length of an error that is shown on a line of its own part.
+const ERROR_SHOWN: usize = 120;
+
+impl fmt::Display for Status {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(out, "{}", pair(&self.title(), &self.serving_text()))?;
+        row(out, "Corefile", &self.corefile.text())?;
+        for cluster in &self.clusters {
+            cluster.write(out)?;
+        }
+        row(out, "Answers", &self.answers.text())?;
+        if !self.upstreams.is_empty() {
+            row(out, "Upstreams", &upstreams(&self.upstreams))?;
+        }
+        row(out, "Cache", &self.cache.as_ref().map_or("none".to_owned(), Cache::text))?;
+        let limits = format!("  {:<11}  {}", "Limits hit", self.limits.text());
+        writeln!(out, "{}", pair(&limits, &self.resources.text()))?;
+        self.write_problems(out)
+    }
+}
+
+impl Status {
+    fn title(&self) -> String {
+        let place = if self.in_pod { "pod" } else { "host" };
+        let up = duration(self.uptime_seconds);
+        let Status { version, compatible_with, host, .. } = self;
+        format!("portolan {version} ({compatible_with} compatible)  {place} {}  up {up}", harmless(host))
+    }
+
+    fn serving_text(&self) -> String {
+        match self.serving {
+            Serving::Ready => "✓ serving".to_owned(),
+            Serving::NotReady => format!("✗ not ready: {}", self.unready.join(", ")),
+            Serving::Ending => "✗ shutting down".to_owned(),
+        }
+    }
+
+    fn write_problems(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.problems.is_empty() {
+            return writeln!(out, "  no problems");
+        }
+        writeln!(out, "  {}", counted(self.problems.len() as u64, "problem"))?;
+        for problem in &self.problems {
+            writeln!(out, "    {}  {}", problem.code, harmless(&problem.text))?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes a line with a title.
+fn row(out: &mut fmt::Formatter<'_>, title: &str, text: &str) -> fmt::Result {
+    writeln!(out, "  {title:<11}  {text}")
+}
+
+/// Joins two parts, the second in its own column if the first leaves room.
+fn pair(first: &str, second: &str) -> String {
+    let gap = SECOND_COLUMN.saturating_sub(first.chars().count()).max(3);
+    format!("{first}{}{second}", " ".repeat(gap))
+}
+
+impl Corefile {
+    fn text(&self) -> String {
+        let mark = if self.refused.is_none() { '✓' } else { '✗' };
+        let hash = self.hash.get(..HASH_SHOWN).unwrap_or(&self.hash);
+        let (age, blocks, warnings) =
+            (duration(self.age_seconds), counted(self.blocks, "block"), counted(self.warnings, "warning"));
+        let mut text =
+            format!("{mark} generation {}, sha {hash}…, loaded {age} ago · {blocks}, {warnings}", self.generation);
+        if let Some(refused) = &self.refused {
+            let _ = write!(text, " · a newer one was refused {} ago", duration(refused.age_seconds));
+        }
+        text
+    }
+}
+
+impl Cluster {
+    fn write(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        row(out, "Kubernetes", &self.text())?;
+        let resources: Vec<String> = self.resources.iter().map(Resource::text).collect();
+        if resources.is_empty() { Ok(()) } else { row(out, "", &resources.join(" · ")) }
+    }
+
+    fn text(&self) -> String {
+        let fails = self.resources.iter().any(|resource| resource.state == WatchState::Failing);
+        let mark = if self.synced && !fails { '✓' } else { '✗' };
+        let state = match (self.synced, self.from_snapshot) {
+            (true, _) => "synced",
+            (false, true) => "from a snapshot, not synced",
+            (false, false) => "not synced",
+        };
+        let mut parts = vec![format!("{mark} {state}")];
+        parts.extend(self.age_seconds.map(|age| format!("view {} old", duration(age))));
+        parts.push(format!("{} {}", counted(self.services, "service"), counted(self.endpoints, "endpoint")));
+        parts.push(harmless(&self.source));
+        parts.extend(self.snapshot_age_seconds.map(|age| format!("snapshot {} ago", duration(age))));
+        parts.join(" · ")
+    }
+}
+
+impl Resource {
+    fn text(&self) -> String {
+        let Resource { name, objects, .. } = self;
+        match (self.state, self.failing_seconds) {
+            (WatchState::Listing, None) => format!("{name} not listed"),
+            (WatchState::Current, _) | (_, None) => {
+                let age = self.age_seconds.map_or(String::new(), |age| format!(", {}", duration(age)));
+                format!("{name} {}{age}", count(*objects))
+            }
+            (_, Some(failing)) => {
+                let error = shortened(self.error.as_deref().unwrap_or("unknown error"));
+                format!("{name} {}, ✗ failing for {}: {error}", count(*objects), duration(failing))
+            }
+        }
+    }
+}
+
+fn shortened(error: &str) -> String {
+    let error = harmless(error);
+    match error.char_indices().nth(ERROR_SHOWN) {
+        Some((end, _)) => format!("{}…", &error[..end]),
+        None => error,
+    }
+}
+
+impl Answers {
+    fn text(&self) -> String {
+        let lost = self.lost.map_or("lost unknown".to_owned(), |lost| format!("lost {}", count(lost)));
+        let Some(per_second) = self.per_second else {
+            return format!("not counted: no server block has `prometheus` · {lost}");
+        };
+        let mut parts = vec![format!("{} q/s", rate(per_second))];
+        let codes = self.codes_text();
+        if !codes.is_empty() {
+            parts.push(codes);
+        }
+        if let (Some(p50), Some(p99)) = (self.p50, self.p99) {
+            parts.push(format!("p50 {} p99 {}", p50.text(), p99.text()));
+        }
+        parts.push(lost);
+        parts.push(format!("last {}", duration(self.window_seconds)));
+        if self.uncounted_blocks > 0 {
+            parts.push(format!("without {} that lack `prometheus`", counted(self.uncounted_blocks, "block")));
+        }
+        parts.join(" · ")
+    }
+
+    /// Shares of the usual response codes, and of the other ones above a hundredth.
+    fn codes_text(&self) -> String {
+        let total: u64 = self.codes.iter().map(|code| code.answers).sum();
+        let is_shown = |code: &str, answers: u64| answers > 0 && CODES_SHOWN.contains(&code) || answers * 100 > total;
+        let shown = self.codes.iter().filter(|code| is_shown(&code.code, code.answers));
+        let shares: Vec<String> =
+            shown.map(|code| format!("{} {}", harmless(&code.code), percent(code.answers, total))).collect();
+        if shares.is_empty() { String::new() } else { format!("{} %", shares.join(" ")) }
+    }
+}
+
+impl Latency {
+    fn text(self) -> String {
+        match self.at_most_seconds {
+            Some(bound) if self.above_seconds <= 0.0 => format!("< {}", duration(bound)),
+            Some(bound) => format!("≤ {}", duration(bound)),
+            None => format!("> {}", duration(self.above_seconds)),
+        }
+    }
+}
+
+/// Formats the upstreams, those with trouble first.
+fn upstreams(all: &[Upstream]) -> String {
+    let mut sorted: Vec<&Upstream> = all.iter().collect();
+    sorted.sort_by_key(|upstream| upstream.state);
+    let mut parts: Vec<String> = sorted.iter().take(UPSTREAMS_SHOWN).map(|upstream| upstream.text()).collect();
+    if let Some(more) = sorted.len().checked_sub(UPSTREAMS_SHOWN).filter(|more| *more > 0) {
+        parts.push(format!("and {more} more"));
+    }
+    parts.join("   ")
+}
+
+impl Upstream {
+    fn text(&self) -> String {
+        let Upstream { address, transport, .. } = self;
+        let error = || self.error.as_deref().map_or(String::new(), |error| format!(" {}", shortened(error)));
+        match self.state {
+            UpstreamState::Up => {
+                let p99 = self.p99.map_or("no replies".to_owned(), |p99| format!("p99 {}", p99.text()));
+                format!("✓ {address} {transport} {p99}")
+            }
+            UpstreamState::Suspected => format!("‼ {address} {transport}{}", error()),
+            UpstreamState::Down => {
+                let since = self.down_seconds.map_or(String::new(), |since| format!(" since {}", duration(since)));
+                format!("✗ {address} {transport}{}{since} (PD-U02)", error())
+            }
+        }
+    }
+}
+
+impl Cache {
+    fn text(&self) -> String {
+        let Cache { entries, capacity, hits, misses, stale } = self;
+        let asked = hits + misses;
+        let hit = if asked == 0 { "no queries".to_owned() } else { format!("hit {} %", percent(*hits, asked)) };
+        format!("{} of {} · {hit} · stale served {}", count(*entries), count(*capacity), count(*stale))
+    }
+}
+
+impl Limits {
+    fn text(&self) -> String {
+        let window = duration(self.window_seconds);
+        let reached: Vec<String> =
+            self.reached.iter().map(|reached| format!("{} {}", reached.limit, count(reached.hits))).collect();
+        if reached.is_empty() { format!("none in {window}") } else { format!("{} in {window}", reached.join(", ")) }
+    }
+}
+
+impl Resources {
+    fn text(&self) -> String {
+        let memory = match (self.memory_bytes, self.memory_limit_bytes) {
+            (None, _) => "unknown".to_owned(),
+            (Some(used), Some(limit)) => format!("{} of {}", mebibytes_bare(used), mebibytes(limit)),
+            (Some(used), None) => format!("{}, no limit", mebibytes(used)),
+        };
+        let cpu = match (self.cpus, self.cpu_limit) {
+            (None, _) => "unknown".to_owned(),
+            (Some(used), Some(limit)) => format!("{used:.2} of {limit}"),
+            (Some(used), None) => format!("{used:.2}, no limit"),
+        };
+        let throttled = match self.throttled_share {
+            Some(share) if share > 0.0 => format!(", throttled {:.0} %", share * 100.0),
+            _ => String::new(),
+        };
+        format!("Memory {memory} · CPU {cpu}{throttled}")
+    }
+}

@@ -1,0 +1,199 @@
+//! Golden tests of the text.
+
+use super::*;
+
+fn upstream(address: &str, state: UpstreamState) -> Upstream {
+    Upstream {
+        address: address.to_owned(),
+        transport: "udp".to_owned(),
+        state,
+        down_seconds: None,
+        error: None,
+        replies: 400,
+        p99: Some(Latency { above_seconds: 0.002, at_most_seconds: Some(0.004) }),
+    }
+}
+
+fn resource(name: &str, objects: u64, age: f64) -> Resource {
+    Resource {
+        name: name.to_owned(),
+        objects,
+        state: WatchState::Current,
+        age_seconds: Some(age),
+        failing_seconds: None,
+        error: None,
+    }
+}
+
+fn cluster() -> Cluster {
+    Cluster {
+        source: "https://10.96.0.1:443".to_owned(),
+        synced: true,
+        from_snapshot: false,
+        age_seconds: Some(3.0),
+        services: 10_024,
+        endpoints: 101_200,
+        snapshot_age_seconds: Some(40.0),
+        resources: vec![resource("services", 10_024, 0.2), resource("endpointslices", 10_031, 3.0)],
+    }
+}
+
+fn codes(codes: &[(&str, u64)]) -> Vec<CodeCount> {
+    codes.iter().map(|(code, answers)| CodeCount { code: (*code).to_owned(), answers: *answers }).collect()
+}
+
+/// Server without problems.
+fn healthy() -> Status {
+    Status {
+        version: "0.3.0".to_owned(),
+        compatible_with: "CoreDNS 1.14.7".to_owned(),
+        host: "portolan-6c9".to_owned(),
+        in_pod: true,
+        process_id: 1,
+        uptime_seconds: 273_600.0,
+        serving: Serving::Ready,
+        unready: Vec::new(),
+        corefile: Corefile {
+            generation: 7,
+            hash: "5f2c9a00".to_owned(),
+            age_seconds: 7200.0,
+            blocks: 3,
+            warnings: 0,
+            refused: None,
+        },
+        clusters: vec![cluster()],
+        answers: Answers {
+            window_seconds: 60.0,
+            uncounted_blocks: 0,
+            per_second: Some(42_100.0),
+            codes: codes(&[("NOERROR", 1_692_420), ("NXDOMAIN", 833_000), ("SERVFAIL", 505)]),
+            p50: Some(Latency { above_seconds: 0.0, at_most_seconds: Some(0.00025) }),
+            p99: Some(Latency { above_seconds: 0.001, at_most_seconds: Some(0.002) }),
+            lost: Some(0),
+        },
+        upstreams: vec![upstream("10.0.0.2:53", UpstreamState::Up)],
+        cache: Some(Cache { entries: 9_812, capacity: 9_984, hits: 880, misses: 120, stale: 0 }),
+        limits: Limits { window_seconds: 600.0, reached: Vec::new() },
+        resources: Resources {
+            memory_bytes: Some(25_900_000),
+            memory_limit_bytes: Some(170 << 20),
+            cpus: Some(0.11),
+            cpu_limit: Some(1.0),
+            throttled_share: Some(0.0),
+        },
+        problems: Vec::new(),
+    }
+}
+
+#[test]
+fn fits_on_one_screen() {
+    let expected = "\
+portolan 0.3.0 (CoreDNS 1.14.7 compatible)  pod portolan-6c9  up 3 d 4 h   ✓ serving
+  Corefile     ✓ generation 7, sha 5f2c…, loaded 2 h ago · 3 blocks, 0 warnings
+  Kubernetes   ✓ synced · view 3.0 s old · 10,024 services 101,200 endpoints · https://10.96.0.1:443 · snapshot 40 s ago
+               services 10,024, 0.2 s · endpointslices 10,031, 3.0 s
+  Answers      42.1k q/s · NOERROR 67 NXDOMAIN 33 SERVFAIL 0.02 % · p50 < 250 µs p99 ≤ 2.0 ms · lost 0 · last 1 m
+  Upstreams    ✓ 10.0.0.2:53 udp p99 ≤ 4.0 ms
+  Cache        9,812 of 9,984 · hit 88 % · stale served 0
+  Limits hit   none in 10 m                                   Memory 24.7 of 170 MiB · CPU 0.11 of 1
+  no problems
+";
+    assert_eq!(healthy().to_string(), expected);
+    assert!(healthy().is_fine());
+}
+
+#[test]
+fn says_what_is_wrong_first() {
+    let mut status = healthy();
+    status.serving = Serving::NotReady;
+    status.unready = vec!["kubernetes".to_owned()];
+    status.corefile.refused = Some(Refused { age_seconds: 41.0, error: "Corefile:2: unknown directive".to_owned() });
+    status.clusters[0].synced = false;
+    status.clusters[0].from_snapshot = true;
+    status.clusters[0].age_seconds = Some(250.0);
+    status.clusters[0].resources[0] = Resource {
+        state: WatchState::Failing,
+        age_seconds: Some(250.0),
+        failing_seconds: Some(250.0),
+        error: Some("the API server says 403".to_owned()),
+        ..resource("services", 10_024, 0.0)
+    };
+    let down = Upstream {
+        down_seconds: Some(240.0),
+        error: Some("no answer in time".to_owned()),
+        ..upstream("10.0.0.3:53", UpstreamState::Down)
+    };
+    status.upstreams.push(down);
+    status.upstreams.push(upstream("10.0.0.4:53", UpstreamState::Suspected));
+    status.limits.reached = vec![LimitHits { limit: "parked_queries".to_owned(), hits: 1200 }];
+    status.resources.throttled_share = Some(0.25);
+    status.problems =
+        vec![Problem { code: "PD-U02".to_owned(), text: "upstream 10.0.0.3:53 has been down for 4 m".to_owned() }];
+    let expected = "\
+portolan 0.3.0 (CoreDNS 1.14.7 compatible)  pod portolan-6c9  up 3 d 4 h   ✗ not ready: kubernetes
+  Corefile     ✗ generation 7, sha 5f2c…, loaded 2 h ago · 3 blocks, 0 warnings · a newer one was refused 41 s ago
+  Kubernetes   ✗ from a snapshot, not synced · view 4 m 10 s old · 10,024 services 101,200 endpoints · https://10.96.0.1:443 · snapshot 40 s ago
+               services 10,024, ✗ failing for 4 m 10 s: the API server says 403 · endpointslices 10,031, 3.0 s
+  Answers      42.1k q/s · NOERROR 67 NXDOMAIN 33 SERVFAIL 0.02 % · p50 < 250 µs p99 ≤ 2.0 ms · lost 0 · last 1 m
+  Upstreams    ✗ 10.0.0.3:53 udp no answer in time since 4 m (PD-U02)   ‼ 10.0.0.4:53 udp   ✓ 10.0.0.2:53 udp p99 ≤ 4.0 ms
+  Cache        9,812 of 9,984 · hit 88 % · stale served 0
+  Limits hit   parked_queries 1,200 in 10 m                   Memory 24.7 of 170 MiB · CPU 0.11 of 1, throttled 25 %
+  1 problem
+    PD-U02  upstream 10.0.0.3:53 has been down for 4 m
+";
+    assert_eq!(status.to_string(), expected);
+    assert!(!status.is_fine());
+}
+
+#[test]
+fn says_what_it_does_not_know() {
+    let mut status = healthy();
+    status.in_pod = false;
+    status.clusters.clear();
+    status.upstreams.clear();
+    status.cache = None;
+    status.answers = Answers {
+        per_second: None,
+        uncounted_blocks: 3,
+        codes: Vec::new(),
+        p50: None,
+        p99: None,
+        lost: None,
+        ..status.answers
+    };
+    status.resources = Resources {
+        memory_bytes: Some(25_900_000),
+        memory_limit_bytes: None,
+        cpus: None,
+        cpu_limit: None,
+        throttled_share: None,
+    };
+    let expected = "\
+portolan 0.3.0 (CoreDNS 1.14.7 compatible)  host portolan-6c9  up 3 d 4 h   ✓ serving
+  Corefile     ✓ generation 7, sha 5f2c…, loaded 2 h ago · 3 blocks, 0 warnings
+  Answers      not counted: no server block has `prometheus` · lost unknown
+  Cache        none
+  Limits hit   none in 10 m                                   Memory 24.7 MiB, no limit · CPU unknown
+  no problems
+";
+    assert_eq!(status.to_string(), expected);
+}
+
+#[test]
+fn hostile_names_cannot_change_the_terminal() {
+    let mut status = healthy();
+    status.clusters[0].source = "https://a\u{1b}[31m".to_owned();
+    status.problems = vec![Problem { code: "PD-C03".to_owned(), text: "\u{202e}desrever\n".to_owned() }];
+    let text = status.to_string();
+    assert!(
+        !text.contains(['\u{1b}', '\u{202e}']) && text.contains("\\u{1b}[31m") && text.contains("\\u{202e}"),
+        "{text}"
+    );
+}
+
+#[test]
+fn json_has_all_fields_and_reads_back() {
+    let text = serde_json::to_string(&healthy()).expect("JSON");
+    assert!(text.contains(r#""serving":"ready""#) && text.contains(r#""refused":null"#), "{text}");
+    assert_eq!(serde_json::from_str::<Status>(&text).expect("the same"), healthy());
+}
