@@ -80,6 +80,8 @@ pub struct Limits {
     pub(crate) callers: Counter,
     /// Connections to HTTP endpoints that were evicted for others.
     pub pages: Counter,
+    /// Connections to the control API that were evicted for others.
+    pub control: Counter,
     /// Answers that the kernel refused because its buffer was full.
     pub(crate) sends: Counter,
 }
@@ -95,6 +97,7 @@ impl Limits {
             buffers: counter("stream_buffers"),
             callers: counter("calling_connections"),
             pages: counter("page_connections"),
+            control: counter("control_connections"),
             sends: counter("udp_send_buffer"),
         }
     }

@@ -6,7 +6,7 @@
 
 use std::fmt::Arguments;
 use std::io::Write as _;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -44,6 +44,8 @@ pub struct LogQueue {
     written: Condvar,
     /// Events dropped since the start.
     dropped: AtomicU64,
+    /// Least severe level that [`LogQueue::report`] takes.
+    level: AtomicU8,
 }
 
 struct State {
@@ -76,6 +78,7 @@ impl LogQueue {
             filled: Condvar::new(),
             written: Condvar::new(),
             dropped: AtomicU64::new(0),
+            level: AtomicU8::new(Level::Info as u8),
         }
     }
 
@@ -99,8 +102,21 @@ impl LogQueue {
         }
     }
 
-    /// Reports one event.
+    /// Sets the least severe level of events that [`LogQueue::report`] takes.
+    pub fn set_level(&self, level: Level) {
+        self.level.store(level as u8, Ordering::Relaxed);
+    }
+
+    /// Returns true if [`LogQueue::report`] takes events of this level.
+    pub fn takes(&self, level: Level) -> bool {
+        level as u8 <= self.level.load(Ordering::Relaxed)
+    }
+
+    /// Reports one event, unless its level is less severe than the one that is set.
     pub fn report(&self, level: Level, source: Source<'_>, message: Arguments<'_>) {
+        if !self.takes(level) {
+            return;
+        }
         let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let text = message.to_string();
         let mut event = EventBuffer::new((text.len() + 512).min(EVENT_MAX));

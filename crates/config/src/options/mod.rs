@@ -12,6 +12,7 @@ mod usage;
 mod values;
 
 pub use args::{Args, Problem};
+pub use gotext::parse_duration;
 pub use manifest::{
     Build, Directive, DirectiveContext, DirectiveTraits, Manifest, ParsedDirective, Property, PropertyDoc,
     RemovedProperty, SetProperty,

@@ -14,8 +14,10 @@
 //! The new generation replaces the running one only if the build of every directive succeeds.
 
 mod capabilities;
+mod control;
 mod file_watch;
 mod files;
+mod inspection;
 mod jobs;
 mod pages;
 mod readiness;
@@ -23,8 +25,12 @@ mod reload_state;
 mod requests;
 
 pub use capabilities::{Capabilities, LocalAnswers, LocalZones, StepWrapper};
+pub use control::{ControlAddress, ControlRequests};
 pub use file_watch::{CheckFiles, FileCheck, FileWatch};
 pub use files::{FileStamp, Files, LISTED_MAX};
+pub use inspection::{
+    CacheScope, CachedEntry, InspectCache, InspectUpstreams, InspectedUpstream, Inspection, UpstreamHealth,
+};
 pub use jobs::{GracefulJob, Job, SHUTDOWN_GRACE, Shutdown, ShutdownTrigger};
 pub use pages::{MakePage, Page, PageContent};
 pub use readiness::Readiness;

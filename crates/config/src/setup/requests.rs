@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use corefile::{Diagnostic, Span};
 
-use super::{FileWatch, GracefulJob, Job, Page, Readiness};
+use super::{ControlRequests, FileWatch, GracefulJob, Inspection, Job, Page, Readiness};
 use crate::codes;
 use engine::log::Notice;
 use engine::tls::TlsServer;
@@ -35,6 +35,10 @@ pub struct HostRequests {
     pub panics_end: bool,
     /// Warnings for the log.
     pub warnings: Vec<SetupWarning>,
+    /// Addresses of the control API.
+    pub control: ControlRequests,
+    /// Views into the plugins, for the control API.
+    pub inspection: Inspection,
     /// Conditions to wait for before this generation replaces the current one.
     pub startup_gates: Vec<StartupGate>,
 }

@@ -1,0 +1,49 @@
+//! Addresses of the control API.
+
+use core::fmt;
+use core::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Requests of the directive *control*.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ControlRequests {
+    /// True if the default socket is switched off.
+    pub no_default: bool,
+    /// Addresses in addition to the default socket, or in its place.
+    pub addresses: Vec<ControlAddress>,
+}
+
+impl ControlRequests {
+    /// Returns the addresses to listen on. The default socket is one of them unless it is switched off or another Unix
+    /// socket is named.
+    #[must_use]
+    pub fn addresses(&self) -> Vec<ControlAddress> {
+        let has_default = !self.no_default && self.addresses.iter().all(|one| matches!(one, ControlAddress::Tcp(_)));
+        let default = has_default.then_some(ControlAddress::Default);
+        default.into_iter().chain(self.addresses.iter().cloned()).collect()
+    }
+}
+
+/// Address of the control API.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ControlAddress {
+    /// Default Unix socket, which depends on the machine.
+    Default,
+    /// Unix socket with an abstract name, here without the leading `@`.
+    Abstract(String),
+    /// Unix socket with a path.
+    Path(PathBuf),
+    /// Read-only listener on a loopback address.
+    Tcp(SocketAddr),
+}
+
+impl fmt::Display for ControlAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ControlAddress::Default => f.write_str("the default socket"),
+            ControlAddress::Abstract(name) => write!(f, "@{name}"),
+            ControlAddress::Path(path) => path.display().fmt(f),
+            ControlAddress::Tcp(address) => address.fmt(f),
+        }
+    }
+}

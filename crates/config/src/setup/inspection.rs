@@ -1,0 +1,101 @@
+//! Views into the running plugins, for people who look at the server from outside.
+//!
+//! A plugin adds a view while it is built. The host reads views on a thread of its own, so they must not take a lock
+//! that a worker holds for long.
+
+use core::net::SocketAddr;
+use core::time::Duration;
+use std::sync::Arc;
+
+use engine::Instant;
+use wire::{Name, NameRef, Rcode, Type};
+
+/// Views that the directives of one generation offer.
+#[derive(Default)]
+pub struct Inspection {
+    /// Caches, one per server block with *cache*.
+    pub caches: Vec<Arc<dyn InspectCache>>,
+    /// Lists of upstreams.
+    pub upstreams: Vec<Arc<dyn InspectUpstreams>>,
+}
+
+/// Cache of a server block.
+pub trait InspectCache: Send + Sync {
+    /// Name of the server block for people: its addresses and zones.
+    fn block(&self) -> &str;
+
+    /// Returns the number of entries and its maximum.
+    fn size(&self) -> (usize, usize);
+
+    /// Returns the entries for a name in lower case, of one type or of all.
+    fn find(&self, name: NameRef<'_>, qtype: Option<Type>, now: Instant) -> Vec<CachedEntry>;
+
+    /// Removes entries, and returns their number.
+    fn flush(&self, scope: &CacheScope) -> usize;
+}
+
+/// Entries to remove from a cache.
+#[derive(Clone, Debug)]
+pub enum CacheScope {
+    /// Those for a name in lower case, of all types.
+    Name(Name),
+    /// Those for a name in lower case and for all names below it.
+    Below(Name),
+    /// All.
+    All,
+}
+
+/// Cached response.
+#[derive(Clone, Debug)]
+pub struct CachedEntry {
+    /// Type in the question.
+    pub qtype: Type,
+    /// Response code.
+    pub rcode: Rcode,
+    /// True for a denial.
+    pub denial: bool,
+    /// True if the question had the flag DO.
+    pub dnssec_ok: bool,
+    /// True if the question had the flag CD.
+    pub checking_disabled: bool,
+    /// TTL when it was stored, in seconds.
+    pub ttl: u32,
+    /// Time since it was stored.
+    pub age: Duration,
+    /// Approximate size in bytes.
+    pub bytes: usize,
+    /// Records in presentation format, with the TTL that is left.
+    pub records: Vec<String>,
+}
+
+/// Upstreams of a plugin.
+pub trait InspectUpstreams: Send + Sync {
+    /// Returns the upstreams with their state.
+    fn upstreams(&self) -> Vec<InspectedUpstream>;
+}
+
+/// Upstream with its state.
+#[derive(Clone, Debug)]
+pub struct InspectedUpstream {
+    /// Address.
+    pub address: SocketAddr,
+    /// Transport: `udp`, `tcp` or `tls`.
+    pub transport: &'static str,
+    /// Health.
+    pub health: UpstreamHealth,
+    /// Time at which it went down.
+    pub down_since: Option<Instant>,
+    /// Error of its last health check.
+    pub error: Option<String>,
+}
+
+/// Health of an upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UpstreamHealth {
+    /// It works as far as is known.
+    Up,
+    /// An exchange failed, and it has not answered a health check since.
+    Suspected,
+    /// Its health checks fail.
+    Down,
+}
