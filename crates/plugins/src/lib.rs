@@ -87,8 +87,8 @@ pub use shared::option_helpers::{HostName, metrics_page};
 
 use config::DirectiveEntry::{self, Available, Planned, Removed};
 use plugins::{
-    acl, any, auto, autopath, bind, bufsize, cache, cancel, chaos, ddr, debug, dns64, dnssec, dnstap, erratic, errors,
-    etcd, federations, file, forward, geoip, grpc, grpc_server, header, health, hosts, https, https3, istio,
+    acl, any, auto, autopath, bind, bufsize, cache, cancel, chaos, control, ddr, debug, dns64, dnssec, dnstap, erratic,
+    errors, etcd, federations, file, forward, geoip, grpc, grpc_server, header, health, hosts, https, https3, istio,
     k8s_external, kubedns, kubernetes, loadbalance, local, log, r#loop, metadata, minimal, multisocket, nsid, on,
     pprof, probe, prometheus, proxyproto, quic, ready, reload, rewrite, root, secondary, shed, sign, template,
     timeouts, tls, trace, transfer, tsig, view, whoami,
@@ -118,6 +118,7 @@ pub static DIRECTIVES: &[DirectiveEntry] = &[
     Available(&health::MANIFEST),
     Available(&probe::MANIFEST),
     Available(&pprof::MANIFEST),
+    Available(&control::MANIFEST),
     Available(&shed::MANIFEST),
     Available(&prometheus::MANIFEST),
     Available(&kubedns::MANIFEST),
@@ -207,6 +208,7 @@ mod tests {
         ("probe", "health"),
         ("kubedns", "prometheus"),
         ("ddr", "local"),
+        ("control", "pprof"),
         ("federations", "clouddns"),
         ("istio", "kubernetes"),
     ];

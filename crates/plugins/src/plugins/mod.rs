@@ -10,6 +10,7 @@ pub(crate) mod cache;
 pub(crate) mod cancel;
 pub(crate) mod chaos;
 pub(crate) mod ddr;
+pub(crate) mod control;
 pub(crate) mod debug;
 pub(crate) mod dns64;
 pub(crate) mod dnssec;

@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use engine::{Instant, Query, Response};
 use rcu::Seed;
-use wire::{Flags, Mark, Rcode};
+use wire::{Flags, Mark, Rcode, Type};
 
 use super::manifest::Prefetch;
 
@@ -19,8 +19,8 @@ pub(super) struct Key<'a> {
     name: &'a [u8],
     qtype: u16,
     qclass: u16,
-    dnssec_ok: bool,
-    checking_disabled: bool,
+    pub(super) dnssec_ok: bool,
+    pub(super) checking_disabled: bool,
 }
 
 impl<'a> Key<'a> {
@@ -89,6 +89,21 @@ impl Entry {
             dnssec_ok: self.dnssec_ok,
             checking_disabled: self.checking_disabled,
         }
+    }
+
+    /// Returns the name in the question, in lower case.
+    pub(super) fn name(&self) -> &[u8] {
+        &self.name
+    }
+
+    /// Returns the type in the question.
+    pub(super) fn qtype(&self) -> Type {
+        Type(self.qtype)
+    }
+
+    /// Returns the time since it was stored.
+    pub(super) fn age(&self, now: Instant) -> Duration {
+        now.since(self.stored)
     }
 
     /// Returns the approximate size in bytes, including the overhead of the allocator.

@@ -4,6 +4,7 @@
 //! failed and `serve_stale` is on.
 
 mod entry;
+mod inspection;
 mod manifest;
 mod metrics;
 mod store;
@@ -22,6 +23,7 @@ use self::metrics::{CacheMetrics, ENTRIES, TYPES};
 use crate::shared::cache_statistics::CacheStatistics;
 use crate::shared::response_class::Kind;
 use entry::{Entry, Key};
+use inspection::CacheView;
 use manifest::{Class, Config, Stale};
 use store::Store;
 
@@ -62,6 +64,8 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         })
         .collect();
     setup.below.provide(Arc::new(statistics(&sites, config.success.capacity)));
+    let capacity = config.success.capacity + config.denial.capacity;
+    setup.requests.inspection.caches.push(Arc::new(CacheView::new(setup.block, capacity, &stores)));
     let zones = setup.zones_or_keys(&config.zones);
     let local = setup.below.find::<LocalZones>().unwrap_or_default();
     let plugin = Cache {

@@ -69,6 +69,22 @@ impl Store {
         }
     }
 
+    /// Calls `visit` for every entry, in no particular order.
+    pub(super) fn for_each(&self, mut visit: impl FnMut(&Entry)) {
+        self.table.for_each(|entry| visit(entry));
+    }
+
+    /// Removes the entries for which `is_meant` returns true, and returns their number.
+    pub(super) fn remove_if(&self, is_meant: impl Fn(&Entry) -> bool) -> usize {
+        let mut removed = 0;
+        let count = |entry: &Arc<Entry>| {
+            removed += 1;
+            self.bytes.fetch_sub(entry.size(), Ordering::Relaxed);
+        };
+        self.table.retain(|entry| !is_meant(entry), count);
+        removed
+    }
+
     /// Returns the number of entries.
     pub(super) fn len(&self) -> usize {
         self.table.len()

@@ -98,6 +98,8 @@ impl Stanza {
                         upstream.health.suspect();
                     }
                     failed = failure(upstream.address, self.transport(query, upstream).label(), &error);
+                    let (name, qtype, address) = (query.name(), query.qtype, upstream.address);
+                    io.log(Level::Debug, SOURCE, format_args!("{name} {qtype}: {address}: {error}"));
                 }
             }
         }
@@ -174,12 +176,14 @@ impl Stanza {
         match (outcome, *down_since) {
             (Err(error), None) if upstream.health.is_down(fails) => {
                 *down_since = Some(now);
+                upstream.outage.changed(Some(now));
                 let failed = fails + 1;
                 let message = format_args!("upstream {address} is down: {failed} health checks failed: {error}");
                 io.log(Level::Warning, SOURCE, message);
             }
             (Ok(()), Some(since)) => {
                 *down_since = None;
+                upstream.outage.changed(None);
                 let after = now.since(since).as_secs_f32();
                 io.log(Level::Info, SOURCE, format_args!("upstream {address} is up again after {after:.1} s"));
             }
@@ -194,6 +198,11 @@ impl Stanza {
         let exchange = Exchange::new(upstream.address, over, &self.probe, until, self.connections);
         let exchange = Exchange { tls: upstream.tls.as_ref(), ..exchange };
         let outcome = io.exchange(exchange).await.map(drop);
+        upstream.outage.probed(&outcome);
+        match &outcome {
+            Ok(()) => io.log(Level::Debug, SOURCE, format_args!("health check of {}: answered", upstream.address)),
+            Err(error) => io.log(Level::Debug, SOURCE, format_args!("health check of {}: {error}", upstream.address)),
+        }
         if outcome.is_ok() {
             upstream.health.probe_answered();
         } else {

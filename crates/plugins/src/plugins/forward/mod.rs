@@ -3,6 +3,7 @@
 //! The crate `upstream` decides which upstream is tried and when to give up. This plugin performs the exchanges.
 
 mod exchange;
+mod inspection;
 mod manifest;
 mod metrics;
 mod race;
@@ -18,6 +19,7 @@ pub use stanza::HostLookup;
 
 use self::metrics::ForwardMetrics;
 use crate::shared::resolver_arpa;
+use inspection::UpstreamsView;
 use manifest::Config;
 use stanza::Stanza;
 
@@ -34,6 +36,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
             setup.requests.jobs.push(Box::new(move |io| Box::pin(stanza.watch_health(upstream, io))));
         }
     }
+    setup.requests.inspection.upstreams.push(Arc::new(UpstreamsView(stanzas.clone())));
     Ok(Some(Part::new(Forward { stanzas }, Hooks::DOWN)))
 }
 

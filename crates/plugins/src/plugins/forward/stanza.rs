@@ -13,6 +13,7 @@ use engine::{Connections, ExchangeObservers, LabelSetter};
 use upstream::{Health, Limits, Policy, Protocol, Target};
 use wire::{NameRef, Rcode};
 
+use super::inspection::Outage;
 use super::manifest::Config;
 use super::metrics::{ForwardMetrics, UpstreamMetrics};
 use crate::shared::upstream_options::{ForwardedNames, listed_in, none_listed};
@@ -35,6 +36,7 @@ pub(super) struct Upstream {
     /// TLS client if the upstream uses TLS.
     pub(super) tls: Option<TlsClient>,
     pub(super) health: Health,
+    pub(super) outage: Outage,
     pub(super) metrics: UpstreamMetrics,
 }
 
@@ -70,6 +72,7 @@ impl Stanza {
                 address,
                 tls,
                 health: Health::default(),
+                outage: Outage::default(),
                 metrics: UpstreamMetrics::new(setup.registry, &address.to_string()),
             })
             .collect();

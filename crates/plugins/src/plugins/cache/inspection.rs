@@ -1,0 +1,98 @@
+//! View into a cache, for people who look at the server from outside.
+
+use std::sync::Arc;
+
+use config::setup::{BlockInfo, CacheScope, CachedEntry, InspectCache};
+use engine::{Instant, Query, Response};
+use wire::{NameRef, Section, Type};
+use zone::text::{Data, expand};
+
+use super::entry::Entry;
+use super::store::Store;
+
+/// View into the stores of a server block.
+pub(super) struct CacheView {
+    block: String,
+    capacity: usize,
+    stores: Arc<[Store; 2]>,
+}
+
+impl CacheView {
+    pub(super) fn new(block: &BlockInfo, capacity: usize, stores: &Arc<[Store; 2]>) -> CacheView {
+        let mut servers: Vec<&str> = block.sites.iter().map(|site| site.server.as_str()).collect();
+        let mut zones: Vec<&str> = block.sites.iter().map(|site| site.zone.as_str()).collect();
+        servers.dedup();
+        zones.dedup();
+        CacheView { block: format!("{} {}", servers.join(" "), zones.join(" ")), capacity, stores: Arc::clone(stores) }
+    }
+}
+
+impl InspectCache for CacheView {
+    fn block(&self) -> &str {
+        &self.block
+    }
+
+    fn size(&self) -> (usize, usize) {
+        (self.stores.iter().map(Store::len).sum(), self.capacity)
+    }
+
+    fn find(&self, name: NameRef<'_>, qtype: Option<Type>, now: Instant) -> Vec<CachedEntry> {
+        let mut found = Vec::new();
+        for (denial, store) in [false, true].into_iter().zip(&*self.stores) {
+            store.for_each(|entry| {
+                if entry.name() == name.as_bytes() && qtype.is_none_or(|qtype| qtype == entry.qtype()) {
+                    found.push(shown(entry, denial, name, now));
+                }
+            });
+        }
+        found
+    }
+
+    fn flush(&self, scope: &CacheScope) -> usize {
+        let is_meant = |entry: &Entry| match scope {
+            CacheScope::Name(name) => entry.name() == name.as_ref().as_bytes(),
+            CacheScope::Below(name) => {
+                NameRef::from_bytes(entry.name()).is_ok_and(|known| known.is_within(name.as_ref()))
+            }
+            CacheScope::All => true,
+        };
+        self.stores.iter().map(|store| store.remove_if(is_meant)).sum()
+    }
+}
+
+fn shown(entry: &Entry, denial: bool, name: NameRef<'_>, now: Instant) -> CachedEntry {
+    let key = entry.key();
+    CachedEntry {
+        qtype: entry.qtype(),
+        rcode: entry.rcode(),
+        denial,
+        dnssec_ok: key.dnssec_ok,
+        checking_disabled: key.checking_disabled,
+        ttl: entry.ttl(),
+        age: entry.age(now),
+        bytes: entry.size(),
+        records: records(entry, name, entry.left(now).unwrap_or(0)),
+    }
+}
+
+/// Returns the records in presentation format, all with this TTL.
+fn records(entry: &Entry, name: NameRef<'_>, ttl: u32) -> Vec<String> {
+    let mut query = Query::default();
+    query.set_name(name);
+    query.qtype = entry.qtype();
+    let mut response = Response::default();
+    response.begin(&query);
+    // There is no client whose size limits the response.
+    response.message.set_limit(usize::from(u16::MAX));
+    entry.restore(&mut response, ttl);
+    let message = &response.message;
+    let text = |mark| {
+        let record = message.record(mark);
+        let (owner, mut rdata) = (message.owner(mark).ok()?, Vec::new());
+        expand(&record, &mut rdata).ok()?;
+        let (rtype, class, ttl) = (record.rtype(), record.class(), record.ttl());
+        Some(format!("{owner} {ttl} {class} {rtype} {}", Data { rtype, rdata: &rdata }))
+    };
+    let sections = [Section::Answer, Section::Authority, Section::Additional];
+    sections.into_iter().flat_map(|section| message.section(section).collect::<Vec<_>>()).filter_map(text).collect()
+}

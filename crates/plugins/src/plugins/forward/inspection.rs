@@ -1,0 +1,65 @@
+//! View into the upstreams, for people who look at the server from outside.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use config::setup::{InspectUpstreams, InspectedUpstream, UpstreamHealth};
+use engine::{ExchangeError, Instant};
+
+use super::stanza::{Stanza, Upstream};
+
+/// Result of the health checks of an upstream. Only the job that does them and people who look use it.
+#[derive(Default)]
+pub(super) struct Outage(Mutex<Last>);
+
+#[derive(Clone, Default)]
+struct Last {
+    /// Time at which the upstream went down.
+    since: Option<Instant>,
+    error: Option<String>,
+}
+
+impl Outage {
+    /// Records the outcome of a health check.
+    pub(super) fn probed(&self, outcome: &Result<(), ExchangeError>) {
+        self.lock().error = outcome.as_ref().err().map(ToString::to_string);
+    }
+
+    /// Records that the upstream went down, or is up again.
+    pub(super) fn changed(&self, down_since: Option<Instant>) {
+        self.lock().since = down_since;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Last> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// View into the upstreams of all lines of a server block.
+pub(super) struct UpstreamsView(pub(super) Vec<Arc<Stanza>>);
+
+impl InspectUpstreams for UpstreamsView {
+    fn upstreams(&self) -> Vec<InspectedUpstream> {
+        self.0.iter().flat_map(|stanza| stanza.upstreams.iter().map(|upstream| shown(stanza, upstream))).collect()
+    }
+}
+
+fn shown(stanza: &Stanza, upstream: &Upstream) -> InspectedUpstream {
+    let Last { since, error } = upstream.outage.lock().clone();
+    InspectedUpstream {
+        address: upstream.address,
+        transport: match (upstream.tls.is_some(), stanza.force_tcp) {
+            (true, _) => "tls",
+            (false, true) => "tcp",
+            (false, false) => "udp",
+        },
+        health: if upstream.health.is_down(stanza.limits.max_fails) {
+            UpstreamHealth::Down
+        } else if upstream.health.is_suspected() {
+            UpstreamHealth::Suspected
+        } else {
+            UpstreamHealth::Up
+        },
+        down_since: since,
+        error,
+    }
+}
