@@ -16,6 +16,9 @@ _portolan() {
             ",$1")
                 cmd="portolan"
                 ;;
+            portolan,cache)
+                cmd="portolan__subcmd__cache"
+                ;;
             portolan,check)
                 cmd="portolan__subcmd__check"
                 ;;
@@ -28,11 +31,47 @@ _portolan() {
             portolan,kube-dns)
                 cmd="portolan__subcmd__kube__subcmd__dns"
                 ;;
+            portolan,loglevel)
+                cmd="portolan__subcmd__loglevel"
+                ;;
             portolan,migrate)
                 cmd="portolan__subcmd__migrate"
                 ;;
             portolan,node)
                 cmd="portolan__subcmd__node"
+                ;;
+            portolan,reload)
+                cmd="portolan__subcmd__reload"
+                ;;
+            portolan,report)
+                cmd="portolan__subcmd__report"
+                ;;
+            portolan,requests)
+                cmd="portolan__subcmd__requests"
+                ;;
+            portolan,status)
+                cmd="portolan__subcmd__status"
+                ;;
+            portolan__subcmd__cache,flush)
+                cmd="portolan__subcmd__cache__subcmd__flush"
+                ;;
+            portolan__subcmd__cache,get)
+                cmd="portolan__subcmd__cache__subcmd__get"
+                ;;
+            portolan__subcmd__cache,help)
+                cmd="portolan__subcmd__cache__subcmd__help"
+                ;;
+            portolan__subcmd__cache__subcmd__help,flush)
+                cmd="portolan__subcmd__cache__subcmd__help__subcmd__flush"
+                ;;
+            portolan__subcmd__cache__subcmd__help,get)
+                cmd="portolan__subcmd__cache__subcmd__help__subcmd__get"
+                ;;
+            portolan__subcmd__cache__subcmd__help,help)
+                cmd="portolan__subcmd__cache__subcmd__help__subcmd__help"
+                ;;
+            portolan__subcmd__help,cache)
+                cmd="portolan__subcmd__help__subcmd__cache"
                 ;;
             portolan__subcmd__help,check)
                 cmd="portolan__subcmd__help__subcmd__check"
@@ -46,11 +85,32 @@ _portolan() {
             portolan__subcmd__help,kube-dns)
                 cmd="portolan__subcmd__help__subcmd__kube__subcmd__dns"
                 ;;
+            portolan__subcmd__help,loglevel)
+                cmd="portolan__subcmd__help__subcmd__loglevel"
+                ;;
             portolan__subcmd__help,migrate)
                 cmd="portolan__subcmd__help__subcmd__migrate"
                 ;;
             portolan__subcmd__help,node)
                 cmd="portolan__subcmd__help__subcmd__node"
+                ;;
+            portolan__subcmd__help,reload)
+                cmd="portolan__subcmd__help__subcmd__reload"
+                ;;
+            portolan__subcmd__help,report)
+                cmd="portolan__subcmd__help__subcmd__report"
+                ;;
+            portolan__subcmd__help,requests)
+                cmd="portolan__subcmd__help__subcmd__requests"
+                ;;
+            portolan__subcmd__help,status)
+                cmd="portolan__subcmd__help__subcmd__status"
+                ;;
+            portolan__subcmd__help__subcmd__cache,flush)
+                cmd="portolan__subcmd__help__subcmd__cache__subcmd__flush"
+                ;;
+            portolan__subcmd__help__subcmd__cache,get)
+                cmd="portolan__subcmd__help__subcmd__cache__subcmd__get"
                 ;;
             *)
                 ;;
@@ -59,7 +119,7 @@ _portolan() {
 
     case "${cmd}" in
         portolan)
-            opts="-p -h --conf --dns.port --pidfile --log-format --quiet --plugins --version --help check conformance migrate kube-dns node help"
+            opts="-p -h --conf --dns.port --pidfile --log-format --quiet --plugins --version --help check conformance migrate status cache reload loglevel requests report kube-dns node help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -85,6 +145,116 @@ _portolan() {
                     COMPREPLY=($(compgen -W "text json" -- "${cur}"))
                     return 0
                     ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        portolan__subcmd__cache)
+            opts="-h --help get flush help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        portolan__subcmd__cache__subcmd__flush)
+            opts="-h --socket --below --all --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --socket)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --below)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        portolan__subcmd__cache__subcmd__get)
+            opts="-h --socket --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --socket)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        portolan__subcmd__cache__subcmd__help)
+            opts="get flush help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        portolan__subcmd__cache__subcmd__help__subcmd__flush)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        portolan__subcmd__cache__subcmd__help__subcmd__get)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        portolan__subcmd__cache__subcmd__help__subcmd__help)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
                 *)
                     COMPREPLY=()
                     ;;
@@ -153,8 +323,50 @@ _portolan() {
             return 0
             ;;
         portolan__subcmd__help)
-            opts="check conformance migrate kube-dns node help"
+            opts="check conformance migrate status cache reload loglevel requests report kube-dns node help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        portolan__subcmd__help__subcmd__cache)
+            opts="get flush"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        portolan__subcmd__help__subcmd__cache__subcmd__flush)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        portolan__subcmd__help__subcmd__cache__subcmd__get)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
@@ -222,6 +434,20 @@ _portolan() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        portolan__subcmd__help__subcmd__loglevel)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         portolan__subcmd__help__subcmd__migrate)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
@@ -237,6 +463,62 @@ _portolan() {
             return 0
             ;;
         portolan__subcmd__help__subcmd__node)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        portolan__subcmd__help__subcmd__reload)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        portolan__subcmd__help__subcmd__report)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        portolan__subcmd__help__subcmd__requests)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        portolan__subcmd__help__subcmd__status)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -404,6 +686,28 @@ _portolan() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        portolan__subcmd__loglevel)
+            opts="-h --socket --for --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --socket)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --for)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         portolan__subcmd__migrate)
             opts="-h --from --defaults --json --check --ttl --zone --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
@@ -502,6 +806,90 @@ _portolan() {
                     return 0
                     ;;
                 --v)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        portolan__subcmd__reload)
+            opts="-h --socket --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --socket)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        portolan__subcmd__report)
+            opts="-o -h --socket --output --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --socket)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --output)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        portolan__subcmd__requests)
+            opts="-h --socket --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --socket)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        portolan__subcmd__status)
+            opts="-h --socket --json --wait --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --socket)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --wait)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

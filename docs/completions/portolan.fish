@@ -36,6 +36,12 @@ complete -c portolan -n "__fish_portolan_needs_command" -s h -l help -d 'Print h
 complete -c portolan -n "__fish_portolan_needs_command" -f -a "check" -d 'Check a Corefile for errors and likely mistakes'
 complete -c portolan -n "__fish_portolan_needs_command" -f -a "conformance" -d 'Test any DNS server against the Kubernetes DNS specification'
 complete -c portolan -n "__fish_portolan_needs_command" -f -a "migrate" -d 'Convert an existing cluster DNS configuration to a Corefile'
+complete -c portolan -n "__fish_portolan_needs_command" -f -a "status" -d 'Show the state of the running server on one screen'
+complete -c portolan -n "__fish_portolan_needs_command" -f -a "cache" -d 'Look into the cache of the running server'
+complete -c portolan -n "__fish_portolan_needs_command" -f -a "reload" -d 'Reload the Corefile and wait for the outcome'
+complete -c portolan -n "__fish_portolan_needs_command" -f -a "loglevel" -d 'Change the log level of a plugin for some time'
+complete -c portolan -n "__fish_portolan_needs_command" -f -a "requests" -d 'Show the queries that wait for an upstream, oldest first'
+complete -c portolan -n "__fish_portolan_needs_command" -f -a "report" -d 'Write an archive for a bug report, without secrets'
 complete -c portolan -n "__fish_portolan_needs_command" -f -a "kube-dns" -d 'Replace the kube-dns pod, with the flags of its containers and its ConfigMap'
 complete -c portolan -n "__fish_portolan_needs_command" -f -a "node" -d 'Replace NodeLocal DNSCache on a node, with the flags and the template of node-cache'
 complete -c portolan -n "__fish_portolan_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
@@ -64,6 +70,38 @@ complete -c portolan -n "__fish_portolan_using_subcommand migrate" -l defaults -
 complete -c portolan -n "__fish_portolan_using_subcommand migrate" -l json -d 'Print the Corefile and the notes, or the comparison, as one JSON object'
 complete -c portolan -n "__fish_portolan_using_subcommand migrate" -l ttl -d 'With --check, also compare TTLs; the TTLs of a cache count down'
 complete -c portolan -n "__fish_portolan_using_subcommand migrate" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c portolan -n "__fish_portolan_using_subcommand status" -l socket -d 'Control socket: a path, or `@NAME` [default: that of the server that runs here]' -r
+complete -c portolan -n "__fish_portolan_using_subcommand status" -l wait -d 'Wait at most this long, such as `60s`, until there is no problem' -r
+complete -c portolan -n "__fish_portolan_using_subcommand status" -l json -d 'Print the response of the server as JSON'
+complete -c portolan -n "__fish_portolan_using_subcommand status" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c portolan -n "__fish_portolan_using_subcommand cache; and not __fish_seen_subcommand_from get flush help" -s h -l help -d 'Print help'
+complete -c portolan -n "__fish_portolan_using_subcommand cache; and not __fish_seen_subcommand_from get flush help" -f -a "get" -d 'Show the cached responses for a name'
+complete -c portolan -n "__fish_portolan_using_subcommand cache; and not __fish_seen_subcommand_from get flush help" -f -a "flush" -d 'Remove cached responses'
+complete -c portolan -n "__fish_portolan_using_subcommand cache; and not __fish_seen_subcommand_from get flush help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c portolan -n "__fish_portolan_using_subcommand cache; and __fish_seen_subcommand_from get" -l socket -d 'Control socket: a path, or `@NAME` [default: that of the server that runs here]' -r
+complete -c portolan -n "__fish_portolan_using_subcommand cache; and __fish_seen_subcommand_from get" -l json -d 'Print the response of the server as JSON'
+complete -c portolan -n "__fish_portolan_using_subcommand cache; and __fish_seen_subcommand_from get" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c portolan -n "__fish_portolan_using_subcommand cache; and __fish_seen_subcommand_from flush" -l socket -d 'Control socket: a path, or `@NAME` [default: that of the server that runs here]' -r
+complete -c portolan -n "__fish_portolan_using_subcommand cache; and __fish_seen_subcommand_from flush" -l below -d 'Domain name, with all names below it' -r
+complete -c portolan -n "__fish_portolan_using_subcommand cache; and __fish_seen_subcommand_from flush" -l all -d 'All responses'
+complete -c portolan -n "__fish_portolan_using_subcommand cache; and __fish_seen_subcommand_from flush" -l json -d 'Print the response of the server as JSON'
+complete -c portolan -n "__fish_portolan_using_subcommand cache; and __fish_seen_subcommand_from flush" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c portolan -n "__fish_portolan_using_subcommand cache; and __fish_seen_subcommand_from help" -f -a "get" -d 'Show the cached responses for a name'
+complete -c portolan -n "__fish_portolan_using_subcommand cache; and __fish_seen_subcommand_from help" -f -a "flush" -d 'Remove cached responses'
+complete -c portolan -n "__fish_portolan_using_subcommand cache; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c portolan -n "__fish_portolan_using_subcommand reload" -l socket -d 'Control socket: a path, or `@NAME` [default: that of the server that runs here]' -r
+complete -c portolan -n "__fish_portolan_using_subcommand reload" -l json -d 'Print the response of the server as JSON'
+complete -c portolan -n "__fish_portolan_using_subcommand reload" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c portolan -n "__fish_portolan_using_subcommand loglevel" -l socket -d 'Control socket: a path, or `@NAME` [default: that of the server that runs here]' -r
+complete -c portolan -n "__fish_portolan_using_subcommand loglevel" -l for -d 'Time after which the usual level applies again, at most a day; `0s` ends a temporary level' -r
+complete -c portolan -n "__fish_portolan_using_subcommand loglevel" -l json -d 'Print the response of the server as JSON'
+complete -c portolan -n "__fish_portolan_using_subcommand loglevel" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c portolan -n "__fish_portolan_using_subcommand requests" -l socket -d 'Control socket: a path, or `@NAME` [default: that of the server that runs here]' -r
+complete -c portolan -n "__fish_portolan_using_subcommand requests" -l json -d 'Print the response of the server as JSON'
+complete -c portolan -n "__fish_portolan_using_subcommand requests" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c portolan -n "__fish_portolan_using_subcommand report" -l socket -d 'Control socket: a path, or `@NAME` [default: that of the server that runs here]' -r
+complete -c portolan -n "__fish_portolan_using_subcommand report" -s o -l output -d 'File to write [default: standard output, unless it is a terminal]' -r -F
+complete -c portolan -n "__fish_portolan_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l domain -d 'Cluster domain (cluster.local)' -r
 complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l dns-bind-address -d 'Listening address (all)' -r
 complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l dns-port -d 'Listening port (53)' -r
@@ -137,9 +175,17 @@ complete -c portolan -n "__fish_portolan_using_subcommand node" -l reloadwithsig
 complete -c portolan -n "__fish_portolan_using_subcommand node" -l plugins -d 'Accepted; `portolan -plugins` lists them'
 complete -c portolan -n "__fish_portolan_using_subcommand node" -l logtostderr -d 'Accepted; the log is standard output, one event per line'
 complete -c portolan -n "__fish_portolan_using_subcommand node" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate kube-dns node help" -f -a "check" -d 'Check a Corefile for errors and likely mistakes'
-complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate kube-dns node help" -f -a "conformance" -d 'Test any DNS server against the Kubernetes DNS specification'
-complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate kube-dns node help" -f -a "migrate" -d 'Convert an existing cluster DNS configuration to a Corefile'
-complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate kube-dns node help" -f -a "kube-dns" -d 'Replace the kube-dns pod, with the flags of its containers and its ConfigMap'
-complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate kube-dns node help" -f -a "node" -d 'Replace NodeLocal DNSCache on a node, with the flags and the template of node-cache'
-complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate kube-dns node help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status cache reload loglevel requests report kube-dns node help" -f -a "check" -d 'Check a Corefile for errors and likely mistakes'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status cache reload loglevel requests report kube-dns node help" -f -a "conformance" -d 'Test any DNS server against the Kubernetes DNS specification'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status cache reload loglevel requests report kube-dns node help" -f -a "migrate" -d 'Convert an existing cluster DNS configuration to a Corefile'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status cache reload loglevel requests report kube-dns node help" -f -a "status" -d 'Show the state of the running server on one screen'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status cache reload loglevel requests report kube-dns node help" -f -a "cache" -d 'Look into the cache of the running server'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status cache reload loglevel requests report kube-dns node help" -f -a "reload" -d 'Reload the Corefile and wait for the outcome'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status cache reload loglevel requests report kube-dns node help" -f -a "loglevel" -d 'Change the log level of a plugin for some time'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status cache reload loglevel requests report kube-dns node help" -f -a "requests" -d 'Show the queries that wait for an upstream, oldest first'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status cache reload loglevel requests report kube-dns node help" -f -a "report" -d 'Write an archive for a bug report, without secrets'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status cache reload loglevel requests report kube-dns node help" -f -a "kube-dns" -d 'Replace the kube-dns pod, with the flags of its containers and its ConfigMap'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status cache reload loglevel requests report kube-dns node help" -f -a "node" -d 'Replace NodeLocal DNSCache on a node, with the flags and the template of node-cache'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status cache reload loglevel requests report kube-dns node help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and __fish_seen_subcommand_from cache" -f -a "get" -d 'Show the cached responses for a name'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and __fish_seen_subcommand_from cache" -f -a "flush" -d 'Remove cached responses'

@@ -9,7 +9,7 @@ use metrics::Registry;
 use plugins::{HostLookup, Profiler};
 use skydns::Stores;
 
-use crate::clusters::clusters;
+use crate::clusters::{Followed, clusters};
 use crate::lookup::Lookup;
 use crate::profile::Sampler;
 
@@ -22,7 +22,9 @@ pub(crate) fn capabilities(registry: &Arc<Registry>) -> Capabilities {
     capabilities.provide(lookup);
     let tls: Arc<dyn TlsMaker> = Arc::new(transport::tls::Rustls);
     capabilities.provide(tls);
-    capabilities.provide(clusters(registry));
+    let followed: Arc<Followed> = Arc::default();
+    capabilities.provide(clusters(registry, &followed));
+    capabilities.provide(followed);
     let profiler: Arc<dyn Profiler> = Arc::new(Sampler);
     capabilities.provide(profiler);
     let stores: Rc<dyn Stores> = Rc::new(etcd::Edge::new(registry));

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use crate::check::{CheckOptions, OutputFormat};
 use crate::conform::{ConformanceOptions, read_server};
+use crate::control::commands::ControlCommand;
 use crate::log::Format;
 use crate::migrate::{MigrateOptions, read_version};
 use crate::run::ServeOptions;
@@ -23,6 +24,8 @@ pub enum Command {
     Conformance(ConformanceOptions),
     /// Convert an existing cluster DNS configuration to a Corefile, or compare two servers.
     Migrate(MigrateOptions),
+    /// Look into or change the running server.
+    Control(ControlCommand),
     /// Run as the kube-dns pod or as one of its containers.
     KubeDns {
         /// The pod or the container.
@@ -88,6 +91,7 @@ pub fn command() -> clap::Command {
         .subcommand(check_command())
         .subcommand(conformance_command())
         .subcommand(migrate_command())
+        .subcommands(crate::control::commands::definitions())
         .subcommand(crate::modes::kube_dns::command())
         .subcommand(crate::modes::node::command())
 }
@@ -318,6 +322,9 @@ fn from_matches(matches: &ArgMatches) -> Command {
     }
     if let Some(migrate) = matches.subcommand_matches("migrate") {
         return Command::Migrate(migrate_options(migrate));
+    }
+    if let Some(control) = crate::control::commands::read(matches) {
+        return Command::Control(control);
     }
     if matches.get_flag("version") {
         return Command::Version;

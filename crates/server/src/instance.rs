@@ -10,16 +10,18 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use aws_lc_rs::digest::{SHA512, digest};
-use config::setup::{Capabilities, Command, LifecycleEvent, Readiness, ReloadState};
+use config::setup::{Capabilities, Command, Inspection, LifecycleEvent, Readiness, ReloadState, SetupWarning};
 use config::{BuildContext, Built, PlannedListener};
 use corefile::Style;
 use engine::log::Level;
 use engine::{Io, Scheme};
 use metrics::{Kind, Metric, Registry};
 use net::{Live, TokioIo, Workers};
+use tokio::sync::mpsc::Receiver;
 
 use crate::admin::{Admin, IfTaken};
 use crate::configuration::{self, Configuration, Origin};
+use crate::control::{Control, Loaded, Order, View, without_secrets};
 use crate::files::Disk;
 use crate::jobs::Jobs;
 use crate::lifecycle::{LifecycleHooks, ShutdownKind};
@@ -50,6 +52,10 @@ pub(crate) struct Instance {
     reload_state: ReloadState,
     listeners: Vec<PlannedListener>,
     fingerprint: String,
+    /// Number of configurations so far.
+    generation: u64,
+    control: Control,
+    orders: Option<Receiver<Order>>,
     /// Last rejected configuration: the error if it could not be read, or the fingerprint if it could not be built.
     refused: Option<String>,
     /// Time to continue serving after the shutdown begins.
@@ -80,7 +86,7 @@ impl Instance {
         registry.counter(&plugins::RELOAD_FAILED, &[]);
         let configuration = read(&origin, port)?;
         log_warnings(&configuration);
-        let fingerprint = configuration.fingerprint.clone();
+        let written = Written::of(&configuration);
         let mut built = build(configuration, registry, &process, ReloadState::default())?;
         let admin = Admin::new(registry);
         let prepared = admin.prepare(&built.requests.pages, IfTaken::TryAgain)?;
@@ -88,6 +94,7 @@ impl Instance {
         let io: Rc<dyn Io> = Rc::new(TokioIo::new(registry));
         let live: Live = Arc::new(ArcSwap::from_pointee(built.generation));
         let workers = Workers::start(workers, &live, registry)?;
+        let (control, orders) = Control::start(View::new(registry, &live, process.find().unwrap_or_default()))?;
         let mut instance = Instance {
             origin,
             port,
@@ -101,7 +108,10 @@ impl Instance {
             jobs: Jobs::default(),
             reload_state: built.reload_state,
             listeners: built.listeners,
-            fingerprint,
+            fingerprint: String::new(),
+            generation: 0,
+            control,
+            orders: Some(orders),
             refused: None,
             lameduck: Duration::ZERO,
             reload_every: None,
@@ -112,8 +122,7 @@ impl Instance {
         // At startup, serving does not wait for these conditions. The job logs those that are not met in time.
         let startup_gates = core::mem::take(&mut built.requests.startup_gates);
         built.requests.jobs.push(Box::new(|_| Box::pin(startup_gates::wait(startup_gates))));
-        instance.take_up(built.requests, prepared)?;
-        instance.publish_fingerprint();
+        instance.take_up(built.requests, prepared, written)?;
         Ok(instance)
     }
 
@@ -146,7 +155,7 @@ impl Instance {
     /// Builds a configuration and replaces the current one with it.
     async fn replace(&mut self, configuration: Configuration) -> Result<(), ServeError> {
         log_warnings(&configuration);
-        let fingerprint = configuration.fingerprint.clone();
+        let written = Written::of(&configuration);
         let mut built = build(configuration, &self.registry, &self.process, self.reload_state.next())?;
         // Waits before it opens any socket: until a new socket is read, the kernel could already route queries to it.
         let startup_gates = core::mem::take(&mut built.requests.startup_gates);
@@ -168,9 +177,7 @@ impl Instance {
         self.workers.load_generation();
         self.listeners = built.listeners;
         self.reload_state = built.reload_state;
-        self.fingerprint = fingerprint;
-        self.take_up(built.requests, prepared)?;
-        self.publish_fingerprint();
+        self.take_up(built.requests, prepared, written)?;
         Ok(())
     }
 
@@ -188,34 +195,55 @@ impl Instance {
         &mut self,
         mut requests: config::setup::HostRequests,
         prepared: crate::admin::Prepared,
+        written: Written,
     ) -> io::Result<()> {
-        log::set_level(if requests.panics_end { Level::Debug } else { Level::Info });
+        log::levels::set_usual(if requests.panics_end { Level::Debug } else { Level::Info });
         self.lameduck = requests.lameduck;
         self.reload_every = requests.reload;
         self.readiness = Arc::clone(&requests.readiness);
         self.commands = core::mem::take(&mut requests.commands);
-        for warning in core::mem::take(&mut requests.warnings) {
-            let notice = warning.notice;
+        for SetupWarning { notice, .. } in &requests.warnings {
             log::report(notice.level, notice.source(), format_args!("{}", notice.message));
         }
         self.jobs = Jobs::start(&mut requests, &self.io);
+        self.control.listen(requests.control.addresses());
+        self.publish(written, requests.inspection, requests.warnings.len());
         self.admin.serve(prepared, requests.pages)?;
         hook_commands::run(&self.commands, LifecycleEvent::Start);
         Ok(())
     }
 
-    /// Publishes the hash of the running configuration as a metric and in the log, if *reload* is in use.
-    fn publish_fingerprint(&self) {
-        let Some(_) = self.reload_every else { return };
+    /// Publishes the configuration that serves now on the control socket. If *reload* is in use, publishes its hash as
+    /// a metric and in the log too.
+    fn publish(&mut self, written: Written, inspection: Inspection, setup_warnings: usize) {
         let hash: String =
-            digest(&SHA512, self.fingerprint.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-        tracing::info!(target: "plugin/reload", "Running configuration SHA512 = {hash}");
-        self.registry.forget_gauges(&plugins::RELOAD_VERSION);
-        self.registry.gauge(&plugins::RELOAD_VERSION, &["sha512", &hash], || Some(1.0));
+            digest(&SHA512, written.fingerprint.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+        self.fingerprint = written.fingerprint;
+        self.generation += 1;
+        self.control.view().publish(Loaded {
+            generation: self.generation,
+            hash: hash.clone(),
+            at: Some(std::time::Instant::now()),
+            warnings: (written.warnings + setup_warnings) as u64,
+            files: written.files,
+            readiness: Arc::clone(&self.readiness),
+            inspection,
+        });
+        if self.reload_every.is_some() {
+            tracing::info!(target: "plugin/reload", "Running configuration SHA512 = {hash}");
+            self.registry.forget_gauges(&plugins::RELOAD_VERSION);
+            self.registry.gauge(&plugins::RELOAD_VERSION, &["sha512", &hash], || Some(1.0));
+        }
+    }
+
+    /// Returns the orders that arrive over the control socket; `None` if they were taken before.
+    pub(crate) fn take_orders(&mut self) -> Option<Receiver<Order>> {
+        self.orders.take()
     }
 
     /// Counts a reload that failed.
-    pub(crate) fn count_failed_reload(&self) {
+    pub(crate) fn count_failed_reload(&self, error: &str) {
+        self.control.view().refuse(error);
         self.io.counters().count(self.registry.counter(&plugins::RELOAD_FAILED, &[]));
     }
 
@@ -252,6 +280,21 @@ impl Instance {
         }
         self.jobs.end().await;
         hook_commands::run(&self.commands, LifecycleEvent::End);
+    }
+}
+
+/// What is published of a configuration as it was written.
+struct Written {
+    fingerprint: String,
+    warnings: usize,
+    /// Files without secrets.
+    files: Vec<(String, String)>,
+}
+
+impl Written {
+    fn of(configuration: &Configuration) -> Written {
+        let Configuration { fingerprint, problems, written, .. } = configuration;
+        Written { fingerprint: fingerprint.clone(), warnings: problems.len(), files: without_secrets(written) }
     }
 }
 

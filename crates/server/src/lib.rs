@@ -11,6 +11,7 @@ mod command_line;
 mod compress;
 mod configuration;
 mod conform;
+mod control;
 mod deadlines;
 pub mod diagnostics;
 mod directives;
@@ -37,6 +38,7 @@ mod sockets;
 mod startup_gates;
 mod version;
 
+pub use self::control::commands::{ControlCommand, control};
 pub use check::{CheckOptions, OutputFormat, check};
 pub use conform::{ConformanceOptions, conform};
 pub use directives::plugin_names;

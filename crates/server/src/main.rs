@@ -23,6 +23,7 @@ fn main() -> ExitCode {
         Command::Check(options) => portolan::check(&options),
         Command::Conformance(options) => portolan::conform(&options),
         Command::Migrate(options) => portolan::migrate(&options),
+        Command::Control(command) => portolan::control(&command),
         Command::KubeDns { program, words } => portolan::kube_dns(program, words),
         Command::Node { words } => portolan::node(words),
         Command::Version => {

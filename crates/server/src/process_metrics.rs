@@ -36,7 +36,7 @@ const TICKS: f64 = 100.0;
 
 /// Adds the metrics of this process to a registry.
 pub(crate) fn publish(registry: &Registry) {
-    registry.gauge(&CPU, &[], || cpu_seconds(&read("/proc/self/stat")?));
+    registry.gauge(&CPU, &[], cpu_time);
     registry.gauge(&OPEN_FDS, &[], || number(fs::read_dir("/proc/self/fd").ok()?.count()));
     registry.gauge(&MAX_FDS, &[], || limit(&read("/proc/self/limits")?, "Max open files"));
     registry.gauge(&VIRTUAL, &[], || kibibytes(&read("/proc/self/status")?, "VmSize"));
@@ -46,6 +46,19 @@ pub(crate) fn publish(registry: &Registry) {
     registry.gauge(&START, &[], move || start);
     registry.gauge(&RECEIVED, &[], || ip_bytes(&read("/proc/self/net/netstat")?, "InOctets"));
     registry.gauge(&SENT, &[], || ip_bytes(&read("/proc/self/net/netstat")?, "OutOctets"));
+}
+
+/// Returns the CPU time of this process in seconds.
+pub(crate) fn cpu_time() -> Option<f64> {
+    cpu_seconds(&read("/proc/self/stat")?)
+}
+
+/// Returns the resident memory of this process in bytes.
+pub(crate) fn resident_bytes() -> Option<u64> {
+    let bytes = kibibytes(&read("/proc/self/status")?, "VmRSS")?;
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a whole number of at most 52 bits")]
+    let bytes = bytes as u64;
+    Some(bytes)
 }
 
 fn read(path: &str) -> Option<String> {

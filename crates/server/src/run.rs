@@ -11,10 +11,12 @@ use engine::log::{Level, Source};
 use metrics::Registry;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::Receiver;
+use tokio::sync::oneshot;
 use tokio::task::LocalSet;
 
 use crate::capabilities::capabilities;
 use crate::configuration::Origin;
+use crate::control::Order;
 use crate::instance::Instance;
 use crate::lifecycle::{LifecycleHooks, NoHooks, ShutdownKind};
 use crate::log::{self, Format};
@@ -89,6 +91,7 @@ pub(crate) async fn serve(
     log::publish(registry);
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     let mut instance = Instance::start(origin, options.port, workers, capabilities(registry), registry, &hooks)?;
+    signals.orders = instance.take_orders();
     let _pidfile = options.pidfile.as_deref().and_then(Pidfile::write);
     if !options.quiet {
         instance.banner().iter().for_each(|line| log::report(Level::Info, Source::Banner, format_args!("{line}")));
@@ -120,10 +123,14 @@ async fn run_until_shutdown(instance: &mut Instance, signals: &mut Signals) -> O
             Event::Shutdown | Event::ExitNow(_) => Some(event),
             Event::Reload => {
                 tracing::info!(target: "portolan", "SIGUSR1: Reloading");
-                signals.shutdown.or_shutdown(reload(instance, true)).await
+                signals.shutdown.or_shutdown(reload(instance, true, None)).await
             }
-            Event::CheckFiles => signals.shutdown.or_shutdown(reload(instance, false)).await,
-            Event::InputChanged => signals.shutdown.or_shutdown(reload(instance, true)).await,
+            Event::Order(Order::Reload(outcome)) => {
+                tracing::info!(target: "portolan", "Control socket: Reloading");
+                signals.shutdown.or_shutdown(reload(instance, true, Some(outcome))).await
+            }
+            Event::CheckFiles => signals.shutdown.or_shutdown(reload(instance, false, None)).await,
+            Event::InputChanged => signals.shutdown.or_shutdown(reload(instance, true, None)).await,
         };
         match shutdown {
             Some(Event::ExitNow(code)) => return Some(code),
@@ -133,14 +140,25 @@ async fn run_until_shutdown(instance: &mut Instance, signals: &mut Signals) -> O
     }
 }
 
-async fn reload(instance: &mut Instance, anyway: bool) {
-    match instance.reload(anyway).await {
-        Ok(true) => tracing::info!(target: "portolan", "Reloading complete"),
-        Ok(false) => {}
-        Err(error) => {
-            instance.count_failed_reload();
-            tracing::error!(target: "portolan", "Restart failed: {}", error.to_string().trim_end());
+/// Reloads the Corefile, and tells `asked` about the error or the success.
+async fn reload(instance: &mut Instance, anyway: bool, asked: Option<oneshot::Sender<Option<String>>>) {
+    let error = match instance.reload(anyway).await {
+        Ok(applied) => {
+            if applied {
+                tracing::info!(target: "portolan", "Reloading complete");
+            }
+            None
         }
+        Err(error) => {
+            let error = error.to_string().trim_end().to_owned();
+            instance.count_failed_reload(&error);
+            tracing::error!(target: "portolan", "Restart failed: {error}");
+            Some(error)
+        }
+    };
+    if let Some(asked) = asked {
+        // Nobody waits any more if the client is gone.
+        let _ = asked.send(error);
     }
 }
 
@@ -158,7 +176,7 @@ async fn serve_lameduck(instance: &Instance, signals: &mut Signals) -> Option<Ex
             // A generated Corefile that changed also arrives as `CheckFiles`, so compare the time.
             Event::CheckFiles if tokio::time::Instant::now() >= end => return None,
             Event::ExitNow(code) => return Some(code),
-            Event::Shutdown | Event::Reload | Event::CheckFiles | Event::InputChanged => {}
+            Event::Shutdown | Event::Reload | Event::Order(_) | Event::CheckFiles | Event::InputChanged => {}
         }
     }
 }
@@ -174,11 +192,13 @@ fn with_jitter(interval: Duration, jitter: Duration) -> Duration {
     (interval + shift).saturating_sub(jitter / 2)
 }
 
-/// Event of the main loop, from a signal, a timer or a changed input.
+/// Event of the main loop, from a signal, a timer, the control socket or a changed input.
 enum Event {
     Shutdown,
     ExitNow(ExitCode),
     Reload,
+    /// From the control socket.
+    Order(Order),
     CheckFiles,
     InputChanged,
 }
@@ -190,6 +210,8 @@ struct Signals {
     hang_up: Signal,
     upgrade: Signal,
     changes: Option<Receiver<bool>>,
+    /// Orders from the control socket.
+    orders: Option<Receiver<Order>>,
 }
 
 /// Signals that end the process.
@@ -236,7 +258,7 @@ impl Signals {
             interrupts: 0,
         };
         let (reload, upgrade) = (signal(SignalKind::user_defined1())?, signal(SignalKind::user_defined2())?);
-        Ok(Signals { shutdown, reload, hang_up: signal(SignalKind::hangup())?, upgrade, changes })
+        Ok(Signals { shutdown, reload, hang_up: signal(SignalKind::hangup())?, upgrade, changes, orders: None })
     }
 
     /// Waits for the next event; returns [`Event::CheckFiles`] after `limit`.
@@ -259,17 +281,18 @@ impl Signals {
                     continue;
                 }
                 () = &mut time => Event::CheckFiles,
-                anyway = next_change(&mut self.changes) => if anyway { Event::InputChanged } else { Event::CheckFiles },
+                anyway = next_of(&mut self.changes) => if anyway { Event::InputChanged } else { Event::CheckFiles },
+                order = next_of(&mut self.orders) => Event::Order(order),
             };
         }
     }
 }
 
-/// Waits for the next change; waits forever if there can be none.
-async fn next_change(changes: &mut Option<Receiver<bool>>) -> bool {
-    match changes {
-        Some(changes) => match changes.recv().await {
-            Some(anyway) => anyway,
+/// Waits for the next value; waits forever if there can be none.
+async fn next_of<T>(receiver: &mut Option<Receiver<T>>) -> T {
+    match receiver {
+        Some(receiver) => match receiver.recv().await {
+            Some(value) => value,
             None => std::future::pending().await,
         },
         None => std::future::pending().await,

@@ -77,6 +77,7 @@ plain.test:0 {
     on startup touch FOLDER/started
     trace localhost:9
     pprof localhost:0
+    control FOLDER/control.sock
     dnstap FOLDER/nobody.sock
 }
 files.test:0 {

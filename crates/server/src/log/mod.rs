@@ -3,8 +3,10 @@
 //! Events come from workers and jobs through [`net::log_queue`], and from `tracing`, which the crates at the edge and
 //! some libraries use. The writer renders them as text, as CoreDNS does, or as JSON, one object per line.
 
+pub(crate) mod levels;
 mod render;
 mod repeats;
+pub(crate) mod tail;
 mod writer;
 
 use std::fmt::{Arguments, Debug, Write as _};
@@ -12,14 +14,14 @@ use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use engine::log::{Level, Source};
 use metrics::Registry;
 use net::log_queue;
 use tracing::field::{Field, Visit};
-use tracing::{Event, Subscriber};
+use tracing::subscriber::Interest;
+use tracing::{Event, Metadata, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::{Context, SubscriberExt};
@@ -36,16 +38,12 @@ const OF_CLIENTS: &str = "quinn_proto";
 /// Limit for writing the last lines at shutdown. A reader that does not take them in this time has stopped.
 const FLUSH_LIMIT: Duration = Duration::from_millis(300);
 
-/// Least severe level that is written.
-static LEVEL: AtomicU8 = AtomicU8::new(Level::Info as u8);
-
 /// Starts the writer and connects `tracing` to it. Only the first call in a process has an effect.
 pub(crate) fn start(format: Format) {
     static STARTED: OnceLock<()> = OnceLock::new();
     STARTED.get_or_init(|| {
-        // The filter spares libraries the events for each packet, which are never logged. Tests may have installed
-        // another subscriber.
-        let _ = tracing_subscriber::registry().with(Bridge).with(LevelFilter::INFO).try_init();
+        // Tests may have installed another subscriber.
+        let _ = tracing_subscriber::registry().with(Bridge).try_init();
         let stdout = io::stdout();
         let renderer = Renderer { format, timestamps: stdout.is_terminal() };
         // Not `Stdout`, because a blocked write would hold its lock.
@@ -71,15 +69,29 @@ pub(crate) fn report(level: Level, source: Source<'_>, message: Arguments<'_>) {
     log_queue().report(level, source, message);
 }
 
-/// Sets the least severe level that is written.
-pub(crate) fn set_level(level: Level) {
-    LEVEL.store(level as u8, Ordering::Relaxed);
-}
-
 /// Connects `tracing` to the queue.
 struct Bridge;
 
 impl<S: Subscriber> Layer<S> for Bridge {
+    /// Spares libraries the events for each packet, which are never logged.
+    fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
+        let is_ours = is_ours(metadata.target());
+        match *metadata.level() {
+            tracing::Level::TRACE => Interest::never(),
+            tracing::Level::DEBUG if is_ours => Interest::sometimes(),
+            tracing::Level::DEBUG => Interest::never(),
+            _ => Interest::always(),
+        }
+    }
+
+    fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, S>) -> bool {
+        *metadata.level() <= tracing::Level::INFO || is_ours(metadata.target()) && log_queue().takes(Level::Debug)
+    }
+
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        Some(LevelFilter::DEBUG)
+    }
+
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let target = event.metadata().target();
         let level = match *event.metadata().level() {
@@ -88,8 +100,7 @@ impl<S: Subscriber> Layer<S> for Bridge {
             tracing::Level::INFO => Level::Info,
             _ => Level::Debug,
         };
-        let ours = OURS.iter().any(|name| target.starts_with(name));
-        if level == Level::Debug || (!ours && level > Level::Warning) || target.starts_with(OF_CLIENTS) {
+        if (!is_ours(target) && level > Level::Warning) || target.starts_with(OF_CLIENTS) {
             return;
         }
         let mut text = Text(String::new());
@@ -97,6 +108,11 @@ impl<S: Subscriber> Layer<S> for Bridge {
         let source = target.strip_prefix("plugin/").map_or(Source::Server, Source::Plugin);
         report(level, source, format_args!("{}", text.0));
     }
+}
+
+/// Returns true if a `tracing` target is one of our own.
+fn is_ours(target: &str) -> bool {
+    OURS.iter().any(|name| target.starts_with(name))
 }
 
 /// Text of an event: its message, then its other fields as `name=value`.

@@ -1,7 +1,6 @@
 //! Writer thread of the log.
 
 use std::io::{self, Write};
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use engine::log::{Event, EventBuffer, Level, Source};
@@ -49,8 +48,7 @@ impl<W: Write> Writer<W> {
     /// Writes events and the repetitions that are due. Returns the number of events that could not be written.
     fn write(&mut self, events: &EventBuffer, ending: bool) -> u64 {
         let (now, mut failed) = (self.start.elapsed(), 0);
-        let level = super::LEVEL.load(Ordering::Relaxed);
-        for event in events.events().filter(|event| event.level as u8 <= level) {
+        for event in events.events().filter(super::levels::admits) {
             if self.repeats.admit(&event, now) {
                 failed += self.add(&event, 0);
             }
@@ -67,7 +65,9 @@ impl<W: Write> Writer<W> {
     }
 
     fn add(&mut self, event: &Event<'_>, repeated: u64) -> u64 {
+        let start = self.chunk.len();
         self.renderer.line(&mut self.chunk, event, repeated);
+        super::tail::add(event, &self.chunk[start..]);
         self.lines += 1;
         if self.chunk.len() >= CHUNK { self.flush() } else { 0 }
     }

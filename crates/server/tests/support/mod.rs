@@ -1,6 +1,7 @@
 //! The binary as users run it: on free ports, with queries over real sockets, and controlled by signals.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub(crate) mod control;
 pub(crate) mod kubernetes;
 pub(crate) mod ports;
 pub(crate) mod served;
@@ -71,13 +72,15 @@ impl Server {
 
     /// Starts the binary with another executable name.
     pub(crate) fn start_program(program: &Path, arguments: &[&std::ffi::OsStr]) -> Server {
+        let mut command = Command::new(program);
+        command.args(arguments);
+        Server::start_command(command)
+    }
+
+    /// Starts a prepared command.
+    pub(crate) fn start_command(mut command: Command) -> Server {
         let started = Instant::now();
-        let mut child = Command::new(program)
-            .args(arguments)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the binary starts");
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
         let (sender, lines) = channel();
         for output in [
             Box::new(child.stdout.take().expect("its output")) as Box<dyn Read + Send>,

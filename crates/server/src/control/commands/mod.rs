@@ -1,0 +1,123 @@
+//! Commands that use the control API, one module each: their command line, the request and the output.
+
+mod cache;
+mod loglevel;
+mod reload;
+mod report;
+mod requests;
+mod status;
+
+use std::fmt::Display;
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::{Arg, ArgAction, ArgMatches};
+use control::exit;
+use serde::Serialize;
+
+use super::client::{ControlError, Socket};
+
+/// Command that uses the control API.
+#[derive(Debug)]
+pub struct ControlCommand {
+    options: CommonOptions,
+    request: Request,
+}
+
+/// Options of all commands.
+#[derive(Debug)]
+struct CommonOptions {
+    socket: Option<String>,
+    json: bool,
+}
+
+#[derive(Debug)]
+enum Request {
+    Status(status::Options),
+    Cache(cache::Options),
+    Reload,
+    LogLevel(loglevel::Options),
+    Requests,
+    Report(report::Options),
+}
+
+/// Returns the definitions for clap.
+pub(crate) fn definitions() -> impl Iterator<Item = clap::Command> {
+    [
+        status::definition(),
+        cache::definition(),
+        reload::definition(),
+        loglevel::definition(),
+        requests::definition(),
+        report::definition(),
+    ]
+    .into_iter()
+}
+
+/// Reads a command of this module, if the command line has one.
+pub(crate) fn read(matches: &ArgMatches) -> Option<ControlCommand> {
+    let (name, matches) = matches.subcommand()?;
+    let request = match name {
+        status::NAME => Request::Status(status::Options::read(matches)),
+        cache::NAME => Request::Cache(cache::Options::read(matches)?),
+        reload::NAME => Request::Reload,
+        loglevel::NAME => Request::LogLevel(loglevel::Options::read(matches)),
+        requests::NAME => Request::Requests,
+        report::NAME => Request::Report(report::Options::read(matches)),
+        _ => return None,
+    };
+    // The options may be those of a subcommand: `cache get`.
+    let inner = matches.subcommand().map_or(matches, |(_, inner)| inner);
+    let socket = inner.try_get_one("socket").ok().flatten().cloned();
+    let json = inner.try_get_one("json").ok().flatten().copied().unwrap_or(false);
+    Some(ControlCommand { options: CommonOptions { socket, json }, request })
+}
+
+/// Runs a command. Exits with 0 if all is well, with 1 if the server reports trouble, and with 2 if it could not be
+/// asked.
+#[allow(clippy::print_stderr, reason = "a command prints to its user")]
+#[must_use]
+pub fn control(command: &ControlCommand) -> ExitCode {
+    let ControlCommand { options, request } = command;
+    let outcome = Socket::find(options.socket.as_deref()).and_then(|socket| match request {
+        Request::Status(own) => status::run(own, options, &socket),
+        Request::Cache(own) => cache::run(own, options, &socket),
+        Request::Reload => reload::run(options, &socket),
+        Request::LogLevel(own) => loglevel::run(own, options, &socket),
+        Request::Requests => requests::run(options, &socket),
+        Request::Report(own) => report::run(own, &socket),
+    });
+    match outcome {
+        Ok(code) => code.into(),
+        Err(error) => {
+            eprintln!("{error}");
+            exit::NOT_ASKED.into()
+        }
+    }
+}
+
+/// Returns a command with the options that all have.
+fn command(name: &'static str, about: &'static str) -> clap::Command {
+    let socket = Arg::new("socket")
+        .long("socket")
+        .value_name("SOCKET")
+        .help("Control socket: a path, or `@NAME` [default: that of the server that runs here]");
+    clap::Command::new(name).about(about).arg(socket)
+}
+
+/// Returns the option for output as JSON.
+fn json() -> Arg {
+    Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print the response of the server as JSON")
+}
+
+/// Prints a response.
+fn print(options: &CommonOptions, value: &(impl Display + Serialize)) -> Result<(), ControlError> {
+    let text = if options.json {
+        serde_json::to_string_pretty(value).map_err(|error| ControlError::Response(error.to_string()))? + "\n"
+    } else {
+        value.to_string()
+    };
+    // Ignore write errors: a reader such as `head` may have closed the pipe.
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    Ok(())
+}

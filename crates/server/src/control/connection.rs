@@ -1,0 +1,86 @@
+//! Serving one connection: from a request to the endpoint and back.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use control::Endpoint;
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::{Method, Request, Response, StatusCode};
+use tokio::sync::mpsc::Sender;
+use tokio::time::timeout;
+
+use super::answer::{Answer, Refusal, respond};
+use super::history::History;
+use super::peer::check_request;
+use super::{Order, View, endpoints};
+
+/// Maximum size of a request body in bytes. The bodies of the API have some hundred.
+const BODY_MAX: usize = 64 << 10;
+/// Time limit for a request body to arrive.
+const BODY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What all connections share. It stays on the control thread.
+pub(super) struct Context {
+    pub(super) view: Arc<View>,
+    pub(super) history: RefCell<History>,
+    pub(super) orders: Sender<Order>,
+}
+
+impl Context {
+    pub(super) fn new(view: Arc<View>, orders: Sender<Order>) -> Context {
+        Context { view, history: RefCell::default(), orders }
+    }
+}
+
+/// Kind of listener, which decides about access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Access {
+    /// Unix socket: the peer's user was checked when it connected.
+    Full,
+    /// TCP: reads only, and the headers of each request are checked.
+    ReadOnly,
+}
+
+/// Responds to a request.
+pub(super) async fn answer(context: &Rc<Context>, access: Access, request: Request<Incoming>) -> Response<Full<Bytes>> {
+    respond(handle(context, access, request).await)
+}
+
+async fn handle(context: &Rc<Context>, access: Access, request: Request<Incoming>) -> Result<Answer, Refusal> {
+    if access == Access::ReadOnly {
+        check_request(request.method(), request.headers())?;
+    }
+    let method = if *request.method() == Method::HEAD { "GET" } else { request.method().as_str() };
+    let endpoint = Endpoint::find(method, request.uri().path()).map_err(|error| {
+        let status = match error {
+            control::RouteError::Path => StatusCode::NOT_FOUND,
+            control::RouteError::Method => StatusCode::METHOD_NOT_ALLOWED,
+        };
+        Refusal::new(status, error.to_string())
+    })?;
+    let query = request.uri().query().unwrap_or_default().to_owned();
+    let body = body_of(request).await?;
+    let limit = endpoint.route().time_limit;
+    let late = |_| {
+        let message = format!("no response within {} s; `portolan status` shows the state", limit.as_secs());
+        Refusal::new(StatusCode::GATEWAY_TIMEOUT, message)
+    };
+    timeout(limit, endpoints::handle(context, endpoint, &query, &body)).await.map_err(late)?
+}
+
+/// Reads the body of a request.
+async fn body_of(request: Request<Incoming>) -> Result<Bytes, Refusal> {
+    let body = timeout(BODY_TIMEOUT, Limited::new(request.into_body(), BODY_MAX).collect()).await;
+    let body =
+        body.map_err(|_| Refusal::new(StatusCode::REQUEST_TIMEOUT, "the request body did not arrive in time"))?;
+    let body = body.map_err(|error| match error.downcast_ref::<LengthLimitError>() {
+        Some(_) => {
+            Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, format!("the request body has more than {BODY_MAX} bytes"))
+        }
+        None => Refusal::invalid(format!("the request body cannot be read: {error}")),
+    })?;
+    Ok(body.to_bytes())
+}

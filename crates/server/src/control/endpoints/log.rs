@@ -1,0 +1,53 @@
+//! Temporary log levels.
+
+use std::time::Duration;
+
+use control::log::{Level, Levels, SECONDS_MAX, SetLevel, Temporary};
+
+use super::super::answer::Refusal;
+use crate::directives::plugin_names;
+use crate::log::levels as store;
+
+/// Returns the temporary levels.
+pub(super) fn levels() -> Levels {
+    let temporary = store::temporary().into_iter().map(|(plugin, level, left)| Temporary {
+        plugin,
+        level: from_engine(level),
+        left_seconds: left.as_secs_f64(),
+    });
+    Levels { usual: from_engine(store::usual()), temporary: temporary.collect() }
+}
+
+/// Sets a level for some time.
+pub(super) fn set(request: &SetLevel) -> Result<Levels, Refusal> {
+    let SetLevel { plugin, level, seconds } = request;
+    if *seconds > SECONDS_MAX {
+        return Err(Refusal::invalid(format!("{seconds} s is too long; the maximum is {SECONDS_MAX} s (a day)")));
+    }
+    let mut names = plugin_names().chain([store::SERVER]);
+    if !names.any(|name| name == plugin) {
+        let near = corefile::did_you_mean(plugin, plugin_names());
+        let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+        return Err(Refusal::invalid(format!("there is no plugin `{plugin}`{near}")));
+    }
+    store::set(plugin, to_engine(*level), Duration::from_secs(*seconds));
+    Ok(levels())
+}
+
+fn from_engine(level: engine::log::Level) -> Level {
+    match level {
+        engine::log::Level::Error => Level::Error,
+        engine::log::Level::Warning => Level::Warning,
+        engine::log::Level::Info => Level::Info,
+        engine::log::Level::Debug => Level::Debug,
+    }
+}
+
+fn to_engine(level: Level) -> engine::log::Level {
+    match level {
+        Level::Error => engine::log::Level::Error,
+        Level::Warning => engine::log::Level::Warning,
+        Level::Info => engine::log::Level::Info,
+        Level::Debug => engine::log::Level::Debug,
+    }
+}

@@ -1,0 +1,49 @@
+//! Handlers of the endpoints, one module each.
+
+mod cache;
+mod log;
+mod problems;
+mod reload;
+mod report;
+mod requests;
+mod status;
+
+use std::rc::Rc;
+
+use control::Endpoint;
+use control::query::Parameters;
+use hyper::body::Bytes;
+use serde::de::DeserializeOwned;
+
+use super::answer::{Answer, Refusal};
+use super::connection::Context;
+
+/// Handles a request. `query` is the query string of its URL.
+pub(super) async fn handle(
+    context: &Rc<Context>,
+    endpoint: Endpoint,
+    query: &str,
+    body: &Bytes,
+) -> Result<Answer, Refusal> {
+    let parameters = Parameters::parse(query);
+    let known = endpoint.route().parameters;
+    if let Some(name) = parameters.names().find(|name| !known.iter().any(|known| known.name == *name)) {
+        return Err(Refusal::invalid(format!("unknown parameter `{name}`")));
+    }
+    match endpoint {
+        Endpoint::Status => Answer::json(&status::status(context)),
+        Endpoint::CacheGet => Answer::json(&cache::get(context, &parameters)?),
+        Endpoint::CacheFlush => Answer::json(&cache::flush(context, &json(body)?)?),
+        Endpoint::Reload => Answer::json(&reload::reload(context).await?),
+        Endpoint::LogLevels => Answer::json(&log::levels()),
+        Endpoint::SetLogLevel => Answer::json(&log::set(&json(body)?)?),
+        Endpoint::Requests => Answer::json(&requests::requests(context)),
+        Endpoint::Report => Ok(Answer::bytes("application/gzip", report::archive(context)?)),
+        Endpoint::OpenApi => Ok(Answer::bytes("application/json", control::OPENAPI)),
+    }
+}
+
+/// Parses the body of a request.
+fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
+    serde_json::from_slice(body).map_err(|error| Refusal::invalid(format!("the request body is invalid: {error}")))
+}

@@ -1,0 +1,83 @@
+//! Problems in a status, with the codes that `portolan doctor` uses too.
+
+use control::status::{Cluster, Problem, Serving, Status, UpstreamState};
+use control::text::{count, duration};
+
+/// Silence of a watch in seconds from which it is a problem: longer than any healthy watch is silent.
+const SILENCE_MAX: f64 = 60.0;
+/// Duration of an outage in seconds from which it is a problem: a connection that breaks is replaced sooner.
+const OUTAGE_MIN: f64 = 5.0;
+/// Limits whose hits cost no query an answer.
+const HARMLESS_LIMITS: [&str; 2] = ["control_connections", "page_connections"];
+/// Share of the memory limit from which it is a problem.
+const MEMORY_SHARE_MAX: f64 = 0.8;
+/// Share of throttled periods from which it is a problem.
+const THROTTLED_SHARE_MAX: f64 = 0.05;
+
+/// Returns the problems, worst first.
+pub(super) fn problems(status: &Status) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let mut add = |code: &str, text: String| problems.push(Problem { code: code.to_owned(), text });
+    if status.serving == Serving::NotReady {
+        add("PD-K03", format!("not ready: {}", status.unready.join(", ")));
+    }
+    for cluster in &status.clusters {
+        add_watches(cluster, &mut add);
+    }
+    if let Some(refused) = &status.corefile.refused {
+        let first = refused.error.lines().next().unwrap_or_default();
+        add("PD-C03", format!("the last reload failed {} ago: {first}", duration(refused.age_seconds)));
+    }
+    for upstream in status.upstreams.iter().filter(|upstream| upstream.state == UpstreamState::Down) {
+        let since = upstream.down_seconds.map_or(String::new(), |since| format!(" for {}", duration(since)));
+        let error = upstream.error.as_deref().map_or(String::new(), |error| format!(": {error}"));
+        add("PD-U02", format!("upstream {} has been down{since}{error}", upstream.address));
+    }
+    for limit in status.limits.reached.iter().filter(|limit| !HARMLESS_LIMITS.contains(&limit.limit.as_str())) {
+        let window = duration(status.limits.window_seconds);
+        add("PD-T05", format!("limit {} reached {} times in {window}", limit.limit, count(limit.hits)));
+    }
+    add_resources(status, &mut problems);
+    problems
+}
+
+/// Adds the watches that fail or are silent. Those with the same error share a problem.
+fn add_watches(cluster: &Cluster, add: &mut impl FnMut(&str, String)) {
+    let mut failing: Vec<(&str, f64, Vec<&str>)> = Vec::new();
+    for resource in &cluster.resources {
+        let (name, age) = (resource.name.as_str(), resource.age_seconds.unwrap_or(0.0));
+        match (&resource.error, resource.failing_seconds) {
+            (Some(error), Some(seconds)) => match failing.iter_mut().find(|(known, ..)| known == error) {
+                Some((_, longest, names)) => {
+                    *longest = longest.max(seconds);
+                    names.push(name);
+                }
+                None => failing.push((error, seconds, vec![name])),
+            },
+            _ if age > SILENCE_MAX => add("PD-R02", format!("watch of {name} has been silent for {}", duration(age))),
+            _ => {}
+        }
+    }
+    for (error, seconds, names) in failing {
+        let is_refused = error.contains("403");
+        if is_refused || seconds > OUTAGE_MIN {
+            let code = if is_refused { "PD-R01" } else { "PD-R02" };
+            add(code, format!("watch of {} has been failing for {}: {error}", names.join(", "), duration(seconds)));
+        }
+    }
+}
+
+fn add_resources(status: &Status, problems: &mut Vec<Problem>) {
+    let mut add = |text: String| problems.push(Problem { code: "PD-K06".to_owned(), text });
+    let resources = &status.resources;
+    if let (Some(used), Some(limit)) = (resources.memory_bytes, resources.memory_limit_bytes) {
+        #[allow(clippy::cast_precision_loss, reason = "two digits are shown")]
+        let share = used as f64 / limit as f64;
+        if share > MEMORY_SHARE_MAX {
+            add(format!("memory is at {:.0} % of its limit", share * 100.0));
+        }
+    }
+    if let Some(share) = resources.throttled_share.filter(|share| *share > THROTTLED_SHARE_MAX) {
+        add(format!("the CPU was throttled in {:.0} % of the periods", share * 100.0));
+    }
+}

@@ -1,0 +1,33 @@
+//! Queries that wait for an upstream.
+
+use control::requests::{Exchange, Requests, SLOW_SECONDS};
+use engine::Clock;
+use transport::MonotonicClock;
+
+use super::super::connection::Context;
+
+/// Maximum number of exchanges in a response: more than fit on a screen, and few enough to copy while workers wait for
+/// the table.
+const SHOWN_MAX: usize = 100;
+
+/// Returns the exchanges in flight.
+pub(super) fn requests(context: &Context) -> Requests {
+    let now = MonotonicClock.now();
+    let generation = context.view.live.load();
+    let in_flight = generation.exchanges_in_flight(SHOWN_MAX);
+    let is_slow = |since: engine::Instant| now.since(since).as_secs_f64() > SLOW_SECONDS;
+    let oldest = in_flight.oldest.into_iter().map(|exchange| Exchange {
+        name: exchange.name.to_string(),
+        qtype: exchange.qtype.to_string(),
+        plugin: exchange.plugin.to_owned(),
+        age_seconds: now.since(exchange.since).as_secs_f64(),
+        slow: is_slow(exchange.since),
+        client: exchange.client.to_string(),
+        waiting: exchange.queries as u64,
+    });
+    Requests {
+        exchanges: in_flight.started.len() as u64,
+        slow: in_flight.started.iter().filter(|since| is_slow(**since)).count() as u64,
+        oldest: oldest.collect(),
+    }
+}

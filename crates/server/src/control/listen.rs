@@ -1,0 +1,228 @@
+//! Listeners of the control API: Unix sockets with a path or an abstract name, and TCP on loopback.
+
+use std::fs;
+use std::future::ready;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{SocketAddr as Name, UnixListener, UnixStream};
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use config::setup::ControlAddress;
+use metrics::{Counter, Counters};
+use net::{ConnectionTable, Limits, TableLimits};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::task::AbortHandle;
+
+use super::answer::{Refusal, respond};
+use super::connection::{Access, Context, answer};
+use super::peer::check_user;
+use crate::http_server;
+
+/// Directory of the default socket. A chart mounts a volume here; the root file system may be read-only.
+const DIRECTORY: &str = "/run/portolan";
+/// Default path of the socket.
+pub(super) const PATH: &str = "/run/portolan/control.sock";
+/// Default abstract name, without the leading `@`.
+pub(super) const ABSTRACT: &str = "portolan-control";
+
+/// Maximum number of connections per listener: a few people and tools. Beyond it, the one that has been idle longest is
+/// closed.
+const OPEN_MAX: usize = 8;
+/// Pause after a failed accept, and between attempts to bind an address.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Address that the peers of a Unix socket share in the connection table.
+const UNIX_PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+/// Mode of a socket with a path. The check of the peer's user does not depend on it.
+const MODE: u32 = 0o600;
+
+/// Running listeners, by their address.
+pub(super) struct Listeners {
+    context: Rc<Context>,
+    evictions: Rc<Evictions>,
+    running: Vec<(ControlAddress, AbortHandle)>,
+}
+
+/// Counter of connections that were closed in favour of new ones.
+struct Evictions(Counters, Counter);
+
+impl Listeners {
+    pub(super) fn new(context: &Rc<Context>) -> Listeners {
+        let registry = &context.view.registry;
+        let evictions = Evictions(registry.counters(), Limits::new(registry).control);
+        Listeners { context: Rc::clone(context), evictions: Rc::new(evictions), running: Vec::new() }
+    }
+
+    /// Listens on exactly these addresses.
+    pub(super) fn serve(&mut self, addresses: &[ControlAddress]) {
+        self.running.retain(|(address, task)| {
+            let is_kept = addresses.contains(address);
+            if !is_kept {
+                task.abort();
+            }
+            is_kept
+        });
+        for address in addresses {
+            if !self.running.iter().any(|(running, _)| running == address) {
+                let (context, evictions) = (Rc::clone(&self.context), Rc::clone(&self.evictions));
+                let task = tokio::task::spawn_local(run(context, evictions, address.clone()));
+                self.running.push((address.clone(), task.abort_handle()));
+            }
+        }
+    }
+}
+
+/// Listens on an address until aborted. Retries until it can be bound, and says so once.
+async fn run(context: Rc<Context>, evictions: Rc<Evictions>, address: ControlAddress) {
+    let mut is_first = true;
+    loop {
+        match bind(&address) {
+            Ok((name, bound)) => {
+                tracing::info!(target: "portolan", "listening on {name} for control");
+                return accept(context, evictions, bound).await;
+            }
+            Err(error) if is_first => report_failure(&address, &error),
+            Err(_) => {}
+        }
+        is_first = false;
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+fn report_failure(address: &ControlAddress, error: &io::Error) {
+    let reason = io_text::describe(error);
+    tracing::error!(
+        target: "portolan",
+        "control: listen on {address}: {reason}; `portolan status` does not work until the address is free"
+    );
+}
+
+enum Bound {
+    Unix(tokio::net::UnixListener),
+    Tcp(tokio::net::TcpListener),
+}
+
+/// Binds an address. Returns its name for people too.
+fn bind(address: &ControlAddress) -> io::Result<(String, Bound)> {
+    let unix = |(name, listener): (String, UnixListener)| {
+        listener.set_nonblocking(true)?;
+        Ok((name, Bound::Unix(tokio::net::UnixListener::from_std(listener)?)))
+    };
+    match address {
+        ControlAddress::Default => unix(bind_default()?),
+        ControlAddress::Abstract(name) => unix(bind_abstract(name)?),
+        ControlAddress::Path(path) => unix(bind_path(path)?),
+        ControlAddress::Tcp(address) => {
+            let listener = std::net::TcpListener::bind(address)?;
+            listener.set_nonblocking(true)?;
+            Ok((listener.local_addr()?.to_string(), Bound::Tcp(tokio::net::TcpListener::from_std(listener)?)))
+        }
+    }
+}
+
+/// Binds the default path if its directory exists, else the default abstract name. The name of a second server in the
+/// same network namespace ends with its process ID.
+fn bind_default() -> io::Result<(String, UnixListener)> {
+    if Path::new(DIRECTORY).is_dir()
+        && let Ok(bound) = bind_path(Path::new(PATH))
+    {
+        return Ok(bound);
+    }
+    bind_abstract(ABSTRACT).or_else(|_| bind_abstract(&format!("{ABSTRACT}.{}", std::process::id())))
+}
+
+fn bind_abstract(name: &str) -> io::Result<(String, UnixListener)> {
+    Ok((format!("@{name}"), UnixListener::bind_addr(&Name::from_abstract_name(name)?)?))
+}
+
+/// Binds a path. Replaces a socket that no process listens on any more.
+fn bind_path(path: &Path) -> io::Result<(String, UnixListener)> {
+    let listener = match UnixListener::bind(path) {
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse && is_abandoned(path) => {
+            fs::remove_file(path)?;
+            UnixListener::bind(path)?
+        }
+        listener => listener?,
+    };
+    fs::set_permissions(path, fs::Permissions::from_mode(MODE))?;
+    Ok((path.display().to_string(), listener))
+}
+
+fn is_abandoned(path: &Path) -> bool {
+    UnixStream::connect(path).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
+}
+
+async fn accept(context: Rc<Context>, evictions: Rc<Evictions>, bound: Bound) {
+    let limits = TableLimits { open_max: OPEN_MAX, per_address_max: OPEN_MAX, buffered_max: 0 };
+    let [table, strangers] = [(); 2].map(|()| ConnectionTable::new(limits));
+    let server = Server { context, evictions, table, strangers };
+    loop {
+        // Open connections run before new ones are accepted. Otherwise a flood could evict one before its request is
+        // read.
+        tokio::task::yield_now().await;
+        let accepted = match &bound {
+            Bound::Unix(listener) => listener.accept().await.map(|(stream, _)| server.admit_unix(stream)),
+            Bound::Tcp(listener) => {
+                listener.accept().await.map(|(stream, peer)| server.admit(stream, Access::ReadOnly, peer.ip()))
+            }
+        };
+        if accepted.is_err() {
+            // The process has most likely no file descriptor left.
+            server.table.evict_one();
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+}
+
+/// What the connections of a listener share.
+struct Server {
+    context: Rc<Context>,
+    evictions: Rc<Evictions>,
+    table: Arc<ConnectionTable>,
+    /// Connections of users that are refused. They have a table of their own, so that they keep nobody out.
+    strangers: Arc<ConnectionTable>,
+}
+
+impl Server {
+    fn admit_unix(&self, stream: tokio::net::UnixStream) {
+        let Ok(peer) = stream.peer_cred() else { return };
+        match check_user(peer.uid(), net::own_user()) {
+            Ok(()) => self.admit(stream, Access::Full, UNIX_PEER),
+            Err(refusal) => self.refuse(stream, refusal),
+        }
+    }
+
+    /// Tells a peer of a Unix socket why it is refused, in response to its first request.
+    fn refuse(&self, stream: tokio::net::UnixStream, refusal: Refusal) {
+        let (connection, _) = self.strangers.admit(UNIX_PEER);
+        tokio::task::spawn_local(async move {
+            let serving = http_server::serve(stream, &connection, |_| ready(respond(Err(refusal.clone()))));
+            tokio::select! {
+                biased;
+                () = connection.evicted() => {}
+                _ = serving => {}
+            }
+        });
+    }
+
+    fn admit(&self, stream: impl AsyncRead + AsyncWrite + Unpin + 'static, access: Access, from: IpAddr) {
+        let (connection, evicted) = self.table.admit(from);
+        if evicted {
+            self.evictions.0.count(self.evictions.1);
+        }
+        let context = Rc::clone(&self.context);
+        tokio::task::spawn_local(async move {
+            let serving = http_server::serve(stream, &connection, |request| answer(&context, access, request));
+            tokio::select! {
+                biased;
+                () = connection.evicted() => {}
+                // Errors of a single connection, such as a reset by the client, need no report.
+                _ = serving => {}
+            }
+        });
+    }
+}

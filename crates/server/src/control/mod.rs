@@ -1,0 +1,91 @@
+//! Control socket: a window into the running process, as HTTP/1.1 and JSON.
+//!
+//! The crate `control` has the endpoints and their types. This module serves them and has the commands that use them:
+//!
+//! ```text
+//!   portolan status ── commands, client ──► Unix socket ── listen, peer ──► connection ──► endpoints ──► View
+//! ```
+//!
+//! One thread of its own serves all connections, so that neither a slow reader nor an expensive request delays a DNS
+//! worker, the watches of the cluster or a reload. Endpoints read counters, tables that have lock-free readers, and the
+//! [`View`] that the main thread publishes. A request that changes the configuration goes to the main thread as an
+//! [`Order`].
+
+mod answer;
+pub(crate) mod client;
+pub(crate) mod commands;
+mod connection;
+mod endpoints;
+mod history;
+mod listen;
+mod machine;
+mod peer;
+mod secrets;
+mod view;
+
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use config::setup::ControlAddress;
+use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, UnboundedSender, channel, unbounded_channel};
+use tokio::sync::oneshot;
+use tokio::task::LocalSet;
+
+pub(crate) use secrets::without_secrets;
+pub(crate) use view::{Loaded, View};
+
+use connection::Context;
+use listen::Listeners;
+
+/// Maximum number of orders that wait for the main thread. Each connection has at most one.
+const ORDERS_MAX: usize = 16;
+
+/// Request to the main thread.
+pub(crate) enum Order {
+    /// Reload the Corefile, and report the error if it fails.
+    Reload(oneshot::Sender<Option<String>>),
+}
+
+/// Handle of the control thread.
+pub(crate) struct Control {
+    view: Arc<View>,
+    addresses: UnboundedSender<Vec<ControlAddress>>,
+}
+
+impl Control {
+    /// Starts the thread. It listens once [`Control::listen`] names addresses.
+    ///
+    /// # Errors
+    /// The system refuses a thread or a runtime.
+    pub(crate) fn start(view: View) -> io::Result<(Control, Receiver<Order>)> {
+        let (addresses, changes) = unbounded_channel();
+        let (orders, received) = channel(ORDERS_MAX);
+        let view = Arc::new(view);
+        let own = Arc::clone(&view);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let serve = move || LocalSet::new().block_on(&runtime, run(own, orders, changes));
+        std::thread::Builder::new().name("control".to_owned()).spawn(serve)?;
+        Ok((Control { view, addresses }, received))
+    }
+
+    /// Listens on exactly these addresses. An address that cannot be bound is tried again.
+    pub(crate) fn listen(&self, addresses: Vec<ControlAddress>) {
+        let _ = self.addresses.send(addresses);
+    }
+
+    /// Returns what the endpoints read.
+    pub(crate) fn view(&self) -> &View {
+        &self.view
+    }
+}
+
+/// Serves until the handle is dropped.
+async fn run(view: Arc<View>, orders: Sender<Order>, mut changes: UnboundedReceiver<Vec<ControlAddress>>) {
+    let context = Rc::new(Context::new(view, orders));
+    tokio::task::spawn_local(history::keep(Rc::clone(&context)));
+    let mut listeners = Listeners::new(&context);
+    while let Some(addresses) = changes.recv().await {
+        listeners.serve(&addresses);
+    }
+}

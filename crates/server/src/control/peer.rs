@@ -1,0 +1,94 @@
+//! Access control: which peers of a Unix socket and which requests over TCP are served.
+
+use std::net::{IpAddr, SocketAddr};
+
+use hyper::header::{HOST, HeaderMap};
+use hyper::{Method, StatusCode};
+
+use super::answer::Refusal;
+
+/// Header in which a browser states the relation of a request to the site that caused it.
+const SEC_FETCH_SITE: &str = "sec-fetch-site";
+
+/// Checks the user of a peer: the same user as this process, or root.
+pub(super) fn check_user(peer: u32, own: u32) -> Result<(), Refusal> {
+    if peer == own || peer == 0 {
+        return Ok(());
+    }
+    let message = format!(
+        "user {peer} may not use the control socket of user {own}; run the command as user {own} or as root, for example with \
+         `kubectl exec`"
+    );
+    Err(Refusal::new(StatusCode::FORBIDDEN, message))
+}
+
+/// Checks a request over TCP, which has no credentials: it may only read, and no web page of another site may have
+/// caused it.
+///
+/// A page can make a browser send a request to 127.0.0.1. The browser says so in `Sec-Fetch-Site`. With DNS rebinding,
+/// the page has its own name for 127.0.0.1, which is then in `Host`.
+pub(super) fn check_request(method: &Method, headers: &HeaderMap) -> Result<(), Refusal> {
+    let refuse = |status, message: &str| Err(Refusal::new(status, message));
+    if !matches!(*method, Method::GET | Method::HEAD) {
+        let message = "this listener is read-only; use the Unix socket for changes";
+        return refuse(StatusCode::METHOD_NOT_ALLOWED, message);
+    }
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    if !is_local_name(host) {
+        let message = "the header `Host` must be `localhost` or an IP address";
+        return refuse(StatusCode::MISDIRECTED_REQUEST, message);
+    }
+    let site = headers.get(SEC_FETCH_SITE).map_or("none", |site| site.to_str().unwrap_or_default());
+    if !matches!(site, "none" | "same-origin") {
+        return refuse(StatusCode::FORBIDDEN, "a page of another site caused this request");
+    }
+    Ok(())
+}
+
+/// Returns true for `localhost` or an IP address, with or without a port.
+fn is_local_name(host: &str) -> bool {
+    let port = host.rsplit_once(':').filter(|(_, port)| port.parse::<u16>().is_ok());
+    let name = port.map_or(host, |(name, _)| name);
+    let address = host.trim_start_matches('[').trim_end_matches(']');
+    name.eq_ignore_ascii_case("localhost") || host.parse::<SocketAddr>().is_ok() || address.parse::<IpAddr>().is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn serves_the_same_user_and_root() {
+        for (peer, own, served) in [(65532, 65532, true), (0, 65532, true), (1000, 65532, false), (65532, 0, false)] {
+            assert_eq!(check_user(peer, own).is_ok(), served, "{peer} {own}");
+        }
+    }
+
+    #[test]
+    fn refuses_requests_over_tcp_that_another_site_may_have_caused() {
+        let status = |method: Method, host: &str, site: Option<&str>| {
+            let mut headers = HeaderMap::new();
+            headers.insert(HOST, host.parse().expect("a header"));
+            if let Some(site) = site {
+                headers.insert(SEC_FETCH_SITE, site.parse().expect("a header"));
+            }
+            check_request(&method, &headers).err().map(|refusal| refusal.status.as_u16())
+        };
+        for host in ["localhost", "LocalHost:9154", "127.0.0.1:9154", "[::1]:9154", "::1", "10.0.0.1"] {
+            assert_eq!(status(Method::GET, host, None), None, "{host}");
+        }
+        for host in ["", "evil.example", "evil.example:9154", "127.0.0.1.evil.example", "localhost.evil.example:1"] {
+            assert_eq!(status(Method::GET, host, None), Some(421), "{host}");
+        }
+        for (site, refused) in [
+            ("none", None),
+            ("same-origin", None),
+            ("same-site", Some(403)),
+            ("cross-site", Some(403)),
+            ("", Some(403)),
+        ] {
+            assert_eq!(status(Method::GET, "localhost", Some(site)), refused, "{site}");
+        }
+        assert_eq!(status(Method::POST, "localhost", None), Some(405));
+    }
+}

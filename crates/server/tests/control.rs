@@ -1,0 +1,317 @@
+//! Control socket of the whole server: every command and endpoint, and what the server says in trouble.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a test may fail, and is the outside world"
+)]
+
+mod support;
+
+use std::io::Read;
+use std::net::UdpSocket;
+
+use fakeapi::{FakeApi, Fault};
+use serde_json::Value;
+use support::control::ControlSocket;
+use support::upstream::Upstream;
+use support::{Client, Folder, Server, wait_until};
+use wire::{Rcode, Type};
+
+/// Running server with its control socket.
+struct Controlled {
+    server: Server,
+    socket: ControlSocket,
+    client: Client,
+    folder: Folder,
+}
+
+impl Controlled {
+    /// Serves `.` with these directives.
+    fn start(directives: &str) -> Controlled {
+        let folder = Folder::new("control");
+        let mut server = Server::start(&folder.write("Corefile", &corefile(directives)));
+        let client = Client::new(server.address_of("dns://127.0.0.1:0"));
+        let socket = ControlSocket::of(&mut server);
+        Controlled { server, socket, client, folder }
+    }
+}
+
+fn corefile(directives: &str) -> String {
+    format!(".:0 {{\n    bind 127.0.0.1\n    {directives}\n}}\n")
+}
+
+/// Directives that forward to an upstream, with a cache.
+fn forwarding(upstream: impl std::fmt::Display) -> String {
+    format!("prometheus localhost:0\n    cache 300\n    forward . {upstream}")
+}
+
+#[test]
+fn status_shows_what_the_server_does() {
+    let upstream = Upstream::start(7);
+    let mut controlled = Controlled::start(&forwarding(upstream.address));
+    for name in ["a.test.", "a.test.", "b.test."] {
+        assert_eq!(controlled.client.ask(name, Type::A).unwrap().rcode(), Rcode::NOERROR);
+    }
+    let status = controlled.socket.status();
+    assert_eq!((&status["serving"], &status["problems"]), (&Value::from("ready"), &Value::Array(Vec::new())));
+    assert_eq!(status["process_id"], controlled.server.id());
+    assert_eq!((status["corefile"]["generation"].as_u64(), status["corefile"]["blocks"].as_u64()), (Some(1), Some(1)));
+    assert_eq!(status["answers"]["codes"], serde_json::json!([{ "code": "NOERROR", "answers": 3 }]));
+    assert!(status["answers"]["per_second"].as_f64().unwrap() > 0.0);
+    let upstreams = &status["upstreams"];
+    assert_eq!((&upstreams[0]["state"], &upstreams[0]["replies"]), (&Value::from("up"), &Value::from(2)));
+    let cache = &status["cache"];
+    assert_eq!((&cache["entries"], &cache["hits"], &cache["misses"]), (&2.into(), &1.into(), &2.into()));
+    assert!(status["resources"]["memory_bytes"].as_u64().unwrap() > 1 << 20);
+
+    let text = controlled.socket.run(&["status"]);
+    assert_eq!((text.code, text.stderr.as_str()), (0, ""), "{}", text.stdout);
+    for part in ["✓ serving", "generation 1", "1 block, 0 warnings", "NOERROR 100 %", "hit 33 %", "no problems"] {
+        assert!(text.stdout.contains(part), "{part}: {}", text.stdout);
+    }
+    assert!(text.stdout.contains(&format!("✓ {} udp p99", upstream.address)), "{}", text.stdout);
+}
+
+#[test]
+fn status_says_that_nothing_counts_without_prometheus() {
+    let mut controlled = Controlled::start("whoami");
+    assert!(controlled.client.ask("a.test.", Type::A).is_some());
+    let text = controlled.socket.run(&["status"]).stdout;
+    assert!(text.contains("Answers      not counted: no server block has `prometheus`"), "{text}");
+    assert!(text.contains("Cache        none"), "{text}");
+}
+
+#[test]
+fn status_names_an_upstream_that_is_down() {
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap();
+    drop(silent);
+    let directives = format!("forward . {address} {{\n max_fails 1\n health_check 20ms\n }}");
+    let mut controlled = Controlled::start(&directives);
+    controlled.client.ask("a.test.", Type::A);
+    wait_until("it is down", || controlled.socket.status()["upstreams"][0]["state"] == "down");
+    let status = controlled.socket.run(&["status"]);
+    assert_eq!(status.code, 1, "{}", status.stdout);
+    let expected = format!("✗ {address} udp");
+    assert!(status.stdout.contains(&expected) && status.stdout.contains("PD-U02  upstream"), "{}", status.stdout);
+}
+
+#[test]
+fn status_shows_the_view_of_the_cluster() {
+    let api = FakeApi::with_shop();
+    let directives = format!("ready localhost:0\n    kubernetes cluster.local {{\n endpoint {}\n }}", api.url());
+    let controlled = Controlled::start(&directives);
+    let waited = controlled.socket.run(&["status", "--wait", "20s"]);
+    assert_eq!(waited.code, 0, "{}", waited.stdout);
+    let cluster = &controlled.socket.status()["clusters"][0];
+    assert_eq!((&cluster["synced"], &cluster["source"]), (&Value::from(true), &Value::from(api.url())));
+    assert!(cluster["services"].as_u64().unwrap() > 0 && cluster["endpoints"].as_u64().unwrap() > 0, "{cluster}");
+    let names: Vec<&str> =
+        cluster["resources"].as_array().unwrap().iter().map(|resource| resource["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["namespaces", "services", "endpointslices"]);
+    assert!(cluster["age_seconds"].as_f64().unwrap() < 60.0);
+
+    api.fault("services", Fault::Status(403, None));
+    api.drop_connections();
+    wait_until("the watch fails", || controlled.socket.run(&["status"]).code == 1);
+    let status = controlled.socket.run(&["status"]);
+    assert!(status.stdout.contains("PD-R01  watch of services has been failing for"), "{}", status.stdout);
+    assert_eq!(controlled.socket.status()["clusters"][0]["resources"][1]["state"], "failing");
+    api.heal("services");
+    wait_until("it works", || controlled.socket.run(&["status"]).code == 0);
+}
+
+#[test]
+fn status_of_a_server_that_is_not_ready_is_trouble() {
+    let api = FakeApi::with_shop();
+    api.down();
+    let controlled = Controlled::start(&format!("kubernetes cluster.local {{\n endpoint {}\n }}", api.url()));
+    let status = controlled.socket.run(&["status", "--wait", "300ms"]);
+    assert_eq!(status.code, 1, "{}", status.stdout);
+    assert!(status.stdout.contains("✗ not ready: kubernetes"), "{}", status.stdout);
+}
+
+#[test]
+fn shows_and_flushes_cached_answers() {
+    let upstream = Upstream::start(7);
+    let mut controlled = Controlled::start(&forwarding(upstream.address));
+    let names = ["a.test.", "www.a.test.", "b.test."];
+    names.iter().for_each(|name| drop(controlled.client.ask(name, Type::A)));
+    let Controlled { socket, .. } = &controlled;
+
+    let cached = socket.json(&["cache", "get", "WWW.a.test"]);
+    let entry = &cached["entries"][0];
+    assert_eq!((&entry["qtype"], &entry["rcode"], &entry["ttl"]), (&"A".into(), &"NOERROR".into(), &300.into()));
+    let record = entry["records"][0].as_str().unwrap();
+    assert!(record.starts_with("www.a.test. ") && record.ends_with(" IN A 192.0.2.7"), "{record}");
+    assert_eq!(socket.run(&["cache", "get", "www.a.test", "A"]).code, 0);
+    let none = socket.run(&["cache", "get", "www.a.test", "AAAA"]);
+    assert_eq!((none.code, none.stdout.as_str()), (1, "www.a.test. is in none of 1 cache\n"));
+
+    let removed = |words: &[&str]| socket.json(words)["removed"].as_u64().unwrap();
+    assert_eq!(removed(&["cache", "flush", "test."]), 0);
+    assert_eq!(removed(&["cache", "flush", "--below", "a.test"]), 2);
+    assert_eq!(removed(&["cache", "flush", "B.TEST."]), 1);
+    let asked = upstream.asked();
+    names.iter().for_each(|name| drop(controlled.client.ask(name, Type::A)));
+    assert_eq!(upstream.asked(), asked + 3);
+    let flushed = controlled.socket.run(&["cache", "flush", "--all"]);
+    assert_eq!((flushed.code, flushed.stdout.as_str()), (0, "removed 3 entries from 1 cache\n"));
+
+    for (words, reason) in [
+        (&["cache", "get", "a..b"][..], "`a..b` is not a domain name"),
+        (&["cache", "get", "a.test", "NOTYPE"], "`NOTYPE` is not a record type"),
+    ] {
+        let refused = controlled.socket.run(words);
+        assert!(refused.code == 2 && refused.stderr.contains(reason), "{}", refused.stderr);
+    }
+}
+
+#[test]
+fn reload_waits_for_the_outcome() {
+    let controlled = Controlled::start("whoami");
+    let Controlled { socket, folder, .. } = &controlled;
+    let before = socket.status()["corefile"]["hash"].clone();
+    folder.write("Corefile", &corefile("whoami\n    nsid x"));
+    let reloaded = socket.run(&["reload"]);
+    assert_eq!(reloaded.code, 0, "{}{}", reloaded.stdout, reloaded.stderr);
+    assert!(reloaded.stdout.starts_with("✓ generation 2, sha "), "{}", reloaded.stdout);
+    assert_ne!(socket.status()["corefile"]["hash"], before);
+
+    folder.write("Corefile", &corefile("whoamy"));
+    let refused = socket.run(&["reload"]);
+    assert_eq!(refused.code, 1, "{}{}", refused.stdout, refused.stderr);
+    assert!(refused.stdout.contains("unknown directive `whoamy`"), "{}", refused.stdout);
+    let status = socket.run(&["status"]);
+    assert!(status.code == 1 && status.stdout.contains("PD-C03  the last reload failed"), "{}", status.stdout);
+    assert!(status.stdout.contains("✗ generation 2"), "{}", status.stdout);
+
+    folder.write("Corefile", &corefile("whoami"));
+    assert_eq!(socket.run(&["reload"]).code, 0);
+    assert_eq!(socket.run(&["status"]).code, 0);
+}
+
+#[test]
+fn reload_moves_and_closes_the_socket() {
+    let mut controlled = Controlled::start("whoami");
+    let path = controlled.folder.path().join("control.sock").display().to_string();
+    controlled.folder.write("Corefile", &corefile(&format!("whoami\n    control {path}")));
+    assert_eq!(controlled.socket.run(&["reload"]).code, 0);
+    let moved = ControlSocket::of(&mut controlled.server);
+    assert_eq!(moved.0, path);
+    assert_eq!(moved.run(&["status"]).code, 0);
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&path).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    wait_until("the old one is closed", || controlled.socket.run(&["status"]).code == 2);
+
+    controlled.folder.write("Corefile", &corefile("whoami\n    control off"));
+    assert_eq!(moved.run(&["reload"]).code, 0);
+    wait_until("it is closed", || moved.run(&["status"]).code == 2);
+}
+
+#[test]
+fn changes_a_log_level_for_some_time() {
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap();
+    drop(silent);
+    let mut controlled = Controlled::start(&format!("forward . {address}"));
+    let set = controlled.socket.run(&["loglevel", "forward=debug", "--for", "1m"]);
+    assert_eq!(set.code, 0, "{}", set.stderr);
+    assert!(set.stdout.starts_with("forward  debug  1 m left\n"), "{}", set.stdout);
+    controlled.client.ask("a.test.", Type::A);
+    controlled.server.wait_for("[DEBUG] plugin/forward: ");
+    assert_eq!(controlled.socket.json(&["loglevel"])["temporary"][0]["plugin"], "forward");
+    assert_eq!(controlled.socket.run(&["loglevel", "forward=info", "--for", "0s"]).code, 0);
+    assert_eq!(controlled.socket.json(&["loglevel"])["temporary"], Value::Array(Vec::new()));
+
+    for (words, reason) in [
+        (["loglevel", "forwards=debug", "--for", "1s"], "there is no plugin `forwards`; did you mean `forward`?"),
+        (["loglevel", "forward=debug", "--for", "25h"], "the maximum is 86400 s (a day)"),
+        (["loglevel", "forward=loud", "--for", "1s"], "expected PLUGIN=LEVEL"),
+    ] {
+        let refused = controlled.socket.run(&words);
+        assert!(refused.code == 2 && refused.stderr.contains(reason), "{}", refused.stderr);
+    }
+}
+
+#[test]
+fn shows_queries_that_wait_for_an_upstream() {
+    // Nobody answers.
+    let upstream = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let mut controlled = Controlled::start(&format!("forward . {}", upstream.local_addr().unwrap()));
+    let none = controlled.socket.run(&["requests"]);
+    assert_eq!((none.code, none.stdout.as_str()), (0, "no query waits for an upstream\n"));
+    controlled.client.send("slow.test.", Type::AAAA);
+    controlled.client.send("slow.test.", Type::AAAA);
+    let mut requests = Value::Null;
+    wait_until("both wait", || {
+        requests = controlled.socket.json(&["requests"]);
+        requests["oldest"][0]["waiting"] == 2
+    });
+    let exchange = &requests["oldest"][0];
+    assert_eq!((&exchange["name"], &exchange["qtype"]), (&"slow.test.".into(), &"AAAA".into()));
+    assert_eq!((&exchange["plugin"], &exchange["client"]), (&"forward".into(), &"127.0.0.1".into()));
+    wait_until("it is slow", || controlled.socket.run(&["requests"]).code == 1);
+    let text = controlled.socket.run(&["requests"]).stdout;
+    assert!(text.contains("slow.test.  forward  127.0.0.1 and 1 more"), "{text}");
+}
+
+#[test]
+fn report_has_no_secrets() {
+    let directives =
+        "prometheus localhost:0\n    tsig {\n secret key. NoTCJU+DMqFWywaPyxSijrDEA/eC3nK0xi3AMEZuPVk=\n }\n    whoami";
+    let controlled = Controlled::start(directives);
+    let archive = controlled.socket.bytes(&["report"]);
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(&*archive).read_to_string(&mut text).unwrap();
+    for part in
+        ["portolan-report/version.txt", "✓ serving", "\"serving\": \"ready\"", "coredns_build_info", "listening on"]
+    {
+        assert!(text.contains(part), "{part}");
+    }
+    assert!(text.contains("secret [removed] [removed]") && !text.contains("NoTCJU"));
+
+    let file = controlled.folder.path().join("report.tar.gz");
+    let written = controlled.socket.run(&["report", "--output", &file.display().to_string()]);
+    assert_eq!((written.code, written.stdout.as_str()), (0, ""), "{}", written.stderr);
+    let listed = std::process::Command::new("tar").arg("tzf").arg(&file).output().unwrap();
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    assert!(listed.contains("portolan-report/Corefile\n") && listed.contains("portolan-report/log.txt\n"), "{listed}");
+}
+
+#[test]
+fn every_endpoint_is_in_the_openapi_document() {
+    let controlled = Controlled::start("whoami");
+    let (status, document) = controlled.socket.request("GET", "/v1/openapi.json", "");
+    let document: Value = serde_json::from_str(&document).unwrap();
+    assert_eq!((status, document["openapi"].as_str()), (200, Some("3.1.0")));
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for method in methods.as_object().unwrap().keys() {
+            let (status, body) = controlled.socket.request(&method.to_uppercase(), path, "");
+            assert!(matches!(status, 200 | 400), "{method} {path}: {status} {body}");
+        }
+    }
+}
+
+#[test]
+fn refuses_invalid_requests_with_a_reason() {
+    let controlled = Controlled::start("cache\n    whoami");
+    let long = "x".repeat(70_000);
+    for (method, path, body, status, reason) in [
+        ("GET", "/v1/nothing", "", 404, "there is no such path"),
+        ("DELETE", "/v1/status", "", 405, "does not have this method"),
+        ("GET", "/v1/cache", "", 400, "`name` is missing"),
+        ("GET", "/v1/cache?name=a.test&typ=A", "", 400, "unknown parameter `typ`"),
+        ("POST", "/v1/cache/flush", "", 400, "the request body is invalid"),
+        ("POST", "/v1/cache/flush", r#"{"scope":"name"}"#, 400, "`name` is missing"),
+        ("POST", "/v1/cache/flush", r#"{"scope":"all","name":"a."}"#, 400, "the scope `all` takes no name"),
+        ("POST", "/v1/cache/flush", r#"{"scope":"all","more":1}"#, 400, "unknown field `more`"),
+        ("POST", "/v1/log", long.as_str(), 413, "more than 65536 bytes"),
+    ] {
+        let (got, body) = controlled.socket.request(method, path, body);
+        assert_eq!((got, body.contains(reason)), (status, true), "{method} {path}: {body}");
+    }
+    assert_eq!(controlled.socket.run(&["status"]).code, 0);
+}

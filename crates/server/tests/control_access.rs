@@ -1,0 +1,188 @@
+//! Access to the control API: users, TCP, hostile clients, and the places of the socket.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a test may fail, and is the outside world"
+)]
+
+mod support;
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use support::control::{ControlSocket, response};
+use support::{Client, Folder, PATIENCE, Server, page};
+use wire::Type;
+
+/// User of the image.
+const IMAGE_USER: u32 = 65532;
+/// Another user.
+const STRANGER: u32 = 61234;
+
+const COREFILE: &str = ".:0 {\n    bind 127.0.0.1\n    whoami\n}\n";
+
+/// Returns true if this test runs as root; otherwise says that it is skipped.
+fn is_root(test: &str) -> bool {
+    let is_root = net::own_user() == 0;
+    if !is_root {
+        // Not a macro, because the test harness captures the output of macros.
+        let _ = writeln!(std::io::stderr(), "SKIPPED: {test} needs root to run programs as other users");
+    }
+    is_root
+}
+
+fn start(corefile: &str) -> (Server, ControlSocket, Folder) {
+    let folder = Folder::new("control-access");
+    let mut server = Server::start(&folder.write("Corefile", corefile));
+    let socket = ControlSocket::of(&mut server);
+    (server, socket, folder)
+}
+
+#[test]
+fn serves_its_own_user_and_root_only() {
+    if !is_root("serves_its_own_user_and_root_only") {
+        return;
+    }
+    let folder = Folder::new("control-users");
+    // The program of the image runs in a read-only root file system, without any directory that it may write to.
+    let mut command = Command::new(env!("CARGO_BIN_EXE_portolan"));
+    command.arg("-conf").arg(folder.write("Corefile", COREFILE)).uid(IMAGE_USER).gid(IMAGE_USER);
+    let mut server = Server::start_command(command);
+    let socket = ControlSocket::of(&mut server);
+    assert!(socket.0.starts_with("@portolan-control"), "{}", socket.0);
+    for user in [IMAGE_USER, 0] {
+        let status = socket.run_as(user, &["status"]);
+        assert_eq!(status.code, 0, "{user}: {}", status.stderr);
+    }
+    let refused = socket.run_as(STRANGER, &["status"]);
+    assert_eq!((refused.code, refused.stdout.as_str()), (2, ""));
+    let expected = format!("user {STRANGER} may not use the control socket of user {IMAGE_USER}");
+    assert!(refused.stderr.contains(&expected), "{}", refused.stderr);
+    assert_eq!(socket.run_as(STRANGER, &["cache", "flush", "--all"]).code, 2);
+}
+
+#[test]
+fn root_does_not_open_its_socket_to_others() {
+    if !is_root("root_does_not_open_its_socket_to_others") {
+        return;
+    }
+    let (_server, socket, _folder) = start(COREFILE);
+    assert_eq!(socket.run_as(0, &["status"]).code, 0);
+    let refused = socket.run_as(IMAGE_USER, &["reload"]);
+    assert!(refused.code == 2 && refused.stderr.contains("may not use"), "{}", refused.stderr);
+}
+
+#[test]
+fn tcp_is_read_only_and_for_this_machine() {
+    let corefile = COREFILE.replace("whoami", "whoami\n    control 127.0.0.1:0 {\n read-only\n }");
+    let folder = Folder::new("control-tcp");
+    let mut server = Server::start(&folder.write("Corefile", &corefile));
+    let listening = [server.wait_for(" for control"), server.wait_for(" for control")];
+    let tcp = listening.iter().find(|line| !line.contains('@')).expect("a TCP listener");
+    let address: SocketAddr = tcp.split(' ').nth(3).unwrap().parse().unwrap();
+    let ask = |head: &str| {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        (&stream).write_all(format!("{head}Connection: close\r\n\r\n").as_bytes()).unwrap();
+        response(stream)
+    };
+    let (status, body) = ask("GET /v1/status HTTP/1.1\r\nHost: localhost:9154\r\n");
+    assert!(status == 200 && body.contains("\"serving\":\"ready\""), "{status} {body}");
+    for (head, refused) in [
+        ("GET /v1/status HTTP/1.1\r\nHost: evil.example\r\n", 421),
+        ("GET /v1/status HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: cross-site\r\n", 403),
+        ("POST /v1/reload HTTP/1.1\r\nHost: localhost\r\n", 405),
+        ("POST /v1/cache/flush HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n", 405),
+        ("OPTIONS /v1/status HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil.example\r\n", 405),
+    ] {
+        let (status, body) = ask(head);
+        assert_eq!(status, refused, "{head}: {body}");
+    }
+}
+
+#[test]
+fn slow_and_stuck_clients_do_not_keep_others_out() {
+    let corefile = COREFILE.replace("whoami", "whoami\n    prometheus localhost:0");
+    let (mut server, socket, _folder) = start(&corefile);
+    let pages = server.address_of("localhost:0");
+    let mut client = Client::new(server.address_of("dns://127.0.0.1:0"));
+    // Ten send half a request, ten ask without ever reading the answer.
+    let mut clients: Vec<UnixStream> = Vec::new();
+    for number in 0..20 {
+        let stream = socket.connect();
+        let request: &[u8] = match number % 2 {
+            0 => b"GET /v1/sta",
+            _ => &b"GET /v1/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n".repeat(100),
+        };
+        stream.set_write_timeout(Some(Duration::from_millis(50))).unwrap();
+        let _ = (&stream).write_all(request);
+        clients.push(stream);
+    }
+    for _ in 0..20 {
+        let asked = Instant::now();
+        assert!(client.ask("a.test.", Type::A).is_some());
+        assert!(asked.elapsed() < Duration::from_millis(250), "{:?}", asked.elapsed());
+        assert_eq!(socket.run(&["status"]).code, 0);
+    }
+    let (_, metrics) = page(pages, "/metrics").unwrap();
+    let evicted = metrics.lines().find(|line| line.contains("limit=\"control_connections\"")).unwrap();
+    assert!(!evicted.ends_with(" 0"), "{evicted}");
+    // The deadline for a request head ends those that sent half of one.
+    for stream in clients.iter_mut().step_by(2) {
+        assert_eq!(stream.read(&mut [0; 64]).unwrap(), 0);
+    }
+}
+
+#[test]
+fn an_endless_head_or_body_is_cut_off() {
+    let (_server, socket, _folder) = start(COREFILE);
+    let stream = socket.connect();
+    let _ = (&stream).write_all(&[b"GET /v1/status HTTP/1.1\r\nX: ".to_vec(), vec![b'x'; 1 << 20]].concat());
+    assert!(matches!(response(stream).0, 431 | 400 | 0));
+    let stream = socket.connect();
+    let _ = (&stream).write_all(b"POST /v1/log HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
+    let chunk = [b"1000\r\n".to_vec(), vec![b'x'; 4096], b"\r\n".to_vec()].concat();
+    (0..100).for_each(|_| drop((&stream).write_all(&chunk)));
+    assert!(matches!(response(stream).0, 413 | 0));
+    assert_eq!(socket.run(&["status"]).code, 0);
+}
+
+#[test]
+fn replaces_a_socket_that_nobody_listens_on_and_waits_for_one_in_use() {
+    let folder = Folder::new("control-path");
+    let path = folder.path().join("control.sock");
+    let other = UnixListener::bind(&path).unwrap();
+    let corefile = COREFILE.replace("whoami", &format!("whoami\n    control {}", path.display()));
+    let mut server = Server::start(&folder.write("Corefile", &corefile));
+    server.wait_for("control: listen on");
+    let mut client = Client::new(server.address_of("dns://127.0.0.1:0"));
+    assert!(client.ask("a.test.", Type::A).is_some());
+    // The file stays behind, like that of a process that was killed.
+    drop(other);
+    let socket = ControlSocket::of(&mut server);
+    assert_eq!((socket.0.as_str(), socket.run(&["status"]).code), (path.to_str().unwrap(), 0));
+}
+
+#[test]
+fn names_the_sockets_if_several_servers_run() {
+    let (_one, first, _folder) = start(COREFILE);
+    let (_two, second, _other_folder) = start(COREFILE);
+    assert_ne!(first.0, second.0);
+    let output = Command::new(env!("CARGO_BIN_EXE_portolan")).arg("status").output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text.contains("choose one with `--socket`") && text.contains(&second.0), "{text}");
+}
+
+#[test]
+fn says_how_to_find_a_server_if_none_runs() {
+    let missing = ControlSocket("/nonexistent/control.sock".to_owned()).run(&["status"]);
+    assert_eq!((missing.code, missing.stdout.as_str()), (2, ""));
+    assert!(missing.stderr.contains("/nonexistent/control.sock: no such file or directory"), "{}", missing.stderr);
+}
