@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use upstream::{PoolLimits, StreamClient, StreamEvent, StreamQuery};
+use upstream::{PoolEvent, PoolLimits, PoolQuery, StreamClient};
 
 use super::QUERY;
 
@@ -22,10 +22,10 @@ pub fn stream(input: &[u8]) {
     };
     let mut client = StreamClient::new(Box::new(ids));
     let limits = PoolLimits { idle_max: 10 * SECOND, age_max: Duration::ZERO, kept_max: 0 };
-    let query = StreamQuery { route: &(), message: QUERY, deadline: SECOND, limits };
+    let query = PoolQuery { route: &(), message: QUERY, deadline: SECOND, limits };
     let mut pending: Vec<_> =
         (0..QUERIES).map(|_| client.start(Duration::ZERO, &query).expect("a short query")).collect();
-    let Some(StreamEvent::Open(connection, ())) = client.poll_event() else { panic!("no connection is opened") };
+    let Some(PoolEvent::Open(connection, ())) = client.poll_event() else { panic!("no connection is opened") };
     client.handle_connected(Duration::ZERO, connection);
     client.handle_timeout(Duration::ZERO);
     for piece in bytes.chunks(usize::from(*size).max(1)) {
@@ -33,7 +33,7 @@ pub fn stream(input: &[u8]) {
     }
     client.handle_timeout(SECOND);
     while let Some(event) = client.poll_event() {
-        if let StreamEvent::Completed(query, outcome) = event {
+        if let PoolEvent::Completed(query, outcome) = event {
             pending.retain(|other| *other != query);
             assert!(outcome.is_err() || outcome.is_ok_and(|answered| answered.reply.responds_to(QUERY)));
         }

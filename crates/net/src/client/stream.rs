@@ -17,7 +17,7 @@ use engine::{Exchange, ExchangeError, ExchangeReply};
 use foldhash::fast::RandomState;
 use tokio::io::ReadBuf;
 use tokio::task::AbortHandle;
-use upstream::{ConnectionId, PoolLimits, QueryError, QueryId, Random, StreamEvent, StreamQuery, StreamReply};
+use upstream::{ConnectionId, PoolEvent, PoolLimits, PoolQuery, PoolReply, QueryError, QueryId, Random};
 
 use super::outcomes::Outcomes;
 use super::route::{Duplex, Route, connect};
@@ -94,7 +94,7 @@ impl StreamClient {
 
     async fn query(&self, exchange: Exchange<'_>) -> Result<ExchangeReply, QueryError> {
         let engine::Connections { idle_max, age_max, kept_max, .. } = exchange.connections;
-        let query = StreamQuery {
+        let query = PoolQuery {
             route: &Route::new(&exchange),
             message: exchange.query,
             deadline: since_start(exchange.until),
@@ -115,10 +115,10 @@ impl Driver {
         loop {
             let event = self.client.borrow_mut().poll_event();
             match event {
-                Some(StreamEvent::Open(id, route)) => self.open(id, route),
-                Some(StreamEvent::Transmit(id)) => self.transmit(id),
-                Some(StreamEvent::Close(id)) => drop(self.connections.borrow_mut().remove(&id)),
-                Some(StreamEvent::Completed(query, outcome)) => {
+                Some(PoolEvent::Open(id, route)) => self.open(id, route),
+                Some(PoolEvent::Transmit(id)) => self.transmit(id),
+                Some(PoolEvent::Close(id)) => drop(self.connections.borrow_mut().remove(&id)),
+                Some(PoolEvent::Completed(query, outcome)) => {
                     self.outcomes.complete(query, outcome.map(|reply| self.exchange_reply(reply)));
                 }
                 None => break,
@@ -127,7 +127,7 @@ impl Driver {
         arm(self);
     }
 
-    fn exchange_reply(&self, reply: StreamReply) -> ExchangeReply {
+    fn exchange_reply(&self, reply: PoolReply) -> ExchangeReply {
         let local = self.stream(reply.connection).and_then(|stream| stream.local);
         ExchangeReply { reply: reply.reply, reused: reply.is_reused, local }
     }

@@ -1,8 +1,10 @@
 //! Clients for upstreams as state machines without I/O: what UDP and streams have in common.
 
+mod carrier;
 mod connection;
 mod frame;
 mod pool;
+mod pooled;
 mod slots;
 mod stream;
 mod udp;
@@ -14,8 +16,9 @@ use wire::Reply;
 
 pub use frame::{FrameReader, append_frame};
 pub use pool::PoolLimits;
+pub use pooled::{PoolEvent, PoolQuery, PoolReply};
 pub use slots::{ConnectionId, QueryId, SocketId};
-pub use stream::{StreamClient, StreamEvent, StreamQuery, StreamReply};
+pub use stream::StreamClient;
 pub use udp::{Started, Transmit, UdpClient, UdpEvent, UdpQuery};
 
 /// Source of unpredictable numbers, for message IDs (RFC 5452 §9.2).
@@ -78,8 +81,8 @@ impl InFlight {
         self.0.iter().find(|(_, known)| *known == query).map(|(id, _)| *id)
     }
 
-    fn drain(&mut self) -> Vec<(u16, QueryId)> {
-        core::mem::take(&mut self.0)
+    fn drain(&mut self) -> Vec<QueryId> {
+        core::mem::take(&mut self.0).into_iter().map(|(_, query)| query).collect()
     }
 
     fn remove(&mut self, query: QueryId) {

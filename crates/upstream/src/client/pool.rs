@@ -1,17 +1,12 @@
-//! Pool of connections to one upstream, and the choice of a connection for a query.
+//! Pool of connections to one upstream.
 
 use core::time::Duration;
 use std::collections::VecDeque;
 
+use super::carrier::{Carrier, Choice};
 use super::connection::Connection;
 use super::slots::{Key, Slots};
 use super::{ConnectionId, QueryId};
-
-/// Maximum number of queries in flight on one connection.
-const PIPELINE_MAX: usize = 64;
-/// Number of connections to one upstream that the pool opens before queries share one. Many servers, CoreDNS among
-/// them, answer the queries of one connection in order, so one slow answer delays the others.
-const CONNECTIONS_BEFORE_PIPELINING: usize = 8;
 
 /// Limits of pooled connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,17 +37,6 @@ pub(super) struct Pool<R> {
     pub(super) waiting: VecDeque<QueryId>,
 }
 
-/// Connection for the next query.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Choice {
-    /// Open connection.
-    Pooled(ConnectionId),
-    /// Open a new connection.
-    Connect,
-    /// Wait until another query's connection is open, or one of an open connection has ended.
-    Wait,
-}
-
 impl<R> Pool<R> {
     pub(super) fn new(route: R) -> Pool<R> {
         Pool { route, open: Vec::new(), connecting: 0, connections: 0, queries: 0, waiting: VecDeque::new() }
@@ -62,33 +46,23 @@ impl<R> Pool<R> {
         self.connections == 0 && self.queries == 0
     }
 
-    /// Chooses the connection for the next query: the oldest idle one, else a new one while fewer than
-    /// [`CONNECTIONS_BEFORE_PIPELINING`] are open, else the one with the fewest queries in flight. If all are full, it
-    /// opens one at a time, so that a burst does not open a connection per query.
-    pub(super) fn choose(&self, connections: &Slots<Connection>) -> Choice {
-        let in_flight = |id: &ConnectionId| connections.get(id.0).map_or(0, |connection| connection.in_flight.len());
-        let least = self.open.iter().map(|id| (*id, in_flight(id))).min_by_key(|(_, in_flight)| *in_flight);
-        let are_few = self.open.len() + self.connecting < CONNECTIONS_BEFORE_PIPELINING;
-        match least {
-            Some((idle, 0)) => Choice::Pooled(idle),
-            _ if are_few => Choice::Connect,
-            Some((busy, in_flight)) if in_flight < PIPELINE_MAX => Choice::Pooled(busy),
-            Some(_) if self.connecting == 0 => Choice::Connect,
-            _ => Choice::Wait,
-        }
+    /// Chooses the connection for the next query.
+    pub(super) fn choose<C: Carrier>(&self, connections: &Slots<Connection<C>>) -> Choice {
+        let carrier = |id: &ConnectionId| connections.get(id.0).map(|connection| (*id, &connection.carrier));
+        C::choose(self.open.iter().filter_map(carrier), self.connecting)
     }
 
     /// Returns the connections that must not be reused: those that are idle for too long or too old, and the oldest
     /// idle ones above the limit.
-    pub(super) fn surplus(
+    pub(super) fn surplus<C: Carrier>(
         &self,
-        connections: &Slots<Connection>,
+        connections: &Slots<Connection<C>>,
         now: Duration,
         limits: PoolLimits,
     ) -> Vec<ConnectionId> {
         let get = |id: &ConnectionId| connections.get(id.0);
         let is_usable = |id: &&ConnectionId| get(id).is_some_and(|connection| connection.is_usable(now, limits));
-        let idle = self.open.iter().filter(is_usable).filter(|id| get(id).is_some_and(Connection::is_idle));
+        let idle = self.open.iter().filter(is_usable).filter(|id| get(id).is_some_and(Connection::<C>::is_idle));
         let above = if limits.kept_max == 0 { 0 } else { idle.clone().count().saturating_sub(limits.kept_max) };
         self.open.iter().filter(|id| !is_usable(id)).chain(idle.take(above)).copied().collect()
     }

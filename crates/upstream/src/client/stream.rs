@@ -1,443 +1,143 @@
-//! Stream client: a pool of connections per upstream, pipelining (RFC 7766 §6.2.1), and silent retries.
-//!
-//! ```text
-//!                 handle_connected            timeout of a query
-//!   Connecting ──────────────────────► Open ────────────────────► Retired
-//!       │                               │ idle for too long,         │ last query has ended
-//!       │ failed, or the query ended    │ or closed by the peer      │
-//!       └───────────────────────────────┴────────────────────────────┴────────► (closed)
-//! ```
-//!
-//! A connection on which a query timed out is retired, because the peer may be gone without closing it.
-//!
-//! A query on a connection that was open before it is retried silently on another one if that connection turns out to
-//! be closed. A query for which the connection was opened fails instead. Each retry removes a connection, so retries
-//! end.
+//! Stream client: messages with a length prefix on TCP or TLS, and pipelining (RFC 7766 §6.2.1).
 
 use core::hash::Hash;
 use core::time::Duration;
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::VecDeque;
 
-use foldhash::fast::RandomState;
-use wire::Reply;
-
-use super::connection::{Connection, State, Timer};
-use super::pool::{Choice, Pool, PoolId, PoolLimits};
+use super::carrier::{Carrier, Choice, Fate};
+use super::pooled::{PoolClient, PoolReply, Query};
 use super::slots::Slots;
-use super::{ConnectionId, QueryError, QueryId, Random, after, matching_reply};
+use super::{ConnectionId, FrameReader, InFlight, QueryId, append_frame, matching_reply};
 
-/// Query to send.
-#[derive(Clone, Copy, Debug)]
-pub struct StreamQuery<'a, R> {
-    /// Upstream, and all else that distinguishes the connections to it, such as a TLS configuration.
-    pub route: &'a R,
-    /// Message. Its ID is replaced.
-    pub message: &'a [u8],
-    /// Time at which the query fails.
-    pub deadline: Duration,
-    /// Limits of the connections to this upstream.
-    pub limits: PoolLimits,
+/// Maximum number of queries in flight on one connection.
+const PIPELINE_MAX: usize = 64;
+/// Number of connections to one upstream that the pool opens before queries share one. Many servers, CoreDNS among
+/// them, answer the queries of one connection in order, so one slow answer delays the others.
+const CONNECTIONS_BEFORE_PIPELINING: usize = 8;
+/// Bytes that are encoded for one write. A message is never split, so there may be almost 64 KiB more.
+const BATCH_LEN: usize = 4096;
+
+/// Client for upstreams over TCP and TLS.
+pub type StreamClient<R> = PoolClient<R, Framed>;
+
+/// Queries on a byte stream: replies have the message IDs of their queries.
+#[derive(Default)]
+pub struct Framed {
+    in_flight: InFlight,
+    frames: FrameReader,
+    /// Queries to send.
+    queue: VecDeque<QueryId>,
+    /// Bytes of the queries that are being sent.
+    bytes: Vec<u8>,
+    sent: usize,
 }
 
-/// Reply, and the connection that carried it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StreamReply {
-    /// Reply.
-    pub reply: Reply,
-    /// Connection.
-    pub connection: ConnectionId,
-    /// True if the connection was open before the query.
-    pub is_reused: bool,
+impl Carrier for Framed {
+    fn add(&mut self, query: QueryId, random: &mut dyn FnMut() -> u16) -> bool {
+        let is_added = self.in_flight.insert(query, random).is_some();
+        if is_added {
+            self.queue.push_back(query);
+        }
+        is_added
+    }
+
+    fn remove(&mut self, query: QueryId) {
+        self.in_flight.remove(query);
+    }
+
+    fn drain(&mut self) -> Vec<QueryId> {
+        self.in_flight.drain()
+    }
+
+    fn in_flight(&self) -> usize {
+        self.in_flight.len()
+    }
+
+    fn is_sending(&self) -> bool {
+        self.is_within_message() || !self.queue.is_empty()
+    }
+
+    /// Retires the connection: the peer may be gone without closing it. Closes it if a message was sent in part, because
+    /// the peer does not read, and no other message can follow.
+    fn after_timeout(&self) -> Fate {
+        if self.is_within_message() { Fate::Closed } else { Fate::Retired }
+    }
+
+    /// Chooses the oldest idle connection, else a new one while fewer than [`CONNECTIONS_BEFORE_PIPELINING`] are open,
+    /// else the one with the fewest queries in flight. If all are full, it opens one at a time, so that a burst does not
+    /// open a connection per query.
+    fn choose<'a>(open: impl Iterator<Item = (ConnectionId, &'a Framed)> + Clone, connecting: usize) -> Choice {
+        let are_few = open.clone().count() + connecting < CONNECTIONS_BEFORE_PIPELINING;
+        let least = open.map(|(id, framed)| (id, framed.in_flight())).min_by_key(|(_, in_flight)| *in_flight);
+        match least {
+            Some((idle, 0)) => Choice::Pooled(idle),
+            _ if are_few => Choice::Connect,
+            Some((busy, in_flight)) if in_flight < PIPELINE_MAX => Choice::Pooled(busy),
+            Some(_) if connecting == 0 => Choice::Connect,
+            _ => Choice::Wait,
+        }
+    }
 }
 
-/// Action for the driver.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum StreamEvent<R> {
-    /// Open a connection. Then call [`StreamClient::handle_connected`] or [`StreamClient::handle_closed`].
-    Open(ConnectionId, R),
-    /// Send the bytes of [`StreamClient::poll_transmit`] on this connection. There was nothing to send before.
-    Transmit(ConnectionId),
-    /// Close a connection, or stop opening it.
-    Close(ConnectionId),
-    /// A query has completed. If its connection is closed now, that event follows.
-    Completed(QueryId, Result<StreamReply, QueryError>),
-}
+impl Framed {
+    /// Returns true if a message has been sent in part.
+    fn is_within_message(&self) -> bool {
+        self.sent < self.bytes.len()
+    }
 
-/// Stream client for any number of upstreams. `R` is the route to an upstream, such as its address and TLS
-/// configuration.
-pub struct StreamClient<R> {
-    random: Random,
-    by_route: HashMap<R, PoolId, RandomState>,
-    pools: Slots<Pool<R>>,
-    connections: Slots<Connection>,
-    queries: Slots<Query>,
-    timers: BTreeSet<(Duration, Timer)>,
-    events: VecDeque<StreamEvent<R>>,
-}
+    /// Returns the next bytes to send.
+    fn outgoing(&mut self, queries: &Slots<Query>) -> &[u8] {
+        if !self.is_within_message() {
+            self.encode_batch(queries);
+        }
+        &self.bytes[self.sent..]
+    }
 
-pub(super) struct Query {
-    pub(super) message: Vec<u8>,
-    pool: PoolId,
-    limits: PoolLimits,
-    deadline: Duration,
-    /// Connection that carries the query; `None` while it waits for one.
-    connection: Option<ConnectionId>,
-    /// True if the connection was opened before the query.
-    is_reused: bool,
+    /// Encodes queries from the queue, except for those that have ended.
+    fn encode_batch(&mut self, queries: &Slots<Query>) {
+        self.bytes.clear();
+        self.bytes.shrink_to(BATCH_LEN);
+        self.sent = 0;
+        while self.bytes.len() < BATCH_LEN {
+            let Some(id) = self.queue.pop_front() else { return };
+            if let (Some(message_id), Some(query)) = (self.in_flight.id_of(id), queries.get(id.0)) {
+                let _ = append_frame(&mut self.bytes, message_id, &query.message);
+            }
+        }
+    }
+
+    /// Records that the driver has sent the next `length` bytes.
+    fn advance(&mut self, length: usize) {
+        self.sent = (self.sent + length).min(self.bytes.len());
+    }
 }
 
 impl<R: Clone + Eq + Hash> StreamClient<R> {
-    /// Creates a client without connections.
-    #[must_use]
-    pub fn new(random: Random) -> StreamClient<R> {
-        StreamClient {
-            random,
-            by_route: HashMap::default(),
-            pools: Slots::default(),
-            connections: Slots::default(),
-            queries: Slots::default(),
-            timers: BTreeSet::new(),
-            events: VecDeque::new(),
-        }
-    }
-
-    /// Starts a query. Process the events afterwards.
-    ///
-    /// # Errors
-    /// The query is too long for a stream.
-    pub fn start(&mut self, now: Duration, query: &StreamQuery<'_, R>) -> Result<QueryId, QueryError> {
-        let StreamQuery { route, message, deadline, limits } = *query;
-        if u16::try_from(message.len()).is_err() {
-            return Err(QueryError::Exhausted);
-        }
-        let pool = self.pool(route);
-        let query = Query { message: message.to_vec(), pool, limits, deadline, connection: None, is_reused: false };
-        let id = QueryId(self.queries.insert(query));
-        if let Some(pool) = self.pools.get_mut(pool.0) {
-            pool.queries += 1;
-        }
-        self.timers.insert((deadline, Timer::Query(id)));
-        self.assign(now, id);
-        Ok(id)
-    }
-
-    /// Returns the next bytes to send on a connection. Call [`StreamClient::handle_transmitted`] with the number of
+    /// Returns the next bytes to send on a connection. Call [`PoolClient::handle_transmitted`] with the number of
     /// those that the transport has accepted.
     pub fn poll_transmit(&mut self, connection: ConnectionId) -> Option<&[u8]> {
-        let bytes = self.connections.get_mut(connection.0)?.outgoing(&self.queries);
+        let bytes = self.connections.get_mut(connection.0)?.carrier.outgoing(&self.queries);
         (!bytes.is_empty()).then_some(bytes)
     }
 
-    /// Returns the next action.
-    pub fn poll_event(&mut self) -> Option<StreamEvent<R>> {
-        self.events.pop_front()
-    }
-
-    /// Returns the time at which [`StreamClient::handle_timeout`] has something to do.
-    #[must_use]
-    pub fn poll_timeout(&self) -> Option<Duration> {
-        self.timers.first().map(|(at, _)| *at)
-    }
-
-    /// Processes the success of [`StreamEvent::Open`].
-    pub fn handle_connected(&mut self, now: Duration, id: ConnectionId) {
-        let Some(connection) = self.connections.get_mut(id.0) else { return };
-        let State::Connecting(query) = connection.state else { return };
-        connection.state = State::Open;
-        (connection.opened, connection.used) = (now, now);
-        let pool = connection.pool;
-        if let Some(pool) = self.pools.get_mut(pool.0) {
-            pool.connecting -= 1;
-            pool.open.push(id);
-        }
-        if !self.send(query, id) {
-            self.complete(now, query, Err(QueryError::Exhausted));
-        }
-        self.wake_waiting(now, pool);
-    }
-
-    /// Records that the transport has accepted the next `length` bytes of [`StreamClient::poll_transmit`].
+    /// Records that the transport has accepted the next `length` bytes of [`PoolClient::poll_transmit`].
     pub fn handle_transmitted(&mut self, connection: ConnectionId, length: usize) {
         if let Some(connection) = self.connections.get_mut(connection.0) {
-            connection.advance(length);
+            connection.carrier.advance(length);
         }
     }
 
     /// Processes bytes that a connection has received. Ignores messages that match no query on this connection.
     pub fn handle_input(&mut self, now: Duration, id: ConnectionId, mut bytes: &[u8]) {
         while let Some(connection) = self.connections.get_mut(id.0)
-            && let Some(frame) = connection.frames.next_frame(&mut bytes)
+            && let Some(frame) = connection.carrier.frames.next_frame(&mut bytes)
         {
-            let Some(query) = connection.in_flight.for_message(frame) else { continue };
+            let Some(query) = connection.carrier.in_flight.for_message(frame) else { continue };
             let Some(sent) = self.queries.get(query.0) else { continue };
             if let Some(reply) = matching_reply(frame, &sent.message) {
-                let reply = StreamReply { reply, connection: id, is_reused: sent.is_reused };
+                let reply = PoolReply { reply, connection: id, is_reused: sent.is_reused };
                 self.complete(now, query, Ok(reply));
             }
         }
-    }
-
-    /// Processes the end of a connection, or the failure to open it. The driver has closed it.
-    ///
-    /// The queries for which it was opened fail with `error`. The others are retried on other connections.
-    pub fn handle_closed(&mut self, now: Duration, id: ConnectionId, error: &QueryError) {
-        let Some(mut connection) = self.remove_connection(id) else { return };
-        if let State::Connecting(query) = connection.state {
-            self.complete(now, query, Err(error.clone()));
-        }
-        for (_, query) in connection.in_flight.drain() {
-            let Some(sent) = self.queries.get_mut(query.0) else { continue };
-            sent.connection = None;
-            if sent.is_reused {
-                self.assign(now, query);
-            } else {
-                self.complete(now, query, Err(error.clone()));
-            }
-        }
-        self.wake_waiting(now, connection.pool);
-        self.remove_empty_pool(connection.pool);
-    }
-
-    /// Fails the queries whose deadline has passed, and closes connections that are idle for too long.
-    pub fn handle_timeout(&mut self, now: Duration) {
-        while let Some((at, timer)) = self.timers.first().copied().filter(|(at, _)| *at <= now) {
-            match timer {
-                Timer::Query(query) => self.time_out(now, query),
-                Timer::Connection(connection) => {
-                    self.timers.remove(&(at, timer));
-                    self.check_idle(now, connection);
-                }
-                Timer::Waiting(pool) => {
-                    self.timers.remove(&(at, timer));
-                    self.assign_waiting(now, pool);
-                }
-            }
-        }
-    }
-
-    /// Ends a query that nobody waits for any more. There is no event for it.
-    pub fn cancel(&mut self, now: Duration, query: QueryId) {
-        self.remove_query(now, query);
-    }
-
-    /// Returns true if no query is in flight and no action is pending.
-    #[must_use]
-    pub fn is_idle(&self) -> bool {
-        self.queries.len() == 0 && self.events.is_empty()
-    }
-
-    /// Returns the number of connections, including those that are being opened.
-    #[must_use]
-    pub fn connections(&self) -> usize {
-        self.connections.len()
-    }
-
-    fn pool(&mut self, route: &R) -> PoolId {
-        if let Some(known) = self.by_route.get(route) {
-            return *known;
-        }
-        let pool = PoolId(self.pools.insert(Pool::new(route.clone())));
-        self.by_route.insert(route.clone(), pool);
-        pool
-    }
-
-    /// Finds a connection for a query, or opens one, or lets the query wait.
-    fn assign(&mut self, now: Duration, id: QueryId) {
-        while let Some(query) = self.queries.get(id.0) {
-            let (pool, limits) = (query.pool, query.limits);
-            self.remove_surplus(now, pool, limits);
-            let Some(pooled) = self.pools.get_mut(pool.0) else { return };
-            match pooled.choose(&self.connections) {
-                Choice::Pooled(connection) => {
-                    if self.send(id, connection) {
-                        return;
-                    }
-                    self.retire(connection);
-                }
-                Choice::Connect => return self.connect(now, id, pool, limits),
-                Choice::Wait => return pooled.waiting.push_back(id),
-            }
-        }
-    }
-
-    fn remove_surplus(&mut self, now: Duration, pool: PoolId, limits: PoolLimits) {
-        let Some(pool) = self.pools.get(pool.0) else { return };
-        for connection in pool.surplus(&self.connections, now, limits) {
-            self.retire(connection);
-        }
-    }
-
-    fn connect(&mut self, now: Duration, id: QueryId, pool: PoolId, limits: PoolLimits) {
-        let connection = ConnectionId(self.connections.insert(Connection::new(pool, id, limits, now)));
-        if let Some(pool) = self.pools.get_mut(pool.0) {
-            pool.connecting += 1;
-            pool.connections += 1;
-            self.events.push_back(StreamEvent::Open(connection, pool.route.clone()));
-        }
-        if let Some(query) = self.queries.get_mut(id.0) {
-            (query.connection, query.is_reused) = (Some(connection), false);
-        }
-    }
-
-    /// Sends a query on an open connection. Returns false if no message ID is free.
-    fn send(&mut self, id: QueryId, to: ConnectionId) -> bool {
-        let (Some(connection), Some(query)) = (self.connections.get_mut(to.0), self.queries.get_mut(id.0)) else {
-            return false;
-        };
-        if connection.in_flight.insert(id, &mut *self.random).is_none() {
-            return false;
-        }
-        query.is_reused = query.connection != Some(to);
-        query.connection = Some(to);
-        if connection.enqueue(id) {
-            self.events.push_back(StreamEvent::Transmit(to));
-        }
-        true
-    }
-
-    /// Sets a timer that finds connections for the queries that wait in a pool. The driver first reports the other
-    /// connections that were opened at the same time, so that all of them get a share.
-    fn wake_waiting(&mut self, now: Duration, id: PoolId) {
-        if self.pools.get(id.0).is_some_and(|pool| !pool.waiting.is_empty()) {
-            self.timers.insert((now, Timer::Waiting(id)));
-        }
-    }
-
-    /// Finds connections for the queries that wait in a pool.
-    fn assign_waiting(&mut self, now: Duration, id: PoolId) {
-        let Some(pool) = self.pools.get_mut(id.0) else { return };
-        for query in core::mem::take(&mut pool.waiting) {
-            self.assign(now, query);
-        }
-    }
-
-    fn remove_empty_pool(&mut self, id: PoolId) {
-        if self.pools.get(id.0).is_some_and(Pool::is_empty)
-            && let Some(pool) = self.pools.remove(id.0)
-        {
-            self.by_route.remove(&pool.route);
-        }
-    }
-
-    /// Fails a query at its deadline. Its connection takes no new queries: the peer may be gone without closing it.
-    fn time_out(&mut self, now: Duration, id: QueryId) {
-        let connection = self.queries.get(id.0).and_then(|query| query.connection);
-        self.complete(now, id, Err(QueryError::Timeout));
-        let Some(id) = connection else { return };
-        match self.connections.get(id.0) {
-            // The peer does not read. Another message cannot follow the part that was sent.
-            Some(connection) if connection.is_within_message() => {
-                self.events.push_back(StreamEvent::Close(id));
-                self.handle_closed(now, id, &QueryError::Closed);
-            }
-            Some(_) => self.retire(id),
-            None => {}
-        }
-    }
-
-    /// Takes a connection out of its pool. Closes it if no query is in flight.
-    fn retire(&mut self, id: ConnectionId) {
-        let Some(connection) = self.connections.get_mut(id.0) else { return };
-        if connection.state == State::Open {
-            connection.state = State::Retired;
-            if let Some(pool) = self.pools.get_mut(connection.pool.0) {
-                pool.open.retain(|open| *open != id);
-            }
-        }
-        self.close_if_done(id);
-    }
-
-    fn close_if_done(&mut self, id: ConnectionId) {
-        let is_done = |connection: &Connection| connection.state == State::Retired && connection.is_idle();
-        if self.connections.get(id.0).is_some_and(is_done) {
-            self.close(id);
-        }
-    }
-
-    fn close(&mut self, id: ConnectionId) {
-        if let Some(connection) = self.remove_connection(id) {
-            self.events.push_back(StreamEvent::Close(id));
-            self.remove_empty_pool(connection.pool);
-        }
-    }
-
-    /// Removes a connection from the table, from its pool and from the timers.
-    fn remove_connection(&mut self, id: ConnectionId) -> Option<Connection> {
-        let connection = self.connections.remove(id.0)?;
-        if let Some(at) = connection.timer {
-            self.timers.remove(&(at, Timer::Connection(id)));
-        }
-        if let Some(pool) = self.pools.get_mut(connection.pool.0) {
-            pool.connections -= 1;
-            match connection.state {
-                State::Connecting(_) => pool.connecting -= 1,
-                State::Open => pool.open.retain(|open| *open != id),
-                State::Retired => {}
-            }
-        }
-        Some(connection)
-    }
-
-    /// Closes an idle connection whose time is over, and sets the timer of one that was used since.
-    fn check_idle(&mut self, now: Duration, id: ConnectionId) {
-        let Some(connection) = self.connections.get_mut(id.0) else { return };
-        connection.timer = None;
-        if connection.is_usable(now, connection.limits) {
-            self.set_idle_timer(id);
-        } else {
-            self.retire(id);
-        }
-    }
-
-    /// Sets the timer of an idle connection, unless an earlier one will check it.
-    fn set_idle_timer(&mut self, id: ConnectionId) {
-        let Some(connection) = self.connections.get_mut(id.0) else { return };
-        if connection.is_idle() && connection.timer.is_none() {
-            let at = after(connection.used, connection.limits.idle_max);
-            connection.timer = Some(at);
-            self.timers.insert((at, Timer::Connection(id)));
-        }
-    }
-
-    fn complete(&mut self, now: Duration, query: QueryId, outcome: Result<StreamReply, QueryError>) {
-        if self.queries.get(query.0).is_some() {
-            self.events.push_back(StreamEvent::Completed(query, outcome));
-            self.remove_query(now, query);
-        }
-    }
-
-    /// Removes a query from the table, its connection and the timers.
-    fn remove_query(&mut self, now: Duration, id: QueryId) {
-        let Some(query) = self.queries.remove(id.0) else { return };
-        self.timers.remove(&(query.deadline, Timer::Query(id)));
-        match query.connection {
-            Some(connection) => self.release(now, connection, id),
-            None => self.stop_waiting(query.pool, id),
-        }
-        if let Some(pool) = self.pools.get_mut(query.pool.0) {
-            pool.queries -= 1;
-        }
-        self.remove_empty_pool(query.pool);
-    }
-
-    fn stop_waiting(&mut self, id: PoolId, query: QueryId) {
-        if let Some(pool) = self.pools.get_mut(id.0) {
-            pool.waiting.retain(|waiting| *waiting != query);
-        }
-    }
-
-    /// Releases the message ID of a query. Stops opening a connection for a query that has ended.
-    fn release(&mut self, now: Duration, id: ConnectionId, query: QueryId) {
-        let Some(connection) = self.connections.get_mut(id.0) else { return };
-        let pool = connection.pool;
-        if let State::Connecting(_) = connection.state {
-            self.close(id);
-            return self.wake_waiting(now, pool);
-        }
-        connection.in_flight.remove(query);
-        connection.used = now;
-        self.wake_waiting(now, pool);
-        self.close_if_done(id);
-        self.set_idle_timer(id);
     }
 }

@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use upstream::{
-    ConnectionId, FrameReader, PoolLimits, QueryError, QueryId, StreamClient, StreamEvent, StreamQuery, StreamReply,
+    ConnectionId, FrameReader, PoolEvent, PoolLimits, PoolQuery, PoolReply, QueryError, QueryId, StreamClient,
     append_frame,
 };
 
@@ -47,7 +47,7 @@ pub(crate) struct StreamPair {
     pub(crate) now: Duration,
     pub(crate) conditions: Conditions,
     pub(crate) limits: PoolLimits,
-    pub(crate) outcomes: HashMap<QueryId, Result<StreamReply, QueryError>>,
+    pub(crate) outcomes: HashMap<QueryId, Result<PoolReply, QueryError>>,
     /// Connections that the client has requested so far, and those that failed.
     pub(crate) opened: usize,
     pub(crate) failed: usize,
@@ -88,7 +88,7 @@ impl StreamPair {
     pub(crate) fn start(&mut self, route: u8, within: Duration) -> QueryId {
         self.numbers += 1;
         let (message, deadline) = (query(self.numbers), self.now + within);
-        let query = StreamQuery { route: &route, message: &message, deadline, limits: self.limits };
+        let query = PoolQuery { route: &route, message: &message, deadline, limits: self.limits };
         let id = self.client.start(self.now, &query).expect("a short query");
         let sent = Sent { started: self.now, deadline, carrier: None };
         assert!(self.sent.insert(id, sent).is_none(), "a query key is used twice");
@@ -170,10 +170,10 @@ impl StreamPair {
     fn process(&mut self) {
         while let Some(event) = self.client.poll_event() {
             match event {
-                StreamEvent::Open(id, route) => self.open(id, route),
-                StreamEvent::Transmit(id) => self.transmit(id),
-                StreamEvent::Close(id) => assert!(self.links.remove(&id).is_some(), "a connection is closed twice"),
-                StreamEvent::Completed(query, outcome) => self.complete(query, outcome),
+                PoolEvent::Open(id, route) => self.open(id, route),
+                PoolEvent::Transmit(id) => self.transmit(id),
+                PoolEvent::Close(id) => assert!(self.links.remove(&id).is_some(), "a connection is closed twice"),
+                PoolEvent::Completed(query, outcome) => self.complete(query, outcome),
             }
         }
         assert_eq!(self.client.connections(), self.links.len());
@@ -276,7 +276,7 @@ impl StreamPair {
         }
     }
 
-    fn complete(&mut self, query: QueryId, outcome: Result<StreamReply, QueryError>) {
+    fn complete(&mut self, query: QueryId, outcome: Result<PoolReply, QueryError>) {
         let sent = self.sent.remove(&query).expect("a query completes once, and not after it was cancelled");
         assert!(self.now <= sent.deadline, "a query completes {:?} late", self.now - sent.deadline);
         match &outcome {

@@ -1,0 +1,418 @@
+//! Client with pooled connections: a pool per upstream, the choice of a connection, and silent retries.
+//!
+//! ```text
+//!                 handle_connected            timeout of a query
+//!   Connecting ──────────────────────► Open ────────────────────► Retired
+//!       │                               │ idle for too long,         │ last query has ended
+//!       │ failed, or the query ended    │ or closed by the peer      │
+//!       └───────────────────────────────┴────────────────────────────┴────────► (closed)
+//! ```
+//!
+//! A connection on which a query timed out is retired, because the peer may be gone without closing it.
+//!
+//! A query on a connection that was open before it is retried silently on another one if that connection turns out to
+//! be closed. A query for which the connection was opened fails instead. Each retry removes a connection, so retries
+//! end.
+//!
+//! A [`Carrier`] is the part that depends on the protocol.
+
+use core::hash::Hash;
+use core::time::Duration;
+use std::collections::{BTreeSet, HashMap, VecDeque};
+
+use foldhash::fast::RandomState;
+use wire::Reply;
+
+use super::carrier::{Carrier, Choice, Fate};
+use super::connection::{Connection, State, Timer};
+use super::pool::{Pool, PoolId, PoolLimits};
+use super::slots::Slots;
+use super::{ConnectionId, QueryError, QueryId, Random, after};
+
+/// Query to send.
+#[derive(Clone, Copy, Debug)]
+pub struct PoolQuery<'a, R> {
+    /// Upstream, and all else that distinguishes the connections to it, such as a TLS configuration.
+    pub route: &'a R,
+    /// Message. Its ID is replaced.
+    pub message: &'a [u8],
+    /// Time at which the query fails.
+    pub deadline: Duration,
+    /// Limits of the connections to this upstream.
+    pub limits: PoolLimits,
+}
+
+/// Reply, and the connection that carried it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PoolReply {
+    /// Reply.
+    pub reply: Reply,
+    /// Connection.
+    pub connection: ConnectionId,
+    /// True if the connection was open before the query.
+    pub is_reused: bool,
+}
+
+/// Action for the driver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PoolEvent<R> {
+    /// Open a connection. Then call [`PoolClient::handle_connected`] or [`PoolClient::handle_closed`].
+    Open(ConnectionId, R),
+    /// Send what the client has for this connection. There was nothing to send before.
+    Transmit(ConnectionId),
+    /// Close a connection, or stop opening it.
+    Close(ConnectionId),
+    /// A query has completed. If its connection is closed now, that event follows.
+    Completed(QueryId, Result<PoolReply, QueryError>),
+}
+
+/// Client with pooled connections for any number of upstreams. `R` is the route to an upstream, such as its address and
+/// TLS configuration.
+pub struct PoolClient<R, C> {
+    random: Random,
+    by_route: HashMap<R, PoolId, RandomState>,
+    pools: Slots<Pool<R>>,
+    pub(super) connections: Slots<Connection<C>>,
+    pub(super) queries: Slots<Query>,
+    timers: BTreeSet<(Duration, Timer)>,
+    events: VecDeque<PoolEvent<R>>,
+}
+
+pub(super) struct Query {
+    pub(super) message: Vec<u8>,
+    pool: PoolId,
+    limits: PoolLimits,
+    deadline: Duration,
+    /// Connection that carries the query; `None` while it waits for one.
+    connection: Option<ConnectionId>,
+    /// True if the connection was opened before the query.
+    pub(super) is_reused: bool,
+}
+
+impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
+    /// Creates a client without connections.
+    #[must_use]
+    pub fn new(random: Random) -> PoolClient<R, C> {
+        PoolClient {
+            random,
+            by_route: HashMap::default(),
+            pools: Slots::default(),
+            connections: Slots::default(),
+            queries: Slots::default(),
+            timers: BTreeSet::new(),
+            events: VecDeque::new(),
+        }
+    }
+
+    /// Starts a query. Process the events afterwards.
+    ///
+    /// # Errors
+    /// The query is too long for a stream.
+    pub fn start(&mut self, now: Duration, query: &PoolQuery<'_, R>) -> Result<QueryId, QueryError> {
+        let PoolQuery { route, message, deadline, limits } = *query;
+        if u16::try_from(message.len()).is_err() {
+            return Err(QueryError::Exhausted);
+        }
+        let pool = self.pool(route);
+        let query = Query { message: message.to_vec(), pool, limits, deadline, connection: None, is_reused: false };
+        let id = QueryId(self.queries.insert(query));
+        if let Some(pool) = self.pools.get_mut(pool.0) {
+            pool.queries += 1;
+        }
+        self.timers.insert((deadline, Timer::Query(id)));
+        self.assign(now, id);
+        Ok(id)
+    }
+
+    /// Returns the next action.
+    pub fn poll_event(&mut self) -> Option<PoolEvent<R>> {
+        self.events.pop_front()
+    }
+
+    /// Returns the time at which [`PoolClient::handle_timeout`] has something to do.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Duration> {
+        self.timers.first().map(|(at, _)| *at)
+    }
+
+    /// Processes the success of [`PoolEvent::Open`].
+    pub fn handle_connected(&mut self, now: Duration, id: ConnectionId) {
+        let Some(connection) = self.connections.get_mut(id.0) else { return };
+        let State::Connecting(query) = connection.state else { return };
+        connection.state = State::Open;
+        (connection.opened, connection.used) = (now, now);
+        let pool = connection.pool;
+        if let Some(pool) = self.pools.get_mut(pool.0) {
+            pool.connecting -= 1;
+            pool.open.push(id);
+        }
+        if !self.send(query, id) {
+            self.complete(now, query, Err(QueryError::Exhausted));
+        }
+        self.wake_waiting(now, pool);
+    }
+
+    /// Processes the end of a connection, or the failure to open it. The driver has closed it.
+    ///
+    /// The queries for which it was opened fail with `error`. The others are retried on other connections.
+    pub fn handle_closed(&mut self, now: Duration, id: ConnectionId, error: &QueryError) {
+        let Some(mut connection) = self.remove_connection(id) else { return };
+        if let State::Connecting(query) = connection.state {
+            self.complete(now, query, Err(error.clone()));
+        }
+        for query in connection.carrier.drain() {
+            let Some(sent) = self.queries.get_mut(query.0) else { continue };
+            sent.connection = None;
+            if sent.is_reused {
+                self.assign(now, query);
+            } else {
+                self.complete(now, query, Err(error.clone()));
+            }
+        }
+        self.wake_waiting(now, connection.pool);
+        self.remove_empty_pool(connection.pool);
+    }
+
+    /// Fails the queries whose deadline has passed, and closes connections that are idle for too long.
+    pub fn handle_timeout(&mut self, now: Duration) {
+        while let Some((at, timer)) = self.timers.first().copied().filter(|(at, _)| *at <= now) {
+            match timer {
+                Timer::Query(query) => self.time_out(now, query),
+                Timer::Connection(connection) => {
+                    self.timers.remove(&(at, timer));
+                    self.check_idle(now, connection);
+                }
+                Timer::Waiting(pool) => {
+                    self.timers.remove(&(at, timer));
+                    self.assign_waiting(now, pool);
+                }
+            }
+        }
+    }
+
+    /// Ends a query that nobody waits for any more. There is no event for it.
+    pub fn cancel(&mut self, now: Duration, query: QueryId) {
+        self.remove_query(now, query);
+    }
+
+    /// Returns true if no query is in flight and no action is pending.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.queries.len() == 0 && self.events.is_empty()
+    }
+
+    /// Returns the number of connections, including those that are being opened.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.connections.len()
+    }
+
+    fn pool(&mut self, route: &R) -> PoolId {
+        if let Some(known) = self.by_route.get(route) {
+            return *known;
+        }
+        let pool = PoolId(self.pools.insert(Pool::new(route.clone())));
+        self.by_route.insert(route.clone(), pool);
+        pool
+    }
+
+    /// Finds a connection for a query, or opens one, or lets the query wait.
+    fn assign(&mut self, now: Duration, id: QueryId) {
+        while let Some(query) = self.queries.get(id.0) {
+            let (pool, limits) = (query.pool, query.limits);
+            self.remove_surplus(now, pool, limits);
+            let Some(pooled) = self.pools.get_mut(pool.0) else { return };
+            match pooled.choose(&self.connections) {
+                Choice::Pooled(connection) => {
+                    if self.send(id, connection) {
+                        return;
+                    }
+                    self.retire(connection);
+                }
+                Choice::Connect => return self.connect(now, id, pool, limits),
+                Choice::Wait => return pooled.waiting.push_back(id),
+            }
+        }
+    }
+
+    fn remove_surplus(&mut self, now: Duration, pool: PoolId, limits: PoolLimits) {
+        let Some(pool) = self.pools.get(pool.0) else { return };
+        for connection in pool.surplus(&self.connections, now, limits) {
+            self.retire(connection);
+        }
+    }
+
+    fn connect(&mut self, now: Duration, id: QueryId, pool: PoolId, limits: PoolLimits) {
+        let connection = ConnectionId(self.connections.insert(Connection::new(pool, id, limits, now)));
+        if let Some(pool) = self.pools.get_mut(pool.0) {
+            pool.connecting += 1;
+            pool.connections += 1;
+            self.events.push_back(PoolEvent::Open(connection, pool.route.clone()));
+        }
+        if let Some(query) = self.queries.get_mut(id.0) {
+            (query.connection, query.is_reused) = (Some(connection), false);
+        }
+    }
+
+    /// Sends a query on an open connection. Returns false if it takes no more.
+    fn send(&mut self, id: QueryId, to: ConnectionId) -> bool {
+        let (Some(connection), Some(query)) = (self.connections.get_mut(to.0), self.queries.get_mut(id.0)) else {
+            return false;
+        };
+        let is_sending = connection.carrier.is_sending();
+        if !connection.carrier.add(id, &mut *self.random) {
+            return false;
+        }
+        query.is_reused = query.connection != Some(to);
+        query.connection = Some(to);
+        if !is_sending {
+            self.events.push_back(PoolEvent::Transmit(to));
+        }
+        true
+    }
+
+    /// Sets a timer that finds connections for the queries that wait in a pool. The driver first reports the other
+    /// connections that were opened at the same time, so that all of them get a share.
+    fn wake_waiting(&mut self, now: Duration, id: PoolId) {
+        if self.pools.get(id.0).is_some_and(|pool| !pool.waiting.is_empty()) {
+            self.timers.insert((now, Timer::Waiting(id)));
+        }
+    }
+
+    /// Finds connections for the queries that wait in a pool.
+    fn assign_waiting(&mut self, now: Duration, id: PoolId) {
+        let Some(pool) = self.pools.get_mut(id.0) else { return };
+        for query in core::mem::take(&mut pool.waiting) {
+            self.assign(now, query);
+        }
+    }
+
+    fn remove_empty_pool(&mut self, id: PoolId) {
+        if self.pools.get(id.0).is_some_and(Pool::is_empty)
+            && let Some(pool) = self.pools.remove(id.0)
+        {
+            self.by_route.remove(&pool.route);
+        }
+    }
+
+    /// Fails a query at its deadline. Its connection takes no new queries: the peer may be gone without closing it.
+    fn time_out(&mut self, now: Duration, id: QueryId) {
+        let connection = self.queries.get(id.0).and_then(|query| query.connection);
+        self.complete(now, id, Err(QueryError::Timeout));
+        let Some(id) = connection else { return };
+        match self.connections.get(id.0).map(|connection| connection.carrier.after_timeout()) {
+            Some(Fate::Closed) => {
+                self.events.push_back(PoolEvent::Close(id));
+                self.handle_closed(now, id, &QueryError::Closed);
+            }
+            Some(Fate::Retired) => self.retire(id),
+            None => {}
+        }
+    }
+
+    /// Takes a connection out of its pool. Closes it if no query is in flight.
+    fn retire(&mut self, id: ConnectionId) {
+        let Some(connection) = self.connections.get_mut(id.0) else { return };
+        if connection.state == State::Open {
+            connection.state = State::Retired;
+            if let Some(pool) = self.pools.get_mut(connection.pool.0) {
+                pool.open.retain(|open| *open != id);
+            }
+        }
+        self.close_if_done(id);
+    }
+
+    fn close_if_done(&mut self, id: ConnectionId) {
+        let is_done = |connection: &Connection<C>| connection.state == State::Retired && connection.is_idle();
+        if self.connections.get(id.0).is_some_and(is_done) {
+            self.close(id);
+        }
+    }
+
+    fn close(&mut self, id: ConnectionId) {
+        if let Some(connection) = self.remove_connection(id) {
+            self.events.push_back(PoolEvent::Close(id));
+            self.remove_empty_pool(connection.pool);
+        }
+    }
+
+    /// Removes a connection from the table, from its pool and from the timers.
+    fn remove_connection(&mut self, id: ConnectionId) -> Option<Connection<C>> {
+        let connection = self.connections.remove(id.0)?;
+        if let Some(at) = connection.timer {
+            self.timers.remove(&(at, Timer::Connection(id)));
+        }
+        if let Some(pool) = self.pools.get_mut(connection.pool.0) {
+            pool.connections -= 1;
+            match connection.state {
+                State::Connecting(_) => pool.connecting -= 1,
+                State::Open => pool.open.retain(|open| *open != id),
+                State::Retired => {}
+            }
+        }
+        Some(connection)
+    }
+
+    /// Closes an idle connection whose time is over, and sets the timer of one that was used since.
+    fn check_idle(&mut self, now: Duration, id: ConnectionId) {
+        let Some(connection) = self.connections.get_mut(id.0) else { return };
+        connection.timer = None;
+        if connection.is_usable(now, connection.limits) {
+            self.set_idle_timer(id);
+        } else {
+            self.retire(id);
+        }
+    }
+
+    /// Sets the timer of an idle connection, unless an earlier one will check it.
+    fn set_idle_timer(&mut self, id: ConnectionId) {
+        let Some(connection) = self.connections.get_mut(id.0) else { return };
+        if connection.is_idle() && connection.timer.is_none() {
+            let at = after(connection.used, connection.limits.idle_max);
+            connection.timer = Some(at);
+            self.timers.insert((at, Timer::Connection(id)));
+        }
+    }
+
+    pub(super) fn complete(&mut self, now: Duration, query: QueryId, outcome: Result<PoolReply, QueryError>) {
+        if self.queries.get(query.0).is_some() {
+            self.events.push_back(PoolEvent::Completed(query, outcome));
+            self.remove_query(now, query);
+        }
+    }
+
+    /// Removes a query from the table, its connection and the timers.
+    fn remove_query(&mut self, now: Duration, id: QueryId) {
+        let Some(query) = self.queries.remove(id.0) else { return };
+        self.timers.remove(&(query.deadline, Timer::Query(id)));
+        match query.connection {
+            Some(connection) => self.release(now, connection, id),
+            None => self.stop_waiting(query.pool, id),
+        }
+        if let Some(pool) = self.pools.get_mut(query.pool.0) {
+            pool.queries -= 1;
+        }
+        self.remove_empty_pool(query.pool);
+    }
+
+    fn stop_waiting(&mut self, id: PoolId, query: QueryId) {
+        if let Some(pool) = self.pools.get_mut(id.0) {
+            pool.waiting.retain(|waiting| *waiting != query);
+        }
+    }
+
+    /// Releases the message ID of a query. Stops opening a connection for a query that has ended.
+    fn release(&mut self, now: Duration, id: ConnectionId, query: QueryId) {
+        let Some(connection) = self.connections.get_mut(id.0) else { return };
+        let pool = connection.pool;
+        if let State::Connecting(_) = connection.state {
+            self.close(id);
+            return self.wake_waiting(now, pool);
+        }
+        connection.carrier.remove(query);
+        connection.used = now;
+        self.wake_waiting(now, pool);
+        self.close_if_done(id);
+        self.set_idle_timer(id);
+    }
+}
