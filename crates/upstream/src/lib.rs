@@ -96,8 +96,8 @@ mod target;
 
 pub use attempts::{Action, Attempts, Decision, Limits};
 pub use client::{
-    ConnectionId, FrameReader, PoolEvent, PoolLimits, PoolQuery, PoolReply, QueryError, QueryId, Random, SocketId,
-    Started, StreamClient, Transmit, UdpClient, UdpEvent, UdpQuery, append_frame,
+    ConnectionId, FrameReader, MultiplexClient, PoolEvent, PoolLimits, PoolQuery, PoolReply, QueryError, QueryId,
+    Random, SocketId, Started, StreamClient, Transmit, UdpClient, UdpEvent, UdpQuery, append_frame,
 };
 pub use health::Health;
 pub use policy::Policy;

@@ -5,7 +5,7 @@ mod network;
 
 use core::time::Duration;
 
-use network::{Conditions, Generator, StreamPair, UdpPair};
+use network::{Conditions, Generator, MultiplexPair, StreamPair, UdpPair};
 use upstream::QueryError;
 
 /// Number of random networks per test.
@@ -58,6 +58,34 @@ fn every_stream_query_completes_once_on_any_network() {
         assert_eq!(pair.client.connections(), 0, "seed {seed}");
         let failures = pair.outcomes.values().filter(|outcome| matches!(outcome, Err(QueryError::Network { .. })));
         assert!(failures.count() <= pair.failed, "seed {seed}: a connection fails more than one query");
+    }
+}
+
+#[test]
+fn every_multiplexed_query_completes_once_on_any_network() {
+    for seed in 0..SEEDS {
+        let mut random = Generator(seed);
+        let mut pair = MultiplexPair::new(seed, Conditions::random(&mut random));
+        pair.limits.idle_max = random.up_to(5 * SECOND);
+        pair.limits.age_max = random.up_to(5 * SECOND) * u32::from(random.is(50));
+        pair.limits.kept_max = usize::try_from(random.below(4)).unwrap();
+        let announced = [1, 5, 100, 1000][usize::try_from(random.below(4)).unwrap()];
+        let allowed = if random.is(50) { announced } else { usize::try_from(random.below(10)).unwrap() };
+        pair.streams = (announced, allowed);
+        let routes = 1 + random.below(3);
+        for _ in 0..random.below(120) {
+            let route = u8::try_from(random.below(routes)).unwrap();
+            pair.start(route, random.up_to(2 * SECOND));
+            if random.is(pair.conditions.cancelled) {
+                let pending = pair.pending();
+                pending.first().into_iter().for_each(|query| pair.cancel(*query));
+            }
+            let until = pair.now + random.up_to(SECOND / 20);
+            while pair.step(until) {}
+        }
+        pair.run();
+        assert!(pair.pending().is_empty() && pair.client.is_idle(), "seed {seed}");
+        assert_eq!(pair.client.connections(), 0, "seed {seed}");
     }
 }
 
@@ -190,4 +218,87 @@ fn idle_connections_are_closed_when_their_time_is_over() {
     }
     pair.run();
     assert_eq!((pair.opened, pair.connections()), (1, 0));
+}
+
+#[test]
+fn one_connection_multiplexes_queries_until_it_is_full() {
+    for (streams, queries, connections) in [(100, 100, 1), (1000, 100, 1), (100, 101, 2), (100, 350, 4), (1, 2, 2)] {
+        let mut pair = MultiplexPair::new(1, Conditions::GOOD);
+        pair.streams = (streams, streams);
+        for _ in 0..queries {
+            pair.start(0, SECOND);
+        }
+        pair.run();
+        assert!(pair.outcomes.values().all(Result::is_ok), "{queries} queries");
+        assert_eq!(pair.opened, connections, "{queries} queries on {streams} streams");
+    }
+}
+
+#[test]
+fn queries_wait_if_the_peer_allows_no_further_stream() {
+    let mut pair = MultiplexPair::new(1, Conditions::GOOD);
+    pair.streams = (100, 3);
+    for _ in 0..200 {
+        pair.start(0, 2 * SECOND);
+    }
+    pair.run();
+    assert!(pair.outcomes.values().all(Result::is_ok));
+    assert_eq!(pair.opened, 16);
+}
+
+#[test]
+fn a_multiplexed_query_is_retried_once_if_its_connection_ends() {
+    let mut pair = MultiplexPair::new(1, Conditions { loss: 100, ..Conditions::GOOD });
+    let queries = [(); 3].map(|()| pair.start(0, SECOND));
+    pair.step(SECOND);
+    pair.conditions.loss = 0;
+    pair.reset_all();
+    pair.run();
+    assert!(queries.iter().all(|query| pair.outcomes[query].is_ok()), "{:?}", pair.outcomes);
+    assert_eq!(pair.opened, 2);
+}
+
+#[test]
+fn a_connection_that_is_going_away_keeps_its_queries_and_takes_no_others() {
+    let mut pair = MultiplexPair::new(1, Conditions::GOOD);
+    let first = pair.start(0, SECOND);
+    pair.step(SECOND);
+    pair.go_away();
+    pair.step(pair.now);
+    let second = pair.start(0, SECOND);
+    pair.run();
+    let connection = |query| pair.outcomes[&query].as_ref().unwrap().connection;
+    assert_ne!(connection(first), connection(second));
+}
+
+#[test]
+fn all_queries_fail_at_once_if_no_connection_can_be_opened() {
+    let mut pair = MultiplexPair::new(1, Conditions { unopened: 100, ..Conditions::GOOD });
+    for _ in 0..50 {
+        pair.start(0, SECOND);
+    }
+    pair.run();
+    assert_eq!((pair.outcomes.len(), pair.opened), (50, 1));
+    assert!(pair.outcomes.values().all(|outcome| matches!(outcome, Err(QueryError::Network { during: "dial", .. }))));
+}
+
+#[test]
+fn a_slow_query_does_not_end_a_connection_that_carries_responses() {
+    let mut pair = MultiplexPair::new(1, Conditions { loss: 100, ..Conditions::GOOD });
+    let slow = pair.start(0, SECOND);
+    pair.step(SECOND);
+    pair.conditions.loss = 0;
+    for _ in 0..20 {
+        pair.start(0, SECOND);
+        while pair.step(pair.now + SECOND / 10) {}
+    }
+    assert_eq!((&pair.outcomes[&slow], pair.opened), (&Err(QueryError::Timeout), 1));
+    // Without any response, it is not used again.
+    pair.conditions.loss = 100;
+    pair.start(0, SECOND);
+    pair.run();
+    pair.conditions.loss = 0;
+    pair.start(0, SECOND);
+    pair.run();
+    assert_eq!((pair.opened, pair.connections()), (2, 0));
 }

@@ -36,6 +36,7 @@ fn exchange_error(error: QueryError, local: Option<std::net::SocketAddr>) -> Exc
         QueryError::Timeout => ExchangeError::Timeout { local },
         QueryError::Network { during, error } => ExchangeError::Network { during, error },
         QueryError::Closed => ExchangeError::Closed,
+        QueryError::Malformed => ExchangeError::Unreadable,
         QueryError::Exhausted => ExchangeError::Exhausted,
     }
 }

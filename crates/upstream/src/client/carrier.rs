@@ -1,9 +1,15 @@
 //! What differs between the protocols that run over pooled connections.
 
+use core::time::Duration;
+
 use super::{ConnectionId, QueryId};
 
 /// Queries on one connection, and the rules of its protocol.
 pub trait Carrier: Default {
+    /// True if all queries that wait fail when no connection can be opened. Otherwise only the one fails for which it was
+    /// opened.
+    const SHARES_OPENING: bool;
+
     /// Adds a query. Returns false if the connection takes no more.
     fn add(&mut self, query: QueryId, random: &mut dyn FnMut() -> u16) -> bool;
 
@@ -19,14 +25,26 @@ pub trait Carrier: Default {
     /// Returns true if something is left to send.
     fn is_sending(&self) -> bool;
 
-    /// Returns the fate of the connection after a query on it timed out.
-    fn after_timeout(&self) -> Fate;
+    /// Returns the fate of the connection after a query timed out that was sent at this time.
+    fn after_timeout(&self, sent: Duration) -> Fate;
 
-    /// Chooses the connection for the next query. `open` has the open connections, the oldest first, and `connecting`
-    /// is the number of those that are being opened.
-    fn choose<'a>(open: impl Iterator<Item = (ConnectionId, &'a Self)> + Clone, connecting: usize) -> Choice
+    /// Returns true if a query is sent on another connection after the end of its own. `is_reused` is true if the
+    /// connection was open before the query.
+    fn may_retry(is_reused: bool, retries: u32) -> bool;
+
+    /// Chooses the connection for the next query. `open` has the open connections, the oldest first.
+    fn choose<'a>(open: impl Iterator<Item = (ConnectionId, &'a Self)> + Clone, counts: Counts) -> Choice
     where
         Self: 'a;
+}
+
+/// Numbers about a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counts {
+    /// Connections that are being opened.
+    pub connecting: usize,
+    /// Queries that wait for a connection.
+    pub waiting: usize,
 }
 
 /// Connection for the next query.
@@ -43,6 +61,8 @@ pub enum Choice {
 /// Fate of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
+    /// It stays in its pool.
+    Kept,
     /// It takes no new queries.
     Retired,
     /// It is closed at once.

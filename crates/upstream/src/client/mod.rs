@@ -3,6 +3,7 @@
 mod carrier;
 mod connection;
 mod frame;
+mod multiplex;
 mod pool;
 mod pooled;
 mod slots;
@@ -15,6 +16,7 @@ use core::time::Duration;
 use wire::Reply;
 
 pub use frame::{FrameReader, append_frame};
+pub use multiplex::MultiplexClient;
 pub use pool::PoolLimits;
 pub use pooled::{PoolEvent, PoolQuery, PoolReply};
 pub use slots::{ConnectionId, QueryId, SocketId};
@@ -42,6 +44,8 @@ pub enum QueryError {
     },
     /// The peer closed the connection without a reply.
     Closed,
+    /// The response is not a reply to the query.
+    Malformed,
     /// No message ID is free, or the query is too long for a stream.
     Exhausted,
 }
@@ -52,6 +56,7 @@ impl fmt::Display for QueryError {
             QueryError::Timeout => f.write_str("no answer in time"),
             QueryError::Network { during, error } => write!(f, "{during}: {error}"),
             QueryError::Closed => f.write_str("connection closed by the peer"),
+            QueryError::Malformed => f.write_str("malformed reply"),
             QueryError::Exhausted => f.write_str("too many queries in flight"),
         }
     }

@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::collections::VecDeque;
 
-use super::carrier::{Carrier, Choice};
+use super::carrier::{Carrier, Choice, Counts};
 use super::connection::Connection;
 use super::slots::{Key, Slots};
 use super::{ConnectionId, QueryId};
@@ -49,7 +49,8 @@ impl<R> Pool<R> {
     /// Chooses the connection for the next query.
     pub(super) fn choose<C: Carrier>(&self, connections: &Slots<Connection<C>>) -> Choice {
         let carrier = |id: &ConnectionId| connections.get(id.0).map(|connection| (*id, &connection.carrier));
-        C::choose(self.open.iter().filter_map(carrier), self.connecting)
+        let counts = Counts { connecting: self.connecting, waiting: self.waiting.len() };
+        C::choose(self.open.iter().filter_map(carrier), counts)
     }
 
     /// Returns the connections that must not be reused: those that are idle for too long or too old, and the oldest

@@ -84,9 +84,13 @@ pub(super) struct Query {
     limits: PoolLimits,
     deadline: Duration,
     /// Connection that carries the query; `None` while it waits for one.
-    connection: Option<ConnectionId>,
+    pub(super) connection: Option<ConnectionId>,
     /// True if the connection was opened before the query.
     pub(super) is_reused: bool,
+    /// Time at which it was assigned to its connection.
+    sent: Duration,
+    /// Number of connections that ended before they carried a reply.
+    retries: u32,
 }
 
 impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
@@ -114,7 +118,10 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
             return Err(QueryError::Exhausted);
         }
         let pool = self.pool(route);
-        let query = Query { message: message.to_vec(), pool, limits, deadline, connection: None, is_reused: false };
+        let (connection, mut message) = (None, message.to_vec());
+        // Where message IDs match replies to queries, each connection writes its own.
+        message.iter_mut().take(2).for_each(|byte| *byte = 0);
+        let query = Query { message, pool, limits, deadline, connection, is_reused: false, sent: now, retries: 0 };
         let id = QueryId(self.queries.insert(query));
         if let Some(pool) = self.pools.get_mut(pool.0) {
             pool.queries += 1;
@@ -146,7 +153,7 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
             pool.connecting -= 1;
             pool.open.push(id);
         }
-        if !self.send(query, id) {
+        if !self.send(now, query, id) {
             self.complete(now, query, Err(QueryError::Exhausted));
         }
         self.wake_waiting(now, pool);
@@ -154,20 +161,15 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
 
     /// Processes the end of a connection, or the failure to open it. The driver has closed it.
     ///
-    /// The queries for which it was opened fail with `error`. The others are retried on other connections.
+    /// The queries that the protocol does not retry fail with `error`. The others are retried on other connections.
     pub fn handle_closed(&mut self, now: Duration, id: ConnectionId, error: &QueryError) {
         let Some(mut connection) = self.remove_connection(id) else { return };
         if let State::Connecting(query) = connection.state {
             self.complete(now, query, Err(error.clone()));
+            self.fail_waiting(now, connection.pool, error);
         }
         for query in connection.carrier.drain() {
-            let Some(sent) = self.queries.get_mut(query.0) else { continue };
-            sent.connection = None;
-            if sent.is_reused {
-                self.assign(now, query);
-            } else {
-                self.complete(now, query, Err(error.clone()));
-            }
+            self.retry(now, query, error);
         }
         self.wake_waiting(now, connection.pool);
         self.remove_empty_pool(connection.pool);
@@ -217,14 +219,14 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
     }
 
     /// Finds a connection for a query, or opens one, or lets the query wait.
-    fn assign(&mut self, now: Duration, id: QueryId) {
+    pub(super) fn assign(&mut self, now: Duration, id: QueryId) {
         while let Some(query) = self.queries.get(id.0) {
             let (pool, limits) = (query.pool, query.limits);
             self.remove_surplus(now, pool, limits);
             let Some(pooled) = self.pools.get_mut(pool.0) else { return };
             match pooled.choose(&self.connections) {
                 Choice::Pooled(connection) => {
-                    if self.send(id, connection) {
+                    if self.send(now, id, connection) {
                         return;
                     }
                     self.retire(connection);
@@ -255,7 +257,7 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
     }
 
     /// Sends a query on an open connection. Returns false if it takes no more.
-    fn send(&mut self, id: QueryId, to: ConnectionId) -> bool {
+    fn send(&mut self, now: Duration, id: QueryId, to: ConnectionId) -> bool {
         let (Some(connection), Some(query)) = (self.connections.get_mut(to.0), self.queries.get_mut(id.0)) else {
             return false;
         };
@@ -264,7 +266,7 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
             return false;
         }
         query.is_reused = query.connection != Some(to);
-        query.connection = Some(to);
+        (query.connection, query.sent) = (Some(to), now);
         if !is_sending {
             self.events.push_back(PoolEvent::Transmit(to));
         }
@@ -273,7 +275,7 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
 
     /// Sets a timer that finds connections for the queries that wait in a pool. The driver first reports the other
     /// connections that were opened at the same time, so that all of them get a share.
-    fn wake_waiting(&mut self, now: Duration, id: PoolId) {
+    pub(super) fn wake_waiting(&mut self, now: Duration, id: PoolId) {
         if self.pools.get(id.0).is_some_and(|pool| !pool.waiting.is_empty()) {
             self.timers.insert((now, Timer::Waiting(id)));
         }
@@ -287,6 +289,27 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
         }
     }
 
+    /// Fails the queries that wait for a connection that could not be opened.
+    fn fail_waiting(&mut self, now: Duration, id: PoolId, error: &QueryError) {
+        let Some(pool) = self.pools.get_mut(id.0) else { return };
+        if C::SHARES_OPENING && pool.connecting == 0 && pool.open.is_empty() {
+            for query in core::mem::take(&mut pool.waiting) {
+                self.complete(now, query, Err(error.clone()));
+            }
+        }
+    }
+
+    /// Sends a query on another connection. Fails it if the protocol does not retry it.
+    pub(super) fn retry(&mut self, now: Duration, id: QueryId, error: &QueryError) {
+        let Some(query) = self.queries.get_mut(id.0) else { return };
+        query.connection = None;
+        if !C::may_retry(query.is_reused, query.retries) {
+            return self.complete(now, id, Err(error.clone()));
+        }
+        query.retries += 1;
+        self.assign(now, id);
+    }
+
     fn remove_empty_pool(&mut self, id: PoolId) {
         if self.pools.get(id.0).is_some_and(Pool::is_empty)
             && let Some(pool) = self.pools.remove(id.0)
@@ -295,23 +318,24 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
         }
     }
 
-    /// Fails a query at its deadline. Its connection takes no new queries: the peer may be gone without closing it.
+    /// Fails a query at its deadline, and decides about its connection.
     fn time_out(&mut self, now: Duration, id: QueryId) {
-        let connection = self.queries.get(id.0).and_then(|query| query.connection);
+        let Some(query) = self.queries.get(id.0) else { return };
+        let (carried_by, sent) = (query.connection, query.sent);
         self.complete(now, id, Err(QueryError::Timeout));
-        let Some(id) = connection else { return };
-        match self.connections.get(id.0).map(|connection| connection.carrier.after_timeout()) {
+        let Some(id) = carried_by else { return };
+        match self.connections.get(id.0).map(|connection| connection.carrier.after_timeout(sent)) {
             Some(Fate::Closed) => {
                 self.events.push_back(PoolEvent::Close(id));
                 self.handle_closed(now, id, &QueryError::Closed);
             }
             Some(Fate::Retired) => self.retire(id),
-            None => {}
+            Some(Fate::Kept) | None => {}
         }
     }
 
     /// Takes a connection out of its pool. Closes it if no query is in flight.
-    fn retire(&mut self, id: ConnectionId) {
+    pub(super) fn retire(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(id.0) else { return };
         if connection.state == State::Open {
             connection.state = State::Retired;
@@ -365,7 +389,7 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
     }
 
     /// Sets the timer of an idle connection, unless an earlier one will check it.
-    fn set_idle_timer(&mut self, id: ConnectionId) {
+    pub(super) fn set_idle_timer(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(id.0) else { return };
         if connection.is_idle() && connection.timer.is_none() {
             let at = after(connection.used, connection.limits.idle_max);

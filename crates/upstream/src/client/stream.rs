@@ -4,7 +4,7 @@ use core::hash::Hash;
 use core::time::Duration;
 use std::collections::VecDeque;
 
-use super::carrier::{Carrier, Choice, Fate};
+use super::carrier::{Carrier, Choice, Counts, Fate};
 use super::pooled::{PoolClient, PoolReply, Query};
 use super::slots::Slots;
 use super::{ConnectionId, FrameReader, InFlight, QueryId, append_frame, matching_reply};
@@ -33,6 +33,8 @@ pub struct Framed {
 }
 
 impl Carrier for Framed {
+    const SHARES_OPENING: bool = false;
+
     fn add(&mut self, query: QueryId, random: &mut dyn FnMut() -> u16) -> bool {
         let is_added = self.in_flight.insert(query, random).is_some();
         if is_added {
@@ -59,14 +61,19 @@ impl Carrier for Framed {
 
     /// Retires the connection: the peer may be gone without closing it. Closes it if a message was sent in part, because
     /// the peer does not read, and no other message can follow.
-    fn after_timeout(&self) -> Fate {
+    fn after_timeout(&self, _: Duration) -> Fate {
         if self.is_within_message() { Fate::Closed } else { Fate::Retired }
+    }
+
+    fn may_retry(is_reused: bool, _: u32) -> bool {
+        is_reused
     }
 
     /// Chooses the oldest idle connection, else a new one while fewer than [`CONNECTIONS_BEFORE_PIPELINING`] are open,
     /// else the one with the fewest queries in flight. If all are full, it opens one at a time, so that a burst does not
     /// open a connection per query.
-    fn choose<'a>(open: impl Iterator<Item = (ConnectionId, &'a Framed)> + Clone, connecting: usize) -> Choice {
+    fn choose<'a>(open: impl Iterator<Item = (ConnectionId, &'a Framed)> + Clone, counts: Counts) -> Choice {
+        let connecting = counts.connecting;
         let are_few = open.clone().count() + connecting < CONNECTIONS_BEFORE_PIPELINING;
         let least = open.map(|(id, framed)| (id, framed.in_flight())).min_by_key(|(_, in_flight)| *in_flight);
         match least {

@@ -5,6 +5,7 @@
 //! can be repeated, and thousands of them run in seconds. The pairs check the rules that hold for all queries; the
 //! tests say which queries are sent.
 
+mod multiplex_pair;
 mod stream_pair;
 mod udp_pair;
 
@@ -15,6 +16,7 @@ use std::collections::btree_map::OccupiedEntry;
 use upstream::Random;
 use wire::{Class, Header, MessageBuf, Name, Rcode, Type};
 
+pub(crate) use multiplex_pair::MultiplexPair;
 pub(crate) use stream_pair::StreamPair;
 pub(crate) use udp_pair::UdpPair;
 
