@@ -302,3 +302,16 @@ fn a_slow_query_does_not_end_a_connection_that_carries_responses() {
     pair.run();
     assert_eq!((pair.opened, pair.connections()), (2, 0));
 }
+
+#[test]
+fn a_busy_connection_is_replaced_when_it_is_too_old() {
+    let mut pair = MultiplexPair::new(1, Conditions::GOOD);
+    (pair.limits.idle_max, pair.limits.age_max) = (SECOND, 2 * SECOND);
+    for _ in 0..500 {
+        pair.start(0, SECOND);
+        let until = pair.now + SECOND / 100;
+        while pair.step(until) {}
+    }
+    assert!(pair.outcomes.values().all(Result::is_ok));
+    assert_eq!(pair.opened, 3);
+}

@@ -39,12 +39,12 @@ impl<C: Carrier> Connection<C> {
         self.carrier.in_flight() == 0
     }
 
-    /// Returns true if the connection can take a query: it has one in flight, or is neither idle for too long nor too
-    /// old.
+    /// Returns true if the connection can take a query: it is not too old, and has one in flight or is not idle for too
+    /// long.
     pub(super) fn is_usable(&self, now: Duration, limits: PoolLimits) -> bool {
         let is_recent = now.saturating_sub(self.used) < limits.idle_max;
         let is_young = limits.age_max.is_zero() || now.saturating_sub(self.opened) < limits.age_max;
-        !self.is_idle() || (is_recent && is_young)
+        is_young && (is_recent || !self.is_idle())
     }
 }
 
