@@ -1,4 +1,19 @@
-//! Decoder for base64url without padding (RFC 4648 §5), the encoding of the parameter `dns` (RFC 8484 §4.1.1).
+//! Base64url without padding (RFC 4648 §5), the encoding of the parameter `dns` (RFC 8484 §4.1.1).
+
+/// Characters by value.
+const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+/// Encodes `bytes`.
+pub(crate) fn encode(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let bits = group.iter().fold(0, |bits, byte| bits << 8 | usize::from(*byte)) << (8 * (3 - group.len()));
+        for at in 0..=group.len() {
+            text.push(char::from(ALPHABET[bits >> (18 - 6 * at) & 0x3f]));
+        }
+    }
+    text
+}
 
 /// Decodes `text`. Returns `None` for padding, for characters outside the alphabet and for impossible lengths. Unused
 /// bits of the last character are ignored, as in CoreDNS.
@@ -35,13 +50,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn decodes_the_examples_of_the_standard_without_padding() {
+    fn encodes_and_decodes_the_examples_of_the_standard_without_padding() {
         let examples =
             [("", ""), ("Zg", "f"), ("Zm8", "fo"), ("Zm9v", "foo"), ("Zm9vYg", "foob"), ("Zm9vYmFy", "foobar")];
         for (text, bytes) in examples {
             assert_eq!(decode(text.as_bytes()).as_deref(), Some(bytes.as_bytes()), "{text}");
+            assert_eq!(encode(bytes.as_bytes()), text);
         }
         assert_eq!(decode(b"-_-_"), Some(vec![0xfb, 0xff, 0xbf]));
+        assert_eq!(encode(&[0xfb, 0xff, 0xbf]), "-_-_");
     }
 
     #[test]

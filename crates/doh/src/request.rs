@@ -168,7 +168,7 @@ fn hex(digit: u8) -> Option<u8> {
 }
 
 /// Returns true if a content type is that of DNS messages, with or without parameters.
-fn is_message(content_type: &[u8]) -> bool {
+pub(crate) fn is_message(content_type: &[u8]) -> bool {
     let bare = content_type.split(|byte| *byte == b';').next().unwrap_or_default();
     bare.trim_ascii().eq_ignore_ascii_case(MEDIA_TYPE.as_bytes())
 }
