@@ -105,7 +105,8 @@ pub use generation::{Block, BlockFilter, Generation, Listener, Site};
 pub use ids::{BlockId, ListenerId, SiteId};
 pub use io::streams;
 pub use io::{
-    Connections, Exchange, ExchangeError, ExchangeReply, Fetch, FetchError, Io, LocalFuture, OnMessage, PoolOwner,
+    Connections, Exchange, ExchangeError, ExchangeReply, Fetch, FetchError, HttpMethod, Io, LocalFuture, OnMessage,
+    PoolOwner,
 };
 pub use labels::{Label, LabelFunction, LabelSetter, Labels};
 pub use listener_settings::{CallLimits, HttpsSettings, Listening, ProxyHeader, ProxyPolicy, QuicLimits, Timeouts};

@@ -17,7 +17,7 @@ use rand::{RngExt, SeedableRng};
 use tokio::time::timeout_at;
 use transport::{MonotonicClock, byte_streams};
 
-use crate::client::{StreamClient, UdpClient, fetch, transfer};
+use crate::client::{HttpsClient, StreamClient, UdpClient, fetch, transfer};
 use crate::grpc::GrpcClient;
 use crate::log::log_queue;
 
@@ -25,6 +25,7 @@ use crate::log::log_queue;
 pub struct TokioIo {
     udp: UdpClient,
     streams: StreamClient,
+    https: HttpsClient,
     grpc: GrpcClient,
     random: Rc<RefCell<StdRng>>,
     counters: Counters,
@@ -44,6 +45,7 @@ impl TokioIo {
         TokioIo {
             udp: UdpClient::new(message_ids()),
             streams: StreamClient::new(message_ids()),
+            https: HttpsClient::new(message_ids()),
             grpc: GrpcClient::default(),
             random,
             counters: registry.counters(),
@@ -87,10 +89,9 @@ impl Io for TokioIo {
         match exchange.over {
             Transport::Udp => Box::pin(self.udp.exchange(exchange)),
             Transport::Grpc => Box::pin(self.grpc.exchange(exchange)),
+            Transport::Https => Box::pin(self.https.exchange(exchange)),
             // No directive asks over the others.
-            Transport::Tcp | Transport::Https | Transport::Quic | Transport::Https3 => {
-                Box::pin(self.streams.exchange(exchange))
-            }
+            Transport::Tcp | Transport::Quic | Transport::Https3 => Box::pin(self.streams.exchange(exchange)),
         }
     }
 

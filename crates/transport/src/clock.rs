@@ -11,18 +11,27 @@ pub struct MonotonicClock;
 
 static START: OnceLock<std::time::Instant> = OnceLock::new();
 
+fn start() -> std::time::Instant {
+    *START.get_or_init(std::time::Instant::now)
+}
+
 impl MonotonicClock {
     /// Converts an instant to an instant of the tokio runtime.
     #[must_use]
     pub fn tokio_instant(instant: Instant) -> tokio::time::Instant {
-        let start = *START.get_or_init(std::time::Instant::now);
-        tokio::time::Instant::from_std(start + instant.since(Instant::START))
+        tokio::time::Instant::from_std(start() + instant.since(Instant::START))
+    }
+
+    /// Converts an instant of the standard library.
+    #[must_use]
+    pub fn from_std(instant: std::time::Instant) -> Instant {
+        Instant::START + instant.saturating_duration_since(start())
     }
 }
 
 impl Clock for MonotonicClock {
     fn now(&self) -> Instant {
-        Instant::START + START.get_or_init(std::time::Instant::now).elapsed()
+        Instant::START + start().elapsed()
     }
 
     fn since_1970(&self) -> Duration {

@@ -16,6 +16,16 @@ pub fn error_text(error: &io::Error) -> String {
     }
 }
 
+/// Returns the text of the root cause of an error. The outer errors of the chain only say that something failed.
+#[must_use]
+pub fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut last = error;
+    while let Some(cause) = last.source() {
+        last = cause;
+    }
+    last.to_string()
+}
+
 fn certificate_error_text(reason: &CertificateError) -> String {
     match reason {
         CertificateError::UnknownIssuer => "signed by an unknown authority".to_owned(),

@@ -14,6 +14,8 @@ use hyper::{Request, StatusCode};
 use prost::Message;
 use prost::bytes::BytesMut;
 
+use crate::error_text::root_cause;
+
 /// Content type of requests and responses.
 pub const GRPC: &str = "application/grpc";
 /// Header or trailer with the status code of a call.
@@ -79,14 +81,10 @@ impl fmt::Display for CallError {
 impl Error for CallError {}
 
 impl CallError {
-    /// Creates an error from the root cause. The outer errors of the chain only say that something failed.
+    /// Creates an error from the root cause.
     #[must_use]
     pub fn connection(error: &(dyn Error + 'static)) -> CallError {
-        let mut last = error;
-        while let Some(cause) = last.source() {
-            last = cause;
-        }
-        CallError::Connection(last.to_string())
+        CallError::Connection(root_cause(error))
     }
 }
 

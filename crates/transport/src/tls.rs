@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::error::Error;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -55,6 +55,8 @@ impl TlsMaker for Rustls {
 pub struct Client {
     plain: TlsConnector,
     http2: TlsConnector,
+    https: TlsConnector,
+    doq: Arc<ClientConfig>,
     name: Option<ServerName<'static>>,
 }
 
@@ -63,10 +65,14 @@ impl Client {
         let name = wanted.server_name.clone().map(ServerName::try_from).transpose();
         let name = name.map_err(|error| TlsError::ServerName(error.into()))?;
         let plain = client_config(wanted)?;
-        let mut http2 = plain.clone();
-        http2.alpn_protocols = vec![HTTP2.to_vec()];
-        let [plain, http2] = [plain, http2].map(|config| TlsConnector::from(Arc::new(config)));
-        Ok(Client { plain, http2, name })
+        let with_alpn = |protocols: &[&[u8]]| {
+            let mut config = plain.clone();
+            config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
+            Arc::new(config)
+        };
+        let (http2, https, doq) = (with_alpn(&[HTTP2]), with_alpn(&[HTTP2, HTTP1]), with_alpn(&[DOQ]));
+        let [plain, http2, https] = [Arc::new(plain), http2, https].map(TlsConnector::from);
+        Ok(Client { plain, http2, https, doq, name })
     }
 
     /// Downcasts the configuration that a directive got from [`Rustls`].
@@ -95,6 +101,37 @@ impl Client {
         address: IpAddr,
     ) -> io::Result<TlsStream<S>> {
         self.http2.connect(self.name_of(address), stream).await
+    }
+
+    /// Performs the handshake with an upstream over HTTPS. Returns true if the upstream has chosen HTTP/2, and false for
+    /// HTTP/1.1.
+    ///
+    /// # Errors
+    /// Fails if the handshake fails.
+    pub async fn connect_https(&self, stream: TcpStream, address: IpAddr) -> io::Result<(TlsStream<TcpStream>, bool)> {
+        let stream = self.https.connect(self.name_of(address), stream).await?;
+        let is_http2 = stream.get_ref().1.alpn_protocol() == Some(HTTP2);
+        Ok((stream, is_http2))
+    }
+
+    /// Returns the configuration for an upstream over QUIC, and the name or address that its certificate must have.
+    #[must_use]
+    pub fn doq(&self, address: IpAddr) -> (Arc<ClientConfig>, String) {
+        (Arc::clone(&self.doq), self.name_of(address).to_str().into_owned())
+    }
+
+    /// Returns the host and port in URLs of an upstream: the name in its certificate, or else its address.
+    #[must_use]
+    pub fn authority(&self, to: SocketAddr) -> String {
+        match (self.name_of(to.ip()), to.port()) {
+            (ServerName::DnsName(name), HTTPS_PORT) => name.as_ref().to_owned(),
+            (ServerName::DnsName(name), port) => format!("{}:{port}", name.as_ref()),
+            (ServerName::IpAddress(ip), port) => {
+                let address = SocketAddr::new(ip.into(), port).to_string();
+                address.strip_suffix(":443").map_or_else(|| address.clone(), str::to_owned)
+            }
+            (_, _) => to.to_string(),
+        }
     }
 
     fn name_of(&self, address: IpAddr) -> ServerName<'static> {
@@ -134,11 +171,15 @@ impl Configs {
 }
 
 /// ALPN identifiers of DNS over QUIC (RFC 9250) and HTTP/3 (RFC 9114).
-const OVER_QUIC: [&[u8]; 2] = [b"doq", b"h3"];
+const OVER_QUIC: [&[u8]; 2] = [DOQ, b"h3"];
+/// ALPN identifier of DNS over QUIC.
+const DOQ: &[u8] = b"doq";
 /// ALPN identifier of HTTP/2.
 pub const HTTP2: &[u8] = b"h2";
 /// ALPN identifier of HTTP/1.1.
 const HTTP1: &[u8] = b"http/1.1";
+/// Port that URLs with the scheme `https` omit.
+const HTTPS_PORT: u16 = 443;
 
 /// Protocol inside TLS, which decides about the offered ALPN identifiers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

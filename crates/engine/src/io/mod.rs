@@ -55,8 +55,8 @@ pub trait Io {
 
     /// Sends a query to an upstream and returns the reply.
     ///
-    /// The implementation sends a random message ID, which the reply has too. Over UDP, it uses an unpredictable source
-    /// port and ignores datagrams that do not match the query until `exchange.until`.
+    /// The implementation sends a random message ID, which the reply has too; over HTTPS and QUIC the ID is 0. Over UDP,
+    /// it uses an unpredictable source port and ignores datagrams that do not match the query until `exchange.until`.
     fn exchange<'a>(&'a self, exchange: Exchange<'a>) -> LocalFuture<'a, Result<ExchangeReply, ExchangeError>>;
 
     /// Like [`Io::exchange`], over a new stream and for a reply of several messages (zone transfers). It passes
@@ -106,6 +106,8 @@ pub struct Exchange<'a> {
     pub over: Transport,
     /// TLS configuration for a stream; `None` is plain text.
     pub tls: Option<&'a TlsClient>,
+    /// Method of requests over HTTPS.
+    pub method: HttpMethod,
     /// Query in wire form. The ID in it is ignored.
     pub query: &'a [u8],
     /// Deadline.
@@ -131,9 +133,19 @@ impl<'a> Exchange<'a> {
         until: Instant,
         connections: Connections,
     ) -> Exchange<'a> {
-        let (unix_path, tls, owner, retransmit_after) = (None, None, None, None);
-        Exchange { to, unix_path, over, tls, query, until, connections, owner, retransmit_after }
+        let (unix_path, tls, owner, retransmit_after, method) = (None, None, None, None, HttpMethod::Post);
+        Exchange { to, unix_path, over, tls, method, query, until, connections, owner, retransmit_after }
     }
+}
+
+/// Method of requests to an upstream over HTTPS (RFC 8484 §4.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HttpMethod {
+    /// POST: the query is the body. No HTTP cache keeps the response.
+    #[default]
+    Post,
+    /// GET: the query is in the URL.
+    Get,
 }
 
 /// Keeps pooled connections open while any clone exists.

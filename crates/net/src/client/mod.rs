@@ -1,6 +1,7 @@
 //! Sockets, TLS and tasks for the clients of the crate `upstream`, which decides what is sent when.
 
 pub(crate) mod fetch;
+mod https;
 mod outcomes;
 mod route;
 mod stream;
@@ -11,10 +12,11 @@ mod udp;
 use std::io;
 use std::time::Duration;
 
-use engine::{Clock, ExchangeError, Instant};
+use engine::{Clock, Connections, Exchange, ExchangeError, Instant};
 use transport::{MonotonicClock, error_text};
-use upstream::QueryError;
+use upstream::{PoolLimits, PoolQuery, QueryError};
 
+pub(crate) use https::HttpsClient;
 pub(crate) use route::{Route, RouteKey, WeakOwner, connect_http2};
 pub(crate) use stream::StreamClient;
 pub(crate) use transfer::transfer;
@@ -28,6 +30,17 @@ pub(crate) fn network(during: &'static str, error: &io::Error) -> ExchangeError 
 /// Creates the error of a query that failed on the network.
 fn query_error(during: &'static str, error: &io::Error) -> QueryError {
     QueryError::Network { during, error: error_text(error) }
+}
+
+/// Returns the query of an exchange for the pool of connections to its upstream.
+fn pool_query<'a>(exchange: &'a Exchange<'_>, route: &'a Route) -> PoolQuery<'a, Route> {
+    let Connections { idle_max, age_max, kept_max, .. } = exchange.connections;
+    PoolQuery {
+        route,
+        message: exchange.query,
+        deadline: since_start(exchange.until),
+        limits: PoolLimits { idle_max, age_max, kept_max },
+    }
 }
 
 /// Converts the error of a query. A timeout names the local address.

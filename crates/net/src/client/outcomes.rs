@@ -42,7 +42,8 @@ impl<T> Outcomes<T> {
         poll_fn(|context| self.poll(query, context)).await
     }
 
-    fn poll(&self, query: QueryId, context: &Context<'_>) -> Poll<T> {
+    /// Polls for the outcome of a query.
+    pub(super) fn poll(&self, query: QueryId, context: &Context<'_>) -> Poll<T> {
         let mut states = self.0.borrow_mut();
         let state = states.entry(query).or_insert(State::Pending(None));
         match state {

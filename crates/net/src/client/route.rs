@@ -60,6 +60,11 @@ impl Route {
         self.shared().map(Arc::downgrade)
     }
 
+    /// Returns the TLS configuration. Protocols that need one never fall back to clear text.
+    fn tls(&self) -> io::Result<&TlsClient> {
+        self.tls.as_ref().ok_or_else(|| io::Error::other("no TLS configuration"))
+    }
+
     fn shared(&self) -> Option<&Arc<dyn Any + Send + Sync>> {
         let tls = self.tls.as_ref().map(|tls| &tls.0);
         tls.or(self.owner.as_ref().map(|owner| &owner.0))
@@ -99,6 +104,26 @@ pub(super) async fn connect(route: &Route) -> io::Result<(Option<SocketAddr>, Bo
     let local = stream.local_addr().ok();
     let Some(tls) = &route.tls else { return Ok((local, Box::new(stream))) };
     Ok((local, Box::new(Client::of(tls)?.connect(stream, route.to.ip()).await?)))
+}
+
+/// Connection to an upstream over HTTPS.
+pub(super) struct ConnectedHttps {
+    pub(super) stream: Box<dyn Duplex>,
+    /// True if the upstream has chosen HTTP/2, false for HTTP/1.1.
+    pub(super) is_http2: bool,
+    /// Host and port of the URLs.
+    pub(super) authority: String,
+    /// Local address, if the system knows it.
+    pub(super) local: Option<SocketAddr>,
+}
+
+/// Connects to an upstream over HTTPS.
+pub(super) async fn connect_https(route: &Route) -> io::Result<ConnectedHttps> {
+    let tls = Client::of(route.tls()?)?;
+    let stream = connect_tcp(route).await?;
+    let local = stream.local_addr().ok();
+    let (stream, is_http2) = tls.connect_https(stream, route.to.ip()).await?;
+    Ok(ConnectedHttps { stream: Box::new(stream), is_http2, authority: tls.authority(route.to), local })
 }
 
 /// Connects to an upstream over HTTP/2.

@@ -17,12 +17,12 @@ use engine::{Exchange, ExchangeError, ExchangeReply};
 use foldhash::fast::RandomState;
 use tokio::io::ReadBuf;
 use tokio::task::AbortHandle;
-use upstream::{ConnectionId, PoolEvent, PoolLimits, PoolQuery, PoolReply, QueryError, QueryId, Random};
+use upstream::{ConnectionId, PoolEvent, PoolReply, QueryError, QueryId, Random};
 
 use super::outcomes::Outcomes;
 use super::route::{Duplex, Route, connect};
 use super::timer::{Timed, Timer, arm};
-use super::{exchange_error, now, query_error, since_start};
+use super::{exchange_error, now, pool_query, query_error};
 
 /// Bytes to read at once.
 const READ_AT_ONCE: usize = 16 << 10;
@@ -93,15 +93,8 @@ impl StreamClient {
     }
 
     async fn query(&self, exchange: Exchange<'_>) -> Result<ExchangeReply, QueryError> {
-        let engine::Connections { idle_max, age_max, kept_max, .. } = exchange.connections;
-        let query = PoolQuery {
-            route: &Route::new(&exchange),
-            message: exchange.query,
-            deadline: since_start(exchange.until),
-            limits: PoolLimits { idle_max, age_max, kept_max },
-        };
-        let driver = &self.0;
-        let query = driver.client.borrow_mut().start(now(), &query)?;
+        let (driver, route) = (&self.0, Route::new(&exchange));
+        let query = driver.client.borrow_mut().start(now(), &pool_query(&exchange, &route))?;
         driver.outcomes.expect(query);
         let _pending = Pending { driver, query };
         driver.process();

@@ -1,0 +1,263 @@
+//! Connections of the client for upstreams over HTTPS. hyper implements HTTP/2 and HTTP/1.1.
+//!
+//! Each connection has a task, which opens and drives it. A request is driven by the task of its query, so that a
+//! response costs no other wake-up, and a query that nobody waits for any more cancels its request.
+
+mod connection;
+mod request;
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::rc::{Rc, Weak};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use engine::{Exchange, ExchangeError, ExchangeReply, LocalFuture};
+use foldhash::fast::RandomState;
+use tokio::task::AbortHandle;
+use upstream::{ConnectionId, MultiplexClient, PoolEvent, PoolReply, QueryError, QueryId, Random};
+
+use self::connection::{Opened, open};
+use self::request::{Answered, RequestError, request};
+use super::outcomes::Outcomes;
+use super::route::Route;
+use super::timer::{Timed, Timer, arm};
+use super::{exchange_error, now, pool_query, query_error};
+
+/// HTTPS client of one worker.
+pub(crate) struct HttpsClient(Rc<Driver>);
+
+/// State machine of the pool, and the connections that it uses.
+struct Driver {
+    client: RefCell<MultiplexClient<Route>>,
+    connections: RefCell<HashMap<ConnectionId, Connection, RandomState>>,
+    steps: Outcomes<Step>,
+    timer: Timer,
+}
+
+/// Step of a query that its task waits for.
+enum Step {
+    /// Send the query on this connection, and on no other any more.
+    Send(ConnectionId),
+    /// The query has completed.
+    Done(Result<ExchangeReply, QueryError>),
+}
+
+struct Connection {
+    task: AbortHandle,
+    /// `None` while connecting.
+    opened: Option<Rc<Opened>>,
+}
+
+/// Connections are closed by ending their tasks.
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Query that is waited for. Dropping it ends the query.
+struct Pending<'a> {
+    driver: &'a Rc<Driver>,
+    query: QueryId,
+}
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        self.driver.steps.forget(self.query);
+        self.driver.client.borrow_mut().cancel(now(), self.query);
+        self.driver.process();
+    }
+}
+
+/// Request in progress. Dropping it cancels the request.
+struct Running<'a> {
+    driver: &'a Rc<Driver>,
+    on: ConnectionId,
+    opened: Rc<Opened>,
+    future: LocalFuture<'static, Result<Answered, RequestError>>,
+    has_ended: bool,
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        // HTTP/1.1 has no way to cancel a request but the end of the connection.
+        if !self.has_ended && !self.opened.is_http2() {
+            self.driver.client.borrow_mut().handle_going_away(self.on);
+            self.driver.process();
+        }
+    }
+}
+
+impl HttpsClient {
+    pub(crate) fn new(random: Random) -> HttpsClient {
+        HttpsClient(Rc::new(Driver {
+            client: RefCell::new(MultiplexClient::new(random)),
+            connections: RefCell::default(),
+            steps: Outcomes::default(),
+            timer: Timer::default(),
+        }))
+    }
+
+    /// Sends one query and returns the reply.
+    pub(crate) async fn exchange(&self, exchange: Exchange<'_>) -> Result<ExchangeReply, ExchangeError> {
+        let driver = &self.0;
+        let route = Route::new(&exchange);
+        let started = driver.client.borrow_mut().start(now(), &pool_query(&exchange, &route));
+        let query = started.map_err(|error| exchange_error(error, None))?;
+        driver.steps.expect(query);
+        let _pending = Pending { driver, query };
+        driver.process();
+        let mut running = None;
+        let outcome = poll_fn(|context| driver.poll(query, &exchange, &mut running, context)).await;
+        outcome.map_err(|error| exchange_error(error, None))
+    }
+}
+
+impl Driver {
+    /// Drives the request of a query. Ready when the query has completed.
+    fn poll<'a>(
+        self: &'a Rc<Self>,
+        query: QueryId,
+        exchange: &Exchange<'_>,
+        running: &mut Option<Running<'a>>,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<ExchangeReply, QueryError>> {
+        loop {
+            match self.steps.poll(query, context) {
+                Poll::Ready(Step::Done(outcome)) => return Poll::Ready(outcome),
+                Poll::Ready(Step::Send(on)) => {
+                    self.steps.expect(query);
+                    *running = self.request(on, exchange);
+                    continue;
+                }
+                Poll::Pending => {}
+            }
+            let Some(request) = running else { return Poll::Pending };
+            let response = ready!(Pin::new(&mut request.future).poll(context));
+            request.has_ended = true;
+            self.handle_response(query, request.on, &request.opened, response);
+            *running = None;
+        }
+    }
+
+    /// Begins the request of a query on a connection. `None` if the connection has ended since.
+    fn request<'a>(self: &'a Rc<Self>, on: ConnectionId, exchange: &Exchange<'_>) -> Option<Running<'a>> {
+        let opened = self.opened(on)?;
+        let future = Box::pin(request(Rc::clone(&opened), exchange.method, exchange.query.to_vec()));
+        Some(Running { driver: self, on, opened, future, has_ended: false })
+    }
+
+    fn handle_response(
+        self: &Rc<Self>,
+        query: QueryId,
+        on: ConnectionId,
+        opened: &Opened,
+        response: Result<Answered, RequestError>,
+    ) {
+        let (mut client, now) = (self.client.borrow_mut(), now());
+        let failed = |error: String| QueryError::Network { during: "read", error };
+        match response {
+            Ok(Answered { message, is_last }) => {
+                if is_last {
+                    client.handle_going_away(on);
+                }
+                client.handle_response(now, query, on, Ok(message));
+            }
+            Err(RequestError::Refused(error)) => {
+                client.handle_response(now, query, on, Err(failed(error.to_string())));
+            }
+            Err(RequestError::Lost(error)) => client.handle_lost(now, query, on, &failed(error)),
+        }
+        // The peer may have changed its limit.
+        client.handle_capacity(now, on, opened.streams_max());
+        drop(client);
+        self.process();
+    }
+
+    /// Performs the actions that the pool requests.
+    fn process(self: &Rc<Self>) {
+        loop {
+            let event = self.client.borrow_mut().poll_event();
+            match event {
+                Some(PoolEvent::Open(id, route)) => self.open(id, route),
+                Some(PoolEvent::Transmit(id)) => self.transmit(id),
+                Some(PoolEvent::Close(id)) => drop(self.connections.borrow_mut().remove(&id)),
+                Some(PoolEvent::Completed(query, outcome)) => {
+                    let outcome = outcome.map(|reply| self.exchange_reply(reply));
+                    self.steps.complete(query, Step::Done(outcome));
+                }
+                None => break,
+            }
+        }
+        arm(self);
+    }
+
+    fn exchange_reply(&self, reply: PoolReply) -> ExchangeReply {
+        let local = self.opened(reply.connection).and_then(|opened| opened.local);
+        ExchangeReply { reply: reply.reply, reused: reply.is_reused, local }
+    }
+
+    fn opened(&self, id: ConnectionId) -> Option<Rc<Opened>> {
+        self.connections.borrow().get(&id).and_then(|connection| connection.opened.clone())
+    }
+
+    fn open(self: &Rc<Self>, id: ConnectionId, route: Route) {
+        let task = tokio::task::spawn_local(run(Rc::downgrade(self), id, route)).abort_handle();
+        self.connections.borrow_mut().insert(id, Connection { task, opened: None });
+    }
+
+    /// Lets the tasks of the queries that the pool has for a connection send their requests.
+    fn transmit(&self, id: ConnectionId) {
+        let mut client = self.client.borrow_mut();
+        while let Some((query, _)) = client.poll_query(id) {
+            self.steps.complete(query, Step::Send(id));
+        }
+    }
+
+    /// Removes a connection that has ended.
+    fn end(self: &Rc<Self>, id: ConnectionId, error: &QueryError) {
+        drop(self.connections.borrow_mut().remove(&id));
+        self.client.borrow_mut().handle_closed(now(), id, error);
+        self.process();
+    }
+}
+
+impl Timed for Driver {
+    fn poll_timeout(&self) -> Option<Duration> {
+        self.client.borrow().poll_timeout()
+    }
+
+    fn handle_timeout(self: &Rc<Self>) {
+        self.client.borrow_mut().handle_timeout(now());
+        self.process();
+    }
+
+    fn timer(&self) -> &Timer {
+        &self.timer
+    }
+}
+
+/// Opens a connection and drives it until its end.
+async fn run(driver: Weak<Driver>, id: ConnectionId, route: Route) {
+    let connected = open(&route).await;
+    let Some(running) = driver.upgrade() else { return };
+    let (opened, connection) = match connected {
+        Ok(connected) => connected,
+        Err(error) => return running.end(id, &query_error("dial", &error)),
+    };
+    let streams_max = opened.streams_max();
+    if let Some(connection) = running.connections.borrow_mut().get_mut(&id) {
+        connection.opened = Some(Rc::new(opened));
+    }
+    running.client.borrow_mut().handle_connected(now(), id);
+    running.client.borrow_mut().handle_capacity(now(), id, streams_max);
+    running.process();
+    drop(running);
+    connection.await;
+    if let Some(driver) = driver.upgrade() {
+        driver.end(id, &QueryError::Closed);
+    }
+}
