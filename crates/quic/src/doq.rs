@@ -23,6 +23,24 @@ pub mod code {
     pub const REQUEST_CANCELLED: u32 = 0x3;
     /// The peer uses too many resources.
     pub const EXCESSIVE_LOAD: u32 = 0x4;
+
+    /// Code as the standard writes it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Name(pub u64);
+
+    impl core::fmt::Display for Name {
+        fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+            match self.0 {
+                0x0 => f.write_str("DOQ_NO_ERROR"),
+                0x1 => f.write_str("DOQ_INTERNAL_ERROR"),
+                0x2 => f.write_str("DOQ_PROTOCOL_ERROR"),
+                0x3 => f.write_str("DOQ_REQUEST_CANCELLED"),
+                0x4 => f.write_str("DOQ_EXCESSIVE_LOAD"),
+                0x5 => f.write_str("DOQ_UNSPECIFIED_ERROR"),
+                other => write!(f, "error code {other:#x}"),
+            }
+        }
+    }
 }
 
 /// Violation of RFC 9250 §4.3.3. The connection must be closed with [`code::PROTOCOL_ERROR`].
@@ -37,6 +55,11 @@ impl core::fmt::Display for ProtocolError {
 
 impl core::error::Error for ProtocolError {}
 
+/// Bytes follow the only message on a stream.
+pub(crate) const TRAILING_BYTES: ProtocolError = ProtocolError("bytes follow the message");
+/// A stream ends before its message is complete.
+pub(crate) const INCOMPLETE: ProtocolError = ProtocolError("the stream ends before the message");
+
 /// Returns the message on a stream whose first bytes are `stream`, or `None` if it is not complete.
 ///
 /// # Errors
@@ -48,7 +71,7 @@ pub fn message(stream: &[u8]) -> Result<Option<&[u8]>, ProtocolError> {
         return Err(ProtocolError("the message is empty"));
     }
     match rest.len() {
-        have if have > length => Err(ProtocolError("bytes follow the query")),
+        have if have > length => Err(TRAILING_BYTES),
         have if have == length => Ok(Some(rest)),
         _ => Ok(None),
     }
@@ -59,17 +82,23 @@ pub fn message(stream: &[u8]) -> Result<Option<&[u8]>, ProtocolError> {
 /// # Errors
 /// The rule that the message breaks.
 pub fn check(message: &[u8]) -> Result<(), ProtocolError> {
+    if check_reply(message)?.flags.is_response() { Err(ProtocolError("the message is a response")) } else { Ok(()) }
+}
+
+/// Checks the rules for the messages of servers, and returns the header: ID 0, no option for the lifetime of TCP
+/// connections.
+///
+/// # Errors
+/// The rule that the message breaks.
+pub(crate) fn check_reply(message: &[u8]) -> Result<Header, ProtocolError> {
     let header = Header::read(message).ok_or(ProtocolError("the message is too short"))?;
     if header.id != 0 {
         return Err(ProtocolError("the message ID is not 0"));
     }
-    if header.flags.is_response() {
-        return Err(ProtocolError("the message is a response"));
-    }
     if header.additionals > 0 && has_keepalive(message) {
         return Err(ProtocolError("the option edns-tcp-keepalive is not allowed"));
     }
-    Ok(())
+    Ok(header)
 }
 
 fn has_keepalive(message: &[u8]) -> bool {

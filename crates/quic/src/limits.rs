@@ -20,13 +20,13 @@ const STREAM_WINDOW: u32 = 8 << 10;
 const RECEIVE_WINDOW: u32 = 64 << 10;
 /// Bytes of answers that quinn-proto keeps for repetition, per connection. The rest of longer answers waits here.
 const SEND_WINDOW: u64 = 64 << 10;
-/// Bytes of the TLS handshake that may arrive early: a few certificates of a client.
-const HANDSHAKE_BUFFER: usize = 16 << 10;
+/// Bytes of the TLS handshake that may arrive early: a few certificates.
+pub(crate) const HANDSHAKE_BUFFER: usize = 16 << 10;
 /// Length of the longest datagram that is sent. It passes every path, so there is nothing to discover: most answers are
 /// shorter anyway.
-const DATAGRAM_MAX: u16 = 1200;
+pub(crate) const DATAGRAM_MAX: u16 = 1200;
 /// Length of the longest datagram that is received.
-const RECEIVED_MAX: u16 = 1472;
+pub(crate) const RECEIVED_MAX: u16 = 1472;
 /// Connection attempts that may wait for a decision. The endpoint decides at once.
 const UNDECIDED_MAX: usize = 4;
 /// Time in which a Retry token is accepted.

@@ -146,7 +146,7 @@ impl Stream {
             self.input = Input::Arriving(Box::new(Arriving::new(settings, self.is_uni)));
         }
         let Input::Arriving(arriving) = &mut self.input else {
-            return Err(ProtocolError("bytes follow the query").into());
+            return Err(doq::TRAILING_BYTES.into());
         };
         let fed = arriving.feed(offset, bytes, self.is_unordered, session)?;
         match fed {
@@ -240,7 +240,7 @@ impl Reader {
         match self {
             Reader::Doq(collected) => {
                 if collected.len() + bytes.len() > doq::STREAM_MAX {
-                    return Err(ProtocolError("bytes follow the query").into());
+                    return Err(doq::TRAILING_BYTES.into());
                 }
                 collected.extend_from_slice(bytes);
                 let Some(message) = doq::message(collected)? else { return Ok(Fed::More) };
@@ -257,7 +257,7 @@ impl Reader {
 
     fn end(self) -> Result<Option<Bytes>, StreamFault> {
         match self {
-            Reader::Doq(_) => Err(ProtocolError("the stream ends before the message").into()),
+            Reader::Doq(_) => Err(doq::INCOMPLETE.into()),
             Reader::Http3(request) => Ok(Some(request.end()?.0.into())),
             Reader::Uni(stream) => {
                 stream.end()?;

@@ -143,8 +143,8 @@ fn protocol_errors_close_the_connection() {
         ("the message is too short", framed(&[0; 11])),
         ("the stream ends before the message", framed(QUERY)[..18].to_vec()),
         ("the stream ends before the message", vec![0]),
-        ("bytes follow the query", [framed(QUERY), vec![0]].concat()),
-        ("bytes follow the query", [framed(QUERY), framed(QUERY)].concat()),
+        ("bytes follow the message", [framed(QUERY), vec![0]].concat()),
+        ("bytes follow the message", [framed(QUERY), framed(QUERY)].concat()),
     ];
     for (reason, bytes) in rows {
         let mut simulation = simulation();

@@ -1,0 +1,98 @@
+//! Reasons why a connection to an upstream fails, for people.
+
+use core::fmt;
+
+use quinn_proto::crypto::rustls::NoInitialCipherSuite;
+use quinn_proto::{ConnectError, ConnectionError, TransportErrorCode};
+
+use crate::doq::code;
+
+/// Reason why a connection to an upstream has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CloseReason {
+    /// The upstream was silent for too long.
+    TimedOut,
+    /// The upstream has closed the connection with this code of DNS over QUIC.
+    ByUpstream(u64),
+    /// The upstream does not know the connection, for example after a restart.
+    Reset,
+    /// The TLS handshake failed.
+    Tls(String),
+    /// The upstream has broken a rule of DNS over QUIC.
+    Protocol(&'static str),
+    /// The upstream has broken a rule of QUIC, or reports that this side has.
+    Transport(String),
+}
+
+/// Maximum length of the reason that an upstream gives, in characters.
+const REASON_MAX: usize = 200;
+
+impl CloseReason {
+    pub(super) fn new(error: ConnectionError) -> CloseReason {
+        match error {
+            ConnectionError::TimedOut => CloseReason::TimedOut,
+            ConnectionError::ApplicationClosed(close) => CloseReason::ByUpstream(close.error_code.into_inner()),
+            ConnectionError::Reset => CloseReason::Reset,
+            // The TLS library has failed here. Its text says why, and the code is only that of the alert.
+            ConnectionError::TransportError(error) if !error.reason.is_empty() && is_of_tls(error.code) => {
+                CloseReason::Tls(error.reason)
+            }
+            other => CloseReason::Transport(other.to_string().chars().take(REASON_MAX).collect()),
+        }
+    }
+}
+
+/// Returns true for the codes of TLS alerts (RFC 9001 §4.8).
+fn is_of_tls(code: TransportErrorCode) -> bool {
+    (0x100..0x200).contains(&u64::from(code))
+}
+
+impl fmt::Display for CloseReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CloseReason::TimedOut => f.write_str("i/o timeout"),
+            CloseReason::ByUpstream(code) => write!(f, "connection closed by the peer with {}", code::Name(*code)),
+            CloseReason::Reset => f.write_str("connection reset by the peer"),
+            CloseReason::Tls(reason) => match reason.strip_prefix("invalid peer certificate: ") {
+                Some(reason) => write!(f, "tls: failed to verify certificate: {reason}"),
+                None => write!(f, "tls: {reason}"),
+            },
+            CloseReason::Protocol(rule) => write!(f, "protocol error of the peer: {rule}"),
+            CloseReason::Transport(reason) => f.write_str(reason),
+        }
+    }
+}
+
+impl core::error::Error for CloseReason {}
+
+/// Error in the configuration of a connection to an upstream.
+#[derive(Debug)]
+pub enum OpenError {
+    /// The TLS configuration lacks the cipher suite that QUIC requires.
+    CipherSuite(NoInitialCipherSuite),
+    /// The address or the server name cannot be used.
+    Target(ConnectError),
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OpenError::CipherSuite(error) => error.fmt(f),
+            OpenError::Target(error) => error.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for OpenError {}
+
+/// The upstream allows no further stream at this time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoStreamError;
+
+impl fmt::Display for NoStreamError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the peer allows no further stream")
+    }
+}
+
+impl core::error::Error for NoStreamError {}
