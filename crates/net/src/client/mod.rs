@@ -4,6 +4,7 @@ pub(crate) mod fetch;
 mod https;
 mod outcomes;
 mod route;
+mod socket;
 mod stream;
 mod timer;
 mod transfer;

@@ -6,18 +6,18 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::time::Duration;
 
 use engine::{Exchange, ExchangeError, ExchangeReply};
 use foldhash::fast::RandomState;
 use tokio::io::Interest;
-use tokio::net::UdpSocket;
 use upstream::{QueryError, QueryId, Random, SocketId, UdpEvent, UdpQuery};
 use wire::Reply;
 
 use super::outcomes::Outcomes;
+use super::socket::Socket;
 use super::timer::{Timed, Timer, arm};
 use super::{exchange_error, network, now, query_error, since_start};
 
@@ -36,12 +36,6 @@ struct Driver {
     sockets: RefCell<HashMap<SocketId, Rc<Socket>, RandomState>>,
     outcomes: Outcomes<Result<Reply, QueryError>>,
     timer: Timer,
-}
-
-struct Socket {
-    socket: UdpSocket,
-    /// Local address, if the system knows it.
-    local: Option<SocketAddr>,
 }
 
 /// Query that is waited for. Dropping it ends the query.
@@ -101,8 +95,11 @@ impl Pending<'_> {
                 // A pending socket error alone sets neither readable nor writable.
                 ready = socket.socket.ready(Interest::READABLE | Interest::ERROR) => ready,
             };
-            if ready.map_err(|error| network("read", &error))?.is_error() {
-                self.driver.take_error(id, socket);
+            if ready.map_err(|error| network("read", &error))?.is_error()
+                && let Some(error) = socket.take_error()
+            {
+                // The queries on the socket fail: no reply will come.
+                self.driver.client.borrow_mut().handle_error(id, &query_error("read", &error));
             }
             self.driver.read(id, socket);
             self.driver.process();
@@ -126,7 +123,7 @@ impl Driver {
     }
 
     fn open(&self, id: SocketId, route: Route) {
-        match Socket::open(route) {
+        match Socket::open(route.0, route.1) {
             Ok(socket) => drop(self.sockets.borrow_mut().insert(id, Rc::new(socket))),
             Err(error) => self.client.borrow_mut().handle_open_error(id, &query_error("dial", &error)),
         }
@@ -161,17 +158,6 @@ impl Driver {
             }
         });
     }
-
-    /// Reads the pending socket error, such as port unreachable. The queries on the socket fail: no reply will come.
-    fn take_error(&self, id: SocketId, socket: &Socket) {
-        let _ = socket.socket.try_io(Interest::ERROR, || {
-            if let Ok(Some(error)) = socket.socket.take_error() {
-                self.client.borrow_mut().handle_error(id, &query_error("read", &error));
-            }
-            // Makes tokio clear the readiness and wait for the next error.
-            Err::<(), _>(io::ErrorKind::WouldBlock.into())
-        });
-    }
 }
 
 impl Timed for Driver {
@@ -186,27 +172,5 @@ impl Timed for Driver {
 
     fn timer(&self) -> &Timer {
         &self.timer
-    }
-}
-
-impl Socket {
-    fn open((to, source): Route) -> io::Result<Socket> {
-        let any = if to.is_ipv4() { IpAddr::V4(Ipv4Addr::UNSPECIFIED) } else { IpAddr::V6(Ipv6Addr::UNSPECIFIED) };
-        let socket = std::net::UdpSocket::bind((source.unwrap_or(any), 0))?;
-        socket.connect(to)?;
-        socket.set_nonblocking(true)?;
-        let socket = UdpSocket::from_std(socket)?;
-        let local = socket.local_addr().ok();
-        Ok(Socket { socket, local })
-    }
-
-    /// Sends without tokio. Tokio would first wait for the kernel to report a fresh socket as writable.
-    fn send(&self, datagram: &[u8]) -> io::Result<usize> {
-        let socket = socket2::SockRef::from(&self.socket);
-        match socket.send(datagram) {
-            // The error belongs to an earlier datagram (ICMP port unreachable). This one has not been sent.
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => socket.send(datagram),
-            outcome => outcome,
-        }
     }
 }
