@@ -17,7 +17,7 @@ use rand::{RngExt, SeedableRng};
 use tokio::time::timeout_at;
 use transport::{MonotonicClock, byte_streams};
 
-use crate::client::{HttpsClient, StreamClient, UdpClient, fetch, transfer};
+use crate::client::{HttpsClient, QuicClient, StreamClient, UdpClient, fetch, transfer};
 use crate::grpc::GrpcClient;
 use crate::log::log_queue;
 
@@ -26,6 +26,7 @@ pub struct TokioIo {
     udp: UdpClient,
     streams: StreamClient,
     https: HttpsClient,
+    quic: QuicClient,
     grpc: GrpcClient,
     random: Rc<RefCell<StdRng>>,
     counters: Counters,
@@ -46,6 +47,7 @@ impl TokioIo {
             udp: UdpClient::new(message_ids()),
             streams: StreamClient::new(message_ids()),
             https: HttpsClient::new(message_ids()),
+            quic: QuicClient::new(message_ids()),
             grpc: GrpcClient::default(),
             random,
             counters: registry.counters(),
@@ -90,8 +92,9 @@ impl Io for TokioIo {
             Transport::Udp => Box::pin(self.udp.exchange(exchange)),
             Transport::Grpc => Box::pin(self.grpc.exchange(exchange)),
             Transport::Https => Box::pin(self.https.exchange(exchange)),
-            // No directive asks over the others.
-            Transport::Tcp | Transport::Quic | Transport::Https3 => Box::pin(self.streams.exchange(exchange)),
+            Transport::Quic => Box::pin(self.quic.exchange(exchange)),
+            // No directive asks over HTTP/3.
+            Transport::Tcp | Transport::Https3 => Box::pin(self.streams.exchange(exchange)),
         }
     }
 

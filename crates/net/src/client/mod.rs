@@ -3,6 +3,7 @@
 pub(crate) mod fetch;
 mod https;
 mod outcomes;
+mod quic;
 mod route;
 mod socket;
 mod stream;
@@ -17,6 +18,7 @@ use engine::{Clock, Connections, Exchange, ExchangeError, Instant};
 use transport::{MonotonicClock, error_text};
 use upstream::{PoolLimits, PoolQuery, QueryError};
 
+pub(crate) use self::quic::QuicClient;
 pub(crate) use https::HttpsClient;
 pub(crate) use route::{Route, RouteKey, WeakOwner, connect_http2};
 pub(crate) use stream::StreamClient;

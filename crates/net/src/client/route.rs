@@ -19,10 +19,10 @@ pub(crate) type WeakOwner = Weak<dyn Any + Send + Sync>;
 /// connections.
 #[derive(Clone)]
 pub(crate) struct Route {
-    to: SocketAddr,
+    pub(super) to: SocketAddr,
     /// Path of a Unix socket to connect to instead of `to`.
     unix_path: Option<Box<str>>,
-    source: Option<IpAddr>,
+    pub(super) source: Option<IpAddr>,
     tls: Option<TlsClient>,
     owner: Option<PoolOwner>,
 }
@@ -58,6 +58,11 @@ impl Route {
     /// still exists.
     pub(crate) fn weak_owner(&self) -> Option<WeakOwner> {
         self.shared().map(Arc::downgrade)
+    }
+
+    /// Returns the TLS configuration for DNS over QUIC, and the name that the certificate must have.
+    pub(super) fn doq(&self) -> io::Result<(Arc<rustls::ClientConfig>, String)> {
+        Ok(Client::of(self.tls()?)?.doq(self.to.ip()))
     }
 
     /// Returns the TLS configuration. Protocols that need one never fall back to clear text.

@@ -1,0 +1,310 @@
+//! Connections of the client for upstreams over QUIC. [`quic::Client`] implements the protocol.
+//!
+//! Each connection has a UDP socket, a task that reads it, and a timer. A query is sent by its own task.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::HashMap;
+use std::io;
+use std::rc::{Rc, Weak};
+use std::time::{Duration, Instant};
+
+use engine::{Exchange, ExchangeError, ExchangeReply};
+use foldhash::fast::RandomState;
+use quic::doq::code::Name;
+use quic::{ClientEvent, CloseReason, NoStreamError, Upstream};
+use rand::Rng;
+use tokio::io::Interest;
+use tokio::task::AbortHandle;
+use transport::MonotonicClock;
+use upstream::{ConnectionId, MultiplexClient, PoolEvent, QueryError, QueryId, Random};
+
+use super::outcomes::Outcomes;
+use super::route::Route;
+use super::socket::Socket;
+use super::timer::{Timed, Timer, arm};
+use super::{exchange_error, now, pool_query, query_error};
+
+/// Length of the buffer for a datagram in bytes: more than the client allows upstreams to send.
+const DATAGRAM_MAX: usize = 2048;
+/// Streams that the pool may use at once. Its own limit is lower, and the upstream's is known when no stream is left.
+const STREAMS: usize = usize::MAX;
+
+/// QUIC client of one worker.
+pub(crate) struct QuicClient(Rc<Driver>);
+
+/// State machine of the pool, and the connections that it uses.
+struct Driver {
+    client: RefCell<MultiplexClient<Route>>,
+    connections: RefCell<HashMap<ConnectionId, Rc<Connection>, RandomState>>,
+    outcomes: Outcomes<Result<ExchangeReply, QueryError>>,
+    timer: Timer,
+}
+
+struct Connection {
+    id: ConnectionId,
+    driver: Weak<Driver>,
+    quic: RefCell<quic::Client<QueryId>>,
+    socket: Rc<Socket>,
+    timer: Timer,
+    is_connected: Cell<bool>,
+    /// Task that reads the socket.
+    reader: OnceCell<AbortHandle>,
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.reader.get().into_iter().for_each(AbortHandle::abort);
+    }
+}
+
+/// Query that is waited for. Dropping it ends the query.
+struct Pending<'a> {
+    driver: &'a Rc<Driver>,
+    query: QueryId,
+}
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        if self.driver.outcomes.forget(self.query) {
+            self.driver.client.borrow_mut().cancel(now(), self.query);
+            self.driver.cancel(self.query);
+            self.driver.process();
+        }
+    }
+}
+
+impl QuicClient {
+    pub(crate) fn new(random: Random) -> QuicClient {
+        QuicClient(Rc::new(Driver {
+            client: RefCell::new(MultiplexClient::new(random)),
+            connections: RefCell::default(),
+            outcomes: Outcomes::default(),
+            timer: Timer::default(),
+        }))
+    }
+
+    /// Sends one query and returns the reply.
+    pub(crate) async fn exchange(&self, exchange: Exchange<'_>) -> Result<ExchangeReply, ExchangeError> {
+        let driver = &self.0;
+        let route = Route::new(&exchange);
+        let started = driver.client.borrow_mut().start(now(), &pool_query(&exchange, &route));
+        let query = started.map_err(|error| exchange_error(error, None))?;
+        driver.outcomes.expect(query);
+        let _pending = Pending { driver, query };
+        driver.process();
+        driver.outcomes.wait(query).await.map_err(|error| exchange_error(error, None))
+    }
+}
+
+impl Driver {
+    /// Performs the actions that the pool requests.
+    fn process(self: &Rc<Self>) {
+        loop {
+            let event = self.client.borrow_mut().poll_event();
+            match event {
+                Some(PoolEvent::Open(id, route)) => self.open(id, &route),
+                Some(PoolEvent::Transmit(id)) => self.transmit(id),
+                Some(PoolEvent::Close(id)) => self.close(id),
+                Some(PoolEvent::Completed(query, outcome)) => {
+                    if outcome.is_err() {
+                        self.cancel(query);
+                    }
+                    let reply = outcome.map(|reply| {
+                        let local = self.connection(reply.connection).and_then(|connection| connection.socket.local);
+                        ExchangeReply { reply: reply.reply, reused: reply.is_reused, local }
+                    });
+                    self.outcomes.complete(query, reply);
+                }
+                None => break,
+            }
+        }
+        arm(self);
+    }
+
+    fn connection(&self, id: ConnectionId) -> Option<Rc<Connection>> {
+        self.connections.borrow().get(&id).cloned()
+    }
+
+    fn open(self: &Rc<Self>, id: ConnectionId, route: &Route) {
+        match Connection::open(self, id, route) {
+            Ok(connection) => {
+                self.connections.borrow_mut().insert(id, Rc::clone(&connection));
+                connection.flush();
+            }
+            Err(error) => self.client.borrow_mut().handle_closed(now(), id, &query_error("dial", &error)),
+        }
+    }
+
+    /// Sends the queries that the pool has for a connection.
+    fn transmit(&self, id: ConnectionId) {
+        let Some(connection) = self.connection(id) else { return };
+        let mut client = self.client.borrow_mut();
+        while let Some((query, message)) = client.poll_query(id) {
+            let sent = connection.quic.borrow_mut().send(query, message);
+            if sent == Err(NoStreamError) {
+                client.handle_unsent(now(), query);
+            }
+        }
+        drop(client);
+        connection.flush();
+    }
+
+    /// Tells the upstream that nobody waits for a reply any more.
+    fn cancel(&self, query: QueryId) {
+        for connection in self.connections.borrow().values() {
+            if connection.quic.borrow_mut().cancel(&query) {
+                return connection.flush();
+            }
+        }
+    }
+
+    fn close(&self, id: ConnectionId) {
+        let closed = self.connections.borrow_mut().remove(&id);
+        if let Some(connection) = closed {
+            connection.quic.borrow_mut().close(Instant::now());
+            connection.flush();
+        }
+    }
+
+    /// Removes a connection that has ended.
+    fn end(&self, id: ConnectionId, error: &QueryError) {
+        self.connections.borrow_mut().remove(&id);
+        self.client.borrow_mut().handle_closed(now(), id, error);
+    }
+}
+
+impl Timed for Driver {
+    fn poll_timeout(&self) -> Option<Duration> {
+        self.client.borrow().poll_timeout()
+    }
+
+    fn handle_timeout(self: &Rc<Self>) {
+        self.client.borrow_mut().handle_timeout(now());
+        self.process();
+    }
+
+    fn timer(&self) -> &Timer {
+        &self.timer
+    }
+}
+
+impl Connection {
+    /// Opens the socket and begins to connect.
+    fn open(driver: &Rc<Driver>, id: ConnectionId, route: &Route) -> io::Result<Rc<Connection>> {
+        let (tls, server_name) = route.doq()?;
+        let mut seed = [0; 32];
+        rand::rng().fill_bytes(&mut seed);
+        let socket = Rc::new(Socket::open(route.to, route.source)?);
+        let upstream = Upstream { address: route.to, server_name: &server_name, tls, seed };
+        let quic = quic::Client::open(Instant::now(), &upstream).map_err(io::Error::other)?;
+        let connection = Rc::new(Connection {
+            id,
+            driver: Rc::downgrade(driver),
+            quic: RefCell::new(quic),
+            socket: Rc::clone(&socket),
+            timer: Timer::default(),
+            is_connected: Cell::new(false),
+            reader: OnceCell::new(),
+        });
+        let reader = tokio::task::spawn_local(read(Rc::downgrade(&connection), socket));
+        let _ = connection.reader.set(reader.abort_handle());
+        Ok(connection)
+    }
+
+    /// Sends all datagrams that are ready, and sets the timer.
+    fn flush(self: &Rc<Self>) {
+        let mut buffer = Vec::new();
+        while self.quic.borrow_mut().poll_transmit(Instant::now(), &mut buffer) {
+            // QUIC repeats what is lost. The reader sees the error of a port without a listener.
+            let _ = self.socket.send(&buffer);
+        }
+        arm(self);
+    }
+
+    /// Reads all datagrams that have arrived, and handles what follows from them.
+    ///
+    /// # Errors
+    /// The system reports an error, such as a port without a listener. The connection has ended.
+    fn receive(self: &Rc<Self>, has_error: bool) -> io::Result<()> {
+        let mut buffer = [0; DATAGRAM_MAX];
+        let mut error = has_error.then(|| self.socket.take_error()).flatten();
+        while error.is_none() {
+            match self.socket.socket.try_recv(&mut buffer) {
+                Ok(length) => self.quic.borrow_mut().handle_datagram(Instant::now(), &buffer[..length]),
+                Err(nothing) if nothing.kind() == io::ErrorKind::WouldBlock => break,
+                Err(failed) => error = Some(failed),
+            }
+        }
+        self.handle_events();
+        let Some(error) = error else { return Ok(()) };
+        if let Some(driver) = self.driver.upgrade() {
+            driver.end(self.id, &query_error(self.phase(), &error));
+            driver.process();
+        }
+        Err(error)
+    }
+
+    fn handle_events(self: &Rc<Self>) {
+        let Some(driver) = self.driver.upgrade() else { return };
+        loop {
+            let Some(event) = self.quic.borrow_mut().poll_event() else { break };
+            let (mut client, id) = (driver.client.borrow_mut(), self.id);
+            match event {
+                ClientEvent::Connected => {
+                    self.is_connected.set(true);
+                    client.handle_connected(now(), id);
+                    client.handle_capacity(now(), id, STREAMS);
+                }
+                ClientEvent::StreamsAvailable => client.handle_capacity(now(), id, STREAMS),
+                ClientEvent::Reply(query, message) => client.handle_response(now(), query, id, Ok(message)),
+                ClientEvent::Rejected(query, code) => {
+                    let error = format!("stream reset by the peer with {}", Name(code));
+                    client.handle_response(now(), query, id, Err(QueryError::Network { during: "read", error }));
+                }
+                ClientEvent::Closed(reason) => {
+                    drop(client);
+                    driver.end(id, &self.error(&reason));
+                }
+            }
+        }
+        self.flush();
+        driver.process();
+    }
+
+    /// Returns the error of the queries on a connection that has ended.
+    fn error(&self, reason: &CloseReason) -> QueryError {
+        QueryError::Network { during: self.phase(), error: reason.to_string() }
+    }
+
+    /// Returns the operation that fails if the connection ends now.
+    fn phase(&self) -> &'static str {
+        if self.is_connected.get() { "read" } else { "dial" }
+    }
+}
+
+impl Timed for Connection {
+    fn poll_timeout(&self) -> Option<Duration> {
+        let at = self.quic.borrow_mut().poll_timeout()?;
+        Some(MonotonicClock::from_std(at).since(engine::Instant::START))
+    }
+
+    fn handle_timeout(self: &Rc<Self>) {
+        self.quic.borrow_mut().handle_timeout(Instant::now());
+        self.handle_events();
+    }
+
+    fn timer(&self) -> &Timer {
+        &self.timer
+    }
+}
+
+/// Reads the socket of a connection until its end.
+async fn read(connection: Weak<Connection>, socket: Rc<Socket>) {
+    // A pending socket error alone sets neither readable nor writable.
+    while let Ok(ready) = socket.socket.ready(Interest::READABLE | Interest::ERROR).await {
+        let Some(reading) = connection.upgrade() else { return };
+        if reading.receive(ready.is_error()).is_err() {
+            return;
+        }
+    }
+}
