@@ -105,7 +105,7 @@ struct Upstream {
     table: Vec<Entry>,
     asked: Vec<Asked>,
     /// Time at which a connection of each transport was last used.
-    used: HashMap<&'static str, Instant>,
+    used: HashMap<Transport, Instant>,
 }
 
 /// Outcome of a query, and the delay until it is visible.
@@ -151,7 +151,7 @@ impl Upstreams {
         };
         let (delay, reaction) = upstream.react(&parsed, over);
         upstream.asked.push(Asked { at: now, over, query: parsed.clone() });
-        let used = upstream.used.insert(over.label(), now);
+        let used = upstream.used.insert(over, now);
         let reused = used.is_some_and(|used| now.since(used) < connections.idle_max);
         Outcome { delay, what: carry_out(&reaction, &parsed, over), reused }
     }

@@ -15,6 +15,36 @@ pub enum Protocol {
     Tls,
     /// DNS over HTTPS (RFC 8484).
     Https,
+    /// DNS over QUIC (RFC 9250).
+    Quic,
+}
+
+impl Protocol {
+    /// Returns the protocol of a scheme in a Corefile.
+    fn of_scheme(scheme: &str) -> Option<Protocol> {
+        match scheme {
+            "dns" => Some(Protocol::Dns),
+            "tls" => Some(Protocol::Tls),
+            "https" => Some(Protocol::Https),
+            "quic" => Some(Protocol::Quic),
+            _ => None,
+        }
+    }
+
+    /// Default port.
+    const fn port(self) -> u16 {
+        match self {
+            Protocol::Dns => DNS_PORT,
+            Protocol::Tls | Protocol::Quic => 853,
+            Protocol::Https => 443,
+        }
+    }
+
+    /// Returns true if connections are always encrypted.
+    #[must_use]
+    pub const fn is_encrypted(self) -> bool {
+        !matches!(self, Protocol::Dns)
+    }
 }
 
 /// Upstream in a Corefile.
@@ -43,7 +73,7 @@ pub enum Target {
 /// Error in the text of an upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TargetError {
-    /// Unsupported scheme before `://`, such as `quic` or `grpc`.
+    /// Unsupported scheme before `://`, such as `http` or `grpc`.
     Scheme(String),
     /// `https` upstream with a path.
     Path,
@@ -63,9 +93,17 @@ impl fmt::Display for TargetError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             TargetError::Scheme(scheme) => {
-                write!(f, "'{scheme}' is not supported as a destination protocol in forward")
+                write!(f, "'{scheme}' is not supported as a destination protocol in forward; ")?;
+                match scheme.as_str() {
+                    "http" => f.write_str("it is not encrypted, use `https://`"),
+                    "grpc" => f.write_str("use the directive `grpc`"),
+                    "https3" | "h3" => f.write_str("HTTP/3 is not supported, use `https://` or `quic://`"),
+                    _ => f.write_str("use `dns://`, `tls://`, `https://` or `quic://`"),
+                }
             }
-            TargetError::Path => f.write_str("an `https://` upstream must not have a path"),
+            TargetError::Path => {
+                f.write_str("paths are not allowed in HTTPS upstream addresses (the path is always /dns-query)")
+            }
             TargetError::Port(text) => write!(f, "`{text}` is not a valid port; the maximum is 65535"),
             TargetError::Name => f.write_str("expected an IP address, a host name or the path of a file"),
             TargetError::Numeric => f.write_str("not an IP address, and a host name cannot end with a number"),
@@ -82,27 +120,18 @@ impl fmt::Display for TargetError {
 impl core::error::Error for TargetError {}
 
 impl Target {
-    /// Parses an upstream: an IP address with or without a port, optionally after `dns://`, `tls://` or `https://`;
-    /// the path of a file; or a host name.
+    /// Parses an upstream: an IP address with or without a port, optionally after `dns://`, `tls://`, `https://` or
+    /// `quic://`; the path of a file; or a host name.
     ///
     /// # Errors
     /// The text has another form.
     pub fn read(text: &str) -> Result<Target, TargetError> {
-        let (protocol, rest) = match text.split_once("://") {
-            None | Some(("dns", _)) => (Protocol::Dns, text.trim_start_matches("dns://")),
-            Some(("tls", rest)) => (Protocol::Tls, rest),
-            Some(("https", rest)) => (Protocol::Https, rest),
-            Some((scheme, _)) => return Err(TargetError::Scheme(scheme.to_owned())),
-        };
-        let default = match protocol {
-            Protocol::Dns => DNS_PORT,
-            Protocol::Tls => 853,
-            Protocol::Https => 443,
-        };
+        let (scheme, rest) = text.split_once("://").unwrap_or(("dns", text));
+        let protocol = Protocol::of_scheme(scheme).ok_or_else(|| TargetError::Scheme(scheme.to_owned()))?;
         if protocol == Protocol::Https && rest.contains('/') {
             return Err(TargetError::Path);
         }
-        let (host, port, server_name) = split(rest, default)?;
+        let (host, port, server_name) = split(rest, protocol.port())?;
         if let Ok(ip) = host.parse::<IpAddr>() {
             return Ok(Target::Address { protocol, address: SocketAddr::new(ip, port), server_name });
         }
@@ -204,11 +233,17 @@ mod tests {
             ("tls://127.0.0.1%n.test:854", address(Protocol::Tls, "127.0.0.1:854", Some("n.test"))),
             ("tls://[2001:db8::1%n.test]:853", address(Protocol::Tls, "[2001:db8::1]:853", Some("n.test"))),
             ("https://127.0.0.1", address(Protocol::Https, "127.0.0.1:443", None)),
+            ("https://127.0.0.1%n.test:8443", address(Protocol::Https, "127.0.0.1:8443", Some("n.test"))),
+            ("quic://127.0.0.1", address(Protocol::Quic, "127.0.0.1:853", None)),
+            ("quic://[::1%n.test]:8853", address(Protocol::Quic, "[::1]:8853", Some("n.test"))),
+            ("quic://dns.test", named(Protocol::Quic, "dns.test", 853)),
             ("https://dns.test", named(Protocol::Https, "dns.test", 443)),
             ("/etc/resolv.conf", named(Protocol::Dns, "/etc/resolv.conf", 53)),
             ("dns.test:5353", named(Protocol::Dns, "dns.test", 5353)),
             ("a27.0.0.1", Err(TargetError::Numeric)),
             ("https://1.1.1.1/", Err(TargetError::Path)),
+            ("http://1.1.1.1", Err(TargetError::Scheme("http".to_owned()))),
+            ("dns://dns://1.1.1.1", Err(TargetError::Name)),
             ("grpc://1.1.1.1", Err(TargetError::Scheme("grpc".to_owned()))),
             ("1.1.1.1:dns", Err(TargetError::Port("dns".to_owned()))),
             ("", Err(TargetError::Name)),

@@ -128,6 +128,8 @@ impl Manner {
                 "udp" => read.over = Some(Transport::Udp),
                 "tcp" => read.over = Some(Transport::Tcp),
                 "grpc" => read.over = Some(Transport::Grpc),
+                "https" => read.over = Some(Transport::Https),
+                "quic" => read.over = Some(Transport::Quic),
                 "status" => read.reaction = Some(Word::Status(words.parse("a code of gRPC")?)),
                 "once" => read.once = true,
                 "delay" => read.delay = words.duration()?,
@@ -151,5 +153,10 @@ impl Manner {
 
 /// Returns the name of a transport in scenarios.
 fn asked_over(over: Transport) -> &'static str {
-    if over == Transport::Grpc { "grpc" } else { over.label() }
+    match over {
+        Transport::Grpc => "grpc",
+        Transport::Https => "https",
+        Transport::Quic => "quic",
+        other => other.label(),
+    }
 }

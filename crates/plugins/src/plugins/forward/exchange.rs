@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use engine::log::{Level, Source};
 use engine::{Exchange, ExchangeError, ExchangeReply, Failure, Instant, Io, Query, QueryPermit, Resolved, Transport};
-use upstream::{Action, Attempts, Decision};
+use upstream::{Action, Attempts, Decision, Protocol};
 use wire::{EdeCode, Rcode, Reply};
 
 use super::stanza::{Stanza, Upstream};
@@ -123,14 +123,17 @@ impl Stanza {
     ) -> Result<Reply, ExchangeError> {
         let Sending { bytes: query, until, io, .. } = sending;
         let sent = io.now();
-        let (tls, retransmit_after) = (upstream.tls.as_ref(), Some(RETRANSMIT_AFTER));
-        let exchange = Exchange::new(upstream.address, over, query, until, self.connections);
-        let exchange = Exchange { tls, retransmit_after, ..exchange };
+        let exchange = Exchange {
+            tls: upstream.tls.as_ref(),
+            method: self.method,
+            retransmit_after: Some(RETRANSMIT_AFTER),
+            ..Exchange::new(upstream.address, over, query, until, self.connections)
+        };
         let outcome = io.exchange(exchange).await;
         notify_observers(&self.observers, sending.query, (exchange, sent, &outcome), io);
         let ExchangeReply { reply, reused, .. } = outcome?;
         let counters = io.counters();
-        counters.count(upstream.metrics.connection(over == Transport::Tcp, reused));
+        counters.count(upstream.metrics.connection(over, upstream.protocol, reused));
         if let Some(duration) = upstream.metrics.duration.histogram(reply.rcode()) {
             let taken = io.now().since(sent).as_nanos();
             counters.observe(duration, u64::try_from(taken).unwrap_or(u64::MAX));
@@ -141,13 +144,15 @@ impl Stanza {
     }
 
     pub(super) fn transport(&self, query: &Query, upstream: &Upstream) -> Transport {
-        match query.peer.transport {
-            _ if upstream.tls.is_some() => Transport::Tcp,
-            _ if self.force_tcp => Transport::Tcp,
-            _ if self.prefer_udp => Transport::Udp,
+        match upstream.protocol {
+            Protocol::Https => Transport::Https,
+            Protocol::Quic => Transport::Quic,
+            Protocol::Tls => Transport::Tcp,
+            Protocol::Dns if self.force_tcp => Transport::Tcp,
+            Protocol::Dns if self.prefer_udp => Transport::Udp,
             // Clients on streams get answers of any length.
-            transport if transport.is_stream() => Transport::Tcp,
-            transport => transport,
+            Protocol::Dns if query.peer.transport.is_stream() => Transport::Tcp,
+            Protocol::Dns => query.peer.transport,
         }
     }
 
@@ -192,11 +197,18 @@ impl Stanza {
     }
 
     async fn probe(&self, upstream: &Upstream, io: &dyn Io) -> Result<(), ExchangeError> {
-        let streams = self.force_tcp || upstream.tls.is_some();
-        let over = if streams { Transport::Tcp } else { Transport::Udp };
+        let over = match upstream.protocol {
+            Protocol::Https => Transport::Https,
+            Protocol::Quic => Transport::Quic,
+            Protocol::Dns if !self.force_tcp => Transport::Udp,
+            Protocol::Dns | Protocol::Tls => Transport::Tcp,
+        };
         let until = io.now() + PROBE_TIMEOUT;
-        let exchange = Exchange::new(upstream.address, over, &self.probe, until, self.connections);
-        let exchange = Exchange { tls: upstream.tls.as_ref(), ..exchange };
+        let exchange = Exchange {
+            tls: upstream.tls.as_ref(),
+            method: self.method,
+            ..Exchange::new(upstream.address, over, &self.probe, until, self.connections)
+        };
         let outcome = io.exchange(exchange).await.map(drop);
         upstream.outage.probed(&outcome);
         match &outcome {

@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use config::options::{Args, DirectiveContext, Effect, Manifest, Problem, Property, QueriedUpstream, Role, Usage};
 use corefile::Token;
-use engine::Scheme;
+use engine::{HttpMethod, Scheme};
 use upstream::{Protocol, Target};
 use wire::{Name, Rcode};
 
@@ -38,6 +38,7 @@ pub struct Config {
     pub(super) failover: Vec<Rcode>,
     pub(super) source: Option<IpAddr>,
     pub(super) resolvers: Vec<SocketAddr>,
+    pub(super) method: HttpMethod,
     pub(super) upstreams: UpstreamOptions,
 }
 
@@ -72,6 +73,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
         failover: Vec::new(),
         source: None,
         resolvers: Vec::new(),
+        method: HttpMethod::Post,
         upstreams: UpstreamOptions::default(),
     },
     super::build,
@@ -89,10 +91,6 @@ fn read_targets(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem>
     for word in take_targets(args)? {
         let target = Target::read(&word.text)
             .map_err(|error| args.problem_at(word.span, format!("`{}`: {error}", word.text)))?;
-        let (Target::Address { protocol, .. } | Target::Named { protocol, .. }) = &target;
-        if *protocol == Protocol::Https {
-            args.not_here(word, format!("`{}`: upstreams over HTTPS are not supported by this build yet", word.text));
-        }
         if !config.targets.contains(&target) {
             config.targets.push(target);
         }
@@ -109,7 +107,12 @@ fn role(line: &DirectiveContext<'_, Config>) -> Role {
     let targets = line.written.args.iter().skip(1);
     let queried = |word: &Token| match Target::read(&word.text) {
         Ok(Target::Address { protocol, address, .. }) => {
-            let scheme = if protocol == Protocol::Tls { Scheme::Tls } else { Scheme::Dns };
+            let scheme = match protocol {
+                Protocol::Dns => Scheme::Dns,
+                Protocol::Tls => Scheme::Tls,
+                Protocol::Https => Scheme::Https,
+                Protocol::Quic => Scheme::Quic,
+            };
             Some(QueriedUpstream { scheme, address, span: word.span })
         }
         _ => None,
@@ -212,17 +215,20 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("doh_method POST|GET"),
         default: "POST",
-        doc: "For upstreams over HTTPS, which this build does not support.",
-        set: |_, args| args.choice(&[("POST", ()), ("GET", ())]),
+        doc: "HTTP method of queries to `https://` upstreams. HTTP caches can answer only GET.",
+        set: |config, args| {
+            config.method = args.choice(&[("POST", HttpMethod::Post), ("GET", HttpMethod::Get)])?;
+            Ok(())
+        },
     },
     tls(
         "system CAs",
-        "PEM files for upstreams over TLS: the client certificate and its key, and the CA certificates that upstreams \
+        "PEM files for upstreams over TLS, HTTPS and QUIC: the client certificate and its key, and the CA certificates that upstreams \
          are verified with.",
     ),
     tls_servername(
-        "Name that the certificates of TLS upstreams must contain; without it, their IP address. To set it for a single \
-         upstream, write `tls://IP%NAME`.",
+        "Name that the certificates of upstreams over TLS, HTTPS and QUIC must contain; without it, their IP address. To \
+         set it for a single upstream, write `tls://IP%NAME`.",
     ),
     policy(),
     Property {

@@ -1,6 +1,8 @@
 //! Metrics of *forward*.
 
+use engine::Transport;
 use metrics::{Counter, Kind, Metric, Registry, TIME, Table};
+use upstream::Protocol;
 
 use crate::shared::upstream_options::ByRcode;
 
@@ -44,7 +46,20 @@ static REJECTED: Metric = Metric {
 pub(super) static ALL: [&Metric; 6] = [&DURATION, &PROBE_FAILURES, &REUSED, &OPENED, &ALL_DOWN, &REJECTED];
 
 const PROXY: &str = "forward";
-const PROTOCOLS: [&str; 2] = ["udp", "tcp"];
+/// Values of the label `proto`, in the order of [`place_of`].
+const PROTOCOLS: [&str; 5] = ["udp", "tcp", "tcp-tls", "https", "quic"];
+
+/// Returns the place of a connection in [`PROTOCOLS`]. CoreDNS calls TLS `tcp-tls`.
+const fn place_of(over: Transport, protocol: Protocol) -> usize {
+    match (protocol, over) {
+        (Protocol::Dns, Transport::Udp) => 0,
+        (Protocol::Dns, _) => 1,
+        (Protocol::Tls, _) => 2,
+        (Protocol::Https, _) => 3,
+        (Protocol::Quic, _) => 4,
+    }
+}
+
 /// Series of one upstream.
 #[derive(Clone, Copy)]
 pub(super) struct UpstreamMetrics {
@@ -64,9 +79,9 @@ impl UpstreamMetrics {
         }
     }
 
-    pub(super) fn connection(&self, stream: bool, reused: bool) -> Counter {
+    pub(super) fn connection(&self, over: Transport, protocol: Protocol, reused: bool) -> Counter {
         let table = if reused { self.reused } else { self.opened };
-        table.counter([usize::from(stream), 0, 0])
+        table.counter([place_of(over, protocol), 0, 0])
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use config::setup::{Setup, SetupError};
 use engine::tls::TlsClient;
-use engine::{Connections, ExchangeObservers, LabelSetter};
+use engine::{Connections, ExchangeObservers, HttpMethod, LabelSetter};
 use upstream::{Health, Limits, Policy, Protocol, Target};
 use wire::{NameRef, Rcode};
 
@@ -33,7 +33,8 @@ pub trait HostLookup: Send + Sync {
 /// One upstream.
 pub(super) struct Upstream {
     pub(super) address: SocketAddr,
-    /// TLS client if the upstream uses TLS.
+    pub(super) protocol: Protocol,
+    /// TLS client, unless the protocol is plain DNS.
     pub(super) tls: Option<TlsClient>,
     pub(super) health: Health,
     pub(super) outage: Outage,
@@ -51,6 +52,7 @@ pub(super) struct Stanza {
     pub(super) connections: Connections,
     pub(super) force_tcp: bool,
     pub(super) prefer_udp: bool,
+    pub(super) method: HttpMethod,
     pub(super) health_check: Duration,
     pub(super) probe: Vec<u8>,
     pub(super) max_concurrent: u32,
@@ -66,10 +68,11 @@ pub(super) struct Stanza {
 
 impl Stanza {
     pub(super) fn new(config: Config, setup: &mut Setup<'_>, metrics: ForwardMetrics) -> Result<Stanza, SetupError> {
-        let upstreams: Vec<Upstream> = addresses(&config, setup)?
+        let upstreams: Vec<Upstream> = resolve(&config, setup)?
             .into_iter()
-            .map(|(address, tls)| Upstream {
+            .map(|Resolved { address, protocol, tls }| Upstream {
                 address,
+                protocol,
                 tls,
                 health: Health::default(),
                 outage: Outage::default(),
@@ -97,6 +100,7 @@ impl Stanza {
             ask_all: config.ask_all,
             force_tcp: config.force_tcp,
             prefer_udp: config.prefer_udp,
+            method: config.method,
             health_check: config.health_check,
             probe: upstream::probe(&config.probe_name, config.probe_recursion),
             max_concurrent: config.max_concurrent,
@@ -126,18 +130,25 @@ impl Stanza {
     }
 }
 
-/// Returns the addresses of all upstreams without duplicates.
-fn addresses(config: &Config, setup: &mut Setup<'_>) -> Result<Vec<(SocketAddr, Option<TlsClient>)>, SetupError> {
-    let mut addresses: Vec<(SocketAddr, Option<TlsClient>)> = Vec::new();
+/// Upstream whose address is known.
+struct Resolved {
+    address: SocketAddr,
+    protocol: Protocol,
+    tls: Option<TlsClient>,
+}
+
+/// Returns all upstreams without duplicates. The same address with another protocol is another upstream.
+fn resolve(config: &Config, setup: &mut Setup<'_>) -> Result<Vec<Resolved>, SetupError> {
+    let mut upstreams: Vec<Resolved> = Vec::new();
     for target in &config.targets {
         let (protocol, server_name, found) = match target {
             Target::Address { protocol, address, server_name } => (*protocol, server_name.as_ref(), vec![*address]),
             Target::Named { protocol, name, port } => (*protocol, Some(name), named(name, *port, config, setup)?),
         };
-        let tls = (protocol == Protocol::Tls).then(|| config.upstreams.tls.client(server_name, setup)).transpose()?;
+        let tls = protocol.is_encrypted().then(|| config.upstreams.tls.client(server_name, setup)).transpose()?;
         for address in found {
-            if !addresses.iter().any(|(known, _)| *known == address) {
-                addresses.push((address, tls.clone()));
+            if !upstreams.iter().any(|known| (known.address, known.protocol) == (address, protocol)) {
+                upstreams.push(Resolved { address, protocol, tls: tls.clone() });
             }
         }
     }
@@ -145,7 +156,7 @@ fn addresses(config: &Config, setup: &mut Setup<'_>) -> Result<Vec<(SocketAddr, 
         Target::Named { name, .. } => Some(name.as_str()),
         Target::Address { .. } => None,
     });
-    if addresses.is_empty() { Err(none_listed(files)) } else { Ok(addresses) }
+    if upstreams.is_empty() { Err(none_listed(files)) } else { Ok(upstreams) }
 }
 
 /// Returns the name servers in a file, or the addresses of a host.
