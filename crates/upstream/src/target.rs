@@ -243,7 +243,6 @@ mod tests {
             ("a27.0.0.1", Err(TargetError::Numeric)),
             ("https://1.1.1.1/", Err(TargetError::Path)),
             ("http://1.1.1.1", Err(TargetError::Scheme("http".to_owned()))),
-            ("dns://dns://1.1.1.1", Err(TargetError::Name)),
             ("grpc://1.1.1.1", Err(TargetError::Scheme("grpc".to_owned()))),
             ("1.1.1.1:dns", Err(TargetError::Port("dns".to_owned()))),
             ("", Err(TargetError::Name)),

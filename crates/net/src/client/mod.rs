@@ -50,6 +50,7 @@ fn pool_query<'a>(exchange: &'a Exchange<'_>, route: &'a Route) -> PoolQuery<'a,
 fn exchange_error(error: QueryError, local: Option<std::net::SocketAddr>) -> ExchangeError {
     match error {
         QueryError::Timeout => ExchangeError::Timeout { local },
+        QueryError::Unconnected => ExchangeError::Network { during: "dial", error: "i/o timeout".to_owned() },
         QueryError::Network { during, error } => ExchangeError::Network { during, error },
         QueryError::Closed => ExchangeError::Closed,
         QueryError::Malformed => ExchangeError::Unreadable,

@@ -35,6 +35,8 @@ const ID_TRIES: usize = 8;
 pub enum QueryError {
     /// The deadline passed without a reply.
     Timeout,
+    /// The deadline passed before a connection was open.
+    Unconnected,
     /// An operation on the socket failed.
     Network {
         /// Operation that failed: `dial`, `read` or `write`.
@@ -54,6 +56,7 @@ impl fmt::Display for QueryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             QueryError::Timeout => f.write_str("no answer in time"),
+            QueryError::Unconnected => f.write_str("no connection in time"),
             QueryError::Network { during, error } => write!(f, "{during}: {error}"),
             QueryError::Closed => f.write_str("connection closed by the peer"),
             QueryError::Malformed => f.write_str("malformed reply"),

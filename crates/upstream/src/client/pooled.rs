@@ -322,7 +322,9 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
     fn time_out(&mut self, now: Duration, id: QueryId) {
         let Some(query) = self.queries.get(id.0) else { return };
         let (carried_by, sent) = (query.connection, query.sent);
-        self.complete(now, id, Err(QueryError::Timeout));
+        let connection = carried_by.and_then(|id| self.connections.get(id.0));
+        let is_sent = connection.is_some_and(|connection| !matches!(connection.state, State::Connecting(_)));
+        self.complete(now, id, Err(if is_sent { QueryError::Timeout } else { QueryError::Unconnected }));
         let Some(id) = carried_by else { return };
         match self.connections.get(id.0).map(|connection| connection.carrier.after_timeout(sent)) {
             Some(Fate::Closed) => {

@@ -216,13 +216,6 @@ impl Driver {
             self.steps.complete(query, Step::Send(id));
         }
     }
-
-    /// Removes a connection that has ended.
-    fn end(self: &Rc<Self>, id: ConnectionId, error: &QueryError) {
-        drop(self.connections.borrow_mut().remove(&id));
-        self.client.borrow_mut().handle_closed(now(), id, error);
-        self.process();
-    }
 }
 
 impl Timed for Driver {
@@ -246,7 +239,11 @@ async fn run(driver: Weak<Driver>, id: ConnectionId, route: Route) {
     let Some(running) = driver.upgrade() else { return };
     let (opened, connection) = match connected {
         Ok(connected) => connected,
-        Err(error) => return running.end(id, &query_error("dial", &error)),
+        Err(error) => {
+            drop(running.connections.borrow_mut().remove(&id));
+            running.client.borrow_mut().handle_closed(now(), id, &query_error("dial", &error));
+            return running.process();
+        }
     };
     let streams_max = opened.streams_max();
     if let Some(connection) = running.connections.borrow_mut().get_mut(&id) {
@@ -258,6 +255,8 @@ async fn run(driver: Weak<Driver>, id: ConnectionId, route: Route) {
     drop(running);
     connection.await;
     if let Some(driver) = driver.upgrade() {
-        driver.end(id, &QueryError::Closed);
+        // Each request notices the end itself, unless its response has already arrived.
+        driver.client.borrow_mut().handle_going_away(id);
+        driver.process();
     }
 }
