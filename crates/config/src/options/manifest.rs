@@ -10,7 +10,7 @@
 //!       .metrics(&[&CAPPED])
 //! ```
 
-use corefile::{Diagnostic, Line, Token, did_you_mean};
+use corefile::{Diagnostic, Line, Span, Token, did_you_mean};
 
 use super::args::{Args, Problem};
 use super::role::{PlacedRole, Role};
@@ -122,7 +122,7 @@ impl<C: 'static> Manifest<C> {
         Manifest { metrics, ..self }
     }
 
-    /// Sets a check of the complete configuration, for errors that no single line shows.
+    /// Sets a check of the complete configuration, for an error or a warning that no single line shows.
     #[must_use]
     pub const fn check(self, check: fn(&DirectiveContext<'_, C>) -> Result<(), Problem>) -> Self {
         Manifest { check, ..self }
@@ -237,9 +237,30 @@ impl<C> DirectiveContext<'_, C> {
     /// Returns an error at the first line of a property.
     #[must_use]
     pub fn problem_with(&self, property: &str, message: impl Into<String>) -> Problem {
-        let words = self.written.lines().iter().filter_map(|line| line.words.first());
-        let span = words.clone().find(|word| word.text == property).map_or(self.written.name.span, |word| word.span);
-        Box::new(Diagnostic::error(codes::VALUE, span, message))
+        Box::new(Diagnostic::error(codes::VALUE, self.span_of(property), message))
+    }
+
+    /// Returns a warning at the first line of a property.
+    #[must_use]
+    pub fn warning_with(&self, property: &str, message: impl Into<String>) -> Problem {
+        Box::new(Diagnostic::warning(codes::VALUE, self.span_of(property), message))
+    }
+
+    /// Returns a warning at a word, with help.
+    #[must_use]
+    pub fn warning_at(&self, word: &Token, message: impl Into<String>, help: impl Into<String>) -> Problem {
+        Box::new(Diagnostic::warning(codes::VALUE, word.span, message).with_help(help))
+    }
+
+    /// Returns the source line of a property, if it is written.
+    #[must_use]
+    pub fn word_of(&self, property: &str) -> Option<&Token> {
+        let mut words = self.written.lines().iter().filter_map(|line| line.words.first());
+        words.find(|word| word.text == property)
+    }
+
+    fn span_of(&self, property: &str) -> Span {
+        self.word_of(property).map_or(self.written.name.span, |word| word.span)
     }
 }
 

@@ -134,7 +134,35 @@ fn check(context: &DirectiveContext<'_, Config>) -> Result<(), Problem> {
         return Err(context
             .problem_with("tls_servername", "both tls_servername and an upstream (`%NAME`) set the certificate name"));
     }
-    Ok(())
+    advise(context)
+}
+
+/// Warns of options that are valid but probably not intended.
+fn advise(context: &DirectiveContext<'_, Config>) -> Result<(), Problem> {
+    let config = context.config;
+    if context.word_of("doh_method").is_some()
+        && !config.targets.iter().any(|target| protocol(target) == Protocol::Https)
+    {
+        return Err(context.warning_with("doh_method", "doh_method has no effect without an `https://` upstream"));
+    }
+    let is_host = |word: &&Token| match Target::read(&word.text) {
+        Ok(Target::Named { protocol, name, .. }) => protocol.is_encrypted() && !name.contains('/'),
+        _ => false,
+    };
+    match context.written.args.iter().skip(1).find(is_host) {
+        Some(word) if config.resolvers.is_empty() => {
+            let message = format!("`{}` is looked up without encryption, by the resolver of the system", word.text);
+            let help =
+                "write `IP%NAME`, or set `resolver`; the lookup fails if the system resolves through this server";
+            Err(context.warning_at(word, message, help))
+        }
+        _ => Ok(()),
+    }
+}
+
+const fn protocol(target: &Target) -> Protocol {
+    let (Target::Address { protocol, .. } | Target::Named { protocol, .. }) = target;
+    *protocol
 }
 
 static PROPERTIES: &[Property<Config>] = &[
