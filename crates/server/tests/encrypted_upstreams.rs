@@ -9,8 +9,11 @@
 
 mod support;
 
+use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
+use std::process::{Child, Command, Stdio};
 
+use support::ports::free_port;
 use support::{Client, Folder, Server, certify, page, wait_until};
 use wire::{Rcode, Type};
 
@@ -106,26 +109,130 @@ fn refuses_certificates_for_other_names() {
     }
 }
 
+/// Checks that health checks use the transport of the upstream, and that no query is lost to a connection of an earlier
+/// process.
 #[test]
-fn a_restarted_upstream_is_asked_again_without_a_failed_query() {
+fn an_upstream_that_is_down_is_found_again_and_a_restart_costs_no_query() {
     let folder = Folder::new("encrypted-restart");
     certify(&folder, &["127.0.0.1"]);
     for scheme in SCHEMES {
-        let ports = [support::ports::free_port()];
         let (certificate, key) = (path(&folder, "cert.pem"), path(&folder, "key.pem"));
-        let port = ports[0];
+        let port = free_port();
         let corefile = format!("{scheme}://.:{port} {{\nbind 127.0.0.1\ntls {certificate} {key}\n{HOSTS}\n}}\n");
         let file = folder.write("upstream", &corefile);
-        let upstream = Server::start(&file);
-        let Forwarding { server: _server, mut client, .. } =
-            forward(&folder, &format!("{scheme}://127.0.0.1:{port}"), "");
+        let start = || {
+            let mut upstream = Server::start(&file);
+            upstream.address_of(&format!("{scheme}://127.0.0.1:{port}"));
+            upstream
+        };
+        let upstream = start();
+        let options = "health_check 50ms\nmax_fails 1\nfailfast_all_unhealthy_upstreams";
+        let Forwarding { mut server, mut client, .. } =
+            forward(&folder, &format!("{scheme}://127.0.0.1:{port}"), options);
         expect_address(&mut client);
         drop(upstream);
-        let answer = client.ask("www.example.org.", Type::A).expect("an answer");
-        assert_eq!(answer.rcode(), Rcode::SERVFAIL, "{scheme}");
-        let _upstream = Server::start(&file);
-        wait_until("the upstream is asked again", || {
-            client.ask("www.example.org.", Type::A).is_some_and(|answer| answer.rcode() == Rcode::NOERROR)
+        wait_until("the upstream is down", || {
+            client.ask("www.example.org.", Type::A).is_some_and(|answer| answer.ede() == Some(22))
         });
+        server.wait_for(&format!("upstream 127.0.0.1:{port} is down: 2 health checks failed: dial"));
+        let upstream = start();
+        server.wait_for(&format!("upstream 127.0.0.1:{port} is up again"));
+        expect_address(&mut client);
+        drop(upstream);
+        let _upstream = start();
+        expect_address(&mut client);
     }
+}
+
+/// Name server of another project, which is killed on drop.
+struct Program(Child);
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Runs a command that Debian installs in `/usr/sbin`.
+fn command(name: &str) -> Command {
+    let mut command = Command::new(name);
+    command.env("PATH", std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/usr/local/sbin");
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+/// Prints that a test is skipped. Not with a macro, because the test harness captures the output of macros.
+fn skip(why: &str) {
+    let _ = writeln!(std::io::stderr(), "SKIPPED: {why}: forwarding to it over encrypted transports is not tried");
+}
+
+/// Checks answers of a real server, which has these records: one address, and an answer of almost 4,000 bytes.
+fn expect_answers(folder: &Folder, to: &str) {
+    let Forwarding { server: _server, mut client, .. } = forward(folder, to, "");
+    wait_until("the upstream answers", || {
+        client.ask("www.example.test.", Type::A).is_some_and(|answer| answer.rcode() == Rcode::NOERROR)
+    });
+    let known = ["192.0.2.1".parse::<IpAddr>().unwrap()];
+    assert_eq!(client.ask("www.example.test.", Type::A).unwrap().addresses(), known, "{to}");
+    assert_eq!(client.ask("none.example.test.", Type::A).unwrap().rcode(), Rcode::NXDOMAIN, "{to}");
+    let cut = client.ask("large.example.test.", Type::TXT).unwrap();
+    assert!(cut.header().flags.truncated(), "{to}");
+}
+
+/// Returns the records of `large.example.test.`, which do not fit in a datagram.
+fn large() -> impl Iterator<Item = String> {
+    (0..20).map(|number| format!("\"{number:0200}\""))
+}
+
+#[test]
+fn forwards_to_unbound_over_tls_and_https() {
+    if command("unbound").arg("-V").status().is_err() {
+        return skip("`unbound` is not installed");
+    }
+    let folder = Folder::new("encrypted-unbound");
+    certify(&folder, &["127.0.0.1"]);
+    let [plain, tls, https] = [(); 3].map(|()| free_port());
+    let home = folder.path().display();
+    let mut text = format!(
+        "server:\n interface: 127.0.0.1@{plain}\n interface: 127.0.0.1@{tls}\n interface: 127.0.0.1@{https}\n tls-port: {tls}\n \
+         https-port: {https}\n tls-service-key: \"{home}/key.pem\"\n tls-service-pem: \"{home}/cert.pem\"\n directory: \"{home}\"\n \
+         chroot: \"\"\n username: \"\"\n pidfile: \"\"\n use-syslog: no\n access-control: 127.0.0.0/8 allow\n num-threads: 1\n \
+         local-zone: \"example.test.\" static\n local-data: \"www.example.test. 30 IN A 192.0.2.1\"\n"
+    );
+    large().for_each(|record| text.push_str(&format!(" local-data: 'large.example.test. 30 IN TXT {record}'\n")));
+    text.push_str("remote-control:\n control-enable: no\n");
+    let file = folder.write("unbound.conf", &text);
+    let _unbound = Program(command("unbound").args(["-d", "-c"]).arg(file).spawn().expect("it starts"));
+    expect_answers(&folder, &format!("tls://127.0.0.1:{tls}"));
+    expect_answers(&folder, &format!("https://127.0.0.1:{https}"));
+}
+
+#[test]
+fn forwards_to_knot_over_quic() {
+    let folder = Folder::new("encrypted-knot");
+    certify(&folder, &["127.0.0.1"]);
+    let (home, port, plain) = (folder.path().display(), free_port(), free_port());
+    let mut zone =
+        "$ORIGIN example.test.\n@ 3600 SOA ns host 1 2 3 4 30\n@ NS ns\nns A 127.0.0.1\nwww 30 A 192.0.2.1\n"
+            .to_owned();
+    large().for_each(|text| zone.push_str(&format!("large 30 TXT {text}\n")));
+    folder.write("example.test.zone", &zone);
+    let file = folder.write(
+        "knot.conf",
+        &format!(
+            "server:\n  rundir: \"{home}\"\n  listen: 127.0.0.1@{plain}\n  listen-quic: 127.0.0.1@{port}\n  \
+             cert-file: \"{home}/cert.pem\"\n  key-file: \"{home}/key.pem\"\ndatabase:\n  storage: \"{home}\"\nzone:\n  \
+             - domain: example.test\n    storage: \"{home}\"\n    file: example.test.zone\n    zonefile-sync: -1\n    \
+             journal-content: none\n"
+        ),
+    );
+    // Knot DNS has QUIC since 3.3.
+    match command("knotc").arg("-c").arg(&file).arg("conf-check").status() {
+        Ok(status) if status.success() => {}
+        Ok(_) => return skip("this version of `knotd` has no QUIC"),
+        Err(_) => return skip("`knotd` is not installed"),
+    }
+    let _knot = Program(command("knotd").arg("-c").arg(file).spawn().expect("it starts"));
+    expect_answers(&folder, &format!("quic://127.0.0.1:{port}"));
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use engine::log::{Level, Source};
 use engine::{Exchange, ExchangeError, ExchangeReply, Failure, Instant, Io, Query, QueryPermit, Resolved, Transport};
 use upstream::{Action, Attempts, Decision, Protocol};
-use wire::{EdeCode, Rcode, Reply};
+use wire::{EdeCode, Rcode, Reply, Type};
 
 use super::stanza::{Stanza, Upstream};
 use crate::shared::upstream_options::{failure, notify_observers};
@@ -108,6 +108,11 @@ impl Stanza {
     /// Queries one upstream. With `prefer_udp`, a truncated response is retried over TCP.
     pub(super) async fn exchange(&self, upstream: &Upstream, sending: Sending<'_>) -> Result<Reply, ExchangeError> {
         let over = self.transport(sending.query, upstream);
+        let is_transfer = matches!(sending.query.qtype, Type::AXFR | Type::IXFR);
+        if over == Transport::Quic && is_transfer {
+            // The response may have several messages, of which only the first would be forwarded.
+            return upstream::answered_with(sending.bytes, Rcode::NOTIMP).ok_or(ExchangeError::Unreadable);
+        }
         let reply = self.exchange_over(over, upstream, sending).await?;
         if reply.is_truncated() && self.prefer_udp && over == Transport::Udp {
             return self.exchange_over(Transport::Tcp, upstream, sending).await;
