@@ -7,7 +7,6 @@
     reason = "a test may fail, and is the outside world"
 )]
 
-#[allow(dead_code, reason = "other tests use the rest")]
 mod support;
 
 use std::cell::{Cell, RefCell};
@@ -22,7 +21,7 @@ use std::time::Duration;
 
 use engine::tls::{ClientCertificates, ClientTls, Identity, ServerTls, TlsClient, TlsMaker, TlsServer};
 use engine::{Clock, Connections, Exchange, ExchangeError, ExchangeReply, HttpMethod, Io, Transport};
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Collected, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
@@ -162,7 +161,7 @@ async fn respond(
     request: Request<Incoming>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     let (head, body) = request.into_parts();
-    let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+    let body = body.collect().await.map(Collected::to_bytes).unwrap_or_default();
     let reaction = (setting.react)(&body);
     setting.requests.borrow_mut().push((head, body));
     match reaction {
