@@ -1,4 +1,5 @@
-//! Bytes of clients over QUIC: streams of HTTP/3 with QPACK, streams of DNS over QUIC, and requests of DNS over HTTPS.
+//! Bytes of clients and servers over QUIC and HTTPS: streams of HTTP/3 with QPACK, streams of DNS over QUIC, and messages
+//! of DNS over HTTPS.
 
 use ::doh::{Head, Policy, accept};
 use ::quic::doq;
@@ -51,4 +52,18 @@ pub fn doh(input: &[u8]) {
         }
     }
     assert!(::doh::lifetime(input) <= 3600);
+    asks_over_https(input);
+}
+
+/// The other direction: a server understands each GET, and the age of a response changes TTLs only.
+fn asks_over_https(message: &[u8]) {
+    let target = ::doh::get_target(message);
+    let head = Head { method: b"GET", target: target.as_bytes(), content_type: None };
+    if (1..=::doh::BODY_MAX).contains(&message.len()) {
+        assert_eq!(accept(&head, Policy::default()), Ok(::doh::Accepted::Query(message.to_vec())));
+    }
+    let mut aged = message.to_vec();
+    ::doh::subtract_age(&mut aged, b"30");
+    assert_eq!(aged.len(), message.len());
+    assert_eq!(::wire::Message::parse(&aged).is_ok(), ::wire::Message::parse(message).is_ok());
 }

@@ -259,7 +259,9 @@ impl MultiplexPair {
 
     /// Ends the stream of a query that the client has given up.
     fn forget(&mut self, query: QueryId) {
-        self.links.values_mut().for_each(|link| drop(link.open.remove(&query)));
+        for link in self.links.values_mut() {
+            link.open.remove(&query);
+        }
     }
 
     fn complete(&mut self, query: QueryId, outcome: Result<PoolReply, QueryError>) {
