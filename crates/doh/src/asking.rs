@@ -79,8 +79,8 @@ pub fn check_response(head: &ResponseHead<'_>) -> Result<(), ResponseError> {
     }
 }
 
-/// Subtracts the age of a response, which an HTTP cache has kept, from the TTLs of its records (RFC 8484 §5.1). `age` is
-/// the value of the header field `age`; other values than a number of seconds are ignored.
+/// Subtracts the age of a response, which an HTTP cache has kept, from the TTLs of its records (RFC 8484 §5.1). `age`
+/// is the value of the header field `age`; other values than a number of seconds are ignored.
 pub fn subtract_age(answer: &mut [u8], age: &[u8]) {
     let Some(age) = number(age).filter(|age| *age > 0) else { return };
     let age = u32::try_from(age).unwrap_or(u32::MAX);
@@ -95,7 +95,7 @@ pub fn subtract_age(answer: &mut [u8], age: &[u8]) {
 const TTL_LEN: usize = 4;
 const RDLENGTH_LEN: usize = 2;
 
-/// Returns the offset and the value of each TTL. The field of an OPT record is none.
+/// Returns the offset and the value of each TTL. An OPT record has none.
 fn ttls(answer: &[u8]) -> Vec<(usize, u32)> {
     let Ok(message) = Message::parse(answer) else { return Vec::new() };
     let records = message.records().filter(|record| record.rtype() != Type::OPT);

@@ -1,5 +1,5 @@
-//! Bytes of clients and servers over QUIC and HTTPS: streams of HTTP/3 with QPACK, streams of DNS over QUIC, and messages
-//! of DNS over HTTPS.
+//! Bytes of clients and servers over QUIC and HTTPS: streams of HTTP/3 with QPACK, streams of DNS over QUIC, and
+//! messages of DNS over HTTPS.
 
 use ::doh::{Head, Policy, accept};
 use ::quic::doq;

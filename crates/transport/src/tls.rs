@@ -103,8 +103,8 @@ impl Client {
         self.http2.connect(self.name_of(address), stream).await
     }
 
-    /// Performs the handshake with an upstream over HTTPS. Returns true if the upstream has chosen HTTP/2, and false for
-    /// HTTP/1.1.
+    /// Performs the handshake with an upstream over HTTPS. Returns true if the upstream has chosen HTTP/2, and false
+    /// for HTTP/1.1.
     ///
     /// # Errors
     /// Fails if the handshake fails.

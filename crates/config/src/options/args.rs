@@ -240,8 +240,8 @@ impl<'a> Args<'a> {
         self.warnings.push(Diagnostic::warning(codes::VALUE, word.span, message).with_usage(self.usage.0));
     }
 
-    /// Reports that the line requests a feature that CoreDNS has and this build does not have. The Corefile can be checked,
-    /// but not served. `help` says what to write instead.
+    /// Reports that the line requests a feature that CoreDNS has and this build does not have. The Corefile can be
+    /// checked, but not served. `help` says what to write instead.
     pub fn line_not_here(&mut self, message: &str, help: &str) {
         let problem = codes::not_here(codes::OPTION_NOT_HERE, self.name.span, message);
         self.warnings.push(problem.with_help(format!("CoreDNS accepts this; {help}")));

@@ -55,8 +55,9 @@ pub trait Io {
 
     /// Sends a query to an upstream and returns the reply.
     ///
-    /// The implementation sends a random message ID, which the reply has too; over HTTPS and QUIC the ID is 0. Over UDP,
-    /// it uses an unpredictable source port and ignores datagrams that do not match the query until `exchange.until`.
+    /// The implementation sends a random message ID, which the reply has too; over HTTPS and QUIC the ID is 0. Over
+    /// UDP, it uses an unpredictable source port and ignores datagrams that do not match the query until
+    /// `exchange.until`.
     fn exchange<'a>(&'a self, exchange: Exchange<'a>) -> LocalFuture<'a, Result<ExchangeReply, ExchangeError>>;
 
     /// Like [`Io::exchange`], over a new stream and for a reply of several messages (zone transfers). It passes

@@ -8,12 +8,13 @@ use crate::limits::{DATAGRAM_MAX, HANDSHAKE_BUFFER, RECEIVED_MAX};
 
 /// Bytes that the upstream may send on one stream before they are read: one response of the maximum length.
 const STREAM_WINDOW: u32 = 68 << 10;
-/// Bytes that the upstream may send on all streams before they are read, which happens at once. Bytes behind a gap wait.
+/// Bytes that the upstream may send on all streams before they are read, which happens at once. Bytes behind a gap
+/// wait.
 const RECEIVE_WINDOW: u32 = 256 << 10;
 /// Bytes of queries that quinn-proto keeps for repetition.
 const SEND_WINDOW: u64 = 64 << 10;
-/// Idle time after which the connection is lost. The pool closes idle connections earlier, unless the Corefile asks it to
-/// keep them longer; the upstream usually does too.
+/// Idle time after which the connection is lost. The pool closes idle connections earlier, unless the Corefile asks it
+/// to keep them longer; the upstream usually does too.
 const IDLE: Duration = Duration::from_secs(30);
 /// Round-trip time that is assumed before the first measurement. The first packet is sent again after three times this,
 /// like a query over UDP.

@@ -130,7 +130,7 @@ impl<T: Clone + PartialEq> Client<T> {
         self.events.pop_front()
     }
 
-    /// Writes the next datagram to `buffer`. Returns false if there is none.
+    /// Writes the next datagram to `buffer`. Returns false if nothing is left to send.
     pub fn poll_transmit(&mut self, now: Instant, buffer: &mut Vec<u8>) -> bool {
         buffer.clear();
         let is_written = self.quic.poll_transmit(now, 1, buffer).is_some();
@@ -239,12 +239,24 @@ struct Exchange<T> {
 }
 
 /// Reason why no response follows on a stream.
+#[derive(Debug)]
 enum ReplyError {
     /// The upstream has reset the stream with this code.
     Reset(u64),
     /// The response breaks a rule. The connection must be closed.
     Protocol(ProtocolError),
 }
+
+impl core::fmt::Display for ReplyError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            ReplyError::Reset(code) => write!(f, "stream reset with {}", code::Name(*code)),
+            ReplyError::Protocol(error) => error.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for ReplyError {}
 
 impl From<ProtocolError> for ReplyError {
     fn from(error: ProtocolError) -> Self {

@@ -6,8 +6,8 @@ use super::{ConnectionId, QueryId};
 
 /// Queries on one connection, and the rules of its protocol.
 pub trait Carrier: Default {
-    /// True if all queries that wait fail when no connection can be opened. Otherwise only the one fails for which it was
-    /// opened.
+    /// True if all queries that wait fail when no connection can be opened. Otherwise only the one fails for which it
+    /// was opened.
     const SHARES_OPENING: bool;
 
     /// Adds a query. Returns false if the connection takes no more.

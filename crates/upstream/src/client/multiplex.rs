@@ -18,8 +18,8 @@ use super::{ConnectionId, QueryError, QueryId};
 /// Maximum number of queries in flight on one connection, if the peer allows as many. RFC 9113 §6.5.2 asks servers to
 /// allow at least 100.
 const STREAMS_MAX: usize = 100;
-/// Maximum number of connections to one upstream that take new queries. A peer that allows few streams, or that only has
-/// HTTP/1.1, gets more than one.
+/// Maximum number of connections to one upstream that take new queries. A peer that allows few streams, or that only
+/// has HTTP/1.1, gets more than one.
 const CONNECTIONS_MAX: usize = 16;
 
 /// Response to a query: a DNS message, or the error that the peer responded with.

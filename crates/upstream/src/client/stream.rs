@@ -59,8 +59,8 @@ impl Carrier for Framed {
         self.is_within_message() || !self.queue.is_empty()
     }
 
-    /// Retires the connection: the peer may be gone without closing it. Closes it if a message was sent in part, because
-    /// the peer does not read, and no other message can follow.
+    /// Retires the connection: the peer may be gone without closing it. Closes it if a message was sent in part,
+    /// because the peer does not read, and no other message can follow.
     fn after_timeout(&self, _: Duration) -> Fate {
         if self.is_within_message() { Fate::Closed } else { Fate::Retired }
     }
@@ -70,8 +70,8 @@ impl Carrier for Framed {
     }
 
     /// Chooses the oldest idle connection, else a new one while fewer than [`CONNECTIONS_BEFORE_PIPELINING`] are open,
-    /// else the one with the fewest queries in flight. If all are full, it opens one at a time, so that a burst does not
-    /// open a connection per query.
+    /// else the one with the fewest queries in flight. If all are full, it opens one at a time, so that a burst does
+    /// not open a connection per query.
     fn choose<'a>(open: impl Iterator<Item = (ConnectionId, &'a Framed)> + Clone, counts: Counts) -> Choice {
         let connecting = counts.connecting;
         let are_few = open.clone().count() + connecting < CONNECTIONS_BEFORE_PIPELINING;

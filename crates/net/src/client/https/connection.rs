@@ -116,7 +116,8 @@ fn http2(tasks: Tasks) -> http2::Builder<Tasks> {
     builder
 }
 
-/// Executor for the tasks of hyper. They end a while after the connection: a peer that does not read must not keep them.
+/// Executor for the tasks of hyper. They end a while after the connection: a peer that does not read must not keep
+/// them.
 #[derive(Clone)]
 struct Tasks(watch::Receiver<()>);
 

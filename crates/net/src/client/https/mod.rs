@@ -158,7 +158,7 @@ impl Driver {
         response: Result<Answered, RequestError>,
     ) {
         let (mut client, now) = (self.client.borrow_mut(), now());
-        let failed = |error: String| QueryError::Network { during: "read", error };
+        let failed = |error: &RequestError| QueryError::Network { during: "read", error: error.to_string() };
         match response {
             Ok(Answered { message, is_last }) => {
                 if is_last {
@@ -166,10 +166,8 @@ impl Driver {
                 }
                 client.handle_response(now, query, on, Ok(message));
             }
-            Err(RequestError::Refused(error)) => {
-                client.handle_response(now, query, on, Err(failed(error.to_string())));
-            }
-            Err(RequestError::Lost(error)) => client.handle_lost(now, query, on, &failed(error)),
+            Err(error @ RequestError::Refused(_)) => client.handle_response(now, query, on, Err(failed(&error))),
+            Err(error @ RequestError::Lost(_)) => client.handle_lost(now, query, on, &failed(&error)),
         }
         // The peer may have changed its limit.
         client.handle_capacity(now, on, opened.streams_max());

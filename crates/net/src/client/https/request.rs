@@ -1,5 +1,6 @@
 //! One request over HTTPS, and its response.
 
+use std::fmt;
 use std::rc::Rc;
 
 use doh::{BODY_MAX, MEDIA_TYPE, PATH, ResponseError, ResponseHead, check_response, get_target, subtract_age};
@@ -22,12 +23,24 @@ pub(super) struct Answered {
 }
 
 /// Reason why a request has no answer.
+#[derive(Debug)]
 pub(super) enum RequestError {
     /// The response has no DNS message.
     Refused(ResponseError),
     /// The connection or the stream has ended. Another connection may have more luck.
     Lost(String),
 }
+
+impl fmt::Display for RequestError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RequestError::Refused(error) => error.fmt(f),
+            RequestError::Lost(error) => f.write_str(error),
+        }
+    }
+}
+
+impl std::error::Error for RequestError {}
 
 impl From<hyper::Error> for RequestError {
     fn from(error: hyper::Error) -> Self {
