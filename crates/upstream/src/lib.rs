@@ -36,8 +36,9 @@
 //! # Clients
 //!
 //! [`UdpClient`] and [`StreamClient`] are state machines for one message to one upstream: message IDs, source ports,
-//! connection pools, pipelining, retransmission, retries and deadlines. One client serves all upstreams of a thread.
-//! Its driver
+//! connection pools, pipelining, retransmission, retries and deadlines. [`MultiplexClient`] is the same for protocols
+//! that give each query a stream of its own, HTTP and QUIC, which a library implements. One client serves all upstreams
+//! of a thread. Its driver
 //!
 //! 1. calls `start` for a query, `handle_input` for bytes that have arrived, `handle_error` or `handle_closed` for a
 //!    failed socket, and `handle_timeout` at the time that `poll_timeout` returns,
