@@ -18,7 +18,7 @@
 //! | `raw [WORDS] HEX` + answer | send these bytes |
 //! | `metric SERIES VALUE` | the series has this value, or one in `LEAST..MOST`; missing series are 0 |
 //! | `log TEXT` | remove a log line that contains TEXT; there must be one |
-//! | `no log [TEXT]` | no log line is left, or none that contains TEXT |
+//! | `no log [TEXT]` | no log line above `[DEBUG]` is left, or none that contains TEXT |
 //! | `page ADDRESS PATH STATUS [BODY]` [+ lines] | the server serves this page, with these lines |
 //! | `no page ADDRESS PATH` | the server does not serve this page |
 //! | `site ADDRESS PATH STATUS\|refused [delay DURATION]` | response when the server fetches this page |
