@@ -108,8 +108,8 @@ impl Entry {
         };
         let flags = [(self.dnssec_ok, " DO"), (self.checking_disabled, " CD")];
         let flags: String = flags.iter().filter(|(is_set, _)| *is_set).map(|(_, name)| *name).collect();
-        let Entry { qtype, rcode, bytes, block, .. } = self;
-        writeln!(out, "{name}  {qtype}{flags}  {rcode}  {life} · {} bytes · {}", count(*bytes), harmless(block))?;
+        let [qtype, rcode, block] = [&self.qtype, &self.rcode, &self.block].map(|text| harmless(text));
+        writeln!(out, "{name}  {qtype}{flags}  {rcode}  {life} · {} bytes · {block}", count(self.bytes))?;
         self.records.iter().try_for_each(|record| writeln!(out, "  {}", harmless(record)))
     }
 }

@@ -4,7 +4,7 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::text::duration;
+use crate::text::{duration, harmless};
 
 /// Maximum duration of a temporary log level in seconds: long enough for a working day, and it always ends.
 pub const SECONDS_MAX: u64 = 24 * 3600;
@@ -78,7 +78,7 @@ pub struct Temporary {
 impl fmt::Display for Levels {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         for Temporary { plugin, level, left_seconds } in &self.temporary {
-            writeln!(out, "{plugin}  {}  {} left", level.name(), duration(*left_seconds))?;
+            writeln!(out, "{}  {}  {} left", harmless(plugin), level.name(), duration(*left_seconds))?;
         }
         writeln!(out, "everything else  {}", self.usual.name())
     }

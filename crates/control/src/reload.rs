@@ -4,7 +4,7 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::text::duration;
+use crate::text::{duration, harmless};
 
 /// Result of a reload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -25,12 +25,12 @@ pub struct Reloaded {
 impl fmt::Display for Reloaded {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Reloaded { generation, hash, .. } = self;
-        let (took, hash) = (duration(self.took_seconds), hash.get(..4).unwrap_or(hash));
+        let (took, hash) = (duration(self.took_seconds), harmless(hash.get(..4).unwrap_or(hash)));
         match &self.error {
             None => writeln!(out, "✓ generation {generation}, sha {hash}…, loaded in {took}"),
             Some(error) => {
                 writeln!(out, "✗ not loaded; generation {generation}, sha {hash}…, still serves")?;
-                writeln!(out, "{}", error.trim_end())
+                error.trim_end().lines().try_for_each(|line| writeln!(out, "{}", harmless(line)))
             }
         }
     }

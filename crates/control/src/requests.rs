@@ -51,11 +51,10 @@ impl fmt::Display for Requests {
             let Exchange { qtype, plugin, waiting, .. } = exchange;
             let mark = if exchange.slow { '‼' } else { ' ' };
             let (age, name) = (duration(exchange.age_seconds), harmless(&exchange.name));
-            let clients = match waiting {
-                1 => exchange.client.clone(),
-                more => format!("{} and {} more", exchange.client, count(more - 1)),
-            };
-            writeln!(out, "{mark} {age:>8}  {qtype:<5} {name}  {plugin}  {clients}")?;
+            let others = waiting.saturating_sub(1);
+            let more = if others == 0 { String::new() } else { format!(" and {} more", count(others)) };
+            let [qtype, plugin, client] = [qtype, plugin, &exchange.client].map(|text| harmless(text));
+            writeln!(out, "{mark} {age:>8}  {qtype:<5} {name}  {plugin}  {client}{more}")?;
         }
         match self.exchanges.saturating_sub(self.oldest.len() as u64) {
             0 => Ok(()),

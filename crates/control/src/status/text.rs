@@ -42,13 +42,14 @@ impl Status {
         let place = if self.in_pod { "pod" } else { "host" };
         let up = duration(self.uptime_seconds);
         let Status { version, compatible_with, host, .. } = self;
-        format!("portolan {version} ({compatible_with} compatible)  {place} {}  up {up}", harmless(host))
+        let [version, compatible_with, host] = [version, compatible_with, host].map(|text| harmless(text));
+        format!("portolan {version} ({compatible_with} compatible)  {place} {host}  up {up}")
     }
 
     fn serving_text(&self) -> String {
         match self.serving {
             Serving::Ready => "✓ serving".to_owned(),
-            Serving::NotReady => format!("✗ not ready: {}", self.unready.join(", ")),
+            Serving::NotReady => format!("✗ not ready: {}", harmless(&self.unready.join(", "))),
             Serving::Ending => "✗ shutting down".to_owned(),
         }
     }
@@ -59,7 +60,7 @@ impl Status {
         }
         writeln!(out, "  {}", counted(self.problems.len() as u64, "problem"))?;
         for problem in &self.problems {
-            writeln!(out, "    {}  {}", problem.code, harmless(&problem.text))?;
+            writeln!(out, "    {}  {}", harmless(&problem.code), harmless(&problem.text))?;
         }
         Ok(())
     }
@@ -79,7 +80,7 @@ fn pair(first: &str, second: &str) -> String {
 impl Corefile {
     fn text(&self) -> String {
         let mark = if self.refused.is_none() { '✓' } else { '✗' };
-        let hash = self.hash.get(..HASH_SHOWN).unwrap_or(&self.hash);
+        let hash = harmless(self.hash.get(..HASH_SHOWN).unwrap_or(&self.hash));
         let (age, blocks, warnings) =
             (duration(self.age_seconds), counted(self.blocks, "block"), counted(self.warnings, "warning"));
         let mut text =
@@ -117,7 +118,7 @@ impl Cluster {
 
 impl Resource {
     fn text(&self) -> String {
-        let Resource { name, objects, .. } = self;
+        let (name, objects) = (harmless(&self.name), &self.objects);
         match (self.state, self.failing_seconds) {
             (WatchState::Listing, None) => format!("{name} not listed"),
             (WatchState::Current, _) | (_, None) => {
@@ -164,8 +165,8 @@ impl Answers {
 
     /// Shares of the usual response codes, and of the other ones above a hundredth.
     fn codes_text(&self) -> String {
-        let total: u64 = self.codes.iter().map(|code| code.answers).sum();
-        let is_shown = |code: &str, answers: u64| answers > 0 && CODES_SHOWN.contains(&code) || answers * 100 > total;
+        let total = self.codes.iter().fold(0_u64, |total, code| total.saturating_add(code.answers));
+        let is_shown = |code: &str, answers: u64| answers > 0 && CODES_SHOWN.contains(&code) || answers > total / 100;
         let shown = self.codes.iter().filter(|code| is_shown(&code.code, code.answers));
         let shares: Vec<String> =
             shown.map(|code| format!("{} {}", harmless(&code.code), percent(code.answers, total))).collect();
@@ -196,7 +197,7 @@ fn upstreams(all: &[Upstream]) -> String {
 
 impl Upstream {
     fn text(&self) -> String {
-        let Upstream { address, transport, .. } = self;
+        let [address, transport] = [&self.address, &self.transport].map(|text| harmless(text));
         let error = || self.error.as_deref().map_or(String::new(), |error| format!(" {}", shortened(error)));
         match self.state {
             UpstreamState::Up => {
@@ -215,7 +216,7 @@ impl Upstream {
 impl Cache {
     fn text(&self) -> String {
         let Cache { entries, capacity, hits, misses, stale } = self;
-        let asked = hits + misses;
+        let asked = hits.saturating_add(*misses);
         let hit = if asked == 0 { "no queries".to_owned() } else { format!("hit {} %", percent(*hits, asked)) };
         format!("{} of {} · {hit} · stale served {}", count(*entries), count(*capacity), count(*stale))
     }
@@ -224,8 +225,11 @@ impl Cache {
 impl Limits {
     fn text(&self) -> String {
         let window = duration(self.window_seconds);
-        let reached: Vec<String> =
-            self.reached.iter().map(|reached| format!("{} {}", reached.limit, count(reached.hits))).collect();
+        let reached: Vec<String> = self
+            .reached
+            .iter()
+            .map(|reached| format!("{} {}", harmless(&reached.limit), count(reached.hits)))
+            .collect();
         if reached.is_empty() { format!("none in {window}") } else { format!("{} in {window}", reached.join(", ")) }
     }
 }
