@@ -81,6 +81,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "doh",
             "quic",
             "transport",
+            "control",
         ],
     ),
     ("xtask", &["wire", "metrics", "engine", "config", "control", "plugins", "datagrams", "server", "fakeapi", "fuzz"]),

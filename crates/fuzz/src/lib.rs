@@ -10,6 +10,7 @@
     reason = "a panic reports a finding"
 )]
 
+pub mod control;
 pub mod files;
 pub mod objects;
 pub mod oracle;
@@ -50,6 +51,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("template", files::template),
     ("expression", files::expression),
     ("resolv", files::resolv),
+    ("control", control::control),
     ("weights", files::weights),
     ("geoip", files::geoip),
     ("secrets", files::secrets),
