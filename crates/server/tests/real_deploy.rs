@@ -11,18 +11,18 @@
 
 mod support;
 
-use std::path::{Path, PathBuf};
+use std::ffi::OsString;
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
 use support::Folder;
 use support::kubernetes::{Kubernetes, are_in_path, is_installed};
+use support::packages::repository;
 
 const ORIGINAL_IMAGE: &str = "coredns:1.14.1";
-
-fn repository() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
+/// Image in the examples with Helm and Kustomize.
+const OWN_IMAGE: &str = "REGISTRY/portolan:latest";
 
 /// A shell in a scratch copy of the `deploy` folder, with kubectl as an administrator.
 struct Shell<'a> {
@@ -33,10 +33,8 @@ struct Shell<'a> {
 impl Shell<'_> {
     fn new(api: &Kubernetes) -> Shell<'_> {
         let folder = Folder::new("deploy-pages");
-        for file in std::fs::read_dir(repository().join("deploy")).unwrap().flatten() {
-            let name = format!("deploy/{}", file.file_name().to_string_lossy());
-            folder.write(&name, &std::fs::read_to_string(file.path()).unwrap());
-        }
+        let status = Command::new("cp").arg("-R").arg(repository().join("deploy")).arg(folder.path()).status();
+        assert!(status.unwrap().success());
         Shell { api, folder }
     }
 
@@ -46,6 +44,9 @@ impl Shell<'_> {
             .args(["-ec", commands])
             .current_dir(self.folder.path())
             .env("KUBECONFIG", self.api.admin())
+            // Where Helm keeps its settings and caches.
+            .env("HOME", self.folder.path())
+            .env("PATH", path_with_portolan())
             .output()
             .unwrap();
         let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -53,13 +54,13 @@ impl Shell<'_> {
         stdout.into_owned()
     }
 
-    /// Runs all kubectl commands of a section.
+    /// Runs all commands of kubectl and Helm of a section.
     fn run_section(&self, page: &str, heading: &str) {
         let text = std::fs::read_to_string(repository().join("docs").join(page)).unwrap();
         let section = text.split("\n## ").find(|section| section.starts_with(heading));
         let section = section.unwrap_or_else(|| panic!("{page} has no section `{heading}`"));
-        let commands: String = fenced(section).filter(|block| block.starts_with("kubectl")).collect();
-        assert!(!commands.is_empty(), "{page}: section `{heading}` has no kubectl commands");
+        let commands: String = fenced(section).filter(|block| is_for_cluster(block)).collect();
+        assert!(!commands.is_empty(), "{page}: section `{heading}` has no commands for a cluster");
         self.run(&commands);
     }
 
@@ -80,8 +81,21 @@ impl Shell<'_> {
 fn fenced(text: &str) -> impl Iterator<Item = String> + '_ {
     text.split("```sh\n").skip(1).map(|rest| {
         let block = rest.split("```").next().unwrap_or_default();
-        block.lines().map(|line| format!("{}\n", line.trim_start())).collect()
+        let indentation = &block[..block.len() - block.trim_start().len()];
+        block.lines().map(|line| format!("{}\n", line.strip_prefix(indentation).unwrap_or(line))).collect()
     })
+}
+
+/// Returns true if a block of commands starts with one that changes or reads a cluster.
+fn is_for_cluster(block: &str) -> bool {
+    ["kubectl ", "helm ", "mkdir -p my-dns", "CLUSTER_IP="].iter().any(|start| block.starts_with(start))
+}
+
+/// The `PATH` with the binary.
+fn path_with_portolan() -> OsString {
+    let folder = Path::new(env!("CARGO_BIN_EXE_portolan")).parent().unwrap();
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    std::env::join_paths(std::iter::once(folder.to_owned()).chain(std::env::split_paths(&paths))).unwrap()
 }
 
 /// A workload of kube-system with one container.
@@ -110,9 +124,11 @@ fn documented_switches_and_rollbacks_work() {
     let api = Kubernetes::start();
     let shell = Shell::new(&api);
     coredns(&shell);
+    kustomize(&shell);
     kube_dns(&shell, &api);
     node_cache(&shell, &api);
     istio(&shell, &api);
+    helm(&shell);
 }
 
 fn coredns(shell: &Shell<'_>) {
@@ -147,4 +163,49 @@ fn istio(shell: &Shell<'_>, api: &Kubernetes) {
     shell.run("kubectl -n kube-system patch configmap coredns --type merge -p '{\"data\":{\"Corefile\":\"changed\"}}'");
     shell.run_section("from-istio-coredns-plugin.md", "Go back");
     assert_eq!(shell.run(corefile), before);
+}
+
+fn kustomize(shell: &Shell<'_>) {
+    let page = "kustomize.md";
+    let rest =
+        "kubectl -n kube-system get deployment coredns -o jsonpath='{.metadata.uid} {.spec.selector} {..volumes}'";
+    let before = shell.run(rest);
+    shell.run_section(page, "Swap the image");
+    assert_eq!((shell.image("deployment/coredns").as_str(), shell.run(rest)), (OWN_IMAGE, before));
+    shell.run_section(page, "Go back");
+    assert_eq!(shell.image("deployment/coredns"), ORIGINAL_IMAGE);
+    shell.run_section(page, "Run an own Deployment");
+    assert_eq!(shell.image("deployment/portolan"), OWN_IMAGE);
+    shell.run_section(page, "Run caches on the nodes");
+    assert_eq!(shell.image("daemonset/portolan-node"), OWN_IMAGE);
+    let flags = shell.run("kubectl -n kube-system get daemonset/portolan-node -o jsonpath='{..args[*]}'");
+    assert_eq!(flags, "node -domain=cluster.local -localip=169.254.20.10 -upstreamsvc=kube-dns");
+}
+
+fn helm(shell: &Shell<'_>) {
+    if !are_in_path(&["helm"]) {
+        return;
+    }
+    let page = "helm.md";
+    shell.run("kubectl -n kube-system delete deployment,configmap,serviceaccount coredns");
+    let values =
+        "image.repository=registry.example/coredns,image.tag=1.14.1,replicaCount=0,service.clusterIP=10.96.0.77";
+    shell.run(&format!("helm -n kube-system install coredns deploy/helm/portolan --set {values}"));
+    let parts = "{.metadata.uid} {.spec.selector} {.spec.replicas} {.spec.clusterIP} {.spec.ports}";
+    let identity = ["deployment", "service"]
+        .map(|kind| format!("kubectl -n kube-system get {kind} coredns -o jsonpath='{parts}'\n"))
+        .concat();
+    let before = shell.run(&identity);
+    for (section, image) in [("Replace a release", OWN_IMAGE), ("Go back", "registry.example/coredns:1.14.1")] {
+        shell.run_section(page, section);
+        assert_eq!((shell.image("deployment/coredns").as_str(), shell.run(&identity)), (image, before.clone()));
+    }
+    let uninstall = "helm -n kube-system uninstall portolan";
+    shell.run_section(page, "Install the DNS of a cluster");
+    assert_eq!(shell.image("deployment/portolan-coredns"), OWN_IMAGE);
+    shell.run(uninstall);
+    shell.run_section(page, "Cache on the nodes");
+    assert_eq!(shell.image("daemonset/portolan-coredns-node"), OWN_IMAGE);
+    shell.run(uninstall);
+    shell.run_section(page, "Put caches in front of a managed DNS");
 }

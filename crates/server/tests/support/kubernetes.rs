@@ -44,7 +44,7 @@ pub(crate) fn are_in_path(programs: &[&str]) -> bool {
     let missing: Vec<&str> = programs.iter().copied().filter(|name| !has(name)).collect();
     if !missing.is_empty() {
         // Not a macro, because the test harness captures the output of macros.
-        let _ = writeln!(std::io::stderr(), "SKIPPED: a test with a real Kubernetes API server needs {missing:?}");
+        let _ = writeln!(std::io::stderr(), "SKIPPED: a test needs {missing:?} in the PATH");
     }
     missing.is_empty()
 }
@@ -149,7 +149,8 @@ impl Kubernetes {
 
     fn post(&self, object: &Value, how: &str) {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let plural = format!("{}s", text(&object["kind"]).to_lowercase());
+        let kind = text(&object["kind"]).to_lowercase();
+        let plural = kind.strip_suffix('y').map_or_else(|| format!("{kind}s"), |stem| format!("{stem}ies"));
         let place = match text(&object["apiVersion"]).as_str() {
             "v1" => "/api/v1".to_owned(),
             version => format!("/apis/{version}"),
