@@ -102,8 +102,9 @@ have `metrics`.
 {{- range $name, $directive := .Values.extraConfig }}
 {{ $name }}{{ with $directive.parameters }} {{ . }}{{ end }}
 {{- end }}
-{{- range $server := .Values.servers }}
+{{- range $index, $server := .Values.servers }}
 {{ include "portolan.zones" $server }} {
+{{- if not $index }}{{ include "portolan.control" $ }}{{ end }}
 {{- range .plugins }}
     {{ .name }}{{ with .parameters }} {{ . }}{{ end }}
     {{- with .configBlock }} {
@@ -114,6 +115,19 @@ have `metrics`.
 }
 {{- end }}
 {{ end -}}
+
+{{/* Directives of the control API, which apply to the whole server; empty for its defaults. */}}
+{{- define "portolan.control" -}}
+{{- $control := default dict .Values.control -}}
+{{- if eq (get $control "enabled" | toString) "false" }}
+    control off
+{{- end }}
+{{- with $control.port }}
+    control 127.0.0.1:{{ . }} {
+        read-only
+    }
+{{- end }}
+{{- end -}}
 
 {{/* Zones of a server block, each with the port of the block. A zone may have its own port. */}}
 {{- define "portolan.zones" -}}
