@@ -3,6 +3,7 @@
 
 mod admin;
 mod capabilities;
+mod cgroup;
 mod check;
 pub mod cli;
 mod clusters;

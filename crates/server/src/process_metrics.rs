@@ -1,10 +1,12 @@
 //! Metrics of the process, with the names, types and help texts of Prometheus's Go client, so that CPU and memory
-//! panels of dashboards for CoreDNS work. The values are read from `/proc/self` on each scrape. Unavailable values are
-//! left out.
+//! panels of dashboards for CoreDNS work, and the limits of its cgroup. The values are read from `/proc/self` and from
+//! the cgroup on each scrape. Unavailable values are left out.
 
 use std::fs;
 
 use metrics::{Kind, Metric, Registry};
+
+use crate::cgroup;
 
 macro_rules! metric {
     ($name:ident, $kind:ident, $text:literal, $help:literal) => {
@@ -26,10 +28,40 @@ metric!(
     "Number of bytes received by the process over the network."
 );
 metric!(SENT, Counter, "process_network_transmit_bytes_total", "Number of bytes sent by the process over the network.");
+metric!(
+    MEMORY_LIMIT,
+    Gauge,
+    "portolan_memory_limit_bytes",
+    "Memory limit of the process's cgroup; omitted without one."
+);
+metric!(
+    CPU_PERIODS,
+    Counter,
+    "portolan_cpu_periods_total",
+    "Periods of the CPU limit in which the process wanted to run; omitted without a limit."
+);
+metric!(
+    CPU_THROTTLED,
+    Counter,
+    "portolan_cpu_throttled_periods_total",
+    "Periods of the CPU limit in which the process was throttled; omitted without a limit."
+);
 
 /// Metrics of the process, for the documentation.
-pub static PROCESS_METRICS: [&Metric; 9] =
-    [&CPU, &OPEN_FDS, &MAX_FDS, &VIRTUAL, &VIRTUAL_MAX, &RESIDENT, &START, &RECEIVED, &SENT];
+pub static PROCESS_METRICS: [&Metric; 12] = [
+    &CPU,
+    &OPEN_FDS,
+    &MAX_FDS,
+    &VIRTUAL,
+    &VIRTUAL_MAX,
+    &RESIDENT,
+    &START,
+    &RECEIVED,
+    &SENT,
+    &MEMORY_LIMIT,
+    &CPU_PERIODS,
+    &CPU_THROTTLED,
+];
 
 /// Clock ticks per second in `/proc`: `USER_HZ`, which is fixed in user space on Linux.
 const TICKS: f64 = 100.0;
@@ -37,7 +69,7 @@ const TICKS: f64 = 100.0;
 /// Adds the metrics of this process to a registry.
 pub(crate) fn publish(registry: &Registry) {
     registry.gauge(&CPU, &[], cpu_time);
-    registry.gauge(&OPEN_FDS, &[], || number(fs::read_dir("/proc/self/fd").ok()?.count()));
+    registry.gauge(&OPEN_FDS, &[], || number(u64::try_from(fs::read_dir("/proc/self/fd").ok()?.count()).ok()?));
     registry.gauge(&MAX_FDS, &[], || limit(&read("/proc/self/limits")?, "Max open files"));
     registry.gauge(&VIRTUAL, &[], || kibibytes(&read("/proc/self/status")?, "VmSize"));
     registry.gauge(&VIRTUAL_MAX, &[], || limit(&read("/proc/self/limits")?, "Max address space"));
@@ -46,6 +78,9 @@ pub(crate) fn publish(registry: &Registry) {
     registry.gauge(&START, &[], move || start);
     registry.gauge(&RECEIVED, &[], || ip_bytes(&read("/proc/self/net/netstat")?, "InOctets"));
     registry.gauge(&SENT, &[], || ip_bytes(&read("/proc/self/net/netstat")?, "OutOctets"));
+    registry.gauge(&MEMORY_LIMIT, &[], || number(cgroup::memory_limit()?));
+    registry.gauge(&CPU_PERIODS, &[], || number(cgroup::throttling()?.periods));
+    registry.gauge(&CPU_THROTTLED, &[], || number(cgroup::throttling()?.throttled));
 }
 
 /// Returns the CPU time of this process in seconds.
@@ -65,7 +100,7 @@ fn read(path: &str) -> Option<String> {
     fs::read_to_string(path).ok()
 }
 
-fn number(count: usize) -> Option<f64> {
+fn number(count: u64) -> Option<f64> {
     count.to_string().parse().ok()
 }
 
