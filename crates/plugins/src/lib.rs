@@ -82,6 +82,7 @@ mod shared;
 pub use plugins::forward::HostLookup;
 pub use plugins::kubernetes::LocalAddresses;
 pub use plugins::pprof::{CpuProfile, Frame, ProfileError, Profiler, Stack};
+pub use plugins::prometheus::ENABLED_METRICS;
 pub use plugins::reload::{FAILED as RELOAD_FAILED, VERSION as RELOAD_VERSION};
 pub use shared::option_helpers::{HostName, metrics_page};
 

@@ -36,6 +36,9 @@ static BUILD_INFO: Metric = Metric {
     labels: &["version", "revision", "goversion"],
 };
 
+/// Metrics of the build, for the documentation.
+pub static BUILD_METRICS: [&Metric; 1] = [&BUILD_INFO];
+
 /// Running server.
 pub(crate) struct Instance {
     origin: Origin,

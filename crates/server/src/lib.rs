@@ -45,6 +45,7 @@ pub use conform::{ConformanceOptions, conform};
 pub use directives::plugin_names;
 pub use etcd::METRICS as ETCD_METRICS;
 pub use generated_corefile::METRICS as KUBE_DNS_METRICS;
+pub use instance::BUILD_METRICS;
 pub use kubeapi::METRICS as CLUSTER_METRICS;
 pub use log::Format as LogFormat;
 pub use migrate::{MigrateOptions, migrate};

@@ -63,6 +63,9 @@ static PLUGIN_ENABLED: Metric = Metric {
     labels: &["server", "zone", "view", "name"],
 };
 
+/// Metrics of the configuration, for the documentation.
+pub static ENABLED_METRICS: [&Metric; 1] = [&PLUGIN_ENABLED];
+
 pub struct Config {
     address: String,
     path: String,
