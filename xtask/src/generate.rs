@@ -9,7 +9,7 @@ use config::options::Directive;
 use engine::SERVER_METRICS;
 use metrics::{Kind, Metric};
 
-use crate::{Failed, man, root};
+use crate::{Failed, man, monitoring, root};
 
 /// Writes the texts that are out of date. With `check`, returns them as an error instead.
 pub(crate) fn run(check: bool) -> Result<(), Failed> {
@@ -54,6 +54,7 @@ fn texts() -> Result<Vec<(PathBuf, String)>, Failed> {
             texts.push((path, readme));
         }
     }
+    texts.extend(monitoring::texts()?);
     Ok(texts)
 }
 
@@ -114,7 +115,7 @@ fn metrics_page() -> String {
 }
 
 /// Returns all metrics by the part of the server that has them.
-fn metrics_by_part() -> Vec<(&'static str, Vec<&'static Metric>)> {
+pub(crate) fn metrics_by_part() -> Vec<(&'static str, Vec<&'static Metric>)> {
     let mut parts = vec![
         ("Server", SERVER_METRICS.to_vec()),
         ("Build and configuration", portolan::BUILD_METRICS.iter().chain(&plugins::ENABLED_METRICS).copied().collect()),
