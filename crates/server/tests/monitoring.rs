@@ -244,7 +244,9 @@ fn cluster(api: &FakeApi, upstream: &Upstream, failing: SocketAddr) -> String {
 error.test:0 {{
     bind 127.0.0.1
     prometheus localhost:0
-    forward . {failing}
+    forward . {failing} {{
+        force_tcp
+    }}
 }}
 ",
         api.url(),
