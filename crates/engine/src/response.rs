@@ -142,14 +142,18 @@ impl Response {
     pub fn fail(&mut self, query: &Query, failure: Failure) {
         self.begin(query);
         self.set_rcode(failure.rcode);
-        let text = if failure.is_cause_public { failure.cause.clone() } else { Cow::Borrowed("") };
-        self.ede = Some((failure.ede, text));
+        self.ede = Some((failure.ede, failure.text.clone()));
         self.failure = Some(failure);
     }
 
     /// Sets the Extended DNS Error, sent to clients that use EDNS.
     pub fn set_ede(&mut self, code: EdeCode, text: impl Into<Cow<'static, str>>) {
         self.ede = Some((code, text.into()));
+    }
+
+    /// Copies the Extended DNS Error of another response, for example that of a subquery.
+    pub fn copy_ede(&mut self, other: &Response) {
+        self.ede.clone_from(&other.ede);
     }
 
     /// Code of the Extended DNS Error, if one is set.
@@ -222,6 +226,18 @@ impl Response {
             self.message.header.flags = self.message.header.flags.with_truncated(true);
         }
         Ok(())
+    }
+
+    /// Sets an Extended DNS Error if an upstream has refused or failed the query without one.
+    pub(crate) fn explain_upstream_failure(&mut self) {
+        let text = match self.rcode {
+            Rcode::SERVFAIL => "the upstream answered SERVFAIL",
+            Rcode::REFUSED => "the upstream answered REFUSED",
+            _ => return,
+        };
+        if self.ede.is_none() {
+            self.set_ede(EdeCode::NO_REACHABLE_AUTHORITY, text);
+        }
     }
 
     /// Rewrites the message for the current question of the query.

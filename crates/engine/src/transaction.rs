@@ -138,7 +138,10 @@ impl Transaction {
             .map_err(|error| error.to_string())
             .and_then(|message| self.response.adopt(&message).map_err(|error| error.to_string()));
         match adopted {
-            Ok(()) => Verdict::Done,
+            Ok(()) => {
+                self.response.explain_upstream_failure();
+                Verdict::Done
+            }
             Err(cause) => Verdict::Fail(Failure::servfail(EdeCode::INVALID_DATA, cause)),
         }
     }

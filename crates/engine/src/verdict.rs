@@ -49,26 +49,53 @@ pub struct Failure {
     pub ede: EdeCode,
     /// Cause for the operator, logged by the plugin *errors*. Empty if there is nothing to log.
     pub cause: Cow<'static, str>,
-    /// True if the client gets the cause as the text of the Extended DNS Error. It must not reveal names or addresses
-    /// of the operator's network.
-    pub is_cause_public: bool,
+    /// Text of the Extended DNS Error. It says what failed, and must not reveal names or addresses of the operator's
+    /// network.
+    pub text: Cow<'static, str>,
 }
 
 impl Failure {
-    /// Returns a SERVFAIL with this cause.
+    /// Returns a SERVFAIL with this cause. The client gets a constant cause too, and otherwise a text about the code.
     pub fn servfail(ede: EdeCode, cause: impl Into<Cow<'static, str>>) -> Failure {
-        Failure { rcode: Rcode::SERVFAIL, ede, cause: cause.into(), is_cause_public: false }
+        Failure::new(Rcode::SERVFAIL, ede, cause.into())
     }
 
-    /// Returns a REFUSED with this cause.
+    /// Returns a REFUSED with this cause. The client gets a constant cause too, and otherwise a text about the code.
     pub fn refused(ede: EdeCode, cause: impl Into<Cow<'static, str>>) -> Failure {
-        Failure { rcode: Rcode::REFUSED, ede, cause: cause.into(), is_cause_public: false }
+        Failure::new(Rcode::REFUSED, ede, cause.into())
+    }
+
+    fn new(rcode: Rcode, ede: EdeCode, cause: Cow<'static, str>) -> Failure {
+        let text = match cause {
+            // A constant names nothing of the operator's network.
+            Cow::Borrowed(constant) if !constant.is_empty() => constant,
+            _ => text_of(ede),
+        };
+        Failure { rcode, ede, cause, text: Cow::Borrowed(text) }
     }
 
     /// Sends the cause to the client as well.
     #[must_use]
     pub fn with_public_cause(self) -> Failure {
-        Failure { is_cause_public: true, ..self }
+        Failure { text: self.cause.clone(), ..self }
+    }
+
+    /// Sends this text to the client.
+    #[must_use]
+    pub fn with_text(self, text: &'static str) -> Failure {
+        Failure { text: Cow::Borrowed(text), ..self }
+    }
+}
+
+/// Returns the text for clients about an error without a text of its own.
+fn text_of(ede: EdeCode) -> &'static str {
+    match ede {
+        EdeCode::NOT_READY => "the data of this zone is not loaded yet",
+        EdeCode::NOT_AUTHORITATIVE => "this server does not serve the name",
+        EdeCode::NO_REACHABLE_AUTHORITY => "no upstream answered in time",
+        EdeCode::NETWORK_ERROR => "the connection to the upstream failed",
+        EdeCode::INVALID_DATA => "the data for the answer is invalid",
+        _ => "the query could not be processed",
     }
 }
 
