@@ -274,15 +274,19 @@ pub(crate) fn failure(to: impl core::fmt::Display, proto: &str, error: &Exchange
         ExchangeError::Network { during, error } => {
             Failure::servfail(EdeCode::NETWORK_ERROR, format!("{during} {proto} {to}: {error}"))
         }
-        ExchangeError::Closed => Failure::servfail(EdeCode::NETWORK_ERROR, format!("read {proto} {to}: EOF")),
+        ExchangeError::Closed => Failure::servfail(EdeCode::NETWORK_ERROR, format!("read {proto} {to}: EOF"))
+            .with_text("the upstream closed the connection"),
         ExchangeError::Unreadable => {
             Failure::servfail(EdeCode::INVALID_DATA, format!("read {proto} {to}: the response is not a DNS message"))
+                .with_text("the response of the upstream is not a DNS message")
         }
         ExchangeError::Status { reason, .. } => {
             Failure::servfail(EdeCode::NETWORK_ERROR, format!("read {proto} {to}: {reason}"))
+                .with_text("the upstream answered with an error status")
         }
         ExchangeError::Exhausted => {
             Failure::servfail(EdeCode::OTHER, format!("write {proto} {to}: too many queries on one connection"))
+                .with_text("too many queries on one connection to the upstream")
         }
     }
 }

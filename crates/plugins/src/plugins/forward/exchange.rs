@@ -39,7 +39,7 @@ impl Stanza {
         permit.map(Some).ok_or_else(|| {
             io.counters().count(self.metrics.rejected);
             let cause = format!("concurrent queries exceeded maximum {}", self.max_concurrent);
-            Failure::refused(EdeCode::OTHER, cause)
+            Failure::refused(EdeCode::OTHER, cause).with_text("too many queries wait for upstreams (max_concurrent)")
         })
     }
 
