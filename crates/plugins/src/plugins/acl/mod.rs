@@ -245,10 +245,10 @@ impl Plugin for Acl {
         response.set_local();
         match action {
             Action::Drop => return Verdict::Drop,
-            Action::Filter => response.set_ede(EdeCode::FILTERED, ""),
+            Action::Filter => response.set_ede(EdeCode::FILTERED, "filtered by the access list"),
             Action::Block | Action::Allow => {
                 response.set_rcode(Rcode::REFUSED);
-                response.set_ede(EdeCode::BLOCKED, "");
+                response.set_ede(EdeCode::BLOCKED, "blocked by the access list");
             }
         }
         Verdict::Done
