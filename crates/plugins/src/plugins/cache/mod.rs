@@ -252,7 +252,7 @@ impl Cache {
             Some(left) if alive => {
                 entry.restore(response, if self.config.keep_ttl { entry.ttl() } else { left });
                 if entry.rcode() == Rcode::SERVFAIL {
-                    response.set_ede(EdeCode::CACHED_ERROR, "");
+                    response.set_ede(EdeCode::CACHED_ERROR, "an earlier query for this name failed");
                 }
                 Some(Found::Fresh { prefetch: entry.hit(self.config.prefetch, left, now) })
             }
@@ -283,7 +283,8 @@ impl Cache {
             return false;
         }
         let is_denial = response.rcode() == Rcode::NXDOMAIN;
-        response.set_ede(if is_denial { EdeCode::STALE_NXDOMAIN } else { EdeCode::STALE_ANSWER }, "");
+        let code = if is_denial { EdeCode::STALE_NXDOMAIN } else { EdeCode::STALE_ANSWER };
+        response.set_ede(code, "answered from an expired cache entry");
         self.count(query, worker, |metrics| metrics.stale);
         true
     }
