@@ -236,7 +236,8 @@ enum AnswerError {
 
 impl AnswerError {
     fn into_verdict(self) -> Verdict {
-        Verdict::Fail(Failure::servfail(EdeCode::OTHER, self.to_string()))
+        let failure = Failure::servfail(EdeCode::OTHER, self.to_string());
+        Verdict::Fail(failure.with_text("the template for this name has failed"))
     }
 }
 
