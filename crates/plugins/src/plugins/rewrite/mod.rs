@@ -166,7 +166,7 @@ impl Plugin for Rewrite {
             }
         };
         if let Err(error) = self.put_back(applied, query, response, worker) {
-            return Verdict::Fail(Failure::servfail(EdeCode::INVALID_DATA, error.to_string()));
+            return Verdict::Fail(unwritable(&error));
         }
         for applied in applied.iter().rev() {
             if let Some(ask) = self.rules[applied.rule].action.change_answer(query, response) {
@@ -188,9 +188,14 @@ impl Plugin for Rewrite {
         let Some(Action::Alias(from, to)) = rule.map(|rule| &rule.action) else { return Verdict::Pass };
         match follow_other(from, to, query, sub, response, worker) {
             Ok(()) => Verdict::Pass,
-            Err(error) => Verdict::Fail(Failure::servfail(EdeCode::INVALID_DATA, error.to_string())),
+            Err(error) => Verdict::Fail(unwritable(&error)),
         }
     }
+}
+
+/// Failure of a query whose answer cannot be rewritten.
+fn unwritable(error: &NameError) -> Failure {
+    Failure::servfail(EdeCode::INVALID_DATA, error.to_string()).with_text("the answer cannot be rewritten")
 }
 
 /// Result of a rewrite that is not a domain name.
@@ -202,7 +207,8 @@ struct InvalidNameError {
 
 impl InvalidNameError {
     fn into_verdict(self) -> Verdict {
-        Verdict::Fail(Failure::servfail(EdeCode::OTHER, self.to_string()))
+        let failure = Failure::servfail(EdeCode::OTHER, self.to_string());
+        Verdict::Fail(failure.with_text("the name cannot be rewritten to a valid name"))
     }
 }
 
