@@ -152,7 +152,10 @@ impl Plugin for Transfer {
             return refused("this client may not transfer the zone");
         }
         let Some(snapshot) = source.snapshot(zone.as_ref()) else {
-            return Verdict::Fail(Failure::servfail(EdeCode::NOT_READY, format!("zone {zone} is not available")));
+            return Verdict::Fail(
+                Failure::servfail(EdeCode::NOT_READY, format!("zone {zone} is not available"))
+                    .with_text("the zone is not available"),
+            );
         };
         send(zone, snapshot, query, response, worker)
     }

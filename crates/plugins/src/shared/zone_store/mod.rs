@@ -192,12 +192,12 @@ fn find<'z>(zones: &'z ZoneMap<Arc<Held>>, key: NameRef<'z>, qtype: Type) -> Opt
 /// Fails a query because its zone cannot be served. If the file of the zone holds another zone, the query may fall
 /// through.
 fn fail(held: &Held, query: &Query, response: &mut Response) -> Verdict {
-    let cause = match (held.is_expired(), held.is_elsewhere()) {
-        (true, _) => "is expired",
-        (false, true) => "is not the zone in its file",
-        (false, false) => "is not loaded yet",
+    let (cause, text) = match (held.is_expired(), held.is_elsewhere()) {
+        (true, _) => ("is expired", "the zone is expired"),
+        (false, true) => ("is not the zone in its file", "the zone is not the zone in its file"),
+        (false, false) => ("is not loaded yet", "the zone is not loaded yet"),
     };
-    let failure = Failure::servfail(EdeCode::NOT_READY, format!("Zone {} {cause}", held.origin));
+    let failure = Failure::servfail(EdeCode::NOT_READY, format!("Zone {} {cause}", held.origin)).with_text(text);
     if !held.is_elsewhere() {
         return Verdict::Fail(failure);
     }
