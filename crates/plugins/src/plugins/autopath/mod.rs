@@ -200,9 +200,7 @@ impl Autopath {
         let (theirs, own) = (sub.message.flags(), response.message.header.flags);
         response.message.header.flags =
             own.with_authoritative(theirs.authoritative()).with_recursion_available(theirs.recursion_available());
-        if let Some(code) = sub.ede() {
-            response.set_ede(code, "");
-        }
+        response.copy_ede(sub);
         let mut position = Progress::of(query).position;
         let first = sub.message.section(Section::Answer).next();
         if let (Some(first), Some(name)) = (first, self.path.name_at(query, base, &mut position)) {
