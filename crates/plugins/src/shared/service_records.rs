@@ -322,7 +322,8 @@ pub(crate) fn end_alias(sub: &Response, response: &mut Response) -> Verdict {
         let cause =
             sub.failure().map_or("the target of an alias cannot be resolved".into(), |failure| failure.cause.clone());
         let ede = sub.ede().unwrap_or(EdeCode::NO_REACHABLE_AUTHORITY);
-        return Verdict::Fail(Failure::servfail(ede, cause));
+        let failure = Failure::servfail(ede, cause).with_text("the target of an alias cannot be resolved");
+        return Verdict::Fail(failure);
     }
     response.append_answers(sub);
     Verdict::Done
