@@ -191,12 +191,12 @@ fn completions(shell: Shell) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-fn read(path: &Path) -> Result<String, Failed> {
+pub(crate) fn read(path: &Path) -> Result<String, Failed> {
     std::fs::read_to_string(root().join(path)).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// Replaces the block between `<!-- NAME -->` and `<!-- /NAME -->`.
-fn with_block(text: &str, name: &str, block: &str) -> Result<String, Failed> {
+pub(crate) fn with_block(text: &str, name: &str, block: &str) -> Result<String, Failed> {
     let (open, close) = (format!("<!-- {name} -->\n"), format!("<!-- /{name} -->"));
     let missing =
         || format!("block `{}` … `{close}` is missing; add both lines where the block belongs", open.trim_end());
@@ -206,7 +206,7 @@ fn with_block(text: &str, name: &str, block: &str) -> Result<String, Failed> {
 }
 
 /// Escapes text for a table cell.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     text.replace('|', "\\|")
 }
 

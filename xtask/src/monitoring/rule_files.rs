@@ -2,10 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::{Alert, NOTE, alerts, recordings};
+use super::{Alert, NOTE, RUNBOOKS, alerts, recordings};
 
-/// Folder of the runbooks in the repository.
-const RUNBOOKS: &str = "docs/runbooks";
 /// Minutes of input in a unit test: longer than any alert waits, and than any range.
 const MINUTES: u32 = 60;
 

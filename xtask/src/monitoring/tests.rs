@@ -104,3 +104,16 @@ fn names_of_alerts_and_panels_are_unique() {
         assert_eq!(panels.iter().collect::<BTreeSet<_>>().len(), panels.len(), "{}", board.title);
     }
 }
+
+#[test]
+fn runbooks_have_all_sections() {
+    for alert in alerts::ALL {
+        let path = crate::root().join(super::RUNBOOKS).join(format!("{}.md", alert.name));
+        let text = std::fs::read_to_string(&path).expect("a runbook");
+        for section in ["## Meaning", "## What users see", "## Find the cause", "## What to do"] {
+            let body = text.split_once(&format!("\n{section}\n")).map_or("", |(_, rest)| rest);
+            let body = body.split("\n## ").next().unwrap_or_default();
+            assert!(!body.trim().is_empty(), "{}: {section}", path.display());
+        }
+    }
+}
