@@ -10,6 +10,7 @@ mod errors;
 mod fuzzing;
 mod generate;
 mod man;
+mod markdown;
 mod monitoring;
 mod prose;
 mod tidy;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Alert, RUNBOOKS, alerts};
 use crate::Failed;
-use crate::generate::{escaped, read, with_block};
+use crate::markdown::{escaped, read, with_block};
 
 /// Returns the runbooks with their generated blocks. An alert without a runbook is an error.
 pub(super) fn texts() -> Result<Vec<(PathBuf, String)>, Failed> {
