@@ -111,8 +111,7 @@ async fn serve(listener: TcpListener, tls: Arc<dyn TlsServer>, setting: Rc<Setti
         tokio::task::spawn_local(async move {
             let Ok(stream) = acceptor.accept(stream).await else { return };
             setting.connections.set(setting.connections.get() + 1);
-            // A complete handshake would send the certificates again.
-            if format!("{:?}", stream.get_ref().1.handshake_kind()).contains("Resumed") {
+            if stream.is_resumed() {
                 setting.resumed.set(setting.resumed.get() + 1);
             }
             let (closing, leaving) = (Rc::new(Notify::new()), Rc::new(Notify::new()));

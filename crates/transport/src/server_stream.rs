@@ -9,6 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use rustls::HandshakeKind;
 use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
 use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, UnbufferedStatus, WriteTraffic};
 use rustls::{Error, ServerConfig};
@@ -97,6 +98,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> ServerStream<S> {
     #[must_use]
     pub fn alpn_protocol(&self) -> Option<&[u8]> {
         self.tls.alpn_protocol()
+    }
+
+    /// Returns true if the client resumed an earlier session, so that no certificate was sent.
+    #[must_use]
+    pub fn is_resumed(&self) -> bool {
+        self.tls.handshake_kind() == Some(HandshakeKind::Resumed)
     }
 
     fn poll_handshake(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
