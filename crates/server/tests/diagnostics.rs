@@ -96,7 +96,11 @@ fn checks_files_only_with_the_flag() {
         ("kubernetes cluster.local {\n manifests nowhere\n }", Some("setup/failed"), "nowhere"),
         ("kubernetes cluster.local {\n kubeconfig config\n }", Some("setup/failed"), "config"),
         ("etcd skydns.test {\n endpoint http://127.0.0.1:1\n }", None, ""),
-        ("etcd skydns.test {\n endpoint https://127.0.0.1:1\n tls ca.pem\n }", Some("setup/failed"), "ca.pem"),
+        (
+            "etcd skydns.test {\n endpoint https://127.0.0.1:1\n tls nowhere.pem\n }",
+            Some("setup/failed"),
+            "nowhere.pem",
+        ),
         ("probe a 127.0.0.1:53 a.test\n probe a 127.0.0.1:53 b.test", Some("setup/failed"), "duplicate probe a"),
         ("nomad", Some("directives/not-here"), "nomad"),
     ];
