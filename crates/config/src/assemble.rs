@@ -36,6 +36,25 @@ pub struct Built {
     pub requests: HostRequests,
     /// State to keep for the next generation.
     pub reload_state: ReloadState,
+    /// Positions of the server blocks in the Corefile, in the order of the generation's blocks.
+    pub outlines: Vec<BlockOutline>,
+}
+
+/// Positions of a server block in the Corefile.
+#[derive(Clone, Debug, Default)]
+pub struct BlockOutline {
+    /// Its keys. One key may stand for several zones.
+    pub keys: Vec<Span>,
+    /// Its directives, in the order of [`Step::order`].
+    pub directives: Vec<Span>,
+}
+
+impl BlockOutline {
+    fn of(block: &PlannedBlock) -> BlockOutline {
+        let mut keys: Vec<Span> = block.keys.iter().map(|key| key.span).collect();
+        keys.dedup();
+        BlockOutline { keys, directives: block.directives.iter().map(|(_, span, _)| *span).collect() }
+    }
 }
 
 impl Plan {
@@ -50,6 +69,7 @@ impl Plan {
         let mut blocks = Vec::new();
         let mut problems = Vec::new();
         let mut any_class = vec![false; self.blocks.len()];
+        let outlines = self.blocks.iter().map(BlockOutline::of).collect();
         let listening: Vec<_> = self.blocks.iter().map(|block| block.info.listening.clone()).collect();
         for (index, block) in self.blocks.into_iter().enumerate() {
             any_class[index] = block.info.any_class;
@@ -84,7 +104,7 @@ impl Plan {
         let metrics = ServerMetrics::new(registry, listeners.iter().map(|listener| listener.label.as_str()));
         let mut generation = Generation::new(listeners, sites, blocks, metrics);
         generation.panics_end = requests.panics_end;
-        Ok(Built { generation, listeners: self.listeners, requests, reload_state })
+        Ok(Built { generation, listeners: self.listeners, requests, reload_state, outlines })
     }
 }
 
@@ -129,7 +149,7 @@ impl PlannedBlock {
             let Some(part) = part else { continue };
             let zones = part.zones.filter(|zones: &Zones| !zones.is_everything());
             let Part { plugin, hooks, fallthrough, is_authority, .. } = part;
-            steps.push(Step { name, order, plugin, hooks, zones, fallthrough, is_authority });
+            steps.push(Step { name, order, plugin: plugin.into(), hooks, zones, fallthrough, is_authority });
         }
         steps.reverse();
         if let (Some(step), Some(span)) = (steps.get(STEPS_MAX), first) {

@@ -18,7 +18,7 @@ mod plan;
 mod planned;
 pub mod setup;
 
-pub use assemble::{BuildContext, Built};
+pub use assemble::{BlockOutline, BuildContext, Built};
 pub use codes::CODES;
 pub use keys::Key;
 pub use plan::{DirectiveEntry, Planning, RemovedDirective, plan};

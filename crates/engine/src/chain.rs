@@ -1,5 +1,7 @@
 //! Chain of the plugins of one server block, in the order of the plugin list.
 
+use std::sync::Arc;
+
 use wire::{Name, NameRef};
 
 use crate::plugin::Plugin;
@@ -29,8 +31,8 @@ pub struct Step {
     pub name: &'static str,
     /// Index among the directives of the block. Metrics identify the step by it.
     pub order: usize,
-    /// Plugin.
-    pub plugin: Box<dyn Plugin>,
+    /// Plugin. A rehearsal shares it.
+    pub plugin: Arc<dyn Plugin>,
     /// Hooks that it implements.
     pub hooks: Hooks,
     /// Zones in which it acts; `None` for all zones.

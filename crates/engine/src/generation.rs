@@ -29,7 +29,7 @@ use crate::verdict::{Failure, Resolved};
 use crate::worker::Worker;
 
 /// Address that the server listens on, and the zones served there.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Listener {
     /// Value of the metric label `server`, also used in logs: `dns://:53`.
     pub label: String,
@@ -48,6 +48,7 @@ pub struct Listener {
 }
 
 /// Zone served by a listener.
+#[derive(Clone)]
 pub struct Site {
     /// Listener.
     pub listener: ListenerId,

@@ -19,6 +19,8 @@
 //!
 //! ```
 //! use core::time::Duration;
+//! use std::sync::Arc;
+//!
 //! use engine::{
 //!     Block, BlockId, Chain, Clock, Generation, Hooks, Instant, Listener, ListenerId, Plugin, Progress, Query,
 //!     Response, ServerMetrics, Site, SiteId, Step, Transaction, Verdict, Worker, Zones,
@@ -52,7 +54,7 @@
 //! let registry = Registry::new();
 //! let mut listener = Listener::default();
 //! listener.router.add(NameRef::ROOT, SiteId(0));
-//! let (plugin, hooks, fallthrough) = (Box::new(Answer), Hooks::DOWN, Zones::default());
+//! let (plugin, hooks, fallthrough) = (Arc::new(Answer), Hooks::DOWN, Zones::default());
 //! let step = Step { name: "answer", order: 0, plugin, hooks, zones: None, fallthrough, is_authority: false };
 //! let block = Block { chain: Chain::new(vec![step]), filter: None };
 //! let site = Site { listener: ListenerId(0), block: BlockId(0), zone: ".".to_owned() };
@@ -75,6 +77,7 @@
 mod admission;
 mod chain;
 mod execute;
+mod explanation;
 mod generation;
 mod ids;
 mod io;
@@ -87,6 +90,7 @@ mod park;
 mod peer;
 mod plugin;
 mod query;
+mod rehearsal;
 mod response;
 mod router;
 mod scheme;
@@ -101,6 +105,7 @@ mod worker;
 mod zones;
 
 pub use chain::{Chain, Hooks, Step};
+pub use explanation::{CachedAnswer, ExplainedObject, ExplainedUpstream, Explanation, Hook, Reason, ReasonCode};
 pub use generation::{Block, BlockFilter, Generation, Listener, Site};
 pub use ids::{BlockId, ListenerId, SiteId};
 pub use io::streams;
@@ -115,6 +120,7 @@ pub use park::{Driver, drive};
 pub use peer::{PeerInfo, Transport};
 pub use plugin::{Plugin, QueryPermit};
 pub use query::{Query, STEPS_MAX, UDP_SIZE};
+pub use rehearsal::{Decision, RecordedHook, Rehearsal, Rehearsed};
 pub use response::{Continuation, MessageSigner, Response};
 pub use router::Router;
 pub use scheme::Scheme;

@@ -34,9 +34,11 @@
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
 
+use crate::explanation::{Explanation, Hook};
 use crate::io::{Io, LocalFuture};
 use crate::query::Query;
 use crate::response::Response;
+use crate::time::Instant;
 use crate::verdict::{Failure, Resolved, Verdict};
 use crate::worker::Worker;
 
@@ -80,6 +82,26 @@ pub trait Plugin: Send + Sync {
     /// CNAME.
     fn on_resolved(&self, _query: &mut Query, _response: &mut Response, _worker: &mut Worker) -> Verdict {
         Verdict::Done
+    }
+
+    /// Handles a query of a [`Rehearsal`](crate::Rehearsal) on the way down, like [`Plugin::on_query`].
+    ///
+    /// A plugin overrides it if `on_query` has an effect on later queries or on others outside this server. The
+    /// response must be the same.
+    fn rehearse_query(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
+        self.on_query(query, response, worker)
+    }
+
+    /// Handles the response to a query of a [`Rehearsal`](crate::Rehearsal) on the way up, like
+    /// [`Plugin::on_response`], but without an effect on later queries or on others outside this server.
+    fn rehearse_response(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
+        self.on_response(query, response, worker)
+    }
+
+    /// Describes for people what this plugin has just done in a rehearsal: the hook, and the query and response after
+    /// it. Never called while serving.
+    fn explain(&self, _hook: Hook, _query: &Query, _response: &Response, _now: Instant) -> Option<Explanation> {
+        None
     }
 
     /// Reserves one of the slots for queries that wait at this plugin, as *forward*'s `max_concurrent` does.

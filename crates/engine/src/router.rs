@@ -6,12 +6,13 @@ use crate::ids::SiteId;
 use crate::zones::ZoneMap;
 
 /// Zones that a listener serves.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Router {
     sites: ZoneMap<Sites>,
 }
 
 /// Sites of one zone. There are several if at most one of them has no view filter.
+#[derive(Clone)]
 struct Sites {
     first: SiteId,
     others: Vec<SiteId>,

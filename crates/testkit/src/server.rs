@@ -170,7 +170,7 @@ impl Server {
     }
 
     fn switch_to(&mut self, built: Built) {
-        let Built { generation, listeners, mut requests, reload_state } = built;
+        let Built { generation, listeners, mut requests, reload_state, .. } = built;
         self.end_tasks();
         for warning in requests.warnings.drain(..) {
             let Notice { level, message, .. } = &warning.notice;

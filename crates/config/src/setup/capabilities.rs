@@ -60,4 +60,4 @@ pub struct LocalAnswers(pub Arc<dyn Fn(&Query) -> bool + Send + Sync>);
 /// The function gets the name of a directive, its plugin and its hooks, and returns their replacement.
 pub struct StepWrapper(pub Box<WrapStep>);
 
-type WrapStep = dyn Fn(&'static str, Box<dyn Plugin>, Hooks) -> (Box<dyn Plugin>, Hooks);
+type WrapStep = dyn Fn(&'static str, Arc<dyn Plugin>, Hooks) -> (Arc<dyn Plugin>, Hooks);

@@ -3,7 +3,7 @@
 //! A plugin adds a view while it is built. The host reads views on a thread of its own, so they must not take a lock
 //! that a worker holds for long.
 
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use std::sync::Arc;
 
@@ -17,6 +17,8 @@ pub struct Inspection {
     pub caches: Vec<Arc<dyn InspectCache>>,
     /// Lists of upstreams.
     pub upstreams: Vec<Arc<dyn InspectUpstreams>>,
+    /// Clusters whose names are served.
+    pub clusters: Vec<Arc<dyn InspectCluster>>,
 }
 
 /// Cache of a server block.
@@ -98,4 +100,41 @@ pub enum UpstreamHealth {
     Suspected,
     /// Its health checks fail.
     Down,
+}
+
+impl UpstreamHealth {
+    /// Returns the name of the state: `up`, `suspected` or `down`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            UpstreamHealth::Up => "up",
+            UpstreamHealth::Suspected => "suspected",
+            UpstreamHealth::Down => "down",
+        }
+    }
+}
+
+/// Cluster whose names are served.
+pub trait InspectCluster: Send + Sync {
+    /// Returns the zones with the names of its Services, without reverse zones.
+    fn zones(&self) -> &[Name];
+
+    /// Returns true if the namespace exists and is served.
+    fn has_namespace(&self, namespace: &str) -> bool;
+
+    /// Returns the namespaces, and where known the names, of the pods with an address, as far as endpoints and watched
+    /// pods show them.
+    fn pods_at(&self, address: IpAddr) -> Vec<InspectedPod>;
+
+    /// Returns the address of a pod, if it is a ready endpoint of a Service and that endpoint is named after it.
+    fn address_of_pod(&self, namespace: &str, pod: &str) -> Option<IpAddr>;
+}
+
+/// Pod of a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InspectedPod {
+    /// Namespace.
+    pub namespace: String,
+    /// Name, if it is known.
+    pub name: Option<String>,
 }

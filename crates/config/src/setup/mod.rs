@@ -29,7 +29,8 @@ pub use control::{ControlAddress, ControlRequests};
 pub use file_watch::{CheckFiles, FileCheck, FileWatch};
 pub use files::{FileStamp, Files, LISTED_MAX};
 pub use inspection::{
-    CacheScope, CachedEntry, InspectCache, InspectUpstreams, InspectedUpstream, Inspection, UpstreamHealth,
+    CacheScope, CachedEntry, InspectCache, InspectCluster, InspectUpstreams, InspectedPod, InspectedUpstream,
+    Inspection, UpstreamHealth,
 };
 pub use jobs::{GracefulJob, Job, SHUTDOWN_GRACE, Shutdown, ShutdownTrigger};
 pub use pages::{MakePage, Page, PageContent};

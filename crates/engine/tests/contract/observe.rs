@@ -1,6 +1,7 @@
 //! Wraps the steps below and records their calls, as *trace* and *dnstap* do. Has a job with a grace period.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 
 use config::options::Manifest;
 use config::setup::{Part, Setup, SetupError, StepWrapper};
@@ -11,7 +12,7 @@ pub static MANIFEST: Manifest<()> = Manifest::new("observe", "logs the steps of 
 
 fn build(_: Vec<()>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     setup.below.provide(StepWrapper(Box::new(|name, plugin, hooks| {
-        let observed: Box<dyn Plugin> = Box::new(Observed { name, plugin, hooks });
+        let observed: Arc<dyn Plugin> = Arc::new(Observed { name, plugin, hooks });
         (observed, Hooks::BOTH)
     })));
     setup.requests.graceful_jobs.push(Box::new(|io, ending| {
@@ -55,7 +56,7 @@ impl Plugin for Observe {
 /// Wrapper around a plugin.
 struct Observed {
     name: &'static str,
-    plugin: Box<dyn Plugin>,
+    plugin: Arc<dyn Plugin>,
     hooks: Hooks,
 }
 

@@ -117,6 +117,14 @@ impl Plugin for Dnstap {
         put(&self.taps, &Message { query_time, response_time, ..message }, &Seen::new(query, response, now));
         Verdict::Pass
     }
+
+    fn rehearse_query(&self, _: &mut Query, _: &mut Response, _: &mut Worker) -> Verdict {
+        Verdict::Pass
+    }
+
+    fn rehearse_response(&self, _: &mut Query, _: &mut Response, _: &mut Worker) -> Verdict {
+        Verdict::Pass
+    }
 }
 
 impl Dnstap {

@@ -75,4 +75,8 @@ impl Plugin for Errors {
         }
         Verdict::Pass
     }
+
+    fn rehearse_response(&self, _: &mut Query, _: &mut Response, _: &mut Worker) -> Verdict {
+        Verdict::Pass
+    }
 }

@@ -13,8 +13,8 @@ use std::sync::Arc;
 use config::setup::{Part, Setup, SetupError, StepWrapper};
 use engine::tls::{ClientTls, TlsMaker};
 use engine::{
-    ExchangeObserver, Failure, Hooks, Io, LocalFuture, ObservedExchange, Plugin, Query, QueryPermit, Resolved,
-    Response, Verdict, Worker,
+    ExchangeObserver, Explanation, Failure, Hook, Hooks, Instant, Io, LocalFuture, ObservedExchange, Plugin, Query,
+    QueryPermit, Resolved, Response, Verdict, Worker,
 };
 use metrics::{Kind, Metric};
 
@@ -56,7 +56,7 @@ fn build(mut configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>
     setup.observers().add(Asking).map_err(SetupError::from_error)?;
     setup
         .below
-        .provide(StepWrapper(Box::new(|name, plugin, hooks| (Box::new(Traced { name, plugin, hooks }), Hooks::BOTH))));
+        .provide(StepWrapper(Box::new(|name, plugin, hooks| (Arc::new(Traced { name, plugin, hooks }), Hooks::BOTH))));
     let Config { every, form, service, .. } = config;
     let tracing = Tracing { every, form, service, outlet, seen: AtomicU64::new(0) };
     Ok(Some(Part::new(tracing, Hooks::BOTH)))
@@ -92,12 +92,16 @@ impl Plugin for Tracing {
         }
         Verdict::Pass
     }
+
+    fn rehearse_query(&self, _: &mut Query, _: &mut Response, _: &mut Worker) -> Verdict {
+        Verdict::Pass
+    }
 }
 
 /// Wrapper around a plugin that records spans of traced queries.
 struct Traced {
     name: &'static str,
-    plugin: Box<dyn Plugin>,
+    plugin: Arc<dyn Plugin>,
     /// Hooks of the plugin.
     hooks: Hooks,
 }
@@ -119,6 +123,19 @@ impl Plugin for Traced {
             trace.leave(self.name, worker.now());
         }
         verdict
+    }
+
+    // A rehearsal has no trace.
+    fn rehearse_query(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
+        if self.hooks.down { self.plugin.rehearse_query(query, response, worker) } else { Verdict::Pass }
+    }
+
+    fn rehearse_response(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
+        if self.hooks.up { self.plugin.rehearse_response(query, response, worker) } else { Verdict::Pass }
+    }
+
+    fn explain(&self, hook: Hook, query: &Query, response: &Response, now: Instant) -> Option<Explanation> {
+        self.plugin.explain(hook, query, response, now)
     }
 
     fn on_subresponse(

@@ -1,0 +1,132 @@
+//! Words for what a plugin did with a query, for people who ask why a name has the answer that it has.
+//!
+//! A plugin returns an [`Explanation`] from [`Plugin::explain`](crate::Plugin::explain), which is never called while
+//! serving. The parts that programs read have stable names: the [`ReasonCode`] and the kind of an [`ExplainedObject`].
+
+use core::net::SocketAddr;
+use core::time::Duration;
+
+/// What a plugin did with a query, for people.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Explanation {
+    /// Data that the answer comes from, in a few words: `Service shop/db, ClusterIP`.
+    pub text: String,
+    /// Object that the answer comes from.
+    pub object: Option<ExplainedObject>,
+    /// Reason for the answer, if there is more to say than that the data exists.
+    pub reason: Option<Reason>,
+    /// Age of a cached answer.
+    pub cache: Option<CachedAnswer>,
+    /// Upstreams that the query goes to, in no particular order.
+    pub upstreams: Vec<ExplainedUpstream>,
+}
+
+impl Explanation {
+    /// Returns an explanation with a text only.
+    pub fn new(text: impl Into<String>) -> Explanation {
+        Explanation { text: text.into(), ..Explanation::default() }
+    }
+
+    /// Adds a reason.
+    #[must_use]
+    pub fn because(mut self, code: &'static ReasonCode, text: impl Into<String>) -> Explanation {
+        self.reason = Some(Reason { code, text: text.into(), advice: None });
+        self
+    }
+
+    /// Adds what to do about the reason.
+    #[must_use]
+    pub fn advise(mut self, advice: impl Into<String>) -> Explanation {
+        if let Some(reason) = &mut self.reason {
+            reason.advice = Some(advice.into());
+        }
+        self
+    }
+
+    /// Adds an object.
+    #[must_use]
+    pub fn of(mut self, kind: &'static str, namespace: &str, name: &str) -> Explanation {
+        self.object = Some(ExplainedObject { kind, namespace: namespace.to_owned(), name: name.to_owned() });
+        self
+    }
+}
+
+/// Kind of a hook.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hook {
+    /// Way down.
+    Query,
+    /// Way up.
+    Response,
+    /// Answer to a subquery.
+    Subresponse,
+}
+
+/// Object of a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExplainedObject {
+    /// Kind, as Kubernetes writes it.
+    pub kind: &'static str,
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+/// Stable code of a reason. The plugin that uses it declares it.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ReasonCode {
+    /// Code: `PE-K01`.
+    pub code: &'static str,
+    /// Meaning, in one sentence without a full stop.
+    pub meaning: &'static str,
+    /// What to do about it, if anything is wrong. Empty otherwise.
+    pub advice: &'static str,
+}
+
+/// Reason for an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reason {
+    /// Code.
+    pub code: &'static ReasonCode,
+    /// Reason with the names of this case.
+    pub text: String,
+    /// What to do in this case. Without it, the advice of the code applies.
+    pub advice: Option<String>,
+}
+
+/// Age of a cached answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CachedAnswer {
+    /// True for a denial or a failure.
+    pub denial: bool,
+    /// Time since it was stored.
+    pub age: Duration,
+    /// TTL when it was stored.
+    pub ttl: Duration,
+    /// Time for which an expired answer is still served.
+    pub stale: Duration,
+}
+
+impl CachedAnswer {
+    /// Returns the time until it expires; `None` if it has expired.
+    #[must_use]
+    pub fn left(&self) -> Option<Duration> {
+        self.ttl.checked_sub(self.age).filter(|left| !left.is_zero())
+    }
+}
+
+/// Upstream and its state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExplainedUpstream {
+    /// Address.
+    pub address: SocketAddr,
+    /// Transport: `udp`, `tcp` or `tls`.
+    pub transport: &'static str,
+    /// State: `up`, `suspected` or `down`.
+    pub state: &'static str,
+    /// Time since it went down.
+    pub down_for: Option<Duration>,
+    /// Error of its last health check.
+    pub error: Option<String>,
+}
