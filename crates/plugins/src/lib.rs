@@ -85,8 +85,11 @@ pub use plugins::pprof::{CpuProfile, Frame, ProfileError, Profiler, Stack};
 pub use plugins::prometheus::ENABLED_METRICS;
 pub use plugins::reload::{FAILED as RELOAD_FAILED, VERSION as RELOAD_VERSION};
 pub use shared::option_helpers::{HostName, metrics_page};
+pub use shared::record_text::record_text;
 
 use config::DirectiveEntry::{self, Available, Planned, Removed};
+use engine::ReasonCode;
+
 use plugins::{
     acl, any, auto, autopath, bind, bufsize, cache, cancel, chaos, control, ddr, debug, dns64, dnssec, dnstap, erratic,
     errors, etcd, federations, file, forward, geoip, grpc, grpc_server, header, health, hosts, https, https3, istio,
@@ -94,6 +97,13 @@ use plugins::{
     pprof, probe, prometheus, proxyproto, quic, ready, reload, rewrite, root, secondary, shed, sign, template,
     timeouts, tls, trace, transfer, tsig, view, whoami,
 };
+
+/// Returns the codes of the reasons that plugins give for their answers.
+pub fn reason_codes() -> impl Iterator<Item = &'static ReasonCode> {
+    let plugins: [&[&'static ReasonCode]; 5] =
+        [&kubernetes::REASONS, &cache::REASONS, &forward::REASONS, &hosts::REASONS, &template::REASONS];
+    plugins.into_iter().flatten().copied()
+}
 
 /// All directives in the order of the chain, from top to bottom: CoreDNS's with ours in between, then the removed and
 /// the external ones.

@@ -4,9 +4,10 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use cluster::{ClusterHandle, Clusters, FollowError, Index, Kind, Request, Source};
+use cluster::{Address, ClusterHandle, Clusters, FollowError, Index, Kind, Request, Source};
+use config::setup::{InspectCluster, InspectedPod};
 use engine::{Failure, Response, Zones};
-use wire::{EdeCode, NameRef};
+use wire::{EdeCode, Name, NameRef};
 
 /// A cluster as one stanza serves it, published as `Arc<Exposed>`.
 pub(crate) struct Exposed {
@@ -69,6 +70,47 @@ impl Exposed {
             response.set_ede(code, "not confirmed by the API server yet");
         }
         is_remembered
+    }
+}
+
+impl InspectCluster for Exposed {
+    fn zones(&self) -> &[Name] {
+        self.zones.names()
+    }
+
+    fn has_namespace(&self, namespace: &str) -> bool {
+        self.shows(namespace.as_bytes())
+    }
+
+    fn pods_at(&self, address: IpAddr) -> Vec<InspectedPod> {
+        let mut pods: Vec<InspectedPod> = Vec::new();
+        self.index.services_of_endpoint(address, |service, endpoint| {
+            let name = endpoint.own_label().map(|label| String::from_utf8_lossy(label).into_owned());
+            pods.push(InspectedPod { namespace: service.namespace.to_string(), name });
+        });
+        self.index.namespaces_of_pod(address, |namespace| {
+            pods.push(InspectedPod { namespace: namespace.to_owned(), name: None });
+        });
+        // A name is better than none.
+        pods.sort_by(|one, other| {
+            (&one.namespace, one.name.is_none(), &one.name).cmp(&(&other.namespace, other.name.is_none(), &other.name))
+        });
+        pods.dedup_by(|one, other| one.namespace == other.namespace);
+        pods
+    }
+
+    fn address_of_pod(&self, namespace: &str, pod: &str) -> Option<IpAddr> {
+        let mut found = None;
+        self.index.for_each_service(|service| {
+            if found.is_none() && *service.namespace == *namespace {
+                let mut named = service.endpoints_called(pod.as_bytes());
+                found = named.find_map(|endpoint| match endpoint.address() {
+                    Address::Ip(address) => Some(address),
+                    Address::Name(_) => None,
+                });
+            }
+        });
+        found
     }
 }
 

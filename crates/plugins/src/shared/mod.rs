@@ -12,6 +12,7 @@ pub(crate) mod per_site;
 pub(crate) mod protobuf;
 pub(crate) mod query_expression;
 pub(crate) mod record_queue;
+pub(crate) mod record_text;
 pub(crate) mod resolver_arpa;
 pub(crate) mod response_class;
 pub(crate) mod seen_records;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use config::setup::{BlockInfo, CacheScope, CachedEntry, InspectCache};
 use engine::{Instant, Query, Response};
 use wire::{NameRef, Section, Type};
-use zone::text::{Data, expand};
 
 use super::entry::Entry;
 use super::store::Store;
+use crate::shared::record_text::record_text;
 
 /// View into the stores of a server block.
 pub(super) struct CacheView {
@@ -86,13 +86,7 @@ fn records(entry: &Entry, name: NameRef<'_>, ttl: u32) -> Vec<String> {
     response.message.set_limit(usize::from(u16::MAX));
     entry.restore(&mut response, ttl);
     let message = &response.message;
-    let text = |mark| {
-        let record = message.record(mark);
-        let (owner, mut rdata) = (message.owner(mark).ok()?, Vec::new());
-        expand(&record, &mut rdata).ok()?;
-        let (rtype, class, ttl) = (record.rtype(), record.class(), record.ttl());
-        Some(format!("{owner} {ttl} {class} {rtype} {}", Data { rtype, rdata: &rdata }))
-    };
+    let text = |mark| record_text(&message.owner(mark).ok()?, &message.record(mark));
     let sections = [Section::Answer, Section::Authority, Section::Additional];
     sections.into_iter().flat_map(|section| message.section(section).collect::<Vec<_>>()).filter_map(text).collect()
 }

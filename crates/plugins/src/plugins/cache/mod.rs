@@ -4,6 +4,7 @@
 //! failed and `serve_stale` is on.
 
 mod entry;
+mod explain;
 mod inspection;
 mod manifest;
 mod metrics;
@@ -14,9 +15,10 @@ use std::sync::Arc;
 
 use ::metrics::Counter;
 use config::setup::{LocalAnswers, LocalZones, Part, Setup, SetupError};
-use engine::{Hooks, Instant, Plugin, Query, Response, SiteId, Verdict, Worker, Zones};
+use engine::{Explanation, Hook, Hooks, Instant, Plugin, Query, Response, SiteId, Verdict, Worker, Zones};
 use wire::{EdeCode, Mark, Opcode, Rcode, Section, Type};
 
+pub(crate) use explain::REASONS;
 pub(crate) use manifest::MANIFEST;
 
 use self::metrics::{CacheMetrics, ENTRIES, TYPES};
@@ -108,8 +110,40 @@ struct Cache {
     not_kept: [Zones; 2],
 }
 
+/// True for a query of a client; false for a rehearsal, which leaves the entries as they are.
+type IsServing = bool;
+const SERVING: IsServing = true;
+const REHEARSING: IsServing = false;
+
 impl Plugin for Cache {
     fn on_query(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
+        self.down::<SERVING>(query, response, worker)
+    }
+
+    fn on_response(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
+        self.up::<SERVING>(query, response, worker)
+    }
+
+    fn rehearse_query(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
+        self.down::<REHEARSING>(query, response, worker)
+    }
+
+    fn rehearse_response(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
+        self.up::<REHEARSING>(query, response, worker)
+    }
+
+    fn explain(&self, hook: Hook, query: &Query, response: &Response, now: Instant) -> Option<Explanation> {
+        if hook == Hook::Query || response.ede().is_some() { self.explained(query, now) } else { None }
+    }
+}
+
+impl Cache {
+    fn down<const SERVES: IsServing>(
+        &self,
+        query: &mut Query,
+        response: &mut Response,
+        worker: &mut Worker,
+    ) -> Verdict {
         if query.qtype.is_transfer() || self.is_local(query) {
             query.set_note(PASSED);
             return Verdict::Pass;
@@ -121,7 +155,7 @@ impl Plugin for Cache {
             // AD in a query asks the upstream to report in AD if the data is authentic (RFC 6840 §5.7).
             query.request.header.flags = query.flags().with_authentic_data(true);
         }
-        if self.answer(query, response, worker) {
+        if self.answer::<SERVES>(query, response, worker) {
             restrict_ad(query, response);
             response.set_local();
             return Verdict::Done;
@@ -133,7 +167,7 @@ impl Plugin for Cache {
         Verdict::Pass
     }
 
-    fn on_response(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
+    fn up<const SERVES: IsServing>(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
         let note = query.note();
         if note & PASSED != 0 || response.is_local() {
             self.cap_ttls(query, response);
@@ -143,14 +177,16 @@ impl Plugin for Cache {
         if note & REFRESH != 0 && !is_good(response) {
             self.refresh_failed(query, now);
         } else if note & HAS_STALE != 0 && self.is_outdone_by_stale(query, response, now) {
-            self.refresh_failed(query, now);
+            if SERVES {
+                self.refresh_failed(query, now);
+            }
             if query.is_awaited() {
                 self.replace_by_stale(query, response, worker);
                 restrict_ad(query, response);
             }
             return Verdict::Done;
         } else {
-            self.keep(query, response, worker, now);
+            self.keep::<SERVES>(query, response, worker, now);
         }
         restrict_ad(query, response);
         Verdict::Pass
@@ -194,9 +230,9 @@ impl Cache {
     /// Answers from the cache if possible. Otherwise records in the note of the query if there is an expired entry.
     ///
     /// As in CoreDNS, an expired entry counts as a hit even if it is verified first.
-    fn answer(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> bool {
+    fn answer<const SERVES: IsServing>(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> bool {
         let now = query.received;
-        let Some((denial, found)) = self.find(query, response, now) else {
+        let Some((denial, found)) = self.find::<SERVES>(query, response, now) else {
             self.count(query, worker, |metrics| metrics.misses);
             return false;
         };
@@ -217,7 +253,7 @@ impl Cache {
             }
             (Found::Stale { held_back }, _) => {
                 let served = self.serve_stale(denial, query, response, worker);
-                if served && !held_back && self.begin_refresh(denial, query, now) {
+                if SERVES && served && !held_back && self.begin_refresh(denial, query, now) {
                     self.refresh(query, worker);
                 }
                 served
@@ -238,23 +274,34 @@ impl Cache {
     ///
     /// An answer and a denial for the same question exist together only if the denial is a failure, which does not hide
     /// a valid answer, or if expired answers are preferred.
-    fn find(&self, query: &Query, response: &mut Response, now: Instant) -> Option<(bool, Found)> {
+    fn find<const SERVES: IsServing>(
+        &self,
+        query: &Query,
+        response: &mut Response,
+        now: Instant,
+    ) -> Option<(bool, Found)> {
         let order = if self.config.prefer_positive { ANSWERS_FIRST } else { ALIVE_FIRST };
         let key = Key::of(query);
         order.into_iter().filter(|(_, alive)| *alive || self.config.stale.is_some()).find_map(|(denial, alive)| {
-            let look = |entry: &Entry| self.look(entry, alive, response, now);
+            let look = |entry: &Entry| self.look::<SERVES>(entry, alive, response, now);
             self.stores[usize::from(denial)].read(&key, look).flatten().map(|found| (denial, found))
         })
     }
 
-    fn look(&self, entry: &Entry, alive: bool, response: &mut Response, now: Instant) -> Option<Found> {
+    fn look<const SERVES: IsServing>(
+        &self,
+        entry: &Entry,
+        alive: bool,
+        response: &mut Response,
+        now: Instant,
+    ) -> Option<Found> {
         match entry.left(now) {
             Some(left) if alive => {
                 entry.restore(response, if self.config.keep_ttl { entry.ttl() } else { left });
                 if entry.rcode() == Rcode::SERVFAIL {
                     response.set_ede(EdeCode::CACHED_ERROR, "an earlier query for this name failed");
                 }
-                Some(Found::Fresh { prefetch: entry.hit(self.config.prefetch, left, now) })
+                Some(Found::Fresh { prefetch: SERVES && entry.hit(self.config.prefetch, left, now) })
             }
             None if !alive && entry.is_of_use(now, self.keep_stale()) => {
                 Some(Found::Stale { held_back: entry.is_held_back(now) })
@@ -313,7 +360,7 @@ impl Cache {
 
     /// Stores a response if it is cacheable. As in CoreDNS, all its records get the same TTL: the lowest of them,
     /// within the configured bounds.
-    fn keep(&self, query: &Query, response: &mut Response, worker: &mut Worker, now: Instant) {
+    fn keep<const SERVES: IsServing>(&self, query: &Query, response: &mut Response, worker: &mut Worker, now: Instant) {
         if response.failure().is_some_and(|failure| failure.ede == EdeCode::INVALID_DATA) {
             self.count(query, worker, |metrics| metrics.drops);
         }
@@ -321,7 +368,7 @@ impl Cache {
         response.message.set_ttls(fate.ttl);
         let Fate { ttl, class: Some(denial) } = fate else { return };
         let place = usize::from(denial);
-        if response.message.is_truncated() || self.not_kept[place].contain(query.key()) || ttl == 0 {
+        if !SERVES || response.message.is_truncated() || self.not_kept[place].contain(query.key()) || ttl == 0 {
             return;
         }
         let entry = Entry::new(query, response, ttl, now);

@@ -43,7 +43,7 @@ impl InspectUpstreams for UpstreamsView {
     }
 }
 
-fn shown(stanza: &Stanza, upstream: &Upstream) -> InspectedUpstream {
+pub(super) fn shown(stanza: &Stanza, upstream: &Upstream) -> InspectedUpstream {
     let Last { since, error } = upstream.outage.lock().clone();
     InspectedUpstream {
         address: upstream.address,

@@ -3,6 +3,7 @@
 //! The crate `upstream` decides which upstream is tried and when to give up. This plugin performs the exchanges.
 
 mod exchange;
+mod explain;
 mod inspection;
 mod manifest;
 mod metrics;
@@ -12,8 +13,12 @@ mod stanza;
 use std::sync::Arc;
 
 use config::setup::{Part, Setup, SetupError};
-use engine::{Failure, Hooks, Io, LocalFuture, Plugin, Query, QueryPermit, Resolved, Response, Verdict, Worker};
+use engine::{
+    Explanation, Failure, Hook, Hooks, Instant, Io, LocalFuture, Plugin, Query, QueryPermit, Resolved, Response,
+    Verdict, Worker,
+};
 
+pub(crate) use explain::REASONS;
 pub(crate) use manifest::MANIFEST;
 pub use stanza::HostLookup;
 
@@ -55,6 +60,10 @@ impl Plugin for Forward {
             Some(_) => Verdict::Wait,
             None => Verdict::Pass,
         }
+    }
+
+    fn explain(&self, _: Hook, query: &Query, _: &Response, now: Instant) -> Option<Explanation> {
+        self.explained(query, now)
     }
 
     fn acquire_permit(&self, query: &Query, io: &dyn Io) -> Result<Option<QueryPermit>, Failure> {

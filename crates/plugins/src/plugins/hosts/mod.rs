@@ -13,7 +13,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use config::options::{Args, DirectiveContext, Manifest, Problem, Property, Role, Usage};
 use config::setup::{FileWatch, Files, Part, Setup, SetupError};
-use engine::{Hooks, Plugin, Query, Response, Verdict, Worker, Zones};
+use engine::{Explanation, Hook, Hooks, Instant, Plugin, Query, ReasonCode, Response, Verdict, Worker, Zones};
 use metrics::{Kind, Metric, Registry};
 use wire::{EdeCode, Name, Owner, Rcode, Section, Type, address_of};
 
@@ -293,7 +293,24 @@ impl Plugin for Hosts {
         }
         Verdict::Done
     }
+
+    fn explain(&self, _: Hook, query: &Query, response: &Response, _: Instant) -> Option<Explanation> {
+        let is_known = response.rcode() == Rcode::NOERROR;
+        let text = if is_known { "in the hosts file" } else { "not in the hosts file" };
+        let explanation = Explanation::new(text);
+        let why = || format!("the hosts file has no entry for {} and no `fallthrough`", query.name());
+        Some(if is_known { explanation } else { explanation.because(&NOT_LISTED, why()) })
+    }
 }
+
+/// Codes of the reasons.
+pub(crate) static REASONS: [&ReasonCode; 1] = [&NOT_LISTED];
+
+static NOT_LISTED: ReasonCode = ReasonCode {
+    code: "PE-H01",
+    meaning: "The hosts file is responsible for the zone and has no entry for the name",
+    advice: "Add the entry, or `fallthrough` to hosts",
+};
 
 impl Hosts {
     fn begin(&self, response: &mut Response) {

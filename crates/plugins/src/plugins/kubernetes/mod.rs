@@ -6,6 +6,7 @@
 
 mod alias;
 mod answer;
+mod explain;
 mod kube_dns;
 mod labels;
 mod manifest;
@@ -21,14 +22,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::{Clusters, Index, Kind, Kinds, Service, ServiceKind};
-use config::setup::{LocalZones, Part, Setup, SetupError, StartupGate};
-use engine::{Failure, Hooks, Plugin, Query, Response, Verdict, Worker, Zones};
+use config::setup::{InspectCluster, LocalZones, Part, Setup, SetupError, StartupGate};
+use engine::{Explanation, Failure, Hook, Hooks, Instant, Plugin, Query, Response, Verdict, Worker, Zones};
 use metrics::{self, Counter, Metric};
 use wire::{EdeCode, Name, NameRef, Owner, Rcode, Section, Type};
 
 use crate::shared::cluster_view::{Exposed, is_reverse, not_ready};
 use crate::shared::service_records::{Outcome, end_alias};
 
+pub(crate) use explain::REASONS;
 pub(crate) use manifest::MANIFEST;
 
 use kube_dns::Among;
@@ -65,6 +67,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let exposed = Arc::new(exposed.map_err(SetupError::from_error)?);
     exposed.warnings().iter().for_each(|warning| setup.warn(warning));
     setup.below.provide(Arc::clone(&exposed));
+    setup.requests.inspection.clusters.push(Arc::clone(&exposed) as Arc<dyn InspectCluster>);
     // No transfers with `compat kube-dns`: kube-dns had none, and a copy of the zone would lack the names of kube-dns.
     if !config.is_like_kube_dns {
         let common = zones.names().iter().filter(|zone| !is_reverse(zone.as_ref()) && config.is_common(zone.as_ref()));
@@ -224,6 +227,10 @@ impl Plugin for Kubernetes {
 
     fn on_subresponse(&self, _: &mut Query, sub: &mut Response, response: &mut Response, _: &mut Worker) -> Verdict {
         end_alias(sub, response)
+    }
+
+    fn explain(&self, hook: Hook, query: &Query, response: &Response, _: Instant) -> Option<Explanation> {
+        if hook == Hook::Response { None } else { self.explained(query, response) }
     }
 }
 

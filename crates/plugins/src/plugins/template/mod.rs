@@ -14,7 +14,10 @@ use std::sync::Arc;
 
 use config::options::Manifest;
 use config::setup::{Part, Setup, SetupError};
-use engine::{Failure, Hooks, Labels, Plugin, Query, Response, Subquery, SubqueryTarget, Verdict, Worker, Zones};
+use engine::{
+    Explanation, Failure, Hook, Hooks, Instant, Labels, Plugin, Query, ReasonCode, Response, Subquery, SubqueryTarget,
+    Verdict, Worker, Zones,
+};
 use gotext::regexp::{Captures, Regexp};
 use gotext::template::{ExecuteError, Template};
 use metrics::{Kind, Metric, Table};
@@ -215,7 +218,23 @@ impl Plugin for Templates {
             Err(error) => error.into_verdict(),
         }
     }
+
+    fn explain(&self, _: Hook, query: &Query, response: &Response, _: Instant) -> Option<Explanation> {
+        let refused = response.rcode() == Rcode::SERVFAIL;
+        let why = || format!("no `match` of the template accepts {}, and it has no `fallthrough`", query.name());
+        let explanation = Explanation::new("made from a template");
+        Some(if refused { Explanation::new("no match").because(&NO_MATCH, why()) } else { explanation })
+    }
 }
+
+/// Codes of the reasons.
+pub(crate) static REASONS: [&ReasonCode; 1] = [&NO_MATCH];
+
+static NO_MATCH: ReasonCode = ReasonCode {
+    code: "PE-T01",
+    meaning: "The template is for this zone and type, but its `match` does not accept the name",
+    advice: "Correct the `match`, or add `fallthrough` to the template",
+};
 
 /// Returns the codes that have a mnemonic, in order, after one that stands for all others with an empty label.
 fn with_mnemonic<T: Copy>(code: fn(u16) -> T, mnemonic: fn(T) -> Option<&'static str>) -> Vec<T> {

@@ -1,0 +1,57 @@
+//! Explanations of cached answers, for people.
+
+use core::time::Duration;
+
+use engine::{CachedAnswer, Explanation, Instant, Query, ReasonCode};
+use wire::Rcode;
+
+use super::Cache;
+use super::entry::{Entry, Key};
+
+/// Codes of the reasons.
+pub(crate) static REASONS: [&ReasonCode; 2] = [&STALE, &FAILURE];
+
+static STALE: ReasonCode = ReasonCode {
+    code: "PE-C01",
+    meaning: "The answer has expired and is served stale, because `serve_stale` is on",
+    advice: "If it stays so, find out why the upstreams do not answer: `portolan status` shows their state",
+};
+static FAILURE: ReasonCode = ReasonCode {
+    code: "PE-C02",
+    meaning: "The upstreams failed a moment ago, and the cache keeps that failure for some seconds",
+    advice: "Find out why the upstreams fail: `portolan status` shows their state",
+};
+
+impl Cache {
+    /// Explains an answer from the cache; `None` if it has no entry for the question.
+    pub(super) fn explained(&self, query: &Query, now: Instant) -> Option<Explanation> {
+        let key = Key::of(query);
+        let read = |denial: bool| {
+            let store = &self.stores[usize::from(denial)];
+            store.read(&key, |entry| (entry.left(now).is_some(), self.explain_entry(entry, denial, now)))
+        };
+        let mut found = [read(false), read(true)];
+        // A valid entry wins over an expired one.
+        found.sort_by_key(|found| found.as_ref().is_none_or(|(valid, _)| !valid));
+        found.into_iter().flatten().next().map(|(_, explanation)| explanation)
+    }
+
+    fn explain_entry(&self, entry: &Entry, denial: bool, now: Instant) -> Explanation {
+        let (age, ttl) = (entry.age(now), Duration::from_secs(entry.ttl().into()));
+        let cache = CachedAnswer { denial, age, ttl, stale: self.keep_stale() };
+        let is_failure = entry.rcode() == Rcode::SERVFAIL;
+        let text = match (is_failure, denial) {
+            (true, _) => "failure",
+            (false, true) => "denial",
+            (false, false) => "hit",
+        };
+        let explanation = Explanation { cache: Some(cache), ..Explanation::new(text) };
+        if cache.left().is_none() {
+            explanation.because(&STALE, "the answer has expired and is served stale")
+        } else if is_failure {
+            explanation.because(&FAILURE, "the upstreams failed a moment ago, and the cache keeps the failure")
+        } else {
+            explanation
+        }
+    }
+}

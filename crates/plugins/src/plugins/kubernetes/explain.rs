@@ -1,0 +1,252 @@
+//! Explanations of the answers, for people.
+
+use core::net::IpAddr;
+
+use cluster::{Service, ServiceKind};
+use engine::{Explanation, Query, ReasonCode, Response};
+use wire::{Rcode, Section, address_of};
+
+use super::name::{Part, Target};
+use super::{Kubernetes, Pods, View, is_hidden};
+
+/// Maximum number of namespaces in an advice. More do not help to choose.
+const NAMESPACES_MAX: usize = 3;
+
+/// Codes of the reasons.
+pub(crate) static REASONS: [&ReasonCode; 11] = [
+    &NO_NAMESPACE,
+    &NO_SERVICE,
+    &NO_READY_ENDPOINTS,
+    &NO_ENDPOINT,
+    &HIDDEN,
+    &NO_SUCH_TYPE,
+    &NOT_A_NAME,
+    &NOT_LISTED,
+    &NO_POD,
+    &NO_ADDRESS,
+    &NO_PORT,
+];
+
+static NO_NAMESPACE: ReasonCode = ReasonCode {
+    code: "PE-K01",
+    meaning: "The namespace in the name does not exist, or this server block does not serve it",
+    advice: "Check the namespace in the name",
+};
+static NO_SERVICE: ReasonCode = ReasonCode {
+    code: "PE-K02",
+    meaning: "The namespace exists, but has no Service of this name",
+    advice: "Check the name and the namespace of the Service",
+};
+static NO_READY_ENDPOINTS: ReasonCode = ReasonCode {
+    code: "PE-K03",
+    meaning: "A headless Service answers with its ready endpoints, and it has none",
+    advice: "Find out why its pods are not ready, or set publishNotReadyAddresses",
+};
+static NO_ENDPOINT: ReasonCode = ReasonCode {
+    code: "PE-K04",
+    meaning: "The Service exists, but none of its ready endpoints has this name",
+    advice: "Check if the pod is ready, and the hostname and subdomain of the pod",
+};
+static HIDDEN: ReasonCode = ReasonCode {
+    code: "PE-K05",
+    meaning: "The Service has no ready endpoints, and `ignore empty_service` hides such Services",
+    advice: "Find out why its pods are not ready",
+};
+static NO_SUCH_TYPE: ReasonCode =
+    ReasonCode { code: "PE-K06", meaning: "The name exists, but has no record of this type", advice: "" };
+static NOT_A_NAME: ReasonCode = ReasonCode {
+    code: "PE-K07",
+    meaning: "Names of the cluster are below `svc` or `pod`, and this one is not",
+    advice: "",
+};
+static NOT_LISTED: ReasonCode = ReasonCode {
+    code: "PE-K08",
+    meaning: "The API server has not listed the objects yet that decide if the name exists",
+    advice: "See `portolan status` for the state of the watches",
+};
+static NO_POD: ReasonCode = ReasonCode {
+    code: "PE-K09",
+    meaning: "The name is that of a pod, and no pod of the namespace has this address, or pod names are disabled",
+    advice: "See the option `pods` of kubernetes",
+};
+static NO_ADDRESS: ReasonCode =
+    ReasonCode { code: "PE-K10", meaning: "No Service and no ready endpoint has this address", advice: "" };
+static NO_PORT: ReasonCode = ReasonCode {
+    code: "PE-K11",
+    meaning: "The Service exists, but has no port with this name and protocol",
+    advice: "Check the names of the ports of the Service",
+};
+
+impl Kubernetes {
+    /// Explains the response to a query.
+    pub(super) fn explained(&self, query: &Query, response: &Response) -> Option<Explanation> {
+        let view = self.views.get(query.zone_index())?;
+        if view.is_reverse {
+            return Some(self.explain_address(query));
+        }
+        let key = query.key();
+        let zone = query.zone();
+        let explanation = match Target::read(&key.as_bytes()[..query.zone_at()], view.grammar) {
+            Target::Apex => Explanation::new(format!("apex of the zone {zone}")),
+            Target::Version => Explanation::new("version of the DNS specification"),
+            Target::NameServer => Explanation::new("name server of the zone"),
+            Target::Branch => no_type(Explanation::new("name above the Services and pods"), query, response),
+            Target::Namespace(namespace) | Target::PodNamespace(namespace) => {
+                self.explain_namespace(namespace, query, response)
+            }
+            Target::Pod { namespace, pod } => self.explain_pod(namespace, pod, query, response),
+            Target::Service { namespace, service, part } => {
+                self.explain_service(view, (namespace, service, part), query, response)
+            }
+            Target::Nothing => Explanation::new("not below svc or pod")
+                .because(&NOT_A_NAME, format!("{key} is not a name of the cluster")),
+        };
+        Some(explanation)
+    }
+
+    fn explain_namespace(&self, namespace: &[u8], query: &Query, response: &Response) -> Explanation {
+        let name = text(namespace);
+        if self.exposed.shows(namespace) {
+            return no_type(Explanation::new(format!("namespace {name}")).of("Namespace", "", &name), query, response);
+        }
+        self.unknown().unwrap_or_else(|| {
+            Explanation::new(format!("no namespace {name}"))
+                .because(&NO_NAMESPACE, format!("there is no namespace {name}"))
+        })
+    }
+
+    fn explain_service(
+        &self,
+        view: &View,
+        (namespace, service, part): (&[u8], &[u8], Part<'_>),
+        query: &Query,
+        response: &Response,
+    ) -> Explanation {
+        if !self.exposed.shows(namespace) {
+            return self.explain_namespace(namespace, query, response);
+        }
+        let found =
+            view.index.service(namespace, service, |service| self.explain_found(service, part, query, response));
+        found.or_else(|| self.unknown()).unwrap_or_else(|| missing_service(view, namespace, service))
+    }
+
+    fn explain_found(&self, service: &Service, part: Part<'_>, query: &Query, response: &Response) -> Explanation {
+        let (namespace, name) = (&*service.namespace, &*service.name);
+        let ready = service.endpoints().count();
+        let kind = match &service.kind {
+            ServiceKind::ClusterIp(_) => "ClusterIP".to_owned(),
+            ServiceKind::Headless => format!("headless, {ready} ready"),
+            ServiceKind::ExternalName(target) => format!("ExternalName {target}"),
+            ServiceKind::Undeclared => "not declared".to_owned(),
+        };
+        let base = Explanation::new(format!("Service {namespace}/{name}, {kind}")).of("Service", namespace, name);
+        if has_answers(response) {
+            return base;
+        }
+        let whose = format!("Service {namespace}/{name}");
+        match part {
+            _ if is_hidden(self.ignore_empty, service) => {
+                base.because(&HIDDEN, format!("{whose} has no ready endpoint, and `ignore empty_service` hides it"))
+            }
+            Part::Whole if matches!(service.kind, ServiceKind::Headless) && ready == 0 => base
+                .because(&NO_READY_ENDPOINTS, format!("{whose} is headless and has no ready endpoint"))
+                .advise(format!("kubectl -n {namespace} get endpointslices,pods; or set publishNotReadyAddresses")),
+            Part::Endpoint(label) | Part::EndpointIn(label, _) if response.rcode() == Rcode::NXDOMAIN => {
+                base.because(&NO_ENDPOINT, format!("no ready endpoint of {whose} is called {}", text(label)))
+            }
+            Part::Port(port, protocol) if response.rcode() == Rcode::NXDOMAIN => {
+                let (port, protocol) = (text(port), text(protocol));
+                base.because(&NO_PORT, format!("{whose} has no port {port} for {protocol}"))
+            }
+            Part::Protocol(protocol) if response.rcode() == Rcode::NXDOMAIN => {
+                base.because(&NO_PORT, format!("{whose} has no named port for {}", text(protocol)))
+            }
+            _ => no_type(base, query, response),
+        }
+    }
+
+    fn explain_pod(&self, namespace: &[u8], pod: &[u8], query: &Query, response: &Response) -> Explanation {
+        let (namespace, pod) = (text(namespace), text(pod));
+        let how = match self.pods {
+            Pods::Disabled => "pod names are disabled",
+            Pods::Insecure => "pods insecure: made from the name",
+            Pods::Verified => "pods verified",
+        };
+        let base = Explanation::new(format!("pod {namespace}/{pod}, {how}"));
+        match response.rcode() {
+            Rcode::NXDOMAIN if !self.exposed.shows(namespace.as_bytes()) => {
+                self.explain_namespace(namespace.as_bytes(), query, response)
+            }
+            Rcode::NXDOMAIN => base.because(&NO_POD, format!("no pod with the address {pod} in {namespace} ({how})")),
+            _ => no_type(base, query, response),
+        }
+    }
+
+    fn explain_address(&self, query: &Query) -> Explanation {
+        let Some(address) = address_of(query.key()) else { return Explanation::new("not the name of an address") };
+        let index = &self.exposed.index;
+        let of_service = index.service_of_cluster_ip(address, |service| {
+            let (namespace, name) = (&*service.namespace, &*service.name);
+            Explanation::new(format!("Service {namespace}/{name}, ClusterIP {address}")).of("Service", namespace, name)
+        });
+        of_service.or_else(|| self.explain_endpoint(address)).or_else(|| self.unknown()).unwrap_or_else(|| {
+            let why = format!("no Service and no ready endpoint has the address {address}");
+            Explanation::new(format!("no object has {address}")).because(&NO_ADDRESS, why)
+        })
+    }
+
+    fn explain_endpoint(&self, address: IpAddr) -> Option<Explanation> {
+        let mut found = None;
+        self.exposed.index.services_of_endpoint(address, |service, _| {
+            let (namespace, name) = (&*service.namespace, &*service.name);
+            let text = format!("endpoint {address} of Service {namespace}/{name}");
+            found = found.take().or_else(|| Some(Explanation::new(text).of("Service", namespace, name)));
+        });
+        found
+    }
+
+    /// Returns the explanation of a name that is unknown because objects have not been listed yet.
+    fn unknown(&self) -> Option<Explanation> {
+        let kind = self.exposed.index.unlisted().next()?;
+        let text = format!("{kind:?} objects not listed yet");
+        let why = format!("the API server has not listed all {kind:?} objects yet");
+        Some(Explanation::new(text).because(&NOT_LISTED, why))
+    }
+}
+
+fn missing_service(view: &View, namespace: &[u8], service: &[u8]) -> Explanation {
+    let mut elsewhere = Vec::new();
+    view.index.for_each_service(|known| {
+        if known.name.as_bytes() == service {
+            elsewhere.push(known.namespace.to_string());
+        }
+    });
+    elsewhere.sort_unstable();
+    let (namespace, service) = (text(namespace), text(service));
+    let missing = Explanation::new(format!("namespace {namespace} exists, it has no Service {service}"))
+        .because(&NO_SERVICE, format!("no Service {service} in {namespace}"));
+    match elsewhere.as_slice() {
+        [] => missing,
+        [first, ..] => {
+            let shown = elsewhere[..elsewhere.len().min(NAMESPACES_MAX)].join(", ");
+            missing.advise(format!("a Service {service} is in {shown}: ask for {service}.{first}"))
+        }
+    }
+}
+
+/// Adds the reason if the name exists without a record of the type.
+fn no_type(explanation: Explanation, query: &Query, response: &Response) -> Explanation {
+    if has_answers(response) || response.rcode() != Rcode::NOERROR {
+        return explanation;
+    }
+    let why = format!("{} exists without a record of type {}", query.name(), query.qtype);
+    explanation.because(&NO_SUCH_TYPE, why)
+}
+
+fn has_answers(response: &Response) -> bool {
+    response.message.section(Section::Answer).next().is_some()
+}
+
+fn text(label: &[u8]) -> String {
+    String::from_utf8_lossy(label).into_owned()
+}
