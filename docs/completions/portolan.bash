@@ -25,6 +25,9 @@ _portolan() {
             portolan,conformance)
                 cmd="portolan__subcmd__conformance"
                 ;;
+            portolan,explain)
+                cmd="portolan__subcmd__explain"
+                ;;
             portolan,help)
                 cmd="portolan__subcmd__help"
                 ;;
@@ -79,6 +82,9 @@ _portolan() {
             portolan__subcmd__help,conformance)
                 cmd="portolan__subcmd__help__subcmd__conformance"
                 ;;
+            portolan__subcmd__help,explain)
+                cmd="portolan__subcmd__help__subcmd__explain"
+                ;;
             portolan__subcmd__help,help)
                 cmd="portolan__subcmd__help__subcmd__help"
                 ;;
@@ -119,7 +125,7 @@ _portolan() {
 
     case "${cmd}" in
         portolan)
-            opts="-p -h --conf --dns.port --pidfile --log-format --quiet --plugins --version --help check conformance migrate status cache reload loglevel requests report kube-dns node help"
+            opts="-p -h --conf --dns.port --pidfile --log-format --quiet --plugins --version --help check conformance migrate status explain cache reload loglevel requests report kube-dns node help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -322,8 +328,42 @@ _portolan() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        portolan__subcmd__explain)
+            opts="-h --socket --from --server --conf --manifests --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --socket)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --from)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --server)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --conf)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --manifests)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         portolan__subcmd__help)
-            opts="check conformance migrate status cache reload loglevel requests report kube-dns node help"
+            opts="check conformance migrate status explain cache reload loglevel requests report kube-dns node help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -393,6 +433,20 @@ _portolan() {
             return 0
             ;;
         portolan__subcmd__help__subcmd__conformance)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        portolan__subcmd__help__subcmd__explain)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )

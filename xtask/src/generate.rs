@@ -45,6 +45,8 @@ fn texts() -> Result<Vec<(PathBuf, String)>, Failed> {
     texts.push((PathBuf::from("docs/plugins.md"), with_block(&plugins, "plugins", &plugins_table())?));
     let diagnostics = read(Path::new("docs/diagnostics.md"))?;
     texts.push((PathBuf::from("docs/diagnostics.md"), with_block(&diagnostics, "codes", &codes_table())?));
+    let explain = read(Path::new("docs/explain.md"))?;
+    texts.push((PathBuf::from("docs/explain.md"), with_block(&explain, "reasons", &reasons_table())?));
     let language = read(Path::new("docs/corefile.md"))?;
     texts.push(man_file("portolan-corefile", 5, "the configuration language", &language));
     for entry in plugins::DIRECTIVES {
@@ -171,6 +173,17 @@ fn codes_table() -> String {
     let mut text = "| code | what is wrong |\n|---|---|\n".to_owned();
     for code in portolan::diagnostics::codes() {
         let _ = writeln!(text, "| [{code}](#{}) | {} |", code.name().replace('/', ""), escaped(code.summary()));
+    }
+    text
+}
+
+/// Formats a table of the codes of `portolan explain`: those of the server, then those of plugins.
+fn reasons_table() -> String {
+    let mut text = "| code | meaning | what to do |\n|---|---|---|\n".to_owned();
+    let own = control::explain::Code::ALL.into_iter().map(|code| (code.name(), code.meaning(), code.advice()));
+    let plugins = plugins::reason_codes().map(|code| (code.code, code.meaning, code.advice));
+    for (code, meaning, advice) in own.chain(plugins) {
+        let _ = writeln!(text, "| {code} | {} | {} |", escaped(meaning), escaped(advice));
     }
     text
 }

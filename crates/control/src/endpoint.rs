@@ -15,6 +15,8 @@ const REPORT_LIMIT: Duration = Duration::from_secs(5);
 pub enum Endpoint {
     /// State of the server on one screen.
     Status,
+    /// Explanation of an answer.
+    Explain,
     /// Cached responses for a name.
     CacheGet,
     /// Removal of cached responses.
@@ -92,10 +94,18 @@ const CACHE_PARAMETERS: &[Parameter] = &[
     Parameter { name: "type", required: false, doc: "Record type such as `AAAA`; all types without it." },
 ];
 
+const EXPLAIN_PARAMETERS: &[Parameter] = &[
+    Parameter { name: "name", required: true, doc: "Domain name. A final dot excludes the search path." },
+    Parameter { name: "type", required: false, doc: "Record type such as `AAAA`; `A` without it." },
+    Parameter { name: "from", required: false, doc: "Client: `NAMESPACE/POD` or an IP address." },
+    Parameter { name: "server", required: false, doc: "Listener such as `dns://:53`; the first one without it." },
+];
+
 impl Endpoint {
     /// All endpoints.
-    pub const ALL: [Endpoint; 9] = [
+    pub const ALL: [Endpoint; 10] = [
         Endpoint::Status,
+        Endpoint::Explain,
         Endpoint::CacheGet,
         Endpoint::CacheFlush,
         Endpoint::Reload,
@@ -111,6 +121,10 @@ impl Endpoint {
     pub const fn route(self) -> Route {
         match self {
             Endpoint::Status => Route::get("/v1/status", "State of the server on one screen"),
+            Endpoint::Explain => Route {
+                parameters: EXPLAIN_PARAMETERS,
+                ..Route::get("/v1/explain", "Answer to a query, and how it comes about")
+            },
             Endpoint::CacheGet => {
                 Route { parameters: CACHE_PARAMETERS, ..Route::get("/v1/cache", "Cached responses for a name") }
             }

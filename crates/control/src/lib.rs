@@ -21,6 +21,7 @@
 pub mod cache;
 mod endpoint;
 mod error;
+pub mod explain;
 pub mod log;
 #[cfg(feature = "schema")]
 mod openapi;

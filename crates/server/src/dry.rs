@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use cluster::{ClusterHandle, Clusters, FollowError, Index, Reducer, Request};
-use config::setup::{FileStamp, Files, ReloadState, SetupWarning};
+use config::setup::{Capabilities, FileStamp, Files, ReloadState, SetupWarning};
 use config::{BuildContext, Plan};
 use corefile::Diagnostic;
 use metrics::Registry;
@@ -50,6 +50,13 @@ fn build(plan: Plan, checks_sources: bool, files: &dyn Files) -> DryRun {
         Err(problems) => problems,
     };
     DryRun { requests: recorder.requests.take(), problems }
+}
+
+/// Replaces the capabilities that would contact a server, except for clusters: record stores are empty, and every host
+/// has the same address.
+pub(crate) fn contact_nobody(process: &mut Capabilities) {
+    process.provide(Rc::new(EmptyStores { checks_sources: false }) as Rc<dyn skydns::Stores>);
+    process.provide(Arc::new(FixedResolver) as Arc<dyn HostLookup>);
 }
 
 /// File system without files.

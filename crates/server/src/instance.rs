@@ -22,6 +22,7 @@ use tokio::sync::mpsc::Receiver;
 use crate::admin::{Admin, IfTaken};
 use crate::configuration::{self, Configuration, Origin};
 use crate::control::{Control, Loaded, Order, View, without_secrets};
+use crate::explain::Outline;
 use crate::files::Disk;
 use crate::jobs::Jobs;
 use crate::lifecycle::{LifecycleHooks, ShutdownKind};
@@ -89,8 +90,9 @@ impl Instance {
         registry.counter(&plugins::RELOAD_FAILED, &[]);
         let configuration = read(&origin, port)?;
         log_warnings(&configuration);
-        let written = Written::of(&configuration);
-        let mut built = build(configuration, registry, &process, ReloadState::default())?;
+        let mut written = Written::of(&configuration);
+        let (mut built, outline) = build(configuration, registry, &process, ReloadState::default())?;
+        written.outline = outline;
         let admin = Admin::new(registry);
         let prepared = admin.prepare(&built.requests.pages, IfTaken::TryAgain)?;
         let sockets = sockets::open(built.listeners.iter(), workers, &**hooks, true)?;
@@ -158,8 +160,9 @@ impl Instance {
     /// Builds a configuration and replaces the current one with it.
     async fn replace(&mut self, configuration: Configuration) -> Result<(), ServeError> {
         log_warnings(&configuration);
-        let written = Written::of(&configuration);
-        let mut built = build(configuration, &self.registry, &self.process, self.reload_state.next())?;
+        let mut written = Written::of(&configuration);
+        let (mut built, outline) = build(configuration, &self.registry, &self.process, self.reload_state.next())?;
+        written.outline = outline;
         // Waits before it opens any socket: until a new socket is read, the kernel could already route queries to it.
         let startup_gates = core::mem::take(&mut built.requests.startup_gates);
         startup_gates::announce(&startup_gates);
@@ -231,6 +234,7 @@ impl Instance {
             files: written.files,
             readiness: Arc::clone(&self.readiness),
             inspection,
+            outline: written.outline,
         });
         if self.reload_every.is_some() {
             tracing::info!(target: "plugin/reload", "Running configuration SHA512 = {hash}");
@@ -292,12 +296,18 @@ struct Written {
     warnings: usize,
     /// Files without secrets.
     files: Vec<(String, String)>,
+    outline: Outline,
 }
 
 impl Written {
     fn of(configuration: &Configuration) -> Written {
         let Configuration { fingerprint, problems, written, .. } = configuration;
-        Written { fingerprint: fingerprint.clone(), warnings: problems.len(), files: without_secrets(written) }
+        Written {
+            fingerprint: fingerprint.clone(),
+            warnings: problems.len(),
+            files: without_secrets(written),
+            outline: Outline::default(),
+        }
     }
 }
 
@@ -325,12 +335,14 @@ fn build(
     registry: &Arc<Registry>,
     process: &Capabilities,
     reload_state: ReloadState,
-) -> Result<Built, ServeError> {
+) -> Result<(Built, Outline), ServeError> {
     let Configuration { plan, written, .. } = configuration;
     let plan = plan.ok_or_else(|| ServeError::Corefile("the Corefile has errors".to_owned()))?;
     let context = BuildContext { registry, files: &Disk, process, reload_state };
-    plan.build(context).map_err(|mut problems| {
+    let built = plan.build(context).map_err(|mut problems| {
         configuration::sort(&mut problems);
         ServeError::Corefile(corefile::render(&problems, &written.sources, Style::Plain))
-    })
+    })?;
+    let outline = Outline::new(&built.outlines, &written.sources);
+    Ok((built, outline))
 }

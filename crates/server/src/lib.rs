@@ -17,6 +17,7 @@ mod deadlines;
 pub mod diagnostics;
 mod directives;
 mod dry;
+mod explain;
 mod files;
 mod generated_corefile;
 mod hook_commands;

@@ -22,6 +22,7 @@ use tokio::time::timeout;
 
 use super::answer::RESPONSE_MAX;
 use super::listen::{ABSTRACT, PATH};
+use crate::explain::offline::OfflineError;
 
 /// Time in addition to that which the server allows itself.
 const MARGIN: Duration = Duration::from_secs(4);
@@ -49,6 +50,8 @@ pub(crate) enum ControlError {
     Refused(String),
     /// The response is not what this version expects.
     Response(String),
+    /// There is no server to ask, and the files to work from cannot be used.
+    Offline(OfflineError),
     /// The operating system refuses something else, such as a file to write.
     Io(io::Error),
 }
@@ -72,6 +75,7 @@ impl fmt::Display for ControlError {
             ControlError::Response(problem) => {
                 write!(out, "the response of the server is not understood; is it another version? {problem}")
             }
+            ControlError::Offline(error) => error.fmt(out),
             ControlError::Io(error) => out.write_str(&io_text::describe(error)),
         }
     }
@@ -82,6 +86,7 @@ impl std::error::Error for ControlError {
         match self {
             ControlError::Connect(_, error) | ControlError::Io(error) => Some(error),
             ControlError::Connection(error) => Some(error),
+            ControlError::Offline(error) => Some(error),
             _ => None,
         }
     }

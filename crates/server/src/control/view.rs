@@ -9,6 +9,7 @@ use metrics::Registry;
 use net::Live;
 
 use crate::clusters::Followed;
+use crate::explain::Outline;
 
 /// What the endpoints read. The main thread publishes configurations here; the control thread reads.
 pub(crate) struct View {
@@ -33,6 +34,7 @@ pub(crate) struct Loaded {
     pub(crate) files: Vec<(String, String)>,
     pub(crate) readiness: Arc<Readiness>,
     pub(crate) inspection: Inspection,
+    pub(crate) outline: Outline,
 }
 
 impl View {

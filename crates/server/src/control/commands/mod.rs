@@ -1,6 +1,7 @@
 //! Commands that use the control API, one module each: their command line, the request and the output.
 
 mod cache;
+mod explain;
 mod loglevel;
 mod reload;
 mod report;
@@ -34,6 +35,7 @@ struct CommonOptions {
 #[derive(Debug)]
 enum Request {
     Status(status::Options),
+    Explain(explain::Options),
     Cache(cache::Options),
     Reload,
     LogLevel(loglevel::Options),
@@ -45,6 +47,7 @@ enum Request {
 pub(crate) fn definitions() -> impl Iterator<Item = clap::Command> {
     [
         status::definition(),
+        explain::definition(),
         cache::definition(),
         reload::definition(),
         loglevel::definition(),
@@ -59,6 +62,7 @@ pub(crate) fn read(matches: &ArgMatches) -> Option<ControlCommand> {
     let (name, matches) = matches.subcommand()?;
     let request = match name {
         status::NAME => Request::Status(status::Options::read(matches)),
+        explain::NAME => Request::Explain(explain::Options::read(matches)?),
         cache::NAME => Request::Cache(cache::Options::read(matches)?),
         reload::NAME => Request::Reload,
         loglevel::NAME => Request::LogLevel(loglevel::Options::read(matches)),
@@ -79,14 +83,17 @@ pub(crate) fn read(matches: &ArgMatches) -> Option<ControlCommand> {
 #[must_use]
 pub fn control(command: &ControlCommand) -> ExitCode {
     let ControlCommand { options, request } = command;
-    let outcome = Socket::find(options.socket.as_deref()).and_then(|socket| match request {
+    let offline = if let Request::Explain(own) = request { own.run_offline(options) } else { None };
+    let ask = |socket: Socket| match request {
         Request::Status(own) => status::run(own, options, &socket),
+        Request::Explain(own) => explain::run(own, options, &socket),
         Request::Cache(own) => cache::run(own, options, &socket),
         Request::Reload => reload::run(options, &socket),
         Request::LogLevel(own) => loglevel::run(own, options, &socket),
         Request::Requests => requests::run(options, &socket),
         Request::Report(own) => report::run(own, &socket),
-    });
+    };
+    let outcome = offline.unwrap_or_else(|| Socket::find(options.socket.as_deref()).and_then(ask));
     match outcome {
         Ok(code) => code.into(),
         Err(error) => {

@@ -1,6 +1,7 @@
 //! Handlers of the endpoints, one module each.
 
 mod cache;
+mod explain;
 mod log;
 mod problems;
 mod reload;
@@ -32,6 +33,7 @@ pub(super) async fn handle(
     }
     match endpoint {
         Endpoint::Status => Answer::json(&status::status(context)),
+        Endpoint::Explain => Answer::json(&explain::explain(context, &parameters)?),
         Endpoint::CacheGet => Answer::json(&cache::get(context, &parameters)?),
         Endpoint::CacheFlush => Answer::json(&cache::flush(context, &json(body)?)?),
         Endpoint::Reload => Answer::json(&reload::reload(context).await?),

@@ -1,0 +1,194 @@
+//! Explanations: why a name has the answer that it has.
+
+mod reason;
+mod text;
+
+use serde::{Deserialize, Serialize};
+
+pub use reason::Code;
+
+/// Answer to a query, and how it came about.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Explained {
+    /// Question as it was typed.
+    pub question: Question,
+    /// Client.
+    pub from: Option<Client>,
+    /// Search path of the client; `null` without a client in a known namespace.
+    pub search: Option<Search>,
+    /// Names that the client asks for, in order, up to the one that is answered.
+    pub steps: Vec<Step>,
+    /// Index of the step whose answer the client uses; `null` if none has records.
+    pub answered: Option<usize>,
+    /// Number of queries that the client sends for this, for A and AAAA together.
+    pub queries: u64,
+    /// Reason.
+    pub why: Why,
+    /// What to do if something is wrong.
+    #[serde(rename = "do")]
+    pub advice: Option<String>,
+}
+
+/// Question.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Question {
+    /// Name. A final dot means that the search path is not used.
+    pub name: String,
+    /// Record type.
+    pub qtype: String,
+}
+
+/// Client of a query.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Client {
+    /// Namespace, if it is known.
+    pub namespace: Option<String>,
+    /// Pod, if it is known.
+    pub pod: Option<String>,
+    /// Address, if it is known. Without it, the answer is that for a client with the address `0.0.0.0`.
+    pub address: Option<String>,
+}
+
+/// Search path of a pod with `dnsPolicy: ClusterFirst`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Search {
+    /// Domains, in order.
+    pub domains: Vec<String>,
+    /// Number of dots from which a name is first asked for as it is.
+    pub ndots: u64,
+}
+
+/// One query.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Step {
+    /// Name.
+    pub name: String,
+    /// Response code; `null` if the query would wait for an upstream, or gets no response.
+    pub rcode: Option<String>,
+    /// True if the client gets no response.
+    pub dropped: bool,
+    /// True if the response does not fit into a datagram and the client has to ask again over TCP.
+    pub truncated: bool,
+    /// Code of the Extended DNS Error (RFC 8914).
+    pub ede: Option<u16>,
+    /// Records of the answer section, in presentation format.
+    pub records: Vec<String>,
+    /// Records of the authority section.
+    pub authority: Vec<String>,
+    /// Records of the additional section, without OPT.
+    pub additional: Vec<String>,
+    /// Server block: its keys and its position. `null` if none serves the name.
+    pub block: Option<Block>,
+    /// Plugin that decided.
+    pub plugin: Option<String>,
+    /// Position of its directive.
+    #[serde(rename = "where")]
+    pub place: Option<Place>,
+    /// Data that the answer comes from.
+    pub text: String,
+    /// Object of the cluster.
+    pub object: Option<Object>,
+    /// Age of a cached answer.
+    pub cache: Option<Cached>,
+    /// Upstreams that the query would go to.
+    pub upstreams: Vec<Upstream>,
+    /// Plugins that changed the question, asked another question first, passed a denial on or failed, in order.
+    pub trail: Vec<Passage>,
+    /// Reason for this step, if there is more to say than that the data exists.
+    pub why: Option<Why>,
+    /// What to do about it.
+    #[serde(rename = "do")]
+    pub advice: Option<String>,
+}
+
+/// Server block.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Block {
+    /// Keys, as written.
+    pub keys: String,
+    /// Position.
+    #[serde(rename = "where")]
+    pub place: Place,
+}
+
+/// Position in the Corefile.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Place {
+    /// File.
+    pub file: String,
+    /// Line, from 1.
+    pub line: u64,
+}
+
+/// Object of the cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Object {
+    /// Kind.
+    pub kind: String,
+    /// Namespace; empty for an object without one.
+    #[serde(rename = "ns")]
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+/// Age of a cached answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Cached {
+    /// True for a denial or a failure.
+    pub denial: bool,
+    /// Time since it was stored in seconds.
+    pub age_seconds: f64,
+    /// TTL when it was stored in seconds.
+    pub ttl_seconds: f64,
+    /// Time after its expiry for which it is still served, in seconds.
+    pub stale_seconds: f64,
+}
+
+/// Upstream and its state.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Upstream {
+    /// Address.
+    pub address: String,
+    /// Transport: `udp`, `tcp` or `tls`.
+    pub transport: String,
+    /// State: `up`, `suspected` or `down`.
+    pub state: String,
+    /// Time since it went down in seconds.
+    pub down_seconds: Option<f64>,
+    /// Error of its last health check.
+    pub error: Option<String>,
+}
+
+/// What a plugin did on the way to the answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Passage {
+    /// Plugin.
+    pub plugin: String,
+    /// Position of its directive.
+    #[serde(rename = "where")]
+    pub place: Place,
+    /// What it did.
+    pub did: String,
+}
+
+/// Reason with its stable code.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Why {
+    /// Code. `docs/explain.md` lists all codes.
+    pub code: String,
+    /// Text.
+    pub text: String,
+}

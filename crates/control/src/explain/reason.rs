@@ -1,0 +1,101 @@
+//! Codes of the reasons that do not come from a plugin.
+
+/// Stable code of a reason. Plugins declare further ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Code {
+    /// A plugin answers.
+    Answered,
+    /// The first name of the search path is answered.
+    First,
+    /// Earlier names of the search path do not exist.
+    Waste,
+    /// No name of the search path is answered.
+    Nowhere,
+    /// No server block serves the name.
+    NoBlock,
+    /// No plugin of the server block answers.
+    NoPlugin,
+    /// A plugin failed.
+    Failed,
+    /// A plugin refuses the query.
+    Refused,
+    /// A plugin drops the query.
+    Dropped,
+    /// A plugin denies the name.
+    Denied,
+    /// The view of the cluster may be out of date.
+    OldView,
+    /// A subquery of a plugin would wait for an upstream.
+    Waits,
+}
+
+impl Code {
+    /// All codes.
+    pub const ALL: [Code; 12] = [
+        Code::Answered,
+        Code::First,
+        Code::Waste,
+        Code::Nowhere,
+        Code::NoBlock,
+        Code::NoPlugin,
+        Code::Failed,
+        Code::Refused,
+        Code::Dropped,
+        Code::Denied,
+        Code::OldView,
+        Code::Waits,
+    ];
+
+    /// Returns the code.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Code::Answered => "PE-A01",
+            Code::Denied => "PE-A02",
+            Code::First => "PE-S01",
+            Code::Waste => "PE-S02",
+            Code::Nowhere => "PE-S03",
+            Code::NoBlock => "PE-B01",
+            Code::NoPlugin => "PE-B02",
+            Code::Failed => "PE-B03",
+            Code::Refused => "PE-B04",
+            Code::Dropped => "PE-B05",
+            Code::Waits => "PE-B06",
+            Code::OldView => "PE-V01",
+        }
+    }
+
+    /// Returns the meaning in one sentence, without a full stop.
+    #[must_use]
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Code::Answered => "A plugin has the answer",
+            Code::Denied => "The plugin that is responsible for the zone does not have the name or the type",
+            Code::First => "The first name of the search path is answered",
+            Code::Waste => "Earlier names of the search path do not exist, so the client sends several queries",
+            Code::Nowhere => "No name of the search path exists",
+            Code::NoBlock => "No server block serves the name on this address",
+            Code::NoPlugin => "The server block has no plugin that answers the name",
+            Code::Failed => "A plugin failed",
+            Code::Refused => "A plugin refuses the query",
+            Code::Dropped => "A plugin drops the query, so the client waits in vain",
+            Code::Waits => "A plugin needs the answer to another question first, which is that of an upstream",
+            Code::OldView => "A watch of the API server fails, so objects that are newer than the failure are unknown",
+        }
+    }
+
+    /// Returns what to do if something is wrong; empty otherwise.
+    #[must_use]
+    pub const fn advice(self) -> &'static str {
+        match self {
+            Code::Waste => "dnsConfig ndots 2, a dot at the end of the name, or autopath in the Corefile",
+            Code::Nowhere => "Check the name",
+            Code::NoBlock => "Add a server block for the zone, or check the port",
+            Code::NoPlugin => "Add a plugin that answers, such as forward",
+            Code::Failed => "The text has the cause; `errors` in the Corefile logs it",
+            Code::Refused | Code::Dropped => "Check the rules of the plugin",
+            Code::OldView => "See `portolan status` for the error of the watch",
+            Code::Answered | Code::Denied | Code::First | Code::Waits => "",
+        }
+    }
+}

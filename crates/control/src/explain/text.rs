@@ -1,0 +1,137 @@
+//! Text of an explanation for people.
+
+use core::fmt::{self, Write};
+
+use super::{Cached, Client, Explained, Place, Step, Upstream};
+use crate::text::{duration, harmless};
+
+/// Maximum width of the column with names. Longer names move the columns after them.
+const NAME_WIDTH_MAX: usize = 44;
+/// Number of steps from which earlier ones of the search path share a line if they have nothing to tell.
+const SHOWN_RECORDS_MAX: usize = 1;
+
+impl fmt::Display for Explained {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}  {}", harmless(&self.question.name), self.question.qtype)?;
+        if let Some(client) = &self.from {
+            write!(out, "  from {client}")?;
+        }
+        if let Some(search) = &self.search {
+            write!(out, "   search {} · ndots {}", search.domains.join(" "), search.ndots)?;
+        }
+        writeln!(out)?;
+        let names = self.steps.iter().map(|step| harmless(&step.name).chars().count());
+        let width = names.max().unwrap_or(0).min(NAME_WIDTH_MAX);
+        let results: Vec<String> = self.steps.iter().map(result).collect();
+        let result_width = results.iter().map(|text| text.chars().count()).max().unwrap_or(0).min(NAME_WIDTH_MAX);
+        for (step, result) in self.steps.iter().zip(&results) {
+            let name = harmless(&step.name);
+            let line = format!("  {name:<width$}  {result:<result_width$}   {}", origin(step));
+            writeln!(out, "{}", line.trim_end())?;
+            write_details(step, out)?;
+        }
+        writeln!(out, "  why   {} [{}]", harmless(&self.why.text), self.why.code)?;
+        match &self.advice {
+            Some(advice) => writeln!(out, "  do    {}", harmless(advice)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Client {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let address = self.address.as_deref();
+        match (&self.namespace, &self.pod, address) {
+            (Some(namespace), Some(pod), Some(address)) => write!(out, "{namespace}/{pod} ({address})"),
+            (Some(namespace), Some(pod), None) => write!(out, "{namespace}/{pod} (address unknown)"),
+            (Some(namespace), None, Some(address)) => write!(out, "{address} (namespace {namespace})"),
+            (_, _, address) => write!(out, "{} (no known pod)", address.unwrap_or("?")),
+        }
+    }
+}
+
+/// Returns the result of a step: response code and records.
+fn result(step: &Step) -> String {
+    let Some(rcode) = &step.rcode else {
+        return if step.dropped { "no response" } else { "not asked" }.to_owned();
+    };
+    let mut text = rcode.clone();
+    match step.records.as_slice() {
+        [] if rcode == "NOERROR" => text.push_str(", no record"),
+        [] => {}
+        records if records.len() > SHOWN_RECORDS_MAX => _ = write!(text, "  {} records", records.len()),
+        [record, ..] => {
+            // Owner, TTL, class and type precede the data.
+            let data = record.splitn(5, ' ').nth(4).unwrap_or(record);
+            _ = write!(text, "  {}", harmless(data));
+        }
+    }
+    if step.truncated {
+        text.push_str(", truncated");
+    }
+    if let Some(ede) = step.ede {
+        _ = write!(text, "  EDE {ede}");
+    }
+    text
+}
+
+/// Returns where the answer comes from: server block, plugin, its line, and the data.
+fn origin(step: &Step) -> String {
+    let mut text = String::new();
+    if let Some(block) = &step.block {
+        text.push_str(&block.keys);
+    }
+    if let Some(plugin) = &step.plugin {
+        _ = write!(text, " › {plugin}");
+    }
+    if let Some(place) = &step.place {
+        _ = write!(text, "   {place}");
+    }
+    if !step.text.is_empty() {
+        _ = write!(text, "   {}", harmless(&step.text));
+    }
+    if let Some(cache) = &step.cache {
+        _ = write!(text, ", {cache}");
+    }
+    text
+}
+
+fn write_details(step: &Step, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+    for passage in &step.trail {
+        writeln!(out, "    {} {}   {}", passage.plugin, passage.place, harmless(&passage.did))?;
+    }
+    if step.records.len() > SHOWN_RECORDS_MAX {
+        step.records.iter().try_for_each(|record| writeln!(out, "    {}", harmless(record)))?;
+    }
+    step.upstreams.iter().try_for_each(|upstream| writeln!(out, "    {upstream}"))
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}:{}", harmless(&self.file), self.line)
+    }
+}
+
+impl fmt::Display for Cached {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (age, left) = (self.age_seconds, self.ttl_seconds - self.age_seconds);
+        if left > 0.0 {
+            return write!(out, "{} old, {} left", duration(age), duration(left));
+        }
+        let stale = (self.stale_seconds + left).max(0.0);
+        write!(out, "expired {} ago, served stale for {} more", duration(-left), duration(stale))
+    }
+}
+
+impl fmt::Display for Upstream {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}  {}  {}", self.address, self.transport, self.state)?;
+        if let Some(seconds) = self.down_seconds {
+            write!(out, " for {}", duration(seconds))?;
+        }
+        match &self.error {
+            Some(error) => write!(out, ": {}", harmless(error)),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Explanation of an answer.
+
+use control::explain::Explained;
+use control::query::Parameters;
+use control::text::duration;
+
+use super::super::answer::Refusal;
+use super::super::connection::Context;
+use crate::explain::{Asked, Explainer};
+
+/// Explains the answer to a question, with the plugins and caches that serve now.
+pub(super) fn explain(context: &Context, parameters: &Parameters) -> Result<Explained, Refusal> {
+    let (generation, loaded) = (context.view.live.load(), context.view.loaded());
+    let mut explainer = Explainer::new(&generation, &loaded.outline, &loaded.inspection);
+    explainer.old_view = old_view(context);
+    let asked = Asked {
+        name: parameters.get("name").unwrap_or_default(),
+        qtype: parameters.get("type"),
+        from: parameters.get("from"),
+        server: parameters.get("server"),
+    };
+    explainer.explain(&asked).map_err(|error| Refusal::invalid(error.to_string()))
+}
+
+/// Describes the watch of the API server that fails worst.
+fn old_view(context: &Context) -> Option<String> {
+    let clusters = context.view.clusters.all();
+    let resources = clusters.into_iter().flat_map(|cluster| cluster.resources);
+    let failing = resources.filter_map(|resource| resource.failing.map(|(since, error)| (resource.kind, since, error)));
+    // A watch that the API server refuses does not recover without a change, unlike one whose connection broke.
+    let worst = failing.max_by_key(|(_, since, error)| (error.contains("403"), *since));
+    worst.map(|(kind, since, error)| {
+        let kind = kind.plural().to_lowercase();
+        format!("the watch of {kind} has been failing for {}: {error}", duration(since.as_secs_f64()))
+    })
+}

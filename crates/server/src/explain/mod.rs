@@ -1,0 +1,197 @@
+//! Explanations: why a name has the answer that it has, for `GET /v1/explain` and `portolan explain`.
+//!
+//! [`Explainer`] runs each name that the client would ask for through a rehearsal of the generation that serves
+//! (`engine::Rehearsal`). `step` turns what the plugins did into a [`Step`], `client` finds the client and its search
+//! path, and `why` chooses the reason. `offline` builds a generation from files, without a server.
+
+mod client;
+pub(crate) mod offline;
+mod outline;
+mod step;
+mod why;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use config::setup::Inspection;
+use control::explain::{Client, Explained, Question, Search, Step};
+use engine::{Generation, ListenerId, PeerInfo, Rehearsal, Scheme};
+use transport::MonotonicClock;
+use wire::{Class, Flags, Header, MessageBuf, Name, Type};
+
+pub(crate) use outline::Outline;
+
+/// Port of the pretended client.
+const CLIENT_PORT: u16 = 40_000;
+/// Seed of the random numbers of a rehearsal, which only decide the order of records.
+const SEED: u64 = 1;
+
+/// Reason why a question cannot be explained.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ExplainError {
+    /// The name is invalid.
+    Name(String, String),
+    /// The record type is unknown.
+    Type(String),
+    /// The client is neither a pod nor an address.
+    From(String),
+    /// The listener does not exist. The second value lists those that exist.
+    Listener(String, String),
+}
+
+impl fmt::Display for ExplainError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ExplainError::Name(name, error) => write!(f, "`{name}` is not a domain name: {error}"),
+            ExplainError::Type(text) => write!(f, "`{text}` is not a record type; expected one such as AAAA"),
+            ExplainError::From(text) => {
+                write!(f, "`{text}` is not a client; expected NAMESPACE/POD or an IP address")
+            }
+            ExplainError::Listener(text, known) => write!(f, "there is no listener `{text}`; there is {known}"),
+        }
+    }
+}
+
+impl core::error::Error for ExplainError {}
+
+/// Question as text.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Asked<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) qtype: Option<&'a str>,
+    pub(crate) from: Option<&'a str>,
+    pub(crate) server: Option<&'a str>,
+}
+
+/// Explains the answers of one generation.
+pub(crate) struct Explainer<'a> {
+    generation: &'a Generation,
+    outline: &'a Outline,
+    inspection: &'a Inspection,
+    rehearsal: Rehearsal,
+    /// Text about a watch that fails, if one does.
+    pub(crate) old_view: Option<String>,
+}
+
+impl<'a> Explainer<'a> {
+    pub(crate) fn new(generation: &'a Generation, outline: &'a Outline, inspection: &'a Inspection) -> Explainer<'a> {
+        let rehearsal = Rehearsal::new(generation, Box::new(MonotonicClock), SEED);
+        Explainer { generation, outline, inspection, rehearsal, old_view: None }
+    }
+
+    /// Explains the answer to a question.
+    ///
+    /// # Errors
+    /// A part of the question is invalid.
+    pub(crate) fn explain(&mut self, asked: &Asked<'_>) -> Result<Explained, ExplainError> {
+        let qtype = asked.qtype.map_or(Ok(Type::A), type_of)?;
+        let listener = self.listener(asked.server)?;
+        let (from, search) = match asked.from {
+            Some(from) => client::find(from, self.inspection)?,
+            None => (None, None),
+        };
+        let names = names_of(asked.name, search.as_ref())?;
+        let address = address_of(from.as_ref());
+        let mut steps: Vec<Step> = Vec::new();
+        let mut answered = None;
+        for name in names {
+            let step = self.step(listener, &name, qtype, address);
+            let ends = ends_search(&step) || self.has_other_family(listener, &name, (qtype, &step), address);
+            if !step.records.is_empty() {
+                answered = Some(steps.len());
+            }
+            steps.push(step);
+            if ends {
+                break;
+            }
+        }
+        let question = Question { name: asked.name.to_owned(), qtype: qtype.to_string() };
+        let queries = steps.len() as u64 * if matches!(qtype, Type::A | Type::AAAA) { 2 } else { 1 };
+        let (why, advice) = why::of_all(&steps, answered, search.as_ref(), queries);
+        Ok(Explained { question, from, search, steps, answered, queries, why, advice })
+    }
+
+    /// Runs one query.
+    fn step(&mut self, listener: ListenerId, name: &Name, qtype: Type, address: IpAddr) -> Step {
+        let packet = packet_of(name, qtype);
+        let local = SocketAddr::new(if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { UNSPECIFIED_V6 }, 0);
+        let peer = PeerInfo { address: SocketAddr::new(address, CLIENT_PORT), local, ..PeerInfo::default() };
+        let rehearsed = self.rehearsal.run(listener, &packet, peer);
+        let view = step::View { generation: self.generation, outline: self.outline, listener };
+        let mut step = step::of(name, &rehearsed, &view);
+        why::complete(&mut step, self.old_view.as_deref());
+        step
+    }
+
+    /// Returns true if a name without addresses of one family has some of the other. A client asks for both at once,
+    /// and stops searching if it gets either.
+    fn has_other_family(
+        &mut self,
+        listener: ListenerId,
+        name: &Name,
+        (qtype, step): (Type, &Step),
+        address: IpAddr,
+    ) -> bool {
+        let other = match qtype {
+            Type::A => Type::AAAA,
+            Type::AAAA => Type::A,
+            _ => return false,
+        };
+        step.rcode.as_deref() == Some("NOERROR") && !self.step(listener, name, other, address).records.is_empty()
+    }
+
+    /// Returns the listener with a label; without one, the first for DNS without encryption, port 53 preferred.
+    fn listener(&self, label: Option<&str>) -> Result<ListenerId, ExplainError> {
+        let listeners = &self.generation.listeners;
+        let known = || listeners.iter().map(|listener| listener.label.as_str()).collect::<Vec<_>>().join(", ");
+        if let Some(label) = label {
+            let found = self.generation.find_listener(label);
+            return found.ok_or_else(|| ExplainError::Listener(label.to_owned(), known()));
+        }
+        let plain = || listeners.iter().enumerate().filter(|(_, one)| one.scheme == Scheme::Dns);
+        let usual = plain().find(|(_, one)| one.label.ends_with(":53")).or_else(|| plain().next());
+        Ok(ListenerId(usual.map_or(0, |(at, _)| at)))
+    }
+}
+
+const UNSPECIFIED_V6: IpAddr = IpAddr::V6(std::net::Ipv6Addr::UNSPECIFIED);
+
+/// Returns true if a stub resolver stops after this answer: it has records, or the rest cannot be known.
+fn ends_search(step: &Step) -> bool {
+    !step.records.is_empty() || step.dropped || step.rcode.is_none()
+}
+
+fn address_of(client: Option<&Client>) -> IpAddr {
+    let address = client.and_then(|client| client.address.as_deref()?.parse().ok());
+    address.unwrap_or(Ipv4Addr::UNSPECIFIED.into())
+}
+
+fn type_of(text: &str) -> Result<Type, ExplainError> {
+    text.to_ascii_uppercase().parse().map_err(|_| ExplainError::Type(text.to_owned()))
+}
+
+/// Returns the names that a stub resolver asks for, in order (resolv.conf(5)).
+fn names_of(text: &str, search: Option<&Search>) -> Result<Vec<Name>, ExplainError> {
+    let invalid = |error: &dyn fmt::Display| ExplainError::Name(text.to_owned(), error.to_string());
+    if text.is_empty() {
+        return Err(invalid(&"it is empty"));
+    }
+    let absolute = Name::from_text(text).map_err(|error| invalid(&error))?;
+    let Some(search) = search.filter(|_| !text.ends_with('.')) else { return Ok(vec![absolute]) };
+    // A stub resolver leaves out names that are too long.
+    let below = |domain: &String| Name::from_text(&format!("{text}.{domain}")).ok();
+    let mut names: Vec<Name> = search.domains.iter().filter_map(below).collect();
+    let dots = text.matches('.').count() as u64;
+    names.insert(if dots >= search.ndots { 0 } else { names.len() }, absolute);
+    Ok(names)
+}
+
+fn packet_of(name: &Name, qtype: Type) -> Vec<u8> {
+    let mut message = MessageBuf::new();
+    let header = Header { id: 1, flags: Flags::default().with_recursion_desired(true), ..Header::default() };
+    message.start(header, Some((name.as_ref(), qtype, Class::IN)));
+    message.finish(None, std::iter::empty()).to_vec()
+}

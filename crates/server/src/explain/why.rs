@@ -1,0 +1,106 @@
+//! Choice of the reason for an answer.
+
+use control::explain::{Code, Search, Step, Why};
+
+/// Adds the reason of a step that its plugin does not give.
+///
+/// `old_view` is the text about a watch that fails. It outweighs a denial of the cluster, which may be wrong then.
+pub(super) fn complete(step: &mut Step, old_view: Option<&str>) {
+    let is_denied = step.rcode.as_deref() == Some("NXDOMAIN");
+    if let Some(old_view) = old_view.filter(|_| is_denied && step.plugin.as_deref() == Some("kubernetes")) {
+        set(step, Code::OldView, format!("{old_view}; what was created after that is unknown"));
+    }
+    if step.why.is_some() {
+        return;
+    }
+    let plugin = step.plugin.clone();
+    let by = plugin.as_deref().unwrap_or_default();
+    match (step.rcode.as_deref(), &plugin) {
+        _ if step.dropped => set(step, Code::Dropped, format!("{by} drops the query")),
+        (Some("REFUSED"), None) if step.block.is_none() => {
+            let text = format!("no server block serves {}", step.name);
+            set(step, Code::NoBlock, text);
+        }
+        (Some(_), None) => set(step, Code::NoPlugin, "no plugin of the server block answers".to_owned()),
+        (None, _) => set(step, Code::Waits, format!("{by} would ask an upstream, and an explanation does not")),
+        (Some("REFUSED"), Some(_)) => set(step, Code::Refused, format!("{by} refuses the query")),
+        (Some("NOERROR"), Some(_)) if step.records.is_empty() => {
+            let text = format!("{by} has no record of this type for the name");
+            set(step, Code::Denied, text);
+        }
+        (Some("NXDOMAIN"), Some(_)) => set(step, Code::Denied, format!("{by} does not have the name")),
+        (Some("NOERROR"), Some(_)) => {}
+        (Some(rcode), Some(_)) => {
+            let cause = Some(step.text.as_str()).filter(|text| !text.is_empty()).unwrap_or(rcode).to_owned();
+            set(step, Code::Failed, format!("{by} failed: {cause}"));
+        }
+    }
+}
+
+fn set(step: &mut Step, code: Code, text: String) {
+    step.why = Some(Why { code: code.name().to_owned(), text });
+    step.advice = advice_of(code);
+}
+
+fn advice_of(code: Code) -> Option<String> {
+    Some(code.advice()).filter(|advice| !advice.is_empty()).map(str::to_owned)
+}
+
+/// Chooses the reason for the whole, and what to do.
+pub(super) fn of_all(
+    steps: &[Step],
+    answered: Option<usize>,
+    search: Option<&Search>,
+    queries: u64,
+) -> (Why, Option<String>) {
+    let why = |code: Code, text: String| (Why { code: code.name().to_owned(), text }, advice_of(code));
+    let of_step = |step: &Step| step.why.clone().map(|why| (why, step.advice.clone()));
+    match (answered.and_then(|at| steps.get(at)), answered) {
+        (Some(step), Some(at)) if at > 0 => match of_step(step) {
+            Some(special) => special,
+            None => why(Code::Waste, format!("{queries} queries for one answer")),
+        },
+        (Some(step), _) => of_step(step).unwrap_or_else(|| {
+            let ttl = step.records.first().and_then(|record| record.split(' ').nth(1)).unwrap_or("0");
+            match search {
+                Some(_) if is_searched(step, search) => {
+                    why(Code::First, format!("first name of the search path; TTL {ttl} s"))
+                }
+                _ => why(Code::Answered, format!("{} has the answer; TTL {ttl} s", plugin_of(step))),
+            }
+        }),
+        (None, _) if is_external(steps) => {
+            why(Code::Waste, format!("{queries} queries for one answer, which is that of an upstream"))
+        }
+        (None, _) => unanswered(steps).unwrap_or_else(|| why(Code::Nowhere, "no name is answered".to_owned())),
+    }
+}
+
+/// Returns true if a name with a dot, such as that of a host on the Internet, ends at an upstream after other names of
+/// the search path.
+fn is_external(steps: &[Step]) -> bool {
+    let [_, .., last] = steps else { return false };
+    let waits = last.rcode.is_none() && !last.dropped && last.upstreams.iter().any(|one| one.state != "down");
+    waits && last.name.trim_end_matches('.').contains('.')
+}
+
+/// Returns the reason if no step has records. A failure or a wait decides, because it ends the search or may hide an
+/// answer; otherwise the first name is the one that was meant.
+fn unanswered(steps: &[Step]) -> Option<(Why, Option<String>)> {
+    let is_denial = |step: &&Step| matches!(step.rcode.as_deref(), Some("NXDOMAIN" | "NOERROR"));
+    let meant = steps.first().filter(|step| is_denial(step) && step.advice.is_some());
+    let exists = steps.iter().find(|step| step.rcode.as_deref() == Some("NOERROR"));
+    let trouble = steps.iter().find(|step| !is_denial(step));
+    let lost = trouble.filter(|step| step.rcode.is_some() || step.dropped);
+    let step = exists.or(lost).or(meant).or(trouble).or(steps.first())?;
+    Some((step.why.clone()?, step.advice.clone()))
+}
+
+fn is_searched(step: &Step, search: Option<&Search>) -> bool {
+    let name = step.name.trim_end_matches('.');
+    search.and_then(|search| search.domains.first()).is_some_and(|domain| name.ends_with(&format!(".{domain}")))
+}
+
+fn plugin_of(step: &Step) -> &str {
+    step.plugin.as_deref().unwrap_or("the server")
+}

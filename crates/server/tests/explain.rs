@@ -1,0 +1,306 @@
+//! `portolan explain` against the whole server and from files: the cases that operators ask about, and the examples of
+//! `docs/explain.md`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a test may fail, and is the outside world"
+)]
+
+mod support;
+
+use std::net::UdpSocket;
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+use fakeapi::{FakeApi, Fault};
+use support::control::{ControlSocket, Ran};
+use support::upstream::Upstream;
+use support::{Client, Folder, Server, wait_until};
+use wire::Type;
+
+const PAGE: &str = include_str!("../../../docs/explain.md");
+const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+/// Runs the command in a directory, without a server.
+fn run_in(directory: &Path, words: &[&str]) -> Ran {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_portolan"));
+    command.current_dir(directory).args(words).output().expect("the command runs").into()
+}
+
+fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Returns true if a text matches a pattern, in which `*` is any text. Blanks may differ.
+fn matches(pattern: &str, text: &str) -> bool {
+    let (pattern, text) = (words(pattern), words(text));
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = text.strip_prefix(parts.next().unwrap_or_default()) else { return false };
+    let parts: Vec<&str> = parts.collect();
+    for (at, part) in parts.iter().enumerate() {
+        let is_last = at + 1 == parts.len();
+        let found = if is_last { rest.ends_with(part).then(|| rest.len() - part.len()) } else { rest.find(part) };
+        let Some(start) = found else { return false };
+        rest = &rest[start + part.len()..];
+    }
+    rest.is_empty()
+}
+
+#[track_caller]
+fn assert_explains(ran: &Ran, code: i32, expected: &str) {
+    assert!(matches(expected, &ran.stdout), "expected:\n{expected}\n\nfound:\n{}{}", ran.stdout, ran.stderr);
+    assert_eq!(ran.code, code, "{}", ran.stdout);
+}
+
+/// Manifests of two namespaces, with a headless Service without ready endpoints.
+const CLUSTER: &str = "
+{apiVersion: v1, kind: Namespace, metadata: {name: shop}}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: billing}}
+---
+{apiVersion: v1, kind: Service, metadata: {name: db, namespace: shop}, spec: {clusterIP: 10.96.44.7, ports: [{port: 5432}]}}
+---
+{apiVersion: v1, kind: Service, metadata: {name: web, namespace: shop}, spec: {clusterIP: None, ports: [{port: 80}]}}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: web-1, namespace: shop, labels: {kubernetes.io/service-name: web}}
+addressType: IPv4
+ports: [{port: 80}]
+endpoints: [{addresses: [10.244.1.20], conditions: {ready: false}}]
+";
+
+const COREFILE: &str = ".:53 {
+    kubernetes cluster.local
+    cache 30
+    forward . 192.0.2.53
+}
+corp:5300 {
+    whoami
+}
+";
+
+/// Explains from files.
+fn offline(words: &[&str]) -> Ran {
+    let folder = Folder::new("explain");
+    folder.write("Corefile", COREFILE);
+    folder.write("cluster.yaml", CLUSTER);
+    let files = ["--conf", "Corefile", "--manifests", "cluster.yaml"];
+    run_in(folder.path(), &[&["explain"], words, &files].concat())
+}
+
+#[test]
+fn case_1_found_through_the_search_path() {
+    assert_explains(
+        &offline(&["db", "A", "--from", "shop/web-7d9f"]),
+        0,
+        "db A from shop/web-7d9f (address unknown) search shop.svc.cluster.local svc.cluster.local cluster.local · ndots 5
+           db.shop.svc.cluster.local. NOERROR 10.96.44.7 .:53 › kubernetes Corefile:2 Service shop/db, ClusterIP
+           why first name of the search path; TTL 5 s [PE-S01]",
+    );
+}
+
+#[test]
+fn case_2_wrong_namespace() {
+    assert_explains(
+        &offline(&["db", "A", "--from", "billing/job-x"]),
+        0,
+        "db A from billing/job-x (address unknown) search billing.svc.cluster.local svc.cluster.local cluster.local · ndots 5
+           db.billing.svc.cluster.local. NXDOMAIN .:53 › kubernetes Corefile:2 namespace billing exists, it has no Service db
+           db.svc.cluster.local. NXDOMAIN .:53 › kubernetes Corefile:2 no namespace db
+           db.cluster.local. NXDOMAIN .:53 › kubernetes Corefile:2 not below svc or pod
+           db. not asked .:53 › forward Corefile:4 upstream 192.0.2.53:53
+             192.0.2.53:53 udp up
+           why no Service db in billing [PE-K02]
+           do a Service db is in shop: ask for db.shop",
+    );
+}
+
+#[test]
+fn case_3_headless_without_ready_endpoints() {
+    assert_explains(
+        &offline(&["web.shop.svc.cluster.local."]),
+        1,
+        "web.shop.svc.cluster.local. A
+           web.shop.svc.cluster.local. NXDOMAIN .:53 › kubernetes Corefile:2 Service shop/web, headless, 0 ready
+           why Service shop/web is headless and has no ready endpoint [PE-K03]
+           do kubectl -n shop get endpointslices,pods; or set publishNotReadyAddresses",
+    );
+}
+
+#[test]
+fn case_4_external_name_after_the_search_path() {
+    assert_explains(
+        &offline(&["api.stripe.com", "--from", "shop/web-7d9f"]),
+        0,
+        "api.stripe.com A from shop/web-7d9f *
+           api.stripe.com.shop.svc.cluster.local. NXDOMAIN *
+           api.stripe.com.svc.cluster.local. NXDOMAIN *
+           api.stripe.com.cluster.local. NXDOMAIN *
+           api.stripe.com. not asked .:53 › forward Corefile:4 upstream 192.0.2.53:53
+             192.0.2.53:53 udp up
+           why 8 queries for one answer, which is that of an upstream [PE-S02]
+           do dnsConfig ndots 2, a dot at the end of the name, or autopath in the Corefile",
+    );
+}
+
+#[test]
+fn case_7_nobody_is_responsible() {
+    assert_explains(
+        &offline(&["host.other.", "--server", "dns://:5300"]),
+        1,
+        "host.other. A
+           host.other. REFUSED EDE 20 no server block on dns://:5300; blocks there: corp. (Corefile:6)
+           why no server block serves host.other. [PE-B01]
+           do Add a server block for the zone, or check the port",
+    );
+}
+
+#[test]
+fn refuses_invalid_questions() {
+    for (asked, message) in [
+        (&["x", "FOO"][..], "`FOO` is not a record type"),
+        (&["x", "--from", "zz"], "expected NAMESPACE/POD or an IP address"),
+        (&["a..b"], "`a..b` is not a domain name"),
+        (&["x", "--server", "dns://:1"], "there is dns://:53, dns://:5300"),
+    ] {
+        let ran = offline(asked);
+        assert!(ran.code == 2 && ran.stderr.contains(message), "{asked:?}: {}{}", ran.stdout, ran.stderr);
+    }
+    let folder = Folder::new("explain-none");
+    folder.write("Corefile", COREFILE);
+    let ran = run_in(folder.path(), &["explain", "x", "--conf", "Corefile"]);
+    assert!(ran.code == 2 && ran.stderr.contains("--manifests DIR"), "{}", ran.stderr);
+}
+
+/// Server with its control socket.
+struct Running {
+    server: Server,
+    client: Client,
+    socket: ControlSocket,
+    _folder: Folder,
+}
+
+fn start(directives: &str) -> Running {
+    let folder = Folder::new("explain-live");
+    let corefile = format!(".:0 {{\n    bind 127.0.0.1\n    {directives}\n}}\n");
+    let mut server = Server::start(&folder.write("Corefile", &corefile));
+    let client = Client::new(server.address_of("dns://127.0.0.1:0"));
+    let socket = ControlSocket::of(&mut server);
+    Running { server, client, socket, _folder: folder }
+}
+
+#[test]
+fn shows_the_age_of_a_cached_answer() {
+    let upstream = Upstream::start(7);
+    let mut running = start(&format!("cache 300\n    forward . {}", upstream.address));
+    assert!(running.client.ask("a.test.", Type::A).is_some());
+    let asked = upstream.asked();
+    let ran = running.socket.run(&["explain", "a.test."]);
+    assert_explains(
+        &ran,
+        0,
+        "a.test. A a.test. NOERROR 192.0.2.7 .:0 › cache *Corefile:3 hit, * old, * left why cache has the answer; TTL * s [PE-A01]",
+    );
+    let ran = running.socket.run(&["explain", "b.test."]);
+    assert!(ran.stdout.contains("not asked") && ran.stdout.contains("udp  up"), "{}", ran.stdout);
+    assert_eq!(upstream.asked(), asked, "an explanation asks nobody");
+    drop(running.server);
+}
+
+#[test]
+fn case_5_upstream_silent() {
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap();
+    drop(silent);
+    let mut running = start(&format!("forward . {address} {{\n max_fails 1\n health_check 20ms\n }}"));
+    running.client.ask("git.corp.", Type::A);
+    wait_until("it is down", || running.socket.status()["upstreams"][0]["state"] == "down");
+    assert_explains(
+        &running.socket.run(&["explain", "git.corp."]),
+        1,
+        &format!(
+            "git.corp. A git.corp. not asked .:0 › forward *Corefile:3 upstream {address} {address} udp down for *
+             why all upstreams are down: {address} [PE-F01]
+             do Check that the upstreams run and that no NetworkPolicy blocks them: `portolan status` shows their errors"
+        ),
+    );
+}
+
+#[test]
+fn case_6_stale_on_purpose() {
+    let upstream = Upstream::start(7);
+    let mut running = start(&format!("cache 1 {{\n serve_stale 1h\n }}\n    forward . {}", upstream.address));
+    assert!(running.client.ask("www.example.org.", Type::A).is_some());
+    let explain = || running.socket.run(&["explain", "www.example.org."]);
+    wait_until("it expires", || explain().stdout.contains("expired"));
+    assert_explains(
+        &explain(),
+        0,
+        "www.example.org. A
+           www.example.org. NOERROR 192.0.2.7 EDE 3 .:0 › cache *Corefile:3 hit, expired * ago, served stale for * more
+           why the answer has expired and is served stale [PE-C01]
+           do If it stays so, find out why the upstreams do not answer: `portolan status` shows their state",
+    );
+    assert_eq!(upstream.asked(), 1, "an explanation refreshes nothing");
+}
+
+#[test]
+fn case_8_known_but_old() {
+    let api = FakeApi::with_shop();
+    let running = start(&format!("kubernetes cluster.local {{\n endpoint {}\n }}", api.url()));
+    assert_eq!(running.socket.run(&["status", "--wait", "20s"]).code, 0);
+    api.fault("services", Fault::Status(403, None));
+    api.drop_connections();
+    wait_until("the watch fails", || running.socket.run(&["status"]).stdout.contains("403"));
+    assert_explains(
+        &running.socket.run(&["explain", "new.shop.svc.cluster.local."]),
+        1,
+        "new.shop.svc.cluster.local. A
+           new.shop.svc.cluster.local. NXDOMAIN .:0 › kubernetes *Corefile:3 namespace shop exists, it has no Service new
+           why the watch of services has been failing for *403*; what was created after that is unknown [PE-V01]
+           do See `portolan status` for the error of the watch",
+    );
+    api.heal("services");
+}
+
+#[test]
+fn explains_within_50_milliseconds() {
+    let api = FakeApi::with_shop();
+    let running = start(&format!("kubernetes cluster.local {{\n endpoint {}\n }}\n    forward . 192.0.2.1", api.url()));
+    assert_eq!(running.socket.run(&["status", "--wait", "20s"]).code, 0);
+    let took = |_| {
+        let start = Instant::now();
+        let (status, body) = running.socket.request("GET", "/v1/explain?name=www.example.org&from=shop/x", "");
+        assert_eq!(status, 200, "{body}");
+        start.elapsed().as_millis()
+    };
+    let fastest = (0..20).map(took).min().unwrap();
+    assert!(fastest < 50, "{fastest} ms");
+}
+
+/// Commands of the page, each with the lines that it prints.
+fn commands() -> Vec<(&'static str, String)> {
+    let blocks = PAGE.split("\n~~~").skip(1).step_by(2).filter_map(|block| block.strip_prefix(" console\n"));
+    let commands = blocks.flat_map(|block| block.split("$ ").filter(|part| !part.is_empty()));
+    commands
+        .map(|part| {
+            let (command, printed) = part.split_once('\n').unwrap_or((part, ""));
+            (command, printed.to_owned())
+        })
+        .collect()
+}
+
+#[test]
+fn commands_print_what_the_page_says() {
+    let commands = commands();
+    assert!(commands.len() >= 4, "{}", commands.len());
+    for (command, expected) in commands {
+        let words: Vec<&str> = command.split(' ').skip(1).collect();
+        let ran = run_in(Path::new(REPOSITORY), &words);
+        assert!(matches(&expected, &ran.stdout), "{command}:\n{}{}", ran.stdout, ran.stderr);
+    }
+}
