@@ -13,6 +13,7 @@ mod man;
 mod markdown;
 mod monitoring;
 mod prose;
+mod server;
 mod tidy;
 
 use std::path::PathBuf;

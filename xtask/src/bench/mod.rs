@@ -24,10 +24,10 @@ use clap::{Arg, ArgMatches, Command};
 
 use self::cluster::{Cluster, Shape};
 use self::load::Load;
-use self::processes::{Pinned, build_server};
+use self::processes::Pinned;
 use self::queries::{MIXES, Mix};
 use self::report::{Report, Row};
-use crate::Failed;
+use crate::{Failed, server};
 
 /// Default number of Services. Each has ten endpoints.
 const SERVICES: &str = "10000";
@@ -69,7 +69,7 @@ pub(crate) fn run(options: &ArgMatches) -> Result<(), Failed> {
     let number = |name: &str| options.get_one::<usize>(name).copied().unwrap_or(0);
     let server = match options.get_one::<String>("server") {
         Some(path) => PathBuf::from(path),
-        None => build_server()?,
+        None => server::build("release")?,
     };
     let only = options.get_one::<String>("only").cloned();
     let time = Duration::from_secs(number("seconds") as u64);
@@ -172,7 +172,7 @@ struct Corefile {
 impl Corefile {
     /// Writes a Corefile with a free port, the API server and the upstream filled in.
     fn write(text: &str, api: &str, upstream: u16) -> Result<Corefile, Failed> {
-        let port = processes::free_port()?;
+        let port = server::free_port()?;
         let text = text
             .replace("{PORT}", &port.to_string())
             .replace("{API}", api)

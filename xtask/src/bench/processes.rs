@@ -1,13 +1,13 @@
 //! Starts programs on one processor each, and reads their resource usage.
 
 use std::io::{BufRead, BufReader};
-use std::net::{TcpListener, UdpSocket};
-use std::path::{Path, PathBuf};
+use std::net::UdpSocket;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::Corefile;
-use crate::{Failed, root};
+use crate::Failed;
 
 /// Processor of the measured program.
 pub(crate) const SERVER_CPU: &str = "0";
@@ -100,23 +100,6 @@ impl Drop for Pinned {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// Builds the server in release mode and returns its path.
-pub(crate) fn build_server() -> Result<PathBuf, Failed> {
-    let status = Command::new("cargo")
-        .args(["build", "--release", "--quiet", "--package", "portolan"])
-        .current_dir(root())
-        .status()
-        .map_err(|error| format!("cargo build: {error}"))?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    if status.success() { Ok(target.join("release/portolan")) } else { Err("the server cannot be built".to_owned()) }
-}
-
-/// Returns a port on loopback that is currently free.
-pub(crate) fn free_port() -> Result<u16, Failed> {
-    let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
-    listener.local_addr().map(|address| address.port()).map_err(|error| error.to_string())
 }
 
 fn pinned(cpu: &str, program: &Path) -> Command {
