@@ -84,7 +84,22 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "control",
         ],
     ),
-    ("xtask", &["wire", "metrics", "engine", "config", "control", "plugins", "datagrams", "server", "fakeapi", "fuzz"]),
+    (
+        "xtask",
+        &[
+            "wire",
+            "metrics",
+            "engine",
+            "config",
+            "control",
+            "plugins",
+            "datagrams",
+            "server",
+            "fakeapi",
+            "fuzz",
+            "testkit",
+        ],
+    ),
 ];
 
 /// External crates that do I/O or spawn threads. The crates in [`PURE`] must not depend on them.

@@ -1,4 +1,4 @@
-//! Development tasks of the project: `cargo xtask ci | gen | tidy | bench | fuzz`.
+//! Development tasks of the project: `cargo xtask ci | gen | tidy | bench | fuzz | replay`.
 #![allow(clippy::disallowed_methods, reason = "this program reads files and runs other programs")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command prints its result")]
 
@@ -13,6 +13,7 @@ mod man;
 mod markdown;
 mod monitoring;
 mod prose;
+mod replay;
 mod server;
 mod tidy;
 
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
         Some(("gen", options)) => generate::run(options.get_flag("check")),
         Some(("bench", options)) => bench::run(options),
         Some(("fuzz", options)) => fuzzing::run(options),
+        Some(("replay", options)) => replay::run(options),
         Some(("respond", options)) => bench::respond(options),
         Some(("load", options)) => bench::load(options),
         Some(("tidy", _)) => tidy::run().and_then(|()| arrows::run()).and_then(|()| cycles::run()),
@@ -61,6 +63,7 @@ fn command() -> Command {
         )
         .subcommand(bench::command())
         .subcommand(fuzzing::command())
+        .subcommand(replay::command())
         .subcommand(Command::new("respond").hide(true).arg(Arg::new("kind").required(true)))
         .subcommand(
             Command::new("load")

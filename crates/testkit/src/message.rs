@@ -106,7 +106,7 @@ impl Parsed {
 
     /// Appends the records of another message.
     #[must_use]
-    pub(crate) fn followed_by(mut self, other: Parsed) -> Parsed {
+    pub fn followed_by(mut self, other: Parsed) -> Parsed {
         for (section, more) in self.sections.iter_mut().zip(other.sections) {
             section.extend(more);
         }
