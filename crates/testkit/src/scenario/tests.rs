@@ -133,6 +133,7 @@ ask broken.test. A
     ede 24
 ask other.test. A
     REFUSED rd
+    ede 22 the upstream answered REFUSED
 upstream 192.0.2.53 asked 6
 ";
     assert_eq!(problems(text), "");
@@ -158,6 +159,7 @@ ask a.test. AAAA as second
 after 501ms
 answer second
     REFUSED rd
+    ede 22 the upstream answered REFUSED
     took 0s
 answer first
     NOERROR rd
