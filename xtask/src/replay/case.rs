@@ -35,9 +35,9 @@ impl Case {
         Ok(Case { name, path: std::path::absolute(&path).unwrap_or(path), corefile, answers })
     }
 
-    /// Returns true if the Corefile uses an environment variable. kube-dns needs only an upstream.
+    /// Returns true if the Corefile uses an environment variable.
     pub(crate) fn needs(&self, variable: &str) -> bool {
-        self.corefile.as_ref().map_or(variable == "UPSTREAM", |text| text.contains(&format!("{{${variable}}}")))
+        self.corefile.as_ref().is_some_and(|text| text.contains(&format!("{{${variable}}}")))
     }
 }
 

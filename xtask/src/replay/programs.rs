@@ -1,7 +1,7 @@
-//! The other programs: Knot DNS as the upstream, and etcd.
+//! The other servers: Knot DNS as the upstream, etcd, and a resolver that knows no name.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use testkit::Question;
-use wire::{Name, Type};
+use wire::{Header, Name, Rcode, Type};
 
 use super::case::read_text;
 use super::client;
@@ -128,6 +128,29 @@ fn call(port: u16, method: &str, body: &str) -> Option<()> {
     let mut response = String::new();
     stream.read_to_string(&mut response).ok()?;
     response.split("\r\n").next().is_some_and(|status| status.contains(" 200 ")).then_some(())
+}
+
+/// Starts a resolver that knows no name, and returns its port. The answers of kube-dns were recorded with one.
+pub(crate) fn start_empty_resolver() -> Result<u16, Failed> {
+    let open = || {
+        let socket = UdpSocket::bind("127.0.0.1:0")?;
+        let port = socket.local_addr()?.port();
+        std::thread::spawn(move || deny_all(&socket));
+        Ok(port)
+    };
+    open().map_err(|error: std::io::Error| error.to_string())
+}
+
+/// Answers every query with NXDOMAIN until the program ends. Only the header differs from the query.
+fn deny_all(socket: &UdpSocket) {
+    let mut packet = [0; 4096];
+    while let Ok((length, client)) = socket.recv_from(&mut packet) {
+        if let Some(header) = Header::read(&packet[..length]) {
+            let flags = header.flags.with_response(true).with_recursion_available(true).with_rcode(Rcode::NXDOMAIN);
+            packet[2..4].copy_from_slice(&flags.0.to_be_bytes());
+            let _ = socket.send_to(&packet[..length], client);
+        }
+    }
 }
 
 /// Temporary folder that is deleted on drop.

@@ -15,7 +15,7 @@ use wire::Rcode;
 use super::answer::Recorded;
 use super::case::{Case, read_text};
 use super::client;
-use super::programs::{Folder, Program, START_PAUSE, START_TIMEOUT, start_etcd, start_knot};
+use super::programs::{Folder, Program, START_PAUSE, START_TIMEOUT, start_empty_resolver, start_etcd, start_knot};
 use crate::Failed;
 use crate::server::free_port;
 
@@ -25,7 +25,7 @@ const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kub
 /// Servers that Portolan uses.
 pub(crate) struct Stage {
     api: FakeApi,
-    /// The upstream, or why there is none. Also for etcd.
+    /// The upstream, or the reason why it does not run; the same for `etcd`.
     knot: Result<Program, Failed>,
     etcd: Result<Program, Failed>,
     folder: Folder,
@@ -84,14 +84,15 @@ impl Stage {
         Ok(())
     }
 
-    /// Adds the flags of the container `kubedns`, whose name the process has.
+    /// Adds the flags of the container `kubedns`, whose name the process has. Its upstream is in the ConfigMap.
     fn kube_dns_arguments(&self, command: &mut Command, port: u16) -> Result<(), Failed> {
         let config = self.folder.path().join("kube-dns");
         std::fs::create_dir_all(&config).map_err(|error| error.to_string())?;
         command.arg0("kube-dns").args(["--domain=cluster.local.", &format!("--dns-port={port}")]);
         command.arg(format!("--healthz-port={}", free_port()?)).arg(format!("--kube-master-url={}", self.api.url()));
+        let upstream = json!([format!("127.0.0.1:{}", start_empty_resolver()?)]).to_string();
+        std::fs::write(config.join("upstreamNameservers"), upstream).map_err(|error| error.to_string())?;
         command.arg(format!("--config-dir={}", config.display()));
-        command.arg(format!("--nameservers={}", address(&self.knot)));
         Ok(())
     }
 }
