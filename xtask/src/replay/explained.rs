@@ -58,11 +58,21 @@ impl Explanations {
     }
 }
 
-/// Returns true if a text matches a pattern, in which `*` stands for any text.
+/// Returns true if a text matches a pattern, in which `*` stands for any text and `\*` for an asterisk.
 fn matches(pattern: &str, text: &str) -> bool {
-    let Some((start, rest)) = pattern.split_once('*') else { return pattern == text };
-    let Some(text) = text.strip_prefix(start) else { return false };
-    (0..=text.len()).any(|at| text.get(at..).is_some_and(|text| matches(rest, text)))
+    let mut letters = pattern.chars();
+    match letters.next() {
+        None => text.is_empty(),
+        Some('*') => {
+            text.char_indices().any(|(at, _)| matches(letters.as_str(), &text[at..])) || letters.as_str().is_empty()
+        }
+        Some('\\') => matches_letter(letters.next(), letters.as_str(), text),
+        letter => matches_letter(letter, letters.as_str(), text),
+    }
+}
+
+fn matches_letter(letter: Option<char>, pattern: &str, text: &str) -> bool {
+    letter.and_then(|letter| text.strip_prefix(letter)).is_some_and(|text| matches(pattern, text))
 }
 
 #[cfg(test)]
@@ -93,5 +103,6 @@ mod tests {
     fn patterns_match_the_whole_text() {
         assert!(matches("*", "") && matches("a*c*", "abcd") && matches("a*b*b", "abb"));
         assert!(!matches("a", "ab") && !matches("*a", "ab") && !matches("a*b*b", "ab"));
+        assert!(matches("\\*a*", "*ab") && !matches("\\*a", "ba"));
     }
 }

@@ -1,7 +1,7 @@
 //! Replays recorded answers of another server: asks Portolan the same questions and compares.
 //!
-//! The folder of the recorded answers has one folder per case, with a Corefile (none for kube-dns) and the questions and
-//! answers in `answers.jsonl`. `cluster.json` has the objects of the cluster, `etcd.json` the keys of etcd, and
+//! The folder of the recorded answers has one folder per case, with a Corefile (kube-dns has none) and the questions
+//! and answers in `answers.jsonl`. `cluster.json` has the objects of the cluster, `etcd.json` the keys of etcd, and
 //! `upstream/` the zones of the upstream.
 //!
 //! Portolan runs as a process, with the project's own fake API server, etcd and Knot DNS. Deliberate differences are
