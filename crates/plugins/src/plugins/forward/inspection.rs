@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use config::setup::{InspectUpstreams, InspectedUpstream, UpstreamHealth};
 use engine::{ExchangeError, Instant};
+use upstream::Protocol;
 
 use super::stanza::{Stanza, Upstream};
 
@@ -47,10 +48,12 @@ pub(super) fn shown(stanza: &Stanza, upstream: &Upstream) -> InspectedUpstream {
     let Last { since, error } = upstream.outage.lock().clone();
     InspectedUpstream {
         address: upstream.address,
-        transport: match (upstream.tls.is_some(), stanza.force_tcp) {
-            (true, _) => "tls",
-            (false, true) => "tcp",
-            (false, false) => "udp",
+        transport: match (upstream.protocol, stanza.force_tcp) {
+            (Protocol::Quic, _) => "quic",
+            (Protocol::Https, _) => "https",
+            (Protocol::Tls, _) => "tls",
+            (Protocol::Dns, true) => "tcp",
+            (Protocol::Dns, false) => "udp",
         },
         health: if upstream.health.is_down(stanza.limits.max_fails) {
             UpstreamHealth::Down
