@@ -1,4 +1,5 @@
-//! Limits of the process's cgroup and how often it was throttled, for cgroups of version 1 and 2.
+//! Limits of the process's cgroup and how often it was throttled, for cgroups of version 1 and 2. The lowest limit of
+//! the cgroup and those above it counts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,9 +16,14 @@ pub(crate) struct Throttling {
     pub(crate) throttled: u64,
 }
 
-/// Returns the memory limit of this process in bytes: the lowest of its cgroup and those above it.
+/// Returns the memory limit of this process in bytes.
 pub(crate) fn memory_limit() -> Option<u64> {
     memory_limit_in(Path::new(CGROUPS), &read("/proc/self/cgroup")?)
+}
+
+/// Returns the CPU limit of this process in CPUs.
+pub(crate) fn cpu_limit() -> Option<f64> {
+    cpu_limit_in(Path::new(CGROUPS), &read("/proc/self/cgroup")?)
 }
 
 /// Returns how often this process was throttled; `None` without a CPU limit.
@@ -31,6 +37,24 @@ fn memory_limit_in(root: &Path, own: &str) -> Option<u64> {
         text.trim().parse().ok().filter(|limit| *limit < NO_LIMIT)
     };
     folders(root, own, "memory").into_iter().filter_map(limit).min()
+}
+
+fn cpu_limit_in(root: &Path, own: &str) -> Option<f64> {
+    let limit = |folder: PathBuf| {
+        let text = read(folder.join("cpu.max")).or_else(|| {
+            let quota = read(folder.join("cpu.cfs_quota_us"))?;
+            Some(format!("{} {}", quota.trim(), read(folder.join("cpu.cfs_period_us"))?.trim()))
+        })?;
+        cpus_of(&text)
+    };
+    folders(root, own, "cpu").into_iter().filter_map(limit).min_by(f64::total_cmp)
+}
+
+/// Parses `QUOTA PERIOD`, where the quota is `max` or negative without a limit.
+fn cpus_of(text: &str) -> Option<f64> {
+    let (quota, period) = text.trim().split_once(' ')?;
+    let (quota, period): (f64, f64) = (quota.parse().ok()?, period.parse().ok()?);
+    (quota > 0.0 && period > 0.0).then(|| quota / period)
 }
 
 fn throttling_in(root: &Path, own: &str) -> Option<Throttling> {
@@ -115,5 +139,47 @@ mod tests {
         let tree = Tree::new("host", &[("memory.max", "512\n"), ("cpu.stat", "nr_periods 0\nnr_throttled 0\n")]);
         assert_eq!(memory_limit_in(&tree.0, "0::/kubepods/pod1/x\n"), Some(512));
         assert_eq!(throttling_in(&tree.0, "0::/kubepods/pod1/x\n"), None);
+    }
+
+    #[test]
+    fn reads_the_limits_of_version_2() {
+        let files = [
+            ("pods/one/memory.max", "max\n"),
+            ("pods/memory.max", "178257920\n"),
+            ("pods/one/cpu.max", "50000 100000\n"),
+        ];
+        let tree = Tree::new("two", &files);
+        assert_eq!(memory_limit_in(&tree.0, "0::/pods/one\n"), Some(170 << 20));
+        assert_eq!(cpu_limit_in(&tree.0, "0::/pods/one\n"), Some(0.5));
+        // In a container, the path of the host does not exist, and the root has the limits.
+        let tree = Tree::new("two-host", &[("memory.max", "1048576\n"), ("cpu.max", "max 100000\n")]);
+        assert_eq!(memory_limit_in(&tree.0, "0::/of/the/host\n"), Some(1 << 20));
+        assert_eq!(cpu_limit_in(&tree.0, "0::/of/the/host\n"), None);
+    }
+
+    #[test]
+    fn the_lowest_cpu_limit_of_version_1_counts() {
+        let files = [
+            ("memory/memory.limit_in_bytes", "9223372036854771712\n"),
+            ("memory/pod/memory.limit_in_bytes", "1048576\n"),
+            ("cpu/pod/cpu.cfs_quota_us", "-1\n"),
+            ("cpu/pod/cpu.cfs_period_us", "100000\n"),
+            ("cpu/cpu.cfs_quota_us", "200000\n"),
+            ("cpu/cpu.cfs_period_us", "100000\n"),
+        ];
+        let tree = Tree::new("one", &files);
+        let own = "4:memory:/pod\n3:cpu,cpuacct:/pod\n";
+        assert_eq!((memory_limit_in(&tree.0, own), cpu_limit_in(&tree.0, own)), (Some(1 << 20), Some(2.0)));
+    }
+
+    #[test]
+    fn knows_nothing_without_cgroups() {
+        for own in ["", "nonsense", "0::", "::::"] {
+            let root = Path::new("/nonexistent");
+            assert_eq!((memory_limit_in(root, own), cpu_limit_in(root, own)), (None, None), "{own}");
+        }
+        let stat = "usage_usec 5\nnr_periods 40\nnr_throttled 7\n";
+        assert_eq!(throttling_of(stat), Some(Throttling { periods: 40, throttled: 7 }));
+        assert_eq!(throttling_of("nr_periods 0\nnr_throttled 0\n"), None);
     }
 }

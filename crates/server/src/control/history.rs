@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use metrics::{HistogramTotals, Registry};
 
 use super::connection::Context;
-use super::machine::{self, Throttling};
+use crate::cgroup::{self, Throttling};
 use crate::process_metrics;
 
 /// Interval between readings.
@@ -54,7 +54,7 @@ impl Totals {
             cache_stale: sum("coredns_cache_served_stale_total"),
             limits: registry.totals_by("portolan_limit_hits_total", "limit"),
             cpu_seconds: process_metrics::cpu_time(),
-            throttling: machine::throttling(),
+            throttling: cgroup::throttling(),
         }
     }
 }

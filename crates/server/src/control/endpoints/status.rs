@@ -11,8 +11,9 @@ use transport::MonotonicClock;
 
 use super::super::connection::Context;
 use super::super::history::{RATE_WINDOW, Totals};
-use super::super::{Loaded, machine};
+use super::super::{Loaded, drops};
 use super::problems;
+use crate::cgroup;
 use crate::clusters::FollowedCluster;
 use crate::process_metrics;
 
@@ -123,7 +124,7 @@ fn answers(context: &Context, before: &Totals, now: &Totals) -> Answers {
         codes,
         p50: quantile(&latency, 0.5),
         p99: quantile(&latency, 0.99),
-        lost: machine::dropped_datagrams(),
+        lost: drops::dropped_datagrams(),
     }
 }
 
@@ -194,7 +195,6 @@ fn limits(oldest: &Totals, now: &Totals) -> Limits {
 }
 
 fn resources(before: &Totals, now: &Totals) -> Resources {
-    let limits = machine::limits();
     let window = seconds(before, now);
     let cpu_seconds = now.cpu_seconds.zip(before.cpu_seconds).map(|(now, before)| now - before);
     let throttled = now
@@ -203,9 +203,9 @@ fn resources(before: &Totals, now: &Totals) -> Resources {
         .map(|(now, before)| per_second(now.throttled - before.throttled, (now.periods - before.periods) as f64));
     Resources {
         memory_bytes: process_metrics::resident_bytes(),
-        memory_limit_bytes: limits.memory,
+        memory_limit_bytes: cgroup::memory_limit(),
         cpus: cpu_seconds.filter(|_| window > 0.0).map(|spent| spent / window),
-        cpu_limit: limits.cpus,
+        cpu_limit: cgroup::cpu_limit(),
         throttled_share: throttled,
     }
 }
