@@ -1,6 +1,7 @@
 //! Helpers that several plugins share to parse and format their options.
 
 use core::num::IntErrorKind;
+use core::ops::RangeBounds;
 use core::str::FromStr;
 use std::sync::Arc;
 
@@ -28,6 +29,19 @@ impl HostName {
 /// Search path that a directive offers to *autopath*, the same for all clients.
 #[derive(Clone, Copy)]
 pub(crate) struct FixedSearch(pub(crate) &'static [&'static str]);
+
+/// Reads a number of a property that may be set once for each server block, as CoreDNS demands.
+pub(crate) fn number_once(
+    value: &mut Option<u32>,
+    args: &mut Args<'_>,
+    range: impl RangeBounds<u32>,
+) -> Result<(), Problem> {
+    let number = args.number(range)?;
+    match value.replace(number) {
+        None => Ok(()),
+        Some(_) => Err(args.problem("already defined for this server block")),
+    }
+}
 
 /// Formats zones as the value of a metric label, separated by commas.
 pub(crate) fn zones_label(zones: &[Name]) -> String {

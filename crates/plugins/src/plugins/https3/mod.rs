@@ -1,7 +1,9 @@
 //! Limits queries and connections over HTTP/3.
 
-use config::options::{Args, Manifest, Problem, Property, Usage};
+use config::options::{Manifest, Property, Usage};
 use config::setup::{Part, QuicLimits, Setup, SetupError};
+
+use crate::shared::option_helpers::number_once;
 
 /// Parsed `https3` block.
 #[derive(Default)]
@@ -22,13 +24,13 @@ pub static MANIFEST: Manifest<Config> =
                 usage: Usage("max_streams NUMBER"),
                 default: "256",
                 doc: "Maximum number of concurrent queries per connection; 0 for 100.",
-                set: |config, args| once(&mut config.streams_max, args),
+                set: |config, args| number_once(&mut config.streams_max, args, 0..),
             },
             Property {
                 usage: Usage("max_connections NUMBER"),
                 default: "200",
                 doc: "Maximum number of open connections per listening address; 0 for no limit.",
-                set: |config, args| once(&mut config.connections_max, args),
+                set: |config, args| number_once(&mut config.connections_max, args, 0..),
             },
         ])
         .settings(|config, settings| settings.listening.https3 = limits(config));
@@ -39,15 +41,6 @@ fn limits(config: &Config) -> QuicLimits {
         config.streams_max.map_or(usual.streams_max, |most| if most == 0 { STREAMS_OF_LIBRARY } else { most });
     let connections_max = config.connections_max.and_then(|most| usize::try_from(most).ok());
     QuicLimits { streams_max, connections_max: connections_max.unwrap_or(usual.connections_max) }
-}
-
-/// Reads a number that may be set once.
-fn once(value: &mut Option<u32>, args: &mut Args<'_>) -> Result<(), Problem> {
-    let number = args.number(0..)?;
-    match value.replace(number) {
-        None => Ok(()),
-        Some(_) => Err(args.problem("already defined for this server block")),
-    }
 }
 
 fn build(_: Vec<Config>, _: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {

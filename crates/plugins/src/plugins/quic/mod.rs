@@ -1,7 +1,9 @@
 //! Limits queries over QUIC.
 
-use config::options::{Args, Manifest, Problem, Property, Usage};
+use config::options::{Manifest, Property, Usage};
 use config::setup::{Part, QuicLimits, Setup, SetupError};
+
+use crate::shared::option_helpers::number_once;
 
 /// Parsed `quic` block.
 #[derive(Default)]
@@ -19,13 +21,13 @@ pub static MANIFEST: Manifest<Config> =
                 usage: Usage("max_streams NUMBER"),
                 default: "256",
                 doc: "Maximum number of concurrent queries per connection, at least 1.",
-                set: |config, args| once(&mut config.streams_max, args),
+                set: |config, args| number_once(&mut config.streams_max, args, 1..),
             },
             Property {
                 usage: Usage("worker_pool_size NUMBER"),
                 default: "1024",
                 doc: "Accepted for compatibility; has no effect. At least 1.",
-                set: |config, args| once(&mut config.worker_pool_size, args),
+                set: |config, args| number_once(&mut config.worker_pool_size, args, 1..),
             },
         ])
         .settings(|config, settings| {
@@ -33,15 +35,6 @@ pub static MANIFEST: Manifest<Config> =
                 settings.listening.quic = QuicLimits { streams_max, ..QuicLimits::default() };
             }
         });
-
-/// Reads a number above 0 that may be set once.
-fn once(value: &mut Option<u32>, args: &mut Args<'_>) -> Result<(), Problem> {
-    let number = args.number(1..)?;
-    match value.replace(number) {
-        None => Ok(()),
-        Some(_) => Err(args.problem("already defined for this server block")),
-    }
-}
 
 fn build(_: Vec<Config>, _: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     Ok(None)
