@@ -114,8 +114,16 @@ fn transport_config(settings: &Settings) -> TransportConfig {
         .max_idle_timeout(Some(IdleTimeout::try_from(settings.idle).unwrap_or(VarInt::MAX.into())))
         .stream_receive_window(STREAM_WINDOW.into())
         .receive_window(RECEIVE_WINDOW.into())
-        .send_window(SEND_WINDOW)
-        // Answers leave in the order in which they are ready, so that each packet finishes as many as it can.
+        .send_window(SEND_WINDOW);
+    set_datagrams(&mut config);
+    config
+}
+
+/// Sets what is the same for connections of clients and to upstreams: the order of messages, and the size and use of
+/// datagrams.
+pub(crate) fn set_datagrams(config: &mut TransportConfig) {
+    config
+        // Messages leave in the order in which they are ready, so that each packet finishes as many as it can.
         .send_fairness(false)
         .initial_mtu(DATAGRAM_MAX)
         .min_mtu(DATAGRAM_MAX)
@@ -126,7 +134,6 @@ fn transport_config(settings: &Settings) -> TransportConfig {
         .keep_alive_interval(None)
         .allow_spin(false)
         .enable_segmentation_offload(false);
-    config
 }
 
 /// Builds the configuration of an endpoint.

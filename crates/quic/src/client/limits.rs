@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use quinn_proto::{EndpointConfig, IdleTimeout, TransportConfig, VarInt};
 
-use crate::limits::{DATAGRAM_MAX, HANDSHAKE_BUFFER, RECEIVED_MAX};
+use crate::limits::{RECEIVED_MAX, set_datagrams};
 
 /// Bytes that the upstream may send on one stream before they are read: one response of the maximum length.
 const STREAM_WINDOW: u32 = 68 << 10;
@@ -31,17 +31,8 @@ pub(super) fn transport_config() -> TransportConfig {
         .stream_receive_window(STREAM_WINDOW.into())
         .receive_window(RECEIVE_WINDOW.into())
         .send_window(SEND_WINDOW)
-        .send_fairness(false)
-        .initial_rtt(INITIAL_RTT)
-        .initial_mtu(DATAGRAM_MAX)
-        .min_mtu(DATAGRAM_MAX)
-        .mtu_discovery_config(None)
-        .crypto_buffer_size(HANDSHAKE_BUFFER)
-        .datagram_receive_buffer_size(None)
-        .datagram_send_buffer_size(0)
-        .keep_alive_interval(None)
-        .allow_spin(false)
-        .enable_segmentation_offload(false);
+        .initial_rtt(INITIAL_RTT);
+    set_datagrams(&mut config);
     config
 }
 
