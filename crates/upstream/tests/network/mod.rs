@@ -10,10 +10,10 @@ mod stream_pair;
 mod udp_pair;
 
 use core::time::Duration;
-use std::collections::BTreeMap;
 use std::collections::btree_map::OccupiedEntry;
+use std::collections::{BTreeMap, HashMap};
 
-use upstream::Random;
+use upstream::{QueryId, Random};
 use wire::{Class, Header, MessageBuf, Name, Rcode, Type};
 
 pub(crate) use multiplex_pair::MultiplexPair;
@@ -111,13 +111,32 @@ impl<T> Timeline<T> {
         self.events.insert((at, self.entered), event);
     }
 
-    pub(crate) fn next_at(&self) -> Option<Duration> {
+    fn next_at(&self) -> Option<Duration> {
         self.events.first_key_value().map(|((at, _), _)| *at)
+    }
+
+    /// Moves `now` to the next event or to `timeout`, whichever is first, but not beyond `until`. Returns false if
+    /// neither is left.
+    pub(crate) fn advance(&self, now: &mut Duration, timeout: Option<Duration>, until: Duration) -> bool {
+        let next = self.next_at().into_iter().chain(timeout).min();
+        let Some(next) = next.filter(|next| *next <= until) else {
+            *now = if until == Duration::MAX { *now } else { (*now).max(until) };
+            return false;
+        };
+        *now = (*now).max(next);
+        true
     }
 
     pub(crate) fn pop_until(&mut self, now: Duration) -> Option<T> {
         self.events.first_entry().filter(|first| first.key().0 <= now).map(OccupiedEntry::remove)
     }
+}
+
+/// Returns the queries in flight in the order in which they were started.
+pub(crate) fn in_order<T>(sent: &HashMap<QueryId, T>) -> Vec<QueryId> {
+    let mut pending: Vec<QueryId> = sent.keys().copied().collect();
+    pending.sort_unstable();
+    pending
 }
 
 /// Builds the query for the name `qNUMBER.test.`.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use upstream::{ConnectionId, MultiplexClient, PoolEvent, PoolLimits, PoolQuery, PoolReply, QueryError, QueryId};
 
-use super::{Conditions, Generator, Timeline, forged, id_of, number_of, query, reply};
+use super::{Conditions, Generator, Timeline, forged, id_of, in_order, number_of, query, reply};
 
 /// Connections per route that take new queries.
 const CONNECTIONS_PER_ROUTE: usize = 16;
@@ -104,19 +104,14 @@ impl MultiplexPair {
     }
 
     pub(crate) fn pending(&self) -> Vec<QueryId> {
-        let mut pending: Vec<QueryId> = self.sent.keys().copied().collect();
-        pending.sort_unstable();
-        pending
+        in_order(&self.sent)
     }
 
     /// Moves time to the next event, but not beyond `until`. Returns false if no event is left.
     pub(crate) fn step(&mut self, until: Duration) -> bool {
-        let next = self.arrivals.next_at().into_iter().chain(self.client.poll_timeout()).min();
-        let Some(next) = next.filter(|next| *next <= until) else {
-            self.now = if until == Duration::MAX { self.now } else { self.now.max(until) };
+        if !self.arrivals.advance(&mut self.now, self.client.poll_timeout(), until) {
             return false;
-        };
-        self.now = self.now.max(next);
+        }
         while let Some((id, arrival)) = self.arrivals.pop_until(self.now) {
             if self.links.contains_key(&id) {
                 self.arrive(id, arrival);

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use upstream::{QueryError, QueryId, SocketId, UdpClient, UdpEvent, UdpQuery};
 use wire::Reply;
 
-use super::{Conditions, FORGED, Generator, Timeline, forged, id_of, number_of, query, reply};
+use super::{Conditions, FORGED, Generator, Timeline, forged, id_of, in_order, number_of, query, reply};
 
 /// Limits of the client that the pair checks.
 const USES_MAX: usize = 8;
@@ -85,19 +85,14 @@ impl UdpPair {
     }
 
     pub(crate) fn pending(&self) -> Vec<QueryId> {
-        let mut pending: Vec<QueryId> = self.sent.keys().copied().collect();
-        pending.sort_unstable();
-        pending
+        in_order(&self.sent)
     }
 
     /// Moves time to the next event, but not beyond `until`. Returns false if no event is left.
     pub(crate) fn step(&mut self, until: Duration) -> bool {
-        let next = self.arrivals.next_at().into_iter().chain(self.client.poll_timeout()).min();
-        let Some(next) = next.filter(|next| *next <= until) else {
-            self.now = if until == Duration::MAX { self.now } else { self.now.max(until) };
+        if !self.arrivals.advance(&mut self.now, self.client.poll_timeout(), until) {
             return false;
-        };
-        self.now = self.now.max(next);
+        }
         while let Some(arrival) = self.arrivals.pop_until(self.now) {
             match arrival {
                 Arrival::Datagram(socket, datagram) if self.open.contains(&socket) => {
