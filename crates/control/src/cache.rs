@@ -53,23 +53,23 @@ pub struct Entry {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct FlushRequest {
-    /// Which responses to remove.
+    /// Range of the responses to remove.
     pub scope: Scope,
     /// Domain name; required unless the scope is `all`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
 
-/// Which cached responses to remove.
+/// Range of the cached responses to remove.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
-    /// Those for a name, of all types.
+    /// Responses of all types for one name.
     Name,
-    /// Those for a name and for all names below it.
+    /// Responses for a name and for all names below it.
     Below,
-    /// All.
+    /// All responses.
     All,
 }
 

@@ -6,7 +6,7 @@
 use core::net::SocketAddr;
 use core::time::Duration;
 
-/// What a plugin did with a query, for people.
+/// Description of what a plugin did with a query.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Explanation {
     /// Data that the answer comes from, in a few words: `Service shop/db, ClusterIP`.
@@ -34,7 +34,7 @@ impl Explanation {
         self
     }
 
-    /// Adds what to do about the reason.
+    /// Adds advice to the reason.
     #[must_use]
     pub fn advise(mut self, advice: impl Into<String>) -> Explanation {
         if let Some(reason) = &mut self.reason {
@@ -80,7 +80,7 @@ pub struct ReasonCode {
     pub code: &'static str,
     /// Meaning, in one sentence without a full stop.
     pub meaning: &'static str,
-    /// What to do about it, if anything is wrong. Empty otherwise.
+    /// Advice for the reader. Empty if nothing is wrong.
     pub advice: &'static str,
 }
 
@@ -91,7 +91,7 @@ pub struct Reason {
     pub code: &'static ReasonCode,
     /// Reason with the names of this case.
     pub text: String,
-    /// What to do in this case. Without it, the advice of the code applies.
+    /// Advice for this case; `None` for the general advice of the code.
     pub advice: Option<String>,
 }
 
@@ -121,7 +121,7 @@ impl CachedAnswer {
 pub struct ExplainedUpstream {
     /// Address.
     pub address: SocketAddr,
-    /// Transport: `udp`, `tcp` or `tls`.
+    /// Transport: `udp`, `tcp`, `tls`, `https` or `quic`.
     pub transport: &'static str,
     /// State: `up`, `suspected` or `down`.
     pub state: &'static str,

@@ -36,14 +36,14 @@ pub trait InspectCache: Send + Sync {
     fn flush(&self, scope: &CacheScope) -> usize;
 }
 
-/// Entries to remove from a cache.
+/// Range of the entries to remove from a cache.
 #[derive(Clone, Debug)]
 pub enum CacheScope {
-    /// Those for a name in lower case, of all types.
+    /// Entries of all types for one name in lower case.
     Name(Name),
-    /// Those for a name in lower case and for all names below it.
+    /// Entries for a name in lower case and for all names below it.
     Below(Name),
-    /// All.
+    /// All entries.
     All,
 }
 
@@ -81,7 +81,7 @@ pub trait InspectUpstreams: Send + Sync {
 pub struct InspectedUpstream {
     /// Address.
     pub address: SocketAddr,
-    /// Transport: `udp`, `tcp` or `tls`.
+    /// Transport: `udp`, `tcp`, `tls`, `https` or `quic`.
     pub transport: &'static str,
     /// Health.
     pub health: UpstreamHealth,
@@ -94,7 +94,7 @@ pub struct InspectedUpstream {
 /// Health of an upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UpstreamHealth {
-    /// It works as far as is known.
+    /// No exchange and no health check has failed since the last success.
     Up,
     /// An exchange failed, and it has not answered a health check since.
     Suspected,

@@ -25,7 +25,7 @@ pub struct Explained {
     pub queries: u64,
     /// Reason.
     pub why: Why,
-    /// What to do if something is wrong.
+    /// Advice; `null` if nothing is wrong.
     #[serde(rename = "do")]
     pub advice: Option<String>,
 }
@@ -101,7 +101,7 @@ pub struct Step {
     pub trail: Vec<Passage>,
     /// Reason for this step, if there is more to say than that the data exists.
     pub why: Option<Why>,
-    /// What to do about it.
+    /// Advice about the reason; `null` if there is nothing to do.
     #[serde(rename = "do")]
     pub advice: Option<String>,
 }
@@ -160,7 +160,7 @@ pub struct Cached {
 pub struct Upstream {
     /// Address.
     pub address: String,
-    /// Transport: `udp`, `tcp` or `tls`.
+    /// Transport: `udp`, `tcp`, `tls`, `https` or `quic`.
     pub transport: String,
     /// State: `up`, `suspected` or `down`.
     pub state: String,
@@ -170,7 +170,7 @@ pub struct Upstream {
     pub error: Option<String>,
 }
 
-/// What a plugin did on the way to the answer.
+/// Effect of a plugin that did not answer itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Passage {
@@ -179,7 +179,7 @@ pub struct Passage {
     /// Position of its directive.
     #[serde(rename = "where")]
     pub place: Place,
-    /// What it did.
+    /// Effect: a change of the question, another question asked first, a denial passed on, or a failure.
     pub did: String,
 }
 

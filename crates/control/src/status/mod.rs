@@ -186,7 +186,7 @@ pub struct Latency {
 pub struct Upstream {
     /// Address and port.
     pub address: String,
-    /// Transport: `udp`, `tcp` or `tls`.
+    /// Transport: `udp`, `tcp`, `tls`, `https` or `quic`.
     pub transport: String,
     /// State.
     pub state: UpstreamState,
@@ -209,7 +209,7 @@ pub enum UpstreamState {
     Down,
     /// An exchange failed, and it has not answered a health check since.
     Suspected,
-    /// It works as far as is known.
+    /// No exchange and no health check has failed since the last success.
     Up,
 }
 
@@ -271,7 +271,7 @@ pub struct Resources {
 pub struct Problem {
     /// Stable code, such as `PD-U02`.
     pub code: String,
-    /// What is wrong.
+    /// Description of the problem, with the names of this case.
     pub text: String,
 }
 
