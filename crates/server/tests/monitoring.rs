@@ -1,4 +1,4 @@
-//! Dashboards and rules of `deploy/monitoring` with a real Prometheus: each expression returns data for servers under
+//! Dashboards and rules of the Helm chart with a real Prometheus: each expression returns data for servers under
 //! load, and each alert for its fault. If Prometheus is not installed, the tests print a message and are skipped.
 //!
 //! If the variable `PUBLIC_BOARDS` names a folder with dashboards of others, the test also prints which of their
@@ -47,8 +47,8 @@ const OF_CGROUP: [&str; 2] = ["portolan_memory_limit_bytes", "portolan_cpu_"];
 #[test]
 fn rules_pass_their_unit_tests() {
     if prometheus::is_installed() {
-        promtool(&monitoring(), &["check", "rules", "rules.yaml"]);
-        promtool(&monitoring(), &["test", "rules", "rules-test.yaml"]);
+        promtool(&files(), &["check", "rules", "rules.yaml"]);
+        promtool(&deploy().join("monitoring"), &["test", "rules", "rules-test.yaml"]);
     }
 }
 
@@ -58,9 +58,9 @@ fn expressions_of_boards_and_rules_return_data() {
         return;
     }
     let (folder, mut site) = (Folder::new("monitoring"), Site::start());
-    let rules = fs::read_to_string(monitoring().join("rules.yaml")).unwrap();
+    let rules = fs::read_to_string(files().join("rules.yaml")).unwrap();
     let prometheus = Prometheus::start(&folder, &hastened(&rules), &site.targets());
-    let mut pending = expressions(&monitoring());
+    let mut pending = expressions(&files());
     pending.extend(prometheus.rules());
     if !site.is_limited {
         pending.retain(|(_, expression)| !OF_CGROUP.iter().any(|metric| expression.contains(metric)));
@@ -91,8 +91,13 @@ fn has_data(prometheus: &Prometheus, (name, expression): &(String, String)) -> b
     prometheus.has_data(expression, (name == "PortolanDown").then_some(before))
 }
 
-fn monitoring() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/monitoring")
+fn deploy() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy")
+}
+
+/// Returns the folder of the dashboards and rules.
+fn files() -> PathBuf {
+    deploy().join("helm/portolan/files")
 }
 
 /// Shortens the ranges of rules, and thresholds that are times, so that a fault of seconds is enough.

@@ -230,73 +230,21 @@ fn swap_overlay_changes_an_image_and_nothing_else() {
     assert_eq!(swap, [expected]);
 }
 
-/// The metrics that a text names.
-fn metrics(text: &str) -> impl Iterator<Item = &str> {
-    let words = text.split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_'));
-    words.filter(|word| ["coredns_", "portolan_", "process_"].iter().any(|prefix| word.starts_with(prefix)))
-}
-
 #[test]
-fn alerts_and_dashboard_use_documented_metrics() {
-    let documented = std::fs::read_to_string(packages::repository().join("docs/metrics.md")).unwrap();
-    for file in ["files/alerts.yaml", "files/dashboard.json"] {
-        let text = std::fs::read_to_string(chart().join(file)).unwrap();
-        assert!(metrics(&text).count() >= 10, "{file}");
-        for metric in metrics(&text) {
-            let base = ["_bucket", "_count"].iter().find_map(|suffix| metric.strip_suffix(suffix)).unwrap_or(metric);
-            assert!(documented.contains(&format!("`{base}`")), "{file}: {metric}");
-        }
-    }
-}
-
-#[test]
-fn alerts_fire_for_faults_and_only_then() {
-    if !are_in_path(&["promtool"]) {
-        return;
-    }
-    output_of("promtool", &["test", "rules", chart().join("tests/alerts_test.yaml").to_str().unwrap()]);
-}
-
-#[test]
-fn every_expression_of_the_dashboard_is_valid() {
-    if !are_in_path(&["promtool"]) {
-        return;
-    }
-    let dashboard = std::fs::read_to_string(chart().join("files/dashboard.json")).unwrap();
-    let dashboard: Value = serde_json::from_str(&dashboard).unwrap();
-    let panels = dashboard["panels"].as_array().unwrap().iter();
-    let rules: Vec<Value> = panels
-        .flat_map(|panel| panel["targets"].as_array().unwrap())
-        .map(|target| target["expr"].as_str().unwrap().replace("$__rate_interval", "5m"))
-        .map(|expression| json!({ "record": "expression", "expr": expression }))
-        .collect();
-    assert!(rules.len() >= 19, "{} expressions", rules.len());
-    // Prometheus rejects equal rules, so each has a group of its own.
-    let group = |(index, rule)| json!({ "name": format!("panel-{index}"), "rules": [rule] });
-    let groups: Vec<Value> = rules.iter().enumerate().map(group).collect();
-    let folder = support::Folder::new("dashboard");
-    let file = folder.write("rules.json", &json!({ "groups": groups }).to_string());
-    output_of("promtool", &["check", "rules", file.to_str().unwrap()]);
-}
-
-#[test]
-fn monitoring_objects_contain_the_alerts_and_the_dashboard() {
+fn monitoring_objects_contain_the_rules_and_the_dashboards() {
     if !are_in_path(&["helm"]) {
         return;
     }
     let more = ["--set", "dashboards.enabled=true,prometheusRule.enabled=true"];
     let objects = parse(&render(RELEASE, &values("defaults"), &more));
     let config = objects.iter().find(|object| object["metadata"]["name"] == "coredns-dashboards").unwrap();
-    let dashboard = std::fs::read_to_string(chart().join("files/dashboard.json")).unwrap();
-    let rendered: Value = serde_json::from_str(config["data"]["portolan.json"].as_str().unwrap()).unwrap();
-    assert_eq!(rendered, serde_json::from_str::<Value>(&dashboard).unwrap());
     assert_eq!(config["metadata"]["labels"]["grafana_dashboard"], "1");
-    let rules = find(&objects, "PrometheusRule")["spec"]["groups"][0]["rules"].as_array().unwrap();
-    for rule in rules {
-        let expression = rule["expr"].as_str().unwrap();
-        assert!(expression.contains("job=~\"coredns-metrics|coredns-node\""), "{expression}");
-        assert!(!expression.contains(".+"), "{expression}");
+    for board in ["overview.json", "kubernetes.json", "upstreams.json"] {
+        let rendered = config["data"][&format!("portolan-{board}")].as_str().unwrap();
+        let file = std::fs::read_to_string(chart().join("files").join(board)).unwrap();
+        assert_eq!(rendered, file.trim_end(), "{board}");
     }
+    assert_eq!(find(&objects, "PrometheusRule")["spec"], packages::read(&chart().join("files/rules.yaml")).remove(0));
 }
 
 #[test]

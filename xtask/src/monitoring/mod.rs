@@ -1,6 +1,6 @@
 //! Grafana dashboards and Prometheus rules. They are data (`boards`, `recordings`, `alerts`); this module writes them
-//! in the formats of Grafana and Prometheus, and as Kubernetes objects, to `deploy/monitoring`. It also writes the
-//! generated blocks of the runbooks.
+//! in the formats of Grafana and Prometheus to the Helm chart, which installs them, and as Kubernetes objects to
+//! `deploy/monitoring`. It also writes the generated blocks of the runbooks.
 //!
 //! In the expressions, `$S` is the selector of a board's replicas and `$W` the range of its rates. The tests check that
 //! all metrics and labels exist. `crates/server/tests/monitoring.rs` evaluates all expressions with a real Prometheus.
@@ -16,7 +16,9 @@ use std::path::{Path, PathBuf};
 
 use crate::Failed;
 
-/// Directory of the files.
+/// Directory of the dashboards and rules, within the Helm chart.
+const CHART: &str = "deploy/helm/portolan/files";
+/// Directory of the Kubernetes objects and unit tests.
 const FOLDER: &str = "deploy/monitoring";
 /// Directory of the runbooks.
 const RUNBOOKS: &str = "docs/runbooks";
@@ -115,15 +117,15 @@ impl Target {
 
 /// Returns the generated files with their content.
 pub(crate) fn texts() -> Result<Vec<(PathBuf, String)>, Failed> {
-    let place = |name: &str| Path::new(FOLDER).join(name);
+    let (chart, folder) = (Path::new(CHART), Path::new(FOLDER));
     let (boards, mut texts) = (boards::all()?, Vec::new());
     for board in &boards {
-        texts.push((place(&format!("{}.json", board.name)), grafana::dashboard(board)?));
+        texts.push((chart.join(format!("{}.json", board.name)), grafana::dashboard(board)?));
     }
-    texts.push((place("dashboards.yaml"), grafana::config_maps(&boards)?));
-    texts.push((place("rules.yaml"), rule_files::prometheus()));
-    texts.push((place("rules-test.yaml"), rule_files::unit_tests()));
-    texts.push((place("prometheusrule.yaml"), rule_files::kubernetes_object()));
+    texts.push((folder.join("dashboards.yaml"), grafana::config_maps(&boards)?));
+    texts.push((chart.join("rules.yaml"), rule_files::prometheus()));
+    texts.push((folder.join("rules-test.yaml"), rule_files::unit_tests()));
+    texts.push((folder.join("prometheusrule.yaml"), rule_files::kubernetes_object()));
     texts.extend(runbooks::texts()?);
     Ok(texts)
 }

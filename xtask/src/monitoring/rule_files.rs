@@ -45,7 +45,7 @@ fn groups(indent: &str) -> String {
 
 /// Returns two tests of each alert: its fault fires it, and a healthy state does not.
 pub(super) fn unit_tests() -> String {
-    let mut text = format!("{NOTE}rule_files: [rules.yaml]\nevaluation_interval: 1m\ntests:\n");
+    let mut text = format!("{NOTE}rule_files: [../helm/portolan/files/rules.yaml]\nevaluation_interval: 1m\ntests:\n");
     for alert in alerts::ALL {
         text.push_str(&unit_test(alert, "fires", alert.fires, &expected(alert)));
         text.push_str(&unit_test(alert, "is quiet", alert.quiet, " []\n"));
