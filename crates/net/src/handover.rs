@@ -49,14 +49,6 @@ pub fn receive_sockets(stream: &UnixStream) -> io::Result<(Vec<u8>, Vec<OwnedFd>
     Ok((note, sockets))
 }
 
-/// Returns the user ID of the process at the other end.
-///
-/// # Errors
-/// The error of the system call.
-pub fn user_of_peer(stream: &UnixStream) -> io::Result<u32> {
-    Ok(rustix::net::sockopt::socket_peercred(stream)?.uid.as_raw())
-}
-
 /// Returns the effective user ID of this process.
 #[must_use]
 pub fn own_user() -> u32 {

@@ -130,6 +130,22 @@ impl Node {
         server.wait_for("Portolan-");
         server
     }
+
+    /// Starts an instance in a PID namespace of its own, as containers have. It shares the network of the node.
+    fn start_pod(&self) -> Server {
+        let mut command = Command::new("unshare");
+        command.args(["--pid", "--fork", "--kill-child=KILL"]).arg(env!("CARGO_BIN_EXE_portolan"));
+        command.args(self.words(&[]));
+        let mut server = Server::start_command(command);
+        server.wait_for("Portolan-");
+        server
+    }
+}
+
+/// Ends an instance in a PID namespace of its own. `unshare`, its parent, ends with it.
+fn end_pod(mut pod: Server) {
+    assert!(run("pkill", &["-TERM", "-P", &pod.id().to_string()]).0);
+    assert_eq!(pod.wait(), Some(0));
 }
 
 fn client(ip: &str) -> Client {
@@ -260,6 +276,10 @@ impl Asker {
     }
 }
 
+fn turns() -> usize {
+    std::env::var(TURNS).ok().and_then(|text| text.parse().ok()).unwrap_or(TURNS_USUAL)
+}
+
 fn ask_over_udp(ip: &'static str, name: &'static str) -> Box<dyn FnMut() -> bool + Send> {
     let mut client = client(ip).waiting(RESOLVER_PATIENCE);
     Box::new(move || {
@@ -296,7 +316,7 @@ fn ask_over_tcp() -> Box<dyn FnMut() -> bool + Send> {
 #[test]
 fn takeover_loses_no_query() {
     in_namespace("takeover_loses_no_query", || {
-        let turns = std::env::var(TURNS).ok().and_then(|text| text.parse().ok()).unwrap_or(TURNS_USUAL);
+        let turns = turns();
         let node = Node::new();
         let mut serving = node.start(&[]);
         let asker = Asker::start(vec![
@@ -324,9 +344,28 @@ fn takeover_loses_no_query() {
 }
 
 #[test]
+fn takeover_between_containers_loses_no_query() {
+    in_namespace("takeover_between_containers_loses_no_query", || {
+        let node = Node::new();
+        let mut serving = node.start_pod();
+        let asker = Asker::start(vec![ask_over_udp(LINK, "web.example.org."), ask_over_tcp()]);
+        for _ in 0..turns() {
+            let mut next = node.start_pod();
+            next.wait_for("Taking over the sockets of 2 addresses");
+            end_pod(serving);
+            serving = next;
+        }
+        let (asked, missed) = asker.end();
+        assert!(missed == 0 && asked > turns(), "{asked} questions, {missed} not answered");
+        end_pod(serving);
+        wait_until("everything is removed", leaves_nothing);
+    });
+}
+
+#[test]
 fn a_killed_instance_leaves_nothing_behind_and_another_continues() {
     in_namespace("a_killed_instance_leaves_nothing_behind_and_another_continues", || {
-        let turns = std::env::var(TURNS).ok().and_then(|text| text.parse().ok()).unwrap_or(TURNS_USUAL);
+        let turns = turns();
         let node = Node::new();
         for turn in 0..turns {
             let mut first = node.start(&[]);

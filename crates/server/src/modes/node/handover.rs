@@ -56,22 +56,29 @@ impl Handover {
         Ok(Rc::new(Handover { name, own, received, peer_count: Cell::new(0) }))
     }
 
-    /// Connects to the running instance, if there is one.
-    pub(super) fn connect(&self) -> Option<UnixStream> {
-        let stream = UnixStream::connect_addr(&self.name).ok()?;
-        stream.set_read_timeout(Some(TIMEOUT)).ok()?;
-        stream.set_write_timeout(Some(TIMEOUT)).ok()?;
-        Some(stream)
+    /// Connects to the running instance. Returns `None` if there is none.
+    ///
+    /// # Errors
+    /// Returns an error if the other end belongs to another user, or for a failed system call.
+    pub(super) fn connect(&self) -> io::Result<Option<UnixStream>> {
+        let Ok(stream) = UnixStream::connect_addr(&self.name) else { return Ok(None) };
+        stream.set_nonblocking(true)?;
+        let stream = tokio::net::UnixStream::from_std(stream)?;
+        if !is_trusted(&stream) {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        let stream = stream.into_std()?;
+        stream.set_nonblocking(false)?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        stream.set_write_timeout(Some(TIMEOUT))?;
+        Ok(Some(stream))
     }
 
     /// Receives the sockets of the running instance.
     ///
     /// # Errors
-    /// Returns an error if the other end belongs to another user or the transfer fails.
+    /// Returns an error if the transfer fails.
     pub(super) fn receive(&self, stream: &UnixStream) -> io::Result<()> {
-        if !is_trusted(stream)? {
-            return Err(io::ErrorKind::PermissionDenied.into());
-        }
         (&mut &*stream).write_all(&[REQUEST_SOCKETS])?;
         let mut received = Sockets::new();
         let mut datagrams = None;
@@ -133,8 +140,7 @@ impl Handover {
             if let Ok(listener) = UnixListener::bind_addr(&self.name) {
                 let _ = Rc::clone(&self).serve_peers(listener).await;
             }
-            stream = self.connect().filter(|stream| is_trusted(stream).unwrap_or(false));
-            stream = stream.filter(|stream| (&mut &*stream).write_all(&[ANNOUNCE]).is_ok());
+            stream = self.connect().ok().flatten().filter(|stream| (&mut &*stream).write_all(&[ANNOUNCE]).is_ok());
             if stream.is_none() {
                 tokio::time::sleep(RETRY_EVERY).await;
             }
@@ -146,16 +152,14 @@ impl Handover {
         let listener = tokio::net::UnixListener::from_std(listener)?;
         loop {
             let (mut stream, _) = listener.accept().await?;
-            if self.peer_count.get() >= PEERS_MAX {
+            if self.peer_count.get() >= PEERS_MAX || !is_trusted(&stream) {
                 continue;
             }
             let handover = Rc::clone(&self);
             tokio::task::spawn_local(async move {
                 let request = tokio::time::timeout(TIMEOUT, stream.read_u8()).await;
                 let (Ok(Ok(request)), Ok(stream)) = (request, stream.into_std()) else { return };
-                if is_trusted(&stream).unwrap_or(false)
-                    && (request != REQUEST_SOCKETS || handover.send(&stream).is_ok())
-                {
+                if request != REQUEST_SOCKETS || handover.send(&stream).is_ok() {
                     handover.count_until_closed(stream).await;
                 }
             });
@@ -211,8 +215,8 @@ fn add_socket(line: &str, socket: OwnedFd, datagrams: &mut Option<UdpSocket>, re
 }
 
 /// Returns true if the other end belongs to the same user or to root. Every process in the network namespace can
-/// connect.
-fn is_trusted(stream: &UnixStream) -> io::Result<bool> {
-    let other = net::user_of_peer(stream)?;
-    Ok(other == 0 || other == net::own_user())
+/// connect. Instances in other containers have no process ID here, so tokio reads the credentials: rustix takes them
+/// for an error then.
+fn is_trusted(stream: &tokio::net::UnixStream) -> bool {
+    stream.peer_cred().is_ok_and(|peer| peer.uid() == 0 || peer.uid() == net::own_user())
 }

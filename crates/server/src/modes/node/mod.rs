@@ -120,17 +120,18 @@ async fn join(handover: &Rc<Handover>, reconciler: &Reconciler) {
     let timeout = if reconciler.found_interface() { CONNECT_TIMEOUT } else { Duration::ZERO };
     let end = Instant::now() + timeout;
     let stream = loop {
-        let found = handover.connect().map(|stream| {
+        let found = handover.connect().and_then(|stream| {
+            let Some(stream) = stream else { return Ok(None) };
             reconciler.set_rules();
-            handover.receive(&stream).map(|()| stream)
+            handover.receive(&stream).map(|()| Some(stream))
         });
         match found {
-            Some(Ok(stream)) => break Some(stream),
-            Some(Err(error)) if Instant::now() >= end => {
+            Ok(Some(stream)) => break Some(stream),
+            Err(error) if Instant::now() >= end => {
                 tracing::warn!(target: LOG, "The running instance does not share its sockets: {}", io_text::describe(&error));
                 break None;
             }
-            None if Instant::now() >= end => break None,
+            Ok(None) if Instant::now() >= end => break None,
             _ => tokio::time::sleep(CONNECT_RETRY).await,
         }
     };
