@@ -43,6 +43,9 @@ _portolan() {
             portolan,node)
                 cmd="portolan__subcmd__node"
                 ;;
+            portolan,ready)
+                cmd="portolan__subcmd__ready"
+                ;;
             portolan,reload)
                 cmd="portolan__subcmd__reload"
                 ;;
@@ -100,6 +103,9 @@ _portolan() {
             portolan__subcmd__help,node)
                 cmd="portolan__subcmd__help__subcmd__node"
                 ;;
+            portolan__subcmd__help,ready)
+                cmd="portolan__subcmd__help__subcmd__ready"
+                ;;
             portolan__subcmd__help,reload)
                 cmd="portolan__subcmd__help__subcmd__reload"
                 ;;
@@ -125,7 +131,7 @@ _portolan() {
 
     case "${cmd}" in
         portolan)
-            opts="-p -h --conf --dns.port --pidfile --log-format --quiet --plugins --version --help check conformance migrate status explain cache reload loglevel requests report kube-dns node help"
+            opts="-p -h --conf --dns.port --pidfile --log-format --quiet --plugins --version --help check conformance migrate status ready explain cache reload loglevel requests report kube-dns node help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -363,7 +369,7 @@ _portolan() {
             return 0
             ;;
         portolan__subcmd__help)
-            opts="check conformance migrate status explain cache reload loglevel requests report kube-dns node help"
+            opts="check conformance migrate status ready explain cache reload loglevel requests report kube-dns node help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -517,6 +523,20 @@ _portolan() {
             return 0
             ;;
         portolan__subcmd__help__subcmd__node)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        portolan__subcmd__help__subcmd__ready)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -860,6 +880,24 @@ _portolan() {
                     return 0
                     ;;
                 --v)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        portolan__subcmd__ready)
+            opts="-h --socket --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --socket)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -15,6 +15,8 @@ const REPORT_LIMIT: Duration = Duration::from_secs(5);
 pub enum Endpoint {
     /// State of the server on one screen.
     Status,
+    /// Readiness for probes.
+    Ready,
     /// Explanation of an answer.
     Explain,
     /// Cached responses for a name.
@@ -103,8 +105,9 @@ const EXPLAIN_PARAMETERS: &[Parameter] = &[
 
 impl Endpoint {
     /// All endpoints.
-    pub const ALL: [Endpoint; 10] = [
+    pub const ALL: [Endpoint; 11] = [
         Endpoint::Status,
+        Endpoint::Ready,
         Endpoint::Explain,
         Endpoint::CacheGet,
         Endpoint::CacheFlush,
@@ -121,6 +124,7 @@ impl Endpoint {
     pub const fn route(self) -> Route {
         match self {
             Endpoint::Status => Route::get("/v1/status", "State of the server on one screen"),
+            Endpoint::Ready => Route::get("/v1/ready", "Readiness of the server, for probes"),
             Endpoint::Explain => Route {
                 parameters: EXPLAIN_PARAMETERS,
                 ..Route::get("/v1/explain", "Answer to a query, and how it comes about")

@@ -26,6 +26,7 @@ pub mod log;
 #[cfg(feature = "schema")]
 mod openapi;
 pub mod query;
+pub mod ready;
 pub mod reload;
 pub mod requests;
 pub mod status;

@@ -4,7 +4,7 @@ use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 
-use crate::{Endpoint, ErrorBody, Parameter, cache, explain, log, reload, requests, status};
+use crate::{Endpoint, ErrorBody, Parameter, cache, explain, log, ready, reload, requests, status};
 
 /// Schemas of an endpoint.
 struct Content {
@@ -27,6 +27,7 @@ impl Content {
 fn content(endpoint: Endpoint, generator: &mut SchemaGenerator) -> Content {
     match endpoint {
         Endpoint::Status => Content::json::<status::Status>(generator),
+        Endpoint::Ready => Content::json::<ready::Readiness>(generator),
         Endpoint::Explain => Content::json::<explain::Explained>(generator),
         Endpoint::CacheGet => Content::json::<cache::Cached>(generator),
         Endpoint::CacheFlush => {

@@ -6,9 +6,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use metrics::Registry;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, UnboundedSender, channel, unbounded_channel};
+use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, LocalSet};
 
 use crate::connections::{ConnectionTable, TableLimits};
@@ -45,7 +47,41 @@ enum WorkerSockets {
 /// Handle of the worker threads.
 pub struct Workers {
     orders: Vec<UnboundedSender<Order>>,
+    probes: Probes,
     threads: Vec<JoinHandle<()>>,
+}
+
+/// Handle to check if the worker threads respond.
+#[derive(Clone)]
+pub struct Probes(Vec<Sender<Probe>>);
+
+/// Request to a worker to show that it responds.
+type Probe = oneshot::Sender<()>;
+/// Number of probes that wait for a worker. More would not tell more.
+const PROBES_MAX: usize = 1;
+
+impl Probes {
+    /// Returns the number of workers.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Returns the number of workers that do not respond within this time. A worker that has ended is one of them.
+    pub async fn count_stuck(&self, limit: Duration) -> usize {
+        let end = tokio::time::Instant::now() + limit;
+        let (probes, responses): (Vec<Probe>, Vec<oneshot::Receiver<()>>) =
+            self.0.iter().map(|_| oneshot::channel()).unzip();
+        for (worker, probe) in self.0.iter().zip(probes) {
+            // A probe that cannot be sent in time is dropped, and with it its response fails.
+            let _ = tokio::time::timeout_at(end, worker.send(probe)).await;
+        }
+        let mut stuck = 0;
+        for response in responses {
+            stuck += usize::from(!matches!(tokio::time::timeout_at(end, response).await, Ok(Ok(()))));
+        }
+        stuck
+    }
 }
 
 impl Workers {
@@ -69,29 +105,37 @@ impl Workers {
     ) -> io::Result<Workers> {
         // Registers the counters before the first worker runs, so that they are exported from the start.
         let _ = Limits::new(registry);
-        let (mut orders, mut threads) = (Vec::new(), Vec::new());
+        let (mut orders, mut probes, mut threads) = (Vec::new(), Vec::new(), Vec::new());
         let connections = ConnectionTable::new(table_limits(streams));
         let parked = Arc::new(AtomicUsize::new(0));
         for number in 0..count {
             let (sender, receiver) = unbounded_channel();
+            let (probe, probed) = channel(PROBES_MAX);
             let (live, registry, connections) = (Arc::clone(live), Arc::clone(registry), Arc::clone(&connections));
             let parked = Arc::clone(&parked);
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             let run = move || {
                 let io = Rc::new(TokioIo::new(&registry));
                 let shared = Shared::new(io, live, &registry, streams, connections, parked);
-                LocalSet::new().block_on(&runtime, run(shared, receiver));
+                LocalSet::new().block_on(&runtime, run(shared, receiver, probed));
             };
             threads.push(std::thread::Builder::new().name(format!("worker-{number}")).spawn(run)?);
             orders.push(sender);
+            probes.push(probe);
         }
-        Ok(Workers { orders, threads })
+        Ok(Workers { orders, probes: Probes(probes), threads })
     }
 
     /// Returns the number of workers.
     #[must_use]
     pub fn count(&self) -> usize {
         self.orders.len()
+    }
+
+    /// Returns a handle to check if the workers respond.
+    #[must_use]
+    pub fn probes(&self) -> Probes {
+        self.probes.clone()
     }
 
     /// Serves the sockets of an address.
@@ -148,9 +192,19 @@ fn table_limits(streams: StreamLimits) -> TableLimits {
 }
 
 /// Executes commands until the worker has to end.
-async fn run(shared: Rc<Shared>, mut orders: UnboundedReceiver<Order>) {
+async fn run(shared: Rc<Shared>, mut orders: UnboundedReceiver<Order>, mut probes: Receiver<Probe>) {
     let mut served: Vec<Served> = Vec::new();
-    while let Some(order) = orders.recv().await {
+    loop {
+        let order = tokio::select! {
+            // A worker that responds serves all sockets that it has got before.
+            biased;
+            order = orders.recv() => order,
+            Some(probe) = probes.recv() => {
+                let _ = probe.send(());
+                continue;
+            }
+        };
+        let Some(order) = order else { break };
         match order {
             Order::Serve(label, sockets, connections) => {
                 served.extend(Served::start(&shared, &label, sockets, connections));
@@ -237,3 +291,30 @@ async fn drain(shared: &Shared, served: Vec<Served>) {
 const DRAIN_TURN: std::time::Duration = std::time::Duration::from_millis(20);
 /// Number of these checks: five seconds in all, like CoreDNS.
 const DRAIN_TURNS: usize = 250;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Responds to probes until the handle is dropped.
+    async fn respond(mut probes: Receiver<Probe>) {
+        while let Some(probe) = probes.recv().await {
+            let _ = probe.send(());
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn counts_workers_that_do_not_respond() {
+        let ((first, responds), (second, hangs), (third, ended)) =
+            (channel(PROBES_MAX), channel(PROBES_MAX), channel(PROBES_MAX));
+        tokio::spawn(respond(responds));
+        drop(ended);
+        let probes = Probes(vec![first, second, third]);
+        // The queue of the worker that hangs is full after the first round.
+        for _ in 0..2 {
+            assert_eq!(probes.count_stuck(Duration::from_millis(500)).await, 2);
+        }
+        tokio::spawn(respond(hangs));
+        assert_eq!(probes.count_stuck(Duration::from_millis(500)).await, 1);
+    }
+}

@@ -142,6 +142,14 @@ impl Node {
     }
 }
 
+/// Returns the exit code of `portolan ready` in the PID namespace of an instance.
+fn ready_code(pod: &Server) -> Option<i32> {
+    let process = run("pgrep", &["-P", &pod.id().to_string()]).1;
+    let mut command = Command::new("nsenter");
+    command.args(["--pid", "--target", process.trim(), env!("CARGO_BIN_EXE_portolan"), "ready"]);
+    command.output().unwrap().status.code()
+}
+
 /// Ends an instance in a PID namespace of its own. `unshare`, its parent, ends with it.
 fn end_pod(mut pod: Server) {
     assert!(run("pkill", &["-TERM", "-P", &pod.id().to_string()]).0);
@@ -359,6 +367,18 @@ fn takeover_between_containers_loses_no_query() {
         assert!(missed == 0 && asked > turns(), "{asked} questions, {missed} not answered");
         end_pod(serving);
         wait_until("everything is removed", leaves_nothing);
+    });
+}
+
+#[test]
+fn readiness_is_that_of_one_container() {
+    in_namespace("readiness_is_that_of_one_container", || {
+        let node = Node::new();
+        let pods = [node.start_pod(), node.start_pod(), node.start_pod()];
+        pods.iter().for_each(|pod| assert_eq!(ready_code(pod), Some(0)));
+        let hung = &pods[1];
+        assert!(run("pkill", &["-STOP", "-P", &hung.id().to_string()]).0);
+        assert_eq!(pods.each_ref().map(ready_code), [Some(0), Some(2), Some(0)]);
     });
 }
 

@@ -5,7 +5,7 @@ use std::future::ready;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{SocketAddr as Name, UnixListener, UnixStream};
 use std::path::Path;
 use std::rc::Rc;
@@ -125,14 +125,15 @@ fn bind(address: &ControlAddress) -> io::Result<(String, Bound)> {
 }
 
 /// Binds the default path if its directory exists, else the default abstract name. The name of a second server in the
-/// same network namespace ends with its process ID.
+/// same network namespace ends with its PID namespace and its process ID, which is 1 in most containers.
 fn bind_default() -> io::Result<(String, UnixListener)> {
     if Path::new(DIRECTORY).is_dir()
         && let Ok(bound) = bind_path(Path::new(PATH))
     {
         return Ok(bound);
     }
-    bind_abstract(ABSTRACT).or_else(|_| bind_abstract(&format!("{ABSTRACT}.{}", std::process::id())))
+    let namespace = fs::metadata("/proc/self/ns/pid").map_or(0, |namespace| namespace.ino());
+    bind_abstract(ABSTRACT).or_else(|_| bind_abstract(&format!("{ABSTRACT}.{namespace}.{}", std::process::id())))
 }
 
 fn bind_abstract(name: &str) -> io::Result<(String, UnixListener)> {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use config::setup::{Inspection, Readiness};
 use metrics::Registry;
-use net::Live;
+use net::{Live, Probes};
 
 use crate::clusters::Followed;
 use crate::explain::Outline;
@@ -15,6 +15,7 @@ use crate::explain::Outline;
 pub(crate) struct View {
     pub(super) registry: Arc<Registry>,
     pub(super) live: Live,
+    pub(super) workers: Probes,
     pub(super) clusters: Arc<Followed>,
     pub(super) started: Instant,
     loaded: ArcSwap<Loaded>,
@@ -39,10 +40,11 @@ pub(crate) struct Loaded {
 
 impl View {
     /// Creates the view of a process that has not published a configuration yet.
-    pub(crate) fn new(registry: &Arc<Registry>, live: &Live, clusters: Arc<Followed>) -> View {
+    pub(crate) fn new(registry: &Arc<Registry>, live: &Live, workers: Probes, clusters: Arc<Followed>) -> View {
         View {
             registry: Arc::clone(registry),
             live: Arc::clone(live),
+            workers,
             clusters,
             started: Instant::now(),
             loaded: ArcSwap::default(),

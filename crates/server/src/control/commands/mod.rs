@@ -3,6 +3,7 @@
 mod cache;
 mod explain;
 mod loglevel;
+mod ready;
 mod reload;
 mod report;
 mod requests;
@@ -35,6 +36,7 @@ struct CommonOptions {
 #[derive(Debug)]
 enum Request {
     Status(status::Options),
+    Ready,
     Explain(explain::Options),
     Cache(cache::Options),
     Reload,
@@ -47,6 +49,7 @@ enum Request {
 pub(crate) fn definitions() -> impl Iterator<Item = clap::Command> {
     [
         status::definition(),
+        ready::definition(),
         explain::definition(),
         cache::definition(),
         reload::definition(),
@@ -62,6 +65,7 @@ pub(crate) fn read(matches: &ArgMatches) -> Option<ControlCommand> {
     let (name, matches) = matches.subcommand()?;
     let request = match name {
         status::NAME => Request::Status(status::Options::read(matches)),
+        ready::NAME => Request::Ready,
         explain::NAME => Request::Explain(explain::Options::read(matches)?),
         cache::NAME => Request::Cache(cache::Options::read(matches)?),
         reload::NAME => Request::Reload,
@@ -86,6 +90,7 @@ pub fn control(command: &ControlCommand) -> ExitCode {
     let offline = if let Request::Explain(own) = request { own.run_offline(options) } else { None };
     let ask = |socket: Socket| match request {
         Request::Status(own) => status::run(own, options, &socket),
+        Request::Ready => ready::run(options, &socket),
         Request::Explain(own) => explain::run(own, options, &socket),
         Request::Cache(own) => cache::run(own, options, &socket),
         Request::Reload => reload::run(options, &socket),

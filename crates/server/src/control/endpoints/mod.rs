@@ -4,6 +4,7 @@ mod cache;
 mod explain;
 mod log;
 mod problems;
+mod ready;
 mod reload;
 mod report;
 mod requests;
@@ -33,6 +34,7 @@ pub(super) async fn handle(
     }
     match endpoint {
         Endpoint::Status => Answer::json(&status::status(context)),
+        Endpoint::Ready => Answer::json(&ready::ready(context).await),
         Endpoint::Explain => Answer::json(&explain::explain(context, &parameters)?),
         Endpoint::CacheGet => Answer::json(&cache::get(context, &parameters)?),
         Endpoint::CacheFlush => Answer::json(&cache::flush(context, &json(body)?)?),

@@ -29,7 +29,7 @@ pub(crate) fn status(context: &Context) -> Status {
     let history = context.history.borrow();
     let before = history.before(now.at, RATE_WINDOW).unwrap_or(&now);
     let oldest = history.oldest().unwrap_or(&now);
-    let unready: Vec<String> = loaded.readiness.unready(false).into_iter().map(str::to_owned).collect();
+    let (serving, unready) = serving(&loaded);
     let mut status = Status {
         version: crate::VERSION.to_owned(),
         compatible_with: COMPATIBLE_WITH.to_owned(),
@@ -37,11 +37,7 @@ pub(crate) fn status(context: &Context) -> Status {
         in_pod: std::env::var_os("KUBERNETES_SERVICE_HOST").is_some(),
         process_id: std::process::id(),
         uptime_seconds: context.view.started.elapsed().as_secs_f64(),
-        serving: match (loaded.readiness.is_ending(), unready.is_empty()) {
-            (true, _) => Serving::Ending,
-            (false, true) => Serving::Ready,
-            (false, false) => Serving::NotReady,
-        },
+        serving,
         unready,
         corefile: corefile(context, &loaded),
         clusters: context.view.clusters.all().into_iter().map(cluster).collect(),
@@ -54,6 +50,17 @@ pub(crate) fn status(context: &Context) -> Status {
     };
     status.problems = problems::problems(&status);
     status
+}
+
+/// Returns the ability to answer queries, and the directives that are not ready.
+pub(super) fn serving(loaded: &Loaded) -> (Serving, Vec<String>) {
+    let unready: Vec<String> = loaded.readiness.unready(false).into_iter().map(str::to_owned).collect();
+    let serving = match (loaded.readiness.is_ending(), unready.is_empty()) {
+        (true, _) => Serving::Ending,
+        (false, true) => Serving::Ready,
+        (false, false) => Serving::NotReady,
+    };
+    (serving, unready)
 }
 
 fn corefile(context: &Context, loaded: &Loaded) -> Corefile {

@@ -56,7 +56,7 @@ impl Handover {
         Ok(Rc::new(Handover { name, own, received, peer_count: Cell::new(0) }))
     }
 
-    /// Connects to the running instance. Returns `None` if there is none.
+    /// Connects to the running instance. Returns `None` if no instance runs.
     ///
     /// # Errors
     /// Returns an error if the other end belongs to another user, or for a failed system call.
