@@ -114,7 +114,9 @@ pub use io::{
     PoolOwner,
 };
 pub use labels::{Label, LabelFunction, LabelSetter, Labels};
-pub use listener_settings::{CallLimits, HttpsSettings, Listening, ProxyHeader, ProxyPolicy, QuicLimits, Timeouts};
+pub use listener_settings::{
+    CallLimits, EncryptionLimits, HttpsSettings, Listening, ProxyHeader, ProxyPolicy, QuicLimits, Timeouts,
+};
 pub use observers::{ExchangeObserver, ExchangeObservers, ObservedExchange, TooManyObserversError};
 pub use park::{Driver, drive};
 pub use peer::{PeerInfo, Transport};

@@ -13,12 +13,29 @@ pub struct Listening {
     pub proxy: Option<ProxyPolicy>,
     /// Limits for gRPC.
     pub calls: CallLimits,
+    /// Limits for encrypted connections.
+    pub encryption: EncryptionLimits,
     /// Settings of DNS over HTTPS with HTTP/1.1 and HTTP/2.
     pub https: HttpsSettings,
     /// Limits for DNS over QUIC.
     pub quic: QuicLimits,
     /// Limits for DNS over HTTP/3.
     pub https3: QuicLimits,
+}
+
+/// Limits for connections that begin with a TLS handshake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EncryptionLimits {
+    /// Maximum number of new connections from one source per second; 0 means no limit.
+    pub connection_rate: u32,
+}
+
+impl Default for EncryptionLimits {
+    /// A handshake takes up to half a millisecond of CPU, so one source gets at most half a core. The pods of a node, if
+    /// they share its address, need less even if all of them reconnect at once.
+    fn default() -> Self {
+        EncryptionLimits { connection_rate: 1000 }
+    }
 }
 
 /// Limits for connections over QUIC. The defaults are those of CoreDNS.

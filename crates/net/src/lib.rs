@@ -11,6 +11,7 @@
 
 mod client;
 mod connected;
+mod connection_rates;
 mod connections;
 mod endpoint;
 mod grpc;

@@ -78,6 +78,8 @@ pub struct Limits {
     /// [`CallLimits::connections_max`](engine::CallLimits::connections_max), and the limits of the other transports
     /// that have one.
     pub(crate) callers: Counter,
+    /// [`EncryptionLimits::connection_rate`](engine::EncryptionLimits::connection_rate).
+    pub(crate) rates: Counter,
     /// Connections to HTTP endpoints that were evicted for others.
     pub pages: Counter,
     /// Connections to the control API that were evicted for others.
@@ -96,6 +98,7 @@ impl Limits {
             streams: counter("streams"),
             buffers: counter("stream_buffers"),
             callers: counter("calling_connections"),
+            rates: counter("connection_rate"),
             pages: counter("page_connections"),
             control: counter("control_connections"),
             sends: counter("udp_send_buffer"),

@@ -12,6 +12,7 @@ use tokio::task::AbortHandle;
 use transport::MonotonicClock;
 use wire::EdeCode;
 
+use crate::connection_rates::ConnectionRates;
 use crate::connections::ConnectionTable;
 use crate::limits::{Limits, PARKED_MAX, READ_AT_ONCE, StreamLimits};
 use crate::log::log_queue;
@@ -29,6 +30,8 @@ pub(crate) struct Shared {
     pub(crate) streams: Cell<usize>,
     /// Connection table of the process.
     pub(crate) connections: Arc<ConnectionTable>,
+    /// Rates of new encrypted connections to the process.
+    pub(crate) rates: Arc<ConnectionRates>,
     /// Read buffer for all streams of the worker. A stream copies out only what it has to keep.
     pub(crate) read_buffer: RefCell<Box<[u8]>>,
     pub(crate) live: Live,
@@ -45,7 +48,7 @@ impl Shared {
         live: Live,
         registry: &Arc<Registry>,
         stream_limits: StreamLimits,
-        connections: Arc<ConnectionTable>,
+        (connections, rates): (Arc<ConnectionTable>, Arc<ConnectionRates>),
         all_parked: Arc<AtomicUsize>,
     ) -> Rc<Shared> {
         let worker = Worker::new(registry, Box::new(MonotonicClock), io.random());
@@ -57,6 +60,7 @@ impl Shared {
             stream_limits,
             streams: Cell::new(0),
             connections,
+            rates,
             read_buffer: RefCell::new(vec![0; READ_AT_ONCE].into()),
             live,
             parked: Cell::new(0),

@@ -8,11 +8,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{ProxyHeader, Scheme};
+use engine::{Clock, ProxyHeader, Scheme};
 use hyper::Version;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};
+use transport::MonotonicClock;
 use transport::proxy::{HeaderScan, apply_policy, scan};
 use transport::tls::{self, StreamProtocol};
 
@@ -77,6 +78,10 @@ impl Client {
                 _ => tcp::serve(self, stream, early).await,
             };
         };
+        if !self.may_connect() {
+            self.shared.count(self.shared.limits.rates);
+            return Ok(());
+        }
         let acceptor = tls::acceptor(&*tls, self.inside_tls());
         let acceptor = acceptor.ok_or_else(|| io::Error::other("unknown TLS implementation"))?;
         let stream = rejoined(early, stream);
@@ -89,6 +94,12 @@ impl Client {
         let patience = self.limits.write;
         tcp::serve(self, &mut stream, Vec::new()).await?;
         timeout(patience, stream.shutdown()).await?
+    }
+
+    /// Returns true if the client has not opened too many connections within a second.
+    fn may_connect(&self) -> bool {
+        let rate = self.listening.encryption.connection_rate;
+        self.shared.rates.permit(self.peer.address.ip(), true, rate, MonotonicClock.now())
     }
 
     /// Serves gRPC, or DNS over HTTPS with this version. The future is boxed, so that connections of other schemes need

@@ -13,6 +13,7 @@ use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, UnboundedSender, ch
 use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, LocalSet};
 
+use crate::connection_rates::ConnectionRates;
 use crate::connections::{ConnectionTable, TableLimits};
 use crate::endpoint::{Endpoint, Stage};
 use crate::io::TokioIo;
@@ -107,16 +108,16 @@ impl Workers {
         let _ = Limits::new(registry);
         let (mut orders, mut probes, mut threads) = (Vec::new(), Vec::new(), Vec::new());
         let connections = ConnectionTable::new(table_limits(streams));
-        let parked = Arc::new(AtomicUsize::new(0));
+        let (rates, parked) = (Arc::new(ConnectionRates::default()), Arc::new(AtomicUsize::new(0)));
         for number in 0..count {
             let (sender, receiver) = unbounded_channel();
             let (probe, probed) = channel(PROBES_MAX);
             let (live, registry, connections) = (Arc::clone(live), Arc::clone(registry), Arc::clone(&connections));
-            let parked = Arc::clone(&parked);
+            let (rates, parked) = (Arc::clone(&rates), Arc::clone(&parked));
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             let run = move || {
                 let io = Rc::new(TokioIo::new(&registry));
-                let shared = Shared::new(io, live, &registry, streams, connections, parked);
+                let shared = Shared::new(io, live, &registry, streams, (connections, rates), parked);
                 LocalSet::new().block_on(&runtime, run(shared, receiver, probed));
             };
             threads.push(std::thread::Builder::new().name(format!("worker-{number}")).spawn(run)?);

@@ -4,6 +4,10 @@ use std::net::IpAddr;
 
 /// Limits that the endpoints of all workers share.
 pub trait Admission {
+    /// Counts an attempt of this client to connect. Returns false if it makes too many. `is_proven` is false if the
+    /// address of the client may be forged.
+    fn permit(&self, client: IpAddr, is_proven: bool) -> bool;
+
     /// Registers a connection of this client. Returns `None` if the listener has as many as it may have.
     fn admit(&self, client: IpAddr) -> Option<Box<dyn Account>>;
 

@@ -133,14 +133,21 @@ impl Endpoint {
             return self.quic.ignore(incoming);
         }
         let [opening, turned_away, _] = self.phases;
-        let must_prove = self.attempts.note(now) || opening >= HANDSHAKING_BEFORE_RETRY || self.admission.is_busy();
-        if must_prove && !incoming.remote_address_validated() && incoming.may_retry() {
+        let client = proxied.unwrap_or(incoming.remote_address());
+        let is_proven = incoming.remote_address_validated();
+        let is_permitted = self.admission.permit(client.ip(), is_proven);
+        let is_loaded = self.attempts.note(now) || opening >= HANDSHAKING_BEFORE_RETRY || self.admission.is_busy();
+        if (is_loaded || !is_permitted) && !is_proven && incoming.may_retry() {
             if let Ok(transmit) = self.quic.retry(incoming, &mut reply) {
                 self.reply(&transmit, reply);
             }
             return;
         }
-        let client = proxied.unwrap_or(incoming.remote_address());
+        if !is_permitted {
+            self.events.push_back(Event::LimitReached(Limit::Rate));
+            let transmit = self.quic.refuse(incoming, &mut reply);
+            return self.reply(&transmit, reply);
+        }
         let account = if opening >= HANDSHAKING_MAX { None } else { self.admission.admit(client.ip()) };
         if account.is_none() && (opening >= HANDSHAKING_MAX || turned_away >= TURNED_AWAY_MAX) {
             self.events.push_back(Event::LimitReached(Limit::Connections));

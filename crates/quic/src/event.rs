@@ -56,6 +56,8 @@ pub enum Event {
 pub enum Limit {
     /// The listener has as many connections as it may have.
     Connections,
+    /// A client opens too many connections within a second.
+    Rate,
     /// A connection needs more memory than it may have, or causes too much work.
     Load,
 }

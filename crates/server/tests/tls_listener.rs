@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use http_client::{server_name, tls_client};
-use support::{Folder, PATIENCE, Server, certify, query, wait_until};
+use support::{Folder, PATIENCE, Server, certify, page, query, wait_until};
 use wire::{Header, Type};
 
 /// DNS over TLS with an authority that clients trust.
@@ -34,10 +34,15 @@ type Tls = rustls::StreamOwned<rustls::ClientConnection, TcpStream>;
 
 impl Running {
     fn start(name: &str, lines: &str) -> Running {
+        Running::start_with(name, "", lines)
+    }
+
+    /// Starts a server with these properties of *tls*.
+    fn start_with(name: &str, properties: &str, lines: &str) -> Running {
         let folder = Folder::new(name);
         certify(&folder, &["dns.example.org"]);
         let path = |name: &str| folder.path().join(name).display().to_string();
-        let tls = format!("tls {} {}", path("cert.pem"), path("key.pem"));
+        let tls = format!("tls {} {} {{\n{properties}\n}}", path("cert.pem"), path("key.pem"));
         let text = format!(
             "tls://.:0 {{\nbind 127.0.0.1\n{tls}\n{lines}\nhosts /dev/null {{\n192.0.2.1 www.example.org\n}}\n}}\n"
         );
@@ -90,6 +95,43 @@ fn accepts_any_alpn_identifier_and_none() {
         stream.write_all(&framed(1)).unwrap();
         assert_eq!(read_answer(&mut stream), 1, "{alpn:?}");
     }
+}
+
+#[test]
+fn a_client_without_sni_gets_the_certificate() {
+    let running = Running::start("tls-no-sni", "");
+    let mut config = tls_client(&running.ca, &[]);
+    config.enable_sni = false;
+    let tls = rustls::ClientConnection::new(Arc::new(config), server_name()).unwrap();
+    let mut stream = rustls::StreamOwned::new(tls, running.open());
+    stream.write_all(&framed(1)).unwrap();
+    assert_eq!(read_answer(&mut stream), 1);
+}
+
+#[test]
+fn a_client_that_connects_too_often_is_turned_away_before_the_handshake() {
+    let mut running = Running::start_with("tls-rate", "connection_rate 5", "prometheus 127.0.0.1:0");
+    let metrics = running.server.address_of("127.0.0.1:0");
+    let is_served = |stream: TcpStream| {
+        let config = Arc::new(tls_client(&running.ca, &[]));
+        let mut stream =
+            rustls::StreamOwned::new(rustls::ClientConnection::new(config, server_name()).unwrap(), stream);
+        stream.write_all(&framed(1)).is_ok() && stream.read_exact(&mut [0; 2]).is_ok()
+    };
+    let start = Instant::now();
+    let served = (0..50).filter(|_| is_served(running.open())).count();
+    // Five at once, and five for each second that the test takes.
+    let most = 5 + usize::try_from(start.elapsed().as_millis() / 200).unwrap();
+    assert!((5..=most).contains(&served), "{served} of {most}");
+    // Another client of the same server, from another address.
+    let other = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    other.bind(&SocketAddr::from(([127, 0, 0, 2], 0)).into()).unwrap();
+    other.connect(&running.address.into()).unwrap();
+    assert!(is_served(other.into()));
+    let text = page(metrics, "/metrics").unwrap().1;
+    let refused = format!("portolan_limit_hits_total{{limit=\"connection_rate\"}} {}", 50 - served);
+    assert!(text.contains(&refused), "{refused}");
+    wait_until("the client is served again", || is_served(running.open()));
 }
 
 #[test]

@@ -52,7 +52,9 @@ use metrics::Registry;
 // Concepts that the running engine needs too.
 pub use crate::block::{BindTarget, BlockInfo, BlockSettings, SiteInfo};
 pub use engine::BlockFilter;
-pub use engine::{CallLimits, HttpsSettings, Listening, ProxyHeader, ProxyPolicy, QuicLimits, Timeouts};
+pub use engine::{
+    CallLimits, EncryptionLimits, HttpsSettings, Listening, ProxyHeader, ProxyPolicy, QuicLimits, Timeouts,
+};
 
 /// Result of building a directive: a plugin, and where it acts.
 pub struct Part {

@@ -5,20 +5,29 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use engine::{Clock, EncryptionLimits};
 use quic::{Account, Admission};
 use tokio::sync::Notify;
+use transport::MonotonicClock;
 
 use crate::connections::{Connection, ConnectionTable};
 use crate::limits::BUFFERED_FREE;
 use crate::shared::Shared;
 
-/// Limits for the connections of one listener.
+/// Limits of a listener, which a reload may change.
+#[derive(Clone, Copy)]
+pub(super) struct ListenerLimits {
+    /// Maximum number of connections; 0 means no limit.
+    pub(super) connections_max: usize,
+    pub(super) encryption: EncryptionLimits,
+}
+
+/// Connections of one listener in the tables of the process.
 pub(super) struct Tables {
     shared: Rc<Shared>,
     /// Connections to the listener on all workers.
     own: Arc<ConnectionTable>,
-    /// Maximum number of them; 0 means no limit.
-    open_max: Rc<Cell<usize>>,
+    limits: Rc<Cell<ListenerLimits>>,
     /// Notified when a connection is evicted.
     evicted: Arc<Notify>,
 }
@@ -27,17 +36,25 @@ impl Tables {
     pub(super) fn new(
         shared: &Rc<Shared>,
         own: &Arc<ConnectionTable>,
-        open_max: &Rc<Cell<usize>>,
+        limits: &Rc<Cell<ListenerLimits>>,
         evicted: &Arc<Notify>,
     ) -> Tables {
         let (shared, own) = (Rc::clone(shared), Arc::clone(own));
-        Tables { shared, own, open_max: Rc::clone(open_max), evicted: Arc::clone(evicted) }
+        Tables { shared, own, limits: Rc::clone(limits), evicted: Arc::clone(evicted) }
     }
 }
 
 impl Admission for Tables {
+    fn permit(&self, client: IpAddr, is_proven: bool) -> bool {
+        let rate = self.limits.get().encryption.connection_rate;
+        self.shared.rates.permit(client, is_proven, rate, MonotonicClock.now())
+    }
+
     fn admit(&self, client: IpAddr) -> Option<Box<dyn Account>> {
-        let most = if self.open_max.get() == 0 { usize::MAX } else { self.open_max.get() };
+        let most = match self.limits.get().connections_max {
+            0 => usize::MAX,
+            most => most,
+        };
         let own = self.own.admit_within(client, most, Arc::clone(&self.evicted))?;
         let (connection, evicted) = self.shared.connections.admit_notifying(client, Arc::clone(&self.evicted));
         if evicted {
@@ -48,7 +65,8 @@ impl Admission for Tables {
     }
 
     fn is_busy(&self) -> bool {
-        self.open_max.get() > 0 && self.own.open() * 2 >= self.open_max.get()
+        let most = self.limits.get().connections_max;
+        most > 0 && self.own.open() * 2 >= most
     }
 }
 

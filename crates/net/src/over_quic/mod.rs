@@ -35,7 +35,7 @@ use transport::MonotonicClock;
 use transport::proxy::unwrap_datagram;
 use transport::tls;
 
-use self::admission::Tables;
+use self::admission::{ListenerLimits, Tables};
 pub(crate) use self::group::QuicSocket;
 use self::group::{Group, Stray};
 use crate::endpoint::{Endpoint, Stage};
@@ -110,7 +110,7 @@ struct Listener {
     quic: RefCell<quic::Endpoint>,
     /// Configuration of new connections.
     current: RefCell<(Settings, Arc<rustls::ServerConfig>)>,
-    connections_max: Rc<Cell<usize>>,
+    limits: Rc<Cell<ListenerLimits>>,
     /// Queries that wait for an upstream.
     parked: RefCell<HashMap<QueryKey, AbortHandle>>,
     /// Answers of several messages, of which one is being sent.
@@ -132,12 +132,12 @@ impl Listener {
         let scheme = endpoint.scheme(&shared);
         let server = endpoint.tls(&shared).ok_or_else(|| io::Error::other("no certificates"))?;
         let protocol = if scheme == Scheme::Https3 { Protocol::Http3 } else { Protocol::Doq };
-        let (settings, connections_max) = settings(protocol, &shared, &endpoint);
+        let (settings, limits) = settings(protocol, &shared, &endpoint);
         let unknown = || io::Error::other("unknown TLS implementation");
         let tls = tls::quic_config(&*server, protocol.alpn()).ok_or_else(unknown)?;
         let keys = group.keys(&tls::private_key(&*server).ok_or_else(unknown)?);
-        let (connections_max, evicted) = (Rc::new(Cell::new(connections_max)), Arc::new(Notify::new()));
-        let admission = Box::new(Tables::new(&shared, &endpoint.connections, &connections_max, &evicted));
+        let (limits, evicted) = (Rc::new(Cell::new(limits)), Arc::new(Notify::new()));
+        let admission = Box::new(Tables::new(&shared, &endpoint.connections, &limits, &evicted));
         let mut seed = [0; 32];
         rand::rng().fill_bytes(&mut seed);
         let (config, clock) = (Arc::clone(&tls), Arc::new(StdSystemTime));
@@ -155,7 +155,7 @@ impl Listener {
             scheme,
             quic,
             current,
-            connections_max,
+            limits,
             parked,
             unfinished,
             ready,
@@ -216,8 +216,8 @@ impl Listener {
     /// Applies changed settings and certificates to new connections.
     fn reconfigure(&self) {
         let protocol = self.current.borrow().0.protocol;
-        let (settings, connections_max) = settings(protocol, &self.shared, &self.endpoint);
-        self.connections_max.set(connections_max);
+        let (settings, limits) = settings(protocol, &self.shared, &self.endpoint);
+        self.limits.set(limits);
         let tls = self.endpoint.tls(&self.shared).and_then(|server| tls::quic_config(&*server, protocol.alpn()));
         let Some(tls) = tls else { return };
         let is_same =
@@ -250,6 +250,7 @@ impl Listener {
                     self.endpoint.responses.count(status, &self.shared.worker.borrow().counters);
                 }
                 Event::LimitReached(Limit::Connections) => self.shared.count(self.shared.limits.callers),
+                Event::LimitReached(Limit::Rate) => self.shared.count(self.shared.limits.rates),
                 Event::LimitReached(Limit::Load) => self.shared.count(self.shared.limits.buffers),
             }
         }
@@ -356,8 +357,8 @@ impl Listener {
     }
 }
 
-/// Returns the settings of new connections, and the maximum number of connections.
-fn settings(protocol: Protocol, shared: &Shared, endpoint: &Endpoint) -> (Settings, usize) {
+/// Returns the settings of new connections, and the limits of the listener.
+fn settings(protocol: Protocol, shared: &Shared, endpoint: &Endpoint) -> (Settings, ListenerLimits) {
     let (listening, usual) = (endpoint.listening(shared), shared.stream_limits);
     let limits = if protocol == Protocol::Http3 { listening.https3 } else { listening.quic };
     let settings = Settings {
@@ -367,5 +368,5 @@ fn settings(protocol: Protocol, shared: &Shared, endpoint: &Endpoint) -> (Settin
         read: listening.timeouts.read.unwrap_or(usual.read),
         policy: doh::Policy::default(),
     };
-    (settings, limits.connections_max)
+    (settings, ListenerLimits { connections_max: limits.connections_max, encryption: listening.encryption })
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use quic::Protocol;
-use quinn_proto::{ClientConfig, ConnectionError, TokenStore};
+use quinn_proto::{ClientConfig, ConnectionError, TokenStore, TransportErrorCode};
 
 use crate::simulation::{QUERY, Simulation, framed, settings};
 
@@ -57,6 +57,29 @@ fn many_connection_attempts_turn_on_the_proof_of_addresses() {
     // Some clients must repeat their packet.
     simulation.run_for(Duration::from_secs(3));
     assert_eq!(simulation.clients[0].connected, 150);
+}
+
+#[test]
+fn a_client_that_connects_too_often_must_prove_its_address_and_is_then_refused() {
+    let mut simulation = simulation();
+    simulation.servers[0].process.permits_unproven.set(Some(2));
+    simulation.servers[0].process.permits_proven.set(Some(3));
+    let durations: Vec<_> = (0..5)
+        .map(|_| {
+            let start = simulation.now;
+            simulation.connect();
+            (simulation.now - start).as_millis()
+        })
+        .collect();
+    assert_eq!(durations, [10, 10, 20, 20, 20], "one more round trip from the third connection on");
+    let config = simulation.client_config();
+    simulation.start_connecting(0, config);
+    simulation.run_for(Duration::from_secs(1));
+    let [ConnectionError::ConnectionClosed(close)] = simulation.clients[0].lost.as_slice() else {
+        panic!("{:?}", simulation.clients[0].lost);
+    };
+    assert_eq!(close.error_code, TransportErrorCode::CONNECTION_REFUSED);
+    assert_eq!((simulation.clients[0].connected, simulation.servers[0].limits_reached), (5, 1));
 }
 
 #[test]

@@ -40,6 +40,9 @@ impl TimeSource for Wall {
 pub struct Process {
     pub open_max: Cell<Option<usize>>,
     pub is_busy: Cell<bool>,
+    /// Connections that clients may still open, with and without proof of their address.
+    pub permits_proven: Cell<Option<usize>>,
+    pub permits_unproven: Cell<Option<usize>>,
     pub held_max: Cell<Option<usize>>,
     pub open: Cell<usize>,
     pub held: Cell<usize>,
@@ -58,6 +61,14 @@ struct Seat {
 }
 
 impl Admission for Door {
+    fn permit(&self, _: IpAddr, is_proven: bool) -> bool {
+        let permits = if is_proven { &self.0.permits_proven } else { &self.0.permits_unproven };
+        permits.get().is_none_or(|left| {
+            permits.set(Some(left.saturating_sub(1)));
+            left > 0
+        })
+    }
+
     fn admit(&self, client: IpAddr) -> Option<Box<dyn Account>> {
         let process = &self.0;
         if process.open_max.get().is_some_and(|most| process.open.get() >= most) {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use config::options::{Args, Manifest, Problem, Property, Usage};
-use config::setup::{ListenerTls, Part, Setup, SetupError};
+use config::setup::{EncryptionLimits, ListenerTls, Part, Setup, SetupError};
 use engine::tls::ClientCertificates;
 
 use crate::shared::server_certificates::{Certificates, ServedCertificate};
@@ -17,6 +17,7 @@ pub struct Config {
     clients: ClientCertificates,
     key_log: Option<String>,
     pads_responses: bool,
+    limits: EncryptionLimits,
 }
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
@@ -28,6 +29,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 )
 .without_handler()
 .encrypts()
+.settings(|config, settings| settings.listening.encryption = config.limits)
 .arguments("tls CERT KEY [CA]", read_files)
 .properties(&[
     Property {
@@ -63,6 +65,16 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
             let file = args.word()?;
             config.key_log = Some(file.text.clone());
             args.warn(file, "anyone who can read this file can decrypt the queries; remove the line after debugging");
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("connection_rate NUMBER"),
+        default: "1000",
+        doc: "Maximum number of new connections per second from one IPv4 address or IPv6 prefix of 64 bits; 0 for no \
+              limit. CoreDNS does not have this property.",
+        set: |config, args| {
+            config.limits.connection_rate = args.number(0..)?;
             Ok(())
         },
     },
