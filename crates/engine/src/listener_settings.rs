@@ -60,11 +60,13 @@ pub struct HttpsSettings {
     pub connections_max: usize,
     /// True to use the status codes of RFC 9110 where CoreDNS answers with 400, and to require the content type.
     pub is_strict: bool,
+    /// Port of DNS over HTTP/3 that responses announce (RFC 7838); `None` announces nothing.
+    pub http3_port: Option<u16>,
 }
 
 impl Default for HttpsSettings {
     fn default() -> Self {
-        HttpsSettings { connections_max: 200, is_strict: false }
+        HttpsSettings { connections_max: 200, is_strict: false, http3_port: None }
     }
 }
 

@@ -199,6 +199,38 @@ fn counts_responses_like_coredns() {
 }
 
 #[test]
+fn announces_http3_only_if_configured() {
+    for (lines, expected) in
+        [("", None), ("https {\nalt_svc\n}", Some("h3=\":443\"")), ("https {\nalt_svc 8443\n}", Some("h3=\":8443\""))]
+    {
+        let running = Running::start("https-alt-svc", &format!("{lines}\n{HOSTS}"));
+        for http in ALL {
+            let mut client = running.connect(http);
+            for request in [post(query(1, "www.example.org.", Type::A)), request("GET", "/", Vec::new())] {
+                let response = client.send(request).unwrap();
+                let announced = response.headers().get("alt-svc").map(|value| value.to_str().unwrap());
+                assert_eq!(announced, expected, "{http:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn ignores_x_forwarded_for() {
+    let running = Running::start("https-forwarded-for", "acl {\nblock net 10.0.0.0/8\n}\nwhoami");
+    for http in ALL {
+        let mut request = post(query(1, "www.example.org.", Type::A));
+        for field in ["x-forwarded-for", "x-real-ip", "cf-connecting-ip", "true-client-ip"] {
+            request.headers_mut().insert(field, "10.1.2.3".parse().unwrap());
+        }
+        request.headers_mut().insert("forwarded", "for=10.1.2.3".parse().unwrap());
+        let answer = Answer(running.connect(http).send(request).unwrap().into_body().to_vec());
+        let addresses = answer.addresses();
+        assert!(addresses.len() == 1 && addresses[0].is_loopback(), "{http:?}: {addresses:?}");
+    }
+}
+
+#[test]
 fn an_idle_connection_does_not_delay_the_shutdown() {
     let mut running = Running::start("https-end", HOSTS);
     let mut clients = ALL.map(|http| running.connect(http));
@@ -363,7 +395,7 @@ fn kdig_and_dig_get_answers() {
 }
 
 #[test]
-fn curl_resolves_through_the_server() {
+fn curl_gets_answers() {
     let running = Running::start("https-curl", HOSTS);
     let ca = running.folder.path().join("ca.pem").display().to_string();
     let port = running.encrypted.port();

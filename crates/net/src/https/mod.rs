@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 use doh::{Accepted, Head, Policy, Refusal};
 use hyper::body::{Body, Bytes, Incoming};
-use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue};
+use hyper::header::{ALLOW, ALT_SVC, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode, Version};
 use hyper_util::rt::TokioIo;
@@ -26,8 +26,8 @@ use crate::http::{
     wait_for_request,
 };
 
-/// Header fields of a response, with those that hyper adds: content type, cache control, length and date.
-const FIELDS: usize = 4;
+/// Header fields of a response, with those that hyper adds: content type, cache control, length, date and `alt-svc`.
+const FIELDS: usize = 5;
 
 /// Serves requests until the connection has been idle too long or the address is closed. Open requests are still
 /// answered.
@@ -68,6 +68,8 @@ struct Server {
     client: Client,
     activity: Rc<Activity>,
     policy: Policy,
+    /// Value of `alt-svc`, if the listener announces HTTP/3.
+    alt_svc: Option<HeaderValue>,
     /// Latest value of `cache-control`, with its seconds. Most answers of a server have one of a few TTLs.
     max_age: RefCell<(u32, HeaderValue)>,
 }
@@ -75,8 +77,10 @@ struct Server {
 impl Server {
     fn new(client: Client, activity: &Rc<Activity>) -> Server {
         let policy = Policy { strict: client.listening.https.is_strict };
+        let announced = |port| HeaderValue::try_from(format!("h3=\":{port}\"")).ok();
+        let alt_svc = client.listening.https.http3_port.and_then(announced);
         let max_age = RefCell::new((0, HeaderValue::from_static("max-age=0")));
-        Server { client, activity: Rc::clone(activity), policy, max_age }
+        Server { client, activity: Rc::clone(activity), policy, alt_svc, max_age }
     }
 
     async fn respond(&self, request: Request<Incoming>) -> Response<AnswerBody> {
@@ -86,6 +90,9 @@ impl Server {
         if is_head {
             // hyper removes the body for HTTP/1.1 only.
             *response.body_mut() = AnswerBody::text("");
+        }
+        if let Some(alt_svc) = &self.alt_svc {
+            response.headers_mut().insert(ALT_SVC, alt_svc.clone());
         }
         let status = u32::from(response.status().as_u16());
         self.client.endpoint.responses.count(status, &self.client.shared.worker.borrow().counters);

@@ -8,7 +8,11 @@ use config::setup::{HttpsSettings, Part, Setup, SetupError};
 pub struct Config {
     connections_max: Option<u32>,
     is_strict: bool,
+    http3_port: Option<u16>,
 }
+
+/// Default port of `https3://`.
+const HTTP3_PORT: u16 = 443;
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "https",
@@ -42,13 +46,24 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
             Ok(())
         },
     },
+    Property {
+        usage: Usage("alt_svc [PORT]"),
+        default: "",
+        doc: "Announces DNS over HTTP/3 on this port of the same host, 443 without PORT, in the header field \
+              `alt-svc` of every response (RFC 7838).",
+        set: |config, args| {
+            let has_port = !args.rest().is_empty();
+            config.http3_port = Some(if has_port { args.number(1..)? } else { HTTP3_PORT });
+            Ok(())
+        },
+    },
 ])
 .settings(|config, settings| settings.listening.https = of(config));
 
 fn of(config: &Config) -> HttpsSettings {
     let connections_max = config.connections_max.and_then(|most| usize::try_from(most).ok());
     let connections_max = connections_max.unwrap_or(HttpsSettings::default().connections_max);
-    HttpsSettings { connections_max, is_strict: config.is_strict }
+    HttpsSettings { connections_max, is_strict: config.is_strict, http3_port: config.http3_port }
 }
 
 fn build(_: Vec<Config>, _: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
