@@ -102,6 +102,6 @@ pub use client::{
 };
 pub use health::Health;
 pub use policy::Policy;
-pub use query::{answered_with, outgoing, probe};
+pub use query::{answered_with, outgoing, padding, probe};
 pub use reply::{readable, readable_datagram};
 pub use target::{NameserverError, Protocol, Target, TargetError, nameservers};

@@ -5,6 +5,13 @@ use wire::{Class, Flags, HEADER_LEN, Header, MessageBuf, Name, NameRef, Opt, Opt
 /// Maximum size in bytes of a UDP reply from an upstream, whatever the client accepts.
 const UDP_SIZE_MAX: u16 = 4096;
 
+/// Length in bytes to a multiple of which queries are padded (RFC 8467 §4.1).
+const PADDING_BLOCK: usize = 128;
+/// Data of padding options (RFC 7830 §3).
+static PADDING: [u8; PADDING_BLOCK] = [0; PADDING_BLOCK];
+/// Length of an EDNS option without its data (RFC 6891 §6.1.2).
+const OPTION_HEADER_LEN: usize = 4;
+
 /// Builds the query for an upstream, with the ID 0.
 ///
 /// It contains the question, and the client's opcode, RD, CD and AD. Its OPT record is new, with DO if the client set
@@ -25,6 +32,14 @@ pub fn outgoing<'o>(
     let udp_size = udp_size.min(UDP_SIZE_MAX);
     let opt = Opt { udp_size, extended_rcode: 0, version: 0, dnssec_ok };
     compose((name, qtype, qclass), flags, Some(opt), options)
+}
+
+/// Returns the option that pads a query of `length` bytes to whole blocks. It must be the last option (RFC 8467 §3).
+#[must_use]
+pub fn padding(length: usize) -> (OptionCode, &'static [u8]) {
+    let length = length + OPTION_HEADER_LEN;
+    let missing = length.next_multiple_of(PADDING_BLOCK) - length;
+    (OptionCode::PADDING, &PADDING[..missing])
 }
 
 /// Builds a health check: a query for the NS records of `name`.
@@ -83,5 +98,14 @@ mod tests {
         assert_eq!(request.options(&bytes).collect::<Vec<_>>(), options);
         let probe = probe(&Name::root(), false);
         assert_eq!(probe, b"\0\0\0\0\0\x01\0\0\0\0\0\0\0\0\x02\0\x01");
+    }
+
+    #[test]
+    fn padding_fills_whole_blocks() {
+        for (length, expected) in [(40, 84), (123, 1), (124, 0), (125, 127), (128, 124), (252, 0)] {
+            let (code, data) = padding(length);
+            assert_eq!((code, data.len()), (OptionCode::PADDING, expected), "{length}");
+            assert!((length + OPTION_HEADER_LEN + data.len()).is_multiple_of(PADDING_BLOCK));
+        }
     }
 }

@@ -25,6 +25,8 @@ const RETRANSMIT_AFTER: Duration = Duration::from_millis(400);
 pub(super) struct Sending<'a> {
     pub(super) query: &'a Query,
     pub(super) bytes: &'a [u8],
+    /// The query as encrypted upstreams get it, if it is padded for them.
+    pub(super) padded: Option<&'a [u8]>,
     pub(super) until: Instant,
     pub(super) io: &'a dyn Io,
 }
@@ -58,10 +60,16 @@ impl Stanza {
         let start = io.now();
         let question = (query.name(), query.qtype, query.qclass);
         let (udp_size, dnssec_ok) = (query.onward_udp_size(), query.dnssec_ok);
-        let bytes = upstream::outgoing(question, query.flags(), udp_size, dnssec_ok, query.onward_options());
+        let build = |padding: Option<_>| {
+            let options = query.onward_options().chain(padding);
+            upstream::outgoing(question, query.flags(), udp_size, dnssec_ok, options)
+        };
+        let bytes = build(None);
+        let padded = self.pads_queries.then(|| build(Some(upstream::padding(bytes.len()))));
+        let (bytes, padded) = (bytes.as_slice(), padded.as_deref());
         if self.ask_all {
             let until = start + self.limits.each.min(self.limits.deadline);
-            return self.race(Sending { query, bytes: &bytes, until, io }).await;
+            return self.race(Sending { query, bytes, padded, until, io }).await;
         }
         let mut attempts = Attempts::new(self.limits, self.policy.order(self.upstreams.len(), io.random()));
         if self.upstreams.iter().all(|upstream| upstream.health.is_suspected()) {
@@ -85,7 +93,7 @@ impl Stanza {
                 Action::GiveUp => return Err(failed),
             };
             self.upstream_label.set(query, || upstream.address.to_string());
-            match self.exchange(upstream, Sending { query, bytes: &bytes, until, io }).await {
+            match self.exchange(upstream, Sending { query, bytes, padded, until, io }).await {
                 Ok(reply) => {
                     let failover = |rcode: Rcode| self.failover.contains(&rcode);
                     if attempts.judge(&reply, failover) == Decision::Accept {
@@ -126,7 +134,8 @@ impl Stanza {
         upstream: &Upstream,
         sending: Sending<'_>,
     ) -> Result<Reply, ExchangeError> {
-        let Sending { bytes: query, until, io, .. } = sending;
+        let Sending { bytes, padded, until, io, .. } = sending;
+        let query = padded.filter(|_| upstream.protocol.is_encrypted()).unwrap_or(bytes);
         let sent = io.now();
         let exchange = Exchange {
             tls: upstream.tls.as_ref(),

@@ -39,6 +39,7 @@ pub struct Config {
     pub(super) source: Option<IpAddr>,
     pub(super) resolvers: Vec<SocketAddr>,
     pub(super) method: HttpMethod,
+    pub(super) pads_queries: bool,
     pub(super) upstreams: UpstreamOptions,
 }
 
@@ -74,6 +75,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
         source: None,
         resolvers: Vec::new(),
         method: HttpMethod::Post,
+        pads_queries: false,
         upstreams: UpstreamOptions::default(),
     },
     super::build,
@@ -140,6 +142,10 @@ fn check(context: &DirectiveContext<'_, Config>) -> Result<(), Problem> {
 /// Warns of options that are valid but probably not intended.
 fn advise(context: &DirectiveContext<'_, Config>) -> Result<(), Problem> {
     let config = context.config;
+    if config.pads_queries && !config.targets.iter().any(|target| protocol(target).is_encrypted()) {
+        let message = "pad_queries has no effect without an upstream over TLS, HTTPS or QUIC";
+        return Err(context.warning_with("pad_queries", message));
+    }
     if context.word_of("doh_method").is_some()
         && !config.targets.iter().any(|target| protocol(target) == Protocol::Https)
     {
@@ -246,6 +252,16 @@ static PROPERTIES: &[Property<Config>] = &[
         doc: "HTTP method of queries to `https://` upstreams. HTTP caches can answer only GET.",
         set: |config, args| {
             config.method = args.choice(&[("POST", HttpMethod::Post), ("GET", HttpMethod::Get)])?;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("pad_queries"),
+        default: "off",
+        doc: "Pads queries over TLS, HTTPS and QUIC to a multiple of 128 bytes (RFC 7830, RFC 8467 §4.1), and with it \
+              asks upstreams to pad their responses. CoreDNS does not have this property.",
+        set: |config, _| {
+            config.pads_queries = true;
             Ok(())
         },
     },

@@ -53,6 +53,8 @@ pub(super) struct Stanza {
     pub(super) force_tcp: bool,
     pub(super) prefer_udp: bool,
     pub(super) method: HttpMethod,
+    /// Pad queries to encrypted upstreams.
+    pub(super) pads_queries: bool,
     pub(super) health_check: Duration,
     pub(super) probe: Vec<u8>,
     pub(super) max_concurrent: u32,
@@ -101,6 +103,7 @@ impl Stanza {
             force_tcp: config.force_tcp,
             prefer_udp: config.prefer_udp,
             method: config.method,
+            pads_queries: config.pads_queries,
             health_check: config.health_check,
             probe: upstream::probe(&config.probe_name, config.probe_recursion),
             max_concurrent: config.max_concurrent,
