@@ -144,6 +144,97 @@ fn an_upstream_that_is_down_is_found_again_and_a_restart_costs_no_query() {
     }
 }
 
+/// Checks the lengths of queries: blocks of 128 bytes (RFC 8467 §4.1).
+#[test]
+fn pads_queries_over_encrypted_transports_if_configured() {
+    let folder = Folder::new("encrypted-padded");
+    certify(&folder, &["127.0.0.1"]);
+    let (certificate, key) = (path(&folder, "cert.pem"), path(&folder, "key.pem"));
+    let keys = format!("dns://.:0 {}", SCHEMES.map(|scheme| format!("{scheme}://.:0")).join(" "));
+    let long = format!("{}.example.org", "long".repeat(15));
+    let corefile = format!(
+        "{keys} {{\nbind 127.0.0.1\ntls {certificate} {key} {{\npad_responses\n}}\nlog . \"query of {{size}} bytes\"\n\
+         hosts /dev/null {{\n192.0.2.1 www.example.org {long}\n}}\n}}\n"
+    );
+    let mut upstream = Server::start(&folder.write("upstream", &corefile));
+    let addresses =
+        ["dns", "tls", "https", "quic"].map(|scheme| (scheme, upstream.address_of(&format!("{scheme}://127.0.0.1:0"))));
+    for (scheme, to) in addresses {
+        for options in ["", "pad_queries", "pad_queries\ndoh_method GET"] {
+            let Forwarding { server: _server, mut client, .. } = forward(&folder, &format!("{scheme}://{to}"), options);
+            for name in ["www.example.org", &long] {
+                assert_eq!(client.ask(&format!("{name}."), Type::A).expect("an answer").addresses().len(), 1);
+                let is_padded = upstream.wait_for("query of ").ends_with("query of 128 bytes");
+                assert_eq!(is_padded, scheme != "dns" && !options.is_empty(), "{scheme} {options} {name}");
+            }
+        }
+    }
+}
+
+/// Checks that a proxy in the environment gets no connection.
+#[test]
+fn ignores_proxies_of_the_environment() {
+    let folder = Folder::new("encrypted-proxy");
+    certify(&folder, &["127.0.0.1"]);
+    let (_upstream, addresses) = serve(&folder, HOSTS);
+    let proxy = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    proxy.set_nonblocking(true).unwrap();
+    let url = format!("http://{}", proxy.local_addr().unwrap());
+    let (_, to) = addresses.iter().find(|(scheme, _)| *scheme == "https").unwrap();
+    let text = format!(".:0 {{\nbind 127.0.0.1\nforward . https://{to} {{\ntls {}\n}}\n}}\n", path(&folder, "ca.pem"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_portolan"));
+    command.arg("-conf").arg(folder.write("Corefile", &text));
+    for name in ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"] {
+        command.env(name, &url);
+    }
+    let mut server = Server::start_command(command);
+    expect_address(&mut Client::new(server.address_of("dns://127.0.0.1:0")));
+    assert!(proxy.accept().is_err(), "the proxy has no client");
+}
+
+/// Writes a certificate for 127.0.0.1 that has expired, and one that no authority has signed, each with its key.
+fn certify_badly(folder: &Folder) {
+    let authority = rcgen::KeyPair::generate().unwrap();
+    let mut params = rcgen::CertificateParams::default();
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    folder.write("ca.pem", &params.self_signed(&authority).unwrap().pem());
+    let issuer = rcgen::Issuer::new(params, authority);
+    for name in ["expired", "self-signed"] {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let mut params = rcgen::CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+        params.distinguished_name.push(rcgen::DnType::CommonName, name);
+        params.not_before = rcgen::date_time_ymd(2020, 1, 1);
+        let certificate = if name == "expired" {
+            params.not_after = rcgen::date_time_ymd(2020, 2, 1);
+            params.signed_by(&key, &issuer)
+        } else {
+            params.self_signed(&key)
+        };
+        folder.write(&format!("{name}.pem"), &certificate.unwrap().pem());
+        folder.write(&format!("{name}.key"), &key.serialize_pem());
+    }
+}
+
+#[test]
+fn refuses_expired_and_self_signed_certificates() {
+    let folder = Folder::new("encrypted-expired");
+    certify_badly(&folder);
+    for (name, error) in [("expired", "expired"), ("self-signed", "unknown authority")] {
+        let keys = SCHEMES.map(|scheme| format!("{scheme}://.:0")).join(" ");
+        let (certificate, key) = (path(&folder, &format!("{name}.pem")), path(&folder, &format!("{name}.key")));
+        let corefile = format!("{keys} {{\nbind 127.0.0.1\ntls {certificate} {key}\n{HOSTS}\n}}\n");
+        let mut upstream = Server::start(&folder.write("upstream", &corefile));
+        for scheme in SCHEMES {
+            let to = upstream.address_of(&format!("{scheme}://127.0.0.1:0"));
+            let Forwarding { mut server, mut client, .. } = forward(&folder, &format!("{scheme}://{to}"), "");
+            let answer = client.ask("www.example.org.", Type::A).expect("an answer");
+            assert_eq!((answer.rcode(), answer.ede()), (Rcode::SERVFAIL, Some(23)), "{scheme} {name}");
+            let line = server.wait_for("[ERROR] plugin/errors: 2 www.example.org. A: dial");
+            assert!(line.contains("tls: failed to verify certificate") && line.contains(error), "{scheme}: {line}");
+        }
+    }
+}
+
 /// Name server of another project, which is killed on drop.
 struct Program(Child);
 
