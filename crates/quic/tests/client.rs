@@ -9,6 +9,7 @@ mod network;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
@@ -19,6 +20,7 @@ use quinn_proto::{
     Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig, Event, ReadError, ServerConfig,
     StreamEvent, StreamId, TransportConfig,
 };
+use rustls::server::{ServerSessionMemoryCache, StoresServerSessions};
 
 const QUERY: &[u8] = b"\0\0\x01\0\0\x01\0\0\0\0\0\0\0\0\x02\0\x01";
 const REPLY: &[u8] = b"\0\0\x81\0\0\x01\0\0\0\0\0\0\0\0\x02\0\x01";
@@ -36,8 +38,37 @@ enum Reaction {
     Silence,
 }
 
+/// Sessions that the server remembers.
+#[derive(Debug)]
+struct Sessions {
+    kept: Arc<ServerSessionMemoryCache>,
+    resumed: AtomicUsize,
+}
+
+impl StoresServerSessions for Sessions {
+    fn put(&self, key: Vec<u8>, value: Vec<u8>) -> bool {
+        self.kept.put(key, value)
+    }
+
+    fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
+        self.kept.get(key)
+    }
+
+    fn take(&self, key: &[u8]) -> Option<Vec<u8>> {
+        let taken = self.kept.take(key);
+        self.resumed.fetch_add(usize::from(taken.is_some()), Ordering::Relaxed);
+        taken
+    }
+
+    fn can_cache(&self) -> bool {
+        true
+    }
+}
+
 struct Pair {
     now: Instant,
+    tls: Arc<rustls::ClientConfig>,
+    sessions: Arc<Sessions>,
     network: Network,
     client: Client<u32>,
     events: Vec<ClientEvent<u32>>,
@@ -80,12 +111,17 @@ impl Pair {
         let server = server.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
         let mut server = server.with_single_cert(vec![certificate.clone()], key).unwrap();
         server.alpn_protocols = vec![settings.alpn.to_vec()];
+        let sessions = Arc::new(Sessions { kept: ServerSessionMemoryCache::new(64), resumed: AtomicUsize::new(0) });
+        server.session_storage = Arc::clone(&sessions) as Arc<dyn StoresServerSessions>;
+        // Allows early data, which the client must not send.
+        server.max_early_data_size = u32::MAX;
         let mut roots = rustls::RootCertStore::empty();
         roots.add(certificate).unwrap();
         let tls = rustls::ClientConfig::builder_with_provider(provider);
         let tls = tls.with_safe_default_protocol_versions().unwrap().with_root_certificates(roots);
         let mut tls = tls.with_no_client_auth();
         tls.alpn_protocols = vec![b"doq".to_vec()];
+        let tls = Arc::new(tls);
 
         let now = Instant::now();
         let mut transport = TransportConfig::default();
@@ -95,10 +131,12 @@ impl Pair {
         let mut endpoint = EndpointConfig::default();
         endpoint.rng_seed(Some([1; 32]));
         let upstream =
-            Upstream { address: addresses()[1], server_name: settings.name, tls: Arc::new(tls), seed: [2; 32] };
+            Upstream { address: addresses()[1], server_name: settings.name, tls: Arc::clone(&tls), seed: [2; 32] };
         let (events, queries, asked, stopped, closed) = Default::default();
         Pair {
             now,
+            tls,
+            sessions,
             network: Network::new(seed),
             client: Client::open(now, &upstream).unwrap(),
             events,
@@ -117,6 +155,14 @@ impl Pair {
         pair.run();
         assert_eq!(pair.take_events(), [ClientEvent::Connected]);
         pair
+    }
+
+    /// Opens another connection.
+    fn reconnect(&mut self, seed: u8) {
+        let [_, address] = addresses();
+        let upstream = Upstream { address, server_name: GOOD.name, tls: Arc::clone(&self.tls), seed: [seed; 32] };
+        self.client = Client::open(self.now, &upstream).unwrap();
+        self.connection = None;
     }
 
     /// Returns the only event after a query.
@@ -203,8 +249,7 @@ impl Pair {
 
     /// Plays the server.
     fn serve(&mut self) {
-        let Some((_, mut connection)) = self.connection.take() else { return };
-        let handle = ConnectionHandle(0);
+        let Some((handle, mut connection)) = self.connection.take() else { return };
         while let Some(event) = connection.poll() {
             match event {
                 Event::Stream(StreamEvent::Opened { dir }) => {
@@ -371,6 +416,19 @@ fn refuses_other_names_and_other_protocols() {
             [ClientEvent::Closed(reason)] => assert!(reason.to_string().contains(part), "{reason}"),
             events => panic!("{events:?}"),
         }
+    }
+}
+
+#[test]
+fn later_connections_resume_the_session_without_early_data() {
+    let mut pair = Pair::connected();
+    for resumed in 1..=5 {
+        pair.reconnect(2 + u8::try_from(resumed).unwrap());
+        assert_eq!(pair.client.send(7, QUERY), Err(NoStreamError), "queries wait for the handshake");
+        pair.run();
+        assert_eq!(pair.take_events(), [ClientEvent::Connected]);
+        assert_eq!(pair.event(), ClientEvent::Reply(7, REPLY.to_vec()));
+        assert_eq!(pair.sessions.resumed.load(Ordering::Relaxed), resumed);
     }
 }
 

@@ -15,8 +15,13 @@ mod support;
 
 use std::net::SocketAddr;
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use quic_client::QuicClient;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{DigitallySignedStruct, SignatureScheme};
 use support::{Answer, Folder, Server, certify, page, query, wait_until};
 use wire::{Message, Rcode, Type};
 
@@ -235,6 +240,65 @@ fn answers_over_http3() {
     }
     let text = page(metrics, "/metrics").unwrap().1;
     assert!(text.contains("coredns_dns_https3_responses_total{server=\"https3://127.0.0.1:0\",status=\"200\"} 3"));
+}
+
+/// Verifier that accepts every certificate, and counts them. A session that is resumed has no certificate.
+#[derive(Debug, Default)]
+struct Counting(AtomicUsize);
+
+impl ServerCertVerifier for Counting {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        rustls::crypto::aws_lc_rs::default_provider().signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[test]
+fn clients_resume_their_sessions_with_any_worker_and_early_data_is_never_allowed() {
+    for (key, listener, alpn) in [("quic://.:0", QUIC, &b"doq"[..]), ("https3://.:0", HTTPS3, b"h3")] {
+        let folder = Folder::new("quic-resume");
+        certify(&folder, &["dns.example.org"]);
+        let mut server = Server::start(&folder.write("Corefile", &corefile(&folder, key, HOSTS)));
+        let address = server.address_of(listener);
+        let verifier = Arc::new(Counting::default());
+        let mut tls = quic_client::tls_config(alpn, &folder.path().join("ca.pem"));
+        tls.dangerous().set_certificate_verifier(Arc::clone(&verifier) as Arc<dyn ServerCertVerifier>);
+        tls.enable_early_data = true;
+        let tls = Arc::new(tls);
+        for _ in 0..20 {
+            assert!(!QuicClient::connect_with(address, &tls).has_early_data(), "{key}");
+        }
+        assert_eq!(verifier.0.load(Ordering::Relaxed), 1, "{key}: one full handshake");
+    }
 }
 
 #[test]

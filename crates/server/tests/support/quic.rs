@@ -39,21 +39,22 @@ impl QuicClient {
 
     /// Connects with these bytes in front of each datagram.
     pub(crate) fn connect_behind(prefix: &[u8], server: SocketAddr, alpn: &[u8], ca: &Path) -> QuicClient {
-        let mut client = QuicClient::start(server, alpn, ca);
-        client.prefix = prefix.to_vec();
-        assert!(client.run_until(|client| client.is_connected), "{:?}", client.lost);
-        client
+        QuicClient::start(server, Arc::new(tls_config(alpn, ca))).connected_behind(prefix)
+    }
+
+    /// Connects with a TLS configuration that other connections use too.
+    pub(crate) fn connect_with(server: SocketAddr, tls: &Arc<rustls::ClientConfig>) -> QuicClient {
+        QuicClient::start(server, Arc::clone(tls)).connected_behind(&[])
+    }
+
+    fn connected_behind(mut self, prefix: &[u8]) -> QuicClient {
+        self.prefix = prefix.to_vec();
+        assert!(self.run_until(|client| client.is_connected), "{:?}", self.lost);
+        self
     }
 
     /// Begins to connect.
-    fn start(server: SocketAddr, alpn: &[u8], ca: &Path) -> QuicClient {
-        let mut roots = rustls::RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_file(ca).expect("a certificate")).expect("an authority");
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let tls = rustls::ClientConfig::builder_with_provider(provider);
-        let tls = tls.with_protocol_versions(&[&rustls::version::TLS13]).expect("TLS 1.3");
-        let mut tls = tls.with_root_certificates(roots).with_no_client_auth();
-        tls.alpn_protocols = vec![alpn.to_vec()];
+    fn start(server: SocketAddr, tls: Arc<rustls::ClientConfig>) -> QuicClient {
         let config = ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls).expect("a cipher suite")));
         let mut endpoint = Endpoint::new(Arc::default(), None, false, None);
         let name = "dns.example.org";
@@ -68,6 +69,13 @@ impl QuicClient {
             prefix: Vec::new(),
             lost: None,
         }
+    }
+
+    /// Waits for the session tickets, which the server sends before its token. Returns true if the client could send
+    /// early data.
+    pub(crate) fn has_early_data(&mut self) -> bool {
+        assert!(self.run_until(|client| client.connection.stats().frame_rx.new_token > 0), "{:?}", self.lost);
+        self.connection.has_0rtt()
     }
 
     /// Continues with another port, as behind a NAT that has forgotten the old one.
@@ -203,6 +211,18 @@ impl QuicClient {
             self.connection.handle_event(event);
         }
     }
+}
+
+/// Returns a TLS configuration that trusts `ca` and offers this protocol.
+pub(crate) fn tls_config(alpn: &[u8], ca: &Path) -> rustls::ClientConfig {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(ca).expect("a certificate")).expect("an authority");
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let tls = rustls::ClientConfig::builder_with_provider(provider);
+    let tls = tls.with_protocol_versions(&[&rustls::version::TLS13]).expect("TLS 1.3");
+    let mut tls = tls.with_root_certificates(roots).with_no_client_auth();
+    tls.alpn_protocols = vec![alpn.to_vec()];
+    tls
 }
 
 fn socket() -> UdpSocket {
