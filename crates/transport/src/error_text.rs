@@ -16,6 +16,27 @@ pub fn error_text(error: &io::Error) -> String {
     }
 }
 
+/// Formats an error of rustls of which only the text is left, like [`error_text`]. QUIC passes on no more.
+#[must_use]
+pub fn tls_error_text(text: &str) -> String {
+    let Some(reason) = text.strip_prefix("invalid peer certificate: ") else { return format!("tls: {text}") };
+    let known = TERSE.iter().find(|known| known.to_string() == reason).map(certificate_error_text);
+    let known = known.or_else(|| reason.contains(AUTHORITY).then(|| AUTHORITY_TEXT.to_owned()));
+    format!("tls: failed to verify certificate: {}", known.as_deref().unwrap_or(reason))
+}
+
+/// Errors whose text in rustls is only their name.
+const TERSE: [CertificateError; 5] = [
+    CertificateError::UnknownIssuer,
+    CertificateError::BadSignature,
+    CertificateError::Expired,
+    CertificateError::NotValidYet,
+    CertificateError::NotValidForName,
+];
+/// Name of the error of webpki for a CA certificate.
+const AUTHORITY: &str = "CaUsedAsEndEntity";
+const AUTHORITY_TEXT: &str = "it is a CA certificate (CA:TRUE), not a server certificate";
+
 /// Returns the text of the root cause of an error. The outer errors of the chain only say that something failed.
 #[must_use]
 pub fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
@@ -33,14 +54,14 @@ fn certificate_error_text(reason: &CertificateError) -> String {
         CertificateError::Expired => "it has expired".to_owned(),
         CertificateError::NotValidYet => "it is not valid yet".to_owned(),
         CertificateError::NotValidForName => "it is not for this name".to_owned(),
-        reason if is_authority(reason) => "it is a CA certificate (CA:TRUE), not a server certificate".to_owned(),
+        reason if is_authority(reason) => AUTHORITY_TEXT.to_owned(),
         reason => reason.to_string(),
     }
 }
 
 /// Returns true if a certificate is rejected because it is a CA certificate. rustls has no variant of its own for this.
 pub(crate) fn is_authority(reason: &CertificateError) -> bool {
-    matches!(reason, CertificateError::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity"))
+    matches!(reason, CertificateError::Other(other) if format!("{other:?}").contains(AUTHORITY))
 }
 
 #[cfg(test)]
@@ -56,10 +77,11 @@ mod tests {
     fn formats_system_and_tls_errors() {
         assert_eq!(error_text(&io::Error::from_raw_os_error(111)), "connection refused");
         assert_eq!(error_text(&io::Error::other(Error::HandshakeNotComplete)), "tls: handshake not complete");
+        assert_eq!(tls_error_text("handshake not complete"), "tls: handshake not complete");
     }
 
-    /// Returns the error text for a certificate for `name.test` that `host` presents and that is trusted if `is_known`.
-    fn text_of(params: &rcgen::CertificateParams, is_known: bool, host: &str) -> String {
+    /// Returns the error for a certificate for `name.test` that `host` presents and that is trusted if `is_known`.
+    fn error_of(params: &rcgen::CertificateParams, is_known: bool, host: &str) -> Error {
         let [key, other] = [(); 2].map(|()| rcgen::KeyPair::generate().unwrap());
         let shown = params.self_signed(&key).unwrap();
         let mut of_stranger = params.clone();
@@ -75,7 +97,7 @@ mod tests {
         let (der, name): (&CertificateDer<'_>, _) = (shown.der(), ServerName::try_from(host.to_owned()).unwrap());
         let error =
             rustls::client::danger::ServerCertVerifier::verify_server_cert(&*verifier, der, &[], &name, &[], now);
-        error_text(&io::Error::other(error.unwrap_err()))
+        error.unwrap_err()
     }
 
     #[test]
@@ -95,8 +117,10 @@ mod tests {
             (old, true, "name.test", "expired"),
         ];
         for (params, is_known, host, part) in cases {
-            let said = text_of(&params, is_known, host);
+            let error = error_of(&params, is_known, host);
+            let said = error_text(&io::Error::other(error.clone()));
             assert!(said.starts_with("tls: failed to verify certificate: ") && said.contains(part), "{said}");
+            assert_eq!(tls_error_text(&error.to_string()), said);
         }
     }
 }

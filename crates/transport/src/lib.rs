@@ -17,4 +17,4 @@ mod verifier;
 
 pub use clock::MonotonicClock;
 pub use engine::tls::TlsError;
-pub use error_text::{error_text, root_cause};
+pub use error_text::{error_text, root_cause, tls_error_text};

@@ -15,7 +15,7 @@ use quic::{ClientEvent, CloseReason, NoStreamError, Upstream};
 use rand::Rng;
 use tokio::io::Interest;
 use tokio::task::AbortHandle;
-use transport::MonotonicClock;
+use transport::{MonotonicClock, tls_error_text};
 use upstream::{ConnectionId, MultiplexClient, PoolEvent, QueryError, QueryId, Random};
 
 use super::outcomes::Outcomes;
@@ -273,7 +273,11 @@ impl Connection {
 
     /// Returns the error of the queries on a connection that has ended.
     fn error(&self, reason: &CloseReason) -> QueryError {
-        QueryError::Network { during: self.phase(), error: reason.to_string() }
+        let error = match reason {
+            CloseReason::Tls(text) => tls_error_text(text),
+            reason => reason.to_string(),
+        };
+        QueryError::Network { during: self.phase(), error }
     }
 
     /// Returns the operation that fails if the connection ends now.
