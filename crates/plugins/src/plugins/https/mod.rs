@@ -53,7 +53,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
               `alt-svc` of every response (RFC 7838).",
         set: |config, args| {
             let has_port = !args.rest().is_empty();
-            config.http3_port = Some(if has_port { args.number(1..)? } else { HTTP3_PORT });
+            config.http3_port = Some(if has_port { args.number(1..=u16::MAX)? } else { HTTP3_PORT });
             Ok(())
         },
     },
