@@ -31,8 +31,8 @@ pub struct EncryptionLimits {
 }
 
 impl Default for EncryptionLimits {
-    /// A handshake takes up to half a millisecond of CPU, so one source gets at most half a core. The pods of a node, if
-    /// they share its address, need less even if all of them reconnect at once.
+    /// A handshake takes up to half a millisecond of CPU, so one source gets at most half a core. The pods of a node
+    /// that share its address need less, even if all of them reconnect at once.
     fn default() -> Self {
         EncryptionLimits { connection_rate: 1000 }
     }

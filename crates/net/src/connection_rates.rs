@@ -1,8 +1,8 @@
 //! Rate of new encrypted connections from each source, across all workers.
 //!
-//! A handshake costs the server a hundred times as much CPU as an answer, and a client that opens a connection for each
-//! query costs little itself. Without a limit, one such client takes the CPU of all others. The limit is that of a token
-//! bucket which holds the connections of one second (the generic cell rate algorithm).
+//! A handshake costs the server much more CPU than an answer. Without a limit, a client that opens a connection for each
+//! query takes the CPU of all others. The limit is a token bucket that holds the connections of one second (generic
+//! cell rate algorithm).
 //!
 //! A source is an IPv4 address or an IPv6 prefix of 64 bits. A source whose address is not proved, as in the first
 //! packet of QUIC, has a bucket of its own, so that forged packets do not use up the connections of their victim.
@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use engine::Instant;
 
-/// Sources that the table remembers: about 1 MiB. It remembers a source for at most one second after its last connection.
-/// That many sources per second are more than all cores can serve, so further ones are not limited one by one.
+/// Sources that the table remembers: about 1 MiB. It remembers a source for at most one second after its last
+/// connection. More sources in a second are more than the cores can serve, so further ones have no limit of their own.
 const SOURCES_MAX: usize = 16_384;
 /// Time whose connections may come at once.
 const BURST: Duration = Duration::from_secs(1);

@@ -192,5 +192,7 @@ mod tests {
         assert_eq!(through(ProxyHeader::Reject, b"query"), Some((5, "[::]:0".to_owned())));
         assert_eq!(through(ProxyHeader::Skip, &datagram), Some((33, "[::]:0".to_owned())));
         assert_eq!(through(ProxyHeader::Use, &header[..20]), None);
+        // The rest of a datagram with nothing but a header is no query, so it gets no reply.
+        assert_eq!(through(ProxyHeader::Use, &header), Some((0, "10.0.0.1:9".to_owned())));
     }
 }
