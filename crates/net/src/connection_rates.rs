@@ -1,11 +1,11 @@
 //! Rate of new encrypted connections from each source, across all workers.
 //!
-//! A handshake costs the server much more CPU than an answer. Without a limit, a client that opens a connection for each
-//! query takes the CPU of all others. The limit is a token bucket that holds the connections of one second (generic
-//! cell rate algorithm).
+//! A handshake costs the server much more CPU than an answer. Without a limit, a client that opens a connection for
+//! each query takes the CPU of all others. The limit is a token bucket that holds the connections of one second
+//! (generic cell rate algorithm).
 //!
-//! A source is an IPv4 address or an IPv6 prefix of 64 bits. A source whose address is not proved, as in the first
-//! packet of QUIC, has a bucket of its own, so that forged packets do not use up the connections of their victim.
+//! A source is an IPv4 address or an IPv6 prefix of 64 bits. Addresses that are not proved, as in the first packet of
+//! QUIC, have a table of their own. So forged packets do not use up the connections of their victim, nor the table.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use engine::Instant;
 
-/// Sources that the table remembers: about 1 MiB. It remembers a source for at most one second after its last
+/// Sources that a table remembers: about 1 MiB. It remembers a source for at most one second after its last
 /// connection. More sources in a second are more than the cores can serve, so further ones have no limit of their own.
 const SOURCES_MAX: usize = 16_384;
 /// Time whose connections may come at once.
@@ -22,34 +22,21 @@ const BURST: Duration = Duration::from_secs(1);
 /// Least time between two searches for sources that can be forgotten.
 const SWEEP_INTERVAL: Duration = Duration::from_millis(100);
 
+/// Part of an IPv6 address that names the network of a client.
+const PREFIX: u128 = u128::MAX << 64;
+
 /// Rates of all sources.
 #[derive(Debug, Default)]
-pub(crate) struct ConnectionRates(Mutex<Sources>);
+pub(crate) struct ConnectionRates {
+    proven: Mutex<Sources>,
+    unproven: Mutex<Sources>,
+}
 
 #[derive(Debug, Default)]
 struct Sources {
     /// Time in nanoseconds at which the earlier connections of a source would end, if each took its share of a second.
-    due: HashMap<Source, u64>,
+    due: HashMap<IpAddr, u64>,
     swept: Instant,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Source {
-    prefix: IpAddr,
-    is_proven: bool,
-}
-
-impl Source {
-    fn new(address: IpAddr, is_proven: bool) -> Source {
-        let prefix = match address.to_canonical() {
-            IpAddr::V6(ip) => {
-                let [a, b, c, d, ..] = ip.segments();
-                Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into()
-            }
-            ip @ IpAddr::V4(_) => ip,
-        };
-        Source { prefix, is_proven }
-    }
 }
 
 impl ConnectionRates {
@@ -57,14 +44,21 @@ impl ConnectionRates {
     /// second; 0 means no limit.
     pub(crate) fn permit(&self, address: IpAddr, is_proven: bool, per_second: u32, now: Instant) -> bool {
         let Some(share) = Duration::from_secs(1).checked_div(per_second) else { return true };
+        let sources = if is_proven { &self.proven } else { &self.unproven };
         // No code that holds the lock panics.
-        let mut sources = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        sources.permit(Source::new(address, is_proven), share, now)
+        sources.lock().unwrap_or_else(PoisonError::into_inner).permit(source(address), share, now)
+    }
+}
+
+fn source(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & PREFIX).into(),
+        ip @ IpAddr::V4(_) => ip,
     }
 }
 
 impl Sources {
-    fn permit(&mut self, source: Source, share: Duration, now: Instant) -> bool {
+    fn permit(&mut self, source: IpAddr, share: Duration, now: Instant) -> bool {
         let due = self.due.get(&source).copied().unwrap_or(0).max(now.nanos());
         let next = Instant::from_nanos(due) + share;
         if next.since(now) > BURST {
@@ -129,8 +123,8 @@ mod tests {
         for number in 0..100_000_u32 {
             assert!(rates.permit(IpAddr::V4(number.into()), true, 10, at(0)));
         }
-        assert_eq!(rates.0.lock().unwrap().due.len(), SOURCES_MAX);
+        assert_eq!(rates.proven.lock().unwrap().due.len(), SOURCES_MAX);
         assert!(rates.permit("198.51.100.1".parse().unwrap(), true, 10, at(200)));
-        assert_eq!(rates.0.lock().unwrap().due.len(), 1);
+        assert_eq!(rates.proven.lock().unwrap().due.len(), 1);
     }
 }
