@@ -259,7 +259,8 @@ static PROPERTIES: &[Property<Config>] = &[
         usage: Usage("pad_queries"),
         default: "off",
         doc: "Pads queries over TLS, HTTPS and QUIC to a multiple of 128 bytes (RFC 7830, RFC 8467 §4.1), and with it \
-              asks upstreams to pad their responses. CoreDNS does not have this property.",
+              asks upstreams to pad their responses. Health checks are not padded. CoreDNS does not have this \
+              property.",
         set: |config, _| {
             config.pads_queries = true;
             Ok(())
