@@ -156,21 +156,31 @@ fn h2load_gets_all_responses() {
     }
 }
 
+/// Returns the cases that h2spec reports as failed, or `None` if it is not installed.
+fn faults(port: &str) -> Option<Vec<String>> {
+    let arguments = ["-h", "127.0.0.1", "-p", port, "-t", "-k", "-o", "5", "-P", TARGET];
+    let output = Command::new("h2spec").args(arguments).output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("145 tests, ") && text.contains(" 0 skipped"), "{text}");
+    let failed = text.lines().filter(|line| line.trim_start().starts_with('×'));
+    Some(failed.map(|line| line.trim().to_owned()).collect())
+}
+
+/// On a busy machine, the response to a request can overtake the broken frame that h2spec sends after it, and h2spec
+/// takes it for the reaction. A real fault is in every run.
 #[test]
 fn h2spec_finds_no_fault() {
     let running = Running::start("clients-h2spec");
     let port = running.port("https");
-    let install = "install it with `go install github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible`";
-    let arguments = ["-h", "127.0.0.1", "-p", &port, "-t", "-k", "-o", "5", "-P", TARGET];
-    match Command::new("h2spec").args(arguments).output() {
-        Err(_) => skip("h2spec", install),
-        Ok(output) => {
-            let text = String::from_utf8_lossy(&output.stdout);
-            assert!(text.contains("145 tests, ") && text.contains(" 0 skipped"), "{text}");
-            let failed = text.lines().filter(|line| line.trim_start().starts_with('×'));
-            // The response is on its way when the client resets the stream, and h2spec takes it for a reaction.
-            let failed: Vec<_> = failed.filter(|line| !line.ends_with("after sending RST_STREAM frame")).collect();
-            assert!(failed.is_empty(), "{failed:?}: {text}");
+    let Some(mut failed) = faults(&port) else {
+        return skip("h2spec", "`go install github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible` installs it");
+    };
+    for _ in 0..4 {
+        if failed.is_empty() {
+            return;
         }
+        let again = faults(&port).expect("it ran before");
+        failed.retain(|case| again.contains(case));
     }
+    assert!(failed.is_empty(), "{failed:?}");
 }
