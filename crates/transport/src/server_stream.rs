@@ -326,10 +326,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ServerStream<S> {
             (None, _) => Poll::Ready(Ok(0)),
             (Some(only), None) => self.poll_write(context, only),
             // One record for all: a header and a body would otherwise leave as two packets.
-            (Some(_), Some(_)) => {
-                let bytes: Vec<u8> = slices.iter().flat_map(|slice| slice.iter().copied()).take(RECORD_MAX).collect();
-                self.poll_write(context, &bytes)
-            }
+            (Some(_), Some(_)) => self.poll_write(context, &one_record(slices)),
         }
     }
 
@@ -353,6 +350,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ServerStream<S> {
         ready!(this.poll_send(context))?;
         Pin::new(&mut this.io).poll_shutdown(context)
     }
+}
+
+/// Copies the slices one after the other, up to the length of a record.
+fn one_record(slices: &[io::IoSlice<'_>]) -> Vec<u8> {
+    let length = slices.iter().map(|slice| slice.len()).sum::<usize>().min(RECORD_MAX);
+    let mut bytes = Vec::with_capacity(length);
+    for slice in slices {
+        let room = length - bytes.len();
+        bytes.extend_from_slice(&slice[..slice.len().min(room)]);
+    }
+    bytes
 }
 
 #[cfg(test)]
