@@ -9,7 +9,7 @@ use bytes::BytesMut;
 use quinn_proto::crypto::rustls::QuicClientConfig;
 use quinn_proto::{
     ClientConfig, Connection, ConnectionError, ConnectionHandle, DatagramEvent, Dir, Endpoint, Event, ReadError,
-    StreamId,
+    StreamId, TransportConfig,
 };
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -55,7 +55,11 @@ impl QuicClient {
 
     /// Begins to connect.
     fn start(server: SocketAddr, tls: Arc<rustls::ClientConfig>) -> QuicClient {
-        let config = ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls).expect("a cipher suite")));
+        let mut config = ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls).expect("a cipher suite")));
+        // The shorter timeout of both sides counts. Only that of the server is under test.
+        let mut transport = TransportConfig::default();
+        transport.max_idle_timeout(None);
+        config.transport_config(Arc::new(transport));
         let mut endpoint = Endpoint::new(Arc::default(), None, false, None);
         let name = "dns.example.org";
         let (handle, connection) = endpoint.connect(Instant::now(), config, server, name).expect("a connection");
