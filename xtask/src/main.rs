@@ -35,6 +35,7 @@ fn main() -> ExitCode {
         Some(("replay", options)) => replay::run(options),
         Some(("respond", options)) => bench::respond(options),
         Some(("load", options)) => bench::load(options),
+        Some(("clients", options)) => bench::clients(options),
         Some(("tidy", _)) => tidy::run().and_then(|()| arrows::run()).and_then(|()| cycles::run()),
         _ => Ok(()),
     };
@@ -68,8 +69,9 @@ fn command() -> Command {
         .subcommand(
             Command::new("load")
                 .hide(true)
-                .args(["port", "file", "milliseconds", "pace"].map(|name| Arg::new(name).required(true))),
+                .args(["port", "file", "milliseconds", "pace", "window"].map(|name| Arg::new(name).required(true))),
         )
+        .subcommand(bench::client_command())
         .subcommand(
             Command::new("tidy")
                 .about("Check file lengths, module docs, test names in docs, crate dependencies, import cycles"),

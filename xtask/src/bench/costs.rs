@@ -3,14 +3,13 @@
 
 use std::fmt::Write as _;
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use super::Corefile;
 use super::findings::Findings;
 use super::processes::{self, Pinned};
-use super::{load, report};
+use super::{Corefile, Folder, load, report};
 use crate::Failed;
 
 /// Number of rounds.
@@ -156,9 +155,9 @@ impl<'a> Measured<'a> {
     fn start(binary: &Path, pair: &'a Pair) -> Result<Measured<'a>, Failed> {
         let folder = Folder::make(pair.name)?;
         let start = |at: usize| {
-            let text = format!(".:{{PORT}} {{\nbind 127.0.0.1\n{}}}\n", pair.blocks[at](&folder.0));
+            let text = format!(".:{{PORT}} {{\nbind 127.0.0.1\n{}}}\n", pair.blocks[at](folder.path()));
             let corefile = Corefile::write(&text, "", 0)?;
-            let output = File::create(folder.0.join(format!("output-{at}"))).map_err(|error| error.to_string())?;
+            let output = File::create(folder.path().join(format!("output-{at}"))).map_err(|error| error.to_string())?;
             let server = Pinned::serve_into(binary, &corefile, Stdio::from(output))?;
             Ok::<_, Failed>(Served { server, queries: pair.queries[at](), _corefile: corefile })
         };
@@ -240,23 +239,6 @@ impl std::fmt::Display for Rounds {
         write!(f, "; CPU µs per query {without:.2}, {with:.2}")?;
         let [without, with] = [self.middle(|turn| turn.without / turn.echo), self.middle(|turn| turn.with / turn.echo)];
         write!(f, "; ratio to the echo {without:.2}, {with:.2}")
-    }
-}
-
-/// Folder that is deleted on drop.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn make(name: &str) -> Result<Folder, Failed> {
-        let path = std::env::temp_dir().join(format!("portolan-costs-{}-{name}", std::process::id()));
-        std::fs::create_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        Ok(Folder(path))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 

@@ -21,7 +21,7 @@ use crate::Failed;
 
 /// Number of client sockets.
 const SOCKETS: usize = 16;
-/// Queries in flight per socket.
+/// Queries in flight per socket, unless the caller says otherwise.
 const WINDOW: usize = 32;
 /// Timeout after which a query counts as lost.
 const LOST: Duration = Duration::from_secs(1);
@@ -43,11 +43,20 @@ pub(crate) struct Load {
 
 /// Loads a server in closed-loop mode, from the other processor.
 pub(crate) fn run(server: &Pinned, queries: &[String], time: Duration) -> Result<Load, Failed> {
-    run_at(server, queries, time, 0)
+    start(server, queries, time, 0, WINDOW)
 }
 
-/// Loads a server with `pace` queries per second, or in closed-loop mode if 0.
+/// Loads a server in closed-loop mode, with `window` queries in flight on each socket.
+pub(crate) fn run_with(server: &Pinned, queries: &[String], time: Duration, window: usize) -> Result<Load, Failed> {
+    start(server, queries, time, 0, window)
+}
+
+/// Loads a server with `pace` queries per second.
 pub(crate) fn run_at(server: &Pinned, queries: &[String], time: Duration, pace: u64) -> Result<Load, Failed> {
+    start(server, queries, time, pace, WINDOW)
+}
+
+fn start(server: &Pinned, queries: &[String], time: Duration, pace: u64, window: usize) -> Result<Load, Failed> {
     let path = std::env::temp_dir().join(format!("portolan-load-{}.txt", server.port));
     std::fs::write(&path, queries.join("\n")).map_err(|error| error.to_string())?;
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
@@ -57,7 +66,7 @@ pub(crate) fn run_at(server: &Pinned, queries: &[String], time: Duration, pace: 
         .arg(own)
         .args(["load", &server.port.to_string()])
         .arg(&path)
-        .args([time.as_millis().to_string(), pace.to_string()])
+        .args([time.as_millis().to_string(), pace.to_string(), window.to_string()])
         .stderr(Stdio::inherit())
         .output()
         .map_err(|error| error.to_string())?;
@@ -78,12 +87,13 @@ pub(crate) fn run_at(server: &Pinned, queries: &[String], time: Duration, pace: 
     })
 }
 
-/// Runs the load generator: `load PORT FILE MILLISECONDS QUERIES_PER_SECOND`.
+/// Runs the load generator: `load PORT FILE MILLISECONDS QUERIES_PER_SECOND WINDOW`, in closed-loop mode if the pace is 0.
 pub(crate) fn main(options: &ArgMatches) -> Result<(), Failed> {
     let word = |name: &str| options.get_one::<String>(name).cloned().unwrap_or_default();
     let port: u16 = word("port").parse().map_err(|_| "not a port")?;
     let time = Duration::from_millis(word("milliseconds").parse().map_err(|_| "not a time")?);
     let pace: f64 = word("pace").parse().map_err(|_| "not a pace")?;
+    let window: usize = word("window").parse().map_err(|_| "not a window")?;
     let text = std::fs::read_to_string(word("file")).map_err(|error| error.to_string())?;
     let queries: Rc<Vec<Vec<u8>>> = Rc::new(text.lines().filter_map(packet).collect());
     let runtime =
@@ -92,7 +102,7 @@ pub(crate) fn main(options: &ArgMatches) -> Result<(), Failed> {
     let total = Rc::new(RefCell::new(Tally::default()));
     LocalSet::new().block_on(&runtime, async {
         let clients = (0..SOCKETS).map(|number| {
-            let client = Client::new(Rc::clone(&queries), number * 7919, end, Rc::clone(&total));
+            let client = Client::new(Rc::clone(&queries), number * 7919, window, end, Rc::clone(&total));
             let server = SocketAddr::from(([127, 0, 0, 1], port));
             tokio::task::spawn_local(async move {
                 if pace > 0.0 { client.run_at(server, pace / SOCKETS as f64).await } else { client.run(server).await }
@@ -107,7 +117,7 @@ pub(crate) fn main(options: &ArgMatches) -> Result<(), Failed> {
 }
 
 /// Builds a query with EDNS from a line `NAME TYPE`.
-fn packet(line: &str) -> Option<Vec<u8>> {
+pub(crate) fn packet(line: &str) -> Option<Vec<u8>> {
     let (name, rtype) = line.split_once(' ')?;
     let name = wire::Name::from_text(name).ok()?;
     let flags = wire::Flags::default().with_recursion_desired(true);
@@ -146,6 +156,7 @@ impl Tally {
 struct Client {
     queries: Rc<Vec<Vec<u8>>>,
     next: usize,
+    window: usize,
     end: Instant,
     total: Rc<RefCell<Tally>>,
     /// Send time by query ID, until the answer arrives.
@@ -154,18 +165,18 @@ struct Client {
 }
 
 impl Client {
-    fn new(queries: Rc<Vec<Vec<u8>>>, next: usize, end: Instant, total: Rc<RefCell<Tally>>) -> Client {
-        Client { queries, next, end, total, sent: vec![None; 1 << 16], id: 0 }
+    fn new(queries: Rc<Vec<Vec<u8>>>, next: usize, window: usize, end: Instant, total: Rc<RefCell<Tally>>) -> Client {
+        Client { queries, next, window, end, total, sent: vec![None; 1 << 16], id: 0 }
     }
 
     async fn run(mut self, server: SocketAddr) -> io::Result<()> {
         let socket = UdpSocket::bind("127.0.0.1:0").await?;
         let mut batch = Batch::new();
-        self.send(&socket, server, WINDOW).await?;
+        self.send(&socket, server, self.window).await?;
         while Instant::now() < self.end {
             if tokio::time::timeout(LOST, socket.readable()).await.is_err() {
                 self.give_up();
-                self.send(&socket, server, WINDOW).await?;
+                self.send(&socket, server, self.window).await?;
                 continue;
             }
             let received = receive(&socket, &mut batch);

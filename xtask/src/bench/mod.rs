@@ -4,7 +4,7 @@
 //! as a ratio to that of the echo, because absolute values differ between machines, and even between hours.
 //!
 //! `bench cluster` measures the cost of a large cluster, see [`scale`]. `bench costs` measures single plugins, see
-//! [`costs`].
+//! [`costs`]. `bench transports` measures the encrypted transports beside CoreDNS, see [`transports`].
 
 mod asker;
 mod cluster;
@@ -16,6 +16,7 @@ mod queries;
 mod report;
 mod responders;
 mod scale;
+mod transports;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -27,6 +28,7 @@ use self::load::Load;
 use self::processes::Pinned;
 use self::queries::{MIXES, Mix};
 use self::report::{Report, Row};
+pub(crate) use self::transports::{client_command, clients};
 use crate::{Failed, server};
 
 /// Default number of Services. Each has ten endpoints.
@@ -42,25 +44,37 @@ pub(crate) fn command() -> Command {
     Command::new("bench")
         .about("Measure the server under load, as a ratio to a bare UDP echo")
         .arg(
-            Arg::new("suite").value_parser(["queries", "cluster", "costs"]).default_value("queries").help(
-                "queries: CPU time under load; cluster: cost of size, changes and lists; costs: CPU time of plugins",
+            Arg::new("suite").value_parser(["queries", "cluster", "costs", "transports"]).default_value("queries").help(
+                "queries: CPU time under load; cluster: cost of size, changes and lists; costs: CPU time of plugins; \
+                 transports: encrypted transports beside CoreDNS",
             ),
         )
         .arg(number("services", SERVICES, "Number of Services, with ten endpoints each"))
         .arg(number("pods", "0", "Number of Pods; if not 0, the Corefile has `pods verified`"))
-        .arg(number("seconds", SECONDS, "Seconds per mix of queries; a turn of `costs` takes a tenth"))
+        .arg(number("seconds", SECONDS, "Seconds per mix of queries, and per turn of `transports`; a turn of `costs` takes a tenth"))
         .arg(
             Arg::new("only")
                 .long("only")
                 .alias("mix")
-                .help("Run only this mix of queries or this plugin; with `cluster`: size, relist or churn"),
+                .help("Run only this mix of queries, this plugin or this row of `transports`; with `cluster`: size, relist or churn"),
         )
         .arg(
             Arg::new("corefile")
                 .long("corefile")
                 .help("Use this Corefile instead of kubeadm's; `{PORT}`, `{API}` and `{UPSTREAM}` are filled in"),
         )
-        .arg(Arg::new("server").long("server").help("Measure this binary instead; it must accept `-conf`"))
+        .arg(
+            Arg::new("server")
+                .long("server")
+                .alias("portolan")
+                .help("Measure this binary instead; it must accept `-conf`"),
+        )
+        .arg(
+            Arg::new("coredns")
+                .long("coredns")
+                .default_value("coredns")
+                .help("CoreDNS, with which `transports` compares; skipped if it is missing"),
+        )
         .arg(Arg::new("save").long("save").action(clap::ArgAction::SetTrue).help("Save the result in benches/results"))
 }
 
@@ -77,6 +91,10 @@ pub(crate) fn run(options: &ArgMatches) -> Result<(), Failed> {
     match options.get_one::<String>("suite").map(String::as_str) {
         Some("cluster") => return scale::run(&server, time, only.as_deref(), save),
         Some("costs") => return costs::run(&server, time, only.as_deref(), save),
+        Some("transports") => {
+            let coredns = options.get_one::<String>("coredns").map_or("", String::as_str);
+            return transports::run(&server, Path::new(coredns), time, only.as_deref(), save);
+        }
         _ => {}
     }
     let shape = Shape { services: number("services"), endpoints: 10, pods: number("pods") };
@@ -190,6 +208,27 @@ impl Corefile {
 impl Drop for Corefile {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// Folder that is deleted on drop.
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    fn make(name: &str) -> Result<Folder, Failed> {
+        let path = std::env::temp_dir().join(format!("portolan-bench-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(Folder(path))
+    }
+
+    fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 

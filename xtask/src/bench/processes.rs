@@ -39,12 +39,17 @@ impl Pinned {
 
     /// Starts a server and waits until it answers queries.
     pub(crate) fn serve(binary: &Path, corefile: &Corefile) -> Result<Pinned, Failed> {
-        Pinned::serve_into(binary, corefile, Stdio::null())
+        Pinned::serve_on(SERVER_CPU, binary, corefile, Stdio::null())
     }
 
     /// Starts a server like [`serve`](Pinned::serve), with its output going to `output`.
     pub(crate) fn serve_into(binary: &Path, corefile: &Corefile, output: Stdio) -> Result<Pinned, Failed> {
-        let mut command = pinned(SERVER_CPU, binary);
+        Pinned::serve_on(SERVER_CPU, binary, corefile, output)
+    }
+
+    /// Starts a server like [`serve`](Pinned::serve), on a processor and with its output going to `output`.
+    pub(crate) fn serve_on(cpu: &str, binary: &Path, corefile: &Corefile, output: Stdio) -> Result<Pinned, Failed> {
+        let mut command = pinned(cpu, binary);
         command.arg("-conf").arg(corefile.path()).stdout(output);
         let child = command.spawn().map_err(|error| no_taskset(&error))?;
         let server = Pinned { child, port: corefile.port };
@@ -68,14 +73,12 @@ impl Pinned {
 
     /// Returns the CPU time of all current threads.
     pub(crate) fn cpu(&self) -> Duration {
-        let threads = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).into_iter().flatten().flatten();
-        // The first number is the time on the CPU in ns (Linux: Documentation/scheduler/sched-stats.rst). `stat` only
-        // has 10 ms resolution.
-        let nanos = threads.filter_map(|thread| {
-            let text = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
-            text.split_whitespace().next()?.parse::<u64>().ok()
-        });
-        Duration::from_nanos(nanos.sum())
+        cpu_of(self.id())
+    }
+
+    /// Returns the ID of the process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Resets the peak that [`memory`](Pinned::memory) returns.
@@ -100,6 +103,18 @@ impl Drop for Pinned {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Returns the CPU time of all current threads of a process.
+pub(crate) fn cpu_of(process: u32) -> Duration {
+    let threads = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    // The first number is the time on the CPU in ns (Linux: Documentation/scheduler/sched-stats.rst). `stat` only
+    // has 10 ms resolution.
+    let nanos = threads.filter_map(|thread| {
+        let text = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
+        text.split_whitespace().next()?.parse::<u64>().ok()
+    });
+    Duration::from_nanos(nanos.sum())
 }
 
 fn pinned(cpu: &str, program: &Path) -> Command {
