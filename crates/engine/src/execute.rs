@@ -54,12 +54,18 @@ impl Generation {
                 query.request.opt = None;
                 query.qtype = wire::Type(0);
                 response.begin_unread(header, rcode);
+                transaction.is_unread = true;
+                worker.observe(self, transaction, Progress::Answered);
                 return Progress::Answered;
             }
             Admission::Query => query.begin(),
         }
         query.may_pad = self.listener(listener).pads_responses;
-        self.guarded(transaction, worker, Generation::dispatch)
+        let progress = self.guarded(transaction, worker, Generation::dispatch);
+        if progress != Progress::Waiting {
+            worker.observe(self, transaction, progress);
+        }
+        progress
     }
 
     fn dispatch(&self, transaction: &mut Box<Transaction>, worker: &mut Worker) -> Progress {
@@ -107,6 +113,7 @@ impl Generation {
             let next = match transaction.take_over(resolved) {
                 Verdict::Fail(failure) => {
                     transaction.response.fail(&transaction.query, failure);
+                    generation.blame(transaction);
                     Move::Up(transaction.at)
                 }
                 Verdict::Done => Move::Resolved,
@@ -133,6 +140,7 @@ impl Generation {
                 transaction.response.take_signer(&mut below.response);
                 transaction.query.take_question(&below.query);
                 transaction.query.merge_labels(below.query.label_values());
+                transaction.query.take_upstream(below.query.upstream.get());
                 step
             }
             None => {
@@ -228,6 +236,7 @@ impl Generation {
                 transaction.response.fail(&transaction.query, failure);
                 // The failure cost no I/O, so a cache gains nothing by storing it.
                 transaction.response.set_local();
+                self.blame(transaction);
                 Move::Up(at)
             }
             Verdict::Drop => {
@@ -241,6 +250,12 @@ impl Generation {
                 Move::Up(at)
             }
         }
+    }
+
+    /// Records the current step as the one that failed.
+    fn blame(&self, transaction: &mut Transaction) {
+        let step = self.block(transaction.block).chain.steps().get(transaction.at);
+        transaction.response.set_failed_at(step.map(|step| step.order));
     }
 
     fn has_up_hook(&self, transaction: &Transaction, at: usize) -> bool {
@@ -291,6 +306,7 @@ impl Generation {
         if sub.target == SubqueryTarget::Below {
             transaction.query.merge_labels(sub.query.label_values());
         }
+        transaction.query.take_upstream(sub.query.upstream.get());
         let step = &self.block(transaction.block).chain.steps()[transaction.at];
         let verdict =
             step.plugin.on_subresponse(&mut transaction.query, &mut sub.response, &mut transaction.response, worker);

@@ -96,6 +96,7 @@ mod router;
 mod scheme;
 mod server_metrics;
 mod singleflight;
+pub mod tap;
 mod time;
 pub mod tls;
 mod transaction;

@@ -26,7 +26,7 @@ use wire::{EdeCode, Opcode};
 use crate::generation::Generation;
 use crate::io::{Io, LocalFuture};
 use crate::query::ClientTimeout;
-use crate::singleflight::{Join, Key};
+use crate::singleflight::{Join, Key, Outcome};
 use crate::time::Instant;
 use crate::transaction::Detached;
 use crate::transaction::{Progress, Transaction};
@@ -59,6 +59,7 @@ pub async fn drive(driver: Driver, transaction: Box<Transaction>, deliver: impl 
     let drive = Rc::new(Drive { driver, clientless: RefCell::default() });
     let _end = End(Rc::clone(&drive));
     let (mut transaction, progress) = drive.beside_clientless(drive.run(transaction)).await;
+    drive.driver.worker.borrow_mut().observe_parked(&drive.driver.generation, &transaction, progress);
     deliver(&mut transaction, progress);
     drive.driver.worker.borrow_mut().give_transaction(transaction);
     poll_fn(|context| drive.poll_clientless(context)).await;
@@ -213,12 +214,13 @@ impl Driver {
                     // The channel closes without a reply if the leader is dropped. In that case this query joins
                     // again.
                     if let Ok(outcome) = answer.await {
-                        let (resolved, label_values) = &*outcome;
+                        let Outcome { resolved, label_values, upstream } = &*outcome;
                         if is_exchange_failure(resolved) && !asked_again && self.has_time(transaction) {
                             asked_again = true;
                             continue;
                         }
                         transaction.query.merge_labels(label_values.clone());
+                        transaction.query.take_upstream(*upstream);
                         return resolved.clone();
                     }
                 }

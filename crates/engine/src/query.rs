@@ -14,6 +14,7 @@
 
 use core::any::Any;
 use core::cell::{Cell, RefCell};
+use core::net::SocketAddr;
 use std::rc::Rc;
 
 use wire::{Class, Flags, Header, Name, NameRef, Opcode, Opt, OptionCode, Request, Type};
@@ -81,6 +82,8 @@ pub struct Query {
     kept: Vec<(usize, Box<dyn Any>)>,
     /// EDNS options for upstreams.
     onward: Vec<(OptionCode, Box<[u8]>)>,
+    /// Upstream that was asked last for this query.
+    pub(crate) upstream: Cell<Option<SocketAddr>>,
     /// Label values that plugins set while they answered this query.
     label_values: RefCell<LabelValues>,
 }
@@ -178,6 +181,7 @@ impl Query {
         self.renamed = false;
         self.kept.clear();
         self.onward.clear();
+        self.upstream.set(None);
         self.label_values.get_mut().clear();
     }
 
@@ -361,6 +365,16 @@ impl Query {
     /// Moves the values that the steps above `step` have stored from `other` to this query.
     pub(crate) fn take_kept_above(&mut self, step: usize, other: &mut Query) {
         self.kept.extend(other.kept.extract_if(.., |(keeper, _)| *keeper < step));
+    }
+
+    /// Records that an upstream is asked for this query, for those who watch queries.
+    pub fn set_upstream(&self, address: SocketAddr) {
+        self.upstream.set(Some(address));
+    }
+
+    /// Takes over the upstream of another query, if it has one.
+    pub(crate) fn take_upstream(&self, other: Option<SocketAddr>) {
+        self.upstream.set(other.or(self.upstream.get()));
     }
 
     /// Sets the value of a label.

@@ -47,6 +47,8 @@ pub struct Response {
     rcode: Rcode,
     /// Index, among the directives of the block, of the plugin that wrote the answer.
     source: Option<usize>,
+    /// Index, among the directives of the block, of the plugin that failed.
+    failed_at: Option<usize>,
     /// True if the answer comes from local data, not from an upstream.
     local: bool,
     dropped: bool,
@@ -105,6 +107,7 @@ impl Response {
         self.more = None;
         self.rcode = Rcode::NOERROR;
         self.source = None;
+        self.failed_at = None;
         self.local = false;
         self.dropped = false;
     }
@@ -179,6 +182,21 @@ impl Response {
 
     pub(crate) fn set_source(&mut self, step: Option<usize>) {
         self.source = step;
+    }
+
+    /// Index, among the directives of the block, of the plugin that failed, if any.
+    pub(crate) const fn failed_at(&self) -> Option<usize> {
+        self.failed_at
+    }
+
+    pub(crate) fn set_failed_at(&mut self, step: Option<usize>) {
+        self.failed_at = step;
+    }
+
+    /// Returns true if [`Response::finish`] will set TC, apart from rare cases in which only the OPT record does not
+    /// fit.
+    pub(crate) fn will_truncate(&self, query: &Query) -> bool {
+        self.message.is_truncated() || self.message.len() > usize::from(query.size_max())
     }
 
     /// Returns true if the answer comes from local data, so that caching it gains nothing.

@@ -7,7 +7,7 @@
 //! channel. The table belongs to the generation, so queries of different workers share exchanges too. If the leader is
 //! dropped before it has a reply, the channels close, and the first waiter to join again becomes the next leader.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
 use foldhash::fast::RandomState;
@@ -21,8 +21,13 @@ use crate::query::Query;
 use crate::time::Instant;
 use crate::verdict::Resolved;
 
-/// Outcome of an exchange, and the label values that were set while it ran.
-pub(crate) type Outcome = (Resolved, LabelValues);
+/// Outcome of an exchange, and what was recorded while it ran.
+pub(crate) struct Outcome {
+    pub(crate) resolved: Resolved,
+    pub(crate) label_values: LabelValues,
+    /// Upstream that was asked last.
+    pub(crate) upstream: Option<SocketAddr>,
+}
 
 /// Everything that the reply of an upstream may depend on.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -169,7 +174,8 @@ impl Leader<'_> {
     pub(crate) fn publish(mut self, resolved: &Resolved, query: &Query) {
         let waiters = self.take_waiters();
         if !waiters.is_empty() {
-            let outcome = Arc::new((resolved.clone(), query.label_values()));
+            let (resolved, label_values, upstream) = (resolved.clone(), query.label_values(), query.upstream.get());
+            let outcome = Arc::new(Outcome { resolved, label_values, upstream });
             for waiter in waiters {
                 let _ = waiter.send(Arc::clone(&outcome));
             }

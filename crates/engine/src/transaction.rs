@@ -45,6 +45,8 @@ pub struct Transaction {
     /// Starting point of this subquery.
     pub(crate) target: SubqueryTarget,
     pub(crate) depth: usize,
+    /// True for a message that was rejected before its question was read.
+    pub(crate) is_unread: bool,
 }
 
 impl Transaction {
@@ -55,6 +57,7 @@ impl Transaction {
         self.passed = 0;
         self.parent = None;
         self.depth = 0;
+        self.is_unread = false;
         self.response.clear_signer();
     }
 

@@ -7,10 +7,12 @@ use std::sync::Arc;
 
 use wire::MessageBuf;
 
+use crate::generation::Generation;
 use crate::log::{EventBuffer, Level, Source};
 use crate::query::Query;
+use crate::tap::{self, Filters, Ring, Tap};
 use crate::time::Instant;
-use crate::transaction::Transaction;
+use crate::transaction::{Progress, Transaction};
 use metrics::{Counters, Registry};
 
 /// Size in bytes of the buffer for the log events of a batch, enough for some hundred lines.
@@ -41,6 +43,7 @@ pub struct Worker {
     log: EventBuffer,
     pool: Vec<Box<Transaction>>,
     refreshes: Vec<Box<Transaction>>,
+    tap: Tap,
 }
 
 impl Worker {
@@ -55,6 +58,50 @@ impl Worker {
             log: EventBuffer::new(LOG_BYTES_MAX),
             pool: Vec::with_capacity(POOL_MAX),
             refreshes: Vec::with_capacity(REFRESHES_MAX),
+            tap: Tap::default(),
+        }
+    }
+
+    /// Copies failures and a sample of the queries to this ring from now on.
+    pub fn attach_tap(&mut self, ring: Arc<Ring>) {
+        self.tap.attach(ring);
+    }
+
+    /// Copies the queries that these filters select as well, in place of earlier ones.
+    pub fn set_filters(&mut self, filters: Arc<Filters>) {
+        self.tap.set_filters(filters);
+    }
+
+    /// Shows a query that has its response to the tap.
+    #[inline]
+    pub(crate) fn observe(&mut self, generation: &Generation, transaction: &Transaction, progress: Progress) {
+        let failed = tap::has_failed(transaction, progress);
+        if self.tap.is_wanted(failed) {
+            self.record(generation, transaction, progress, failed);
+        }
+    }
+
+    /// Shows a query that was parked, or could not be, to the tap. [`drive`](crate::drive) does so for those that it
+    /// runs.
+    pub fn observe_parked(&mut self, generation: &Generation, transaction: &Transaction, progress: Progress) {
+        // A refresh has no client.
+        if !transaction.query.is_awaited() {
+            return;
+        }
+        let is_slow = self.now().since(transaction.query.received) >= tap::SLOW;
+        let failed = is_slow || tap::has_failed(transaction, progress);
+        if self.tap.is_wanted(failed) {
+            self.record(generation, transaction, progress, failed);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn record(&mut self, generation: &Generation, transaction: &Transaction, progress: Progress, failed: bool) {
+        if self.tap.is_attached() {
+            let random = self.random();
+            let finished = tap::finished(generation, transaction, progress, self.now());
+            self.tap.record(&finished, failed, random);
         }
     }
 

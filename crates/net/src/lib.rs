@@ -41,4 +41,4 @@ pub use log::{LOG_METRICS, LOG_QUEUE_MAX, LogQueue, Taken, log_queue};
 pub use responses::RESPONSE_METRICS;
 pub use shared::Live;
 pub use tun::hold_interface;
-pub use worker::{Probes, Workers};
+pub use worker::{Probes, Taps, Workers};

@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicUsize;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use engine::tap::{Filters, Ring};
 use metrics::Registry;
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, UnboundedSender, channel, unbounded_channel};
 use tokio::sync::oneshot;
@@ -29,6 +30,8 @@ enum Order {
     Serve(String, WorkerSockets, Arc<ConnectionTable>),
     /// Load the current generation.
     LoadGeneration,
+    /// Copy the queries that these filters select.
+    Watch(Arc<Filters>),
     /// Close the sockets with this label.
     Close(String),
     /// Answer queries that still arrive or are in flight, then end.
@@ -50,6 +53,28 @@ pub struct Workers {
     orders: Vec<UnboundedSender<Order>>,
     probes: Probes,
     threads: Vec<JoinHandle<()>>,
+    taps: Vec<Arc<Ring>>,
+}
+
+/// Handle of the taps of all workers, for the one thread that reads them.
+pub struct Taps {
+    orders: Vec<UnboundedSender<Order>>,
+    rings: Vec<Arc<Ring>>,
+}
+
+impl Taps {
+    /// Rings of the workers.
+    #[must_use]
+    pub fn rings(&self) -> &[Arc<Ring>] {
+        &self.rings
+    }
+
+    /// Makes all workers copy the queries that these filters select.
+    pub fn watch(&self, filters: &Arc<Filters>) {
+        for orders in &self.orders {
+            let _ = orders.send(Order::Watch(Arc::clone(filters)));
+        }
+    }
 }
 
 /// Handle to check if the worker threads respond.
@@ -106,25 +131,27 @@ impl Workers {
     ) -> io::Result<Workers> {
         // Registers the counters before the first worker runs, so that they are exported from the start.
         let _ = Limits::new(registry);
-        let (mut orders, mut probes, mut threads) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut orders, mut probes, mut threads, mut taps) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let connections = ConnectionTable::new(table_limits(streams));
         let (rates, parked) = (Arc::new(ConnectionRates::default()), Arc::new(AtomicUsize::new(0)));
         for number in 0..count {
             let (sender, receiver) = unbounded_channel();
             let (probe, probed) = channel(PROBES_MAX);
             let (live, registry, connections) = (Arc::clone(live), Arc::clone(registry), Arc::clone(&connections));
-            let (rates, parked) = (Arc::clone(&rates), Arc::clone(&parked));
+            let (rates, parked, ring) = (Arc::clone(&rates), Arc::clone(&parked), Arc::new(Ring::default()));
+            taps.push(Arc::clone(&ring));
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             let run = move || {
                 let io = Rc::new(TokioIo::new(&registry));
                 let shared = Shared::new(io, live, &registry, streams, (connections, rates), parked);
+                shared.worker.borrow_mut().attach_tap(ring);
                 LocalSet::new().block_on(&runtime, run(shared, receiver, probed));
             };
             threads.push(std::thread::Builder::new().name(format!("worker-{number}")).spawn(run)?);
             orders.push(sender);
             probes.push(probe);
         }
-        Ok(Workers { orders, probes: Probes(probes), threads })
+        Ok(Workers { orders, probes: Probes(probes), threads, taps })
     }
 
     /// Returns the number of workers.
@@ -137,6 +164,12 @@ impl Workers {
     #[must_use]
     pub fn probes(&self) -> Probes {
         self.probes.clone()
+    }
+
+    /// Returns the handle of the taps. Only one thread may read them.
+    #[must_use]
+    pub fn taps(&self) -> Taps {
+        Taps { orders: self.orders.clone(), rings: self.taps.clone() }
     }
 
     /// Serves the sockets of an address.
@@ -211,6 +244,7 @@ async fn run(shared: Rc<Shared>, mut orders: UnboundedReceiver<Order>, mut probe
                 served.extend(Served::start(&shared, &label, sockets, connections));
             }
             Order::LoadGeneration => served.iter().for_each(|served| drop(served.endpoint.seen(&shared))),
+            Order::Watch(filters) => shared.worker.borrow_mut().set_filters(filters),
             Order::Close(label) => served.retain(|served| {
                 let keep = !served.endpoint.is(&label);
                 if !keep {

@@ -92,6 +92,7 @@ impl Stanza {
                 }
                 Action::GiveUp => return Err(failed),
             };
+            query.set_upstream(upstream.address);
             self.upstream_label.set(query, || upstream.address.to_string());
             match self.exchange(upstream, Sending { query, bytes, padded, until, io }).await {
                 Ok(reply) => {

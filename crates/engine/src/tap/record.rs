@@ -1,0 +1,251 @@
+//! Record of a finished query: a fixed number of words, so that it can be copied between threads without allocation.
+//!
+//! | word | content |
+//! |---|---|
+//! | 0 | time of arrival in nanoseconds |
+//! | 1 | duration in microseconds (32 bits), response code, type |
+//! | 2 | reasons, flags (8 bits), transport (8 bits), answer records, EDE code + 1 |
+//! | 3, 4 | name of the plugin |
+//! | 5, 6 | address of the client |
+//! | 7 | port of the client, port of the upstream, weight, length of the name (8 bits), length of the zone (8 bits) |
+//! | 8, 9 | address of the upstream |
+//! | from 10 | name in wire form |
+
+use core::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use wire::{EdeCode, Rcode, Section, Type};
+
+use crate::generation::Generation;
+use crate::peer::Transport;
+use crate::tap::Reasons;
+use crate::time::Instant;
+use crate::transaction::{Progress, Transaction};
+
+/// Number of words of a record.
+pub const WORDS: usize = 24;
+const NAME_AT: usize = 10;
+/// Maximum length in bytes of a name in a record. Names of Services and of ip6.arpa fit; the rest of longer ones is cut
+/// off.
+pub const NAME_MAX: usize = (WORDS - NAME_AT) * WORD;
+/// Maximum length in bytes of the name of a plugin.
+const PLUGIN_MAX: usize = 2 * WORD;
+const WORD: usize = 8;
+
+/// Properties of a query and its response, as a set of bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RecordFlags(u8);
+
+impl RecordFlags {
+    /// The client got no response.
+    pub const DROPPED: RecordFlags = RecordFlags(1);
+    /// The response has the flag TC.
+    pub const TRUNCATED: RecordFlags = RecordFlags(2);
+    /// The message was not a query that could be read. Name and type are unknown.
+    pub const UNREAD: RecordFlags = RecordFlags(4);
+    /// The name is longer than [`NAME_MAX`].
+    pub const NAME_CUT: RecordFlags = RecordFlags(8);
+
+    /// Returns true if all of these are set.
+    #[must_use]
+    pub const fn has(self, other: RecordFlags) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    const fn with(self, other: RecordFlags, on: bool) -> RecordFlags {
+        if on { RecordFlags(self.0 | other.0) } else { self }
+    }
+}
+
+/// Record of a finished query.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Reasons for the record.
+    pub reasons: Reasons,
+    /// Number of queries that it represents in the sample.
+    pub weight: u32,
+    /// Time of arrival.
+    pub received: Instant,
+    /// Time from the arrival to the response.
+    pub took: Duration,
+    /// Response code. For a dropped query, that which it would have had.
+    pub rcode: Rcode,
+    /// Type in the query.
+    pub qtype: Type,
+    /// Properties.
+    pub flags: RecordFlags,
+    /// Transport.
+    pub transport: Transport,
+    /// Number of records in the answer section.
+    pub answers: u16,
+    /// Extended DNS Error.
+    pub ede: Option<EdeCode>,
+    /// Client.
+    pub client: SocketAddr,
+    /// Upstream that was asked last for this query, if any.
+    pub upstream: Option<SocketAddr>,
+    plugin: [u8; PLUGIN_MAX],
+    name: [u8; NAME_MAX],
+    name_len: usize,
+    zone_len: usize,
+}
+
+const TRANSPORTS: [Transport; 6] =
+    [Transport::Udp, Transport::Tcp, Transport::Grpc, Transport::Quic, Transport::Https, Transport::Https3];
+
+impl Record {
+    pub(super) fn from_words(words: &[u64; WORDS]) -> Record {
+        let [took, rcode, qtype] = [words[1] & 0xffff_ffff, part(words[1], 32), part(words[1], 48)];
+        let number = |word: u64| u16::try_from(word & 0xffff).unwrap_or(u16::MAX);
+        let upstream = SocketAddr::new(address([words[8], words[9]]), number(part(words[7], 16)));
+        let mut record = Record {
+            reasons: Reasons(number(words[2])),
+            weight: u32::from(number(part(words[7], 32))),
+            received: Instant::from_nanos(words[0]),
+            took: Duration::from_micros(took),
+            rcode: Rcode(number(rcode)),
+            qtype: Type(number(qtype)),
+            flags: RecordFlags(byte(words[2], 16)),
+            transport: TRANSPORTS.get(usize::from(byte(words[2], 24))).copied().unwrap_or_default(),
+            answers: number(part(words[2], 32)),
+            ede: number(part(words[2], 48)).checked_sub(1).map(EdeCode),
+            client: SocketAddr::new(address([words[5], words[6]]), number(words[7])),
+            upstream: (upstream.port() != 0).then_some(upstream),
+            plugin: [0; PLUGIN_MAX],
+            name: [0; NAME_MAX],
+            name_len: usize::from(byte(words[7], 48)).min(NAME_MAX),
+            zone_len: usize::from(byte(words[7], 56)),
+        };
+        unpack(&words[3..5], &mut record.plugin);
+        unpack(&words[NAME_AT..], &mut record.name);
+        record
+    }
+
+    /// Name of the plugin that answered or failed; empty if none did.
+    #[must_use]
+    pub fn plugin(&self) -> &str {
+        let len = self.plugin.iter().position(|byte| *byte == 0).unwrap_or(PLUGIN_MAX);
+        core::str::from_utf8(&self.plugin[..len]).unwrap_or_default()
+    }
+
+    /// Name in the query in wire form, as the client wrote it. Its end is missing with [`RecordFlags::NAME_CUT`].
+    #[must_use]
+    pub fn name(&self) -> &[u8] {
+        &self.name[..self.name_len]
+    }
+
+    /// Length in bytes of the zone of the plugin that answered, at the end of the whole name; 0 if there is none.
+    #[must_use]
+    pub const fn zone_len(&self) -> usize {
+        self.zone_len
+    }
+}
+
+/// Returns the byte of a word that starts at this bit.
+const fn byte(word: u64, shift: u32) -> u8 {
+    word.to_le_bytes()[(shift / 8) as usize]
+}
+
+const fn part(word: u64, shift: u32) -> u64 {
+    word >> shift
+}
+
+fn address(words: [u64; 2]) -> IpAddr {
+    let bits = u128::from(words[0]) << 64 | u128::from(words[1]);
+    IpAddr::V6(Ipv6Addr::from_bits(bits)).to_canonical()
+}
+
+/// Returns an address as two words: IPv4 in its IPv6 form.
+fn address_words(address: IpAddr) -> [u64; 2] {
+    let bits = match address {
+        IpAddr::V4(v4) => v4.to_ipv6_mapped().to_bits(),
+        IpAddr::V6(v6) => v6.to_bits(),
+    };
+    #[allow(clippy::cast_possible_truncation, reason = "the two halves")]
+    [(bits >> 64) as u64, bits as u64]
+}
+
+fn unpack(words: &[u64], bytes: &mut [u8]) {
+    for (chunk, word) in bytes.chunks_mut(WORD).zip(words) {
+        chunk.copy_from_slice(&word.to_le_bytes()[..chunk.len()]);
+    }
+}
+
+/// Writes bytes to words, the rest of the last word as zeros. Bytes that do not fit are left out.
+fn pack(bytes: &[u8], words: &mut [u64]) {
+    for (chunk, word) in bytes.chunks(WORD).zip(words) {
+        let mut whole = [0; WORD];
+        whole[..chunk.len()].copy_from_slice(chunk);
+        *word = u64::from_le_bytes(whole);
+    }
+}
+
+/// Query with its response.
+pub(crate) struct Finished<'a> {
+    pub(super) generation: &'a Generation,
+    pub(super) transaction: &'a Transaction,
+    pub(super) progress: Progress,
+    pub(super) now: Instant,
+}
+
+impl<'a> Finished<'a> {
+    /// Plugin that answered or failed, with the length in bytes of its zone.
+    pub(super) fn answerer(&self) -> Option<(&'a str, usize)> {
+        let Transaction { query, response, block, .. } = self.transaction;
+        let order = response.source().or(response.failed_at())?;
+        let step = self.generation.blocks.get(block.0)?.chain.steps().iter().find(|step| step.order == order)?;
+        let zone = step.zone_of(query.key()).and_then(|(_, zone)| zone);
+        Some((step.name, zone.map_or(1, |zone| zone.as_bytes().len())))
+    }
+
+    pub(super) fn is_unread(&self) -> bool {
+        self.transaction.is_unread
+    }
+
+    pub(super) fn is_dropped(&self) -> bool {
+        self.progress == Progress::Dropped
+    }
+
+    fn flags(&self, name_len: usize) -> RecordFlags {
+        let Transaction { query, response, .. } = self.transaction;
+        RecordFlags::default()
+            .with(RecordFlags::DROPPED, self.is_dropped())
+            .with(RecordFlags::TRUNCATED, !self.is_dropped() && response.will_truncate(query))
+            .with(RecordFlags::UNREAD, self.is_unread())
+            .with(RecordFlags::NAME_CUT, name_len > NAME_MAX)
+    }
+
+    /// Returns the record.
+    pub(super) fn words(&self, reasons: Reasons, weight: u32) -> [u64; WORDS] {
+        let Transaction { query, response, .. } = self.transaction;
+        let name = if self.is_unread() { &[] } else { query.request.name.as_bytes() };
+        let qtype = if self.is_unread() { Type(0) } else { query.request.qtype };
+        let (plugin, zone_len) = self.answerer().unwrap_or_default();
+        let upstream = query.upstream.get();
+        let took =
+            u64::try_from(self.now.since(query.received).as_micros()).unwrap_or(u64::MAX).min(u64::from(u32::MAX));
+        let answers = response.message.section(Section::Answer).count().min(usize::from(u16::MAX));
+        let transport = TRANSPORTS.iter().position(|known| *known == query.peer.transport).unwrap_or(0);
+        let ede = response.ede().map_or(0, |ede| u64::from(ede.0) + 1);
+        let mut words = [0; WORDS];
+        words[0] = query.received.nanos();
+        words[1] = took | u64::from(response.rcode().0) << 32 | u64::from(qtype.0) << 48;
+        words[2] = u64::from(reasons.0)
+            | u64::from(self.flags(name.len()).0) << 16
+            | (transport as u64) << 24
+            | (answers as u64) << 32
+            | ede << 48;
+        pack(plugin.as_bytes(), &mut words[3..5]);
+        [words[5], words[6]] = address_words(query.peer.address.ip());
+        words[7] = u64::from(query.peer.address.port())
+            | u64::from(upstream.map_or(0, |upstream| upstream.port())) << 16
+            | u64::from(weight.min(u32::from(u16::MAX))) << 32
+            | (name.len().min(NAME_MAX) as u64) << 48
+            | (zone_len.min(usize::from(u8::MAX)) as u64) << 56;
+        if let Some(upstream) = upstream {
+            [words[8], words[9]] = address_words(upstream.ip());
+        }
+        pack(name, &mut words[NAME_AT..]);
+        words
+    }
+}

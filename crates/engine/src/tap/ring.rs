@@ -1,0 +1,184 @@
+//! Ring of records from one worker to one reader, without locks and without waiting.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use super::record::{Record, WORDS};
+
+/// Number of records in a ring. A reader that comes every tenth of a second loses none below 10,000 a second. With
+/// `WORDS` of 8 bytes, the ring has 192 KiB.
+pub const CAPACITY: usize = 1024;
+/// Number of places that records for filters leave free, so that the record of failures and the sample continue while a
+/// filter selects everything.
+const RESERVED: u64 = 256;
+/// Maximum number of filters at the same time: a few people. Each costs every query some compares.
+pub const TAILS_MAX: usize = 4;
+
+/// Reasons for a record, as a set of bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reasons(pub(super) u16);
+
+impl Reasons {
+    /// The query is one of the sample.
+    pub const SAMPLE: Reasons = Reasons(1);
+    /// The query failed.
+    pub const FAILURE: Reasons = Reasons(2);
+    /// First filter.
+    const TAIL: u16 = 4;
+
+    pub(super) const fn with_tail(self, at: usize) -> Reasons {
+        Reasons(self.0 | Reasons::TAIL << at)
+    }
+
+    pub(super) const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Returns true if the query is one of the sample, or failed.
+    #[must_use]
+    pub const fn is_counted(self) -> bool {
+        self.0 & (Reasons::SAMPLE.0 | Reasons::FAILURE.0) != 0
+    }
+
+    /// Returns true if the query failed.
+    #[must_use]
+    pub const fn is_failure(self) -> bool {
+        self.0 & Reasons::FAILURE.0 != 0
+    }
+
+    /// Returns true if this filter selected the query.
+    #[must_use]
+    pub const fn has_tail(self, at: usize) -> bool {
+        self.0 & Reasons::TAIL << at != 0
+    }
+}
+
+/// Ring of one worker, with what its reader has to know and to set.
+pub struct Ring {
+    places: Box<[[AtomicU64; WORDS]]>,
+    /// Number of records that the worker has written.
+    written: AtomicU64,
+    /// Number of records that the reader has read.
+    read: AtomicU64,
+    /// Number of queries that the records of the sample and of failures represent which did not fit.
+    lost: AtomicU64,
+    /// Average distance of the queries in the sample.
+    sample_every: AtomicU32,
+    tails: [TailCells; TAILS_MAX],
+}
+
+/// Numbers of one filter.
+struct TailCells {
+    /// Number of queries that the filter selected.
+    selected: AtomicU64,
+    /// Number of records that did not fit.
+    lost: AtomicU64,
+    /// Average distance of the selected queries that are shown.
+    every: AtomicU32,
+}
+
+impl Default for TailCells {
+    fn default() -> Self {
+        TailCells { selected: AtomicU64::new(0), lost: AtomicU64::new(0), every: AtomicU32::new(1) }
+    }
+}
+
+impl Default for Ring {
+    fn default() -> Self {
+        let place = || core::array::from_fn(|_| AtomicU64::new(0));
+        Ring {
+            places: (0..CAPACITY).map(|_| place()).collect(),
+            written: AtomicU64::new(0),
+            read: AtomicU64::new(0),
+            lost: AtomicU64::new(0),
+            sample_every: AtomicU32::new(1),
+            tails: core::array::from_fn(|_| TailCells::default()),
+        }
+    }
+}
+
+impl Ring {
+    /// Writes a record, unless the ring is full. Only the worker calls it.
+    pub(super) fn push(&self, reasons: Reasons, weight: u32, words: impl FnOnce() -> [u64; WORDS]) {
+        let written = self.written.load(Ordering::Relaxed);
+        let unread = written.wrapping_sub(self.read.load(Ordering::Acquire));
+        let room = if reasons.is_counted() { CAPACITY as u64 } else { CAPACITY as u64 - RESERVED };
+        if unread >= room {
+            self.lose(reasons, weight);
+            return;
+        }
+        for (cell, word) in self.place(written).iter().zip(words()) {
+            cell.store(word, Ordering::Relaxed);
+        }
+        self.written.store(written.wrapping_add(1), Ordering::Release);
+    }
+
+    fn lose(&self, reasons: Reasons, weight: u32) {
+        add(&self.lost, u64::from(weight));
+        for (at, tail) in self.tails.iter().enumerate() {
+            add(&tail.lost, u64::from(reasons.has_tail(at)));
+        }
+    }
+
+    fn place(&self, number: u64) -> &[AtomicU64; WORDS] {
+        #[allow(clippy::cast_possible_truncation, reason = "the remainder is below the capacity")]
+        let at = (number % CAPACITY as u64) as usize;
+        &self.places[at]
+    }
+
+    /// Takes the records out of the ring, oldest first. Only one thread may call it.
+    pub fn drain(&self, mut take: impl FnMut(Record)) {
+        let written = self.written.load(Ordering::Acquire);
+        let mut read = self.read.load(Ordering::Relaxed);
+        while read != written {
+            let words = core::array::from_fn(|at| self.place(read)[at].load(Ordering::Relaxed));
+            read = read.wrapping_add(1);
+            self.read.store(read, Ordering::Release);
+            take(Record::from_words(&words));
+        }
+    }
+
+    /// Returns the number of queries that the sample and the record of failures miss because the ring was full.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn sample_every(&self) -> u32 {
+        self.sample_every.load(Ordering::Relaxed)
+    }
+
+    /// Sets the average distance of the queries in the sample; 1 takes all.
+    pub fn set_sample_every(&self, every: u32) {
+        self.sample_every.store(every.max(1), Ordering::Relaxed);
+    }
+
+    pub(super) fn tail_every(&self, at: usize) -> u32 {
+        self.tails[at].every.load(Ordering::Relaxed)
+    }
+
+    /// Sets the average distance of the queries that are shown of those that a filter selects; 1 shows all.
+    pub fn set_tail_every(&self, at: usize, every: u32) {
+        self.tails[at].every.store(every.max(1), Ordering::Relaxed);
+    }
+
+    pub(super) fn count_selected(&self, at: usize) {
+        add(&self.tails[at].selected, 1);
+    }
+
+    /// Returns the number of queries that a filter has selected.
+    #[must_use]
+    pub fn selected(&self, at: usize) -> u64 {
+        self.tails[at].selected.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of selected queries that are not shown because the ring was full.
+    #[must_use]
+    pub fn tail_lost(&self, at: usize) -> u64 {
+        self.tails[at].lost.load(Ordering::Relaxed)
+    }
+}
+
+/// Adds to a cell that only this thread writes.
+fn add(cell: &AtomicU64, number: u64) {
+    cell.store(cell.load(Ordering::Relaxed).wrapping_add(number), Ordering::Relaxed);
+}
