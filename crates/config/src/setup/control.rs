@@ -11,6 +11,20 @@ pub struct ControlRequests {
     pub no_default: bool,
     /// Addresses in addition to the default socket, or in its place.
     pub addresses: Vec<ControlAddress>,
+    /// How names that clients ask for are shown.
+    pub names: NamePrivacy,
+}
+
+/// How names that clients ask for are shown to people who watch queries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NamePrivacy {
+    /// As they are.
+    #[default]
+    Shown,
+    /// With a hash in place of the labels below the zone.
+    Hashed,
+    /// Without the labels below the zone.
+    Suffix,
 }
 
 impl ControlRequests {

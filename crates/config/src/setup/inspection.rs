@@ -128,6 +128,9 @@ pub trait InspectCluster: Send + Sync {
 
     /// Returns the address of a pod, if it is a ready endpoint of a Service and that endpoint is named after it.
     fn address_of_pod(&self, namespace: &str, pod: &str) -> Option<IpAddr>;
+
+    /// Returns the addresses of the ready endpoints of a namespace: of all, or of the pod or the Service with a name.
+    fn addresses_of(&self, namespace: &str, name: Option<&str>) -> Vec<IpAddr>;
 }
 
 /// Pod of a cluster.
@@ -137,4 +140,6 @@ pub struct InspectedPod {
     pub namespace: String,
     /// Name, if it is known.
     pub name: Option<String>,
+    /// Service that it is a ready endpoint of, if any.
+    pub service: Option<String>,
 }

@@ -25,7 +25,7 @@ mod reload_state;
 mod requests;
 
 pub use capabilities::{Capabilities, LocalAnswers, LocalZones, StepWrapper};
-pub use control::{ControlAddress, ControlRequests};
+pub use control::{ControlAddress, ControlRequests, NamePrivacy};
 pub use file_watch::{CheckFiles, FileCheck, FileWatch};
 pub use files::{FileStamp, Files, LISTED_MAX};
 pub use inspection::{

@@ -86,10 +86,11 @@ impl InspectCluster for Exposed {
         let mut pods: Vec<InspectedPod> = Vec::new();
         self.index.services_of_endpoint(address, |service, endpoint| {
             let name = endpoint.own_label().map(|label| String::from_utf8_lossy(label).into_owned());
-            pods.push(InspectedPod { namespace: service.namespace.to_string(), name });
+            let service_name = Some(service.name.to_string());
+            pods.push(InspectedPod { namespace: service.namespace.to_string(), name, service: service_name });
         });
         self.index.namespaces_of_pod(address, |namespace| {
-            pods.push(InspectedPod { namespace: namespace.to_owned(), name: None });
+            pods.push(InspectedPod { namespace: namespace.to_owned(), name: None, service: None });
         });
         // A name is better than none.
         pods.sort_by(|one, other| {
@@ -111,6 +112,27 @@ impl InspectCluster for Exposed {
             }
         });
         found
+    }
+
+    fn addresses_of(&self, namespace: &str, name: Option<&str>) -> Vec<IpAddr> {
+        let mut addresses = Vec::new();
+        self.index.for_each_service(|service| {
+            if *service.namespace != *namespace {
+                return;
+            }
+            let is_whole = name.is_none_or(|name| *service.name == *name);
+            let is_named = |label: &[u8]| name.is_some_and(|name| label == name.as_bytes());
+            for endpoint in service.endpoints() {
+                if let Address::Ip(address) = endpoint.address()
+                    && (is_whole || endpoint.own_label().is_some_and(is_named))
+                {
+                    addresses.push(address.to_canonical());
+                }
+            }
+        });
+        addresses.sort_unstable();
+        addresses.dedup();
+        addresses
     }
 }
 

@@ -4,7 +4,7 @@ use core::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use config::options::{Args, DirectiveContext, Manifest, Problem, Property, Usage};
-use config::setup::{ControlAddress, Part, Setup, SetupError};
+use config::setup::{ControlAddress, NamePrivacy, Part, Setup, SetupError};
 
 use crate::shared::option_helpers::no_arguments;
 
@@ -21,15 +21,32 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     config.listen = read(args)?;
     Ok(())
 })
-.properties(&[Property {
-    usage: Usage("read-only"),
-    default: "off",
-    doc: "Allow only requests that change nothing. Required for a TCP address.",
-    set: |config, args| {
-        config.read_only = true;
-        no_arguments(config, args)
+.properties(&[
+    Property {
+        usage: Usage("read-only"),
+        default: "off",
+        doc: "Allow only requests that change nothing. Required for a TCP address.",
+        set: |config, args| {
+            config.read_only = true;
+            no_arguments(config, args)
+        },
     },
-}])
+    Property {
+        usage: Usage("privacy names=hash|names=suffix"),
+        default: "",
+        doc: "Hide the names that clients ask for from `portolan tail` and `portolan top`: show only their zone, with a hash \
+            of the name, which is another one after each start, or with `*`.",
+        set: |config, args| {
+            let word = args.word()?;
+            config.names = match word.text.as_str() {
+                "names=hash" => NamePrivacy::Hashed,
+                "names=suffix" => NamePrivacy::Suffix,
+                _ => return Err(args.bad(word, "`names=hash` or `names=suffix`")),
+            };
+            Ok(())
+        },
+    },
+])
 .check(check);
 
 /// Maximum length of a Unix socket's name: `sun_path` of Linux, without the first byte of an abstract name and the last
@@ -40,6 +57,7 @@ const NAME_MAX: usize = 107;
 pub struct Config {
     listen: Listen,
     read_only: bool,
+    names: NamePrivacy,
 }
 
 /// Argument of the directive.
@@ -92,7 +110,7 @@ fn tcp(text: &str) -> Option<SocketAddr> {
 
 /// Refuses a combination of address and `read-only` that the server does not have.
 fn check(context: &DirectiveContext<'_, Config>) -> Result<(), Problem> {
-    let Config { listen, read_only } = context.config;
+    let Config { listen, read_only, .. } = context.config;
     let is_tcp = matches!(listen, Listen::Address(ControlAddress::Tcp(_)));
     if is_tcp && !read_only {
         let problem = context
@@ -110,7 +128,10 @@ fn check(context: &DirectiveContext<'_, Config>) -> Result<(), Problem> {
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     let control = &mut setup.requests.control;
-    for Config { listen, .. } in configs {
+    for Config { listen, names, .. } in configs {
+        if names != NamePrivacy::Shown {
+            control.names = names;
+        }
         match listen {
             Listen::Default => {}
             Listen::Off => control.no_default = true,
