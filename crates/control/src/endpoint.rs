@@ -31,6 +31,8 @@ pub enum Endpoint {
     SetLogLevel,
     /// Queries that wait for an upstream.
     Requests,
+    /// Live queries.
+    Events,
     /// Archive for a bug report.
     Report,
     /// This API as an OpenAPI document.
@@ -103,6 +105,34 @@ const EXPLAIN_PARAMETERS: &[Parameter] = &[
     Parameter { name: "server", required: false, doc: "Listener such as `dns://:53`; the first one without it." },
 ];
 
+const EVENTS_PARAMETERS: &[Parameter] = &[
+    Parameter {
+        name: "name",
+        required: false,
+        doc: "Names, or `*.NAME` for all names below. As in all filters, several values have commas between them, and `!` before the first selects all others.",
+    },
+    Parameter { name: "zone", required: false, doc: "Zones: the names themselves and all names below." },
+    Parameter { name: "type", required: false, doc: "Record types such as `AAAA`." },
+    Parameter { name: "rcode", required: false, doc: "Response codes such as `NXDOMAIN`, or `DROPPED`." },
+    Parameter { name: "plugin", required: false, doc: "Plugins that answered or failed." },
+    Parameter { name: "client", required: false, doc: "IP addresses of clients, or networks such as `10.0.0.0/8`." },
+    Parameter { name: "namespace", required: false, doc: "Namespace of the client." },
+    Parameter {
+        name: "pod",
+        required: false,
+        doc: "Pod of the client, or Service that it is an endpoint of; with `namespace`.",
+    },
+    Parameter { name: "slow", required: false, doc: "Minimum duration in seconds." },
+    Parameter { name: "sample", required: false, doc: "Number N, to show one of N queries." },
+    Parameter { name: "last", required: false, doc: "Number of recorded failures to show first." },
+    Parameter {
+        name: "follow",
+        required: false,
+        doc: "`false` to end after the recorded failures; `true` without it.",
+    },
+    Parameter { name: "seconds", required: false, doc: "Duration of the stream, at most 3600." },
+];
+
 impl Endpoint {
     /// All endpoints.
     pub const ALL: [Endpoint; 11] = [
@@ -115,6 +145,7 @@ impl Endpoint {
         Endpoint::LogLevels,
         Endpoint::SetLogLevel,
         Endpoint::Requests,
+        Endpoint::Events,
         Endpoint::Report,
         Endpoint::OpenApi,
     ];
@@ -139,6 +170,10 @@ impl Endpoint {
             Endpoint::LogLevels => Route::get("/v1/log", "Temporary log levels"),
             Endpoint::SetLogLevel => Route::post("/v1/log", "Change the log level of a plugin for some time"),
             Endpoint::Requests => Route::get("/v1/requests", "Queries that wait for an upstream, oldest first"),
+            Endpoint::Events => Route {
+                parameters: EVENTS_PARAMETERS,
+                ..Route::get("/v1/events", "Queries and their answers while they happen, one JSON object per line")
+            },
             Endpoint::Report => Route {
                 time_limit: REPORT_LIMIT,
                 ..Route::get("/v1/report", "Archive for a bug report, without secrets")

@@ -30,6 +30,7 @@ pub mod ready;
 pub mod reload;
 pub mod requests;
 pub mod status;
+pub mod tail;
 pub mod text;
 
 pub use endpoint::{Endpoint, Method, Parameter, Route, RouteError};

@@ -4,7 +4,7 @@ use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 
-use crate::{Endpoint, ErrorBody, Parameter, cache, explain, log, ready, reload, requests, status};
+use crate::{Endpoint, ErrorBody, Parameter, cache, explain, log, ready, reload, requests, status, tail};
 
 /// Schemas of an endpoint.
 struct Content {
@@ -37,6 +37,9 @@ fn content(endpoint: Endpoint, generator: &mut SchemaGenerator) -> Content {
         Endpoint::LogLevels => Content::json::<log::Levels>(generator),
         Endpoint::SetLogLevel => Content::json::<log::Levels>(generator).with_request::<log::SetLevel>(generator),
         Endpoint::Requests => Content::json::<requests::Requests>(generator),
+        Endpoint::Events => {
+            Content { request: None, response: ("application/x-ndjson", generator.subschema_for::<tail::Line>()) }
+        }
         Endpoint::Report => {
             let archive = schemars::json_schema!({ "type": "string", "format": "binary" });
             Content { request: None, response: ("application/gzip", archive) }

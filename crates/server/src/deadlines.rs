@@ -21,6 +21,8 @@ pub(crate) const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 /// Limit for writing a response.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Limit for a client of a stream to make room for more: long enough to look at a screen that was stopped.
+const STUCK_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Phase of a connection with its start.
 #[derive(Clone, Copy)]
@@ -29,6 +31,8 @@ enum Phase {
     /// The page is being generated, which has no deadline.
     Page,
     Write(Instant),
+    /// A stream is being written, which may last. It has been stuck since this time, if it is.
+    Stream(Option<Instant>),
     Idle(Instant),
 }
 
@@ -52,6 +56,18 @@ impl Phases {
         self.0.set(Phase::Write(Instant::now()));
     }
 
+    /// Records that a response is ready that lasts. The connection ends with it.
+    pub(crate) fn has_stream(&self) {
+        self.0.set(Phase::Stream(None));
+    }
+
+    /// Records if a stream is stuck, because its client does not read.
+    fn is_stuck(&self, is_stuck: bool) {
+        if let Phase::Stream(since) = self.0.get() {
+            self.0.set(Phase::Stream(is_stuck.then(|| since.unwrap_or_else(Instant::now))));
+        }
+    }
+
     /// Returns when a phase has lasted too long.
     pub(crate) async fn overdue(&self) {
         loop {
@@ -60,7 +76,8 @@ impl Phases {
                 Phase::Head(since) => since + HEAD_TIMEOUT,
                 Phase::Write(since) => since + WRITE_TIMEOUT,
                 Phase::Idle(since) => since + IDLE_TIMEOUT,
-                Phase::Page => now + HEAD_TIMEOUT,
+                Phase::Stream(Some(since)) => since + STUCK_TIMEOUT,
+                Phase::Page | Phase::Stream(None) => now + HEAD_TIMEOUT,
             };
             if deadline <= now {
                 return;
@@ -100,7 +117,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
+        let polled = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.phases.is_stuck(polled.is_pending());
+        polled
     }
 
     fn poll_write_vectored(
@@ -108,7 +127,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         context: &mut Context<'_>,
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, bytes)
+        let polled = Pin::new(&mut self.stream).poll_write_vectored(context, bytes);
+        self.phases.is_stuck(polled.is_pending());
+        polled
     }
 
     fn is_write_vectored(&self) -> bool {

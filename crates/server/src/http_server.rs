@@ -3,8 +3,7 @@
 use std::convert::Infallible;
 use std::io;
 
-use http_body_util::Full;
-use hyper::body::{Bytes, Incoming};
+use hyper::body::{Body, Bytes, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
@@ -17,15 +16,20 @@ use crate::deadlines::{Phases, Watched};
 /// Maximum size of a request head, in bytes.
 const REQUEST_MAX: usize = 16 * 1024;
 
-/// Serves a connection until it ends or a deadline of [`Phases`] passes. `answer` responds to a request.
+/// Serves a connection until it ends or a deadline of [`Phases`] passes. `answer` responds to a request. A response
+/// whose length is not known beforehand is a stream, which may last.
 ///
 /// # Errors
 /// The connection broke, or a deadline has passed.
-pub(crate) async fn serve<A: Future<Output = Response<Full<Bytes>>>>(
+pub(crate) async fn serve<B, A>(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     connection: &Connection,
     answer: impl Fn(Request<Incoming>) -> A,
-) -> io::Result<()> {
+) -> io::Result<()>
+where
+    B: Body<Data = Bytes, Error = Infallible> + 'static,
+    A: Future<Output = Response<B>>,
+{
     let phases = Phases::new();
     let service = service_fn(|request| {
         connection.touch();
@@ -33,7 +37,11 @@ pub(crate) async fn serve<A: Future<Output = Response<Full<Bytes>>>>(
         let answering = answer(request);
         async {
             let response = answering.await;
-            phases.has_response();
+            if response.body().size_hint().exact().is_some() {
+                phases.has_response();
+            } else {
+                phases.has_stream();
+            }
             Ok::<_, Infallible>(response)
         }
     });

@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use aws_lc_rs::digest::{SHA512, digest};
-use config::setup::{Capabilities, Command, Inspection, LifecycleEvent, Readiness, ReloadState, SetupWarning};
+use config::setup::{
+    Capabilities, Command, Inspection, LifecycleEvent, NamePrivacy, Readiness, ReloadState, SetupWarning,
+};
 use config::{BuildContext, Built, PlannedListener};
 use corefile::Style;
 use engine::log::Level;
@@ -100,7 +102,7 @@ impl Instance {
         let live: Live = Arc::new(ArcSwap::from_pointee(built.generation));
         let workers = Workers::start(workers, &live, registry)?;
         let (control, orders) =
-            Control::start(View::new(registry, &live, workers.probes(), process.find().unwrap_or_default()))?;
+            Control::start(View::new(registry, &live, workers.probes(), process.find().unwrap_or_default()), workers.taps())?;
         let mut instance = Instance {
             origin,
             port,
@@ -214,7 +216,8 @@ impl Instance {
         }
         self.jobs = Jobs::start(&mut requests, &self.io);
         self.control.listen(requests.control.addresses());
-        self.publish(written, requests.inspection, requests.warnings.len());
+        let (names, warnings) = (requests.control.names, requests.warnings.len());
+        self.publish(written, requests.inspection, names, warnings);
         self.admin.serve(prepared, requests.pages)?;
         hook_commands::run(&self.commands, LifecycleEvent::Start);
         Ok(())
@@ -222,7 +225,7 @@ impl Instance {
 
     /// Publishes the configuration that serves now on the control socket. If *reload* is in use, publishes its hash as
     /// a metric and in the log too.
-    fn publish(&mut self, written: Written, inspection: Inspection, setup_warnings: usize) {
+    fn publish(&mut self, written: Written, inspection: Inspection, names: NamePrivacy, setup_warnings: usize) {
         let hash: String =
             digest(&SHA512, written.fingerprint.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
         self.fingerprint = written.fingerprint;
@@ -236,6 +239,7 @@ impl Instance {
             readiness: Arc::clone(&self.readiness),
             inspection,
             outline: written.outline,
+            names,
         });
         if self.reload_every.is_some() {
             tracing::info!(target: "plugin/reload", "Running configuration SHA512 = {hash}");

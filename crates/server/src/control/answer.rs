@@ -1,35 +1,79 @@
 //! Responses of the endpoints, and their form over HTTP.
 
+use std::convert::Infallible;
 use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
 use control::ErrorBody;
 use http_body_util::Full;
-use hyper::body::Bytes;
-use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
+use hyper::body::{Body, Bytes, Frame, SizeHint};
+use hyper::header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use hyper::{Response, StatusCode};
 use serde::Serialize;
+
+use super::watch::Lines;
 
 /// Maximum size of a response in bytes. Only a report of a server with very many metrics comes near it.
 pub(super) const RESPONSE_MAX: usize = 16 << 20;
 
 const JSON: &str = "application/json";
+const JSON_LINES: &str = "application/x-ndjson";
 
 /// Successful response of an endpoint.
 pub(super) struct Answer {
     content_type: &'static str,
-    body: Vec<u8>,
+    body: AnswerBody,
+}
+
+/// Body of a response.
+pub(super) enum AnswerBody {
+    /// Complete.
+    Whole(Full<Bytes>),
+    /// Lines that come until the stream ends or the client leaves.
+    Stream(Lines),
+}
+
+impl AnswerBody {
+    fn whole(bytes: Vec<u8>) -> AnswerBody {
+        AnswerBody::Whole(Full::new(Bytes::from(bytes)))
+    }
+}
+
+impl Body for AnswerBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match self.get_mut() {
+            AnswerBody::Whole(body) => Pin::new(body).poll_frame(context),
+            AnswerBody::Stream(lines) => Pin::new(lines).poll_frame(context),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            AnswerBody::Whole(body) => body.size_hint(),
+            AnswerBody::Stream(_) => SizeHint::default(),
+        }
+    }
 }
 
 impl Answer {
     /// Returns a response with a value as JSON.
     pub(super) fn json(value: &impl Serialize) -> Result<Answer, Refusal> {
         let body = serde_json::to_vec(value).map_err(|error| Refusal::failed(&error))?;
-        Ok(Answer { content_type: JSON, body })
+        Ok(Answer { content_type: JSON, body: AnswerBody::whole(body) })
     }
 
     /// Returns a response with these bytes.
     pub(super) fn bytes(content_type: &'static str, body: impl Into<Vec<u8>>) -> Answer {
-        Answer { content_type, body: body.into() }
+        Answer { content_type, body: AnswerBody::whole(body.into()) }
+    }
+
+    /// Returns a response with lines of JSON, which come until the stream ends or the client leaves.
+    pub(super) fn stream(lines: Lines) -> Answer {
+        Answer { content_type: JSON_LINES, body: AnswerBody::Stream(lines) }
     }
 }
 
@@ -57,8 +101,8 @@ impl Refusal {
 }
 
 /// Builds the HTTP response.
-pub(super) fn respond(outcome: Result<Answer, Refusal>) -> Response<Full<Bytes>> {
-    let too_long = |answer: &Answer| answer.body.len() > RESPONSE_MAX;
+pub(super) fn respond(outcome: Result<Answer, Refusal>) -> Response<AnswerBody> {
+    let too_long = |answer: &Answer| answer.body.size_hint().exact().is_some_and(|length| length > RESPONSE_MAX as u64);
     let outcome = match outcome {
         Ok(answer) if too_long(&answer) => {
             Err(Refusal::failed(&format_args!("the response has more than {RESPONSE_MAX} bytes")))
@@ -68,10 +112,12 @@ pub(super) fn respond(outcome: Result<Answer, Refusal>) -> Response<Full<Bytes>>
     let (status, content_type, body) = match outcome {
         Ok(answer) => (StatusCode::OK, answer.content_type, answer.body),
         Err(Refusal { status, message }) => {
-            (status, JSON, serde_json::to_vec(&ErrorBody { error: message }).unwrap_or_default())
+            let body = serde_json::to_vec(&ErrorBody { error: message }).unwrap_or_default();
+            (status, JSON, AnswerBody::whole(body))
         }
     };
-    let mut response = Response::new(Full::new(Bytes::from(body)));
+    let is_stream = matches!(body, AnswerBody::Stream(_));
+    let mut response = Response::new(body);
     *response.status_mut() = status;
     let headers = [
         (CONTENT_TYPE, HeaderValue::from_static(content_type)),
@@ -79,5 +125,8 @@ pub(super) fn respond(outcome: Result<Answer, Refusal>) -> Response<Full<Bytes>>
         (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
     ];
     response.headers_mut().extend(headers);
+    if is_stream {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
     response
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use control::{Endpoint, ErrorBody, Method};
 use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Bytes;
+use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
 use hyper::header::{CONTENT_TYPE, HOST};
 use hyper::{Request, StatusCode};
@@ -26,6 +26,8 @@ use crate::explain::offline::OfflineError;
 
 /// Time in addition to that which the server allows itself.
 const MARGIN: Duration = Duration::from_secs(4);
+/// Maximum length of a line of a stream in bytes.
+const LINE_MAX: usize = 64 << 10;
 /// Names of all Unix sockets of the network namespace.
 const SOCKETS: &str = "/proc/net/unix";
 
@@ -150,9 +152,69 @@ impl Socket {
         if status == StatusCode::OK {
             return Ok(body);
         }
-        let reason = serde_json::from_slice(&body).map_or_else(|_| status.to_string(), |ErrorBody { error }| error);
-        Err(ControlError::Refused(reason))
+        Err(refused(status, &body))
     }
+}
+
+impl Socket {
+    /// Requests an endpoint whose response is a stream of lines, and passes each line to `take` until that returns
+    /// false or the stream ends.
+    pub(crate) fn stream<T: DeserializeOwned>(
+        &self,
+        endpoint: Endpoint,
+        parameters: &[(&str, &str)],
+        mut take: impl FnMut(T) -> bool,
+    ) -> Result<(), ControlError> {
+        let broken = |error| ControlError::Connect(self.0.clone(), error);
+        runtime()?.block_on(async {
+            let stream = connect(&self.0).map_err(broken)?;
+            let (mut sender, connection) =
+                http1::handshake(TokioIo::new(stream)).await.map_err(ControlError::Connection)?;
+            // It ends with the response.
+            let connection = tokio::spawn(connection);
+            let limit = endpoint.route().time_limit + MARGIN;
+            let sending = sender.send_request(request(endpoint, parameters, Vec::new())?);
+            let response = timeout(limit, sending).await.map_err(|_| ControlError::Late(limit))?;
+            let response = response.map_err(ControlError::Connection)?;
+            let status = response.status();
+            if status != StatusCode::OK {
+                let body = Limited::new(response.into_body(), RESPONSE_MAX).collect().await;
+                let body = body.map_err(|error| ControlError::Response(error.to_string()))?.to_bytes();
+                return Err(refused(status, &body));
+            }
+            let outcome = lines(response.into_body(), |line| Ok(take(parse(line)?))).await;
+            connection.abort();
+            outcome
+        })
+    }
+}
+
+/// Passes the lines of a body to `take` until that returns false or the body ends.
+async fn lines(
+    mut body: Incoming,
+    mut take: impl FnMut(&[u8]) -> Result<bool, ControlError>,
+) -> Result<(), ControlError> {
+    let mut rest: Vec<u8> = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(ControlError::Connection)?;
+        rest.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
+        let complete = rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        for line in rest[..complete].split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            if !take(line)? {
+                return Ok(());
+            }
+        }
+        rest.drain(..complete);
+        if rest.len() > LINE_MAX {
+            return Err(ControlError::Response(format!("a line has more than {LINE_MAX} bytes")));
+        }
+    }
+    Ok(())
+}
+
+fn refused(status: StatusCode, body: &[u8]) -> ControlError {
+    let reason = serde_json::from_slice(body).map_or_else(|_| status.to_string(), |ErrorBody { error }| error);
+    ControlError::Refused(reason)
 }
 
 fn runtime() -> Result<Runtime, ControlError> {
@@ -201,6 +263,25 @@ fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ControlError> {
     serde_json::from_slice(body).map_err(|error| ControlError::Response(error.to_string()))
 }
 
+fn request(
+    endpoint: Endpoint,
+    parameters: &[(&str, &str)],
+    body: Vec<u8>,
+) -> Result<Request<Full<Bytes>>, ControlError> {
+    let route = endpoint.route();
+    let method = match route.method {
+        Method::Get => hyper::Method::GET,
+        Method::Post => hyper::Method::POST,
+    };
+    Request::builder()
+        .method(method)
+        .uri(control::query::url(route.path, parameters))
+        .header(HOST, "localhost")
+        .header(CONTENT_TYPE, "application/json")
+        .body(Full::new(Bytes::from(body)))
+        .map_err(|error| ControlError::Response(error.to_string()))
+}
+
 async fn exchange(
     stream: UnixStream,
     endpoint: Endpoint,
@@ -208,18 +289,7 @@ async fn exchange(
     body: Vec<u8>,
 ) -> Result<(StatusCode, Bytes), ControlError> {
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(ControlError::Connection)?;
-    let route = endpoint.route();
-    let method = match route.method {
-        Method::Get => hyper::Method::GET,
-        Method::Post => hyper::Method::POST,
-    };
-    let request = Request::builder()
-        .method(method)
-        .uri(control::query::url(route.path, parameters))
-        .header(HOST, "localhost")
-        .header(CONTENT_TYPE, "application/json")
-        .body(Full::new(Bytes::from(body)))
-        .map_err(|error| ControlError::Response(error.to_string()))?;
+    let request = request(endpoint, parameters, body)?;
     let responding = async {
         let response = sender.send_request(request).await.map_err(ControlError::Connection)?;
         let status = response.status();

@@ -6,15 +6,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use control::Endpoint;
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::{Method, Request, Response, StatusCode};
+use net::Taps;
 use tokio::sync::mpsc::Sender;
 use tokio::time::timeout;
 
-use super::answer::{Answer, Refusal, respond};
+use super::answer::{Answer, AnswerBody, Refusal, respond};
 use super::history::History;
 use super::peer::check_request;
+use super::watch::Watch;
 use super::{Order, View, endpoints};
 
 /// Maximum size of a request body in bytes. The bodies of the API have some hundred.
@@ -27,11 +29,12 @@ pub(super) struct Context {
     pub(super) view: Arc<View>,
     pub(super) history: RefCell<History>,
     pub(super) orders: Sender<Order>,
+    pub(super) watch: Rc<Watch>,
 }
 
 impl Context {
-    pub(super) fn new(view: Arc<View>, orders: Sender<Order>) -> Context {
-        Context { view, history: RefCell::default(), orders }
+    pub(super) fn new(view: Arc<View>, taps: Taps, orders: Sender<Order>) -> Context {
+        Context { view, history: RefCell::default(), orders, watch: Rc::new(Watch::new(taps)) }
     }
 }
 
@@ -45,7 +48,7 @@ pub(super) enum Access {
 }
 
 /// Responds to a request.
-pub(super) async fn answer(context: &Rc<Context>, access: Access, request: Request<Incoming>) -> Response<Full<Bytes>> {
+pub(super) async fn answer(context: &Rc<Context>, access: Access, request: Request<Incoming>) -> Response<AnswerBody> {
     respond(handle(context, access, request).await)
 }
 

@@ -22,12 +22,14 @@ mod listen;
 mod peer;
 mod secrets;
 mod view;
+mod watch;
 
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use config::setup::ControlAddress;
+use net::Taps;
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, UnboundedSender, channel, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio::task::LocalSet;
@@ -58,13 +60,13 @@ impl Control {
     ///
     /// # Errors
     /// The system refuses a thread or a runtime.
-    pub(crate) fn start(view: View) -> io::Result<(Control, Receiver<Order>)> {
+    pub(crate) fn start(view: View, taps: Taps) -> io::Result<(Control, Receiver<Order>)> {
         let (addresses, changes) = unbounded_channel();
         let (orders, received) = channel(ORDERS_MAX);
         let view = Arc::new(view);
         let own = Arc::clone(&view);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let serve = move || LocalSet::new().block_on(&runtime, run(own, orders, changes));
+        let serve = move || LocalSet::new().block_on(&runtime, run(own, taps, orders, changes));
         std::thread::Builder::new().name("control".to_owned()).spawn(serve)?;
         Ok((Control { view, addresses }, received))
     }
@@ -81,9 +83,10 @@ impl Control {
 }
 
 /// Serves until the handle is dropped.
-async fn run(view: Arc<View>, orders: Sender<Order>, mut changes: UnboundedReceiver<Vec<ControlAddress>>) {
-    let context = Rc::new(Context::new(view, orders));
+async fn run(view: Arc<View>, taps: Taps, orders: Sender<Order>, mut changes: UnboundedReceiver<Vec<ControlAddress>>) {
+    let context = Rc::new(Context::new(view, taps, orders));
     tokio::task::spawn_local(history::keep(Rc::clone(&context)));
+    tokio::task::spawn_local(watch::run(Rc::clone(&context)));
     let mut listeners = Listeners::new(&context);
     while let Some(addresses) = changes.recv().await {
         listeners.serve(&addresses);

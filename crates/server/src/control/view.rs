@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use config::setup::{Inspection, Readiness};
+use config::setup::{Inspection, NamePrivacy, Readiness};
 use metrics::Registry;
 use net::{Live, Probes};
 
@@ -36,6 +36,8 @@ pub(crate) struct Loaded {
     pub(crate) readiness: Arc<Readiness>,
     pub(crate) inspection: Inspection,
     pub(crate) outline: Outline,
+    /// How names that clients ask for are shown.
+    pub(crate) names: NamePrivacy,
 }
 
 impl View {

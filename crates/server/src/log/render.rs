@@ -73,7 +73,7 @@ fn word(level: Level) -> &'static str {
 }
 
 /// Formats a time since 1970 according to RFC 3339, in UTC with milliseconds.
-fn rfc3339(since_1970: Duration) -> String {
+pub(crate) fn rfc3339(since_1970: Duration) -> String {
     let (seconds, millis) = (since_1970.as_secs(), since_1970.subsec_millis());
     let (year, month, day) = date(seconds / 86_400);
     let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);

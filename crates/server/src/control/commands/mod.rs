@@ -8,6 +8,7 @@ mod reload;
 mod report;
 mod requests;
 mod status;
+mod tail;
 
 use std::fmt::Display;
 use std::io::Write;
@@ -42,6 +43,7 @@ enum Request {
     Reload,
     LogLevel(loglevel::Options),
     Requests,
+    Tail(tail::Options),
     Report(report::Options),
 }
 
@@ -55,6 +57,7 @@ pub(crate) fn definitions() -> impl Iterator<Item = clap::Command> {
         reload::definition(),
         loglevel::definition(),
         requests::definition(),
+        tail::definition(),
         report::definition(),
     ]
     .into_iter()
@@ -71,6 +74,7 @@ pub(crate) fn read(matches: &ArgMatches) -> Option<ControlCommand> {
         reload::NAME => Request::Reload,
         loglevel::NAME => Request::LogLevel(loglevel::Options::read(matches)),
         requests::NAME => Request::Requests,
+        tail::NAME => Request::Tail(tail::Options::read(matches)),
         report::NAME => Request::Report(report::Options::read(matches)),
         _ => return None,
     };
@@ -96,6 +100,7 @@ pub fn control(command: &ControlCommand) -> ExitCode {
         Request::Reload => reload::run(options, &socket),
         Request::LogLevel(own) => loglevel::run(own, options, &socket),
         Request::Requests => requests::run(options, &socket),
+        Request::Tail(own) => tail::run(own, options, &socket),
         Request::Report(own) => report::run(own, &socket),
     };
     let outcome = offline.unwrap_or_else(|| Socket::find(options.socket.as_deref()).and_then(ask));

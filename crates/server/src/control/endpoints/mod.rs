@@ -1,6 +1,7 @@
 //! Handlers of the endpoints, one module each.
 
 mod cache;
+mod events;
 mod explain;
 mod log;
 mod problems;
@@ -42,6 +43,7 @@ pub(super) async fn handle(
         Endpoint::LogLevels => Answer::json(&log::levels()),
         Endpoint::SetLogLevel => Answer::json(&log::set(&json(body)?)?),
         Endpoint::Requests => Answer::json(&requests::requests(context)),
+        Endpoint::Events => Ok(Answer::stream(events::events(context, &parameters)?)),
         Endpoint::Report => Ok(Answer::bytes("application/gzip", report::archive(context)?)),
         Endpoint::OpenApi => Ok(Answer::bytes("application/json", control::OPENAPI)),
     }

@@ -1,0 +1,211 @@
+//! Reader of the workers' taps: live queries for `tail`, and the record of failures.
+//!
+//! ```text
+//!   worker ── ring ──┐            ┌─► failures, for `--last`
+//!   worker ── ring ──┴─► drain ───┼─► streams: filter, sample, queue of lines ──► client
+//!                                 └─► counts, for `top`
+//! ```
+//!
+//! The control thread comes by every [`IDLE_INTERVAL`], or every [`BUSY_INTERVAL`] while somebody watches. It never
+//! waits for a worker, and no worker waits for it: what does not fit into a ring or a queue is counted and left out.
+
+mod failures;
+mod identity;
+mod sampling;
+mod shown;
+mod streams;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use control::tail::{Line, SECONDS_MAX};
+use engine::tap::{Filter, Filters};
+use net::Taps;
+
+use super::answer::Refusal;
+use super::connection::Context;
+use super::view::Loaded;
+use failures::Failures;
+use hyper::StatusCode;
+use identity::Identities;
+pub(in crate::control) use identity::Selection;
+use sampling::Sampling;
+use shown::Shower;
+use streams::Tail;
+pub(super) use streams::{Lines, Queue};
+
+/// Interval between visits to the rings while nobody watches.
+const IDLE_INTERVAL: Duration = Duration::from_millis(100);
+/// Interval between visits while somebody watches.
+const BUSY_INTERVAL: Duration = Duration::from_millis(20);
+/// Interval at which the addresses of selected pods are looked up again.
+const PODS_INTERVAL: Duration = Duration::from_secs(1);
+
+/// State of the reader.
+pub(super) struct Watch {
+    taps: Taps,
+    state: RefCell<State>,
+}
+
+struct State {
+    failures: Failures,
+    shower: Shower,
+    identities: Identities,
+    sampling: Sampling,
+    filters: Filters,
+    tails: Vec<Tail>,
+    /// Place at which the search for a free one begins.
+    opened: usize,
+    pods_looked_up: Instant,
+}
+
+/// Request for a stream.
+pub(super) struct Request {
+    pub(super) filter: Filter,
+    /// Pods whose queries are selected.
+    pub(super) pods: Option<Selection>,
+    /// Number of recorded failures to begin with.
+    pub(super) last: usize,
+    /// False to end after them.
+    pub(super) follow: bool,
+    pub(super) duration: Duration,
+}
+
+impl Watch {
+    pub(super) fn new(taps: Taps) -> Watch {
+        let state = State {
+            failures: Failures::default(),
+            shower: Shower::new(),
+            identities: Identities::default(),
+            sampling: Sampling::default(),
+            filters: Filters::default(),
+            tails: Vec::new(),
+            opened: 0,
+            pods_looked_up: Instant::now(),
+        };
+        Watch { taps, state: RefCell::new(state) }
+    }
+
+    /// Opens a stream.
+    ///
+    /// # Errors
+    /// There are too many streams, or a filter may not be used.
+    pub(super) fn open(self: &Rc<Self>, loaded: &Loaded, request: Request) -> Result<Lines, Refusal> {
+        self.drain(loaded);
+        let mut state = self.state.borrow_mut();
+        let state = &mut *state;
+        if loaded.names != config::setup::NamePrivacy::Shown && request.filter.has_names() {
+            let message = "the Corefile hides names (`control { privacy }`), so filters by name are refused";
+            return Err(Refusal::new(StatusCode::FORBIDDEN, message));
+        }
+        let Request { mut filter, pods, last, follow, duration } = request;
+        if let Some(pods) = &pods {
+            filter.set_addresses(pods.addresses(&loaded.inspection)?);
+        }
+        let queue = Queue::new();
+        for failure in state.failures.last(last, |record| filter.selects_record(record)) {
+            let event = state.shower.event(failure, &mut state.identities, loaded);
+            queue.push(&Line::Query(Box::new(event)));
+        }
+        if !follow {
+            queue.end();
+            return Ok(Lines::new(queue, None));
+        }
+        let Some(at) = state.filters.add(filter.clone(), state.opened) else {
+            let message =
+                format!("{} streams are open; the maximum is {}", state.tails.len(), control::tail::STREAMS_MAX);
+            return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message));
+        };
+        // The place of the last stream is used again last: a worker may not know yet that it is free.
+        state.opened = at + 1;
+        self.taps.rings().iter().for_each(|ring| ring.set_tail_every(at, 1));
+        let tail = Tail::new(at, &queue, filter, pods, self.taps.rings(), Instant::now() + duration);
+        tail.announce_sample();
+        state.tails.push(tail);
+        self.taps.watch(&Arc::new(state.filters.clone()));
+        Ok(Lines::new(queue, Some(Closer { watch: Rc::clone(self), at })))
+    }
+
+    /// Removes a stream, whose client has left.
+    fn close(&self, at: usize) {
+        let mut state = self.state.borrow_mut();
+        state.tails.retain(|tail| tail.at() != at);
+        state.filters.put(at, None);
+        self.taps.watch(&Arc::new(state.filters.clone()));
+    }
+
+    /// Takes all records out of the rings and passes them on.
+    fn drain(&self, loaded: &Loaded) {
+        let mut state = self.state.borrow_mut();
+        let State { failures, shower, identities, sampling, tails, .. } = &mut *state;
+        for ring in self.taps.rings() {
+            ring.drain(|record| {
+                sampling.count(&record);
+                let is_shown = tails.iter().any(|tail| record.reasons.has_tail(tail.at()));
+                if is_shown {
+                    let line = Line::Query(Box::new(shower.event(&record, identities, loaded)));
+                    let shown = tails.iter().filter(|tail| record.reasons.has_tail(tail.at()));
+                    shown.for_each(|tail| tail.push(&line));
+                }
+                if record.reasons.is_failure() {
+                    failures.add(record);
+                }
+            });
+        }
+        sampling.adjust(self.taps.rings());
+        let now = Instant::now();
+        tails.iter_mut().for_each(|tail| tail.adjust(self.taps.rings(), now));
+    }
+
+    /// Looks up the addresses of selected pods again.
+    fn follow_pods(&self, loaded: &Loaded) {
+        let mut state = self.state.borrow_mut();
+        if state.pods_looked_up.elapsed() < PODS_INTERVAL {
+            return;
+        }
+        state.pods_looked_up = Instant::now();
+        let State { tails, filters, .. } = &mut *state;
+        let mut changed = false;
+        for tail in tails {
+            if let Some(filter) = tail.refreshed(&loaded.inspection) {
+                filters.put(tail.at(), Some(filter));
+                changed = true;
+            }
+        }
+        if changed {
+            self.taps.watch(&Arc::new(state.filters.clone()));
+        }
+    }
+
+    fn is_busy(&self) -> bool {
+        !self.state.borrow().tails.is_empty()
+    }
+}
+
+/// Longest stream.
+pub(super) const DURATION_MAX: Duration = Duration::from_secs(SECONDS_MAX);
+
+/// Removes a stream when its response is dropped.
+pub(super) struct Closer {
+    watch: Rc<Watch>,
+    at: usize,
+}
+
+impl Drop for Closer {
+    fn drop(&mut self) {
+        self.watch.close(self.at);
+    }
+}
+
+/// Reads the rings until aborted.
+pub(super) async fn run(context: Rc<Context>) {
+    let watch = &context.watch;
+    loop {
+        let loaded = context.view.loaded();
+        watch.drain(&loaded);
+        watch.follow_pods(&loaded);
+        tokio::time::sleep(if watch.is_busy() { BUSY_INTERVAL } else { IDLE_INTERVAL }).await;
+    }
+}

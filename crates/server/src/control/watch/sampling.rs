@@ -1,0 +1,73 @@
+//! Size of the sample: at low rates all queries, at high rates so few that they cost next to nothing.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use engine::tap::{Record, Ring};
+
+/// Number of queries per second and worker that the sample aims at. One costs less than a microsecond in all, so the
+/// sample takes at most 0.2 % of a CPU.
+const PER_SECOND: u64 = 2_000;
+/// Shortest period in which the rate is measured.
+const PERIOD: Duration = Duration::from_millis(100);
+
+/// Measures the rate of queries.
+pub(super) struct Sampling {
+    since: Instant,
+    /// Number of queries since then.
+    queries: u64,
+    /// Number of queries that did not fit into the rings until then.
+    lost: u64,
+    every: u32,
+}
+
+impl Default for Sampling {
+    fn default() -> Self {
+        Sampling { since: Instant::now(), queries: 0, lost: 0, every: 1 }
+    }
+}
+
+impl Sampling {
+    pub(super) fn count(&mut self, record: &Record) {
+        if record.reasons.is_counted() {
+            self.queries += u64::from(record.weight);
+        }
+    }
+
+    /// Sets the distance of the samples in all rings. It grows at once and halves with each period.
+    pub(super) fn adjust(&mut self, rings: &[Arc<Ring>]) {
+        let elapsed = self.since.elapsed();
+        if elapsed < PERIOD {
+            return;
+        }
+        let lost = rings.iter().map(|ring| ring.lost()).sum();
+        let needed = distance(self.queries + (lost - self.lost), elapsed, PER_SECOND * rings.len().max(1) as u64);
+        let every = needed.max(self.every / 2);
+        if every != self.every {
+            rings.iter().for_each(|ring| ring.set_sample_every(every));
+        }
+        *self = Sampling { since: Instant::now(), queries: 0, lost, every };
+    }
+}
+
+/// Returns N, so that one of N queries is at most `per_second`.
+pub(super) fn distance(queries: u64, elapsed: Duration, per_second: u64) -> u32 {
+    let millis = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX).max(1);
+    let needed = queries.saturating_mul(1000) / millis.saturating_mul(per_second).max(1);
+    // The weight of a record has 16 bits, and the longest distance is half as long again.
+    u32::try_from(needed + 1).unwrap_or(u32::MAX).min(u32::from(u16::MAX / 2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn takes_all_queries_at_low_rates_and_few_at_high_ones() {
+        let second = Duration::from_secs(1);
+        for (queries, expected) in [(0, 1), (1_999, 1), (2_000, 2), (500_000, 251), (u64::MAX, 32_767)] {
+            assert_eq!(distance(queries, second, 2_000), expected, "{queries}");
+        }
+        assert_eq!(distance(100_000, Duration::from_millis(100), 2_000), 501);
+    }
+}
