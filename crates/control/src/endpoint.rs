@@ -33,6 +33,8 @@ pub enum Endpoint {
     Requests,
     /// Live queries.
     Events,
+    /// Largest groups of queries.
+    Top,
     /// Archive for a bug report.
     Report,
     /// This API as an OpenAPI document.
@@ -133,9 +135,19 @@ const EVENTS_PARAMETERS: &[Parameter] = &[
     Parameter { name: "seconds", required: false, doc: "Duration of the stream, at most 3600." },
 ];
 
+const TOP_PARAMETERS: &[Parameter] = &[
+    Parameter {
+        name: "by",
+        required: false,
+        doc: "Grouping: `pod`, `ns`, `name`, `zone`, `rcode`, `upstream` or `waste`; `pod` without it.",
+    },
+    Parameter { name: "window", required: false, doc: "Period: `10s`, `1m` or `10m`; `1m` without it." },
+    Parameter { name: "rows", required: false, doc: "Maximum number of rows, at most 200; 20 without it." },
+];
+
 impl Endpoint {
     /// All endpoints.
-    pub const ALL: [Endpoint; 11] = [
+    pub const ALL: [Endpoint; 12] = [
         Endpoint::Status,
         Endpoint::Ready,
         Endpoint::Explain,
@@ -146,6 +158,7 @@ impl Endpoint {
         Endpoint::SetLogLevel,
         Endpoint::Requests,
         Endpoint::Events,
+        Endpoint::Top,
         Endpoint::Report,
         Endpoint::OpenApi,
     ];
@@ -173,6 +186,10 @@ impl Endpoint {
             Endpoint::Events => Route {
                 parameters: EVENTS_PARAMETERS,
                 ..Route::get("/v1/events", "Queries and their answers while they happen, one JSON object per line")
+            },
+            Endpoint::Top => Route {
+                parameters: TOP_PARAMETERS,
+                ..Route::get("/v1/top", "Largest groups of queries of the last minutes")
             },
             Endpoint::Report => Route {
                 time_limit: REPORT_LIMIT,

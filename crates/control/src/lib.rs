@@ -32,6 +32,7 @@ pub mod requests;
 pub mod status;
 pub mod tail;
 pub mod text;
+pub mod top;
 
 pub use endpoint::{Endpoint, Method, Parameter, Route, RouteError};
 pub use error::ErrorBody;

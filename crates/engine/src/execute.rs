@@ -241,6 +241,7 @@ impl Generation {
             }
             Verdict::Drop => {
                 transaction.response.set_dropped();
+                self.blame(transaction);
                 Move::Up(at)
             }
             Verdict::Done | Verdict::Missing | Verdict::Subquery(_) | Verdict::Wait => {
@@ -252,7 +253,7 @@ impl Generation {
         }
     }
 
-    /// Records the current step as the one that failed.
+    /// Records the current step as the one that failed or dropped the query.
     fn blame(&self, transaction: &mut Transaction) {
         let step = self.block(transaction.block).chain.steps().get(transaction.at);
         transaction.response.set_failed_at(step.map(|step| step.order));

@@ -47,7 +47,7 @@ pub struct Response {
     rcode: Rcode,
     /// Index, among the directives of the block, of the plugin that wrote the answer.
     source: Option<usize>,
-    /// Index, among the directives of the block, of the plugin that failed.
+    /// Index, among the directives of the block, of the plugin that failed or dropped the query.
     failed_at: Option<usize>,
     /// True if the answer comes from local data, not from an upstream.
     local: bool,
@@ -184,7 +184,7 @@ impl Response {
         self.source = step;
     }
 
-    /// Index, among the directives of the block, of the plugin that failed, if any.
+    /// Index, among the directives of the block, of the plugin that failed or dropped the query, if any.
     pub(crate) const fn failed_at(&self) -> Option<usize> {
         self.failed_at
     }

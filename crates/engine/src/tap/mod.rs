@@ -146,3 +146,6 @@ pub(crate) fn finished<'a>(
 ) -> Finished<'a> {
     Finished { generation, transaction, progress, now }
 }
+
+#[cfg(test)]
+mod tests;

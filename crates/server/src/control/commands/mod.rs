@@ -9,6 +9,7 @@ mod report;
 mod requests;
 mod status;
 mod tail;
+mod top;
 
 use std::fmt::Display;
 use std::io::Write;
@@ -44,6 +45,7 @@ enum Request {
     LogLevel(loglevel::Options),
     Requests,
     Tail(tail::Options),
+    Top(top::Options),
     Report(report::Options),
 }
 
@@ -58,6 +60,7 @@ pub(crate) fn definitions() -> impl Iterator<Item = clap::Command> {
         loglevel::definition(),
         requests::definition(),
         tail::definition(),
+        top::definition(),
         report::definition(),
     ]
     .into_iter()
@@ -75,6 +78,7 @@ pub(crate) fn read(matches: &ArgMatches) -> Option<ControlCommand> {
         loglevel::NAME => Request::LogLevel(loglevel::Options::read(matches)),
         requests::NAME => Request::Requests,
         tail::NAME => Request::Tail(tail::Options::read(matches)),
+        top::NAME => Request::Top(top::Options::read(matches)),
         report::NAME => Request::Report(report::Options::read(matches)),
         _ => return None,
     };
@@ -101,6 +105,7 @@ pub fn control(command: &ControlCommand) -> ExitCode {
         Request::LogLevel(own) => loglevel::run(own, options, &socket),
         Request::Requests => requests::run(options, &socket),
         Request::Tail(own) => tail::run(own, options, &socket),
+        Request::Top(own) => top::run(own, options, &socket),
         Request::Report(own) => report::run(own, &socket),
     };
     let outcome = offline.unwrap_or_else(|| Socket::find(options.socket.as_deref()).and_then(ask));

@@ -10,6 +10,7 @@ mod reload;
 mod report;
 mod requests;
 mod status;
+mod top;
 
 use std::rc::Rc;
 
@@ -44,6 +45,7 @@ pub(super) async fn handle(
         Endpoint::SetLogLevel => Answer::json(&log::set(&json(body)?)?),
         Endpoint::Requests => Answer::json(&requests::requests(context)),
         Endpoint::Events => Ok(Answer::stream(events::events(context, &parameters)?)),
+        Endpoint::Top => Answer::json(&top::top(context, &parameters)?),
         Endpoint::Report => Ok(Answer::bytes("application/gzip", report::archive(context)?)),
         Endpoint::OpenApi => Ok(Answer::bytes("application/json", control::OPENAPI)),
     }

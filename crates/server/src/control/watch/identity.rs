@@ -47,6 +47,12 @@ impl Identities {
 }
 
 impl Identity {
+    /// Describes a client with this identity: its pod, or its address and what is known about it.
+    pub(super) fn client_text(&self, address: &str) -> String {
+        let Identity { kind, namespace, pod, service } = self.clone();
+        Client { address: address.to_owned(), port: 0, kind, namespace, pod, service }.text()
+    }
+
     /// Returns the client with this identity.
     pub(super) fn client(&self, address: IpAddr, port: u16) -> Client {
         let Identity { kind, namespace, pod, service } = self.clone();

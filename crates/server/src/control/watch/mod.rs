@@ -10,10 +10,13 @@
 //! waits for a worker, and no worker waits for it: what does not fit into a ring or a queue is counted and left out.
 
 mod failures;
+mod groups;
 mod identity;
 mod sampling;
 mod shown;
+mod space_saving;
 mod streams;
+mod windows;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -21,6 +24,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use control::tail::{Line, SECONDS_MAX};
+use control::top::{By, Top, Window};
 use engine::tap::{Filter, Filters};
 use net::Taps;
 
@@ -28,6 +32,7 @@ use super::answer::Refusal;
 use super::connection::Context;
 use super::view::Loaded;
 use failures::Failures;
+use groups::Groups;
 use hyper::StatusCode;
 use identity::Identities;
 pub(in crate::control) use identity::Selection;
@@ -51,6 +56,7 @@ pub(super) struct Watch {
 
 struct State {
     failures: Failures,
+    groups: Groups,
     shower: Shower,
     identities: Identities,
     sampling: Sampling,
@@ -77,6 +83,7 @@ impl Watch {
     pub(super) fn new(taps: Taps) -> Watch {
         let state = State {
             failures: Failures::default(),
+            groups: Groups::new(),
             shower: Shower::new(),
             identities: Identities::default(),
             sampling: Sampling::default(),
@@ -139,10 +146,13 @@ impl Watch {
     /// Takes all records out of the rings and passes them on.
     fn drain(&self, loaded: &Loaded) {
         let mut state = self.state.borrow_mut();
-        let State { failures, shower, identities, sampling, tails, .. } = &mut *state;
+        let State { failures, groups, shower, identities, sampling, tails, .. } = &mut *state;
         for ring in self.taps.rings() {
             ring.drain(|record| {
-                sampling.count(&record);
+                if record.reasons.is_counted() {
+                    sampling.count(&record);
+                    groups.count(&record, shower, identities, loaded);
+                }
                 let is_shown = tails.iter().any(|tail| record.reasons.has_tail(tail.at()));
                 if is_shown {
                     let line = Line::Query(Box::new(shower.event(&record, identities, loaded)));
@@ -154,9 +164,18 @@ impl Watch {
                 }
             });
         }
+        groups.advance(self.taps.rings().iter().map(|ring| ring.lost()).sum());
         sampling.adjust(self.taps.rings());
         let now = Instant::now();
         tails.iter_mut().for_each(|tail| tail.adjust(self.taps.rings(), now));
+    }
+
+    /// Returns the largest groups of queries.
+    pub(super) fn top(&self, loaded: &Loaded, by: By, window: Window, rows_max: usize) -> Top {
+        self.drain(loaded);
+        let mut state = self.state.borrow_mut();
+        let State { groups, sampling, identities, .. } = &mut *state;
+        groups.top((by, window, rows_max), sampling.every(), identities, loaded)
     }
 
     /// Looks up the addresses of selected pods again.

@@ -29,9 +29,12 @@ impl Default for Sampling {
 
 impl Sampling {
     pub(super) fn count(&mut self, record: &Record) {
-        if record.reasons.is_counted() {
-            self.queries += u64::from(record.weight);
-        }
+        self.queries += u64::from(record.weight);
+    }
+
+    /// Average distance of the queries in the sample.
+    pub(super) const fn every(&self) -> u32 {
+        self.every
     }
 
     /// Sets the distance of the samples in all rings. It grows at once and halves with each period.

@@ -1,0 +1,301 @@
+//! Tests of the tap with a whole generation: what a worker copies, and what it leaves out.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use metrics::Registry;
+use wire::{Class, EdeCode, Header, MessageBuf, Name, NameRef, Owner, Rcode, Section, Type};
+
+use super::*;
+use crate::{
+    Block, BlockId, Chain, Clock, Failure, Hooks, Listener, ListenerId, PeerInfo, Plugin, Query, Response,
+    ServerMetrics, Site, SiteId, Step, Transport, Verdict, Worker, Zones,
+};
+
+/// Plugin whose answer depends on the first label.
+struct Answer;
+
+impl Plugin for Answer {
+    fn on_query(&self, query: &mut Query, response: &mut Response, _: &mut Worker) -> Verdict {
+        match query.key().labels().next().unwrap_or_default() {
+            b"missing" => {
+                response.set_rcode(Rcode::NXDOMAIN);
+                Verdict::Missing
+            }
+            b"broken" => Verdict::Fail(Failure::servfail(EdeCode::NETWORK_ERROR, "broken")),
+            b"silent" => Verdict::Drop,
+            _ => {
+                response.message.push_a(Section::Answer, Owner::Question, 60, [192, 0, 2, 1].into());
+                Verdict::Done
+            }
+        }
+    }
+}
+
+/// Clock that is 5 ms after the arrival of every query.
+struct Late;
+
+impl Clock for Late {
+    fn now(&self) -> Instant {
+        Instant::START + Duration::from_millis(5)
+    }
+
+    fn since_1970(&self) -> Duration {
+        Duration::ZERO
+    }
+}
+
+struct Watched {
+    generation: Generation,
+    worker: Worker,
+    ring: Arc<Ring>,
+}
+
+impl Watched {
+    fn new() -> Watched {
+        let registry = Registry::new();
+        let mut listener = Listener::default();
+        listener.router.add(NameRef::ROOT, SiteId(0));
+        let zones = Some(["corp.", "."].iter().map(|zone| Name::from_text(zone).expect("a name")).collect());
+        let (plugin, hooks, fallthrough) = (Arc::new(Answer), Hooks::DOWN, Zones::default());
+        let step = Step { name: "k8s_external", order: 0, plugin, hooks, zones, fallthrough, is_authority: false };
+        let block = Block { chain: Chain::new(vec![step]), filter: None };
+        let site = Site { listener: ListenerId(0), block: BlockId(0), zone: ".".to_owned() };
+        let metrics = ServerMetrics::new(&registry, ["dns://:53"].into_iter());
+        let generation = Generation::new(vec![listener], vec![site], vec![block], metrics);
+        let (mut worker, ring) = (Worker::new(&registry, Box::new(Late), 7), Arc::new(Ring::default()));
+        worker.attach_tap(Arc::clone(&ring));
+        Watched { generation, worker, ring }
+    }
+
+    fn ask(&mut self, name: &str, qtype: Type, client: &str) {
+        let mut packet = MessageBuf::new();
+        let name = Name::from_text(name).expect("a name");
+        packet.start(Header { id: 7, ..Header::default() }, Some((name.as_ref(), qtype, Class::IN)));
+        self.send(packet.finish(None, [].into_iter()), client);
+    }
+
+    fn send(&mut self, packet: &[u8], client: &str) {
+        let mut transaction = self.worker.take_transaction();
+        transaction.query.packet.clear();
+        transaction.query.packet.extend_from_slice(packet);
+        let address: SocketAddr = client.parse().expect("an address");
+        transaction.query.peer = PeerInfo { address, local: address, transport: Transport::Tcp };
+        transaction.query.received = Instant::START;
+        let _ = self.generation.receive(ListenerId(0), &mut transaction, &mut self.worker);
+        self.worker.give_transaction(transaction);
+    }
+
+    /// Asks five different queries.
+    fn ask_all(&mut self) {
+        self.ask("www.Example.org.", Type::A, "10.0.0.1:1000");
+        self.ask("missing.corp.", Type::AAAA, "10.0.1.2:1000");
+        self.ask("broken.db.corp.", Type::A, "[2001:db8::1]:1000");
+        self.ask("silent.corp.", Type::MX, "10.0.1.3:1000");
+        // A header that announces a question, without one.
+        self.send(&[0, 9, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0], "[::ffff:10.0.1.4]:1000");
+    }
+
+    fn watch(&mut self, filter: Filter) {
+        let mut filters = Filters::default();
+        assert_eq!(filters.add(filter, 2), Some(2));
+        self.worker.set_filters(Arc::new(filters));
+    }
+
+    fn records(&self) -> Vec<Record> {
+        let mut records = Vec::new();
+        self.ring.drain(|record| records.push(record));
+        records
+    }
+}
+
+fn filter(conditions: &[(&str, &str)]) -> Filter {
+    let mut filter = Filter::default();
+    for (key, value) in conditions {
+        filter.set(key, value).unwrap_or_else(|error| panic!("{key}={value}: {error}"));
+    }
+    filter
+}
+
+#[test]
+fn copies_what_a_query_and_its_answer_were() {
+    let mut watched = Watched::new();
+    watched.ask_all();
+    let records = watched.records();
+    let [answered, missing, broken, silent, unread] = records.as_slice() else { panic!("{records:?}") };
+    assert_eq!(answered.name(), b"\x03www\x07Example\x03org\0");
+    assert_eq!((answered.qtype, answered.rcode, answered.answers), (Type::A, Rcode::NOERROR, 1));
+    assert_eq!((answered.plugin(), answered.zone_len(), answered.took), ("k8s_external", 1, Duration::from_millis(5)));
+    assert_eq!((answered.client, answered.transport), ("10.0.0.1:1000".parse().expect("an address"), Transport::Tcp));
+    assert_eq!((answered.ede, answered.upstream, answered.flags), (None, None, RecordFlags::default()));
+    assert_eq!((answered.reasons, answered.weight), (Reasons::SAMPLE, 1));
+    assert_eq!((missing.rcode, missing.plugin(), missing.zone_len()), (Rcode::NXDOMAIN, "k8s_external", 6));
+    assert_eq!((missing.reasons, missing.answers), (Reasons::SAMPLE, 0));
+    assert_eq!((broken.rcode, broken.ede), (Rcode::SERVFAIL, Some(EdeCode::NETWORK_ERROR)));
+    assert_eq!((broken.plugin(), broken.reasons), ("k8s_external", Reasons::FAILURE));
+    assert_eq!(broken.client, "[2001:db8::1]:1000".parse().expect("an address"));
+    assert!(silent.flags.has(RecordFlags::DROPPED) && silent.reasons == Reasons::FAILURE);
+    assert!(unread.flags.has(RecordFlags::UNREAD) && unread.name().is_empty() && unread.plugin().is_empty());
+    assert_eq!((unread.rcode, unread.qtype), (Rcode::FORMERR, Type(0)));
+    assert_eq!(unread.client, "10.0.1.4:1000".parse().expect("an address"));
+}
+
+#[test]
+fn filters_select_queries_by_their_conditions() {
+    const ALL: &[usize] = &[0, 1, 2, 3, 4];
+    let table: &[(&[(&str, &str)], &[usize])] = &[
+        (&[], ALL),
+        (&[("name", "www.example.ORG")], &[0]),
+        (&[("name", "*.corp.")], &[1, 2, 3]),
+        (&[("name", "*.db.corp")], &[2]),
+        (&[("name", "db.corp.")], &[]),
+        (&[("name", "orp.,*.rp.")], &[]),
+        (&[("name", "*.")], &[0, 1, 2, 3]),
+        (&[("name", "!*.corp.")], &[0, 4]),
+        (&[("zone", "missing.corp.")], &[1]),
+        (&[("zone", "corp.,org.")], &[0, 1, 2, 3]),
+        (&[("zone", ".")], &[0, 1, 2, 3]),
+        (&[("type", "A,mx")], &[0, 2, 3]),
+        (&[("type", "!A")], &[1, 3, 4]),
+        (&[("type", "TYPE28")], &[1]),
+        (&[("rcode", "NXDOMAIN,SERVFAIL")], &[1, 2]),
+        (&[("rcode", "!NOERROR,NXDOMAIN")], &[2, 3, 4]),
+        (&[("rcode", "dropped")], &[3]),
+        (&[("rcode", "FORMERR")], &[4]),
+        (&[("plugin", "k8s_external")], &[0, 1, 2, 3]),
+        (&[("plugin", "!k8s_external")], &[4]),
+        (&[("plugin", "forward")], &[]),
+        (&[("client", "10.0.0.1")], &[0]),
+        (&[("client", "10.0.1.0/24")], &[1, 3, 4]),
+        (&[("client", "2001:db8::/32,10.0.0.1")], &[0, 2]),
+        (&[("client", "!10.0.0.0/8")], &[2]),
+        (&[("slow", "0.005")], ALL),
+        (&[("slow", "0.0051")], &[]),
+        (&[("name", "*.corp."), ("type", "A")], &[2]),
+        (&[("rcode", "!NOERROR"), ("client", "10.0.1.2"), ("slow", "0.001")], &[1]),
+    ];
+    for (conditions, expected) in table {
+        let mut watched = Watched::new();
+        watched.watch(filter(conditions));
+        watched.ask_all();
+        let records = watched.records();
+        let selected = |(at, record): (usize, &Record)| record.reasons.has_tail(2).then_some(at);
+        let by_worker: Vec<usize> = records.iter().enumerate().filter_map(selected).collect();
+        assert_eq!(by_worker, *expected, "{conditions:?}");
+        assert_eq!(watched.ring.selected(2), expected.len() as u64, "{conditions:?}");
+        let again = |(at, record): (usize, &Record)| filter(conditions).selects_record(record).then_some(at);
+        assert_eq!(records.iter().enumerate().filter_map(again).collect::<Vec<_>>(), *expected, "{conditions:?}");
+    }
+}
+
+#[test]
+fn a_filter_by_addresses_selects_only_those() {
+    let mut watched = Watched::new();
+    let mut own = Filter::default();
+    own.set_addresses(["10.0.1.4", "10.0.0.1"].map(|address| address.parse().expect("an address")).to_vec());
+    watched.watch(own);
+    watched.ask_all();
+    let selected: Vec<bool> = watched.records().iter().map(|record| record.reasons.has_tail(2)).collect();
+    assert_eq!(selected, [true, false, false, false, true]);
+}
+
+#[test]
+fn refuses_conditions_that_are_not_understood() {
+    for (key, value, message) in [
+        ("nmae", "x", "there is no filter `nmae`"),
+        ("name", "a..b", "`a..b` is not a domain name, or `*.` and a domain name"),
+        ("name", "", "`` is not a domain name, or `*.` and a domain name"),
+        ("type", "A,", "`` is not a record type such as AAAA"),
+        ("rcode", "NOSUCH", "`NOSUCH` is not a response code such as NXDOMAIN, or DROPPED"),
+        ("client", "10.0.0.0/33", "`10.0.0.0/33` is not an IP address or a network such as 10.0.0.0/8"),
+        ("slow", "-1", "`-1` is not a number of seconds"),
+        ("sample", "0", "`0` is not a number from 1 to 1000000"),
+    ] {
+        let error = Filter::default().set(key, value).expect_err(key);
+        assert_eq!(error.to_string(), message);
+    }
+    let many = ["a"; 33].join(",");
+    assert_eq!(Filter::default().set("plugin", &many), Err(FilterError::TooMany));
+}
+
+#[test]
+fn cuts_long_names() {
+    let mut watched = Watched::new();
+    let long = format!("{}.{}.corp.", "a".repeat(63), "b".repeat(63));
+    watched.ask(&long, Type::A, "10.0.0.1:1000");
+    let records = watched.records();
+    assert!(records[0].flags.has(RecordFlags::NAME_CUT));
+    assert_eq!(records[0].name().len(), NAME_MAX);
+    assert_eq!(records[0].name()[..4], *b"\x3faaa");
+}
+
+#[test]
+fn the_weights_of_the_sample_add_up_to_the_queries() {
+    let mut watched = Watched::new();
+    watched.ring.set_sample_every(16);
+    let mut sampled = 0;
+    for round in 0..400 {
+        for at in 0..8 {
+            // The eight queries of a search path, again and again.
+            watched.ask(&format!("n{at}.corp."), Type::A, "10.0.0.1:1000");
+        }
+        let records = watched.records();
+        sampled += records.iter().map(|record| u64::from(record.weight)).sum::<u64>();
+        let asked = (round + 1) * 8;
+        assert!(sampled <= asked && asked - sampled < 25, "{sampled} of {asked}");
+    }
+}
+
+#[test]
+fn a_sample_has_no_bias_for_queries_that_repeat() {
+    let mut watched = Watched::new();
+    watched.ring.set_sample_every(16);
+    let mut counts = [0u32; 8];
+    for _ in 0..16_000 {
+        for at in 0..8 {
+            watched.ask(&format!("n{at}.corp."), Type::A, "10.0.0.1:1000");
+        }
+        for record in watched.records() {
+            counts[usize::from(record.name()[2] - b'0')] += record.weight;
+        }
+    }
+    // 1,000 samples for each; six standard deviations are below 20 %.
+    assert!(counts.iter().all(|count| count.abs_diff(16_000) < 3_200), "{counts:?}");
+}
+
+#[test]
+fn a_full_ring_loses_records_and_counts_them() {
+    let mut watched = Watched::new();
+    watched.ring.set_sample_every(1000);
+    watched.watch(filter(&[("type", "A")]));
+    for _ in 0..2 * CAPACITY {
+        watched.ask("www.example.org.", Type::A, "10.0.0.1:1000");
+    }
+    let lost = watched.ring.tail_lost(2);
+    assert!((CAPACITY as u64..=CAPACITY as u64 + 256).contains(&lost), "{lost}");
+    // Failures still have room.
+    for _ in 0..200 {
+        watched.ask("broken.corp.", Type::AAAA, "10.0.0.1:1000");
+    }
+    assert_eq!(watched.ring.lost(), 0);
+    let records = watched.records();
+    assert_eq!(records.iter().filter(|record| record.reasons.is_failure()).count(), 200);
+    for _ in 0..CAPACITY + 5 {
+        watched.ask("broken.corp.", Type::AAAA, "10.0.0.1:1000");
+    }
+    assert_eq!((watched.records().len(), watched.ring.lost()), (CAPACITY, 5));
+}
+
+#[test]
+fn shows_a_sample_of_the_selected_queries() {
+    let mut watched = Watched::new();
+    watched.watch(filter(&[("sample", "10")]));
+    let mut shown = 0;
+    for _ in 0..5_000 {
+        watched.ask("www.example.org.", Type::A, "10.0.0.1:1000");
+        shown += watched.records().iter().filter(|record| record.reasons.has_tail(2)).count();
+    }
+    assert!((450..=550).contains(&shown), "{shown}");
+    assert_eq!(watched.ring.selected(2), 5_000);
+}

@@ -1,0 +1,73 @@
+//! `portolan top`.
+
+use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use control::top::{By, ROWS_DEFAULT, ROWS_MAX, Top, Window};
+use control::{Endpoint, exit};
+
+use super::{CommonOptions, command, json, print};
+use crate::control::client::{ControlError, Socket};
+
+pub(super) const NAME: &str = "top";
+
+/// Options of the command.
+#[derive(Debug)]
+pub(super) struct Options {
+    by: By,
+    window: Window,
+    rows: usize,
+}
+
+pub(super) fn definition() -> clap::Command {
+    let by = Arg::new("by")
+        .long("by")
+        .value_name("GROUP")
+        .value_parser(By::ALL.map(By::name))
+        .default_value(By::default().name())
+        .help("Grouping; `waste` shows pods with most queries without a useful answer first");
+    let window = Arg::new("window")
+        .long("window")
+        .value_name("WINDOW")
+        .value_parser(Window::ALL.map(Window::name))
+        .default_value(Window::default().name())
+        .help("Period that the numbers are about");
+    let rows = Arg::new("rows")
+        .long("rows")
+        .value_name("NUMBER")
+        .value_parser(value_parser!(u64).range(1..=ROWS_MAX as u64))
+        .help("Maximum number of rows [default: 20]");
+    command(NAME, "Show which pods, namespaces, names or upstreams cause most queries")
+        .long_about(
+            "Show which pods, namespaces, names, zones, response codes or upstreams cause most queries. WASTE is the number \
+             of queries per useful answer, which is NOERROR with records: search paths and AAAA queries without an answer \
+             cost the others. At high rates a sample is counted, and the first line says which.",
+        )
+        .arg(by)
+        .arg(window)
+        .arg(rows)
+        .arg(Arg::new("once").long("once").action(ArgAction::SetTrue).help("Print one table and end"))
+        .arg(json())
+}
+
+impl Options {
+    pub(super) fn read(matches: &ArgMatches) -> Options {
+        let text = |name: &str| matches.get_one::<String>(name).cloned().unwrap_or_default();
+        let (by, window) = (text("by"), text("window"));
+        let rows = matches.get_one::<u64>("rows").and_then(|rows| usize::try_from(*rows).ok());
+        Options {
+            by: By::ALL.into_iter().find(|known| known.name() == by).unwrap_or_default(),
+            window: Window::ALL.into_iter().find(|known| known.name() == window).unwrap_or_default(),
+            rows: rows.unwrap_or(ROWS_DEFAULT),
+        }
+    }
+}
+
+pub(super) fn run(own: &Options, options: &CommonOptions, socket: &Socket) -> Result<u8, ControlError> {
+    print(options, &fetch(socket, own.by, own.window, own.rows)?)?;
+    Ok(exit::FINE)
+}
+
+/// Asks the server for a table.
+fn fetch(socket: &Socket, by: By, window: Window, rows: usize) -> Result<Top, ControlError> {
+    let rows = rows.to_string();
+    socket.get(Endpoint::Top, &[("by", by.name()), ("window", window.name()), ("rows", &rows)])
+}

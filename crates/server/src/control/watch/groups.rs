@@ -1,0 +1,199 @@
+//! Counting of queries by their groups, and the rows of `top`.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use control::top::{By, Counts, Row, Top, Window};
+use engine::tap::{Record, RecordFlags};
+use engine::{Clock, Instant};
+use transport::MonotonicClock;
+use wire::Rcode;
+
+use super::super::view::Loaded;
+use super::identity::{Identities, Identity};
+use super::shown::{self, Shower};
+use super::space_saving::Merge;
+use super::windows::{self, CountedQuery, Dimension, Stats, Windows};
+
+/// Group of queries without a response.
+const DROPPED: &str = "DROPPED";
+/// Group of queries of clients without a known namespace.
+const NO_NAMESPACE: &str = "(unknown)";
+/// Group of queries that no plugin answered.
+const NO_ZONE: &str = "(none)";
+
+/// Counts of all groups.
+pub(super) struct Groups {
+    windows: Windows,
+    lost: u64,
+}
+
+impl Groups {
+    pub(super) fn new() -> Groups {
+        Groups { windows: Windows::new(MonotonicClock.now()), lost: 0 }
+    }
+
+    /// Counts a query of the sample, or a failure.
+    pub(super) fn count(&mut self, record: &Record, shower: &Shower, identities: &mut Identities, loaded: &Loaded) {
+        let is_dropped = record.flags.has(RecordFlags::DROPPED);
+        let name = if record.flags.has(RecordFlags::UNREAD) {
+            "(unreadable)".to_owned()
+        } else {
+            shower.name(record, loaded.names).to_lowercase()
+        };
+        let client = record.client.ip().to_string();
+        let pair = format!("{client} {name}");
+        let namespace = &identities.of(record.client.ip(), &loaded.inspection).namespace;
+        let zone = shown::zone(record).map_or_else(|| NO_ZONE.to_owned(), |zone| zone.to_string());
+        let rcode = if is_dropped { DROPPED.to_owned() } else { record.rcode.to_string() };
+        let upstream = record.upstream.map(|upstream| upstream.to_string());
+        let groups = [
+            (Dimension::Client, client.as_str()),
+            (Dimension::Namespace, namespace.as_deref().unwrap_or(NO_NAMESPACE)),
+            (Dimension::Name, name.as_str()),
+            (Dimension::Pair, pair.as_str()),
+            (Dimension::Zone, zone.as_str()),
+            (Dimension::Rcode, rcode.as_str()),
+            (Dimension::Upstream, upstream.as_deref().unwrap_or_default()),
+        ];
+        // The last one only if an upstream was asked.
+        let groups = &groups[..groups.len() - usize::from(upstream.is_none())];
+        self.windows.count(&CountedQuery {
+            weight: u64::from(record.weight),
+            took: record.took,
+            is_nxdomain: !is_dropped && record.rcode == Rcode::NXDOMAIN,
+            is_servfail: !is_dropped && record.rcode == Rcode::SERVFAIL,
+            is_useful: !is_dropped && record.rcode == Rcode::NOERROR && record.answers > 0,
+            is_from_cache: record.plugin() == "cache",
+            groups,
+        });
+    }
+
+    /// Begins new periods, and counts queries that did not fit into the rings. `lost` is their number since the start.
+    pub(super) fn advance(&mut self, lost: u64) {
+        self.windows.count_lost(lost - self.lost);
+        self.lost = lost;
+        self.windows.advance(MonotonicClock.now());
+    }
+
+    /// Returns the largest groups.
+    pub(super) fn top(
+        &self,
+        (by, window, rows_max): (By, Window, usize),
+        sampled_one_of: u32,
+        identities: &mut Identities,
+        loaded: &Loaded,
+    ) -> Top {
+        let now: Instant = MonotonicClock.now();
+        let counts = self.windows.report(window, now);
+        let dimension = match by {
+            By::Pod | By::Waste => Dimension::Client,
+            By::Ns => Dimension::Namespace,
+            By::Name => Dimension::Name,
+            By::Zone => Dimension::Zone,
+            By::Rcode => Dimension::Rcode,
+            By::Upstream => Dimension::Upstream,
+        };
+        let mut groups = match dimension {
+            Dimension::Client => clients(&counts, identities, loaded),
+            _ => plain(&counts, dimension),
+        };
+        match by {
+            By::Waste => groups.sort_by_key(|group| std::cmp::Reverse(group.wasted())),
+            _ => groups.sort_by_key(|group| std::cmp::Reverse(group.queries)),
+        }
+        let total = numbers(counts.queries, &counts.stats, counts.covered);
+        Top {
+            host: crate::local::host_name().0,
+            by,
+            window,
+            covered_seconds: counts.covered.as_secs_f64(),
+            sampled_one_of: u64::from(sampled_one_of),
+            total,
+            from_cache: counts.from_cache,
+            groups_max: dimension.groups_max() as u64,
+            rows: groups.into_iter().take(rows_max).map(|group| group.row(counts.covered)).collect(),
+        }
+    }
+}
+
+/// Group while its row is made.
+#[derive(Default)]
+struct Group {
+    key: String,
+    clients: u64,
+    queries: u64,
+    error: u64,
+    stats: Stats,
+    top_name: Option<(u64, String)>,
+}
+
+impl Group {
+    /// Number of queries without a useful answer.
+    fn wasted(&self) -> u64 {
+        self.queries.saturating_sub(self.error).saturating_sub(self.stats.useful)
+    }
+
+    fn row(self, covered: Duration) -> Row {
+        let Group { key, clients, queries, error, stats, top_name } = self;
+        let counts = numbers(queries, &stats, covered);
+        Row { key, clients, counts, error, top_name: top_name.map(|(_, name)| name) }
+    }
+}
+
+/// Returns the groups of a property that is shown as it is counted.
+fn plain(counts: &windows::Counts, dimension: Dimension) -> Vec<Group> {
+    let group = |(key, counter): (&str, &super::space_saving::Counter<Stats>)| Group {
+        key: key.to_owned(),
+        queries: counter.count,
+        error: counter.error,
+        stats: counter.value.clone(),
+        ..Group::default()
+    };
+    counts.of(dimension).iter().map(group).collect()
+}
+
+/// Returns the groups of clients. Clients whose pods have no known names are combined by their Service.
+fn clients(counts: &windows::Counts, identities: &mut Identities, loaded: &Loaded) -> Vec<Group> {
+    let mut top_names: HashMap<&str, (u64, &str)> = HashMap::new();
+    for (pair, counter) in counts.of(Dimension::Pair).iter() {
+        let Some((client, name)) = pair.split_once(' ') else { continue };
+        let best = top_names.entry(client).or_default();
+        *best = (*best).max((counter.count, name));
+    }
+    let mut groups: HashMap<String, Group> = HashMap::new();
+    for (client, counter) in counts.of(Dimension::Client).iter() {
+        let Ok(address) = client.parse() else { continue };
+        let key = label(identities.of(address, &loaded.inspection), client);
+        let group = groups.entry(key.clone()).or_insert_with(|| Group { key, ..Group::default() });
+        group.clients += 1;
+        group.queries += counter.count;
+        group.error += counter.error;
+        group.stats.merge(&counter.value);
+        let name = top_names.get(client).map(|(count, name)| (*count, (*name).to_owned()));
+        group.top_name = group.top_name.take().max(name);
+    }
+    groups.into_values().collect()
+}
+
+/// Returns the name of the group that a client belongs to.
+fn label(identity: &Identity, address: &str) -> String {
+    match (&identity.namespace, &identity.pod, &identity.service) {
+        (Some(namespace), Some(name), _) | (Some(namespace), None, Some(name)) => format!("{namespace}/{name}"),
+        _ => identity.client_text(address),
+    }
+}
+
+#[allow(clippy::cast_precision_loss, reason = "three digits are shown")]
+fn numbers(queries: u64, stats: &Stats, covered: Duration) -> Counts {
+    let seconds = covered.as_secs_f64();
+    Counts {
+        queries,
+        per_second: if seconds > 0.0 { queries as f64 / seconds } else { 0.0 },
+        nxdomain: stats.nxdomain,
+        servfail: stats.servfail,
+        useful: stats.useful,
+        waste: (stats.useful > 0).then(|| queries as f64 / stats.useful as f64),
+        p99_seconds: stats.p99().map(|p99| p99.as_secs_f64()),
+    }
+}

@@ -1,0 +1,94 @@
+//! Tests of the windows in virtual time.
+
+use super::*;
+
+fn query<'a>(groups: &'a [(Dimension, &'a str)], useful: bool) -> CountedQuery<'a> {
+    CountedQuery {
+        weight: 1,
+        took: Duration::from_micros(20),
+        is_nxdomain: !useful,
+        is_servfail: false,
+        is_useful: useful,
+        is_from_cache: useful,
+        groups,
+    }
+}
+
+fn at(seconds: u64) -> Instant {
+    Instant::START + Duration::from_secs(seconds)
+}
+
+/// Asks one query in each second before `until`.
+fn ask(windows: &mut Windows, from: u64, until: u64) {
+    for second in from..until {
+        windows.advance(at(second));
+        windows.count(&query(&[(Dimension::Name, "a.test.")], second % 2 == 0));
+    }
+}
+
+#[test]
+fn a_report_covers_between_one_and_two_windows() {
+    let mut windows = Windows::new(at(0));
+    let mut asked = 0;
+    for (until, expected) in [
+        (5, [5, 5, 5]),
+        (10, [10, 10, 10]),
+        (25, [15, 25, 25]),
+        (65, [15, 65, 65]),
+        (125, [15, 65, 125]),
+        (179, [19, 119, 179]),
+        (605, [15, 65, 605]),
+        (1205, [15, 65, 605]),
+        (1795, [15, 115, 1195]),
+    ] {
+        ask(&mut windows, asked, until);
+        asked = until;
+        for (window, queries) in Window::ALL.into_iter().zip(expected) {
+            let counts = windows.report(window, at(until));
+            assert_eq!((counts.queries, counts.covered.as_secs()), (queries, queries), "{until} {window:?}");
+            let (_, counter) = counts.of(Dimension::Name).iter().next().expect("a name");
+            assert_eq!((counter.count, counter.error), (queries, 0), "{until} {window:?}");
+            assert_eq!(counter.value.useful + counter.value.nxdomain, queries, "{until} {window:?}");
+        }
+    }
+}
+
+#[test]
+fn bounds_the_duration_of_most_queries() {
+    let mut stats = Stats::default();
+    assert_eq!(stats.p99(), None);
+    for micros in std::iter::repeat_n(20, 99).chain([3_000_000]) {
+        stats.add(&CountedQuery { took: Duration::from_micros(micros), ..query(&[], true) });
+    }
+    assert_eq!(stats.p99(), Some(Duration::from_micros(32)));
+    for _ in 0..2 {
+        stats.add(&CountedQuery { took: Duration::from_secs(60), ..query(&[], true) });
+    }
+    assert_eq!(stats.p99(), Some(Duration::from_micros(1 << 24)));
+}
+
+#[test]
+fn fits_into_its_memory() {
+    // Names as long as records can hold, in all windows.
+    let mut windows = Windows::new(at(0));
+    let mut bytes = 0;
+    for second in 0..1300 {
+        windows.advance(at(second));
+        for at in 0..30 {
+            let name = format!("{second}-{at}-{}", "x".repeat(90));
+            let pair = format!("10.0.0.1 {name}");
+            windows.count(&query(
+                &[(Dimension::Client, &name[..15]), (Dimension::Name, &name), (Dimension::Pair, &pair)],
+                true,
+            ));
+        }
+    }
+    let filling = windows.filling.iter().map(|(counts, _)| counts);
+    for counts in filling.chain(windows.complete.iter().flatten()).chain([&windows.slice]) {
+        for sketch in &counts.sketches {
+            let entry = size_of::<(Box<str>, super::super::space_saving::Counter<Stats>)>();
+            bytes += sketch.iter().map(|(key, _)| entry + key.len()).sum::<usize>();
+        }
+    }
+    assert!((200 << 10..1 << 20).contains(&bytes), "{bytes}");
+}
