@@ -7,6 +7,7 @@ mod ready;
 mod reload;
 mod report;
 mod requests;
+mod screen;
 mod status;
 mod tail;
 mod top;

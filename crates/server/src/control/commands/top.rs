@@ -1,9 +1,12 @@
 //! `portolan top`.
 
+use std::io::{self, IsTerminal};
+
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use control::top::{By, ROWS_DEFAULT, ROWS_MAX, Top, Window};
 use control::{Endpoint, exit};
 
+use super::screen::Screen;
 use super::{CommonOptions, command, json, print};
 use crate::control::client::{ControlError, Socket};
 
@@ -15,6 +18,7 @@ pub(super) struct Options {
     by: By,
     window: Window,
     rows: usize,
+    once: bool,
 }
 
 pub(super) fn definition() -> clap::Command {
@@ -44,7 +48,7 @@ pub(super) fn definition() -> clap::Command {
         .arg(by)
         .arg(window)
         .arg(rows)
-        .arg(Arg::new("once").long("once").action(ArgAction::SetTrue).help("Print one table and end"))
+        .arg(Arg::new("once").long("once").action(ArgAction::SetTrue).help("Print one table and end, as without a terminal"))
         .arg(json())
 }
 
@@ -57,11 +61,19 @@ impl Options {
             by: By::ALL.into_iter().find(|known| known.name() == by).unwrap_or_default(),
             window: Window::ALL.into_iter().find(|known| known.name() == window).unwrap_or_default(),
             rows: rows.unwrap_or(ROWS_DEFAULT),
+            once: matches.get_flag("once"),
         }
     }
 }
 
 pub(super) fn run(own: &Options, options: &CommonOptions, socket: &Socket) -> Result<u8, ControlError> {
+    if !own.once && !options.json && io::stdout().is_terminal() {
+        // https://no-color.org
+        let has_colors = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        let screen = Screen::new(own.by, own.window, has_colors);
+        screen.run(|by, window, rows| fetch(socket, by, window, rows))?;
+        return Ok(exit::FINE);
+    }
     print(options, &fetch(socket, own.by, own.window, own.rows)?)?;
     Ok(exit::FINE)
 }
