@@ -147,7 +147,7 @@ const TOP_PARAMETERS: &[Parameter] = &[
 
 impl Endpoint {
     /// All endpoints.
-    pub const ALL: [Endpoint; 12] = [
+    pub const ALL: [Endpoint; 13] = [
         Endpoint::Status,
         Endpoint::Ready,
         Endpoint::Explain,

@@ -101,8 +101,10 @@ impl Instance {
         let io: Rc<dyn Io> = Rc::new(TokioIo::new(registry));
         let live: Live = Arc::new(ArcSwap::from_pointee(built.generation));
         let workers = Workers::start(workers, &live, registry)?;
-        let (control, orders) =
-            Control::start(View::new(registry, &live, workers.probes(), process.find().unwrap_or_default()), workers.taps())?;
+        let (control, orders) = Control::start(
+            View::new(registry, &live, workers.probes(), process.find().unwrap_or_default()),
+            workers.taps(),
+        )?;
         let mut instance = Instance {
             origin,
             port,

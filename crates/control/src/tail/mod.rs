@@ -51,7 +51,7 @@ pub struct Event {
     pub rcode: Option<String>,
     /// Plugin that answered or failed.
     pub plugin: Option<String>,
-    /// Zone of that plugin.
+    /// Zone of that plugin, or of the server block if the plugin has none of its own.
     pub zone: Option<String>,
     /// Number of records in the answer section.
     pub answers: u64,

@@ -189,13 +189,23 @@ pub(crate) struct Finished<'a> {
 }
 
 impl<'a> Finished<'a> {
-    /// Plugin that answered or failed, with the length in bytes of its zone.
+    /// Plugin that answered or failed, with the length in bytes of its zone, or of that of the server block.
     pub(super) fn answerer(&self) -> Option<(&'a str, usize)> {
         let Transaction { query, response, block, .. } = self.transaction;
         let order = response.source().or(response.failed_at())?;
         let step = self.generation.blocks.get(block.0)?.chain.steps().iter().find(|step| step.order == order)?;
-        let zone = step.zone_of(query.key()).and_then(|(_, zone)| zone);
-        Some((step.name, zone.map_or(1, |zone| zone.as_bytes().len())))
+        let zone_len = match step.zone_of(query.key()).and_then(|(_, zone)| zone) {
+            Some(zone) => zone.as_bytes().len(),
+            None => self.block_zone_len(),
+        };
+        Some((step.name, zone_len))
+    }
+
+    /// Length in bytes of the zone of the server block, for a plugin without zones of its own.
+    fn block_zone_len(&self) -> usize {
+        let site = self.generation.sites.get(self.transaction.query.site.0);
+        // Wire form has one byte more than presentation format, except for the root.
+        site.map_or(1, |site| if site.zone == "." { 1 } else { site.zone.len() + 1 })
     }
 
     pub(super) fn is_unread(&self) -> bool {

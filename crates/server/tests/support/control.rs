@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
 
@@ -44,6 +44,12 @@ impl ControlSocket {
     /// Runs a command.
     pub(crate) fn run(&self, words: &[&str]) -> Ran {
         self.command(words).output().expect("the command runs").into()
+    }
+
+    /// Starts a command, whose output can be read while it runs.
+    pub(crate) fn spawn(&self, words: &[&str]) -> Child {
+        let mut command = self.command(words);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the command runs")
     }
 
     /// Runs a command as another user.

@@ -176,7 +176,12 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) fn new(server: SocketAddr) -> Client {
-        let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+        Client::at(std::net::Ipv4Addr::LOCALHOST.into(), server)
+    }
+
+    /// Creates a client with this address of the host.
+    pub(crate) fn at(address: std::net::IpAddr, server: SocketAddr) -> Client {
+        let socket = UdpSocket::bind((address, 0)).expect("a socket");
         socket.connect(server).expect("the server's address");
         socket.set_read_timeout(Some(Duration::from_millis(500))).expect("a timeout");
         Client { socket, next_id: 0 }

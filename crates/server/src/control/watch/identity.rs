@@ -61,11 +61,9 @@ impl Identity {
 }
 
 fn identify(address: IpAddr, inspection: &Inspection) -> Identity {
-    if address.is_loopback() {
-        return Identity { kind: ClientKind::Host, ..Identity::default() };
-    }
     let mut pods = inspection.clusters.iter().flat_map(|cluster| cluster.pods_at(address));
     match (pods.next(), pods.next()) {
+        (None, _) if address.is_loopback() => Identity { kind: ClientKind::Host, ..Identity::default() },
         (None, _) => Identity::default(),
         (Some(InspectedPod { namespace, name, service }), None) => {
             Identity { kind: ClientKind::Pod, namespace: Some(namespace), pod: name, service }

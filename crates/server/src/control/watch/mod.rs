@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 
 use control::tail::{Line, SECONDS_MAX};
 use control::top::{By, Top, Window};
-use engine::tap::{Filter, Filters};
+use engine::tap::{Filter, Filters, Record};
 use net::Taps;
 
 use super::answer::Refusal;
@@ -60,6 +60,8 @@ struct State {
     shower: Shower,
     identities: Identities,
     sampling: Sampling,
+    /// Records on their way from the rings. It is empty in between, and keeps its memory.
+    records: Vec<Record>,
     filters: Filters,
     tails: Vec<Tail>,
     /// Place at which the search for a free one begins.
@@ -87,6 +89,7 @@ impl Watch {
             shower: Shower::new(),
             identities: Identities::default(),
             sampling: Sampling::default(),
+            records: Vec::new(),
             filters: Filters::default(),
             tails: Vec::new(),
             opened: 0,
@@ -146,23 +149,23 @@ impl Watch {
     /// Takes all records out of the rings and passes them on.
     fn drain(&self, loaded: &Loaded) {
         let mut state = self.state.borrow_mut();
-        let State { failures, groups, shower, identities, sampling, tails, .. } = &mut *state;
-        for ring in self.taps.rings() {
-            ring.drain(|record| {
-                if record.reasons.is_counted() {
-                    sampling.count(&record);
-                    groups.count(&record, shower, identities, loaded);
-                }
-                let is_shown = tails.iter().any(|tail| record.reasons.has_tail(tail.at()));
-                if is_shown {
-                    let line = Line::Query(Box::new(shower.event(&record, identities, loaded)));
-                    let shown = tails.iter().filter(|tail| record.reasons.has_tail(tail.at()));
-                    shown.for_each(|tail| tail.push(&line));
-                }
-                if record.reasons.is_failure() {
-                    failures.add(record);
-                }
-            });
+        let State { failures, groups, shower, identities, sampling, tails, records, .. } = &mut *state;
+        self.taps.rings().iter().for_each(|ring| ring.drain(|record| records.push(record)));
+        // Each ring is in order; a client may have asked several workers.
+        records.sort_by_key(|record| record.received);
+        for record in records.drain(..) {
+            if record.reasons.is_counted() {
+                sampling.count(&record);
+                groups.count(&record, shower, identities, loaded);
+            }
+            let is_shown = |tail: &&Tail| record.reasons.has_tail(tail.at());
+            if tails.iter().any(|tail| is_shown(&tail)) {
+                let line = Line::Query(Box::new(shower.event(&record, identities, loaded)));
+                tails.iter().filter(is_shown).for_each(|tail| tail.push(&line));
+            }
+            if record.reasons.is_failure() {
+                failures.add(record);
+            }
         }
         groups.advance(self.taps.rings().iter().map(|ring| ring.lost()).sum());
         sampling.adjust(self.taps.rings());
