@@ -43,6 +43,8 @@ complete -c portolan -n "__fish_portolan_needs_command" -f -a "cache" -d 'Look i
 complete -c portolan -n "__fish_portolan_needs_command" -f -a "reload" -d 'Reload the Corefile and wait for the outcome'
 complete -c portolan -n "__fish_portolan_needs_command" -f -a "loglevel" -d 'Change the log level of a plugin for some time'
 complete -c portolan -n "__fish_portolan_needs_command" -f -a "requests" -d 'Show the queries that wait for an upstream, oldest first'
+complete -c portolan -n "__fish_portolan_needs_command" -f -a "tail" -d 'Show queries and their answers while they happen, or the last failures'
+complete -c portolan -n "__fish_portolan_needs_command" -f -a "top" -d 'Show which pods, namespaces, names or upstreams cause most queries'
 complete -c portolan -n "__fish_portolan_needs_command" -f -a "report" -d 'Write an archive for a bug report, without secrets'
 complete -c portolan -n "__fish_portolan_needs_command" -f -a "kube-dns" -d 'Replace the kube-dns pod, with the flags of its containers and its ConfigMap'
 complete -c portolan -n "__fish_portolan_needs_command" -f -a "node" -d 'Replace NodeLocal DNSCache on a node, with the flags and the template of node-cache'
@@ -111,6 +113,41 @@ complete -c portolan -n "__fish_portolan_using_subcommand loglevel" -s h -l help
 complete -c portolan -n "__fish_portolan_using_subcommand requests" -l socket -d 'Control socket: a path, or `@NAME` [default: that of the server that runs here]' -r
 complete -c portolan -n "__fish_portolan_using_subcommand requests" -l json -d 'Print the response of the server as JSON'
 complete -c portolan -n "__fish_portolan_using_subcommand requests" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c portolan -n "__fish_portolan_using_subcommand tail" -l socket -d 'Control socket: a path, or `@NAME` [default: that of the server that runs here]' -r
+complete -c portolan -n "__fish_portolan_using_subcommand tail" -l name -d 'Names, or `*.NAME` for all names below' -r
+complete -c portolan -n "__fish_portolan_using_subcommand tail" -l zone -d 'Zones: the names themselves and all names below' -r
+complete -c portolan -n "__fish_portolan_using_subcommand tail" -l type -d 'Record types' -r
+complete -c portolan -n "__fish_portolan_using_subcommand tail" -l rcode -d 'Response codes, or `DROPPED` for no response' -r
+complete -c portolan -n "__fish_portolan_using_subcommand tail" -l plugin -d 'Plugins that answered or failed' -r
+complete -c portolan -n "__fish_portolan_using_subcommand tail" -l client -d 'Addresses of clients, or networks such as 10.0.0.0/8' -r
+complete -c portolan -n "__fish_portolan_using_subcommand tail" -s n -l namespace -d 'Namespace of the client' -r
+complete -c portolan -n "__fish_portolan_using_subcommand tail" -l pod -d 'Pod of the client, or Service that it is an endpoint of: NAMESPACE/NAME, or NAME with --namespace' -r
+complete -c portolan -n "__fish_portolan_using_subcommand tail" -l slow -d 'Only queries that took at least this long, such as `10ms`' -r
+complete -c portolan -n "__fish_portolan_using_subcommand tail" -l sample -d 'Show one of N queries' -r
+complete -c portolan -n "__fish_portolan_using_subcommand tail" -l last -d 'Show this number of recorded failures, and end; with --follow, continue with live queries' -r
+complete -c portolan -n "__fish_portolan_using_subcommand tail" -l for -d 'End after this time, at most an hour' -r
+complete -c portolan -n "__fish_portolan_using_subcommand tail" -s o -l output -d 'Format of the lines' -r -f -a "line\t''
+wide\t''
+json\t''
+logfmt\t''"
+complete -c portolan -n "__fish_portolan_using_subcommand tail" -s f -l follow -d 'Continue after --last'
+complete -c portolan -n "__fish_portolan_using_subcommand tail" -l json -d 'Same as `--output json`'
+complete -c portolan -n "__fish_portolan_using_subcommand tail" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c portolan -n "__fish_portolan_using_subcommand top" -l socket -d 'Control socket: a path, or `@NAME` [default: that of the server that runs here]' -r
+complete -c portolan -n "__fish_portolan_using_subcommand top" -l by -d 'Grouping; `waste` shows pods with most queries without a useful answer first' -r -f -a "pod\t''
+ns\t''
+name\t''
+zone\t''
+rcode\t''
+upstream\t''
+waste\t''"
+complete -c portolan -n "__fish_portolan_using_subcommand top" -l window -d 'Period that the numbers are about' -r -f -a "10s\t''
+1m\t''
+10m\t''"
+complete -c portolan -n "__fish_portolan_using_subcommand top" -l rows -d 'Maximum number of rows [default: 20]' -r
+complete -c portolan -n "__fish_portolan_using_subcommand top" -l once -d 'Print one table and end, as without a terminal'
+complete -c portolan -n "__fish_portolan_using_subcommand top" -l json -d 'Print the response of the server as JSON'
+complete -c portolan -n "__fish_portolan_using_subcommand top" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c portolan -n "__fish_portolan_using_subcommand report" -l socket -d 'Control socket: a path, or `@NAME` [default: that of the server that runs here]' -r
 complete -c portolan -n "__fish_portolan_using_subcommand report" -s o -l output -d 'File to write [default: standard output, unless it is a terminal]' -r -F
 complete -c portolan -n "__fish_portolan_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -187,19 +224,21 @@ complete -c portolan -n "__fish_portolan_using_subcommand node" -l reloadwithsig
 complete -c portolan -n "__fish_portolan_using_subcommand node" -l plugins -d 'Accepted; `portolan -plugins` lists them'
 complete -c portolan -n "__fish_portolan_using_subcommand node" -l logtostderr -d 'Accepted; the log is standard output, one event per line'
 complete -c portolan -n "__fish_portolan_using_subcommand node" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status ready explain cache reload loglevel requests report kube-dns node help" -f -a "check" -d 'Check a Corefile for errors and likely mistakes'
-complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status ready explain cache reload loglevel requests report kube-dns node help" -f -a "conformance" -d 'Test any DNS server against the Kubernetes DNS specification'
-complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status ready explain cache reload loglevel requests report kube-dns node help" -f -a "migrate" -d 'Convert an existing cluster DNS configuration to a Corefile'
-complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status ready explain cache reload loglevel requests report kube-dns node help" -f -a "status" -d 'Show the state of the running server on one screen'
-complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status ready explain cache reload loglevel requests report kube-dns node help" -f -a "ready" -d 'Check if this server is ready, for an exec probe'
-complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status ready explain cache reload loglevel requests report kube-dns node help" -f -a "explain" -d 'Explain the answer to a query: which names a pod asks for, and which plugin answers why'
-complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status ready explain cache reload loglevel requests report kube-dns node help" -f -a "cache" -d 'Look into the cache of the running server'
-complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status ready explain cache reload loglevel requests report kube-dns node help" -f -a "reload" -d 'Reload the Corefile and wait for the outcome'
-complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status ready explain cache reload loglevel requests report kube-dns node help" -f -a "loglevel" -d 'Change the log level of a plugin for some time'
-complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status ready explain cache reload loglevel requests report kube-dns node help" -f -a "requests" -d 'Show the queries that wait for an upstream, oldest first'
-complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status ready explain cache reload loglevel requests report kube-dns node help" -f -a "report" -d 'Write an archive for a bug report, without secrets'
-complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status ready explain cache reload loglevel requests report kube-dns node help" -f -a "kube-dns" -d 'Replace the kube-dns pod, with the flags of its containers and its ConfigMap'
-complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status ready explain cache reload loglevel requests report kube-dns node help" -f -a "node" -d 'Replace NodeLocal DNSCache on a node, with the flags and the template of node-cache'
-complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status ready explain cache reload loglevel requests report kube-dns node help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status ready explain cache reload loglevel requests tail top report kube-dns node help" -f -a "check" -d 'Check a Corefile for errors and likely mistakes'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status ready explain cache reload loglevel requests tail top report kube-dns node help" -f -a "conformance" -d 'Test any DNS server against the Kubernetes DNS specification'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status ready explain cache reload loglevel requests tail top report kube-dns node help" -f -a "migrate" -d 'Convert an existing cluster DNS configuration to a Corefile'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status ready explain cache reload loglevel requests tail top report kube-dns node help" -f -a "status" -d 'Show the state of the running server on one screen'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status ready explain cache reload loglevel requests tail top report kube-dns node help" -f -a "ready" -d 'Check if this server is ready, for an exec probe'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status ready explain cache reload loglevel requests tail top report kube-dns node help" -f -a "explain" -d 'Explain the answer to a query: which names a pod asks for, and which plugin answers why'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status ready explain cache reload loglevel requests tail top report kube-dns node help" -f -a "cache" -d 'Look into the cache of the running server'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status ready explain cache reload loglevel requests tail top report kube-dns node help" -f -a "reload" -d 'Reload the Corefile and wait for the outcome'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status ready explain cache reload loglevel requests tail top report kube-dns node help" -f -a "loglevel" -d 'Change the log level of a plugin for some time'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status ready explain cache reload loglevel requests tail top report kube-dns node help" -f -a "requests" -d 'Show the queries that wait for an upstream, oldest first'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status ready explain cache reload loglevel requests tail top report kube-dns node help" -f -a "tail" -d 'Show queries and their answers while they happen, or the last failures'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status ready explain cache reload loglevel requests tail top report kube-dns node help" -f -a "top" -d 'Show which pods, namespaces, names or upstreams cause most queries'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status ready explain cache reload loglevel requests tail top report kube-dns node help" -f -a "report" -d 'Write an archive for a bug report, without secrets'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status ready explain cache reload loglevel requests tail top report kube-dns node help" -f -a "kube-dns" -d 'Replace the kube-dns pod, with the flags of its containers and its ConfigMap'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status ready explain cache reload loglevel requests tail top report kube-dns node help" -f -a "node" -d 'Replace NodeLocal DNSCache on a node, with the flags and the template of node-cache'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status ready explain cache reload loglevel requests tail top report kube-dns node help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c portolan -n "__fish_portolan_using_subcommand help; and __fish_seen_subcommand_from cache" -f -a "get" -d 'Show the cached responses for a name'
 complete -c portolan -n "__fish_portolan_using_subcommand help; and __fish_seen_subcommand_from cache" -f -a "flush" -d 'Remove cached responses'
