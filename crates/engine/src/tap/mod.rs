@@ -40,7 +40,7 @@ pub(crate) const SLOW: Duration = Duration::from_secs(1);
 /// Returns true for a response code that counts as a failure.
 #[must_use]
 pub const fn is_failure(rcode: Rcode) -> bool {
-    let at = if rcode.0 < u32::BITS as u16 { rcode.0 } else { 0 };
+    let at = if (rcode.0 as u32) < u32::BITS { rcode.0 } else { 0 };
     FAILURES >> at & 1 == 1
 }
 

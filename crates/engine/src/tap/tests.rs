@@ -143,8 +143,9 @@ fn copies_what_a_query_and_its_answer_were() {
 
 #[test]
 fn filters_select_queries_by_their_conditions() {
+    type Conditions<'a> = &'a [(&'a str, &'a str)];
     const ALL: &[usize] = &[0, 1, 2, 3, 4];
-    let table: &[(&[(&str, &str)], &[usize])] = &[
+    let table: &[(Conditions<'_>, &[usize])] = &[
         (&[], ALL),
         (&[("name", "www.example.ORG")], &[0]),
         (&[("name", "*.corp.")], &[1, 2, 3]),
