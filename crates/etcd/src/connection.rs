@@ -1,6 +1,7 @@
 //! Connection to one member of etcd: HTTP/2 for gRPC, optionally with TLS.
 
 use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -50,7 +51,9 @@ impl Connection {
 
     async fn open_slowly(endpoint: &Endpoint, tls: Option<&Tls>, timing: &Timing) -> Result<Connection, EtcdError> {
         let failed = |error: io::Error| EtcdError::Connection(transport::error_text(&error));
-        let stream = TcpStream::connect((endpoint.host.as_str(), endpoint.port)).await.map_err(failed)?;
+        let found = stub_resolver::look_up_async(&endpoint.host).await.map_err(failed)?;
+        let addresses: Vec<SocketAddr> = found.into_iter().map(|ip| SocketAddr::new(ip, endpoint.port)).collect();
+        let stream = TcpStream::connect(&*addresses).await.map_err(failed)?;
         // Send small messages without delay.
         stream.set_nodelay(true).map_err(failed)?;
         if !endpoint.has_tls {

@@ -1,19 +1,24 @@
 //! Creates an HTTP client from a [`Source`]: URL, certificates, tokens and credential plugins. The crate kube reads
 //! kubeconfigs and service accounts and adds the token to requests. This module configures the connections.
 
+use std::io;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
 use cluster::{Source, Tls};
 use http::Uri;
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client as HttpClient;
 use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::dns::Name;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::{Body, Client, ConfigExt};
 use kube::config::{Config, Kubeconfig, KubeconfigError};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
-use tower::{BoxError, ServiceBuilder};
+use tower::{BoxError, Service, ServiceBuilder};
 
 use crate::authorities::Authorities;
 use crate::causes::causes;
@@ -28,6 +33,32 @@ const READ_MAX: usize = 64 * 1024;
 const KEEPALIVE: [u64; 2] = [15, 5];
 /// Number of unanswered keepalive probes after which a connection is closed.
 const KEEPALIVE_RETRIES: u32 = 3;
+
+/// Connector to the host of a URL.
+type Connector = HttpConnector<HostResolver>;
+
+/// Resolver of the host in a URL.
+#[derive(Clone, Copy)]
+struct HostResolver;
+
+impl Service<Name> for HostResolver {
+    type Response = std::vec::IntoIter<SocketAddr>;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, host: Name) -> Self::Future {
+        Box::pin(async move {
+            let addresses = stub_resolver::look_up_async(host.as_str()).await?;
+            // The connector sets the port.
+            let addresses: Vec<SocketAddr> = addresses.into_iter().map(|ip| SocketAddr::new(ip, 0)).collect();
+            Ok(addresses.into_iter())
+        })
+    }
+}
 
 /// Creates a client for other users than the watches of this crate. It does not connect yet.
 ///
@@ -151,7 +182,7 @@ pub(crate) fn server_url(config: &Config) -> String {
 /// # Errors
 /// Unusable credentials or files.
 pub(crate) fn client(config: &Config, timing: &Timing) -> Result<Client, ClientError> {
-    let mut connector = HttpConnector::new();
+    let mut connector = HttpConnector::new_with_resolver(HostResolver);
     connector.enforce_http(false);
     connector.set_nodelay(true);
     connector.set_connect_timeout(Some(timing.connect));
@@ -174,7 +205,7 @@ pub(crate) fn client(config: &Config, timing: &Timing) -> Result<Client, ClientE
 }
 
 /// Adds TLS to a connector, with the server name of the kubeconfig if it has one.
-fn https(config: &Config, connector: HttpConnector) -> Result<HttpsConnector<HttpConnector>, ClientError> {
+fn https(config: &Config, connector: Connector) -> Result<HttpsConnector<Connector>, ClientError> {
     let mut https = HttpsConnectorBuilder::new().with_tls_config(tls(config)?).https_or_http();
     if let Some(name) = config.tls_server_name.clone() {
         let name = ServerName::try_from(name).map_err(ClientError::ServerName)?;

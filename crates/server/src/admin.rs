@@ -10,7 +10,7 @@ use std::error::Error;
 use std::fmt;
 use std::future::poll_fn;
 use std::io;
-use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
@@ -205,13 +205,15 @@ async fn listen_until_free(address: &str, pages: &Pages) -> tokio::net::TcpListe
 }
 
 fn listen(address: &str) -> io::Result<TcpListener> {
-    let wildcard = address.strip_prefix(':').map(|port| format!("[::]:{port}"));
-    let mut candidates: Vec<SocketAddr> = match &wildcard {
-        Some(any) => any.to_socket_addrs()?.chain(address.replacen(':', "0.0.0.0:", 1).to_socket_addrs()?).collect(),
-        None => address.to_socket_addrs()?.collect(),
+    let mut candidates = match address.strip_prefix(':') {
+        Some(port) => {
+            [stub_resolver::resolve(&format!("[::]:{port}"))?, stub_resolver::resolve(&format!("0.0.0.0:{port}"))?]
+                .concat()
+        }
+        None => stub_resolver::resolve(address)?,
     };
     // `localhost` has addresses of both families; IPv4 comes first, because probes and people expect it.
-    candidates.sort_by_key(|candidate| wildcard.is_none() && candidate.is_ipv6());
+    candidates.sort_by_key(|candidate| !address.starts_with(':') && candidate.is_ipv6());
     let mut outcome = Err(io::ErrorKind::AddrNotAvailable.into());
     for candidate in candidates {
         outcome = bind(candidate);

@@ -1,7 +1,7 @@
 //! `portolan conformance`: tests any DNS server against the Kubernetes DNS specification.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command prints to its user")]
 
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -73,9 +73,10 @@ fn look_up(text: &str) -> Result<SocketAddr, ServerAddressError> {
     let (host, port) = text.rsplit_once(':').unwrap_or((text, ""));
     let port = if port.is_empty() { Some(DNS_PORT) } else { port.parse().ok() };
     let port = port.filter(|_| !host.is_empty() && !host.contains([':', '/', ' '])).ok_or(ServerAddressError::Form)?;
-    let found = (host, port).to_socket_addrs().map_err(|error| ServerAddressError::Lookup(host.to_owned(), error))?;
-    let found = found.min_by_key(SocketAddr::is_ipv6);
-    found.ok_or_else(|| ServerAddressError::NoAddress(host.to_owned()))
+    let found = stub_resolver::look_up(host).map_err(|error| ServerAddressError::Lookup(host.to_owned(), error))?;
+    let found = found.into_iter().min_by_key(IpAddr::is_ipv6);
+    let ip = found.ok_or_else(|| ServerAddressError::NoAddress(host.to_owned()))?;
+    Ok(SocketAddr::new(ip, port))
 }
 
 /// Runs the checks and prints their results. Succeeds if no applicable check fails.

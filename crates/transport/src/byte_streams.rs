@@ -11,6 +11,7 @@ use engine::LocalFuture;
 use engine::streams::{ByteListener, ByteStream, Dial, Listen, StreamAddress};
 use engine::tls::TlsServer;
 use socket2::SockRef;
+use stub_resolver::{resolve, resolve_async};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::time::{timeout, timeout_at};
@@ -41,7 +42,7 @@ async fn open(dial: Dial<'_>) -> io::Result<Box<dyn ByteStream>> {
     };
     // As everywhere in a Corefile, an address without a host means localhost.
     let local = address.strip_prefix(':').map(|port| format!("localhost:{port}"));
-    let stream = TcpStream::connect(local.as_ref().unwrap_or(address)).await?;
+    let stream = TcpStream::connect(&*resolve_async(local.as_deref().unwrap_or(address)).await?).await?;
     make_room(&SockRef::from(&stream), dial.send_buffer);
     let Some(tls) = dial.tls else { return Ok(Box::new(Stream(stream))) };
     let peer = stream.peer_addr()?.ip();
@@ -80,7 +81,7 @@ pub fn listen(listen: Listen<'_>) -> io::Result<Box<dyn ByteListener>> {
         StreamAddress::Unix(path) => Socket::Unix(UnixListener::bind(unused(path)?)?, path.clone()),
         StreamAddress::Tcp(address) => {
             let everywhere = address.strip_prefix(':').map(|port| format!("[::]:{port}"));
-            let socket = std::net::TcpListener::bind(everywhere.as_ref().unwrap_or(address))?;
+            let socket = std::net::TcpListener::bind(&*resolve(everywhere.as_deref().unwrap_or(address))?)?;
             socket.set_nonblocking(true)?;
             Socket::Tcp(TcpListener::from_std(socket)?)
         }

@@ -10,6 +10,7 @@ use hyper::header::{CONTENT_TYPE, HOST};
 use hyper::rt::{Read, Write};
 use hyper::{Method, Request};
 use hyper_util::rt::TokioIo;
+use stub_resolver::resolve_async;
 use tokio::net::TcpStream;
 use transport::error_text;
 use transport::tls::Client;
@@ -19,7 +20,7 @@ pub(crate) async fn status(fetch: Fetch<'_>) -> Result<u16, FetchError> {
     let local = fetch.address.strip_prefix(':').map(|port| format!("localhost:{port}"));
     let host = local.as_deref().unwrap_or(fetch.address);
     let network = |error: io::Error| FetchError::Network(error_text(&error));
-    let stream = TcpStream::connect(host).await.map_err(network)?;
+    let stream = TcpStream::connect(&*resolve_async(host).await.map_err(network)?).await.map_err(network)?;
     let Some(tls) = fetch.tls else { return send(TokioIo::new(stream), host, fetch).await };
     let peer = stream.peer_addr().map_err(network)?.ip();
     let stream = Client::of(tls).map_err(network)?.connect(stream, peer).await.map_err(network)?;
