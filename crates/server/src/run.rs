@@ -20,6 +20,7 @@ use crate::control::Order;
 use crate::instance::Instance;
 use crate::lifecycle::{LifecycleHooks, NoHooks, ShutdownKind};
 use crate::log::{self, Format};
+use crate::privileges::raise_bind_capability;
 use crate::serve_error::ServeError;
 use crate::version::version_text;
 
@@ -56,6 +57,7 @@ pub fn run(options: &ServeOptions) -> ExitCode {
 
 /// Runs a server on this thread and prints the error if it fails.
 pub(crate) fn block_on(format: Format, serving: impl Future<Output = Result<ExitCode, ServeError>>) -> ExitCode {
+    raise_bind_capability();
     log::start(format);
     net::raise_descriptor_limit();
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
