@@ -1,5 +1,8 @@
-//! Passes the commit and the target to `src/version.rs`. The environment variable `PORTOLAN_COMMIT` overrides the
+//! Passes the commit, the target and the date to `src/version.rs`. The environment variable `PORTOLAN_COMMIT` overrides the
 //! commit of the repository. Without either, for example without git, the commit is `unknown`.
+//!
+//! `SOURCE_DATE_EPOCH`, the seconds since 1970 of <https://reproducible-builds.org/specs/source-date-epoch/>, is the
+//! date of the build. Without it, the build has no date.
 //!
 //! Only optimized builds look the commit up. Otherwise each commit would compile this crate and all its tests again
 //! during development.
@@ -22,6 +25,30 @@ fn main() {
     println!("cargo:rustc-env=PORTOLAN_COMMIT={commit}");
     let target = std::env::var("TARGET").unwrap_or_default();
     println!("cargo:rustc-env=PORTOLAN_TARGET={target}");
+    println!("cargo:rerun-if-env-changed=SOURCE_DATE_EPOCH");
+    let epoch = std::env::var("SOURCE_DATE_EPOCH").ok();
+    if let Some(seconds) = epoch.and_then(|seconds| seconds.trim().parse::<u64>().ok()) {
+        println!("cargo:rustc-env=PORTOLAN_DATE={}", date(seconds / 86_400));
+    }
+}
+
+/// Formats the day with a number since 1970 as `YYYY-MM-DD`.
+fn date(mut days: u64) -> String {
+    let is_leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let mut year = 1970;
+    while days >= 365 + u64::from(is_leap(year)) {
+        days -= 365 + u64::from(is_leap(year));
+        year += 1;
+    }
+    let mut month = 1;
+    for length in [31, 28 + u64::from(is_leap(year)), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] {
+        if days < length {
+            break;
+        }
+        days -= length;
+        month += 1;
+    }
+    format!("{year}-{month:02}-{:02}", days + 1)
 }
 
 /// Returns the commit that is checked out, and makes Cargo run this script again when that changes.
