@@ -22,6 +22,9 @@ _portolan() {
             portolan,check)
                 cmd="portolan__subcmd__check"
                 ;;
+            portolan,completions)
+                cmd="portolan__subcmd__completions"
+                ;;
             portolan,conformance)
                 cmd="portolan__subcmd__conformance"
                 ;;
@@ -36,6 +39,9 @@ _portolan() {
                 ;;
             portolan,loglevel)
                 cmd="portolan__subcmd__loglevel"
+                ;;
+            portolan,man)
+                cmd="portolan__subcmd__man"
                 ;;
             portolan,migrate)
                 cmd="portolan__subcmd__migrate"
@@ -88,6 +94,9 @@ _portolan() {
             portolan__subcmd__help,check)
                 cmd="portolan__subcmd__help__subcmd__check"
                 ;;
+            portolan__subcmd__help,completions)
+                cmd="portolan__subcmd__help__subcmd__completions"
+                ;;
             portolan__subcmd__help,conformance)
                 cmd="portolan__subcmd__help__subcmd__conformance"
                 ;;
@@ -102,6 +111,9 @@ _portolan() {
                 ;;
             portolan__subcmd__help,loglevel)
                 cmd="portolan__subcmd__help__subcmd__loglevel"
+                ;;
+            portolan__subcmd__help,man)
+                cmd="portolan__subcmd__help__subcmd__man"
                 ;;
             portolan__subcmd__help,migrate)
                 cmd="portolan__subcmd__help__subcmd__migrate"
@@ -143,7 +155,7 @@ _portolan() {
 
     case "${cmd}" in
         portolan)
-            opts="-p -h --conf --dns.port --pidfile --log-format --quiet --plugins --version --help check conformance migrate status ready explain cache reload loglevel requests tail top report kube-dns node help"
+            opts="-p -h --conf --dns.port --pidfile --log-format --quiet --plugins --version -conf -dns.port -pidfile -log-format -quiet -plugins -version --help check conformance migrate status explain cache reload loglevel requests report completions man node kube-dns help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -166,6 +178,22 @@ _portolan() {
                     return 0
                     ;;
                 --log-format)
+                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                    return 0
+                    ;;
+                -conf)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -dns.port)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -pidfile)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -log-format)
                     COMPREPLY=($(compgen -W "text json" -- "${cur}"))
                     return 0
                     ;;
@@ -304,6 +332,20 @@ _portolan() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        portolan__subcmd__completions)
+            opts="-h --help bash elvish fish powershell zsh"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         portolan__subcmd__conformance)
             opts="-h --server --zone --kubeconfig --context --manifests --no-create --print-manifests --namespace --json --filter --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
@@ -381,7 +423,7 @@ _portolan() {
             return 0
             ;;
         portolan__subcmd__help)
-            opts="check conformance migrate status ready explain cache reload loglevel requests tail top report kube-dns node help"
+            opts="check conformance migrate status explain cache reload loglevel requests report completions man node kube-dns help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -437,6 +479,20 @@ _portolan() {
             return 0
             ;;
         portolan__subcmd__help__subcmd__check)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        portolan__subcmd__help__subcmd__completions)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -507,6 +563,20 @@ _portolan() {
             return 0
             ;;
         portolan__subcmd__help__subcmd__loglevel)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        portolan__subcmd__help__subcmd__man)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -647,7 +717,7 @@ _portolan() {
             return 0
             ;;
         portolan__subcmd__kube__subcmd__dns)
-            opts="-h --domain --dns-bind-address --dns-port --healthz-port --kubecfg-file --kube-master-url --config-dir --config-map --config-map-namespace --config-period --federations --nameservers --initial-sync-timeout --profiling --version --configDir --kubednsServer --dnsmasqExec --restartDnsmasq --syncInterval --logInterval --probe --prometheus-addr --prometheus-port --prometheus-path --prometheus-namespace --dnsmasq-addr --dnsmasq-port --dnsmasq-poll-interval-ms --v --vmodule --logtostderr --alsologtostderr --stderrthreshold --log-dir --log-file --log-file-max-size --log-backtrace-at --log-flush-frequency --add-dir-header --one-output --skip-headers --skip-log-headers --log-format --print-corefile --help"
+            opts="-h --domain --dns-bind-address --dns-port --healthz-port --kubecfg-file --kube-master-url --config-dir --config-map --config-map-namespace --config-period --federations --nameservers --initial-sync-timeout --profiling --version --configDir --kubednsServer --dnsmasqExec --restartDnsmasq --syncInterval --logInterval --probe --prometheus-addr --prometheus-port --prometheus-path --prometheus-namespace --dnsmasq-addr --dnsmasq-port --dnsmasq-poll-interval-ms --v --vmodule --logtostderr --alsologtostderr --stderrthreshold --log-dir --log-file --log-file-max-size --log-backtrace-at --log-flush-frequency --add-dir-header --one-output --skip-headers --skip-log-headers --log-format --print-corefile -domain -dns-bind-address -dns-port -healthz-port -kubecfg-file -kube-master-url -config-dir -config-map -config-map-namespace -config-period -federations -nameservers -initial-sync-timeout -profiling -version -configDir -kubednsServer -dnsmasqExec -restartDnsmasq -syncInterval -logInterval -probe -prometheus-addr -prometheus-port -prometheus-path -prometheus-namespace -dnsmasq-addr -dnsmasq-port -dnsmasq-poll-interval-ms -v -vmodule -logtostderr -alsologtostderr -stderrthreshold -log-dir -log-file -log-file-max-size -log-backtrace-at -log-flush-frequency -add-dir-header -one-output -skip-headers -skip-log-headers -log-format -print-corefile --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -793,6 +863,146 @@ _portolan() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                -domain)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -dns-bind-address)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -dns-port)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -healthz-port)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -kubecfg-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -kube-master-url)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -config-dir)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -config-map)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -config-map-namespace)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -config-period)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -federations)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -nameservers)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -initial-sync-timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -configDir)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -kubednsServer)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -dnsmasqExec)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -syncInterval)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -logInterval)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -probe)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -prometheus-addr)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -prometheus-port)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -prometheus-path)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -prometheus-namespace)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -dnsmasq-addr)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -dnsmasq-port)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -dnsmasq-poll-interval-ms)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -v)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -vmodule)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -stderrthreshold)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -log-dir)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -log-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -log-file-max-size)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -log-backtrace-at)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -log-flush-frequency)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -log-format)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -815,6 +1025,20 @@ _portolan() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        portolan__subcmd__man)
+            opts="-h --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
                 *)
                     COMPREPLY=()
                     ;;
@@ -849,7 +1073,7 @@ _portolan() {
             return 0
             ;;
         portolan__subcmd__node)
-            opts="-h --localip --basecorefile --kubednscm --upstreamsvc --setupinterface --interfacename --setupiptables --syncinterval --metrics-listen-address --health-port --skipteardown --dns.port --pidfile --quiet --version --domain --interfacekind --rules --log-format --print-corefile --conf --corefile --reloadwithsignal --plugins --v --logtostderr --help"
+            opts="-h --localip --basecorefile --kubednscm --upstreamsvc --setupinterface --interfacename --setupiptables --syncinterval --metrics-listen-address --health-port --skipteardown --dns.port --pidfile --quiet --version --domain --interfacekind --rules --log-format --print-corefile --conf --corefile --reloadwithsignal --plugins --v --logtostderr -localip -basecorefile -kubednscm -upstreamsvc -setupinterface -interfacename -setupiptables -syncinterval -metrics-listen-address -health-port -skipteardown -dns.port -pidfile -quiet -version -domain -interfacekind -rules -log-format -print-corefile -conf -corefile -reloadwithsignal -plugins -v -logtostderr --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -920,6 +1144,74 @@ _portolan() {
                     return 0
                     ;;
                 --v)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -localip)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -basecorefile)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -kubednscm)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -upstreamsvc)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -interfacename)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -syncinterval)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -metrics-listen-address)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -health-port)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -dns.port)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -pidfile)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -domain)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -interfacekind)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -rules)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -log-format)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -conf)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -corefile)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -v)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

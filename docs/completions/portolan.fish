@@ -1,12 +1,14 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_portolan_global_optspecs
-    string join \n conf= p/dns.port= pidfile= log-format= quiet plugins version h/help
+    string join \n conf= p/dns-port= pidfile= log-format= quiet plugins version h/help
 end
 
 function __fish_portolan_needs_command
     # Figure out if the current invocation already has a command.
     set -l cmd (commandline -opc)
     set -e cmd[1]
+    set cmd (string replace -r -- '^-(conf|dns\.port|log-format|pidfile|plugins|quiet|version|help)(=|$)' '--$1$2' $cmd)
+    set cmd (string replace -- --dns.port --dns-port $cmd)
     argparse -s (__fish_portolan_global_optspecs) -- $cmd 2>/dev/null
     or return
     if set -q argv[1]
@@ -29,9 +31,17 @@ complete -c portolan -n "__fish_portolan_needs_command" -s p -l dns.port -d 'Por
 complete -c portolan -n "__fish_portolan_needs_command" -l pidfile -d 'Write the process ID to this file and remove the file on exit' -r -F
 complete -c portolan -n "__fish_portolan_needs_command" -l log-format -d 'Log format: `text`, as CoreDNS writes it, or `json`, one object per line' -r -f -a "text\t''
 json\t''"
+complete -c portolan -n "__fish_portolan_needs_command" -o conf -d 'Corefile to load; `stdin` reads standard input [default: ./Corefile, or a built-in one]' -r -F
+complete -c portolan -n "__fish_portolan_needs_command" -o dns.port -d 'Port for server blocks without one' -r
+complete -c portolan -n "__fish_portolan_needs_command" -o pidfile -d 'Write the process ID to this file and remove the file on exit' -r -F
+complete -c portolan -n "__fish_portolan_needs_command" -o log-format -d 'Log format: `text`, as CoreDNS writes it, or `json`, one object per line' -r -f -a "text\t''
+json\t''"
 complete -c portolan -n "__fish_portolan_needs_command" -l quiet -d 'Do not print zones and version at startup'
 complete -c portolan -n "__fish_portolan_needs_command" -l plugins -d 'Print the directives of this build and exit'
 complete -c portolan -n "__fish_portolan_needs_command" -l version -d 'Print the version and exit'
+complete -c portolan -n "__fish_portolan_needs_command" -o quiet -d 'Do not print zones and version at startup'
+complete -c portolan -n "__fish_portolan_needs_command" -o plugins -d 'Print the directives of this build and exit'
+complete -c portolan -n "__fish_portolan_needs_command" -o version -d 'Print the version and exit'
 complete -c portolan -n "__fish_portolan_needs_command" -s h -l help -d 'Print help'
 complete -c portolan -n "__fish_portolan_needs_command" -f -a "check" -d 'Check a Corefile for errors and likely mistakes'
 complete -c portolan -n "__fish_portolan_needs_command" -f -a "conformance" -d 'Test any DNS server against the Kubernetes DNS specification'
@@ -46,8 +56,10 @@ complete -c portolan -n "__fish_portolan_needs_command" -f -a "requests" -d 'Sho
 complete -c portolan -n "__fish_portolan_needs_command" -f -a "tail" -d 'Show queries and their answers while they happen, or the last failures'
 complete -c portolan -n "__fish_portolan_needs_command" -f -a "top" -d 'Show which pods, namespaces, names or upstreams cause most queries'
 complete -c portolan -n "__fish_portolan_needs_command" -f -a "report" -d 'Write an archive for a bug report, without secrets'
-complete -c portolan -n "__fish_portolan_needs_command" -f -a "kube-dns" -d 'Replace the kube-dns pod, with the flags of its containers and its ConfigMap'
+complete -c portolan -n "__fish_portolan_needs_command" -f -a "completions" -d 'Print the completion script of a shell'
+complete -c portolan -n "__fish_portolan_needs_command" -f -a "man" -d 'Print the man page of the program or of a subcommand, in roff'
 complete -c portolan -n "__fish_portolan_needs_command" -f -a "node" -d 'Replace NodeLocal DNSCache on a node, with the flags and the template of node-cache'
+complete -c portolan -n "__fish_portolan_needs_command" -f -a "kube-dns" -d 'Replace the kube-dns pod, with the flags of its containers and its ConfigMap'
 complete -c portolan -n "__fish_portolan_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c portolan -n "__fish_portolan_using_subcommand check" -l explain -d 'Explain a diagnostic code, such as chain/never-asked, and exit' -r
 complete -c portolan -n "__fish_portolan_using_subcommand check" -l json -d 'Print the diagnostics as one JSON document'
@@ -151,6 +163,61 @@ complete -c portolan -n "__fish_portolan_using_subcommand top" -s h -l help -d '
 complete -c portolan -n "__fish_portolan_using_subcommand report" -l socket -d 'Control socket: a path, or `@NAME` [default: that of the server that runs here]' -r
 complete -c portolan -n "__fish_portolan_using_subcommand report" -s o -l output -d 'File to write [default: standard output, unless it is a terminal]' -r -F
 complete -c portolan -n "__fish_portolan_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c portolan -n "__fish_portolan_using_subcommand completions" -s h -l help -d 'Print help'
+complete -c portolan -n "__fish_portolan_using_subcommand man" -s h -l help -d 'Print help'
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l localip -d 'Addresses to serve on, all of one family; required' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l basecorefile -d 'Template of the Corefile (/etc/coredns/Corefile.base)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l kubednscm -d 'Directory with the ConfigMap of kube-dns (/etc/kube-dns, if it exists)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l upstreamsvc -d 'Service that answers queries for cluster names (kube-dns)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l interfacename -d 'Name of the interface (nodelocaldns)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l syncinterval -d 'Interval between checks of interface and rules; at most 1s' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l metrics-listen-address -d 'Address of the metrics about the node setup (0.0.0.0:9353)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l health-port -d 'Port of the health check, also excluded from connection tracking (8080)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l dns.port -d 'DNS port (53)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l pidfile -d 'Write the process ID to this file, and remove the file on exit' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l domain -d 'Replacement for __PILLAR__DNS__DOMAIN__ in the template (cluster.local)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l interfacekind -d 'tun, dummy, or auto: tun if possible (auto)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l rules -d 'nftables, iptables, or auto: nftables if the kernel supports it (auto)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l log-format -d 'Log format: text, as CoreDNS writes it, or json, one object per line (text)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l conf -d 'Accepted; the Corefile is built in memory from --basecorefile; --print-corefile shows it' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l corefile -d 'Accepted; the Corefile is built in memory from --basecorefile; --print-corefile shows it' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l v -d 'Accepted; the log is standard output, one event per line' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -o localip -d 'Addresses to serve on, all of one family; required' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -o basecorefile -d 'Template of the Corefile (/etc/coredns/Corefile.base)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -o kubednscm -d 'Directory with the ConfigMap of kube-dns (/etc/kube-dns, if it exists)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -o upstreamsvc -d 'Service that answers queries for cluster names (kube-dns)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -o interfacename -d 'Name of the interface (nodelocaldns)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -o syncinterval -d 'Interval between checks of interface and rules; at most 1s' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -o metrics-listen-address -d 'Address of the metrics about the node setup (0.0.0.0:9353)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -o health-port -d 'Port of the health check, also excluded from connection tracking (8080)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -o dns.port -d 'DNS port (53)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -o pidfile -d 'Write the process ID to this file, and remove the file on exit' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -o domain -d 'Replacement for __PILLAR__DNS__DOMAIN__ in the template (cluster.local)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -o interfacekind -d 'tun, dummy, or auto: tun if possible (auto)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -o rules -d 'nftables, iptables, or auto: nftables if the kernel supports it (auto)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -o log-format -d 'Log format: text, as CoreDNS writes it, or json, one object per line (text)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -o conf -d 'Accepted; the Corefile is built in memory from --basecorefile; --print-corefile shows it' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -o corefile -d 'Accepted; the Corefile is built in memory from --basecorefile; --print-corefile shows it' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -o v -d 'Accepted; the log is standard output, one event per line' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l setupinterface -d 'Create an interface with the addresses (true)'
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l setupiptables -d 'Set rules that exclude DNS on the node from connection tracking (true)'
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l skipteardown -d 'Keep interface and rules on exit (false)'
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l quiet -d 'Do not print zones and version at startup'
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l version -d 'Print the version and exit'
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l print-corefile -d 'Print the Corefile that would be served and exit'
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l reloadwithsignal -d 'Accepted; changes take effect within a second, without a signal and without losing the cache'
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l plugins -d 'Accepted; `portolan -plugins` lists them'
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l logtostderr -d 'Accepted; the log is standard output, one event per line'
+complete -c portolan -n "__fish_portolan_using_subcommand node" -o setupinterface -d 'Create an interface with the addresses (true)'
+complete -c portolan -n "__fish_portolan_using_subcommand node" -o setupiptables -d 'Set rules that exclude DNS on the node from connection tracking (true)'
+complete -c portolan -n "__fish_portolan_using_subcommand node" -o skipteardown -d 'Keep interface and rules on exit (false)'
+complete -c portolan -n "__fish_portolan_using_subcommand node" -o quiet -d 'Do not print zones and version at startup'
+complete -c portolan -n "__fish_portolan_using_subcommand node" -o version -d 'Print the version and exit'
+complete -c portolan -n "__fish_portolan_using_subcommand node" -o print-corefile -d 'Print the Corefile that would be served and exit'
+complete -c portolan -n "__fish_portolan_using_subcommand node" -o reloadwithsignal -d 'Accepted; changes take effect within a second, without a signal and without losing the cache'
+complete -c portolan -n "__fish_portolan_using_subcommand node" -o plugins -d 'Accepted; `portolan -plugins` lists them'
+complete -c portolan -n "__fish_portolan_using_subcommand node" -o logtostderr -d 'Accepted; the log is standard output, one event per line'
+complete -c portolan -n "__fish_portolan_using_subcommand node" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l domain -d 'Cluster domain (cluster.local)' -r
 complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l dns-bind-address -d 'Listening address (all)' -r
 complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l dns-port -d 'Listening port (53)' -r
@@ -186,6 +253,41 @@ complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l log-file-
 complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l log-backtrace-at -d 'Accepted; the log is standard output, one event per line' -r
 complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l log-flush-frequency -d 'Accepted; the log is standard output, one event per line' -r
 complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l log-format -d 'Log format: text, as CoreDNS writes it, or json, one object per line (text)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -o domain -d 'Cluster domain (cluster.local)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -o dns-bind-address -d 'Listening address (all)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -o dns-port -d 'Listening port (53)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -o healthz-port -d 'Port of /readiness and /cache (8081)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -o kubecfg-file -d 'Kubeconfig file (that of the service account)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -o kube-master-url -d 'URL of the API server, without credentials; environment variables in it are expanded' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -o config-dir -d 'Directory with the keys of the ConfigMap as files' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -o config-map -d 'Name of the ConfigMap, which is watched at the API server' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -o config-map-namespace -d 'Namespace of the ConfigMap (kube-system)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -o config-period -d 'Polling interval of the directory; at most 250ms' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -o federations -d 'Federations, used without a ConfigMap' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -o nameservers -d 'Upstreams for outside names, used without a ConfigMap (those of /etc/resolv.conf)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -o initial-sync-timeout -d 'Accepted; the start does not wait: until the cluster data is loaded, its names get SERVFAIL and /readiness fails' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -o configDir -d 'Directory with the keys of the ConfigMap as files; same as --config-dir' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -o kubednsServer -d 'Server that resolves name servers given by a cluster name (this server)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -o dnsmasqExec -d 'Accepted; this server replaces dnsmasq' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -o syncInterval -d 'Accepted; the directory is polled four times a second' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -o logInterval -d 'Accepted; see the metrics kubedns_dnsmasq_*' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -o probe -d 'Query a server periodically; may be repeated' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -o prometheus-addr -d 'Address of metrics and health checks (all)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -o prometheus-port -d 'Port of metrics and health checks (10054)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -o prometheus-path -d 'Path of the metrics (/metrics)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -o prometheus-namespace -d 'Prefix of the sidecar\'s metric names (kubedns)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -o dnsmasq-addr -d 'Address of dnsmasq, if it is another process (this server)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -o dnsmasq-port -d 'Port of dnsmasq (53)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -o dnsmasq-poll-interval-ms -d 'Interval at which dnsmasq is queried for statistics (5000)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -o v -d 'Accepted; the log is standard output, one event per line' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -o vmodule -d 'Accepted; the log is standard output, one event per line' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -o stderrthreshold -d 'Accepted; the log is standard output, one event per line' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -o log-dir -d 'Accepted; the log is standard output, one event per line' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -o log-file -d 'Accepted; the log is standard output, one event per line' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -o log-file-max-size -d 'Accepted; the log is standard output, one event per line' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -o log-backtrace-at -d 'Accepted; the log is standard output, one event per line' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -o log-flush-frequency -d 'Accepted; the log is standard output, one event per line' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -o log-format -d 'Log format: text, as CoreDNS writes it, or json, one object per line (text)' -r
 complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l profiling -d 'Serve profiles for pprof at localhost:6060/debug/pprof/'
 complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l version -d 'Print the version and exit'
 complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l restartDnsmasq -d 'Accepted; changes of the ConfigMap always take effect, without a restart and without losing the cache'
@@ -196,49 +298,31 @@ complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l one-outpu
 complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l skip-headers -d 'Accepted; the log is standard output, one event per line'
 complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l skip-log-headers -d 'Accepted; the log is standard output, one event per line'
 complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l print-corefile -d 'Print the Corefile that would be served and exit'
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -o profiling -d 'Serve profiles for pprof at localhost:6060/debug/pprof/'
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -o version -d 'Print the version and exit'
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -o restartDnsmasq -d 'Accepted; changes of the ConfigMap always take effect, without a restart and without losing the cache'
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -o logtostderr -d 'Accepted; the log is standard output, one event per line'
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -o alsologtostderr -d 'Accepted; the log is standard output, one event per line'
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -o add-dir-header -d 'Accepted; the log is standard output, one event per line'
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -o one-output -d 'Accepted; the log is standard output, one event per line'
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -o skip-headers -d 'Accepted; the log is standard output, one event per line'
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -o skip-log-headers -d 'Accepted; the log is standard output, one event per line'
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -o print-corefile -d 'Print the Corefile that would be served and exit'
 complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c portolan -n "__fish_portolan_using_subcommand node" -l localip -d 'Addresses to serve on, all of one family; required' -r
-complete -c portolan -n "__fish_portolan_using_subcommand node" -l basecorefile -d 'Template of the Corefile (/etc/coredns/Corefile.base)' -r
-complete -c portolan -n "__fish_portolan_using_subcommand node" -l kubednscm -d 'Directory with the ConfigMap of kube-dns (/etc/kube-dns, if it exists)' -r
-complete -c portolan -n "__fish_portolan_using_subcommand node" -l upstreamsvc -d 'Service that answers queries for cluster names (kube-dns)' -r
-complete -c portolan -n "__fish_portolan_using_subcommand node" -l interfacename -d 'Name of the interface (nodelocaldns)' -r
-complete -c portolan -n "__fish_portolan_using_subcommand node" -l syncinterval -d 'Interval between checks of interface and rules; at most 1s' -r
-complete -c portolan -n "__fish_portolan_using_subcommand node" -l metrics-listen-address -d 'Address of the metrics about the node setup (0.0.0.0:9353)' -r
-complete -c portolan -n "__fish_portolan_using_subcommand node" -l health-port -d 'Port of the health check, also excluded from connection tracking (8080)' -r
-complete -c portolan -n "__fish_portolan_using_subcommand node" -l dns.port -d 'DNS port (53)' -r
-complete -c portolan -n "__fish_portolan_using_subcommand node" -l pidfile -d 'Write the process ID to this file, and remove the file on exit' -r
-complete -c portolan -n "__fish_portolan_using_subcommand node" -l domain -d 'Replacement for __PILLAR__DNS__DOMAIN__ in the template (cluster.local)' -r
-complete -c portolan -n "__fish_portolan_using_subcommand node" -l interfacekind -d 'tun, dummy, or auto: tun if possible (auto)' -r
-complete -c portolan -n "__fish_portolan_using_subcommand node" -l rules -d 'nftables, iptables, or auto: nftables if the kernel supports it (auto)' -r
-complete -c portolan -n "__fish_portolan_using_subcommand node" -l log-format -d 'Log format: text, as CoreDNS writes it, or json, one object per line (text)' -r
-complete -c portolan -n "__fish_portolan_using_subcommand node" -l conf -d 'Accepted; the Corefile is built in memory from --basecorefile; --print-corefile shows it' -r
-complete -c portolan -n "__fish_portolan_using_subcommand node" -l corefile -d 'Accepted; the Corefile is built in memory from --basecorefile; --print-corefile shows it' -r
-complete -c portolan -n "__fish_portolan_using_subcommand node" -l v -d 'Accepted; the log is standard output, one event per line' -r
-complete -c portolan -n "__fish_portolan_using_subcommand node" -l setupinterface -d 'Create an interface with the addresses (true)'
-complete -c portolan -n "__fish_portolan_using_subcommand node" -l setupiptables -d 'Set rules that exclude DNS on the node from connection tracking (true)'
-complete -c portolan -n "__fish_portolan_using_subcommand node" -l skipteardown -d 'Keep interface and rules on exit (false)'
-complete -c portolan -n "__fish_portolan_using_subcommand node" -l quiet -d 'Do not print zones and version at startup'
-complete -c portolan -n "__fish_portolan_using_subcommand node" -l version -d 'Print the version and exit'
-complete -c portolan -n "__fish_portolan_using_subcommand node" -l print-corefile -d 'Print the Corefile that would be served and exit'
-complete -c portolan -n "__fish_portolan_using_subcommand node" -l reloadwithsignal -d 'Accepted; changes take effect within a second, without a signal and without losing the cache'
-complete -c portolan -n "__fish_portolan_using_subcommand node" -l plugins -d 'Accepted; `portolan -plugins` lists them'
-complete -c portolan -n "__fish_portolan_using_subcommand node" -l logtostderr -d 'Accepted; the log is standard output, one event per line'
-complete -c portolan -n "__fish_portolan_using_subcommand node" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status ready explain cache reload loglevel requests tail top report kube-dns node help" -f -a "check" -d 'Check a Corefile for errors and likely mistakes'
-complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status ready explain cache reload loglevel requests tail top report kube-dns node help" -f -a "conformance" -d 'Test any DNS server against the Kubernetes DNS specification'
-complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status ready explain cache reload loglevel requests tail top report kube-dns node help" -f -a "migrate" -d 'Convert an existing cluster DNS configuration to a Corefile'
-complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status ready explain cache reload loglevel requests tail top report kube-dns node help" -f -a "status" -d 'Show the state of the running server on one screen'
-complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status ready explain cache reload loglevel requests tail top report kube-dns node help" -f -a "ready" -d 'Check if this server is ready, for an exec probe'
-complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status ready explain cache reload loglevel requests tail top report kube-dns node help" -f -a "explain" -d 'Explain the answer to a query: which names a pod asks for, and which plugin answers why'
-complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status ready explain cache reload loglevel requests tail top report kube-dns node help" -f -a "cache" -d 'Look into the cache of the running server'
-complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status ready explain cache reload loglevel requests tail top report kube-dns node help" -f -a "reload" -d 'Reload the Corefile and wait for the outcome'
-complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status ready explain cache reload loglevel requests tail top report kube-dns node help" -f -a "loglevel" -d 'Change the log level of a plugin for some time'
-complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status ready explain cache reload loglevel requests tail top report kube-dns node help" -f -a "requests" -d 'Show the queries that wait for an upstream, oldest first'
-complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status ready explain cache reload loglevel requests tail top report kube-dns node help" -f -a "tail" -d 'Show queries and their answers while they happen, or the last failures'
-complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status ready explain cache reload loglevel requests tail top report kube-dns node help" -f -a "top" -d 'Show which pods, namespaces, names or upstreams cause most queries'
-complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status ready explain cache reload loglevel requests tail top report kube-dns node help" -f -a "report" -d 'Write an archive for a bug report, without secrets'
-complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status ready explain cache reload loglevel requests tail top report kube-dns node help" -f -a "kube-dns" -d 'Replace the kube-dns pod, with the flags of its containers and its ConfigMap'
-complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status ready explain cache reload loglevel requests tail top report kube-dns node help" -f -a "node" -d 'Replace NodeLocal DNSCache on a node, with the flags and the template of node-cache'
-complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status ready explain cache reload loglevel requests tail top report kube-dns node help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status explain cache reload loglevel requests report completions man node kube-dns help" -f -a "check" -d 'Check a Corefile for errors and likely mistakes'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status explain cache reload loglevel requests report completions man node kube-dns help" -f -a "conformance" -d 'Test any DNS server against the Kubernetes DNS specification'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status explain cache reload loglevel requests report completions man node kube-dns help" -f -a "migrate" -d 'Convert an existing cluster DNS configuration to a Corefile'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status explain cache reload loglevel requests report completions man node kube-dns help" -f -a "status" -d 'Show the state of the running server on one screen'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status explain cache reload loglevel requests report completions man node kube-dns help" -f -a "explain" -d 'Explain the answer to a query: which names a pod asks for, and which plugin answers why'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status explain cache reload loglevel requests report completions man node kube-dns help" -f -a "cache" -d 'Look into the cache of the running server'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status explain cache reload loglevel requests report completions man node kube-dns help" -f -a "reload" -d 'Reload the Corefile and wait for the outcome'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status explain cache reload loglevel requests report completions man node kube-dns help" -f -a "loglevel" -d 'Change the log level of a plugin for some time'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status explain cache reload loglevel requests report completions man node kube-dns help" -f -a "requests" -d 'Show the queries that wait for an upstream, oldest first'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status explain cache reload loglevel requests report completions man node kube-dns help" -f -a "report" -d 'Write an archive for a bug report, without secrets'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status explain cache reload loglevel requests report completions man node kube-dns help" -f -a "completions" -d 'Print the completion script of a shell'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status explain cache reload loglevel requests report completions man node kube-dns help" -f -a "man" -d 'Print the man page of the program or of a subcommand, in roff'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status explain cache reload loglevel requests report completions man node kube-dns help" -f -a "node" -d 'Replace NodeLocal DNSCache on a node, with the flags and the template of node-cache'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status explain cache reload loglevel requests report completions man node kube-dns help" -f -a "kube-dns" -d 'Replace the kube-dns pod, with the flags of its containers and its ConfigMap'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate status explain cache reload loglevel requests report completions man node kube-dns help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c portolan -n "__fish_portolan_using_subcommand help; and __fish_seen_subcommand_from cache" -f -a "get" -d 'Show the cached responses for a name'
 complete -c portolan -n "__fish_portolan_using_subcommand help; and __fish_seen_subcommand_from cache" -f -a "flush" -d 'Remove cached responses'

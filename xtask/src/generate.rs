@@ -8,9 +8,14 @@ use config::DirectiveEntry;
 use config::options::Directive;
 use engine::SERVER_METRICS;
 use metrics::{Kind, Metric};
+use portolan::manual;
 
 use crate::markdown::{escaped, read, with_block};
 use crate::{Failed, man, monitoring, root};
+
+/// Completion scripts in the repository and in a release, with the names that the shells expect.
+pub(crate) const COMPLETIONS: [(Shell, &str); 3] =
+    [(Shell::Bash, "portolan.bash"), (Shell::Zsh, "_portolan"), (Shell::Fish, "portolan.fish")];
 
 /// Writes the texts that are out of date. With `check`, returns them as an error instead.
 pub(crate) fn run(check: bool) -> Result<(), Failed> {
@@ -35,10 +40,10 @@ pub(crate) fn run(check: bool) -> Result<(), Failed> {
 
 /// Returns all generated files, and the files with generated blocks, with their expected content.
 fn texts() -> Result<Vec<(PathBuf, String)>, Failed> {
-    let mut texts =
-        vec![(PathBuf::from("docs/metrics.md"), metrics_page()), (PathBuf::from("docs/man/portolan.1"), man_page()?)];
-    for (shell, name) in [(Shell::Bash, "portolan.bash"), (Shell::Zsh, "_portolan"), (Shell::Fish, "portolan.fish")] {
-        texts.push((Path::new("docs/completions").join(name), completions(shell)));
+    let mut texts = vec![(PathBuf::from("docs/metrics.md"), metrics_page())];
+    texts.extend(manual::man_pages().into_iter().map(|(name, page)| (Path::new("docs/man").join(name), page)));
+    for (shell, name) in COMPLETIONS {
+        texts.push((Path::new("docs/completions").join(name), manual::completions(shell)));
     }
     texts.push((PathBuf::from("docs/openapi.json"), control::document()));
     let plugins = read(Path::new("docs/plugins.md"))?;
@@ -191,18 +196,6 @@ fn reasons_table() -> String {
 fn man_file(name: &str, section: u8, about: &str, markdown: &str) -> (PathBuf, String) {
     let path = Path::new("docs/man").join(format!("{name}.{section}"));
     (path, man::page(name, section, about, markdown))
-}
-
-fn man_page() -> Result<String, Failed> {
-    let mut bytes = Vec::new();
-    clap_mangen::Man::new(portolan::cli::command()).render(&mut bytes).map_err(|error| error.to_string())?;
-    String::from_utf8(bytes).map_err(|error| error.to_string())
-}
-
-fn completions(shell: Shell) -> String {
-    let mut bytes = Vec::new();
-    clap_complete::generate(shell, &mut portolan::cli::command(), "portolan", &mut bytes);
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use crate::migrate::{MigrateOptions, read_version};
 use crate::run::ServeOptions;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use clap_complete::Shell;
 use compat::kube_dns::Program;
 
 /// Command selected by the command line.
@@ -38,6 +39,10 @@ pub enum Command {
         /// Arguments after the program name or the subcommand.
         words: Vec<String>,
     },
+    /// Print the completion script of a shell.
+    Completions(Shell),
+    /// Print the man page of the program, or of the subcommand with these words.
+    Man(Vec<String>),
     /// Print the version.
     Version,
     /// Print the directives of this build.
@@ -47,7 +52,8 @@ pub enum Command {
 /// Default DNS port (RFC 1035 §4.2).
 const DNS_PORT: &str = "53";
 /// Flags that may be written with a single dash, as in CoreDNS.
-const SINGLE_DASH: [&str; 8] = ["conf", "dns.port", "log-format", "pidfile", "plugins", "quiet", "version", "help"];
+pub(crate) const SINGLE_DASH: [&str; 8] =
+    ["conf", "dns.port", "log-format", "pidfile", "plugins", "quiet", "version", "help"];
 
 /// Returns the clap definition of the command line, from which help, man pages and completions are generated.
 #[must_use]
@@ -94,6 +100,34 @@ pub fn command() -> clap::Command {
         .subcommands(crate::control::commands::definitions())
         .subcommand(crate::modes::kube_dns::command())
         .subcommand(crate::modes::node::command())
+        .subcommand(completions_command())
+        .subcommand(man_command())
+        .after_help(format!("As in CoreDNS, one dash is enough: -{}.", SINGLE_DASH.join(", -")))
+}
+
+/// Returns true for a flag of the server that may be written with one dash.
+pub(crate) fn takes_one_dash(name: &str) -> bool {
+    SINGLE_DASH.contains(&name)
+}
+
+fn completions_command() -> clap::Command {
+    clap::Command::new("completions")
+        .about("Print the completion script of a shell")
+        .after_help(
+            "bash:  source <(portolan completions bash)\n\
+             zsh:   portolan completions zsh > DIR/_portolan, with DIR in $fpath\n\
+             fish:  portolan completions fish > ~/.config/fish/completions/portolan.fish",
+        )
+        .arg(Arg::new("shell").value_name("SHELL").required(true).value_parser(value_parser!(Shell)).help("Shell"))
+}
+
+fn man_command() -> clap::Command {
+    clap::Command::new("man")
+        .about("Print the man page of the program or of a subcommand, in roff")
+        .after_help("portolan man check | man -l -")
+        .arg(
+            Arg::new("words").value_name("SUBCOMMAND").num_args(0..).help("Subcommand, such as `check` or `cache get`"),
+        )
 }
 
 fn check_command() -> clap::Command {
@@ -326,6 +360,13 @@ fn from_matches(matches: &ArgMatches) -> Command {
     if let Some(control) = crate::control::commands::read(matches) {
         return Command::Control(control);
     }
+    if let Some(shell) = matches.subcommand_matches("completions").and_then(|completions| completions.get_one("shell"))
+    {
+        return Command::Completions(*shell);
+    }
+    if let Some(man) = matches.subcommand_matches("man") {
+        return Command::Man(man.get_many("words").into_iter().flatten().cloned().collect());
+    }
     if matches.get_flag("version") {
         return Command::Version;
     }
@@ -345,7 +386,7 @@ fn from_matches(matches: &ArgMatches) -> Command {
 fn two_dashes(word: OsString) -> OsString {
     let Some(text) = word.to_str().and_then(|text| text.strip_prefix('-')) else { return word };
     let name = text.split('=').next().unwrap_or_default();
-    if SINGLE_DASH.contains(&name) { format!("--{text}").into() } else { word }
+    if takes_one_dash(name) { format!("--{text}").into() } else { word }
 }
 
 #[cfg(test)]

@@ -1,9 +1,14 @@
 //! Entry point of the `portolan` binary.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command prints to its user")]
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use portolan::cli::{self, Command};
+use portolan::manual;
+
+/// Exit code for a command line that cannot be used.
+const USAGE_ERROR: u8 = 2;
 
 /// Allocator that returns memory to the system within a second after a burst, including that of idle threads. It is
 /// configured in `.cargo/config.toml`; `docs/decisions/0006-allocator.md` has the reasons for the choice.
@@ -26,13 +31,24 @@ fn main() -> ExitCode {
         Command::Control(command) => portolan::control(&command),
         Command::KubeDns { program, words } => portolan::kube_dns(program, words),
         Command::Node { words } => portolan::node(words),
-        Command::Version => {
-            println!("{}", portolan::version_text());
-            ExitCode::SUCCESS
-        }
+        Command::Completions(shell) => print(&manual::completions(shell)),
+        Command::Man(words) => match manual::man_page(&words) {
+            Ok(page) => print(&page),
+            Err(error) => {
+                eprintln!("{error}");
+                ExitCode::from(USAGE_ERROR)
+            }
+        },
+        Command::Version => print(&(portolan::version_text() + "\n")),
         Command::Plugins => {
             portolan::plugin_names().for_each(|name| println!("{name}"));
             ExitCode::SUCCESS
         }
     }
+}
+
+/// Prints a text. A reader that stops early, such as `head`, is not an error.
+fn print(text: &str) -> ExitCode {
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    ExitCode::SUCCESS
 }
