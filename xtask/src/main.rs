@@ -1,7 +1,8 @@
-//! Development tasks of the project: `cargo xtask ci | gen | tidy | bench | fuzz | replay`.
+//! Development tasks of the project: `cargo xtask ci | gen | tidy | bench | fuzz | replay | binary | image | release`.
 #![allow(clippy::disallowed_methods, reason = "this program reads files and runs other programs")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command prints its result")]
 
+mod archive;
 mod arrows;
 mod bench;
 mod ci;
@@ -9,15 +10,17 @@ mod cycles;
 mod errors;
 mod fuzzing;
 mod generate;
+mod image;
 mod man;
 mod markdown;
 mod monitoring;
 mod prose;
+mod release;
 mod replay;
 mod server;
 mod tidy;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, Command};
@@ -33,6 +36,9 @@ fn main() -> ExitCode {
         Some(("bench", options)) => bench::run(options),
         Some(("fuzz", options)) => fuzzing::run(options),
         Some(("replay", options)) => replay::run(options),
+        Some(("binary", options)) => release::build::run(options),
+        Some(("image", options)) => image::run(options),
+        Some(("release", options)) => release::run(options),
         Some(("respond", options)) => bench::respond(options),
         Some(("load", options)) => bench::load(options),
         Some(("clients", options)) => bench::clients(options),
@@ -65,6 +71,9 @@ fn command() -> Command {
         .subcommand(bench::command())
         .subcommand(fuzzing::command())
         .subcommand(replay::command())
+        .subcommand(release::build::command())
+        .subcommand(image::command())
+        .subcommand(release::command())
         .subcommand(Command::new("respond").hide(true).arg(Arg::new("kind").required(true)))
         .subcommand(
             Command::new("load")
@@ -81,4 +90,9 @@ fn command() -> Command {
 /// Returns the root folder of the project.
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().map_or_else(PathBuf::new, PathBuf::from)
+}
+
+/// Reads a file of the project.
+fn read_bytes(path: &Path) -> Result<Vec<u8>, Failed> {
+    std::fs::read(root().join(path)).map_err(|error| format!("{}: {error}", path.display()))
 }

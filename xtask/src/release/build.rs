@@ -1,0 +1,103 @@
+//! `cargo xtask binary`: the static binary, with its debug information in a file of its own.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clap::{Arg, ArgMatches};
+
+use crate::archive::source_date;
+use crate::{Failed, root};
+
+/// Static binary and its debug information.
+pub(crate) struct Built {
+    pub(crate) program: PathBuf,
+    pub(crate) debug: PathBuf,
+}
+
+/// Returns the definition of the command line.
+pub(crate) fn command() -> clap::Command {
+    clap::Command::new("binary").about("Build a static binary for images and releases; takes minutes").arg(
+        Arg::new("target")
+            .long("target")
+            .value_name("TRIPLE")
+            .help("Target, whose standard library must be installed [default: this machine]"),
+    )
+}
+
+/// Builds the binary and prints where it is.
+pub(crate) fn run(options: &ArgMatches) -> Result<(), Failed> {
+    let built = static_binary(options.get_one::<String>("target").map(String::as_str))?;
+    println!("{}\n{}", built.program.display(), built.debug.display());
+    Ok(())
+}
+
+/// Builds the binary for a target, or for this machine. It links the C library statically, and no path of this machine
+/// is in it. Needs `objcopy` of the binutils for the same target.
+pub(crate) fn static_binary(target: Option<&str>) -> Result<Built, Failed> {
+    let target = target.map_or_else(host, |target| Ok(target.to_owned()))?;
+    let folder = target_folder();
+    build(&target, &folder)?;
+    let (linked, output) = (folder.join(&target).join("release/portolan"), folder.join(&target).join("static"));
+    std::fs::create_dir_all(&output).map_err(|error| format!("{}: {error}", output.display()))?;
+    let built = Built { program: output.join("portolan"), debug: output.join("portolan.debug") };
+    objcopy(&["--only-keep-debug", "--compress-debug-sections=zlib"], &linked, &built.debug)?;
+    // The symbols stay: CPU profiles and the backtrace of a panic name functions by them.
+    let link = format!("--add-gnu-debuglink={}", built.debug.display());
+    objcopy(&["--strip-debug", &link], &linked, &built.program)?;
+    Ok(built)
+}
+
+fn build(target: &str, folder: &Path) -> Result<(), Failed> {
+    let registry = registry();
+    let (from_root, from_folder) = (root().display().to_string(), folder.display().to_string());
+    let moved = [(registry.as_str(), "registry"), (&from_folder, "target"), (&from_root, ".")];
+    // Separated by the unit separator, a path may contain spaces.
+    let mut flags = vec!["-Ctarget-feature=+crt-static".to_owned()];
+    flags.extend(moved.iter().map(|(path, name)| format!("--remap-path-prefix={path}={name}")));
+    let c_flags: Vec<String> = moved.iter().map(|(path, name)| format!("-ffile-prefix-map={path}={name}")).collect();
+    let mut cargo = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()));
+    cargo.args(["build", "--release", "--locked", "--package", "portolan", "--target", target]);
+    cargo.current_dir(root()).env("CARGO_TARGET_DIR", folder).env("CARGO_INCREMENTAL", "0");
+    cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f")).env("CFLAGS", c_flags.join(" "));
+    cargo.env("SOURCE_DATE_EPOCH", source_date()?.to_string());
+    if target.starts_with("aarch64") {
+        // The allocator assumes a page size, and some of these kernels have pages of 64 KiB.
+        cargo.env("JEMALLOC_SYS_WITH_LG_PAGE", "16");
+    }
+    succeed(&mut cargo)
+}
+
+fn target_folder() -> PathBuf {
+    let given = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    root().join(given.unwrap_or_else(|| "target".into()))
+}
+
+/// Returns the folder with the sources of crates, whose last part differs between machines.
+fn registry() -> String {
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo"))).unwrap_or_default();
+    let sources = home.join("registry/src");
+    let first = std::fs::read_dir(&sources).ok().and_then(|mut entries| Some(entries.next()?.ok()?.path()));
+    first.unwrap_or(sources).display().to_string()
+}
+
+/// Returns the target of this machine.
+fn host() -> Result<String, Failed> {
+    let output = Command::new("rustc").arg("-vV").output().map_err(|error| format!("rustc: {error}"))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let host = text.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned).ok_or_else(|| "rustc -vV names no host".to_owned())
+}
+
+fn objcopy(options: &[&str], from: &Path, to: &Path) -> Result<(), Failed> {
+    succeed(Command::new("objcopy").args(options).arg(from).arg(to))
+}
+
+fn succeed(command: &mut Command) -> Result<(), Failed> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("{program}: {status}")),
+        Err(error) => Err(format!("{program}: {error}")),
+    }
+}
