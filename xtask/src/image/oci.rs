@@ -105,12 +105,13 @@ fn layout(options: &ImageOptions<'_>, index: &Value, blobs: Blobs) -> Result<Vec
 /// Returns the files of the layer with the program.
 fn program(options: &ImageOptions<'_>, binary: &Binary) -> Vec<Entry> {
     let program = Entry::program("portolan", binary.bytes.as_slice());
-    let program = match options.flavor {
-        Flavor::Server => program.with_capability(CAP_NET_BIND_SERVICE.to_vec()),
+    let link = Entry::hard_link(options.flavor.link(), "portolan");
+    match options.flavor {
+        // containerd sets the owner of the link too, by which the file loses its capabilities. So the link repeats them.
+        Flavor::Server => [program, link].map(|entry| entry.with_capability(CAP_NET_BIND_SERVICE.to_vec())).into(),
         // Root has the capabilities of its container.
-        Flavor::Node => program,
-    };
-    vec![program, Entry::hard_link(options.flavor.link(), "portolan")]
+        Flavor::Node => vec![program, link],
+    }
 }
 
 fn add_layer(blobs: &mut Blobs, entries: Vec<Entry>, options: &ImageOptions<'_>) -> Result<Layer, Failed> {

@@ -103,11 +103,13 @@ fn image_runs_as_an_unprivileged_user_that_may_bind_port_53() {
         let mut entries = archive.entries().unwrap();
         let mut program = entries.next().unwrap().unwrap();
         assert_eq!((program.path_bytes().as_ref(), program.header().mode().unwrap()), (&b"portolan"[..], 0o755));
-        let pax = program.pax_extensions().unwrap().unwrap().next().unwrap().unwrap();
-        assert_eq!(pax.key().unwrap(), "SCHILY.xattr.security.capability");
-        // Permitted (1 << 10 in the second word), not inheritable, not effective.
-        assert_eq!(pax.value_bytes(), [0, 0, 0, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
-        let link = entries.next().unwrap().unwrap();
+        let mut link = entries.next().unwrap().unwrap();
+        for entry in [&mut program, &mut link] {
+            let pax = entry.pax_extensions().unwrap().unwrap().next().unwrap().unwrap();
+            assert_eq!(pax.key().unwrap(), "SCHILY.xattr.security.capability");
+            // Permitted (1 << 10 in the second word), not inheritable, not effective.
+            assert_eq!(pax.value_bytes(), [0, 0, 0, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        }
         assert!(link.header().entry_type().is_hard_link());
         assert_eq!(link.path_bytes().as_ref(), b"coredns");
         assert_eq!(link.link_name_bytes().unwrap().as_ref(), b"portolan");
