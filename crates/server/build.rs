@@ -1,5 +1,5 @@
-//! Passes the commit, the target and the date to `src/version.rs`. The environment variable `PORTOLAN_COMMIT` overrides the
-//! commit of the repository. Without either, for example without git, the commit is `unknown`.
+//! Passes the commit, the target and the date to `src/version.rs`. The environment variable `PORTOLAN_COMMIT`
+//! overrides the commit of the repository. Without either, for example without git, the commit is `unknown`.
 //!
 //! `SOURCE_DATE_EPOCH`, the seconds since 1970 of <https://reproducible-builds.org/specs/source-date-epoch/>, is the
 //! date of the build. Without it, the build has no date.

@@ -5,8 +5,10 @@
 mod archive;
 mod arrows;
 mod bench;
+mod binary;
 mod ci;
 mod cycles;
+mod dependencies;
 mod errors;
 mod fuzzing;
 mod generate;
@@ -36,7 +38,7 @@ fn main() -> ExitCode {
         Some(("bench", options)) => bench::run(options),
         Some(("fuzz", options)) => fuzzing::run(options),
         Some(("replay", options)) => replay::run(options),
-        Some(("binary", options)) => release::build::run(options),
+        Some(("binary", options)) => binary::run(options),
         Some(("image", options)) => image::run(options),
         Some(("release", options)) => release::run(options),
         Some(("respond", options)) => bench::respond(options),
@@ -71,7 +73,7 @@ fn command() -> Command {
         .subcommand(bench::command())
         .subcommand(fuzzing::command())
         .subcommand(replay::command())
-        .subcommand(release::build::command())
+        .subcommand(binary::command())
         .subcommand(image::command())
         .subcommand(release::command())
         .subcommand(Command::new("respond").hide(true).arg(Arg::new("kind").required(true)))

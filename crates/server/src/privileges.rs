@@ -1,8 +1,8 @@
 //! Capability to bind ports below 1024 (capabilities(7)).
 //!
 //! The binary in the image has `CAP_NET_BIND_SERVICE` as a permitted file capability, without the effective bit. With
-//! that bit, the kernel would refuse to start the binary wherever the capability is dropped, even if all ports are high.
-//! So the process raises the capability itself, if it was permitted.
+//! that bit, the kernel would refuse to start the binary wherever the capability is dropped, even if all ports are
+//! high. So the process raises the capability itself, if it was permitted.
 
 use rustix::io::Result;
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};

@@ -2,7 +2,8 @@
 //!
 //! The C library's `getaddrinfo` loads shared objects at run time (nsswitch.conf(5)), so a static binary cannot use
 //! it. This crate reads `/etc/hosts` and `/etc/resolv.conf` and asks the name servers, as `getaddrinfo` does with the
-//! usual `hosts: files dns`. Both files may be missing. They are read for each lookup, so a change takes effect at once.
+//! usual `hosts: files dns`. Both files may be missing. They are read for each lookup, so a change takes effect at
+//! once.
 //!
 //! Lookups are rare (startup, a new connection to an API server), so they block, and nothing is cached.
 //!

@@ -8,8 +8,8 @@ use wire::{Class, Flags, Header, MessageBuf, Owner, Rcode, Request, Section, Typ
 
 use super::*;
 
-/// Zone of the name server: `four.test` has an IPv4 address, `both.a.test` one of each family, `long.test` more than fit
-/// into a datagram, `no-six.test` fails for AAAA, `broken.test` fails, and other names do not exist.
+/// Zone of the name server: `four.test` has an IPv4 address, `both.a.test` one of each family, `long.test` more than
+/// fit into a datagram, `no-six.test` fails for AAAA, `broken.test` fails, and other names do not exist.
 fn respond(packet: &[u8], over_tcp: bool) -> Vec<u8> {
     let mut request = Request::default();
     let header = Header::read(packet).unwrap();

@@ -4,7 +4,7 @@
 //! given once per architecture. The archive can be loaded by containerd (`ctr images import`), Docker, Podman, skopeo
 //! and kind.
 
-mod binary;
+mod elf;
 mod oci;
 mod roots;
 #[cfg(test)]
@@ -15,10 +15,9 @@ use std::path::{Path, PathBuf};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 
 use crate::archive::{self, Entry};
-use crate::release::build;
-use crate::{Failed, root};
+use crate::{Failed, binary, root};
 
-pub(crate) use binary::Binary;
+pub(crate) use elf::Binary;
 pub(crate) use oci::ImageOptions;
 
 /// Tags of CoreDNS that kubeadm installs, or can upgrade from, in Kubernetes 1.30 to 1.36. kubeadm takes the version of
@@ -115,7 +114,7 @@ pub(crate) fn repository_argument() -> Arg {
 pub(crate) fn run(options: &ArgMatches) -> Result<(), Failed> {
     let flavor = if options.get_flag("node") { Flavor::Node } else { Flavor::Server };
     let paths: Vec<PathBuf> = options.get_many("binary").into_iter().flatten().cloned().collect();
-    let paths = if paths.is_empty() { vec![build::static_binary(None)?.program] } else { paths };
+    let paths = if paths.is_empty() { vec![binary::static_binary(None)?.program] } else { paths };
     let binaries = paths.iter().map(|path| Binary::read(path)).collect::<Result<Vec<_>, _>>()?;
     let repository = options.get_one::<String>("repository").map_or("", String::as_str);
     let image = ImageOptions { flavor, repository, version: portolan::VERSION, seconds: archive::source_date()? };

@@ -107,7 +107,8 @@ fn program(options: &ImageOptions<'_>, binary: &Binary) -> Vec<Entry> {
     let program = Entry::program("portolan", binary.bytes.as_slice());
     let link = Entry::hard_link(options.flavor.link(), "portolan");
     match options.flavor {
-        // containerd sets the owner of the link too, by which the file loses its capabilities. So the link repeats them.
+        // containerd sets the owner of the link too, by which the file loses its capabilities. So the link repeats
+        // them.
         Flavor::Server => [program, link].map(|entry| entry.with_capability(CAP_NET_BIND_SERVICE.to_vec())).into(),
         // Root has the capabilities of its container.
         Flavor::Node => vec![program, link],

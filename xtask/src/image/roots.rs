@@ -9,7 +9,7 @@ use webpki_root_certs::TLS_SERVER_ROOT_CERTS;
 
 use crate::Failed;
 use crate::archive::Entry;
-use crate::release::sbom;
+use crate::dependencies::source_of;
 
 /// Path at which Debian has the bundle, and at which TLS libraries look first.
 const BUNDLE: &str = "etc/ssl/certs/ca-certificates.crt";
@@ -19,7 +19,7 @@ const LINE: usize = 64;
 /// Returns the bundle with its directories, and its licence.
 pub(crate) fn entries() -> Result<Vec<Entry>, Failed> {
     let directories = ["etc", "etc/ssl", "etc/ssl/certs"].map(Entry::directory);
-    let licence = sbom::source_of("webpki-root-certs")?.join("LICENSE");
+    let licence = source_of("webpki-root-certs")?.join("LICENSE");
     let licence = std::fs::read(&licence).map_err(|error| format!("{}: {error}", licence.display()))?;
     let files = [Entry::file(BUNDLE, pem()), Entry::file("licenses/ca-certificates", licence)];
     Ok(directories.into_iter().chain(files).collect())

@@ -3,10 +3,9 @@
 //!
 //! The same commit and the same compiler give the same bytes.
 
-pub(crate) mod build;
 mod chart;
 mod notes;
-pub(crate) mod sbom;
+mod sbom;
 #[cfg(test)]
 mod tests;
 
@@ -16,7 +15,7 @@ use clap::{Arg, ArgAction, ArgMatches, value_parser};
 
 use crate::archive::{self, Entry, gzip};
 use crate::image::{self, Binary, Flavor, ImageOptions};
-use crate::{Failed, read_bytes, root};
+use crate::{Failed, binary, read_bytes, root};
 
 /// Files of the project that belong to a binary.
 const WITH_BINARY: [&str; 2] = ["LICENSE", "README.md"];
@@ -95,7 +94,7 @@ pub(crate) fn run(options: &ArgMatches) -> Result<(), Failed> {
         Release { version: text("version"), repository: text("repository"), seconds: archive::source_date()? };
     check_version(release.version, portolan::VERSION)?;
     let paths: Vec<PathBuf> = options.get_many("binary").into_iter().flatten().cloned().collect();
-    let paths = if paths.is_empty() { vec![build::static_binary(None)?.program] } else { paths };
+    let paths = if paths.is_empty() { vec![binary::static_binary(None)?.program] } else { paths };
     let also: Vec<&String> = options.get_many("also").into_iter().flatten().collect();
     let (binaries, programs) = read_programs(&paths, &also)?;
     let artifacts = make(&release, &binaries, &programs)?;

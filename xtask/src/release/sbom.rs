@@ -3,18 +3,15 @@
 //! for tests are not in the binary.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::{Failed, read_bytes, root};
+use crate::dependencies::metadata;
+use crate::{Failed, read_bytes};
 
 /// Package of the binary.
 const BINARY: &str = "portolan";
-/// Target whose dependencies are listed. The others have the same ones.
-const TARGET: &str = "x86_64-unknown-linux-gnu";
-
 /// Returns the document for a version of the binary.
 pub(crate) fn document(version: &str) -> Result<Vec<u8>, Failed> {
     let metadata = metadata()?;
@@ -46,28 +43,6 @@ pub(crate) fn document(version: &str) -> Result<Vec<u8>, Failed> {
         "dependencies": dependencies.collect::<Vec<_>>(),
     });
     Ok(format!("{document:#}\n").into_bytes())
-}
-
-/// Returns the directory with the source of a crate that this project depends on.
-pub(crate) fn source_of(name: &str) -> Result<PathBuf, Failed> {
-    let metadata = metadata()?;
-    let packages = metadata["packages"].as_array().map_or(&[][..], Vec::as_slice);
-    let manifest = packages.iter().find(|package| package["name"] == name);
-    let manifest = manifest.and_then(|package| package["manifest_path"].as_str()).map(Path::new);
-    let folder = manifest.and_then(Path::parent).map(Path::to_path_buf);
-    folder.ok_or_else(|| format!("cargo metadata lists no package `{name}`"))
-}
-
-/// Returns what `cargo metadata` says about all packages, without network access.
-fn metadata() -> Result<Value, Failed> {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let arguments = ["metadata", "--format-version", "1", "--locked", "--offline", "--filter-platform", TARGET];
-    let output = Command::new(cargo).args(arguments).current_dir(root()).output();
-    let output = output.map_err(|error| format!("cargo metadata: {error}"))?;
-    if !output.status.success() {
-        return Err(format!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr)));
-    }
-    serde_json::from_slice(&output.stdout).map_err(|error| format!("cargo metadata: {error}"))
 }
 
 fn by_id(list: &Value) -> BTreeMap<&str, &Value> {
