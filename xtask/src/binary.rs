@@ -52,7 +52,10 @@ fn build(target: &str, folder: &Path) -> Result<(), Failed> {
     let (from_root, from_folder) = (root().display().to_string(), folder.display().to_string());
     let moved = [(registry.as_str(), "registry"), (&from_folder, "target"), (&from_root, ".")];
     // Separated by the unit separator, a path may contain spaces.
-    let mut flags = vec!["-Ctarget-feature=+crt-static".to_owned()];
+    // The crate getrandom looks its system call up in a shared object, which a static binary does not have, and falls
+    // back to /dev/urandom, which an empty root does not have. All supported kernels have the system call.
+    let mut flags =
+        ["-Ctarget-feature=+crt-static", "--cfg=getrandom_backend=\"linux_getrandom\""].map(str::to_owned).to_vec();
     flags.extend(moved.iter().map(|(path, name)| format!("--remap-path-prefix={path}={name}")));
     let c_flags: Vec<String> = moved.iter().map(|(path, name)| format!("-ffile-prefix-map={path}={name}")).collect();
     let mut cargo = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()));

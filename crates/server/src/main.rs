@@ -1,5 +1,10 @@
 //! Entry point of the `portolan` binary.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command prints to its user")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    reason = "a command prints to its user"
+)]
 
 use std::io::Write;
 use std::process::ExitCode;
