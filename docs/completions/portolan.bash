@@ -155,7 +155,7 @@ _portolan() {
 
     case "${cmd}" in
         portolan)
-            opts="-p -h --conf --dns.port --pidfile --log-format --quiet --plugins --version -conf -dns.port -pidfile -log-format -quiet -plugins -version --help check conformance migrate status explain cache reload loglevel requests report completions man node kube-dns help"
+            opts="-p -h --conf --dns.port --pidfile --log-format --quiet --plugins --version -conf -dns.port -pidfile -log-format -quiet -plugins -version --help check conformance migrate status ready explain cache reload loglevel requests tail top report completions man node kube-dns help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -423,7 +423,7 @@ _portolan() {
             return 0
             ;;
         portolan__subcmd__help)
-            opts="check conformance migrate status explain cache reload loglevel requests report completions man node kube-dns help"
+            opts="check conformance migrate status ready explain cache reload loglevel requests tail top report completions man node kube-dns help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -25,7 +25,7 @@ struct Watched {
     socket: ControlSocket,
     address: SocketAddr,
     client: Client,
-    folder: Folder,
+    _folder: Folder,
 }
 
 impl Watched {
@@ -40,7 +40,7 @@ impl Watched {
         let mut server = Server::start(&folder.write("Corefile", &corefile));
         let address = server.address_of("dns://127.0.0.1:0");
         let socket = ControlSocket::of(&mut server);
-        Watched { _server: server, socket, address, client: Client::new(address), folder }
+        Watched { _server: server, socket, address, client: Client::new(address), _folder: folder }
     }
 
     /// Opens a stream of events.

@@ -75,13 +75,14 @@ impl Site {
         portolan: &Path,
         certificates: &Certificates,
     ) -> Result<Site, Failed> {
+        let block = local_block(certificates, program == portolan);
         match work {
             Work::Forward(transport) => Site::start_forwarding(*transport, program, portolan, certificates),
             Work::Idle(transport) => {
                 let schemes = [scheme_of(*transport); IDLE_LISTENERS];
-                Site::serve(SERVER_CPU, program, &schemes, &local_block(certificates))
+                Site::serve(SERVER_CPU, program, &schemes, &block)
             }
-            _ => Site::serve(SERVER_CPU, program, &SCHEMES, &local_block(certificates)),
+            _ => Site::serve(SERVER_CPU, program, &SCHEMES, &block),
         }
     }
 
@@ -139,9 +140,11 @@ fn corefile(listeners: &[(&str, u16)], block: &str) -> String {
     format!("{keys} {{\nbind 127.0.0.1\n{block}}}\n")
 }
 
-/// Returns the content of a server block that answers from memory.
-fn local_block(certificates: &Certificates) -> String {
+/// Returns the content of a server block that answers from memory. All connections come from one address, so the limit
+/// that Portolan has for their rate is off.
+fn local_block(certificates: &Certificates, is_portolan: bool) -> String {
     let tls = tls_line(certificates);
+    let tls = if is_portolan { format!("{} {{\nconnection_rate 0\n}}\n", tls.trim_end()) } else { tls };
     format!("{tls}timeouts {{\nidle 1h\n}}\nhosts /dev/null {{\n192.0.2.1 www.example.org\n}}\n")
 }
 
