@@ -23,6 +23,7 @@ use crate::router::Router;
 use crate::scheme::Scheme;
 use crate::server_metrics::ServerMetrics;
 use crate::singleflight::{ExchangesInFlight, Singleflight};
+use crate::tap::Answerers;
 use crate::tls::TlsServer;
 use crate::transaction::{Progress, Transaction};
 use crate::verdict::{Failure, Resolved};
@@ -220,3 +221,18 @@ impl fmt::Display for PanicError {
 }
 
 impl core::error::Error for PanicError {}
+impl Answerers for Generation {
+    fn answerer(&self, transaction: &Transaction) -> Option<(&str, usize)> {
+        let Transaction { query, response, block, .. } = transaction;
+        let order = response.source().or(response.failed_at())?;
+        let step = self.blocks.get(block.0)?.chain.steps().iter().find(|step| step.order == order)?;
+        let zone_len = match step.zone_of(query.key()).and_then(|(_, zone)| zone) {
+            Some(zone) => zone.as_bytes().len(),
+            // Wire form has one byte more than presentation format, except for the root.
+            None => {
+                self.sites.get(query.site.0).map_or(1, |site| if site.zone == "." { 1 } else { site.zone.len() + 1 })
+            }
+        };
+        Some((step.name, zone_len))
+    }
+}

@@ -59,7 +59,7 @@ pub async fn drive(driver: Driver, transaction: Box<Transaction>, deliver: impl 
     let drive = Rc::new(Drive { driver, clientless: RefCell::default() });
     let _end = End(Rc::clone(&drive));
     let (mut transaction, progress) = drive.beside_clientless(drive.run(transaction)).await;
-    drive.driver.worker.borrow_mut().observe_parked(&drive.driver.generation, &transaction, progress);
+    drive.driver.worker.borrow_mut().observe_parked(&*drive.driver.generation, &transaction, progress);
     deliver(&mut transaction, progress);
     drive.driver.worker.borrow_mut().give_transaction(transaction);
     poll_fn(|context| drive.poll_clientless(context)).await;

@@ -7,10 +7,9 @@ use std::sync::Arc;
 
 use wire::MessageBuf;
 
-use crate::generation::Generation;
 use crate::log::{EventBuffer, Level, Source};
 use crate::query::Query;
-use crate::tap::{self, Filters, Ring, Tap};
+use crate::tap::{self, Answerers, Filters, Ring, Tap};
 use crate::time::Instant;
 use crate::transaction::{Progress, Transaction};
 use metrics::{Counters, Registry};
@@ -74,16 +73,16 @@ impl Worker {
 
     /// Shows a query that has its response to the tap.
     #[inline]
-    pub(crate) fn observe(&mut self, generation: &Generation, transaction: &Transaction, progress: Progress) {
+    pub(crate) fn observe(&mut self, answerers: &dyn Answerers, transaction: &Transaction, progress: Progress) {
         let failed = tap::has_failed(transaction, progress);
         if self.tap.is_wanted(failed) {
-            self.record(generation, transaction, progress, failed);
+            self.record(answerers, transaction, progress, failed);
         }
     }
 
     /// Shows a query that was parked, or could not be, to the tap. [`drive`](crate::drive) does so for those that it
     /// runs.
-    pub fn observe_parked(&mut self, generation: &Generation, transaction: &Transaction, progress: Progress) {
+    pub fn observe_parked(&mut self, answerers: &dyn Answerers, transaction: &Transaction, progress: Progress) {
         // A refresh has no client.
         if !transaction.query.is_awaited() {
             return;
@@ -91,16 +90,16 @@ impl Worker {
         let is_slow = self.now().since(transaction.query.received) >= tap::SLOW;
         let failed = is_slow || tap::has_failed(transaction, progress);
         if self.tap.is_wanted(failed) {
-            self.record(generation, transaction, progress, failed);
+            self.record(answerers, transaction, progress, failed);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn record(&mut self, generation: &Generation, transaction: &Transaction, progress: Progress, failed: bool) {
+    fn record(&mut self, answerers: &dyn Answerers, transaction: &Transaction, progress: Progress, failed: bool) {
         if self.tap.is_attached() {
             let random = self.random();
-            let finished = tap::finished(generation, transaction, progress, self.now());
+            let finished = tap::finished(answerers, transaction, progress, self.now());
             self.tap.record(&finished, failed, random);
         }
     }

@@ -85,7 +85,7 @@ impl Shared {
             self.count(self.limits.parked);
             let failure = Failure::servfail(EdeCode::OTHER, "too many queries wait for an upstream");
             let progress = generation.resume(&mut transaction, &Resolved::Fail(failure), &mut self.worker.borrow_mut());
-            self.worker.borrow_mut().observe_parked(generation, &transaction, progress);
+            self.worker.borrow_mut().observe_parked(&**generation, &transaction, progress);
             deliver(&mut transaction, progress);
             self.worker.borrow_mut().give_transaction(transaction);
             return None;

@@ -87,7 +87,8 @@ fn start(server: &Pinned, queries: &[String], time: Duration, pace: u64, window:
     })
 }
 
-/// Runs the load generator: `load PORT FILE MILLISECONDS QUERIES_PER_SECOND WINDOW`, in closed-loop mode if the pace is 0.
+/// Runs the load generator: `load PORT FILE MILLISECONDS QUERIES_PER_SECOND WINDOW`, in closed-loop mode if the
+/// pace is 0.
 pub(crate) fn main(options: &ArgMatches) -> Result<(), Failed> {
     let word = |name: &str| options.get_one::<String>(name).cloned().unwrap_or_default();
     let port: u16 = word("port").parse().map_err(|_| "not a port")?;

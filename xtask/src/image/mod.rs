@@ -20,8 +20,8 @@ use crate::{Failed, binary, root};
 pub(crate) use elf::Binary;
 pub(crate) use oci::ImageOptions;
 
-/// Tags of CoreDNS that kubeadm installs or can upgrade from. kubeadm takes the version of the installed server from its
-/// tag, and refuses to upgrade from a version that it does not know.
+/// Tags of CoreDNS that kubeadm installs or can upgrade from. kubeadm takes the version of the installed server from
+/// its tag, and refuses to upgrade from a version that it does not know.
 const COREDNS_TAGS: [&str; 7] = ["v1.11.1", "v1.11.3", "v1.12.0", "v1.12.1", "v1.13.1", "v1.14.2", "v1.14.7"];
 
 /// Image that can be made.

@@ -22,7 +22,6 @@ use std::time::Duration;
 
 use wire::Rcode;
 
-use crate::generation::Generation;
 use crate::time::Instant;
 use crate::transaction::{Progress, Transaction};
 
@@ -31,6 +30,13 @@ pub use record::{NAME_MAX, Record, RecordFlags, WORDS};
 pub use ring::{CAPACITY, Reasons, Ring, TAILS_MAX};
 
 use record::Finished;
+
+/// Chains of a generation, which know who answers a query.
+pub trait Answerers {
+    /// Returns the plugin that answered or failed, with the length in bytes of its zone in wire form, or of that of the
+    /// server block.
+    fn answerer(&self, transaction: &Transaction) -> Option<(&str, usize)>;
+}
 
 /// Response codes that count as failures: FORMERR, SERVFAIL, NOTIMP and REFUSED. NXDOMAIN and NOERROR are answers.
 const FAILURES: u32 = 1 << 1 | 1 << 2 | 1 << 4 | 1 << 5;
@@ -139,12 +145,12 @@ fn next_gap(every: u32, random: u64) -> u32 {
 
 /// Describes a query that has its response, for the tap.
 pub(crate) fn finished<'a>(
-    generation: &'a Generation,
+    answerers: &'a dyn Answerers,
     transaction: &'a Transaction,
     progress: Progress,
     now: Instant,
 ) -> Finished<'a> {
-    Finished { generation, transaction, progress, now }
+    Finished { answerers, transaction, progress, now }
 }
 
 #[cfg(test)]

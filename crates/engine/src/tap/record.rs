@@ -16,9 +16,8 @@ use std::time::Duration;
 
 use wire::{EdeCode, Rcode, Section, Type};
 
-use crate::generation::Generation;
 use crate::peer::Transport;
-use crate::tap::Reasons;
+use crate::tap::{Answerers, Reasons};
 use crate::time::Instant;
 use crate::transaction::{Progress, Transaction};
 
@@ -134,7 +133,7 @@ impl Record {
         &self.name[..self.name_len]
     }
 
-    /// Length in bytes of the zone of the plugin that answered, at the end of the whole name; 0 if there is none.
+    /// Length in bytes of the zone of the plugin that answered, at the end of the whole name; 0 without a zone.
     #[must_use]
     pub const fn zone_len(&self) -> usize {
         self.zone_len
@@ -182,7 +181,7 @@ fn pack(bytes: &[u8], words: &mut [u64]) {
 
 /// Query with its response.
 pub(crate) struct Finished<'a> {
-    pub(super) generation: &'a Generation,
+    pub(super) answerers: &'a dyn Answerers,
     pub(super) transaction: &'a Transaction,
     pub(super) progress: Progress,
     pub(super) now: Instant,
@@ -191,21 +190,7 @@ pub(crate) struct Finished<'a> {
 impl<'a> Finished<'a> {
     /// Plugin that answered or failed, with the length in bytes of its zone, or of that of the server block.
     pub(super) fn answerer(&self) -> Option<(&'a str, usize)> {
-        let Transaction { query, response, block, .. } = self.transaction;
-        let order = response.source().or(response.failed_at())?;
-        let step = self.generation.blocks.get(block.0)?.chain.steps().iter().find(|step| step.order == order)?;
-        let zone_len = match step.zone_of(query.key()).and_then(|(_, zone)| zone) {
-            Some(zone) => zone.as_bytes().len(),
-            None => self.block_zone_len(),
-        };
-        Some((step.name, zone_len))
-    }
-
-    /// Length in bytes of the zone of the server block, for a plugin without zones of its own.
-    fn block_zone_len(&self) -> usize {
-        let site = self.generation.sites.get(self.transaction.query.site.0);
-        // Wire form has one byte more than presentation format, except for the root.
-        site.map_or(1, |site| if site.zone == "." { 1 } else { site.zone.len() + 1 })
+        self.answerers.answerer(self.transaction)
     }
 
     pub(super) fn is_unread(&self) -> bool {

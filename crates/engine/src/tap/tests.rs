@@ -9,7 +9,7 @@ use wire::{Class, EdeCode, Header, MessageBuf, Name, NameRef, Owner, Rcode, Sect
 
 use super::*;
 use crate::{
-    Block, BlockId, Chain, Clock, Failure, Hooks, Listener, ListenerId, PeerInfo, Plugin, Query, Response,
+    Block, BlockId, Chain, Clock, Failure, Generation, Hooks, Listener, ListenerId, PeerInfo, Plugin, Query, Response,
     ServerMetrics, Site, SiteId, Step, Transport, Verdict, Worker, Zones,
 };
 

@@ -112,8 +112,8 @@ pub(crate) const ALL: &[Row] = &[
     },
 ];
 
-/// Queries in flight on each socket over UDP: for local answers, and for forwarded ones. The buffer of CoreDNS's socket has
-/// no room for many more than those of the latter while it waits for its upstream.
+/// Queries in flight on each socket over UDP: for local answers, and for forwarded ones. The buffer of CoreDNS's socket
+/// has no room for many more than those of the latter while it waits for its upstream.
 const WINDOWS: [usize; 2] = [32, 8];
 /// Clients that shake hands at the same time.
 const HANDSHAKING: usize = 16;

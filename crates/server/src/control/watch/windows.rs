@@ -194,12 +194,12 @@ impl Windows {
         let mut finished = std::mem::replace(&mut self.slice, Counts::new());
         finished.covered = elapsed;
         self.slice_since = now;
-        for level in 0..PARTS.len() {
+        for (level, needed) in PARTS.into_iter().enumerate() {
             let (filling, parts) = &mut self.filling[level];
             filling.merge(&finished);
             *parts += 1;
             self.complete[level] = Some(finished);
-            if *parts < PARTS[level] {
+            if *parts < needed {
                 return;
             }
             (finished, *parts) = (std::mem::replace(filling, Counts::new()), 0);

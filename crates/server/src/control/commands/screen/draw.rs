@@ -7,7 +7,7 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Text};
 use ratatui::widgets::{Block, Clear, Paragraph, Row, Table};
 
-use super::Screen;
+use super::{Missing, Screen};
 
 /// Width from which names fit beside the numbers.
 const WIDE: u16 = 110;
@@ -39,7 +39,7 @@ pub(super) fn draw(screen: &Screen, frame: &mut Frame<'_>) {
             frame.render_widget(Line::from(top.headline()), head);
             draw_table(screen, top, frame, body);
         }
-        Err(error) => frame.render_widget(Paragraph::new(control::text::harmless(error)), body),
+        Err(Missing(error)) => frame.render_widget(Paragraph::new(control::text::harmless(error)), body),
     }
     frame.render_widget(Line::styled(foot_text(screen), reversed()), foot);
     if screen.shows_help {

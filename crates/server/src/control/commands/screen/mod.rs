@@ -66,8 +66,11 @@ pub(super) struct Screen {
     is_paused: bool,
     shows_help: bool,
     has_colors: bool,
-    latest: Result<Top, String>,
+    latest: Result<Top, Missing>,
 }
+
+/// Reason why there is nothing to show.
+struct Missing(String);
 
 impl Screen {
     pub(super) fn new(by: By, window: Window, has_colors: bool) -> Screen {
@@ -80,7 +83,7 @@ impl Screen {
             is_paused: false,
             shows_help: false,
             has_colors,
-            latest: Err("waiting for the server".to_owned()),
+            latest: Err(Missing("waiting for the server".to_owned())),
         }
     }
 
@@ -120,7 +123,7 @@ impl Screen {
                 Action::Nothing => {}
                 Action::Quit => return Ok(()),
                 Action::Fetch => {
-                    self.latest = fetch(self.by, self.window, ROWS_MAX).map_err(|error| error.to_string());
+                    self.latest = fetch(self.by, self.window, ROWS_MAX).map_err(|error| Missing(error.to_string()));
                     fetched = Instant::now();
                 }
             }

@@ -140,6 +140,6 @@ fn shows_help_and_pauses() {
 #[test]
 fn shows_why_the_server_does_not_respond() {
     let mut screen = screen();
-    screen.latest = Err("the connection to the server broke\u{1b}[2J".to_owned());
+    screen.latest = Err(Missing("the connection to the server broke\u{1b}[2J".to_owned()));
     assert_eq!(lines(&screen, 80, 4)[1], "the connection to the server broke\\u{1b}[2J");
 }
