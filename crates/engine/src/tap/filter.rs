@@ -1,15 +1,5 @@
 //! Filters: which finished queries a tail shows. A filter is compiled once and runs in the workers, as a few compares.
 //!
-//! ```
-//! use engine::tap::Filter;
-//!
-//! let mut filter = Filter::default();
-//! filter.set("name", "*.corp.,db.shop.svc.cluster.local.").unwrap();
-//! filter.set("rcode", "!NOERROR").unwrap();
-//! filter.set("slow", "0.01").unwrap();
-//! assert!(filter.set("rcode", "NOSUCH").is_err());
-//! ```
-//!
 //! A value is a list with commas, and a query matches if it matches one of them. `!` before the list selects all other
 //! queries. All conditions of a filter must be met.
 
@@ -59,6 +49,16 @@ impl Filters {
 }
 
 /// Filter: the conditions that a query must meet. The default selects every query.
+///
+/// ```
+/// use engine::tap::Filter;
+///
+/// let mut filter = Filter::default();
+/// filter.set("name", "*.corp.,db.shop.svc.cluster.local.").unwrap();
+/// filter.set("rcode", "!NOERROR").unwrap();
+/// filter.set("slow", "0.01").unwrap();
+/// assert!(filter.set("rcode", "NOSUCH").is_err());
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     qtypes: OneOf<Type>,
