@@ -8,8 +8,6 @@ use wire::Name;
 
 /// Number of name servers that are asked, as in the C library (`MAXNS`).
 const SERVERS_MAX: usize = 3;
-/// Number of domains in the search list: more than kubelet writes (32).
-const SEARCH_MAX: usize = 32;
 /// Largest values of the options `ndots`, `timeout` and `attempts`, as in the C library.
 const NDOTS_MAX: usize = 15;
 const TIMEOUT_MAX: u64 = 30;
@@ -31,23 +29,19 @@ pub(crate) struct ResolvConf {
 
 impl ResolvConf {
     /// Reads a configuration. Without a server, it is the one of this machine, as in the C library.
-    pub(crate) fn parse(text: &[u8]) -> ResolvConf {
-        let text = String::from_utf8_lossy(text);
+    pub(crate) fn parse(bytes: &[u8]) -> ResolvConf {
+        let text = String::from_utf8_lossy(bytes);
         let servers = upstream::nameservers(&text).filter_map(Result::ok).take(SERVERS_MAX);
         let mut conf = ResolvConf::with_servers(&servers.collect::<Vec<_>>());
         if conf.servers.is_empty() {
             conf.servers.push((Ipv4Addr::LOCALHOST, 53).into());
         }
+        conf.search = upstream::search_list(bytes);
         (conf.timeout, conf.attempts) = (Duration::from_secs(5), 2);
         for line in text.lines() {
             let mut words = line.split_whitespace();
-            match words.next() {
-                // The last of these lines wins.
-                Some("search" | "domain") => {
-                    conf.search = words.filter_map(|name| Name::from_text(name).ok()).take(SEARCH_MAX).collect();
-                }
-                Some("options") => words.for_each(|option| conf.set(option)),
-                _ => {}
+            if words.next() == Some("options") {
+                words.for_each(|option| conf.set(option));
             }
         }
         conf

@@ -104,4 +104,4 @@ pub use health::Health;
 pub use policy::Policy;
 pub use query::{answered_with, outgoing, padding, probe};
 pub use reply::{readable, readable_datagram};
-pub use target::{NameserverError, Protocol, Target, TargetError, nameservers};
+pub use target::{NameserverError, Protocol, Target, TargetError, nameservers, search_list};

@@ -1,8 +1,13 @@
-//! Upstreams as written in a Corefile, and name servers in resolv.conf(5).
+//! Upstreams as written in a Corefile, and name servers and search lists in resolv.conf(5).
 
 use core::fmt;
 use core::net::{IpAddr, SocketAddr};
+use core::str;
 
+use wire::Name;
+
+/// Maximum number of domains in a search list: the limit that Kubernetes sets for a Pod (`MaxDNSSearchPaths`).
+const SEARCH_MAX: usize = 32;
 /// Default port of DNS.
 const DNS_PORT: u16 = 53;
 
@@ -154,7 +159,7 @@ fn check_host(host: &str) -> Result<(), TargetError> {
         return Err(TargetError::Character(character));
     }
     // Without a letter or digit, or with a second port, no resolver could look it up.
-    let is_name = wire::Name::from_text(host).is_ok() && host.contains(|c: char| c.is_alphanumeric());
+    let is_name = Name::from_text(host).is_ok() && host.contains(|c: char| c.is_alphanumeric());
     if !is_name || host.contains(':') {
         return Err(TargetError::Name);
     }
@@ -210,6 +215,18 @@ pub fn nameservers(text: &str) -> impl Iterator<Item = Result<SocketAddr, Namese
         let address = ip.map(|ip| SocketAddr::new(ip, DNS_PORT));
         Some(address.ok_or_else(|| NameserverError { line: at + 1, word: word.to_owned() }))
     })
+}
+
+/// Parses the search list of a resolv.conf(5) file: the domains on the last line that starts with `search` or `domain`.
+/// Invalid names are skipped.
+#[must_use]
+pub fn search_list(bytes: &[u8]) -> Vec<Name> {
+    let domains = bytes.split(|byte| *byte == b'\n').rev().find_map(|line| {
+        let mut words = str::from_utf8(line).ok()?.split_whitespace();
+        matches!(words.next(), Some("search" | "domain")).then_some(words)
+    });
+    let names = domains.into_iter().flatten().filter_map(|domain| Name::from_text(domain).ok());
+    names.take(SEARCH_MAX).map(Name::into_lowercase).collect()
 }
 
 #[cfg(test)]
@@ -272,5 +289,21 @@ mod tests {
             nameservers(text).map(|found| found.map_or_else(|bad| bad.to_string(), |good| good.to_string())).collect();
         let bad = "5: line ignored: `x` is not an IP address";
         assert_eq!(found, ["10.0.0.1:53", "[fe80::1]:53", bad]);
+    }
+
+    #[test]
+    fn parses_search_lists_like_resolvers() {
+        let many = format!("search {}", "a.test ".repeat(SEARCH_MAX + 1));
+        for (text, list) in [
+            ("", ""),
+            ("nameserver 192.0.2.1\n", ""),
+            ("search A.test b.test.\nnameserver 192.0.2.1\n", "a.test. b.test."),
+            ("search a.test\ndomain b.test\n", "b.test."),
+            ("domain b.test\n search a..b c.test", "c.test."),
+            (&many, "a.test. ".repeat(SEARCH_MAX).trim_end()),
+        ] {
+            let found: Vec<_> = search_list(text.as_bytes()).iter().map(Name::to_string).collect();
+            assert_eq!(found.join(" "), list, "{text}");
+        }
     }
 }

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use config::setup::{Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Subquery, SubqueryTarget, Verdict, Worker};
 use metrics::{Counter, Kind, Metric};
+use upstream::search_list;
 use wire::{EdeCode, Name, Owner, Rcode, Section, Type};
 
 pub(crate) use manifest::MANIFEST;
@@ -20,7 +21,7 @@ use crate::shared::cluster_view::Exposed;
 use crate::shared::option_helpers::FixedSearch;
 use crate::shared::per_site::PerSite;
 use manifest::{Clients, Config, Source};
-use path::{ClusterPath, SearchPath, search_list};
+use path::{ClusterPath, SearchPath};
 
 static SUCCESSES: Metric = Metric {
     name: "coredns_autopath_success_total",

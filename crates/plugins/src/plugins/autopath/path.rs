@@ -1,6 +1,5 @@
 //! Search paths, and detection of queries from clients that use one.
 
-use core::str;
 use std::sync::Arc;
 
 use engine::Query;
@@ -9,8 +8,6 @@ use wire::{Name, NameRef};
 use super::manifest::Clients;
 use crate::shared::cluster_view::Exposed;
 
-/// Maximum number of domains in a search list: the limit that Kubernetes sets for a Pod (`MaxDNSSearchPaths`).
-const SEARCH_MAX: usize = 32;
 /// Number of labels in `NAMESPACE.svc`.
 const NAMESPACE_LABELS: usize = 2;
 
@@ -108,36 +105,4 @@ fn with_domain(name: NameRef<'_>, base: usize, domain: NameRef<'_>) -> Option<Na
     name.labels().take(base).try_for_each(|label| changed.push_label(label)).ok()?;
     changed.append(domain).ok()?;
     Some(changed)
-}
-
-/// Parses the search list of a resolv.conf(5) file: the domains on the last line that starts with `search` or `domain`.
-/// Invalid names are skipped.
-pub(super) fn search_list(bytes: &[u8]) -> Vec<Name> {
-    let domains = bytes.split(|byte| *byte == b'\n').rev().find_map(|line| {
-        let mut words = str::from_utf8(line).ok()?.split_whitespace();
-        matches!(words.next(), Some("search" | "domain")).then_some(words)
-    });
-    let names = domains.into_iter().flatten().filter_map(|domain| Name::from_text(domain).ok());
-    names.take(SEARCH_MAX).map(Name::into_lowercase).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parses_search_lists_like_resolvers() {
-        let many = format!("search {}", "a.test ".repeat(SEARCH_MAX + 1));
-        for (text, list) in [
-            ("", ""),
-            ("nameserver 192.0.2.1\n", ""),
-            ("search A.test b.test.\nnameserver 192.0.2.1\n", "a.test. b.test."),
-            ("search a.test\ndomain b.test\n", "b.test."),
-            ("domain b.test\n search a..b c.test", "c.test."),
-            (&many, "a.test. ".repeat(SEARCH_MAX).trim_end()),
-        ] {
-            let found: Vec<_> = search_list(text.as_bytes()).iter().map(Name::to_string).collect();
-            assert_eq!(found.join(" "), list, "{text}");
-        }
-    }
 }
