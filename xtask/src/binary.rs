@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use clap::{Arg, ArgMatches};
+use clap::{Arg, ArgAction, ArgMatches, value_parser};
 
 use crate::archive::source_date;
 use crate::{Failed, root};
@@ -22,6 +22,16 @@ pub(crate) fn command() -> clap::Command {
             .value_name("TRIPLE")
             .help("Target, whose standard library must be installed [default: this machine]"),
     )
+}
+
+/// Returns the option for static binaries that were built before.
+pub(crate) fn argument() -> Arg {
+    Arg::new("binary")
+        .long("binary")
+        .value_name("FILE")
+        .action(ArgAction::Append)
+        .value_parser(value_parser!(PathBuf))
+        .help("Static binary, once per architecture [default: build one for this machine]")
 }
 
 /// Builds the binary and prints where it is.

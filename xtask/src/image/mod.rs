@@ -74,22 +74,14 @@ impl Flavor {
 
 /// Returns the definition of the command line.
 pub(crate) fn command() -> clap::Command {
-    let path = || value_parser!(PathBuf);
     clap::Command::new("image")
         .about("Make an OCI archive of the server, which needs no Docker")
-        .arg(
-            Arg::new("binary")
-                .long("binary")
-                .value_name("FILE")
-                .action(ArgAction::Append)
-                .value_parser(path())
-                .help("Static binary, once per architecture [default: build one for this machine]"),
-        )
+        .arg(binary::argument())
         .arg(
             Arg::new("output")
                 .long("output")
                 .value_name("FILE")
-                .value_parser(path())
+                .value_parser(value_parser!(PathBuf))
                 .help("Archive to write [default: target/portolan-image.tar, or portolan-node-image.tar]"),
         )
         .arg(

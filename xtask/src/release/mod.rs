@@ -1,7 +1,7 @@
 //! `cargo xtask release`: everything that a release consists of, in one directory: binaries with man pages and
 //! completions, images, the Helm chart, a bill of materials, the section of the changelog, and checksums.
 //!
-//! The same commit and the same compiler give the same bytes.
+//! The same binaries give the same bytes.
 
 mod chart;
 mod notes;
@@ -24,7 +24,6 @@ const FOLDERS: [(&str, &str); 2] = [("man", "docs/man"), ("completions", "docs/c
 
 /// Returns the definition of the command line.
 pub(crate) fn command() -> clap::Command {
-    let path = || value_parser!(PathBuf);
     clap::Command::new("release")
         .about("Make all files of a release")
         .arg(
@@ -38,17 +37,10 @@ pub(crate) fn command() -> clap::Command {
             Arg::new("output")
                 .long("output")
                 .value_name("DIR")
-                .value_parser(path())
+                .value_parser(value_parser!(PathBuf))
                 .help("Directory for the files [default: target/release-VERSION]"),
         )
-        .arg(
-            Arg::new("binary")
-                .long("binary")
-                .value_name("FILE")
-                .action(ArgAction::Append)
-                .value_parser(path())
-                .help("Static binary, once per architecture [default: build one for this machine]"),
-        )
+        .arg(binary::argument())
         .arg(
             Arg::new("also")
                 .long("also")
