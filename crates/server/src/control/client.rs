@@ -154,9 +154,7 @@ impl Socket {
         }
         Err(refused(status, &body))
     }
-}
 
-impl Socket {
     /// Requests an endpoint whose response is a stream of lines, and passes each line to `take` until that returns
     /// false or the stream ends.
     pub(crate) fn stream<T: DeserializeOwned>(
@@ -178,15 +176,19 @@ impl Socket {
             let response = response.map_err(ControlError::Connection)?;
             let status = response.status();
             if status != StatusCode::OK {
-                let body = Limited::new(response.into_body(), RESPONSE_MAX).collect().await;
-                let body = body.map_err(|error| ControlError::Response(error.to_string()))?.to_bytes();
-                return Err(refused(status, &body));
+                return Err(refused(status, &whole(response.into_body()).await?));
             }
             let outcome = lines(response.into_body(), |line| Ok(take(parse(line)?))).await;
             connection.abort();
             outcome
         })
     }
+}
+
+/// Reads a body to its end.
+async fn whole(body: Incoming) -> Result<Bytes, ControlError> {
+    let body = Limited::new(body, RESPONSE_MAX).collect().await;
+    Ok(body.map_err(|error| ControlError::Response(error.to_string()))?.to_bytes())
 }
 
 /// Passes the lines of a body to `take` until that returns false or the body ends.
@@ -293,9 +295,7 @@ async fn exchange(
     let responding = async {
         let response = sender.send_request(request).await.map_err(ControlError::Connection)?;
         let status = response.status();
-        let body = Limited::new(response.into_body(), RESPONSE_MAX).collect().await;
-        let body = body.map_err(|error| ControlError::Response(error.to_string()))?;
-        Ok((status, body.to_bytes()))
+        Ok((status, whole(response.into_body()).await?))
     };
     tokio::pin!(connection);
     tokio::pin!(responding);
