@@ -17,7 +17,7 @@ use crate::deadlines::{Phases, Watched};
 const REQUEST_MAX: usize = 16 * 1024;
 
 /// Serves a connection until it ends or a deadline of [`Phases`] passes. `answer` responds to a request. A response
-/// whose length is not known beforehand is a stream, which may last.
+/// body of unknown length is a stream, which has no deadline while the client reads it.
 ///
 /// # Errors
 /// The connection broke, or a deadline has passed.

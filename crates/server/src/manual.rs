@@ -1,8 +1,8 @@
 //! Completion scripts and man pages, generated from the definition of the command line.
 //!
 //! clap knows long flags with two dashes only. A flag that may also be written with one dash, as in CoreDNS and
-//! node-cache, gets a second definition for the completion scripts. Its name starts with [`MARKER`], which the script
-//! of no shell has otherwise, and which becomes the one dash.
+//! node-cache, gets a second definition for the completion scripts. Its name starts with [`MARKER`], which occurs
+//! nowhere else in the scripts, and which is then replaced by one dash.
 
 use std::fmt;
 

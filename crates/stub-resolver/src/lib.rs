@@ -45,7 +45,7 @@ pub fn resolve(address: &str) -> io::Result<Vec<SocketAddr>> {
 /// Resolves `HOST:PORT` on a blocking thread of tokio's runtime; see [`resolve`].
 ///
 /// # Errors
-/// Those of [`resolve`].
+/// Fails like [`resolve`].
 pub async fn resolve_async(address: &str) -> io::Result<Vec<SocketAddr>> {
     if let Ok(address) = address.parse() {
         return Ok(vec![address]);
@@ -63,7 +63,7 @@ fn split(address: &str) -> io::Result<(&str, u16)> {
 /// Looks up a host on a blocking thread of tokio's runtime; see [`look_up`].
 ///
 /// # Errors
-/// Those of [`look_up`].
+/// Fails like [`look_up`].
 pub async fn look_up_async(host: &str) -> io::Result<Vec<IpAddr>> {
     if let Ok(ip) = host.parse() {
         return Ok(vec![ip]);

@@ -19,7 +19,7 @@ const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 /// `portolan` raises it itself.
 const CAP_NET_BIND_SERVICE: [u8; 20] = [0, 0, 0, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
-/// What an image is made of, besides its files.
+/// Properties of an image, besides its files.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ImageOptions<'a> {
     pub(crate) flavor: Flavor,

@@ -18,12 +18,12 @@ pub struct ControlRequests {
 /// How names that clients ask for are shown to people who watch queries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NamePrivacy {
-    /// As they are.
+    /// Shows whole names.
     #[default]
     Shown,
-    /// With a hash in place of the labels below the zone.
+    /// Shows a hash in place of the labels below the zone.
     Hashed,
-    /// Without the labels below the zone.
+    /// Leaves out the labels below the zone.
     Suffix,
 }
 

@@ -73,7 +73,7 @@ pub struct Client {
     pub address: String,
     /// Port.
     pub port: u16,
-    /// What is known about the address.
+    /// Kind of client that has the address.
     pub kind: ClientKind,
     /// Namespace of the pod.
     pub namespace: Option<String>,
@@ -88,13 +88,13 @@ pub struct Client {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ClientKind {
-    /// One pod has it.
+    /// Pod that has the address alone.
     Pod,
-    /// Several pods have it, so it is the address of a node.
+    /// Node: several pods have the address.
     Node,
-    /// It is the host of the server itself.
+    /// Host on which the server runs.
     Host,
-    /// No pod that the server knows has it.
+    /// Address of no pod that the server knows.
     #[default]
     Unknown,
 }

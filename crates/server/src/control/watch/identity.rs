@@ -22,7 +22,7 @@ pub(super) struct Identities {
     known: HashMap<IpAddr, (Instant, Identity)>,
 }
 
-/// What is known about an address.
+/// Pod, namespace and Service of an address, as far as the server knows them.
 #[derive(Clone, Default)]
 pub(super) struct Identity {
     pub(super) kind: ClientKind,
@@ -32,7 +32,7 @@ pub(super) struct Identity {
 }
 
 impl Identities {
-    /// Returns what is known about an address.
+    /// Returns the identity of an address.
     pub(super) fn of(&mut self, address: IpAddr, inspection: &Inspection) -> &Identity {
         let now = Instant::now();
         if self.known.len() >= KEPT_MAX {
@@ -47,7 +47,7 @@ impl Identities {
 }
 
 impl Identity {
-    /// Describes a client with this identity: its pod, or its address and what is known about it.
+    /// Describes a client with this identity: its pod, or its address with its namespace and Service.
     pub(super) fn client_text(&self, address: &str) -> String {
         let Identity { kind, namespace, pod, service } = self.clone();
         Client { address: address.to_owned(), port: 0, kind, namespace, pod, service }.text()

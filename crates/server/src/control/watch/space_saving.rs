@@ -15,7 +15,7 @@ pub(super) struct Counter<V> {
     pub(super) count: u64,
     /// Number by which `count` may be too large.
     pub(super) error: u64,
-    /// What else was recorded since the key has the counter.
+    /// Sum of the values since the key was added.
     pub(super) value: V,
 }
 

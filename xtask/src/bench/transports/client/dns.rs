@@ -18,7 +18,7 @@ pub(crate) fn query() -> Vec<u8> {
 /// Checks that a message answers the query: a response with the code NOERROR, the question and one answer record.
 ///
 /// # Errors
-/// What is wrong with the message.
+/// Fails with the first mistake in the message.
 pub(crate) fn check(message: &[u8]) -> Result<(), Failed> {
     let Some(header) = message.first_chunk::<12>() else {
         return Err(format!("the response has {} bytes, which is no DNS message", message.len()));

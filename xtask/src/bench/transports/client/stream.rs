@@ -27,7 +27,7 @@ pub(crate) struct Plan {
     pub(crate) stays: bool,
 }
 
-/// What a protocol took from its input.
+/// Number of bytes that a protocol read from its input, and of complete answers in them.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Taken {
     pub(crate) bytes: usize,
@@ -45,7 +45,7 @@ pub(crate) trait Protocol {
     /// Takes complete responses from the input, and appends what the protocol demands in reply.
     ///
     /// # Errors
-    /// What is wrong with a response.
+    /// Fails if a response is invalid.
     fn take(&mut self, input: &[u8], out: &mut Vec<u8>, tally: &Tally) -> Result<Taken, Failed>;
 }
 

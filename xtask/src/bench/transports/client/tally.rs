@@ -20,7 +20,7 @@ impl Tally {
     /// Counts an answer.
     ///
     /// # Errors
-    /// What is wrong with the message, if it does not answer the query.
+    /// Fails if the message does not answer the query.
     pub(crate) fn count(&self, message: &[u8]) -> Result<(), Failed> {
         dns::check(message)?;
         self.answers.set(self.answers.get() + 1);

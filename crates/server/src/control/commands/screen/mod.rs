@@ -46,7 +46,7 @@ impl Order {
     }
 }
 
-/// What the program has to do after a key.
+/// Action that a key causes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Action {
     Nothing,
