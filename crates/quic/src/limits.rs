@@ -51,9 +51,9 @@ pub(crate) const HANDSHAKING_MAX: usize = 512;
 /// client why it is closed.
 pub(crate) const TURNED_AWAY_MAX: usize = 32;
 /// Streams that a new client may open. quinn-proto keeps two table entries for each stream that may be opened: 256 take
-/// 21 KiB, 100 take 5 KiB. A client that opens half of these gets all that it may have. RFC 9114 §6.1 asks for at least
-/// 100.
-pub(crate) const STREAMS_AT_FIRST: u32 = 100;
+/// 21 KiB, 100 take 5 KiB, and these take 1 KiB. A client that opens half of these gets all that it may have, so the
+/// 100 streams that RFC 9114 §6.1 asks for cost it one round trip.
+pub(crate) const STREAMS_AT_FIRST: u32 = 20;
 /// Queries that the client of one connection may cancel per second: twice as many as it may have in flight. Cancelling
 /// costs the client almost nothing (CVE-2023-44487).
 pub(crate) const CANCELS_MAX: u32 = 512;
