@@ -37,7 +37,7 @@ const HEADER_MAX: usize = 16;
 
 /// Collects the header of a frame, which may arrive in pieces.
 #[derive(Debug, Default)]
-pub(crate) struct HeaderReader {
+struct HeaderReader {
     bytes: [u8; HEADER_MAX],
     length: usize,
 }
@@ -45,7 +45,7 @@ pub(crate) struct HeaderReader {
 impl HeaderReader {
     /// Takes bytes from the front of `input` until the header is complete. Returns the type and the length of the frame
     /// then.
-    pub(crate) fn read(&mut self, input: &mut &[u8]) -> Option<(FrameType, u64)> {
+    fn read(&mut self, input: &mut &[u8]) -> Option<(FrameType, u64)> {
         while let Some((first, rest)) = input.split_first() {
             self.bytes[self.length] = *first;
             self.length += 1;
@@ -62,8 +62,54 @@ impl HeaderReader {
     }
 
     /// Returns true if a part of a header has arrived.
-    pub(crate) const fn is_partial(&self) -> bool {
+    const fn is_partial(&self) -> bool {
         self.length > 0
+    }
+}
+
+/// Part of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part<'b> {
+    /// The header: type and length of the payload.
+    Start(FrameType, u64),
+    /// Some bytes of the payload.
+    Payload(FrameType, &'b [u8]),
+    /// The payload is complete.
+    End(FrameType),
+}
+
+/// Splits a stream into frames.
+#[derive(Debug, Default)]
+pub(crate) struct FrameReader {
+    header: HeaderReader,
+    /// Frame that is being received, with the number of its missing bytes.
+    frame: Option<(FrameType, u64)>,
+}
+
+impl FrameReader {
+    /// Takes the next part from the front of `input`. `None` if more bytes must arrive first.
+    pub(crate) fn next<'b>(&mut self, input: &mut &'b [u8]) -> Option<Part<'b>> {
+        let Some((frame, missing)) = self.frame else {
+            let (frame, length) = self.header.read(input)?;
+            self.frame = Some((frame, length));
+            return Some(Part::Start(frame, length));
+        };
+        if missing == 0 {
+            self.frame = None;
+            return Some(Part::End(frame));
+        }
+        let (payload, rest) = input.split_at(input.len().min(usize::try_from(missing).unwrap_or(usize::MAX)));
+        if payload.is_empty() {
+            return None;
+        }
+        *input = rest;
+        self.frame = Some((frame, missing - payload.len() as u64));
+        Some(Part::Payload(frame, payload))
+    }
+
+    /// Returns true if a part of a frame has arrived.
+    pub(crate) const fn is_partial(&self) -> bool {
+        self.frame.is_some() || self.header.is_partial()
     }
 }
 

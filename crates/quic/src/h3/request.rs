@@ -2,7 +2,7 @@
 
 use doh::{Accepted, BODY_MAX, Head, Policy, Refusal};
 
-use super::frame::{FrameType, HeaderReader};
+use super::frame::{FrameReader, FrameType, Part};
 use super::qpack::{self, SectionError};
 use super::{ConnectionError, HEADERS_MAX, code, error};
 
@@ -35,9 +35,7 @@ pub struct Outcome(pub Vec<u8>);
 #[derive(Debug)]
 pub struct Request {
     policy: Policy,
-    header: HeaderReader,
-    /// Frame that is being received, with the number of its missing bytes.
-    frame: Option<(FrameType, u64)>,
+    frames: FrameReader,
     /// Header section while it is being received.
     section: Vec<u8>,
     stage: Stage,
@@ -68,8 +66,7 @@ impl Request {
     pub fn new(policy: Policy) -> Request {
         Request {
             policy,
-            header: HeaderReader::default(),
-            frame: None,
+            frames: FrameReader::default(),
             section: Vec::new(),
             stage: Stage::Start,
             announced: None,
@@ -88,26 +85,17 @@ impl Request {
     /// # Errors
     /// The request is refused, or breaks the protocol.
     pub fn feed(&mut self, mut bytes: &[u8]) -> Result<(), Failure> {
-        loop {
-            let Some((frame, missing)) = self.frame else {
-                let Some((frame, length)) = self.header.read(&mut bytes) else { return Ok(()) };
-                self.begin(frame, length)?;
-                continue;
-            };
-            let part = bytes.len().min(usize::try_from(missing).unwrap_or(usize::MAX));
-            let (payload, rest) = bytes.split_at(part);
-            self.take(frame, payload)?;
-            let missing = missing - part as u64;
-            if missing > 0 {
-                self.frame = Some((frame, missing));
-                return Ok(());
-            }
-            self.frame = None;
-            bytes = rest;
-            if frame == FrameType::HEADERS {
-                self.end_section()?;
+        while let Some(part) = self.frames.next(&mut bytes) {
+            match part {
+                Part::Start(frame, length) => self.begin(frame, length)?,
+                Part::Payload(FrameType::HEADERS, payload) => self.section.extend_from_slice(payload),
+                Part::Payload(FrameType::DATA, payload) => self.message.extend_from_slice(payload),
+                Part::End(FrameType::HEADERS) => self.end_section()?,
+                // Frames of unknown types are ignored (RFC 9114 §9).
+                Part::Payload(..) | Part::End(_) => {}
             }
         }
+        Ok(())
     }
 
     /// Ends the request, because the stream has ended.
@@ -115,7 +103,7 @@ impl Request {
     /// # Errors
     /// The request is incomplete, or its message is no query.
     pub fn end(self) -> Result<Outcome, Failure> {
-        if self.frame.is_some() || self.header.is_partial() {
+        if self.frames.is_partial() {
             return Err(connection(code::FRAME_ERROR, "a frame is cut"));
         }
         if self.stage == Stage::Start {
@@ -144,7 +132,6 @@ impl Request {
             (FrameType::DATA, _) => self.begin_body(length)?,
             _ => {}
         }
-        self.frame = Some((frame, length));
         Ok(())
     }
 
@@ -156,16 +143,6 @@ impl Request {
             _ if self.received > BODY_MAX as u64 => Err(Refusal::too_long(self.policy).into()),
             _ => Ok(()),
         }
-    }
-
-    fn take(&mut self, frame: FrameType, payload: &[u8]) -> Result<(), Failure> {
-        match frame {
-            FrameType::HEADERS => self.section.extend_from_slice(payload),
-            FrameType::DATA => self.message.extend_from_slice(payload),
-            // Frames of unknown types are ignored (RFC 9114 §9).
-            _ => {}
-        }
-        Ok(())
     }
 
     /// Decodes a header section that is complete.

@@ -1,6 +1,6 @@
 //! Unidirectional streams of a connection: the control stream, the two of QPACK, and the unknown ones.
 
-use super::frame::{FrameType, HeaderReader, put_frame, put_varint, varint};
+use super::frame::{FrameReader, FrameType, Part, put_frame, put_varint, varint};
 use super::{ConnectionError, HEADERS_MAX, code, error};
 
 /// Setting: longest header section that the server accepts (RFC 9114 §7.2.4.1).
@@ -81,8 +81,7 @@ enum Kind {
 /// Reader of the control stream.
 #[derive(Debug, Default)]
 struct Control {
-    header: HeaderReader,
-    frame: Option<(FrameType, u64)>,
+    frames: FrameReader,
     payload: Vec<u8>,
     has_settings: bool,
 }
@@ -150,28 +149,15 @@ impl Session {
 
 impl Control {
     fn feed(&mut self, mut bytes: &[u8]) -> Result<(), ConnectionError> {
-        loop {
-            let Some((frame, missing)) = self.frame else {
-                let Some((frame, length)) = self.header.read(&mut bytes) else { return Ok(()) };
-                self.begin(frame, length)?;
-                continue;
-            };
-            let part = bytes.len().min(usize::try_from(missing).unwrap_or(usize::MAX));
-            let (payload, rest) = bytes.split_at(part);
-            if frame == FrameType::SETTINGS {
-                self.payload.extend_from_slice(payload);
-            }
-            bytes = rest;
-            let missing = missing - part as u64;
-            if missing > 0 {
-                self.frame = Some((frame, missing));
-                return Ok(());
-            }
-            self.frame = None;
-            if frame == FrameType::SETTINGS {
-                check_settings(&std::mem::take(&mut self.payload))?;
+        while let Some(part) = self.frames.next(&mut bytes) {
+            match part {
+                Part::Start(frame, length) => self.begin(frame, length)?,
+                Part::Payload(FrameType::SETTINGS, payload) => self.payload.extend_from_slice(payload),
+                Part::End(FrameType::SETTINGS) => check_settings(&std::mem::take(&mut self.payload))?,
+                Part::Payload(..) | Part::End(_) => {}
             }
         }
+        Ok(())
     }
 
     fn begin(&mut self, frame: FrameType, length: u64) -> Result<(), ConnectionError> {
@@ -191,7 +177,6 @@ impl Control {
             return Err(error(code::EXCESSIVE_LOAD, "too many settings"));
         }
         self.has_settings = true;
-        self.frame = Some((frame, length));
         Ok(())
     }
 }
