@@ -2,8 +2,8 @@
 //!
 //! A server passes the head of each request to [`accept`], which returns the query of a GET, asks for the body of a
 //! POST, or refuses the request. [`lifetime`] and the constants describe the response to an answered query. A client
-//! builds a GET with [`get_target`], and decides about each response with [`check_response`] and [`subtract_age`]. The
-//! crate knows no HTTP library and does no I/O.
+//! builds a GET with [`get_target`], and decides about each response with [`check_response`] and [`subtract_age`].
+//! [`alternative`] tells where an upstream offers HTTP/3. The crate knows no HTTP library and does no I/O.
 //!
 //! ```
 //! use doh::{Accepted, Head, Policy, accept};
@@ -13,11 +13,13 @@
 //! assert_eq!(query.len(), 17);
 //! ```
 
+mod alternative;
 mod asking;
 mod base64url;
 mod lifetime;
 mod request;
 
+pub use alternative::{Alternative, alternative};
 pub use asking::{ResponseError, ResponseHead, check_response, get_target, subtract_age};
 pub use lifetime::lifetime;
 pub use request::{Accepted, BODY_MAX, Head, Policy, Refusal, accept, check_message};
