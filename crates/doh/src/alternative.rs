@@ -82,8 +82,7 @@ mod tests {
             ("", None),
         ];
         for (value, expected) in rows {
-            let expected =
-                expected.map(|(port, seconds)| Alternative { port, lifetime: Duration::from_secs(seconds) });
+            let expected = expected.map(|(port, seconds)| Alternative { port, lifetime: Duration::from_secs(seconds) });
             assert_eq!(alternative(value.as_bytes()), expected, "{value}");
         }
         assert_eq!(alternative(b"h3=\":443\"; x=\xff"), None);

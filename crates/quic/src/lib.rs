@@ -8,7 +8,7 @@
 //! 3. [`Endpoint::poll_transmit`] returns the datagrams to send, and [`Endpoint::poll_timeout`] the time of the next
 //!    step.
 //!
-//! A [`Client`] is a connection to an upstream over DNS over QUIC, driven in the same way.
+//! A [`Client`] is a connection to an upstream over one of the two protocols, driven in the same way.
 //!
 //! quinn-proto implements QUIC. This crate adds the framing of the two protocols, the limits ([`Settings`] and the
 //! constants in `limits.rs`), and the assignment of packets to threads ([`owner`]). [`Admission`] connects it to the
@@ -30,7 +30,7 @@ mod stream;
 mod tokens;
 
 pub use account::{Account, Admission};
-pub use client::{Client, ClientEvent, CloseReason, NoStreamError, OpenError, Upstream};
+pub use client::{Asking, Client, ClientEvent, CloseReason, Code, NoStreamError, OpenError, Rejection, Upstream};
 pub use endpoint::{Config, Endpoint};
 pub use event::{Event, Limit, QueryKey, Route};
 pub use keys::Keys;

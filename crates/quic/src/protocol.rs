@@ -36,7 +36,7 @@ impl Protocol {
         }
     }
 
-    /// Unidirectional streams that a client may open: none in DNS over QUIC; in HTTP/3 the control stream and the two
+    /// Unidirectional streams that the peer may open: none in DNS over QUIC; in HTTP/3 the control stream and the two
     /// of QPACK.
     pub(crate) const fn uni_streams_max(self) -> u32 {
         match self {

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use network::Network;
-use quic::{Client, ClientEvent, CloseReason, NoStreamError, Upstream};
+use quic::{Asking, Client, ClientEvent, CloseReason, Code, NoStreamError, Protocol, Rejection, Upstream};
 use quinn_proto::crypto::rustls::QuicServerConfig;
 use quinn_proto::{
     Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig, Event, ReadError, ServerConfig,
@@ -75,6 +75,7 @@ struct Pair {
     server: Endpoint,
     connection: Option<(ConnectionHandle, Connection)>,
     reaction: Reaction,
+    opened: &'static [&'static [u8]],
     /// Streams whose query is arriving.
     queries: HashMap<StreamId, Vec<u8>>,
     /// Queries that have arrived.
@@ -88,6 +89,10 @@ fn addresses() -> [SocketAddr; 2] {
     ["198.51.100.1:40000", "192.0.2.53:853"].map(|address| address.parse().unwrap())
 }
 
+fn doq_code(code: u64) -> Code {
+    Code { protocol: Protocol::Doq, code }
+}
+
 fn framed(message: &[u8]) -> Vec<u8> {
     [&u16::try_from(message.len()).unwrap().to_be_bytes(), message].concat()
 }
@@ -96,10 +101,14 @@ fn framed(message: &[u8]) -> Vec<u8> {
 struct Settings {
     streams: u32,
     name: &'static str,
+    /// Protocol of the server.
     alpn: &'static [u8],
+    asking: Asking,
+    /// Unidirectional streams that the server opens, with their first bytes.
+    opened: &'static [&'static [u8]],
 }
 
-const GOOD: Settings = Settings { streams: 100, name: "dns.example", alpn: b"doq" };
+const GOOD: Settings = Settings { streams: 100, name: "dns.example", alpn: b"doq", asking: Asking::Doq, opened: &[] };
 
 impl Pair {
     fn new(seed: u64, settings: &Settings) -> Pair {
@@ -120,7 +129,7 @@ impl Pair {
         let tls = rustls::ClientConfig::builder_with_provider(provider);
         let tls = tls.with_safe_default_protocol_versions().unwrap().with_root_certificates(roots);
         let mut tls = tls.with_no_client_auth();
-        tls.alpn_protocols = vec![b"doq".to_vec()];
+        tls.alpn_protocols = vec![settings.asking.protocol().alpn().to_vec()];
         let tls = Arc::new(tls);
 
         let now = Instant::now();
@@ -130,8 +139,13 @@ impl Pair {
         config.transport_config(Arc::new(transport));
         let mut endpoint = EndpointConfig::default();
         endpoint.rng_seed(Some([1; 32]));
-        let upstream =
-            Upstream { address: addresses()[1], server_name: settings.name, tls: Arc::clone(&tls), seed: [2; 32] };
+        let upstream = Upstream {
+            address: addresses()[1],
+            server_name: settings.name,
+            tls: Arc::clone(&tls),
+            asking: settings.asking.clone(),
+            seed: [2; 32],
+        };
         let (events, queries, asked, stopped, closed) = Default::default();
         Pair {
             now,
@@ -143,6 +157,7 @@ impl Pair {
             server: Endpoint::new(Arc::new(endpoint), Some(Arc::new(config)), false, None),
             connection: None,
             reaction: Reaction::Send(framed(REPLY)),
+            opened: settings.opened,
             queries,
             asked,
             stopped,
@@ -160,7 +175,8 @@ impl Pair {
     /// Opens another connection.
     fn reconnect(&mut self, seed: u8) {
         let [_, address] = addresses();
-        let upstream = Upstream { address, server_name: GOOD.name, tls: Arc::clone(&self.tls), seed: [seed; 32] };
+        let (tls, asking) = (Arc::clone(&self.tls), GOOD.asking);
+        let upstream = Upstream { address, server_name: GOOD.name, tls, asking, seed: [seed; 32] };
         self.client = Client::open(self.now, &upstream).unwrap();
         self.connection = None;
     }
@@ -252,6 +268,12 @@ impl Pair {
         let Some((handle, mut connection)) = self.connection.take() else { return };
         while let Some(event) = connection.poll() {
             match event {
+                Event::Connected => {
+                    for bytes in self.opened {
+                        let id = connection.streams().open(Dir::Uni).expect("the client allows the stream");
+                        assert_eq!(connection.send_stream(id).write(bytes), Ok(bytes.len()));
+                    }
+                }
                 Event::Stream(StreamEvent::Opened { dir }) => {
                     while let Some(id) = connection.streams().accept(dir) {
                         self.read(&mut connection, id);
@@ -364,12 +386,12 @@ fn closes_the_connection_if_a_reply_breaks_the_protocol() {
 fn reports_streams_and_connections_that_the_server_ends() {
     let mut pair = Pair::connected();
     pair.reaction = Reaction::Reset(1);
-    assert_eq!(pair.event(), ClientEvent::Rejected(7, 1));
+    assert_eq!(pair.event(), ClientEvent::Rejected(7, Rejection::Reset(doq_code(1))));
     pair.reaction = Reaction::Send(framed(REPLY));
     assert_eq!(pair.event(), ClientEvent::Reply(7, REPLY.to_vec()));
     pair.reaction = Reaction::Close(4);
     let event = pair.event();
-    assert_eq!(event, ClientEvent::Closed(CloseReason::ByUpstream(4)));
+    assert_eq!(event, ClientEvent::Closed(CloseReason::ByUpstream(doq_code(4))));
     let ClientEvent::Closed(reason) = event else { return };
     assert_eq!(reason.to_string(), "connection closed by the peer with DOQ_EXCESSIVE_LOAD");
 }
@@ -438,4 +460,112 @@ fn gives_up_a_server_that_is_silent() {
     pair.network.lost = 1.0;
     pair.run_for(60 * SECOND);
     assert_eq!(pair.take_events(), [ClientEvent::Closed(CloseReason::TimedOut)]);
+}
+
+/// Control stream of a server: its type and empty settings.
+const CONTROL: &[u8] = &[0, 4, 0];
+
+/// Returns the settings of a server over HTTP/3 that opens these streams.
+fn http3(opened: &'static [&'static [u8]]) -> Settings {
+    let asking = Asking::Http3 { authority: "dns.example".to_owned(), is_get: false };
+    Settings { alpn: b"h3", asking, opened, ..GOOD }
+}
+
+/// Returns a response with a status of the static table of QPACK, the content type of DNS, and this body.
+fn response(status: u8, body: &[u8]) -> Vec<u8> {
+    let (section, length) = ([0, 0, 0xc0 | status, 0xc0 | 44], u8::try_from(body.len()).unwrap());
+    [&[1, 4][..], &section, &[0, length], body].concat()
+}
+
+const STATUS_200: u8 = 25;
+const STATUS_404: u8 = 27;
+
+fn connected_over_http3(opened: &'static [&'static [u8]]) -> Pair {
+    let mut pair = Pair::new(1, &http3(opened));
+    pair.run();
+    assert_eq!(pair.take_events(), [ClientEvent::Connected]);
+    pair.reaction = Reaction::Send(response(STATUS_200, REPLY));
+    pair
+}
+
+#[test]
+fn over_http3_each_query_is_a_request_on_any_network() {
+    for seed in 0..20 {
+        let mut pair = Pair::new(seed, &http3(&[CONTROL, &[2], &[3]]));
+        (pair.network.lost, pair.network.repeated, pair.network.reordered) = (0.2, 0.1, 0.3);
+        pair.run_for(10 * SECOND);
+        assert_eq!(pair.take_events(), [ClientEvent::Connected], "seed {seed}");
+        pair.reaction = Reaction::Send(response(STATUS_200, REPLY));
+        (0..50).for_each(|query| pair.client.send(query, QUERY).unwrap());
+        pair.run_for(10 * SECOND);
+        assert!(pair.asked.len() == 50 && pair.asked.iter().all(|asked| asked.ends_with(QUERY)), "seed {seed}");
+        let control = StreamId::new(quinn_proto::Side::Client, Dir::Uni, 0);
+        assert!(pair.queries[&control].starts_with(&[0, 4]), "type and settings of the client's control stream");
+        let replies = pair
+            .take_events()
+            .into_iter()
+            .filter(|event| matches!(event, ClientEvent::Reply(_, reply) if reply == REPLY));
+        assert_eq!(replies.count(), 50, "seed {seed}");
+    }
+}
+
+#[test]
+fn over_http3_a_failed_request_ends_alone() {
+    let mut pair = connected_over_http3(&[CONTROL]);
+    let reset = |code| Rejection::Reset(Code { protocol: Protocol::Http3, code });
+    for (reaction, rejection, text) in [
+        (
+            Reaction::Send(response(STATUS_404, b"")),
+            Rejection::Refused(doh::ResponseError::Status(404)),
+            "HTTP status 404",
+        ),
+        (Reaction::Send(Vec::new()), Rejection::Malformed, "malformed HTTP response"),
+        (Reaction::Reset(0x10b), Rejection::Unprocessed, "the peer has not processed the request"),
+        (Reaction::Reset(0x102), reset(0x102), "stream reset by the peer with H3_INTERNAL_ERROR"),
+    ] {
+        pair.reaction = reaction;
+        assert_eq!(pair.event(), ClientEvent::Rejected(7, rejection.clone()));
+        assert_eq!(rejection.to_string(), text);
+    }
+    pair.reaction = Reaction::Send(response(STATUS_200, REPLY));
+    assert_eq!(pair.event(), ClientEvent::Reply(7, REPLY.to_vec()));
+    pair.reaction = Reaction::Silence;
+    pair.client.send(7, QUERY).unwrap();
+    pair.run();
+    pair.stopped.clear();
+    assert!(pair.client.cancel(&7));
+    pair.run();
+    assert_eq!(pair.stopped, [0x10c]);
+}
+
+#[test]
+fn over_http3_a_broken_rule_closes_the_connection() {
+    let mut pair = connected_over_http3(&[CONTROL]);
+    pair.reaction = Reaction::Send(vec![0, 1, 0]);
+    assert!(matches!(pair.event(), ClientEvent::Closed(CloseReason::Protocol(_))));
+    assert_eq!(pair.closed, [0x105]);
+    let rows: [(&'static [&'static [u8]], u64); 5] = [
+        (&[CONTROL, CONTROL], 0x103),
+        (&[&[0, 0x21, 0]], 0x10a),
+        (&[&[0, 4, 0, 0xd, 1, 0]], 0x105),
+        (&[&[1, 0]], 0x108),
+        (&[&[2, 0x3f, 0xe1, 0x1f]], 0x201),
+    ];
+    for (opened, code) in rows {
+        let mut pair = Pair::new(1, &http3(opened));
+        pair.run();
+        let events = pair.take_events();
+        assert!(matches!(events.as_slice(), [.., ClientEvent::Closed(CloseReason::Protocol(_))]), "{events:?}");
+        assert_eq!(pair.closed, [code], "{opened:?}");
+    }
+}
+
+#[test]
+fn over_http3_the_server_may_announce_the_end_and_open_unknown_streams() {
+    let mut pair = Pair::new(1, &http3(&[&[0, 4, 0, 7, 1, 8], &[0x21, 9, 9]]));
+    pair.run();
+    assert_eq!(pair.take_events(), [ClientEvent::Connected, ClientEvent::GoingAway]);
+    assert_eq!(pair.stopped, [0x103]);
+    pair.reaction = Reaction::Send(response(STATUS_200, REPLY));
+    assert_eq!(pair.event(), ClientEvent::Reply(7, REPLY.to_vec()));
 }

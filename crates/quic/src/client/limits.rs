@@ -5,6 +5,7 @@ use std::time::Duration;
 use quinn_proto::{EndpointConfig, IdleTimeout, TransportConfig, VarInt};
 
 use crate::limits::{RECEIVED_MAX, set_datagrams};
+use crate::protocol::Protocol;
 
 /// Bytes that the upstream may send on one stream before they are read: one response of the maximum length.
 const STREAM_WINDOW: u32 = 68 << 10;
@@ -20,13 +21,14 @@ const IDLE: Duration = Duration::from_secs(30);
 /// like a query over UDP.
 const INITIAL_RTT: Duration = Duration::from_millis(133);
 
-/// Returns the configuration of a connection. The upstream may open no streams (RFC 9250 §4.2). Nothing is sent to keep
+/// Returns the configuration of a connection. The upstream may open no streams over DNS over QUIC (RFC 9250 §4.2), and
+/// the critical ones over HTTP/3. Nothing is sent to keep
 /// an idle connection open, because a new one costs less than the traffic (RFC 9250 §5.5.1).
-pub(super) fn transport_config() -> TransportConfig {
+pub(super) fn transport_config(protocol: Protocol) -> TransportConfig {
     let mut config = TransportConfig::default();
     config
         .max_concurrent_bidi_streams(VarInt::from_u32(0))
-        .max_concurrent_uni_streams(VarInt::from_u32(0))
+        .max_concurrent_uni_streams(protocol.uni_streams_max().into())
         .max_idle_timeout(IdleTimeout::try_from(IDLE).ok())
         .stream_receive_window(STREAM_WINDOW.into())
         .receive_window(RECEIVE_WINDOW.into())

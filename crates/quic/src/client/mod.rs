@@ -1,12 +1,13 @@
-//! Client side of DNS over QUIC: one connection to an upstream, without its socket and clock.
+//! Client side of DNS over QUIC and HTTP/3: one connection to an upstream, without its socket and clock.
 //!
 //! The owner passes in datagrams and timeouts, then handles all events, then sends all datagrams and sets its timer.
 //! `T` names a query, so that events can refer to it.
 
+mod asking;
 mod limits;
 mod reason;
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
@@ -17,10 +18,13 @@ use quinn_proto::{
     ClientConfig, ConnectionHandle, DatagramEvent, Dir, Endpoint, Event, ReadError, StreamEvent, StreamId,
 };
 
-use crate::doq::{self, ProtocolError, code};
+use crate::h3::{self, ConnectionError, Peer, Session, UniStream};
+use crate::protocol::{Codes, Protocol};
+use asking::{ReplyError, ReplyReader};
 use limits::{endpoint_config, transport_config};
 
-pub use reason::{CloseReason, NoStreamError, OpenError};
+pub use asking::{Asking, Rejection};
+pub use reason::{CloseReason, Code, NoStreamError, OpenError};
 
 /// Everything that makes a connection.
 #[derive(Clone, Debug)]
@@ -29,8 +33,10 @@ pub struct Upstream<'a> {
     pub address: SocketAddr,
     /// Name or address that its certificate must have.
     pub server_name: &'a str,
-    /// Trusted authorities, and the ALPN identifier [`Protocol::Doq`](crate::Protocol::Doq).
+    /// Trusted authorities, and the ALPN identifier of the protocol.
     pub tls: Arc<rustls::ClientConfig>,
+    /// Protocol on the streams.
+    pub asking: Asking,
     /// Seed of all random numbers outside TLS.
     pub seed: [u8; 32],
 }
@@ -41,8 +47,12 @@ pub struct Client<T> {
     handle: ConnectionHandle,
     quic: quinn_proto::Connection,
     address: SocketAddr,
+    asking: Asking,
     /// Queries in flight.
     exchanges: Vec<Exchange<T>>,
+    /// Unidirectional streams of the upstream, over HTTP/3.
+    critical: HashMap<StreamId, UniStream>,
+    session: Session,
     events: VecDeque<ClientEvent<T>>,
 }
 
@@ -55,8 +65,10 @@ pub enum ClientEvent<T> {
     StreamsAvailable,
     /// A query has a response.
     Reply(T, Vec<u8>),
-    /// The upstream has given up a query with this code.
-    Rejected(T, u64),
+    /// A query gets no response, for this reason.
+    Rejected(T, Rejection),
+    /// The upstream will close the connection after the responses to the queries in flight.
+    GoingAway,
     /// The connection has ended.
     Closed(CloseReason),
 }
@@ -67,38 +79,48 @@ impl<T: Clone + PartialEq> Client<T> {
     /// # Errors
     /// The configuration cannot be used.
     pub fn open(now: Instant, upstream: &Upstream<'_>) -> Result<Client<T>, OpenError> {
-        let Upstream { address, server_name, tls, seed } = upstream;
+        let Upstream { address, server_name, tls, asking, seed } = upstream;
         let crypto = QuicClientConfig::try_from(Arc::clone(tls)).map_err(OpenError::CipherSuite)?;
         let mut config = ClientConfig::new(Arc::new(crypto));
-        config.transport_config(Arc::new(transport_config()));
+        config.transport_config(Arc::new(transport_config(asking.protocol())));
         let mut endpoint = Endpoint::new(Arc::new(endpoint_config(*seed)), None, false, None);
         let (handle, quic) = endpoint.connect(now, config, *address, server_name).map_err(OpenError::Target)?;
-        let (exchanges, events) = (Vec::new(), VecDeque::new());
-        Ok(Client { endpoint, handle, quic, address: *address, exchanges, events })
+        Ok(Client {
+            endpoint,
+            handle,
+            quic,
+            address: *address,
+            asking: asking.clone(),
+            exchanges: Vec::new(),
+            critical: HashMap::new(),
+            session: Session::new(Peer::Server),
+            events: VecDeque::new(),
+        })
     }
 
-    /// Sends a query on a stream of its own. Its ID must be 0 (RFC 9250 §4.2.1).
+    /// Sends a query on a stream of its own. Its ID must be 0 (RFC 9250 §4.2.1, RFC 8484 §4.1).
     ///
     /// # Errors
     /// The upstream allows no further stream.
     pub fn send(&mut self, query: T, message: &[u8]) -> Result<(), NoStreamError> {
         let stream = self.quic.streams().open(Dir::Bi).ok_or(NoStreamError)?;
-        self.exchanges.push(Exchange { stream, query, unsent: doq::frame(message), reply: Vec::new() });
+        let (unsent, reader) = (self.asking.request(message), self.asking.reader());
+        self.exchanges.push(Exchange { stream, query, unsent, reader });
         self.write(stream);
         Ok(())
     }
 
-    /// Gives up a query (RFC 9250 §4.3.1). Returns false if it is not in flight.
+    /// Gives up a query (RFC 9250 §4.3.1, RFC 9114 §4.1.1). Returns false if it is not in flight.
     pub fn cancel(&mut self, query: &T) -> bool {
         let Some(at) = self.exchanges.iter().position(|exchange| exchange.query == *query) else { return false };
         let stream = self.exchanges.swap_remove(at).stream;
-        self.abandon(stream, code::REQUEST_CANCELLED);
+        self.abandon(stream);
         true
     }
 
     /// Closes the connection. The next datagram tells the upstream.
     pub fn close(&mut self, now: Instant) {
-        self.quic.close(now, code::NO_ERROR.into(), Bytes::new());
+        self.quic.close(now, self.codes().no_error.into(), Bytes::new());
     }
 
     /// Handles a datagram of the upstream.
@@ -149,8 +171,8 @@ impl<T: Clone + PartialEq> Client<T> {
         self.exchange_endpoint_events();
         while let Some(event) = self.quic.poll() {
             match event {
-                Event::Connected => self.events.push_back(ClientEvent::Connected),
-                Event::ConnectionLost { reason } => self.end(CloseReason::new(reason)),
+                Event::Connected => self.begin(now),
+                Event::ConnectionLost { reason } => self.end(CloseReason::new(self.asking.protocol(), reason)),
                 Event::Stream(event) => self.handle_stream_event(now, &event),
                 Event::HandshakeDataReady | Event::DatagramReceived | Event::DatagramsUnblocked => {}
             }
@@ -168,14 +190,46 @@ impl<T: Clone + PartialEq> Client<T> {
 
     fn handle_stream_event(&mut self, now: Instant, event: &StreamEvent) {
         match *event {
+            StreamEvent::Readable { id } if id.dir() == Dir::Uni => self.read_critical(now, id),
             StreamEvent::Readable { id } => self.read(now, id),
             StreamEvent::Writable { id } => self.write(id),
             StreamEvent::Available { .. } => self.events.push_back(ClientEvent::StreamsAvailable),
             // The upstream may have read the query and answer it all the same.
-            StreamEvent::Stopped { error_code, .. } if error_code == code::NO_ERROR.into() => {}
-            StreamEvent::Stopped { id, error_code } => self.reject(id, error_code.into_inner()),
-            StreamEvent::Opened { .. } | StreamEvent::Finished { .. } => {}
+            StreamEvent::Stopped { error_code, .. } if error_code == self.codes().no_error.into() => {}
+            StreamEvent::Stopped { id, error_code } => self.reject(id, self.rejection(error_code.into_inner())),
+            StreamEvent::Opened { dir } => {
+                while let Some(id) = self.quic.streams().accept(dir) {
+                    self.critical.insert(id, UniStream::default());
+                    self.read_critical(now, id);
+                }
+            }
+            StreamEvent::Finished { .. } => {}
         }
+    }
+
+    fn codes(&self) -> Codes {
+        self.asking.protocol().codes()
+    }
+
+    /// Returns the reason of a stream that the upstream has ended with a code.
+    fn rejection(&self, code: u64) -> Rejection {
+        let protocol = self.asking.protocol();
+        if protocol == Protocol::Http3 && code == u64::from(h3::code::REQUEST_REJECTED) {
+            return Rejection::Unprocessed;
+        }
+        Rejection::Reset(Code { protocol, code })
+    }
+
+    /// Uses a connection whose handshake is complete. Over HTTP/3 it begins with the control stream of this side.
+    fn begin(&mut self, now: Instant) {
+        if self.asking.protocol() == Protocol::Http3 {
+            let opened = self.quic.streams().open(Dir::Uni);
+            let written = opened.map(|stream| self.quic.send_stream(stream).write(&h3::control_stream()));
+            if !matches!(written, Some(Ok(_))) {
+                return self.fail(now, CONTROL_STREAM_REFUSED);
+            }
+        }
+        self.events.push_back(ClientEvent::Connected);
     }
 
     /// Writes as much of a query as the upstream takes.
@@ -193,33 +247,97 @@ impl<T: Clone + PartialEq> Client<T> {
     /// Reads what has arrived of a response.
     fn read(&mut self, now: Instant, id: StreamId) {
         let Some(at) = self.exchanges.iter().position(|exchange| exchange.stream == id) else { return };
-        match read_reply(&mut self.quic, &mut self.exchanges[at]) {
+        match self.read_reply(at, id) {
             Ok(Some(reply)) => {
                 let query = self.exchanges.swap_remove(at).query;
                 self.events.push_back(ClientEvent::Reply(query, reply));
             }
             Ok(None) => {}
-            Err(ReplyError::Reset(code)) => self.reject(id, code),
-            Err(ReplyError::Protocol(ProtocolError(rule))) => {
-                self.quic.close(now, code::PROTOCOL_ERROR.into(), Bytes::from_static(rule.as_bytes()));
-                self.end(CloseReason::Protocol(rule));
-            }
+            Err(ReplyError::Rejected(rejection)) => self.reject(id, rejection),
+            Err(ReplyError::Connection(error)) => self.fail(now, error),
         }
     }
 
-    /// Ends a query that the upstream has given up.
-    fn reject(&mut self, id: StreamId, code: u64) {
+    /// Reads what has arrived on a stream. Returns the response if it is complete.
+    fn read_reply(&mut self, at: usize, id: StreamId) -> Result<Option<Vec<u8>>, ReplyError> {
+        let reader = &mut self.exchanges[at].reader;
+        let mut receiving = self.quic.recv_stream(id);
+        let Ok(mut chunks) = receiving.read(true) else { return Ok(None) };
+        loop {
+            match chunks.next(usize::MAX) {
+                Ok(Some(chunk)) => reader.feed(&chunk.bytes)?,
+                Ok(None) => return reader.end().map(Some),
+                Err(ReadError::Blocked) => break,
+                Err(ReadError::Reset(code)) => {
+                    drop(chunks);
+                    return Err(ReplyError::Rejected(self.rejection(code.into_inner())));
+                }
+            }
+        }
+        drop(chunks);
+        let reply = reader.early()?;
+        if reply.is_some() {
+            // Some servers end the stream late. Nothing more on it is of interest.
+            let _ = receiving.stop(self.asking.protocol().codes().no_error.into());
+        }
+        Ok(reply)
+    }
+
+    /// Reads what has arrived on a unidirectional stream of the upstream.
+    fn read_critical(&mut self, now: Instant, id: StreamId) {
+        let was_going_away = self.session.is_going_away();
+        if let Err(error) = self.feed_critical(id) {
+            return self.fail(now, error);
+        }
+        if self.session.is_going_away() && !was_going_away {
+            self.events.push_back(ClientEvent::GoingAway);
+        }
+    }
+
+    fn feed_critical(&mut self, id: StreamId) -> Result<(), ConnectionError> {
+        let Some(stream) = self.critical.get_mut(&id) else { return Ok(()) };
+        let mut receiving = self.quic.recv_stream(id);
+        let Ok(mut chunks) = receiving.read(true) else { return Ok(()) };
+        let is_needed = loop {
+            match chunks.next(usize::MAX) {
+                Ok(Some(chunk)) if stream.feed(&mut self.session, &chunk.bytes)? => {}
+                Ok(Some(_)) => break false,
+                Ok(None) | Err(ReadError::Reset(_)) => {
+                    stream.end()?;
+                    self.critical.remove(&id);
+                    return Ok(());
+                }
+                Err(ReadError::Blocked) => break true,
+            }
+        };
+        drop(chunks);
+        if !is_needed {
+            let _ = receiving.stop(h3::code::STREAM_CREATION_ERROR.into());
+            self.critical.remove(&id);
+        }
+        Ok(())
+    }
+
+    /// Ends a query that gets no response.
+    fn reject(&mut self, id: StreamId, rejection: Rejection) {
         if let Some(at) = self.exchanges.iter().position(|exchange| exchange.stream == id) {
             let query = self.exchanges.swap_remove(at).query;
-            self.abandon(id, code::REQUEST_CANCELLED);
-            self.events.push_back(ClientEvent::Rejected(query, code));
+            self.abandon(id);
+            self.events.push_back(ClientEvent::Rejected(query, rejection));
         }
     }
 
     /// Ends both directions of a stream.
-    fn abandon(&mut self, id: StreamId, code: u32) {
+    fn abandon(&mut self, id: StreamId) {
+        let code = self.codes().cancelled;
         let _ = self.quic.recv_stream(id).stop(code.into());
         let _ = self.quic.send_stream(id).reset(code.into());
+    }
+
+    /// Closes the connection, because the upstream has broken a rule.
+    fn fail(&mut self, now: Instant, ConnectionError { code, reason }: ConnectionError) {
+        self.quic.close(now, code.into(), Bytes::from_static(reason.as_bytes()));
+        self.end(CloseReason::Protocol(reason));
     }
 
     fn end(&mut self, reason: CloseReason) {
@@ -228,72 +346,15 @@ impl<T: Clone + PartialEq> Client<T> {
     }
 }
 
+/// Error of an upstream that allows no control stream.
+const CONTROL_STREAM_REFUSED: ConnectionError =
+    ConnectionError { code: h3::code::CLOSED_CRITICAL_STREAM, reason: "the peer allows no control stream" };
+
 /// Query in flight.
 struct Exchange<T> {
     stream: StreamId,
     query: T,
     /// Bytes of the query for which the upstream has given no credit yet.
     unsent: Bytes,
-    /// Bytes of the response that have arrived, with the length prefix.
-    reply: Vec<u8>,
-}
-
-/// Reason why no response follows on a stream.
-#[derive(Debug)]
-enum ReplyError {
-    /// The upstream has reset the stream with this code.
-    Reset(u64),
-    /// The response breaks a rule. The connection must be closed.
-    Protocol(ProtocolError),
-}
-
-impl core::fmt::Display for ReplyError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            ReplyError::Reset(code) => write!(f, "stream reset with {}", code::Name(*code)),
-            ReplyError::Protocol(error) => error.fmt(f),
-        }
-    }
-}
-
-impl core::error::Error for ReplyError {}
-
-impl From<ProtocolError> for ReplyError {
-    fn from(error: ProtocolError) -> Self {
-        ReplyError::Protocol(error)
-    }
-}
-
-/// Reads what has arrived on a stream. Returns the response if it is complete.
-fn read_reply<T>(
-    quic: &mut quinn_proto::Connection,
-    exchange: &mut Exchange<T>,
-) -> Result<Option<Vec<u8>>, ReplyError> {
-    let mut receiving = quic.recv_stream(exchange.stream);
-    let Ok(mut chunks) = receiving.read(true) else { return Ok(None) };
-    loop {
-        match chunks.next(usize::MAX) {
-            Ok(Some(chunk)) if exchange.reply.len() + chunk.bytes.len() > doq::STREAM_MAX => {
-                return Err(doq::TRAILING_BYTES.into());
-            }
-            Ok(Some(chunk)) => exchange.reply.extend_from_slice(&chunk.bytes),
-            Ok(None) => return complete(&exchange.reply)?.map(Some).ok_or(doq::INCOMPLETE.into()),
-            Err(ReadError::Blocked) => break,
-            Err(ReadError::Reset(code)) => return Err(ReplyError::Reset(code.into_inner())),
-        }
-    }
-    drop(chunks);
-    let reply = complete(&exchange.reply)?;
-    if reply.is_some() {
-        // Some servers end the stream late. Nothing more on it is of interest.
-        let _ = receiving.stop(code::NO_ERROR.into());
-    }
-    Ok(reply)
-}
-
-/// Returns the message at the beginning of a stream, if it is complete.
-fn complete(stream: &[u8]) -> Result<Option<Vec<u8>>, ProtocolError> {
-    let Some(message) = doq::message(stream)? else { return Ok(None) };
-    doq::check_reply(message)?;
-    Ok(Some(message.to_vec()))
+    reader: ReplyReader,
 }

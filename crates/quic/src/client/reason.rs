@@ -5,20 +5,39 @@ use core::fmt;
 use quinn_proto::crypto::rustls::NoInitialCipherSuite;
 use quinn_proto::{ConnectError, ConnectionError, TransportErrorCode};
 
-use crate::doq::code;
+use crate::protocol::Protocol;
+use crate::{doq, h3};
+
+/// Error code of the protocol on the streams, as its standard writes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Code {
+    /// Protocol that gives the code its meaning.
+    pub protocol: Protocol,
+    /// Number of the code.
+    pub code: u64,
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.protocol {
+            Protocol::Doq => doq::code::Name(self.code).fmt(f),
+            Protocol::Http3 => h3::code::Name(self.code).fmt(f),
+        }
+    }
+}
 
 /// Reason why a connection to an upstream has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CloseReason {
     /// The upstream was silent for too long.
     TimedOut,
-    /// The upstream has closed the connection with this code of DNS over QUIC.
-    ByUpstream(u64),
+    /// The upstream has closed the connection with this code.
+    ByUpstream(Code),
     /// The upstream does not know the connection, for example after a restart.
     Reset,
     /// The TLS handshake failed.
     Tls(String),
-    /// The upstream has broken a rule of DNS over QUIC.
+    /// The upstream has broken a rule of DNS over QUIC or HTTP/3.
     Protocol(&'static str),
     /// The upstream has broken a rule of QUIC, or reports that this side has.
     Transport(String),
@@ -28,10 +47,12 @@ pub enum CloseReason {
 const REASON_MAX: usize = 200;
 
 impl CloseReason {
-    pub(super) fn new(error: ConnectionError) -> CloseReason {
+    pub(super) fn new(protocol: Protocol, error: ConnectionError) -> CloseReason {
         match error {
             ConnectionError::TimedOut => CloseReason::TimedOut,
-            ConnectionError::ApplicationClosed(close) => CloseReason::ByUpstream(close.error_code.into_inner()),
+            ConnectionError::ApplicationClosed(close) => {
+                CloseReason::ByUpstream(Code { protocol, code: close.error_code.into_inner() })
+            }
             ConnectionError::Reset => CloseReason::Reset,
             // The TLS library has failed here. Its text says why, and the code is only that of the alert.
             ConnectionError::TransportError(error) if !error.reason.is_empty() && is_of_tls(error.code) => {
@@ -51,7 +72,7 @@ impl fmt::Display for CloseReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             CloseReason::TimedOut => f.write_str("i/o timeout"),
-            CloseReason::ByUpstream(code) => write!(f, "connection closed by the peer with {}", code::Name(*code)),
+            CloseReason::ByUpstream(code) => write!(f, "connection closed by the peer with {code}"),
             CloseReason::Reset => f.write_str("connection reset by the peer"),
             CloseReason::Tls(reason) => match reason.strip_prefix("invalid peer certificate: ") {
                 Some(reason) => write!(f, "tls: failed to verify certificate: {reason}"),

@@ -1,21 +1,28 @@
-//! HTTP/3 (RFC 9114) as far as DNS over HTTPS needs it: requests with a body, responses, and the critical streams.
+//! HTTP/3 (RFC 9114) as far as DNS over HTTPS needs it, on both sides: requests with a body, responses, and the
+//! critical streams.
 //!
-//! Not implemented, because no client of DNS needs it: server push, the dynamic table of QPACK, CONNECT, extended
+//! Not implemented, because nobody needs it for DNS: server push, the dynamic table of QPACK, CONNECT, extended
 //! methods, priorities and datagrams. The announced settings say so.
 
+mod decimal;
 mod frame;
 mod huffman;
 pub(crate) mod qpack;
+mod reply;
 mod request;
 mod response;
 mod session;
 mod static_table;
 
+pub use reply::{ReplyFailure, Response};
 pub use request::{Failure, Outcome, Request};
 pub use session::CriticalStreams;
 
+pub(crate) use reply::request;
 pub(crate) use response::{answer, refusal};
-pub(crate) use session::{Session, UniStream, control_stream, goaway};
+pub(crate) use session::{Peer, Session, UniStream, control_stream, goaway};
+
+use decimal::Decimal;
 
 /// ALPN identifier (RFC 9114 §3.1).
 pub(crate) const ALPN: &[u8] = b"h3";
@@ -43,6 +50,8 @@ pub mod code {
     pub(crate) const SETTINGS_ERROR: u32 = 0x109;
     /// The control stream does not begin with the settings.
     pub const MISSING_SETTINGS: u32 = 0x10a;
+    /// Request that was not processed, and may be sent again.
+    pub const REQUEST_REJECTED: u32 = 0x10b;
     /// Request that is cancelled.
     pub const REQUEST_CANCELLED: u32 = 0x10c;
     /// Stream that ends before the request is complete.
@@ -55,6 +64,26 @@ pub mod code {
     pub const QPACK_ENCODER_STREAM_ERROR: u32 = 0x201;
     /// Invalid instruction on the decoder stream.
     pub const QPACK_DECODER_STREAM_ERROR: u32 = 0x202;
+
+    /// Code as the standard writes it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Name(pub u64);
+
+    impl core::fmt::Display for Name {
+        fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+            match self.0 {
+                0x100 => f.write_str("H3_NO_ERROR"),
+                0x101 => f.write_str("H3_GENERAL_PROTOCOL_ERROR"),
+                0x102 => f.write_str("H3_INTERNAL_ERROR"),
+                0x105 => f.write_str("H3_FRAME_UNEXPECTED"),
+                0x107 => f.write_str("H3_EXCESSIVE_LOAD"),
+                0x10b => f.write_str("H3_REQUEST_REJECTED"),
+                0x10c => f.write_str("H3_REQUEST_CANCELLED"),
+                0x10e => f.write_str("H3_MESSAGE_ERROR"),
+                other => write!(f, "error code {other:#x}"),
+            }
+        }
+    }
 }
 
 /// Error that closes the connection.

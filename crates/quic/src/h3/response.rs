@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use doh::Refusal;
 
+use super::Decimal;
 use super::frame::{FrameType, put_frame};
 use super::qpack::{put_indexed, put_literal, put_named, put_prefix};
 
@@ -49,30 +50,6 @@ fn response(section: &[u8], body: &[u8]) -> Bytes {
     put_frame(&mut frames, FrameType::HEADERS, section);
     put_frame(&mut frames, FrameType::DATA, body);
     frames.into()
-}
-
-/// Decimal number without an allocation.
-struct Decimal {
-    digits: [u8; 20],
-    start: usize,
-}
-
-impl Decimal {
-    fn new(mut number: usize) -> Decimal {
-        let (mut digits, mut start) = ([b'0'; 20], 20);
-        loop {
-            start -= 1;
-            digits[start] = b'0' + u8::try_from(number % 10).unwrap_or(0);
-            number /= 10;
-            if number == 0 {
-                return Decimal { digits, start };
-            }
-        }
-    }
-
-    fn text(&self) -> &[u8] {
-        &self.digits[self.start..]
-    }
 }
 
 #[cfg(test)]

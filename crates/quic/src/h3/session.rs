@@ -3,7 +3,7 @@
 use super::frame::{FrameReader, FrameType, Part, put_frame, put_varint, varint};
 use super::{ConnectionError, HEADERS_MAX, code, error};
 
-/// Setting: longest header section that the server accepts (RFC 9114 §7.2.4.1).
+/// Setting: longest header section that this side accepts (RFC 9114 §7.2.4.1).
 const MAX_FIELD_SECTION_SIZE: u64 = 0x6;
 /// Settings of HTTP/2, which are forbidden.
 const SETTINGS_OF_HTTP2: [u64; 4] = [0x2, 0x3, 0x4, 0x5];
@@ -16,13 +16,23 @@ const PUSH: u64 = 0x1;
 const ENCODER: u64 = 0x2;
 const DECODER: u64 = 0x3;
 
+/// Peer of a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Peer {
+    #[default]
+    Client,
+    Server,
+}
+
 /// Critical streams that a connection has.
 #[derive(Debug, Default)]
 pub(crate) struct Session {
+    peer: Peer,
     seen: [bool; 4],
+    is_going_away: bool,
 }
 
-/// Returns the bytes that open the control stream of the server: its type and the settings. Settings that are absent
+/// Returns the bytes that open the control stream of this side: its type and the settings. Settings that are absent
 /// have their defaults, which are a QPACK table of 0 bytes and no push.
 pub(crate) fn control_stream() -> Vec<u8> {
     let mut settings = Vec::new();
@@ -58,7 +68,7 @@ impl CriticalStreams {
     }
 }
 
-/// Unidirectional stream of the client.
+/// Unidirectional stream of the peer.
 #[derive(Debug, Default)]
 pub(crate) struct UniStream {
     kind: Kind,
@@ -87,7 +97,7 @@ struct Control {
 }
 
 impl UniStream {
-    /// Takes the next bytes. Returns false if the stream is of no interest, so that the client may be told to stop.
+    /// Takes the next bytes. Returns false if the stream is of no interest, so that the peer may be told to stop.
     pub(crate) fn feed(&mut self, session: &mut Session, mut bytes: &[u8]) -> Result<bool, ConnectionError> {
         if matches!(self.kind, Kind::New | Kind::Partial(_)) {
             match self.read_type(&mut bytes) {
@@ -97,7 +107,7 @@ impl UniStream {
         }
         match &mut self.kind {
             Kind::New | Kind::Partial(_) | Kind::Ignored => Ok(false),
-            Kind::Control(control) => control.feed(bytes).map(|()| true),
+            Kind::Control(control) => control.feed(session, bytes).map(|()| true),
             Kind::Encoder => check_encoder(bytes).map(|()| true),
             Kind::Decoder(is_inside) => check_decoder(bytes, is_inside).map(|()| true),
         }
@@ -131,12 +141,23 @@ impl UniStream {
 }
 
 impl Session {
+    /// Creates the session of a connection on which no stream exists.
+    pub(crate) fn new(peer: Peer) -> Session {
+        Session { peer, ..Session::default() }
+    }
+
+    /// Returns true if the peer has announced the end of the connection (RFC 9114 §5.2).
+    pub(crate) const fn is_going_away(&self) -> bool {
+        self.is_going_away
+    }
+
     fn open(&mut self, stream_type: u64) -> Result<Kind, ConnectionError> {
         let kind = match stream_type {
             CONTROL => Kind::Control(Control::default()),
             ENCODER => Kind::Encoder,
             DECODER => Kind::Decoder(false),
-            PUSH => return Err(error(code::STREAM_CREATION_ERROR, "clients cannot push")),
+            PUSH if self.peer == Peer::Client => return Err(error(code::STREAM_CREATION_ERROR, "clients cannot push")),
+            PUSH => return Err(error(code::ID_ERROR, "push is not allowed")),
             _ => return Ok(Kind::Ignored),
         };
         let seen = usize::try_from(stream_type).ok().and_then(|at| self.seen.get_mut(at));
@@ -148,10 +169,10 @@ impl Session {
 }
 
 impl Control {
-    fn feed(&mut self, mut bytes: &[u8]) -> Result<(), ConnectionError> {
+    fn feed(&mut self, session: &mut Session, mut bytes: &[u8]) -> Result<(), ConnectionError> {
         while let Some(part) = self.frames.next(&mut bytes) {
             match part {
-                Part::Start(frame, length) => self.begin(frame, length)?,
+                Part::Start(frame, length) => self.begin(session, frame, length)?,
                 Part::Payload(FrameType::SETTINGS, payload) => self.payload.extend_from_slice(payload),
                 Part::End(FrameType::SETTINGS) => check_settings(&std::mem::take(&mut self.payload))?,
                 Part::Payload(..) | Part::End(_) => {}
@@ -160,12 +181,13 @@ impl Control {
         Ok(())
     }
 
-    fn begin(&mut self, frame: FrameType, length: u64) -> Result<(), ConnectionError> {
+    fn begin(&mut self, session: &mut Session, frame: FrameType, length: u64) -> Result<(), ConnectionError> {
         if !self.has_settings && frame != FrameType::SETTINGS {
             return Err(error(code::MISSING_SETTINGS, "the control stream does not begin with the settings"));
         }
         let is_forbidden = frame.is_of_http2()
             || matches!(frame, FrameType::DATA | FrameType::HEADERS | FrameType::PUSH_PROMISE)
+            || frame == FrameType::MAX_PUSH_ID && session.peer == Peer::Server
             || frame == FrameType::SETTINGS && self.has_settings;
         if is_forbidden {
             return Err(error(code::FRAME_UNEXPECTED, "the frame does not belong to the control stream"));
@@ -176,12 +198,13 @@ impl Control {
         if frame == FrameType::SETTINGS && length > PAYLOAD_MAX as u64 {
             return Err(error(code::EXCESSIVE_LOAD, "too many settings"));
         }
+        session.is_going_away |= frame == FrameType::GOAWAY;
         self.has_settings = true;
         Ok(())
     }
 }
 
-/// Checks the settings of the client, none of which concerns this server.
+/// Checks the settings of the peer, none of which concerns this side.
 fn check_settings(mut payload: &[u8]) -> Result<(), ConnectionError> {
     let mut seen: Vec<u64> = Vec::new();
     while !payload.is_empty() {
@@ -196,7 +219,7 @@ fn check_settings(mut payload: &[u8]) -> Result<(), ConnectionError> {
     Ok(())
 }
 
-/// Checks the instructions of the client's encoder. It may only set the size of the table to 0, in one byte (RFC 9204
+/// Checks the instructions of the peer's encoder. It may only set the size of the table to 0, in one byte (RFC 9204
 /// §4.3.1).
 fn check_encoder(bytes: &[u8]) -> Result<(), ConnectionError> {
     const CAPACITY_0: u8 = 0x20;
@@ -206,8 +229,8 @@ fn check_encoder(bytes: &[u8]) -> Result<(), ConnectionError> {
     Ok(())
 }
 
-/// Checks the instructions of the client's decoder. It may only cancel streams (RFC 9204 §4.4.2), because no header
-/// section of the server needs an acknowledgement. `is_inside` is true in the middle of a stream ID.
+/// Checks the instructions of the peer's decoder. It may only cancel streams (RFC 9204 §4.4.2), because no header
+/// section of this side needs an acknowledgement. `is_inside` is true in the middle of a stream ID.
 fn check_decoder(bytes: &[u8], is_inside: &mut bool) -> Result<(), ConnectionError> {
     const ID_MASK: u8 = 0x3f;
     for byte in bytes {
