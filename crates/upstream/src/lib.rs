@@ -38,7 +38,7 @@
 //! [`UdpClient`] and [`StreamClient`] are state machines for one message to one upstream: message IDs, source ports,
 //! connection pools, pipelining, retransmission, retries and deadlines. [`MultiplexClient`] is the same for protocols
 //! that give each query a stream of its own, HTTP and QUIC, which a library implements. One client serves all upstreams
-//! of a thread. Its driver
+//! of a thread. [`Alternatives`] knows which upstreams over HTTPS offer HTTP/3. The driver of a client
 //!
 //! 1. calls `start` for a query, `handle_input` for bytes that have arrived, `handle_error` or `handle_closed` for a
 //!    failed socket, and `handle_timeout` at the time that `poll_timeout` returns,
@@ -87,6 +87,7 @@
 //!
 //! `docs/decisions/0007-upstream-client.md` has the reasons for this division.
 
+mod alternatives;
 mod attempts;
 mod client;
 mod health;
@@ -95,6 +96,7 @@ mod query;
 mod reply;
 mod target;
 
+pub use alternatives::Alternatives;
 pub use attempts::{Action, Attempts, Decision, Limits};
 pub use client::{
     ConnectionId, FrameReader, MultiplexClient, PoolEvent, PoolLimits, PoolQuery, PoolReply, QueryError, QueryId,
