@@ -3,10 +3,10 @@
 
 use ::doh::{Head, Policy, accept};
 use ::quic::doq;
-use ::quic::h3::{CriticalStreams, Request};
+use ::quic::h3::{CriticalStreams, Request, Response};
 
-/// A stream of HTTP/3. The first byte chooses its kind and the size of the pieces in which it arrives. A request must
-/// have the same outcome in pieces as in one.
+/// A stream of HTTP/3. The first byte chooses its kind and the size of the pieces in which it arrives. The outcome must
+/// be the same in pieces as in one.
 pub fn http3(input: &[u8]) {
     let Some((choice, stream)) = input.split_first() else { return };
     let piece = usize::from(choice >> 1) + 1;
@@ -14,6 +14,15 @@ pub fn http3(input: &[u8]) {
         let mut streams = CriticalStreams::default();
         let whole = streams.read([stream]);
         assert_eq!(CriticalStreams::default().read(stream.chunks(piece)), whole);
+        return;
+    }
+    if choice & 0x80 != 0 {
+        let read = |piece: usize| {
+            let mut response = Response::default();
+            stream.chunks(piece).try_for_each(|bytes| response.feed(bytes))?;
+            response.end()
+        };
+        assert_eq!(read(piece), read(stream.len().max(1)));
         return;
     }
     let read = |piece: usize| {
@@ -53,6 +62,9 @@ pub fn doh(input: &[u8]) {
     }
     assert!(::doh::lifetime(input) <= 3600);
     asks_over_https(input);
+    if let Some(offer) = ::doh::alternative(input) {
+        assert!(offer.port > 0 && (1..=604_800).contains(&offer.lifetime.as_secs()));
+    }
 }
 
 /// The other direction: a server understands each GET, and the age of a response changes TTLs only.

@@ -12,6 +12,7 @@ use engine::{
     Clock, Exchange, ExchangeError, ExchangeReply, Fetch, FetchError, Instant, Io, LocalFuture, OnMessage, Transport,
 };
 use metrics::{Counters, Registry};
+use quic::Protocol;
 use rand::rngs::{StdRng, SysRng};
 use rand::{RngExt, SeedableRng};
 use tokio::time::timeout_at;
@@ -46,8 +47,8 @@ impl TokioIo {
         TokioIo {
             udp: UdpClient::new(message_ids()),
             streams: StreamClient::new(message_ids()),
-            https: HttpsClient::new(message_ids()),
-            quic: QuicClient::new(message_ids()),
+            https: HttpsClient::new(message_ids(), QuicClient::new(Protocol::Http3, message_ids())),
+            quic: QuicClient::new(Protocol::Doq, message_ids()),
             grpc: GrpcClient::default(),
             random,
             counters: registry.counters(),
@@ -93,7 +94,7 @@ impl Io for TokioIo {
             Transport::Grpc => Box::pin(self.grpc.exchange(exchange)),
             Transport::Https => Box::pin(self.https.exchange(exchange)),
             Transport::Quic => Box::pin(self.quic.exchange(exchange)),
-            // No directive asks over HTTP/3.
+            // Upstreams over HTTP/3 are found over HTTPS.
             Transport::Tcp | Transport::Https3 => Box::pin(self.streams.exchange(exchange)),
         }
     }

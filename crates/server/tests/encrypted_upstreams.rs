@@ -12,6 +12,7 @@ mod support;
 use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use support::ports::free_port;
 use support::{Client, Folder, Server, certify, page, wait_until};
@@ -86,6 +87,70 @@ fn forwards_over_each_encrypted_transport_and_keeps_the_connection() {
             assert!(hits + misses == 20.0 && (1.0..=4.0).contains(&misses), "{scheme} {method}: {hits} and {misses}");
         }
     }
+}
+
+/// Starts a server over HTTPS that offers HTTP/3 at a port, and serves it there if `is_true`. Returns its address and
+/// that of its metrics.
+fn offer_http3(folder: &Folder, port: u16, is_true: bool) -> (Server, SocketAddr, SocketAddr) {
+    let http3 = if is_true { format!(" https3://.:{port}") } else { String::new() };
+    let (certificate, key) = (path(folder, "cert.pem"), path(folder, "key.pem"));
+    let corefile = format!(
+        "https://.:0{http3} {{\nbind 127.0.0.1\nprometheus localhost:0\ntls {certificate} {key}\n\
+         https {{\nalt_svc {port}\n}}\n{HOSTS}\n}}\n"
+    );
+    let mut server = Server::start(&folder.write("upstream", &corefile));
+    let address = server.address_of("https://127.0.0.1:0");
+    let metrics = server.address_of("localhost:0");
+    (server, address, metrics)
+}
+
+#[test]
+fn asks_over_http3_after_the_upstream_has_offered_it() {
+    let folder = Folder::new("encrypted-http3");
+    certify(&folder, &["127.0.0.1"]);
+    let port = free_port();
+    let (_upstream, to, metrics) = offer_http3(&folder, port, true);
+    let answered = |version: &str| {
+        let series = format!("coredns_dns_{version}_responses_total{{server=\"{version}://127.0.0.1:");
+        let shown = page(metrics, "/metrics").expect("metrics").1;
+        let lines = shown.lines().filter(|line| line.starts_with(&series));
+        lines.map(|line| line.rsplit(' ').next().unwrap().parse::<u32>().unwrap()).sum::<u32>()
+    };
+    // Each worker learns of the offer from its first response.
+    let workers = std::thread::available_parallelism().map_or(1, |count| u32::try_from(count.get()).unwrap());
+    for (options, is_enabled) in [("", false), ("http3", true), ("http3\ndoh_method GET", true)] {
+        let before = (answered("https"), answered("https3"));
+        let Forwarding { server: _server, mut client, .. } = forward(&folder, &format!("https://{to}"), options);
+        (0..20).for_each(|_| expect_address(&mut client));
+        let after = (answered("https"), answered("https3"));
+        let (over_tcp, over_http3) = (after.0 - before.0, after.1 - before.1);
+        let expected = if is_enabled { 1..=workers.min(20) } else { 20..=20 };
+        assert!(over_tcp + over_http3 == 20 && expected.contains(&over_tcp), "{options}: {over_tcp}, {over_http3}");
+    }
+}
+
+/// Checks an offer that does not hold: one query of each worker waits for half of its time, the next ones not at all.
+#[test]
+fn asks_over_tcp_if_the_offered_port_is_silent_or_closed() {
+    let folder = Folder::new("encrypted-http3-silent");
+    certify(&folder, &["127.0.0.1"]);
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    for port in [silent.local_addr().unwrap().port(), free_port()] {
+        let (_upstream, to, _) = offer_http3(&folder, port, false);
+        let options = "http3\nread_timeout 600ms";
+        let Forwarding { server: _server, mut client, .. } = forward(&folder, &format!("https://{to}"), options);
+        let is_slow = (0..20).map(|_| {
+            let start = Instant::now();
+            expect_address(&mut client);
+            start.elapsed() >= Duration::from_millis(300)
+        });
+        let slow = is_slow.filter(|is_slow| *is_slow).count();
+        let workers = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let is_silent = silent.local_addr().unwrap().port() == port;
+        assert!(if is_silent { (1..=workers).contains(&slow) } else { slow == 0 }, "{slow} slow answers");
+    }
+    silent.set_nonblocking(true).unwrap();
+    assert!(silent.recv(&mut [0; 2048]).is_ok_and(|length| length >= 1200), "an initial packet of QUIC");
 }
 
 /// Checks exact server names: the name after `%` or in `tls_servername`, or else the address.

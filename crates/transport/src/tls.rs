@@ -56,7 +56,8 @@ pub struct Client {
     plain: TlsConnector,
     http2: TlsConnector,
     https: TlsConnector,
-    doq: Arc<ClientConfig>,
+    /// Configurations for protocols over QUIC, by ALPN identifier.
+    quic: [(&'static [u8], Arc<ClientConfig>); 2],
     name: Option<ServerName<'static>>,
 }
 
@@ -70,9 +71,10 @@ impl Client {
             config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
             Arc::new(config)
         };
-        let (http2, https, doq) = (with_alpn(&[HTTP2]), with_alpn(&[HTTP2, HTTP1]), with_alpn(&[DOQ]));
+        let (http2, https) = (with_alpn(&[HTTP2]), with_alpn(&[HTTP2, HTTP1]));
+        let quic = OVER_QUIC.map(|alpn| (alpn, with_alpn(&[alpn])));
         let [plain, http2, https] = [Arc::new(plain), http2, https].map(TlsConnector::from);
-        Ok(Client { plain, http2, https, doq, name })
+        Ok(Client { plain, http2, https, quic, name })
     }
 
     /// Downcasts the configuration that a directive got from [`Rustls`].
@@ -115,9 +117,11 @@ impl Client {
     }
 
     /// Returns the configuration for an upstream over QUIC, and the name or address that its certificate must have.
+    /// `None` if the ALPN identifier is of another protocol.
     #[must_use]
-    pub fn doq(&self, address: IpAddr) -> (Arc<ClientConfig>, String) {
-        (Arc::clone(&self.doq), self.name_of(address).to_str().into_owned())
+    pub fn quic(&self, address: IpAddr, alpn: &[u8]) -> Option<(Arc<ClientConfig>, String)> {
+        let (_, config) = self.quic.iter().find(|(known, _)| *known == alpn)?;
+        Some((Arc::clone(config), self.name_of(address).to_str().into_owned()))
     }
 
     /// Returns the host and port in URLs of an upstream: the name in its certificate, or else its address.

@@ -109,6 +109,8 @@ pub struct Exchange<'a> {
     pub tls: Option<&'a TlsClient>,
     /// Method of requests over HTTPS.
     pub method: HttpMethod,
+    /// True if an upstream over HTTPS is asked over HTTP/3 once it has offered that.
+    pub http3: bool,
     /// Query in wire form. The ID in it is ignored.
     pub query: &'a [u8],
     /// Deadline.
@@ -134,8 +136,9 @@ impl<'a> Exchange<'a> {
         until: Instant,
         connections: Connections,
     ) -> Exchange<'a> {
-        let (unix_path, tls, owner, retransmit_after, method) = (None, None, None, None, HttpMethod::Post);
-        Exchange { to, unix_path, over, tls, method, query, until, connections, owner, retransmit_after }
+        let (unix_path, tls, owner, retransmit_after) = (None, None, None, None);
+        let (method, http3) = (HttpMethod::Post, false);
+        Exchange { to, unix_path, over, tls, method, http3, query, until, connections, owner, retransmit_after }
     }
 }
 

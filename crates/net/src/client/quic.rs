@@ -1,4 +1,4 @@
-//! Connections of the client for upstreams over QUIC. [`quic::Client`] implements the protocol.
+//! Connections of the client for upstreams over QUIC, with DNS over QUIC or HTTP/3 on their streams. [`quic::Client`] implements the protocol.
 //!
 //! Each connection has a UDP socket, a task that reads it, and a timer. A query is sent by its own task.
 
@@ -10,8 +10,7 @@ use std::time::{Duration, Instant};
 
 use engine::{Exchange, ExchangeError, ExchangeReply};
 use foldhash::fast::RandomState;
-use quic::doq::code::Name;
-use quic::{ClientEvent, CloseReason, NoStreamError, Upstream};
+use quic::{ClientEvent, CloseReason, NoStreamError, Protocol, Rejection, Upstream};
 use rand::Rng;
 use tokio::io::Interest;
 use tokio::task::AbortHandle;
@@ -29,11 +28,12 @@ const DATAGRAM_MAX: usize = 2048;
 /// Streams that the pool may use at once. Its own limit is lower, and the upstream's is known when no stream is left.
 const STREAMS: usize = usize::MAX;
 
-/// QUIC client of one worker.
+/// Client of one worker for one protocol over QUIC.
 pub(crate) struct QuicClient(Rc<Driver>);
 
 /// State machine of the pool, and the connections that it uses.
 struct Driver {
+    protocol: Protocol,
     client: RefCell<MultiplexClient<Route>>,
     connections: RefCell<HashMap<ConnectionId, Rc<Connection>, RandomState>>,
     outcomes: Outcomes<Result<ExchangeReply, QueryError>>,
@@ -74,8 +74,9 @@ impl Drop for Pending<'_> {
 }
 
 impl QuicClient {
-    pub(crate) fn new(random: Random) -> QuicClient {
+    pub(crate) fn new(protocol: Protocol, random: Random) -> QuicClient {
         QuicClient(Rc::new(Driver {
+            protocol,
             client: RefCell::new(MultiplexClient::new(random)),
             connections: RefCell::default(),
             outcomes: Outcomes::default(),
@@ -191,11 +192,12 @@ impl Timed for Driver {
 impl Connection {
     /// Opens the socket and begins to connect.
     fn open(driver: &Rc<Driver>, id: ConnectionId, route: &Route) -> io::Result<Rc<Connection>> {
-        let (tls, server_name) = route.doq()?;
+        let (tls, server_name) = route.quic(driver.protocol)?;
+        let asking = route.asking(driver.protocol)?;
         let mut seed = [0; 32];
         rand::rng().fill_bytes(&mut seed);
         let socket = Rc::new(Socket::open(route.to, route.source)?);
-        let upstream = Upstream { address: route.to, server_name: &server_name, tls, seed };
+        let upstream = Upstream { address: route.to, server_name: &server_name, tls, asking, seed };
         let quic = quic::Client::open(Instant::now(), &upstream).map_err(io::Error::other)?;
         let connection = Rc::new(Connection {
             id,
@@ -257,10 +259,14 @@ impl Connection {
                 }
                 ClientEvent::StreamsAvailable => client.handle_capacity(now(), id, STREAMS),
                 ClientEvent::Reply(query, message) => client.handle_response(now(), query, id, Ok(message)),
-                ClientEvent::Rejected(query, code) => {
-                    let error = format!("stream reset by the peer with {}", Name(code));
-                    client.handle_response(now(), query, id, Err(QueryError::Network { during: "read", error }));
+                ClientEvent::Rejected(query, rejection) => {
+                    let error = QueryError::Network { during: "read", error: rejection.to_string() };
+                    match rejection {
+                        Rejection::Unprocessed => client.handle_lost(now(), query, id, &error),
+                        _ => client.handle_response(now(), query, id, Err(error)),
+                    }
                 }
+                ClientEvent::GoingAway => client.handle_going_away(id),
                 ClientEvent::Closed(reason) => {
                     drop(client);
                     driver.end(id, &self.error(&reason));

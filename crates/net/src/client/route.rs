@@ -7,7 +7,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Weak};
 
 use engine::tls::TlsClient;
-use engine::{Exchange, PoolOwner};
+use engine::{Exchange, HttpMethod, PoolOwner};
+use quic::{Asking, Protocol};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpSocket, TcpStream, UnixStream};
 use transport::tls::Client;
@@ -23,6 +24,8 @@ pub(crate) struct Route {
     /// Path of a Unix socket to connect to instead of `to`.
     unix_path: Option<Box<str>>,
     pub(super) source: Option<IpAddr>,
+    /// Method of requests over HTTPS. It is the same for all queries with the same TLS configuration.
+    method: HttpMethod,
     tls: Option<TlsClient>,
     owner: Option<PoolOwner>,
 }
@@ -44,6 +47,7 @@ impl Route {
             to: exchange.to,
             unix_path: exchange.unix_path.map(Box::from),
             source: exchange.connections.source,
+            method: exchange.method,
             tls: exchange.tls.cloned(),
             owner: exchange.owner.cloned(),
         }
@@ -60,9 +64,21 @@ impl Route {
         self.shared().map(Arc::downgrade)
     }
 
-    /// Returns the TLS configuration for DNS over QUIC, and the name that the certificate must have.
-    pub(super) fn doq(&self) -> io::Result<(Arc<rustls::ClientConfig>, String)> {
-        Ok(Client::of(self.tls()?)?.doq(self.to.ip()))
+    /// Returns the TLS configuration for a protocol over QUIC, and the name that the certificate must have.
+    pub(super) fn quic(&self, protocol: Protocol) -> io::Result<(Arc<rustls::ClientConfig>, String)> {
+        let found = Client::of(self.tls()?)?.quic(self.to.ip(), protocol.alpn());
+        found.ok_or_else(|| io::Error::other("unknown protocol over QUIC"))
+    }
+
+    /// Returns the protocol on the streams of a connection over QUIC.
+    pub(super) fn asking(&self, protocol: Protocol) -> io::Result<Asking> {
+        Ok(match protocol {
+            Protocol::Doq => Asking::Doq,
+            Protocol::Http3 => Asking::Http3 {
+                authority: Client::of(self.tls()?)?.authority(self.to),
+                is_get: self.method == HttpMethod::Get,
+            },
+        })
     }
 
     /// Returns the TLS configuration. Protocols that need one never fall back to clear text.

@@ -1,4 +1,5 @@
-//! Connections of the client for upstreams over HTTPS. hyper implements HTTP/2 and HTTP/1.1.
+//! Connections of the client for upstreams over HTTPS. hyper implements HTTP/2 and HTTP/1.1. HTTP/3 is a client of its
+//! own, which is used once an upstream has offered it.
 //!
 //! Each connection has a task, which opens and drives it. A request is driven by the task of its query, so that a
 //! response costs no other wake-up, and a query that nobody waits for any more cancels its request.
@@ -9,25 +10,32 @@ mod request;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::future::poll_fn;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use engine::{Exchange, ExchangeError, ExchangeReply, LocalFuture};
+use doh::Alternative;
+use engine::{Clock, Exchange, ExchangeError, ExchangeReply, LocalFuture};
 use foldhash::fast::RandomState;
 use tokio::task::AbortHandle;
-use upstream::{ConnectionId, MultiplexClient, PoolEvent, PoolReply, QueryError, QueryId, Random};
+use transport::MonotonicClock;
+use upstream::{Alternatives, ConnectionId, MultiplexClient, PoolEvent, PoolReply, QueryError, QueryId, Random};
 
 use self::connection::{Opened, open};
 use self::request::{Answered, RequestError, request};
 use super::outcomes::Outcomes;
-use super::route::Route;
+use super::quic::QuicClient;
+use super::route::{Route, RouteKey};
 use super::timer::{Timed, Timer, arm};
 use super::{exchange_error, now, pool_query, query_error};
 
 /// HTTPS client of one worker.
-pub(crate) struct HttpsClient(Rc<Driver>);
+pub(crate) struct HttpsClient {
+    driver: Rc<Driver>,
+    http3: QuicClient,
+}
 
 /// State machine of the pool, and the connections that it uses.
 struct Driver {
@@ -35,6 +43,8 @@ struct Driver {
     connections: RefCell<HashMap<ConnectionId, Connection, RandomState>>,
     steps: Outcomes<Step>,
     timer: Timer,
+    /// Offers of HTTP/3.
+    alternatives: RefCell<Alternatives<RouteKey>>,
 }
 
 /// Step of a query that its task waits for.
@@ -92,18 +102,46 @@ impl Drop for Running<'_> {
 }
 
 impl HttpsClient {
-    pub(crate) fn new(random: Random) -> HttpsClient {
-        HttpsClient(Rc::new(Driver {
+    pub(crate) fn new(random: Random, http3: QuicClient) -> HttpsClient {
+        let driver = Rc::new(Driver {
             client: RefCell::new(MultiplexClient::new(random)),
             connections: RefCell::default(),
             steps: Outcomes::default(),
             timer: Timer::default(),
-        }))
+            alternatives: RefCell::default(),
+        });
+        HttpsClient { driver, http3 }
     }
 
     /// Sends one query and returns the reply.
     pub(crate) async fn exchange(&self, exchange: Exchange<'_>) -> Result<ExchangeReply, ExchangeError> {
-        let driver = &self.0;
+        if exchange.http3
+            && let Some(outcome) = self.exchange_over_http3(exchange).await
+        {
+            return outcome;
+        }
+        self.exchange_over_tcp(exchange).await
+    }
+
+    /// Sends a query over HTTP/3 if the upstream has offered that. Returns `None` if there is no offer, or no reply in
+    /// half of the time that the query has, so that the other half is left for TCP.
+    async fn exchange_over_http3(&self, exchange: Exchange<'_>) -> Option<Result<ExchangeReply, ExchangeError>> {
+        let upstream = Route::new(&exchange).key();
+        let port = self.driver.alternatives.borrow().port(now(), &upstream)?;
+        let (to, start) = (SocketAddr::new(exchange.to.ip(), port), MonotonicClock.now());
+        let until = start + exchange.until.since(start) / 2;
+        match self.http3.exchange(Exchange { to, until, ..exchange }).await {
+            Err(ExchangeError::Timeout { .. }) => None,
+            Err(ExchangeError::Network { during: "dial", .. }) => {
+                self.driver.alternatives.borrow_mut().note_broken(now(), &upstream);
+                None
+            }
+            outcome => Some(outcome),
+        }
+    }
+
+    async fn exchange_over_tcp(&self, exchange: Exchange<'_>) -> Result<ExchangeReply, ExchangeError> {
+        let driver = &self.driver;
         let route = Route::new(&exchange);
         let started = driver.client.borrow_mut().start(now(), &pool_query(&exchange, &route));
         let query = started.map_err(|error| exchange_error(error, None))?;
@@ -138,9 +176,20 @@ impl Driver {
             let Some(request) = running else { return Poll::Pending };
             let response = ready!(Pin::new(&mut request.future).poll(context));
             request.has_ended = true;
+            if let Ok(Answered { offer: Some(offer), .. }) = response
+                && exchange.http3
+            {
+                self.note(exchange, offer);
+            }
             self.handle_response(query, request.on, &request.opened, response);
             *running = None;
         }
+    }
+
+    /// Notes what an upstream says about HTTP/3.
+    fn note(&self, exchange: &Exchange<'_>, offer: Option<Alternative>) {
+        let offer = offer.map(|Alternative { port, lifetime }| (port, lifetime));
+        self.alternatives.borrow_mut().note(now(), Route::new(exchange).key(), offer);
     }
 
     /// Begins the request of a query on a connection. `None` if the connection has ended since.
@@ -160,7 +209,7 @@ impl Driver {
         let (mut client, now) = (self.client.borrow_mut(), now());
         let failed = |error: &RequestError| QueryError::Network { during: "read", error: error.to_string() };
         match response {
-            Ok(Answered { message, is_last }) => {
+            Ok(Answered { message, is_last, .. }) => {
                 if is_last {
                     client.handle_going_away(on);
                 }

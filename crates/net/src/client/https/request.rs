@@ -3,12 +3,16 @@
 use std::fmt;
 use std::rc::Rc;
 
-use doh::{BODY_MAX, MEDIA_TYPE, PATH, ResponseError, ResponseHead, check_response, get_target, subtract_age};
+use doh::{
+    Alternative, BODY_MAX, MEDIA_TYPE, PATH, ResponseError, ResponseHead, alternative, check_response, get_target,
+    subtract_age,
+};
 use engine::HttpMethod;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{
-    ACCEPT, AGE, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue,
+    ACCEPT, AGE, ALT_SVC, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderName,
+    HeaderValue,
 };
 use hyper::{Method, Request, Response};
 use transport::root_cause;
@@ -20,6 +24,8 @@ pub(super) struct Answered {
     pub(super) message: Vec<u8>,
     /// True if the upstream closes the connection after it.
     pub(super) is_last: bool,
+    /// Offer of HTTP/3, if the response says anything about alternatives.
+    pub(super) offer: Option<Option<Alternative>>,
 }
 
 /// Reason why a request has no answer.
@@ -133,5 +139,5 @@ async fn read(response: Response<Incoming>, is_last: bool) -> Result<Answered, R
     if let Some(age) = field(AGE) {
         subtract_age(&mut message, age);
     }
-    Ok(Answered { message, is_last })
+    Ok(Answered { message, is_last, offer: field(ALT_SVC).map(alternative) })
 }

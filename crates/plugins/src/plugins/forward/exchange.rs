@@ -141,6 +141,7 @@ impl Stanza {
         let exchange = Exchange {
             tls: upstream.tls.as_ref(),
             method: self.method,
+            http3: self.http3,
             retransmit_after: Some(RETRANSMIT_AFTER),
             ..Exchange::new(upstream.address, over, query, until, self.connections)
         };
@@ -222,6 +223,7 @@ impl Stanza {
         let exchange = Exchange {
             tls: upstream.tls.as_ref(),
             method: self.method,
+            http3: self.http3,
             ..Exchange::new(upstream.address, over, &self.probe, until, self.connections)
         };
         let outcome = io.exchange(exchange).await.map(drop);

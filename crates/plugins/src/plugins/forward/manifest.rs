@@ -39,6 +39,7 @@ pub struct Config {
     pub(super) source: Option<IpAddr>,
     pub(super) resolvers: Vec<SocketAddr>,
     pub(super) method: HttpMethod,
+    pub(super) http3: bool,
     pub(super) pads_queries: bool,
     pub(super) upstreams: UpstreamOptions,
 }
@@ -75,6 +76,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
         source: None,
         resolvers: Vec::new(),
         method: HttpMethod::Post,
+        http3: false,
         pads_queries: false,
         upstreams: UpstreamOptions::default(),
     },
@@ -146,10 +148,11 @@ fn advise(context: &DirectiveContext<'_, Config>) -> Result<(), Problem> {
         let message = "pad_queries has no effect without an upstream over TLS, HTTPS or QUIC";
         return Err(context.warning_with("pad_queries", message));
     }
-    if context.word_of("doh_method").is_some()
+    let unused = ["doh_method", "http3"].into_iter().find(|option| context.word_of(option).is_some());
+    if let Some(option) = unused
         && !config.targets.iter().any(|target| protocol(target) == Protocol::Https)
     {
-        return Err(context.warning_with("doh_method", "doh_method has no effect without an `https://` upstream"));
+        return Err(context.warning_with(option, &format!("{option} has no effect without an `https://` upstream")));
     }
     let is_host = |word: &&Token| match Target::read(&word.text) {
         Ok(Target::Named { protocol, name, .. }) => protocol.is_encrypted() && !name.contains('/'),
@@ -252,6 +255,17 @@ static PROPERTIES: &[Property<Config>] = &[
         doc: "HTTP method of queries to `https://` upstreams. HTTP caches can answer only GET.",
         set: |config, args| {
             config.method = args.choice(&[("POST", HttpMethod::Post), ("GET", HttpMethod::Get)])?;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("http3"),
+        default: "off",
+        doc: "Ask `https://` upstreams over HTTP/3 after they have offered it with `Alt-Svc` (RFC 7838), at the same \
+              address. A query that gets no reply in half of its time is sent over TCP again. CoreDNS does not have \
+              this property.",
+        set: |config, _| {
+            config.http3 = true;
             Ok(())
         },
     },

@@ -53,6 +53,8 @@ pub(super) struct Stanza {
     pub(super) force_tcp: bool,
     pub(super) prefer_udp: bool,
     pub(super) method: HttpMethod,
+    /// Ask `https://` upstreams over HTTP/3 once they offer it.
+    pub(super) http3: bool,
     /// Pad queries to encrypted upstreams.
     pub(super) pads_queries: bool,
     pub(super) health_check: Duration,
@@ -103,6 +105,7 @@ impl Stanza {
             force_tcp: config.force_tcp,
             prefer_udp: config.prefer_udp,
             method: config.method,
+            http3: config.http3,
             pads_queries: config.pads_queries,
             health_check: config.health_check,
             probe: upstream::probe(&config.probe_name, config.probe_recursion),
