@@ -152,17 +152,30 @@ impl fmt::Display for NameRef<'_> {
             return f.write_char('.');
         }
         for label in self.labels() {
-            for &byte in label {
-                match byte {
-                    b'.' | b'\\' | b'"' | b'(' | b')' | b';' | b'@' | b'$' => write!(f, "\\{}", char::from(byte))?,
-                    0x21..=0x7e => f.write_char(char::from(byte))?,
-                    _ => write!(f, "\\{byte:03}")?,
+            let mut rest = label;
+            while let Some(at) = rest.iter().position(|byte| is_escaped(*byte)) {
+                f.write_str(plain(&rest[..at]))?;
+                match rest[at] {
+                    byte @ 0x21..=0x7e => write!(f, "\\{}", char::from(byte))?,
+                    byte => write!(f, "\\{byte:03}")?,
                 }
+                rest = &rest[at + 1..];
             }
+            f.write_str(plain(rest))?;
             f.write_char('.')?;
         }
         Ok(())
     }
+}
+
+/// Returns true for bytes of a label that have another form in text.
+const fn is_escaped(byte: u8) -> bool {
+    matches!(byte, b'.' | b'\\' | b'"' | b'(' | b')' | b';' | b'@' | b'$' | 0..=0x20 | 0x7f..)
+}
+
+/// Returns bytes that are not escaped, which are ASCII, as text.
+fn plain(bytes: &[u8]) -> &str {
+    core::str::from_utf8(bytes).unwrap_or_default()
 }
 
 impl fmt::Debug for NameRef<'_> {
