@@ -1,6 +1,7 @@
 //! Counting of queries by their groups, and the rows of `top`.
 
 use std::collections::HashMap;
+use std::fmt::{Display, Write};
 use std::time::Duration;
 
 use control::top::{By, Counts, Row, Top, Window};
@@ -26,27 +27,54 @@ const NO_ZONE: &str = "(none)";
 pub(super) struct Groups {
     windows: Windows,
     lost: u64,
+    texts: Texts,
+}
+
+/// Names of the groups of one query. Their memory is used again for the next one.
+#[derive(Default)]
+struct Texts {
+    name: String,
+    client: String,
+    pair: String,
+    zone: String,
+    rcode: String,
+    upstream: String,
+}
+
+/// Replaces a text.
+fn set(text: &mut String, content: impl Display) {
+    text.clear();
+    // A string takes everything.
+    let _ = write!(text, "{content}");
 }
 
 impl Groups {
     pub(super) fn new() -> Groups {
-        Groups { windows: Windows::new(MonotonicClock.now()), lost: 0 }
+        Groups { windows: Windows::new(MonotonicClock.now()), lost: 0, texts: Texts::default() }
     }
 
     /// Counts a query of the sample, or a failure.
     pub(super) fn count(&mut self, record: &Record, shower: &Shower, identities: &mut Identities, loaded: &Loaded) {
         let is_dropped = record.flags.has(RecordFlags::DROPPED);
-        let name = if record.flags.has(RecordFlags::UNREAD) {
-            "(unreadable)".to_owned()
+        let Texts { name, client, pair, zone, rcode, upstream } = &mut self.texts;
+        if record.flags.has(RecordFlags::UNREAD) {
+            set(name, "(unreadable)");
         } else {
-            shower.name(record, loaded.names).to_lowercase()
-        };
-        let client = record.client.ip().to_string();
-        let pair = format!("{client} {name}");
+            shower.write_name(record, loaded.names, name);
+            name.make_ascii_lowercase();
+        }
+        set(client, record.client.ip());
+        set(pair, format_args!("{client} {name}"));
         let namespace = &identities.of(record.client.ip(), &loaded.inspection).namespace;
-        let zone = shown::zone(record).map_or_else(|| NO_ZONE.to_owned(), |zone| zone.to_string());
-        let rcode = if is_dropped { DROPPED.to_owned() } else { record.rcode.to_string() };
-        let upstream = record.upstream.map(|upstream| upstream.to_string());
+        match shown::zone(record) {
+            Some(known) => set(zone, known),
+            None => set(zone, NO_ZONE),
+        }
+        if is_dropped { set(rcode, DROPPED) } else { set(rcode, record.rcode) }
+        upstream.clear();
+        if let Some(asked) = record.upstream {
+            set(upstream, asked);
+        }
         let groups = [
             (Dimension::Client, client.as_str()),
             (Dimension::Namespace, namespace.as_deref().unwrap_or(NO_NAMESPACE)),
@@ -54,10 +82,10 @@ impl Groups {
             (Dimension::Pair, pair.as_str()),
             (Dimension::Zone, zone.as_str()),
             (Dimension::Rcode, rcode.as_str()),
-            (Dimension::Upstream, upstream.as_deref().unwrap_or_default()),
+            (Dimension::Upstream, upstream.as_str()),
         ];
         // The last one only if an upstream was asked.
-        let groups = &groups[..groups.len() - usize::from(upstream.is_none())];
+        let groups = &groups[..groups.len() - usize::from(upstream.is_empty())];
         self.windows.count(&CountedQuery {
             weight: u64::from(record.weight),
             took: record.took,

@@ -1,6 +1,6 @@
 //! Records as events for people, with the names that the configuration allows.
 
-use std::borrow::Cow;
+use std::fmt::Write;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use aws_lc_rs::hmac;
@@ -55,22 +55,33 @@ impl Shower {
 
     /// Returns the name in a record as the configuration allows it.
     pub(super) fn name(&self, record: &Record, privacy: NamePrivacy) -> String {
+        let mut text = String::new();
+        self.write_name(record, privacy, &mut text);
+        text
+    }
+
+    /// Replaces `text` by the name in a record as the configuration allows it.
+    pub(super) fn write_name(&self, record: &Record, privacy: NamePrivacy, text: &mut String) {
         let (name, is_cut) = name(record);
-        let whole = name.to_string();
-        match privacy {
-            NamePrivacy::Shown if is_cut => format!("{whole}…"),
-            NamePrivacy::Shown => whole,
-            NamePrivacy::Suffix | NamePrivacy::Hashed => {
-                let kept = kept_part(record, name.as_ref());
-                if kept.len() == name.as_bytes().len() {
-                    return whole;
-                }
-                let hidden: Cow<'_, str> = match (privacy, &self.key) {
-                    (NamePrivacy::Hashed, Some(key)) => hash(key, name.as_bytes()).into(),
-                    _ => "*".into(),
-                };
-                if kept.is_root() { format!("{hidden}.") } else { format!("{hidden}.{kept}") }
+        let kept = match privacy {
+            NamePrivacy::Shown => name.as_ref(),
+            NamePrivacy::Suffix | NamePrivacy::Hashed => kept_part(record, name.as_ref()),
+        };
+        text.clear();
+        if kept.len() < name.as_bytes().len() {
+            match (privacy, &self.key) {
+                (NamePrivacy::Hashed, Some(key)) => text.push_str(&hash(key, name.as_bytes())),
+                _ => text.push('*'),
             }
+            text.push('.');
+            if kept.is_root() {
+                return;
+            }
+        }
+        // A string takes everything.
+        let _ = write!(text, "{kept}");
+        if is_cut && privacy == NamePrivacy::Shown {
+            text.push('…');
         }
     }
 }

@@ -6,7 +6,8 @@
 //! a counter. Two sketches can be merged with the same bounds for the sum of their streams (Agarwal et al., "Mergeable
 //! Summaries", 2012).
 
-use std::collections::HashMap;
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
 
 /// Counter of a key.
 #[derive(Clone, Debug)]
@@ -28,32 +29,27 @@ pub(super) trait Merge: Default {
 /// Sketch with a fixed number of counters.
 #[derive(Clone, Debug)]
 pub(super) struct SpaceSaving<V> {
-    counters: HashMap<Box<str>, Counter<V>>,
+    counters: HashMap<String, Counter<V>, RandomState>,
     capacity: usize,
 }
 
 impl<V: Merge + Clone> SpaceSaving<V> {
     pub(super) fn new(capacity: usize) -> SpaceSaving<V> {
-        SpaceSaving { counters: HashMap::new(), capacity }
+        SpaceSaving { counters: HashMap::default(), capacity }
     }
 
     /// Counts `weight` occurrences of a key, and returns the value of its counter.
     pub(super) fn count(&mut self, key: &str, weight: u64) -> &mut V {
-        if !self.counters.contains_key(key) {
-            let error = self.make_room();
-            self.counters.insert(key.into(), Counter { count: error, error, value: V::default() });
-        }
-        let counter =
-            self.counters.entry(key.into()).or_insert_with(|| Counter { count: 0, error: 0, value: V::default() });
+        let is_full = self.counters.len() >= self.capacity;
+        let error = if is_full && !self.counters.contains_key(key) { self.make_room() } else { 0 };
+        let new = || Counter { count: error, error, value: V::default() };
+        let counter = self.counters.entry_ref(key).or_insert_with(new);
         counter.count += weight;
         &mut counter.value
     }
 
-    /// Removes the smallest counter if there is no room for another one, and returns its count.
+    /// Removes the smallest counter, and returns its count.
     fn make_room(&mut self) -> u64 {
-        if self.counters.len() < self.capacity {
-            return 0;
-        }
         let smallest = self.counters.iter().min_by_key(|(_, counter)| counter.count);
         let Some(key) = smallest.map(|(key, _)| key.clone()) else { return 0 };
         self.counters.remove(&key).map_or(0, |counter| counter.count)
@@ -104,7 +100,7 @@ impl<V: Merge + Clone> SpaceSaving<V> {
 
     /// Keys with their counters, in no order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &Counter<V>)> {
-        self.counters.iter().map(|(key, counter)| (&**key, counter))
+        self.counters.iter().map(|(key, counter)| (key.as_str(), counter))
     }
 
     #[cfg(test)]
@@ -115,6 +111,8 @@ impl<V: Merge + Clone> SpaceSaving<V> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
     use super::*;
 
     impl Merge for u64 {
