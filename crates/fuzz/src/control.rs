@@ -2,6 +2,7 @@
 
 use ::control::query::{Parameters, url};
 use ::control::{Endpoint, cache, log, reload, requests, status};
+use engine::tap::Filter;
 use serde::de::DeserializeOwned;
 
 /// Request: a query string, a line feed, and a body.
@@ -15,6 +16,7 @@ pub fn control(input: &[u8]) {
         let encoded = url("/", &[("name", value)]);
         assert_eq!(Parameters::parse(encoded.trim_start_matches("/?")).get("name"), Some(value), "{encoded}");
     }
+    filter(&parameters);
     let _ = serde_json::from_str::<cache::FlushRequest>(body);
     let _ = serde_json::from_str::<log::SetLevel>(body);
     print::<status::Status>(body);
@@ -22,6 +24,19 @@ pub fn control(input: &[u8]) {
     print::<requests::Requests>(body);
     print::<reload::Reloaded>(body);
     print::<log::Levels>(body);
+}
+
+/// Conditions of `tail`. Only those on names make the filter one that privacy forbids.
+fn filter(parameters: &Parameters) {
+    let mut filter = Filter::default();
+    for name in parameters.names() {
+        let had_names = filter.has_names();
+        match filter.set(name, parameters.get(name).unwrap_or_default()) {
+            Err(error) => assert!(!error.to_string().is_empty()),
+            Ok(()) => assert_eq!(filter.has_names(), had_names || ["name", "zone"].contains(&name)),
+        }
+    }
+    assert!(filter.every() >= 1);
 }
 
 /// Prints a response. Its text must not change the terminal.
