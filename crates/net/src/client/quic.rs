@@ -1,4 +1,5 @@
-//! Connections of the client for upstreams over QUIC, with DNS over QUIC or HTTP/3 on their streams. [`quic::Client`] implements the protocol.
+//! Connections of the client for upstreams over QUIC, with DNS over QUIC or HTTP/3 on their streams. [`quic::Client`]
+//! implements the protocols.
 //!
 //! Each connection has a UDP socket, a task that reads it, and a timer. A query is sent by its own task.
 

@@ -152,7 +152,7 @@ fn advise(context: &DirectiveContext<'_, Config>) -> Result<(), Problem> {
     if let Some(option) = unused
         && !config.targets.iter().any(|target| protocol(target) == Protocol::Https)
     {
-        return Err(context.warning_with(option, &format!("{option} has no effect without an `https://` upstream")));
+        return Err(context.warning_with(option, format!("{option} has no effect without an `https://` upstream")));
     }
     let is_host = |word: &&Token| match Target::read(&word.text) {
         Ok(Target::Named { protocol, name, .. }) => protocol.is_encrypted() && !name.contains('/'),
