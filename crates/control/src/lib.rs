@@ -19,6 +19,7 @@
 //! A field may be added in `v1`; none is renamed or removed.
 
 pub mod cache;
+pub mod doctor;
 mod endpoint;
 mod error;
 pub mod explain;

@@ -1,0 +1,29 @@
+//! What the server knows for `portolan doctor`.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::status::Status;
+
+/// What the server knows for `portolan doctor`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ServerFacts {
+    /// State of the server.
+    pub status: Status,
+    /// Files of the Corefile that serves, the main one first.
+    pub files: Vec<CorefileText>,
+    /// Queries since the start, by record type, as *prometheus* counts them.
+    pub queries_by_type: BTreeMap<String, u64>,
+}
+
+/// File of a Corefile.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CorefileText {
+    /// Path, in the file system of the server.
+    pub name: String,
+    /// Text, with `[removed]` in place of secrets.
+    pub text: String,
+}

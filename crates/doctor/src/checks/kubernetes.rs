@@ -1,0 +1,205 @@
+//! DNS Service, its endpoints, and the resolver settings that kubelets give to Pods.
+
+use core::net::IpAddr;
+use std::collections::BTreeSet;
+
+use control::text::counted;
+
+use super::{at_most, of_status};
+use crate::dns::DNS_PORT;
+use crate::facts::known;
+use crate::objects::{Endpoint, Port};
+use crate::{Area, Check, DnsService, Facts, Finding, Known, Kubelet, Need, Outcome, Severity, Unknown};
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        code: "PD-K01",
+        area: Area::Kubernetes,
+        title: "kubelets name the DNS Service",
+        severity: Severity::Error,
+        needs: &[Need::Api, Need::Host],
+        meaning: "Compares `clusterDNS` of the kubelets with the cluster IPs of the Service and the addresses of the node \
+                  cache. The settings come from the ConfigMap kubelet-config, from the kubelet itself, or from \
+                  `/etc/resolv.conf` of this Pod.",
+        fix: "Set `clusterDNS` in the configuration of the kubelet, restart it, and restart the Pods of the node",
+        run: kubelet_address,
+    },
+    Check {
+        code: "PD-K02",
+        area: Area::Kubernetes,
+        title: "the cluster domain is a zone of *kubernetes*",
+        severity: Severity::Error,
+        needs: &[Need::Api, Need::Corefile],
+        meaning: "Compares `clusterDomain` of the kubelets with the zones in the Corefile. If they differ, no short name of \
+                  a Service is found.",
+        fix: "Change the zone of *kubernetes*, or `clusterDomain` of the kubelets",
+        run: cluster_domain,
+    },
+    Check {
+        code: "PD-K03",
+        area: Area::Kubernetes,
+        title: "the DNS Service has ready endpoints for 53/UDP and 53/TCP",
+        severity: Severity::Error,
+        needs: &[Need::Server, Need::Api],
+        meaning: "The Service has no ready endpoint, its selector matches no Pod, or a port is missing. Then clients get no \
+                  answer at all. From inside of a Pod, also says which plugin is not ready.",
+        fix: "`kubectl -n NAMESPACE get endpointslices,pods -l k8s-app=kube-dns` shows the endpoints; the selector must match \
+              the labels of the Pods",
+        run: endpoints,
+    },
+    Check {
+        code: "PD-K04",
+        area: Area::Kubernetes,
+        title: "replicas are on several nodes and zones",
+        severity: Severity::Warning,
+        needs: &[Need::Api],
+        meaning: "All ready replicas are on one node, or in one topology zone although the cluster has several. Its failure \
+                  stops DNS in the whole cluster.",
+        fix: "Two replicas or more, with topologySpreadConstraints by kubernetes.io/hostname and topology.kubernetes.io/zone",
+        run: spread,
+    },
+    Check {
+        code: "PD-K08",
+        area: Area::Kubernetes,
+        title: "the cluster IP of the DNS Service answers from here",
+        severity: Severity::Error,
+        needs: &[Need::Api, Need::Network],
+        meaning: "Asks the cluster IP and the replicas. If replicas answer and the cluster IP does not, the rules of \
+                  kube-proxy, or of what replaces it, are missing or old on this node.",
+        fix: "Restart kube-proxy on this node. With IPVS, a node cache must not bind the cluster IP",
+        run: cluster_ip,
+    },
+];
+
+fn kubelet_address(facts: &Facts) -> Outcome {
+    let dns = facts.dns()?;
+    let kubelets = known(&facts.kubelets)?;
+    let service: Vec<IpAddr> = dns.service.cluster_ips().collect();
+    if service.is_empty() {
+        return Err(Unknown::new(format!("Service {} has no cluster IP", dns.path())));
+    }
+    let mut valid = service.clone();
+    valid.extend(super::local::node_cache_addresses(facts).unwrap_or_default());
+    let wrong = kubelets.iter().filter(|kubelet| !kubelet.cluster_dns.iter().any(|address| valid.contains(address)));
+    Ok(wrong.map(|kubelet| other_address(kubelet, &service)).collect())
+}
+
+fn other_address(kubelet: &Kubelet, service: &[IpAddr]) -> Finding {
+    let [own, wanted] = [&kubelet.cluster_dns[..], service].map(joined);
+    let own = if own.is_empty() { "nothing".to_owned() } else { own };
+    Finding::new(format!("{} has clusterDNS {own}; the Service has {wanted}", kubelet.source))
+        .fix(format!("set `clusterDNS: [{wanted}]` in the configuration of the kubelets, and restart them"))
+}
+
+fn joined(addresses: &[IpAddr]) -> String {
+    addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn cluster_domain(facts: &Facts) -> Outcome {
+    let zones = known(&facts.corefile)?.cluster_zones();
+    if zones.is_empty() {
+        return Err(Unknown::new("the Corefile has no *kubernetes* with a zone"));
+    }
+    let kubelets = known(&facts.kubelets)?;
+    let mut named = kubelets.iter().filter(|kubelet| !kubelet.cluster_domain.is_empty()).peekable();
+    if named.peek().is_none() {
+        return Err(Unknown::new("no kubelet says its cluster domain"));
+    }
+    let wrong = named.filter(|kubelet| !zones.contains(&kubelet.cluster_domain.to_ascii_lowercase()));
+    let finding = |kubelet: &Kubelet| {
+        let domain = &kubelet.cluster_domain;
+        let text = format!("{} has clusterDomain {domain}; the Corefile serves {}", kubelet.source, zones.join(", "));
+        Finding::new(text).fix(format!("add `{domain}` to the zones of *kubernetes* in the Corefile"))
+    };
+    Ok(wrong.map(finding).collect())
+}
+
+fn endpoints(facts: &Facts) -> Outcome {
+    let mut findings = of_status(facts, "PD-K03").unwrap_or_default();
+    let dns = match facts.dns() {
+        Ok(dns) => dns,
+        Err(reason) => return if findings.is_empty() { Err(reason) } else { Ok(findings) },
+    };
+    let about = |text: String| Finding::new(text).about("Service", dns.namespace(), &dns.service.metadata.name);
+    findings.extend(missing_ports(&dns).into_iter().map(about));
+    findings.extend(no_endpoint(&dns)?.map(about));
+    Ok(findings)
+}
+
+/// Returns what is wrong with the ports of the Service and of its slices.
+fn missing_ports(dns: &DnsService<'_>) -> Vec<String> {
+    let mut missing = Vec::new();
+    for protocol in ["UDP", "TCP"] {
+        let is_dns = |port: &&Port| port.port == DNS_PORT && port.protocol() == protocol;
+        let Some(port) = dns.service.spec.ports.iter().find(is_dns) else {
+            missing.push(format!("Service {} has no port 53/{protocol}", dns.path()));
+            continue;
+        };
+        let slices = dns.slices().unwrap_or_default();
+        let is_same = |other: &Port| other.name == port.name && other.protocol() == protocol;
+        let filled: Vec<_> = slices.iter().filter(|slice| !slice.endpoints.is_empty()).collect();
+        if !filled.is_empty() && !filled.iter().any(|slice| slice.ports.iter().any(is_same)) {
+            let (name, target) = (&port.name, &port.target_port);
+            missing.push(format!(
+                "no EndpointSlice of {} has the port `{name}` over {protocol}: is targetPort `{target}` a port of the \
+                 container?",
+                dns.path()
+            ));
+        }
+    }
+    missing
+}
+
+fn no_endpoint(dns: &DnsService<'_>) -> Known<Option<String>> {
+    let endpoints = dns.endpoints()?;
+    if endpoints.iter().any(|endpoint| endpoint.is_ready()) {
+        return Ok(None);
+    }
+    let path = dns.path();
+    if !endpoints.is_empty() {
+        return Ok(Some(format!("none of the {} of {path} is ready", counted(endpoints.len() as u64, "endpoint"))));
+    }
+    let labels: Vec<String> = dns.service.spec.selector.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    let selector = labels.join(",");
+    Ok(Some(match dns.pods() {
+        Ok(pods) if pods.is_empty() => format!("the selector of {path}, {selector}, matches no Pod"),
+        _ => format!("{path} has no endpoints; its selector is {selector}"),
+    }))
+}
+
+fn spread(facts: &Facts) -> Outcome {
+    let dns = facts.dns()?;
+    let ready: Vec<&Endpoint> = dns.endpoints()?.into_iter().filter(|endpoint| endpoint.is_ready()).collect();
+    if ready.is_empty() {
+        return Err(Unknown::new(format!("{} has no ready endpoint", dns.path())));
+    }
+    let nodes = known(&facts.objects.nodes)?;
+    if nodes.iter().filter(|node| !node.spec.unschedulable).count() < 2 {
+        return Ok(Vec::new());
+    }
+    let used: BTreeSet<&str> = ready.iter().map(|endpoint| endpoint.node_name.as_str()).collect();
+    if used.len() == 1 {
+        let count = counted(ready.len() as u64, "ready replica");
+        let node = used.first().copied().unwrap_or_default();
+        return at_most(Some(Finding::new(format!("{count}, on node {node} only"))));
+    }
+    let zones: BTreeSet<&str> = nodes.iter().map(|node| node.zone()).filter(|zone| !zone.is_empty()).collect();
+    let used: BTreeSet<&str> = ready.iter().map(|endpoint| endpoint.zone.as_str()).collect();
+    let one_zone = used.first().filter(|zone| used.len() == 1 && !zone.is_empty() && zones.len() > 1);
+    let text = |zone: &&str| format!("all {} replicas are in zone {zone} of {} zones", ready.len(), zones.len());
+    at_most(one_zone.map(|zone| Finding::new(text(zone))))
+}
+
+fn cluster_ip(facts: &Facts) -> Outcome {
+    let probes = known(&facts.probes)?;
+    if probes.service.is_empty() {
+        return Err(Unknown::new("the DNS Service has no cluster IP to ask"));
+    }
+    if !probes.replicas.iter().any(|probe| probe.udp.is_answered()) {
+        return Err(Unknown::new("no replica answers from here either"));
+    }
+    let silent = probes.service.iter().filter(|probe| probe.udp.is_lost());
+    Ok(silent
+        .map(|probe| Finding::new(format!("{} over UDP: {}; replicas answer", probe.address, probe.udp)))
+        .collect())
+}

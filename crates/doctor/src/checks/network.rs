@@ -1,0 +1,135 @@
+//! Paths of packets between clients, the server and its upstreams.
+
+use super::network_policy;
+use crate::facts::known;
+use crate::{Area, Attempt, Check, Facts, Finding, Need, Outcome, Probe, Severity, Unknown};
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        code: "PD-N01",
+        area: Area::Network,
+        title: "connection tracking drops no packets",
+        severity: Severity::Warning,
+        needs: &[Need::Host],
+        meaning: "Two packets of one socket at the same time can create the same entry, and the kernel drops one. glibc sends \
+                  the A and the AAAA query so, and waits 5 s. Reads `insert_failed` of this network namespace: on a node that \
+                  of all its Pods.",
+        fix: "A cache on the nodes (`portolan node`), whose queries are not tracked, or `options single-request-reopen` in the \
+              Pods",
+        run: conntrack_race,
+    },
+    Check {
+        code: "PD-N02",
+        area: Area::Network,
+        title: "the connection tracking table has room",
+        severity: Severity::Warning,
+        needs: &[Need::Host],
+        meaning: "The table of this network namespace is filled to more than 80 %. When it is full, the kernel drops packets of \
+                  new connections, UDP included.",
+        fix: "Raise `net.netfilter.nf_conntrack_max` on the node, or use a cache on the nodes, whose queries are not tracked",
+        run: conntrack_table,
+    },
+    Check {
+        code: "PD-N03",
+        area: Area::Network,
+        title: "NetworkPolicies allow 53/UDP and 53/TCP to the cluster DNS",
+        severity: Severity::Error,
+        needs: &[Need::Api, Need::Network],
+        meaning: "Reads the policies for the Pods of the cluster DNS (ingress) and for all Pods (egress), and asks the replicas \
+                  from here. Policies of Cilium and Calico with their own types are not read.",
+        fix: "An egress rule with `ports: [{port: 53, protocol: UDP}, {port: 53, protocol: TCP}]` and a peer with the labels \
+              `kubernetes.io/metadata.name: kube-system` and `k8s-app: kube-dns`",
+        run: policies,
+    },
+    Check {
+        code: "PD-N04",
+        area: Area::Network,
+        title: "the cluster DNS answers over TCP from here",
+        severity: Severity::Error,
+        needs: &[Need::Network],
+        meaning: "A server that answers over UDP does not over TCP. Answers that do not fit in a datagram then fail.",
+        fix: "Open 53/TCP in firewalls, security groups and NetworkPolicies, and add it to the Service",
+        run: tcp,
+    },
+    Check {
+        code: "PD-N05",
+        area: Area::Network,
+        title: "packets of 1,232 bytes reach the servers whole",
+        severity: Severity::Warning,
+        needs: &[Need::Network],
+        meaning: "Sends a query of 1,232 bytes that may not be fragmented (DF) to the replicas and the upstreams. If only small \
+                  queries are answered, the MTU of the path is too small for the answers that EDNS allows.",
+        fix: "`bufsize 1232` in the Corefile or less, and the MTU of the overlay network set to that of the links minus its \
+              headers",
+        run: mtu,
+    },
+];
+
+/// Number of dropped packets since boot from which it is a finding: a few happen on every busy node.
+const INSERT_FAILED_MIN: u64 = 100;
+
+fn conntrack_race(facts: &Facts) -> Outcome {
+    let conntrack = known(&facts.conntrack)?;
+    let missing = || Unknown::new("the kernel does not show its counters here");
+    let failed = conntrack.insert_failed.ok_or_else(missing)?;
+    let text = || format!("{} packets dropped since boot (insert_failed)", control::text::count(failed));
+    Ok((failed >= INSERT_FAILED_MIN).then(|| Finding::new(text())).into_iter().collect())
+}
+
+/// Fill of the table in percent from which it is a finding.
+const TABLE_PERCENT_MAX: u64 = 80;
+
+fn conntrack_table(facts: &Facts) -> Outcome {
+    let missing = || Unknown::new("the kernel does not show the table here");
+    let (entries, max) = known(&facts.conntrack)?.entries.ok_or_else(missing)?;
+    let is_full = entries.saturating_mul(100) > max.saturating_mul(TABLE_PERCENT_MAX);
+    let finding = || {
+        let double = max.saturating_mul(2);
+        Finding::new(format!("{} of {} entries", control::text::count(entries), control::text::count(max)))
+            .fix(format!("`sysctl -w net.netfilter.nf_conntrack_max={double}` on the node, or a cache on the nodes"))
+    };
+    Ok(is_full.then(finding).into_iter().collect())
+}
+
+fn policies(facts: &Facts) -> Outcome {
+    let dns = facts.dns()?;
+    let read = network_policy::blocking(facts, &dns);
+    let mut findings = read.clone().unwrap_or_default();
+    let Ok(probes) = &facts.probes else { return read };
+    // With a silent replica and a known policy, the policy is the cause.
+    if findings.is_empty() {
+        let silent = probes.replicas.iter().filter(|probe| probe.udp.is_lost() && !probe.tcp.is_answered());
+        findings.extend(silent.map(|probe| Finding::new(format!("replica {} over UDP: {}", probe.address, probe.udp))));
+    }
+    if findings.is_empty() { read } else { Ok(findings) }
+}
+
+fn tcp(facts: &Facts) -> Outcome {
+    let probes = known(&facts.probes)?;
+    let all: Vec<&Probe> = probes.service.iter().chain(&probes.replicas).chain(&probes.node_cache).collect();
+    if !all.iter().any(|probe| probe.udp.is_answered()) {
+        return Err(Unknown::new("nothing answers over UDP either"));
+    }
+    let lost = all.iter().filter(|probe| probe.udp.is_answered() && probe.tcp.is_lost());
+    let text = |probe: &&&Probe| format!("{} answers over UDP; over TCP: {}", probe.address, probe.tcp);
+    Ok(lost.map(|probe| Finding::new(text(&probe))).collect())
+}
+
+fn mtu(facts: &Facts) -> Outcome {
+    let in_cluster = known(&facts.probes).map(|probes| {
+        let all = probes.replicas.iter().chain(&probes.node_cache);
+        all.map(|probe| (probe.address, probe.udp.is_answered(), &probe.large)).collect::<Vec<_>>()
+    });
+    let upstreams = known(&facts.upstreams)
+        .map(|upstreams| upstreams.iter().map(|one| (one.address, one.answered() > 0, &one.large)).collect::<Vec<_>>());
+    if let (Err(reason), Err(_)) = (&in_cluster, &upstreams) {
+        return Err(reason.clone());
+    }
+    let all: Vec<_> = in_cluster.into_iter().chain(upstreams).flatten().collect();
+    if !all.iter().any(|(_, small, large)| *small && **large != Attempt::NotTried) {
+        return Err(Unknown::new("no server answers small queries"));
+    }
+    let lost = all.iter().filter(|(_, small, large)| *small && large.is_lost());
+    let text = |(address, _, large): &(_, _, &Attempt)| format!("{address}: a query of 1,232 bytes with DF: {large}");
+    Ok(lost.map(|one| Finding::new(text(one))).collect())
+}

@@ -1,0 +1,60 @@
+//! Process and machine.
+
+use control::text::{count, duration};
+
+use super::of_status;
+use crate::facts::known;
+use crate::{Area, Check, Facts, Finding, Need, Outcome, Severity, Unknown};
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        code: "PD-T01",
+        area: Area::System,
+        title: "this machine and the API server have the same time",
+        severity: Severity::Warning,
+        needs: &[Need::Api],
+        meaning: "Compares the clock with the header `Date` of the API server. Above 2 s, tokens and certificates may count as \
+                  expired or not valid yet, and signatures with TSIG fail at 300 s.",
+        fix: "Run NTP on the node: `chronyc tracking` shows its state",
+        run: clock,
+    },
+    Check {
+        code: "PD-T03",
+        area: Area::System,
+        title: "the kernel drops no queries of a full socket buffer",
+        severity: Severity::Warning,
+        needs: &[Need::Server],
+        meaning: "Datagrams since the start that the kernel dropped because the server did not read them in time.",
+        fix: "`sysctl -w net.core.rmem_max=8388608` on the node, more CPU, or more replicas",
+        run: lost,
+    },
+    Check {
+        code: "PD-T05",
+        area: Area::System,
+        title: "no limit of the server was reached",
+        severity: Severity::Warning,
+        needs: &[Need::Server],
+        meaning: "A limit was reached in the last ten minutes. Each has a name in `portolan_limit_hits_total`.",
+        fix: "docs/runbooks/PortolanLimitHit.md describes each limit",
+        run: |facts| of_status(facts, "PD-T05"),
+    },
+];
+
+/// Difference in seconds from which it is a finding. The header has whole seconds, and a request takes time.
+const SKEW_MAX: f64 = 2.0;
+
+fn clock(facts: &Facts) -> Outcome {
+    let ahead = *known(&facts.api_clock_ahead)?;
+    let word = if ahead > 0.0 { "behind" } else { "ahead of" };
+    let finding = || Finding::new(format!("this machine is {} {word} the API server", duration(ahead.abs())));
+    Ok((ahead.abs() > SKEW_MAX).then(finding).into_iter().collect())
+}
+
+fn lost(facts: &Facts) -> Outcome {
+    let missing = || Unknown::new("the kernel does not count them here");
+    let lost = known(&facts.server)?.status.answers.lost.ok_or_else(missing)?;
+    Ok((lost > 0)
+        .then(|| Finding::new(format!("{} queries dropped since the start", count(lost))))
+        .into_iter()
+        .collect())
+}

@@ -1,0 +1,219 @@
+//! Upstreams of *forward*.
+
+use core::net::IpAddr;
+
+use control::status::{Status, Upstream};
+use control::text::duration;
+
+use super::of_status;
+use crate::facts::known;
+use crate::{Area, Check, Facts, Finding, Need, Outcome, Severity, Unknown, UpstreamProbe};
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        code: "PD-U01",
+        area: Area::Upstream,
+        title: "no upstream leads back to this server",
+        severity: Severity::Error,
+        needs: &[Need::Server, Need::Corefile, Need::Api],
+        meaning: "An upstream is the stub resolver of systemd on a loopback address, the cluster IP of the DNS Service, or a \
+                  replica. A query then runs in circles until it times out.",
+        fix: "`resolvConf: /run/systemd/resolve/resolv.conf` for the kubelets, or the addresses of the real name servers in \
+              `forward`",
+        run: forward_loop,
+    },
+    Check {
+        code: "PD-U02",
+        area: Area::Upstream,
+        title: "upstreams answer in time",
+        severity: Severity::Error,
+        needs: &[Need::Server, Need::Corefile, Need::Network],
+        meaning: "The health checks of the server fail, or of five queries from here at least two were lost, or SERVFAIL, or the \
+                  median took more than half a second.",
+        fix: "Ask the upstream itself: `dig ZONE SOA @ADDRESS`. Remove it from `forward` if it stays slow; `policy sequential` \
+              prefers the first",
+        run: slow,
+    },
+    Check {
+        code: "PD-U03",
+        area: Area::Upstream,
+        title: "upstreams have EDNS and TCP, and keep names as they are",
+        severity: Severity::Warning,
+        needs: &[Need::Corefile, Need::Network],
+        meaning: "Without EDNS or TCP, large answers fail. An upstream that changes the case of names breaks clients that check \
+                  it (0x20).",
+        fix: "Another resolver, or `force_tcp` in *forward* if TCP works and UDP is broken",
+        run: abilities,
+    },
+    Check {
+        code: "PD-U04",
+        area: Area::Upstream,
+        title: "the rate to the resolver of the cloud is below its limit",
+        severity: Severity::Warning,
+        needs: &[Need::Server, Need::Api],
+        meaning: "AWS drops packets to its resolver above 1,024 per second and network interface. Counts the replies of the last \
+                  minute; above 80 % of the limit it is a finding.",
+        fix: "A longer *cache*, a cache on the nodes, or replicas on more nodes",
+        run: cloud_limit,
+    },
+    Check {
+        code: "PD-U05",
+        area: Area::Upstream,
+        title: "search domains of the node have no wildcard",
+        severity: Severity::Warning,
+        needs: &[Need::Host, Need::Network],
+        meaning: "A random name below a search domain in `/etc/resolv.conf` has an address. Every name that Pods misspell, and \
+                  every name outside of the cluster, then gets this address first.",
+        fix: "Remove the search domain from the node's resolv.conf, or a server block `DOMAIN { template ANY ANY { rcode \
+              NXDOMAIN } }`",
+        run: wildcard,
+    },
+];
+
+/// Address of the stub resolver of systemd, and of its proxy mode.
+const SYSTEMD: [IpAddr; 2] =
+    [IpAddr::V4(core::net::Ipv4Addr::new(127, 0, 0, 53)), IpAddr::V4(core::net::Ipv4Addr::new(127, 0, 0, 54))];
+
+/// Returns the addresses of all upstreams over plain DNS.
+fn addresses(facts: &Facts) -> Result<Vec<IpAddr>, Unknown> {
+    let of_status = |status: &Status| {
+        let all = status.upstreams.iter().filter_map(|upstream| upstream.address.parse::<core::net::SocketAddr>().ok());
+        all.map(|address| address.ip()).collect::<Vec<_>>()
+    };
+    let mut all = match (&facts.server, &facts.corefile) {
+        (Ok(server), _) => of_status(&server.status),
+        (_, Ok(corefile)) => corefile.forwarded.iter().map(|upstream| upstream.address.ip()).collect(),
+        (Err(reason), Err(_)) => return Err(reason.clone()),
+    };
+    all.sort_unstable();
+    all.dedup();
+    Ok(all)
+}
+
+fn forward_loop(facts: &Facts) -> Outcome {
+    let upstreams = addresses(facts)?;
+    let dns = facts.dns();
+    let (service, replicas) = match &dns {
+        Ok(dns) => (dns.service.cluster_ips().collect(), dns.ready_addresses().unwrap_or_default()),
+        Err(_) => (Vec::new(), Vec::new()),
+    };
+    let reason = |address: &IpAddr| match address {
+        _ if SYSTEMD.contains(address) => Some("the stub resolver of systemd, which is not in this Pod"),
+        // A node cache asks the cluster DNS.
+        _ if is_node_cache(facts) => None,
+        _ if service.contains(address) => Some("the cluster IP of the DNS Service, which is this server"),
+        _ if replicas.contains(address) => Some("a replica of this server"),
+        _ => None,
+    };
+    let finding = |address: &IpAddr| Some(Finding::new(format!("upstream {address} is {}", reason(address)?)));
+    let findings: Vec<Finding> = upstreams.iter().filter_map(finding).collect();
+    match dns {
+        // Without the addresses of the Service, only the stub resolver can be recognised.
+        Err(reason) if findings.is_empty() => Err(reason),
+        _ => Ok(findings),
+    }
+}
+
+/// Returns true if the running server is a node cache: it has an interface with one of the addresses of the DaemonSet.
+fn is_node_cache(facts: &Facts) -> bool {
+    let addresses = super::local::node_cache_addresses(facts).unwrap_or_default();
+    let interfaces = facts.interfaces.as_deref().unwrap_or_default();
+    interfaces.iter().flat_map(|interface| &interface.addresses).any(|address| addresses.contains(address))
+}
+
+/// Median from which an upstream is slow, in seconds.
+const MEDIAN_MAX: f64 = 0.5;
+/// Number of lost or failed queries from which it is a finding. One of five may be lost on any network.
+const LOST_MIN: usize = 2;
+
+fn slow(facts: &Facts) -> Outcome {
+    let reported = of_status(facts, "PD-U02");
+    let probed = known(&facts.upstreams);
+    if let (Err(_), Err(reason)) = (&reported, &probed) {
+        return Err(reason.clone());
+    }
+    let mut findings = reported.unwrap_or_default();
+    let is_known = |findings: &[Finding], probe: &UpstreamProbe| {
+        findings.iter().any(|finding| finding.text.contains(&probe.address.to_string()))
+    };
+    for probe in probed.into_iter().flatten() {
+        if let Some(text) = trouble(probe)
+            && !is_known(&findings, probe)
+        {
+            let fix = format!("`dig {} SOA @{}` asks it", root_of(&probe.zone), probe.address.ip());
+            findings.push(Finding::new(text).fix(fix));
+        }
+    }
+    Ok(findings)
+}
+
+fn root_of(zone: &str) -> &str {
+    if zone.is_empty() { "." } else { zone }
+}
+
+fn trouble(probe: &UpstreamProbe) -> Option<String> {
+    let UpstreamProbe { address, attempts, failures, .. } = probe;
+    let zone = root_of(&probe.zone);
+    let lost = attempts.len() - probe.answered();
+    if lost >= LOST_MIN {
+        let example = attempts.iter().find(|attempt| attempt.is_lost());
+        let example = example.map_or(String::new(), |attempt| format!(" ({attempt})"));
+        return Some(format!("upstream {address} of zone {zone}: {lost} of {} queries lost{example}", attempts.len()));
+    }
+    if *failures >= LOST_MIN {
+        return Some(format!(
+            "upstream {address} of zone {zone}: {failures} of {} answers are SERVFAIL",
+            attempts.len()
+        ));
+    }
+    let median = probe.median().filter(|median| *median > MEDIAN_MAX)?;
+    Some(format!("upstream {address} of zone {zone}: half of the answers took more than {}", duration(median)))
+}
+
+fn abilities(facts: &Facts) -> Outcome {
+    let probes = known(&facts.upstreams)?;
+    if !probes.iter().any(|probe| probe.answered() > 0) {
+        return Err(Unknown::new("no upstream answers from here"));
+    }
+    let mut findings = Vec::new();
+    for probe in probes.iter().filter(|probe| probe.answered() > 0) {
+        let address = probe.address;
+        let mut add = |text: String| findings.push(Finding::new(text));
+        if probe.tcp.is_lost() {
+            add(format!("upstream {address} over TCP: {}", probe.tcp));
+        }
+        if probe.edns == Some(false) {
+            add(format!("upstream {address} answers queries with EDNS without EDNS"));
+        }
+        if probe.keeps_case == Some(false) {
+            add(format!("upstream {address} changes the case of names"));
+        }
+    }
+    Ok(findings)
+}
+
+/// Limit of AWS in packets per second, and the share of it from which it is a finding.
+const AWS_PACKETS_MAX: f64 = 1_024.0;
+const AWS_SHARE: f64 = 0.8;
+
+fn cloud_limit(facts: &Facts) -> Outcome {
+    let status = &known(&facts.server)?.status;
+    let nodes = known(&facts.objects.nodes)?;
+    if !nodes.iter().any(|node| node.spec.provider_id.starts_with("aws://")) {
+        return Err(Unknown::new("the nodes are not at AWS"));
+    }
+    let window = status.answers.window_seconds.max(1.0);
+    #[allow(clippy::cast_precision_loss, reason = "three digits are shown")]
+    let rate = |upstream: &&Upstream| upstream.replies as f64 / window;
+    let near = status.upstreams.iter().filter(|upstream| rate(upstream) > AWS_PACKETS_MAX * AWS_SHARE);
+    let text = |upstream: &Upstream| {
+        format!("{} answers {} queries/s of at most 1,024", upstream.address, control::text::rate(rate(&upstream)))
+    };
+    Ok(near.map(|upstream| Finding::new(text(upstream))).collect())
+}
+
+fn wildcard(facts: &Facts) -> Outcome {
+    let probes = known(&facts.search)?;
+    let answered = probes.iter().filter(|probe| probe.answered);
+    Ok(answered.map(|probe| Finding::new(format!("random names below {} have addresses", probe.domain))).collect())
+}

@@ -1,0 +1,136 @@
+//! DNS Service of the cluster, its endpoints and its Deployment.
+
+use core::net::IpAddr;
+
+use crate::facts::known;
+use crate::objects::{Deployment, EndpointSlice, List, Objects, Service};
+use crate::objects::{Endpoint, Pod};
+use crate::{Known, Unknown};
+
+/// Port of DNS (RFC 1035 §4.2).
+pub(crate) const DNS_PORT: u16 = 53;
+/// Names that installers give to the Service.
+const NAMES: [&str; 4] = ["kube-dns", "coredns", "portolan", "rke2-coredns-rke2-coredns"];
+/// Labels that installers give to the Service.
+const LABELS: [(&str, &[&str]); 2] =
+    [("k8s-app", &["kube-dns", "coredns"]), ("app.kubernetes.io/name", &["portolan", "coredns"])];
+/// Namespace that is preferred.
+const NAMESPACE: &str = "kube-system";
+
+/// DNS Service of the cluster.
+#[derive(Clone, Copy)]
+pub struct DnsService<'a> {
+    /// Service.
+    pub service: &'a Service,
+    objects: &'a Objects,
+}
+
+impl<'a> DnsService<'a> {
+    /// Finds the DNS Service: the one with this namespace and name, or the one with the names and labels that installers
+    /// use.
+    pub(crate) fn find(objects: &'a Objects, named: Option<&(String, String)>) -> Known<DnsService<'a>> {
+        let services = known(&objects.services)?;
+        let found = match named {
+            Some((namespace, name)) => {
+                let is_it = |one: &&Service| one.metadata.namespace == *namespace && one.metadata.name == *name;
+                let missing = || Unknown::new(format!("there is no Service {namespace}/{name}"));
+                services.iter().find(is_it).ok_or_else(missing)
+            }
+            None => guess(services),
+        };
+        found.map(|service| DnsService { service, objects })
+    }
+
+    /// Namespace of the Service.
+    #[must_use]
+    pub fn namespace(&self) -> &'a str {
+        &self.service.metadata.namespace
+    }
+
+    /// Returns `NAMESPACE/NAME`.
+    #[must_use]
+    pub fn path(&self) -> String {
+        self.service.metadata.path()
+    }
+
+    /// EndpointSlices of the Service.
+    ///
+    /// # Errors
+    /// They are not known.
+    pub fn slices(&self) -> Known<Vec<&'a EndpointSlice>> {
+        let slices = known(&self.objects.slices)?;
+        let is_ours = |slice: &&EndpointSlice| {
+            slice.metadata.namespace == self.service.metadata.namespace && slice.service() == self.service.metadata.name
+        };
+        Ok(slices.iter().filter(is_ours).collect())
+    }
+
+    /// Endpoints of the Service, without duplicates in several slices.
+    ///
+    /// # Errors
+    /// They are not known.
+    pub fn endpoints(&self) -> Known<Vec<&'a Endpoint>> {
+        let mut all: Vec<&Endpoint> = Vec::new();
+        for endpoint in self.slices()?.into_iter().flat_map(|slice| &slice.endpoints) {
+            if !all.iter().any(|known| known.addresses == endpoint.addresses) {
+                all.push(endpoint);
+            }
+        }
+        Ok(all)
+    }
+
+    /// Addresses of the ready endpoints.
+    ///
+    /// # Errors
+    /// They are not known.
+    pub fn ready_addresses(&self) -> Known<Vec<IpAddr>> {
+        let ready = self.endpoints()?.into_iter().filter(|endpoint| endpoint.is_ready());
+        Ok(ready.flat_map(|endpoint| &endpoint.addresses).filter_map(|address| address.parse().ok()).collect())
+    }
+
+    /// Deployment whose Pods the Service selects.
+    ///
+    /// # Errors
+    /// The Deployments are not known, or none matches.
+    pub fn deployment(&self) -> Known<&'a Deployment> {
+        let deployments = known(&self.objects.deployments)?;
+        let missing = || Unknown::new(format!("no Deployment has the Pods of Service {}", self.path()));
+        deployments.iter().find(|deployment| self.selects(deployment)).ok_or_else(missing)
+    }
+
+    /// Pods of the Service.
+    ///
+    /// # Errors
+    /// They are not known.
+    pub fn pods(&self) -> Known<Vec<&'a Pod>> {
+        let selector = &self.service.spec.selector;
+        let is_ours = |pod: &&Pod| {
+            pod.metadata.namespace == self.service.metadata.namespace
+                && !selector.is_empty()
+                && crate::objects::contains(&pod.metadata.labels, selector)
+        };
+        Ok(known(&self.objects.pods)?.iter().filter(is_ours).collect())
+    }
+
+    fn selects(&self, deployment: &Deployment) -> bool {
+        let selector = &self.service.spec.selector;
+        deployment.metadata.namespace == self.service.metadata.namespace
+            && !selector.is_empty()
+            && crate::objects::contains(&deployment.spec.template.metadata.labels, selector)
+    }
+}
+
+fn guess(services: &List<Service>) -> Known<&Service> {
+    let serves = |service: &&Service| service.spec.ports.iter().any(|port| port.port == DNS_PORT);
+    let has_label =
+        |service: &Service| LABELS.iter().any(|(key, values)| values.contains(&service.metadata.label(key)));
+    let rank = |service: &&Service| {
+        let name = NAMES.iter().position(|name| *name == service.metadata.name).unwrap_or(NAMES.len());
+        (service.metadata.namespace != NAMESPACE, name, service.metadata.path())
+    };
+    let is_named =
+        |service: &Service| service.metadata.namespace == NAMESPACE && NAMES.contains(&service.metadata.name.as_str());
+    let candidates = services.iter().filter(serves).filter(|service| has_label(service) || is_named(service));
+    let missing = || Unknown::new("no Service looks like that of the cluster DNS; name it with `--service`");
+    candidates.min_by_key(rank).ok_or_else(missing)
+}

@@ -1,0 +1,138 @@
+//! Facts that checks read. `server::doctor` gathers them; tests write them.
+
+use core::net::IpAddr;
+
+use control::doctor::ServerFacts;
+
+use crate::objects::Objects;
+use crate::{CorefileFacts, DnsService, Known, Probes, Unknown, UpstreamProbe};
+
+/// Everything that the checks may read.
+pub struct Facts {
+    /// What the running server says of itself.
+    pub server: Known<ServerFacts>,
+    /// Corefile.
+    pub corefile: Known<CorefileFacts>,
+    /// Objects of the cluster.
+    pub objects: Objects,
+    /// Namespace and name of the DNS Service, if the command line has one.
+    pub service: Option<(String, String)>,
+    /// Permissions that the server needs.
+    pub access: Known<Vec<Access>>,
+    /// Time of the API server minus the time of this machine in seconds.
+    pub api_clock_ahead: Known<f64>,
+    /// Resolver settings that kubelets give to Pods.
+    pub kubelets: Known<Vec<Kubelet>>,
+    /// Replicas of the server that were asked for their metrics.
+    pub replicas: Known<Vec<Replica>>,
+    /// Probes of the DNS Service, its replicas and the node cache.
+    pub probes: Known<Probes>,
+    /// Probes of upstreams.
+    pub upstreams: Known<Vec<UpstreamProbe>>,
+    /// Random names below the search domains of this machine.
+    pub search: Known<Vec<SearchProbe>>,
+    /// Connection tracking of this network namespace.
+    pub conntrack: Known<Conntrack>,
+    /// Network interfaces of this network namespace.
+    pub interfaces: Known<Vec<Interface>>,
+}
+
+impl Facts {
+    /// Returns facts that nobody gathered, for this reason.
+    #[must_use]
+    pub fn unknown(reason: &str) -> Facts {
+        let unknown = Unknown::new(reason);
+        Facts {
+            server: Err(unknown.clone()),
+            corefile: Err(unknown.clone()),
+            objects: Objects::unknown(&unknown),
+            service: None,
+            access: Err(unknown.clone()),
+            api_clock_ahead: Err(unknown.clone()),
+            kubelets: Err(unknown.clone()),
+            replicas: Err(unknown.clone()),
+            probes: Err(unknown.clone()),
+            upstreams: Err(unknown.clone()),
+            search: Err(unknown.clone()),
+            conntrack: Err(unknown.clone()),
+            interfaces: Err(unknown),
+        }
+    }
+
+    /// Returns the DNS Service of the cluster.
+    ///
+    /// # Errors
+    /// The Services are not known, or none of them is the DNS Service.
+    pub fn dns(&self) -> Known<DnsService<'_>> {
+        DnsService::find(&self.objects, self.service.as_ref())
+    }
+}
+
+/// Borrows a fact, or copies the reason why it is not known.
+pub(crate) fn known<T>(fact: &Known<T>) -> Known<&T> {
+    fact.as_ref().map_err(Clone::clone)
+}
+
+/// Permission that the server needs, and the answer of the API server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// User that was asked about, such as `system:serviceaccount:kube-system:coredns`.
+    pub user: String,
+    /// Verb, such as `list`.
+    pub verb: &'static str,
+    /// API group; empty for the core group.
+    pub group: String,
+    /// Resource, such as `services`.
+    pub resource: String,
+    /// Namespace; empty for all.
+    pub namespace: String,
+    /// True if the API server allows it.
+    pub allowed: bool,
+}
+
+/// Resolver settings that a kubelet gives to Pods.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kubelet {
+    /// Source of the settings, such as `ConfigMap kube-system/kubelet-config`.
+    pub source: String,
+    /// Name servers.
+    pub cluster_dns: Vec<IpAddr>,
+    /// Cluster domain, without the final dot; empty if not known.
+    pub cluster_domain: String,
+}
+
+/// Replica of the server that was asked for its metrics.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replica {
+    /// Name of the Pod, or its address.
+    pub name: String,
+    /// Hash of its Corefile (`coredns_reload_version_info`), or why it is not known.
+    pub hash: Result<String, String>,
+}
+
+/// Random name below a search domain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SearchProbe {
+    /// Search domain.
+    pub domain: String,
+    /// True if the name has addresses.
+    pub answered: bool,
+}
+
+/// Connection tracking of the kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Conntrack {
+    /// Number of entries, and their maximum; `None` if the kernel does not show them here.
+    pub entries: Option<(u64, u64)>,
+    /// Packets since boot that were dropped because two of them created the same entry.
+    pub insert_failed: Option<u64>,
+}
+
+/// Network interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interface {
+    /// Name.
+    pub name: String,
+    /// Addresses.
+    pub addresses: Vec<IpAddr>,
+}

@@ -1,0 +1,38 @@
+//! Checks of `portolan doctor`: what is wrong with the DNS of a cluster, and what to do about it.
+//!
+//! ```text
+//!   server::doctor (I/O) ──► Facts ──► CHECKS, one row each ──► Report ──► text, JSON, SARIF
+//! ```
+//!
+//! A [`Check`] is data plus a pure function of the [`Facts`]: code, area, title, severity, what it needs, meaning, fix.
+//! The functions have no I/O and no clock, so that a test can give them a whole cluster as JSON. A fact that could not
+//! be gathered is an [`Unknown`] with the reason, and the row of a check that needs it says so.
+//!
+//! # Adding a check
+//!
+//! 1. An entry in the list of its area in `checks`, with its function and the text of the fix beside it.
+//! 2. If it needs a new fact: a field of [`Facts`], gathered in `server::doctor`.
+//! 3. A seeded fault in `tests`, which makes exactly this row fail.
+//! 4. `cargo xtask gen` writes `docs/doctor.md`.
+
+mod check;
+mod checks;
+mod corefile_facts;
+mod dns;
+mod facts;
+pub mod objects;
+mod probe;
+mod report;
+mod sarif;
+mod text;
+
+#[cfg(test)]
+mod tests;
+
+pub use check::{Area, Check, Finding, Known, Need, Outcome, Severity, Unknown};
+pub use checks::{all, select};
+pub use corefile_facts::{CorefileFacts, Forwarded, Problem};
+pub use dns::DnsService;
+pub use facts::{Access, Conntrack, Facts, Interface, Kubelet, Replica, SearchProbe};
+pub use probe::{Attempt, Probe, Probes, UpstreamProbe};
+pub use report::{Mark, Report, Row};
