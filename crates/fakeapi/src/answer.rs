@@ -15,7 +15,7 @@ use crate::query::Query;
 use crate::reply::{Body, Reply, status, status_object};
 use crate::selection::Selection;
 use crate::store::{Key, Span, WatchPosition};
-use crate::{Fault, Shared, write};
+use crate::{Fault, Shared, review, write};
 
 /// Maximum number of bytes sent at once.
 const CHUNK: usize = 16 * 1024;
@@ -34,6 +34,9 @@ pub(crate) async fn answer(
         Some(Fault::Ahead) => return status(504, Some(1), "Timeout: Too large resource version: 9, current: 8"),
         Some(Fault::Stall) => future::pending().await,
         _ => {}
+    }
+    if let Some(reply) = review::answer(&query.resource, object.clone(), shared) {
+        return reply;
     }
     let Some(kind) = shared.lock().store.kind_of(&query.resource, &query.group_version) else {
         return status(404, None, "the server could not find the requested resource");

@@ -4,7 +4,9 @@
 //! lists (`sendInitialEvents`), bookmarks, label and field selectors, 410 Gone after a compaction, and protobuf for
 //! clients that prefer it. Tests write objects directly, or over HTTP (POST, PUT, DELETE) in JSON.
 //!
-//! Not supported: patches, validation, discovery and RBAC.
+//! Access reviews allow everything that a test does not deny. Other paths have the documents that a test puts there.
+//!
+//! Not supported: patches, validation, discovery, and RBAC for other requests than access reviews.
 //!
 //! Tests order failures with a [`Fault`]. Nothing depends on the clock: bookmarks, compactions and broken connections
 //! happen when a test calls for them.
@@ -24,6 +26,7 @@ mod object;
 pub mod protobuf;
 mod query;
 mod reply;
+mod review;
 mod selection;
 mod serve;
 mod store;
@@ -139,6 +142,10 @@ struct State {
     faults: BTreeMap<String, Faults>,
     seen: Vec<ReceivedRequest>,
     token: Option<String>,
+    /// Verbs and plural names of resources that access reviews deny.
+    denied: BTreeSet<(String, String)>,
+    /// Documents at paths that are not those of objects.
+    documents: BTreeMap<String, Value>,
     json_only: bool,
     down: bool,
     /// Numbers of the open connections.
@@ -304,6 +311,16 @@ impl FakeApi {
     /// Answers 401 to requests without this bearer token from now on.
     pub fn require_token(&self, token: &str) {
         self.change(|state| state.token = Some(token.to_owned()));
+    }
+
+    /// Makes access reviews deny a verb on a resource. Requests for the resource still succeed.
+    pub fn deny(&self, verb: &str, resource: &str) {
+        self.change(|state| state.denied.insert((verb.to_owned(), resource.to_owned())));
+    }
+
+    /// Puts a document at a path that is not that of an object, such as `/api/v1/nodes/NAME/proxy/configz`.
+    pub fn put_document(&self, path: &str, document: Value) {
+        self.change(|state| state.documents.insert(path.to_owned(), document));
     }
 
     /// Serves only JSON from now on, like a server without protobuf.

@@ -12,6 +12,9 @@ pub fn object(kind: &str, namespace: &str, name: &str, rest: Value) -> Value {
         "EndpointSlice" => "discovery.k8s.io/v1",
         "ServiceImport" => "multicluster.x-k8s.io/v1alpha1",
         "ServiceEntry" | "WorkloadEntry" => "networking.istio.io/v1",
+        "Deployment" | "DaemonSet" => "apps/v1",
+        "PodDisruptionBudget" => "policy/v1",
+        "NetworkPolicy" => "networking.k8s.io/v1",
         _ => "v1",
     };
     let mut object = json!({ "apiVersion": api_version, "kind": kind, "metadata": { "name": name } });

@@ -19,7 +19,7 @@ use tokio_rustls::TlsAcceptor;
 use crate::answer::answer;
 use crate::format::Format;
 use crate::query::Query;
-use crate::reply::{Body, Reply, status};
+use crate::reply::{Body, Reply, status, whole};
 use crate::{ReceivedRequest, Shared};
 
 /// Serves until `stopped` fires.
@@ -112,6 +112,9 @@ async fn request_answer(request: Request<Incoming>, certificate: bool, shared: &
 }
 
 async fn reply(request: Request<Incoming>, certificate: bool, preferred: Format, shared: &Arc<Shared>) -> Reply {
+    if let Some(document) = shared.lock().documents.get(request.uri().path()) {
+        return whole(200, document.clone());
+    }
     let Some(query) = Query::parse(request.uri()) else { return status(404, None, "no such path") };
     let seen = ReceivedRequest {
         method: request.method().to_string(),
