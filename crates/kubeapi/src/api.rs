@@ -142,7 +142,7 @@ fn content_type(headers: &HeaderMap) -> &str {
 }
 
 /// Converts a response with a status other than 2xx to a [`ApiError`].
-async fn problem(code: u16, headers: &HeaderMap, body: Body) -> ApiError {
+pub(crate) async fn problem(code: u16, headers: &HeaderMap, body: Body) -> ApiError {
     if code == 410 {
         return ApiError::Gone;
     }

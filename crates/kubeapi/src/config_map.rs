@@ -148,9 +148,21 @@ impl ConfigMap {
     }
 }
 
-/// Error of [`ConfigMap::read`]. Another attempt may succeed.
+/// Error of [`ConfigMap::read`] and of a [`Reader`](crate::Reader). Another attempt may succeed.
 #[derive(Debug)]
-pub struct ReadError(ApiError);
+pub struct ReadError(pub(crate) ApiError);
+
+impl ReadError {
+    /// Returns the status of the response; `None` without a response.
+    #[must_use]
+    pub const fn status(&self) -> Option<u16> {
+        match &self.0 {
+            ApiError::Status { code, .. } => Some(*code),
+            ApiError::Gone => Some(410),
+            _ => None,
+        }
+    }
+}
 
 impl fmt::Display for ReadError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {

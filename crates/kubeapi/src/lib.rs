@@ -26,6 +26,7 @@ mod health;
 mod manifests;
 mod meter;
 mod rate_limit;
+mod reader;
 mod snapshot;
 mod subscribe;
 mod target;
@@ -38,6 +39,7 @@ pub use credentials::connect;
 pub use error::{ClientError, SetupError};
 pub use health::{ResourceHealth, ViewHealth};
 pub use meter::METRICS;
+pub use reader::{Document, Reader};
 pub use subscribe::{Subscriber, Subscription, check};
 pub use timing::Timing;
 
