@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use support::namespace::{enter, is_inside, run, say};
 use support::upstream::Upstream;
 use support::{Client, Folder, Server, page, query, wait_until};
 use wire::{Rcode, Type};
@@ -27,8 +28,6 @@ use wire::{Rcode, Type};
 const LINK: &str = "169.254.20.10";
 const SERVICE: &str = "10.96.0.10";
 const INTERFACE: &str = "nodelocaldns";
-/// Environment variable that is set in the process inside the namespace.
-const INSIDE: &str = "PORTOLAN_TEST_IN_NAMESPACE";
 /// Environment variable for the number of takeovers.
 const TURNS: &str = "PORTOLAN_NODE_TURNS";
 const TURNS_USUAL: usize = 20;
@@ -58,32 +57,14 @@ const TEMPLATE: &str = "\
 
 /// Runs the test of this name in its own network namespace.
 fn in_namespace(test: &str, body: impl FnOnce()) {
-    if std::env::var_os(INSIDE).is_some() {
-        assert!(run("ip", &["link", "set", "lo", "up"]).0);
-        return body();
-    }
-    let is_possible = run("unshare", &["--net", "nft", "list", "ruleset"]).0
-        && run("unshare", &["--net", "ip", "tuntap", "add", "mode", "tun", "name", "t"]).0;
-    if !is_possible {
+    let is_possible = || {
+        run("unshare", &["--net", "nft", "list", "ruleset"]).0
+            && run("unshare", &["--net", "ip", "tuntap", "add", "mode", "tun", "name", "t"]).0
+    };
+    if !is_inside() && !is_possible() {
         return say(&format!("SKIPPED {test}: no network namespace, TUN device or nft here"));
     }
-    let own = std::env::current_exe().unwrap();
-    let mut command = Command::new("unshare");
-    let status = command.arg("--net").arg(own).args([test, "--exact", "--nocapture"]).env(INSIDE, "1").status();
-    assert!(status.unwrap().success(), "{test} in its namespace");
-}
-
-/// Prints a line even if the test passes; the test harness captures the output of macros.
-fn say(line: &str) {
-    std::io::stderr().write_all(format!("{line}\n").as_bytes()).unwrap();
-}
-
-/// Runs a program. Returns true if it succeeded, and its standard output.
-fn run(program: &str, words: &[&str]) -> (bool, String) {
-    match Command::new(program).args(words).output() {
-        Ok(output) => (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned()),
-        Err(_) => (false, String::new()),
-    }
+    enter(test, &["--net"], body);
 }
 
 fn tables() -> usize {

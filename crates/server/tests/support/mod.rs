@@ -3,6 +3,7 @@
 
 pub(crate) mod control;
 pub(crate) mod kubernetes;
+pub(crate) mod namespace;
 pub(crate) mod packages;
 pub(crate) mod ports;
 pub(crate) mod served;
