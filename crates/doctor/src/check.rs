@@ -1,8 +1,6 @@
 //! Check: its description, its function, and what the function returns.
 
-use core::fmt;
-
-use crate::Facts;
+use crate::{Facts, Unknown};
 
 /// Area of a check, as in `--only AREA`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,6 +111,7 @@ impl Need {
 }
 
 /// Check: one row of the report.
+#[derive(Debug)]
 pub struct Check {
     /// Stable code, such as `PD-C01`.
     pub code: &'static str,
@@ -124,6 +123,8 @@ pub struct Check {
     pub severity: Severity,
     /// Sources of its facts.
     pub needs: &'static [Need],
+    /// Permissions at the API server that it cannot do without, each a verb and a resource.
+    pub rights: &'static [&'static str],
     /// Meaning of a finding, and how the check works.
     pub meaning: &'static str,
     /// Text of the fix, if the finding does not have a better one.
@@ -134,28 +135,6 @@ pub struct Check {
 
 /// Result of a check: what it found, or why it could not look.
 pub type Outcome = Result<Vec<Finding>, Unknown>;
-
-/// Fact, or the reason why it could not be gathered.
-pub type Known<T> = Result<T, Unknown>;
-
-/// Reason why something is not known, or does not apply here.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unknown(String);
-
-impl Unknown {
-    /// Creates a reason from a text for people.
-    pub fn new(reason: impl Into<String>) -> Unknown {
-        Unknown(reason.into())
-    }
-}
-
-impl fmt::Display for Unknown {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&self.0)
-    }
-}
-
-impl core::error::Error for Unknown {}
 
 /// Something that a check found.
 #[derive(Clone, Debug, PartialEq, Eq)]

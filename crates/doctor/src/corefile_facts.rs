@@ -4,15 +4,20 @@ use core::net::{IpAddr, SocketAddr};
 
 use corefile::{Corefile, Directive};
 
+use crate::Known;
+
 /// Default port of DNS (RFC 1035 §4.2).
 const DNS_PORT: u16 = 53;
+
+/// End of the message about an upstream that is an address of the server.
+const FORWARD_LOOP: &str = "[chain/forward-loop]";
 
 /// Corefile of the server.
 pub struct CorefileFacts {
     /// Source, such as a path or `ConfigMap kube-system/coredns`.
     pub source: String,
-    /// Problems.
-    pub problems: Vec<Problem>,
+    /// Problems, or why it could not be compiled.
+    pub problems: Known<Vec<Problem>>,
     /// Content.
     pub written: Corefile,
     /// Upstreams of `forward`, with name servers in place of files such as `/etc/resolv.conf`. Those that are not plain
@@ -29,6 +34,13 @@ pub struct Problem {
     pub place: String,
     /// Message with its code.
     pub message: String,
+}
+
+impl Problem {
+    /// Returns true for an upstream that leads back to the server, which is the finding of a check of its own.
+    pub(crate) fn is_loop(&self) -> bool {
+        self.message.ends_with(FORWARD_LOOP)
+    }
 }
 
 /// Upstream of `forward`.

@@ -2,9 +2,9 @@
 
 use core::net::IpAddr;
 
-use crate::facts::known;
+use crate::known::known;
 use crate::objects::{Deployment, EndpointSlice, List, Objects, Service};
-use crate::objects::{Endpoint, Pod};
+use crate::objects::{Endpoint, Pod, Port};
 use crate::{Known, Unknown};
 
 /// Port of DNS (RFC 1035 §4.2).
@@ -26,8 +26,8 @@ pub struct DnsService<'a> {
 }
 
 impl<'a> DnsService<'a> {
-    /// Finds the DNS Service: the one with this namespace and name, or the one with the names and labels that installers
-    /// use.
+    /// Finds the DNS Service: the one with this namespace and name, or the one with the names and labels that
+    /// installers use.
     pub(crate) fn find(objects: &'a Objects, named: Option<&(String, String)>) -> Known<DnsService<'a>> {
         let services = known(&objects.services)?;
         let found = match named {
@@ -86,6 +86,16 @@ impl<'a> DnsService<'a> {
     pub fn ready_addresses(&self) -> Known<Vec<IpAddr>> {
         let ready = self.endpoints()?.into_iter().filter(|endpoint| endpoint.is_ready());
         Ok(ready.flat_map(|endpoint| &endpoint.addresses).filter_map(|address| address.parse().ok()).collect())
+    }
+
+    /// Returns the port of the endpoints for queries over UDP.
+    #[must_use]
+    pub fn endpoint_port(&self) -> u16 {
+        let is_dns = |port: &&Port| port.port == DNS_PORT && port.protocol() == "UDP";
+        let name = self.service.spec.ports.iter().find(is_dns).map_or("", |port| port.name.as_str());
+        let ports = self.slices().unwrap_or_default().into_iter().flat_map(|slice| &slice.ports);
+        let mut own = ports.filter(|port| port.protocol() == "UDP" && port.name == name);
+        own.next().map_or(DNS_PORT, |port| port.port)
     }
 
     /// Deployment whose Pods the Service selects.

@@ -35,6 +35,8 @@ pub struct Facts {
     pub conntrack: Known<Conntrack>,
     /// Network interfaces of this network namespace.
     pub interfaces: Known<Vec<Interface>>,
+    /// Certificates in the files that the Corefile names.
+    pub certificates: Known<Vec<Certificate>>,
 }
 
 impl Facts {
@@ -55,7 +57,8 @@ impl Facts {
             upstreams: Err(unknown.clone()),
             search: Err(unknown.clone()),
             conntrack: Err(unknown.clone()),
-            interfaces: Err(unknown),
+            interfaces: Err(unknown.clone()),
+            certificates: Err(unknown),
         }
     }
 
@@ -66,11 +69,6 @@ impl Facts {
     pub fn dns(&self) -> Known<DnsService<'_>> {
         DnsService::find(&self.objects, self.service.as_ref())
     }
-}
-
-/// Borrows a fact, or copies the reason why it is not known.
-pub(crate) fn known<T>(fact: &Known<T>) -> Known<&T> {
-    fact.as_ref().map_err(Clone::clone)
 }
 
 /// Permission that the server needs, and the answer of the API server.
@@ -107,7 +105,7 @@ pub struct Replica {
     /// Name of the Pod, or its address.
     pub name: String,
     /// Hash of its Corefile (`coredns_reload_version_info`), or why it is not known.
-    pub hash: Result<String, String>,
+    pub hash: Known<String>,
 }
 
 /// Random name below a search domain.
@@ -126,6 +124,28 @@ pub struct Conntrack {
     pub entries: Option<(u64, u64)>,
     /// Packets since boot that were dropped because two of them created the same entry.
     pub insert_failed: Option<u64>,
+    /// Entries of queries over UDP; `None` if the kernel does not list them here.
+    pub flows: Option<Vec<Flow>>,
+}
+
+/// Entry of connection tracking for queries over UDP from a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flow {
+    /// Address of the client.
+    pub client: IpAddr,
+    /// Address that it sends to.
+    pub target: IpAddr,
+    /// Address that the packets go to: another one than `target` if it is the address of a Service.
+    pub replica: IpAddr,
+}
+
+/// Certificate in a file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Certificate {
+    /// Path of the file.
+    pub file: String,
+    /// Time until it expires in seconds; negative if it has expired. `Err` if the file cannot be read.
+    pub expires_in: Known<f64>,
 }
 
 /// Network interface.

@@ -20,6 +20,7 @@ mod checks;
 mod corefile_facts;
 mod dns;
 mod facts;
+mod known;
 pub mod objects;
 mod probe;
 mod report;
@@ -29,10 +30,11 @@ mod text;
 #[cfg(test)]
 mod tests;
 
-pub use check::{Area, Check, Finding, Known, Need, Outcome, Severity, Unknown};
-pub use checks::{all, select};
+pub use check::{Area, Check, Finding, Need, Outcome, Severity};
+pub use checks::{SelectError, all, select};
 pub use corefile_facts::{CorefileFacts, Forwarded, Problem};
 pub use dns::DnsService;
-pub use facts::{Access, Conntrack, Facts, Interface, Kubelet, Replica, SearchProbe};
+pub use facts::{Access, Certificate, Conntrack, Facts, Flow, Interface, Kubelet, Replica, SearchProbe};
+pub use known::{Known, Unknown};
 pub use probe::{Attempt, Probe, Probes, UpstreamProbe};
 pub use report::{Mark, Report, Row};

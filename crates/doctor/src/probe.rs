@@ -49,7 +49,8 @@ pub struct Probe {
     pub udp: Attempt,
     /// Query over TCP.
     pub tcp: Attempt,
-    /// Query of 1,232 bytes over UDP that may not be fragmented.
+    /// Query of 1,232 bytes over UDP that may not be fragmented. Not tried if one of 900 bytes has no answer either,
+    /// because some servers ignore long queries.
     pub large: Attempt,
 }
 

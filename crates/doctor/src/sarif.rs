@@ -1,4 +1,4 @@
-//! Parts of a SARIF 2.1.0 log (OASIS): rules and results of a report.
+//! SARIF 2.1.0 log (OASIS) of a report.
 
 use serde_json::{Value, json};
 
@@ -6,15 +6,24 @@ use crate::report::{Mark, Report, RowFinding};
 use crate::{Check, checks};
 
 impl Report {
-    /// Returns the rules that have results.
+    /// Returns a SARIF log with one run.
     #[must_use]
-    pub fn sarif_rules(&self) -> Vec<Value> {
+    pub fn sarif(&self) -> Value {
+        let driver = json!({ "name": "portolan", "version": self.version, "rules": self.sarif_rules() });
+        json!({
+            "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+            "version": "2.1.0",
+            "runs": [{ "tool": { "driver": driver }, "results": self.sarif_results() }],
+        })
+    }
+
+    /// Returns the rules that have results.
+    fn sarif_rules(&self) -> Vec<Value> {
         checks::all().filter(|check| self.found(check.code)).map(rule).collect()
     }
 
     /// Returns the results. They have no position in a file; `logicalLocations` names the object.
-    #[must_use]
-    pub fn sarif_results(&self) -> Vec<Value> {
+    fn sarif_results(&self) -> Vec<Value> {
         let rules: Vec<&str> = checks::all().map(|check| check.code).filter(|code| self.found(code)).collect();
         let index = |code: &str| rules.iter().position(|known| *known == code).unwrap_or_default();
         let of_row = |row: &crate::Row| {

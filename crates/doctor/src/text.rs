@@ -4,8 +4,8 @@ use core::fmt;
 
 use control::text::{counted, harmless};
 
-use crate::Area;
 use crate::report::{Mark, Report, Row, RowFinding};
+use crate::{Area, checks};
 
 /// Number of findings of a check that are shown; the rest is counted. JSON has all.
 const FINDINGS_SHOWN: usize = 5;
@@ -50,5 +50,30 @@ impl Row {
             writeln!(out, "            … and {} more; --json has all", findings.len() - FINDINGS_SHOWN)?;
         }
         if last_fix.is_empty() { Ok(()) } else { writeln!(out, "            do: {}", harmless(last_fix)) }
+    }
+}
+
+impl Report {
+    /// Returns all findings in full, each check with its meaning and each finding with its fix.
+    #[must_use]
+    pub fn fix_text(&self) -> String {
+        let found = self.rows.iter().filter(|row| !row.findings.is_empty());
+        let texts: Vec<String> = found.map(Row::fix_text).collect();
+        if texts.is_empty() { "Nothing to fix.\n".to_owned() } else { texts.join("\n") }
+    }
+}
+
+impl Row {
+    fn fix_text(&self) -> String {
+        let meaning = checks::all().find(|check| check.code == self.code).map_or("", |check| check.meaning);
+        let mut text = format!("{} {}  {}\n\n{meaning}\n", self.outcome.character(), self.code, self.title);
+        for (at, finding) in self.findings.iter().enumerate() {
+            text.push_str(&format!("\n- {}\n", harmless(&finding.text)));
+            let is_last_of_fix = self.findings.get(at + 1).is_none_or(|next| next.fix != finding.fix);
+            if is_last_of_fix {
+                text.push_str(&format!("  Fix: {}\n", harmless(&finding.fix)));
+            }
+        }
+        text
     }
 }

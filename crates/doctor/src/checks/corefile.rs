@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use control::text::counted;
 
 use super::of_status;
-use crate::facts::known;
+use crate::known::known;
 use crate::objects::{Container, Deployment};
-use crate::{Area, Check, Facts, Finding, Need, Outcome, Severity, Unknown};
+use crate::{Area, Check, Facts, Finding, Need, Outcome, Problem, Severity, Unknown};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -16,6 +16,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "the Corefile has no errors or warnings",
         severity: Severity::Warning,
         needs: &[Need::Corefile],
+        rights: &["get configmaps"],
         meaning: "Compiles the Corefile of `--conf`, else the file that the server reads, else that of the ConfigMap. \
                   With an error, the next reload or start is refused.",
         fix: "`portolan check FILE` shows the lines, and `portolan check --explain CODE` the background",
@@ -27,6 +28,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "all replicas serve the same Corefile",
         severity: Severity::Warning,
         needs: &[Need::Api, Need::Network],
+        rights: &["list services", "list endpointslices"],
         meaning: "Compares `coredns_reload_version_info` of the replicas. A kubelet takes up to two minutes to write a \
                   changed ConfigMap, and *reload* half a minute to read it. A difference that lasts is a replica that \
                   does not reload.",
@@ -39,6 +41,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "the last reload succeeded",
         severity: Severity::Error,
         needs: &[Need::Server],
+        rights: &[],
         meaning: "The server could not load a newer Corefile. It serves the old one, and would not start with the new \
                   one.",
         fix: "Correct the Corefile; `portolan reload` then says if it serves",
@@ -50,6 +53,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "`kubeadm upgrade` accepts image and tag",
         severity: Severity::Warning,
         needs: &[Need::Api],
+        rights: &["list deployments", "get configmaps"],
         meaning: "kubeadm reads the installed version of CoreDNS from the tag of the image, and refuses the upgrade if it \
                   does not know it. It then writes the image `REPOSITORY/coredns` into the Deployment, with the \
                   repository of its ClusterConfiguration.",
@@ -63,6 +67,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "at most one Deployment has the label k8s-app=kube-dns",
         severity: Severity::Warning,
         needs: &[Need::Api],
+        rights: &["list deployments"],
         meaning: "kubeadm finds the DNS add-on by this label, and fails with \"multiple DNS addon deployments found\" if \
                   there are several.",
         fix: "Remove the label `k8s-app` from the Deployment that is not the cluster DNS; its Pods may keep it",
@@ -72,13 +77,17 @@ pub(super) const CHECKS: &[Check] = &[
 
 fn compiles(facts: &Facts) -> Outcome {
     let corefile = known(&facts.corefile)?;
-    let finding = |problem: &crate::Problem| {
+    let problems = known(&corefile.problems)?;
+    // An error in a file that the server has refused is the finding of PD-C03, and a loop that of PD-U01.
+    let is_refused = facts.server.as_ref().is_ok_and(|server| server.status.corefile.refused.is_some());
+    let finding = |problem: &Problem| {
         let severity = if problem.is_error { Severity::Error } else { Severity::Warning };
         Finding::new(format!("{}: {}", problem.place, problem.message)).severity(severity)
     };
     let fix = format!("`portolan check {}` shows the lines", corefile.source);
     let is_file = corefile.source.starts_with('/');
-    let findings = corefile.problems.iter().map(finding);
+    let is_of_others = |problem: &Problem| problem.is_loop() || (problem.is_error && is_refused);
+    let findings = problems.iter().filter(|problem| !is_of_others(problem)).map(finding);
     Ok(findings.map(|finding| if is_file { finding.fix(fix.clone()) } else { finding }).collect())
 }
 

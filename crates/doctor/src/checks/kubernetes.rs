@@ -7,8 +7,8 @@ use control::text::counted;
 
 use super::{at_most, of_status};
 use crate::dns::DNS_PORT;
-use crate::facts::known;
-use crate::objects::{Endpoint, Port};
+use crate::known::known;
+use crate::objects::{Endpoint, Node, Port};
 use crate::{Area, Check, DnsService, Facts, Finding, Known, Kubelet, Need, Outcome, Severity, Unknown};
 
 pub(super) const CHECKS: &[Check] = &[
@@ -18,6 +18,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "kubelets name the DNS Service",
         severity: Severity::Error,
         needs: &[Need::Api, Need::Host],
+        rights: &["list services", "get configmaps"],
         meaning: "Compares `clusterDNS` of the kubelets with the cluster IPs of the Service and the addresses of the node \
                   cache. The settings come from the ConfigMap kubelet-config, from the kubelet itself, or from \
                   `/etc/resolv.conf` of this Pod.",
@@ -30,6 +31,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "the cluster domain is a zone of *kubernetes*",
         severity: Severity::Error,
         needs: &[Need::Api, Need::Corefile],
+        rights: &["get configmaps"],
         meaning: "Compares `clusterDomain` of the kubelets with the zones in the Corefile. If they differ, no short name of \
                   a Service is found.",
         fix: "Change the zone of *kubernetes*, or `clusterDomain` of the kubelets",
@@ -41,6 +43,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "the DNS Service has ready endpoints for 53/UDP and 53/TCP",
         severity: Severity::Error,
         needs: &[Need::Server, Need::Api],
+        rights: &["list services", "list endpointslices"],
         meaning: "The Service has no ready endpoint, its selector matches no Pod, or a port is missing. Then clients get no \
                   answer at all. From inside of a Pod, also says which plugin is not ready.",
         fix: "`kubectl -n NAMESPACE get endpointslices,pods -l k8s-app=kube-dns` shows the endpoints; the selector must match \
@@ -53,6 +56,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "replicas are on several nodes and zones",
         severity: Severity::Warning,
         needs: &[Need::Api],
+        rights: &["list services", "list endpointslices", "list nodes"],
         meaning: "All ready replicas are on one node, or in one topology zone although the cluster has several. Its failure \
                   stops DNS in the whole cluster.",
         fix: "Two replicas or more, with topologySpreadConstraints by kubernetes.io/hostname and topology.kubernetes.io/zone",
@@ -64,6 +68,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "the cluster IP of the DNS Service answers from here",
         severity: Severity::Error,
         needs: &[Need::Api, Need::Network],
+        rights: &["list services", "list endpointslices"],
         meaning: "Asks the cluster IP and the replicas. If replicas answer and the cluster IP does not, the rules of \
                   kube-proxy, or of what replaces it, are missing or old on this node.",
         fix: "Restart kube-proxy on this node. With IPVS, a node cache must not bind the cluster IP",
@@ -183,7 +188,7 @@ fn spread(facts: &Facts) -> Outcome {
         let node = used.first().copied().unwrap_or_default();
         return at_most(Some(Finding::new(format!("{count}, on node {node} only"))));
     }
-    let zones: BTreeSet<&str> = nodes.iter().map(|node| node.zone()).filter(|zone| !zone.is_empty()).collect();
+    let zones: BTreeSet<&str> = nodes.iter().map(Node::zone).filter(|zone| !zone.is_empty()).collect();
     let used: BTreeSet<&str> = ready.iter().map(|endpoint| endpoint.zone.as_str()).collect();
     let one_zone = used.first().filter(|zone| used.len() == 1 && !zone.is_empty() && zones.len() > 1);
     let text = |zone: &&str| format!("all {} replicas are in zone {zone} of {} zones", ready.len(), zones.len());

@@ -13,6 +13,8 @@ mod top_level_domains;
 mod upstreams;
 mod workload;
 
+use core::fmt;
+
 use control::status::Problem;
 
 use crate::{Area, Check, Facts, Finding, Known, Outcome};
@@ -41,21 +43,31 @@ pub fn all() -> impl Iterator<Item = &'static Check> {
 /// Returns the checks of an area, or the one with this code. All of them for `None`.
 ///
 /// # Errors
-/// The words that are possible, if none matches.
-pub fn select(only: Option<&str>) -> Result<Vec<&'static Check>, String> {
+/// No check matches.
+pub fn select(only: Option<&str>) -> Result<Vec<&'static Check>, SelectError> {
     let Some(word) = only else { return Ok(all().collect()) };
     let is_it = |check: &&Check| check.area.name() == word || check.code.eq_ignore_ascii_case(word);
     let found: Vec<_> = all().filter(is_it).collect();
-    if !found.is_empty() {
-        return Ok(found);
-    }
-    let areas: Vec<&str> = Area::ALL.into_iter().map(Area::name).collect();
-    Err(format!("`{word}` is neither an area nor a code; use one of {}, or a code such as PD-C01", areas.join(", ")))
+    if found.is_empty() { Err(SelectError(word.to_owned())) } else { Ok(found) }
 }
+
+/// Error: a word is neither an area nor the code of a check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SelectError(String);
+
+impl fmt::Display for SelectError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let areas: Vec<&str> = Area::ALL.into_iter().map(Area::name).collect();
+        let SelectError(word) = self;
+        write!(out, "`{word}` is neither an area nor a code; use one of {}, or a code such as PD-C01", areas.join(", "))
+    }
+}
+
+impl core::error::Error for SelectError {}
 
 /// Returns the problems of the status of the server with a code, as findings.
 fn of_status(facts: &Facts, code: &str) -> Known<Vec<Finding>> {
-    let server = crate::facts::known(&facts.server)?;
+    let server = crate::known::known(&facts.server)?;
     let own = server.status.problems.iter().filter(|problem| problem.code == code);
     Ok(own.map(|problem: &Problem| Finding::new(problem.text.clone())).collect())
 }

@@ -1,8 +1,14 @@
 //! Paths of packets between clients, the server and its upstreams.
 
+use core::net::IpAddr;
+use std::collections::BTreeSet;
+
+use control::text::percent;
+
 use super::network_policy;
-use crate::facts::known;
-use crate::{Area, Attempt, Check, Facts, Finding, Need, Outcome, Probe, Severity, Unknown};
+use crate::known::known;
+use crate::objects::Node;
+use crate::{Area, Attempt, Check, Facts, Finding, Flow, Need, Outcome, Probe, Severity, Unknown};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -11,6 +17,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "connection tracking drops no packets",
         severity: Severity::Warning,
         needs: &[Need::Host],
+        rights: &[],
         meaning: "Two packets of one socket at the same time can create the same entry, and the kernel drops one. glibc sends \
                   the A and the AAAA query so, and waits 5 s. Reads `insert_failed` of this network namespace: on a node that \
                   of all its Pods.",
@@ -24,6 +31,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "the connection tracking table has room",
         severity: Severity::Warning,
         needs: &[Need::Host],
+        rights: &[],
         meaning: "The table of this network namespace is filled to more than 80 %. When it is full, the kernel drops packets of \
                   new connections, UDP included.",
         fix: "Raise `net.netfilter.nf_conntrack_max` on the node, or use a cache on the nodes, whose queries are not tracked",
@@ -35,6 +43,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "NetworkPolicies allow 53/UDP and 53/TCP to the cluster DNS",
         severity: Severity::Error,
         needs: &[Need::Api, Need::Network],
+        rights: &["list services", "list networkpolicies"],
         meaning: "Reads the policies for the Pods of the cluster DNS (ingress) and for all Pods (egress), and asks the replicas \
                   from here. Policies of Cilium and Calico with their own types are not read.",
         fix: "An egress rule with `ports: [{port: 53, protocol: UDP}, {port: 53, protocol: TCP}]` and a peer with the labels \
@@ -47,6 +56,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "the cluster DNS answers over TCP from here",
         severity: Severity::Error,
         needs: &[Need::Network],
+        rights: &["list services", "list endpointslices"],
         meaning: "A server that answers over UDP does not over TCP. Answers that do not fit in a datagram then fail.",
         fix: "Open 53/TCP in firewalls, security groups and NetworkPolicies, and add it to the Service",
         run: tcp,
@@ -57,11 +67,40 @@ pub(super) const CHECKS: &[Check] = &[
         title: "packets of 1,232 bytes reach the servers whole",
         severity: Severity::Warning,
         needs: &[Need::Network],
+        rights: &[],
         meaning: "Sends a query of 1,232 bytes that may not be fragmented (DF) to the replicas and the upstreams. If only small \
                   queries are answered, the MTU of the path is too small for the answers that EDNS allows.",
         fix: "`bufsize 1232` in the Corefile or less, and the MTU of the overlay network set to that of the links minus its \
               headers",
         run: mtu,
+    },
+    Check {
+        code: "PD-N06",
+        area: Area::Network,
+        title: "the server sees the addresses of its clients",
+        severity: Severity::Warning,
+        needs: &[Need::Server, Need::Api],
+        rights: &["list nodes", "list daemonsets"],
+        meaning: "More than half of the queries of the last minute have the address of a node, or one that ends in `.0`, as \
+                  their source. Then something on the way replaces the addresses of Pods, and *acl*, *view*, *log* and \
+                  `portolan top` see the wrong client. A node cache asks from its node, so this is not checked with one.",
+        fix: "Exclude the network of the Pods in the masquerade rules (ip-masq-agent: `nonMasqueradeCIDRs`); for clients from \
+              outside `externalTrafficPolicy: Local` in the Service",
+        run: hidden_clients,
+    },
+    Check {
+        code: "PD-N07",
+        area: Area::Network,
+        title: "no client sends to a replica that is gone",
+        severity: Severity::Warning,
+        needs: &[Need::Api, Need::Host],
+        rights: &["list services", "list endpointslices"],
+        meaning: "Connection tracking of this network namespace has entries that send queries for the cluster IP to an address \
+                  that is not an endpoint any more. These clients get no answer until they change their port. Needs \
+                  `/proc/net/nf_conntrack`, which not every kernel has.",
+        fix: "`conntrack -D -p udp --orig-dst CLUSTER-IP` on the node; kube-proxy of Kubernetes 1.32 or later removes such \
+              entries itself",
+        run: stale_flows,
     },
 ];
 
@@ -132,4 +171,55 @@ fn mtu(facts: &Facts) -> Outcome {
     let lost = all.iter().filter(|(_, small, large)| *small && large.is_lost());
     let text = |(address, _, large): &(_, _, &Attempt)| format!("{address}: a query of 1,232 bytes with DF: {large}");
     Ok(lost.map(|one| Finding::new(text(one))).collect())
+}
+
+/// Number of queries below which a share says nothing.
+const QUERIES_MIN: u64 = 1_000;
+
+fn hidden_clients(facts: &Facts) -> Outcome {
+    let clients = &known(&facts.server)?.clients;
+    let nodes = known(&facts.objects.nodes)?;
+    if !super::local::node_cache_addresses(facts)?.is_empty() {
+        return Err(Unknown::new("a node cache asks from the addresses of the nodes"));
+    }
+    let total: u64 = clients.iter().map(|client| client.queries).sum();
+    if total < QUERIES_MIN {
+        return Err(Unknown::new(format!("only {} queries in the last minute", control::text::count(total))));
+    }
+    let own: BTreeSet<IpAddr> = nodes.iter().flat_map(Node::addresses).collect();
+    let is_hidden =
+        |text: &str| text.parse().is_ok_and(|address: IpAddr| own.contains(&address) || ends_in_zero(address));
+    let hidden: Vec<_> = clients.iter().filter(|client| is_hidden(&client.client)).collect();
+    let queries: u64 = hidden.iter().map(|client| client.queries).sum();
+    let text = |example: &str| {
+        format!("{} % of the queries come from addresses of nodes, such as {example}", percent(queries, total))
+    };
+    let is_much = queries.saturating_mul(2) > total;
+    Ok(hidden.first().filter(|_| is_much).map(|first| Finding::new(text(&first.client))).into_iter().collect())
+}
+
+/// Returns true for an IPv4 address such as 10.244.1.0, which flannel has for a node in its own network.
+fn ends_in_zero(address: IpAddr) -> bool {
+    matches!(address, IpAddr::V4(address) if address.octets()[3] == 0)
+}
+
+/// Maximum number of clients that are named.
+const NAMED_MAX: usize = 50;
+
+fn stale_flows(facts: &Facts) -> Outcome {
+    let missing = || Unknown::new("the kernel does not list the entries here");
+    let flows = known(&facts.conntrack)?.flows.as_ref().ok_or_else(missing)?;
+    let dns = facts.dns()?;
+    let service: Vec<IpAddr> = dns.service.cluster_ips().collect();
+    let endpoints = dns.endpoints()?;
+    if endpoints.is_empty() {
+        return Err(Unknown::new(format!("{} has no endpoints", dns.path())));
+    }
+    let is_endpoint =
+        |address: IpAddr| endpoints.iter().flat_map(|one| &one.addresses).any(|known| known.parse() == Ok(address));
+    let is_stale =
+        |flow: &&Flow| service.contains(&flow.target) && flow.replica != flow.target && !is_endpoint(flow.replica);
+    let text = |flow: &Flow| format!("{} sends to {}, which is not a replica any more", flow.client, flow.replica);
+    let texts: BTreeSet<String> = flows.iter().filter(is_stale).map(text).collect();
+    Ok(texts.into_iter().take(NAMED_MAX).map(Finding::new).collect())
 }

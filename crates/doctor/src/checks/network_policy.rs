@@ -7,7 +7,7 @@ use control::text::counted;
 use ipnet::IpNet;
 
 use crate::dns::DNS_PORT;
-use crate::facts::known;
+use crate::known::known;
 use crate::objects::{NetworkPolicy, Peer, PolicyRule};
 use crate::{DnsService, Facts, Finding, Outcome};
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use control::text::{count, percent};
 
-use crate::facts::known;
+use crate::known::known;
 use crate::objects::{Event, List, Pod};
 use crate::{Area, Check, Facts, Finding, Known, Need, Outcome, Severity, Unknown};
 
@@ -15,6 +15,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "search paths cost less than three queries per answer",
         severity: Severity::Warning,
         needs: &[Need::Server],
+        rights: &[],
         meaning: "With `ndots:5`, a name such as www.example.org is first tried in each search domain. Counts the answers of \
                   the last minute: a high share of NXDOMAIN means that most queries are such attempts.",
         fix: "`dnsConfig: {options: [{name: ndots, value: \"2\"}]}` in the Pods that ask most, a final dot in the names that \
@@ -27,6 +28,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "no Pod has more name servers or search domains than resolvers accept",
         severity: Severity::Warning,
         needs: &[Need::Api],
+        rights: &["list pods"],
         meaning: "The kubelet cuts a list with more than 3 name servers, 32 search domains or 2,048 characters, and reports \
                   DNSConfigForming. glibc before 2.26 reads only 6 search domains and 256 characters.",
         fix: "Shorten `dnsConfig.searches` and `dnsConfig.nameservers` of the Pod, or `resolvConf` of the kubelet",
@@ -38,6 +40,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "Pods that use cluster names ask the cluster DNS",
         severity: Severity::Warning,
         needs: &[Need::Api],
+        rights: &["list pods"],
         meaning: "A Pod with `hostNetwork` and the policy `ClusterFirst`, or with the policy `Default`, asks the name servers of \
                   its node, which do not know names of Services. Reports those whose arguments or environment have such a \
                   name. Static Pods are not included.",
@@ -50,6 +53,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "no image has a musl without DNS over TCP",
         severity: Severity::Warning,
         needs: &[Need::Api],
+        rights: &["list pods"],
         meaning: "musl before 1.2.4 (Alpine before 3.18) never asks again over TCP, so answers above 512 bytes lose records or \
                   fail. Reports images whose tag names such a version.",
         fix: "An image with Alpine 3.18 or later",
@@ -61,6 +65,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "AAAA queries are useful in this cluster",
         severity: Severity::Warning,
         needs: &[Need::Server, Need::Api],
+        rights: &["list services"],
         meaning: "No Service has an IPv6 address, and AAAA queries are more than 40 % of at least 1,000 queries per second. \
                   Most clients ask for both types.",
         fix: "If nothing outside of the cluster has to be reached over IPv6: `template IN AAAA . { rcode NOERROR }` in the \
@@ -110,7 +115,7 @@ fn resolver_limits(facts: &Facts) -> Outcome {
     let mut findings: BTreeMap<String, Finding> = BTreeMap::new();
     for pod in pods.iter() {
         if let Some(text) = over_limits(pod) {
-            findings.entry(pod.metadata.path()).or_insert_with(|| about(pod, text));
+            findings.entry(pod.metadata.path()).or_insert_with(|| about(pod, &text));
         }
     }
     for event in events {
@@ -126,7 +131,7 @@ fn of_event(event: &Event, path: &str) -> Finding {
     Finding::new(format!("Pod {path}: {}", event.message)).about("Pod", &object.namespace, &object.name)
 }
 
-fn about(pod: &Pod, text: String) -> Finding {
+fn about(pod: &Pod, text: &str) -> Finding {
     Finding::new(format!("Pod {}: {text}", pod.metadata.path())).about(
         "Pod",
         &pod.metadata.namespace,
@@ -172,7 +177,7 @@ fn policies(facts: &Facts) -> Outcome {
         // Pods of the same workload have the same names; one of them is enough.
         if seen.insert((pod.metadata.namespace.clone(), name.to_owned())) && findings.len() < NAMED_MAX {
             let policy = if pod.spec.host_network { "hostNetwork with dnsPolicy" } else { "dnsPolicy" };
-            findings.push(about(pod, format!("{policy} {}, and it uses {name}", pod.spec.dns_policy)));
+            findings.push(about(pod, &format!("{policy} {}, and it uses {name}", pod.spec.dns_policy)));
         }
     }
     Ok(findings)

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::of_status;
-use crate::facts::known;
+use crate::known::known;
 use crate::{Access, Area, Check, Facts, Finding, Need, Outcome, Severity};
 
 pub(super) const CHECKS: &[Check] = &[
@@ -13,6 +13,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "the server may list and watch what the Corefile needs",
         severity: Severity::Error,
         needs: &[Need::Corefile, Need::Api],
+        rights: &["create subjectaccessreviews"],
         meaning: "Asks the API server with a SelfSubjectAccessReview, or from outside of the Pod with a \
                   SubjectAccessReview for its service account. Without a permission, names of these objects get SERVFAIL, \
                   or keep the answers of the time before.",
@@ -25,6 +26,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "the watches of the API server are current",
         severity: Severity::Error,
         needs: &[Need::Server],
+        rights: &[],
         meaning: "A watch fails for more than 5 s, or is silent for more than a minute. The server answers with what it \
                   last knew.",
         fix: "Is the API server reachable from the Pod? A NetworkPolicy must allow its address and port (443 and 6443)",
@@ -36,6 +38,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "all Endpoints have EndpointSlices",
         severity: Severity::Warning,
         needs: &[Need::Api],
+        rights: &["list services", "list endpointslices", "list endpoints"],
         meaning: "Endpoints that were made by hand are mirrored to EndpointSlices by the control plane. Portolan reads only \
                   slices. Without one, the names of these endpoints do not exist.",
         fix: "Remove the label `endpointslice.kubernetes.io/skip-mirror` from the Endpoints, enable the controller \

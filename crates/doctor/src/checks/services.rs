@@ -4,7 +4,7 @@ use core::net::IpAddr;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::top_level_domains;
-use crate::facts::known;
+use crate::known::known;
 use crate::objects::{EndpointSlice, List, Service};
 use crate::{Area, Check, Facts, Finding, Need, Outcome, Severity};
 
@@ -15,6 +15,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "no namespace with Services has the name of a top-level domain",
         severity: Severity::Warning,
         needs: &[Need::Api],
+        rights: &["list services"],
         meaning: "In a Pod, `web.dev` is first looked up as `web.dev.svc.cluster.local`: the Service web in the namespace dev. It \
                   hides the public name, for every Pod of the cluster. Knows the country codes and common other domains.",
         fix: "Rename the namespace, or end public names with a dot in the clients",
@@ -26,6 +27,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "ExternalName Services lead to a name",
         severity: Severity::Warning,
         needs: &[Need::Api, Need::Corefile],
+        rights: &["list services"],
         meaning: "An ExternalName is the target of a CNAME. An IP address is not a name, a name of the cluster must exist, and \
                   two of them must not refer to each other.",
         fix: "A Service without a selector and an EndpointSlice for an IP address; the right name otherwise",
@@ -37,6 +39,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "headless Services have ready endpoints, and answers that fit",
         severity: Severity::Warning,
         needs: &[Need::Api],
+        rights: &["list services", "list endpointslices"],
         meaning: "A headless Service without ready endpoints has no address. With more than 100, its answer needs TCP, which \
                   some clients do not use.",
         fix: "`kubectl -n NAMESPACE describe pod` says why Pods are not ready; `publishNotReadyAddresses: true` gives them \
@@ -49,6 +52,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "no two Services have the same cluster IP",
         severity: Severity::Warning,
         needs: &[Need::Api],
+        rights: &["list services"],
         meaning: "The reverse name of the address is then that of one of them. The API server does not allocate an address twice, \
                   but a restore from a backup may.",
         fix: "Delete one of the Services and create it again without `clusterIP`",

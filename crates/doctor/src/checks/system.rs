@@ -3,8 +3,8 @@
 use control::text::{count, duration};
 
 use super::of_status;
-use crate::facts::known;
-use crate::{Area, Check, Facts, Finding, Need, Outcome, Severity, Unknown};
+use crate::known::known;
+use crate::{Area, Certificate, Check, Facts, Finding, Need, Outcome, Severity, Unknown};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -13,10 +13,23 @@ pub(super) const CHECKS: &[Check] = &[
         title: "this machine and the API server have the same time",
         severity: Severity::Warning,
         needs: &[Need::Api],
+        rights: &[],
         meaning: "Compares the clock with the header `Date` of the API server. Above 2 s, tokens and certificates may count as \
                   expired or not valid yet, and signatures with TSIG fail at 300 s.",
         fix: "Run NTP on the node: `chronyc tracking` shows its state",
         run: clock,
+    },
+    Check {
+        code: "PD-T02",
+        area: Area::System,
+        title: "certificates are valid for two weeks or more",
+        severity: Severity::Warning,
+        needs: &[Need::Corefile, Need::Host],
+        rights: &[],
+        meaning: "Reads the certificates in the files that `tls` in the Corefile names. Run it in the Pod of the server, which has \
+                  these files. An expired one is an error: encrypted clients, or the connection to the API server or etcd, fail.",
+        fix: "Renew the certificate in its Secret; the server reads changed files at the next reload",
+        run: certificates,
     },
     Check {
         code: "PD-T03",
@@ -24,6 +37,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "the kernel drops no queries of a full socket buffer",
         severity: Severity::Warning,
         needs: &[Need::Server],
+        rights: &[],
         meaning: "Datagrams since the start that the kernel dropped because the server did not read them in time.",
         fix: "`sysctl -w net.core.rmem_max=8388608` on the node, more CPU, or more replicas",
         run: lost,
@@ -34,6 +48,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "no limit of the server was reached",
         severity: Severity::Warning,
         needs: &[Need::Server],
+        rights: &[],
         meaning: "A limit was reached in the last ten minutes. Each has a name in `portolan_limit_hits_total`.",
         fix: "docs/runbooks/PortolanLimitHit.md describes each limit",
         run: |facts| of_status(facts, "PD-T05"),
@@ -57,4 +72,27 @@ fn lost(facts: &Facts) -> Outcome {
         .then(|| Finding::new(format!("{} queries dropped since the start", count(lost))))
         .into_iter()
         .collect())
+}
+
+/// Time before its end in seconds from which a certificate is a finding.
+const VALID_MIN: f64 = 14.0 * 86_400.0;
+
+fn certificates(facts: &Facts) -> Outcome {
+    let certificates = known(&facts.certificates)?;
+    if certificates.is_empty() {
+        return Err(Unknown::new("the Corefile names no certificates"));
+    }
+    Ok(certificates.iter().filter_map(certificate).collect())
+}
+
+fn certificate(certificate: &Certificate) -> Option<Finding> {
+    let file = &certificate.file;
+    match &certificate.expires_in {
+        Err(reason) => Some(Finding::new(format!("{file}: {reason}"))),
+        Ok(left) if *left < 0.0 => {
+            let text = format!("{file} expired {} ago", duration(-left));
+            Some(Finding::new(text).severity(Severity::Error))
+        }
+        Ok(left) => (*left < VALID_MIN).then(|| Finding::new(format!("{file} expires in {}", duration(*left)))),
+    }
 }

@@ -1,7 +1,7 @@
 //! Top-level domains that a namespace may be named after.
 
-/// Generic domains whose names occur as names of namespaces or in many public names. The full list of IANA has more than
-/// a thousand, most of which nobody uses for a namespace.
+/// Generic domains whose names occur as names of namespaces or in many public names. The full list of IANA has more
+/// than a thousand, most of which nobody uses for a namespace.
 const GENERIC: &[&str] = &[
     "academy",
     "agency",

@@ -6,7 +6,7 @@ use control::status::{Status, Upstream};
 use control::text::duration;
 
 use super::of_status;
-use crate::facts::known;
+use crate::known::known;
 use crate::{Area, Check, Facts, Finding, Need, Outcome, Severity, Unknown, UpstreamProbe};
 
 pub(super) const CHECKS: &[Check] = &[
@@ -16,6 +16,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "no upstream leads back to this server",
         severity: Severity::Error,
         needs: &[Need::Server, Need::Corefile, Need::Api],
+        rights: &["list services"],
         meaning: "An upstream is the stub resolver of systemd on a loopback address, the cluster IP of the DNS Service, or a \
                   replica. A query then runs in circles until it times out.",
         fix: "`resolvConf: /run/systemd/resolve/resolv.conf` for the kubelets, or the addresses of the real name servers in \
@@ -28,6 +29,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "upstreams answer in time",
         severity: Severity::Error,
         needs: &[Need::Server, Need::Corefile, Need::Network],
+        rights: &[],
         meaning: "The health checks of the server fail, or of five queries from here at least two were lost, or SERVFAIL, or the \
                   median took more than half a second.",
         fix: "Ask the upstream itself: `dig ZONE SOA @ADDRESS`. Remove it from `forward` if it stays slow; `policy sequential` \
@@ -40,6 +42,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "upstreams have EDNS and TCP, and keep names as they are",
         severity: Severity::Warning,
         needs: &[Need::Corefile, Need::Network],
+        rights: &[],
         meaning: "Without EDNS or TCP, large answers fail. An upstream that changes the case of names breaks clients that check \
                   it (0x20).",
         fix: "Another resolver, or `force_tcp` in *forward* if TCP works and UDP is broken",
@@ -51,6 +54,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "the rate to the resolver of the cloud is below its limit",
         severity: Severity::Warning,
         needs: &[Need::Server, Need::Api],
+        rights: &["list nodes"],
         meaning: "AWS drops packets to its resolver above 1,024 per second and network interface. Counts the replies of the last \
                   minute; above 80 % of the limit it is a finding.",
         fix: "A longer *cache*, a cache on the nodes, or replicas on more nodes",
@@ -62,6 +66,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "search domains of the node have no wildcard",
         severity: Severity::Warning,
         needs: &[Need::Host, Need::Network],
+        rights: &[],
         meaning: "A random name below a search domain in `/etc/resolv.conf` has an address. Every name that Pods misspell, and \
                   every name outside of the cluster, then gets this address first.",
         fix: "Remove the search domain from the node's resolv.conf, or a server block `DOMAIN { template ANY ANY { rcode \
@@ -92,26 +97,42 @@ fn addresses(facts: &Facts) -> Result<Vec<IpAddr>, Unknown> {
 
 fn forward_loop(facts: &Facts) -> Outcome {
     let upstreams = addresses(facts)?;
-    let dns = facts.dns();
-    let (service, replicas) = match &dns {
-        Ok(dns) => (dns.service.cluster_ips().collect(), dns.ready_addresses().unwrap_or_default()),
-        Err(_) => (Vec::new(), Vec::new()),
+    let finding = |address: &IpAddr| {
+        let reason = loop_reason(facts, *address)?;
+        Some(Finding::new(format!("upstream {address} is {reason}")))
     };
-    let reason = |address: &IpAddr| match address {
-        _ if SYSTEMD.contains(address) => Some("the stub resolver of systemd, which is not in this Pod"),
-        // A node cache asks the cluster DNS.
-        _ if is_node_cache(facts) => None,
-        _ if service.contains(address) => Some("the cluster IP of the DNS Service, which is this server"),
-        _ if replicas.contains(address) => Some("a replica of this server"),
-        _ => None,
-    };
-    let finding = |address: &IpAddr| Some(Finding::new(format!("upstream {address} is {}", reason(address)?)));
-    let findings: Vec<Finding> = upstreams.iter().filter_map(finding).collect();
-    match dns {
+    let mut findings: Vec<Finding> = upstreams.iter().filter_map(finding).collect();
+    if findings.is_empty() {
+        findings.extend(loops_in_corefile(facts));
+    }
+    match facts.dns() {
         // Without the addresses of the Service, only the stub resolver can be recognised.
         Err(reason) if findings.is_empty() => Err(reason),
         _ => Ok(findings),
     }
+}
+
+/// Returns the loops that the compilation of the Corefile reports: upstreams that are addresses of this machine.
+fn loops_in_corefile(facts: &Facts) -> Vec<Finding> {
+    let problems = facts.corefile.iter().flat_map(|corefile| &corefile.problems).flatten();
+    let loops = problems.filter(|problem| problem.is_loop());
+    loops.map(|problem| Finding::new(format!("{}: {}", problem.place, problem.message))).collect()
+}
+
+/// Returns what an upstream is, if it leads back to this server.
+fn loop_reason(facts: &Facts, address: IpAddr) -> Option<&'static str> {
+    if SYSTEMD.contains(&address) {
+        return Some("the stub resolver of systemd, which is not in this Pod");
+    }
+    // A node cache asks the cluster DNS.
+    if is_node_cache(facts) {
+        return None;
+    }
+    let dns = facts.dns().ok()?;
+    if dns.service.cluster_ips().any(|known| known == address) {
+        return Some("the cluster IP of the DNS Service, which is this server");
+    }
+    dns.ready_addresses().unwrap_or_default().contains(&address).then_some("a replica of this server")
 }
 
 /// Returns true if the running server is a node cache: it has an interface with one of the addresses of the DaemonSet.
@@ -136,7 +157,9 @@ fn slow(facts: &Facts) -> Outcome {
     let is_known = |findings: &[Finding], probe: &UpstreamProbe| {
         findings.iter().any(|finding| finding.text.contains(&probe.address.to_string()))
     };
-    for probe in probed.into_iter().flatten() {
+    // A loop answers nothing; that is the finding of PD-U01.
+    let is_loop = |probe: &&UpstreamProbe| loop_reason(facts, probe.address.ip()).is_some();
+    for probe in probed.into_iter().flatten().filter(|probe| !is_loop(probe)) {
         if let Some(text) = trouble(probe)
             && !is_known(&findings, probe)
         {

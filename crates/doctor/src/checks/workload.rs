@@ -1,7 +1,7 @@
 //! Deployment of the server: disruption budget, resources, and its end.
 
 use super::of_status;
-use crate::facts::known;
+use crate::known::known;
 use crate::objects::{DisruptionBudget, PodSpec};
 use crate::{Area, Check, CorefileFacts, Facts, Finding, Need, Outcome, Severity};
 
@@ -12,6 +12,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "a PodDisruptionBudget keeps a replica and allows drains",
         severity: Severity::Warning,
         needs: &[Need::Api],
+        rights: &["list services", "list deployments", "list poddisruptionbudgets"],
         meaning: "Without a budget, a drain of several nodes may evict all replicas at once. A budget that allows no \
                   disruption while all replicas are healthy blocks every drain.",
         fix: "A PodDisruptionBudget with `maxUnavailable: 1` and the labels of the Pods; two replicas or more",
@@ -23,6 +24,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "memory and CPU are within their limits",
         severity: Severity::Warning,
         needs: &[Need::Server],
+        rights: &[],
         meaning: "Memory is above 80 % of the limit of the container, or the CPU was throttled in more than 5 % of the \
                   periods of the last minute. Throttling delays answers by up to 100 ms.",
         fix: "Raise `limits.memory`, and remove `limits.cpu` or raise it",
@@ -34,6 +36,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "a replica leaves the Service before it ends",
         severity: Severity::Warning,
         needs: &[Need::Api, Need::Corefile],
+        rights: &["list services", "list deployments", "get configmaps"],
         meaning: "The readiness probe must ask *ready*, so that a replica without data gets no queries. `lameduck` of \
                   *health* must give the Service time to take the replica out, and be shorter than the grace period.",
         fix: "`ready` and `health { lameduck 5s }` in the Corefile, a readinessProbe for `/ready` on port 8181, and \

@@ -21,7 +21,8 @@ pub use service::{
 };
 pub use workload::{
     Container, ContainerPort, DaemonSet, Deployment, DisruptionBudget, DisruptionBudgetSpec, DisruptionBudgetStatus,
-    DnsConfig, EnvVariable, Event, HttpGet, Pod, PodSpec, PodStatus, PodTemplate, Probe, ReadinessProbe, WorkloadSpec,
+    DnsConfig, EnvVariable, Event, HttpGet, Pod, PodSpec, PodStatus, PodTemplate, Probe, ReadinessProbe, Volume,
+    VolumeSource, WorkloadSpec,
 };
 
 use crate::{Known, Unknown};

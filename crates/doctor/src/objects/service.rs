@@ -217,6 +217,22 @@ pub struct Node {
     pub metadata: Metadata,
     /// Specification.
     pub spec: NodeSpec,
+    /// Status.
+    #[serde(deserialize_with = "or_default")]
+    status: NodeStatus,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct NodeStatus {
+    #[serde(deserialize_with = "or_default")]
+    addresses: Vec<NodeAddress>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct NodeAddress {
+    address: String,
 }
 
 /// Specification of a Node.
@@ -236,6 +252,11 @@ impl Node {
     #[must_use]
     pub fn zone(&self) -> &str {
         self.metadata.label("topology.kubernetes.io/zone")
+    }
+
+    /// IP addresses.
+    pub fn addresses(&self) -> impl Iterator<Item = IpAddr> {
+        self.status.addresses.iter().filter_map(|one| one.address.parse().ok())
     }
 }
 

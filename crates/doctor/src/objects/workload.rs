@@ -40,6 +40,9 @@ pub struct PodSpec {
     /// Service account.
     #[serde(deserialize_with = "or_default")]
     pub service_account_name: String,
+    /// Volumes.
+    #[serde(deserialize_with = "or_default")]
+    pub volumes: Vec<Volume>,
     /// Time in seconds between the request to end and the kill; 30 without it.
     #[serde(deserialize_with = "or_default")]
     pub termination_grace_period_seconds: Option<u64>,
@@ -55,6 +58,23 @@ pub struct DnsConfig {
     /// Search domains.
     #[serde(deserialize_with = "or_default")]
     pub searches: Vec<String>,
+}
+
+/// Volume of a Pod.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Volume {
+    /// ConfigMap whose keys are its files.
+    #[serde(deserialize_with = "or_default")]
+    pub config_map: Option<VolumeSource>,
+}
+
+/// Object whose content is a volume.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct VolumeSource {
+    /// Name, in the namespace of the Pod.
+    pub name: String,
 }
 
 /// Container.

@@ -21,7 +21,7 @@ pub(super) const FAULTS: &[Fault] = &[
             place: "/etc/coredns/Corefile:5".to_owned(),
             message: "unknown directive `redy` [directive/unknown]".to_owned(),
         };
-        known!(world.facts.corefile).problems.push(problem);
+        known!(known!(world.facts.corefile).problems).push(problem);
     }),
     ("PD-C02", "a replica has an old Corefile", |world| known!(world.facts.replicas)[1].hash = Ok("aa01".to_owned())),
     ("PD-C03", "a reload failed", |world| {
@@ -157,6 +157,14 @@ pub(super) const FAULTS: &[Fault] = &[
     ("PD-N05", "large packets are lost on the way to an upstream", |world| {
         known!(world.facts.upstreams)[1].large = Attempt::Failed("message too long".to_owned());
     }),
+    ("PD-N06", "most queries come from nodes", |world| {
+        world.json["daemon_sets"] = json!([]);
+        world.json["server"]["clients"] = json!([{ "client": "10.0.1.1", "queries": 900 }, { "client": "10.244.3.0", "queries": 100 },
+                   { "client": "store-front/web-1", "queries": 600 }]);
+    }),
+    ("PD-N07", "a client sends to a deleted replica", |world| {
+        known!(world.facts.conntrack).flows.as_mut().unwrap()[0].replica = "10.244.9.9".parse().unwrap();
+    }),
     ("PD-L01", "the interface lost an address", |world| known!(world.facts.interfaces)[0].addresses.truncate(1)),
     ("PD-L01", "the node cache does not answer", |world| {
         let cache = &mut known!(world.facts.probes).node_cache[0];
@@ -173,6 +181,14 @@ pub(super) const FAULTS: &[Fault] = &[
     }),
     ("PD-U01", "the upstream is the stub of systemd", |world| {
         world.json["server"]["status"]["upstreams"][0]["address"] = "127.0.0.53:53".into();
+    }),
+    ("PD-U01", "the upstream is an address of this machine", |world| {
+        let problem = Problem {
+            is_error: false,
+            place: "/etc/coredns/Corefile:12".to_owned(),
+            message: "what `forward` passes on comes back to this server block [chain/forward-loop]".to_owned(),
+        };
+        known!(known!(world.facts.corefile).problems).push(problem);
     }),
     ("PD-U01", "the upstream is the Service itself", |world| {
         world.json["daemon_sets"] = json!([]);
@@ -224,6 +240,12 @@ pub(super) const FAULTS: &[Fault] = &[
         world.json["services"][4]["spec"]["clusterIP"] = "10.96.0.11".into();
     }),
     ("PD-T01", "the clock is wrong", |world| world.facts.api_clock_ahead = Ok(-7.0)),
+    ("PD-T02", "a certificate expires soon", |world| {
+        known!(world.facts.certificates)[0].expires_in = Ok(86_400.0);
+    }),
+    ("PD-T02", "a certificate cannot be read", |world| {
+        known!(world.facts.certificates)[0].expires_in = Err(crate::Unknown::new("no such file"));
+    }),
     ("PD-T03", "the kernel drops queries", |world| {
         world.json["server"]["status"]["answers"]["lost"] = 214.into();
     }),

@@ -7,6 +7,7 @@ use crate::report::Report;
 use crate::{Attempt, Unknown};
 
 const TEXT: &str = include_str!("report.txt");
+const FIXES: &str = include_str!("fixes.txt");
 const JSON: &str = include_str!("report.json");
 
 /// Returns the report of a cluster with an error, warnings, several findings of one check, and checks that could not
@@ -26,6 +27,7 @@ fn report() -> Report {
     world.report()
 }
 
+#[allow(clippy::disallowed_methods, reason = "a test may write its golden files")]
 fn compare(name: &str, actual: &str, expected: &str) {
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         let path = format!("{}/src/tests/{name}", env!("CARGO_MANIFEST_DIR"));
@@ -36,11 +38,11 @@ fn compare(name: &str, actual: &str, expected: &str) {
 }
 
 #[test]
-#[allow(clippy::disallowed_methods, reason = "a test may write its golden files")]
 fn text_json_and_sarif_are_as_recorded() {
     let report = report();
     compare("report.txt", &report.to_string(), TEXT);
-    let sarif = json!({ "rules": report.sarif_rules(), "results": report.sarif_results() });
+    compare("fixes.txt", &report.fix_text(), FIXES);
+    let sarif = report.sarif();
     let rows: Vec<_> = report.rows.iter().filter(|row| row.outcome != crate::Mark::Fine).collect();
     let value = json!({ "service": report.service, "cut": report.cut, "rows": rows, "sarif": sarif });
     compare("report.json", &format!("{value:#}\n"), JSON);

@@ -9,8 +9,8 @@ use serde_json::Value;
 use crate::objects::{List, Objects};
 use crate::report::Report;
 use crate::{
-    Access, Attempt, Conntrack, CorefileFacts, Facts, Interface, Known, Kubelet, Probe, Probes, Replica, SearchProbe,
-    Unknown, UpstreamProbe, all,
+    Access, Attempt, Certificate, Conntrack, CorefileFacts, Facts, Flow, Interface, Known, Kubelet, Probe, Probes,
+    Replica, SearchProbe, Unknown, UpstreamProbe, all,
 };
 
 const HEALTHY: &str = include_str!("healthy.json");
@@ -47,7 +47,8 @@ impl World {
     }
 
     pub(super) fn report(mut self) -> Report {
-        let problems = self.facts.corefile.as_mut().map(|corefile| core::mem::take(&mut corefile.problems));
+        let problems =
+            self.facts.corefile.as_mut().map(|corefile| core::mem::replace(&mut corefile.problems, Ok(Vec::new())));
         let written = corefile::parse(Path::new("Corefile"), self.corefile.clone(), &NoFiles).corefile;
         let name_servers = |_: &str| vec!["10.0.0.2".parse().unwrap()];
         self.facts.corefile = problems.map_err(|reason| reason.clone()).map(|problems| CorefileFacts {
@@ -135,7 +136,8 @@ fn probed() -> Facts {
     let replica = |name: &str| Replica { name: name.to_owned(), hash: Ok("5f2c".to_owned()) };
     let mut facts = Facts::unknown("not part of this world");
     let empty = corefile::parse(Path::new("Corefile"), String::new(), &NoFiles).corefile;
-    let corefile = CorefileFacts { source: String::new(), problems: Vec::new(), written: empty, forwarded: Vec::new() };
+    let corefile =
+        CorefileFacts { source: String::new(), problems: Ok(Vec::new()), written: empty, forwarded: Vec::new() };
     facts.corefile = Ok(corefile);
     let server = serde_json::from_str::<Value>(HEALTHY).unwrap()["server"].take();
     facts.server = Ok(serde_json::from_value(server).unwrap());
@@ -157,7 +159,11 @@ fn probed() -> Facts {
     });
     facts.upstreams = Ok(vec![upstream("10.0.0.2:53", ""), upstream("10.0.0.3:53", "corp")]);
     facts.search = Ok(vec![SearchProbe { domain: "corp".to_owned(), answered: false }]);
-    facts.conntrack = Ok(Conntrack { entries: Some((10_000, 262_144)), insert_failed: Some(3) });
+    let [client, target, replica] = ["10.244.1.7", "10.96.0.10", "10.244.2.2"].map(|address| address.parse().unwrap());
+    let flow = Flow { client, target, replica };
+    facts.conntrack =
+        Ok(Conntrack { entries: Some((10_000, 262_144)), insert_failed: Some(3), flows: Some(vec![flow]) });
+    facts.certificates = Ok(vec![Certificate { file: "/etc/tls/tls.crt".to_owned(), expires_in: Ok(60.0 * 86_400.0) }]);
     facts.interfaces = Ok(vec![Interface {
         name: "nodelocaldns".to_owned(),
         addresses: ["169.254.20.10", "10.96.0.10"].map(|address| address.parse().unwrap()).to_vec(),
