@@ -35,6 +35,8 @@ pub enum Endpoint {
     Events,
     /// Largest groups of queries.
     Top,
+    /// What the server knows for `portolan doctor`.
+    Doctor,
     /// Archive for a bug report.
     Report,
     /// This API as an OpenAPI document.
@@ -147,7 +149,7 @@ const TOP_PARAMETERS: &[Parameter] = &[
 
 impl Endpoint {
     /// All endpoints.
-    pub const ALL: [Endpoint; 13] = [
+    pub const ALL: [Endpoint; 14] = [
         Endpoint::Status,
         Endpoint::Ready,
         Endpoint::Explain,
@@ -159,6 +161,7 @@ impl Endpoint {
         Endpoint::Requests,
         Endpoint::Events,
         Endpoint::Top,
+        Endpoint::Doctor,
         Endpoint::Report,
         Endpoint::OpenApi,
     ];
@@ -191,6 +194,7 @@ impl Endpoint {
                 parameters: TOP_PARAMETERS,
                 ..Route::get("/v1/top", "Largest groups of queries of the last minutes")
             },
+            Endpoint::Doctor => Route::get("/v1/doctor", "What the server knows for `portolan doctor`"),
             Endpoint::Report => Route {
                 time_limit: REPORT_LIMIT,
                 ..Route::get("/v1/report", "Archive for a bug report, without secrets")

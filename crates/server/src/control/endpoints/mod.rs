@@ -1,6 +1,7 @@
 //! Handlers of the endpoints, one module each.
 
 mod cache;
+mod doctor;
 mod events;
 mod explain;
 mod log;
@@ -46,6 +47,7 @@ pub(super) async fn handle(
         Endpoint::Requests => Answer::json(&requests::requests(context)),
         Endpoint::Events => Ok(Answer::stream(events::events(context, &parameters)?)),
         Endpoint::Top => Answer::json(&top::top(context, &parameters)?),
+        Endpoint::Doctor => Answer::json(&doctor::facts(context)),
         Endpoint::Report => Ok(Answer::bytes("application/gzip", report::archive(context)?)),
         Endpoint::OpenApi => Ok(Answer::bytes("application/json", control::OPENAPI)),
     }
