@@ -58,11 +58,10 @@ impl Status {
         if self.problems.is_empty() {
             return writeln!(out, "  no problems");
         }
-        writeln!(out, "  {}", counted(self.problems.len() as u64, "problem"))?;
         for problem in &self.problems {
             writeln!(out, "    {}  {}", harmless(&problem.code), harmless(&problem.text))?;
         }
-        Ok(())
+        writeln!(out, "  {}: portolan doctor", counted(self.problems.len() as u64, "problem"))
     }
 }
 

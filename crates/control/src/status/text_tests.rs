@@ -138,8 +138,8 @@ portolan 0.3.0 (CoreDNS 1.14.7 compatible)  pod portolan-6c9  up 3 d 4 h   ✗ n
   Upstreams    ✗ 10.0.0.3:53 udp no answer in time since 4 m (PD-U02)   ‼ 10.0.0.4:53 udp   ✓ 10.0.0.2:53 udp p99 ≤ 4.0 ms
   Cache        9,812 of 9,984 · hit 88 % · stale served 0
   Limits hit   parked_queries 1,200 in 10 m                   Memory 24.7 of 170 MiB · CPU 0.11 of 1, throttled 25 %
-  1 problem
     PD-U02  upstream 10.0.0.3:53 has been down for 4 m
+  1 problem: portolan doctor
 ";
     assert_eq!(status.to_string(), expected);
     assert!(!status.is_fine());
