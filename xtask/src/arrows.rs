@@ -66,6 +66,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "conformance",
             "control",
             "stub-resolver",
+            "upstream",
             "doctor",
         ],
     ),

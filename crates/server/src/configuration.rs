@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::io::{self, Read};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -118,14 +119,25 @@ impl Configuration {
     }
 
     fn from_parsed(parsed: Parsed, port: u16) -> io::Result<Configuration> {
+        Configuration::of_parsed(parsed, port, &crate::local::interface_addresses)
+    }
+
+    /// Plans a parsed Corefile. `interface` returns the addresses of a network interface.
+    ///
+    /// # Errors
+    /// The built-in Corefile cannot be read, which does not happen.
+    pub(crate) fn of_parsed(
+        parsed: Parsed,
+        port: u16,
+        interface: &dyn Fn(&str) -> Option<Vec<IpAddr>>,
+    ) -> io::Result<Configuration> {
         let Parsed { corefile: written, diagnostics: mut problems } = parsed;
         let served = match written.blocks.is_empty() && !problems.iter().any(Diagnostic::is_error) {
             // As in CoreDNS, a Corefile without server blocks means the built-in one.
             true => built_in(port)?,
             false => written.clone(),
         };
-        let planning =
-            Planning { entries: plugins::DIRECTIVES, dns_port: port, interface: &crate::local::interface_addresses };
+        let planning = Planning { entries: plugins::DIRECTIVES, dns_port: port, interface };
         let plan = config::plan(&served, &planning, &mut problems);
         let plan = plan.filter(|_| !problems.iter().any(Diagnostic::is_error));
         // A snippet is parsed at each use. Report its problems only once.

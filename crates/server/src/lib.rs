@@ -16,6 +16,7 @@ mod control;
 mod deadlines;
 pub mod diagnostics;
 mod directives;
+mod doctor;
 mod dry;
 mod explain;
 mod files;

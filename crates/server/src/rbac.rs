@@ -66,7 +66,8 @@ fn role(scope: Scope<'_>, kinds: &[Kind]) -> String {
     text
 }
 
-fn resource(kind: Kind) -> (&'static str, &'static str) {
+/// Returns the API group and the plural name of a kind.
+pub(crate) fn resource(kind: Kind) -> (&'static str, &'static str) {
     match kind {
         Kind::Namespace => ("", "namespaces"),
         Kind::Service => ("", "services"),

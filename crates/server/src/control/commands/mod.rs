@@ -1,6 +1,7 @@
 //! Commands that use the control API, one module each: their command line, the request and the output.
 
 mod cache;
+mod doctor;
 mod explain;
 mod loglevel;
 mod ready;
@@ -48,6 +49,7 @@ enum Request {
     Tail(tail::Options),
     Top(top::Options),
     Report(report::Options),
+    Doctor(doctor::Options),
 }
 
 /// Returns the definitions for clap.
@@ -63,6 +65,7 @@ pub(crate) fn definitions() -> impl Iterator<Item = clap::Command> {
         tail::definition(),
         top::definition(),
         report::definition(),
+        doctor::definition(),
     ]
     .into_iter()
 }
@@ -80,6 +83,7 @@ pub(crate) fn read(matches: &ArgMatches) -> Option<ControlCommand> {
         requests::NAME => Request::Requests,
         tail::NAME => Request::Tail(tail::Options::read(matches)),
         top::NAME => Request::Top(top::Options::read(matches)),
+        doctor::NAME => Request::Doctor(doctor::Options::read(matches)),
         report::NAME => Request::Report(report::Options::read(matches)),
         _ => return None,
     };
@@ -96,7 +100,11 @@ pub(crate) fn read(matches: &ArgMatches) -> Option<ControlCommand> {
 #[must_use]
 pub fn control(command: &ControlCommand) -> ExitCode {
     let ControlCommand { options, request } = command;
-    let offline = if let Request::Explain(own) = request { own.run_offline(options) } else { None };
+    let offline = match request {
+        Request::Explain(own) => own.run_offline(options),
+        Request::Doctor(own) => Some(own.run(options)),
+        _ => None,
+    };
     let ask = |socket: Socket| match request {
         Request::Status(own) => status::run(own, options, &socket),
         Request::Ready => ready::run(options, &socket),
@@ -108,6 +116,7 @@ pub fn control(command: &ControlCommand) -> ExitCode {
         Request::Tail(own) => tail::run(own, options, &socket),
         Request::Top(own) => top::run(own, options, &socket),
         Request::Report(own) => report::run(own, &socket),
+        Request::Doctor(own) => own.run(options),
     };
     let outcome = offline.unwrap_or_else(|| Socket::find(options.socket.as_deref()).and_then(ask));
     match outcome {
@@ -140,7 +149,12 @@ fn print(options: &CommonOptions, value: &(impl Display + Serialize)) -> Result<
     } else {
         value.to_string()
     };
+    print_text(&text);
+    Ok(())
+}
+
+/// Prints a text.
+fn print_text(text: &str) {
     // Ignore write errors: a reader such as `head` may have closed the pipe.
     let _ = std::io::stdout().write_all(text.as_bytes());
-    Ok(())
 }

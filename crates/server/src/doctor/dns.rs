@@ -1,0 +1,225 @@
+//! One query to one server, over UDP or TCP, without retransmission.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use doctor::Attempt;
+use rustix::net::sockopt::{Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery, set_ip_mtu_discover, set_ipv6_mtu_discover};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpStream, UdpSocket};
+use tokio::time::{Instant, timeout};
+use wire::{Class, Flags, Header, Message, MessageBuf, Name, Opt, OptionCode, Rcode, Type};
+
+/// Time to wait for a response: longer than any healthy server needs, and shorter than the time of a gatherer.
+const TIMEOUT: Duration = Duration::from_millis(1_500);
+/// Time after which a query is repeated, since any network loses a packet now and then.
+const REPEAT_AFTER: Duration = Duration::from_millis(500);
+/// UDP payload size in bytes advertised with EDNS (DNS flag day 2020).
+const UDP_SIZE: u16 = 1_232;
+/// Length of the code and the length of an option.
+const OPTION_HEADER: usize = 4;
+
+/// Query.
+#[derive(Clone, Debug)]
+pub(super) struct Query {
+    pub(super) name: Name,
+    pub(super) qtype: Type,
+    /// Length of the message in bytes, filled up with padding (RFC 7830), and sent over UDP with DF.
+    pub(super) length: Option<usize>,
+}
+
+/// What probes need of a response.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Answer {
+    pub(super) seconds: f64,
+    pub(super) rcode: Rcode,
+    pub(super) has_edns: bool,
+    /// True if the question has the name as the query has it, upper and lower case included.
+    pub(super) keeps_case: bool,
+    /// True if the answer section has an address.
+    pub(super) has_address: bool,
+}
+
+/// Reason why there is no response.
+#[derive(Debug)]
+pub(super) enum ProbeError {
+    /// Nothing arrived in time.
+    Silent,
+    /// The operating system reports an error.
+    Failed(io::Error),
+    /// The response is not a DNS message for this query.
+    Invalid,
+}
+
+impl fmt::Display for ProbeError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ProbeError::Silent => out.write_str("no answer in time"),
+            ProbeError::Failed(error) => out.write_str(&io_text::describe(error)),
+            ProbeError::Invalid => out.write_str("the response is not a DNS message for this query"),
+        }
+    }
+}
+
+impl core::error::Error for ProbeError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        if let ProbeError::Failed(error) = self { Some(error) } else { None }
+    }
+}
+
+impl From<io::Error> for ProbeError {
+    fn from(error: io::Error) -> ProbeError {
+        ProbeError::Failed(error)
+    }
+}
+
+/// Returns the outcome of a query for the facts.
+pub(super) fn attempt(outcome: &Result<Answer, ProbeError>) -> Attempt {
+    match outcome {
+        Ok(answer) => Attempt::Answered(answer.seconds),
+        Err(ProbeError::Silent) => Attempt::Silent,
+        Err(error) => Attempt::Failed(error.to_string()),
+    }
+}
+
+impl Query {
+    /// Creates a query of its natural length.
+    pub(super) const fn new(name: Name, qtype: Type) -> Query {
+        Query { name, qtype, length: None }
+    }
+
+    fn bytes(&self, id: u16) -> Vec<u8> {
+        let plain = self.message(id, None);
+        match self.length.and_then(|length| length.checked_sub(plain.len() + OPTION_HEADER)) {
+            Some(padding) => self.message(id, Some(&vec![0; padding])),
+            None => plain,
+        }
+    }
+
+    fn message(&self, id: u16, padding: Option<&[u8]>) -> Vec<u8> {
+        let flags = Flags::default().with_recursion_desired(true);
+        let mut message = MessageBuf::new();
+        message.start(Header { id, flags, ..Header::default() }, Some((self.name.as_ref(), self.qtype, Class::IN)));
+        let opt = Opt { udp_size: UDP_SIZE, extended_rcode: 0, version: 0, dnssec_ok: false };
+        message.finish(Some(opt), padding.map(|padding| (OptionCode::PADDING, padding)).into_iter()).to_vec()
+    }
+
+    /// Parses a response; `None` if it belongs to another query.
+    fn read(&self, id: u16, bytes: &[u8], start: Instant) -> Result<Option<Answer>, ProbeError> {
+        let header = Header::read(bytes).ok_or(ProbeError::Invalid)?;
+        if header.id != id || !header.flags.is_response() {
+            return Ok(None);
+        }
+        let message = Message::parse(bytes).map_err(|_| ProbeError::Invalid)?;
+        let seconds = start.elapsed().as_secs_f64();
+        let (rcode, question) = (header.flags.rcode(), message.question());
+        // A server that refuses the form of the query may leave out the question.
+        if question.as_ref().is_some_and(|question| *question != (self.name.clone(), self.qtype, Class::IN)) {
+            return Err(ProbeError::Invalid);
+        }
+        let is_address = |record: &wire::Record<'_>| matches!(record.rtype(), Type::A | Type::AAAA);
+        Ok(Some(Answer {
+            seconds,
+            rcode,
+            has_edns: message.records().any(|record| record.rtype() == Type::OPT),
+            keeps_case: question.is_none_or(|(name, ..)| name.as_bytes() == self.name.as_bytes()),
+            has_address: message.records().take(usize::from(header.answers)).any(|record| is_address(&record)),
+        }))
+    }
+}
+
+/// Sends a query over UDP.
+pub(super) async fn udp(server: SocketAddr, query: &Query) -> Result<Answer, ProbeError> {
+    timeout(TIMEOUT, udp_exchange(server, query)).await.unwrap_or(Err(ProbeError::Silent))
+}
+
+/// Sends a query over UDP, and once more if there is no response.
+pub(super) async fn udp_repeated(server: SocketAddr, query: &Query) -> Result<Answer, ProbeError> {
+    match timeout(REPEAT_AFTER, udp_exchange(server, query)).await {
+        Ok(outcome) => outcome,
+        Err(_) => {
+            let rest = TIMEOUT.saturating_sub(REPEAT_AFTER);
+            timeout(rest, udp_exchange(server, query)).await.unwrap_or(Err(ProbeError::Silent))
+        }
+    }
+}
+
+async fn udp_exchange(server: SocketAddr, query: &Query) -> Result<Answer, ProbeError> {
+    let any = if server.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+    // A socket of its own, so that a Service can send each query to another replica.
+    let socket = UdpSocket::bind(any).await?;
+    if query.length.is_some() {
+        match server {
+            SocketAddr::V4(_) => set_ip_mtu_discover(&socket, Ipv4PathMtuDiscovery::DO).map_err(io::Error::from)?,
+            SocketAddr::V6(_) => set_ipv6_mtu_discover(&socket, Ipv6PathMtuDiscovery::DO).map_err(io::Error::from)?,
+        }
+    }
+    socket.connect(server).await?;
+    let (id, start) = (random_id(), Instant::now());
+    socket.send(&query.bytes(id)).await?;
+    let mut buffer = vec![0; usize::from(u16::MAX)];
+    loop {
+        let length = socket.recv(&mut buffer).await?;
+        if let Some(answer) = query.read(id, buffer.get(..length).unwrap_or_default(), start)? {
+            return Ok(answer);
+        }
+    }
+}
+
+/// Sends a query over TCP.
+pub(super) async fn tcp(server: SocketAddr, query: &Query) -> Result<Answer, ProbeError> {
+    timeout(TIMEOUT, tcp_exchange(server, query)).await.unwrap_or(Err(ProbeError::Silent))
+}
+
+async fn tcp_exchange(server: SocketAddr, query: &Query) -> Result<Answer, ProbeError> {
+    let start = Instant::now();
+    let mut stream = TcpStream::connect(server).await?;
+    let id = random_id();
+    let message = query.bytes(id);
+    let length = u16::try_from(message.len()).map_err(|_| ProbeError::Invalid)?;
+    stream.write_all(&[&length.to_be_bytes()[..], &message].concat()).await?;
+    let mut response = vec![0; usize::from(stream.read_u16().await?)];
+    stream.read_exact(&mut response).await?;
+    query.read(id, &response, start)?.ok_or(ProbeError::Invalid)
+}
+
+fn random_id() -> u16 {
+    // The hasher of the standard library has random keys, and a probe needs no better numbers.
+    use std::hash::{BuildHasher, RandomState};
+    let [high, low, ..] = RandomState::new().hash_one(()).to_be_bytes();
+    u16::from_be_bytes([high, low])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn query(name: &str, length: Option<usize>) -> Query {
+        Query { name: Name::from_text(name).unwrap(), qtype: Type::A, length }
+    }
+
+    #[test]
+    fn fills_a_query_up_to_its_length() {
+        for length in [900, 1_232] {
+            let bytes = query("a.test.", Some(length)).bytes(7);
+            assert_eq!((bytes.len(), Message::parse(&bytes).is_ok()), (length, true));
+        }
+        assert!(query("a.test.", Some(5)).bytes(7).len() < 50);
+    }
+
+    #[test]
+    fn accepts_only_responses_to_its_own_query() {
+        let (asked, now) = (query("DoCtOr.test.", None), Instant::now());
+        let mut bytes = asked.bytes(7);
+        assert!(matches!(asked.read(7, &bytes, now), Ok(None)), "a query is no response");
+        bytes[2] |= 0x80;
+        let answer = asked.read(7, &bytes, now).unwrap().unwrap();
+        assert!(answer.keeps_case && answer.has_edns && !answer.has_address);
+        assert!(matches!(asked.read(8, &bytes, now), Ok(None)));
+        assert!(!query("doctor.test.", None).read(7, &bytes, now).unwrap().unwrap().keeps_case);
+        assert!(query("other.test.", None).read(7, &bytes, now).is_err());
+        assert!(asked.read(7, &bytes[..20], now).is_err() && asked.read(7, &bytes[..3], now).is_err());
+    }
+}

@@ -1,0 +1,101 @@
+//! Order of the gatherers.
+
+use std::path::PathBuf;
+
+use cluster::Source;
+use control::doctor::ServerFacts;
+use doctor::objects::Objects;
+use doctor::{Facts, Known, Unknown};
+
+use super::api::Api;
+use super::corefile::{ReadCorefile, corefile};
+use super::deadline::Deadline;
+use super::kubelets::kubelets;
+use super::objects::objects;
+use super::probes::{probes, search_probes, upstream_probes, upstreams};
+use super::replicas::replicas;
+use super::resolv_conf::ResolvConf;
+use super::rights::rights;
+use super::{certificates, host, location};
+
+/// What to gather from.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Options {
+    /// API server; `None` for that of this Pod or of `$KUBECONFIG`.
+    pub(crate) source: Option<Source>,
+    /// Corefile in place of that of the server.
+    pub(crate) conf: Option<PathBuf>,
+    /// Namespace and name of the DNS Service.
+    pub(crate) service: Option<(String, String)>,
+    /// True to send packets.
+    pub(crate) packets: bool,
+}
+
+/// Gathers the facts, in less than five seconds. `server` asks the server that runs here.
+pub(crate) async fn gather(options: Options, server: impl Future<Output = Known<ServerFacts>>) -> Facts {
+    let deadline = Deadline::start();
+    let settings = ResolvConf::read();
+    let mut facts = Facts::unknown("not gathered");
+    facts.service.clone_from(&options.service);
+    facts.conntrack = host::conntrack();
+    facts.interfaces = host::interfaces();
+    let (server, (api, objects)) =
+        tokio::join!(deadline.limit("control socket", server), of_api(options.source.clone(), deadline),);
+    (facts.server, facts.objects) = (server, objects);
+    facts.api_clock_ahead = api.as_ref().map_err(Clone::clone).and_then(Api::clock_ahead);
+    // The other gatherers need the Corefile. Without a ConfigMap, it is there at once.
+    let read = deadline.limit("Corefile", corefile(options.conf.as_deref(), &facts, &api, &settings)).await;
+    let requests = read.as_ref().map_err(Clone::clone).and_then(|read| read.requests.clone());
+    facts.corefile = read.map(|ReadCorefile { facts, .. }| facts);
+    facts.certificates = certificates_of(&facts, options.conf.is_some());
+    let inside =
+        if options.packets { location::check_inside(&facts) } else { Err(Unknown::new("no packets are sent")) };
+    let asks_upstreams = if options.conf.is_some() && options.packets { Ok(()) } else { inside.clone() };
+    let (access, kubelets, replicas, probes, upstreams, search) = tokio::join!(
+        deadline
+            .limit("access reviews", async { rights(api.as_ref().map_err(Clone::clone)?, &facts, &requests).await }),
+        deadline.limit("kubelets", kubelets(&api, &facts, &settings)),
+        deadline.limit("metrics of the replicas", async { inside.clone().map(|()| replicas(&facts))?.await }),
+        deadline.limit("probes", async { inside.clone().map(|()| probes(&facts, &settings))?.await }),
+        deadline.limit("upstreams", async {
+            asks_upstreams?;
+            upstream_probes(upstreams(&facts)?).await
+        }),
+        deadline.limit("search domains", async { inside.clone().map(|()| search_probes(&settings))?.await }),
+    );
+    (facts.access, facts.kubelets, facts.replicas) = (access, kubelets, replicas);
+    (facts.probes, facts.upstreams, facts.search) = (probes, upstreams, search);
+    facts
+}
+
+/// Connects to the API server and reads the objects of the cluster.
+async fn of_api(source: Option<Source>, deadline: Deadline) -> (Known<Api>, Objects) {
+    let connecting = async {
+        let missing = || Unknown::new("no API server is known: run this in a Pod, or use `--kubeconfig FILE`");
+        Api::connect(source.or_else(usual_source).ok_or_else(missing)?).await
+    };
+    let api = deadline.limit("API server", connecting).await;
+    let objects = match &api {
+        Ok(api) => objects(api, deadline.each()).await,
+        Err(reason) => Objects::unknown(reason),
+    };
+    (api, objects)
+}
+
+/// Returns the API server of this Pod, or the one of `$KUBECONFIG`.
+fn usual_source() -> Option<Source> {
+    if location::is_pod() {
+        return Some(Source::InCluster);
+    }
+    let file = PathBuf::from(std::env::var_os("KUBECONFIG").filter(|file| !file.is_empty())?);
+    Some(Source::Kubeconfig { file, context: None })
+}
+
+/// Reads certificates, if the files of the Corefile are those of this machine.
+fn certificates_of(facts: &Facts, is_own: bool) -> Known<Vec<doctor::Certificate>> {
+    let corefile = facts.corefile.as_ref().map_err(Clone::clone)?;
+    if facts.server.is_err() && !is_own {
+        return Err(Unknown::new("the files of the server are not here; run this in its Pod"));
+    }
+    Ok(certificates::certificates(corefile))
+}

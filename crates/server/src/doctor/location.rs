@@ -1,0 +1,29 @@
+//! Location of this machine: in the network of the cluster, or outside of it.
+
+use std::net::IpAddr;
+
+use doctor::objects::Node;
+use doctor::{Facts, Known, Unknown};
+
+/// Environment variable that Kubernetes sets in every Pod.
+const IN_POD: &str = "KUBERNETES_SERVICE_HOST";
+
+/// Returns true if this process runs in a Pod.
+pub(super) fn is_pod() -> bool {
+    std::env::var_os(IN_POD).is_some()
+}
+
+/// Succeeds if packets from here take the way of packets in the cluster: in a Pod, on a node, and beside the server.
+///
+/// # Errors
+/// This machine is another one, so that silence would say nothing about the cluster.
+pub(super) fn check_inside(facts: &Facts) -> Known<()> {
+    let own: Vec<IpAddr> =
+        facts.interfaces.iter().flatten().flat_map(|interface| interface.addresses.clone()).collect();
+    let nodes = facts.objects.nodes.iter().flat_map(|nodes| nodes.iter());
+    let is_node = nodes.flat_map(Node::addresses).any(|address| own.contains(&address));
+    if is_pod() || is_node || facts.server.is_ok() {
+        return Ok(());
+    }
+    Err(Unknown::new("this machine is not in the network of the cluster; run this in a Pod: deploy/doctor.yaml"))
+}

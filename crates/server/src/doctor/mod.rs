@@ -1,0 +1,28 @@
+//! Gathers the facts for `portolan doctor`: from the running server, the Kubernetes API, packets and this machine.
+//!
+//! ```text
+//!   round 1: control socket, lists of the API, files of this machine      all at once, 2 s
+//!   round 2: Corefile, kubelets, rights, replicas, probes, certificates   all at once, 2 s
+//! ```
+//!
+//! The second round needs the addresses and names of the first. A fact that cannot be gathered in its time is an
+//! [`Unknown`](doctor::Unknown) with the reason, so that no check passes without having looked. Everything that is read
+//! has a maximum size, and lists a maximum length.
+
+mod api;
+mod certificates;
+mod corefile;
+mod deadline;
+mod dns;
+mod gather;
+mod host;
+mod kubelets;
+mod location;
+mod objects;
+mod probes;
+mod replicas;
+mod resolv_conf;
+mod rights;
+mod together;
+
+pub(crate) use gather::{Options, gather};

@@ -1,0 +1,148 @@
+//! Probes: queries to the servers of the cluster, to upstreams, and below search domains.
+
+use std::net::{IpAddr, SocketAddr};
+
+use doctor::objects::DaemonSet;
+use doctor::{Attempt, CorefileFacts, Facts, Forwarded, Known, Probe, Probes, SearchProbe, Unknown, UpstreamProbe};
+use wire::{Name, Rcode, Type};
+
+use super::dns::{Answer, Query, attempt, tcp, udp, udp_repeated};
+use super::resolv_conf::ResolvConf;
+use super::together::together;
+
+/// Port of DNS (RFC 1035 §4.2).
+const DNS_PORT: u16 = 53;
+/// Lengths of the queries that show if large packets arrive: one that passes almost every network, and the largest
+/// that EDNS advertises.
+const LENGTHS: [usize; 2] = [900, 1_232];
+/// Number of queries to an upstream.
+const UPSTREAM_QUERIES: usize = 5;
+/// Maximum numbers of servers that are asked.
+const REPLICAS_MAX: usize = 32;
+const UPSTREAMS_MAX: usize = 16;
+const SEARCH_MAX: usize = 8;
+/// Cluster domain, if nothing says another one.
+const ZONE: &str = "cluster.local";
+/// Name below which no public name exists (RFC 6761 §6.4).
+const INVALID: &str = "invalid";
+
+/// Asks the DNS Service, its ready replicas and the node cache.
+pub(super) async fn probes(facts: &Facts, settings: &ResolvConf) -> Known<Probes> {
+    let dns = facts.dns()?;
+    let zone = facts.corefile.as_ref().ok().and_then(|corefile| corefile.cluster_zones().into_iter().next());
+    let query = Query::new(name(&format!("kubernetes.default.svc.{}", zone.as_deref().unwrap_or(ZONE)))?, Type::A);
+    let service = dns.service.cluster_ips().map(|ip| SocketAddr::new(ip, DNS_PORT));
+    let port = dns.endpoint_port();
+    let ready = dns.ready_addresses().unwrap_or_default();
+    let replicas = ready.into_iter().take(REPLICAS_MAX).map(|ip| SocketAddr::new(ip, port));
+    let node_cache = node_cache(facts, settings).into_iter().map(|ip| SocketAddr::new(ip, DNS_PORT));
+    let (service, replicas, node_cache) = tokio::join!(
+        together(service.map(|address| probe(address, &query))),
+        together(replicas.map(|address| probe(address, &query))),
+        together(node_cache.map(|address| probe(address, &query))),
+    );
+    Ok(Probes { service, replicas, node_cache })
+}
+
+/// Returns the addresses of the node cache that this machine has, or uses.
+fn node_cache(facts: &Facts, settings: &ResolvConf) -> Vec<IpAddr> {
+    let addresses = facts.objects.daemon_sets.iter().flat_map(|all| all.iter());
+    let addresses = addresses.filter_map(DaemonSet::node_cache_addresses).flatten();
+    let has = |ip: &IpAddr| facts.interfaces.iter().flatten().any(|interface| interface.addresses.contains(ip));
+    let uses = |ip: &IpAddr| settings.servers.iter().any(|server| server.ip() == *ip);
+    addresses.filter(|ip| has(ip) || uses(ip)).collect()
+}
+
+async fn probe(address: SocketAddr, query: &Query) -> Probe {
+    let (udp, tcp, large) = tokio::join!(udp_repeated(address, query), tcp(address, query), large(address, query));
+    Probe { address, udp: attempt(&udp), tcp: attempt(&tcp), large }
+}
+
+/// Sends a query of 1,232 bytes with DF, and one of 900 bytes to see if the server answers long queries at all.
+async fn large(address: SocketAddr, query: &Query) -> Attempt {
+    let [short, long] = LENGTHS.map(|length| Query { length: Some(length), ..query.clone() });
+    let (short, long) = tokio::join!(udp(address, &short), udp(address, &long));
+    if long.is_err() && short.is_err() { Attempt::NotTried } else { attempt(&long) }
+}
+
+/// Returns the upstreams over plain DNS: those that the running server names, or those in the Corefile.
+///
+/// # Errors
+/// None is known here.
+pub(super) fn upstreams(facts: &Facts) -> Known<Vec<Forwarded>> {
+    let mut all: Vec<Forwarded> = facts.corefile.iter().flat_map(|corefile| corefile.forwarded.clone()).collect();
+    let known = facts.server.iter().flat_map(|server| &server.status.upstreams);
+    for upstream in known.filter(|upstream| matches!(upstream.transport.as_str(), "udp" | "tcp")) {
+        let Ok(address) = upstream.address.parse::<SocketAddr>() else { continue };
+        if !all.iter().any(|one| one.address == address) {
+            all.push(Forwarded { zone: String::new(), address });
+        }
+    }
+    if !all.is_empty() {
+        return Ok(all);
+    }
+    let has_forward = |corefile: &CorefileFacts| corefile.has("forward");
+    Err(Unknown::new(match &facts.corefile {
+        Err(reason) => reason.to_string(),
+        Ok(corefile) if has_forward(corefile) => "the addresses of the upstreams are not known here".to_owned(),
+        Ok(_) => "the Corefile has no *forward*".to_owned(),
+    }))
+}
+
+/// Asks upstreams.
+pub(super) async fn upstream_probes(upstreams: Vec<Forwarded>) -> Known<Vec<UpstreamProbe>> {
+    Ok(together(upstreams.into_iter().take(UPSTREAMS_MAX).map(upstream_probe)).await)
+}
+
+async fn upstream_probe(Forwarded { zone, address }: Forwarded) -> UpstreamProbe {
+    let soa = Query::new(name(&zone).unwrap_or_default(), Type::SOA);
+    let parent = if zone.is_empty() { INVALID } else { &zone };
+    let mixed = Query::new(name(&format!("DoCtOr.{parent}")).unwrap_or_default(), Type::A);
+    let (answers, mixed, tcp, large) = tokio::join!(
+        together((0..UPSTREAM_QUERIES).map(|_| udp(address, &soa))),
+        udp(address, &mixed),
+        tcp(address, &soa),
+        large(address, &soa),
+    );
+    let received: Vec<&Answer> = answers.iter().flatten().collect();
+    UpstreamProbe {
+        address,
+        zone,
+        attempts: answers.iter().map(attempt).collect(),
+        failures: received.iter().filter(|answer| answer.rcode == Rcode::SERVFAIL).count(),
+        tcp: attempt(&tcp),
+        large,
+        edns: (!received.is_empty()).then(|| received.iter().any(|answer| answer.has_edns)),
+        keeps_case: mixed.ok().map(|answer| answer.keeps_case),
+    }
+}
+
+/// Asks for random names below the search domains that are not those of the cluster.
+pub(super) async fn search_probes(settings: &ResolvConf) -> Known<Vec<SearchProbe>> {
+    let domains = settings.foreign_search();
+    if domains.is_empty() {
+        return Ok(Vec::new());
+    }
+    let Some(server) = settings.servers.first() else {
+        return Err(Unknown::new("/etc/resolv.conf has no name server"));
+    };
+    let probes = together(domains.into_iter().take(SEARCH_MAX).map(|domain| search_probe(*server, domain))).await;
+    let probes: Vec<SearchProbe> = probes.into_iter().flatten().collect();
+    if probes.is_empty() {
+        return Err(Unknown::new(format!("the name server {} in /etc/resolv.conf does not answer", server.ip())));
+    }
+    Ok(probes)
+}
+
+/// Asks for a random name below a domain; `None` without an answer.
+async fn search_probe(server: SocketAddr, domain: &str) -> Option<SearchProbe> {
+    let label = format!("portolan-doctor-{:08x}", std::process::id());
+    let query = Query::new(name(&format!("{label}.{domain}")).ok()?, Type::A);
+    let answer = udp(server, &query).await.ok()?;
+    Some(SearchProbe { domain: domain.to_owned(), answered: answer.has_address })
+}
+
+fn name(text: &str) -> Known<Name> {
+    let text = format!("{}.", text.trim_end_matches('.'));
+    Name::from_text(&text).map_err(|error| Unknown::new(format!("`{text}` is not a domain name: {error}")))
+}

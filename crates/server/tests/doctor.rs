@@ -1,0 +1,485 @@
+//! `portolan doctor` as users run it: in the Pod of a server with a cluster around it, and from outside with a
+//! kubeconfig. The Pod is a network and a mount namespace with the addresses of the cluster on its loopback interface.
+//! Where that is not possible, the test prints a message and is skipped.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a test may fail, and is the outside world"
+)]
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use fakeapi::{FakeApi, Fault, ReceivedRequest};
+use serde_json::{Value, json};
+use support::control::{ControlSocket, Ran};
+use support::namespace::{enter, is_inside, run, say};
+use support::{Folder, Server, packages, wait_until};
+
+/// Objects of a cluster without problems.
+const CLUSTER: &str = include_str!("../../doctor/src/tests/healthy.json");
+/// Lists of the file, with the kinds of their objects.
+const KINDS: [(&str, &str); 10] = [
+    ("services", "Service"),
+    ("slices", "EndpointSlice"),
+    ("endpoints", "Endpoints"),
+    ("namespaces", "Namespace"),
+    ("pods", "Pod"),
+    ("nodes", "Node"),
+    ("deployments", "Deployment"),
+    ("disruption_budgets", "PodDisruptionBudget"),
+    ("network_policies", "NetworkPolicy"),
+    ("events", "Event"),
+];
+/// Time that the command promises.
+const PROMISED: Duration = Duration::from_secs(5);
+/// Addresses on the loopback interface: the DNS Service, its replicas, and the upstream.
+const ADDRESSES: [&str; 4] = ["10.96.0.10", "10.244.1.2", "10.244.2.2", "10.0.0.2"];
+const CONFIG_MAP: &str = "\
+.:53 {
+    health {
+        lameduck 5s
+    }
+    ready
+    kubernetes cluster.local in-addr.arpa ip6.arpa
+    prometheus :9153
+    forward . /etc/resolv.conf
+    cache 30
+    reload
+}
+";
+
+/// Returns an API server with the cluster.
+fn cluster(api: FakeApi) -> FakeApi {
+    api.json_only();
+    api.install("DaemonSet", "apps/v1");
+    api.install("Event", "v1");
+    let mut lists: Value = serde_json::from_str(CLUSTER).unwrap();
+    lists["deployments"][0]["spec"]["template"]["spec"]["volumes"] = json!([{ "configMap": { "name": "coredns" } }]);
+    for (list, kind) in KINDS {
+        for object in lists[list].as_array_mut().unwrap() {
+            let mut object = object.take();
+            let metadata = object["metadata"].take();
+            object.as_object_mut().unwrap().remove("metadata");
+            object["addressType"] = "IPv4".into();
+            let text = |name: &str| metadata[name].as_str().unwrap_or_default().to_owned();
+            let mut full = fakeapi::object(kind, &text("namespace"), &text("name"), object);
+            for part in ["labels", "annotations"].into_iter().filter(|part| metadata[part].is_object()) {
+                full["metadata"][part] = metadata[part].clone();
+            }
+            api.put(full);
+        }
+    }
+    let config_map = |name: &str, key: &str, text: &str| {
+        api.put(fakeapi::object("ConfigMap", "kube-system", name, json!({ "data": { key: text } })));
+    };
+    config_map("coredns", "Corefile", CONFIG_MAP);
+    config_map("kubelet-config", "kubelet", "clusterDNS: [10.96.0.10]\nclusterDomain: cluster.local\n");
+    config_map("kubeadm-config", "ClusterConfiguration", lists["kubeadm"]["ClusterConfiguration"].as_str().unwrap());
+    ["node-a", "node-b"].into_iter().for_each(|node| configure_kubelet(&api, node, "10.96.0.10"));
+    api
+}
+
+fn configure_kubelet(api: &FakeApi, node: &str, address: &str) {
+    let settings = json!({ "clusterDNS": [address], "clusterDomain": "cluster.local" });
+    api.put_document(&format!("/api/v1/nodes/{node}/proxy/configz"), json!({ "kubeletconfig": settings }));
+}
+
+/// Codes of the rows of a report with this outcome.
+fn codes(report: &Value, is_wanted: impl Fn(&Value) -> bool) -> Vec<&str> {
+    let rows = report["rows"].as_array().unwrap().iter();
+    rows.filter(|row| is_wanted(row)).map(|row| row["code"].as_str().unwrap()).collect()
+}
+
+fn found(report: &Value) -> Vec<&str> {
+    codes(report, |row| !row["findings"].as_array().unwrap().is_empty())
+}
+
+fn row<'r>(report: &'r Value, code: &str) -> &'r Value {
+    report["rows"].as_array().unwrap().iter().find(|row| row["code"] == code).unwrap()
+}
+
+/// Pod of a server, with the cluster around it.
+struct Pod {
+    api: FakeApi,
+    folder: Folder,
+    server: Server,
+    socket: ControlSocket,
+    upstream: Option<Server>,
+}
+
+impl Pod {
+    /// Starts all parts in these namespaces.
+    fn start() -> Pod {
+        let folder = Folder::new("doctor");
+        for address in ADDRESSES {
+            assert!(run("ip", &["address", "add", &format!("{address}/32"), "dev", "lo"]).0, "{address}");
+        }
+        let settings = folder.write("resolv.conf", "nameserver 10.0.0.2\nsearch corp.test\n");
+        assert!(run("mount", &["--bind", settings.to_str().unwrap(), "/etc/resolv.conf"]).0);
+        let api = cluster(FakeApi::start_tls());
+        let account = "/run/secrets/kubernetes.io/serviceaccount";
+        assert!(run("mount", &["-t", "tmpfs", "tmpfs", "/run"]).0);
+        std::fs::create_dir_all(account).unwrap();
+        std::fs::write(format!("{account}/token"), "secret").unwrap();
+        std::fs::write(format!("{account}/ca.crt"), &api.pems().unwrap().authority).unwrap();
+        let upstream = start_upstream(&folder, "");
+        let mut command = in_pod(&api);
+        command.arg("-conf").arg(folder.write("Corefile", &corefile("/etc/resolv.conf")));
+        let mut server = Server::start_command(command);
+        let socket = ControlSocket::of(&mut server);
+        let pod = Pod { api, folder, server, socket, upstream: Some(upstream) };
+        wait_until("it is ready", || pod.socket.run(&["status"]).code == 0);
+        pod
+    }
+
+    /// Runs the command, which must end in the promised time, and returns its report.
+    fn report(&self) -> Value {
+        let start = Instant::now();
+        let ran = self.run(&["--json"]);
+        assert!(start.elapsed() < PROMISED, "{:?}", start.elapsed());
+        serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {}{}", ran.stdout, ran.stderr))
+    }
+
+    fn run(&self, words: &[&str]) -> Ran {
+        let mut command = in_pod(&self.api);
+        command.arg("doctor").args(words).args(["--socket", &self.socket.0]);
+        command.output().unwrap().into()
+    }
+
+    /// Loads a Corefile, and waits until the status shows it or its refusal.
+    fn reload(&self, corefile: &str) {
+        let before = self.socket.status()["corefile"]["generation"].clone();
+        self.folder.write("Corefile", corefile);
+        self.server.signal("USR1");
+        wait_until("it is loaded or refused", || {
+            let now = &self.socket.status()["corefile"];
+            now["generation"] != before || !now["refused"].is_null()
+        });
+        wait_until("it is ready", || self.socket.status()["serving"] == "ready");
+    }
+
+    fn change(&self, resource: &str, namespace: &str, name: &str, change: impl FnOnce(&mut Value)) -> Value {
+        let before = self.api.get(resource, namespace, name).unwrap();
+        let mut after = before.clone();
+        change(&mut after);
+        self.api.put(after);
+        before
+    }
+
+    /// Expects findings in this row only, after `seed`.
+    fn expect(&mut self, code: &str, name: &str, seed: impl FnOnce(&mut Pod), heal: impl FnOnce(&mut Pod)) {
+        seed(self);
+        let report = self.report();
+        assert_eq!(found(&report), [code], "{name}: {report:#}");
+        heal(self);
+    }
+}
+
+/// Returns the command with the environment of a Pod.
+fn in_pod(api: &FakeApi) -> Command {
+    let (host, port) = api.url().strip_prefix("https://").unwrap().split_once(':').unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_portolan"));
+    command.env("KUBERNETES_SERVICE_HOST", host).env("KUBERNETES_SERVICE_PORT", port);
+    command
+}
+
+fn corefile(upstream: &str) -> String {
+    let bind = format!("    bind {}\n    health", ADDRESSES[..3].join(" "));
+    CONFIG_MAP.replacen("    health", &bind, 1).replace("/etc/resolv.conf", upstream)
+}
+
+/// Server block that answers every name below `corp.test`.
+const WILDCARD: &str = "\
+corp.test:53 {
+    bind 10.0.0.2
+    template IN A {
+        answer \"{{ .Name }} 60 IN A 192.0.2.80\"
+    }
+}
+";
+
+/// Starts an upstream without names, except for those of further server blocks.
+fn start_upstream(folder: &Folder, more: &str) -> Server {
+    let text = ".:53 {\n    bind 10.0.0.2\n    template ANY ANY {\n        rcode NXDOMAIN\n    }\n}\n";
+    let mut server = Server::start(&folder.write("Corefile.upstream", &format!("{text}{more}")));
+    server.wait_for("Portolan-");
+    server
+}
+
+fn nft(words: &str) {
+    assert!(run("nft", &words.split(' ').collect::<Vec<_>>()).0, "nft {words}");
+}
+
+/// Drops packets that match until [`pass`].
+fn drop_packets(matching: &str) {
+    nft("add table inet doctor");
+    // At the input, so that the sender does not see an error.
+    nft("add chain inet doctor input { type filter hook input priority 0 ; }");
+    nft(&format!("add rule inet doctor input {matching} drop"));
+}
+
+fn pass() {
+    nft("delete table inet doctor");
+}
+
+#[test]
+fn names_each_fault_and_nothing_else() {
+    let test = "names_each_fault_and_nothing_else";
+    let flags = ["--net", "--mount"];
+    if !is_inside() && !run("unshare", &[&flags[..], &["nft", "list", "ruleset"]].concat()).0 {
+        return say(&format!("SKIPPED {test}: no network and mount namespaces or no nft here"));
+    }
+    enter(test, &flags, || {
+        let mut pod = Pod::start();
+        healthy(&pod);
+        objects(&mut pod);
+        packets(&mut pod);
+        configurations(&mut pod);
+        permissions(&mut pod);
+    });
+}
+
+/// Rows that cannot look in this cluster, or not on every machine.
+const NOT_HERE: [&str; 9] = ["PD-P01", "PD-P05", "PD-N01", "PD-N02", "PD-N06", "PD-N07", "PD-L01", "PD-L02", "PD-T02"];
+
+fn healthy(pod: &Pod) {
+    let report = pod.report();
+    assert!(found(&report).is_empty(), "{report:#}");
+    let blind = codes(&report, |row| row["outcome"] == "unknown" && !NOT_HERE.iter().any(|code| row["code"] == *code));
+    assert!(blind.is_empty(), "{blind:?}: {report:#}");
+    let text = pod.run(&[]);
+    assert_eq!((text.code, text.stderr.as_str()), (0, ""), "{}", text.stdout);
+    assert!(text.stdout.starts_with("portolan doctor ") && text.stdout.contains("Service kube-system/kube-dns"));
+    assert_eq!(pod.run(&["--fix-text"]).stdout, "Nothing to fix.\n");
+    let only = pod.run(&["--only", "services"]).stdout;
+    assert!(only.contains("PD-S01") && !only.contains("PD-C01"), "{only}");
+    let sarif: Value = serde_json::from_str(&pod.run(&["--sarif"]).stdout).unwrap();
+    assert_eq!((&sarif["version"], &sarif["runs"][0]["results"]), (&json!("2.1.0"), &json!([])));
+}
+
+fn objects(pod: &mut Pod) {
+    let labels = json!({ "labels": { "k8s-app": "kube-dns" } });
+    let second = json!({ "metadata": labels, "spec": { "template": {} } });
+    pod.expect(
+        "PD-C05",
+        "a second Deployment has the label",
+        |pod| _ = pod.api.put(fakeapi::object("Deployment", "kube-system", "portolan", second)),
+        |pod| pod.api.delete("deployments", "kube-system", "portolan"),
+    );
+    let slice = pod.api.get("endpointslices", "kube-system", "kube-dns-a").unwrap();
+    pod.expect(
+        "PD-K03",
+        "the Service has no endpoints",
+        |pod| pod.api.delete("endpointslices", "kube-system", "kube-dns-a"),
+        |pod| _ = pod.api.put(slice),
+    );
+    let budget = pod.api.get("poddisruptionbudgets", "kube-system", "coredns").unwrap();
+    pod.expect(
+        "PD-K05",
+        "there is no PodDisruptionBudget",
+        |pod| pod.api.delete("poddisruptionbudgets", "kube-system", "coredns"),
+        |pod| _ = pod.api.put(budget),
+    );
+    pod.expect(
+        "PD-K01",
+        "a kubelet has another address",
+        |pod| configure_kubelet(&pod.api, "node-b", "10.96.0.99"),
+        |pod| configure_kubelet(&pod.api, "node-b", "10.96.0.10"),
+    );
+    let external = json!({ "spec": { "type": "ExternalName", "externalName": "gone.shop.svc.cluster.local" } });
+    pod.expect(
+        "PD-S02",
+        "an ExternalName leads to nothing",
+        |pod| _ = pod.api.put(fakeapi::object("Service", "store-front", "old", external)),
+        |pod| pod.api.delete("services", "store-front", "old"),
+    );
+    let mut before = Value::Null;
+    pod.expect(
+        "PD-N03",
+        "a NetworkPolicy lets only UDP out",
+        |pod| {
+            before = pod.change("networkpolicies", "store-front", "dns-only", |policy| {
+                _ = policy["spec"]["egress"][0]["ports"].as_array_mut().unwrap().pop();
+            });
+        },
+        |_| {},
+    );
+    pod.api.put(before);
+}
+
+fn packets(pod: &mut Pod) {
+    pod.expect("PD-N04", "TCP is blocked", |_| drop_packets("ip daddr 10.96.0.10 tcp dport 53"), |_| pass());
+    pod.expect("PD-K08", "the cluster IP is silent", |_| drop_packets("ip daddr 10.96.0.10 th dport 53"), |_| pass());
+    pod.expect(
+        "PD-N05",
+        "large packets are lost",
+        |_| drop_packets("ip daddr 10.0.0.2 udp dport 53 meta length > 1200"),
+        |_| pass(),
+    );
+    pod.expect(
+        "PD-U02",
+        "the upstream is dead",
+        |pod| drop(pod.upstream.take()),
+        |pod| pod.upstream = Some(start_upstream(&pod.folder, "")),
+    );
+    pod.expect(
+        "PD-U05",
+        "a search domain has a wildcard",
+        |pod| {
+            drop(pod.upstream.take());
+            pod.upstream = Some(start_upstream(&pod.folder, WILDCARD));
+        },
+        |pod| {
+            drop(pod.upstream.take());
+            pod.upstream = Some(start_upstream(&pod.folder, ""));
+        },
+    );
+}
+
+/// Server block with an expired certificate.
+fn expired(folder: &Folder) -> String {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let mut params = rcgen::CertificateParams::new(vec!["dns.test".to_owned()]).unwrap();
+    params.not_after = rcgen::date_time_ymd(2020, 1, 1);
+    let certificate = folder.write("cert.pem", &params.self_signed(&key).unwrap().pem());
+    let key = folder.write("key.pem", &key.serialize_pem());
+    let tls = format!("tls {} {}", certificate.display(), key.display());
+    format!("tls://test:853 {{\n    bind 10.96.0.10\n    {tls}\n    whoami\n}}\n")
+}
+
+fn configurations(pod: &mut Pod) {
+    let fine = corefile("/etc/resolv.conf");
+    pod.expect(
+        "PD-C03",
+        "a reload failed",
+        |pod| pod.reload(&fine.replace("    ready\n", "    redy\n    ready\n")),
+        |pod| pod.reload(&fine.replace("cache 30", "cache 31")),
+    );
+    pod.expect(
+        "PD-C01",
+        "the file changed and has an error",
+        |pod| _ = pod.folder.write("Corefile", &fine.replace("    ready\n", "    redy\n    ready\n")),
+        |pod| pod.reload(&fine),
+    );
+    let with_tls = format!("{fine}{}", expired(&pod.folder));
+    pod.expect("PD-T02", "a certificate has expired", |pod| pod.reload(&with_tls), |pod| pod.reload(&fine));
+    pod.expect(
+        "PD-U01",
+        "the upstream is the Service",
+        |pod| pod.reload(&corefile("10.96.0.10")),
+        |pod| pod.reload(&fine),
+    );
+}
+
+fn permissions(pod: &mut Pod) {
+    pod.api.fault("pods", Fault::Status(403, None));
+    let report = pod.report();
+    assert!(found(&report).is_empty(), "{report:#}");
+    let reason = row(&report, "PD-P02")["reason"].as_str().unwrap();
+    assert_eq!(reason, "the API server refuses to list pods (403); deploy/doctor.yaml has the role");
+    pod.api.heal("pods");
+    pod.expect("PD-R01", "a permission is missing", |pod| pod.api.deny("watch", "services"), |_| {});
+}
+
+/// Runs the command outside of the cluster, with a kubeconfig.
+fn outside(folder: &Folder, url: &str, words: &[&str]) -> Ran {
+    let config = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "x",
+        "clusters": [{ "name": "x", "cluster": { "server": url } }],
+        "users": [{ "name": "x", "user": {} }],
+        "contexts": [{ "name": "x", "context": { "cluster": "x", "user": "x" } }],
+    });
+    let file: PathBuf = folder.write("kubeconfig", &config.to_string());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_portolan"));
+    command.args(["doctor", "--socket", "/nonexistent", "--kubeconfig"]).arg(file).args(words);
+    command.env_remove("KUBERNETES_SERVICE_HOST").output().unwrap().into()
+}
+
+/// Verbs and resources of the roles in `deploy/doctor.yaml`, which must only read.
+fn allowed_by_the_manifest() -> BTreeSet<(String, String)> {
+    let objects = packages::read(&packages::repository().join("deploy/doctor.yaml"));
+    let rules = objects.iter().filter_map(|object| object["rules"].as_array()).flatten();
+    let mut allowed = BTreeSet::new();
+    for rule in rules {
+        let words = |name: &str| rule[name].as_array().unwrap().iter().map(|word| word.as_str().unwrap().to_owned());
+        for (verb, resource) in words("verbs").flat_map(|verb| words("resources").map(move |one| (verb.clone(), one))) {
+            assert!(
+                ["list", "get"].contains(&verb.as_str()) || resource == "subjectaccessreviews",
+                "{verb} {resource}"
+            );
+            allowed.insert((verb, resource));
+        }
+    }
+    allowed
+}
+
+#[test]
+fn the_job_runs_without_root_and_with_a_read_only_root_file_system() {
+    let objects = packages::read(&packages::repository().join("deploy/doctor.yaml"));
+    let job = objects.iter().find(|object| object["kind"] == "Job").unwrap();
+    let pod = &job["spec"]["template"]["spec"];
+    let container = &pod["containers"][0];
+    assert_eq!(container["args"], json!(["doctor", "--in-cluster"]));
+    let security = &container["securityContext"];
+    assert_eq!((&security["runAsUser"], &security["readOnlyRootFilesystem"]), (&json!(65532), &json!(true)));
+    assert_eq!(security["capabilities"], json!({ "drop": ["ALL"] }));
+    let accounts = objects.iter().filter(|object| object["kind"] == "ServiceAccount");
+    let names: Vec<&Value> = accounts.map(|account| &account["metadata"]["name"]).collect();
+    assert_eq!(names, [&pod["serviceAccountName"]]);
+}
+
+#[test]
+fn reads_a_cluster_from_outside() {
+    let (api, folder) = (cluster(FakeApi::start()), Folder::new("doctor-outside"));
+    let ran = outside(&folder, api.url(), &["--json"]);
+    let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!((ran.code, found(&report)), (0, Vec::new()), "{report:#}");
+    // Corefile from the ConfigMap, rights of the service account, kubelets through the API server.
+    for code in ["PD-C01", "PD-R01", "PD-K01", "PD-K02", "PD-K07", "PD-S01"] {
+        assert_eq!(row(&report, code)["outcome"], "fine", "{code}: {report:#}");
+    }
+    for code in ["PD-C02", "PD-K08", "PD-N04", "PD-U02"] {
+        let reason = row(&report, code)["reason"].as_str().unwrap_or_default();
+        assert!(reason.contains("not in the network of the cluster"), "{code}: {reason}");
+    }
+    let (seen, allowed) = (api.seen(), allowed_by_the_manifest());
+    assert!(seen.iter().any(|request| request.resource == "subjectaccessreviews"));
+    for ReceivedRequest { method, resource, name, .. } in seen {
+        let verb = match (method.as_str(), name.as_str()) {
+            ("GET", "") => "list",
+            ("GET", _) => "get",
+            _ => "create",
+        };
+        assert!(allowed.contains(&(verb.to_owned(), resource.clone())), "deploy/doctor.yaml: {verb} {resource}");
+    }
+    api.deny("list", "endpointslices");
+    let text = outside(&folder, api.url(), &["--only", "rights"]);
+    assert_eq!(text.code, 1, "{}", text.stdout);
+    let expected = "system:serviceaccount:kube-system:coredns may not list endpointslices";
+    assert!(text.stdout.contains(expected), "{}", text.stdout);
+}
+
+#[test]
+fn says_why_it_could_not_look() {
+    let (api, folder) = (cluster(FakeApi::start()), Folder::new("doctor-blind"));
+    api.fault("services", Fault::Stall);
+    let start = Instant::now();
+    let text = outside(&folder, api.url(), &["--only", "services"]);
+    assert!(start.elapsed() < PROMISED, "{:?}", start.elapsed());
+    assert_eq!(text.code, 2, "{}", text.stdout);
+    assert!(text.stdout.contains("not checked: the API server did not list services in time"), "{}", text.stdout);
+    api.down();
+    let text = outside(&folder, api.url(), &["--only", "PD-K05"]);
+    assert_eq!(text.code, 2, "{}", text.stdout);
+    assert!(text.stdout.contains("no connection to the API server"), "{}", text.stdout);
+    let text = outside(&folder, api.url(), &["--only", "dns"]);
+    assert_eq!(text.code, 2, "{}", text.stderr);
+    assert!(text.stderr.contains("`dns` is neither an area nor a code; use one of corefile, "), "{}", text.stderr);
+}
