@@ -28,6 +28,9 @@ _portolan() {
             portolan,conformance)
                 cmd="portolan__subcmd__conformance"
                 ;;
+            portolan,doctor)
+                cmd="portolan__subcmd__doctor"
+                ;;
             portolan,explain)
                 cmd="portolan__subcmd__explain"
                 ;;
@@ -100,6 +103,9 @@ _portolan() {
             portolan__subcmd__help,conformance)
                 cmd="portolan__subcmd__help__subcmd__conformance"
                 ;;
+            portolan__subcmd__help,doctor)
+                cmd="portolan__subcmd__help__subcmd__doctor"
+                ;;
             portolan__subcmd__help,explain)
                 cmd="portolan__subcmd__help__subcmd__explain"
                 ;;
@@ -155,7 +161,7 @@ _portolan() {
 
     case "${cmd}" in
         portolan)
-            opts="-p -h --conf --dns.port --pidfile --log-format --quiet --plugins --version -conf -dns.port -pidfile -log-format -quiet -plugins -version --help check conformance migrate status ready explain cache reload loglevel requests tail top report completions man node kube-dns help"
+            opts="-p -h --conf --dns.port --pidfile --log-format --quiet --plugins --version -conf -dns.port -pidfile -log-format -quiet -plugins -version --help check conformance migrate status ready explain cache reload loglevel requests tail top report doctor completions man node kube-dns help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -388,6 +394,44 @@ _portolan() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        portolan__subcmd__doctor)
+            opts="-h --socket --only --fix-text --json --sarif --in-cluster --kubeconfig --context --conf --service --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --socket)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --only)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --kubeconfig)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --context)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --conf)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --service)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         portolan__subcmd__explain)
             opts="-h --socket --from --server --conf --manifests --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
@@ -423,7 +467,7 @@ _portolan() {
             return 0
             ;;
         portolan__subcmd__help)
-            opts="check conformance migrate status ready explain cache reload loglevel requests tail top report completions man node kube-dns help"
+            opts="check conformance migrate status ready explain cache reload loglevel requests tail top report doctor completions man node kube-dns help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -507,6 +551,20 @@ _portolan() {
             return 0
             ;;
         portolan__subcmd__help__subcmd__conformance)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        portolan__subcmd__help__subcmd__doctor)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )

@@ -50,6 +50,8 @@ fn texts() -> Result<Vec<(PathBuf, String)>, Failed> {
     texts.push((PathBuf::from("docs/plugins.md"), with_block(&plugins, "plugins", &plugins_table())?));
     let diagnostics = read(Path::new("docs/diagnostics.md"))?;
     texts.push((PathBuf::from("docs/diagnostics.md"), with_block(&diagnostics, "codes", &codes_table())?));
+    let doctor = read(Path::new("docs/doctor.md"))?;
+    texts.push((PathBuf::from("docs/doctor.md"), with_block(&doctor, "checks", &checks_tables())?));
     let explain = read(Path::new("docs/explain.md"))?;
     texts.push((PathBuf::from("docs/explain.md"), with_block(&explain, "reasons", &reasons_table())?));
     let language = read(Path::new("docs/corefile.md"))?;
@@ -178,6 +180,28 @@ fn codes_table() -> String {
     let mut text = "| code | what is wrong |\n|---|---|\n".to_owned();
     for code in portolan::diagnostics::codes() {
         let _ = writeln!(text, "| [{code}](#{}) | {} |", code.name().replace('/', ""), escaped(code.summary()));
+    }
+    text
+}
+
+/// Formats the checks of `portolan doctor`, a table for each area.
+fn checks_tables() -> String {
+    let mut text = String::new();
+    for area in doctor::Area::ALL {
+        let _ = write!(
+            text,
+            "### {}: `--only {}`\n\n| code | all is well if | how it looks | fix | sources | permissions |\n\
+             |---|---|---|---|---|---|\n",
+            area.title(),
+            area.name()
+        );
+        for check in doctor::all().filter(|check| check.area == area) {
+            let sources: Vec<&str> = check.needs.iter().map(|need| need.name()).collect();
+            let cells = [check.title, check.meaning, check.fix].map(escaped);
+            let last = [sources.join(", "), check.rights.join(", ")].join(" | ");
+            let _ = writeln!(text, "| {} | {} | {last} |", check.code, cells.join(" | "));
+        }
+        text.push('\n');
     }
     text
 }
