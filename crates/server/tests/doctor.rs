@@ -449,6 +449,8 @@ fn reads_a_cluster_from_outside() {
         let reason = row(&report, code)["reason"].as_str().unwrap_or_default();
         assert!(reason.contains("not in the network of the cluster"), "{code}: {reason}");
     }
+    // The name servers of this machine are not those of the server.
+    assert_eq!(row(&report, "PD-U01")["reason"], "the addresses of the upstreams are not known here");
     let (seen, allowed) = (api.seen(), allowed_by_the_manifest());
     assert!(seen.iter().any(|request| request.resource == "subjectaccessreviews"));
     for ReceivedRequest { method, resource, name, .. } in seen {

@@ -87,6 +87,9 @@ fn addresses(facts: &Facts) -> Result<Vec<IpAddr>, Unknown> {
     };
     let mut all = match (&facts.server, &facts.corefile) {
         (Ok(server), _) => of_status(&server.status),
+        (_, Ok(corefile)) if corefile.forwarded.is_empty() && corefile.has("forward") => {
+            return Err(Unknown::new("the addresses of the upstreams are not known here"));
+        }
         (_, Ok(corefile)) => corefile.forwarded.iter().map(|upstream| upstream.address.ip()).collect(),
         (Err(reason), Err(_)) => return Err(reason.clone()),
     };

@@ -10,6 +10,7 @@ use doctor::objects::Container;
 use doctor::{CorefileFacts, DnsService, Facts, Known, Problem, Unknown};
 
 use super::api::Api;
+use super::location;
 use super::objects::config_map;
 use super::resolv_conf::{self, ResolvConf};
 use crate::configuration::{Configuration, Origin};
@@ -45,7 +46,9 @@ pub(super) async fn corefile(
     if let Some(path) = conf {
         let origin =
             Origin::Text { name: path.to_owned(), text: read(path).map_err(|error| cannot_open(path, &error))? };
-        return compiled(&path.display().to_string(), &origin, true);
+        // Beside a cluster elsewhere, this machine has other name servers than the server.
+        let has_files = facts.server.is_ok() || api.is_err();
+        return compiled(&path.display().to_string(), &origin, has_files);
     }
     if let Ok(server) = &facts.server {
         let Some(main) = server.files.first() else { return Err(Unknown::new("the server has no Corefile")) };
@@ -58,8 +61,9 @@ pub(super) async fn corefile(
         };
     }
     let api = api.as_ref().map_err(Clone::clone)?;
-    // The name servers in this file are those of the node, unless it is that of a Pod that asks the cluster DNS.
-    of_config_map(&facts.dns()?, api, settings.cluster_domain().is_none()).await
+    // The name servers of a Pod are those of its node, as for the server, unless it asks the cluster DNS.
+    let has_files = location::is_pod() && settings.cluster_domain().is_none();
+    of_config_map(&facts.dns()?, api, has_files).await
 }
 
 fn read(path: &Path) -> io::Result<String> {
