@@ -199,3 +199,40 @@ fn manifests_are_valid() {
         }
     }
 }
+
+/// Runs `portolan doctor` with the role of `deploy/doctor.yaml`, in a cluster that has the objects of
+/// `deploy/new-cluster.yaml`, but no node and so no Pods.
+#[test]
+fn doctor_reads_a_cluster_with_its_role() {
+    if !is_installed() {
+        return;
+    }
+    let api = Kubernetes::start();
+    for object in packages::read(&packages::repository().join("deploy/new-cluster.yaml")) {
+        api.create(&object);
+    }
+    let token = api.account("portolan-doctor");
+    for mut object in packages::read(&packages::repository().join("deploy/doctor.yaml")) {
+        if object["subjects"].is_array() {
+            object["subjects"][0]["namespace"] = "default".into();
+        }
+        if !["ServiceAccount", "Job"].iter().any(|kind| object["kind"] == *kind) {
+            api.create(&object);
+        }
+    }
+    let mut command = Command::new(env!("CARGO_BIN_EXE_portolan"));
+    command.args(["doctor", "--json", "--socket", "/nonexistent", "--kubeconfig"]).arg(token);
+    let output = command.env_remove("KUBERNETES_SERVICE_HOST").output().unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let rows = report["rows"].as_array().unwrap();
+    let is_refused = |row: &&Value| row["reason"].as_str().is_some_and(|reason| reason.contains("403"));
+    let refused: Vec<&Value> = rows.iter().filter(is_refused).collect();
+    assert!(refused.is_empty(), "{refused:#?}");
+    let outcome = |code: &str| rows.iter().find(|row| row["code"] == code).unwrap()["outcome"].as_str().unwrap();
+    for code in ["PD-C01", "PD-R01", "PD-R03", "PD-K07", "PD-P02", "PD-N03", "PD-L03", "PD-S01", "PD-S04", "PD-T01"] {
+        assert_eq!(outcome(code), "fine", "{code}: {report:#}");
+    }
+    let found: Vec<&Value> = rows.iter().filter(|row| row["findings"] != json!([])).map(|row| &row["code"]).collect();
+    // Without nodes there are no endpoints, and the manifests have no PodDisruptionBudget.
+    assert_eq!(found, ["PD-K03", "PD-K05"], "{report:#}");
+}
