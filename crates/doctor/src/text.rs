@@ -1,4 +1,4 @@
-//! Report as text: one line per check, with findings and fixes below.
+//! Report as text: one line per check, then the checks that could not look, then findings and fixes.
 
 use core::fmt;
 
@@ -9,6 +9,8 @@ use crate::{Area, checks};
 
 /// Number of findings of a check that are shown; the rest is counted. JSON has all.
 const FINDINGS_SHOWN: usize = 5;
+/// Number of codes on a line.
+const CODES_PER_LINE: usize = 10;
 
 impl fmt::Display for Report {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -19,8 +21,16 @@ impl fmt::Display for Report {
             if rows.peek().is_some() {
                 writeln!(out, "{}", area.title())?;
             }
-            rows.try_for_each(|row| row.write(out))?;
+            rows.try_for_each(|Row { code, title, outcome, .. }| {
+                writeln!(out, "  {} {code}  {title}", outcome.character())
+            })?;
         }
+        self.write_unchecked(out)?;
+        // What was found comes last, where a terminal shows it.
+        if self.has_findings() {
+            writeln!(out, "Found")?;
+        }
+        self.rows.iter().filter(|row| !row.findings.is_empty()).try_for_each(|row| row.write(out))?;
         if !self.cut.is_empty() {
             writeln!(out, "Only part of the cluster was read: it has more {} than that.", self.cut.join(", "))?;
         }
@@ -30,13 +40,33 @@ impl fmt::Display for Report {
     }
 }
 
-impl Row {
-    fn write(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Row { code, title, outcome, reason, findings, .. } = self;
-        writeln!(out, "  {} {code}  {title}", outcome.character())?;
-        if let Some(reason) = reason {
-            writeln!(out, "            not checked: {}", harmless(reason))?;
+impl Report {
+    /// Writes each reason why checks could not look, with their codes.
+    fn write_unchecked(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+        for row in &self.rows {
+            let Some(reason) = row.reason.as_deref() else { continue };
+            match reasons.iter_mut().find(|(known, _)| *known == reason) {
+                Some((_, codes)) => codes.push(row.code),
+                None => reasons.push((reason, vec![row.code])),
+            }
         }
+        if !reasons.is_empty() {
+            writeln!(out, "Not checked")?;
+        }
+        for (reason, codes) in reasons {
+            writeln!(out, "  {}:", harmless(reason))?;
+            codes.chunks(CODES_PER_LINE).try_for_each(|codes| writeln!(out, "    – {}", codes.join(" ")))?;
+        }
+        Ok(())
+    }
+}
+
+impl Row {
+    /// Writes what the check found, and what to do.
+    fn write(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Row { code, title, outcome, findings, .. } = self;
+        writeln!(out, "  {} {code}  {title}", outcome.character())?;
         let mut last_fix = "";
         for (at, RowFinding { text, fix, .. }) in findings.iter().take(FINDINGS_SHOWN).enumerate() {
             // A fix follows the last of the findings that share it.

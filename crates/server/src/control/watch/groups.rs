@@ -70,7 +70,11 @@ impl Groups {
             Some(known) => set(zone, known),
             None => set(zone, NO_ZONE),
         }
-        if is_dropped { set(rcode, DROPPED) } else { set(rcode, record.rcode) }
+        if is_dropped {
+            set(rcode, DROPPED)
+        } else {
+            set(rcode, record.rcode)
+        }
         upstream.clear();
         if let Some(asked) = record.upstream {
             set(upstream, asked);
