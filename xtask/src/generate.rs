@@ -48,6 +48,8 @@ fn texts() -> Result<Vec<(PathBuf, String)>, Failed> {
     texts.push((PathBuf::from("docs/openapi.json"), control::document()));
     let plugins = read(Path::new("docs/plugins.md"))?;
     texts.push((PathBuf::from("docs/plugins.md"), with_block(&plugins, "plugins", &plugins_table())?));
+    let summary = read(Path::new("docs/SUMMARY.md"))?;
+    texts.push((PathBuf::from("docs/SUMMARY.md"), with_block(&summary, "plugins", &plugin_chapters())?));
     let diagnostics = read(Path::new("docs/diagnostics.md"))?;
     texts.push((PathBuf::from("docs/diagnostics.md"), with_block(&diagnostics, "codes", &codes_table())?));
     let doctor = read(Path::new("docs/doctor.md"))?;
@@ -173,6 +175,17 @@ fn plugins_table() -> String {
         later.join(", ")
     );
     text
+}
+
+/// Formats the chapters of the book for the plugins of this build.
+fn plugin_chapters() -> String {
+    let mut names: Vec<&str> = plugins::DIRECTIVES
+        .iter()
+        .filter(|entry| matches!(entry, DirectiveEntry::Available(_)))
+        .map(DirectiveEntry::name)
+        .collect();
+    names.sort_unstable();
+    names.iter().map(|name| format!("  - [{name}](../crates/plugins/src/plugins/{name}/README.md)\n")).collect()
 }
 
 /// Formats a table of all diagnostic codes, each with a link to its section.

@@ -1,4 +1,4 @@
-//! Development tasks of the project: `cargo xtask ci | gen | tidy | bench | fuzz | replay | binary | image | release`.
+//! Development tasks of the project: `cargo xtask ci | gen | tidy | book | bench | fuzz | replay | binary | image | release`.
 #![allow(clippy::disallowed_methods, reason = "this program reads files and runs other programs")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command prints its result")]
 
@@ -6,6 +6,7 @@ mod archive;
 mod arrows;
 mod bench;
 mod binary;
+mod book;
 mod ci;
 mod cycles;
 mod dependencies;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
         Some(("fuzz", options)) => fuzzing::run(options),
         Some(("replay", options)) => replay::run(options),
         Some(("binary", options)) => binary::run(options),
+        Some(("book", options)) => book::run(options),
         Some(("image", options)) => image::run(options),
         Some(("release", options)) => release::run(options),
         Some(("respond", options)) => bench::respond(options),
@@ -74,6 +76,7 @@ fn command() -> Command {
         .subcommand(fuzzing::command())
         .subcommand(replay::command())
         .subcommand(binary::command())
+        .subcommand(book::command())
         .subcommand(image::command())
         .subcommand(release::command())
         .subcommand(Command::new("respond").hide(true).arg(Arg::new("kind").required(true)))

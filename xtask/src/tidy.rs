@@ -32,7 +32,7 @@ pub(crate) fn run() -> Result<(), Failed> {
 }
 
 /// Returns the files that are committed or not ignored.
-fn files() -> Result<Vec<PathBuf>, Failed> {
+pub(crate) fn files() -> Result<Vec<PathBuf>, Failed> {
     let output = Command::new("git")
         .args(["ls-files", "--cached", "--others", "--exclude-standard"])
         .current_dir(root())
