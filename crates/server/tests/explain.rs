@@ -17,6 +17,7 @@ use std::time::Instant;
 
 use fakeapi::{FakeApi, Fault};
 use support::control::{ControlSocket, Ran};
+use support::pages::{console, matches};
 use support::upstream::Upstream;
 use support::{Client, Folder, Server, wait_until};
 use wire::Type;
@@ -28,25 +29,6 @@ const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 fn run_in(directory: &Path, words: &[&str]) -> Ran {
     let mut command = Command::new(env!("CARGO_BIN_EXE_portolan"));
     command.current_dir(directory).args(words).output().expect("the command runs").into()
-}
-
-fn words(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// Returns true if a text matches a pattern, in which `*` is any text. Blanks may differ.
-fn matches(pattern: &str, text: &str) -> bool {
-    let (pattern, text) = (words(pattern), words(text));
-    let mut parts = pattern.split('*');
-    let Some(mut rest) = text.strip_prefix(parts.next().unwrap_or_default()) else { return false };
-    let parts: Vec<&str> = parts.collect();
-    for (at, part) in parts.iter().enumerate() {
-        let is_last = at + 1 == parts.len();
-        let found = if is_last { rest.ends_with(part).then(|| rest.len() - part.len()) } else { rest.find(part) };
-        let Some(start) = found else { return false };
-        rest = &rest[start + part.len()..];
-    }
-    rest.is_empty()
 }
 
 #[track_caller]
@@ -282,21 +264,9 @@ fn explains_within_50_milliseconds() {
     assert!(fastest < 50, "{fastest} ms");
 }
 
-/// Commands of the page, each with the lines that it prints.
-fn commands() -> Vec<(&'static str, String)> {
-    let blocks = PAGE.split("\n~~~").skip(1).step_by(2).filter_map(|block| block.strip_prefix(" console\n"));
-    let commands = blocks.flat_map(|block| block.split("$ ").filter(|part| !part.is_empty()));
-    commands
-        .map(|part| {
-            let (command, printed) = part.split_once('\n').unwrap_or((part, ""));
-            (command, printed.to_owned())
-        })
-        .collect()
-}
-
 #[test]
 fn commands_print_what_the_page_says() {
-    let commands = commands();
+    let commands = console(PAGE);
     assert!(commands.len() >= 4, "{}", commands.len());
     for (command, expected) in commands {
         let words: Vec<&str> = command.split(' ').skip(1).collect();

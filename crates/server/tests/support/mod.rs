@@ -5,6 +5,7 @@ pub(crate) mod control;
 pub(crate) mod kubernetes;
 pub(crate) mod namespace;
 pub(crate) mod packages;
+pub(crate) mod pages;
 pub(crate) mod ports;
 pub(crate) mod served;
 pub(crate) mod store;
