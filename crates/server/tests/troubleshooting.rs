@@ -1,5 +1,5 @@
-//! The commands of `docs/troubleshooting.md`, run by a shell with `dig`, and their output. If `dig` is not installed,
-//! the test prints a message and is skipped.
+//! The commands of `docs/troubleshooting.md`, run by a shell with `dig` and `portolan`, and their output. Numbers may
+//! differ. If `dig` is not installed, the test prints a message and is skipped.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -10,11 +10,14 @@
 
 mod support;
 
+use std::fmt::Write as _;
 use std::io::Write as _;
 use std::net::{SocketAddr, UdpSocket};
 use std::process::Command;
 
 use fakeapi::FakeApi;
+use support::control::ControlSocket;
+use support::pages::normalized;
 use support::served::Served;
 
 const PAGE: &str = include_str!("../../../docs/troubleshooting.md");
@@ -23,8 +26,31 @@ const ADDRESS: &str = "@10.96.0.10";
 /// Section whose server has never reached the API server.
 const NOT_SYNCED: &str = "SERVFAIL with EDE 14";
 
-/// Section of the page with the lines of one of its consoles.
-type Console<'p> = (&'p str, Vec<&'p str>);
+/// Server of some sections, with its control socket.
+struct Stage {
+    served: Served,
+    socket: ControlSocket,
+}
+
+impl Stage {
+    fn start(name: &str, api: &FakeApi, silent: SocketAddr) -> Stage {
+        let socket = format!("@portolan-{name}-{}", std::process::id());
+        let mut served = Served::start(name, &corefile(api, silent, &socket));
+        let socket = ControlSocket::of(&mut served.server);
+        Stage { served, socket }
+    }
+
+    /// Runs a command and returns its output, with the path of the Corefile as in a pod.
+    fn run(&self, command: &str) -> String {
+        let address = self.served.address;
+        let command = command.replace(ADDRESS, &format!("@{} -p {}", address.ip(), address.port()));
+        let (program, ControlSocket(socket)) = (env!("CARGO_BIN_EXE_portolan"), &self.socket);
+        let portolan = format!("portolan() {{ {program} \"$@\" --socket {socket}; }}\n");
+        let output = Command::new("sh").args(["-c", &(portolan + &command)]).output().unwrap();
+        let printed = String::from_utf8(output.stdout).unwrap();
+        printed.replace(&self.served.folder.path().display().to_string(), "/etc/coredns")
+    }
+}
 
 #[test]
 fn commands_print_what_the_page_says() {
@@ -35,28 +61,40 @@ fn commands_print_what_the_page_says() {
     let (api, down) = (FakeApi::with_shop(), FakeApi::with_shop());
     down.down();
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let mut served = Served::start("troubleshooting", &corefile(&api, silent.local_addr().unwrap()));
-    served.wait_for_addresses("web.shop.svc.cluster.local.", &["10.96.0.11"]);
-    let starting = Served::start("starting", &corefile(&down, silent.local_addr().unwrap()));
-    let consoles = consoles();
-    assert!(consoles.len() > 6, "{consoles:?}");
-    for (section, lines) in consoles {
-        let server = if section == NOT_SYNCED { starting.address } else { served.address };
-        let commands = lines.iter().filter_map(|line| line.strip_prefix("$ "));
-        let printed: String = commands.map(|command| format!("$ {command}\n{}", run(command, server))).collect();
-        assert_eq!(printed.lines().collect::<Vec<_>>(), lines, "section {section}");
+    let silent = silent.local_addr().unwrap();
+    let mut stage = Stage::start("troubleshooting", &api, silent);
+    stage.served.wait_for_addresses("web.shop.svc.cluster.local.", &["10.96.0.11"]);
+    let starting = Stage::start("starting", &down, silent);
+    let mut differences = String::new();
+    for (section, command, expected) in examples() {
+        let stage = if section == NOT_SYNCED { &starting } else { &stage };
+        let printed = stage.run(command);
+        if normalized(&printed) != normalized(&expected) {
+            let _ = write!(differences, "# {section}\n$ {command}\n{printed}");
+        }
+    }
+    assert!(differences.is_empty(), "other output than on the page:\n{differences}");
+}
+
+#[test]
+fn each_symptom_has_commands() {
+    for symptom in
+        ["NXDOMAIN", NOT_SYNCED, "SERVFAIL with EDE 23", "SERVFAIL with EDE 13", "Timeout", "ndots", "REFUSED"]
+    {
+        assert!(examples().iter().any(|(section, ..)| *section == symptom), "{symptom}");
     }
 }
 
 /// Returns the Corefile with the zones that the page asks for.
-fn corefile(api: &FakeApi, silent: SocketAddr) -> String {
+fn corefile(api: &FakeApi, silent: SocketAddr, socket: &str) -> String {
     let block =
         |zone: &str, rest: &str| format!("{zone}:0 {{\n    bind 127.0.0.1\n    errors\n    cache\n    {rest}\n}}\n");
     [
         block(
             "cluster.local",
             &format!(
-                "kubernetes {{\n        endpoint {}\n        startup_timeout 0s\n    }}\n    ready localhost:0",
+                "kubernetes {{\n        endpoint {}\n        startup_timeout 0s\n    }}\n    ready localhost:0\n    \
+                 control {socket}",
                 api.url()
             ),
         ),
@@ -67,29 +105,17 @@ fn corefile(api: &FakeApi, silent: SocketAddr) -> String {
     .concat()
 }
 
-fn consoles() -> Vec<Console<'static>> {
-    let (mut all, mut section, mut open): (Vec<Console<'_>>, &str, bool) = (Vec::new(), "", false);
+/// Returns the commands of the page, each with its section and its output.
+fn examples() -> Vec<(&'static str, &'static str, String)> {
+    let (mut all, mut section, mut open): (Vec<(&str, &str, String)>, &str, bool) = (Vec::new(), "", false);
     for line in PAGE.lines() {
-        match line {
-            "```console" => {
-                open = true;
-                all.push((section, Vec::new()));
-            }
-            "```" => open = false,
-            line if open => all.last_mut().unwrap().1.push(line),
-            line => section = line.strip_prefix('#').map_or(section, |rest| rest.trim_start_matches('#').trim()),
+        match (line, line.strip_prefix("$ ")) {
+            ("```console", _) => open = true,
+            ("```", _) => open = false,
+            (_, Some(command)) if open => all.push((section, command, String::new())),
+            _ if open => all.last_mut().expect("a command before its output").2.extend([line, "\n"]),
+            _ => section = line.strip_prefix('#').map_or(section, |rest| rest.trim_start_matches('#').trim()),
         }
     }
     all
-}
-
-/// Runs a command against a server. Returns its output with `N` as the message ID.
-fn run(command: &str, server: SocketAddr) -> String {
-    let command = command.replace(ADDRESS, &format!("@{} -p {}", server.ip(), server.port()));
-    let output = Command::new("sh").args(["-c", &command]).output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    let anonymous =
-        |line: &str| line.split_once(", id: ").map_or(line.to_owned(), |(start, _)| format!("{start}, id: N"));
-    // `dig` pads names with tabs or spaces by their length.
-    text.lines().map(|line| format!("{}\n", anonymous(line).replace("\t\t", "\t"))).collect()
 }
