@@ -86,9 +86,10 @@ fn fenced(text: &str) -> impl Iterator<Item = String> + '_ {
     })
 }
 
-/// Returns true if a block of commands starts with one that changes or reads a cluster.
+/// Returns true if a block of commands starts with one that changes or reads a cluster, and needs no running pods.
 fn is_for_cluster(block: &str) -> bool {
-    ["kubectl ", "helm ", "mkdir -p my-dns", "CLUSTER_IP="].iter().any(|start| block.starts_with(start))
+    let starts = ["kubectl ", "helm ", "mkdir -p my-dns", "CLUSTER_IP=", "IMAGE="];
+    starts.iter().any(|start| block.starts_with(start)) && !block.contains("POD-IP")
 }
 
 /// The `PATH` with the binary.
@@ -140,6 +141,10 @@ fn coredns(shell: &Shell<'_>) {
     let before = (shell.run(role), shell.run(config));
     shell.switch_and_go_back("deploy.md", "Swap the image", "deployment/coredns");
     assert_eq!((shell.run(role), shell.run(config)), before);
+    for (section, image) in [("Swap", "REGISTRY/coredns:1.14.1"), ("Go back", ORIGINAL_IMAGE)] {
+        shell.run_section("install/kubeadm.md", section);
+        assert_eq!(shell.image("deployment/coredns"), image, "kubeadm: {section}");
+    }
 }
 
 fn kube_dns(shell: &Shell<'_>, api: &Kubernetes) {
@@ -176,6 +181,13 @@ fn kustomize(shell: &Shell<'_>) {
     assert_eq!(shell.image("deployment/coredns"), ORIGINAL_IMAGE);
     shell.run_section(page, "Run an own Deployment");
     assert_eq!(shell.image("deployment/portolan"), OWN_IMAGE);
+    shell.run_section("rollout.md", "Canary");
+    let label = "kubectl -n kube-system get deployment portolan -o jsonpath='{.spec.template.metadata.labels.k8s-app}";
+    assert_eq!(shell.run(&format!("{label} {{.spec.replicas}}'")), "kube-dns 0");
+    assert_eq!(
+        shell.run("kubectl -n kube-system get deployment -l k8s-app=kube-dns -o name"),
+        "deployment.apps/coredns\n"
+    );
     shell.run_section(page, "Run caches on the nodes");
     assert_eq!(shell.image("daemonset/portolan-node"), OWN_IMAGE);
     let flags = shell.run("kubectl -n kube-system get daemonset/portolan-node -o jsonpath='{..args[*]}'");
