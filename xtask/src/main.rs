@@ -1,4 +1,5 @@
-//! Development tasks of the project: `cargo xtask ci | gen | tidy | book | bench | fuzz | replay | binary | image | release`.
+//! Development tasks of the project:
+//! `cargo xtask ci | gen | tidy | book | bench | fuzz | replay | binary | image | release`.
 #![allow(clippy::disallowed_methods, reason = "this program reads files and runs other programs")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command prints its result")]
 

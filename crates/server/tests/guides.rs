@@ -1,6 +1,6 @@
 //! The commands of `docs/tutorial.md` and `docs/3am.md`, run by a shell against the server of the examples, and their
-//! output. Numbers, durations, addresses and host names may differ. If `dig` is not installed, the tests print a message
-//! and are skipped.
+//! output. Numbers, durations, addresses and host names may differ. If `dig` is not installed, the tests print a
+//! message and are skipped.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

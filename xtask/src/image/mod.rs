@@ -20,9 +20,9 @@ use crate::{Failed, binary, root};
 pub(crate) use elf::Binary;
 pub(crate) use oci::ImageOptions;
 
-/// Tags of CoreDNS that kubeadm of Kubernetes 1.28 to 1.37 installs (`CoreDNSVersion` in its sources). kubeadm takes the
-/// version of the installed server from its tag, and refuses to upgrade from a version that it does not know. Therefore
-/// v1.14.7 is missing: kubeadm 1.37 knows versions up to 1.14.6.
+/// Tags of CoreDNS that kubeadm of Kubernetes 1.28 to 1.37 installs (`CoreDNSVersion` in its sources). kubeadm takes
+/// the version of the installed server from its tag, and refuses to upgrade from a version that it does not know.
+/// Therefore v1.14.7 is missing: kubeadm 1.37 knows versions up to 1.14.6.
 const COREDNS_TAGS: [&str; 8] =
     ["v1.10.1", "v1.11.1", "v1.11.3", "v1.12.0", "v1.12.1", "v1.13.1", "v1.14.2", "v1.14.6"];
 
