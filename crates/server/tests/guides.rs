@@ -1,6 +1,6 @@
-//! The commands of `docs/tutorial.md` and `docs/3am.md`, run by a shell against the server of the examples, and their
-//! output. Numbers, durations, addresses and host names may differ. If `dig` is not installed, the tests print a
-//! message and are skipped.
+//! The commands of `README.md`, `docs/tutorial.md` and `docs/3am.md`, run by a shell against the server of the
+//! examples, and their output. Numbers, durations, addresses and host names may differ. If `dig` or `curl` is not
+//! installed, the tests print a message and are skipped.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -24,6 +24,7 @@ use support::pages::{blocks, commands, normalized};
 use support::upstream::Upstream;
 use support::{Folder, PATIENCE, Server};
 
+const README: &str = include_str!("../../../README.md");
 const TUTORIAL: &str = include_str!("../../../docs/tutorial.md");
 const NIGHT: &str = include_str!("../../../docs/3am.md");
 const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
@@ -31,15 +32,19 @@ const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 struct Guide {
     folder: Folder,
     address: SocketAddr,
+    /// Address of the page for readiness.
+    ready: SocketAddr,
     _server: Server,
 }
 
 impl Guide {
-    /// Starts the server with this upstream. Returns `None` if `dig` is not installed.
+    /// Starts the server with this upstream. Returns `None` if `dig` or `curl` is not installed.
     fn start(name: &str, upstream: SocketAddr) -> Option<Guide> {
-        if Command::new("dig").arg("-v").output().is_err() {
-            let _ = writeln!(std::io::stderr(), "SKIPPED: `dig` is not installed: docs/{name}.md is not tried");
-            return None;
+        for (program, option) in [("dig", "-v"), ("curl", "--version")] {
+            if Command::new(program).arg(option).output().is_err() {
+                let _ = writeln!(std::io::stderr(), "SKIPPED: `{program}` is not installed: {name} is not tried");
+                return None;
+            }
         }
         let folder = Folder::new(name);
         let copied =
@@ -51,9 +56,12 @@ impl Guide {
         command.current_dir(folder.path()).args(["-conf", "examples/Corefile"]);
         let mut server = Server::start_command(command);
         let address = server.address_of("dns://");
+        let ready = server.address_of("localhost:0");
         let ControlSocket(socket) = ControlSocket::of(&mut server);
-        let guide = Guide { folder, address, _server: server };
-        guide.add_program("portolan", &format!("exec {} \"$@\" --socket {socket}", env!("CARGO_BIN_EXE_portolan")));
+        let guide = Guide { folder, address, ready, _server: server };
+        let program = env!("CARGO_BIN_EXE_portolan");
+        let choose = format!("[ $1 = check ] || set -- \"$@\" --socket {socket}");
+        guide.add_program("portolan", &format!("{choose}\nexec {program} \"$@\""));
         // `kubectl exec … -- /coredns COMMAND` runs the command here.
         guide.add_program("kubectl", "while [ \"$1\" != -- ]; do shift; done; shift 2; exec portolan \"$@\"");
         Some(guide)
@@ -66,7 +74,9 @@ impl Guide {
 
     /// Runs a command and returns what it prints.
     fn run(&self, command: &str) -> String {
-        let command = command.replace("-p 1053", &format!("-p {}", self.address.port()));
+        let command = command
+            .replace("-p 1053", &format!("-p {}", self.address.port()))
+            .replace("localhost:8181", &self.ready.to_string());
         let path = format!("{}/bin:{}", self.folder.path().display(), std::env::var("PATH").unwrap());
         let output = Command::new("sh")
             .args(["-c", &command])
@@ -97,6 +107,14 @@ expected:
         }
     }
 
+    /// Runs the commands of a block and compares what they print. Returns their number.
+    #[track_caller]
+    fn compare(&self, block: &str) -> usize {
+        let commands = commands(block);
+        commands.iter().for_each(|(command, expected)| self.expect(command, expected));
+        commands.len()
+    }
+
     /// Runs all blocks of a part of a page. Returns the number of commands whose output was compared.
     #[track_caller]
     fn follow(&self, part: &str) -> usize {
@@ -104,12 +122,7 @@ expected:
         for block in blocks(part) {
             match block.kind.as_str() {
                 "sh" => _ = self.run(&block.text),
-                "console" => {
-                    for (command, expected) in commands(&block.text) {
-                        self.expect(&command, &expected);
-                        compared += 1;
-                    }
-                }
+                "console" => compared += self.compare(&block.text),
                 other => panic!("unknown block: {other}"),
             }
         }
@@ -131,6 +144,16 @@ fn corefile(socket: &str, upstream: SocketAddr) -> String {
 fn part<'p>(page: &'p str, from: &str, to: &str) -> &'p str {
     let (_, rest) = page.split_once(&format!("\n## {from}\n")).unwrap();
     rest.split_once(&format!("\n## {to}\n")).unwrap().0
+}
+
+#[test]
+fn the_readme_prints_what_it_says() {
+    let upstream = Upstream::start(7);
+    let Some(guide) = Guide::start("readme", upstream.address) else { return };
+    guide.folder.write("Corefile", ".:53 {\n  kubernets cluster.local\n}\n");
+    let examples: Vec<_> = blocks(README).into_iter().filter(|block| block.kind == "console").collect();
+    let compared: usize = examples.iter().map(|block| guide.compare(&block.text)).sum();
+    assert_eq!(compared, 4);
 }
 
 #[test]
