@@ -162,7 +162,7 @@ complete -c portolan -n "__fish_portolan_using_subcommand top" -l once -d 'Print
 complete -c portolan -n "__fish_portolan_using_subcommand top" -l json -d 'Print the response of the server as JSON'
 complete -c portolan -n "__fish_portolan_using_subcommand top" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c portolan -n "__fish_portolan_using_subcommand report" -l socket -d 'Control socket: a path, or `@NAME` [default: that of the server that runs here]' -r
-complete -c portolan -n "__fish_portolan_using_subcommand report" -s o -l output -d 'File to write [default: standard output, unless it is a terminal]' -r -F
+complete -c portolan -n "__fish_portolan_using_subcommand report" -s o -l output -d 'File to write, `-` for standard output [default: standard output, unless it is a terminal]' -r -F
 complete -c portolan -n "__fish_portolan_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c portolan -n "__fish_portolan_using_subcommand doctor" -l socket -d 'Control socket: a path, or `@NAME` [default: that of the server that runs here]' -r
 complete -c portolan -n "__fish_portolan_using_subcommand doctor" -l only -d 'Run the checks of an area, such as `network`, or the one with a code, such as PD-N04' -r

@@ -88,6 +88,7 @@ impl fmt::Display for Cached {
         let name = harmless(&self.name);
         match (self.caches, self.entries.len()) {
             (0, _) => return writeln!(out, "no server block has `cache`"),
+            (1, 0) => return writeln!(out, "{name} is not in the cache"),
             (caches, 0) => return writeln!(out, "{name} is in none of {}", counted(caches, "cache")),
             _ => {}
         }

@@ -70,7 +70,11 @@ pub(crate) fn set(plugin: &str, level: Level, duration: Duration) {
     state.temporary.push(Temporary { plugin: plugin.to_owned(), level, until: Instant::now() + duration });
     state.prune();
     state.publish();
-    tracing::info!(target: "portolan", "log level of {plugin}: {} for {} s", level.name(), duration.as_secs());
+    if duration.is_zero() {
+        tracing::info!(target: "portolan", "log level of {plugin}: as usual");
+    } else {
+        tracing::info!(target: "portolan", "log level of {plugin}: {} for {} s", level.name(), duration.as_secs());
+    }
 }
 
 /// Returns the temporary levels, each with the time that is left.

@@ -1,7 +1,7 @@
 //! `portolan report`.
 
 use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgMatches, value_parser};
 use control::{Endpoint, exit};
@@ -23,7 +23,7 @@ pub(super) fn definition() -> clap::Command {
         .short('o')
         .value_name("FILE")
         .value_parser(value_parser!(PathBuf))
-        .help("File to write [default: standard output, unless it is a terminal]");
+        .help("File to write, `-` for standard output [default: standard output, unless it is a terminal]");
     command(NAME, "Write an archive for a bug report, without secrets")
         .long_about(
             "Write an archive (tar with gzip) for a bug report: status, Corefile, metrics, waiting queries and the last lines of \
@@ -35,7 +35,7 @@ pub(super) fn definition() -> clap::Command {
 
 impl Options {
     pub(super) fn read(matches: &ArgMatches) -> Options {
-        Options { output: matches.get_one("output").cloned() }
+        Options { output: matches.get_one::<PathBuf>("output").filter(|path| *path != Path::new("-")).cloned() }
     }
 }
 
