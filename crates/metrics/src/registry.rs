@@ -165,12 +165,19 @@ impl Registry {
     /// is empty. Omits those that are 0.
     #[must_use]
     pub fn totals_by(&self, family: &str, label: &str) -> BTreeMap<String, u64> {
+        let totals = self.totals_by_all(family, [label]);
+        totals.into_iter().map(|([value], total)| (value, total)).collect()
+    }
+
+    /// Returns the totals of a family's counters by the values of several labels. Omits those that are 0.
+    #[must_use]
+    pub fn totals_by_all<const N: usize>(&self, family: &str, labels: [&str; N]) -> BTreeMap<[String; N], u64> {
         let known = self.lock();
         let mut totals = BTreeMap::new();
-        for (labels, cells) in known.series_of(family) {
+        for (text, cells) in known.series_of(family) {
             let total = known.sum(cells);
             if total > 0 {
-                *totals.entry(text::value_of(labels, label)).or_insert(0) += total;
+                *totals.entry(labels.map(|label| text::value_of(text, label))).or_insert(0) += total;
             }
         }
         totals
