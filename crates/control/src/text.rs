@@ -104,6 +104,19 @@ pub fn harmless(text: &str) -> String {
     text.chars().map(|c| if is_harmful(c) { c.escape_default().to_string() } else { c.to_string() }).collect()
 }
 
+/// Leaves out the middle of a text that is longer than `width` characters: both ends of a name tell it from others.
+#[must_use]
+pub fn shortened(text: &str, width: usize) -> String {
+    let length = text.chars().count();
+    if length <= width {
+        return text.to_owned();
+    }
+    let half = width.saturating_sub(1) / 2;
+    let start: String = text.chars().take(half).collect();
+    let end: String = text.chars().skip(length - half).collect();
+    format!("{start}…{end}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

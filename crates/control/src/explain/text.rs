@@ -22,11 +22,11 @@ impl fmt::Display for Explained {
         writeln!(out)?;
         let names = self.steps.iter().map(|step| harmless(&step.name).chars().count());
         let width = names.max().unwrap_or(0).min(NAME_WIDTH_MAX);
-        let results: Vec<String> = self.steps.iter().map(result).collect();
+        let results: Vec<String> = self.steps.iter().map(Step::result).collect();
         let result_width = results.iter().map(|text| text.chars().count()).max().unwrap_or(0).min(NAME_WIDTH_MAX);
         for (step, result) in self.steps.iter().zip(&results) {
             let name = harmless(&step.name);
-            let line = format!("  {name:<width$}  {result:<result_width$}   {}", origin(step));
+            let line = format!("  {name:<width$}  {result:<result_width$}   {}", step.origin());
             writeln!(out, "{}", line.trim_end())?;
             write_details(step, out)?;
         }
@@ -50,50 +50,54 @@ impl fmt::Display for Client {
     }
 }
 
-/// Returns the result of a step: response code and records.
-fn result(step: &Step) -> String {
-    let Some(rcode) = &step.rcode else {
-        return if step.dropped { "no response" } else { "not asked" }.to_owned();
-    };
-    let mut text = rcode.clone();
-    match step.records.as_slice() {
-        [] if rcode == "NOERROR" => text.push_str(", no record"),
-        [] => {}
-        records if records.len() > SHOWN_RECORDS_MAX => _ = write!(text, "  {} records", records.len()),
-        [record, ..] => {
-            // Owner, TTL, class and type precede the data.
-            let data = record.splitn(5, ' ').nth(4).unwrap_or(record);
-            _ = write!(text, "  {}", harmless(data));
+impl Step {
+    /// Returns the result: response code and records.
+    #[must_use]
+    pub fn result(&self) -> String {
+        let Some(rcode) = &self.rcode else {
+            return if self.dropped { "no response" } else { "not asked" }.to_owned();
+        };
+        let mut text = rcode.clone();
+        match self.records.as_slice() {
+            [] if rcode == "NOERROR" => text.push_str(", no record"),
+            [] => {}
+            records if records.len() > SHOWN_RECORDS_MAX => _ = write!(text, "  {} records", records.len()),
+            [record, ..] => {
+                // Owner, TTL, class and type precede the data.
+                let data = record.splitn(5, ' ').nth(4).unwrap_or(record);
+                _ = write!(text, "  {}", harmless(data));
+            }
         }
+        if self.truncated {
+            text.push_str(", truncated");
+        }
+        if let Some(ede) = self.ede {
+            _ = write!(text, "  EDE {ede}");
+        }
+        text
     }
-    if step.truncated {
-        text.push_str(", truncated");
-    }
-    if let Some(ede) = step.ede {
-        _ = write!(text, "  EDE {ede}");
-    }
-    text
-}
 
-/// Returns where the answer comes from: server block, plugin, its line, and the data.
-fn origin(step: &Step) -> String {
-    let mut text = String::new();
-    if let Some(block) = &step.block {
-        text.push_str(&block.keys);
+    /// Returns the origin of the answer: server block, plugin, its line, and the data.
+    #[must_use]
+    pub fn origin(&self) -> String {
+        let mut text = String::new();
+        if let Some(block) = &self.block {
+            text.push_str(&block.keys);
+        }
+        if let Some(plugin) = &self.plugin {
+            _ = write!(text, " › {plugin}");
+        }
+        if let Some(place) = &self.place {
+            _ = write!(text, "   {place}");
+        }
+        if !self.text.is_empty() {
+            _ = write!(text, "   {}", harmless(&self.text));
+        }
+        if let Some(cache) = &self.cache {
+            _ = write!(text, ", {cache}");
+        }
+        text
     }
-    if let Some(plugin) = &step.plugin {
-        _ = write!(text, " › {plugin}");
-    }
-    if let Some(place) = &step.place {
-        _ = write!(text, "   {place}");
-    }
-    if !step.text.is_empty() {
-        _ = write!(text, "   {}", harmless(&step.text));
-    }
-    if let Some(cache) = &step.cache {
-        _ = write!(text, ", {cache}");
-    }
-    text
 }
 
 fn write_details(step: &Step, out: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -77,7 +77,9 @@ fn pair(first: &str, second: &str) -> String {
 }
 
 impl Corefile {
-    fn text(&self) -> String {
+    /// Describes the configuration in one line.
+    #[must_use]
+    pub fn text(&self) -> String {
         let mark = if self.refused.is_none() { '✓' } else { '✗' };
         let hash = harmless(self.hash.get(..HASH_SHOWN).unwrap_or(&self.hash));
         let (age, blocks, warnings) =
@@ -98,7 +100,9 @@ impl Cluster {
         if resources.is_empty() { Ok(()) } else { row(out, "", &resources.join(" · ")) }
     }
 
-    fn text(&self) -> String {
+    /// Describes the view of the cluster in one line.
+    #[must_use]
+    pub fn text(&self) -> String {
         let fails = self.resources.iter().any(|resource| resource.state == WatchState::Failing);
         let mark = if self.synced && !fails { '✓' } else { '✗' };
         let state = match (self.synced, self.from_snapshot) {
@@ -174,7 +178,9 @@ impl Answers {
 }
 
 impl Latency {
-    fn text(self) -> String {
+    /// Formats the latency as a bound: `≤ 2.0 ms`.
+    #[must_use]
+    pub fn text(self) -> String {
         match self.at_most_seconds {
             Some(bound) if self.above_seconds <= 0.0 => format!("< {}", duration(bound)),
             Some(bound) => format!("≤ {}", duration(bound)),
@@ -213,7 +219,9 @@ impl Upstream {
 }
 
 impl Cache {
-    fn text(&self) -> String {
+    /// Describes the caches in one line.
+    #[must_use]
+    pub fn text(&self) -> String {
         let Cache { entries, capacity, hits, misses, stale } = self;
         let asked = hits.saturating_add(*misses);
         let hit = if asked == 0 { "no queries".to_owned() } else { format!("hit {} %", percent(*hits, asked)) };
@@ -222,7 +230,9 @@ impl Cache {
 }
 
 impl Limits {
-    fn text(&self) -> String {
+    /// Describes the limits that were reached, in one line.
+    #[must_use]
+    pub fn text(&self) -> String {
         let window = duration(self.window_seconds);
         let reached: Vec<String> = self
             .reached
@@ -234,7 +244,9 @@ impl Limits {
 }
 
 impl Resources {
-    fn text(&self) -> String {
+    /// Describes memory and CPU in one line.
+    #[must_use]
+    pub fn text(&self) -> String {
         let memory = match (self.memory_bytes, self.memory_limit_bytes) {
             (None, _) => "unknown".to_owned(),
             (Some(used), Some(limit)) => format!("{} of {}", mebibytes_bare(used), mebibytes(limit)),

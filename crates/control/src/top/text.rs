@@ -3,7 +3,7 @@
 use core::fmt;
 
 use super::{By, Counts, Row, Top};
-use crate::text::{count, duration, harmless, percent, rate};
+use crate::text::{count, duration, harmless, percent, rate, shortened};
 
 /// Width of the column with the group.
 const KEY_WIDTH: usize = 30;
@@ -83,7 +83,7 @@ impl Top {
         let key = harmless(&row.key);
         let clients = if row.clients > 1 { format!(" ({} pods)", count(row.clients)) } else { String::new() };
         let mut cells = vec![
-            shortened(&(key + &clients)),
+            shortened(&(key + &clients), NAME_WIDTH),
             rate(per_second),
             percent(queries, self.total.queries),
             share(nxdomain, queries),
@@ -92,7 +92,7 @@ impl Top {
             waste.map_or_else(|| "∞".to_owned(), |waste| format!("{waste:.1}×")),
         ];
         if has_names(self.by) {
-            cells.push(shortened(&harmless(row.top_name.as_deref().unwrap_or_default())));
+            cells.push(shortened(&harmless(row.top_name.as_deref().unwrap_or_default()), NAME_WIDTH));
         }
         cells
     }
@@ -104,18 +104,6 @@ fn share(part: u64, whole: u64) -> String {
 
 fn bound(seconds: Option<f64>) -> String {
     seconds.map_or_else(|| "-".to_owned(), |seconds| format!("≤ {}", duration(seconds)))
-}
-
-/// Leaves out the middle of a long text: both ends of a name tell it from others.
-fn shortened(text: &str) -> String {
-    let length = text.chars().count();
-    if length <= NAME_WIDTH {
-        return text.to_owned();
-    }
-    let half = (NAME_WIDTH - 1) / 2;
-    let start: String = text.chars().take(half).collect();
-    let end: String = text.chars().skip(length - half).collect();
-    format!("{start}…{end}")
 }
 
 impl fmt::Display for Top {
