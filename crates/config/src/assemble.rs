@@ -47,13 +47,20 @@ pub struct BlockOutline {
     pub keys: Vec<Span>,
     /// Its directives, in the order of [`Step::order`].
     pub directives: Vec<Span>,
+    /// Values of the metric labels `server`, `zone` and `view`, one set per zone and listener.
+    pub sites: Vec<[String; 3]>,
 }
 
 impl BlockOutline {
     fn of(block: &PlannedBlock) -> BlockOutline {
         let mut keys: Vec<Span> = block.keys.iter().map(|key| key.span).collect();
         keys.dedup();
-        BlockOutline { keys, directives: block.directives.iter().map(|(_, span, _)| *span).collect() }
+        let labels = |site: &SiteInfo| [site.server.clone(), site.zone.clone(), site.view.clone()];
+        BlockOutline {
+            keys,
+            directives: block.directives.iter().map(|(_, span, _)| *span).collect(),
+            sites: block.info.sites.iter().map(labels).collect(),
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use config::setup::{
     Capabilities, Command, Inspection, LifecycleEvent, NamePrivacy, Readiness, ReloadState, SetupWarning,
 };
 use config::{BuildContext, Built, PlannedListener};
-use corefile::Style;
+use corefile::{Span, Style};
 use engine::log::Level;
 use engine::{Io, Scheme};
 use metrics::{Kind, Metric, Registry};
@@ -23,8 +23,8 @@ use tokio::sync::mpsc::Receiver;
 
 use crate::admin::{Admin, IfTaken};
 use crate::configuration::{self, Configuration, Origin};
-use crate::control::{Control, Loaded, Order, View, without_secrets};
-use crate::explain::Outline;
+use crate::control::{Control, Loaded, Order, View, Warning, without_secrets};
+use crate::explain::{Outline, place};
 use crate::files::Disk;
 use crate::jobs::Jobs;
 use crate::lifecycle::{LifecycleHooks, ShutdownKind};
@@ -92,9 +92,7 @@ impl Instance {
         registry.counter(&plugins::RELOAD_FAILED, &[]);
         let configuration = read(&origin, port)?;
         log_warnings(&configuration);
-        let mut written = Written::of(&configuration);
-        let (mut built, outline) = build(configuration, registry, &process, ReloadState::default())?;
-        written.outline = outline;
+        let (mut built, written) = build(configuration, registry, &process, ReloadState::default())?;
         let admin = Admin::new(registry);
         let prepared = admin.prepare(&built.requests.pages, IfTaken::TryAgain)?;
         let sockets = sockets::open(built.listeners.iter(), workers, &**hooks, true)?;
@@ -165,9 +163,7 @@ impl Instance {
     /// Builds a configuration and replaces the current one with it.
     async fn replace(&mut self, configuration: Configuration) -> Result<(), ServeError> {
         log_warnings(&configuration);
-        let mut written = Written::of(&configuration);
-        let (mut built, outline) = build(configuration, &self.registry, &self.process, self.reload_state.next())?;
-        written.outline = outline;
+        let (mut built, written) = build(configuration, &self.registry, &self.process, self.reload_state.next())?;
         // Waits before it opens any socket: until a new socket is read, the kernel could already route queries to it.
         let startup_gates = core::mem::take(&mut built.requests.startup_gates);
         startup_gates::announce(&startup_gates);
@@ -218,8 +214,7 @@ impl Instance {
         }
         self.jobs = Jobs::start(&mut requests, &self.io);
         self.control.listen(requests.control.addresses());
-        let (names, warnings) = (requests.control.names, requests.warnings.len());
-        self.publish(written, requests.inspection, names, warnings);
+        self.publish(written, requests.inspection, requests.control.names);
         self.admin.serve(prepared, requests.pages)?;
         hook_commands::run(&self.commands, LifecycleEvent::Start);
         Ok(())
@@ -227,7 +222,7 @@ impl Instance {
 
     /// Publishes the configuration that serves now on the control socket. If *reload* is in use, publishes its hash as
     /// a metric and in the log too.
-    fn publish(&mut self, written: Written, inspection: Inspection, names: NamePrivacy, setup_warnings: usize) {
+    fn publish(&mut self, written: Written, inspection: Inspection, names: NamePrivacy) {
         let hash: String =
             digest(&SHA512, written.fingerprint.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
         self.fingerprint = written.fingerprint;
@@ -236,7 +231,7 @@ impl Instance {
             generation: self.generation,
             hash: hash.clone(),
             at: Some(std::time::Instant::now()),
-            warnings: (written.warnings + setup_warnings) as u64,
+            warnings: written.warnings,
             files: written.files,
             readiness: Arc::clone(&self.readiness),
             inspection,
@@ -300,20 +295,23 @@ impl Instance {
 /// What is published of a configuration as it was written.
 struct Written {
     fingerprint: String,
-    warnings: usize,
+    warnings: Vec<Warning>,
     /// Files without secrets.
     files: Vec<(String, String)>,
     outline: Outline,
 }
 
 impl Written {
-    fn of(configuration: &Configuration) -> Written {
+    fn of(configuration: Configuration, built: &Built) -> Written {
         let Configuration { fingerprint, problems, written, .. } = configuration;
+        let warning = |span: Span, text: &str| Warning { place: place(&written.sources, span), text: text.to_owned() };
+        let found = problems.iter().map(|problem| warning(problem.span, &problem.message));
+        let during_setup = built.requests.warnings.iter().map(|setup| warning(setup.span, &setup.notice.message));
         Written {
-            fingerprint: fingerprint.clone(),
-            warnings: problems.len(),
-            files: without_secrets(written),
-            outline: Outline::default(),
+            warnings: found.chain(during_setup).collect(),
+            files: without_secrets(&written),
+            outline: Outline::new(&built.outlines, &written.sources),
+            fingerprint,
         }
     }
 }
@@ -338,18 +336,17 @@ fn log_warnings(configuration: &Configuration) {
 }
 
 fn build(
-    configuration: Configuration,
+    mut configuration: Configuration,
     registry: &Arc<Registry>,
     process: &Capabilities,
     reload_state: ReloadState,
-) -> Result<(Built, Outline), ServeError> {
-    let Configuration { plan, written, .. } = configuration;
-    let plan = plan.ok_or_else(|| ServeError::Corefile("the Corefile has errors".to_owned()))?;
+) -> Result<(Built, Written), ServeError> {
+    let plan = configuration.plan.take().ok_or_else(|| ServeError::Corefile("the Corefile has errors".to_owned()))?;
     let context = BuildContext { registry, files: &Disk, process, reload_state };
     let built = plan.build(context).map_err(|mut problems| {
         configuration::sort(&mut problems);
-        ServeError::Corefile(corefile::render(&problems, &written.sources, Style::Plain))
+        ServeError::Corefile(corefile::render(&problems, &configuration.written.sources, Style::Plain))
     })?;
-    let outline = Outline::new(&built.outlines, &written.sources);
-    Ok((built, outline))
+    let written = Written::of(configuration, &built);
+    Ok((built, written))
 }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use config::setup::{Inspection, NamePrivacy, Readiness};
+use control::explain::Place;
 use metrics::Registry;
 use net::{Live, Probes};
 
@@ -22,6 +23,13 @@ pub(crate) struct View {
     refused: Mutex<Option<(Instant, String)>>,
 }
 
+/// Warning about a line of the Corefile.
+#[derive(Clone, Debug)]
+pub(crate) struct Warning {
+    pub(crate) place: Place,
+    pub(crate) text: String,
+}
+
 /// Configuration that serves now.
 #[derive(Default)]
 pub(crate) struct Loaded {
@@ -30,7 +38,7 @@ pub(crate) struct Loaded {
     /// SHA-512 of the configuration.
     pub(crate) hash: String,
     pub(crate) at: Option<Instant>,
-    pub(crate) warnings: u64,
+    pub(crate) warnings: Vec<Warning>,
     /// Files of the Corefile, each with its name and its text without secrets.
     pub(crate) files: Vec<(String, String)>,
     pub(crate) readiness: Arc<Readiness>,

@@ -22,7 +22,7 @@ use engine::{Generation, ListenerId, PeerInfo, Rehearsal, Scheme};
 use transport::MonotonicClock;
 use wire::{Class, Flags, Header, MessageBuf, Name, Type};
 
-pub(crate) use outline::Outline;
+pub(crate) use outline::{Outline, SiteLabels, place};
 
 /// Port of the pretended client.
 const CLIENT_PORT: u16 = 40_000;
