@@ -13,6 +13,8 @@ const REPORT_LIMIT: Duration = Duration::from_secs(5);
 /// Endpoint of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Endpoint {
+    /// Status page for browsers.
+    Page,
     /// State of the server on one screen.
     Status,
     /// Readiness for probes.
@@ -109,6 +111,12 @@ const EXPLAIN_PARAMETERS: &[Parameter] = &[
     Parameter { name: "server", required: false, doc: "Listener such as `dns://:53`; the first one without it." },
 ];
 
+const PAGE_PARAMETERS: &[Parameter] = &[
+    Parameter { name: "name", required: false, doc: "Domain name to explain, as in `/v1/explain`." },
+    Parameter { name: "type", required: false, doc: "Record type such as `AAAA`; `A` without it." },
+    Parameter { name: "from", required: false, doc: "Client: `NAMESPACE/POD` or an IP address." },
+];
+
 const EVENTS_PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "name",
@@ -149,7 +157,8 @@ const TOP_PARAMETERS: &[Parameter] = &[
 
 impl Endpoint {
     /// All endpoints.
-    pub const ALL: [Endpoint; 14] = [
+    pub const ALL: [Endpoint; 15] = [
+        Endpoint::Page,
         Endpoint::Status,
         Endpoint::Ready,
         Endpoint::Explain,
@@ -170,6 +179,10 @@ impl Endpoint {
     #[must_use]
     pub const fn route(self) -> Route {
         match self {
+            Endpoint::Page => Route {
+                parameters: PAGE_PARAMETERS,
+                ..Route::get("/", "Status page for browsers, also with an explanation")
+            },
             Endpoint::Status => Route::get("/v1/status", "State of the server on one screen"),
             Endpoint::Ready => Route::get("/v1/ready", "Readiness of the server, for probes"),
             Endpoint::Explain => Route {

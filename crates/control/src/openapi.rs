@@ -26,6 +26,9 @@ impl Content {
 
 fn content(endpoint: Endpoint, generator: &mut SchemaGenerator) -> Content {
     match endpoint {
+        Endpoint::Page => {
+            Content { request: None, response: ("text/html", schemars::json_schema!({ "type": "string" })) }
+        }
         Endpoint::Status => Content::json::<status::Status>(generator),
         Endpoint::Ready => Content::json::<ready::Readiness>(generator),
         Endpoint::Explain => Content::json::<explain::Explained>(generator),

@@ -24,6 +24,13 @@ impl Parameters {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
+    /// Removes parameters without a value, such as empty fields of a form.
+    #[must_use]
+    pub fn without_empty(mut self) -> Parameters {
+        self.0.retain(|(_, value)| !value.is_empty());
+        self
+    }
+
     /// Names of the parameters.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|(name, _)| name.as_str())
@@ -89,6 +96,7 @@ mod tests {
         {
             assert_eq!(Parameters::parse(query).get("name"), Some(value), "{query}");
         }
+        assert_eq!(Parameters::parse("name=&type=A").without_empty(), Parameters::parse("type=A"));
         assert_eq!(Parameters::parse("&&=").get("name"), None);
         assert_eq!(Parameters::parse("a=%ff").get("a"), Some("\u{fffd}"));
     }

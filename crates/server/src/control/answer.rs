@@ -8,7 +8,10 @@ use std::task::{Context, Poll};
 use control::ErrorBody;
 use http_body_util::Full;
 use hyper::body::{Body, Bytes, Frame, SizeHint};
-use hyper::header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
+use hyper::header::{
+    CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, REFERRER_POLICY,
+    X_CONTENT_TYPE_OPTIONS,
+};
 use hyper::{Response, StatusCode};
 use serde::Serialize;
 
@@ -17,6 +20,7 @@ use super::watch::Lines;
 /// Maximum size of a response in bytes. Only a report of a server with very many metrics comes near it.
 pub(super) const RESPONSE_MAX: usize = 16 << 20;
 
+const HTML: &str = "text/html; charset=utf-8";
 const JSON: &str = "application/json";
 const JSON_LINES: &str = "application/x-ndjson";
 
@@ -24,6 +28,8 @@ const JSON_LINES: &str = "application/x-ndjson";
 pub(super) struct Answer {
     content_type: &'static str,
     body: AnswerBody,
+    /// Content security policy.
+    policy: Option<HeaderValue>,
 }
 
 /// Body of a response.
@@ -60,20 +66,29 @@ impl Body for AnswerBody {
 }
 
 impl Answer {
+    fn new(content_type: &'static str, body: AnswerBody) -> Answer {
+        Answer { content_type, body, policy: None }
+    }
+
+    /// Returns a page for browsers with its content security policy.
+    pub(super) fn page(html: String, policy: HeaderValue) -> Answer {
+        Answer { policy: Some(policy), ..Answer::new(HTML, AnswerBody::whole(html.into_bytes())) }
+    }
+
     /// Returns a response with a value as JSON.
     pub(super) fn json(value: &impl Serialize) -> Result<Answer, Refusal> {
         let body = serde_json::to_vec(value).map_err(|error| Refusal::failed(&error))?;
-        Ok(Answer { content_type: JSON, body: AnswerBody::whole(body) })
+        Ok(Answer::new(JSON, AnswerBody::whole(body)))
     }
 
     /// Returns a response with these bytes.
     pub(super) fn bytes(content_type: &'static str, body: impl Into<Vec<u8>>) -> Answer {
-        Answer { content_type, body: AnswerBody::whole(body.into()) }
+        Answer::new(content_type, AnswerBody::whole(body.into()))
     }
 
     /// Returns a response with lines of JSON, which come until the stream ends or the client leaves.
     pub(super) fn stream(lines: Lines) -> Answer {
-        Answer { content_type: JSON_LINES, body: AnswerBody::Stream(lines) }
+        Answer::new(JSON_LINES, AnswerBody::Stream(lines))
     }
 }
 
@@ -109,11 +124,11 @@ pub(super) fn respond(outcome: Result<Answer, Refusal>) -> Response<AnswerBody> 
         }
         outcome => outcome,
     };
-    let (status, content_type, body) = match outcome {
-        Ok(answer) => (StatusCode::OK, answer.content_type, answer.body),
+    let (status, Answer { content_type, body, policy }) = match outcome {
+        Ok(answer) => (StatusCode::OK, answer),
         Err(Refusal { status, message }) => {
             let body = serde_json::to_vec(&ErrorBody { error: message }).unwrap_or_default();
-            (status, JSON, AnswerBody::whole(body))
+            (status, Answer::new(JSON, AnswerBody::whole(body)))
         }
     };
     let is_stream = matches!(body, AnswerBody::Stream(_));
@@ -125,6 +140,10 @@ pub(super) fn respond(outcome: Result<Answer, Refusal>) -> Response<AnswerBody> 
         (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
     ];
     response.headers_mut().extend(headers);
+    if let Some(policy) = policy {
+        response.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
+        response.headers_mut().insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    }
     if is_stream {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }

@@ -14,9 +14,16 @@ use crate::process_metrics;
 /// Interval between readings.
 const INTERVAL: Duration = Duration::from_secs(10);
 /// Number of readings: ten minutes.
-const READINGS_MAX: usize = 61;
+const READINGS_MAX: usize = POINTS_MAX + 1;
+/// Number of times between readings.
+pub(super) const POINTS_MAX: usize = 60;
 /// Period of rates and latencies: long enough for a quiet cluster, short enough to see a change.
 pub(super) const RATE_WINDOW: Duration = Duration::from_secs(60);
+
+/// Number of readings that [`RATE_WINDOW`] needs: one more than fit into it, and one that may be late.
+const RATE_READINGS: usize = 8;
+/// Metric with the answers.
+const ANSWERS: &str = "coredns_dns_responses_total";
 
 /// Totals since the start of the process.
 #[derive(Clone, Debug)]
@@ -24,6 +31,9 @@ pub(super) struct Totals {
     pub(super) at: Instant,
     /// Answers by response code.
     pub(super) codes: BTreeMap<String, u64>,
+    /// Answers by server, zone, view, plugin and response code. Only readings of [`RATE_WINDOW`] keep them: with many
+    /// server blocks they are most of a reading.
+    pub(super) answerers: BTreeMap<[String; 5], u64>,
     pub(super) latency: HistogramTotals,
     /// Time to a reply, by upstream.
     pub(super) upstreams: BTreeMap<String, HistogramTotals>,
@@ -33,6 +43,7 @@ pub(super) struct Totals {
     /// Limits that were reached, by name.
     pub(super) limits: BTreeMap<String, u64>,
     pub(super) cpu_seconds: Option<f64>,
+    pub(super) memory_bytes: Option<u64>,
     pub(super) throttling: Option<Throttling>,
 }
 
@@ -42,7 +53,8 @@ impl Totals {
         let sum = |family: &str| registry.totals_by(family, "").into_values().sum();
         Totals {
             at: Instant::now(),
-            codes: registry.totals_by("coredns_dns_responses_total", "rcode"),
+            codes: registry.totals_by(ANSWERS, "rcode"),
+            answerers: registry.totals_by_all(ANSWERS, ["server", "zone", "view", "plugin", "rcode"]),
             latency: registry
                 .histograms_by("coredns_dns_request_duration_seconds", "")
                 .into_values()
@@ -54,7 +66,38 @@ impl Totals {
             cache_stale: sum("coredns_cache_served_stale_total"),
             limits: registry.totals_by("portolan_limit_hits_total", "limit"),
             cpu_seconds: process_metrics::cpu_time(),
+            memory_bytes: process_metrics::resident_bytes(),
             throttling: cgroup::throttling(),
+        }
+    }
+}
+
+/// Figures of the time between two readings. Those that nothing measured are `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Point {
+    /// Answers per second.
+    pub(super) rate: Option<f64>,
+    /// Upper bound of the 99th percentile of the latency in seconds.
+    pub(super) p99: Option<f64>,
+    /// Share of answers with SERVFAIL in percent.
+    pub(super) failures: Option<f64>,
+    /// Memory in bytes.
+    pub(super) memory: Option<f64>,
+}
+
+impl Point {
+    #[allow(clippy::cast_precision_loss, reason = "three digits are shown")]
+    fn between(before: &Totals, now: &Totals) -> Point {
+        let sum = |totals: &Totals| totals.codes.values().sum::<u64>();
+        let failed = |totals: &Totals| totals.codes.get("SERVFAIL").copied().unwrap_or_default();
+        let (answers, failures) = (sum(now) - sum(before), failed(now) - failed(before));
+        let seconds = now.at.saturating_duration_since(before.at).as_secs_f64();
+        let p99 = now.latency.since(&before.latency).quantile(0.99);
+        Point {
+            rate: (seconds > 0.0).then(|| answers as f64 / seconds),
+            p99: p99.map(|(above, at_most)| at_most.unwrap_or(above)),
+            failures: (answers > 0).then(|| failures as f64 / answers as f64 * 100.0),
+            memory: now.memory_bytes.map(|bytes| bytes as f64),
         }
     }
 }
@@ -71,6 +114,18 @@ impl History {
             self.readings.pop_front();
         }
         self.readings.push_back(totals);
+        if let Some(old) = self.readings.iter_mut().rev().nth(RATE_READINGS) {
+            old.answerers.clear();
+        }
+    }
+
+    /// Returns the figures between the readings, oldest first.
+    pub(super) fn points(&self) -> Vec<Point> {
+        self.readings
+            .iter()
+            .zip(self.readings.iter().skip(1))
+            .map(|(before, now)| Point::between(before, now))
+            .collect()
     }
 
     /// Returns the latest reading that is at least `window` older than `now`, or the oldest one.

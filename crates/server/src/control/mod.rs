@@ -35,7 +35,7 @@ use tokio::sync::oneshot;
 use tokio::task::LocalSet;
 
 pub(crate) use secrets::without_secrets;
-pub(crate) use view::{Loaded, View};
+pub(crate) use view::{Loaded, View, Warning};
 
 use connection::Context;
 use listen::Listeners;

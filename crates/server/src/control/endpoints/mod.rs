@@ -5,6 +5,7 @@ mod doctor;
 mod events;
 mod explain;
 mod log;
+mod page;
 mod problems;
 mod ready;
 mod reload;
@@ -36,6 +37,7 @@ pub(super) async fn handle(
         return Err(Refusal::invalid(format!("unknown parameter `{name}`")));
     }
     match endpoint {
+        Endpoint::Page => page::answer(context, parameters),
         Endpoint::Status => Answer::json(&status::status(context)),
         Endpoint::Ready => Answer::json(&ready::ready(context).await),
         Endpoint::Explain => Answer::json(&explain::explain(context, &parameters)?),

@@ -15,7 +15,6 @@ use super::super::{Loaded, drops};
 use super::problems;
 use crate::cgroup;
 use crate::clusters::FollowedCluster;
-use crate::process_metrics;
 
 /// Version of CoreDNS whose Corefiles and metrics this server has.
 const COMPATIBLE_WITH: &str = "CoreDNS 1.14.7";
@@ -70,7 +69,7 @@ fn corefile(context: &Context, loaded: &Loaded) -> Corefile {
         hash: loaded.hash.clone(),
         age_seconds: loaded.at.map_or(0.0, |at| at.elapsed().as_secs_f64()),
         blocks: context.view.live.load().blocks.len() as u64,
-        warnings: loaded.warnings,
+        warnings: loaded.warnings.len() as u64,
         refused: refused.map(|(age, error)| Refused { age_seconds: age.as_secs_f64(), error }),
     }
 }
@@ -209,7 +208,7 @@ fn resources(before: &Totals, now: &Totals) -> Resources {
         .zip(before.throttling)
         .map(|(now, before)| per_second(now.throttled - before.throttled, (now.periods - before.periods) as f64));
     Resources {
-        memory_bytes: process_metrics::resident_bytes(),
+        memory_bytes: now.memory_bytes,
         memory_limit_bytes: cgroup::memory_limit(),
         cpus: cpu_seconds.filter(|_| window > 0.0).map(|spent| spent / window),
         cpu_limit: cgroup::cpu_limit(),

@@ -23,7 +23,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use control::tail::{Line, SECONDS_MAX};
+use control::tail::{Event, Line, SECONDS_MAX};
 use control::top::{By, Top, Window};
 use engine::tap::{Filter, Filters, Record};
 use net::Taps;
@@ -67,6 +67,15 @@ struct State {
     /// Place at which the search for a free one begins.
     opened: usize,
     pods_looked_up: Instant,
+}
+
+impl State {
+    /// Returns the last `number` failures that a filter selects, oldest first.
+    fn last_failures(&mut self, loaded: &Loaded, number: usize, filter: &Filter) -> Vec<Event> {
+        let State { failures, shower, identities, .. } = self;
+        let selected = failures.last(number, |record| filter.selects_record(record));
+        selected.map(|failure| shower.event(failure, identities, loaded)).collect()
+    }
 }
 
 /// Request for a stream.
@@ -115,8 +124,7 @@ impl Watch {
             filter.set_addresses(pods.addresses(&loaded.inspection)?);
         }
         let queue = Queue::new();
-        for failure in state.failures.last(last, |record| filter.selects_record(record)) {
-            let event = state.shower.event(failure, &mut state.identities, loaded);
+        for event in state.last_failures(loaded, last, &filter) {
             queue.push(&Line::Query(Box::new(event)));
         }
         if !follow {
@@ -136,6 +144,12 @@ impl Watch {
         state.tails.push(tail);
         self.taps.watch(&Arc::new(state.filters.clone()));
         Ok(Lines::new(queue, Some(Closer { watch: Rc::clone(self), at })))
+    }
+
+    /// Returns the last `number` failures, oldest first.
+    pub(super) fn failures(&self, loaded: &Loaded, number: usize) -> Vec<Event> {
+        self.drain(loaded);
+        self.state.borrow_mut().last_failures(loaded, number, &Filter::default())
     }
 
     /// Removes a stream, whose client has left.

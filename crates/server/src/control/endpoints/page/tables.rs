@@ -1,0 +1,208 @@
+//! Tables of upstreams, of the largest groups of queries, and of the last failures.
+
+use control::query::url;
+use control::status::{Latency, Status, Upstream, UpstreamState};
+use control::tail::Event;
+use control::text::{count, duration, harmless};
+use control::top::{By, Row, Top, columns};
+use maud::{Markup, html};
+
+use super::{boxed, plain};
+
+/// Maximum number of upstreams that are shown.
+const UPSTREAMS_MAX: usize = 20;
+/// Queries per useful answer from which a row is marked.
+const WASTE_MARKED: f64 = 3.0;
+/// Position of the time of day in a time of RFC 3339.
+const TIME_OF_DAY: core::ops::Range<usize> = 11..19;
+/// Maximum length of a name in bytes that can be explained by a link. Longer ones can be typed.
+const LINKED_MAX: usize = 255;
+
+/// Renders the upstreams, those with trouble first.
+pub(super) fn upstreams(status: &Status) -> Markup {
+    let mut upstreams: Vec<&Upstream> = status.upstreams.iter().collect();
+    upstreams.sort_by_key(|upstream| upstream.state);
+    let more = upstreams.len().saturating_sub(UPSTREAMS_MAX);
+    if upstreams.is_empty() {
+        return html! { p.note { "None: no server block has " code { "forward" } "." } };
+    }
+    let table = html! {
+        table {
+            caption { "Upstreams of forward, those with trouble first; replies of the last minute" }
+            thead {
+                tr {
+                    th scope="col" { "Upstream" }
+                    th scope="col" { "State" }
+                    th.number scope="col" { "p99" }
+                    th.number scope="col" { "Replies" }
+                    th scope="col" { "Last error" }
+                }
+            }
+            tbody { @for upstream in upstreams.iter().take(UPSTREAMS_MAX) { (upstream_row(upstream)) } }
+        }
+    };
+    html! {
+        (boxed("upstreams", &table))
+        @if more > 0 { p.note { (count(more as u64)) " more are left out; " code { "/v1/status" } " has all." } }
+    }
+}
+
+fn upstream_row(upstream: &Upstream) -> Markup {
+    let since = upstream.down_seconds.map_or(String::new(), |seconds| format!(" for {}", duration(seconds)));
+    let (class, state) = match upstream.state {
+        UpstreamState::Up => ("good", "✓ up".to_owned()),
+        UpstreamState::Suspected => ("warn", "‼ suspected".to_owned()),
+        UpstreamState::Down => ("bad", format!("✗ down{since}")),
+    };
+    html! {
+        tr {
+            th scope="row" { (plain(&upstream.address)) " " span.note { (plain(&upstream.transport)) } }
+            td class=(class) { (state) }
+            td.number { (upstream.p99.map_or("–".to_owned(), Latency::text)) }
+            td.number { (count(upstream.replies)) }
+            td { (plain(upstream.error.as_deref().unwrap_or("–"))) }
+        }
+    }
+}
+
+/// Renders the largest groups.
+pub(super) fn top(top: &Top) -> Markup {
+    let id = if top.by == By::Name { "names" } else { "pods" };
+    let (columns, covered) = (columns(top.by), duration(top.covered_seconds));
+    let sample =
+        if top.sampled_one_of > 1 { format!("; 1 of {} counted", count(top.sampled_one_of)) } else { String::new() };
+    if top.rows.is_empty() {
+        return html! { p.note { "No queries in the last " (covered) "." } };
+    }
+    let table = html! {
+        table {
+            caption { "Last " (covered) (sample) ". Waste: queries per useful answer, ‼ from " (WASTE_MARKED) "×" }
+            thead {
+                tr { @for column in &columns { th.number[column.is_number] scope="col" { (heading(column.title)) } } }
+            }
+            tbody { @for row in &top.rows { (top_row(top, row)) } }
+        }
+    };
+    boxed(id, &table)
+}
+
+/// Returns the title of a column as a word. `portolan top` writes it in capitals.
+fn heading(title: &str) -> &str {
+    match title {
+        "POD" => "Client",
+        "NAME" => "Name",
+        "Q/S" => "Queries/s",
+        "P99" => "p99",
+        "WASTE" => "Waste",
+        "TOP NAME" => "Asks most for",
+        other => other,
+    }
+}
+
+fn top_row(top: &Top, row: &Row) -> Markup {
+    let columns = columns(top.by);
+    let counts = row.counts;
+    let is_wasteful = counts.waste.map_or(counts.queries > 0, |waste| waste >= WASTE_MARKED);
+    let cells = columns.iter().zip(top.cells(row));
+    html! {
+        tr {
+            @for (at, (column, cell)) in cells.enumerate() {
+                @if at == 0 { th scope="row" { (cell) } }
+                @else if column.title == "WASTE" && is_wasteful { td.number.warn { "‼ " (cell) } }
+                @else { td.number[column.is_number] { (cell) } }
+            }
+        }
+    }
+}
+
+/// Renders the last failures, latest first. `links` is false if names are hidden.
+pub(super) fn failures(failures: &[Event], links: bool) -> Markup {
+    if failures.is_empty() {
+        return html! { p.note { "No query has failed since the start." } };
+    }
+    let table = html! {
+        table {
+            caption { "Failed, refused, truncated and slow queries, latest first; a name leads to its explanation" }
+            thead {
+                tr {
+                    th scope="col" { "Time (UTC)" }
+                    th scope="col" { "Client" }
+                    th scope="col" { "Query" }
+                    th scope="col" { "Result" }
+                    th scope="col" { "Why" }
+                    th.number scope="col" { "Took" }
+                }
+            }
+            tbody { @for failure in failures { (failure_row(failure, links)) } }
+        }
+    };
+    boxed("failures", &table)
+}
+
+fn failure_row(event: &Event, links: bool) -> Markup {
+    let qtype = event.qtype.as_deref().unwrap_or_default();
+    let link = (links && !event.name.is_empty() && event.name.len() <= LINKED_MAX).then(|| {
+        let parameters = [("name", event.name.as_str()), ("type", qtype), ("from", &event.client.address)];
+        format!("{}#explain", url("/", &parameters))
+    });
+    let name = if event.name.is_empty() { "(unreadable)".to_owned() } else { plain(&event.name) };
+    html! {
+        tr {
+            td { (plain(event.time.get(TIME_OF_DAY).unwrap_or(&event.time))) }
+            td { (plain(&event.client.text())) }
+            th scope="row" {
+                @if let Some(link) = link { a href=(link) { (name) } } @else { (name) }
+                " " span.note { (plain(qtype)) }
+            }
+            td.bad { (plain(event.rcode.as_deref().unwrap_or("no response"))) }
+            td { (plain(&why(event))) }
+            td.number { (duration(event.took_seconds)) }
+        }
+    }
+}
+
+/// Duration in seconds from which a query is recorded as slow.
+const SLOW: f64 = 1.0;
+
+/// Returns the reason for a failure, as far as its record shows it.
+fn why(event: &Event) -> String {
+    let plugin = harmless(event.plugin.as_deref().unwrap_or_default());
+    let upstream = event.upstream.as_deref().map(|upstream| format!(" asking {}", harmless(upstream)));
+    let who = match plugin.as_str() {
+        "" => "the server".to_owned(),
+        plugin => format!("{plugin}{}", upstream.unwrap_or_default()),
+    };
+    let reason = event.ede.and_then(ede_text);
+    match (event.rcode.as_deref(), reason) {
+        (None, _) => format!("{who} dropped the query"),
+        (Some(_), Some(reason)) => format!("{who}: {reason}"),
+        (Some("SERVFAIL"), None) => format!("{who} failed"),
+        (Some("REFUSED"), None) if plugin.is_empty() => {
+            "no server block serves the name, or no plugin answered".to_owned()
+        }
+        (Some("REFUSED"), None) => format!("{who} refused"),
+        (Some("FORMERR"), None) => "the message is not a valid query".to_owned(),
+        (Some("NOTIMP"), None) => "the kind of query is not supported".to_owned(),
+        _ if event.truncated => "too large for UDP; the client asks again over TCP".to_owned(),
+        _ if event.took_seconds >= SLOW => format!("{who} was slow"),
+        _ => who,
+    }
+}
+
+/// Returns the meaning of an Extended DNS Error (RFC 8914 §4) that this server or an upstream sends.
+fn ede_text(code: u64) -> Option<&'static str> {
+    Some(match code {
+        3 | 19 => "answered from expired data",
+        6..=12 => "DNSSEC validation failed",
+        13 => "the failure is cached",
+        14 => "not ready",
+        15..=17 => "blocked by policy",
+        18 => "the client may not ask",
+        20 => "not authoritative",
+        21 => "not supported",
+        22 => "no upstream answered",
+        23 => "network error",
+        24 => "an upstream sent invalid data",
+        _ => return None,
+    })
+}
