@@ -29,7 +29,7 @@ pub(crate) struct Browser {
 }
 
 impl Browser {
-    /// Starts a browser; `None` if there is none, which it says.
+    /// Starts a browser. Without the program, returns `None` and says that the test is skipped.
     pub(crate) fn start(test: &str) -> Option<Browser> {
         let is_there = |program: &&str| Command::new(program).arg("--version").output().is_ok();
         let Some(program) = PROGRAMS.into_iter().find(is_there) else {

@@ -74,7 +74,7 @@ struct Question {
     name: String,
     qtype: String,
     from: String,
-    /// Explanation, or why there is none; `None` without a question.
+    /// Explanation, or the reason why the question cannot be explained; `None` without a question.
     answer: Option<Result<Explained, Refusal>>,
 }
 
