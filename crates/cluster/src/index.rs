@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use rcu::{Entry, Seed, Shards};
 
 use crate::addresses::AddressTable;
+use crate::pod_names::{NamedPod, PodGroup, PodNames};
 use crate::service::{self, Service};
 use crate::slice::{Endpoint, Slice};
 use crate::{Kind, Kinds, Mesh};
@@ -32,6 +33,7 @@ pub struct Index {
     endpoints: AddressTable,
     externals: AddressTable,
     pods: AddressTable,
+    pod_names: Option<PodNames>,
     nodes: Shards<Node>,
     serial: AtomicU32,
     /// Kinds whose initial list has not completed.
@@ -147,6 +149,26 @@ impl Index {
         self.pods.contains(address, self.key(b"", namespace))
     }
 
+    /// Returns true if the names of pods are kept.
+    #[must_use]
+    pub const fn has_pod_names(&self) -> bool {
+        self.pod_names.is_some()
+    }
+
+    /// Calls `visit` for each pod that has this primary address. Without names, it calls nothing.
+    pub fn pods_at(&self, address: IpAddr, visit: impl FnMut(NamedPod<'_>)) {
+        if let Some(names) = &self.pod_names {
+            names.at(address, visit);
+        }
+    }
+
+    /// Calls `visit` for each named pod with its primary address, in no particular order.
+    pub fn for_each_named_pod(&self, visit: impl FnMut(IpAddr, NamedPod<'_>)) {
+        if let Some(names) = &self.pod_names {
+            names.for_each(visit);
+        }
+    }
+
     /// Calls `visit` with the namespace of each pod that has this primary address, once per pod.
     pub fn namespaces_of_pod(&self, address: IpAddr, mut visit: impl FnMut(&str)) {
         self.pods.owners(address, |key| {
@@ -258,6 +280,7 @@ impl Index {
             endpoints: AddressTable::new(),
             externals: AddressTable::new(),
             pods: AddressTable::new(),
+            pod_names: None,
             nodes: Shards::new(NODE_SHARDS),
             serial: AtomicU32::new(0),
             unlisted: AtomicU16::new(u16::MAX),
@@ -353,6 +376,26 @@ impl Index {
         }
         if let Some(address) = before {
             self.pods.remove(address, namespace);
+        }
+    }
+
+    /// Keeps the names of pods from now on.
+    pub(crate) fn keep_pod_names(&mut self) {
+        self.pod_names = Some(PodNames::new());
+    }
+
+    /// Adds a named pod.
+    pub(crate) fn put_pod(&self, address: IpAddr, group: &Arc<PodGroup>, end: &str) {
+        if let Some(names) = &self.pod_names {
+            names.put(address, group, end);
+        }
+    }
+
+    /// Removes the pod with a key from an address.
+    pub(crate) fn remove_pod(&self, address: IpAddr, key: u64) {
+        let is_it = |pod: NamedPod<'_>| self.key(pod.namespace().as_bytes(), pod.name().as_bytes()) == key;
+        if let Some(names) = &self.pod_names {
+            names.remove(address, is_it);
         }
     }
 

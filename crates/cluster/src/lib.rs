@@ -76,6 +76,7 @@ mod ip;
 mod kinds;
 pub mod mesh;
 pub mod object;
+mod pod_names;
 mod port;
 #[cfg(test)]
 mod random_tests;
@@ -93,6 +94,7 @@ mod watches;
 
 pub use index::{Counts, Index, Location};
 pub use mesh::Mesh;
+pub use pod_names::NamedPod;
 pub use port::Port;
 pub use records::Change;
 pub use reducer::Reducer;

@@ -28,7 +28,11 @@ impl Reducer {
         let kinds = || spec.watches.iter().map(|watch| watch.kind).chain(spec.followed.iter().copied());
         let common = kinds().any(Kind::is_of_clusterset).then(|| Arc::new(Index::new(None, None, Kinds::NONE)));
         let mesh = kinds().any(Kind::is_of_mesh).then(|| Arc::new(Mesh::new()));
-        let index = Arc::new(Index::new(common.clone(), mesh, followed));
+        let mut index = Index::new(common.clone(), mesh, followed);
+        if spec.pod_names {
+            index.keep_pod_names();
+        }
+        let index = Arc::new(index);
         let mut reducer = Reducer {
             watches: Watches::default(),
             cluster: IndexReducer::new(Arc::clone(&index), spec),

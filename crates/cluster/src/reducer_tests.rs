@@ -244,6 +244,32 @@ fn finds_pods_by_primary_address() {
 }
 
 #[test]
+fn names_pods_by_address_if_configured() {
+    let mut spec = Spec::new(&ALL, &[]);
+    spec.pod_names = true;
+    let story = "pod shop/web-7d9f-x2k8p@1 ip=10.1.0.5
+         pod shop/db-0@1 ip=fd00::5
+         pod kube-system/proxy-abcde@1 ip=10.0.0.9 network=host
+         pod kube-system/a-name-with-a-long-end-of-it0123456789@1 ip=10.0.0.9
+         ? named 10.1.0.5 = shop/web-7d9f-x2k8p
+         ? named fd00::5 = shop/db-0
+         ? named 10.0.0.9 = kube-system/a-name-with-a-long-end-of-it0123456789 kube-system/proxy-abcde!
+         pod shop/web-7d9f-x2k8p@2 ip=10.1.0.6
+         ? named 10.1.0.5 =
+         ? named 10.1.0.6 = shop/web-7d9f-x2k8p
+         pod shop/web-7d9f-zzzzz@1 ip=10.1.0.6
+         -pod shop/web-7d9f-x2k8p
+         ? named 10.1.0.6 = shop/web-7d9f-zzzzz
+         listing pod
+         pod shop/db-0@1 ip=fd00::5
+         listed pod
+         ? named 10.1.0.6 =
+         ? named 10.0.0.9 =
+         ? named fd00::5 = shop/db-0";
+    Stage::new(&spec).play(story);
+}
+
+#[test]
 fn keeps_a_terminating_pod_until_it_is_deleted() {
     play(
         "listing pod

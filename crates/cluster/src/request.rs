@@ -77,6 +77,8 @@ pub struct Request {
     pub endpoint_pod_names: bool,
     /// True to keep the topology zones of endpoints.
     pub endpoint_zones: bool,
+    /// True to watch Pods too, and to keep their names.
+    pub pod_names: bool,
     /// True to watch ServiceImports and their EndpointSlices.
     pub multicluster: bool,
     /// True to watch the hosts of a mesh (Istio's ServiceEntries and WorkloadEntries) instead of the cluster's
@@ -118,6 +120,7 @@ impl Request {
             pods: false,
             endpoint_pod_names: false,
             endpoint_zones: false,
+            pod_names: false,
             multicluster: false,
             mesh: false,
             snapshot: None,
@@ -142,7 +145,7 @@ impl Request {
             (Kind::Namespace, !self.mesh),
             (Kind::Service, !self.mesh),
             (Kind::EndpointSlice, self.endpoints && !self.mesh),
-            (Kind::Pod, self.pods && !self.mesh),
+            (Kind::Pod, (self.pods || self.pod_names) && !self.mesh),
             (Kind::ServiceImport, self.multicluster),
             (Kind::ImportedSlice, self.multicluster),
             (Kind::ServiceEntry, self.mesh),
@@ -195,6 +198,7 @@ impl Request {
             followed: Vec::new(),
             endpoint_pod_names: self.endpoint_pod_names,
             endpoint_zones: self.endpoint_zones,
+            pod_names: self.pod_names,
         }
     }
 }

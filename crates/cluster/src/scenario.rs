@@ -236,6 +236,14 @@ impl Stage {
                 self.index.namespaces_of_pod(ip.parse().unwrap(), |namespace| found.push(namespace.to_owned()));
                 joined(found)
             }
+            ["named", ip] => {
+                let mut found = Vec::new();
+                self.index.pods_at(ip.parse().unwrap(), |pod| {
+                    let mark = if pod.uses_host_network() { "!" } else { "" };
+                    found.push(format!("{}/{}{mark}", pod.namespace(), pod.name()));
+                });
+                joined(found)
+            }
             ["serial"] => self.index.serial().to_string(),
             ["synced"] => self.index.is_synced().to_string(),
             ["counts"] => {
@@ -292,6 +300,7 @@ pub(crate) fn object<'a>(kind: &str, meta: Meta<'a>, fields: &'a str) -> Object<
             meta,
             address: field("ip").unwrap_or_default(),
             terminating: fields.ends_with("terminating"),
+            host_network: field("network") == Some("host"),
         }),
         "node" => Object::Node(object::Node {
             meta,

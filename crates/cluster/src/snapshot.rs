@@ -194,8 +194,9 @@ fn hand_out(record: &Record, number: u64, each: &mut impl FnMut(Kind, Object<'_>
             each(kind, slice_object(meta(&nameless), name, slice));
         }
         RecordContent::Pod => {
+            // Without a name, it has no entry among the named pods.
             let meta = meta(&nameless);
-            each(Kind::Pod, Object::Pod(object::Pod { meta, address: name, terminating: false }));
+            each(Kind::Pod, Object::Pod(object::Pod { meta, address: name, ..object::Pod::default() }));
         }
     }
 }

@@ -92,6 +92,8 @@ pub struct Spec {
     pub endpoint_pod_names: bool,
     /// True to keep the topology zones of endpoints (`zonal`).
     pub endpoint_zones: bool,
+    /// True to keep the names of pods (`identity pods`).
+    pub pod_names: bool,
 }
 
 /// A set of kinds.
@@ -160,6 +162,6 @@ impl Spec {
                 watches.extend(namespaces.iter().map(|&name| Watch { kind, namespace: Some(name.into()) }));
             }
         }
-        Spec { watches, followed: Vec::new(), endpoint_pod_names: false, endpoint_zones: false }
+        Spec { watches, followed: Vec::new(), endpoint_pod_names: false, endpoint_zones: false, pod_names: false }
     }
 }

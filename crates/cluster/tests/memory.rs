@@ -15,10 +15,23 @@ use cluster::{Index, Kind, Reducer, Spec};
 fn cluster_state_fits_the_memory_goal_and_answers_do_not_allocate() {
     // A single test, because the counters would include allocations of a second one running in parallel.
     for (endpoints, pods, goal_mebibytes) in [(100_000, 0, 8), (250_000, 150_000, 32)] {
-        let used = bytes(&Size { endpoints, pods });
+        let used = bytes(&Size { endpoints, pods, names: false });
         assert!(used < goal_mebibytes << 20, "{endpoints} endpoints and {pods} pods use {} KiB", used >> 10);
     }
+    let with_pods = |pods, names| bytes(&Size { endpoints: 100_000, pods, names });
+    let (none, addresses, names) = (with_pods(0, true), with_pods(PODS, false), with_pods(PODS, true));
+    let per_pod = |used: usize| (used - none) / PODS as usize;
+    let added = (names - addresses) / PODS as usize;
+    println!("per pod: {} bytes with addresses only, {} bytes with names", per_pod(addresses), per_pod(names));
+    assert!(added <= NAME_GOAL, "the name of a pod takes {added} bytes");
 }
+
+/// Number of pods for the measurement of names.
+const PODS: u32 = 100_000;
+/// Number of pods of a ReplicaSet, which share most of their names.
+const REPLICAS: u32 = 10;
+/// Bytes that the name of a pod may take.
+const NAME_GOAL: usize = 48;
 
 const SERVICES: u32 = 10_000;
 const NAMESPACES: u32 = 200;
@@ -26,13 +39,15 @@ const NAMESPACES: u32 = 200;
 struct Size {
     endpoints: u32,
     pods: u32,
+    /// True to keep the names of pods.
+    names: bool,
 }
 
 /// Builds a cluster and returns the live memory in bytes, including the rounding of an allocator.
 fn bytes(size: &Size) -> usize {
     let before = LIVE.load(Ordering::Relaxed);
-    let (mut reducer, index) =
-        Reducer::new(&Spec::new(&[Kind::Namespace, Kind::Service, Kind::EndpointSlice, Kind::Pod], &[]));
+    let spec = Spec::new(&[Kind::Namespace, Kind::Service, Kind::EndpointSlice, Kind::Pod], &[]);
+    let (mut reducer, index) = Reducer::new(&Spec { pod_names: size.names, ..spec });
     for number in 0..NAMESPACES {
         let name = namespace_of(number);
         apply(&mut reducer, 0, Object::Namespace(Meta { name: &name, ..meta("", "1") }));
@@ -43,9 +58,9 @@ fn bytes(size: &Size) -> usize {
     }
     for number in 0..size.pods {
         let (namespace, name, address) =
-            (namespace_of(number), format!("pod-{number}-7d9f8c"), pod_address(number).to_string());
+            (namespace_of(number / REPLICAS), pod_of(number), pod_address(number).to_string());
         let meta = Meta { name: &name, ..meta(&namespace, "1") };
-        apply(&mut reducer, 3, Object::Pod(Pod { meta, address: &address, terminating: false }));
+        apply(&mut reducer, 3, Object::Pod(Pod { meta, address: &address, ..Pod::default() }));
     }
     let used = LIVE.load(Ordering::Relaxed) - before;
     check(&index, size);
@@ -125,6 +140,10 @@ fn namespace_of(number: u32) -> String {
 
 fn service_of(number: u32) -> String {
     format!("checkout-backend-{number}")
+}
+
+fn pod_of(number: u32) -> String {
+    format!("checkout-backend-{}-7d9f8b6c5-{:05}", number / REPLICAS, number % 100_000)
 }
 
 fn pod_address(number: u32) -> Ipv4Addr {

@@ -288,6 +288,59 @@ endpoints:
 "#;
 
 #[test]
+fn identity_pods_names_pods_without_a_service() {
+    let folder = Folder::new("watch-identity");
+    let manifests = folder.write("cluster.yaml", PODS);
+    let directives = format!("kubernetes cluster.local {{\n manifests {}\n identity pods\n }}", manifests.display());
+    let mut watched = Watched::start_in(folder, &directives);
+    let [mut job, mut agent, mut stranger] =
+        ["127.0.0.9", "127.0.0.10", "127.0.0.11"].map(|address| Client::at(address.parse().unwrap(), watched.address));
+    wait_until("the cluster is known", || {
+        let answer = watched.client.ask("web.shop.svc.cluster.local.", Type::A);
+        answer.is_some_and(|answer| answer.rcode() == Rcode::NOERROR)
+    });
+    let mut all = watched.events("");
+    let mut selected = watched.events("namespace=shop&pod=job-x2k8p");
+    for client in [&mut job, &mut agent, &mut stranger] {
+        assert!(client.ask("a.shop.svc.cluster.local.", Type::A).is_some());
+    }
+    let mut next = || all.next()["query"]["client"].take();
+    let client = next();
+    let pod = (&client["kind"], &client["namespace"], &client["pod"]);
+    assert_eq!(pod, (&"pod".into(), &"shop".into(), &"job-x2k8p".into()));
+    assert_eq!((next()["kind"].take(), next()["kind"].take()), ("node".into(), "host".into()));
+    assert_eq!(selected.next()["query"]["client"]["address"], "127.0.0.9");
+    let top = watched.top("pod");
+    let keys: Vec<&str> = top["rows"].as_array().unwrap().iter().map(|row| row["key"].as_str().unwrap()).collect();
+    for key in ["shop/job-x2k8p", "127.0.0.10 (node)", "127.0.0.11 (host)"] {
+        assert!(keys.contains(&key), "{key}: {keys:?}");
+    }
+}
+
+/// Pod that no Service selects, and one on the network of its node.
+const PODS: &str = "
+apiVersion: v1
+kind: Namespace
+metadata: {name: shop}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: shop}
+spec: {clusterIP: 10.96.0.11, ports: [{port: 80, protocol: TCP}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: job-x2k8p, namespace: shop}
+status: {podIP: 127.0.0.9}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: agent-abcde, namespace: shop}
+spec: {hostNetwork: true}
+status: {podIP: 127.0.0.10}
+";
+
+#[test]
 fn top_counts_queries_by_their_groups() {
     let mut watched = Watched::start("watch-top", &with_broken_upstream());
     for (name, times) in [("a.test.", 6), ("missing.test.", 3), ("git.corp.", 1)] {

@@ -15,6 +15,7 @@ use crate::intern::Interner;
 use crate::ip::{read_ip, read_v6};
 use crate::mesh::MeshReducer;
 use crate::object::{self, AddressType, Object};
+use crate::pod_names::{self, PodGroup};
 use crate::port::Port;
 use crate::service::{External, Service, ServiceKind};
 use crate::slice::{Addresses, Labels, Slice, Zones};
@@ -65,6 +66,7 @@ pub(crate) struct IndexReducer {
     names: Interner<str>,
     ports: Interner<[Port]>,
     zones: Interner<[Arc<str>]>,
+    pod_groups: Interner<PodGroup>,
     endpoint_pod_names: bool,
     endpoint_zones: bool,
     /// Reducer of the mesh's hosts, if they are watched.
@@ -199,7 +201,7 @@ pub(crate) struct PodState {
 impl ObjectState for PodState {
     const KIND: Kind = Kind::Pod;
 
-    fn apply(before: Option<Self>, object: &Object<'_>, _: u64, reducer: &mut IndexReducer) -> Effect<Self> {
+    fn apply(before: Option<Self>, object: &Object<'_>, key: u64, reducer: &mut IndexReducer) -> Effect<Self> {
         let Object::Pod(object) = object else { return Effect::NOT_SERVED };
         if object.terminating {
             // A terminating pod keeps its last state until it is deleted. One first seen while terminating is
@@ -210,11 +212,15 @@ impl ObjectState for PodState {
         let address = if object.address.is_empty() { None } else { reducer.accept(read_ip(object.address)) };
         let old = before.and_then(|before| before.address);
         reducer.index.move_pod(namespace, old, address);
+        reducer.name_pod(key, object, old, address);
         Effect::stored(PodState { namespace, address }, old != address)
     }
 
-    fn remove(self, _: u64, reducer: &mut IndexReducer) {
+    fn remove(self, key: u64, reducer: &mut IndexReducer) {
         reducer.index.move_pod(self.namespace, self.address, None);
+        if let Some(address) = self.address {
+            reducer.index.remove_pod(address, key);
+        }
     }
 }
 
@@ -250,7 +256,19 @@ impl IndexReducer {
         let (names, ports, zones) = (Interner::new(), Interner::new(), Interner::new());
         let followed = Kinds::of(&spec.followed);
         let (versions, mesh) = (Seed::default(), index.mesh().cloned().map(MeshReducer::new));
-        IndexReducer { index, versions, followed, names, ports, zones, endpoint_pod_names, endpoint_zones, mesh }
+        let pod_groups = Interner::new();
+        IndexReducer {
+            index,
+            versions,
+            followed,
+            names,
+            ports,
+            zones,
+            pod_groups,
+            endpoint_pod_names,
+            endpoint_zones,
+            mesh,
+        }
     }
 
     /// Removes a Service but keeps the slices that name it.
@@ -368,6 +386,23 @@ impl IndexReducer {
     }
 
     /// Counts a part that is malformed or exceeds a limit (`None`) as rejected.
+    /// Moves a pod in the table of named pods, if there is one.
+    fn name_pod(&mut self, key: u64, pod: &object::Pod<'_>, before: Option<IpAddr>, after: Option<IpAddr>) {
+        // A pod from a snapshot has no name.
+        if !self.index.has_pod_names() || pod.meta.version.is_empty() && pod.meta.name.starts_with(' ') {
+            return;
+        }
+        if let Some(address) = before.filter(|_| before != after) {
+            self.index.remove_pod(address, key);
+        }
+        let name = self.accept((pod.meta.name.len() <= NAME_MAX).then_some(pod.meta.name));
+        let (Some(address), Some(name)) = (after, name) else { return };
+        let (start, end) = pod_names::split(name);
+        let namespace = self.names.get(pod.meta.namespace);
+        let group = self.pod_groups.get(PodGroup { namespace, start: start.into(), host_network: pod.host_network });
+        self.index.put_pod(address, &group, end);
+    }
+
     fn accept<T>(&self, part: Option<T>) -> Option<T> {
         if part.is_none() {
             self.index.refuse();

@@ -197,6 +197,8 @@ pub struct Pod<'a> {
     pub address: &'a str,
     /// True if `metadata.deletionTimestamp` is set.
     pub terminating: bool,
+    /// `spec.hostNetwork`.
+    pub host_network: bool,
 }
 
 /// A Node.

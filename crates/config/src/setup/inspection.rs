@@ -126,10 +126,15 @@ pub trait InspectCluster: Send + Sync {
     /// pods show them.
     fn pods_at(&self, address: IpAddr) -> Vec<InspectedPod>;
 
-    /// Returns the address of a pod, if it is a ready endpoint of a Service and that endpoint is named after it.
+    /// Returns true if the names of all pods are known.
+    fn knows_pods(&self) -> bool;
+
+    /// Returns the address of a pod, if the names of pods are known, or it is a ready endpoint of a Service and that
+    /// endpoint is named after it.
     fn address_of_pod(&self, namespace: &str, pod: &str) -> Option<IpAddr>;
 
-    /// Returns the addresses of the ready endpoints of a namespace: of all, or of the pod or the Service with a name.
+    /// Returns the addresses of the known pods and ready endpoints of a namespace: of all, or of the pod or the Service
+    /// with a name.
     fn addresses_of(&self, namespace: &str, name: Option<&str>) -> Vec<IpAddr>;
 }
 
@@ -142,4 +147,6 @@ pub struct InspectedPod {
     pub name: Option<String>,
     /// Service that it is a ready endpoint of, if any.
     pub service: Option<String>,
+    /// True if it is known to use the network of its node, so that it shares the address.
+    pub on_host_network: bool,
 }

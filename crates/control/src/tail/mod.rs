@@ -90,10 +90,12 @@ pub struct Client {
 pub enum ClientKind {
     /// Pod that has the address alone.
     Pod,
-    /// Node: several pods have the address.
+    /// Node: several pods have the address, or one that uses the network of its node.
     Node,
     /// Host on which the server runs.
     Host,
+    /// Address of no pod, although all pods are known: a client outside of the cluster, or one behind source NAT.
+    Outside,
     /// Address of no pod that the server knows.
     #[default]
     Unknown,

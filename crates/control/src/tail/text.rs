@@ -149,6 +149,7 @@ impl ClientKind {
             ClientKind::Pod => "pod",
             ClientKind::Node => "node",
             ClientKind::Host => "host",
+            ClientKind::Outside => "outside",
             ClientKind::Unknown => "unknown",
         }
     }
@@ -168,6 +169,7 @@ impl Client {
             (ClientKind::Pod, Some(namespace)) => inside(namespace),
             (ClientKind::Node, _) => format!("{address} (node)"),
             (ClientKind::Host, _) => format!("{address} (host)"),
+            (ClientKind::Outside, _) => format!("{address} (no pod)"),
             _ => address,
         }
     }

@@ -53,7 +53,7 @@ fn describe_object(object: &Object<'_>) -> String {
             let endpoints: Vec<String> = slice.endpoints.iter().map(endpoint).collect();
             format!("of {} {:?} {} {}", slice.service, slice.address_type, endpoints.join(","), ports(&slice.ports))
         }
-        Object::Pod(pod) => format!("{} {}", pod.address, pod.terminating),
+        Object::Pod(pod) => format!("{} {} {}", pod.address, pod.terminating, pod.host_network),
         Object::Node(node) => format!("{} {}", node.zone, node.region),
         Object::ServiceImport(import) => {
             format!("{} {} {}", import.import_type, import.ips.join(","), ports(&import.ports))
@@ -194,9 +194,14 @@ fn reads_the_fields_that_answers_need() {
         (
             Kind::Pod,
             json!({ "metadata": { "namespace": "a", "name": "p", "deletionTimestamp": "x" }, "status": { "podIP": "10.1.0.5" } }),
-            "Pod a/p@ 10.1.0.5 true",
+            "Pod a/p@ 10.1.0.5 true false",
         ),
-        (Kind::Pod, json!({ "metadata": { "namespace": "a", "name": "p" }, "spec": {} }), "Pod a/p@  false"),
+        (Kind::Pod, json!({ "metadata": { "namespace": "a", "name": "p" }, "spec": {} }), "Pod a/p@  false false"),
+        (
+            Kind::Pod,
+            json!({ "metadata": { "namespace": "a", "name": "p" }, "spec": { "hostNetwork": true } }),
+            "Pod a/p@  false true",
+        ),
         (
             Kind::Node,
             json!({ "metadata": { "name": "n", "labels": {

@@ -335,6 +335,7 @@ fn apply_pod(sink: &Sink, pod: &Pod) {
             meta: pod.metadata.meta(),
             address: if pod.status.pod_ip.text.is_empty() { first } else { &pod.status.pod_ip.text },
             terminating: pod.metadata.deletion_timestamp.is_some(),
+            host_network: pod.spec.host_network == Some(true),
         }),
     );
 }

@@ -335,6 +335,8 @@ impl Pod {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct PodSpec {
+    #[serde(rename = "hostNetwork")]
+    pub(crate) host_network: Option<bool>,
     #[serde(deserialize_with = "or_default")]
     pub(crate) hostname: String,
     #[serde(deserialize_with = "or_default")]

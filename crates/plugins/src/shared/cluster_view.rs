@@ -73,6 +73,33 @@ impl Exposed {
     }
 }
 
+impl Exposed {
+    /// Returns the pods at an address, if their names are known.
+    fn named_pods_at(&self, address: IpAddr) -> Vec<InspectedPod> {
+        let mut pods = Vec::new();
+        self.index.pods_at(address, |pod| {
+            pods.push(InspectedPod {
+                namespace: pod.namespace().to_owned(),
+                name: Some(pod.name()),
+                service: None,
+                on_host_network: pod.uses_host_network(),
+            });
+        });
+        pods.sort_by(|one, other| (&one.namespace, &one.name).cmp(&(&other.namespace, &other.name)));
+        pods
+    }
+
+    /// Returns the name of the only pod at an address. `None` for an address of a node, which several pods may have.
+    pub(crate) fn pod_name_at(&self, address: IpAddr) -> Option<String> {
+        let (mut name, mut is_one) = (None, true);
+        self.index.pods_at(address, |pod| {
+            is_one &= name.is_none() && !pod.uses_host_network();
+            name = Some(pod.name());
+        });
+        name.filter(|_| is_one)
+    }
+}
+
 impl InspectCluster for Exposed {
     fn zones(&self) -> &[Name] {
         self.zones.names()
@@ -83,25 +110,40 @@ impl InspectCluster for Exposed {
     }
 
     fn pods_at(&self, address: IpAddr) -> Vec<InspectedPod> {
-        let mut pods: Vec<InspectedPod> = Vec::new();
+        let mut pods: Vec<InspectedPod> = self.named_pods_at(address);
         self.index.services_of_endpoint(address, |service, endpoint| {
             let name = endpoint.own_label().map(|label| String::from_utf8_lossy(label).into_owned());
             let service_name = Some(service.name.to_string());
-            pods.push(InspectedPod { namespace: service.namespace.to_string(), name, service: service_name });
+            let namespace = service.namespace.to_string();
+            pods.push(InspectedPod { namespace, name, service: service_name, on_host_network: false });
         });
         self.index.namespaces_of_pod(address, |namespace| {
-            pods.push(InspectedPod { namespace: namespace.to_owned(), name: None, service: None });
+            let namespace = namespace.to_owned();
+            pods.push(InspectedPod { namespace, name: None, service: None, on_host_network: false });
         });
-        // A name is better than none.
-        pods.sort_by(|one, other| {
-            (&one.namespace, one.name.is_none(), &one.name).cmp(&(&other.namespace, other.name.is_none(), &other.name))
+        // A name is better than none, and the sort is stable: that of the pod itself comes before those of endpoints.
+        pods.sort_by(|one, other| (&one.namespace, one.name.is_none()).cmp(&(&other.namespace, other.name.is_none())));
+        pods.dedup_by(|one, other| {
+            let is_same = one.namespace == other.namespace;
+            if is_same && other.service.is_none() {
+                other.service = one.service.take();
+            }
+            is_same
         });
-        pods.dedup_by(|one, other| one.namespace == other.namespace);
         pods
+    }
+
+    fn knows_pods(&self) -> bool {
+        self.index.has_pod_names()
     }
 
     fn address_of_pod(&self, namespace: &str, pod: &str) -> Option<IpAddr> {
         let mut found = None;
+        self.index.for_each_named_pod(|address, named| {
+            if named.namespace() == namespace && named.is_named(pod) {
+                found = Some(address);
+            }
+        });
         self.index.for_each_service(|service| {
             if found.is_none() && *service.namespace == *namespace {
                 let mut named = service.endpoints_called(pod.as_bytes());
@@ -116,6 +158,11 @@ impl InspectCluster for Exposed {
 
     fn addresses_of(&self, namespace: &str, name: Option<&str>) -> Vec<IpAddr> {
         let mut addresses = Vec::new();
+        self.index.for_each_named_pod(|address, pod| {
+            if pod.namespace() == namespace && name.is_none_or(|name| pod.is_named(name)) {
+                addresses.push(address.to_canonical());
+            }
+        });
         self.index.for_each_service(|service| {
             if *service.namespace != *namespace {
                 return;

@@ -377,8 +377,16 @@ impl Read for ImportedSlice<'_> {
 pub(crate) struct Pod<'a> {
     #[serde(borrow)]
     metadata: Metadata<'a>,
+    spec: Option<PodSpec>,
     #[serde(borrow)]
     status: Option<PodStatus<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct PodSpec {
+    #[serde(rename = "hostNetwork")]
+    host_network: Option<bool>,
 }
 
 #[derive(Default, Deserialize)]
@@ -398,6 +406,7 @@ impl Read for Pod<'_> {
             meta: self.metadata.meta(),
             address: self.status.as_ref().map_or("", |status| &status.pod_ip),
             terminating: self.metadata.deletion_timestamp.is_some(),
+            host_network: self.spec.as_ref().is_some_and(|spec| spec.host_network == Some(true)),
         }))
     }
 }

@@ -15,6 +15,8 @@ const ENTRIES_MAX: usize = 100_000;
 const READY: u64 = 1;
 const TARGET_NAME: u64 = 3;
 const POD_IP: u64 = 6;
+/// Field number of `hostNetwork` in PodSpec.
+const HOST_NETWORK: u64 = 11;
 
 /// Decodes an object of a kind, with the trigger time of its last change.
 pub(super) fn object(kind: Kind, bytes: &[u8]) -> Result<(Object<'_>, &str), ProtobufError> {
@@ -299,14 +301,15 @@ fn endpoint<'a>(bytes: &'a [u8], endpoints: &mut Vec<Endpoint<'a>>) -> Result<()
 
 /// core/v1 Pod.
 fn pod(bytes: &[u8]) -> Result<(Object<'_>, &str), ProtobufError> {
-    let (mut metadata, mut address) = (Metadata::default(), "");
+    let (mut metadata, mut address, mut host_network) = (Metadata::default(), "", false);
     for field in Fields::of(bytes) {
         match field? {
             (1, value) => metadata.read(value.as_bytes()?)?,
+            (2, value) => host_network = value.field(HOST_NETWORK)?.map_or(Ok(0), Value::number)? != 0,
             (3, value) => address = value.field(POD_IP)?.map_or(Ok(""), Value::text)?,
             _ => {}
         }
     }
-    let pod = Pod { meta: metadata.meta, address, terminating: metadata.terminating };
+    let pod = Pod { meta: metadata.meta, address, terminating: metadata.terminating, host_network };
     Ok((Object::Pod(pod), metadata.trigger))
 }

@@ -1,5 +1,6 @@
 //! Metadata labels about the query name and the client: `kubernetes/namespace` and so on.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use engine::{Labels, Query, Zones};
@@ -56,14 +57,22 @@ pub(super) fn publish(labels: &Labels, zones: &Zones, views: &[View], exposed: &
     labels.publish("kubernetes/parse-error", move |query| {
         reader.read(query, |_, parts| parts.is_none().then(|| "invalid query name".to_owned()))
     });
-    let exposed = Arc::clone(exposed);
-    labels.publish("kubernetes/client-namespace", move |query| client_namespace(&exposed, query));
+    let own = Arc::clone(exposed);
+    labels.publish("kubernetes/client-namespace", move |query| client_namespace(&own, query));
+    if exposed.index.has_pod_names() {
+        let own = Arc::clone(exposed);
+        labels.publish("kubernetes/client-pod-name", move |query| own.pod_name_at(client_address(query)));
+    }
+}
+
+fn client_address(query: &Query) -> IpAddr {
+    query.peer.address.ip().to_canonical()
 }
 
 /// Namespace of the pods at the client's address. `None` if they are in several namespaces.
 fn client_namespace(exposed: &Exposed, query: &Query) -> Option<String> {
     let (mut found, mut is_one) = (None, true);
-    exposed.index.namespaces_of_pod(query.peer.address.ip().to_canonical(), |namespace| {
+    exposed.index.namespaces_of_pod(client_address(query), |namespace| {
         is_one &= found.as_deref().is_none_or(|found| found == namespace);
         found = Some(namespace.to_owned());
     });

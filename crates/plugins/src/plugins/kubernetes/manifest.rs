@@ -31,6 +31,8 @@ pub struct Config {
     pub(super) labels: String,
     pub(super) namespace_labels: String,
     pub(super) pods: Pods,
+    /// True to know the names of pods.
+    pub(super) identity: bool,
     pub(super) endpoint_pod_names: bool,
     pub(super) ttl: u32,
     pub(super) no_endpoints: bool,
@@ -71,6 +73,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
         labels: String::new(),
         namespace_labels: String::new(),
         pods: Pods::default(),
+        identity: false,
         endpoint_pod_names: false,
         ttl: TTL_DEFAULT,
         no_endpoints: false,
@@ -193,6 +196,18 @@ static PROPERTIES: &[Property<Config>] = &[
         set: |config, args| {
             let modes = [("disabled", Pods::Disabled), ("insecure", Pods::Insecure), ("verified", Pods::Verified)];
             config.pods = args.choice(&modes)?;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("identity pods"),
+        default: "off",
+        doc: "Watch pods to know the names of clients, for the metadata label `kubernetes/client-pod-name`, `portolan tail`, \
+              `portolan top` and `portolan explain`. Needs the permission to list and watch pods, and memory. Not in \
+              CoreDNS.",
+        set: |config, args| {
+            args.choice(&[("pods", ())])?;
+            config.identity = true;
             Ok(())
         },
     },
@@ -332,6 +347,7 @@ impl Config {
             namespace_labels: self.namespace_labels.clone(),
             endpoints: !self.no_endpoints,
             pods: self.pods == Pods::Verified,
+            pod_names: self.identity,
             endpoint_pod_names: self.endpoint_pod_names,
             endpoint_zones: self.zonal,
             multicluster: !self.multicluster.is_empty(),

@@ -1,4 +1,4 @@
-//! Pods of addresses, as far as the EndpointSlices that the server watches anyway show them.
+//! Pods of addresses: all with `identity pods`, else those in the EndpointSlices that the server watches anyway.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -61,15 +61,24 @@ impl Identity {
 }
 
 fn identify(address: IpAddr, inspection: &Inspection) -> Identity {
-    let mut pods = inspection.clusters.iter().flat_map(|cluster| cluster.pods_at(address));
-    match (pods.next(), pods.next()) {
-        (None, _) if address.is_loopback() => Identity { kind: ClientKind::Host, ..Identity::default() },
+    let kind = |kind| Identity { kind, ..Identity::default() };
+    let mut pods: Vec<InspectedPod> = Vec::new();
+    for pod in inspection.clusters.iter().flat_map(|cluster| cluster.pods_at(address)) {
+        // Several server blocks may serve the same cluster.
+        if !pods.iter().any(|known| known.namespace == pod.namespace) {
+            pods.push(pod);
+        }
+    }
+    let knows_all = !inspection.clusters.is_empty() && inspection.clusters.iter().all(|cluster| cluster.knows_pods());
+    match (pods.pop(), pods.is_empty()) {
+        (None, _) if address.is_loopback() => kind(ClientKind::Host),
+        (None, _) if knows_all => kind(ClientKind::Outside),
         (None, _) => Identity::default(),
-        (Some(InspectedPod { namespace, name, service }), None) => {
+        (Some(InspectedPod { namespace, name, service, on_host_network: false }), true) => {
             Identity { kind: ClientKind::Pod, namespace: Some(namespace), pod: name, service }
         }
         // Pods of two namespaces share the address only if both use the network of their node.
-        (Some(_), Some(_)) => Identity { kind: ClientKind::Node, ..Identity::default() },
+        (Some(_), _) => kind(ClientKind::Node),
     }
 }
 
@@ -103,5 +112,79 @@ impl Selection {
             return Err(Refusal::invalid(message));
         }
         Ok(addresses)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use config::setup::InspectCluster;
+    use wire::Name;
+
+    use super::*;
+
+    /// Cluster with one pod, and one on the network of its node.
+    struct OneCluster {
+        knows_pods: bool,
+    }
+
+    impl InspectCluster for OneCluster {
+        fn zones(&self) -> &[Name] {
+            &[]
+        }
+
+        fn has_namespace(&self, _: &str) -> bool {
+            true
+        }
+
+        fn pods_at(&self, address: IpAddr) -> Vec<InspectedPod> {
+            let pod = |on_host_network| InspectedPod {
+                namespace: "shop".to_owned(),
+                name: Some("web".to_owned()),
+                service: None,
+                on_host_network,
+            };
+            match address.to_string().as_str() {
+                "10.1.0.1" => vec![pod(false)],
+                "10.0.0.1" => vec![pod(true)],
+                _ => Vec::new(),
+            }
+        }
+
+        fn knows_pods(&self) -> bool {
+            self.knows_pods
+        }
+
+        fn address_of_pod(&self, _: &str, _: &str) -> Option<IpAddr> {
+            None
+        }
+
+        fn addresses_of(&self, _: &str, _: Option<&str>) -> Vec<IpAddr> {
+            Vec::new()
+        }
+    }
+
+    #[test]
+    fn says_what_an_address_without_a_pod_of_its_own_can_be() {
+        let identity = |address: &str, clusters: &[bool]| {
+            let clusters = clusters
+                .iter()
+                .map(|knows_pods| -> Arc<dyn InspectCluster> { Arc::new(OneCluster { knows_pods: *knows_pods }) });
+            let inspection = Inspection { clusters: clusters.collect(), ..Inspection::default() };
+            identify(address.parse().expect("an address"), &inspection).client_text(address)
+        };
+        for (address, clusters, expected) in [
+            ("10.1.0.1", &[true][..], "shop/web"),
+            // Two server blocks with the same cluster.
+            ("10.1.0.1", &[true, true], "shop/web"),
+            ("10.0.0.1", &[true], "10.0.0.1 (node)"),
+            ("10.9.9.9", &[true], "10.9.9.9 (no pod)"),
+            ("10.9.9.9", &[true, false], "10.9.9.9"),
+            ("10.9.9.9", &[], "10.9.9.9"),
+            ("127.0.0.1", &[true], "127.0.0.1 (host)"),
+        ] {
+            assert_eq!(identity(address, clusters), expected, "{address} {clusters:?}");
+        }
     }
 }
