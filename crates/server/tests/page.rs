@@ -100,7 +100,8 @@ fn a_browser_shows_it_on_every_screen() {
         // The style applies: its hash is in the policy.
         let background = browser.run("getComputedStyle(document.body).backgroundColor");
         assert_eq!(background, if scheme == "dark" { "rgb(17, 21, 26)" } else { "rgb(255, 255, 255)" });
-        let small = "[...document.querySelectorAll('main *')].filter(one => parseFloat(getComputedStyle(one).fontSize) < 13).length";
+        let small = "[...document.querySelectorAll('main *')]\
+            .filter(one => parseFloat(getComputedStyle(one).fontSize) < 13).length";
         assert_eq!(browser.run(small), 0, "{screen:?}: texts are too small");
         keep_picture(&mut browser, &format!("{}-{scheme}.png", screen.0));
     }

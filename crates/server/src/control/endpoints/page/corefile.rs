@@ -57,8 +57,8 @@ pub(super) fn part(files: &[SourceFile]) -> Markup {
     let hidden = files.iter().filter(|file| file.lines.is_empty() && file.left_out > 0).count();
     html! {
         p.note {
-            "Answers per second of the last minute are beside the first directive of the plugin in its server block. Values "
-            "that may be secret are removed."
+            "Answers per second of the last minute are beside the first directive of the plugin in its server block. "
+            "Values that may be secret are removed."
         }
         @for file in files.iter().filter(|file| !file.lines.is_empty()) { (table(file)) }
         @if hidden > 0 { p.note { (count(hidden as u64)) " more files are left out." } }
@@ -70,7 +70,9 @@ fn table(file: &SourceFile) -> Markup {
         .box tabindex="0" role="group" aria-label=(format!("Lines of {}", super::plain(&file.name))) {
             table.code {
                 caption { (super::plain(&file.name)) }
-                thead { tr { th scope="col" { "Line" } th.number scope="col" { "Answers/s" } th scope="col" { "Text" } } }
+                thead {
+                    tr { th scope="col" { "Line" } th.number scope="col" { "Answers/s" } th scope="col" { "Text" } }
+                }
                 tbody { @for (at, line) in file.lines.iter().enumerate() { (row(at + 1, line)) } }
             }
         }

@@ -188,8 +188,8 @@ pub(super) fn part(flow: &Flow) -> Markup {
     }
     html! {
         p.note {
-            "Queries per second of the last minute; the numbers of clients cover up to two. A bar is the share of all, and its "
-            "red part failed."
+            "Queries per second of the last minute; the numbers of clients cover up to two. "
+            "A bar is the share of all, and its red part failed."
         }
         .flow {
             (column("Clients", &flow.clients, "No queries"))

@@ -44,7 +44,7 @@ const SCRIPT: &str = include_str!("script.js");
 /// Maximum size of the page in bytes, so that it is quick over a port-forward and while the server is in trouble.
 const PAGE_MAX: usize = 60 << 10;
 /// Part of it for the head, the header, the footer, and notes about parts that are left out.
-const FRAME_MAX: usize = 3 << 10;
+const FRAME_MAX: usize = 4 << 10;
 /// Maximum number of characters of a name or a message; the middle of longer ones is left out. Names of Services fit.
 const TEXT_MAX: usize = 120;
 

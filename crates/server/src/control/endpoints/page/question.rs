@@ -46,6 +46,8 @@ fn field(name: &str, label: &str, example: &str, value: &str, is_required: bool)
 }
 
 fn explanation(explained: &Explained) -> Markup {
+    let (name, qtype) = (&explained.question.name, &explained.question.qtype);
+    let title = format!("{} of {} {}", counted(explained.steps.len() as u64, "name"), plain(name), plain(qtype));
     html! {
         dl.why {
             div { dt { "Why" } dd { (plain(&explained.why.text)) " [" (plain(&explained.why.code)) "]" } }
@@ -56,7 +58,7 @@ fn explanation(explained: &Explained) -> Markup {
         }
         (boxed("explain", &html! {
             table {
-                caption { (counted(explained.steps.len() as u64, "name")) " of " (plain(&explained.question.name)) " " (plain(&explained.question.qtype)) ", in the order of the client" }
+                caption { (title) ", in the order of the client" }
                 thead { tr { th scope="col" { "Name" } th scope="col" { "Result" } th scope="col" { "Origin" } } }
                 tbody { @for step in explained.steps.iter().take(STEPS_MAX) { (row(step)) } }
             }

@@ -39,7 +39,9 @@ pub(super) fn header(content: &Content) -> Markup {
                 @if let Some(age) = age { li { "view of the cluster " (duration(age)) " old" } }
                 li { "as of " time datetime=(time) { (time.get(TIME_OF_DAY).unwrap_or(time)) " UTC" } }
             }
-            p #lost hidden role="alert" data-keep { "The server does not respond. All numbers are from the time above." }
+            p #lost hidden role="alert" data-keep {
+                "The server does not respond. All numbers are from the time above."
+            }
         }
     }
 }
