@@ -2,8 +2,8 @@
 //! if a [`Spec`](crate::Spec) asks for it.
 //!
 //! The pods of a ReplicaSet, a DaemonSet, a StatefulSet or a Job share everything but the end of their name. They share
-//! one [`PodGroup`], and an entry has a pointer to it and the end: 24 bytes for IPv4. A pod with two addresses is found by
-//! the primary one.
+//! one [`PodGroup`], and an entry has a pointer to it and the end: 24 bytes for IPv4. A pod with two addresses is found
+//! by the primary one.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
