@@ -79,8 +79,8 @@ impl PodNames {
     pub(crate) fn put(&self, address: IpAddr, group: &Arc<PodGroup>, end: &str) {
         let group = Arc::clone(group);
         match address {
-            IpAddr::V4(v4) => put(&self.v4, Placed { address: v4, end: End::new(end), group }),
-            IpAddr::V6(v6) => put(&self.v6, Placed { address: v6, end: End::new(end), group }),
+            IpAddr::V4(v4) => put(&self.v4, &Placed { address: v4, end: End::new(end), group }),
+            IpAddr::V6(v6) => put(&self.v6, &Placed { address: v6, end: End::new(end), group }),
         }
     }
 
@@ -157,8 +157,8 @@ impl<A: Family> Entry for Placed<A> {
     }
 }
 
-fn put<A: Family>(table: &Shards<Placed<A>>, placed: Placed<A>) {
-    table.replace(placed.clone(), |known| known.is_same(&placed));
+fn put<A: Family>(table: &Shards<Placed<A>>, placed: &Placed<A>) {
+    table.replace(placed.clone(), |known| known.is_same(placed));
 }
 
 fn remove<A: Family>(table: &Shards<Placed<A>>, address: A, is_it: impl Fn(NamedPod<'_>) -> bool) {
