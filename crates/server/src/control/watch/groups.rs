@@ -71,9 +71,9 @@ impl Groups {
             None => set(zone, NO_ZONE),
         }
         if is_dropped {
-            set(rcode, DROPPED)
+            set(rcode, DROPPED);
         } else {
-            set(rcode, record.rcode)
+            set(rcode, record.rcode);
         }
         upstream.clear();
         if let Some(asked) = record.upstream {
