@@ -18,7 +18,7 @@ use crate::archive::{self, Entry};
 use crate::{Failed, binary, root};
 
 pub(crate) use elf::Binary;
-pub(crate) use oci::ImageOptions;
+pub(crate) use oci::{CAP_NET_BIND_SERVICE, ImageOptions, single};
 
 /// Tags of CoreDNS that kubeadm of Kubernetes 1.28 to 1.37 installs (`CoreDNSVersion` in its sources). kubeadm takes
 /// the version of the installed server from its tag, and refuses to upgrade from a version that it does not know.

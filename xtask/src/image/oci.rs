@@ -17,7 +17,7 @@ const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 /// Extended attribute `security.capability`, version 2 (capabilities(7)): `CAP_NET_BIND_SERVICE`, number 10, is
 /// permitted. It is not effective: the kernel would not start the program in a container that drops the capability.
 /// `portolan` raises it itself.
-const CAP_NET_BIND_SERVICE: [u8; 20] = [0, 0, 0, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+pub(crate) const CAP_NET_BIND_SERVICE: [u8; 20] = [0, 0, 0, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
 /// Properties of an image, besides its files.
 #[derive(Clone, Copy, Debug)]
@@ -66,8 +66,10 @@ pub(crate) fn archive(options: &ImageOptions<'_>, base: &[Entry], binaries: &[Bi
         if twice {
             return Err(format!("two binaries for {}; give one per architecture", binary.architecture));
         }
-        let layers =
-            [add_layer(&mut blobs, base.to_vec(), options)?, add_layer(&mut blobs, program(options, binary), options)?];
+        let layers = [
+            add_layer(&mut blobs, base.to_vec(), options.seconds)?,
+            add_layer(&mut blobs, program(options, binary), options.seconds)?,
+        ];
         let config = blobs.add(CONFIG, text(&config(options, binary, &layers)));
         let layers: Vec<&Value> = layers.iter().map(|layer| &layer.descriptor).collect();
         let manifest = json!({ "schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": layers, "annotations": labels(options) });
@@ -78,20 +80,43 @@ pub(crate) fn archive(options: &ImageOptions<'_>, base: &[Entry], binaries: &[Bi
     let index =
         json!({ "schemaVersion": 2, "mediaType": INDEX, "manifests": manifests, "annotations": labels(options) });
     let index = blobs.add(INDEX, text(&index));
-    layout(options, &index, blobs)
+    layout(names(options), &index, blobs, options.seconds)
 }
 
-/// Packs the blobs with the files that make them a layout.
-fn layout(options: &ImageOptions<'_>, index: &Value, blobs: Blobs) -> Result<Vec<u8>, Failed> {
+/// Packs an image of one layer, for one architecture and with one name. `config` is the field of the same name in the
+/// configuration of the image.
+pub(crate) fn single(
+    name: &str,
+    architecture: &str,
+    config: &Value,
+    entries: Vec<Entry>,
+    seconds: u64,
+) -> Result<Vec<u8>, Failed> {
+    let mut blobs = Blobs::default();
+    let layer = add_layer(&mut blobs, entries, seconds)?;
+    let config = json!({
+        "architecture": architecture,
+        "os": "linux",
+        "config": config,
+        "rootfs": { "type": "layers", "diff_ids": [layer.diff_id] },
+    });
+    let config = blobs.add(CONFIG, text(&config));
+    let manifest = json!({ "schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": [layer.descriptor] });
+    let manifest = blobs.add(MANIFEST, text(&manifest));
+    layout(vec![name.to_owned()], &manifest, blobs, seconds)
+}
+
+/// Packs the blobs with the files that make them a layout, in which every name means `image`.
+fn layout(names: Vec<String>, image: &Value, blobs: Blobs, seconds: u64) -> Result<Vec<u8>, Failed> {
     let named = |name: String| {
         let tag = name.rsplit(':').next().unwrap_or_default();
-        let mut descriptor = index.clone();
+        let mut descriptor = image.clone();
         // The first is for containerd, the second for all others.
         descriptor["annotations"] =
             json!({ "io.containerd.image.name": name, "org.opencontainers.image.ref.name": tag });
         descriptor
     };
-    let tagged: Vec<Value> = names(options).into_iter().map(named).collect();
+    let tagged: Vec<Value> = names.into_iter().map(named).collect();
     let mut entries = vec![
         Entry::directory("blobs"),
         Entry::directory("blobs/sha256"),
@@ -99,7 +124,7 @@ fn layout(options: &ImageOptions<'_>, index: &Value, blobs: Blobs) -> Result<Vec
         Entry::file("index.json", text(&json!({ "schemaVersion": 2, "mediaType": INDEX, "manifests": tagged }))),
     ];
     entries.extend(blobs.0.into_iter().map(|(digest, bytes)| Entry::file(format!("blobs/sha256/{digest}"), bytes)));
-    archive::tar(entries, options.seconds)
+    archive::tar(entries, seconds)
 }
 
 /// Returns the files of the layer with the program.
@@ -110,13 +135,13 @@ fn program(options: &ImageOptions<'_>, binary: &Binary) -> Vec<Entry> {
         // containerd sets the owner of the link too, by which the file loses its capabilities. So the link repeats
         // them.
         Flavor::Server => [program, link].map(|entry| entry.with_capability(CAP_NET_BIND_SERVICE.to_vec())).into(),
-        // Root has the capabilities of its container.
-        Flavor::Node => vec![program, link],
+        // Root has the capabilities of its container. The official manifest can have a PID file in /tmp.
+        Flavor::Node => vec![program, link, Entry::directory("tmp")],
     }
 }
 
-fn add_layer(blobs: &mut Blobs, entries: Vec<Entry>, options: &ImageOptions<'_>) -> Result<Layer, Failed> {
-    let layer = archive::tar(entries, options.seconds)?;
+fn add_layer(blobs: &mut Blobs, entries: Vec<Entry>, seconds: u64) -> Result<Layer, Failed> {
+    let layer = archive::tar(entries, seconds)?;
     let diff_id = format!("sha256:{}", sha256(&layer));
     Ok(Layer { diff_id, descriptor: blobs.add(LAYER, gzip(&layer)?) })
 }
