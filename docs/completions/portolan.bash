@@ -1131,7 +1131,7 @@ _portolan() {
             return 0
             ;;
         portolan__subcmd__node)
-            opts="-h --localip --basecorefile --kubednscm --upstreamsvc --setupinterface --interfacename --setupiptables --syncinterval --metrics-listen-address --health-port --skipteardown --dns.port --pidfile --quiet --version --domain --interfacekind --rules --log-format --print-corefile --conf --corefile --reloadwithsignal --plugins --v --logtostderr -localip -basecorefile -kubednscm -upstreamsvc -setupinterface -interfacename -setupiptables -syncinterval -metrics-listen-address -health-port -skipteardown -dns.port -pidfile -quiet -version -domain -interfacekind -rules -log-format -print-corefile -conf -corefile -reloadwithsignal -plugins -v -logtostderr --help"
+            opts="-h --localip --basecorefile --kubednscm --upstreamsvc --setupinterface --interfacename --setupiptables --syncinterval --metrics-listen-address --health-port --skipteardown --dns.port --p --pidfile --quiet --version --domain --interfacekind --rules --log-format --print-corefile --conf --corefile --reloadwithsignal --plugins --initialdelay --setupebtables --v --vmodule --logtostderr --alsologtostderr --stderrthreshold --log-dir --log-link --logbuflevel --log-backtrace-at -localip -basecorefile -kubednscm -upstreamsvc -setupinterface -interfacename -setupiptables -syncinterval -metrics-listen-address -health-port -skipteardown -dns.port -p -pidfile -quiet -version -domain -interfacekind -rules -log-format -print-corefile -conf -corefile -reloadwithsignal -plugins -initialdelay -setupebtables -v -vmodule -logtostderr -alsologtostderr -stderrthreshold -log-dir -log-link -logbuflevel -log-backtrace-at --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1173,6 +1173,10 @@ _portolan() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --p)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --pidfile)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -1201,7 +1205,35 @@ _portolan() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --initialdelay)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --v)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --vmodule)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --stderrthreshold)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --log-dir)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --log-link)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --logbuflevel)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --log-backtrace-at)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1241,6 +1273,10 @@ _portolan() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                -p)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 -pidfile)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -1269,7 +1305,35 @@ _portolan() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                -initialdelay)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 -v)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -vmodule)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -stderrthreshold)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -log-dir)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -log-link)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -logbuflevel)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -log-backtrace-at)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

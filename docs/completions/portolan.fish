@@ -186,6 +186,7 @@ complete -c portolan -n "__fish_portolan_using_subcommand node" -l syncinterval 
 complete -c portolan -n "__fish_portolan_using_subcommand node" -l metrics-listen-address -d 'Address of the metrics about the node setup (0.0.0.0:9353)' -r
 complete -c portolan -n "__fish_portolan_using_subcommand node" -l health-port -d 'Port of the health check, also excluded from connection tracking (8080)' -r
 complete -c portolan -n "__fish_portolan_using_subcommand node" -l dns.port -d 'DNS port (53)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l p -d 'DNS port, if --dns.port is not set' -r
 complete -c portolan -n "__fish_portolan_using_subcommand node" -l pidfile -d 'Write the process ID to this file, and remove the file on exit' -r
 complete -c portolan -n "__fish_portolan_using_subcommand node" -l domain -d 'Replacement for __PILLAR__DNS__DOMAIN__ in the template (cluster.local)' -r
 complete -c portolan -n "__fish_portolan_using_subcommand node" -l interfacekind -d 'tun, dummy, or auto: tun if possible (auto)' -r
@@ -193,7 +194,14 @@ complete -c portolan -n "__fish_portolan_using_subcommand node" -l rules -d 'nft
 complete -c portolan -n "__fish_portolan_using_subcommand node" -l log-format -d 'Log format: text, as CoreDNS writes it, or json, one object per line (text)' -r
 complete -c portolan -n "__fish_portolan_using_subcommand node" -l conf -d 'Accepted; the Corefile is built in memory from --basecorefile; --print-corefile shows it' -r
 complete -c portolan -n "__fish_portolan_using_subcommand node" -l corefile -d 'Accepted; the Corefile is built in memory from --basecorefile; --print-corefile shows it' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l initialdelay -d 'Accepted; rules are set as soon as the cache serves' -r
 complete -c portolan -n "__fish_portolan_using_subcommand node" -l v -d 'Accepted; the log is standard output, one event per line' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l vmodule -d 'Accepted; the log is standard output, one event per line' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l stderrthreshold -d 'Accepted; the log is standard output, one event per line' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l log-dir -d 'Accepted; the log is standard output, one event per line' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l log-link -d 'Accepted; the log is standard output, one event per line' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l logbuflevel -d 'Accepted; the log is standard output, one event per line' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l log-backtrace-at -d 'Accepted; the log is standard output, one event per line' -r
 complete -c portolan -n "__fish_portolan_using_subcommand node" -o localip -d 'Addresses to serve on, all of one family; required' -r
 complete -c portolan -n "__fish_portolan_using_subcommand node" -o basecorefile -d 'Template of the Corefile (/etc/coredns/Corefile.base)' -r
 complete -c portolan -n "__fish_portolan_using_subcommand node" -o kubednscm -d 'Directory with the ConfigMap of kube-dns (/etc/kube-dns, if it exists)' -r
@@ -203,6 +211,7 @@ complete -c portolan -n "__fish_portolan_using_subcommand node" -o syncinterval 
 complete -c portolan -n "__fish_portolan_using_subcommand node" -o metrics-listen-address -d 'Address of the metrics about the node setup (0.0.0.0:9353)' -r
 complete -c portolan -n "__fish_portolan_using_subcommand node" -o health-port -d 'Port of the health check, also excluded from connection tracking (8080)' -r
 complete -c portolan -n "__fish_portolan_using_subcommand node" -o dns.port -d 'DNS port (53)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -o p -d 'DNS port, if --dns.port is not set' -r
 complete -c portolan -n "__fish_portolan_using_subcommand node" -o pidfile -d 'Write the process ID to this file, and remove the file on exit' -r
 complete -c portolan -n "__fish_portolan_using_subcommand node" -o domain -d 'Replacement for __PILLAR__DNS__DOMAIN__ in the template (cluster.local)' -r
 complete -c portolan -n "__fish_portolan_using_subcommand node" -o interfacekind -d 'tun, dummy, or auto: tun if possible (auto)' -r
@@ -210,7 +219,14 @@ complete -c portolan -n "__fish_portolan_using_subcommand node" -o rules -d 'nft
 complete -c portolan -n "__fish_portolan_using_subcommand node" -o log-format -d 'Log format: text, as CoreDNS writes it, or json, one object per line (text)' -r
 complete -c portolan -n "__fish_portolan_using_subcommand node" -o conf -d 'Accepted; the Corefile is built in memory from --basecorefile; --print-corefile shows it' -r
 complete -c portolan -n "__fish_portolan_using_subcommand node" -o corefile -d 'Accepted; the Corefile is built in memory from --basecorefile; --print-corefile shows it' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -o initialdelay -d 'Accepted; rules are set as soon as the cache serves' -r
 complete -c portolan -n "__fish_portolan_using_subcommand node" -o v -d 'Accepted; the log is standard output, one event per line' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -o vmodule -d 'Accepted; the log is standard output, one event per line' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -o stderrthreshold -d 'Accepted; the log is standard output, one event per line' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -o log-dir -d 'Accepted; the log is standard output, one event per line' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -o log-link -d 'Accepted; the log is standard output, one event per line' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -o logbuflevel -d 'Accepted; the log is standard output, one event per line' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -o log-backtrace-at -d 'Accepted; the log is standard output, one event per line' -r
 complete -c portolan -n "__fish_portolan_using_subcommand node" -l setupinterface -d 'Create an interface with the addresses (true)'
 complete -c portolan -n "__fish_portolan_using_subcommand node" -l setupiptables -d 'Set rules that exclude DNS on the node from connection tracking (true)'
 complete -c portolan -n "__fish_portolan_using_subcommand node" -l skipteardown -d 'Keep interface and rules on exit (false)'
@@ -219,7 +235,9 @@ complete -c portolan -n "__fish_portolan_using_subcommand node" -l version -d 'P
 complete -c portolan -n "__fish_portolan_using_subcommand node" -l print-corefile -d 'Print the Corefile that would be served and exit'
 complete -c portolan -n "__fish_portolan_using_subcommand node" -l reloadwithsignal -d 'Accepted; changes take effect within a second, without a signal and without losing the cache'
 complete -c portolan -n "__fish_portolan_using_subcommand node" -l plugins -d 'Accepted; `portolan -plugins` lists them'
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l setupebtables -d 'Accepted; the rules match bridged packets too if the kernel passes them to its IP layer'
 complete -c portolan -n "__fish_portolan_using_subcommand node" -l logtostderr -d 'Accepted; the log is standard output, one event per line'
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l alsologtostderr -d 'Accepted; the log is standard output, one event per line'
 complete -c portolan -n "__fish_portolan_using_subcommand node" -o setupinterface -d 'Create an interface with the addresses (true)'
 complete -c portolan -n "__fish_portolan_using_subcommand node" -o setupiptables -d 'Set rules that exclude DNS on the node from connection tracking (true)'
 complete -c portolan -n "__fish_portolan_using_subcommand node" -o skipteardown -d 'Keep interface and rules on exit (false)'
@@ -228,7 +246,9 @@ complete -c portolan -n "__fish_portolan_using_subcommand node" -o version -d 'P
 complete -c portolan -n "__fish_portolan_using_subcommand node" -o print-corefile -d 'Print the Corefile that would be served and exit'
 complete -c portolan -n "__fish_portolan_using_subcommand node" -o reloadwithsignal -d 'Accepted; changes take effect within a second, without a signal and without losing the cache'
 complete -c portolan -n "__fish_portolan_using_subcommand node" -o plugins -d 'Accepted; `portolan -plugins` lists them'
+complete -c portolan -n "__fish_portolan_using_subcommand node" -o setupebtables -d 'Accepted; the rules match bridged packets too if the kernel passes them to its IP layer'
 complete -c portolan -n "__fish_portolan_using_subcommand node" -o logtostderr -d 'Accepted; the log is standard output, one event per line'
+complete -c portolan -n "__fish_portolan_using_subcommand node" -o alsologtostderr -d 'Accepted; the log is standard output, one event per line'
 complete -c portolan -n "__fish_portolan_using_subcommand node" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l domain -d 'Cluster domain (cluster.local)' -r
 complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l dns-bind-address -d 'Listening address (all)' -r

@@ -54,7 +54,8 @@ use Container::{KubeDns, Log, Nanny, Own, Sidecar};
 const ON: [&str; 6] = ["true", "t", "T", "TRUE", "True", "1"];
 const OFF: [&str; 6] = ["false", "f", "F", "FALSE", "False", "0"];
 
-const LOGGED: &str = "the log is standard output, one event per line";
+/// Replacement of the flags for logging.
+pub(crate) const LOGGED: &str = "the log is standard output, one event per line";
 
 /// All flags.
 pub static FLAGS: &[Flag] = &[

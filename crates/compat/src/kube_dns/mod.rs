@@ -19,6 +19,7 @@ pub use config_map::{ConfigMapError, ConfigMapSettings, ConfigMapValueError};
 pub(crate) use corefile::stub_blocks;
 pub use corefile::{HostNames, corefile, named_hosts};
 pub use dnsmasq::{Dnsmasq, Domain, HostRecord, Record};
+pub(crate) use flags::LOGGED;
 pub use flags::{CommandLine, Container, FLAGS, Flag, FlagError};
 pub use name_server::{DNS_PORT, NameServer};
 pub use probe::{Probe, ProbeError};

@@ -1,6 +1,6 @@
 //! Flags of node-cache, and some of Portolan's own. One table serves the parser, the help and the documentation.
 
-use crate::kube_dns::{Container, Flag};
+use crate::kube_dns::{Container, Flag, LOGGED};
 
 const fn supported(name: &'static str, value: &'static str, help: &'static str) -> Flag {
     Flag { name, value, container: Container::Own, help, replacement: None }
@@ -8,6 +8,11 @@ const fn supported(name: &'static str, value: &'static str, help: &'static str) 
 
 const fn ignored(name: &'static str, value: &'static str, replacement: &'static str) -> Flag {
     Flag { name, value, container: Container::Own, help: "Accepted", replacement: Some(replacement) }
+}
+
+/// Flag of glog, which images of node-cache before 1.23 have.
+const fn log(name: &'static str, value: &'static str) -> Flag {
+    Flag { container: Container::Log, ..ignored(name, value, LOGGED) }
 }
 
 /// Reason why the two flags for the location of node-cache's Corefile have no effect.
@@ -27,6 +32,7 @@ pub static FLAGS: &[Flag] = &[
     supported("health-port", "PORT", "Port of the health check, also excluded from connection tracking (8080)"),
     supported("skipteardown", "", "Keep interface and rules on exit (false)"),
     supported("dns.port", "PORT", "DNS port (53)"),
+    supported("p", "PORT", "DNS port, if --dns.port is not set"),
     supported("pidfile", "FILE", "Write the process ID to this file, and remove the file on exit"),
     supported("quiet", "", "Do not print zones and version at startup"),
     supported("version", "", "Print the version and exit"),
@@ -43,6 +49,15 @@ pub static FLAGS: &[Flag] = &[
         "changes take effect within a second, without a signal and without losing the cache",
     ),
     ignored("plugins", "", "`portolan -plugins` lists them"),
-    ignored("v", "LEVEL", "the log is standard output, one event per line"),
-    ignored("logtostderr", "", "the log is standard output, one event per line"),
+    ignored("initialdelay", "DURATION", "rules are set as soon as the cache serves"),
+    ignored("setupebtables", "", "the rules match bridged packets too if the kernel passes them to its IP layer"),
+    log("v", "LEVEL"),
+    log("vmodule", "LEVELS"),
+    log("logtostderr", ""),
+    log("alsologtostderr", ""),
+    log("stderrthreshold", "LEVEL"),
+    log("log-dir", "DIR"),
+    log("log-link", "DIR"),
+    log("logbuflevel", "LEVEL"),
+    log("log-backtrace-at", "FILE:LINE"),
 ];

@@ -103,7 +103,7 @@ impl Settings {
             metrics: text("metrics-listen-address", "0.0.0.0:9353"),
             health_port: port(words, "health-port", 8080)?,
             skip_teardown: words.is_on("skipteardown"),
-            port: port(words, "dns.port", DNS_PORT)?,
+            port: port(words, "dns.port", port(words, "p", DNS_PORT)?)?,
             pidfile: words.last("pidfile").map(str::to_owned),
             is_quiet: words.is_on("quiet"),
             domain: text("domain", "cluster.local"),
@@ -204,6 +204,37 @@ mod tests {
         assert!(
             matches!(Settings::read(&words, &|_| true).unwrap().source, ConfigMapSource::Directory { path, .. } if path == "/etc/kube-dns")
         );
+    }
+
+    /// Arguments of the manifest `cluster/addons/dns/nodelocaldns/nodelocaldns.yaml` of Kubernetes, by the images that
+    /// it names. The releases 1.31.0 to 1.37.2 have the first form.
+    const MANIFESTS: [(&str, &str); 2] = [
+        ("1.22.28 to 1.26.8", "-localip 169.254.20.10,10.96.0.10 -conf /etc/Corefile -upstreamsvc kube-dns-upstream"),
+        (
+            "1.26.4 on a branch",
+            "-localip 169.254.20.10,10.96.0.10 -conf /etc/Corefile -upstreamsvc kube-dns-upstream \
+             -pidfile /tmp/node-cache.pid",
+        ),
+    ];
+
+    /// Flags that some release of node-cache has had, each with a value.
+    const ALL_FLAGS: &str = "-localip=169.254.20.10 -setupinterface=true -interfacename nodelocaldns -syncinterval 60 \
+        -metrics-listen-address 0.0.0.0:9353 -setupiptables=1 -basecorefile /etc/coredns/Corefile.base \
+        -corefile /etc/Corefile -kubednscm /etc/kube-dns -upstreamsvc kube-dns -health-port 8080 -skipteardown=true \
+        -reloadwithsignal -initialdelay 10 -setupebtables=false -conf /etc/Corefile -dns.port 53 -p 53 \
+        -pidfile /tmp/x -quiet -plugins=false -version=false -log_dir /tmp -log_link /tmp -logbuflevel 0 -v 2 \
+        -vmodule a=1 -log_backtrace_at a:1 -logtostderr -alsologtostderr=true -stderrthreshold INFO";
+
+    #[test]
+    fn accepts_every_flag_of_node_cache() {
+        let settings = read(ALL_FLAGS).unwrap();
+        assert!(settings.skip_teardown && settings.is_quiet);
+        for (images, text) in MANIFESTS {
+            let settings = read(text).unwrap_or_else(|error| panic!("{images}: {error}"));
+            assert_eq!((settings.local.len(), settings.upstream_service.as_str()), (2, "kube-dns-upstream"));
+        }
+        assert_eq!(read("-localip 1.1.1.1 -p 5353").unwrap().port, 5353);
+        assert_eq!(read("-localip 1.1.1.1 -p 5353 -dns.port 5354").unwrap().port, 5354);
     }
 
     #[test]
