@@ -106,6 +106,8 @@ pub(crate) enum TemplateError {
     Read(String, io::Error),
     /// The file is larger than this maximum, in bytes.
     TooLarge(String, u64),
+    /// The template needs the address of this Service, and the environment variable for it is not set.
+    NoService(String, String),
 }
 
 impl fmt::Display for TemplateError {
@@ -117,6 +119,11 @@ impl fmt::Display for TemplateError {
             TemplateError::TooLarge(path, max) => {
                 write!(out, "the template {path} is too large; the maximum is {max} bytes")
             }
+            TemplateError::NoService(service, variable) => write!(
+                out,
+                "Service {service} not found: environment variable {variable} is not set; the kubelet sets it for Services \
+                 that exist when it starts the container, so create the Service"
+            ),
         }
     }
 }
@@ -125,7 +132,7 @@ impl Error for TemplateError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             TemplateError::Read(_, error) => Some(error),
-            TemplateError::TooLarge(..) => None,
+            TemplateError::TooLarge(..) | TemplateError::NoService(..) => None,
         }
     }
 }

@@ -177,6 +177,64 @@ fn sets_up_the_node_and_cleans_up_at_the_end() {
     });
 }
 
+/// Arguments of the official manifests. Those of Kubernetes 1.28 to 1.37 have no PID file.
+const OFFICIAL: [&str; 2] = [
+    "-localip 169.254.20.10,10.96.0.10 -conf /etc/Corefile -upstreamsvc kube-dns-upstream",
+    "-localip 169.254.20.10,10.96.0.10 -conf /etc/Corefile -upstreamsvc kube-dns-upstream -pidfile /tmp/node-cache.pid",
+];
+
+/// Starts the binary as `node-cache`, with the paths that it has in a container of the official manifests. These mount
+/// no TUN device.
+const OFFICIAL_CONTAINER: &str = "
+    mount -t tmpfs tmpfs /etc && echo nameserver 192.0.2.1 > /etc/resolv.conf && mkdir /etc/coredns && cp \"$1\" /etc/coredns/Corefile.base
+    mount -t tmpfs tmpfs /tmp && mount -t tmpfs -o dev tmpfs /dev/net
+    ln -s \"$2\" /etc/node-cache && shift 2 && exec /etc/node-cache \"$@\"";
+
+#[test]
+fn serves_with_the_arguments_of_the_official_manifests() {
+    in_namespace("serves_with_the_arguments_of_the_official_manifests", || {
+        let template = TEMPLATE.replace("bind __PILLAR__LOCAL__DNS__", "loop\n    bind __PILLAR__LOCAL__DNS__");
+        for arguments in OFFICIAL {
+            let node = Node::new();
+            let template = node.0.write("template", &template);
+            let mut command = Command::new("unshare");
+            command.args(["--mount", "sh", "-ec", OFFICIAL_CONTAINER, "sh"]).arg(&template);
+            command.arg(env!("CARGO_BIN_EXE_portolan")).args(arguments.split(' '));
+            let mut server = Server::start_command(command);
+            server.wait_for("Created interface nodelocaldns (removed when this process ends)");
+            server.wait_for("Portolan-");
+            for ip in [LINK, SERVICE] {
+                let answer = address(&mut client(ip), "web.example.org.");
+                assert_eq!(answer, Some(IpAddr::from([192, 0, 2, 7])), "{arguments}");
+            }
+            server.signal("TERM");
+            assert_eq!(server.wait(), Some(0), "{arguments}");
+            assert!(leaves_nothing(), "{arguments}");
+        }
+    });
+}
+
+#[test]
+fn a_pod_ends_if_it_is_older_than_the_upstream_service() {
+    in_namespace("a_pod_ends_if_it_is_older_than_the_upstream_service", || {
+        let node = Node::new();
+        node.0.write("Corefile.base", &TEMPLATE.replace("__PILLAR__UPSTREAM__SERVERS__", "__PILLAR__CLUSTER__DNS__"));
+        let start = |variables: &[(&str, &str)]| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_portolan"));
+            command.args(node.words(&["-upstreamsvc", "kube-dns-upstream"])).envs(variables.iter().copied());
+            Server::start_command(command)
+        };
+        let pod = ("KUBERNETES_SERVICE_HOST", "10.96.0.1");
+        let mut server = start(&[pod]);
+        server.wait_for("Service kube-dns-upstream not found: environment variable KUBE_DNS_UPSTREAM_SERVICE_HOST");
+        assert_eq!(server.wait(), Some(1));
+        assert!(leaves_nothing(), "it must not take over addresses that others serve");
+        start(&[pod, ("KUBE_DNS_UPSTREAM_SERVICE_HOST", "10.96.0.99")]).wait_for("Portolan-");
+        // Outside of a pod, nothing starts the process again.
+        start(&[]).wait_for("Portolan-");
+    });
+}
+
 #[test]
 fn only_serves_if_the_setup_is_disabled() {
     in_namespace("only_serves_if_the_setup_is_disabled", || {

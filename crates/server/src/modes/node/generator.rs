@@ -33,13 +33,21 @@ impl NodeCacheGenerator {
     /// Reads the template and finds the address of the Service.
     ///
     /// # Errors
-    /// Fails if the template could not be read.
-    pub(super) fn find(settings: &Settings, errors: ErrorCounters) -> Result<Rc<NodeCacheGenerator>, TemplateError> {
+    /// Fails if the template could not be read, or if `in_pod` is true and the address of the Service is needed but not
+    /// known. The kubelet sets the environment variable when it starts the container again.
+    pub(super) fn find(
+        settings: &Settings,
+        errors: ErrorCounters,
+        in_pod: bool,
+    ) -> Result<Rc<NodeCacheGenerator>, TemplateError> {
         let template = read(&settings.template)?;
         let cluster_dns = upstream_service(settings);
         let asks_for_it = template.contains("__PILLAR__CLUSTER__DNS__");
         if cluster_dns.is_none() && asks_for_it {
             let variable = service_variable(&settings.upstream_service);
+            if in_pod {
+                return Err(TemplateError::NoService(settings.upstream_service.clone(), variable));
+            }
             tracing::warn!(target: LOG, "Service {} not found: environment variable {variable} is not set", settings.upstream_service);
         }
         Ok(Rc::new(NodeCacheGenerator {

@@ -42,6 +42,8 @@ use generator::NodeCacheGenerator;
 use handover::Handover;
 use reconciler::{ErrorCounters, Reconciler};
 
+/// Environment variable that Kubernetes sets in every pod.
+const IN_POD: &str = "KUBERNETES_SERVICE_HOST";
 /// Log target.
 const LOG: &str = "portolan";
 
@@ -72,7 +74,7 @@ pub fn node(words: Vec<String>) -> ExitCode {
 async fn print(settings: Settings, said: Vec<Warning>) -> Result<ExitCode, ServeError> {
     said.iter().for_each(|line| eprintln!("{line}"));
     let registry = Registry::new();
-    let generator = NodeCacheGenerator::find(&settings, ErrorCounters::default())?;
+    let generator = NodeCacheGenerator::find(&settings, ErrorCounters::default(), false)?;
     let data = generated_corefile::read_once(&*generator, &registry).await?;
     let config_map = ConfigMapSettings::parse(&data)?;
     print!("{}", generator.corefile(&config_map, HostNames::Unresolved));
@@ -83,7 +85,8 @@ async fn run(settings: Settings, said: Vec<Warning>, log_format: Format) -> Resu
     said.iter().for_each(|line| tracing::warn!(target: LOG, "{line}"));
     let registry: Arc<Registry> = Registry::new();
     let errors = ErrorCounters::new(&registry);
-    let generator = NodeCacheGenerator::find(&settings, errors.clone())?;
+    let in_pod = std::env::var_os(IN_POD).is_some();
+    let generator = NodeCacheGenerator::find(&settings, errors.clone(), in_pod)?;
     let follow = |changes| drop(tokio::task::spawn_local(Rc::clone(&generator).follow(changes)));
     let (origin, changes) =
         generated_corefile::start(Rc::clone(&generator) as Rc<dyn CorefileGenerator>, &registry, follow).await?;
