@@ -1,5 +1,5 @@
 //! Development tasks of the project:
-//! `cargo xtask ci | gen | tidy | book | bench | fuzz | replay | binary | image | release`.
+//! `cargo xtask ci | gen | tidy | book | bench | fuzz | replay | binary | image | release | cluster`.
 #![allow(clippy::disallowed_methods, reason = "this program reads files and runs other programs")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command prints its result")]
 
@@ -9,6 +9,7 @@ mod bench;
 mod binary;
 mod book;
 mod ci;
+mod cluster;
 mod cycles;
 mod dependencies;
 mod errors;
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
         Some(("book", options)) => book::run(options),
         Some(("image", options)) => image::run(options),
         Some(("release", options)) => release::run(options),
+        Some(("cluster", options)) => cluster::run(options),
         Some(("respond", options)) => bench::respond(options),
         Some(("load", options)) => bench::load(options),
         Some(("clients", options)) => bench::clients(options),
@@ -80,6 +82,7 @@ fn command() -> Command {
         .subcommand(book::command())
         .subcommand(image::command())
         .subcommand(release::command())
+        .subcommand(cluster::command())
         .subcommand(Command::new("respond").hide(true).arg(Arg::new("kind").required(true)))
         .subcommand(
             Command::new("load")

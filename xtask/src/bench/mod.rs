@@ -25,8 +25,10 @@ use clap::{Arg, ArgMatches, Command};
 
 use self::cluster::{Cluster, Shape};
 use self::load::Load;
+pub(crate) use self::load::packet;
 use self::processes::Pinned;
 use self::queries::{MIXES, Mix};
+pub(crate) use self::report::save;
 use self::report::{Report, Row};
 pub(crate) use self::transports::{client_command, clients};
 use crate::{Failed, server};
