@@ -19,6 +19,8 @@ use crate::serve_error::TemplateError;
 
 /// Interval between reads of the template.
 const POLL_EVERY: Duration = Duration::from_millis(250);
+/// Placeholder for the address of the upstream Service.
+const CLUSTER_DNS: &str = "__PILLAR__CLUSTER__DNS__";
 /// Maximum size of the template, in bytes: Kubernetes limits a whole ConfigMap to this.
 const TEMPLATE_MAX: u64 = 1 << 20;
 
@@ -42,7 +44,7 @@ impl NodeCacheGenerator {
     ) -> Result<Rc<NodeCacheGenerator>, TemplateError> {
         let template = read(&settings.template)?;
         let cluster_dns = upstream_service(settings);
-        let asks_for_it = template.contains("__PILLAR__CLUSTER__DNS__");
+        let asks_for_it = template.contains(CLUSTER_DNS);
         if cluster_dns.is_none() && asks_for_it {
             let variable = service_variable(&settings.upstream_service);
             if in_pod {
@@ -55,6 +57,13 @@ impl NodeCacheGenerator {
             inputs: RefCell::new(TemplateInputs { template, cluster_dns }),
             errors,
         }))
+    }
+
+    /// Returns the address of the upstream Service, if the template needs it and it is known.
+    pub(super) fn upstream(&self) -> Option<SocketAddr> {
+        let inputs = self.inputs.borrow();
+        let ip = inputs.cluster_dns.filter(|_| inputs.template.contains(CLUSTER_DNS))?;
+        Some(SocketAddr::new(ip, DNS_PORT))
     }
 
     /// Polls the template and sends [`InputChange::Generator`] when it changes. Returns if the receiver is gone.

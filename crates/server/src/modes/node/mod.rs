@@ -28,6 +28,7 @@ use compat::kube_dns::{CommandLine, ConfigMapSettings, HostNames, Warning};
 use compat::node_cache::{FLAGS, Settings};
 use metrics::{Metric, Registry};
 use net::Opened;
+use tokio::net::TcpStream;
 use tokio::time::Instant;
 
 use crate::admin::{Admin, IfTaken};
@@ -92,6 +93,7 @@ async fn run(settings: Settings, said: Vec<Warning>, log_format: Format) -> Resu
         generated_corefile::start(Rc::clone(&generator) as Rc<dyn CorefileGenerator>, &registry, follow).await?;
     let _admin = serve_metrics(&settings, &registry)?;
 
+    wait_for_upstream(&generator).await;
     let reconciler = Reconciler::start(&settings, errors)?;
     let handover = Handover::new(settings.interface.as_deref().unwrap_or_default())?;
     join(&handover, &reconciler).await;
@@ -109,6 +111,26 @@ async fn run(settings: Settings, said: Vec<Warning>, log_format: Format) -> Resu
         hooks.reconciler.end(others_serve);
     }
     outcome
+}
+
+/// Limit for a connection to the upstream Service before the addresses are taken over. kube-proxy sets the rules of a new
+/// Service within a second or two.
+const UPSTREAM_TIMEOUT: Duration = Duration::from_secs(5);
+/// Interval between attempts to connect to it.
+const UPSTREAM_RETRY: Duration = Duration::from_millis(100);
+
+/// Waits until the upstream Service accepts connections. Until this cache takes its addresses over, others serve them,
+/// and the first failures would be cached.
+async fn wait_for_upstream(generator: &NodeCacheGenerator) {
+    let Some(address) = generator.upstream() else { return };
+    let connect = async {
+        while TcpStream::connect(address).await.is_err() {
+            tokio::time::sleep(UPSTREAM_RETRY).await;
+        }
+    };
+    if tokio::time::timeout(UPSTREAM_TIMEOUT, connect).await.is_err() {
+        tracing::warn!(target: LOG, "The upstream Service at {address} does not accept connections");
+    }
 }
 
 /// Limit for finding the running instance. An instance that has just become the only one needs a moment to bind the
