@@ -201,6 +201,10 @@ impl Shared {
                             lose(since, Cause::of(&error));
                         }
                     }
+                    // After a pause of this process, answers may wait that are older than the limit.
+                    while let Ok(length) = socket.try_recv(&mut buffer) {
+                        self.receive(&buffer[..length], &mut waiting);
+                    }
                     while let Some((first, since)) = waiting.first_key_value().map(|(id, since)| (*id, *since)) {
                         if since.elapsed() < LOST_AFTER {
                             break;
@@ -210,12 +214,7 @@ impl Shared {
                     }
                 }
                 received = socket.recv(&mut buffer) => match received {
-                    Ok(length) => {
-                        let Some((id, code)) = answer(&buffer[..length]) else { continue };
-                        if let Some(since) = waiting.remove(&id) {
-                            self.tally.borrow_mut().count(RATES[0].0, since, Ok(code));
-                        }
-                    }
+                    Ok(length) => self.receive(&buffer[..length], &mut waiting),
                     // An ICMP message answers one of the queries; the oldest is the most probable one.
                     Err(error) => if let Some((_, since)) = waiting.pop_first() {
                         lose(since, Cause::of(&error));
@@ -224,6 +223,14 @@ impl Shared {
             }
         }
         Ok(())
+    }
+
+    /// Counts an answer to a query that waits.
+    fn receive(&self, message: &[u8], waiting: &mut BTreeMap<u16, Instant>) {
+        let Some((id, code)) = answer(message) else { return };
+        if let Some(since) = waiting.remove(&id) {
+            self.tally.borrow_mut().count(RATES[0].0, since, Ok(code));
+        }
     }
 
     /// Sends each query from its own socket.

@@ -21,6 +21,8 @@ const NAMES: [&str; 3] =
 const WARM_UP: Duration = Duration::from_secs(2);
 /// Time of load after the change.
 const COOL_DOWN: Duration = Duration::from_secs(3);
+/// Causes of queries that nobody answered, as the clients name them.
+const UNANSWERED: [&str; 2] = ["timeout", "unreachable"];
 /// Interval between looks at the table of connections.
 const LOOK_AGAIN: Duration = Duration::from_millis(150);
 
@@ -92,7 +94,10 @@ impl Load {
         let samples = self.sampler.end();
         if let Some(kind) = outcome.kinds.get_mut("udp") {
             let listed = report["listed"].as_array().map_or(&[][..], Vec::as_slice);
-            kind.causes = attribute(listed, &samples, &bed.addresses()?);
+            let causes = attribute(listed, &samples, &bed.addresses()?);
+            // Answers with an error are not listed, because they say themselves who failed.
+            kind.causes.retain(|cause, _| !UNANSWERED.contains(&cause.as_str()));
+            kind.causes.extend(causes);
         }
         Ok(outcome)
     }
