@@ -113,8 +113,8 @@ async fn run(settings: Settings, said: Vec<Warning>, log_format: Format) -> Resu
     outcome
 }
 
-/// Limit for a connection to the upstream Service before the addresses are taken over. kube-proxy sets the rules of a new
-/// Service within a second or two.
+/// Limit for a connection to the upstream Service before the addresses are taken over. kube-proxy sets the rules of a
+/// new Service within a second or two.
 const UPSTREAM_TIMEOUT: Duration = Duration::from_secs(5);
 /// Interval between attempts to connect to it.
 const UPSTREAM_RETRY: Duration = Duration::from_millis(100);
@@ -200,8 +200,8 @@ impl LifecycleHooks for NodeHooks {
         if self.handover.has_peers() {
             return ShutdownKind::Leave;
         }
-        // Without the rules, new queries go to the cluster DNS while this process answers those it has received.
-        self.reconciler.drop_rules();
+        // Without the rules for queries, new ones go to the cluster DNS while this process answers those it has received.
+        self.reconciler.stop_queries();
         ShutdownKind::Drain
     }
 }

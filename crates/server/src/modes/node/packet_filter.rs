@@ -9,7 +9,7 @@ use aws_lc_rs::rand;
 use compat::node_cache::{Backend, Settings};
 use linuxnet::iptables::{Action, command};
 use linuxnet::nftables::{self, Table};
-use linuxnet::{Rule, conntrack_bypass};
+use linuxnet::{Rule, Side, conntrack_bypass};
 
 use super::netlink_socket::NetlinkSocket;
 
@@ -95,6 +95,32 @@ impl PacketFilter {
         }
     }
 
+    /// Removes the rules for queries, which go to the cluster DNS then, and keeps those for answers. If an answer were
+    /// tracked, the kernel would take later queries of its client for the other direction of that connection, and not
+    /// send them to the cluster DNS.
+    pub(super) fn stop_queries(&mut self) -> Result<(), PacketFilterError> {
+        let (answers, queries): (Vec<Rule>, Vec<Rule>) =
+            self.rules.iter().cloned().partition(|rule| rule.side == Side::Source);
+        match self.table.take() {
+            Some((socket, old)) if old.is_owned => {
+                let new = Table { name: unique_name(), is_owned: true };
+                let replaced = socket.execute(&nftables::create_table(&new, &answers));
+                let replaced = replaced.and_then(|()| socket.execute(&nftables::delete_table(&old)));
+                self.table = Some((socket, new));
+                self.rules = answers;
+                replaced.map_err(PacketFilterError::Nftables)
+            }
+            None if self.backend == Backend::Iptables && !self.stays => {
+                self.rules = answers;
+                delete_iptables(&queries)
+            }
+            table => {
+                self.table = table;
+                self.remove(false)
+            }
+        }
+    }
+
     /// Removes the rules. If another instance serves, leaves those that both share.
     pub(super) fn remove(&mut self, others_serve: bool) -> Result<(), PacketFilterError> {
         if self.stays {
@@ -104,7 +130,7 @@ impl PacketFilter {
             Some((socket, table)) if table.is_owned || !others_serve => {
                 socket.execute(&nftables::delete_table(&table)).map_err(PacketFilterError::Nftables)
             }
-            None if self.backend == Backend::Iptables && !others_serve => self.delete_iptables(),
+            None if self.backend == Backend::Iptables && !others_serve => delete_iptables(&self.rules),
             _ => Ok(()),
         }
     }
@@ -161,17 +187,18 @@ impl PacketFilter {
         }
         Ok(is_new)
     }
+}
 
-    fn delete_iptables(&self) -> Result<(), PacketFilterError> {
-        for rule in &self.rules {
-            for _ in 0..COPIES_MAX {
-                if !iptables(Action::Delete, rule)? {
-                    break;
-                }
+/// Deletes rules of iptables, with their copies.
+fn delete_iptables(rules: &[Rule]) -> Result<(), PacketFilterError> {
+    for rule in rules {
+        for _ in 0..COPIES_MAX {
+            if !iptables(Action::Delete, rule)? {
+                break;
             }
         }
-        Ok(())
     }
+    Ok(())
 }
 
 /// Returns a random table name. Instances cannot share a table that has an owner.

@@ -55,8 +55,8 @@ impl ErrorCounters {
 enum Command {
     /// Set the rules and restore them if they disappear.
     SetRules,
-    /// Remove the rules.
-    DropRules,
+    /// Remove the rules for queries.
+    StopQueries,
     /// Remove everything that no other instance needs, and end.
     End { others_serve: bool },
 }
@@ -90,9 +90,9 @@ impl Reconciler {
         self.execute(Command::SetRules);
     }
 
-    /// Removes the rules.
-    pub(super) fn drop_rules(&self) {
-        self.execute(Command::DropRules);
+    /// Removes the rules for queries.
+    pub(super) fn stop_queries(&self) {
+        self.execute(Command::StopQueries);
     }
 
     /// Removes everything that no other instance needs, and ends the thread.
@@ -140,7 +140,7 @@ impl NodeState {
                     self.has_rules = true;
                     self.reconcile_rules();
                 }
-                Ok((Command::DropRules, _done)) => self.drop_rules(false),
+                Ok((Command::StopQueries, _done)) => self.stop_queries(),
                 Ok((Command::End { others_serve }, _done)) => return self.end(others_serve),
                 Err(RecvTimeoutError::Disconnected) => return,
             }
@@ -167,6 +167,14 @@ impl NodeState {
             Ok(false) => {}
             Ok(true) => self.say(&self.packet_filter.describe()),
             Err(error) => self.fail(error.label(), &error.to_string()),
+        }
+    }
+
+    fn stop_queries(&mut self) {
+        if self.has_rules
+            && let Err(error) = self.packet_filter.stop_queries()
+        {
+            self.fail(error.label(), &error.to_string());
         }
     }
 
