@@ -200,7 +200,8 @@ impl LifecycleHooks for NodeHooks {
         if self.handover.has_peers() {
             return ShutdownKind::Leave;
         }
-        // Without the rules for queries, new ones go to the cluster DNS while this process answers those it has received.
+        // Without the rules for queries, new ones go to the cluster DNS while this process answers those it has
+        // received.
         self.reconciler.stop_queries();
         ShutdownKind::Drain
     }
