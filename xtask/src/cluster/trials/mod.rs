@@ -1,6 +1,6 @@
 //! `cargo xtask cluster test`: changes of a real cluster under load, with each lost query and its cause.
 //!
-//! Each trial does what an operator does, while clients in a pod query the address of the cluster DNS ([`load`]). A
+//! Each trial does what an operator does, while clients in a pod query the address of the cluster DNS ([`mod@load`]). A
 //! trial that compares servers needs the image of CoreDNS (`cluster up --coredns`), and runs for each of both.
 
 mod bed;
