@@ -91,7 +91,10 @@ fn clients_may_change_their_port_with_several_workers() {
     for _ in 0..25 {
         for client in &mut clients {
             client.change_port();
-            assert_eq!(ask(client, "www.example.org.").len(), 1);
+            // A client that moved after every query would never prove an address, and get no further streams.
+            for _ in 0..3 {
+                assert_eq!(ask(client, "www.example.org.").len(), 1);
+            }
         }
     }
 }

@@ -87,9 +87,14 @@ impl QuicClient {
         self.socket = socket();
     }
 
-    /// Opens a stream, writes to it and ends it.
+    /// Opens a stream as soon as the server allows one, writes to it and ends it.
     pub(crate) fn send(&mut self, bytes: &[u8]) -> StreamId {
-        let id = self.connection.streams().open(Dir::Bi).expect("the server gives credit for a stream");
+        let mut opened = None;
+        self.run_until(|client| {
+            opened = client.connection.streams().open(Dir::Bi);
+            opened.is_some()
+        });
+        let id = opened.expect("the server gives credit for a stream");
         assert_eq!(self.connection.send_stream(id).write(bytes), Ok(bytes.len()));
         self.connection.send_stream(id).finish().expect("an open stream");
         self.flush();
