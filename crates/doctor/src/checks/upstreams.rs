@@ -166,7 +166,8 @@ fn slow(facts: &Facts) -> Outcome {
         if let Some(text) = trouble(probe)
             && !is_known(&findings, probe)
         {
-            let fix = format!("`dig {} SOA @{}` asks it", root_of(&probe.zone), probe.address.ip());
+            let port = if probe.address.port() == 53 { String::new() } else { format!(" -p {}", probe.address.port()) };
+            let fix = format!("`dig {} SOA @{}{port}` asks it", root_of(&probe.zone), probe.address.ip());
             findings.push(Finding::new(text).fix(fix));
         }
     }

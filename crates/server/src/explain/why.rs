@@ -85,14 +85,18 @@ fn is_external(steps: &[Step]) -> bool {
 }
 
 /// Returns the reason if no step has records. A failure or a wait decides, because it ends the search or may hide an
-/// answer; otherwise the first name is the one that was meant.
+/// answer; otherwise the first name is the one that was meant. A name such as `www.example.org` was not meant to be in
+/// the cluster, so upstreams that are down decide about it.
 fn unanswered(steps: &[Step]) -> Option<(Why, Option<String>)> {
     let is_denial = |step: &&Step| matches!(step.rcode.as_deref(), Some("NXDOMAIN" | "NOERROR"));
     let meant = steps.first().filter(|step| is_denial(step) && step.advice.is_some());
     let exists = steps.iter().find(|step| step.rcode.as_deref() == Some("NOERROR"));
     let trouble = steps.iter().find(|step| !is_denial(step));
     let lost = trouble.filter(|step| step.rcode.is_some() || step.dropped);
-    let step = exists.or(lost).or(meant).or(trouble).or(steps.first())?;
+    let is_down = |step: &&Step| !step.upstreams.is_empty() && step.upstreams.iter().all(|one| one.state == "down");
+    let is_host = |step: &&Step| step.name.trim_end_matches('.').matches('.').count() > 1;
+    let outside = steps.last().filter(is_down).filter(is_host);
+    let step = exists.or(lost).or(outside).or(meant).or(trouble).or(steps.first())?;
     Some((step.why.clone()?, step.advice.clone()))
 }
 

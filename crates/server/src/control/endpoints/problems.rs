@@ -25,8 +25,8 @@ pub(super) fn problems(status: &Status) -> Vec<Problem> {
         add_watches(cluster, &mut add);
     }
     if let Some(refused) = &status.corefile.refused {
-        let first = refused.error.lines().next().unwrap_or_default();
-        add("PD-C03", format!("the last reload failed {} ago: {first}", duration(refused.age_seconds)));
+        let reason = without_excerpt(&refused.error);
+        add("PD-C03", format!("the last reload failed {} ago: {reason}", duration(refused.age_seconds)));
     }
     for upstream in status.upstreams.iter().filter(|upstream| upstream.state == UpstreamState::Down) {
         let since = upstream.down_seconds.map_or(String::new(), |since| format!(" for {}", duration(since)));
@@ -79,5 +79,15 @@ fn add_resources(status: &Status, problems: &mut Vec<Problem>) {
     }
     if let Some(share) = resources.throttled_share.filter(|share| *share > THROTTLED_SHARE_MAX) {
         add(format!("the CPU was throttled in {:.0} % of the periods", share * 100.0));
+    }
+}
+
+/// Returns the message of a refused configuration with its place, without the excerpt that follows.
+fn without_excerpt(error: &str) -> String {
+    let mut lines = error.lines();
+    let message = lines.next().unwrap_or_default();
+    match lines.next().and_then(|line| line.trim_start().strip_prefix("--> ")) {
+        Some(place) => format!("{message}, at {place}"),
+        None => message.to_owned(),
     }
 }
