@@ -82,12 +82,12 @@ fn add_resources(status: &Status, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Returns the message of a refused configuration with its place, without the excerpt that follows.
+/// Returns the message of a refused configuration with its file and line, without the excerpt that follows.
 fn without_excerpt(error: &str) -> String {
     let mut lines = error.lines();
     let message = lines.next().unwrap_or_default();
     match lines.next().and_then(|line| line.trim_start().strip_prefix("--> ")) {
-        Some(place) => format!("{message}, at {place}"),
+        Some(place) => format!("{message}, at {}", place.rsplit('/').next().unwrap_or(place)),
         None => message.to_owned(),
     }
 }
