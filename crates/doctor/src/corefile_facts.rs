@@ -5,9 +5,7 @@ use core::net::{IpAddr, SocketAddr};
 use corefile::{Corefile, Directive};
 
 use crate::Known;
-
-/// Default port of DNS (RFC 1035 §4.2).
-const DNS_PORT: u16 = 53;
+use crate::dns::DNS_PORT;
 
 /// End of the message about an upstream that is an address of the server.
 const FORWARD_LOOP: &str = "[chain/forward-loop]";

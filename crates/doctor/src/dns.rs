@@ -8,7 +8,7 @@ use crate::objects::{Endpoint, Pod, Port};
 use crate::{Known, Unknown};
 
 /// Port of DNS (RFC 1035 §4.2).
-pub(crate) const DNS_PORT: u16 = 53;
+pub const DNS_PORT: u16 = 53;
 /// Names that installers give to the Service.
 const NAMES: [&str; 4] = ["kube-dns", "coredns", "portolan", "rke2-coredns-rke2-coredns"];
 /// Labels that installers give to the Service.
@@ -56,7 +56,7 @@ impl<'a> DnsService<'a> {
     /// EndpointSlices of the Service.
     ///
     /// # Errors
-    /// They are not known.
+    /// The EndpointSlices could not be read.
     pub fn slices(&self) -> Known<Vec<&'a EndpointSlice>> {
         let slices = known(&self.objects.slices)?;
         let is_ours = |slice: &&EndpointSlice| {
@@ -68,7 +68,7 @@ impl<'a> DnsService<'a> {
     /// Endpoints of the Service, without duplicates in several slices.
     ///
     /// # Errors
-    /// They are not known.
+    /// The EndpointSlices could not be read.
     pub fn endpoints(&self) -> Known<Vec<&'a Endpoint>> {
         let mut all: Vec<&Endpoint> = Vec::new();
         for endpoint in self.slices()?.into_iter().flat_map(|slice| &slice.endpoints) {
@@ -82,7 +82,7 @@ impl<'a> DnsService<'a> {
     /// Addresses of the ready endpoints.
     ///
     /// # Errors
-    /// They are not known.
+    /// The EndpointSlices could not be read.
     pub fn ready_addresses(&self) -> Known<Vec<IpAddr>> {
         let ready = self.endpoints()?.into_iter().filter(|endpoint| endpoint.is_ready());
         Ok(ready.flat_map(|endpoint| &endpoint.addresses).filter_map(|address| address.parse().ok()).collect())
@@ -111,7 +111,7 @@ impl<'a> DnsService<'a> {
     /// Pods of the Service.
     ///
     /// # Errors
-    /// They are not known.
+    /// The Pods could not be read.
     pub fn pods(&self) -> Known<Vec<&'a Pod>> {
         let selector = &self.service.spec.selector;
         let is_ours = |pod: &&Pod| {

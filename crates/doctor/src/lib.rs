@@ -33,7 +33,7 @@ mod tests;
 pub use check::{Area, Check, Finding, Need, Outcome, Severity};
 pub use checks::{SelectError, all, select};
 pub use corefile_facts::{CorefileFacts, Forwarded, Problem};
-pub use dns::DnsService;
+pub use dns::{DNS_PORT, DnsService};
 pub use facts::{Access, Certificate, Conntrack, Facts, Flow, Interface, Kubelet, Replica, SearchProbe};
 pub use known::{Known, Unknown};
 pub use probe::{Attempt, Probe, Probes, UpstreamProbe};

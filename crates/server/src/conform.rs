@@ -14,8 +14,6 @@ use crate::command_error::ServerAddressError;
 const DNS_PORT: u16 = 53;
 /// File with the name server to test if the command line names none.
 const RESOLV_CONF: &str = "/etc/resolv.conf";
-/// Environment variable that Kubernetes sets in every Pod.
-const IN_CLUSTER: &str = "KUBERNETES_SERVICE_HOST";
 /// Exit code if the checks could not run.
 const COULD_NOT_RUN: u8 = 2;
 
@@ -52,7 +50,7 @@ impl ConformanceOptions {
             (None, Some(file)) => {
                 Objects::Cluster(Source::Kubeconfig { file: file.clone(), context: self.context.clone() })
             }
-            _ if std::env::var_os(IN_CLUSTER).is_some() => Objects::Cluster(Source::InCluster),
+            _ if crate::local::is_pod() => Objects::Cluster(Source::InCluster),
             _ => Objects::Given,
         }
     }

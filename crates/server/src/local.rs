@@ -1,4 +1,4 @@
-//! Addresses, interfaces and host name of this machine.
+//! Addresses, interfaces, host name and place of this machine.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -17,6 +17,11 @@ pub(crate) fn host_name() -> HostName {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let name = name.trim();
     HostName(if name.is_empty() { "localhost" } else { name }.to_owned())
+}
+
+/// Returns true if this process runs in a Pod: Kubernetes sets the variable in each.
+pub(crate) fn is_pod() -> bool {
+    std::env::var_os("KUBERNETES_SERVICE_HOST").is_some()
 }
 
 /// Returns the addresses of the interface `name`; `None` if it does not exist or has no address.

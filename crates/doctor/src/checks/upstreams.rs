@@ -6,6 +6,7 @@ use control::status::{Status, Upstream};
 use control::text::duration;
 
 use super::of_status;
+use crate::dns::DNS_PORT;
 use crate::known::known;
 use crate::{Area, Check, Facts, Finding, Need, Outcome, Severity, Unknown, UpstreamProbe};
 
@@ -166,7 +167,8 @@ fn slow(facts: &Facts) -> Outcome {
         if let Some(text) = trouble(probe)
             && !is_known(&findings, probe)
         {
-            let port = if probe.address.port() == 53 { String::new() } else { format!(" -p {}", probe.address.port()) };
+            let port =
+                if probe.address.port() == DNS_PORT { String::new() } else { format!(" -p {}", probe.address.port()) };
             let fix = format!("`dig {} SOA @{}{port}` asks it", root_of(&probe.zone), probe.address.ip());
             findings.push(Finding::new(text).fix(fix));
         }

@@ -7,17 +7,15 @@ use std::path::{Path, PathBuf};
 use cluster::Request;
 use corefile::{Corefile, Diagnostic, Loader};
 use doctor::objects::Container;
-use doctor::{CorefileFacts, DnsService, Facts, Known, Problem, Unknown};
+use doctor::{CorefileFacts, DNS_PORT, DnsService, Facts, Known, Problem, Unknown};
 
 use super::api::Api;
-use super::location;
 use super::objects::config_map;
 use super::resolv_conf::{self, ResolvConf};
 use crate::configuration::{Configuration, Origin};
 use crate::dry;
+use crate::local::is_pod;
 
-/// Default port of keys.
-const DNS_PORT: u16 = 53;
 /// Key of a ConfigMap with a Corefile.
 const KEY: &str = "Corefile";
 /// Text that the server sends in place of secrets.
@@ -62,7 +60,7 @@ pub(super) async fn corefile(
     }
     let api = api.as_ref().map_err(Clone::clone)?;
     // The name servers of a Pod are those of its node, as for the server, unless it asks the cluster DNS.
-    let has_files = location::is_pod() && settings.cluster_domain().is_none();
+    let has_files = is_pod() && settings.cluster_domain().is_none();
     of_config_map(&facts.dns()?, api, has_files).await
 }
 

@@ -17,6 +17,7 @@ use super::replicas::replicas;
 use super::resolv_conf::ResolvConf;
 use super::rights::rights;
 use super::{certificates, host, location};
+use crate::local::is_pod;
 
 /// What to gather from.
 #[derive(Clone, Debug, Default)]
@@ -84,7 +85,7 @@ async fn of_api(source: Option<Source>, deadline: Deadline) -> (Known<Api>, Obje
 
 /// Returns the API server of this Pod, or the one of `$KUBECONFIG`.
 fn usual_source() -> Option<Source> {
-    if location::is_pod() {
+    if is_pod() {
         return Some(Source::InCluster);
     }
     let file = PathBuf::from(std::env::var_os("KUBECONFIG").filter(|file| !file.is_empty())?);

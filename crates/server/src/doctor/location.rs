@@ -5,13 +5,7 @@ use std::net::IpAddr;
 use doctor::objects::Node;
 use doctor::{Facts, Known, Unknown};
 
-/// Environment variable that Kubernetes sets in every Pod.
-const IN_POD: &str = "KUBERNETES_SERVICE_HOST";
-
-/// Returns true if this process runs in a Pod.
-pub(super) fn is_pod() -> bool {
-    std::env::var_os(IN_POD).is_some()
-}
+use crate::local::is_pod;
 
 /// Succeeds if packets from here take the way of packets in the cluster: in a Pod, on a node, and beside the server.
 ///

@@ -3,15 +3,15 @@
 use std::net::{IpAddr, SocketAddr};
 
 use doctor::objects::DaemonSet;
-use doctor::{Attempt, CorefileFacts, Facts, Forwarded, Known, Probe, Probes, SearchProbe, Unknown, UpstreamProbe};
+use doctor::{
+    Attempt, CorefileFacts, DNS_PORT, Facts, Forwarded, Known, Probe, Probes, SearchProbe, Unknown, UpstreamProbe,
+};
 use wire::{Name, Rcode, Type};
 
 use super::dns::{Answer, Query, attempt, tcp, udp, udp_repeated};
 use super::resolv_conf::ResolvConf;
 use super::together::together;
 
-/// Port of DNS (RFC 1035 §4.2).
-const DNS_PORT: u16 = 53;
 /// Lengths of the queries that show if large packets arrive: one that passes almost every network, and the largest
 /// that EDNS advertises.
 const LENGTHS: [usize; 2] = [900, 1_232];

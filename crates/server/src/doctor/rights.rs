@@ -5,8 +5,8 @@ use doctor::{Access, Facts, Known, Unknown};
 use serde_json::{Value, json};
 
 use super::api::Api;
-use super::location;
 use super::together::together;
+use crate::local::is_pod;
 use crate::rbac;
 
 /// Maximum number of reviews: two verbs for each kind in eight namespaces.
@@ -66,7 +66,7 @@ fn needed(requests: &[Request]) -> Known<Vec<Access>> {
 }
 
 fn subject(facts: &Facts) -> Known<Subject> {
-    if facts.server.is_ok() && location::is_pod() {
+    if facts.server.is_ok() && is_pod() {
         return Ok(Subject::Own);
     }
     let deployment = facts.dns()?.deployment()?;

@@ -33,7 +33,7 @@ pub(crate) fn status(context: &Context) -> Status {
         version: crate::VERSION.to_owned(),
         compatible_with: COMPATIBLE_WITH.to_owned(),
         host: crate::local::host_name().0,
-        in_pod: std::env::var_os("KUBERNETES_SERVICE_HOST").is_some(),
+        in_pod: crate::local::is_pod(),
         process_id: std::process::id(),
         uptime_seconds: context.view.started.elapsed().as_secs_f64(),
         serving,

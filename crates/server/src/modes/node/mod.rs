@@ -43,8 +43,6 @@ use generator::NodeCacheGenerator;
 use handover::Handover;
 use reconciler::{ErrorCounters, Reconciler};
 
-/// Environment variable that Kubernetes sets in every pod.
-const IN_POD: &str = "KUBERNETES_SERVICE_HOST";
 /// Log target.
 const LOG: &str = "portolan";
 
@@ -86,8 +84,7 @@ async fn run(settings: Settings, said: Vec<Warning>, log_format: Format) -> Resu
     said.iter().for_each(|line| tracing::warn!(target: LOG, "{line}"));
     let registry: Arc<Registry> = Registry::new();
     let errors = ErrorCounters::new(&registry);
-    let in_pod = std::env::var_os(IN_POD).is_some();
-    let generator = NodeCacheGenerator::find(&settings, errors.clone(), in_pod)?;
+    let generator = NodeCacheGenerator::find(&settings, errors.clone(), crate::local::is_pod())?;
     let follow = |changes| drop(tokio::task::spawn_local(Rc::clone(&generator).follow(changes)));
     let (origin, changes) =
         generated_corefile::start(Rc::clone(&generator) as Rc<dyn CorefileGenerator>, &registry, follow).await?;
