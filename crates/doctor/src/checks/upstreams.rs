@@ -158,8 +158,10 @@ fn slow(facts: &Facts) -> Outcome {
         return Err(reason.clone());
     }
     let mut findings = reported.unwrap_or_default();
+    // The server reports its upstreams as texts, in which the address is a word.
     let is_known = |findings: &[Finding], probe: &UpstreamProbe| {
-        findings.iter().any(|finding| finding.text.contains(&probe.address.to_string()))
+        let address = probe.address.to_string();
+        findings.iter().any(|finding| finding.text.split(' ').any(|word| word == address))
     };
     // A loop answers nothing; that is the finding of PD-U01.
     let is_loop = |probe: &&UpstreamProbe| loop_reason(facts, probe.address.ip()).is_some();
