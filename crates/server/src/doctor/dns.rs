@@ -157,7 +157,7 @@ async fn udp_exchange(server: SocketAddr, query: &Query) -> Result<Answer, Probe
         }
     }
     socket.connect(server).await?;
-    let (id, start) = (random_id(), Instant::now());
+    let (id, start) = (rand::random(), Instant::now());
     socket.send(&query.bytes(id)).await?;
     let mut buffer = vec![0; usize::from(u16::MAX)];
     loop {
@@ -176,20 +176,13 @@ pub(super) async fn tcp(server: SocketAddr, query: &Query) -> Result<Answer, Pro
 async fn tcp_exchange(server: SocketAddr, query: &Query) -> Result<Answer, ProbeError> {
     let start = Instant::now();
     let mut stream = TcpStream::connect(server).await?;
-    let id = random_id();
+    let id = rand::random();
     let message = query.bytes(id);
     let length = u16::try_from(message.len()).map_err(|_| ProbeError::Invalid)?;
     stream.write_all(&[&length.to_be_bytes()[..], &message].concat()).await?;
     let mut response = vec![0; usize::from(stream.read_u16().await?)];
     stream.read_exact(&mut response).await?;
     query.read(id, &response, start)?.ok_or(ProbeError::Invalid)
-}
-
-fn random_id() -> u16 {
-    // The hasher of the standard library has random keys, and a probe needs no better numbers.
-    use std::hash::{BuildHasher, RandomState};
-    let [high, low, ..] = RandomState::new().hash_one(()).to_be_bytes();
-    u16::from_be_bytes([high, low])
 }
 
 #[cfg(test)]
