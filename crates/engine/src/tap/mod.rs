@@ -41,7 +41,7 @@ pub trait Answerers {
 /// Response codes that count as failures: FORMERR, SERVFAIL, NOTIMP and REFUSED. NXDOMAIN and NOERROR are answers.
 const FAILURES: u32 = 1 << 1 | 1 << 2 | 1 << 4 | 1 << 5;
 /// Duration from which a query counts as a failure: most programs have lost patience then.
-pub(crate) const SLOW: Duration = Duration::from_secs(1);
+pub const SLOW: Duration = Duration::from_secs(1);
 
 /// Returns true for a response code that counts as a failure.
 #[must_use]

@@ -181,6 +181,11 @@ fn plain(text: &str) -> String {
     shortened(&harmless(text), TEXT_MAX)
 }
 
+/// Returns the time of day in a time of RFC 3339, without fractions of a second.
+fn time_of_day(time: &str) -> &str {
+    time.get(11..19).unwrap_or(time)
+}
+
 /// Renders a table in a box of its own, which scrolls if the screen is too narrow for it. `name` is the id of its
 /// heading.
 fn boxed(name: &str, table: &Markup) -> Markup {

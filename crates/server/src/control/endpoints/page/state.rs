@@ -4,10 +4,8 @@ use control::status::{Problem, Serving, Status};
 use control::text::{count, counted, duration};
 use maud::{Markup, html};
 
-use super::{Content, Room, plain};
+use super::{Content, Room, plain, time_of_day};
 
-/// Position of the time of day in a time of RFC 3339.
-const TIME_OF_DAY: core::ops::Range<usize> = 11..19;
 /// Maximum number of clusters that are shown.
 const CLUSTERS_MAX: usize = 4;
 /// Maximum number of problems that are shown.
@@ -37,7 +35,7 @@ pub(super) fn header(content: &Content) -> Markup {
                 li { "up " (duration(status.uptime_seconds)) }
                 li { "generation " (count(status.corefile.generation)) }
                 @if let Some(age) = age { li { "view of the cluster " (duration(age)) " old" } }
-                li { "as of " time datetime=(time) { (time.get(TIME_OF_DAY).unwrap_or(time)) " UTC" } }
+                li { "as of " time datetime=(time) { (time_of_day(time)) " UTC" } }
             }
             p #lost hidden role="alert" data-keep {
                 "The server does not respond. All numbers are from the time above."

@@ -5,16 +5,15 @@ use control::status::{Latency, Status, Upstream, UpstreamState};
 use control::tail::Event;
 use control::text::{count, duration, harmless};
 use control::top::{By, Row, Top, columns};
+use engine::tap::SLOW;
 use maud::{Markup, html};
 
-use super::{boxed, plain};
+use super::{boxed, plain, time_of_day};
 
 /// Maximum number of upstreams that are shown.
 const UPSTREAMS_MAX: usize = 20;
 /// Queries per useful answer from which a row is marked.
 const WASTE_MARKED: f64 = 3.0;
-/// Position of the time of day in a time of RFC 3339.
-const TIME_OF_DAY: core::ops::Range<usize> = 11..19;
 /// Maximum length of a name in bytes that can be explained by a link. Longer ones can be typed.
 const LINKED_MAX: usize = 255;
 
@@ -148,7 +147,7 @@ fn failure_row(event: &Event, links: bool) -> Markup {
     let name = if event.name.is_empty() { "(unreadable)".to_owned() } else { plain(&event.name) };
     html! {
         tr {
-            td { (plain(event.time.get(TIME_OF_DAY).unwrap_or(&event.time))) }
+            td { (plain(time_of_day(&event.time))) }
             td { (plain(&event.client.text())) }
             th scope="row" {
                 @if let Some(link) = link { a href=(link) { (name) } } @else { (name) }
@@ -160,9 +159,6 @@ fn failure_row(event: &Event, links: bool) -> Markup {
         }
     }
 }
-
-/// Duration in seconds from which a query is recorded as slow.
-const SLOW: f64 = 1.0;
 
 /// Returns the reason for a failure, as far as its record shows it.
 fn why(event: &Event) -> String {
@@ -184,7 +180,7 @@ fn why(event: &Event) -> String {
         (Some("FORMERR"), None) => "the message is not a valid query".to_owned(),
         (Some("NOTIMP"), None) => "the kind of query is not supported".to_owned(),
         _ if event.truncated => "too large for UDP; the client asks again over TCP".to_owned(),
-        _ if event.took_seconds >= SLOW => format!("{who} was slow"),
+        _ if event.took_seconds >= SLOW.as_secs_f64() => format!("{who} was slow"),
         _ => who,
     }
 }
