@@ -95,6 +95,11 @@ fn with_broken_upstream() -> String {
     format!("forward corp {nobody}\n    hosts {{\n 192.0.2.7 a.test\n fallthrough corp\n }}")
 }
 
+/// Returns the groups of a response of `top`.
+fn keys(top: &Value) -> Vec<&str> {
+    top["rows"].as_array().unwrap().iter().map(|row| row["key"].as_str().unwrap()).collect()
+}
+
 #[test]
 fn a_tail_shows_the_query_that_was_asked() {
     let mut watched = Watched::start("watch-tail", ANSWERS);
@@ -243,7 +248,7 @@ fn names_the_pods_that_ask() {
     assert_eq!(service.next()["query"]["client"]["address"], "127.0.0.9");
 
     let top = watched.top("pod");
-    let keys: Vec<&str> = top["rows"].as_array().unwrap().iter().map(|row| row["key"].as_str().unwrap()).collect();
+    let keys = keys(&top);
     assert!(keys.contains(&"shop/db-0") && keys.contains(&"127.0.0.10 (node)"), "{keys:?}");
     let namespaces = watched.top("ns");
     assert!(namespaces["rows"].as_array().unwrap().iter().any(|row| row["key"] == "shop"), "{namespaces}");
@@ -311,7 +316,7 @@ fn identity_pods_names_pods_without_a_service() {
     assert_eq!((next()["kind"].take(), next()["kind"].take()), ("node".into(), "host".into()));
     assert_eq!(selected.next()["query"]["client"]["address"], "127.0.0.9");
     let top = watched.top("pod");
-    let keys: Vec<&str> = top["rows"].as_array().unwrap().iter().map(|row| row["key"].as_str().unwrap()).collect();
+    let keys = keys(&top);
     for key in ["shop/job-x2k8p", "127.0.0.10 (node)", "127.0.0.11 (host)"] {
         assert!(keys.contains(&key), "{key}: {keys:?}");
     }

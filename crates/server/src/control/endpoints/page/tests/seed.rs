@@ -309,12 +309,9 @@ pub(super) fn hostile(number: usize) -> Content {
     Content {
         flow: Flow::new(&pods, &blocks, &shares, &status),
         status,
-        time: "2026-11-23T12:44:09.250Z".to_owned(),
-        history: history(),
         pods,
         names,
         failures: (0..number.min(20)).map(|_| event("12:44:07", &name, Some(&name), &name)).collect(),
-        shows_names: true,
         files: files(&corefile),
         question: Question {
             name: name.clone(),
@@ -322,6 +319,7 @@ pub(super) fn hostile(number: usize) -> Content {
             from: long,
             answer: Some(Ok(explained(&name, number))),
         },
+        ..busy()
     }
 }
 
