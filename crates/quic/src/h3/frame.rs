@@ -18,8 +18,9 @@ impl FrameType {
         matches!(self.0, 0x2 | 0x6 | 0x8 | 0x9)
     }
 
-    /// Returns true for types that are only allowed on the control stream, or not at all from a client.
-    pub(crate) const fn is_forbidden_in_requests(self) -> bool {
+    /// Returns true for types that are allowed neither in a request nor in a response: those of the control stream,
+    /// those of HTTP/2, and push.
+    pub(crate) const fn is_forbidden_on_request_streams(self) -> bool {
         self.is_of_http2()
             || matches!(
                 self,

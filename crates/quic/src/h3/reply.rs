@@ -138,7 +138,7 @@ impl Response {
             Stage::Body => false,
             Stage::Trailers => matches!(frame, FrameType::DATA | FrameType::HEADERS),
         };
-        if frame.is_forbidden_in_requests() || is_misplaced {
+        if frame.is_forbidden_on_request_streams() || is_misplaced {
             return Err(error(code::FRAME_UNEXPECTED, "the frame does not belong to a response").into());
         }
         if frame == FrameType::HEADERS && length > HEADERS_MAX as u64 {

@@ -118,7 +118,7 @@ impl Request {
 
     /// Decides about a frame by its header.
     fn begin(&mut self, frame: FrameType, length: u64) -> Result<(), Failure> {
-        if frame.is_forbidden_in_requests() {
+        if frame.is_forbidden_on_request_streams() {
             return Err(connection(code::FRAME_UNEXPECTED, "the frame does not belong to a request"));
         }
         match (frame, self.stage) {
