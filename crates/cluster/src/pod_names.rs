@@ -1,9 +1,9 @@
-//! Pods by their address, with their names, for people and metadata. Answers need no names, so the table is filled only
-//! if a [`Spec`](crate::Spec) asks for it.
+//! Pods by their address, with their names, for people and metadata. Answers do not need the names. The table is
+//! filled only if [`Spec`](crate::Spec) requests it.
 //!
 //! The pods of a ReplicaSet, a DaemonSet, a StatefulSet or a Job share everything but the end of their name. They share
-//! one [`PodGroup`], and an entry has a pointer to it and the end: 24 bytes for IPv4. A pod with two addresses is found
-//! by the primary one.
+//! one [`PodGroup`], and an entry has a pointer to it and the end: 24 bytes for IPv4. The key of a pod with
+//! two addresses is its primary address.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;

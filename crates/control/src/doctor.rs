@@ -1,4 +1,4 @@
-//! What the server knows for `portolan doctor`.
+//! Facts of the server for `portolan doctor`.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::status::Status;
 
-/// What the server knows for `portolan doctor`.
+/// Facts of the server for `portolan doctor`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServerFacts {

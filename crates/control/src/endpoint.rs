@@ -37,7 +37,7 @@ pub enum Endpoint {
     Events,
     /// Largest groups of queries.
     Top,
-    /// What the server knows for `portolan doctor`.
+    /// Facts of the server for `portolan doctor`.
     Doctor,
     /// Archive for a bug report.
     Report,
@@ -207,7 +207,7 @@ impl Endpoint {
                 parameters: TOP_PARAMETERS,
                 ..Route::get("/v1/top", "Largest groups of queries of the last minutes")
             },
-            Endpoint::Doctor => Route::get("/v1/doctor", "What the server knows for `portolan doctor`"),
+            Endpoint::Doctor => Route::get("/v1/doctor", "Facts of the server for `portolan doctor`"),
             Endpoint::Report => Route {
                 time_limit: REPORT_LIMIT,
                 ..Route::get("/v1/report", "Archive for a bug report, without secrets")

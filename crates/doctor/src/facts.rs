@@ -9,7 +9,7 @@ use crate::{CorefileFacts, DnsService, Known, Probes, Unknown, UpstreamProbe};
 
 /// Everything that the checks may read.
 pub struct Facts {
-    /// What the running server says of itself.
+    /// Facts that the running server reports over its control socket.
     pub server: Known<ServerFacts>,
     /// Corefile.
     pub corefile: Known<CorefileFacts>,

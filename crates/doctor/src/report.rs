@@ -66,7 +66,7 @@ pub struct Row {
     pub outcome: Mark,
     /// Reason why the check could not look.
     pub reason: Option<String>,
-    /// What it found.
+    /// Findings.
     pub findings: Vec<RowFinding>,
 }
 

@@ -206,8 +206,8 @@ mod tests {
         );
     }
 
-    /// Arguments of the manifest `cluster/addons/dns/nodelocaldns/nodelocaldns.yaml` of Kubernetes, by the images that
-    /// it names. The releases 1.31.0 to 1.37.2 have the first form.
+    /// Arguments of the manifest `cluster/addons/dns/nodelocaldns/nodelocaldns.yaml` of Kubernetes, each with the
+    /// versions of the image in it. Kubernetes 1.31.0 to 1.37.2 uses the first ones.
     const MANIFESTS: [(&str, &str); 2] = [
         ("1.22.28 to 1.26.8", "-localip 169.254.20.10,10.96.0.10 -conf /etc/Corefile -upstreamsvc kube-dns-upstream"),
         (

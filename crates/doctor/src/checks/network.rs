@@ -200,7 +200,7 @@ fn hidden_clients(facts: &Facts) -> Outcome {
 
 /// Returns true for an IPv4 address such as 10.244.1.0, which flannel has for a node in its own network.
 fn ends_in_zero(address: IpAddr) -> bool {
-    matches!(address, IpAddr::V4(address) if address.octets()[3] == 0)
+    matches!(address, IpAddr::V4(address) if address.to_bits() & 0xff == 0)
 }
 
 /// Maximum number of clients that are named.

@@ -26,10 +26,10 @@ pub struct PolicySpec {
     /// Directions: `Ingress` and `Egress`. The API server fills them in.
     #[serde(deserialize_with = "or_default")]
     pub policy_types: Vec<String>,
-    /// What may come in.
+    /// Rules for packets to the Pods.
     #[serde(deserialize_with = "or_default")]
     pub ingress: Vec<PolicyRule>,
-    /// What may go out.
+    /// Rules for packets from the Pods.
     #[serde(deserialize_with = "or_default")]
     pub egress: Vec<PolicyRule>,
 }

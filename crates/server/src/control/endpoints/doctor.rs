@@ -1,4 +1,4 @@
-//! What the server knows for `portolan doctor`.
+//! Facts of the server for `portolan doctor`.
 
 use control::doctor::{ClientCount, CorefileText, ServerFacts};
 use control::top::{By, ROWS_MAX, Row, Window};
@@ -6,7 +6,7 @@ use control::top::{By, ROWS_MAX, Row, Window};
 use super::super::connection::Context;
 use super::status;
 
-/// Returns what the server knows: its state, its Corefile without secrets, and who asks for what.
+/// Returns the facts: the state of the server, its Corefile without secrets, and who asks for what.
 pub(super) fn facts(context: &Context) -> ServerFacts {
     let loaded = context.view.loaded();
     let file = |(name, text): &(String, String)| CorefileText { name: name.clone(), text: text.clone() };
