@@ -1,4 +1,5 @@
-//! Read-copy-update tables: a sharded hash table ([`Shards`]) and an ordered table with byte-string keys ([`Sorted`]).
+//! Read-copy-update tables: a sharded hash table ([`Shards`]), a sharded table without free slots ([`Packed`]), and an
+//! ordered table with byte-string keys ([`Sorted`]).
 //!
 //! Each shard of a hash table is an immutable hash table behind one atomic pointer. A reader loads the pointer, looks
 //! up the entry and releases the pointer. Readers never wait, do not write to memory that other readers write, and do
@@ -30,6 +31,7 @@
 //! assert_eq!(ports.read(hash, |port| port.0 == "domain", |port| port.1), Some(53));
 //! ```
 
+mod packed;
 mod sorted;
 
 use std::hash::{BuildHasher, Hash};
@@ -38,6 +40,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arc_swap::ArcSwap;
 use hashbrown::HashTable;
 
+pub use packed::{Keyed, Packed};
 pub use sorted::{Edit, Entries, Pages, Reading, Sorted};
 
 /// Random seed of a table's hash function. Because it is secret, an attacker cannot choose colliding keys. This is the
