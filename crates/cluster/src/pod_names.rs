@@ -8,9 +8,9 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
-use rcu::{Entry, Seed, Shards};
+use rcu::{Keyed, Packed};
 
-/// Number of shards, as for other tables by address.
+/// Number of shards, as for other tables by address. A write copies one of them: 3.5 KiB with 150,000 pods.
 const SHARDS: usize = 1024;
 /// Maximum length of the end of a name: five random characters, or the number of a pod in a StatefulSet.
 const END_MAX: usize = 7;
@@ -66,21 +66,21 @@ pub(crate) fn split(name: &str) -> (&str, &str) {
 
 /// Table of pods by address.
 pub(crate) struct PodNames {
-    v4: Shards<Placed<Ipv4Addr>>,
-    v6: Shards<Placed<Ipv6Addr>>,
+    v4: Packed<Placed<Ipv4Addr>>,
+    v6: Packed<Placed<Ipv6Addr>>,
 }
 
 impl PodNames {
     pub(crate) fn new() -> PodNames {
-        PodNames { v4: Shards::new(SHARDS), v6: Shards::new(SHARDS) }
+        PodNames { v4: Packed::new(SHARDS), v6: Packed::new(SHARDS) }
     }
 
     /// Adds a pod, or changes the group of a pod with the same name at the same address.
     pub(crate) fn put(&self, address: IpAddr, group: &Arc<PodGroup>, end: &str) {
         let group = Arc::clone(group);
         match address {
-            IpAddr::V4(v4) => put(&self.v4, &Placed { address: v4, end: End::new(end), group }),
-            IpAddr::V6(v6) => put(&self.v6, &Placed { address: v6, end: End::new(end), group }),
+            IpAddr::V4(v4) => put(&self.v4, Placed { address: v4, end: End::new(end), group }),
+            IpAddr::V6(v6) => put(&self.v6, Placed { address: v6, end: End::new(end), group }),
         }
     }
 
@@ -133,7 +133,7 @@ struct Placed<A> {
     address: A,
 }
 
-trait Family: Copy + Eq + std::hash::Hash {}
+trait Family: Copy + Ord + std::hash::Hash {}
 impl Family for Ipv4Addr {}
 impl Family for Ipv6Addr {}
 
@@ -143,34 +143,29 @@ impl<A: Family> Placed<A> {
     }
 
     fn is_same(&self, other: &Self) -> bool {
-        let names = |placed: &Self| (placed.address, placed.end);
-        names(self) == names(other)
-            && self.group.start == other.group.start
-            && self.group.namespace == other.group.namespace
+        self.end == other.end && self.group.start == other.group.start && self.group.namespace == other.group.namespace
     }
 }
 
-impl<A: Family> Entry for Placed<A> {
-    fn hash(&self, seed: &Seed) -> u64 {
-        use std::hash::BuildHasher;
-        seed.hash_one(self.address)
+impl<A: Family> Keyed for Placed<A> {
+    type Key = A;
+
+    fn key(&self) -> A {
+        self.address
     }
 }
 
-fn put<A: Family>(table: &Shards<Placed<A>>, placed: &Placed<A>) {
-    table.replace(placed.clone(), |known| known.is_same(placed));
+fn put<A: Family>(table: &Packed<Placed<A>>, placed: Placed<A>) {
+    let same = placed.clone();
+    table.put(placed, |known| known.is_same(&same));
 }
 
-fn remove<A: Family>(table: &Shards<Placed<A>>, address: A, is_it: impl Fn(NamedPod<'_>) -> bool) {
-    table.remove(table.hash(&address), |known| known.address == address && is_it(known.pod()));
+fn remove<A: Family>(table: &Packed<Placed<A>>, address: A, is_it: impl Fn(NamedPod<'_>) -> bool) {
+    table.remove(address, |known| is_it(known.pod()));
 }
 
-fn at<A: Family>(table: &Shards<Placed<A>>, address: A, mut visit: impl FnMut(NamedPod<'_>)) {
-    table.read_all(table.hash(&address), |known| {
-        if known.address == address {
-            visit(known.pod());
-        }
-    });
+fn at<A: Family>(table: &Packed<Placed<A>>, address: A, mut visit: impl FnMut(NamedPod<'_>)) {
+    table.at(address, |known| visit(known.pod()));
 }
 
 #[cfg(test)]
