@@ -385,7 +385,6 @@ impl IndexReducer {
         }
     }
 
-    /// Counts a part that is malformed or exceeds a limit (`None`) as rejected.
     /// Moves a pod in the table of named pods, if there is one.
     fn name_pod(&mut self, key: u64, pod: &object::Pod<'_>, before: Option<IpAddr>, after: Option<IpAddr>) {
         // A pod from a snapshot has no name.
@@ -403,6 +402,7 @@ impl IndexReducer {
         self.index.put_pod(address, &group, end);
     }
 
+    /// Counts a part that is malformed or exceeds a limit (`None`) as rejected.
     fn accept<T>(&self, part: Option<T>) -> Option<T> {
         if part.is_none() {
             self.index.refuse();
