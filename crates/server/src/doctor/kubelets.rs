@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::api::Api;
 use super::objects::config_map;
 use super::resolv_conf::ResolvConf;
-use super::together::together;
+use futures_util::future::join_all;
 
 /// ConfigMap and key in which kubeadm keeps the settings of all kubelets.
 const CONFIG_MAP: (&str, &str) = ("kube-system", "kubelet-config");
@@ -73,7 +73,7 @@ async fn of_config_map(api: &Api) -> Known<Option<Kubelet>> {
 /// Asks kubelets through the API server. Those with the same settings are one.
 async fn of_nodes(api: &Api, facts: &Facts) -> Known<Vec<Kubelet>> {
     let nodes = facts.objects.nodes.as_ref().map_err(Clone::clone)?;
-    let answers = together(nodes.iter().take(KUBELETS_MAX).map(|node| of_node(api, node))).await;
+    let answers = join_all(nodes.iter().take(KUBELETS_MAX).map(|node| of_node(api, node))).await;
     let mut groups: Vec<(Settings, Vec<String>)> = Vec::new();
     let mut refused = None;
     for answer in answers {

@@ -23,6 +23,5 @@ mod probes;
 mod replicas;
 mod resolv_conf;
 mod rights;
-mod together;
 
 pub(crate) use gather::{Options, gather};

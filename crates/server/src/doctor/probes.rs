@@ -10,7 +10,7 @@ use wire::{Name, Rcode, Type};
 
 use super::dns::{Answer, Query, attempt, tcp, udp, udp_repeated};
 use super::resolv_conf::ResolvConf;
-use super::together::together;
+use futures_util::future::join_all;
 
 /// Lengths of the queries that show if large packets arrive: one that passes almost every network, and the largest
 /// that EDNS advertises.
@@ -37,9 +37,9 @@ pub(super) async fn probes(facts: &Facts, settings: &ResolvConf) -> Known<Probes
     let replicas = ready.into_iter().take(REPLICAS_MAX).map(|ip| SocketAddr::new(ip, port));
     let node_cache = node_cache(facts, settings).into_iter().map(|ip| SocketAddr::new(ip, DNS_PORT));
     let (service, replicas, node_cache) = tokio::join!(
-        together(service.map(|address| probe(address, &query))),
-        together(replicas.map(|address| probe(address, &query))),
-        together(node_cache.map(|address| probe(address, &query))),
+        join_all(service.map(|address| probe(address, &query))),
+        join_all(replicas.map(|address| probe(address, &query))),
+        join_all(node_cache.map(|address| probe(address, &query))),
     );
     Ok(Probes { service, replicas, node_cache })
 }
@@ -91,7 +91,7 @@ pub(super) fn upstreams(facts: &Facts) -> Known<Vec<Forwarded>> {
 
 /// Asks upstreams.
 pub(super) async fn upstream_probes(upstreams: Vec<Forwarded>) -> Known<Vec<UpstreamProbe>> {
-    Ok(together(upstreams.into_iter().take(UPSTREAMS_MAX).map(upstream_probe)).await)
+    Ok(join_all(upstreams.into_iter().take(UPSTREAMS_MAX).map(upstream_probe)).await)
 }
 
 async fn upstream_probe(Forwarded { zone, address }: Forwarded) -> UpstreamProbe {
@@ -99,7 +99,7 @@ async fn upstream_probe(Forwarded { zone, address }: Forwarded) -> UpstreamProbe
     let parent = if zone.is_empty() { INVALID } else { &zone };
     let mixed = Query::new(name(&format!("DoCtOr.{parent}")).unwrap_or_default(), Type::A);
     let (answers, mixed, tcp, large) = tokio::join!(
-        together((0..UPSTREAM_QUERIES).map(|_| udp(address, &soa))),
+        join_all((0..UPSTREAM_QUERIES).map(|_| udp(address, &soa))),
         udp(address, &mixed),
         tcp(address, &soa),
         large(address, &soa),
@@ -126,7 +126,7 @@ pub(super) async fn search_probes(settings: &ResolvConf) -> Known<Vec<SearchProb
     let Some(server) = settings.servers.first() else {
         return Err(Unknown::new("/etc/resolv.conf has no name server"));
     };
-    let probes = together(domains.into_iter().take(SEARCH_MAX).map(|domain| search_probe(*server, domain))).await;
+    let probes = join_all(domains.into_iter().take(SEARCH_MAX).map(|domain| search_probe(*server, domain))).await;
     let probes: Vec<SearchProbe> = probes.into_iter().flatten().collect();
     if probes.is_empty() {
         return Err(Unknown::new(format!("the name server {} in /etc/resolv.conf does not answer", server.ip())));

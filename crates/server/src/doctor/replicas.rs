@@ -11,7 +11,7 @@ use hyper::header::HOST;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
-use super::together::together;
+use futures_util::future::join_all;
 
 /// Port of the metrics page without another one in the Corefile.
 const METRICS_PORT: u16 = 9153;
@@ -33,7 +33,7 @@ pub(super) async fn replicas(facts: &Facts) -> Known<Vec<Replica>> {
         let name = if pod.is_empty() { format!("{address}") } else { pod.clone() };
         Some(replica(name, SocketAddr::new(address, port)))
     });
-    let replicas = together(each.take(REPLICAS_MAX)).await;
+    let replicas = join_all(each.take(REPLICAS_MAX)).await;
     if replicas.is_empty() {
         return Err(Unknown::new(format!("{} has no ready endpoint", dns.path())));
     }

@@ -5,9 +5,9 @@ use doctor::{Access, Facts, Known, Unknown};
 use serde_json::{Value, json};
 
 use super::api::Api;
-use super::together::together;
 use crate::local::is_pod;
 use crate::rbac;
+use futures_util::future::join_all;
 
 /// Maximum number of reviews: two verbs for each kind in eight namespaces.
 const REVIEWS_MAX: usize = 96;
@@ -31,7 +31,7 @@ pub(super) async fn rights(api: &Api, facts: &Facts, requests: &Known<Vec<Reques
     let needed = needed(requests)?;
     let subject = subject(facts)?;
     let reviews = needed.into_iter().take(REVIEWS_MAX).map(|access| review(api, &subject, access));
-    together(reviews).await.into_iter().collect()
+    join_all(reviews).await.into_iter().collect()
 }
 
 /// Returns the permissions that requests need.
