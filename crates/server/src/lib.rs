@@ -36,6 +36,7 @@ mod privileges;
 mod process_metrics;
 mod profile;
 mod rbac;
+mod replica;
 mod report;
 mod run;
 mod serve_error;

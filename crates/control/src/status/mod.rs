@@ -1,10 +1,13 @@
 //! State of the server on one screen.
 
+mod replica;
 mod text;
 #[cfg(test)]
 mod text_tests;
 
 use serde::{Deserialize, Serialize};
+
+pub use replica::Replica;
 
 /// State of the server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -28,6 +31,9 @@ pub struct Status {
     pub unready: Vec<String>,
     /// Running configuration.
     pub corefile: Corefile,
+    /// Servers of the same Service, this one included; empty outside of a Service.
+    #[serde(default)]
+    pub replicas: Vec<Replica>,
     /// Clusters whose objects are followed.
     pub clusters: Vec<Cluster>,
     /// Answers to queries.

@@ -2,6 +2,7 @@
 
 use core::fmt::{self, Write};
 
+use super::replica;
 use super::{
     Answers, Cache, Cluster, Corefile, Latency, Limits, Resource, Resources, Serving, Status, Upstream, UpstreamState,
     WatchState,
@@ -23,6 +24,9 @@ impl fmt::Display for Status {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(out, "{}", pair(&self.title(), &self.serving_text()))?;
         row(out, "Corefile", &self.corefile.text())?;
+        if !self.replicas.is_empty() {
+            row(out, "Replicas", &replica::text(&self.replicas))?;
+        }
         for cluster in &self.clusters {
             cluster.write(out)?;
         }
@@ -76,16 +80,21 @@ fn pair(first: &str, second: &str) -> String {
     format!("{first}{}{second}", " ".repeat(gap))
 }
 
+/// Shortens a hash.
+pub(super) fn shown_hash(hash: &str) -> String {
+    format!("{}…", harmless(hash.get(..HASH_SHOWN).unwrap_or(hash)))
+}
+
 impl Corefile {
     /// Describes the configuration in one line.
     #[must_use]
     pub fn text(&self) -> String {
         let mark = if self.refused.is_none() { '✓' } else { '✗' };
-        let hash = harmless(self.hash.get(..HASH_SHOWN).unwrap_or(&self.hash));
+        let hash = shown_hash(&self.hash);
         let (age, blocks, warnings) =
             (duration(self.age_seconds), counted(self.blocks, "block"), counted(self.warnings, "warning"));
         let mut text =
-            format!("{mark} generation {}, sha {hash}…, loaded {age} ago · {blocks}, {warnings}", self.generation);
+            format!("{mark} generation {}, sha {hash}, loaded {age} ago · {blocks}, {warnings}", self.generation);
         if let Some(refused) = &self.refused {
             let _ = write!(text, " · a newer one was refused {} ago", duration(refused.age_seconds));
         }

@@ -61,6 +61,7 @@ fn healthy() -> Status {
             warnings: 0,
             refused: None,
         },
+        replicas: Vec::new(),
         clusters: vec![cluster()],
         answers: Answers {
             window_seconds: 60.0,

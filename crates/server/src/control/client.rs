@@ -219,7 +219,7 @@ fn refused(status: StatusCode, body: &[u8]) -> ControlError {
     ControlError::Refused(reason)
 }
 
-fn runtime() -> Result<Runtime, ControlError> {
+pub(super) fn runtime() -> Result<Runtime, ControlError> {
     tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ControlError::Io)
 }
 

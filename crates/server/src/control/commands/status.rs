@@ -4,11 +4,13 @@ use std::time::{Duration, Instant};
 
 use clap::{Arg, ArgMatches};
 use config::options::parse_duration;
-use control::status::Status;
+use control::status::{Replica, Status};
 use control::{Endpoint, exit};
+use futures_util::future::join_all;
 
 use super::{CommonOptions, command, json, print};
-use crate::control::client::{ControlError, Socket};
+use crate::control::client::{ControlError, Socket, runtime};
+use crate::replica::corefile_hash;
 
 pub(super) const NAME: &str = "status";
 /// Interval between attempts with `--wait`.
@@ -43,7 +45,8 @@ impl Options {
 }
 
 pub(super) fn run(own: &Options, options: &CommonOptions, socket: &Socket) -> Result<u8, ControlError> {
-    let status = wait_for(own.wait.unwrap_or_default(), socket)?;
+    let mut status = wait_for(own.wait.unwrap_or_default(), socket)?;
+    ask_replicas(&mut status.replicas)?;
     print(options, &status)?;
     Ok(if status.is_fine() { exit::FINE } else { exit::TROUBLE })
 }
@@ -59,4 +62,17 @@ fn wait_for(limit: Duration, socket: &Socket) -> Result<Status, ControlError> {
         }
         std::thread::sleep(ATTEMPT_EVERY);
     }
+}
+
+/// Asks the other replicas for the hashes of their configurations, all at the same time.
+fn ask_replicas(replicas: &mut [Replica]) -> Result<(), ControlError> {
+    let asked = replicas.iter_mut().filter(|replica| !replica.own).map(async |replica| {
+        let Ok(address) = replica.metrics.parse() else { return };
+        match corefile_hash(address).await {
+            Ok(hash) => replica.hash = Some(hash),
+            Err(error) => replica.error = Some(error.to_string()),
+        }
+    });
+    runtime()?.block_on(join_all(asked));
+    Ok(())
 }

@@ -9,6 +9,7 @@ mod page;
 mod problems;
 mod ready;
 mod reload;
+mod replicas;
 mod report;
 mod requests;
 mod status;

@@ -13,6 +13,7 @@ use super::super::connection::Context;
 use super::super::history::{RATE_WINDOW, Totals};
 use super::super::{Loaded, drops};
 use super::problems;
+use super::replicas::replicas;
 use crate::cgroup;
 use crate::clusters::FollowedCluster;
 
@@ -39,6 +40,7 @@ pub(crate) fn status(context: &Context) -> Status {
         serving,
         unready,
         corefile: corefile(context, &loaded),
+        replicas: replicas(&context.view.clusters, &loaded),
         clusters: context.view.clusters.all().into_iter().map(cluster).collect(),
         answers: answers(context, before, &now),
         upstreams: upstreams(&loaded, before, &now),

@@ -68,6 +68,7 @@ pub(super) fn status() -> Status {
             warnings: 1,
             refused: None,
         },
+        replicas: Vec::new(),
         clusters: vec![Cluster {
             source: "https://10.96.0.1:443".to_owned(),
             synced: true,
