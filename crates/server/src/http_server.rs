@@ -54,3 +54,64 @@ where
         () = phases.overdue() => Err(io::ErrorKind::TimedOut.into()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+    use std::time::Duration;
+
+    use hyper::body::Frame;
+    use net::{ConnectionTable, TableLimits};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+    use tokio::time::Instant;
+
+    use super::*;
+
+    /// Size of the buffer between client and server in bytes.
+    const BUFFER: usize = 4096;
+
+    /// Body that always has more.
+    struct Endless;
+
+    impl Body for Endless {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(&[b'x'; 1000])))))
+        }
+    }
+
+    /// Serves an endless stream to a client that reads `reads` times, once in 50 seconds, and then no more. Returns how
+    /// long the connection lasted.
+    async fn serve_endless_stream(reads: u32) -> Duration {
+        let (mut client, server) = duplex(BUFFER);
+        let table = ConnectionTable::new(TableLimits { open_max: 1, per_address_max: 1, buffered_max: 0 });
+        let (connection, _) = table.admit(IpAddr::V4(Ipv4Addr::LOCALHOST));
+        client.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+        let start = Instant::now();
+        let serving = serve(server, &connection, async |_| Response::new(Endless));
+        let reading = async {
+            for _ in 0..reads {
+                tokio::time::sleep(Duration::from_secs(50)).await;
+                client.read_exact(&mut [0; BUFFER]).await.unwrap();
+            }
+            std::future::pending::<()>().await;
+        };
+        let ended = tokio::select! {
+            ended = serving => ended,
+            () = reading => unreachable!("the client stays"),
+        };
+        assert_eq!(ended.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        start.elapsed()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn ends_a_stream_that_its_client_has_not_read_for_a_minute() {
+        assert_eq!(serve_endless_stream(0).await.as_secs(), 60);
+        // Each read starts the minute again.
+        assert_eq!(serve_endless_stream(10).await.as_secs(), 560);
+    }
+}
