@@ -129,4 +129,6 @@ pub struct ExplainedUpstream {
     pub down_for: Option<Duration>,
     /// Error of its last health check.
     pub error: Option<String>,
+    /// Time since the last exchange that failed, and its error.
+    pub last_failure: Option<(Duration, String)>,
 }

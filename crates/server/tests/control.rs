@@ -99,6 +99,33 @@ fn status_names_an_upstream_that_is_down() {
 }
 
 #[test]
+fn status_and_explain_name_an_upstream_that_loses_queries() {
+    let (nobody, upstream) = (UdpSocket::bind("127.0.0.1:0").unwrap(), Upstream::start(7));
+    let address = nobody.local_addr().unwrap();
+    drop(nobody);
+    // Without health checks, it stays up.
+    let directives = format!("forward . {address} {} {{\n policy sequential\n max_fails 0\n }}", upstream.address);
+    let mut controlled = Controlled::start(&directives);
+    for name in ["a.test.", "b.test.", "c.test."] {
+        assert_eq!(controlled.client.ask(name, Type::A).unwrap().rcode(), Rcode::NOERROR);
+    }
+    let lossy = &controlled.socket.status()["upstreams"][0];
+    assert_eq!((&lossy["state"], &lossy["failures"], &lossy["replies"]), (&"up".into(), &3.into(), &0.into()));
+    let status = controlled.socket.run(&["status"]);
+    assert_eq!(status.code, 1, "{}", status.stdout);
+    for part in [
+        format!("‼ {address} udp no replies, 3 of 3 failed, the last "),
+        format!("PD-U02  upstream {address}: 3 of 3 failed, the last "),
+        format!("✓ {} udp p99", upstream.address),
+    ] {
+        assert!(status.stdout.contains(&part), "{part}: {}", status.stdout);
+    }
+    let explained = controlled.socket.run(&["explain", "a.test."]).stdout;
+    assert!(explained.contains(&format!("{address}  udp  up, last failed query ")), "{explained}");
+    assert!(explained.contains("connection refused"), "{explained}");
+}
+
+#[test]
 fn status_shows_the_view_of_the_cluster() {
     let api = FakeApi::with_shop();
     let directives = format!("ready localhost:0\n    kubernetes cluster.local {{\n endpoint {}\n }}", api.url());

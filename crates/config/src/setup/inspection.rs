@@ -89,6 +89,8 @@ pub struct InspectedUpstream {
     pub down_since: Option<Instant>,
     /// Error of its last health check.
     pub error: Option<String>,
+    /// Time and error of the last exchange that failed.
+    pub last_failure: Option<(Instant, String)>,
 }
 
 /// Health of an upstream.

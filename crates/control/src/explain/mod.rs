@@ -168,6 +168,12 @@ pub struct Upstream {
     pub down_seconds: Option<f64>,
     /// Error of its last health check.
     pub error: Option<String>,
+    /// Time since the last exchange that failed in seconds.
+    #[serde(default)]
+    pub failed_seconds: Option<f64>,
+    /// Error of that exchange.
+    #[serde(default)]
+    pub failure: Option<String>,
 }
 
 /// Effect of a plugin that did not answer itself.

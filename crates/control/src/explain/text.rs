@@ -133,9 +133,14 @@ impl fmt::Display for Upstream {
         if let Some(seconds) = self.down_seconds {
             write!(out, " for {}", duration(seconds))?;
         }
-        match &self.error {
-            Some(error) => write!(out, ": {}", harmless(error)),
-            None => Ok(()),
+        if let Some(error) = &self.error {
+            write!(out, ": {}", harmless(error))?;
+        }
+        match (self.failed_seconds, &self.failure) {
+            (Some(seconds), Some(error)) => {
+                write!(out, ", last failed query {} ago: {}", duration(seconds), harmless(error))
+            }
+            _ => Ok(()),
         }
     }
 }

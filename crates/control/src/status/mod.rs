@@ -204,6 +204,42 @@ pub struct Upstream {
     pub replies: u64,
     /// 99th percentile of the time to a reply; `null` without replies in the period.
     pub p99: Option<Latency>,
+    /// Exchanges in the same period that failed: no reply in time, a network error, or an invalid reply.
+    #[serde(default)]
+    pub failures: u64,
+    /// Last exchange that failed; `null` if none has failed.
+    #[serde(default)]
+    pub last_failure: Option<FailedExchange>,
+}
+
+/// Exchange with an upstream that failed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FailedExchange {
+    /// Time since then in seconds.
+    pub age_seconds: f64,
+    /// Error.
+    pub error: String,
+}
+
+/// Failed exchanges of an upstream from which it is in trouble: fewer happen in a healthy network.
+const FAILURES_MIN: u64 = 3;
+/// Share of failed exchanges in percent from which an upstream is in trouble.
+const FAILURES_PERCENT: u64 = 5;
+
+impl Upstream {
+    /// Returns a key by which upstreams in trouble come first.
+    #[must_use]
+    pub fn rank(&self) -> (UpstreamState, bool) {
+        (self.state, !self.is_failing())
+    }
+
+    /// Returns true if it loses many queries, although it may answer its health checks.
+    #[must_use]
+    pub fn is_failing(&self) -> bool {
+        let all = self.replies.saturating_add(self.failures);
+        self.failures >= FAILURES_MIN && self.failures.saturating_mul(100) >= all.saturating_mul(FAILURES_PERCENT)
+    }
 }
 
 /// State of an upstream.

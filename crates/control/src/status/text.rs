@@ -201,7 +201,7 @@ impl Latency {
 /// Formats the upstreams, those with trouble first.
 fn upstreams(all: &[Upstream]) -> String {
     let mut sorted: Vec<&Upstream> = all.iter().collect();
-    sorted.sort_by_key(|upstream| upstream.state);
+    sorted.sort_by_key(|upstream| upstream.rank());
     let mut parts: Vec<String> = sorted.iter().take(UPSTREAMS_SHOWN).map(|upstream| upstream.text()).collect();
     if let Some(more) = sorted.len().checked_sub(UPSTREAMS_SHOWN).filter(|more| *more > 0) {
         parts.push(format!("and {more} more"));
@@ -215,15 +215,31 @@ impl Upstream {
         let error = || self.error.as_deref().map_or(String::new(), |error| format!(" {}", shortened(error)));
         match self.state {
             UpstreamState::Up => {
+                let mark = if self.is_failing() { '‼' } else { '✓' };
                 let p99 = self.p99.map_or("no replies".to_owned(), |p99| format!("p99 {}", p99.text()));
-                format!("✓ {address} {transport} {p99}")
+                format!("{mark} {address} {transport} {p99}{}", self.failures_text())
             }
-            UpstreamState::Suspected => format!("‼ {address} {transport}{}", error()),
+            UpstreamState::Suspected => format!("‼ {address} {transport}{}{}", error(), self.failures_text()),
             UpstreamState::Down => {
                 let since = self.down_seconds.map_or(String::new(), |since| format!(" since {}", duration(since)));
                 format!("✗ {address} {transport}{}{since} (PD-U02)", error())
             }
         }
+    }
+}
+
+impl Upstream {
+    /// Describes the failed exchanges, if there are any.
+    #[must_use]
+    pub fn failures_text(&self) -> String {
+        if self.failures == 0 {
+            return String::new();
+        }
+        let all = self.replies.saturating_add(self.failures);
+        let last = self.last_failure.as_ref().map_or(String::new(), |last| {
+            format!(", the last {} ago: {}", duration(last.age_seconds), shortened(&last.error))
+        });
+        format!(", {} of {} failed{last}", count(self.failures), count(all))
     }
 }
 

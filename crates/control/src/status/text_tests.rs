@@ -11,6 +11,8 @@ fn upstream(address: &str, state: UpstreamState) -> Upstream {
         error: None,
         replies: 400,
         p99: Some(Latency { above_seconds: 0.002, at_most_seconds: Some(0.004) }),
+        failures: 0,
+        last_failure: None,
     }
 }
 
@@ -126,6 +128,12 @@ fn says_what_is_wrong_first() {
     };
     status.upstreams.push(down);
     status.upstreams.push(upstream("10.0.0.4:53", UpstreamState::Suspected));
+    let lossy = Upstream {
+        failures: 22,
+        last_failure: Some(FailedExchange { age_seconds: 3.0, error: "no reply in time".to_owned() }),
+        ..upstream("10.0.0.5:53", UpstreamState::Up)
+    };
+    status.upstreams.push(lossy);
     status.limits.reached = vec![LimitHits { limit: "parked_queries".to_owned(), hits: 1200 }];
     status.resources.throttled_share = Some(0.25);
     status.problems =
@@ -136,7 +144,8 @@ portolan 0.3.0 (CoreDNS 1.14.7 compatible)  pod portolan-6c9  up 3 d 4 h   ✗ n
   Kubernetes   ✗ from a snapshot, not synced · view 4 m 10 s old · 10,024 services 101,200 endpoints · https://10.96.0.1:443 · snapshot 40 s ago
                services 10,024, ✗ failing for 4 m 10 s: the API server says 403 · endpointslices 10,031, 3.0 s
   Answers      42.1k q/s · NOERROR 67 NXDOMAIN 33 SERVFAIL 0.02 % · p50 < 250 µs p99 ≤ 2.0 ms · lost 0 · last 1 m
-  Upstreams    ✗ 10.0.0.3:53 udp no answer in time since 4 m (PD-U02)   ‼ 10.0.0.4:53 udp   ✓ 10.0.0.2:53 udp p99 ≤ 4.0 ms
+  Upstreams    ✗ 10.0.0.3:53 udp no answer in time since 4 m (PD-U02)   ‼ 10.0.0.4:53 udp   \
+‼ 10.0.0.5:53 udp p99 ≤ 4.0 ms, 22 of 422 failed, the last 3.0 s ago: no reply in time   ✓ 10.0.0.2:53 udp p99 ≤ 4.0 ms
   Cache        9,812 of 9,984 · hit 88 % · stale served 0
   Limits hit   parked_queries 1,200 in 10 m                   Memory 24.7 of 170 MiB · CPU 0.11 of 1, throttled 25 %
     PD-U02  upstream 10.0.0.3:53 has been down for 4 m

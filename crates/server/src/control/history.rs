@@ -37,6 +37,8 @@ pub(super) struct Totals {
     pub(super) latency: HistogramTotals,
     /// Time to a reply, by upstream.
     pub(super) upstreams: BTreeMap<String, HistogramTotals>,
+    /// Failed exchanges, by upstream.
+    pub(super) upstream_failures: BTreeMap<String, u64>,
     pub(super) cache_hits: u64,
     pub(super) cache_misses: u64,
     pub(super) cache_stale: u64,
@@ -67,6 +69,7 @@ impl Totals {
                 .next()
                 .unwrap_or_default(),
             upstreams: registry.histograms_by("coredns_proxy_request_duration_seconds", "to"),
+            upstream_failures: registry.totals_by("portolan_upstream_failures_total", "to"),
             cache_hits: sum("coredns_cache_hits_total"),
             cache_misses: sum("coredns_cache_misses_total"),
             cache_stale: sum("coredns_cache_served_stale_total"),

@@ -114,6 +114,8 @@ fn upstream(upstream: &ExplainedUpstream) -> Upstream {
         state: upstream.state.to_owned(),
         down_seconds: upstream.down_for.map(|time| time.as_secs_f64()),
         error: upstream.error.clone(),
+        failed_seconds: upstream.last_failure.as_ref().map(|(since, _)| since.as_secs_f64()),
+        failure: upstream.last_failure.as_ref().map(|(_, error)| error.clone()),
     }
 }
 

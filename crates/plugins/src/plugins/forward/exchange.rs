@@ -103,15 +103,22 @@ impl Stanza {
                 }
                 Err(error) => {
                     attempts.failed();
-                    if self.limits.max_fails > 0 {
-                        upstream.health.suspect();
-                    }
+                    self.record_failure(upstream, &error, io);
                     failed = failure(upstream.address, self.transport(query, upstream).label(), &error);
                     let (name, qtype, address) = (query.name(), query.qtype, upstream.address);
                     io.log(Level::Debug, SOURCE, format_args!("{name} {qtype}: {address}: {error}"));
                 }
             }
         }
+    }
+
+    /// Records a failed exchange. The upstream is checked from now on.
+    pub(super) fn record_failure(&self, upstream: &Upstream, error: &ExchangeError, io: &dyn Io) {
+        if self.limits.max_fails > 0 {
+            upstream.health.suspect();
+        }
+        io.counters().count(upstream.metrics.failures);
+        upstream.outage.failed(io.now(), error);
     }
 
     /// Queries one upstream. With `prefer_udp`, a truncated response is retried over TCP.

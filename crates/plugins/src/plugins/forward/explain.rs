@@ -31,6 +31,7 @@ impl Forward {
                 state: shown.health.name(),
                 down_for: shown.down_since.map(|since| now.since(since)),
                 error: shown.error,
+                last_failure: shown.last_failure.map(|(at, error)| (now.since(at), error)),
             }
         };
         let upstreams: Vec<ExplainedUpstream> = stanza.upstreams.iter().map(upstream).collect();

@@ -8,7 +8,7 @@ use upstream::Protocol;
 
 use super::stanza::{Stanza, Upstream};
 
-/// Result of the health checks of an upstream. Only the job that does them and people who look use it.
+/// Outcome of the health checks of an upstream, and its last failure.
 #[derive(Default)]
 pub(super) struct Outage(Mutex<Last>);
 
@@ -17,6 +17,8 @@ struct Last {
     /// Time at which the upstream went down.
     since: Option<Instant>,
     error: Option<String>,
+    /// Time and error of the last exchange that failed.
+    failed: Option<(Instant, String)>,
 }
 
 impl Outage {
@@ -28,6 +30,13 @@ impl Outage {
     /// Records that the upstream went down, or is up again.
     pub(super) fn changed(&self, down_since: Option<Instant>) {
         self.lock().since = down_since;
+    }
+
+    /// Records a failed exchange, unless somebody else uses the record: a worker does not wait for it.
+    pub(super) fn failed(&self, now: Instant, error: &ExchangeError) {
+        if let Ok(mut last) = self.0.try_lock() {
+            last.failed = Some((now, error.to_string()));
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Last> {
@@ -45,7 +54,7 @@ impl InspectUpstreams for UpstreamsView {
 }
 
 pub(super) fn shown(stanza: &Stanza, upstream: &Upstream) -> InspectedUpstream {
-    let Last { since, error } = upstream.outage.lock().clone();
+    let Last { since, error, failed } = upstream.outage.lock().clone();
     InspectedUpstream {
         address: upstream.address,
         transport: match (upstream.protocol, stanza.force_tcp) {
@@ -64,5 +73,6 @@ pub(super) fn shown(stanza: &Stanza, upstream: &Upstream) -> InspectedUpstream {
         },
         down_since: since,
         error,
+        last_failure: failed,
     }
 }

@@ -18,6 +18,12 @@ static PROBE_FAILURES: Metric = Metric {
     kind: Kind::Counter,
     labels: &["proxy_name", "to"],
 };
+static FAILURES: Metric = Metric {
+    name: "portolan_upstream_failures_total",
+    help: "Number of exchanges with an upstream that failed: no reply in time, a network error, or an invalid reply.",
+    kind: Kind::Counter,
+    labels: &["proxy_name", "to"],
+};
 static REUSED: Metric = Metric {
     name: "coredns_proxy_conn_cache_hits_total",
     help: "Counter of connection cache hits per upstream and protocol.",
@@ -43,7 +49,7 @@ static REJECTED: Metric = Metric {
     labels: &[],
 };
 
-pub(super) static ALL: [&Metric; 6] = [&DURATION, &PROBE_FAILURES, &REUSED, &OPENED, &ALL_DOWN, &REJECTED];
+pub(super) static ALL: [&Metric; 7] = [&DURATION, &PROBE_FAILURES, &FAILURES, &REUSED, &OPENED, &ALL_DOWN, &REJECTED];
 
 const PROXY: &str = "forward";
 /// Values of the label `proto`, in the order of [`place_of`].
@@ -65,6 +71,7 @@ const fn place_of(over: Transport, protocol: Protocol) -> usize {
 pub(super) struct UpstreamMetrics {
     pub(super) duration: ByRcode,
     pub(super) probe_failures: Counter,
+    pub(super) failures: Counter,
     reused: Table,
     opened: Table,
 }
@@ -74,6 +81,7 @@ impl UpstreamMetrics {
         UpstreamMetrics {
             duration: ByRcode::new(registry, &DURATION, &[PROXY, to]),
             probe_failures: registry.counter(&PROBE_FAILURES, &[PROXY, to]),
+            failures: registry.counter(&FAILURES, &[PROXY, to]),
             reused: registry.table(&REUSED, &[PROXY, to], &[&PROTOCOLS]),
             opened: registry.table(&OPENED, &[PROXY, to], &[&PROTOCOLS]),
         }

@@ -62,9 +62,7 @@ impl Stanza {
         fallback: &mut Result<Reply, Failure>,
         sending: Sending<'_>,
     ) {
-        if self.limits.max_fails > 0 {
-            upstream.health.suspect();
-        }
+        self.record_failure(upstream, error, sending.io);
         if fallback.is_err() {
             let transport = self.transport(sending.query, upstream);
             *fallback = Err(failure(upstream.address, transport.label(), error));

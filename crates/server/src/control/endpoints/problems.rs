@@ -33,6 +33,9 @@ pub(super) fn problems(status: &Status) -> Vec<Problem> {
         let error = upstream.error.as_deref().map_or(String::new(), |error| format!(": {error}"));
         add("PD-U02", format!("upstream {} has been down{since}{error}", upstream.address));
     }
+    for upstream in status.upstreams.iter().filter(|one| one.state != UpstreamState::Down && one.is_failing()) {
+        add("PD-U02", format!("upstream {}{}", upstream.address, upstream.failures_text().replacen(',', ":", 1)));
+    }
     for limit in status.limits.reached.iter().filter(|limit| !HARMLESS_LIMITS.contains(&limit.limit.as_str())) {
         let window = duration(status.limits.window_seconds);
         add("PD-T05", format!("limit {} reached {} times in {window}", limit.limit, count(limit.hits)));

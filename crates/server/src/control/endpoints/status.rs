@@ -2,8 +2,8 @@
 
 use config::setup::UpstreamHealth;
 use control::status::{
-    Answers, Cache, Cluster, CodeCount, Corefile, Latency, LimitHits, Limits, Refused, Resource, Resources, Serving,
-    Status, Upstream, UpstreamState, WatchState,
+    Answers, Cache, Cluster, CodeCount, Corefile, FailedExchange, Latency, LimitHits, Limits, Refused, Resource,
+    Resources, Serving, Status, Upstream, UpstreamState, WatchState,
 };
 use engine::Clock;
 use metrics::HistogramTotals;
@@ -158,7 +158,12 @@ fn upstreams(loaded: &Loaded, before: &Totals, now: &Totals) -> Vec<Upstream> {
         let address = upstream.address.to_string();
         let totals = now.upstreams.get(&address).cloned().unwrap_or_default();
         let recent = before.upstreams.get(&address).map_or(totals.clone(), |before| totals.since(before));
+        let failures = |totals: &Totals| totals.upstream_failures.get(&address).copied().unwrap_or(0);
         let found = Upstream {
+            failures: failures(now) - failures(before),
+            last_failure: upstream
+                .last_failure
+                .map(|(at, error)| FailedExchange { age_seconds: clock.since(at).as_secs_f64(), error }),
             address,
             transport: upstream.transport.to_owned(),
             state: match upstream.health {

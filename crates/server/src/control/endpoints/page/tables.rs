@@ -20,7 +20,7 @@ const LINKED_MAX: usize = 255;
 /// Renders the upstreams, those with trouble first.
 pub(super) fn upstreams(status: &Status) -> Markup {
     let mut upstreams: Vec<&Upstream> = status.upstreams.iter().collect();
-    upstreams.sort_by_key(|upstream| upstream.state);
+    upstreams.sort_by_key(|upstream| upstream.rank());
     let more = upstreams.len().saturating_sub(UPSTREAMS_MAX);
     if upstreams.is_empty() {
         return html! { p.note { "None: no server block has " code { "forward" } "." } };
@@ -34,6 +34,7 @@ pub(super) fn upstreams(status: &Status) -> Markup {
                     th scope="col" { "State" }
                     th.number scope="col" { "p99" }
                     th.number scope="col" { "Replies" }
+                    th.number scope="col" { "Failed" }
                     th scope="col" { "Last error" }
                 }
             }
@@ -49,17 +50,21 @@ pub(super) fn upstreams(status: &Status) -> Markup {
 fn upstream_row(upstream: &Upstream) -> Markup {
     let since = upstream.down_seconds.map_or(String::new(), |seconds| format!(" for {}", duration(seconds)));
     let (class, state) = match upstream.state {
+        UpstreamState::Up if upstream.is_failing() => ("warn", "‼ failing".to_owned()),
         UpstreamState::Up => ("good", "✓ up".to_owned()),
         UpstreamState::Suspected => ("warn", "‼ suspected".to_owned()),
         UpstreamState::Down => ("bad", format!("✗ down{since}")),
     };
+    let failure = upstream.last_failure.as_ref().map(|last| last.error.as_str());
+    let error = upstream.error.as_deref().or(failure);
     html! {
         tr {
             th scope="row" { (plain(&upstream.address)) " " span.note { (plain(&upstream.transport)) } }
             td class=(class) { (state) }
             td.number { (upstream.p99.map_or("–".to_owned(), Latency::text)) }
             td.number { (count(upstream.replies)) }
-            td { (plain(upstream.error.as_deref().unwrap_or("–"))) }
+            td.number { (count(upstream.failures)) }
+            td { (plain(error.unwrap_or("–"))) }
         }
     }
 }

@@ -45,6 +45,8 @@ fn upstream(address: &str, state: UpstreamState, error: Option<&str>) -> Upstrea
         error: error.map(str::to_owned),
         replies: if is_up { 88_400 } else { 12 },
         p99: is_up.then(|| latency(0.004)),
+        failures: if is_up { 0 } else { 40 },
+        last_failure: None,
     }
 }
 
@@ -332,6 +334,8 @@ fn explained(name: &str, number: usize) -> Explained {
         state: "down".to_owned(),
         down_seconds: Some(1.0),
         error: Some(name.to_owned()),
+        failed_seconds: Some(1.0),
+        failure: Some(name.to_owned()),
     };
     let step = Step {
         name: name.to_owned(),
