@@ -75,6 +75,15 @@ fn status_shows_what_the_server_does() {
 }
 
 #[test]
+fn status_shows_warnings_with_their_lines() {
+    let controlled = Controlled::start("hosts {\n 192.0.2.1 a.test\n }\n    forward . 127.0.0.1:1");
+    let first = controlled.socket.status()["corefile"]["first_warnings"][0].as_str().unwrap().to_owned();
+    assert!(first.contains("Corefile:6: "), "{first}");
+    let text = controlled.socket.run(&["status"]).stdout;
+    assert!(text.contains("1 warning\n               ‼ ") && text.contains("Corefile:6: "), "{text}");
+}
+
+#[test]
 fn status_says_that_nothing_counts_without_prometheus() {
     let mut controlled = Controlled::start("whoami");
     assert!(controlled.client.ask("a.test.", Type::A).is_some());

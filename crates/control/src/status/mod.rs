@@ -63,6 +63,9 @@ pub enum Serving {
     Ending,
 }
 
+/// Maximum number of warnings in a status.
+pub const WARNINGS_MAX: usize = 8;
+
 /// Running configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -77,6 +80,9 @@ pub struct Corefile {
     pub blocks: u64,
     /// Number of warnings.
     pub warnings: u64,
+    /// First warnings, each with its file and line; at most [`WARNINGS_MAX`].
+    #[serde(default)]
+    pub first_warnings: Vec<String>,
     /// Newer configuration that could not be loaded; `null` if the last reload succeeded.
     pub refused: Option<Refused>,
 }

@@ -17,6 +17,8 @@ const HASH_SHOWN: usize = 4;
 const CODES_SHOWN: [&str; 3] = ["NOERROR", "NXDOMAIN", "SERVFAIL"];
 /// Upstreams that are shown; the rest is counted.
 const UPSTREAMS_SHOWN: usize = 8;
+/// Warnings about the Corefile that are shown; the rest is counted.
+const WARNINGS_SHOWN: usize = 2;
 /// Length of an error that is shown on a line of its own part.
 const ERROR_SHOWN: usize = 120;
 
@@ -24,6 +26,7 @@ impl fmt::Display for Status {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(out, "{}", pair(&self.title(), &self.serving_text()))?;
         row(out, "Corefile", &self.corefile.text())?;
+        self.corefile.write_warnings(out)?;
         if !self.replicas.is_empty() {
             row(out, "Replicas", &replica::text(&self.replicas))?;
         }
@@ -99,6 +102,17 @@ impl Corefile {
             let _ = write!(text, " · a newer one was refused {} ago", duration(refused.age_seconds));
         }
         text
+    }
+}
+
+impl Corefile {
+    fn write_warnings(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = self.first_warnings.iter().take(WARNINGS_SHOWN);
+        shown.clone().try_for_each(|warning| row(out, "", &format!("‼ {}", shortened(warning))))?;
+        match self.warnings.saturating_sub(shown.len() as u64) {
+            0 => Ok(()),
+            more => row(out, "", &format!("and {}: portolan check", counted(more, "more warning"))),
+        }
     }
 }
 

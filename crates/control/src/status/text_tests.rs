@@ -61,6 +61,7 @@ fn healthy() -> Status {
             age_seconds: 7200.0,
             blocks: 3,
             warnings: 0,
+            first_warnings: Vec::new(),
             refused: None,
         },
         replicas: Vec::new(),
@@ -111,6 +112,8 @@ fn says_what_is_wrong_first() {
     status.serving = Serving::NotReady;
     status.unready = vec!["kubernetes".to_owned()];
     status.corefile.refused = Some(Refused { age_seconds: 41.0, error: "Corefile:2: unknown directive".to_owned() });
+    status.corefile.warnings = 3;
+    status.corefile.first_warnings = [3, 7, 9].map(|line| format!("Corefile:{line}: no effect")).into();
     status.clusters[0].synced = false;
     status.clusters[0].from_snapshot = true;
     status.clusters[0].age_seconds = Some(250.0);
@@ -140,7 +143,10 @@ fn says_what_is_wrong_first() {
         vec![Problem { code: "PD-U02".to_owned(), text: "upstream 10.0.0.3:53 has been down for 4 m".to_owned() }];
     let expected = "\
 portolan 0.3.0 (CoreDNS 1.14.7 compatible)  pod portolan-6c9  up 3 d 4 h   ✗ not ready: kubernetes
-  Corefile     ✗ generation 7, sha 5f2c…, loaded 2 h ago · 3 blocks, 0 warnings · a newer one was refused 41 s ago
+  Corefile     ✗ generation 7, sha 5f2c…, loaded 2 h ago · 3 blocks, 3 warnings · a newer one was refused 41 s ago
+               ‼ Corefile:3: no effect
+               ‼ Corefile:7: no effect
+               and 1 more warning: portolan check
   Kubernetes   ✗ from a snapshot, not synced · view 4 m 10 s old · 10,024 services 101,200 endpoints · https://10.96.0.1:443 · snapshot 40 s ago
                services 10,024, ✗ failing for 4 m 10 s: the API server says 403 · endpointslices 10,031, 3.0 s
   Answers      42.1k q/s · NOERROR 67 NXDOMAIN 33 SERVFAIL 0.02 % · p50 < 250 µs p99 ≤ 2.0 ms · lost 0 · last 1 m

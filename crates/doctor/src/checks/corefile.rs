@@ -7,7 +7,7 @@ use control::text::counted;
 use super::of_status;
 use crate::known::known;
 use crate::objects::{Container, Deployment};
-use crate::{Area, Check, Facts, Finding, Need, Outcome, Problem, Severity, Unknown};
+use crate::{Area, Check, CorefileFacts, Facts, Finding, Need, Outcome, Problem, Severity, Unknown};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -88,7 +88,22 @@ fn compiles(facts: &Facts) -> Outcome {
     let is_file = corefile.source.starts_with('/');
     let is_of_others = |problem: &Problem| problem.is_loop() || (problem.is_error && is_refused);
     let findings = problems.iter().filter(|problem| !is_of_others(problem)).map(finding);
+    let findings = findings.chain(warnings_of_server(facts, corefile, problems));
     Ok(findings.map(|finding| if is_file { finding.fix(fix.clone()) } else { finding }).collect())
+}
+
+/// Returns the warnings of the server about this Corefile that its compilation here does not show, such as those about
+/// the files that it names.
+fn warnings_of_server(facts: &Facts, corefile: &CorefileFacts, problems: &[Problem]) -> Vec<Finding> {
+    let Ok(server) = &facts.server else { return Vec::new() };
+    if server.files.first().is_none_or(|main| main.name != corefile.source) {
+        return Vec::new();
+    }
+    let is_known = |warning: &str| {
+        problems.iter().any(|problem| format!("{}: {}", problem.place, problem.message).starts_with(warning))
+    };
+    let warnings = server.status.corefile.first_warnings.iter().filter(|warning| !is_known(warning));
+    warnings.map(|warning| Finding::new(warning.clone()).severity(Severity::Warning)).collect()
 }
 
 fn same_generation(facts: &Facts) -> Outcome {

@@ -23,6 +23,11 @@ pub(super) const FAULTS: &[Fault] = &[
         };
         known!(known!(world.facts.corefile).problems).push(problem);
     }),
+    ("PD-C01", "the server warned about a file when it loaded the Corefile", |world| {
+        let server = &mut world.json["server"];
+        server["files"] = json!([{ "name": "/etc/coredns/Corefile", "text": "" }]);
+        server["status"]["corefile"]["first_warnings"] = json!(["/etc/coredns/Corefile:7: no such file"]);
+    }),
     ("PD-C02", "a replica has an old Corefile", |world| known!(world.facts.replicas)[1].hash = Ok("aa01".to_owned())),
     ("PD-C03", "a reload failed", |world| {
         world.report_problem("PD-C03", "the last reload failed 4 m ago: unknown directive `redy`");

@@ -1,5 +1,6 @@
 //! What the endpoints read of the process.
 
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -28,6 +29,12 @@ pub(crate) struct View {
 pub(crate) struct Warning {
     pub(crate) place: Place,
     pub(crate) text: String,
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}: {}", self.place, self.text)
+    }
 }
 
 /// Configuration that serves now.

@@ -3,7 +3,7 @@
 use config::setup::UpstreamHealth;
 use control::status::{
     Answers, Cache, Cluster, CodeCount, Corefile, FailedExchange, Latency, LimitHits, Limits, Refused, Resource,
-    Resources, Serving, Status, Upstream, UpstreamState, WatchState,
+    Resources, Serving, Status, Upstream, UpstreamState, WARNINGS_MAX, WatchState,
 };
 use engine::Clock;
 use metrics::HistogramTotals;
@@ -72,6 +72,7 @@ fn corefile(context: &Context, loaded: &Loaded) -> Corefile {
         age_seconds: loaded.at.map_or(0.0, |at| at.elapsed().as_secs_f64()),
         blocks: context.view.live.load().blocks.len() as u64,
         warnings: loaded.warnings.len() as u64,
+        first_warnings: loaded.warnings.iter().take(WARNINGS_MAX).map(ToString::to_string).collect(),
         refused: refused.map(|(age, error)| Refused { age_seconds: age.as_secs_f64(), error }),
     }
 }

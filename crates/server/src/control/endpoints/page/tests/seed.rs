@@ -68,6 +68,7 @@ pub(super) fn status() -> Status {
             age_seconds: 7200.0,
             blocks: 2,
             warnings: 1,
+            first_warnings: Vec::new(),
             refused: None,
         },
         replicas: Vec::new(),
