@@ -117,6 +117,25 @@ pub fn shortened(text: &str, width: usize) -> String {
     format!("{start}…{end}")
 }
 
+/// Returns the meaning of an Extended DNS Error (RFC 8914 §4) that this server or an upstream sends.
+#[must_use]
+pub const fn ede_meaning(code: u64) -> Option<&'static str> {
+    Some(match code {
+        3 | 19 => "answered from expired data",
+        6..=12 => "DNSSEC validation failed",
+        13 => "the failure is cached",
+        14 => "not ready",
+        15..=17 => "blocked by policy",
+        18 => "the client may not ask",
+        20 => "not authoritative",
+        21 => "not supported",
+        22 => "no upstream answered",
+        23 => "network error",
+        24 => "an upstream sent invalid data",
+        _ => return None,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,7 +3,7 @@
 use core::fmt::Write;
 
 use super::{Client, ClientKind, Event, Line};
-use crate::text::{count, duration, harmless, rate};
+use crate::text::{count, duration, ede_meaning, harmless, rate};
 
 /// Position of the time of day in a time of RFC 3339.
 const TIME_OF_DAY: core::ops::Range<usize> = 11..23;
@@ -82,7 +82,8 @@ impl Event {
         let _ = write!(out, "  {records:<5}  {:>6}", duration(self.took_seconds));
         let failed = self.rcode.as_deref() != Some("NOERROR");
         if let Some(ede) = self.ede {
-            let _ = write!(out, "  EDE {ede}");
+            let meaning = ede_meaning(ede).map_or(String::new(), |meaning| format!(" ({meaning})"));
+            let _ = write!(out, "  EDE {ede}{meaning}");
         }
         if let Some(upstream) = self.upstream.as_deref().filter(|_| failed) {
             let _ = write!(out, "  {}", harmless(upstream));
@@ -220,7 +221,8 @@ mod tests {
         let line = Line::Query(Box::new(event()));
         let name = format!("{:<44}", "git.corp.");
         let short = format!(
-            "10:04:11.207  shop/web-7d9f           AAAA   {name}  SERVFAIL  forward              5.0 s  EDE 22  10.0.0.2:53"
+            "10:04:11.207  shop/web-7d9f           AAAA   {name}  SERVFAIL  forward              5.0 s  EDE 22 (no \
+             upstream answered)  10.0.0.2:53"
         );
         assert_eq!(line.text(Format::Line), short);
         assert_eq!(line.text(Format::Wide), format!("{short}  10.244.1.17:40000  udp  zone .  upstream 10.0.0.2:53"));

@@ -124,13 +124,25 @@ impl Options {
     }
 }
 
+/// Notice for a record without a failure that the filters select.
+const NO_FAILURE: &str = "no recorded failure matches. The server records SERVFAIL, REFUSED, FORMERR, NOTIMP, and queries \
+    that were truncated, dropped or took a second; `portolan tail` without `--last` shows all other answers, such as NXDOMAIN, \
+    while they happen";
+
+#[allow(clippy::print_stderr, reason = "a command prints to its user")]
 pub(super) fn run(own: &Options, options: &CommonOptions, socket: &Socket) -> Result<u8, ControlError> {
     let parameters: Vec<(&str, &str)> = own.parameters.iter().map(|(name, value)| (*name, value.as_str())).collect();
     let format = if options.json { Format::Json } else { own.format };
     let mut stdout = io::stdout();
+    let mut is_empty = true;
     socket.stream(Endpoint::Events, &parameters, |line: Line| {
         // A reader such as `head` may have closed the pipe.
+        is_empty = false;
         writeln!(stdout, "{}", line.text(format)).and_then(|()| stdout.flush()).is_ok()
     })?;
+    let shows_record = parameters.contains(&("follow", "false"));
+    if is_empty && shows_record {
+        eprintln!("{NO_FAILURE}");
+    }
     Ok(exit::FINE)
 }

@@ -3,7 +3,7 @@
 use control::query::url;
 use control::status::{Latency, Status, Upstream, UpstreamState};
 use control::tail::Event;
-use control::text::{count, duration, harmless};
+use control::text::{count, duration, ede_meaning, harmless};
 use control::top::{By, Row, Top, columns};
 use engine::tap::SLOW;
 use maud::{Markup, html};
@@ -173,7 +173,7 @@ fn why(event: &Event) -> String {
         "" => "the server".to_owned(),
         plugin => format!("{plugin}{}", upstream.unwrap_or_default()),
     };
-    let reason = event.ede.and_then(ede_text);
+    let reason = event.ede.and_then(ede_meaning);
     match (event.rcode.as_deref(), reason) {
         (None, _) => format!("{who} dropped the query"),
         (Some(_), Some(reason)) => format!("{who}: {reason}"),
@@ -188,22 +188,4 @@ fn why(event: &Event) -> String {
         _ if event.took_seconds >= SLOW.as_secs_f64() => format!("{who} was slow"),
         _ => who,
     }
-}
-
-/// Returns the meaning of an Extended DNS Error (RFC 8914 §4) that this server or an upstream sends.
-fn ede_text(code: u64) -> Option<&'static str> {
-    Some(match code {
-        3 | 19 => "answered from expired data",
-        6..=12 => "DNSSEC validation failed",
-        13 => "the failure is cached",
-        14 => "not ready",
-        15..=17 => "blocked by policy",
-        18 => "the client may not ask",
-        20 => "not authoritative",
-        21 => "not supported",
-        22 => "no upstream answered",
-        23 => "network error",
-        24 => "an upstream sent invalid data",
-        _ => return None,
-    })
 }
