@@ -33,7 +33,7 @@ pub(super) fn replicas(clusters: &Followed, loaded: &Loaded) -> Vec<Replica> {
     found.unwrap_or_default().into_iter().map(replica).collect()
 }
 
-/// Returns the addresses of the DNS Service with this endpoint, of the same family; `None` if there is none.
+/// Returns the addresses of the DNS Service with this endpoint, of the same family; `None` without such a Service.
 fn addresses(index: &Index, own: IpAddr) -> Option<Vec<IpAddr>> {
     let mut found = None;
     index.services_of_endpoint(own, |service, _| {
