@@ -274,3 +274,48 @@ fn commands_print_what_the_page_says() {
         assert!(matches(&expected, &ran.stdout), "{command}:\n{}{}", ran.stdout, ran.stderr);
     }
 }
+
+#[test]
+fn says_which_policy_and_which_line_decide() {
+    let folder = Folder::new("explain-policies");
+    folder.write(
+        "Corefile",
+        ".:53 {\n    acl {\n        allow net 10.1.0.0/16\n        block type A net 10.0.0.0/8\n    }\n    forward corp. 192.0.2.1\n    \
+         forward . 192.0.2.2\n}\n",
+    );
+    let explain = |words: &[&str]| run_in(folder.path(), &[&["explain", "--conf", "Corefile"], words].concat());
+    assert_explains(
+        &explain(&["www.test.", "--from", "10.2.0.1"]),
+        1,
+        "\
+www.test.  A  from 10.2.0.1 (no known pod)
+  www.test.  REFUSED  EDE 15   .:53 › acl   Corefile:2   policy `block type A net 10.0.0.0/8`
+  why   the policy `block type A net 10.0.0.0/8` applies to 10.2.0.1 [PE-L01]
+  do    If the client may ask, put an `allow` policy for it before the one that decides
+",
+    );
+    assert_explains(
+        &explain(&["www.corp."]),
+        0,
+        "\
+www.corp.  A
+  www.corp.  not asked   .:53 › forward   Corefile:6   zone corp., upstream 192.0.2.1:53
+    192.0.2.1:53  udp  up
+  why   the answer is that of an upstream, which has not been asked [PE-F02]
+",
+    );
+}
+
+#[test]
+fn explains_the_reverse_name_of_an_address() {
+    let folder = Folder::new("explain-address");
+    folder.write("Corefile", COREFILE);
+    folder.write("cluster.yaml", CLUSTER);
+    let conf = ["explain", "--conf", "Corefile", "--manifests", "cluster.yaml"];
+    for words in [&["10.96.44.7"][..], &["10.96.44.7", "PTR"]] {
+        let ran = run_in(folder.path(), &[&conf, words].concat());
+        assert!(ran.stdout.starts_with("7.44.96.10.in-addr.arpa.  PTR\n"), "{}{}", ran.stdout, ran.stderr);
+    }
+    let ran = run_in(folder.path(), &[&conf, &["10.96.44.7", "A"][..]].concat());
+    assert!(ran.stdout.starts_with("10.96.44.7  A\n"), "{}{}", ran.stdout, ran.stderr);
+}

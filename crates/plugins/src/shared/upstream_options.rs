@@ -83,6 +83,11 @@ impl ForwardedNames {
         key.is_within(self.from.as_ref()) && !self.except.contain(key)
     }
 
+    /// Returns FROM: the zone whose names are forwarded.
+    pub(crate) const fn zone(&self) -> &Name {
+        &self.from
+    }
+
     /// Returns true for names that are not sent to upstreams although they are below FROM: `resolver.arpa`, unless FROM
     /// says otherwise.
     pub(crate) fn deny(&self, key: NameRef<'_>) -> bool {

@@ -87,7 +87,11 @@ impl<'a> Explainer<'a> {
     /// # Errors
     /// A part of the question is invalid.
     pub(crate) fn explain(&mut self, asked: &Asked<'_>) -> Result<Explained, ExplainError> {
-        let qtype = asked.qtype.map_or(Ok(Type::A), type_of)?;
+        let address = asked.name.trim_end_matches('.').parse().ok();
+        let usual = if address.is_some() { Type::PTR } else { Type::A };
+        let qtype = asked.qtype.map_or(Ok(usual), type_of)?;
+        let reversed = address.filter(|_| qtype == Type::PTR).map(|address| wire::reverse_name(address).to_string());
+        let asked = Asked { name: reversed.as_deref().unwrap_or(asked.name), ..*asked };
         let listener = self.listener(asked.server)?;
         let (from, search) = match asked.from {
             Some(from) => client::find(from, self.inspection)?,

@@ -6,7 +6,7 @@ use core::net::IpAddr;
 
 use config::options::{Args, Effect, Manifest, Problem, Property, Role, Usage};
 use config::setup::{Part, Setup, SetupError, SiteInfo};
-use engine::{Hooks, Plugin, Query, Response, Verdict, Worker, Zones};
+use engine::{Explanation, Hook, Hooks, Instant, Plugin, Query, ReasonCode, Response, Verdict, Worker, Zones};
 use ipnet::IpNet;
 use metrics::{Counter, Kind, Metric};
 use wire::{EdeCode, Name, Rcode, Type};
@@ -109,6 +109,8 @@ struct Policy {
     types: Vec<Type>,
     /// Networks that the policy applies to. Empty means all.
     networks: Vec<IpNet>,
+    /// Its line in the Corefile, for people.
+    text: Box<str>,
 }
 
 /// Takes a policy whose action is not in lower case. CoreDNS ignores the case.
@@ -121,7 +123,9 @@ fn read_other(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
 
 impl Config {
     fn add(&mut self, action: Action, args: &mut Args<'_>) -> Result<(), Problem> {
-        let mut policy = Policy { action, types: Vec::new(), networks: Vec::new() };
+        let words = core::iter::once(args.name()).chain(args.rest()).map(|word| word.text.as_str());
+        let text = words.collect::<Vec<_>>().join(" ").into();
+        let mut policy = Policy { action, types: Vec::new(), networks: Vec::new(), text };
         let (mut all_types, mut all_networks) = (false, false);
         while let Some(word) = args.next_word() {
             match word.text.to_ascii_lowercase().as_str() {
@@ -223,12 +227,34 @@ struct Acl {
     allowed: PerSite<Counter>,
 }
 
-impl Plugin for Acl {
-    fn on_query(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
-        let decided = self.rules.iter().enumerate().find_map(|(at, rule)| {
+impl Acl {
+    /// Returns the policy that decides about a query, with the index of its line and of the zone, if there is one.
+    fn decide(&self, query: &Query) -> Option<(usize, usize, &networks::Rule)> {
+        self.rules.iter().enumerate().find_map(|(at, rule)| {
             let zone = rule.zones.find(query.key())?;
             Some((at, zone, rule.policies.decide(query.peer.address.ip(), query.qtype)?))
-        });
+        })
+    }
+}
+
+/// Codes of the reasons.
+pub(crate) static REASONS: [&ReasonCode; 1] = [&DENIED];
+
+static DENIED: ReasonCode = ReasonCode {
+    code: "PE-L01",
+    meaning: "A policy of *acl* refuses, filters or drops the query",
+    advice: "If the client may ask, put an `allow` policy for it before the one that decides",
+};
+
+impl Plugin for Acl {
+    fn explain(&self, _: Hook, query: &Query, _: &Response, _: Instant) -> Option<Explanation> {
+        let (.., rule) = self.decide(query).filter(|(.., rule)| rule.action != Action::Allow)?;
+        let text = format!("the policy `{}` applies to {}", rule.text, query.peer.address.ip());
+        Some(Explanation::new(format!("policy `{}`", rule.text)).because(&DENIED, text))
+    }
+
+    fn on_query(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
+        let decided = self.decide(query).map(|(line, zone, rule)| (line, zone, rule.action));
         let Some((rule, zone, action)) = decided.filter(|(.., action)| *action != Action::Allow) else {
             if let Some(counter) = self.allowed.of(query) {
                 worker.counters.count(*counter);

@@ -12,10 +12,18 @@ use wire::Type;
 
 use super::{Action, Policy};
 
+/// Policy without its networks.
+pub(super) struct Rule {
+    pub(super) action: Action,
+    /// Types that it applies to. Empty means all.
+    types: Box<[Type]>,
+    /// The line of the policy in the Corefile, for people.
+    pub(super) text: Box<str>,
+}
+
 /// Policies, looked up by address and type.
 pub(super) struct Policies {
-    /// Action and types of each policy. Empty types mean all.
-    actions: Vec<(Action, Box<[Type]>)>,
+    rules: Vec<Rule>,
     v4: Spans,
     v6: Spans,
 }
@@ -30,19 +38,18 @@ impl Policies {
             IpNet::V6(net) => Some((net.network().to_bits(), net.broadcast().to_bits())),
             IpNet::V4(_) => None,
         });
-        let actions = policies.into_iter().map(|policy| (policy.action, policy.types.into())).collect();
-        Policies { actions, v4, v6 }
+        let rule = |policy: Policy| Rule { action: policy.action, types: policy.types.into(), text: policy.text };
+        Policies { rules: policies.into_iter().map(rule).collect(), v4, v6 }
     }
 
-    /// Returns the action of the first policy that matches the address and the type, if any.
-    pub(super) fn decide(&self, address: IpAddr, qtype: Type) -> Option<Action> {
+    /// Returns the first policy that matches the address and the type, if any.
+    pub(super) fn decide(&self, address: IpAddr, qtype: Type) -> Option<&Rule> {
         let candidates = match address.to_canonical() {
             IpAddr::V4(v4) => self.v4.find(u128::from(v4.to_bits())),
             IpAddr::V6(v6) => self.v6.find(v6.to_bits()),
         };
-        let candidates = candidates.iter().filter_map(|at| self.actions.get(*at as usize));
-        let mut fitting = candidates.filter(|(_, types)| types.is_empty() || types.contains(&qtype));
-        fitting.next().map(|(action, _)| *action)
+        let mut candidates = candidates.iter().filter_map(|at| self.rules.get(*at as usize));
+        candidates.find(|rule| rule.types.is_empty() || rule.types.contains(&qtype))
     }
 }
 
@@ -135,7 +142,11 @@ mod tests {
 
     fn policy(action: Action, types: &[Type], networks: &[&str]) -> Policy {
         let networks = networks.iter().map(|network| network.parse().unwrap()).collect();
-        Policy { action, types: types.to_vec(), networks }
+        Policy { action, types: types.to_vec(), networks, text: "".into() }
+    }
+
+    fn decided(policies: &Policies, address: &str, qtype: Type) -> Option<Action> {
+        policies.decide(address.parse().unwrap(), qtype).map(|rule| rule.action)
     }
 
     #[test]
@@ -163,9 +174,9 @@ mod tests {
             ("2001:db8::1", Type::A, None),
         ];
         for (address, qtype, action) in cases {
-            assert_eq!(policies.decide(address.parse().unwrap(), qtype), action, "{address} {qtype}");
+            assert_eq!(decided(&policies, address, qtype), action, "{address} {qtype}");
         }
-        assert_eq!(Policies::new(Vec::new()).decide("10.0.0.1".parse().unwrap(), Type::A), None);
+        assert_eq!(decided(&Policies::new(Vec::new()), "10.0.0.1", Type::A), None);
     }
 
     /// The same as looking at one policy after the other.
@@ -191,6 +202,7 @@ mod tests {
                 action: *action,
                 types: types.clone(),
                 networks: networks.clone(),
+                text: "".into(),
             };
             let policies = Policies::new(lines.iter().map(policy).collect());
             for last in 0..=255u8 {
@@ -201,7 +213,7 @@ mod tests {
                         of_type && (networks.is_empty() || networks.iter().any(|network| network.contains(&address)))
                     };
                     let expected = lines.iter().find(fits).map(|(action, ..)| *action);
-                    assert_eq!(policies.decide(address, qtype), expected);
+                    assert_eq!(policies.decide(address, qtype).map(|rule| rule.action), expected);
                 }
             }
         }

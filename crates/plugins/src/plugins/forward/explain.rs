@@ -37,7 +37,9 @@ impl Forward {
         let upstreams: Vec<ExplainedUpstream> = stanza.upstreams.iter().map(upstream).collect();
         let addresses: Vec<String> = upstreams.iter().map(|upstream| upstream.address.to_string()).collect();
         let is_lost = upstreams.iter().all(|upstream| upstream.state == "down");
-        let explanation = Explanation { upstreams, ..Explanation::new(format!("upstream {}", addresses.join(" "))) };
+        let zone = if stanza.zone().as_ref().is_root() { String::new() } else { format!("zone {}, ", stanza.zone()) };
+        let text = format!("{zone}upstream {}", addresses.join(" "));
+        let explanation = Explanation { upstreams, ..Explanation::new(text) };
         Some(if is_lost {
             explanation.because(&ALL_DOWN, format!("all upstreams are down: {}", addresses.join(", ")))
         } else {

@@ -11,7 +11,7 @@ use config::setup::{Setup, SetupError};
 use engine::tls::TlsClient;
 use engine::{Connections, ExchangeObservers, HttpMethod, LabelSetter};
 use upstream::{Health, Limits, Policy, Protocol, Target};
-use wire::{NameRef, Rcode};
+use wire::{Name, NameRef, Rcode};
 
 use super::inspection::Outage;
 use super::manifest::Config;
@@ -128,6 +128,11 @@ impl Stanza {
     /// Returns true if this line forwards a name (in lower case).
     pub(super) fn forwards(&self, key: NameRef<'_>) -> bool {
         self.names.contain(key)
+    }
+
+    /// Returns the zone whose names this line forwards.
+    pub(super) const fn zone(&self) -> &Name {
+        self.names.zone()
     }
 
     /// Returns true if the upstreams of this line must not see a name that it forwards.
