@@ -99,7 +99,7 @@ impl Worker {
     fn record(&mut self, answerers: &dyn Answerers, transaction: &Transaction, progress: Progress, failed: bool) {
         if self.tap.is_attached() {
             let random = self.random();
-            let finished = tap::finished(answerers, transaction, progress, self.now());
+            let finished = tap::finished(answerers, transaction, progress, &*self.clock);
             self.tap.record(&finished, failed, random);
         }
     }

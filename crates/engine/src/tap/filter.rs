@@ -224,7 +224,7 @@ impl Subject for Finished<'_> {
     }
 
     fn took(&self) -> Duration {
-        self.now.since(self.transaction.query.received)
+        Finished::took(self)
     }
 }
 

@@ -22,8 +22,8 @@ use std::time::Duration;
 
 use wire::Rcode;
 
-use crate::time::Instant;
 use crate::transaction::{Progress, Transaction};
+use crate::worker::Clock;
 
 pub use filter::{Filter, FilterError, Filters};
 pub use record::{NAME_MAX, Record, RecordFlags, WORDS};
@@ -148,9 +148,9 @@ pub(crate) fn finished<'a>(
     answerers: &'a dyn Answerers,
     transaction: &'a Transaction,
     progress: Progress,
-    now: Instant,
+    clock: &'a dyn Clock,
 ) -> Finished<'a> {
-    Finished { answerers, transaction, progress, now }
+    Finished { answerers, transaction, progress, clock }
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ use crate::peer::Transport;
 use crate::tap::{Answerers, Reasons};
 use crate::time::Instant;
 use crate::transaction::{Progress, Transaction};
+use crate::worker::Clock;
 
 /// Number of words of a record.
 pub const WORDS: usize = 24;
@@ -184,7 +185,8 @@ pub(crate) struct Finished<'a> {
     pub(super) answerers: &'a dyn Answerers,
     pub(super) transaction: &'a Transaction,
     pub(super) progress: Progress,
-    pub(super) now: Instant,
+    /// Clock, read only if a filter or the record needs the duration: that takes longer than most filters.
+    pub(super) clock: &'a dyn Clock,
 }
 
 impl<'a> Finished<'a> {
@@ -199,6 +201,11 @@ impl<'a> Finished<'a> {
 
     pub(super) fn is_dropped(&self) -> bool {
         self.progress == Progress::Dropped
+    }
+
+    /// Time from the arrival until now.
+    pub(super) fn took(&self) -> Duration {
+        self.clock.now().since(self.transaction.query.received)
     }
 
     fn flags(&self, name_len: usize) -> RecordFlags {
@@ -217,8 +224,7 @@ impl<'a> Finished<'a> {
         let qtype = if self.is_unread() { Type(0) } else { query.request.qtype };
         let (plugin, zone_len) = self.answerer().unwrap_or_default();
         let upstream = query.upstream.get();
-        let took =
-            u64::try_from(self.now.since(query.received).as_micros()).unwrap_or(u64::MAX).min(u64::from(u32::MAX));
+        let took = u64::try_from(self.took().as_micros()).unwrap_or(u64::MAX).min(u64::from(u32::MAX));
         let answers = response.message.section(Section::Answer).count().min(usize::from(u16::MAX));
         let transport = TRANSPORTS.iter().position(|known| *known == query.peer.transport).unwrap_or(0);
         let ede = response.ede().map_or(0, |ede| u64::from(ede.0) + 1);

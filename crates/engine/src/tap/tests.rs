@@ -1,6 +1,8 @@
 //! Tests of the tap with a whole generation: what a worker copies, and what it leaves out.
 
+use std::cell::Cell;
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +11,7 @@ use wire::{Class, EdeCode, Header, MessageBuf, Name, NameRef, Owner, Rcode, Sect
 
 use super::*;
 use crate::{
-    Block, BlockId, Chain, Clock, Failure, Generation, Hooks, Listener, ListenerId, PeerInfo, Plugin, Query, Response,
+    Block, BlockId, Chain, Clock, Failure, Generation, Hooks, Instant, Listener, ListenerId, PeerInfo, Plugin, Query, Response,
     ServerMetrics, Site, SiteId, Step, Transport, Verdict, Worker, Zones,
 };
 
@@ -33,11 +35,13 @@ impl Plugin for Answer {
     }
 }
 
-/// Clock that is 5 ms after the arrival of every query.
-struct Late;
+/// Clock that is 5 ms after the arrival of every query, and counts how often it is read.
+#[derive(Clone, Default)]
+struct Late(Rc<Cell<usize>>);
 
 impl Clock for Late {
     fn now(&self) -> Instant {
+        self.0.set(self.0.get() + 1);
         Instant::START + Duration::from_millis(5)
     }
 
@@ -50,6 +54,7 @@ struct Watched {
     generation: Generation,
     worker: Worker,
     ring: Arc<Ring>,
+    clock: Late,
 }
 
 impl Watched {
@@ -64,9 +69,10 @@ impl Watched {
         let site = Site { listener: ListenerId(0), block: BlockId(0), zone: ".".to_owned() };
         let metrics = ServerMetrics::new(&registry, ["dns://:53"].into_iter());
         let generation = Generation::new(vec![listener], vec![site], vec![block], metrics);
-        let (mut worker, ring) = (Worker::new(&registry, Box::new(Late), 7), Arc::new(Ring::default()));
+        let clock = Late::default();
+        let (mut worker, ring) = (Worker::new(&registry, Box::new(clock.clone()), 7), Arc::new(Ring::default()));
         worker.attach_tap(Arc::clone(&ring));
-        Watched { generation, worker, ring }
+        Watched { generation, worker, ring, clock }
     }
 
     fn ask(&mut self, name: &str, qtype: Type, client: &str) {
@@ -188,6 +194,21 @@ fn filters_select_queries_by_their_conditions() {
         let again = |(at, record): (usize, &Record)| filter(conditions).selects_record(record).then_some(at);
         assert_eq!(records.iter().enumerate().filter_map(again).collect::<Vec<_>>(), *expected, "{conditions:?}");
     }
+}
+
+#[test]
+fn a_filter_that_selects_nothing_does_not_read_the_clock() {
+    let mut watched = Watched::new();
+    watched.ring.set_sample_every(1000);
+    watched.watch(filter(&[("name", "no.such.test.")]));
+    let mut reads_after = |name| {
+        watched.ask(name, Type::A, "10.0.0.1:1000");
+        watched.clock.0.get()
+    };
+    // The first query of a worker is part of the sample.
+    let [first, second, third] = ["www.test.", "www.test.", "no.such.test."].map(&mut reads_after);
+    assert_eq!((first, second), (1, 1));
+    assert_eq!(third, 2, "a record has the duration");
 }
 
 #[test]
