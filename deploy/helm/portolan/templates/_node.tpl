@@ -9,7 +9,8 @@
 {{- if and .Values.node.takeOver (ne (include "portolan.mode" .) "front") }} {{ include "portolan.clusterIP" . }}{{ end -}}
 {{- end -}}
 
-{{/* Template of the caches' Corefile. Portolan replaces the placeholders when it starts. */}}
+{{/* Template of the caches' Corefile. Portolan replaces the placeholders when it starts. In mode `front`, all names go to
+the managed DNS, because only it knows the stub domains and policies of the platform. */}}
 {{- define "portolan.nodeCorefile" -}}
 {{- $bind := include "portolan.localAddresses" . -}}
 {{- $upstream := "__PILLAR__CLUSTER__DNS__" -}}
@@ -46,7 +47,13 @@ in-addr.arpa:53 ip6.arpa:53 {
     reload
     loop
     bind {{ $bind }}
+    {{- if eq (include "portolan.mode" .) "front" }}
+    forward . {{ $upstream }} {
+        force_tcp
+    }
+    {{- else }}
     forward . __PILLAR__UPSTREAM__SERVERS__
+    {{- end }}
     prometheus :9253
 }
 {{ end -}}
