@@ -1,5 +1,6 @@
 //! Images of a cluster. None is fetched: busybox of the machine is the image that keeps a pod's namespaces and the
-//! image of clients, and images of DNS servers are made from their binaries.
+//! image of clients, and images of DNS servers are made from their binaries. Users can add images that they pack from
+//! a root file system.
 
 use std::path::{Path, PathBuf};
 
@@ -38,9 +39,9 @@ pub(crate) fn base() -> Result<Vec<Vec<u8>>, Failed> {
     let tools = ["sh", "cat", "nslookup", "sleep", "wget", "ls"];
     let mut entries = vec![Entry::directory("bin"), Entry::program("bin/busybox", busybox.bytes.as_slice())];
     entries.extend(tools.map(|tool| Entry::hard_link(&format!("bin/{tool}"), "bin/busybox")));
-    let make = |name: &str, config: &Value| {
-        image::single(name, busybox.architecture, config, entries.clone(), archive::source_date()?)
-    };
+    let seconds = archive::source_date()?;
+    let layer = archive::tar(entries, seconds)?;
+    let make = |name: &str, config: &Value| image::single(name, busybox.architecture, config, layer.clone(), seconds);
     Ok(vec![make(PAUSE, &pause)?, make(CLIENT, &client)?])
 }
 
@@ -61,7 +62,23 @@ pub(crate) fn of_coredns(binary: Binary) -> Result<Vec<u8>, Failed> {
     // CoreDNS does not raise the capability itself, so it must be effective.
     capability[0] = 1;
     let entry = Entry::program("coredns", binary.bytes).with_capability(capability.to_vec());
-    image::single(COREDNS, binary.architecture, &config, vec![entry], archive::source_date()?)
+    let seconds = archive::source_date()?;
+    image::single(COREDNS, binary.architecture, &config, archive::tar(vec![entry], seconds)?, seconds)
+}
+
+/// Makes an image for this machine of the archive of a root file system.
+pub(crate) fn of_file_system(name: &str, entrypoint: Option<&String>, archive: &Path) -> Result<Vec<u8>, Failed> {
+    let layer = std::fs::read(archive).map_err(|error| format!("{}: {error}", archive.display()))?;
+    let architecture = match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    };
+    let mut config = json!({ "WorkingDir": "/" });
+    if let Some(program) = entrypoint {
+        config["Entrypoint"] = json!([program]);
+    }
+    image::single(name, architecture, &config, layer, archive::source_date()?)
 }
 
 /// Imports an archive into containerd. Returns what containerd says.

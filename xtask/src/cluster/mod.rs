@@ -70,8 +70,25 @@ pub(crate) fn command() -> Command {
         )
         .subcommand(
             Command::new("import")
-                .about("Import an archive of images")
-                .arg(Arg::new("archive").required(true).value_parser(value_parser!(PathBuf))),
+                .about("Import an archive of images, or of a root file system as an image")
+                .arg(
+                    Arg::new("archive").value_name("FILE").required(true).value_parser(value_parser!(PathBuf)).help(
+                        "OCI archive of images; with `--name`, a tar archive of a root file system, not compressed",
+                    ),
+                )
+                .arg(
+                    Arg::new("name")
+                        .long("name")
+                        .value_name("IMAGE")
+                        .help("Import a root file system as an image of this name, with registry and tag"),
+                )
+                .arg(
+                    Arg::new("entrypoint")
+                        .long("entrypoint")
+                        .value_name("PROGRAM")
+                        .requires("name")
+                        .help("Program that containers of this image run, unless their pod has a command"),
+                ),
         )
         .subcommand(trials::command())
         .subcommand(Command::new("down").about("End the node with all its processes"))
@@ -87,16 +104,25 @@ pub(crate) fn run(options: &ArgMatches) -> Result<(), Failed> {
     match name {
         "up" => up::up(&home, options),
         "run" => run_inside(&home, options),
-        "import" => {
-            let archive = options.get_one::<PathBuf>("archive").map_or(Path::new(""), PathBuf::as_path);
-            println!("{}", images::import(&Inside::find(&home)?, archive)?);
-            Ok(())
-        }
+        "import" => import(&home, options),
         "test" => trials::run(&home, options),
         "node" => node::main(&home),
         "load" => trials::load(options),
         _ => up::down(&home),
     }
+}
+
+fn import(home: &Home, options: &ArgMatches) -> Result<(), Failed> {
+    let inside = Inside::find(home)?;
+    let archive = options.get_one::<PathBuf>("archive").map_or(Path::new(""), PathBuf::as_path);
+    let Some(name) = options.get_one::<String>("name") else {
+        println!("{}", images::import(&inside, archive)?);
+        return Ok(());
+    };
+    let image = images::of_file_system(name, options.get_one("entrypoint"), archive)?;
+    images::import_all(home, &inside, vec![image])?;
+    println!("{name}");
+    Ok(())
 }
 
 fn run_inside(home: &Home, options: &ArgMatches) -> Result<(), Failed> {

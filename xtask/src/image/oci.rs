@@ -13,6 +13,7 @@ const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
+const PLAIN_LAYER: &str = "application/vnd.oci.image.layer.v1.tar";
 
 /// Extended attribute `security.capability`, version 2 (capabilities(7)): `CAP_NET_BIND_SERVICE`, number 10, is
 /// permitted. It is not effective: the kernel would not start the program in a container that drops the capability.
@@ -84,16 +85,17 @@ pub(crate) fn archive(options: &ImageOptions<'_>, base: &[Entry], binaries: &[Bi
 }
 
 /// Packs an image of one layer, for one architecture and with one name. `config` is the field of the same name in the
-/// configuration of the image.
+/// configuration of the image. The layer is a tar archive. It is not compressed, because the image stays on this machine.
 pub(crate) fn single(
     name: &str,
     architecture: &str,
     config: &Value,
-    entries: Vec<Entry>,
+    layer: Vec<u8>,
     seconds: u64,
 ) -> Result<Vec<u8>, Failed> {
     let mut blobs = Blobs::default();
-    let layer = add_layer(&mut blobs, entries, seconds)?;
+    let diff_id = format!("sha256:{}", sha256(&layer));
+    let layer = Layer { diff_id, descriptor: blobs.add(PLAIN_LAYER, layer) };
     let config = json!({
         "architecture": architecture,
         "os": "linux",

@@ -145,6 +145,23 @@ fn image_has_the_tags_that_kubeadm_knows() {
 }
 
 #[test]
+fn docs_name_tags_that_the_image_has() {
+    let prefix = "localhost/portolan/coredns:";
+    let options =
+        ImageOptions { repository: "localhost/portolan", version: portolan::VERSION, ..options(Flavor::Server) };
+    let (names, mut found) = (oci::names(&options), 0);
+    for page in ["docs/real-cluster.md", "docs/deploy.md", "docs/tutorial.md"] {
+        let text = String::from_utf8(crate::read_bytes(Path::new(page)).unwrap()).unwrap();
+        let is_end = |c: char| c.is_whitespace() || "`'\")".contains(c);
+        for tag in text.split(prefix).skip(1).map(|rest| rest.split(is_end).next().unwrap()) {
+            assert!(names.contains(&format!("{prefix}{tag}")), "{page}: {prefix}{tag}");
+            found += 1;
+        }
+    }
+    assert!(found > 0);
+}
+
+#[test]
 fn image_of_the_node_cache_runs_as_root() {
     let layout = Layout(files(&make(&options(Flavor::Node), &both()).unwrap()));
     let images = layout.images();
@@ -162,6 +179,22 @@ fn image_of_the_node_cache_runs_as_root() {
 fn equal_inputs_give_equal_archives() {
     let made = make(&options(Flavor::Server), &both()).unwrap();
     assert_eq!(made, make(&options(Flavor::Server), &both()).unwrap());
+}
+
+#[test]
+fn a_root_file_system_becomes_an_image_with_this_layer() {
+    let layer = archive::tar(vec![Entry::program("agnhost", *b"x")], 7).unwrap();
+    let config = serde_json::json!({ "Entrypoint": ["/agnhost"] });
+    let made = single("registry.test/tests/agnhost:2.56", "amd64", &config, layer.clone(), 7).unwrap();
+    let layout = Layout(files(&made));
+    let index: Value = serde_json::from_slice(&layout.0["index.json"]).unwrap();
+    assert_eq!(index["manifests"][0]["annotations"]["io.containerd.image.name"], "registry.test/tests/agnhost:2.56");
+    let manifest = layout.document(&index["manifests"][0]);
+    let found = layout.document(&manifest["config"]);
+    assert_eq!(found["config"], config);
+    assert_eq!(found["rootfs"]["diff_ids"], serde_json::json!([format!("sha256:{}", sha256(&layer))]));
+    assert_eq!(manifest["layers"][0]["mediaType"], "application/vnd.oci.image.layer.v1.tar");
+    assert_eq!(layout.blob(&manifest["layers"][0]), layer);
 }
 
 #[test]
