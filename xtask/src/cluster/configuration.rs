@@ -132,8 +132,13 @@ SystemdCgroup = false
     )
 }
 
-/// Name server of the node: one domain of a company, and no others.
+/// Name server of the node: one domain of a company, and an address on the Internet that a spec of Kubernetes looks up.
 const OUTSIDE_COREFILE: &str = "\
+8.8.8.8.in-addr.arpa:53 {
+    template IN PTR {
+        answer \"{{ .Name }} 60 IN PTR dns.google.\"
+    }
+}
 lab.internal:53 {
     template IN A {
         answer \"{{ .Name }} 60 IN A 192.0.2.80\"

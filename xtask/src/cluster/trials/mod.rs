@@ -63,7 +63,7 @@ pub(crate) fn command() -> Command {
         .arg(Arg::new("save").long("save").action(ArgAction::SetTrue).help("Save the result in benches/results"))
 }
 
-/// Runs the trials and prints the report. Fails if a trial could not run.
+/// Runs the trials and prints the report. Fails if a trial could not run, or if Portolan failed a check or spec.
 pub(crate) fn run(home: &Home, options: &ArgMatches) -> Result<(), Failed> {
     let only: Vec<&String> = options.get_many("only").into_iter().flatten().collect();
     let rounds = options.get_one::<usize>("rounds").copied().unwrap_or(1);
@@ -87,5 +87,5 @@ pub(crate) fn run(home: &Home, options: &ArgMatches) -> Result<(), Failed> {
     if options.get_flag("save") {
         println!("saved as {}", bench::save("-real-cluster", &report)?.display());
     }
-    if report.failed.is_empty() { Ok(()) } else { Err(format!("not run: {}", report.failed.join("; "))) }
+    if report.failed.is_empty() { Ok(()) } else { Err(format!("failed: {}", report.failed.join("; "))) }
 }

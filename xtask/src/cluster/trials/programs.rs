@@ -3,16 +3,20 @@
 use super::bed::{Bed, Server};
 use super::report::Report;
 use crate::Failed;
+use crate::cluster::home::LOGS;
 use crate::cluster::network::DNS;
 use crate::cluster::{configuration, programs};
 
+/// Images of these specs, as parts of names that differ between versions of Kubernetes.
+const E2E_IMAGES: [&str; 2] = ["/e2e-test-images/agnhost:", "/e2e-test-images/jessie-dnsutils:"];
 /// Specs of DNS in `e2e.test`.
 const FOCUS: &str = r"--ginkgo.focus=\[sig-network\] DNS";
-/// Specs that need images or clouds that this cluster does not have.
-const SKIP: &str = r"--ginkgo.skip=\[Feature:|\[Serial\]|\[Disruptive\]";
+/// Specs for clouds and of scale, and those that break the node.
+const SKIP: &str = r"--ginkgo.skip=\[Feature:|\[Provider:|\[Disruptive\]";
 
-/// Runs `portolan conformance` as a pod, for each server.
+/// Runs `portolan conformance` as a pod, for each server. Fails if Portolan fails a check.
 pub(crate) fn conformance(bed: &Bed<'_>, _rounds: usize, report: &mut Report) -> Result<(), Failed> {
+    let mut passes = true;
     for server in &bed.servers {
         bed.install(*server)?;
         let manifest = CONFORMANCE.replace("IMAGE", &Server::Portolan.image()).replace("SERVER", DNS);
@@ -24,28 +28,58 @@ pub(crate) fn conformance(bed: &Bed<'_>, _rounds: usize, report: &mut Report) ->
         let log = bed.inside.kubectl("-n default logs conformance").or(waited)?;
         let last = log.lines().last().unwrap_or_default();
         report.note(format!("conformance, {}: {last}", server.name()));
-        for line in log.lines().filter(|line| line.starts_with("FAIL")) {
-            report.note(format!("conformance, {}: {}", server.name(), line.trim()));
+        let failures: Vec<&str> = log.lines().filter(|line| line.starts_with("FAIL")).map(str::trim).collect();
+        for line in &failures {
+            report.note(format!("conformance, {}: {line}", server.name()));
         }
+        passes &= *server != Server::Portolan || failures.is_empty();
     }
-    bed.inside.kubectl_with("delete -f -", CONFORMANCE).map(drop)
+    bed.inside.kubectl_with("delete -f -", CONFORMANCE)?;
+    if passes { Ok(()) } else { Err("Portolan failed a check".to_owned()) }
 }
 
-/// Runs Kubernetes' own specs for each server.
+/// Runs Kubernetes' own specs for each server. The whole output is in the folder with the logs. Fails if Portolan fails a
+/// spec.
 pub(crate) fn e2e(bed: &Bed<'_>, _rounds: usize, report: &mut Report) -> Result<(), Failed> {
     if programs::find("e2e.test").is_none() {
         report.skip("e2e: `e2e.test` of Kubernetes is not on the PATH");
         return Ok(());
     }
+    let missing = missing_images(bed)?;
+    if !missing.is_empty() {
+        report.skip(&format!("e2e: import the images {}; docs/real-cluster.md says how", missing.join(", ")));
+        return Ok(());
+    }
+    let mut passes = true;
     for server in &bed.servers {
         bed.install(*server)?;
         let kubeconfig = format!("--kubeconfig={}", bed.inside.home.text(configuration::KUBECONFIG));
-        let output = bed.inside.output("e2e.test", &["--provider=local", &kubeconfig, FOCUS, SKIP]);
+        let words = ["--provider=local", "--ginkgo.no-color", "--ginkgo.v", &kubeconfig, FOCUS, SKIP];
+        let output = bed.inside.output("e2e.test", &words);
         let (Ok(text) | Err(text)) = &output;
-        let ran = text.lines().rev().find(|line| line.contains("Passed") && line.contains("Failed"));
-        report.note(format!("e2e specs, {}: {}", server.name(), ran.unwrap_or("no summary").trim()));
+        bed.inside.home.write(&format!("{LOGS}/e2e-{}.log", server.name()), text)?;
+        for line in e2e_results(text) {
+            report.note(format!("e2e specs, {}: {line}", server.name()));
+        }
+        passes &= *server != Server::Portolan || output.is_ok();
     }
-    Ok(())
+    if passes { Ok(()) } else { Err("Portolan failed a spec".to_owned()) }
+}
+
+/// Returns the images of the specs that the node does not have.
+fn missing_images(bed: &Bed<'_>) -> Result<Vec<String>, Failed> {
+    let listed = bed.inside.output("e2e.test", &["--list-images"])?;
+    let known = bed.inside.output("ctr", &["--namespace", "k8s.io", "images", "list", "--quiet"])?;
+    let needed = listed.lines().filter(|image| E2E_IMAGES.iter().any(|name| image.contains(name)));
+    Ok(needed.filter(|image| !known.lines().any(|name| name == *image)).map(str::to_owned).collect())
+}
+
+/// Returns the lines of ginkgo's output that summarise: the specs that failed, and the counts.
+fn e2e_results(output: &str) -> Vec<&str> {
+    let is_result =
+        |line: &&str| line.starts_with("[FAIL] ") || line.starts_with("Ran ") || line.contains(" Passed | ");
+    let lines: Vec<&str> = output.lines().map(str::trim).filter(is_result).collect();
+    if lines.is_empty() { vec!["no summary"] } else { lines }
 }
 
 /// Pod with the checks. They create a namespace and objects in it.
@@ -73,3 +107,21 @@ spec:
       command: [/portolan]
       args: [conformance, --server, "SERVER"]
 "#;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_failed_specs_and_counts() {
+        let output = "\
+• [1.2 seconds]
+  [FAIL] [sig-network] DNS [It] should provide DNS for services [Conformance]
+Ran 15 of 7000 Specs in 300.1 seconds
+FAIL! -- 14 Passed | 1 Failed | 0 Pending | 6985 Skipped
+";
+        let lines: Vec<&str> = output.lines().skip(1).map(str::trim).collect();
+        assert_eq!(e2e_results(output), lines);
+        assert_eq!(e2e_results("panic: no cluster"), ["no summary"]);
+    }
+}

@@ -11,6 +11,11 @@ use crate::cluster::components::PORTOLAN;
 /// Kinds of clients, in the order of the columns.
 const KINDS: [&str; 3] = ["udp", "udp-port", "tcp"];
 
+/// First lines of the table.
+const HEADER: &str = "\
+| change | server | s | `udp` lost | `udp-port` lost | `tcp` lost | slowest answer, ms | causes |
+|---|---|---|---|---|---|---|---|";
+
 /// Run of a trial.
 pub(crate) struct Row {
     pub(crate) trial: String,
@@ -96,15 +101,13 @@ impl fmt::Display for Row {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}\n", self.conditions)?;
-        writeln!(
-            f,
-            "| change | server | s | `udp` lost | `udp-port` lost | `tcp` lost | slowest answer, ms | causes |"
-        )?;
-        writeln!(f, "|---|---|---|---|---|---|---|---|")?;
-        for row in &self.rows {
-            writeln!(f, "{row}")?;
+        if !self.rows.is_empty() {
+            writeln!(f, "{HEADER}")?;
+            for row in &self.rows {
+                writeln!(f, "{row}")?;
+            }
+            writeln!(f)?;
         }
-        writeln!(f)?;
         for note in &self.notes {
             writeln!(f, "- {note}")?;
         }
