@@ -61,3 +61,45 @@ fn check_advisories() -> Result<(), Failed> {
 fn has_cargo_deny() -> bool {
     Command::new("cargo").args(["deny", "--version"]).output().is_ok_and(|output| output.status.success())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Workflows of GitHub Actions.
+    const WORKFLOWS: [&str; 2] = ["ci.yml", "release.yml"];
+
+    fn workflow(name: &str) -> String {
+        let path = root().join(".github/workflows").join(name);
+        std::fs::read_to_string(path).unwrap()
+    }
+
+    /// Returns the command lines of tasks. A value that the workflow inserts becomes a word.
+    fn tasks(workflow: &str) -> Vec<String> {
+        let joined = workflow.replace("\\\n", " ");
+        let code = joined.lines().filter(|line| !line.trim_start().starts_with('#'));
+        let commands = code.filter_map(|line| line.split_once("cargo xtask ").or(line.split_once("/xtask ")));
+        commands.map(|(_, words)| words.replace("${{ matrix.target }}", "TARGET").replace('"', "")).collect()
+    }
+
+    #[test]
+    fn workflows_run_tasks_that_exist() {
+        for name in WORKFLOWS {
+            let tasks = tasks(&workflow(name));
+            assert!(!tasks.is_empty(), "{name}");
+            for task in tasks {
+                let words = std::iter::once("xtask").chain(task.split_whitespace());
+                let parsed = crate::command().try_get_matches_from(words);
+                assert!(parsed.is_ok(), "{name}: {task}: {}", parsed.unwrap_err());
+            }
+        }
+    }
+
+    #[test]
+    fn all_jobs_test_the_same_versions_of_kubernetes() {
+        let text = workflow("ci.yml");
+        let matrices: Vec<&str> = text.lines().map(str::trim).filter(|line| line.starts_with("version: [")).collect();
+        assert_eq!(matrices.len(), 2);
+        assert_eq!(matrices[0], matrices[1]);
+    }
+}
