@@ -85,7 +85,8 @@ pub(crate) fn archive(options: &ImageOptions<'_>, base: &[Entry], binaries: &[Bi
 }
 
 /// Packs an image of one layer, for one architecture and with one name. `config` is the field of the same name in the
-/// configuration of the image. The layer is a tar archive. It is not compressed, because the image stays on this machine.
+/// configuration of the image. The layer is a tar archive, which stays uncompressed: the image does not leave this
+/// machine.
 pub(crate) fn single(
     name: &str,
     architecture: &str,

@@ -38,8 +38,8 @@ pub(crate) fn conformance(bed: &Bed<'_>, _rounds: usize, report: &mut Report) ->
     if passes { Ok(()) } else { Err("Portolan failed a check".to_owned()) }
 }
 
-/// Runs Kubernetes' own specs for each server. The whole output is in the folder with the logs. Fails if Portolan fails a
-/// spec.
+/// Runs Kubernetes' own specs for each server. Fails if Portolan fails a spec. The whole output is in the folder with
+/// the logs.
 pub(crate) fn e2e(bed: &Bed<'_>, _rounds: usize, report: &mut Report) -> Result<(), Failed> {
     if programs::find("e2e.test").is_none() {
         report.skip("e2e: `e2e.test` of Kubernetes is not on the PATH");
