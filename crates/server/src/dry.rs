@@ -82,6 +82,10 @@ impl Files for NoFiles {
     fn replace(&self, _: &Path, _: &mut dyn FnMut(&mut dyn io::Write) -> io::Result<()>) -> io::Result<()> {
         Err(io::ErrorKind::NotFound.into())
     }
+
+    fn append(&self, _: &Path, _: &[u8]) -> io::Result<()> {
+        Err(io::ErrorKind::NotFound.into())
+    }
 }
 
 /// Records requests to clusters and returns empty indices.

@@ -60,6 +60,11 @@ impl Files for Disk {
         }
         written.map_err(plain)
     }
+
+    fn append(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
+        file.and_then(|mut file| file.write_all(bytes)).map_err(plain)
+    }
 }
 
 /// Sequence number for the names of temporary files.

@@ -150,6 +150,10 @@ impl Files for NoDisk {
     fn replace(&self, _: &Path, _: &mut dyn FnMut(&mut dyn io::Write) -> io::Result<()>) -> io::Result<()> {
         Err(io::ErrorKind::PermissionDenied.into())
     }
+
+    fn append(&self, _: &Path, _: &[u8]) -> io::Result<()> {
+        Err(io::ErrorKind::PermissionDenied.into())
+    }
 }
 
 struct Stopped;

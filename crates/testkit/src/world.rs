@@ -73,6 +73,13 @@ impl config::setup::Files for World {
         self.write(path, bytes);
         Ok(())
     }
+
+    fn append(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let mut all = self.bytes(path).unwrap_or_default();
+        all.extend_from_slice(bytes);
+        self.write(path, all);
+        Ok(())
+    }
 }
 
 impl corefile::Loader for World {

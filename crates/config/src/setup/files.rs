@@ -31,6 +31,12 @@ pub trait Files {
     /// # Errors
     /// The error of a system call or of `write`. The old file is then unchanged.
     fn replace(&self, path: &Path, write: &mut dyn FnMut(&mut dyn io::Write) -> io::Result<()>) -> io::Result<()>;
+
+    /// Appends to a file, which is created if it does not exist.
+    ///
+    /// # Errors
+    /// The error of the system call. A part of the bytes may be written then.
+    fn append(&self, path: &Path, bytes: &[u8]) -> io::Result<()>;
 }
 
 /// Maximum number of files in a directory listing: the maximum number of zones of a server.
