@@ -94,7 +94,7 @@ use plugins::{
     acl, any, auto, autopath, bind, bufsize, cache, cancel, chaos, control, ddr, debug, dns64, dnssec, dnstap, erratic,
     errors, etcd, federations, file, forward, geoip, grpc, grpc_server, header, health, hosts, https, https3, istio,
     k8s_external, kubedns, kubernetes, loadbalance, local, log, r#loop, metadata, minimal, multisocket, nsid, on,
-    pprof, probe, prometheus, proxyproto, quic, ready, reload, rewrite, root, secondary, shed, sign, template,
+    pprof, probe, prometheus, proxyproto, quic, ready, reload, rewrite, root, secondary, shadow, shed, sign, template,
     timeouts, tls, trace, transfer, tsig, view, whoami,
 };
 
@@ -136,6 +136,7 @@ pub static DIRECTIVES: &[DirectiveEntry] = &[
     Available(&errors::MANIFEST),
     Available(&log::MANIFEST),
     Available(&dnstap::MANIFEST),
+    Available(&shadow::MANIFEST),
     Available(&local::MANIFEST),
     Available(&ddr::MANIFEST),
     Available(&dns64::MANIFEST),
@@ -220,6 +221,7 @@ mod tests {
         ("kubedns", "prometheus"),
         ("ddr", "local"),
         ("control", "pprof"),
+        ("shadow", "dnstap"),
         ("federations", "clouddns"),
         ("istio", "kubernetes"),
     ];

@@ -7,6 +7,7 @@ use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use std::sync::Arc;
 
+use super::InspectShadow;
 use engine::Instant;
 use wire::{Name, NameRef, Rcode, Type};
 
@@ -19,6 +20,8 @@ pub struct Inspection {
     pub upstreams: Vec<Arc<dyn InspectUpstreams>>,
     /// Clusters whose names are served.
     pub clusters: Vec<Arc<dyn InspectCluster>>,
+    /// Comparisons with other servers, one per line of *shadow*.
+    pub shadows: Vec<Arc<dyn InspectShadow>>,
 }
 
 /// Cache of a server block.

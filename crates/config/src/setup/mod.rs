@@ -23,6 +23,7 @@ mod pages;
 mod readiness;
 mod reload_state;
 mod requests;
+mod shadow;
 
 pub use capabilities::{Capabilities, LocalAnswers, LocalZones, StepWrapper};
 pub use control::{ControlAddress, ControlRequests, NamePrivacy};
@@ -37,6 +38,7 @@ pub use pages::{MakePage, Page, PageContent};
 pub use readiness::Readiness;
 pub use reload_state::ReloadState;
 pub use requests::{Command, HostRequests, LifecycleEvent, ListenerTls, SetupWarning, StartupGate};
+pub use shadow::{InspectShadow, InspectedShadow, ShadowAnswer, ShadowCounts, ShadowExample, ShadowGroup};
 
 use core::any::Any;
 use core::error::Error;

@@ -52,6 +52,7 @@ pub(crate) mod reload;
 pub(crate) mod rewrite;
 pub(crate) mod root;
 pub(crate) mod secondary;
+pub(crate) mod shadow;
 pub(crate) mod shed;
 pub(crate) mod sign;
 pub(crate) mod template;

@@ -1,0 +1,118 @@
+//! File with one line of JSON per difference.
+//!
+//! The job appends lines to a bounded buffer. A thread that may block writes them to the file once a second.
+
+use core::time::Duration;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use config::setup::{FileCheck, ShadowAnswer, ShadowExample};
+use engine::log::{Level, Notice};
+use serde_json::{Value, json};
+
+/// Interval between writes.
+pub(super) const WRITE_EVERY: Duration = Duration::from_secs(1);
+/// Maximum size of the file in bytes: some 100,000 differences, more than anybody reads.
+const FILE_MAX: u64 = 64 << 20;
+/// Maximum size in bytes of the lines that wait, about two thousand differences per second.
+const WAITING_MAX: usize = 1 << 20;
+
+/// File for differences.
+pub(super) struct DifferenceFile {
+    path: PathBuf,
+    waiting: Mutex<Waiting>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    lines: Vec<u8>,
+    /// Number of lines lost since the last write.
+    lost: u64,
+    /// True if the last write failed or found the file full, so that this is logged once.
+    has_failed: bool,
+}
+
+/// Difference of one query, as it is written.
+pub(super) struct Line<'a> {
+    pub(super) zone: &'a str,
+    pub(super) qtype: String,
+    pub(super) known: Option<&'static str>,
+    pub(super) example: &'a ShadowExample,
+}
+
+impl DifferenceFile {
+    pub(super) fn new(path: PathBuf) -> DifferenceFile {
+        DifferenceFile { path, waiting: Mutex::default() }
+    }
+
+    /// Appends a line, or drops it and counts it if too many wait.
+    pub(super) fn put(&self, line: &Line<'_>) {
+        let text = line.json().to_string();
+        let mut waiting = self.lock();
+        if waiting.lines.len() + text.len() < WAITING_MAX {
+            waiting.lines.extend_from_slice(text.as_bytes());
+            waiting.lines.push(b'\n');
+        } else {
+            waiting.lost += 1;
+        }
+    }
+
+    /// Writes the lines that wait.
+    pub(super) fn write(&self, context: FileCheck<'_>) {
+        let (lines, lost) = {
+            let mut waiting = self.lock();
+            (core::mem::take(&mut waiting.lines), core::mem::take(&mut waiting.lost))
+        };
+        if lines.is_empty() && lost == 0 {
+            return;
+        }
+        let problem = self.append(&lines, &context).err();
+        let problem = problem.or_else(|| (lost > 0).then(|| format!("{lost} lines lost: too many differences")));
+        let had_failed = core::mem::replace(&mut self.lock().has_failed, problem.is_some());
+        if let Some(problem) = problem.filter(|_| !had_failed) {
+            let text = format!("{}: {problem}", self.path.display());
+            context.notices.push(Notice::new(Level::Warning, super::MANIFEST.name, text));
+        }
+    }
+
+    fn append(&self, lines: &[u8], context: &FileCheck<'_>) -> Result<(), String> {
+        let size = context.files.stamp(&self.path).map_or(0, |stamp| stamp.len);
+        if size + lines.len() as u64 > FILE_MAX {
+            let mib = FILE_MAX >> 20;
+            return Err(format!("the file has its maximum size of {mib} MiB; move it away to continue"));
+        }
+        context.files.append(&self.path, lines).map_err(|error| error.to_string())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Line<'_> {
+    fn json(&self) -> Value {
+        let ShadowExample { since_1970, name, client, differs, theirs, ours } = self.example;
+        json!({
+            "time": since_1970.as_secs_f64(),
+            "name": name,
+            "type": self.qtype,
+            "client": client.to_string(),
+            "zone": self.zone,
+            "known": self.known,
+            "differs": differs,
+            "old": answer(theirs),
+            "new": answer(ours),
+        })
+    }
+}
+
+fn answer(answer: &ShadowAnswer) -> Value {
+    json!({
+        "rcode": answer.rcode.to_string(),
+        "flags": answer.flags,
+        "answer": answer.answer,
+        "authority": answer.authority,
+        "more": answer.more,
+        "ede": answer.ede.as_ref().map(|(code, text)| json!({ "code": code.0, "text": text })),
+    })
+}
