@@ -37,6 +37,8 @@ pub enum Endpoint {
     Events,
     /// Largest groups of queries.
     Top,
+    /// Comparison with the server that this one replaces.
+    Shadow,
     /// Facts of the server for `portolan doctor`.
     Doctor,
     /// Archive for a bug report.
@@ -157,7 +159,7 @@ const TOP_PARAMETERS: &[Parameter] = &[
 
 impl Endpoint {
     /// All endpoints.
-    pub const ALL: [Endpoint; 15] = [
+    pub const ALL: [Endpoint; 16] = [
         Endpoint::Page,
         Endpoint::Status,
         Endpoint::Ready,
@@ -170,6 +172,7 @@ impl Endpoint {
         Endpoint::Requests,
         Endpoint::Events,
         Endpoint::Top,
+        Endpoint::Shadow,
         Endpoint::Doctor,
         Endpoint::Report,
         Endpoint::OpenApi,
@@ -207,6 +210,7 @@ impl Endpoint {
                 parameters: TOP_PARAMETERS,
                 ..Route::get("/v1/top", "Largest groups of queries of the last minutes")
             },
+            Endpoint::Shadow => Route::get("/v1/shadow", "Comparison with the server that this one replaces"),
             Endpoint::Doctor => Route::get("/v1/doctor", "Facts of the server for `portolan doctor`"),
             Endpoint::Report => Route {
                 time_limit: REPORT_LIMIT,

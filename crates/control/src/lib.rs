@@ -30,6 +30,7 @@ pub mod query;
 pub mod ready;
 pub mod reload;
 pub mod requests;
+pub mod shadow;
 pub mod status;
 pub mod tail;
 pub mod text;

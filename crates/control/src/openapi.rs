@@ -4,7 +4,9 @@ use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 
-use crate::{Endpoint, ErrorBody, Parameter, cache, doctor, explain, log, ready, reload, requests, status, tail, top};
+use crate::{
+    Endpoint, ErrorBody, Parameter, cache, doctor, explain, log, ready, reload, requests, shadow, status, tail, top,
+};
 
 /// Schemas of an endpoint.
 struct Content {
@@ -44,6 +46,7 @@ fn content(endpoint: Endpoint, generator: &mut SchemaGenerator) -> Content {
             Content { request: None, response: ("application/x-ndjson", generator.subschema_for::<tail::Line>()) }
         }
         Endpoint::Top => Content::json::<top::Top>(generator),
+        Endpoint::Shadow => Content::json::<shadow::Shadows>(generator),
         Endpoint::Doctor => Content::json::<doctor::ServerFacts>(generator),
         Endpoint::Report => {
             let archive = schemars::json_schema!({ "type": "string", "format": "binary" });

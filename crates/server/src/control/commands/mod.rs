@@ -9,6 +9,7 @@ mod reload;
 mod report;
 mod requests;
 mod screen;
+mod shadow;
 mod status;
 mod tail;
 mod top;
@@ -46,6 +47,7 @@ enum Request {
     Reload,
     LogLevel(loglevel::Options),
     Requests,
+    Shadow,
     Tail(tail::Options),
     Top(top::Options),
     Report(report::Options),
@@ -62,6 +64,7 @@ pub(crate) fn definitions() -> impl Iterator<Item = clap::Command> {
         reload::definition(),
         loglevel::definition(),
         requests::definition(),
+        shadow::definition(),
         tail::definition(),
         top::definition(),
         report::definition(),
@@ -81,6 +84,7 @@ pub(crate) fn read(matches: &ArgMatches) -> Option<ControlCommand> {
         reload::NAME => Request::Reload,
         loglevel::NAME => Request::LogLevel(loglevel::Options::read(matches)),
         requests::NAME => Request::Requests,
+        shadow::NAME => Request::Shadow,
         tail::NAME => Request::Tail(tail::Options::read(matches)),
         top::NAME => Request::Top(top::Options::read(matches)),
         doctor::NAME => Request::Doctor(doctor::Options::read(matches)),
@@ -113,6 +117,7 @@ pub fn control(command: &ControlCommand) -> ExitCode {
         Request::Reload => reload::run(options, &socket),
         Request::LogLevel(own) => loglevel::run(own, options, &socket),
         Request::Requests => requests::run(options, &socket),
+        Request::Shadow => shadow::run(options, &socket),
         Request::Tail(own) => tail::run(own, options, &socket),
         Request::Top(own) => top::run(own, options, &socket),
         Request::Report(own) => report::run(own, &socket),

@@ -12,6 +12,7 @@ mod reload;
 mod replicas;
 mod report;
 mod requests;
+mod shadow;
 mod status;
 mod top;
 
@@ -50,6 +51,7 @@ pub(super) async fn handle(
         Endpoint::Requests => Answer::json(&requests::requests(context)),
         Endpoint::Events => Ok(Answer::stream(events::events(context, &parameters)?)),
         Endpoint::Top => Answer::json(&top::top(context, &parameters)?),
+        Endpoint::Shadow => Answer::json(&shadow::shadow(context)),
         Endpoint::Doctor => Answer::json(&doctor::facts(context)),
         Endpoint::Report => Ok(Answer::bytes("application/gzip", report::archive(context)?)),
         Endpoint::OpenApi => Ok(Answer::bytes("application/json", control::OPENAPI)),
