@@ -64,6 +64,9 @@ _portolan() {
             portolan,requests)
                 cmd="portolan__subcmd__requests"
                 ;;
+            portolan,shadow)
+                cmd="portolan__subcmd__shadow"
+                ;;
             portolan,status)
                 cmd="portolan__subcmd__status"
                 ;;
@@ -139,6 +142,9 @@ _portolan() {
             portolan__subcmd__help,requests)
                 cmd="portolan__subcmd__help__subcmd__requests"
                 ;;
+            portolan__subcmd__help,shadow)
+                cmd="portolan__subcmd__help__subcmd__shadow"
+                ;;
             portolan__subcmd__help,status)
                 cmd="portolan__subcmd__help__subcmd__status"
                 ;;
@@ -154,6 +160,21 @@ _portolan() {
             portolan__subcmd__help__subcmd__cache,get)
                 cmd="portolan__subcmd__help__subcmd__cache__subcmd__get"
                 ;;
+            portolan__subcmd__help__subcmd__shadow,report)
+                cmd="portolan__subcmd__help__subcmd__shadow__subcmd__report"
+                ;;
+            portolan__subcmd__shadow,help)
+                cmd="portolan__subcmd__shadow__subcmd__help"
+                ;;
+            portolan__subcmd__shadow,report)
+                cmd="portolan__subcmd__shadow__subcmd__report"
+                ;;
+            portolan__subcmd__shadow__subcmd__help,help)
+                cmd="portolan__subcmd__shadow__subcmd__help__subcmd__help"
+                ;;
+            portolan__subcmd__shadow__subcmd__help,report)
+                cmd="portolan__subcmd__shadow__subcmd__help__subcmd__report"
+                ;;
             *)
                 ;;
         esac
@@ -161,7 +182,7 @@ _portolan() {
 
     case "${cmd}" in
         portolan)
-            opts="-p -h --conf --dns.port --pidfile --log-format --quiet --plugins --version -conf -dns.port -pidfile -log-format -quiet -plugins -version --help check conformance migrate status ready explain cache reload loglevel requests tail top report doctor completions man node kube-dns help"
+            opts="-p -h --conf --dns.port --pidfile --log-format --quiet --plugins --version -conf -dns.port -pidfile -log-format -quiet -plugins -version --help check conformance migrate status ready explain cache reload loglevel requests shadow tail top report doctor completions man node kube-dns help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -467,7 +488,7 @@ _portolan() {
             return 0
             ;;
         portolan__subcmd__help)
-            opts="check conformance migrate status ready explain cache reload loglevel requests tail top report doctor completions man node kube-dns help"
+            opts="check conformance migrate status ready explain cache reload loglevel requests shadow tail top report doctor completions man node kube-dns help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -721,6 +742,34 @@ _portolan() {
         portolan__subcmd__help__subcmd__requests)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        portolan__subcmd__help__subcmd__shadow)
+            opts="report"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        portolan__subcmd__help__subcmd__shadow__subcmd__report)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
@@ -1409,6 +1458,80 @@ _portolan() {
         portolan__subcmd__requests)
             opts="-h --socket --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --socket)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        portolan__subcmd__shadow)
+            opts="-h --help report help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        portolan__subcmd__shadow__subcmd__help)
+            opts="report help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        portolan__subcmd__shadow__subcmd__help__subcmd__help)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        portolan__subcmd__shadow__subcmd__help__subcmd__report)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        portolan__subcmd__shadow__subcmd__report)
+            opts="-h --socket --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi

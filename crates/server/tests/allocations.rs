@@ -286,6 +286,15 @@ fn answers_logged_queries_without_allocating() {
 }
 
 #[test]
+fn answers_outside_the_sample_of_shadow_without_allocating() {
+    let mut server = Server::new(&COREFILE.replace("errors", "errors\n    shadow 192.0.2.10 {\n sample 1/1000000\n }"));
+    server.answers_without_allocating(&[
+        ("a service", query("web.shop.svc.cluster.local.", Type::A, Class::IN), Rcode::NOERROR),
+        ("no service", query("lost.shop.svc.cluster.local.", Type::A, Class::IN), Rcode::NXDOMAIN),
+    ]);
+}
+
+#[test]
 fn answers_with_autopath_without_allocating() {
     let mut server = Server::new(SEARCHING);
     let name = |name: &str, qtype| query(name, qtype, Class::IN);

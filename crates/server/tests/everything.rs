@@ -79,6 +79,9 @@ plain.test:0 {
     pprof localhost:0
     control FOLDER/control.sock
     dnstap FOLDER/nobody.sock
+    shadow UPSTREAM {
+        sample 1/1
+    }
 }
 files.test:0 {
     import common

@@ -42,7 +42,7 @@ pub(crate) static MANIFEST: Manifest<Config> = Manifest::new(
         default: "2s",
         doc: "Time that the other server has for its answer, up to 10s.",
         set: |config, args| {
-            config.timeout = args.duration_above_zero()?.min(TIMEOUT_MAX);
+            config.timeout = timeout(args)?;
             Ok(())
         },
     },
@@ -151,6 +151,16 @@ fn server(args: &mut Args<'_>) -> Result<SocketAddr, Problem> {
     let address = bare.map(|ip| SocketAddr::new(ip, DNS_PORT)).or_else(|| text.parse().ok());
     let usable = address.filter(|address| !address.ip().is_unspecified() && address.port() != 0);
     usable.ok_or_else(|| args.bad(word, "the address of a DNS server, `IP` or `IP:PORT`"))
+}
+
+/// Takes a time limit.
+fn timeout(args: &mut Args<'_>) -> Result<Duration, Problem> {
+    let word = args.rest().first();
+    let timeout = args.duration_above_zero()?;
+    match word {
+        Some(word) if timeout > TIMEOUT_MAX => Err(args.bad(word, "a duration of at most 10s")),
+        _ => Ok(timeout),
+    }
 }
 
 /// Takes a share such as `1/10`.
