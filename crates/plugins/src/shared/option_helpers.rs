@@ -6,7 +6,7 @@ use core::str::FromStr;
 use std::sync::Arc;
 
 use config::options::{Args, Problem, Property, RemovedProperty, Usage};
-use config::setup::{Page, PageContent, Setup};
+use config::setup::{BlockInfo, Page, PageContent, Setup};
 use corefile::Token;
 use gotext::ParseError;
 use gotext::regexp::Regexp;
@@ -24,6 +24,15 @@ impl HostName {
     pub(crate) fn of(setup: &Setup<'_>) -> String {
         setup.process.find().map_or_else(|| "localhost".to_owned(), |HostName(name)| name)
     }
+}
+
+/// Returns the name of a server block for people: its addresses and zones.
+pub(crate) fn block_name(block: &BlockInfo) -> String {
+    let mut servers: Vec<&str> = block.sites.iter().map(|site| site.server.as_str()).collect();
+    let mut zones: Vec<&str> = block.sites.iter().map(|site| site.zone.as_str()).collect();
+    servers.dedup();
+    zones.dedup();
+    format!("{} {}", servers.join(" "), zones.join(" "))
 }
 
 /// Search path that a directive offers to *autopath*, the same for all clients.

@@ -8,6 +8,7 @@ use wire::{NameRef, Section, Type};
 
 use super::entry::Entry;
 use super::store::Store;
+use crate::shared::option_helpers::block_name;
 use crate::shared::record_text::record_text;
 
 /// View into the stores of a server block.
@@ -19,11 +20,7 @@ pub(super) struct CacheView {
 
 impl CacheView {
     pub(super) fn new(block: &BlockInfo, capacity: usize, stores: &Arc<[Store; 2]>) -> CacheView {
-        let mut servers: Vec<&str> = block.sites.iter().map(|site| site.server.as_str()).collect();
-        let mut zones: Vec<&str> = block.sites.iter().map(|site| site.zone.as_str()).collect();
-        servers.dedup();
-        zones.dedup();
-        CacheView { block: format!("{} {}", servers.join(" "), zones.join(" ")), capacity, stores: Arc::clone(stores) }
+        CacheView { block: block_name(block), capacity, stores: Arc::clone(stores) }
     }
 }
 
