@@ -41,6 +41,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("query", query),
     ("reply", reply),
     ("stream", stream::stream),
+    ("mirror", stream::mirror),
     ("corefile", corefile),
     ("zone", zone::file),
     ("transfer", zone::transfer),

@@ -1,7 +1,8 @@
-//! Bytes of an upstream on a TCP connection.
+//! Bytes of an upstream on a TCP connection, and of another server that sends dnstap messages.
 
 use core::time::Duration;
 
+use plugins::{FrameReader, Mirrored, StreamFrame, read_client_response};
 use upstream::{PoolEvent, PoolLimits, PoolQuery, StreamClient};
 
 use super::QUERY;
@@ -39,4 +40,29 @@ pub fn stream(input: &[u8]) {
         }
     }
     assert!(pending.is_empty() && client.is_idle(), "a query has no outcome");
+}
+
+/// Stream of dnstap messages: the first byte of `input` is the number of bytes per read. The frames do not depend on it.
+pub fn mirror(input: &[u8]) {
+    let Some((size, bytes)) = input.split_first() else { return };
+    let whole = frames(bytes, bytes.len());
+    assert_eq!(whole, frames(bytes, usize::from(*size)));
+}
+
+/// Returns the answers to clients in a stream, and false if the stream cannot be read to its end.
+fn frames(bytes: &[u8], size: usize) -> (Vec<Mirrored>, bool) {
+    let (mut reader, mut mirrored) = (FrameReader::default(), Vec::new());
+    for piece in bytes.chunks(size.max(1)) {
+        reader.push(piece);
+        loop {
+            match reader.next_frame() {
+                Ok(None) => break,
+                Ok(Some(StreamFrame::Data(data))) => mirrored.extend(read_client_response(data)),
+                Ok(Some(StreamFrame::Control(_))) => {}
+                Ok(Some(StreamFrame::End(_))) => return (mirrored, true),
+                Err(_) => return (mirrored, false),
+            }
+        }
+    }
+    (mirrored, true)
 }

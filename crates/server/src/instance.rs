@@ -28,6 +28,7 @@ use crate::explain::{Outline, place};
 use crate::files::Disk;
 use crate::jobs::Jobs;
 use crate::lifecycle::{LifecycleHooks, ShutdownKind};
+use crate::own_queries::SelfClient;
 use crate::serve_error::ServeError;
 use crate::version::COMMIT;
 use crate::{hook_commands, log, process_metrics, sockets, startup_gates};
@@ -212,7 +213,8 @@ impl Instance {
         for SetupWarning { notice, .. } in &requests.warnings {
             log::report(notice.level, notice.source(), format_args!("{}", notice.message));
         }
-        self.jobs = Jobs::start(&mut requests, &self.io);
+        let own = SelfClient::new(&self.live, &self.registry, &self.io);
+        self.jobs = Jobs::start(&mut requests, &self.io, &own);
         self.control.listen(requests.control.addresses());
         self.publish(written, requests.inspection, requests.control.names);
         self.admin.serve(prepared, requests.pages)?;

@@ -7,6 +7,8 @@ use config::setup::{GracefulJob, HostRequests, SHUTDOWN_GRACE, Shutdown, Shutdow
 use engine::Io;
 use tokio::task::{AbortHandle, JoinHandle};
 
+use crate::own_queries::SelfClient;
+
 /// Running jobs and file watches of a generation.
 #[derive(Default)]
 pub(crate) struct Jobs {
@@ -17,16 +19,19 @@ pub(crate) struct Jobs {
 
 impl Jobs {
     /// Starts the jobs on the current thread.
-    pub(crate) fn start(requests: &mut HostRequests, io: &Rc<dyn Io>) -> Jobs {
+    pub(crate) fn start(requests: &mut HostRequests, io: &Rc<dyn Io>, own: &SelfClient) -> Jobs {
         let jobs = core::mem::take(&mut requests.jobs).into_iter();
         let jobs = jobs.map(|job| tokio::task::spawn_local(job(Rc::clone(io))).abort_handle());
+        let query_jobs = core::mem::take(&mut requests.query_jobs).into_iter();
+        let query_jobs =
+            query_jobs.map(|job| tokio::task::spawn_local(job(Rc::clone(io), Rc::new(own.clone()))).abort_handle());
         let file_watches = core::mem::take(&mut requests.file_watches).into_iter();
         let file_watches = file_watches.map(|inspection| {
             tokio::task::spawn_local(crate::files::inspect(inspection, Rc::clone(io))).abort_handle()
         });
         let graceful = core::mem::take(&mut requests.graceful_jobs).into_iter();
         let graceful = graceful.map(|job| start_graceful(job, io)).collect();
-        Jobs { handles: jobs.chain(file_watches).collect(), graceful }
+        Jobs { handles: jobs.chain(query_jobs).chain(file_watches).collect(), graceful }
     }
 
     /// Aborts the jobs, and waits until the graceful ones have finished.

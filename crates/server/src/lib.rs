@@ -32,6 +32,7 @@ mod lookup;
 pub mod manual;
 mod migrate;
 mod modes;
+mod own_queries;
 mod privileges;
 mod process_metrics;
 mod profile;

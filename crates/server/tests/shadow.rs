@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use support::control::ControlSocket;
 use support::pages::{blocks, console, matches};
+use support::upstream::Upstream;
 use support::{Client, Folder, PATIENCE, Server, wait_until};
 use wire::Type;
 
@@ -150,6 +151,43 @@ fn a_full_queue_drops_queries_and_counts_them() {
     let comparison = &new.socket.json(&["shadow", "report"])["comparisons"][0];
     let dropped = comparison["counts"]["dropped"].as_u64().unwrap();
     assert!((1..=304).contains(&dropped), "{dropped}");
+}
+
+/// The old server answers the clients, and the new one compares what it would have answered.
+#[test]
+fn an_old_server_reports_its_answers_by_dnstap() {
+    let upstream = Upstream::start(7);
+    let forward = format!("fallthrough\n}}\nforward . {}\n", upstream.address);
+    let mut new = New::start_with("shadow-dnstap", |folder| {
+        let dnstap = format!("dnstap {}", folder.path().join("mirror.sock").display());
+        // The address of the old server is only a name for it: nothing is sent there.
+        let corefile = corefile(folder, "192.0.2.53:53".parse().unwrap(), &dnstap);
+        corefile.replacen("192.0.2.2 two.test", "192.0.2.99 two.test", 1).replacen(
+            "three.test\n    }\n",
+            &format!("three.test\n{forward}"),
+            1,
+        )
+    });
+    let mirror = new.folder.path().join("mirror.sock");
+    wait_until("the new server listens", || mirror.exists());
+    let tap = format!("bind 127.0.0.1\ndnstap {} full\n", mirror.display());
+    let old =
+        OLD.replacen("bind 127.0.0.1\n", &tap, 1).replacen("three.test\n    }\n", &format!("three.test\n{forward}"), 1);
+    let folder = Folder::new("shadow-dnstap-old");
+    let (_old, address) = serve(&folder, "old", &old);
+    let mut client = Client::new(address);
+    for name in ["one.test.", "two.test.", "www.example.org.", "Three.Test."] {
+        assert!(client.ask(name, Type::A).is_some(), "{name}");
+    }
+    new.wait_for("same", 3);
+    let comparison = new.wait_for("different", 1);
+    let example = &comparison["groups"][0]["examples"][0];
+    assert_eq!((&example["name"], &example["client"]), (&"two.test.".into(), &"127.0.0.1".into()));
+    assert_eq!(example["old"]["answer"][0], "two.test. 3600 IN A 192.0.2.2");
+    assert_eq!(example["new"]["answer"][0], "two.test. 3600 IN A 192.0.2.99");
+    // Queries to the new server itself are not compared.
+    new.ask("two.test.");
+    assert_eq!(new.wait_for("different", 1)["counts"]["same"], 3);
 }
 
 #[test]

@@ -19,6 +19,7 @@ mod file_watch;
 mod files;
 mod inspection;
 mod jobs;
+mod own_queries;
 mod pages;
 mod readiness;
 mod reload_state;
@@ -34,6 +35,7 @@ pub use inspection::{
     Inspection, UpstreamHealth,
 };
 pub use jobs::{GracefulJob, Job, SHUTDOWN_GRACE, Shutdown, ShutdownTrigger};
+pub use own_queries::{OwnQueries, QueryJob};
 pub use pages::{MakePage, Page, PageContent};
 pub use readiness::Readiness;
 pub use reload_state::ReloadState;

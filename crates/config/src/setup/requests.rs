@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use corefile::{Diagnostic, Span};
 
-use super::{ControlRequests, FileWatch, GracefulJob, Inspection, Job, Page, Readiness};
+use super::{ControlRequests, FileWatch, GracefulJob, Inspection, Job, Page, QueryJob, Readiness};
 use crate::codes;
 use engine::log::Notice;
 use engine::tls::TlsServer;
@@ -23,6 +23,8 @@ pub struct HostRequests {
     pub jobs: Vec<Job>,
     /// Jobs that get a grace period when the generation ends.
     pub graceful_jobs: Vec<GracefulJob>,
+    /// Jobs that ask this server, and run as long as the generation serves.
+    pub query_jobs: Vec<QueryJob>,
     /// Time to continue serving after a termination signal.
     pub lameduck: Duration,
     /// Interval between checks of the Corefile, and its maximum random jitter, which spreads the reloads of replicas.

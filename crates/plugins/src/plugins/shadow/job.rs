@@ -5,9 +5,9 @@ use core::time::Duration;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use config::setup::ShadowCounts;
+use config::setup::{OwnQueries, ShadowCounts};
 use engine::log::{Level, Source};
-use engine::{Connections, Exchange, ExchangeError, Instant, Io, Transport};
+use engine::{Connections, Exchange, ExchangeError, Instant, Io, ListenerId, Transport};
 use metrics::Counter;
 use wire::{Header, MessageBuf, Opt, Reply, Request};
 
@@ -34,6 +34,12 @@ pub(super) struct Job {
     results: Arc<Results>,
     outcomes: Outcomes,
     file: Option<Arc<DifferenceFile>>,
+}
+
+/// This server, as a job asks it.
+pub(super) struct Own {
+    pub(super) queries: Rc<dyn OwnQueries>,
+    pub(super) listener: ListenerId,
 }
 
 /// Error of an exchange with the other server.
@@ -63,9 +69,9 @@ impl Job {
         Job { config, exit, results, outcomes, file }
     }
 
-    /// Runs until the generation ends.
-    pub(super) async fn run(self, io: Rc<dyn Io>) {
-        let io = &*io;
+    /// Runs until the generation ends. With `own`, the queue has answers of the other server, and this server is asked.
+    pub(super) async fn run(self, io: Rc<dyn Io>, own: Option<Own>) {
+        let (io, own) = (&*io, own.as_ref());
         let mut budget = Budget { per_second: self.config.per_second_max.into(), left: 0.0, at: io.now() };
         let mut summary = Summary { before: self.results.counts(), next: io.now() + self.config.report };
         let mut in_flight: Vec<Pin<Box<_>>> = Vec::new();
@@ -74,7 +80,7 @@ impl Job {
             while in_flight.len() < IN_FLIGHT_MAX && budget.left >= 1.0 {
                 let Some(sample) = self.exit.take() else { break };
                 budget.left -= 1.0;
-                in_flight.push(Box::pin(self.compare(sample, io)));
+                in_flight.push(Box::pin(self.compare(sample, own, io)));
             }
             let mut tick = core::pin::pin!(io.sleep_until(io.now() + TICK));
             // A query that has its result makes room, but the budget grows with time only.
@@ -87,14 +93,15 @@ impl Job {
         }
     }
 
-    /// Asks the other server a question and counts the result.
-    async fn compare(&self, sample: Sample, io: &dyn Io) {
+    /// Asks the server whose answer the queue does not have, and counts the result.
+    async fn compare(&self, sample: Sample, own: Option<&Own>, io: &dyn Io) {
         let mut request = Request::default();
         let is_read = Header::read(&sample.query).is_some_and(|header| request.read(header, &sample.query).is_ok());
-        let ours = Answer::read(&sample.response).filter(|_| is_read);
-        let asked = match ours {
-            Some(ours) => self.ask(&request, &sample, io).await.map(|theirs| (ours, theirs)),
-            None => Err(AskError::Failed),
+        let known = Answer::read(&sample.response).filter(|_| is_read);
+        let asked = match (known, own) {
+            (Some(ours), None) => self.ask(&request, &sample, io).await.map(|theirs| (ours, theirs)),
+            (Some(theirs), Some(own)) => self.ask_own(own, &sample, io).await.map(|ours| (ours, theirs)),
+            (None, _) => Err(AskError::Failed),
         };
         match asked {
             Ok((ours, theirs)) => self.judge(&request, &sample, &ours, &theirs, io),
@@ -113,6 +120,15 @@ impl Job {
             answer.complete_with(read(&self.exchange(Transport::Tcp, &query, until, io).await?)?);
         }
         Ok(answer)
+    }
+
+    /// Returns the answer of this server to the client of the other one.
+    async fn ask_own(&self, own: &Own, sample: &Sample, io: &dyn Io) -> Result<Answer, AskError> {
+        let mut answer = own.queries.ask(own.listener, sample.peer, &sample.query);
+        match first(&mut answer, &mut io.sleep_until(io.now() + self.config.timeout)).await {
+            First::One(response) => response.and_then(|bytes| Answer::read(&bytes)).ok_or(AskError::Failed),
+            First::Other(()) => Err(AskError::Timeout),
+        }
     }
 
     async fn exchange(&self, over: Transport, query: &[u8], until: Instant, io: &dyn Io) -> Result<Reply, AskError> {

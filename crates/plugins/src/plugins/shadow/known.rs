@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn an_answer_from_elsewhere_is_not_ours_to_explain() {
         let (denied, empty) = (answer(Rcode::NXDOMAIN, AA, &[]), answer(Rcode::NOERROR, Flags(0), &[]));
-        assert_eq!(known(Type::TXT, &denied, &empty, &[Part::Rcode]), None);
-        assert_eq!(known(Type::A, &empty, &empty, &[Part::SoaSerial]), None);
+        assert!(known(Type::TXT, &denied, &empty, &[Part::Rcode]).is_none());
+        assert!(known(Type::A, &empty, &empty, &[Part::SoaSerial]).is_none());
     }
 }

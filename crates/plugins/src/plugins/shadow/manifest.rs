@@ -4,6 +4,7 @@ use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 
 use config::options::{Args, Manifest, Problem, Property, Usage};
+use engine::streams::StreamAddress;
 
 use super::compare::Ignored;
 
@@ -81,6 +82,16 @@ pub(crate) static MANIFEST: Manifest<Config> = Manifest::new(
         },
     },
     Property {
+        usage: Usage("dnstap ENDPOINT"),
+        default: "",
+        doc: "Receive the answers of the other server as dnstap messages at this address, `tcp://HOST:PORT` or the path \
+              of a Unix socket, instead of sending queries to it.",
+        set: |config, args| {
+            config.dnstap = Some(endpoint(args)?);
+            Ok(())
+        },
+    },
+    Property {
         usage: Usage("to-file FILE"),
         default: "",
         doc: "Append one line of JSON per difference to this file, up to 64 MiB.",
@@ -113,6 +124,8 @@ pub(crate) struct Config {
     pub(super) ignored: Ignored,
     pub(super) tolerance: Duration,
     pub(super) report: Duration,
+    /// Address for the dnstap messages of the other server.
+    pub(super) dnstap: Option<StreamAddress>,
     pub(super) file: Option<String>,
 }
 
@@ -126,6 +139,7 @@ impl Default for Config {
             ignored: Ignored { order: true, ..Ignored::default() },
             tolerance: Duration::from_secs(30),
             report: Duration::from_secs(60),
+            dnstap: None,
             file: None,
         }
     }
@@ -151,6 +165,17 @@ fn server(args: &mut Args<'_>) -> Result<SocketAddr, Problem> {
     let address = bare.map(|ip| SocketAddr::new(ip, DNS_PORT)).or_else(|| text.parse().ok());
     let usable = address.filter(|address| !address.ip().is_unspecified() && address.port() != 0);
     usable.ok_or_else(|| args.bad(word, "the address of a DNS server, `IP` or `IP:PORT`"))
+}
+
+/// Takes the address of a listener for streams.
+fn endpoint(args: &mut Args<'_>) -> Result<StreamAddress, Problem> {
+    let word = args.word()?;
+    let Some(address) = word.text.strip_prefix("tcp://") else {
+        let path = word.text.strip_prefix("unix://").unwrap_or(&word.text);
+        return Ok(StreamAddress::Unix(path.into()));
+    };
+    let has_port = address.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    if has_port { Ok(StreamAddress::Tcp(address.to_owned())) } else { Err(args.bad(word, "an address with a port")) }
 }
 
 /// Takes a time limit.

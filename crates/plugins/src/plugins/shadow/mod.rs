@@ -1,51 +1,86 @@
-//! Sends a sample of the queries to another server and compares its answers with ours.
+//! Compares the answers with those of another server: for a sample of the queries, or for those that the other server
+//! reports by dnstap.
 //!
 //! A worker that has answered a sampled query copies the query and the answer to a bounded queue and goes on. A
 //! background job takes them from there, asks the other server, and compares the answers. Workers neither wait for the
-//! job nor share a lock with it.
+//! job nor share a lock with it. With `dnstap`, a second job fills the queue with answers of the other server, and the
+//! first one asks this server.
 
 mod compare;
 mod file;
+mod frames;
 mod job;
 mod known;
 mod manifest;
+mod message;
+mod mirror;
 mod queue;
 mod results;
 
-use core::net::SocketAddr;
+use core::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use config::setup::{FileWatch, Part, Setup, SetupError};
-use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
+use engine::{Hooks, LocalFuture, Plugin, Query, Response, Verdict, Worker};
 use wire::Opcode;
 
 use file::DifferenceFile;
-use job::Job;
+use job::{Job, Own};
 use manifest::Config;
+use mirror::Mirror;
 use queue::{Entrance, MESSAGE_MAX, Sample};
 use results::{Outcomes, Results};
 
+use crate::shared::option_helpers::block_name;
+
+pub use frames::{FrameError, FrameReader, StreamFrame};
 pub(crate) use manifest::MANIFEST;
+pub use message::{Mirrored, read_client_response};
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     let Some(config) = configs.into_iter().next() else { return Ok(None) };
     refuse_itself(config.to, setup)?;
-    let outcomes = Outcomes::new(setup.registry);
+    let (to, sample, outcomes) = (config.to, config.sample, Outcomes::new(setup.registry));
+    let results = results(&config, setup);
+    let file = difference_file(&config, setup);
+    let dnstap = config.dnstap.clone();
+    let (entrance, exit) = queue::queue();
+    let job = Job::new(config, exit, Arc::clone(&results), outcomes, file);
+    let Some(at) = dnstap else {
+        setup.requests.jobs.push(Box::new(move |io| Box::pin(job.run(io, None))));
+        let sampler = Sampler { to, sample, entrance, results, outcomes };
+        return Ok(Some(Part::new(Shadow(Some(sampler)), Hooks::UP)));
+    };
+    let listener = setup.block.sites.first().map(|site| site.listener).unwrap_or_default();
+    let mirror = Mirror { at, local: local_address(setup), sample, entrance, results, outcomes };
+    setup.requests.jobs.push(Box::new(move |io| Box::pin(mirror.run(io))));
+    let run = move |io, queries| Box::pin(job.run(io, Some(Own { queries, listener }))) as LocalFuture<'static, ()>;
+    setup.requests.query_jobs.push(Box::new(run));
+    Ok(Some(Part::new(Shadow(None), Hooks::UP)))
+}
+
+/// Returns the results of this line. A reload that does not change it keeps them.
+fn results(config: &Config, setup: &mut Setup<'_>) -> Arc<Results> {
     let key = format!("shadow {config:?} {:?} {:?}", setup.block.zones, setup.block.sites);
-    let (to, block) = (config.to, block_name(setup));
-    let zones = setup.block.reachable.names().to_vec();
+    let (to, block, zones) = (config.to, block_name(setup.block), setup.block.reachable.names().to_vec());
     let results = setup.reload_state.take_over(key, || Results::new(to, block, zones));
     setup.requests.inspection.shadows.push(Arc::clone(&results) as _);
-    let (entrance, exit) = queue::queue();
-    let file = config.file.as_ref().map(|name| Arc::new(DifferenceFile::new(setup.path(name))));
-    if let Some(file) = &file {
-        let file = Arc::clone(file);
-        setup.requests.file_watches.push(FileWatch::new(file::WRITE_EVERY, move |context| file.write(context)));
-    }
-    let sample = config.sample;
-    let job = Job::new(config, exit, Arc::clone(&results), outcomes, file);
-    setup.requests.jobs.push(Box::new(move |io| Box::pin(job.run(io))));
-    Ok(Some(Part::new(Shadow { to, sample, entrance, results, outcomes }, Hooks::UP)))
+    results
+}
+
+/// Returns the file for differences, which a thread writes that may block.
+fn difference_file(config: &Config, setup: &mut Setup<'_>) -> Option<Arc<DifferenceFile>> {
+    let file = Arc::new(DifferenceFile::new(setup.path(config.file.as_ref()?)));
+    let written = Arc::clone(&file);
+    setup.requests.file_watches.push(FileWatch::new(file::WRITE_EVERY, move |context| written.write(context)));
+    Some(file)
+}
+
+/// Returns the address of this server for queries that did not arrive at one.
+fn local_address(setup: &Setup<'_>) -> SocketAddr {
+    let site = setup.block.sites.first();
+    let ip = site.and_then(|site| site.ip).unwrap_or(Ipv4Addr::UNSPECIFIED.into());
+    SocketAddr::new(ip, site.map_or(0, |site| site.port))
 }
 
 /// Refuses the address of this server itself, because each of its answers would cause another query.
@@ -58,16 +93,11 @@ fn refuse_itself(to: SocketAddr, setup: &Setup<'_>) -> Result<(), SetupError> {
     Ok(())
 }
 
-/// Returns the name of the server block for people.
-fn block_name(setup: &Setup<'_>) -> String {
-    let mut servers: Vec<&str> = setup.block.sites.iter().map(|site| site.server.as_str()).collect();
-    let mut zones: Vec<&str> = setup.block.sites.iter().map(|site| site.zone.as_str()).collect();
-    servers.dedup();
-    zones.dedup();
-    format!("{} {}", servers.join(" "), zones.join(" "))
-}
+/// Plugin. Without a sampler, queries come from the other server.
+struct Shadow(Option<Sampler>);
 
-struct Shadow {
+/// Copies queries to the queue.
+struct Sampler {
     to: SocketAddr,
     /// Compares the first number of queries of the second.
     sample: (usize, usize),
@@ -78,11 +108,12 @@ struct Shadow {
 
 impl Plugin for Shadow {
     fn on_response(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
-        let (part, whole) = self.sample;
+        let Some(sampler) = &self.0 else { return Verdict::Pass };
+        let (part, whole) = sampler.sample;
         // Nobody waits for a subquery, or for the rest of a query whose client has its answer.
         let is_answer = !query.is_own() && query.is_awaited() && !response.is_dropped();
         if is_answer && (part == whole || worker.random_below(whole) < part) {
-            self.sample(query, response, worker);
+            sampler.sample(query, response, worker);
         }
         Verdict::Pass
     }
@@ -92,7 +123,7 @@ impl Plugin for Shadow {
     }
 }
 
-impl Shadow {
+impl Sampler {
     /// Copies a query and its answer to the queue.
     fn sample(&self, query: &Query, response: &mut Response, worker: &mut Worker) {
         if self.entrance.is_full() {
