@@ -104,7 +104,7 @@ have `metrics`.
 {{- end }}
 {{- range $index, $server := .Values.servers }}
 {{ include "portolan.zones" $server }} {
-{{- if not $index }}{{ include "portolan.control" $ }}{{ end }}
+{{- if not $index }}{{ include "portolan.control" $ }}{{ include "portolan.shadow" $ }}{{ end }}
 {{- range .plugins }}
     {{ .name }}{{ with .parameters }} {{ . }}{{ end }}
     {{- with .configBlock }} {
@@ -126,6 +126,20 @@ have `metrics`.
     control 127.0.0.1:{{ . }} {
         read-only
     }
+{{- end }}
+{{- end -}}
+
+{{/* Comparison with the server that is replaced; empty without its address. */}}
+{{- define "portolan.shadow" -}}
+{{- $shadow := default dict .Values.shadow -}}
+{{- with $shadow.to }}
+    shadow {{ . }}
+    {{- with $shadow.options }} {
+        {{- range . }}
+        {{ . }}
+        {{- end }}
+    }
+    {{- end }}
 {{- end }}
 {{- end -}}
 

@@ -58,7 +58,7 @@ impl DifferenceFile {
     }
 
     /// Writes the lines that wait.
-    pub(super) fn write(&self, context: FileCheck<'_>) {
+    pub(super) fn write(&self, context: &mut FileCheck<'_>) {
         let (lines, lost) = {
             let mut waiting = self.lock();
             (core::mem::take(&mut waiting.lines), core::mem::take(&mut waiting.lost))
@@ -66,7 +66,7 @@ impl DifferenceFile {
         if lines.is_empty() && lost == 0 {
             return;
         }
-        let problem = self.append(&lines, &context).err();
+        let problem = self.append(&lines, context).err();
         let problem = problem.or_else(|| (lost > 0).then(|| format!("{lost} lines lost: too many differences")));
         let had_failed = core::mem::replace(&mut self.lock().has_failed, problem.is_some());
         if let Some(problem) = problem.filter(|_| !had_failed) {

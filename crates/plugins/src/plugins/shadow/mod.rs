@@ -72,7 +72,8 @@ fn results(config: &Config, setup: &mut Setup<'_>) -> Arc<Results> {
 fn difference_file(config: &Config, setup: &mut Setup<'_>) -> Option<Arc<DifferenceFile>> {
     let file = Arc::new(DifferenceFile::new(setup.path(config.file.as_ref()?)));
     let written = Arc::clone(&file);
-    setup.requests.file_watches.push(FileWatch::new(file::WRITE_EVERY, move |context| written.write(context)));
+    let write = FileWatch::new(file::WRITE_EVERY, move |mut context| written.write(&mut context));
+    setup.requests.file_watches.push(write);
     Some(file)
 }
 
