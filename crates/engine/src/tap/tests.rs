@@ -11,8 +11,8 @@ use wire::{Class, EdeCode, Header, MessageBuf, Name, NameRef, Owner, Rcode, Sect
 
 use super::*;
 use crate::{
-    Block, BlockId, Chain, Clock, Failure, Generation, Hooks, Instant, Listener, ListenerId, PeerInfo, Plugin, Query, Response,
-    ServerMetrics, Site, SiteId, Step, Transport, Verdict, Worker, Zones,
+    Block, BlockId, Chain, Clock, Failure, Generation, Hooks, Instant, Listener, ListenerId, PeerInfo, Plugin, Query,
+    Response, ServerMetrics, Site, SiteId, Step, Transport, Verdict, Worker, Zones,
 };
 
 /// Plugin whose answer depends on the first label.
