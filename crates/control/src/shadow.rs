@@ -8,6 +8,8 @@ use crate::text::{count, counted, duration, harmless};
 
 /// Number of decimals of the agreement. `99.998 %` and `100 %` are different decisions.
 const DECIMALS: usize = 3;
+/// Ten to the power of [`DECIMALS`].
+const SCALE: f64 = 1_000.0;
 
 /// Comparisons, one per line of *shadow*.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -210,8 +212,7 @@ impl fmt::Display for Comparison {
 
 /// Formats the agreement. It is rounded down, so that 100 means that all answers agree.
 fn agreement(percent: f64) -> String {
-    let scale = 10_f64.powi(DECIMALS as i32);
-    let text = format!("{:.DECIMALS$}", (percent * scale).floor() / scale);
+    let text = format!("{:.DECIMALS$}", (percent * SCALE).floor() / SCALE);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
