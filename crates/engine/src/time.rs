@@ -4,6 +4,15 @@ use core::fmt;
 use core::ops::{Add, Sub};
 use core::time::Duration;
 
+/// Clock.
+pub trait Clock {
+    /// Monotonic time.
+    fn now(&self) -> Instant;
+
+    /// Wall-clock time since the Unix epoch, for signatures that others verify. It may jump.
+    fn since_1970(&self) -> Duration;
+}
+
 /// Monotonic instant, in nanoseconds since an arbitrary start (of the process, or of a scenario).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
 pub struct Instant(u64);

@@ -10,7 +10,7 @@ use wire::MessageBuf;
 use crate::log::{EventBuffer, Level, Source};
 use crate::query::Query;
 use crate::tap::{self, Answerers, Filters, Ring, Tap};
-use crate::time::Instant;
+use crate::time::{Clock, Instant};
 use crate::transaction::{Progress, Transaction};
 use metrics::{Counters, Registry};
 
@@ -20,15 +20,6 @@ const LOG_BYTES_MAX: usize = 64 * 1024;
 const POOL_MAX: usize = 256;
 /// Maximum number of refreshes requested within one batch, which has fewer queries.
 const REFRESHES_MAX: usize = 256;
-
-/// Clock.
-pub trait Clock {
-    /// Monotonic time.
-    fn now(&self) -> Instant;
-
-    /// Wall-clock time since the Unix epoch, for signatures that others verify. It may jump.
-    fn since_1970(&self) -> Duration;
-}
 
 /// State of one worker thread.
 #[allow(clippy::vec_box, reason = "transactions move between pools, parents and futures by their box")]

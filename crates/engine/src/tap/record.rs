@@ -18,9 +18,8 @@ use wire::{EdeCode, Rcode, Section, Type};
 
 use crate::peer::Transport;
 use crate::tap::{Answerers, Reasons};
-use crate::time::Instant;
+use crate::time::{Clock, Instant};
 use crate::transaction::{Progress, Transaction};
-use crate::worker::Clock;
 
 /// Number of words of a record.
 pub const WORDS: usize = 24;
