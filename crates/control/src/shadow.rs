@@ -105,7 +105,8 @@ pub struct Example {
     pub old: Answer,
     /// Answer of this server.
     pub new: Answer,
-    /// Explanation of the answer that this server would give now; `null` for a known difference, or if names are hidden.
+    /// Explanation of the answer that this server would give now. `null` for a known difference, or if names are
+    /// hidden.
     pub explained: Option<Explanation>,
 }
 

@@ -42,7 +42,8 @@ pub fn stream(input: &[u8]) {
     assert!(pending.is_empty() && client.is_idle(), "a query has no outcome");
 }
 
-/// Stream of dnstap messages: the first byte of `input` is the number of bytes per read. The frames do not depend on it.
+/// Stream of dnstap messages: the first byte of `input` is the number of bytes per read. The frames do not depend on
+/// it.
 pub fn mirror(input: &[u8]) {
     let Some((size, bytes)) = input.split_first() else { return };
     let whole = frames(bytes, bytes.len());

@@ -2,7 +2,9 @@
 //!
 //! The job appends lines to a bounded buffer. A thread that may block writes them to the file once a second.
 
+use core::fmt;
 use core::time::Duration;
+use std::io;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -40,6 +42,39 @@ pub(super) struct Line<'a> {
     pub(super) example: &'a ShadowExample,
 }
 
+/// Reason why lines are not in the file.
+#[derive(Debug)]
+enum FileError {
+    /// The file has its maximum size.
+    Full,
+    /// More differences came than can be written; this many lines are missing.
+    Lost(u64),
+    /// Writing failed.
+    Io(io::Error),
+}
+
+impl fmt::Display for FileError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FileError::Full => {
+                let mib = FILE_MAX >> 20;
+                write!(out, "the file has its maximum size of {mib} MiB; move it away to continue")
+            }
+            FileError::Lost(lines) => write!(out, "{lines} lines lost: too many differences"),
+            FileError::Io(error) => error.fmt(out),
+        }
+    }
+}
+
+impl core::error::Error for FileError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            FileError::Io(error) => Some(error),
+            FileError::Full | FileError::Lost(_) => None,
+        }
+    }
+}
+
 impl DifferenceFile {
     pub(super) fn new(path: PathBuf) -> DifferenceFile {
         DifferenceFile { path, waiting: Mutex::default() }
@@ -66,22 +101,21 @@ impl DifferenceFile {
         if lines.is_empty() && lost == 0 {
             return;
         }
-        let problem = self.append(&lines, context).err();
-        let problem = problem.or_else(|| (lost > 0).then(|| format!("{lost} lines lost: too many differences")));
-        let had_failed = core::mem::replace(&mut self.lock().has_failed, problem.is_some());
-        if let Some(problem) = problem.filter(|_| !had_failed) {
-            let text = format!("{}: {problem}", self.path.display());
+        let error = self.append(&lines, context).err();
+        let error = error.or_else(|| (lost > 0).then_some(FileError::Lost(lost)));
+        let had_failed = core::mem::replace(&mut self.lock().has_failed, error.is_some());
+        if let Some(error) = error.filter(|_| !had_failed) {
+            let text = format!("{}: {error}", self.path.display());
             context.notices.push(Notice::new(Level::Warning, super::MANIFEST.name, text));
         }
     }
 
-    fn append(&self, lines: &[u8], context: &FileCheck<'_>) -> Result<(), String> {
+    fn append(&self, lines: &[u8], context: &FileCheck<'_>) -> Result<(), FileError> {
         let size = context.files.stamp(&self.path).map_or(0, |stamp| stamp.len);
         if size + lines.len() as u64 > FILE_MAX {
-            let mib = FILE_MAX >> 20;
-            return Err(format!("the file has its maximum size of {mib} MiB; move it away to continue"));
+            return Err(FileError::Full);
         }
-        context.files.append(&self.path, lines).map_err(|error| error.to_string())
+        context.files.append(&self.path, lines).map_err(FileError::Io)
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
