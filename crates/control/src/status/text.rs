@@ -184,7 +184,7 @@ impl Answers {
         parts.push(lost);
         parts.push(format!("last {}", duration(self.window_seconds)));
         if self.uncounted_blocks > 0 {
-            parts.push(format!("without {} that lack `prometheus`", counted(self.uncounted_blocks, "block")));
+            parts.push(format!("not counted: {} without `prometheus`", counted(self.uncounted_blocks, "block")));
         }
         parts.join(" · ")
     }

@@ -249,7 +249,14 @@ static DENIED: ReasonCode = ReasonCode {
 impl Plugin for Acl {
     fn explain(&self, _: Hook, query: &Query, _: &Response, _: Instant) -> Option<Explanation> {
         let (.., rule) = self.decide(query).filter(|(.., rule)| rule.action != Action::Allow)?;
-        let text = format!("the policy `{}` applies to {}", rule.text, query.peer.address.ip());
+        let client = query.peer.address.ip();
+        let applies = format!("the policy `{}` applies to", rule.text);
+        // `portolan explain` without `--from` has no client.
+        let text = if client.is_unspecified() {
+            format!("{applies} a client without an address; name one with `--from`")
+        } else {
+            format!("{applies} {client}")
+        };
         Some(Explanation::new(format!("policy `{}`", rule.text)).because(&DENIED, text))
     }
 
