@@ -84,7 +84,8 @@ pub use plugins::kubernetes::LocalAddresses;
 pub use plugins::pprof::{CpuProfile, Frame, ProfileError, Profiler, Stack};
 pub use plugins::prometheus::ENABLED_METRICS;
 pub use plugins::reload::{FAILED as RELOAD_FAILED, VERSION as RELOAD_VERSION};
-pub use plugins::shadow::{FrameError, FrameReader, Mirrored, StreamFrame, read_client_response};
+pub use plugins::shadow::{FrameReader, Mirrored, StreamFrame, read_client_response};
+pub use shared::frame_streams::FrameError;
 pub use shared::option_helpers::{HostName, metrics_page};
 pub use shared::record_text::record_text;
 

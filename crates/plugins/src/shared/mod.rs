@@ -5,6 +5,7 @@ pub(crate) mod cluster_sources;
 pub(crate) mod cluster_view;
 pub(crate) mod endpoint_hash;
 pub(crate) mod fallthrough;
+pub(crate) mod frame_streams;
 pub(crate) mod log_format;
 pub(crate) mod open_error;
 pub(crate) mod option_helpers;

@@ -6,7 +6,8 @@ use std::io;
 use engine::streams::ByteStream;
 use engine::{Io, LocalFuture};
 
-use super::frames::Control;
+use super::handshake::has_arrived;
+use crate::shared::frame_streams::Control;
 use crate::shared::record_queue::{First, first};
 
 /// Timeout for the handshake and for sending.
@@ -59,7 +60,7 @@ impl Collector {
     /// Waits for one control frame.
     async fn expect_frame(&mut self, expected: Control) -> io::Result<()> {
         let (mut received, mut length) = ([0; CONTROL_FRAME_MAX], 0);
-        while !expected.is_in(&received[..length]).map_err(io::Error::other)? {
+        while !has_arrived(expected, &received[..length]).map_err(io::Error::other)? {
             match self.0.read(&mut received[length..]).await? {
                 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
                 read => length += read,

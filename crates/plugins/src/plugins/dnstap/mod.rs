@@ -4,7 +4,7 @@
 //! and counted, so that queries never wait.
 
 mod collector;
-mod frames;
+mod handshake;
 mod manifest;
 mod message;
 mod sender;

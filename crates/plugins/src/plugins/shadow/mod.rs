@@ -33,7 +33,7 @@ use results::{Outcomes, Results};
 
 use crate::shared::option_helpers::block_name;
 
-pub use frames::{FrameError, FrameReader, StreamFrame};
+pub use frames::{FrameReader, StreamFrame};
 pub(crate) use manifest::MANIFEST;
 pub use message::{Mirrored, read_client_response};
 
