@@ -18,6 +18,8 @@
 //! transaction visits these steps from the lowest to the highest. A subquery is a transaction of its own that owns its
 //! parent.
 
+use core::cell::RefCell;
+
 use wire::{Class, EdeCode, Name, NameRef, Rcode};
 
 use crate::admission::{Admission, admit};
@@ -95,8 +97,19 @@ impl Generation {
         self.go(transaction, Move::Down(0), worker)
     }
 
-    /// Runs a refresh that [`Worker::next_refresh`] returned.
-    pub fn run_refresh(&self, transaction: &mut Box<Transaction>, worker: &mut Worker) -> Progress {
+    /// Runs the refreshes that hooks have requested. `park` takes over those that wait for I/O.
+    pub fn run_refreshes(&self, worker: &RefCell<Worker>, mut park: impl FnMut(Box<Transaction>)) {
+        loop {
+            let Some(mut transaction) = worker.borrow_mut().next_refresh() else { return };
+            let progress = self.run_refresh(&mut transaction, &mut worker.borrow_mut());
+            match progress {
+                Progress::Waiting => park(transaction),
+                Progress::Answered | Progress::Dropped => worker.borrow_mut().give_transaction(transaction),
+            }
+        }
+    }
+
+    fn run_refresh(&self, transaction: &mut Box<Transaction>, worker: &mut Worker) -> Progress {
         if let Some(site) = self.sites.get(transaction.query.site.0) {
             (transaction.block, transaction.listener) = (site.block, site.listener);
         }

@@ -144,14 +144,7 @@ impl Drive {
     /// Starts the refreshes that hooks requested, with the generation of this query.
     fn take_refreshes(self: &Rc<Self>) {
         let Driver { generation, worker, .. } = &self.driver;
-        loop {
-            let Some(mut transaction) = worker.borrow_mut().next_refresh() else { return };
-            let progress = generation.run_refresh(&mut transaction, &mut worker.borrow_mut());
-            match progress {
-                Progress::Waiting => self.clientless.borrow_mut().push(self.boxed(transaction)),
-                Progress::Answered | Progress::Dropped => worker.borrow_mut().give_transaction(transaction),
-            }
-        }
+        generation.run_refreshes(worker, |waiting| self.clientless.borrow_mut().push(self.boxed(waiting)));
     }
 
     /// Polls `main`, and the background transactions along with it.

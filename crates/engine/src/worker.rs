@@ -152,7 +152,7 @@ impl Worker {
     }
 
     /// Takes a requested refresh, which the caller must run.
-    pub fn next_refresh(&mut self) -> Option<Box<Transaction>> {
+    pub(crate) fn next_refresh(&mut self) -> Option<Box<Transaction>> {
         self.refreshes.pop()
     }
 

@@ -106,18 +106,8 @@ impl Shared {
         if refused > 0 {
             self.worker.borrow().counters.add(self.limits.sends, refused as u64);
         }
-        while let Some(mut transaction) = self.next_refresh() {
-            let progress = generation.run_refresh(&mut transaction, &mut self.worker.borrow_mut());
-            match progress {
-                Progress::Waiting => drop(self.park(generation, transaction, |_, _| {})),
-                Progress::Answered | Progress::Dropped => self.worker.borrow_mut().give_transaction(transaction),
-            }
-        }
+        generation.run_refreshes(&self.worker, |waiting| drop(self.park(generation, waiting, |_, _| {})));
         self.flush();
-    }
-
-    fn next_refresh(&self) -> Option<Box<Transaction>> {
-        self.worker.borrow_mut().next_refresh()
     }
 
     /// Passes the collected log events to the log queue.

@@ -40,7 +40,7 @@ impl SelfClient {
             self.worker.borrow_mut().give_transaction(transaction);
             response
         };
-        self.refresh(&generation);
+        generation.run_refreshes(&self.worker, |waiting| self.park(&generation, waiting, |_, _| {}));
         self.worker.borrow_mut().take_log(|events| log_queue().push(events));
         response
     }
@@ -55,18 +55,6 @@ impl SelfClient {
         let (worker, io) = (Rc::clone(&self.worker), Rc::clone(&self.io));
         let driver = Driver { generation: Arc::clone(generation), worker, io };
         tokio::task::spawn_local(engine::drive(driver, transaction, deliver));
-    }
-
-    /// Runs the cache refreshes that were requested.
-    fn refresh(&self, generation: &Arc<Generation>) {
-        loop {
-            let Some(mut transaction) = self.worker.borrow_mut().next_refresh() else { return };
-            let progress = generation.run_refresh(&mut transaction, &mut self.worker.borrow_mut());
-            match progress {
-                Progress::Waiting => self.park(generation, transaction, |_, _| {}),
-                Progress::Answered | Progress::Dropped => self.worker.borrow_mut().give_transaction(transaction),
-            }
-        }
     }
 }
 

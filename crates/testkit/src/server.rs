@@ -236,7 +236,7 @@ impl Server {
             ticket.settle(&mut transaction, progress, self.now());
             self.worker.borrow_mut().give_transaction(transaction);
         }
-        self.refresh(&generation);
+        generation.run_refreshes(&self.worker, |waiting| self.park(&generation, waiting, |_, _| {}));
         self.settle();
         ticket
     }
@@ -259,18 +259,6 @@ impl Server {
             io: Rc::clone(&self.io) as Rc<dyn Io>,
         };
         self.executor.spawn(Box::pin(engine::drive(driver, transaction, deliver)));
-    }
-
-    /// Runs the cache refreshes that were requested while a query was answered.
-    fn refresh(&self, generation: &Arc<Generation>) {
-        loop {
-            let Some(mut transaction) = self.worker.borrow_mut().next_refresh() else { return };
-            let progress = generation.run_refresh(&mut transaction, &mut self.worker.borrow_mut());
-            match progress {
-                Progress::Waiting => self.park(generation, transaction, |_, _| {}),
-                Progress::Answered | Progress::Dropped => self.worker.borrow_mut().give_transaction(transaction),
-            }
-        }
     }
 
     /// Runs all tasks until each of them waits.
