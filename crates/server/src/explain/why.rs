@@ -89,7 +89,8 @@ fn is_external(steps: &[Step]) -> bool {
 /// the cluster, so upstreams that are down decide about it.
 fn unanswered(steps: &[Step]) -> Option<(Why, Option<String>)> {
     let is_denial = |step: &&Step| matches!(step.rcode.as_deref(), Some("NXDOMAIN" | "NOERROR"));
-    let meant = steps.first().filter(|step| is_denial(step) && step.advice.is_some());
+    let advised = steps.first().filter(|step| is_denial(step) && step.advice.is_some());
+    let meant = suggested(steps).or(advised);
     let exists = steps.iter().find(|step| step.rcode.as_deref() == Some("NOERROR"));
     let trouble = steps.iter().find(|step| !is_denial(step));
     let lost = trouble.filter(|step| step.rcode.is_some() || step.dropped);
@@ -98,6 +99,20 @@ fn unanswered(steps: &[Step]) -> Option<(Why, Option<String>)> {
     let outside = steps.last().filter(is_down).filter(is_host);
     let step = exists.or(lost).or(outside).or(meant).or(trouble).or(steps.first())?;
     Some((step.why.clone()?, step.advice.clone()))
+}
+
+/// Returns the step with the advice that is about this name and not the usual one of its code, such as a name that was
+/// meant: the first step, or with a dot in the name, which then may name a namespace, the first of all.
+fn suggested(steps: &[Step]) -> Option<&Step> {
+    let is_usual = |why: &Why, advice: &str| {
+        plugins::reason_codes().any(|reason| reason.code == why.code && reason.advice == advice)
+    };
+    let is_special = |step: &&Step| match (&step.why, &step.advice, step.rcode.as_deref()) {
+        (Some(why), Some(advice), Some("NXDOMAIN")) => !is_usual(why, advice),
+        _ => false,
+    };
+    let has_dot = steps.last().is_some_and(|last| last.name.trim_end_matches('.').contains('.'));
+    steps.iter().take(if has_dot { steps.len() } else { 1 }).find(is_special)
 }
 
 fn is_searched(step: &Step, search: Option<&Search>) -> bool {

@@ -6,11 +6,9 @@ use cluster::{Service, ServiceKind};
 use engine::{Explanation, Query, ReasonCode, Response};
 use wire::{Rcode, Section, address_of};
 
-use super::name::{Part, Target};
+use super::name::{Part, Target, text};
+use super::suggest::Suggestions;
 use super::{Kubernetes, Pods, View, is_hidden};
-
-/// Maximum number of namespaces in an advice. More do not help to choose.
-const NAMESPACES_MAX: usize = 3;
 
 /// Codes of the reasons.
 pub(crate) static REASONS: [&ReasonCode; 11] = [
@@ -91,27 +89,42 @@ impl Kubernetes {
             Target::Version => Explanation::new("version of the DNS specification"),
             Target::NameServer => Explanation::new("name server of the zone"),
             Target::Branch => no_type(Explanation::new("name above the Services and pods"), query, response),
-            Target::Namespace(namespace) | Target::PodNamespace(namespace) => {
-                self.explain_namespace(namespace, query, response)
+            Target::PodNamespace(namespace) => {
+                let advice = || Suggestions::new(self, view, query).for_namespace_of_pods(namespace);
+                self.explain_namespace(namespace, query, response, advice)
             }
-            Target::Pod { namespace, pod } => self.explain_pod(namespace, pod, query, response),
+            Target::Namespace(namespace) => {
+                let advice = || Suggestions::new(self, view, query).for_namespace(namespace);
+                self.explain_namespace(namespace, query, response, advice)
+            }
+            Target::Pod { namespace, pod } => self.explain_pod(view, (namespace, pod), query, response),
             Target::Service { namespace, service, part } => {
                 self.explain_service(view, (namespace, service, part), query, response)
             }
-            Target::Nothing => Explanation::new("not below svc or pod")
-                .because(&NOT_A_NAME, format!("{key} is not a name of the cluster")),
+            Target::Nothing => {
+                let advice = Suggestions::new(self, view, query).for_labels(&key.as_bytes()[..query.zone_at()]);
+                let unknown = Explanation::new("not below svc or pod");
+                advised(unknown.because(&NOT_A_NAME, format!("{key} is not a name of the cluster")), advice)
+            }
         };
         Some(explanation)
     }
 
-    fn explain_namespace(&self, namespace: &[u8], query: &Query, response: &Response) -> Explanation {
+    /// Explains the answer for a namespace. `advice` is asked if it does not exist.
+    fn explain_namespace(
+        &self,
+        namespace: &[u8],
+        query: &Query,
+        response: &Response,
+        advice: impl FnOnce() -> Option<String>,
+    ) -> Explanation {
         let name = text(namespace);
         if self.exposed.shows(namespace) {
             return no_type(Explanation::new(format!("namespace {name}")).of("Namespace", "", &name), query, response);
         }
         self.unknown().unwrap_or_else(|| {
-            Explanation::new(format!("no namespace {name}"))
-                .because(&NO_NAMESPACE, format!("there is no namespace {name}"))
+            let missing = Explanation::new(format!("no namespace {name}"));
+            advised(missing.because(&NO_NAMESPACE, format!("there is no namespace {name}")), advice())
         })
     }
 
@@ -123,11 +136,17 @@ impl Kubernetes {
         response: &Response,
     ) -> Explanation {
         if !self.exposed.shows(namespace) {
-            return self.explain_namespace(namespace, query, response);
+            let advice = || Suggestions::new(self, view, query).for_service_of(namespace, service);
+            return self.explain_namespace(namespace, query, response, advice);
         }
         let found =
             view.index.service(namespace, service, |service| self.explain_found(service, part, query, response));
-        found.or_else(|| self.unknown()).unwrap_or_else(|| missing_service(view, namespace, service))
+        found.or_else(|| self.unknown()).unwrap_or_else(|| {
+            let advice = Suggestions::new(self, view, query).for_service(namespace, service);
+            let (namespace, service) = (text(namespace), text(service));
+            let missing = Explanation::new(format!("namespace {namespace} exists, it has no Service {service}"));
+            advised(missing.because(&NO_SERVICE, format!("no Service {service} in {namespace}")), advice)
+        })
     }
 
     fn explain_found(&self, service: &Service, part: Part<'_>, query: &Query, response: &Response) -> Explanation {
@@ -165,7 +184,13 @@ impl Kubernetes {
         }
     }
 
-    fn explain_pod(&self, namespace: &[u8], pod: &[u8], query: &Query, response: &Response) -> Explanation {
+    fn explain_pod(
+        &self,
+        view: &View,
+        (namespace, pod): (&[u8], &[u8]),
+        query: &Query,
+        response: &Response,
+    ) -> Explanation {
         let (namespace, pod) = (text(namespace), text(pod));
         let how = match self.pods {
             Pods::Disabled => "pod names are disabled",
@@ -175,7 +200,8 @@ impl Kubernetes {
         let base = Explanation::new(format!("pod {namespace}/{pod}, {how}"));
         match response.rcode() {
             Rcode::NXDOMAIN if !self.exposed.shows(namespace.as_bytes()) => {
-                self.explain_namespace(namespace.as_bytes(), query, response)
+                let advice = || Suggestions::new(self, view, query).for_namespace_of_pods(namespace.as_bytes());
+                self.explain_namespace(namespace.as_bytes(), query, response, advice)
             }
             Rcode::NXDOMAIN => base.because(&NO_POD, format!("no pod with the address {pod} in {namespace} ({how})")),
             _ => no_type(base, query, response),
@@ -214,23 +240,11 @@ impl Kubernetes {
     }
 }
 
-fn missing_service(view: &View, namespace: &[u8], service: &[u8]) -> Explanation {
-    let mut elsewhere = Vec::new();
-    view.index.for_each_service(|known| {
-        if known.name.as_bytes() == service {
-            elsewhere.push(known.namespace.to_string());
-        }
-    });
-    elsewhere.sort_unstable();
-    let (namespace, service) = (text(namespace), text(service));
-    let missing = Explanation::new(format!("namespace {namespace} exists, it has no Service {service}"))
-        .because(&NO_SERVICE, format!("no Service {service} in {namespace}"));
-    match elsewhere.as_slice() {
-        [] => missing,
-        [first, ..] => {
-            let shown = elsewhere[..elsewhere.len().min(NAMESPACES_MAX)].join(", ");
-            missing.advise(format!("a Service {service} is in {shown}: ask for {service}.{first}"))
-        }
+/// Adds an advice in place of the usual one of the reason.
+fn advised(explanation: Explanation, advice: Option<String>) -> Explanation {
+    match advice {
+        Some(advice) => explanation.advise(advice),
+        None => explanation,
     }
 }
 
@@ -245,8 +259,4 @@ fn no_type(explanation: Explanation, query: &Query, response: &Response) -> Expl
 
 fn has_answers(response: &Response) -> bool {
     response.message.section(Section::Answer).next().is_some()
-}
-
-fn text(label: &[u8]) -> String {
-    String::from_utf8_lossy(label).into_owned()
 }

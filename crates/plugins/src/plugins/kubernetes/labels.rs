@@ -6,7 +6,7 @@ use std::sync::Arc;
 use engine::{Labels, Query, Zones};
 
 use super::View;
-use super::name::{Grammar, Part, Target};
+use super::name::{Grammar, Part, Target, text};
 use crate::shared::cluster_view::Exposed;
 use crate::shared::service_records::labels_of;
 
@@ -126,10 +126,6 @@ impl<'a> Parts<'a> {
             Part::Port(port, protocol) => Parts { port, protocol, ..none },
         }
     }
-}
-
-fn text(label: &[u8]) -> String {
-    String::from_utf8_lossy(label).into_owned()
 }
 
 fn dotted(labels: &[u8]) -> String {

@@ -13,6 +13,7 @@ mod manifest;
 mod name;
 mod reverse;
 mod selector;
+mod suggest;
 mod transfer;
 mod zone;
 

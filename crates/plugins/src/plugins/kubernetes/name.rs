@@ -144,6 +144,11 @@ impl<'a> Part<'a> {
     }
 }
 
+/// Returns a label as text.
+pub(super) fn text(label: &[u8]) -> String {
+    String::from_utf8_lossy(label).into_owned()
+}
+
 /// Splits labels in wire format before the last [`LABELS_MAX`]. `None` if they are malformed.
 fn split_labels(labels: &[u8]) -> Option<(&[u8], &[u8])> {
     let count = labels_of(labels).count();
