@@ -145,6 +145,48 @@ fn a_misspelled_namespace_in_a_short_name_is_suggested() {
 }
 
 #[test]
+fn aliases_that_lead_to_themselves_are_named() {
+    let alias = |name: &str, target: &str| {
+        format!(
+            "---\n{{apiVersion: v1, kind: Service, metadata: {{name: {name}, namespace: shop}}, spec: {{type: ExternalName, \
+             externalName: {target}}}}}\n"
+        )
+    };
+    let folder = Folder::new("explain-aliases");
+    let aliases = [("a", "b.shop.svc.cluster.local"), ("b", "a.shop.svc.cluster.local"), ("out", "back.test")];
+    let gone = alias("gone", "nope.shop.svc.cluster.local");
+    let aliases: String = aliases.iter().map(|(name, target)| alias(name, target)).collect();
+    folder.write("cluster.yaml", &format!("{CLUSTER}{aliases}{gone}"));
+    folder.write("zone", "@ 60 IN SOA ns h 1 2 3 4 5\n@ 60 IN NS ns\nx 60 IN CNAME y\ny 60 IN CNAME x\n");
+    folder.write(
+        "Corefile",
+        ".:53 {\n    kubernetes cluster.local\n    file zone zone.test\n    template IN A back.test {\n        answer \"{{ .Name }} 60 \
+         IN CNAME out.shop.svc.cluster.local.\"\n    }\n}\n",
+    );
+    for (name, why) in [
+        (
+            "a.shop.svc.cluster.local.",
+            "the alias leads back to itself: a.shop.svc.cluster.local. → b.shop.svc.cluster.local. → \
+             a.shop.svc.cluster.local. [PE-K12]",
+        ),
+        (
+            "gone.shop.svc.cluster.local.",
+            "the alias leads to nope.shop.svc.cluster.local., which does not exist [PE-K13]",
+        ),
+        ("x.zone.test.", "the alias leads back to itself: x.zone.test. → y.zone.test. → x.zone.test. [PE-A03]"),
+        (
+            "back.test.",
+            "the alias leads back to itself: back.test. → out.shop.svc.cluster.local. → back.test. [PE-A03]",
+        ),
+    ] {
+        let ran = run_in(folder.path(), &["explain", name, "--conf", "Corefile", "--manifests", "cluster.yaml"]);
+        let found = ran.stdout.lines().find_map(|line| line.trim_start().strip_prefix("why"));
+        assert_eq!(found.map(str::trim), Some(why), "{}{}", ran.stdout, ran.stderr);
+        assert_eq!(ran.code, 1, "{}", ran.stdout);
+    }
+}
+
+#[test]
 fn case_3_headless_without_ready_endpoints() {
     assert_explains(
         &offline(&["web.shop.svc.cluster.local."]),

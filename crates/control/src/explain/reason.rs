@@ -23,6 +23,8 @@ pub enum Code {
     Dropped,
     /// A plugin denies the name.
     Denied,
+    /// The aliases of the name lead back to one of them.
+    AliasLoop,
     /// The view of the cluster may be out of date.
     OldView,
     /// A subquery of a plugin would wait for an upstream.
@@ -31,7 +33,7 @@ pub enum Code {
 
 impl Code {
     /// All codes.
-    pub const ALL: [Code; 12] = [
+    pub const ALL: [Code; 13] = [
         Code::Answered,
         Code::First,
         Code::Waste,
@@ -42,6 +44,7 @@ impl Code {
         Code::Refused,
         Code::Dropped,
         Code::Denied,
+        Code::AliasLoop,
         Code::OldView,
         Code::Waits,
     ];
@@ -52,6 +55,7 @@ impl Code {
         match self {
             Code::Answered => "PE-A01",
             Code::Denied => "PE-A02",
+            Code::AliasLoop => "PE-A03",
             Code::First => "PE-S01",
             Code::Waste => "PE-S02",
             Code::Nowhere => "PE-S03",
@@ -71,6 +75,9 @@ impl Code {
         match self {
             Code::Answered => "A plugin has the answer",
             Code::Denied => "The plugin that is responsible for the zone does not have the name or the type",
+            Code::AliasLoop => {
+                "The aliases (CNAME) of the name lead back to one of them, so the client gets no address"
+            }
             Code::First => "The first name of the search path is answered",
             Code::Waste => "Earlier names of the search path do not exist, so the client sends several queries",
             Code::Nowhere => "No name of the search path exists",
@@ -94,6 +101,7 @@ impl Code {
             Code::NoPlugin => "Add a plugin that answers, such as forward",
             Code::Failed => "The text has the cause; `errors` in the Corefile logs it",
             Code::Refused | Code::Dropped => "Check the rules of the plugin",
+            Code::AliasLoop => "Correct one of the aliases",
             Code::OldView => "See `portolan status` for the error of the watch",
             Code::Answered | Code::Denied | Code::First | Code::Waits => "",
         }

@@ -104,7 +104,7 @@ impl<'a> Explainer<'a> {
         for name in names {
             let step = self.step(listener, &name, qtype, address);
             let ends = ends_search(&step) || self.has_other_family(listener, &name, (qtype, &step), address);
-            if !step.records.is_empty() {
+            if has_answer(&step) {
                 answered = Some(steps.len());
             }
             steps.push(step);
@@ -144,7 +144,7 @@ impl<'a> Explainer<'a> {
             Type::AAAA => Type::A,
             _ => return false,
         };
-        step.rcode.as_deref() == Some("NOERROR") && !self.step(listener, name, other, address).records.is_empty()
+        step.rcode.as_deref() == Some("NOERROR") && has_answer(&self.step(listener, name, other, address))
     }
 
     /// Returns the listener with a label; without one, the first for DNS without encryption, port 53 preferred.
@@ -163,9 +163,14 @@ impl<'a> Explainer<'a> {
 
 const UNSPECIFIED_V6: IpAddr = IpAddr::V6(std::net::Ipv6Addr::UNSPECIFIED);
 
-/// Returns true if a stub resolver stops after this answer: it has records, or the rest cannot be known.
+/// Returns true if a stub resolver stops after this answer: it has records to use, or the rest cannot be known.
 fn ends_search(step: &Step) -> bool {
-    !step.records.is_empty() || step.dropped || step.rcode.is_none()
+    has_answer(step) || step.dropped || step.rcode.is_none()
+}
+
+/// Returns true if the client can use the records of the answer.
+fn has_answer(step: &Step) -> bool {
+    !step.records.is_empty() && !why::has_alias_loop(step)
 }
 
 fn address_of(client: Option<&Client>) -> IpAddr {

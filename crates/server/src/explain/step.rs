@@ -25,7 +25,12 @@ pub(super) fn of(name: &Name, rehearsed: &Rehearsed, view: &View<'_>) -> Step {
         Progress::Dropped => step.dropped = true,
         Progress::Waiting => {}
     }
-    step.trail = rehearsed.hooks.iter().filter_map(|hook| passage(hook, view)).collect();
+    for passage in rehearsed.hooks.iter().filter_map(|hook| passage(hook, view)) {
+        // Aliases that lead to each other do the same again and again.
+        if !step.trail.contains(&passage) {
+            step.trail.push(passage);
+        }
+    }
     let Some(first) = rehearsed.hooks.first() else {
         step.text = blocks_of(view);
         return step;

@@ -13,6 +13,10 @@ pub(super) fn complete(step: &mut Step, old_view: Option<&str>) {
     if step.why.is_some() {
         return;
     }
+    if let Some(names) = alias_loop(step) {
+        set(step, Code::AliasLoop, format!("the alias leads back to itself: {}", names.join(" → ")));
+        return;
+    }
     let plugin = step.plugin.clone();
     let by = plugin.as_deref().unwrap_or_default();
     match (step.rcode.as_deref(), &plugin) {
@@ -35,6 +39,33 @@ pub(super) fn complete(step: &mut Step, old_view: Option<&str>) {
             set(step, Code::Failed, format!("{by} failed: {cause}"));
         }
     }
+}
+
+/// Returns true if the aliases of a step lead back to one of them, so that the client gets no address.
+pub(super) fn has_alias_loop(step: &Step) -> bool {
+    step.why.as_ref().is_some_and(|why| why.code == Code::AliasLoop.name())
+}
+
+/// Follows the aliases from the name of a step and returns their names, if the last one is among the earlier ones.
+fn alias_loop(step: &Step) -> Option<Vec<&str>> {
+    let aliases: Vec<(&str, &str)> = step.records.iter().filter_map(|record| alias(record)).collect();
+    let mut names = vec![step.name.as_str()];
+    loop {
+        let last = names.last()?;
+        let (_, target) = aliases.iter().find(|(owner, _)| owner.eq_ignore_ascii_case(last))?;
+        let is_known = names.iter().any(|name| name.eq_ignore_ascii_case(target));
+        names.push(target);
+        if is_known {
+            return Some(names);
+        }
+    }
+}
+
+/// Returns owner and target of a CNAME record in presentation format.
+fn alias(record: &str) -> Option<(&str, &str)> {
+    let mut fields = record.split_ascii_whitespace();
+    let (owner, rtype) = (fields.next()?, fields.nth(2)?);
+    fields.next().filter(|_| rtype == "CNAME").map(|target| (owner, target))
 }
 
 fn set(step: &mut Step, code: Code, text: String) {

@@ -1,5 +1,6 @@
 //! ExternalName Services: CNAME records and the records of their targets, inside and outside of the zone.
 
+use cluster::ServiceKind;
 use engine::{Query, Response, Subquery, SubqueryTarget, Verdict, Worker};
 use wire::{Name, Owner, Section, Type};
 
@@ -97,6 +98,63 @@ impl Kubernetes {
             None => Next::Nothing,
         }
     }
+}
+
+impl Kubernetes {
+    /// Finds out for an explanation why the chain of aliases from the query name ends without records. `target` is that
+    /// of the first alias.
+    pub(super) fn end_of_chain(&self, view: &View, query: &Query, target: &str) -> ChainEnd {
+        let mut chain = vec![query.name().to_name().into_lowercase()];
+        let mut next = Name::from_text(target).ok();
+        while let Some(name) = next.map(Name::into_lowercase).filter(|_| chain.len() <= HOPS_MAX) {
+            if chain.contains(&name) {
+                chain.push(name);
+                return ChainEnd::Loop(chain);
+            }
+            next = match self.link(view, query, &name) {
+                Link::Alias(target) => Name::from_text(&target).ok(),
+                Link::Missing => return ChainEnd::Missing(Box::new(name)),
+                Link::Other => None,
+            };
+            chain.push(name);
+        }
+        ChainEnd::Other
+    }
+
+    fn link(&self, view: &View, query: &Query, name: &Name) -> Link {
+        let Some(prefix) = name.as_ref().prefix_len(query.zone()) else { return Link::Other };
+        match Target::read(&name.as_bytes()[..prefix], view.grammar) {
+            Target::Service { namespace, service, .. } if self.exposed.shows(namespace) => {
+                let link = view.index.service(namespace, service, |service| match &service.kind {
+                    ServiceKind::ExternalName(target) => Link::Alias(target.to_string()),
+                    _ => Link::Other,
+                });
+                link.unwrap_or(Link::Missing)
+            }
+            Target::Service { .. } | Target::Nothing => Link::Missing,
+            _ => Link::Other,
+        }
+    }
+}
+
+/// End of a chain of aliases without records.
+pub(super) enum ChainEnd {
+    /// An alias leads back to an earlier name. The names of the chain, the last of which is such a name.
+    Loop(Vec<Name>),
+    /// The last target does not exist.
+    Missing(Box<Name>),
+    /// The chain leaves the zone, is too long, or the last target has no record of the type.
+    Other,
+}
+
+/// Name in a chain.
+enum Link {
+    /// An alias with its target.
+    Alias(String),
+    /// The name does not exist.
+    Missing,
+    /// Any other name.
+    Other,
 }
 
 /// Result of looking up the target of an alias.

@@ -6,12 +6,13 @@ use cluster::{Service, ServiceKind};
 use engine::{Explanation, Query, ReasonCode, Response};
 use wire::{Rcode, Section, address_of};
 
+use super::alias::ChainEnd;
 use super::name::{Part, Target, text};
 use super::suggest::Suggestions;
 use super::{Kubernetes, Pods, View, is_hidden};
 
 /// Codes of the reasons.
-pub(crate) static REASONS: [&ReasonCode; 11] = [
+pub(crate) static REASONS: [&ReasonCode; 13] = [
     &NO_NAMESPACE,
     &NO_SERVICE,
     &NO_READY_ENDPOINTS,
@@ -23,6 +24,8 @@ pub(crate) static REASONS: [&ReasonCode; 11] = [
     &NO_POD,
     &NO_ADDRESS,
     &NO_PORT,
+    &ALIAS_LOOP,
+    &ALIAS_TARGET,
 ];
 
 static NO_NAMESPACE: ReasonCode = ReasonCode {
@@ -73,6 +76,16 @@ static NO_PORT: ReasonCode = ReasonCode {
     code: "PE-K11",
     meaning: "The Service exists, but has no port with this name and protocol",
     advice: "Check the names of the ports of the Service",
+};
+static ALIAS_LOOP: ReasonCode = ReasonCode {
+    code: "PE-K12",
+    meaning: "The ExternalName of the Service leads back to the Service, directly or through others",
+    advice: "Change spec.externalName of one of these Services",
+};
+static ALIAS_TARGET: ReasonCode = ReasonCode {
+    code: "PE-K13",
+    meaning: "The ExternalName of the Service is a name of the cluster that does not exist",
+    advice: "Change spec.externalName of the Service, or create its target",
 };
 
 impl Kubernetes {
@@ -139,8 +152,9 @@ impl Kubernetes {
             let advice = || Suggestions::new(self, view, query).for_service_of(namespace, service);
             return self.explain_namespace(namespace, query, response, advice);
         }
-        let found =
-            view.index.service(namespace, service, |service| self.explain_found(service, part, query, response));
+        let found = view
+            .index
+            .service(namespace, service, |service| self.explain_found(view, (service, part), query, response));
         found.or_else(|| self.unknown()).unwrap_or_else(|| {
             let advice = Suggestions::new(self, view, query).for_service(namespace, service);
             let (namespace, service) = (text(namespace), text(service));
@@ -149,7 +163,13 @@ impl Kubernetes {
         })
     }
 
-    fn explain_found(&self, service: &Service, part: Part<'_>, query: &Query, response: &Response) -> Explanation {
+    fn explain_found(
+        &self,
+        view: &View,
+        (service, part): (&Service, Part<'_>),
+        query: &Query,
+        response: &Response,
+    ) -> Explanation {
         let (namespace, name) = (&*service.namespace, &*service.name);
         let ready = service.endpoints().count();
         let kind = match &service.kind {
@@ -161,6 +181,9 @@ impl Kubernetes {
         let base = Explanation::new(format!("Service {namespace}/{name}, {kind}")).of("Service", namespace, name);
         if has_answers(response) {
             return base;
+        }
+        if let ServiceKind::ExternalName(target) = &service.kind {
+            return self.explain_alias(base, view, target, query, response);
         }
         let whose = format!("Service {namespace}/{name}");
         match part {
@@ -181,6 +204,27 @@ impl Kubernetes {
                 base.because(&NO_PORT, format!("{whose} has no named port for {}", text(protocol)))
             }
             _ => no_type(base, query, response),
+        }
+    }
+
+    /// Explains an alias without records.
+    fn explain_alias(
+        &self,
+        base: Explanation,
+        view: &View,
+        target: &str,
+        query: &Query,
+        response: &Response,
+    ) -> Explanation {
+        match self.end_of_chain(view, query, target) {
+            ChainEnd::Loop(names) => {
+                let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+                base.because(&ALIAS_LOOP, format!("the alias leads back to itself: {}", names.join(" → ")))
+            }
+            ChainEnd::Missing(name) if self.unknown().is_none() => {
+                base.because(&ALIAS_TARGET, format!("the alias leads to {name}, which does not exist"))
+            }
+            ChainEnd::Missing(_) | ChainEnd::Other => no_type(base, query, response),
         }
     }
 
