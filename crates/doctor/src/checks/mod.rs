@@ -40,15 +40,24 @@ pub fn all() -> impl Iterator<Item = &'static Check> {
     checks.into_iter()
 }
 
-/// Returns the checks of an area, or the one with this code. All of them for `None`.
+/// Returns the checks of an area, or the one with this code. All of them for `None`. The case does not matter, an area may
+/// be in the singular or plural, and a code may lack `PD-`.
 ///
 /// # Errors
 /// No check matches.
 pub fn select(only: Option<&str>) -> Result<Vec<&'static Check>, SelectError> {
     let Some(word) = only else { return Ok(all().collect()) };
-    let is_it = |check: &&Check| check.area.name() == word || check.code.eq_ignore_ascii_case(word);
+    let wanted = word.to_ascii_lowercase();
+    let is_it = |check: &&Check| {
+        let code = check.code.to_ascii_lowercase();
+        singular(check.area.name()) == singular(&wanted) || code == wanted || code.strip_prefix("pd-") == Some(&wanted)
+    };
     let found: Vec<_> = all().filter(is_it).collect();
     if found.is_empty() { Err(SelectError(word.to_owned())) } else { Ok(found) }
+}
+
+fn singular(word: &str) -> &str {
+    word.strip_suffix('s').unwrap_or(word)
 }
 
 /// Error: a word is neither an area nor the code of a check.

@@ -20,8 +20,8 @@ pub(super) const CHECKS: &[Check] = &[
         rights: &["list services"],
         meaning: "An upstream is the stub resolver of systemd on a loopback address, the cluster IP of the DNS Service, or a \
                   replica. A query then runs in circles until it times out.",
-        fix: "`resolvConf: /run/systemd/resolve/resolv.conf` for the kubelets, or the addresses of the real name servers in \
-              `forward`",
+        fix: "The addresses of the real name servers in `forward`. If it reads `/etc/resolv.conf`: `dnsPolicy: Default` in the \
+              Deployment, and on nodes with systemd-resolved `resolvConf: /run/systemd/resolve/resolv.conf` for the kubelet",
         run: forward_loop,
     },
     Check {
@@ -40,13 +40,13 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         code: "PD-U03",
         area: Area::Upstream,
-        title: "upstreams have EDNS and TCP, and keep names as they are",
+        title: "upstreams support EDNS and TCP, and keep the case of names",
         severity: Severity::Warning,
         needs: &[Need::Corefile, Need::Network],
         rights: &[],
-        meaning: "Without EDNS or TCP, large answers fail. An upstream that changes the case of names breaks clients that check \
-                  it (0x20).",
-        fix: "Another resolver, or `force_tcp` in *forward* if TCP works and UDP is broken",
+        meaning: "Without EDNS, an answer over UDP has at most 512 bytes. Without TCP, clients do not get larger ones. Clients \
+                  that check the case of names (0x20) reject the answers of an upstream that changes it.",
+        fix: "Another resolver",
         run: abilities,
     },
     Check {
@@ -103,7 +103,7 @@ fn forward_loop(facts: &Facts) -> Outcome {
     let upstreams = addresses(facts)?;
     let finding = |address: &IpAddr| {
         let reason = loop_reason(facts, *address)?;
-        Some(Finding::new(format!("upstream {address} is {reason}")))
+        Some(Finding::new(format!("upstream {address} is {reason}")).fix(fix_of_loop(*address)))
     };
     let mut findings: Vec<Finding> = upstreams.iter().filter_map(finding).collect();
     if findings.is_empty() {
@@ -137,6 +137,16 @@ fn loop_reason(facts: &Facts, address: IpAddr) -> Option<&'static str> {
         return Some("the cluster IP of the DNS Service, which is this server");
     }
     dns.ready_addresses().unwrap_or_default().contains(&address).then_some("a replica of this server")
+}
+
+/// Returns the fix for an upstream that leads back to this server, the likely one first.
+fn fix_of_loop(address: IpAddr) -> &'static str {
+    if SYSTEMD.contains(&address) {
+        "`resolvConf: /run/systemd/resolve/resolv.conf` for the kubelets, or the addresses of the real name servers in `forward`"
+    } else {
+        "The addresses of the real name servers in `forward`, or `dnsPolicy: Default` in the Deployment if `forward` reads \
+         `/etc/resolv.conf`"
+    }
 }
 
 /// Returns true if the running server is a node cache: it has an interface with one of the addresses of the DaemonSet.
@@ -201,6 +211,10 @@ fn trouble(probe: &UpstreamProbe) -> Option<String> {
     Some(format!("upstream {address} of zone {zone}: half of the answers took more than {}", duration(median)))
 }
 
+const FIX_TCP: &str = "Allow 53/TCP to it, or use another resolver";
+const FIX_EDNS: &str = "Another resolver, or `force_tcp` in *forward*, which has no limit of 512 bytes";
+const FIX_CASE: &str = "Another resolver, or clients without 0x20";
+
 fn abilities(facts: &Facts) -> Outcome {
     let probes = known(&facts.upstreams)?;
     if !probes.iter().any(|probe| probe.answered() > 0) {
@@ -209,15 +223,15 @@ fn abilities(facts: &Facts) -> Outcome {
     let mut findings = Vec::new();
     for probe in probes.iter().filter(|probe| probe.answered() > 0) {
         let address = probe.address;
-        let mut add = |text: String| findings.push(Finding::new(text));
+        let mut add = |text: String, fix: &str| findings.push(Finding::new(text).fix(fix));
         if probe.tcp.is_lost() {
-            add(format!("upstream {address} over TCP: {}", probe.tcp));
+            add(format!("upstream {address} does not answer over TCP: {}", probe.tcp), FIX_TCP);
         }
         if probe.edns == Some(false) {
-            add(format!("upstream {address} answers queries with EDNS without EDNS"));
+            add(format!("upstream {address} does not support EDNS: its answer has no OPT record"), FIX_EDNS);
         }
         if probe.keeps_case == Some(false) {
-            add(format!("upstream {address} changes the case of names"));
+            add(format!("upstream {address} changes the case of names"), FIX_CASE);
         }
     }
     Ok(findings)

@@ -7,7 +7,7 @@ mod world;
 use std::collections::BTreeMap;
 
 use crate::report::{Mark, Report};
-use crate::{all, select};
+use crate::{Area, SelectError, all, select};
 use faults::FAULTS;
 use world::World;
 
@@ -33,6 +33,20 @@ fn each_fault_makes_exactly_its_row_fail() {
         assert_eq!(found(&report), [*code], "{name}: {report}");
         let row = report.rows.iter().find(|row| row.code == *code).unwrap();
         assert!(row.findings.iter().all(|finding| !finding.text.is_empty() && !finding.fix.is_empty()), "{row:#?}");
+    }
+}
+
+#[test]
+fn the_fix_of_a_forward_loop_starts_with_its_likely_cause() {
+    for (address, expected) in
+        [("127.0.0.53", "`resolvConf: "), ("10.96.0.10", "The addresses of the real name servers")]
+    {
+        let mut world = World::healthy();
+        world.json["daemon_sets"] = serde_json::json!([]);
+        world.json["server"]["status"]["upstreams"][0]["address"] = format!("{address}:53").into();
+        let report = world.report();
+        let row = report.rows.iter().find(|row| row.code == "PD-U01").unwrap();
+        assert!(row.findings[0].fix.starts_with(expected), "{row:#?}");
     }
 }
 
@@ -99,9 +113,20 @@ fn codes_are_unique_and_named_after_their_area() {
 
 #[test]
 fn selects_checks_by_area_and_code() {
-    let codes = |only| select(only).map(|checks| checks.iter().map(|check| check.code).collect::<Vec<_>>());
+    fn codes(only: Option<&str>) -> Result<Vec<&'static str>, SelectError> {
+        select(only).map(|checks| checks.iter().map(|check| check.code).collect())
+    }
     assert_eq!(codes(Some("rights")).unwrap(), ["PD-R01", "PD-R02", "PD-R03"]);
-    assert_eq!(codes(Some("pd-u02")).unwrap(), ["PD-U02"]);
+    for area in Area::ALL.map(Area::name) {
+        let other = area.strip_suffix('s').map_or_else(|| format!("{area}s"), str::to_owned);
+        assert!(codes(Some(area)).unwrap().len() > 1);
+        assert_eq!(codes(Some(area)), codes(Some(&other)), "{other}");
+        assert_eq!(codes(Some(area)), codes(Some(&area.to_uppercase())));
+    }
+    for code in ["PD-U02", "pd-u02", "U02", "u02"] {
+        assert_eq!(codes(Some(code)).unwrap(), ["PD-U02"]);
+    }
+    assert!(codes(Some("s")).is_err() && codes(Some("")).is_err());
     assert_eq!(codes(None).unwrap().len(), all().count());
     assert!(
         codes(Some("dns"))
