@@ -119,8 +119,22 @@ impl Corefile {
 impl Cluster {
     fn write(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         row(out, "Kubernetes", &self.text())?;
-        let resources: Vec<String> = self.resources.iter().map(Resource::text).collect();
+        let resources = self.resources_text();
         if resources.is_empty() { Ok(()) } else { row(out, "", &resources.join(" · ")) }
+    }
+
+    /// Describes the resources. Those whose watches fail with the same error share a text, at the place of the first.
+    fn resources_text(&self) -> Vec<String> {
+        let mut texts = Vec::new();
+        for (at, resource) in self.resources.iter().enumerate() {
+            let fails_alike = |other: &&Resource| resource.fails() && other.fails() && other.error == resource.error;
+            if self.resources[..at].iter().any(|earlier| fails_alike(&earlier)) {
+                continue;
+            }
+            let alike: Vec<&Resource> = self.resources.iter().filter(fails_alike).collect();
+            texts.push(if alike.len() > 1 { Resource::text_of_all(&alike) } else { resource.text() });
+        }
+        texts
     }
 
     /// Describes the view of the cluster in one line.
@@ -143,6 +157,20 @@ impl Cluster {
 }
 
 impl Resource {
+    fn fails(&self) -> bool {
+        self.state == WatchState::Failing && self.failing_seconds.is_some()
+    }
+
+    /// Describes resources whose watches fail with the same error.
+    fn text_of_all(all: &[&Resource]) -> String {
+        let names: Vec<String> =
+            all.iter().map(|one| format!("{} {}", harmless(&one.name), count(one.objects))).collect();
+        let longest = all.iter().filter_map(|one| one.failing_seconds).fold(0.0, f64::max);
+        let error = all.first().and_then(|one| one.error.as_deref());
+        let error = shortened(error.unwrap_or("unknown error"));
+        format!("{}, ✗ all failing for {}: {error}", names.join(", "), duration(longest))
+    }
+
     fn text(&self) -> String {
         let (name, objects) = (harmless(&self.name), &self.objects);
         match (self.state, self.failing_seconds) {

@@ -162,6 +162,29 @@ portolan 0.3.0 (CoreDNS 1.14.7 compatible)  pod portolan-6c9  up 3 d 4 h   ✗ n
 }
 
 #[test]
+fn an_error_of_several_watches_is_shown_once() {
+    let failing = |name: &str, seconds: f64, error: &str| Resource {
+        state: WatchState::Failing,
+        failing_seconds: Some(seconds),
+        error: Some(error.to_owned()),
+        ..resource(name, 12, 3.0)
+    };
+    let mut status = healthy();
+    let lost = "no connection to the API server";
+    status.clusters[0].resources = vec![
+        failing("namespaces", 8.0, lost),
+        failing("services", 9.0, "the API server says 403"),
+        resource("pods", 7, 1.0),
+        failing("endpointslices", 250.0, lost),
+    ];
+    let expected = "               namespaces 12, endpointslices 12, ✗ all failing for 4 m 10 s: no connection to the API server · \
+services 12, ✗ failing for 9.0 s: the API server says 403 · pods 7, 1.0 s
+";
+    let text = status.to_string();
+    assert!(text.contains(expected), "{text}");
+}
+
+#[test]
 fn says_what_it_does_not_know() {
     let mut status = healthy();
     status.in_pod = false;
