@@ -9,6 +9,7 @@
 
 mod support;
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::unix::net::UnixStream;
@@ -16,6 +17,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use support::control::{ControlSocket, Ran};
+use support::ports::free_port;
 use support::{Client, Folder, Server, wait_until};
 use wire::{Rcode, Type};
 
@@ -36,9 +38,13 @@ impl Watched {
     }
 
     fn start_in(folder: Folder, directives: &str) -> Watched {
-        let corefile = format!(".:0 {{\n    bind 127.0.0.1\n    {directives}\n}}\n");
+        Watched::start_on(0, folder, directives)
+    }
+
+    fn start_on(port: u16, folder: Folder, directives: &str) -> Watched {
+        let corefile = format!(".:{port} {{\n    bind 127.0.0.1\n    {directives}\n}}\n");
         let mut server = Server::start(&folder.write("Corefile", &corefile));
-        let address = server.address_of("dns://127.0.0.1:0");
+        let address = server.address_of(&format!("dns://127.0.0.1:{port}"));
         let socket = ControlSocket::of(&mut server);
         Watched { _server: server, socket, address, client: Client::new(address), _folder: folder }
     }
@@ -385,6 +391,33 @@ fn top_counts_queries_by_their_groups() {
 
     let text = watched.socket.run(&["top", "--once", "--by", "name"]).stdout;
     assert!(text.contains(" q/s · p99 ≤ ") && text.contains(" a.test. ") && text.contains("1.0×"), "{text}");
+}
+
+#[test]
+fn probes_are_not_shown_as_queries_of_clients() {
+    let port = free_port();
+    let directives = format!(
+        "loop\n    probe own 127.0.0.1:{port} a.test. 1s {{\n address 127.0.0.1:0\n }}\n    hosts {{\n 192.0.2.7 a.test\n }}"
+    );
+    let mut watched = Watched::start_on(port, Folder::new("watch-probes"), &directives);
+    let mut events = watched.events("");
+    assert!(watched.client.ask("client.test.", Type::MX).is_some());
+    let mut kinds = BTreeMap::new();
+    while kinds.len() < 3 {
+        let event = events.next()["query"].take();
+        kinds.insert(event["qtype"].to_string(), event["client"]["kind"].clone());
+    }
+    // One of the client, of *probe* and of *loop*.
+    let expected = [("\"A\"", "probe"), ("\"HINFO\"", "probe"), ("\"MX\"", "host")];
+    assert_eq!(kinds, expected.map(|(qtype, kind)| (qtype.to_owned(), kind.into())).into());
+    for (by, client) in [("pod", "127.0.0.1 (host)"), ("ns", "(unknown)")] {
+        let top = watched.top(by);
+        let mut keys = keys(&top);
+        keys.sort_unstable();
+        let mut expected = [client, "(probes)"];
+        expected.sort_unstable();
+        assert_eq!(keys, expected, "{top}");
+    }
 }
 
 #[test]

@@ -96,6 +96,8 @@ pub enum ClientKind {
     Host,
     /// Address of no pod, although all pods are known: a client outside of the cluster, or one behind source NAT.
     Outside,
+    /// The server itself or `portolan doctor`: the query is a probe.
+    Probe,
     /// Address of no pod that the server knows.
     #[default]
     Unknown,

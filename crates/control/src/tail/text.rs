@@ -151,6 +151,7 @@ impl ClientKind {
             ClientKind::Node => "node",
             ClientKind::Host => "host",
             ClientKind::Outside => "outside",
+            ClientKind::Probe => "probe",
             ClientKind::Unknown => "unknown",
         }
     }
@@ -171,6 +172,7 @@ impl Client {
             (ClientKind::Node, _) => format!("{address} (node)"),
             (ClientKind::Host, _) => format!("{address} (host)"),
             (ClientKind::Outside, _) => format!("{address} (no pod)"),
+            (ClientKind::Probe, _) => format!("{address} (probe)"),
             _ => address,
         }
     }

@@ -14,7 +14,7 @@
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-use wire::{EdeCode, Rcode, Section, Type};
+use wire::{EdeCode, OptionCode, Rcode, Section, Type};
 
 use crate::peer::Transport;
 use crate::tap::{Answerers, Reasons};
@@ -44,6 +44,8 @@ impl RecordFlags {
     pub const UNREAD: RecordFlags = RecordFlags(4);
     /// The name is longer than [`NAME_MAX`].
     pub const NAME_CUT: RecordFlags = RecordFlags(8);
+    /// The query is marked as a probe ([`OptionCode::PROBE`]).
+    pub const PROBE: RecordFlags = RecordFlags(16);
 
     /// Returns true if all of these are set.
     #[must_use]
@@ -207,6 +209,11 @@ impl<'a> Finished<'a> {
         self.clock.now().since(self.transaction.query.received)
     }
 
+    fn is_probe(&self) -> bool {
+        let query = &self.transaction.query;
+        !self.is_unread() && query.request.options(&query.packet).any(|(code, _)| code == OptionCode::PROBE)
+    }
+
     fn flags(&self, name_len: usize) -> RecordFlags {
         let Transaction { query, response, .. } = self.transaction;
         RecordFlags::default()
@@ -214,6 +221,7 @@ impl<'a> Finished<'a> {
             .with(RecordFlags::TRUNCATED, !self.is_dropped() && response.will_truncate(query))
             .with(RecordFlags::UNREAD, self.is_unread())
             .with(RecordFlags::NAME_CUT, name_len > NAME_MAX)
+            .with(RecordFlags::PROBE, self.is_probe())
     }
 
     /// Returns the record.

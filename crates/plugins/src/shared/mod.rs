@@ -10,6 +10,7 @@ pub(crate) mod log_format;
 pub(crate) mod open_error;
 pub(crate) mod option_helpers;
 pub(crate) mod per_site;
+pub(crate) mod probe_mark;
 pub(crate) mod protobuf;
 pub(crate) mod query_expression;
 pub(crate) mod record_queue;

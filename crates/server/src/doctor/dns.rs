@@ -28,6 +28,8 @@ pub(super) struct Query {
     pub(super) qtype: Type,
     /// Length of the message in bytes, filled up with padding (RFC 7830), and sent over UDP with DF.
     pub(super) length: Option<usize>,
+    /// True for a query with the mark of a probe, which only servers of the cluster get.
+    pub(super) is_marked: bool,
 }
 
 /// What probes need of a response.
@@ -87,7 +89,12 @@ pub(super) fn attempt(outcome: &Result<Answer, ProbeError>) -> Attempt {
 impl Query {
     /// Creates a query of its natural length.
     pub(super) const fn new(name: Name, qtype: Type) -> Query {
-        Query { name, qtype, length: None }
+        Query { name, qtype, length: None, is_marked: false }
+    }
+
+    /// Adds the mark of a probe.
+    pub(super) const fn marked(self) -> Query {
+        Query { is_marked: true, ..self }
     }
 
     fn bytes(&self, id: u16) -> Vec<u8> {
@@ -103,7 +110,9 @@ impl Query {
         let mut message = MessageBuf::new();
         message.start(Header { id, flags, ..Header::default() }, Some((self.name.as_ref(), self.qtype, Class::IN)));
         let opt = Opt { udp_size: UDP_SIZE, extended_rcode: 0, version: 0, dnssec_ok: false };
-        message.finish(Some(opt), padding.map(|padding| (OptionCode::PADDING, padding)).into_iter()).to_vec()
+        let mark = self.is_marked.then_some((OptionCode::PROBE, &[][..]));
+        let padding = padding.map(|padding| (OptionCode::PADDING, padding));
+        message.finish(Some(opt), mark.into_iter().chain(padding)).to_vec()
     }
 
     /// Parses a response; `None` if it belongs to another query.
@@ -190,7 +199,7 @@ mod tests {
     use super::*;
 
     fn query(name: &str, length: Option<usize>) -> Query {
-        Query { name: Name::from_text(name).unwrap(), qtype: Type::A, length }
+        Query { name: Name::from_text(name).unwrap(), qtype: Type::A, length, is_marked: false }
     }
 
     #[test]
@@ -200,6 +209,20 @@ mod tests {
             assert_eq!((bytes.len(), Message::parse(&bytes).is_ok()), (length, true));
         }
         assert!(query("a.test.", Some(5)).bytes(7).len() < 50);
+    }
+
+    #[test]
+    fn only_a_marked_query_says_that_it_is_a_probe() {
+        for length in [None, Some(900)] {
+            let plain = query("a.test.", length);
+            for (query, expected) in [(plain.clone(), false), (plain.marked(), true)] {
+                let bytes = query.bytes(7);
+                let mut request = wire::Request::default();
+                request.read(Header::read(&bytes).unwrap(), &bytes).unwrap();
+                assert_eq!(request.options(&bytes).any(|(code, _)| code == OptionCode::PROBE), expected);
+                assert_eq!(bytes.len(), length.unwrap_or(bytes.len()));
+            }
+        }
     }
 
     #[test]

@@ -30,7 +30,8 @@ const INVALID: &str = "invalid";
 pub(super) async fn probes(facts: &Facts, settings: &ResolvConf) -> Known<Probes> {
     let dns = facts.dns()?;
     let zone = facts.corefile.as_ref().ok().and_then(|corefile| corefile.cluster_zones().into_iter().next());
-    let query = Query::new(name(&format!("kubernetes.default.svc.{}", zone.as_deref().unwrap_or(ZONE)))?, Type::A);
+    let query =
+        Query::new(name(&format!("kubernetes.default.svc.{}", zone.as_deref().unwrap_or(ZONE)))?, Type::A).marked();
     let service = dns.service.cluster_ips().map(|ip| SocketAddr::new(ip, DNS_PORT));
     let port = dns.endpoint_port();
     let ready = dns.ready_addresses().unwrap_or_default();

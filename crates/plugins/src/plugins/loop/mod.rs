@@ -13,6 +13,8 @@ use engine::{Connections, Exchange, Failure, Hooks, Io, Plugin, Query, Response,
 use metrics::{Counter, Kind, Metric};
 use wire::{Class, EdeCode, Flags, Header, MessageBuf, Name, Type};
 
+use crate::shared::probe_mark::finish_probe;
+
 pub static MANIFEST: Manifest<()> =
     Manifest::new("loop", "detect forwarding loops", include_str!("README.md"), || (), build).metrics(&[&DETECTED]);
 
@@ -112,7 +114,7 @@ impl Watch {
         // Without RD, a resolver on the way would not forward the probe.
         let header = Header { flags: Flags::default().with_recursion_desired(true), ..Header::default() };
         message.start(header, Some((name.as_ref(), Type::HINFO, Class::IN)));
-        let query = message.finish(None, core::iter::empty()).to_vec();
+        let query = finish_probe(&mut message).to_vec();
         self.state.seen.store(0, Ordering::Relaxed);
         *self.state.probe.write().unwrap_or_else(PoisonError::into_inner) = Some(name);
         let connections = Connections { idle_max: TIMEOUT, age_max: Duration::ZERO, kept_max: 1, source: None };

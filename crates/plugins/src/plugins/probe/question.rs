@@ -8,6 +8,8 @@ use core::time::Duration;
 use engine::{Connections, Exchange, ExchangeError, Io, Transport};
 use wire::{Class, Flags, Header, MessageBuf, MessageError, Name, NameError, Rcode, Reply, Section, Type};
 
+use crate::shared::probe_mark::finish_probe;
+
 /// Each query is one datagram; no connection is kept.
 const CONNECTIONS: Connections =
     Connections { idle_max: Duration::ZERO, age_max: Duration::ZERO, kept_max: 1, source: None };
@@ -30,7 +32,9 @@ impl Question {
         let header = Header { flags: Flags::default().with_recursion_desired(true), ..Header::default() };
         let mut message = MessageBuf::new();
         message.start(header, Some((self.name.as_ref(), self.qtype, Class::IN)));
-        let query = message.finish(None, core::iter::empty());
+        // Other hosts need not know that it is a probe.
+        let is_own = self.server.ip().is_loopback();
+        let query = if is_own { finish_probe(&mut message) } else { message.finish(None, core::iter::empty()) };
         let exchange = Exchange::new(self.server, Transport::Udp, query, io.now() + self.timeout, CONNECTIONS);
         let exchanged = io.exchange(exchange).await.map_err(ProbeError::Exchange)?;
         self.check(&exchanged.reply)

@@ -18,6 +18,8 @@ use super::windows::{self, CountedQuery, Dimension, Stats, Windows};
 
 /// Group of queries without a response.
 const DROPPED: &str = "DROPPED";
+/// Group of queries that this server and `portolan doctor` send to see if it works.
+const PROBES: &str = "(probes)";
 /// Group of queries of clients without a known namespace.
 const NO_NAMESPACE: &str = "(unknown)";
 /// Group of queries that no plugin answered.
@@ -63,9 +65,17 @@ impl Groups {
             shower.write_name(record, loaded.names, name);
             name.make_ascii_lowercase();
         }
-        set(client, record.client.ip());
+        let is_probe = record.flags.has(RecordFlags::PROBE);
+        if is_probe {
+            set(client, PROBES);
+        } else {
+            set(client, record.client.ip());
+        }
         set(pair, format_args!("{client} {name}"));
-        let namespace = &identities.of(record.client.ip(), &loaded.inspection).namespace;
+        let namespace = match is_probe {
+            true => Some(PROBES),
+            false => identities.of(record.client.ip(), &loaded.inspection).namespace.as_deref(),
+        };
         match shown::zone(record) {
             Some(known) => set(zone, known),
             None => set(zone, NO_ZONE),
@@ -81,7 +91,7 @@ impl Groups {
         }
         let groups = [
             (Dimension::Client, client.as_str()),
-            (Dimension::Namespace, namespace.as_deref().unwrap_or(NO_NAMESPACE)),
+            (Dimension::Namespace, namespace.unwrap_or(NO_NAMESPACE)),
             (Dimension::Name, name.as_str()),
             (Dimension::Pair, pair.as_str()),
             (Dimension::Zone, zone.as_str()),
@@ -195,8 +205,10 @@ fn clients(counts: &windows::Counts, identities: &mut Identities, loaded: &Loade
     }
     let mut groups: HashMap<String, Group> = HashMap::new();
     for (client, counter) in counts.of(Dimension::Client).iter() {
-        let Ok(address) = client.parse() else { continue };
-        let key = label(identities.of(address, &loaded.inspection), client);
+        let key = match client.parse() {
+            Ok(address) => label(identities.of(address, &loaded.inspection), client),
+            Err(_) => client.to_owned(),
+        };
         let group = groups.entry(key.clone()).or_insert_with(|| Group { key, ..Group::default() });
         group.clients += 1;
         group.queries += counter.count;

@@ -47,6 +47,11 @@ impl Identities {
 }
 
 impl Identity {
+    /// Returns the identity of who sends probes: this server or `portolan doctor`.
+    pub(super) fn of_probe() -> Identity {
+        Identity { kind: ClientKind::Probe, ..Identity::default() }
+    }
+
     /// Describes a client with this identity: its pod, or its address with its namespace and Service.
     pub(super) fn client_text(&self, address: &str) -> String {
         let Identity { kind, namespace, pod, service } = self.clone();

@@ -13,7 +13,7 @@ use transport::MonotonicClock;
 use wire::{Name, NameRef};
 
 use super::super::view::Loaded;
-use super::identity::Identities;
+use super::identity::{Identities, Identity};
 use crate::log::rfc3339;
 
 /// Number of bytes of a hashed name that are shown, as twice as many digits.
@@ -38,7 +38,10 @@ impl Shower {
         let is_unread = record.flags.has(RecordFlags::UNREAD);
         Event {
             time: rfc3339(wall_clock(record)),
-            client: identities.of(address, &loaded.inspection).client(address, port),
+            client: match record.flags.has(RecordFlags::PROBE) {
+                true => Identity::of_probe().client(address, port),
+                false => identities.of(address, &loaded.inspection).client(address, port),
+            },
             transport: transport_name(record.transport).to_owned(),
             name: if is_unread { String::new() } else { self.name(record, loaded.names) },
             qtype: (!is_unread).then(|| record.qtype.to_string()),
