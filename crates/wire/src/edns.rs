@@ -24,8 +24,8 @@ impl OptionCode {
     pub const PADDING: OptionCode = OptionCode(12);
     /// Extended DNS Error (RFC 8914).
     pub const EXTENDED_ERROR: OptionCode = OptionCode(15);
-    /// Mark of a probe, without data: a query that Portolan sends to itself, for the views of the queries of clients. The
-    /// code is one of those for local use (RFC 6891 §9).
+    /// Mark of a probe, without data: a query that Portolan sends to itself, for the views of the queries of clients.
+    /// The code is one of those for local use (RFC 6891 §9).
     pub const PROBE: OptionCode = OptionCode(65_353);
 }
 

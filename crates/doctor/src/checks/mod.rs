@@ -40,8 +40,8 @@ pub fn all() -> impl Iterator<Item = &'static Check> {
     checks.into_iter()
 }
 
-/// Returns the checks of an area, or the one with this code. All of them for `None`. The case does not matter, an area may
-/// be in the singular or plural, and a code may lack `PD-`.
+/// Returns the checks of an area, or the one with this code. All of them for `None`. The case does not matter, an area
+/// may be in the singular or plural, and a code may lack `PD-`.
 ///
 /// # Errors
 /// No check matches.
