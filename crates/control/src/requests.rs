@@ -37,6 +37,9 @@ pub struct Exchange {
     pub slow: bool,
     /// Address of the client that asked first.
     pub client: String,
+    /// Upstream that is being asked; `null` if the plugin does not say.
+    #[serde(default)]
+    pub upstream: Option<String>,
     /// Number of queries that wait for it.
     pub waiting: u64,
 }
@@ -54,7 +57,8 @@ impl fmt::Display for Requests {
             let others = waiting.saturating_sub(1);
             let more = if others == 0 { String::new() } else { format!(" and {} more", count(others)) };
             let [qtype, plugin, client] = [qtype, plugin, &exchange.client].map(|text| harmless(text));
-            writeln!(out, "{mark} {age:>8}  {qtype:<5} {name}  {plugin}  {client}{more}")?;
+            let upstream = exchange.upstream.as_deref().map_or(String::new(), |text| format!(" {}", harmless(text)));
+            writeln!(out, "{mark} {age:>8}  {qtype:<5} {name}  {plugin}{upstream}  {client}{more}")?;
         }
         match self.exchanges.saturating_sub(self.oldest.len() as u64) {
             0 => Ok(()),

@@ -199,7 +199,7 @@ impl Driver {
             let key = Key::new(transaction.block, transaction.at, query);
             match self.generation.singleflight.join(key, query, plugin) {
                 Join::Leader(leader) => {
-                    let resolved = self.resolve(transaction).await;
+                    let resolved = leader.run(query, self.resolve(transaction)).await;
                     leader.publish(&resolved, &transaction.query);
                     return resolved;
                 }

@@ -7,7 +7,9 @@
 //! channel. The table belongs to the generation, so queries of different workers share exchanges too. If the leader is
 //! dropped before it has a reply, the channels close, and the first waiter to join again becomes the next leader.
 
+use std::future::poll_fn;
 use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
 use std::sync::{Arc, Mutex};
 
 use foldhash::fast::RandomState;
@@ -74,6 +76,8 @@ struct InFlight {
     /// Address of the leader's client.
     client: IpAddr,
     plugin: &'static str,
+    /// Upstream that is being asked.
+    upstream: Option<SocketAddr>,
     /// Channels of the queries that wait for the leader.
     waiters: Vec<Sender<Arc<Outcome>>>,
 }
@@ -98,6 +102,8 @@ pub struct ExchangeInFlight {
     pub since: Instant,
     /// Address of the client that asked first.
     pub client: IpAddr,
+    /// Upstream that is being asked, if there is one.
+    pub upstream: Option<SocketAddr>,
     /// Number of queries that wait for it.
     pub queries: usize,
 }
@@ -139,7 +145,10 @@ impl Singleflight {
             return Join::Waiter(receiver);
         }
         let client = query.peer.address.ip().to_canonical();
-        waiting.insert(key.clone(), InFlight { since: query.received, client, plugin, waiters: Vec::new() });
+        waiting.insert(
+            key.clone(),
+            InFlight { since: query.received, client, plugin, upstream: None, waiters: Vec::new() },
+        );
         Join::Leader(Leader { singleflight: self, key: Some(key) })
     }
 
@@ -163,13 +172,37 @@ impl Singleflight {
 
 impl InFlight {
     fn shown(&self, key: &Key) -> ExchangeInFlight {
-        let InFlight { since, client, plugin, ref waiters } = *self;
+        let InFlight { since, client, plugin, upstream, ref waiters } = *self;
         let name = NameRef::from_bytes(&key.name).map_or(Name::root(), NameRef::to_name);
-        ExchangeInFlight { name, qtype: Type(key.qtype), plugin, since, client, queries: waiters.len() + 1 }
+        ExchangeInFlight { name, qtype: Type(key.qtype), plugin, since, client, upstream, queries: waiters.len() + 1 }
     }
 }
 
 impl Leader<'_> {
+    /// Does the exchange, and meanwhile writes to the table which upstream is being asked.
+    pub(crate) async fn run<T>(&self, query: &Query, exchange: impl Future<Output = T>) -> T {
+        let (mut exchange, mut shown) = (pin!(exchange), None);
+        poll_fn(|context| {
+            let polled = exchange.as_mut().poll(context);
+            let upstream = query.upstream.get();
+            if polled.is_pending() && upstream != shown {
+                self.show(upstream);
+                shown = upstream;
+            }
+            polled
+        })
+        .await
+    }
+
+    fn show(&self, upstream: Option<SocketAddr>) {
+        let Some(key) = &self.key else { return };
+        if let Ok(mut waiting) = self.singleflight.waiting.lock()
+            && let Some(in_flight) = waiting.get_mut(key)
+        {
+            in_flight.upstream = upstream;
+        }
+    }
+
     /// Publishes the outcome to the waiters.
     pub(crate) fn publish(mut self, resolved: &Resolved, query: &Query) {
         let waiters = self.take_waiters();

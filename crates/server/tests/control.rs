@@ -276,7 +276,8 @@ fn changes_a_log_level_for_some_time() {
 fn shows_queries_that_wait_for_an_upstream() {
     // Nobody answers.
     let upstream = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let mut controlled = Controlled::start(&format!("forward . {}", upstream.local_addr().unwrap()));
+    let address = upstream.local_addr().unwrap();
+    let mut controlled = Controlled::start(&format!("forward . {address}"));
     let none = controlled.socket.run(&["requests"]);
     assert_eq!((none.code, none.stdout.as_str()), (0, "no query waits for an upstream\n"));
     controlled.client.send("slow.test.", Type::AAAA);
@@ -289,9 +290,10 @@ fn shows_queries_that_wait_for_an_upstream() {
     let exchange = &requests["oldest"][0];
     assert_eq!((&exchange["name"], &exchange["qtype"]), (&"slow.test.".into(), &"AAAA".into()));
     assert_eq!((&exchange["plugin"], &exchange["client"]), (&"forward".into(), &"127.0.0.1".into()));
+    assert_eq!(exchange["upstream"], address.to_string());
     wait_until("it is slow", || controlled.socket.run(&["requests"]).code == 1);
     let text = controlled.socket.run(&["requests"]).stdout;
-    assert!(text.contains("slow.test.  forward  127.0.0.1 and 1 more"), "{text}");
+    assert!(text.contains(&format!("slow.test.  forward {address}  127.0.0.1 and 1 more")), "{text}");
 }
 
 #[test]

@@ -23,6 +23,7 @@ pub(super) fn requests(context: &Context) -> Requests {
         age_seconds: now.since(exchange.since).as_secs_f64(),
         slow: is_slow(exchange.since),
         client: exchange.client.to_string(),
+        upstream: exchange.upstream.map(|upstream| upstream.to_string()),
         waiting: exchange.queries as u64,
     });
     Requests {
