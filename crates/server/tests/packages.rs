@@ -145,6 +145,11 @@ fn values_that_cannot_work_are_rejected_with_advice() {
         ("image.repository=x,mode=node", "node.clusterIP is not set"),
         ("image.repository=x,mode=both", "service.clusterIP is not set"),
         ("image.repository=x,deployment.dnsPolicy=None", "deployment.dnsConfig is not set"),
+        (
+            "image.repository=x,podSecurityContext.runAsUser=0",
+            "runAsUser is 0, but podSecurityContext.runAsNonRoot is true",
+        ),
+        ("image.repository=x,securityContext.runAsUser=0", "pass --set podSecurityContext.runAsNonRoot=false"),
     ] {
         let said = refusal(settings);
         assert!(said.contains(expected), "{settings}: {said}");
@@ -192,8 +197,8 @@ fn reused_values_of_a_coredns_release_render_the_server() {
     if !are_in_path(&["helm"]) {
         return;
     }
-    let new_keys = "mode=null,nameOverride=null,k8sAppLabelOverride=null,fullnameOverride=null,control=null,networkPolicy=null,\
-        node=null,front=null,prometheusRule=null,dashboards=null";
+    let new_keys = "mode=null,nameOverride=null,k8sAppLabelOverride=null,fullnameOverride=null,control=null,shadow=null,\
+        networkPolicy=null,node=null,front=null,prometheusRule=null,dashboards=null";
     compare(&render(RELEASE, &values("defaults"), &["--set", new_keys]), &golden("defaults"));
 }
 

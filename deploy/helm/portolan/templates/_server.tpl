@@ -15,7 +15,16 @@
 {{- $key := eq $mode "node" | ternary "node.clusterIP" "service.clusterIP" -}}
 {{- fail (printf "%s is not set. The caches take over the cluster IP of the DNS Service on their nodes; set it, or set node.takeOver to false" $key) -}}
 {{- end -}}
+{{- if has $mode (list "central" "both") -}}{{- include "portolan.refuseRoot" . -}}{{- end -}}
 {{- $mode -}}
+{{- end -}}
+
+{{/* Rejects a user root beside `runAsNonRoot`, which the defaults set: the kubelet would start no container. */}}
+{{- define "portolan.refuseRoot" -}}
+{{- $effective := mergeOverwrite (deepCopy (default dict .Values.podSecurityContext)) (default dict .Values.securityContext) -}}
+{{- if and $effective.runAsNonRoot (eq (get $effective "runAsUser" | toString) "0") -}}
+{{- fail "runAsUser is 0, but podSecurityContext.runAsNonRoot is true, so that no pod would start. Remove runAsUser (the server needs no root), or pass --set podSecurityContext.runAsNonRoot=false" -}}
+{{- end -}}
 {{- end -}}
 
 {{/* Not empty if this release has a Deployment of the server. */}}
