@@ -50,8 +50,9 @@ pub struct ServeOptions {
 #[must_use]
 pub fn run(options: &ServeOptions) -> ExitCode {
     block_on(options.log_format, async {
+        let signals = ShutdownSignals::new()?;
         let origin = Origin::find(options.conf.as_deref())?;
-        serve(options, origin, &Registry::new(), None, Rc::new(NoHooks)).await
+        serve(options, origin, &Registry::new(), None, Rc::new(NoHooks), signals).await
     })
 }
 
@@ -88,8 +89,9 @@ pub(crate) async fn serve(
     registry: &Arc<Registry>,
     changes: Option<Receiver<bool>>,
     hooks: Rc<dyn LifecycleHooks>,
+    shutdown: ShutdownSignals,
 ) -> Result<ExitCode, ServeError> {
-    let mut signals = Signals::new(changes)?;
+    let mut signals = Signals::new(shutdown, changes)?;
     log::publish(registry);
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     let mut instance = Instance::start(origin, options.port, workers, capabilities(registry), registry, &hooks)?;
@@ -216,8 +218,9 @@ struct Signals {
     orders: Option<Receiver<Order>>,
 }
 
-/// Signals that end the process.
-struct ShutdownSignals {
+/// Signals that end the process. Create it before anything that waits: the kernel discards a signal without a handler
+/// if the process is the first one of its container.
+pub(crate) struct ShutdownSignals {
     terminate: Signal,
     interrupt: Signal,
     quit: Signal,
@@ -225,6 +228,19 @@ struct ShutdownSignals {
 }
 
 impl ShutdownSignals {
+    /// Handles the signals from now on.
+    ///
+    /// # Errors
+    /// Returns an error for a failed system call.
+    pub(crate) fn new() -> std::io::Result<ShutdownSignals> {
+        Ok(ShutdownSignals {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            quit: signal(SignalKind::quit())?,
+            interrupts: 0,
+        })
+    }
+
     async fn next(&mut self) -> Event {
         let (line, event) = tokio::select! {
             _ = self.terminate.recv() => ("SIGTERM: Shutting down servers then terminating", Event::Shutdown),
@@ -249,16 +265,22 @@ impl ShutdownSignals {
             event = self.next() => Some(event),
         }
     }
+
+    /// Runs a part of the startup. Returns the exit code if a signal ends the process first, and drops the rest then.
+    pub(crate) async fn or_exit<T>(&mut self, startup: impl Future<Output = T>) -> Result<T, ExitCode> {
+        tokio::select! {
+            biased;
+            event = self.next() => match event {
+                Event::ExitNow(code) => Err(code),
+                _ => Err(ExitCode::SUCCESS),
+            },
+            done = startup => Ok(done),
+        }
+    }
 }
 
 impl Signals {
-    fn new(changes: Option<Receiver<bool>>) -> std::io::Result<Signals> {
-        let shutdown = ShutdownSignals {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-            quit: signal(SignalKind::quit())?,
-            interrupts: 0,
-        };
+    fn new(shutdown: ShutdownSignals, changes: Option<Receiver<bool>>) -> std::io::Result<Signals> {
         let (reload, upgrade) = (signal(SignalKind::user_defined1())?, signal(SignalKind::user_defined2())?);
         Ok(Signals { shutdown, reload, hang_up: signal(SignalKind::hangup())?, upgrade, changes, orders: None })
     }

@@ -114,12 +114,16 @@ impl Node {
 
     /// Starts an instance in a PID namespace of its own, as containers have. It shares the network of the node.
     fn start_pod(&self) -> Server {
-        let mut command = Command::new("unshare");
-        command.args(["--pid", "--fork", "--kill-child=KILL"]).arg(env!("CARGO_BIN_EXE_portolan"));
-        command.args(self.words(&[]));
-        let mut server = Server::start_command(command);
+        let mut server = Server::start_command(self.pod(&[]));
         server.wait_for("Portolan-");
         server
+    }
+
+    fn pod(&self, more: &[&str]) -> Command {
+        let mut command = Command::new("unshare");
+        command.args(["--pid", "--fork", "--kill-child=KILL"]).arg(env!("CARGO_BIN_EXE_portolan"));
+        command.args(self.words(more));
+        command
     }
 }
 
@@ -232,6 +236,23 @@ fn a_pod_ends_if_it_is_older_than_the_upstream_service() {
         start(&[pod, ("KUBE_DNS_UPSTREAM_SERVICE_HOST", "10.96.0.99")]).wait_for("Portolan-");
         // Outside of a pod, nothing starts the process again.
         start(&[]).wait_for("Portolan-");
+    });
+}
+
+/// The kernel discards a signal for the first process of a container that does not handle it. The kubelet would then
+/// wait for the whole grace period.
+#[test]
+fn a_pod_that_still_starts_ends_at_once() {
+    in_namespace("a_pod_that_still_starts_ends_at_once", || {
+        let node = Node::new();
+        node.0.write("Corefile.base", &TEMPLATE.replace("__PILLAR__UPSTREAM__SERVERS__", "__PILLAR__CLUSTER__DNS__"));
+        let mut command = node.pod(&["-upstreamsvc", "kube-dns-upstream"]);
+        // Nothing accepts connections there, so the startup waits.
+        command.env("KUBE_DNS_UPSTREAM_SERVICE_HOST", "10.96.0.99");
+        let mut pod = Server::start_command(command);
+        pod.wait_for("0.0.0.0:9353");
+        end_pod(pod);
+        assert!(leaves_nothing());
     });
 }
 

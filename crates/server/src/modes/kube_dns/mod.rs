@@ -22,7 +22,7 @@ use crate::command_line::{argument, log_format, usage_error};
 use crate::generated_corefile::{self, LOG};
 use crate::lifecycle::NoHooks;
 use crate::log::Format;
-use crate::run::{ServeOptions, block_on, serve};
+use crate::run::{ServeOptions, ShutdownSignals, block_on, serve};
 use crate::serve_error::ServeError;
 use crate::version::version_text;
 
@@ -61,12 +61,17 @@ fn print(settings: &Settings, said: &[Warning]) -> ExitCode {
 }
 
 async fn run(settings: Settings, said: Vec<Warning>, log_format: Format) -> Result<ExitCode, ServeError> {
+    let mut signals = ShutdownSignals::new()?;
     said.iter().for_each(|line| tracing::warn!(target: LOG, "{line}"));
     let registry: Arc<Registry> = Registry::new();
-    let (origin, changes) = generated_corefile::start(Rc::new(settings), &registry, drop).await?;
+    let startup = generated_corefile::start(Rc::new(settings), &registry, drop);
+    let (origin, changes) = match signals.or_exit(startup).await {
+        Ok(started) => started?,
+        Err(code) => return Ok(code),
+    };
     let options =
         ServeOptions { conf: None, port: compat::kube_dns::DNS_PORT, pidfile: None, quiet: false, log_format };
-    serve(&options, origin, &registry, Some(changes), Rc::new(NoHooks)).await
+    serve(&options, origin, &registry, Some(changes), Rc::new(NoHooks), signals).await
 }
 
 /// Returns the program of the pod that a command line selects, and its arguments: by the name of the executable, or by

@@ -36,7 +36,7 @@ use crate::command_line::{argument, log_format, usage_error};
 use crate::generated_corefile::{self, CorefileGenerator};
 use crate::lifecycle::{LifecycleHooks, ShutdownKind};
 use crate::log::Format;
-use crate::run::{ServeOptions, block_on, serve};
+use crate::run::{ServeOptions, ShutdownSignals, block_on, serve};
 use crate::serve_error::ServeError;
 use crate::version::version_text;
 use generator::NodeCacheGenerator;
@@ -81,16 +81,23 @@ async fn print(settings: Settings, said: Vec<Warning>) -> Result<ExitCode, Serve
 }
 
 async fn run(settings: Settings, said: Vec<Warning>, log_format: Format) -> Result<ExitCode, ServeError> {
+    let mut signals = ShutdownSignals::new()?;
     said.iter().for_each(|line| tracing::warn!(target: LOG, "{line}"));
     let registry: Arc<Registry> = Registry::new();
     let errors = ErrorCounters::new(&registry);
     let generator = NodeCacheGenerator::find(&settings, errors.clone(), crate::local::is_pod())?;
     let follow = |changes| drop(tokio::task::spawn_local(Rc::clone(&generator).follow(changes)));
-    let (origin, changes) =
-        generated_corefile::start(Rc::clone(&generator) as Rc<dyn CorefileGenerator>, &registry, follow).await?;
-    let _admin = serve_metrics(&settings, &registry)?;
-
-    wait_for_upstream(&generator).await;
+    let startup = async {
+        let started =
+            generated_corefile::start(Rc::clone(&generator) as Rc<dyn CorefileGenerator>, &registry, follow).await?;
+        let admin = serve_metrics(&settings, &registry)?;
+        wait_for_upstream(&generator).await;
+        Ok::<_, ServeError>((started, admin))
+    };
+    let ((origin, changes), _admin) = match signals.or_exit(startup).await {
+        Ok(started) => started?,
+        Err(code) => return Ok(code),
+    };
     let reconciler = Reconciler::start(&settings, errors)?;
     let handover = Handover::new(settings.interface.as_deref().unwrap_or_default())?;
     join(&handover, &reconciler).await;
@@ -102,7 +109,8 @@ async fn run(settings: Settings, said: Vec<Warning>, log_format: Format) -> Resu
         quiet: settings.is_quiet,
         log_format,
     };
-    let outcome = serve(&options, origin, &registry, Some(changes), Rc::clone(&hooks) as Rc<dyn LifecycleHooks>).await;
+    let lifecycle = Rc::clone(&hooks) as Rc<dyn LifecycleHooks>;
+    let outcome = serve(&options, origin, &registry, Some(changes), lifecycle, signals).await;
     let others_serve = hooks.handover.has_peers();
     if let Some(hooks) = Rc::into_inner(hooks) {
         hooks.reconciler.end(others_serve);
