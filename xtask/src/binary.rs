@@ -58,9 +58,7 @@ pub(crate) fn static_binary(target: Option<&str>) -> Result<Built, Failed> {
 }
 
 fn build(target: &str, folder: &Path) -> Result<(), Failed> {
-    let registry = registry();
-    let (from_root, from_folder) = (root().display().to_string(), folder.display().to_string());
-    let moved = [(registry.as_str(), "registry"), (&from_folder, "target"), (&from_root, ".")];
+    let moved = moved_paths(&root(), folder, &registry());
     // Separated by the unit separator, a path may contain spaces.
     // The crate getrandom looks its system call up in a shared object, which a static binary does not have, and falls
     // back to /dev/urandom, which an empty root does not have. All supported kernels have the system call.
@@ -80,18 +78,24 @@ fn build(target: &str, folder: &Path) -> Result<(), Failed> {
     succeed(&mut cargo)
 }
 
+/// Returns the folders of this machine with their names in the binary. If a path is in several of them, rustc and the C
+/// compilers take the last one: the target folder and the registry may be inside of the root.
+fn moved_paths(root: &Path, folder: &Path, registry: &Path) -> [(String, &'static str); 3] {
+    [(root, "."), (folder, "target"), (registry, "registry")].map(|(path, name)| (path.display().to_string(), name))
+}
+
 fn target_folder() -> PathBuf {
     let given = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
     root().join(given.unwrap_or_else(|| "target".into()))
 }
 
 /// Returns the folder with the sources of crates, whose last part differs between machines.
-fn registry() -> String {
+fn registry() -> PathBuf {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo"))).unwrap_or_default();
     let sources = home.join("registry/src");
     let first = std::fs::read_dir(&sources).ok().and_then(|mut entries| Some(entries.next()?.ok()?.path()));
-    first.unwrap_or(sources).display().to_string()
+    first.unwrap_or(sources)
 }
 
 /// Returns the target of this machine.
@@ -112,5 +116,31 @@ fn succeed(command: &mut Command) -> Result<(), Failed> {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(format!("{program}: {status}")),
         Err(error) => Err(format!("{program}: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Path that a compiler writes into the binary: the last folder that contains a path replaces its beginning.
+    fn written(path: &str, root: &str, folder: &str) -> String {
+        let moved = moved_paths(Path::new(root), Path::new(folder), Path::new("/builder/.cargo/registry/src/index"));
+        let found = moved.iter().rev().find_map(|(from, name)| Some(format!("{name}{}", path.strip_prefix(from)?)));
+        found.unwrap_or_else(|| path.to_owned())
+    }
+
+    #[test]
+    fn paths_in_the_binary_do_not_depend_on_the_place_of_the_target_folder() {
+        for (root, folder) in
+            [("/source", "/source/target"), ("/source", "/tmp/t"), ("/builder/p", "/builder/p/target")]
+        {
+            assert_eq!(
+                written(&format!("{folder}/release/build/x/out/a.c"), root, folder),
+                "target/release/build/x/out/a.c"
+            );
+            assert_eq!(written(&format!("{root}/crates/a.rs"), root, folder), "./crates/a.rs");
+            assert_eq!(written("/builder/.cargo/registry/src/index/x/a.rs", root, folder), "registry/x/a.rs");
+        }
     }
 }
