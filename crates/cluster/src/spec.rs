@@ -130,7 +130,9 @@ impl Kinds {
         Kind::ALL.into_iter().filter(move |kind| self.contains(*kind))
     }
 
-    pub(crate) const fn contains(self, kind: Kind) -> bool {
+    /// Returns true if a kind is in the set.
+    #[must_use]
+    pub const fn contains(self, kind: Kind) -> bool {
         self.0 & 1 << kind as u8 != 0
     }
 

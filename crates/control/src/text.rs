@@ -129,7 +129,7 @@ pub const fn ede_meaning(code: u64) -> Option<&'static str> {
         18 => "the client may not ask",
         20 => "not authoritative",
         21 => "not supported",
-        22 => "no upstream answered",
+        22 => "no usable answer of an upstream",
         23 => "network error",
         24 => "an upstream sent invalid data",
         _ => return None,

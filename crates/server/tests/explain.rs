@@ -15,7 +15,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-use fakeapi::{FakeApi, Fault};
+use fakeapi::{FakeApi, Fault, service, slice};
 use support::control::{ControlSocket, Ran};
 use support::pages::{console, matches};
 use support::upstream::Upstream;
@@ -332,6 +332,23 @@ fn case_8_known_but_old() {
            do See `portolan status` for the error of the watch",
     );
     api.heal("services");
+}
+
+#[test]
+fn a_headless_service_without_listed_endpoints_is_not_called_empty() {
+    let api = FakeApi::with_shop();
+    api.put_all([service("shop", "db", "None"), slice("shop", "db", &["10.244.0.9"])]);
+    api.fault("endpointslices", Fault::Status(403, None));
+    let running = start(&format!("kubernetes cluster.local {{\n endpoint {}\n }}", api.url()));
+    let explain = |name: &str| running.socket.run(&["explain", name]).stdout;
+    wait_until("services are listed", || running.socket.run(&["status"]).stdout.contains("services 2"));
+    let of_db = explain("db.shop.svc.cluster.local.");
+    let why = "why   the API server has not listed all EndpointSlice objects yet [PE-K08]";
+    assert!(of_db.contains("SERVFAIL") && of_db.contains(why), "{of_db}");
+    let missing = explain("new.shop.svc.cluster.local.");
+    assert!(missing.contains("NXDOMAIN") && missing.contains("it has no Service new"), "{missing}");
+    api.heal("endpointslices");
+    wait_until("endpoints are listed", || explain("db.shop.svc.cluster.local.").contains("10.244.0.9"));
 }
 
 #[test]

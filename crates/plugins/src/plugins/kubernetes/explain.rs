@@ -2,14 +2,14 @@
 
 use core::net::IpAddr;
 
-use cluster::{Service, ServiceKind};
+use cluster::{Kinds, Service, ServiceKind};
 use engine::{Explanation, Query, ReasonCode, Response};
 use wire::{Rcode, Section, address_of};
 
 use super::alias::ChainEnd;
 use super::name::{Part, Target, text};
 use super::suggest::Suggestions;
-use super::{Kubernetes, Pods, View, is_hidden};
+use super::{Kubernetes, LOCAL, Pods, View, is_hidden};
 
 /// Codes of the reasons.
 pub(crate) static REASONS: [&ReasonCode; 13] = [
@@ -135,7 +135,7 @@ impl Kubernetes {
         if self.exposed.shows(namespace) {
             return no_type(Explanation::new(format!("namespace {name}")).of("Namespace", "", &name), query, response);
         }
-        self.unknown().unwrap_or_else(|| {
+        self.unlisted(LOCAL.namespaces).unwrap_or_else(|| {
             let missing = Explanation::new(format!("no namespace {name}"));
             advised(missing.because(&NO_NAMESPACE, format!("there is no namespace {name}")), advice())
         })
@@ -155,7 +155,7 @@ impl Kubernetes {
         let found = view
             .index
             .service(namespace, service, |service| self.explain_found(view, (service, part), query, response));
-        found.or_else(|| self.unknown()).unwrap_or_else(|| {
+        found.or_else(|| self.unlisted(view.required.services)).unwrap_or_else(|| {
             let advice = Suggestions::new(self, view, query).for_service(namespace, service);
             let (namespace, service) = (text(namespace), text(service));
             let missing = Explanation::new(format!("namespace {namespace} exists, it has no Service {service}"));
@@ -184,6 +184,12 @@ impl Kubernetes {
         }
         if let ServiceKind::ExternalName(target) = &service.kind {
             return self.explain_alias(base, view, target, query, response);
+        }
+        let is_made_of_endpoints =
+            matches!(service.kind, ServiceKind::Headless) || matches!(part, Part::Endpoint(_) | Part::EndpointIn(..));
+        let needs = if is_made_of_endpoints && ready == 0 { view.required.endpoints } else { Kinds::NONE };
+        if let Some(unlisted) = self.unlisted(needs) {
+            return unlisted.of("Service", namespace, name);
         }
         let whose = format!("Service {namespace}/{name}");
         match part {
@@ -221,7 +227,7 @@ impl Kubernetes {
                 let names: Vec<String> = names.iter().map(ToString::to_string).collect();
                 base.because(&ALIAS_LOOP, format!("the alias leads back to itself: {}", names.join(" → ")))
             }
-            ChainEnd::Missing(name) if self.unknown().is_none() => {
+            ChainEnd::Missing(name) if self.unlisted(view.required.services).is_none() => {
                 base.because(&ALIAS_TARGET, format!("the alias leads to {name}, which does not exist"))
             }
             ChainEnd::Missing(_) | ChainEnd::Other => no_type(base, query, response),
@@ -259,10 +265,12 @@ impl Kubernetes {
             let (namespace, name) = (&*service.namespace, &*service.name);
             Explanation::new(format!("Service {namespace}/{name}, ClusterIP {address}")).of("Service", namespace, name)
         });
-        of_service.or_else(|| self.explain_endpoint(address)).or_else(|| self.unknown()).unwrap_or_else(|| {
-            let why = format!("no Service and no ready endpoint has the address {address}");
-            Explanation::new(format!("no object has {address}")).because(&NO_ADDRESS, why)
-        })
+        of_service.or_else(|| self.explain_endpoint(address)).or_else(|| self.unlisted(LOCAL.endpoints)).unwrap_or_else(
+            || {
+                let why = format!("no Service and no ready endpoint has the address {address}");
+                Explanation::new(format!("no object has {address}")).because(&NO_ADDRESS, why)
+            },
+        )
     }
 
     fn explain_endpoint(&self, address: IpAddr) -> Option<Explanation> {
@@ -275,9 +283,9 @@ impl Kubernetes {
         found
     }
 
-    /// Returns the explanation of a name that is unknown because objects have not been listed yet.
-    fn unknown(&self) -> Option<Explanation> {
-        let kind = self.exposed.index.unlisted().next()?;
+    /// Returns the explanation of a name that is unknown because objects of one of these kinds have not been listed yet.
+    fn unlisted(&self, kinds: Kinds) -> Option<Explanation> {
+        let kind = self.exposed.index.unlisted().find(|kind| kinds.contains(*kind))?;
         let text = format!("{kind:?} objects not listed yet");
         let why = format!("the API server has not listed all {kind:?} objects yet");
         Some(Explanation::new(text).because(&NOT_LISTED, why))
