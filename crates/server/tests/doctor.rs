@@ -12,6 +12,7 @@
 mod support;
 
 use std::collections::BTreeSet;
+use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -466,6 +467,22 @@ fn reads_a_cluster_from_outside() {
     assert_eq!(text.code, 1, "{}", text.stdout);
     let expected = "system:serviceaccount:kube-system:coredns may not list endpointslices";
     assert!(text.stdout.contains(expected), "{}", text.stdout);
+}
+
+#[test]
+fn a_silent_api_server_does_not_delay_the_report() {
+    let folder = Folder::new("doctor-silent");
+    // The kernel accepts connections; nobody reads them.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let start = Instant::now();
+    let ran = outside(&folder, &format!("http://{}", silent.local_addr().unwrap()), &[]);
+    assert!(start.elapsed() < PROMISED, "{:?}", start.elapsed());
+    assert!(
+        ran.stdout.contains("in time") || ran.stdout.contains("not gathered within"),
+        "{}{}",
+        ran.stdout,
+        ran.stderr
+    );
 }
 
 #[test]

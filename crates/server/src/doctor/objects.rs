@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use doctor::Known;
 use doctor::objects::Objects;
+use doctor::{Known, Unknown};
 use serde::Deserialize;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use super::api::Api;
 
@@ -35,7 +35,7 @@ pub(super) async fn objects(api: &Api, end: Instant) -> Objects {
             api.all(end),
             api.custom(CILIUM_POLICIES, "ciliumnetworkpolicies", end),
             api.custom(REDIRECT_POLICIES, "ciliumlocalredirectpolicies", end),
-            config_map(api, "kube-system", KUBEADM)
+            kubeadm_settings(api, end)
         )
     };
     let (one, more) = tokio::join!(one, more);
@@ -57,6 +57,12 @@ pub(super) async fn objects(api: &Api, end: Instant) -> Objects {
         redirect_policies,
         kubeadm,
     }
+}
+
+/// Reads the settings of kubeadm. Lists end by themselves; a single object needs its own limit.
+async fn kubeadm_settings(api: &Api, end: Instant) -> Known<Option<BTreeMap<String, String>>> {
+    let late = |_| Unknown::new(format!("get ConfigMap kube-system/{KUBEADM}: no response of the API server in time"));
+    timeout_at(end, config_map(api, "kube-system", KUBEADM)).await.map_err(late)?
 }
 
 /// Reads the data of a ConfigMap; `None` if it does not exist.
