@@ -36,8 +36,7 @@ pub(super) fn definition() -> clap::Command {
         .arg(Arg::new("all").long("all").action(ArgAction::SetTrue).help("All responses"))
         .group(ArgGroup::new("scope").args(["name", "below", "all"]).required(true))
         .arg(json());
-    clap::Command::new(NAME)
-        .about("Look into the cache of the running server")
+    command(NAME, "Look into the cache of the running server")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(get)

@@ -138,6 +138,7 @@ fn command(name: &'static str, about: &'static str) -> clap::Command {
     let socket = Arg::new("socket")
         .long("socket")
         .value_name("SOCKET")
+        .global(true)
         .help("Control socket: a path, or `@NAME` [default: that of the server that runs here]");
     clap::Command::new(name).about(about).arg(socket)
 }

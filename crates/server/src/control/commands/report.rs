@@ -47,7 +47,8 @@ pub(super) fn run(own: &Options, socket: &Socket) -> Result<u8, ControlError> {
     }
     let archive = socket.request(Endpoint::Report, &[], Vec::new())?;
     let written = match &own.output {
-        Some(file) => std::fs::write(file, &archive),
+        Some(file) => std::fs::write(file, &archive)
+            .and_then(|()| writeln!(stdout, "wrote {} bytes to {}", archive.len(), file.display())),
         None => stdout.write_all(&archive),
     };
     written.map_err(ControlError::Io)?;

@@ -16,8 +16,7 @@ pub(super) fn definition() -> clap::Command {
              not known or the configuration has no such comparison, and with 2 if the server could not be asked.",
         )
         .arg(json());
-    clap::Command::new(NAME)
-        .about("Compare the running server with the DNS server that it replaces (directive shadow)")
+    command(NAME, "Compare the running server with the DNS server that it replaces (directive shadow)")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(report)
