@@ -232,12 +232,16 @@ _portolan() {
             return 0
             ;;
         portolan__subcmd__cache)
-            opts="-h --help get flush help"
+            opts="-h --socket --help get flush help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --socket)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -1474,12 +1478,16 @@ _portolan() {
             return 0
             ;;
         portolan__subcmd__shadow)
-            opts="-h --help report help"
+            opts="-h --socket --help report help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --socket)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;

@@ -102,6 +102,7 @@ complete -c portolan -n "__fish_portolan_using_subcommand explain" -l conf -d 'C
 complete -c portolan -n "__fish_portolan_using_subcommand explain" -l manifests -d 'Manifests of the cluster, for --conf: a file or a directory' -r -F
 complete -c portolan -n "__fish_portolan_using_subcommand explain" -l json -d 'Print the response of the server as JSON'
 complete -c portolan -n "__fish_portolan_using_subcommand explain" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c portolan -n "__fish_portolan_using_subcommand cache; and not __fish_seen_subcommand_from get flush help" -l socket -d 'Control socket: a path, or `@NAME` [default: that of the server that runs here]' -r
 complete -c portolan -n "__fish_portolan_using_subcommand cache; and not __fish_seen_subcommand_from get flush help" -s h -l help -d 'Print help'
 complete -c portolan -n "__fish_portolan_using_subcommand cache; and not __fish_seen_subcommand_from get flush help" -f -a "get" -d 'Show the cached responses for a name'
 complete -c portolan -n "__fish_portolan_using_subcommand cache; and not __fish_seen_subcommand_from get flush help" -f -a "flush" -d 'Remove cached responses'
@@ -127,6 +128,7 @@ complete -c portolan -n "__fish_portolan_using_subcommand loglevel" -s h -l help
 complete -c portolan -n "__fish_portolan_using_subcommand requests" -l socket -d 'Control socket: a path, or `@NAME` [default: that of the server that runs here]' -r
 complete -c portolan -n "__fish_portolan_using_subcommand requests" -l json -d 'Print the response of the server as JSON'
 complete -c portolan -n "__fish_portolan_using_subcommand requests" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c portolan -n "__fish_portolan_using_subcommand shadow; and not __fish_seen_subcommand_from report help" -l socket -d 'Control socket: a path, or `@NAME` [default: that of the server that runs here]' -r
 complete -c portolan -n "__fish_portolan_using_subcommand shadow; and not __fish_seen_subcommand_from report help" -s h -l help -d 'Print help'
 complete -c portolan -n "__fish_portolan_using_subcommand shadow; and not __fish_seen_subcommand_from report help" -f -a "report" -d 'Show how the answers differ from those of the other server'
 complete -c portolan -n "__fish_portolan_using_subcommand shadow; and not __fish_seen_subcommand_from report help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
