@@ -49,10 +49,19 @@ fn respond(packet: &[u8], over_tcp: bool) -> Vec<u8> {
     response
 }
 
+/// Opens sockets for UDP and TCP at one port. A port that is free for UDP may be in use for TCP, so it tries several.
+fn sockets() -> (UdpSocket, TcpListener) {
+    let pair = || {
+        let udp = UdpSocket::bind("127.0.0.1:0")?;
+        let tcp = TcpListener::bind(udp.local_addr()?)?;
+        io::Result::Ok((udp, tcp))
+    };
+    (0..100).find_map(|_| pair().ok()).expect("a port that is free for UDP and TCP")
+}
+
 fn server() -> SocketAddr {
-    let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let (udp, tcp) = sockets();
     let address = udp.local_addr().unwrap();
-    let tcp = TcpListener::bind(address).unwrap();
     std::thread::spawn(move || {
         let mut buffer = [0; 4096];
         while let Ok((length, peer)) = udp.recv_from(&mut buffer) {

@@ -224,7 +224,7 @@ mod tests {
         let name = format!("{:<44}", "git.corp.");
         let short = format!(
             "10:04:11.207  shop/web-7d9f           AAAA   {name}  SERVFAIL  forward              5.0 s  EDE 22 (no \
-             upstream answered)  10.0.0.2:53"
+             usable answer of an upstream)  10.0.0.2:53"
         );
         assert_eq!(line.text(Format::Line), short);
         assert_eq!(line.text(Format::Wide), format!("{short}  10.244.1.17:40000  udp  zone .  upstream 10.0.0.2:53"));

@@ -283,7 +283,7 @@ impl Kubernetes {
         found
     }
 
-    /// Returns the explanation of a name that is unknown because objects of one of these kinds have not been listed yet.
+    /// Returns the explanation of a name that is unknown because objects of one of these kinds are not listed yet.
     fn unlisted(&self, kinds: Kinds) -> Option<Explanation> {
         let kind = self.exposed.index.unlisted().find(|kind| kinds.contains(*kind))?;
         let text = format!("{kind:?} objects not listed yet");
