@@ -422,6 +422,7 @@ www.corp.  A
   www.corp.  not asked   .:53 › forward   Corefile:6   zone corp., upstream 192.0.2.1:53
     192.0.2.1:53  udp  up
   why   the answer is that of an upstream, which has not been asked [PE-F02]
+  do    Ask the name in a Pod: `portolan tail --name NAME` shows what the upstream answers
 ",
     );
 }

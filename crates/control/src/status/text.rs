@@ -258,7 +258,11 @@ impl Upstream {
         match self.state {
             UpstreamState::Up => {
                 let mark = if self.is_failing() { '‼' } else { '✓' };
-                let p99 = self.p99.map_or("no replies".to_owned(), |p99| format!("p99 {}", p99.text()));
+                let p99 = self
+                    .p99
+                    .map_or((if self.failures == 0 { "not asked yet" } else { "no replies" }).to_owned(), |p99| {
+                        format!("p99 {}", p99.text())
+                    });
                 format!("{mark} {address} {transport} {p99}{}", self.failures_text())
             }
             UpstreamState::Suspected => format!("‼ {address} {transport}{}{}", error(), self.failures_text()),

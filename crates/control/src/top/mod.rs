@@ -99,6 +99,9 @@ pub struct Top {
     pub sampled_one_of: u64,
     /// All queries.
     pub total: Counts,
+    /// Number of answers with REFUSED.
+    #[serde(default)]
+    pub refused: u64,
     /// Number of queries that the plugin *cache* answered.
     pub from_cache: u64,
     /// Number of groups that are followed at the same time. The counts of rows are exact while there are no more; see

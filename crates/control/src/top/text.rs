@@ -66,9 +66,14 @@ impl Top {
             format!("p99 {}", bound(p99_seconds)),
             format!("NXDOMAIN {} %", percent(nxdomain, queries)),
             format!("SERVFAIL {} %", percent(servfail, queries)),
+        ];
+        if self.refused > 0 {
+            parts.push(format!("REFUSED {} %", percent(self.refused, queries)));
+        }
+        parts.extend([
             format!("cache {} %", percent(self.from_cache, queries)),
             format!("window {} ({})", self.window.name(), duration(self.covered_seconds)),
-        ];
+        ]);
         if self.sampled_one_of > 1 {
             parts.push(format!("1 of {} counted", count(self.sampled_one_of)));
         }
@@ -161,6 +166,7 @@ mod tests {
             covered_seconds: 84.0,
             sampled_one_of: 16,
             total: counts(421_000, 130_000, 200_000),
+            refused: 0,
             from_cache: 370_000,
             groups_max: 256,
             rows: vec![
@@ -179,6 +185,12 @@ portolan-6c9 · 42.1k q/s · p99 ≤ 32 µs · NXDOMAIN 31 % · SERVFAIL 0 % · 
  logging/\\u{1b}[31mx                 6.0   0.01        0        0   ≤ 32 µs      ∞ aaaaaaaaaaaaaaaaaaaaaaa…aaaaaaaaaa.example.org.
 ";
         assert_eq!(top(By::Pod).to_string(), expected);
+    }
+
+    #[test]
+    fn says_that_answers_are_refused() {
+        let refused = Top { refused: 4_210, ..top(By::Pod) }.headline();
+        assert!(refused.contains(" · SERVFAIL 0 % · REFUSED 1 % · cache 88 % · "), "{refused}");
     }
 
     #[test]

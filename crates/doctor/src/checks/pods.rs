@@ -18,8 +18,8 @@ pub(super) const CHECKS: &[Check] = &[
         rights: &[],
         meaning: "With `ndots:5`, a name such as www.example.org is first tried in each search domain. Counts the answers of \
                   the last minute: a high share of NXDOMAIN means that most queries are such attempts.",
-        fix: "`dnsConfig: {options: [{name: ndots, value: \"2\"}]}` in the Pods that ask most, a final dot in the names that \
-              they use, or *autopath* in the Corefile",
+        fix: "`dnsConfig: {options: [{name: ndots, value: \"2\"}]}` in the Pods that ask most (`portolan top --by waste` \
+              names them), a final dot in the names that they use, or *autopath* in the Corefile",
         run: search_path_waste,
     },
     Check {

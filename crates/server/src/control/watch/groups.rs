@@ -152,6 +152,11 @@ impl Groups {
             covered_seconds: counts.covered.as_secs_f64(),
             sampled_one_of: u64::from(sampled_one_of),
             total,
+            refused: counts
+                .of(Dimension::Rcode)
+                .iter()
+                .find(|(rcode, _)| *rcode == "REFUSED")
+                .map_or(0, |(_, one)| one.count),
             from_cache: counts.from_cache,
             groups_max: dimension.groups_max() as u64,
             rows: groups.into_iter().take(rows_max).map(|group| group.row(counts.covered)).collect(),

@@ -31,6 +31,7 @@ fn top(by: By) -> Top {
         covered_seconds: 84.0,
         sampled_one_of: 1,
         total: counts(17_000, 9_000, 40, 7_000),
+        refused: 0,
         from_cache: 15_000,
         groups_max: 256,
         rows: vec![

@@ -138,6 +138,7 @@ fn top(by: By, rows: Vec<Row>) -> Top {
         covered_seconds: 84.0,
         sampled_one_of: 16,
         total,
+        refused: 0,
         from_cache: 370_000,
         groups_max: 256,
         rows,
