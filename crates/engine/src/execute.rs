@@ -153,7 +153,8 @@ impl Generation {
                 transaction.response.take_signer(&mut below.response);
                 transaction.query.take_question(&below.query);
                 transaction.query.merge_labels(below.query.label_values());
-                transaction.query.take_upstream(below.query.upstream.get());
+                transaction.query.take_asked(below.query.asked.get());
+                transaction.query.was_rewritten |= below.query.was_rewritten;
                 step
             }
             None => {
@@ -320,7 +321,7 @@ impl Generation {
         if sub.target == SubqueryTarget::Below {
             transaction.query.merge_labels(sub.query.label_values());
         }
-        transaction.query.take_upstream(sub.query.upstream.get());
+        transaction.query.take_asked(sub.query.asked.get());
         let step = &self.block(transaction.block).chain.steps()[transaction.at];
         let verdict =
             step.plugin.on_subresponse(&mut transaction.query, &mut sub.response, &mut transaction.response, worker);

@@ -207,13 +207,13 @@ impl Driver {
                     // The channel closes without a reply if the leader is dropped. In that case this query joins
                     // again.
                     if let Ok(outcome) = answer.await {
-                        let Outcome { resolved, label_values, upstream } = &*outcome;
+                        let Outcome { resolved, label_values, asked } = &*outcome;
                         if is_exchange_failure(resolved) && !asked_again && self.has_time(transaction) {
                             asked_again = true;
                             continue;
                         }
                         transaction.query.merge_labels(label_values.clone());
-                        transaction.query.take_upstream(*upstream);
+                        transaction.query.take_asked(*asked);
                         return resolved.clone();
                     }
                 }

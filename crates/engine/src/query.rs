@@ -82,10 +82,35 @@ pub struct Query {
     kept: Vec<(usize, Box<dyn Any>)>,
     /// EDNS options for upstreams.
     onward: Vec<(OptionCode, Box<[u8]>)>,
-    /// Upstream that was asked last for this query.
-    pub(crate) upstream: Cell<Option<SocketAddr>>,
+    /// True if a step changed the question, and has restored it since.
+    pub(crate) was_rewritten: bool,
+    /// Upstreams that were asked for this query.
+    pub(crate) asked: Cell<Asked>,
     /// Label values that plugins set while they answered this query.
     label_values: RefCell<LabelValues>,
+}
+
+/// Upstreams that were asked for a query.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Asked {
+    /// Upstream that was asked last.
+    pub(crate) last: Option<SocketAddr>,
+    /// Number of attempts: times that one was asked.
+    pub(crate) attempts: u8,
+    /// True if others were asked before the last one.
+    pub(crate) has_others: bool,
+}
+
+impl Asked {
+    /// Adds those that were asked later.
+    fn and(self, later: Asked) -> Asked {
+        let differs = self.last.is_some() && later.last.is_some() && self.last != later.last;
+        Asked {
+            last: later.last.or(self.last),
+            attempts: self.attempts.saturating_add(later.attempts),
+            has_others: differs || self.has_others || later.has_others,
+        }
+    }
 }
 
 /// Client timeout (RFC 8767 §5) that a step has set.
@@ -181,7 +206,8 @@ impl Query {
         self.renamed = false;
         self.kept.clear();
         self.onward.clear();
-        self.upstream.set(None);
+        self.was_rewritten = false;
+        self.asked.set(Asked::default());
         self.label_values.get_mut().clear();
     }
 
@@ -217,6 +243,7 @@ impl Query {
     ///
     /// A step that changed the question calls it on the way up if no step above changed it as well.
     pub fn restore_question(&mut self) {
+        self.was_rewritten = true;
         self.take_request();
         self.set_zone(0, NameRef::ROOT);
     }
@@ -369,12 +396,12 @@ impl Query {
 
     /// Records that an upstream is asked for this query, for those who watch queries.
     pub fn set_upstream(&self, address: SocketAddr) {
-        self.upstream.set(Some(address));
+        self.take_asked(Asked { last: Some(address), attempts: 1, has_others: false });
     }
 
-    /// Takes over the upstream of another query, if it has one.
-    pub(crate) fn take_upstream(&self, other: Option<SocketAddr>) {
-        self.upstream.set(other.or(self.upstream.get()));
+    /// Adds upstreams that were asked for this query by another one.
+    pub(crate) fn take_asked(&self, later: Asked) {
+        self.asked.set(self.asked.get().and(later));
     }
 
     /// Sets the value of a label.

@@ -19,7 +19,7 @@ use wire::{Name, NameRef, Type};
 
 use crate::ids::BlockId;
 use crate::label_values::LabelValues;
-use crate::query::Query;
+use crate::query::{Asked, Query};
 use crate::time::Instant;
 use crate::verdict::Resolved;
 
@@ -27,8 +27,8 @@ use crate::verdict::Resolved;
 pub(crate) struct Outcome {
     pub(crate) resolved: Resolved,
     pub(crate) label_values: LabelValues,
-    /// Upstream that was asked last.
-    pub(crate) upstream: Option<SocketAddr>,
+    /// Upstreams that were asked.
+    pub(crate) asked: Asked,
 }
 
 /// Everything that the reply of an upstream may depend on.
@@ -184,7 +184,7 @@ impl Leader<'_> {
         let (mut exchange, mut shown) = (pin!(exchange), None);
         poll_fn(|context| {
             let polled = exchange.as_mut().poll(context);
-            let upstream = query.upstream.get();
+            let upstream = query.asked.get().last;
             if polled.is_pending() && upstream != shown {
                 self.show(upstream);
                 shown = upstream;
@@ -207,8 +207,8 @@ impl Leader<'_> {
     pub(crate) fn publish(mut self, resolved: &Resolved, query: &Query) {
         let waiters = self.take_waiters();
         if !waiters.is_empty() {
-            let (resolved, label_values, upstream) = (resolved.clone(), query.label_values(), query.upstream.get());
-            let outcome = Arc::new(Outcome { resolved, label_values, upstream });
+            let (resolved, label_values, asked) = (resolved.clone(), query.label_values(), query.asked.get());
+            let outcome = Arc::new(Outcome { resolved, label_values, asked });
             for waiter in waiters {
                 let _ = waiter.send(Arc::clone(&outcome));
             }

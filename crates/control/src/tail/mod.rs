@@ -13,7 +13,7 @@ pub const STREAMS_MAX: usize = 4;
 /// Maximum duration of a stream in seconds.
 pub const SECONDS_MAX: u64 = 3600;
 /// Number of failures that the server keeps.
-pub const FAILURES_KEPT: usize = 2048;
+pub const FAILURES_KEPT: usize = 1024;
 /// Number of queries per second that a stream shows at most. Beyond it, the server shows a sample.
 pub const SHOWN_PER_SECOND_MAX: u32 = 20_000;
 
@@ -63,6 +63,13 @@ pub struct Event {
     pub ede: Option<u64>,
     /// Upstream that was asked last for this query.
     pub upstream: Option<String>,
+    /// Number of attempts at upstreams for this query, at most 15. It is more than one if one failed, or if an alias
+    /// led to another name.
+    #[serde(default)]
+    pub upstream_attempts: u64,
+    /// True if *rewrite* changed the question.
+    #[serde(default)]
+    pub rewritten: bool,
 }
 
 /// Client of a query.

@@ -85,8 +85,15 @@ impl Event {
             let meaning = ede_meaning(ede).map_or(String::new(), |meaning| format!(" ({meaning})"));
             let _ = write!(out, "  EDE {ede}{meaning}");
         }
-        if let Some(upstream) = self.upstream.as_deref().filter(|_| failed) {
+        let attempts = self.upstream_attempts;
+        if let Some(upstream) = self.upstream.as_deref().filter(|_| failed || attempts > 1) {
             let _ = write!(out, "  {}", harmless(upstream));
+            if attempts > 1 {
+                let _ = write!(out, " (attempt {attempts})");
+            }
+        }
+        if self.rewritten {
+            out.push_str("  rewritten");
         }
         if self.truncated {
             out.push_str("  truncated");
@@ -133,6 +140,9 @@ impl Event {
         pair("took", Some(&format!("{:.6}", self.took_seconds)));
         pair("ede", self.ede.map(|ede| ede.to_string()).as_deref());
         pair("upstream", self.upstream.as_deref());
+        let attempts = (self.upstream_attempts > 0).then(|| self.upstream_attempts.to_string());
+        pair("upstream_attempts", attempts.as_deref());
+        pair("rewritten", self.rewritten.then_some("true"));
         out
     }
 
@@ -215,6 +225,8 @@ mod tests {
             took_seconds: 5.0,
             ede: Some(22),
             upstream: Some("10.0.0.2:53".to_owned()),
+            upstream_attempts: 3,
+            rewritten: true,
         }
     }
 
@@ -224,7 +236,7 @@ mod tests {
         let name = format!("{:<44}", "git.corp.");
         let short = format!(
             "10:04:11.207  shop/web-7d9f           AAAA   {name}  SERVFAIL  forward              5.0 s  EDE 22 (no \
-             usable answer of an upstream)  10.0.0.2:53"
+             usable answer of an upstream)  10.0.0.2:53 (attempt 3)  rewritten"
         );
         assert_eq!(line.text(Format::Line), short);
         assert_eq!(line.text(Format::Wide), format!("{short}  10.244.1.17:40000  udp  zone .  upstream 10.0.0.2:53"));
@@ -232,7 +244,7 @@ mod tests {
             line.text(Format::Logfmt),
             "time=2026-11-23T10:04:11.207Z client=10.244.1.17 port=40000 kind=pod namespace=shop pod=web-7d9f transport=udp \
              name=git.corp. type=AAAA rcode=SERVFAIL plugin=forward zone=. answers=0 truncated=false took=5.000000 ede=22 \
-             upstream=10.0.0.2:53"
+             upstream=10.0.0.2:53 upstream_attempts=3 rewritten=true"
         );
         let json: Line = serde_json::from_str(&line.text(Format::Json)).expect("JSON");
         assert_eq!(json, line);

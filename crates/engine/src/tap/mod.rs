@@ -26,8 +26,8 @@ use crate::time::Clock;
 use crate::transaction::{Progress, Transaction};
 
 pub use filter::{Filter, FilterError, Filters};
-pub use record::{NAME_MAX, Record, RecordFlags, WORDS};
-pub use ring::{CAPACITY, Reasons, Ring, TAILS_MAX};
+pub use record::{ATTEMPTS_MAX, NAME_MAX, Record, RecordFlags, WORDS};
+pub use ring::{CAPACITY, Reasons, Ring, TAILS_MAX, drain};
 
 use record::Finished;
 

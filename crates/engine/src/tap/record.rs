@@ -4,7 +4,7 @@
 //! |---|---|
 //! | 0 | time of arrival in nanoseconds |
 //! | 1 | duration in microseconds (32 bits), response code, type |
-//! | 2 | reasons, flags (8 bits), transport (8 bits), answer records, EDE code + 1 |
+//! | 2 | reasons, flags (8 bits), transport (4 bits), attempts at upstreams (4 bits), answer records, EDE code + 1 |
 //! | 3, 4 | name of the plugin |
 //! | 5, 6 | address of the client |
 //! | 7 | port of the client, port of the upstream, weight, length of the name (8 bits), length of the zone (8 bits) |
@@ -17,6 +17,7 @@ use std::time::Duration;
 use wire::{EdeCode, OptionCode, Rcode, Section, Type};
 
 use crate::peer::Transport;
+use crate::query::Asked;
 use crate::tap::{Answerers, Reasons};
 use crate::time::{Clock, Instant};
 use crate::transaction::{Progress, Transaction};
@@ -29,6 +30,8 @@ const NAME_AT: usize = 10;
 pub const NAME_MAX: usize = (WORDS - NAME_AT) * WORD;
 /// Maximum length in bytes of the name of a plugin.
 const PLUGIN_MAX: usize = 2 * WORD;
+/// Maximum number of attempts that a record counts. Beyond it, nobody needs the exact number.
+pub const ATTEMPTS_MAX: u8 = 15;
 const WORD: usize = 8;
 
 /// Properties of a query and its response, as a set of bits.
@@ -46,6 +49,10 @@ impl RecordFlags {
     pub const NAME_CUT: RecordFlags = RecordFlags(8);
     /// The query is marked as a probe ([`OptionCode::PROBE`]).
     pub const PROBE: RecordFlags = RecordFlags(16);
+    /// A plugin changed the question for the plugins after it.
+    pub const REWRITTEN: RecordFlags = RecordFlags(32);
+    /// Other upstreams were asked before the last one.
+    pub const OTHER_UPSTREAMS: RecordFlags = RecordFlags(64);
 
     /// Returns true if all of these are set.
     #[must_use]
@@ -85,6 +92,8 @@ pub struct Record {
     pub client: SocketAddr,
     /// Upstream that was asked last for this query, if any.
     pub upstream: Option<SocketAddr>,
+    /// Number of attempts at upstreams for this query, at most [`ATTEMPTS_MAX`].
+    pub attempts: u8,
     plugin: [u8; PLUGIN_MAX],
     name: [u8; NAME_MAX],
     name_len: usize,
@@ -95,19 +104,27 @@ const TRANSPORTS: [Transport; 6] =
     [Transport::Udp, Transport::Tcp, Transport::Grpc, Transport::Quic, Transport::Https, Transport::Https3];
 
 impl Record {
-    pub(super) fn from_words(words: &[u64; WORDS]) -> Record {
+    /// Reads a record. Words that are missing at the end are zeros.
+    #[must_use]
+    pub fn from_words(words: &[u64]) -> Record {
+        let mut whole = [0; WORDS];
+        for (to, word) in whole.iter_mut().zip(words) {
+            *to = *word;
+        }
+        let words = &whole;
         let [took, rcode, qtype] = [words[1] & 0xffff_ffff, part(words[1], 32), part(words[1], 48)];
         let number = |word: u64| u16::try_from(word & 0xffff).unwrap_or(u16::MAX);
         let upstream = SocketAddr::new(address([words[8], words[9]]), number(part(words[7], 16)));
         let mut record = Record {
             reasons: Reasons(number(words[2])),
             weight: u32::from(number(part(words[7], 32))),
-            received: Instant::from_nanos(words[0]),
+            received: Record::received_in(words[0]),
             took: Duration::from_micros(took),
             rcode: Rcode(number(rcode)),
             qtype: Type(number(qtype)),
             flags: RecordFlags(byte(words[2], 16)),
-            transport: TRANSPORTS.get(usize::from(byte(words[2], 24))).copied().unwrap_or_default(),
+            transport: TRANSPORTS.get(usize::from(byte(words[2], 24) & 15)).copied().unwrap_or_default(),
+            attempts: byte(words[2], 24) >> 4,
             answers: number(part(words[2], 32)),
             ede: number(part(words[2], 48)).checked_sub(1).map(EdeCode),
             client: SocketAddr::new(address([words[5], words[6]]), number(words[7])),
@@ -122,7 +139,19 @@ impl Record {
         record
     }
 
-    /// Name of the plugin that answered or failed; empty if none did.
+    /// Returns the time of arrival in the first word.
+    pub(super) const fn received_in(word: u64) -> Instant {
+        Instant::from_nanos(word)
+    }
+
+    /// Returns the words of a record without those that its name leaves unused.
+    #[must_use]
+    pub fn used(words: &[u64; WORDS]) -> &[u64] {
+        let name_len = usize::from(byte(words[7], 48)).min(NAME_MAX);
+        &words[..NAME_AT + name_len.div_ceil(WORD)]
+    }
+
+    /// Plugin that answered or failed; empty if none did.
     #[must_use]
     pub fn plugin(&self) -> &str {
         let len = self.plugin.iter().position(|byte| *byte == 0).unwrap_or(PLUGIN_MAX);
@@ -222,6 +251,8 @@ impl<'a> Finished<'a> {
             .with(RecordFlags::UNREAD, self.is_unread())
             .with(RecordFlags::NAME_CUT, name_len > NAME_MAX)
             .with(RecordFlags::PROBE, self.is_probe())
+            .with(RecordFlags::REWRITTEN, query.was_rewritten)
+            .with(RecordFlags::OTHER_UPSTREAMS, query.asked.get().has_others)
     }
 
     /// Returns the record.
@@ -230,7 +261,7 @@ impl<'a> Finished<'a> {
         let name = if self.is_unread() { &[] } else { query.request.name.as_bytes() };
         let qtype = if self.is_unread() { Type(0) } else { query.request.qtype };
         let (plugin, zone_len) = self.answerer().unwrap_or_default();
-        let upstream = query.upstream.get();
+        let Asked { last: upstream, attempts, .. } = query.asked.get();
         let took = u64::try_from(self.took().as_micros()).unwrap_or(u64::MAX).min(u64::from(u32::MAX));
         let answers = response.message.section(Section::Answer).count().min(usize::from(u16::MAX));
         let transport = TRANSPORTS.iter().position(|known| *known == query.peer.transport).unwrap_or(0);
@@ -241,6 +272,7 @@ impl<'a> Finished<'a> {
         words[2] = u64::from(reasons.0)
             | u64::from(self.flags(name.len()).0) << 16
             | (transport as u64) << 24
+            | u64::from(attempts.min(ATTEMPTS_MAX)) << 28
             | (answers as u64) << 32
             | ede << 48;
         pack(plugin.as_bytes(), &mut words[3..5]);

@@ -1,8 +1,12 @@
 //! Ring of records from one worker to one reader, without locks and without waiting.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::record::{Record, WORDS};
+use crate::time::Instant;
 
 /// Number of records in a ring. A reader that comes every tenth of a second loses none below 10,000 a second. With
 /// `WORDS` of 8 bytes, the ring has 192 KiB.
@@ -125,16 +129,23 @@ impl Ring {
         &self.places[at]
     }
 
-    /// Takes the records out of the ring, oldest first. Only one thread may call it.
-    pub fn drain(&self, mut take: impl FnMut(Record)) {
-        let written = self.written.load(Ordering::Acquire);
-        let mut read = self.read.load(Ordering::Relaxed);
-        while read != written {
-            let words = core::array::from_fn(|at| self.place(read)[at].load(Ordering::Relaxed));
-            read = read.wrapping_add(1);
-            self.read.store(read, Ordering::Release);
-            take(Record::from_words(&words));
-        }
+    /// Number of records in the ring. Only the thread that reads may call it.
+    fn len(&self) -> u64 {
+        self.written.load(Ordering::Acquire).wrapping_sub(self.read.load(Ordering::Relaxed))
+    }
+
+    /// Arrival of the oldest query in a ring that is not empty.
+    fn first(&self) -> Instant {
+        let read = self.read.load(Ordering::Relaxed);
+        Record::received_in(self.place(read)[0].load(Ordering::Relaxed))
+    }
+
+    /// Takes the oldest record out of a ring that is not empty.
+    fn take(&self) -> [u64; WORDS] {
+        let read = self.read.load(Ordering::Relaxed);
+        let words = core::array::from_fn(|at| self.place(read)[at].load(Ordering::Relaxed));
+        self.read.store(read.wrapping_add(1), Ordering::Release);
+        words
     }
 
     /// Returns the number of queries that the sample and the record of failures miss because the ring was full.
@@ -175,6 +186,21 @@ impl Ring {
     #[must_use]
     pub fn tail_lost(&self, at: usize) -> u64 {
         self.tails[at].lost.load(Ordering::Relaxed)
+    }
+}
+
+/// Takes the words of all records out of the rings, oldest first: each ring is in order, and a client may have asked
+/// several workers. Records that are added meanwhile stay. Only one thread may call it.
+pub fn drain(rings: &[Arc<Ring>], mut take: impl FnMut(&[u64; WORDS])) {
+    let mut left: Vec<u64> = rings.iter().map(|ring| ring.len()).collect();
+    let head = |at: usize| Reverse((rings[at].first(), at));
+    let mut heads: BinaryHeap<_> = (0..rings.len()).filter(|at| left[*at] > 0).map(head).collect();
+    while let Some(Reverse((_, at))) = heads.pop() {
+        take(&rings[at].take());
+        left[at] -= 1;
+        if left[at] > 0 {
+            heads.push(head(at));
+        }
     }
 }
 

@@ -27,6 +27,23 @@ impl Plugin for Answer {
             }
             b"broken" => Verdict::Fail(Failure::servfail(EdeCode::NETWORK_ERROR, "broken")),
             b"silent" => Verdict::Drop,
+            b"retried" => {
+                for address in ["192.0.2.1:53", "192.0.2.2:53", "192.0.2.1:53"] {
+                    query.set_upstream(address.parse().expect("an address"));
+                }
+                Verdict::Done
+            }
+            b"again" => {
+                for _ in 0..2 {
+                    query.set_upstream("192.0.2.1:53".parse().expect("an address"));
+                }
+                Verdict::Done
+            }
+            b"rewritten" => {
+                query.set_name(NameRef::ROOT);
+                query.restore_question();
+                Verdict::Done
+            }
             _ => {
                 response.message.push_a(Section::Answer, Owner::Question, 60, [192, 0, 2, 1].into());
                 Verdict::Done
@@ -55,6 +72,8 @@ struct Watched {
     worker: Worker,
     ring: Arc<Ring>,
     clock: Late,
+    /// Arrival of the next query.
+    received: Instant,
 }
 
 impl Watched {
@@ -72,7 +91,7 @@ impl Watched {
         let clock = Late::default();
         let (mut worker, ring) = (Worker::new(&registry, Box::new(clock.clone()), 7), Arc::new(Ring::default()));
         worker.attach_tap(Arc::clone(&ring));
-        Watched { generation, worker, ring, clock }
+        Watched { generation, worker, ring, clock, received: Instant::START }
     }
 
     fn ask(&mut self, name: &str, qtype: Type, client: &str) {
@@ -88,7 +107,7 @@ impl Watched {
         transaction.query.packet.extend_from_slice(packet);
         let address: SocketAddr = client.parse().expect("an address");
         transaction.query.peer = PeerInfo { address, local: address, transport: Transport::Tcp };
-        transaction.query.received = Instant::START;
+        transaction.query.received = self.received;
         let _ = self.generation.receive(ListenerId(0), &mut transaction, &mut self.worker);
         self.worker.give_transaction(transaction);
     }
@@ -111,7 +130,7 @@ impl Watched {
 
     fn records(&self) -> Vec<Record> {
         let mut records = Vec::new();
-        self.ring.drain(|record| records.push(record));
+        drain(&[Arc::clone(&self.ring)], |words| records.push(Record::from_words(words)));
         records
     }
 }
@@ -145,6 +164,38 @@ fn copies_what_a_query_and_its_answer_were() {
     assert!(unread.flags.has(RecordFlags::UNREAD) && unread.name().is_empty() && unread.plugin().is_empty());
     assert_eq!((unread.rcode, unread.qtype), (Rcode::FORMERR, Type(0)));
     assert_eq!(unread.client, "10.0.1.4:1000".parse().expect("an address"));
+}
+
+#[test]
+fn says_how_often_upstreams_were_asked_and_that_the_question_was_rewritten() {
+    let mut watched = Watched::new();
+    for name in ["retried.corp.", "again.corp.", "rewritten.corp.", "www.corp."] {
+        watched.ask(name, Type::A, "10.0.0.1:1000");
+    }
+    let records = watched.records();
+    let [retried, again, rewritten, usual] = records.as_slice() else { panic!("{records:?}") };
+    let upstream = Some("192.0.2.1:53".parse().expect("an address"));
+    assert_eq!((retried.upstream, retried.attempts, retried.transport), (upstream, 3, Transport::Tcp));
+    assert!(retried.flags.has(RecordFlags::OTHER_UPSTREAMS) && !again.flags.has(RecordFlags::OTHER_UPSTREAMS));
+    assert_eq!((again.upstream, again.attempts), (upstream, 2));
+    assert!(rewritten.flags.has(RecordFlags::REWRITTEN) && rewritten.name() == b"\x09rewritten\x04corp\0");
+    assert!(!retried.flags.has(RecordFlags::REWRITTEN) && !usual.flags.has(RecordFlags::REWRITTEN));
+    assert_eq!((usual.upstream, usual.attempts), (None, 0));
+}
+
+#[test]
+fn the_records_of_several_workers_are_read_in_order() {
+    let mut workers = [Watched::new(), Watched::new(), Watched::new()];
+    let order = [2, 0, 0, 2, 0];
+    for (at, worker) in order.into_iter().enumerate() {
+        workers[worker].received = Instant::START + Duration::from_millis(at as u64);
+        workers[worker].ask(&format!("n{at}.test."), Type::A, "10.0.0.1:1000");
+    }
+    let rings = workers.each_ref().map(|watched| Arc::clone(&watched.ring));
+    let mut read = Vec::new();
+    drain(&rings, |words| read.push(Record::from_words(Record::used(words)).name()[2] - b'0'));
+    assert_eq!(read, [0, 1, 2, 3, 4]);
+    drain(&rings, |_| panic!("nothing is left"));
 }
 
 #[test]

@@ -45,6 +45,7 @@ impl Stanza {
             drop(running.swap_remove(at));
             match outcome {
                 Ok(reply) if is_usable(&reply) => {
+                    sending.query.set_upstream(upstream.address);
                     self.upstream_label.set(sending.query, || upstream.address.to_string());
                     return Poll::Ready(Some(reply));
                 }

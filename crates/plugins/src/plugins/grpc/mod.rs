@@ -135,6 +135,7 @@ impl Grpc {
         for at in self.policy.order(self.upstreams.len(), io.random()) {
             let upstream = &self.upstreams[at];
             let until = deadline.min(io.now() + ATTEMPT_TIMEOUT);
+            query.set_upstream(upstream.address);
             match self.exchange(upstream, (query, &bytes), until, io).await {
                 Ok(reply) => return Ok(reply),
                 Err(error) => failed = failure(&upstream.name, "grpc", &error),

@@ -93,7 +93,6 @@ impl Groups {
             (Dimension::Client, client.as_str()),
             (Dimension::Namespace, namespace.unwrap_or(NO_NAMESPACE)),
             (Dimension::Name, name.as_str()),
-            (Dimension::Pair, pair.as_str()),
             (Dimension::Zone, zone.as_str()),
             (Dimension::Rcode, rcode.as_str()),
             (Dimension::Upstream, upstream.as_str()),
@@ -101,8 +100,10 @@ impl Groups {
         // The last one only if an upstream was asked.
         let groups = &groups[..groups.len() - usize::from(upstream.is_empty())];
         self.windows.count(&CountedQuery {
-            weight: u64::from(record.weight),
+            weight: record.weight,
             took: record.took,
+            is_time_of_upstream: !record.flags.has(RecordFlags::OTHER_UPSTREAMS),
+            pair,
             is_nxdomain: !is_dropped && record.rcode == Rcode::NXDOMAIN,
             is_servfail: !is_dropped && record.rcode == Rcode::SERVFAIL,
             is_useful: !is_dropped && record.rcode == Rcode::NOERROR && record.answers > 0,
@@ -156,7 +157,7 @@ impl Groups {
                 .of(Dimension::Rcode)
                 .iter()
                 .find(|(rcode, _)| *rcode == "REFUSED")
-                .map_or(0, |(_, one)| one.count),
+                .map_or(0, |(_, one)| one.count.into()),
             from_cache: counts.from_cache,
             groups_max: dimension.groups_max() as u64,
             rows: groups.into_iter().take(rows_max).map(|group| group.row(counts.covered)).collect(),
@@ -172,13 +173,13 @@ struct Group {
     queries: u64,
     error: u64,
     stats: Stats,
-    top_name: Option<(u64, String)>,
+    top_name: Option<(u32, String)>,
 }
 
 impl Group {
     /// Number of queries without a useful answer.
     fn wasted(&self) -> u64 {
-        self.queries.saturating_sub(self.error).saturating_sub(self.stats.useful)
+        self.queries.saturating_sub(self.error).saturating_sub(self.stats.useful.into())
     }
 
     fn row(self, covered: Duration) -> Row {
@@ -192,8 +193,8 @@ impl Group {
 fn plain(counts: &windows::Counts, dimension: Dimension) -> Vec<Group> {
     let group = |(key, counter): (&str, &super::space_saving::Counter<Stats>)| Group {
         key: key.to_owned(),
-        queries: counter.count,
-        error: counter.error,
+        queries: counter.count.into(),
+        error: counter.error.into(),
         stats: counter.value.clone(),
         ..Group::default()
     };
@@ -202,8 +203,8 @@ fn plain(counts: &windows::Counts, dimension: Dimension) -> Vec<Group> {
 
 /// Returns the groups of clients. Clients whose pods have no known names are combined by their Service.
 fn clients(counts: &windows::Counts, identities: &mut Identities, loaded: &Loaded) -> Vec<Group> {
-    let mut top_names: HashMap<&str, (u64, &str)> = HashMap::new();
-    for (pair, counter) in counts.of(Dimension::Pair).iter() {
+    let mut top_names: HashMap<&str, (u32, &str)> = HashMap::new();
+    for (pair, counter) in counts.pairs.iter() {
         let Some((client, name)) = pair.split_once(' ') else { continue };
         let best = top_names.entry(client).or_default();
         *best = (*best).max((counter.count, name));
@@ -216,8 +217,8 @@ fn clients(counts: &windows::Counts, identities: &mut Identities, loaded: &Loade
         };
         let group = groups.entry(key.clone()).or_insert_with(|| Group { key, ..Group::default() });
         group.clients += 1;
-        group.queries += counter.count;
-        group.error += counter.error;
+        group.queries += u64::from(counter.count);
+        group.error += u64::from(counter.error);
         group.stats.merge(&counter.value);
         let name = top_names.get(client).map(|(count, name)| (*count, (*name).to_owned()));
         group.top_name = group.top_name.take().max(name);
@@ -239,10 +240,10 @@ fn numbers(queries: u64, stats: &Stats, covered: Duration) -> Counts {
     Counts {
         queries,
         per_second: if seconds > 0.0 { queries as f64 / seconds } else { 0.0 },
-        nxdomain: stats.nxdomain,
-        servfail: stats.servfail,
-        useful: stats.useful,
-        waste: (stats.useful > 0).then(|| queries as f64 / stats.useful as f64),
+        nxdomain: stats.nxdomain.into(),
+        servfail: stats.servfail.into(),
+        useful: stats.useful.into(),
+        waste: (stats.useful > 0).then(|| queries as f64 / f64::from(stats.useful)),
         p99_seconds: stats.p99().map(|p99| p99.as_secs_f64()),
     }
 }

@@ -60,8 +60,6 @@ struct State {
     shower: Shower,
     identities: Identities,
     sampling: Sampling,
-    /// Records on their way from the rings. It is empty in between, and keeps its memory.
-    records: Vec<Record>,
     filters: Filters,
     tails: Vec<Tail>,
     /// Place at which the search for a free one begins.
@@ -74,7 +72,7 @@ impl State {
     fn last_failures(&mut self, loaded: &Loaded, number: usize, filter: &Filter) -> Vec<Event> {
         let State { failures, shower, identities, .. } = self;
         let selected = failures.last(number, |record| filter.selects_record(record));
-        selected.map(|failure| shower.event(failure, identities, loaded)).collect()
+        selected.map(|failure| shower.event(&failure, identities, loaded)).collect()
     }
 }
 
@@ -98,7 +96,6 @@ impl Watch {
             shower: Shower::new(),
             identities: Identities::default(),
             sampling: Sampling::default(),
-            records: Vec::new(),
             filters: Filters::default(),
             tails: Vec::new(),
             opened: 0,
@@ -163,11 +160,9 @@ impl Watch {
     /// Takes all records out of the rings and passes them on.
     fn drain(&self, loaded: &Loaded) {
         let mut state = self.state.borrow_mut();
-        let State { failures, groups, shower, identities, sampling, tails, records, .. } = &mut *state;
-        self.taps.rings().iter().for_each(|ring| ring.drain(|record| records.push(record)));
-        // Each ring is in order; a client may have asked several workers.
-        records.sort_by_key(|record| record.received);
-        for record in records.drain(..) {
+        let State { failures, groups, shower, identities, sampling, tails, .. } = &mut *state;
+        engine::tap::drain(self.taps.rings(), |words| {
+            let record = Record::from_words(words);
             if record.reasons.is_counted() {
                 sampling.count(&record);
                 groups.count(&record, shower, identities, loaded);
@@ -178,9 +173,9 @@ impl Watch {
                 tails.iter().filter(is_shown).for_each(|tail| tail.push(&line));
             }
             if record.reasons.is_failure() {
-                failures.add(record);
+                failures.add(words);
             }
-        }
+        });
         groups.advance(self.taps.rings().iter().map(|ring| ring.lost()).sum());
         sampling.adjust(self.taps.rings());
         let now = Instant::now();

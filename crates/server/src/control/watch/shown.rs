@@ -53,6 +53,8 @@ impl Shower {
             took_seconds: record.took.as_secs_f64(),
             ede: record.ede.map(|ede| u64::from(ede.0)),
             upstream: record.upstream.map(|upstream| upstream.to_string()),
+            upstream_attempts: u64::from(record.attempts),
+            rewritten: record.flags.has(RecordFlags::REWRITTEN),
         }
     }
 

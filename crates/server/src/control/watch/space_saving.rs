@@ -14,18 +14,30 @@ use foldhash::fast::FixedState;
 /// Counter of a key.
 #[derive(Clone, Debug)]
 pub(super) struct Counter<V> {
-    /// Upper bound of the number of occurrences.
-    pub(super) count: u64,
+    /// Upper bound of the number of occurrences. It stays at its maximum, which three million a second reach in 20
+    /// minutes.
+    pub(super) count: u32,
     /// Number by which `count` may be too large.
-    pub(super) error: u64,
+    pub(super) error: u32,
     /// Sum of the values since the key was added.
     pub(super) value: V,
+}
+
+impl<V> Counter<V> {
+    fn add(&mut self, count: u32, error: u32) {
+        self.count = self.count.saturating_add(count);
+        self.error = self.error.saturating_add(error);
+    }
 }
 
 /// Values that can be combined.
 pub(super) trait Merge: Default {
     /// Adds the other value to this one.
     fn merge(&mut self, other: &Self);
+}
+
+impl Merge for () {
+    fn merge(&mut self, (): &()) {}
 }
 
 /// Sketch with a fixed number of counters.
@@ -35,7 +47,7 @@ pub(super) trait Merge: Default {
 #[derive(Clone, Debug)]
 pub(super) struct SpaceSaving<V> {
     /// Hashes of the keys, in the order of `counters`.
-    hashes: Vec<u64>,
+    hashes: Vec<u32>,
     counters: Vec<(Box<str>, Counter<V>)>,
     capacity: usize,
 }
@@ -47,7 +59,7 @@ impl<V: Merge + Clone> SpaceSaving<V> {
     }
 
     /// Counts `weight` occurrences of a key, and returns the value of its counter.
-    pub(super) fn count(&mut self, key: &str, weight: u64) -> &mut V {
+    pub(super) fn count(&mut self, key: &str, weight: u32) -> &mut V {
         let hash = hash_of(key);
         let at = self.find(hash, key).unwrap_or_else(|| {
             let error = if self.is_full() { self.make_room() } else { 0 };
@@ -55,7 +67,7 @@ impl<V: Merge + Clone> SpaceSaving<V> {
             self.counters.len() - 1
         });
         let (_, counter) = &mut self.counters[at];
-        counter.count += weight;
+        counter.count = counter.count.saturating_add(weight);
         &mut counter.value
     }
 
@@ -63,18 +75,18 @@ impl<V: Merge + Clone> SpaceSaving<V> {
         self.counters.len() >= self.capacity
     }
 
-    fn find(&self, hash: u64, key: &str) -> Option<usize> {
+    fn find(&self, hash: u32, key: &str) -> Option<usize> {
         let is_key = |at: &usize| self.hashes[*at] == hash && *self.counters[*at].0 == *key;
         (0..self.hashes.len()).find(is_key)
     }
 
-    fn push(&mut self, hash: u64, key: Box<str>, counter: Counter<V>) {
+    fn push(&mut self, hash: u32, key: Box<str>, counter: Counter<V>) {
         self.hashes.push(hash);
         self.counters.push((key, counter));
     }
 
     /// Removes the smallest counter, and returns its count.
-    fn make_room(&mut self) -> u64 {
+    fn make_room(&mut self) -> u32 {
         let counts = self.counters.iter().map(|(_, counter)| counter.count);
         let Some((at, count)) = counts.enumerate().min_by_key(|(_, count)| *count) else { return 0 };
         self.hashes.swap_remove(at);
@@ -83,7 +95,7 @@ impl<V: Merge + Clone> SpaceSaving<V> {
     }
 
     /// Largest number of occurrences that a key without a counter may have.
-    fn unseen_max(&self) -> u64 {
+    fn unseen_max(&self) -> u32 {
         let counts = self.counters.iter().map(|(_, counter)| counter.count);
         if self.is_full() { counts.min().unwrap_or(0) } else { 0 }
     }
@@ -97,18 +109,18 @@ impl<V: Merge + Clone> SpaceSaving<V> {
             // Keys that are added here differ from those that follow, so only the own ones are searched.
             if let Some(at) = self.find(*hash, key) {
                 let (_, also) = &mut self.counters[at];
-                also.count += counter.count;
-                also.error += counter.error;
+                also.add(counter.count, counter.error);
                 also.value.merge(&counter.value);
                 is_in_both[at] = true;
             } else {
-                let Counter { count, error, value } = counter.clone();
-                self.push(*hash, key.clone(), Counter { count: count + own_max, error: error + own_max, value });
+                let mut counter = counter.clone();
+                counter.add(own_max, own_max);
+                self.push(*hash, key.clone(), counter);
             }
         }
         for ((_, counter), is_in_both) in self.counters.iter_mut().zip(is_in_both) {
-            counter.count += if is_in_both { 0 } else { other_max };
-            counter.error += if is_in_both { 0 } else { other_max };
+            let unseen = if is_in_both { 0 } else { other_max };
+            counter.add(unseen, unseen);
         }
         self.keep_largest();
     }
@@ -132,7 +144,7 @@ impl<V: Merge + Clone> SpaceSaving<V> {
     #[cfg(test)]
     pub(super) fn memory(&self) -> usize {
         let keys: usize = self.counters.iter().map(|(key, _)| key.len()).sum();
-        size_of::<u64>() * self.hashes.capacity()
+        size_of::<u32>() * self.hashes.capacity()
             + size_of::<(Box<str>, Counter<V>)>() * self.counters.capacity()
             + keys
     }
@@ -144,8 +156,10 @@ impl<V: Merge + Clone> SpaceSaving<V> {
 }
 
 /// Returns the hash of a key. It needs no secret seed: equal hashes of different keys cost one comparison.
-fn hash_of(key: &str) -> u64 {
-    FixedState::default().hash_one(key)
+fn hash_of(key: &str) -> u32 {
+    #[allow(clippy::cast_possible_truncation, reason = "some bits of it are enough")]
+    let hash = FixedState::default().hash_one(key) as u32;
+    hash
 }
 
 #[cfg(test)]
@@ -154,8 +168,8 @@ mod tests {
 
     use super::*;
 
-    impl Merge for u64 {
-        fn merge(&mut self, other: &u64) {
+    impl Merge for u32 {
+        fn merge(&mut self, other: &u32) {
             *self += other;
         }
     }
@@ -186,10 +200,11 @@ mod tests {
     }
 
     /// Counts a stream exactly and with a sketch.
-    fn stream(seed: u64, keys: u64, events: u64, exact: &mut HashMap<String, u64>) -> SpaceSaving<u64> {
+    fn stream(seed: u64, keys: u64, events: u64, exact: &mut HashMap<String, u32>) -> SpaceSaving<u32> {
         let (mut random, mut sketch) = (Random(seed), SpaceSaving::new(CAPACITY));
         for _ in 0..events {
-            let (key, weight) = (format!("n{}", random.key(keys)), 1 + random.next() % 3);
+            let key = format!("n{}", random.key(keys));
+            let weight = u32::try_from(1 + random.next() % 3).expect("a small number");
             *exact.entry(key.clone()).or_default() += weight;
             *sketch.count(&key, weight) += weight;
         }
@@ -197,9 +212,9 @@ mod tests {
     }
 
     /// Checks the bounds of all counters.
-    fn check(sketch: &SpaceSaving<u64>, exact: &HashMap<String, u64>, case: &str) {
-        let total: u64 = exact.values().sum();
-        let bound = total / CAPACITY as u64;
+    fn check(sketch: &SpaceSaving<u32>, exact: &HashMap<String, u32>, case: &str) {
+        let total: u32 = exact.values().sum();
+        let bound = total / u32::try_from(CAPACITY).expect("a small number");
         assert!(sketch.len() <= CAPACITY, "{case}");
         for (key, counter) in sketch.iter() {
             let truth = exact.get(key).copied().unwrap_or(0);
@@ -248,9 +263,9 @@ mod tests {
     fn finds_the_most_frequent_of_many_keys() {
         let mut exact = HashMap::new();
         let sketch = stream(3, 20_000, 200_000, &mut exact);
-        let mut by_truth: Vec<(&String, &u64)> = exact.iter().collect();
+        let mut by_truth: Vec<(&String, &u32)> = exact.iter().collect();
         by_truth.sort_by_key(|(_, truth)| core::cmp::Reverse(**truth));
-        let mut by_sketch: Vec<(&str, u64)> = sketch.iter().map(|(key, counter)| (key, counter.count)).collect();
+        let mut by_sketch: Vec<(&str, u32)> = sketch.iter().map(|(key, counter)| (key, counter.count)).collect();
         by_sketch.sort_by_key(|(_, count)| core::cmp::Reverse(*count));
         let first: Vec<&str> = by_sketch.iter().take(10).map(|(key, _)| *key).collect();
         let found = by_truth.iter().take(10).filter(|(key, _)| first.contains(&key.as_str())).count();

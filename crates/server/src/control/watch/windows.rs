@@ -12,10 +12,13 @@ use engine::Instant;
 
 use super::space_saving::{Merge, SpaceSaving};
 
-/// Counters for clients, names and pairs of them: with 256, the measured error of the first 20 of 20,000 keys is 0.1 %.
+/// Counters for clients, namespaces, names, and pairs of client and name: with 256, the measured error of the first 20
+/// of 20,000 keys is 0.1 %.
 pub(super) const GROUPS_MAX: usize = 256;
-/// Counters for properties with few values.
+/// Counters for zones and upstreams, of which a Corefile has few.
 const FEW_GROUPS_MAX: usize = 64;
+/// Counters for response codes. Servers use about ten; others come only from broken upstreams.
+const RCODES_MAX: usize = 16;
 /// Duration of a slice.
 const SLICE: Duration = Duration::from_secs(10);
 /// Number of slices in a minute, and of minutes in ten minutes, less the one that is kept.
@@ -27,19 +30,16 @@ pub(super) enum Dimension {
     Client,
     Namespace,
     Name,
-    /// Client and name, with a blank between them.
-    Pair,
     Zone,
     Rcode,
     Upstream,
 }
 
 impl Dimension {
-    const ALL: [Dimension; 7] = [
+    const ALL: [Dimension; 6] = [
         Dimension::Client,
         Dimension::Namespace,
         Dimension::Name,
-        Dimension::Pair,
         Dimension::Zone,
         Dimension::Rcode,
         Dimension::Upstream,
@@ -47,33 +47,42 @@ impl Dimension {
 
     pub(super) const fn groups_max(self) -> usize {
         match self {
-            Dimension::Client | Dimension::Namespace | Dimension::Name | Dimension::Pair => GROUPS_MAX,
-            Dimension::Zone | Dimension::Rcode | Dimension::Upstream => FEW_GROUPS_MAX,
+            Dimension::Client | Dimension::Namespace | Dimension::Name => GROUPS_MAX,
+            Dimension::Zone | Dimension::Upstream => FEW_GROUPS_MAX,
+            Dimension::Rcode => RCODES_MAX,
         }
     }
 }
 
-/// Number of buckets for durations: powers of two from 1 µs to 8 s, and longer ones.
-const BUCKETS: usize = 24;
+/// Upper bound of the first bucket for durations.
+const SHORTEST: Duration = Duration::from_micros(16);
+/// Number of buckets for durations: powers of two up to 8 s, and longer ones.
+const BUCKETS: usize = 21;
 
 /// Numbers about a group of queries.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stats {
-    pub(super) nxdomain: u64,
-    pub(super) servfail: u64,
-    pub(super) useful: u64,
+    pub(super) nxdomain: u32,
+    pub(super) servfail: u32,
+    pub(super) useful: u32,
     /// Number of counted queries by duration. It does not weigh them.
     durations: [u16; BUCKETS],
 }
 
 impl Stats {
-    pub(super) fn add(&mut self, query: &CountedQuery<'_>) {
-        self.nxdomain += if query.is_nxdomain { query.weight } else { 0 };
-        self.servfail += if query.is_servfail { query.weight } else { 0 };
-        self.useful += if query.is_useful { query.weight } else { 0 };
-        let micros = query.took.as_micros().max(1);
-        let bucket = usize::try_from(micros.ilog2()).unwrap_or(BUCKETS).min(BUCKETS - 1);
-        self.durations[bucket] = self.durations[bucket].saturating_add(1);
+    pub(super) fn add(&mut self, query: &CountedQuery<'_>, took: Option<Duration>) {
+        let cases = [
+            (&mut self.nxdomain, query.is_nxdomain),
+            (&mut self.servfail, query.is_servfail),
+            (&mut self.useful, query.is_useful),
+        ];
+        for (number, _) in cases.into_iter().filter(|(_, is_case)| *is_case) {
+            *number = number.saturating_add(query.weight);
+        }
+        if let Some(took) = took {
+            let bucket = bucket(took);
+            self.durations[bucket] = self.durations[bucket].saturating_add(1);
+        }
     }
 
     /// Returns a bound of the duration of 99 % of the queries.
@@ -83,18 +92,24 @@ impl Stats {
         for (bucket, count) in self.durations.iter().enumerate().rev() {
             match above.checked_sub(u64::from(*count)) {
                 Some(left) => above = left,
-                None => return Some(Duration::from_micros(2 << bucket)),
+                None => return Some(SHORTEST * (1 << bucket)),
             }
         }
         None
     }
 }
 
+/// Returns the bucket of a duration: 0 below [`SHORTEST`], and one more for each doubling.
+fn bucket(took: Duration) -> usize {
+    let doublings = (took.as_micros() / SHORTEST.as_micros()).checked_ilog2().map_or(0, |log| log + 1);
+    usize::try_from(doublings).unwrap_or(BUCKETS).min(BUCKETS - 1)
+}
+
 impl Merge for Stats {
     fn merge(&mut self, other: &Stats) {
-        self.nxdomain += other.nxdomain;
-        self.servfail += other.servfail;
-        self.useful += other.useful;
+        self.nxdomain = self.nxdomain.saturating_add(other.nxdomain);
+        self.servfail = self.servfail.saturating_add(other.servfail);
+        self.useful = self.useful.saturating_add(other.useful);
         for (own, others) in self.durations.iter_mut().zip(other.durations) {
             *own = own.saturating_add(others);
         }
@@ -104,13 +119,17 @@ impl Merge for Stats {
 /// Query to count.
 pub(super) struct CountedQuery<'a> {
     /// Number of queries that it represents.
-    pub(super) weight: u64,
+    pub(super) weight: u32,
     pub(super) took: Duration,
+    /// False if other upstreams took some of the time.
+    pub(super) is_time_of_upstream: bool,
     pub(super) is_nxdomain: bool,
     pub(super) is_servfail: bool,
     /// NOERROR with records.
     pub(super) is_useful: bool,
     pub(super) is_from_cache: bool,
+    /// Client and name, with a blank between them.
+    pub(super) pair: &'a str,
     /// Groups that it is in.
     pub(super) groups: &'a [(Dimension, &'a str)],
 }
@@ -119,6 +138,8 @@ pub(super) struct CountedQuery<'a> {
 #[derive(Clone)]
 pub(super) struct Counts {
     sketches: [SpaceSaving<Stats>; Dimension::ALL.len()],
+    /// Pairs of client and name.
+    pub(super) pairs: SpaceSaving<()>,
     pub(super) queries: u64,
     pub(super) from_cache: u64,
     pub(super) stats: Stats,
@@ -129,6 +150,7 @@ impl Counts {
     fn new() -> Counts {
         Counts {
             sketches: Dimension::ALL.map(|dimension| SpaceSaving::new(dimension.groups_max())),
+            pairs: SpaceSaving::new(GROUPS_MAX),
             queries: 0,
             from_cache: 0,
             stats: Stats::default(),
@@ -137,11 +159,14 @@ impl Counts {
     }
 
     fn count(&mut self, query: &CountedQuery<'_>) {
-        self.queries += query.weight;
-        self.from_cache += if query.is_from_cache { query.weight } else { 0 };
-        self.stats.add(query);
+        self.queries += u64::from(query.weight);
+        self.from_cache += if query.is_from_cache { query.weight.into() } else { 0 };
+        self.stats.add(query, Some(query.took));
+        self.pairs.count(query.pair, query.weight);
         for (dimension, key) in query.groups {
-            self.sketches[*dimension as usize].count(key, query.weight).add(query);
+            let is_own_time = *dimension != Dimension::Upstream || query.is_time_of_upstream;
+            let took = is_own_time.then_some(query.took);
+            self.sketches[*dimension as usize].count(key, query.weight).add(query, took);
         }
     }
 
@@ -149,6 +174,7 @@ impl Counts {
         for (own, others) in self.sketches.iter_mut().zip(&other.sketches) {
             own.merge(others);
         }
+        self.pairs.merge(&other.pairs);
         self.queries += other.queries;
         self.from_cache += other.from_cache;
         self.stats.merge(&other.stats);
