@@ -89,6 +89,7 @@ async fn run(view: Arc<View>, taps: Taps, orders: Sender<Order>, mut changes: Un
     tokio::task::spawn_local(watch::run(Rc::clone(&context)));
     let mut listeners = Listeners::new(&context);
     while let Some(addresses) = changes.recv().await {
+        context.watch.switch(!addresses.is_empty());
         listeners.serve(&addresses);
     }
 }

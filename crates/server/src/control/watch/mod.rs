@@ -104,6 +104,11 @@ impl Watch {
         Watch { taps, state: RefCell::new(state) }
     }
 
+    /// Counts queries for `top` only if it is on.
+    pub(super) fn switch(&self, is_on: bool) {
+        self.state.borrow_mut().sampling.switch(is_on);
+    }
+
     /// Opens a stream.
     ///
     /// # Errors
