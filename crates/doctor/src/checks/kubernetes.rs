@@ -46,8 +46,8 @@ pub(super) const CHECKS: &[Check] = &[
         rights: &["list services", "list endpointslices"],
         meaning: "The Service has no ready endpoint, its selector matches no Pod, or a port is missing. Then clients get no \
                   answer at all. From inside of a Pod, also says which plugin is not ready.",
-        fix: "`kubectl -n NAMESPACE get endpointslices,pods -l k8s-app=kube-dns` shows the endpoints; the selector must match \
-              the labels of the Pods",
+        fix: "`kubectl get endpointslices,pods` with the namespace and the selector of the Service shows the endpoints; the \
+              selector must match the labels of the Pods",
         run: endpoints,
     },
     Check {
@@ -125,7 +125,14 @@ fn endpoints(facts: &Facts) -> Outcome {
         Ok(dns) => dns,
         Err(reason) => return if findings.is_empty() { Err(reason) } else { Ok(findings) },
     };
-    let about = |text: String| Finding::new(text).about("Service", dns.namespace(), &dns.service.metadata.name);
+    let fix = format!(
+        "`kubectl -n {} get endpointslices,pods --show-labels` shows the endpoints and the labels of the Pods, which the \
+         selector of the Service must match",
+        dns.namespace()
+    );
+    let about = |text: String| {
+        Finding::new(text).about("Service", dns.namespace(), &dns.service.metadata.name).fix(fix.as_str())
+    };
     findings.extend(missing_ports(&dns).into_iter().map(about));
     findings.extend(no_endpoint(&dns)?.map(about));
     Ok(findings)
@@ -163,6 +170,9 @@ fn no_endpoint(dns: &DnsService<'_>) -> Known<Option<String>> {
     let path = dns.path();
     if !endpoints.is_empty() {
         return Ok(Some(format!("none of the {} of {path} is ready", counted(endpoints.len() as u64, "endpoint"))));
+    }
+    if dns.service.spec.selector.is_empty() {
+        return Ok(Some(format!("{path} has no endpoints and no selector")));
     }
     let labels: Vec<String> = dns.service.spec.selector.iter().map(|(key, value)| format!("{key}={value}")).collect();
     let selector = labels.join(",");

@@ -42,8 +42,8 @@ pub(super) const CHECKS: &[Check] = &[
         rights: &["list services", "list endpointslices"],
         meaning: "A headless Service without ready endpoints has no address. With more than 100, its answer needs TCP, which \
                   some clients do not use.",
-        fix: "`kubectl -n NAMESPACE describe pod` says why Pods are not ready; `publishNotReadyAddresses: true` gives them \
-              addresses anyway. For large Services: names of single Pods, or SRV",
+        fix: "`kubectl describe pod` says why Pods are not ready; `publishNotReadyAddresses: true` gives them addresses anyway. \
+              For large Services: names of single Pods, or SRV",
         run: headless,
     },
     Check {
@@ -164,7 +164,12 @@ fn headless(facts: &Facts) -> Outcome {
         let path = service.metadata.path();
         match (total, ready) {
             (1.., 0) if !service.spec.publish_not_ready_addresses => {
-                Some(about(service, format!("headless Service {path}: none of {total} endpoints is ready")))
+                let finding = about(service, format!("headless Service {path}: none of {total} endpoints is ready"));
+                Some(finding.fix(format!(
+                    "`kubectl -n {} describe pod` says why Pods are not ready; `publishNotReadyAddresses: true` gives them \
+                     addresses anyway",
+                    service.metadata.namespace
+                )))
             }
             (_, ready) if ready > ENDPOINTS_MAX => Some(about(
                 service,

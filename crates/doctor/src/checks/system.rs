@@ -53,6 +53,18 @@ pub(super) const CHECKS: &[Check] = &[
         fix: "docs/runbooks/PortolanLimitHit.md describes each limit",
         run: |facts| of_status(facts, "PD-T05"),
     },
+    Check {
+        code: "PD-T06",
+        area: Area::System,
+        title: "the server does not refuse or fail many queries",
+        severity: Severity::Warning,
+        needs: &[Need::Server],
+        rights: &[],
+        meaning: "SERVFAIL or REFUSED are more than 5 % of at least 100 answers of the last minute.",
+        fix: "`portolan tail --last 20` shows the names, the clients and the plugins of failed queries; `portolan explain NAME \
+              --from CLIENT` shows why",
+        run: |facts| of_status(facts, "PD-T06"),
+    },
 ];
 
 /// Difference in seconds from which it is a finding. The header has whole seconds, and a request takes time.

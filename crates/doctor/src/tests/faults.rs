@@ -257,6 +257,9 @@ pub(super) const FAULTS: &[Fault] = &[
     ("PD-T05", "a limit was reached", |world| {
         world.report_problem("PD-T05", "limit udp_waiting reached 12 times in 10 m");
     }),
+    ("PD-T06", "many queries are refused", |world| {
+        world.report_problem("PD-T06", "REFUSED is 34 % of 4,210 answers in 1 m");
+    }),
 ];
 
 fn container(world: &mut World) -> &mut Value {

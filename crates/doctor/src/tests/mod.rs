@@ -51,6 +51,17 @@ fn the_fix_of_a_forward_loop_starts_with_its_likely_cause() {
 }
 
 #[test]
+fn a_service_without_a_selector_is_said_to_have_none() {
+    let mut world = World::healthy();
+    world.json["slices"].as_array_mut().unwrap().remove(0);
+    world.json["services"][0]["spec"]["selector"] = serde_json::json!({});
+    let report = world.report();
+    let row = report.rows.iter().find(|row| row.code == "PD-K03").unwrap();
+    assert_eq!(row.findings[0].text, "kube-system/kube-dns has no endpoints and no selector");
+    assert!(row.findings[0].fix.starts_with("`kubectl -n kube-system get endpointslices,pods"), "{row:#?}");
+}
+
+#[test]
 fn every_check_has_a_fault() {
     let missing: Vec<_> = all().filter(|check| !FAULTS.iter().any(|(code, ..)| *code == check.code)).collect();
     assert!(missing.is_empty(), "{:?}", missing.iter().map(|check| check.code).collect::<Vec<_>>());

@@ -14,6 +14,13 @@ const MEMORY_SHARE_MAX: f64 = 0.8;
 /// Share of throttled periods from which it is a problem.
 const THROTTLED_SHARE_MAX: f64 = 0.05;
 
+/// Response codes that mean that clients get no answer.
+const FAILURES: [&str; 2] = ["SERVFAIL", "REFUSED"];
+/// Share of the answers from which such a code is a problem, in percent.
+const FAILED_PERCENT_MAX: u64 = 5;
+/// Number of answers below which a share says nothing.
+const ANSWERS_MIN: u64 = 100;
+
 /// Returns the problems, worst first.
 pub(super) fn problems(status: &Status) -> Vec<Problem> {
     let mut problems = Vec::new();
@@ -36,12 +43,25 @@ pub(super) fn problems(status: &Status) -> Vec<Problem> {
     for upstream in status.upstreams.iter().filter(|one| one.state != UpstreamState::Down && one.is_failing()) {
         add("PD-U02", format!("upstream {}{}", upstream.address, upstream.failures_text().replacen(',', ":", 1)));
     }
+    add_failures(status, &mut add);
     for limit in status.limits.reached.iter().filter(|limit| !HARMLESS_LIMITS.contains(&limit.limit.as_str())) {
         let window = duration(status.limits.window_seconds);
         add("PD-T05", format!("limit {} reached {} times in {window}", limit.limit, count(limit.hits)));
     }
     add_resources(status, &mut problems);
     problems
+}
+
+/// Adds the response codes of failures that many answers have.
+fn add_failures(status: &Status, add: &mut impl FnMut(&str, String)) {
+    let total: u64 = status.answers.codes.iter().map(|code| code.answers).sum();
+    for code in status.answers.codes.iter().filter(|code| FAILURES.contains(&code.code.as_str())) {
+        let percent = code.answers * 100 / total.max(1);
+        if total >= ANSWERS_MIN && percent > FAILED_PERCENT_MAX {
+            let window = duration(status.answers.window_seconds);
+            add("PD-T06", format!("{} is {percent} % of {} answers in {window}", code.code, count(total)));
+        }
+    }
 }
 
 /// Adds the watches that fail or are silent. Those with the same error share a problem.
@@ -85,12 +105,19 @@ fn add_resources(status: &Status, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Returns the message of a refused configuration with its file and line, without the excerpt that follows.
+/// Returns the message of a refused configuration with its file and line and the help, without the excerpt in between.
 fn without_excerpt(error: &str) -> String {
     let mut lines = error.lines();
-    let message = lines.next().unwrap_or_default();
-    match lines.next().and_then(|line| line.trim_start().strip_prefix("--> ")) {
-        Some(place) => format!("{message}, at {}", place.rsplit('/').next().unwrap_or(place)),
-        None => message.to_owned(),
+    let mut text = lines.next().unwrap_or_default().to_owned();
+    if let Some(place) = lines.next().and_then(|line| line.trim_start().strip_prefix("--> ")) {
+        text.push_str(", at ");
+        text.push_str(place.rsplit('/').next().unwrap_or(place));
     }
+    // Further errors have their own help.
+    let first = lines.take_while(|line| !line.is_empty());
+    if let Some(help) = first.filter_map(|line| line.trim_start().strip_prefix("= help: ")).next() {
+        text.push_str("; ");
+        text.push_str(help);
+    }
+    text
 }
