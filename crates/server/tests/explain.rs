@@ -215,6 +215,25 @@ fn case_4_external_name_after_the_search_path() {
 }
 
 #[test]
+fn the_reason_is_that_of_the_name_in_the_namespace_that_was_written() {
+    for (name, why) in [
+        ("nope.shop", "no Service nope in shop [PE-K02]"),
+        ("web.shop", "Service shop/web is headless and has no ready endpoint [PE-K03]"),
+        ("nope.shop.svc", "no Service nope in shop [PE-K02]"),
+        ("nope.shop.svc.cluster.local", "no Service nope in shop [PE-K02]"),
+        ("db.nowhere.svc", "there is no namespace nowhere [PE-K01]"),
+        ("db.nowhere.svc.cluster.local", "there is no namespace nowhere [PE-K01]"),
+        // Names of other servers, whose first label could be one of a Service.
+        ("web.nowhere", "8 queries for one answer, which is that of an upstream [PE-S02]"),
+        ("www.example.org", "8 queries for one answer, which is that of an upstream [PE-S02]"),
+    ] {
+        let ran = offline(&[name, "--from", "billing/api-0"]);
+        let found = ran.stdout.lines().find_map(|line| line.trim_start().strip_prefix("why"));
+        assert_eq!(found.map(str::trim), Some(why), "{}{}", ran.stdout, ran.stderr);
+    }
+}
+
+#[test]
 fn case_7_nobody_is_responsible() {
     assert_explains(
         &offline(&["host.other.", "--server", "dns://:5300"]),

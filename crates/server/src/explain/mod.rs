@@ -114,7 +114,7 @@ impl<'a> Explainer<'a> {
         }
         let question = Question { name: asked.name.to_owned(), qtype: qtype.to_string() };
         let queries = steps.len() as u64 * if matches!(qtype, Type::A | Type::AAAA) { 2 } else { 1 };
-        let (why, advice) = why::of_all(&steps, answered, search.as_ref(), queries);
+        let (why, advice) = why::of_all(asked.name, &steps, answered, search.as_ref(), queries);
         Ok(Explained { question, from, search, steps, answered, queries, why, advice })
     }
 

@@ -286,6 +286,13 @@ fn an_explanation_counts_and_logs_nothing() {
 }
 
 #[test]
+fn the_codes_that_decide_are_those_of_the_plugin() {
+    for code in super::why::IN_NAMESPACE.into_iter().chain([super::why::NO_NAMESPACE]) {
+        assert!(plugins::reason_codes().any(|reason| reason.code == code), "{code}");
+    }
+}
+
+#[test]
 fn names_follow_resolv_conf() {
     let search = control::explain::Search { domains: vec!["a.test".to_owned(), "test".to_owned()], ndots: 2 };
     let names = |text: &str| {

@@ -77,8 +77,15 @@ fn advice_of(code: Code) -> Option<String> {
     Some(code.advice()).filter(|advice| !advice.is_empty()).map(str::to_owned)
 }
 
-/// Chooses the reason for the whole, and what to do.
+/// Code of *kubernetes* for a name in a namespace that does not exist.
+pub(super) const NO_NAMESPACE: &str = "PE-K01";
+/// Codes of *kubernetes* for a name in a namespace that exists.
+pub(super) const IN_NAMESPACE: [&str; 8] =
+    ["PE-K02", "PE-K03", "PE-K04", "PE-K05", "PE-K08", "PE-K09", "PE-K11", "PE-K13"];
+
+/// Chooses the reason for the whole, and what to do. `text` is the name that the client wrote.
 pub(super) fn of_all(
+    text: &str,
     steps: &[Step],
     answered: Option<usize>,
     search: Option<&Search>,
@@ -100,10 +107,11 @@ pub(super) fn of_all(
                 _ => why(Code::Answered, format!("{} has the answer; TTL {ttl} s", plugin_of(step))),
             }
         }),
-        (None, _) if is_external(steps) => {
+        (None, _) if is_external(steps) && in_cluster(text, steps, search).is_none() => {
             why(Code::Waste, format!("{queries} queries for one answer, which is that of an upstream"))
         }
-        (None, _) => unanswered(steps).unwrap_or_else(|| why(Code::Nowhere, "no name is answered".to_owned())),
+        (None, _) => unanswered(steps, in_cluster(text, steps, search))
+            .unwrap_or_else(|| why(Code::Nowhere, "no name is answered".to_owned())),
     }
 }
 
@@ -115,10 +123,26 @@ fn is_external(steps: &[Step]) -> bool {
     waits && last.name.trim_end_matches('.').contains('.')
 }
 
+/// Returns the step that denies the name in the namespace that the client wrote, such as `db.shop` if there is a
+/// namespace shop, or in one that does not exist, such as `db.shpo.svc`.
+fn in_cluster<'a>(text: &str, steps: &'a [Step], search: Option<&Search>) -> Option<&'a Step> {
+    let own = search.and_then(|search| search.domains.first());
+    let is_it = |step: &&Step| {
+        let Some(why) = &step.why else { return false };
+        let domain = step.name.strip_prefix(text).unwrap_or_default().trim_matches('.');
+        // The first domain adds the namespace of the client to every name, and the domain `svc.ZONE` makes a namespace
+        // of the last label of every name.
+        let is_written = own.is_some_and(|own| own != domain);
+        let is_named = why.code == NO_NAMESPACE && !domain.starts_with("svc.");
+        is_written && (is_named || IN_NAMESPACE.contains(&why.code.as_str()))
+    };
+    steps.iter().filter(|step| step.rcode.as_deref() == Some("NXDOMAIN")).find(is_it)
+}
+
 /// Returns the reason if no step has records. A failure or a wait decides, because it ends the search or may hide an
-/// answer; otherwise the first name is the one that was meant. A name such as `www.example.org` was not meant to be in
-/// the cluster, so upstreams that are down decide about it.
-fn unanswered(steps: &[Step]) -> Option<(Why, Option<String>)> {
+/// answer; otherwise the name `in_cluster`, or the first one, is the one that was meant. A name such as
+/// `www.example.org` was not meant to be in the cluster, so upstreams that are down decide about it.
+fn unanswered(steps: &[Step], in_cluster: Option<&Step>) -> Option<(Why, Option<String>)> {
     let is_denial = |step: &&Step| matches!(step.rcode.as_deref(), Some("NXDOMAIN" | "NOERROR"));
     let advised = steps.first().filter(|step| is_denial(step) && step.advice.is_some());
     let meant = suggested(steps).or(advised);
@@ -128,7 +152,7 @@ fn unanswered(steps: &[Step]) -> Option<(Why, Option<String>)> {
     let is_down = |step: &&Step| !step.upstreams.is_empty() && step.upstreams.iter().all(|one| one.state == "down");
     let is_host = |step: &&Step| step.name.trim_end_matches('.').matches('.').count() > 1;
     let outside = steps.last().filter(is_down).filter(is_host);
-    let step = exists.or(lost).or(outside).or(meant).or(trouble).or(steps.first())?;
+    let step = exists.or(lost).or(in_cluster).or(outside).or(meant).or(trouble).or(steps.first())?;
     Some((step.why.clone()?, step.advice.clone()))
 }
 
