@@ -108,6 +108,20 @@ fn status_names_an_upstream_that_is_down() {
 }
 
 #[test]
+fn status_says_that_many_queries_are_refused() {
+    let mut controlled = Controlled::start("prometheus localhost:0\n    acl {\n block type TXT\n }\n    whoami");
+    let status = controlled.socket.run(&["status"]);
+    assert_eq!(status.code, 0, "{}", status.stdout);
+    for at in 0..110 {
+        let qtype = if at % 11 == 0 { Type::TXT } else { Type::A };
+        controlled.client.ask("a.test.", qtype);
+    }
+    let status = controlled.socket.run(&["status"]);
+    assert_eq!(status.code, 1, "{}", status.stdout);
+    assert!(status.stdout.contains("PD-T06  REFUSED is 9 % of 110 answers in "), "{}", status.stdout);
+}
+
+#[test]
 fn status_and_explain_name_an_upstream_that_loses_queries() {
     let (nobody, upstream) = (UdpSocket::bind("127.0.0.1:0").unwrap(), Upstream::start(7));
     let address = nobody.local_addr().unwrap();
@@ -129,6 +143,14 @@ fn status_and_explain_name_an_upstream_that_loses_queries() {
     ] {
         assert!(status.stdout.contains(&part), "{part}: {}", status.stdout);
     }
+    // The second upstream is asked after the first one.
+    let by_upstream = controlled.socket.run(&["top", "--once", "--json", "--by", "upstream"]);
+    let top: Value = serde_json::from_str(&by_upstream.stdout).expect("JSON");
+    assert_eq!(
+        (&top["rows"][0]["key"], &top["rows"][0]["counts"]["queries"]),
+        (&upstream.address.to_string().into(), &3.into())
+    );
+    assert_eq!(top["rows"][0]["counts"]["p99_seconds"], Value::Null, "the first upstream took the time: {top}");
     let explained = controlled.socket.run(&["explain", "a.test."]).stdout;
     assert!(explained.contains(&format!("{address}  udp  up, last failed query ")), "{explained}");
     assert!(explained.contains("connection refused"), "{explained}");
@@ -222,6 +244,7 @@ fn reload_waits_for_the_outcome() {
     assert!(refused.stdout.contains("unknown directive `whoamy`"), "{}", refused.stdout);
     let status = socket.run(&["status"]);
     assert!(status.code == 1 && status.stdout.contains("PD-C03  the last reload failed"), "{}", status.stdout);
+    assert!(status.stdout.contains("; did you mean `whoami`?"), "{}", status.stdout);
     assert!(status.stdout.contains("✗ generation 2"), "{}", status.stdout);
 
     folder.write("Corefile", &corefile("whoami"));
