@@ -87,6 +87,7 @@ impl Plan {
                 registry,
                 files,
                 process,
+                words: &self.words,
                 below: &mut below,
                 requests: &mut requests,
                 reload_state: &mut reload_state,

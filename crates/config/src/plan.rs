@@ -95,7 +95,8 @@ pub fn plan(file: &Corefile, planning: &Planning<'_>, problems: &mut Vec<Diagnos
     }
     problems.extend(advice::of(&blocks, &listeners));
     let is_served = !problems[before..].iter().any(Diagnostic::is_error);
-    is_served.then_some(Plan { blocks, listeners })
+    let words = || file.blocks.iter().flat_map(ServerBlock::words).map(|word| word.text.clone()).collect();
+    is_served.then(|| Plan { blocks, listeners, words: words() })
 }
 
 fn read_keys(block: &ServerBlock, dns_port: u16, problems: &mut Vec<Diagnostic>) -> Vec<Key> {

@@ -14,6 +14,8 @@ use engine::Scheme;
 pub struct Plan {
     pub(crate) blocks: Vec<PlannedBlock>,
     pub(crate) listeners: Vec<PlannedListener>,
+    /// All words of the server blocks.
+    pub(crate) words: Vec<String>,
 }
 
 impl Plan {

@@ -63,6 +63,16 @@ pub struct Token {
     pub span: Span,
 }
 
+impl ServerBlock {
+    /// Returns the words of all directives, with those of their sub-blocks.
+    pub fn words(&self) -> impl Iterator<Item = &Token> {
+        self.directives.iter().flat_map(|directive| {
+            let lines = directive.lines().iter().flat_map(|line| &line.words);
+            directive.args.iter().chain(lines)
+        })
+    }
+}
+
 impl Directive {
     /// Returns the lines of the sub-block, or an empty slice without one.
     #[must_use]

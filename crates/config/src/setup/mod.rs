@@ -147,6 +147,8 @@ pub struct Setup<'a> {
     pub files: &'a dyn Files,
     /// Interfaces that the process offers.
     pub process: &'a Capabilities,
+    /// Words of all server blocks of the Corefile, for a plugin that must know what the directives above it will use.
+    pub words: &'a [String],
     /// Interfaces that the directives further down the chain offer.
     pub below: &'a mut Capabilities,
     /// Requests to the host process.
