@@ -1,9 +1,9 @@
 //! Pods by their address, with their names, for people and metadata. Answers do not need the names. The table is
 //! filled only if [`Spec`](crate::Spec) requests it.
 //!
-//! The pods of a ReplicaSet, a DaemonSet, a StatefulSet or a Job share everything but the end of their name. They share
-//! one [`PodGroup`], and an entry has a pointer to it and the end: 24 bytes for IPv4. The key of a pod with
-//! two addresses is its primary address.
+//! The pods of a ReplicaSet, a DaemonSet, a StatefulSet or a Job share everything but the end of their name, most
+//! labels included. They share one [`PodGroup`], and an entry has a pointer to it and the end: 24 bytes for IPv4. The
+//! key of a pod with two addresses is its primary address.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -22,6 +22,8 @@ pub(crate) struct PodGroup {
     /// Name up to its last hyphen and with it; the whole name if its end is long.
     pub(crate) start: Box<str>,
     pub(crate) host_network: bool,
+    /// Values of the labels that are kept.
+    pub(crate) labels: Box<[Arc<str>]>,
 }
 
 /// Pod at an address.
@@ -48,6 +50,13 @@ impl NamedPod<'_> {
     #[must_use]
     pub fn is_named(&self, name: &str) -> bool {
         name.strip_prefix(&*self.group.start) == Some(self.end)
+    }
+
+    /// Returns the value of a label that is kept, by its position among the keys in [`Spec`](crate::Spec). Empty if the
+    /// pod does not have it.
+    #[must_use]
+    pub fn label(&self, at: usize) -> &str {
+        self.group.labels.get(at).map_or("", |value| value)
     }
 
     /// Returns true if the pod uses the network of its node, so that its address is that of the node.

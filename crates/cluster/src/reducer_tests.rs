@@ -270,6 +270,32 @@ fn names_pods_by_address_if_configured() {
 }
 
 #[test]
+fn keeps_the_labels_of_pods_that_are_configured() {
+    let mut spec = Spec::new(&ALL, &[]);
+    spec.pod_names = true;
+    spec.pod_labels = vec!["app".into(), "tier".into()];
+    let long = "v".repeat(64);
+    let story = format!(
+        "pod shop/web-7d9f-x2k8p@1 ip=10.1.0.5 labels=tier:front,other:x,app:web
+         pod shop/web-7d9f-zzzzz@1 ip=10.1.0.6 labels=app:web
+         pod shop/long@1 ip=10.1.0.7 labels=app:{long}
+         ? label 10.1.0.5 0 = web
+         ? label 10.1.0.5 1 = front
+         ? label 10.1.0.6 0 = web
+         ? label 10.1.0.6 1 =
+         ? label 10.1.0.7 0 =
+         ? named 10.1.0.6 = shop/web-7d9f-zzzzz
+         pod shop/web-7d9f-zzzzz@2 ip=10.1.0.6 labels=app:new
+         ? label 10.1.0.6 0 = new
+         ? label 10.1.0.5 0 = web
+         ? named 10.1.0.6 = shop/web-7d9f-zzzzz
+         -pod shop/web-7d9f-x2k8p
+         ? label 10.1.0.5 0 ="
+    );
+    Stage::new(&spec).play(&story);
+}
+
+#[test]
 fn keeps_a_terminating_pod_until_it_is_deleted() {
     play(
         "listing pod

@@ -79,6 +79,9 @@ pub struct Request {
     pub endpoint_zones: bool,
     /// True to watch Pods too, and to keep their names.
     pub pod_names: bool,
+    /// Keys of the labels to keep of Pods whose names are kept, in the order of
+    /// [`NamedPod::label`](crate::NamedPod::label).
+    pub pod_labels: Vec<String>,
     /// True to watch ServiceImports and their EndpointSlices.
     pub multicluster: bool,
     /// True to watch the hosts of a mesh (Istio's ServiceEntries and WorkloadEntries) instead of the cluster's
@@ -121,6 +124,7 @@ impl Request {
             endpoint_pod_names: false,
             endpoint_zones: false,
             pod_names: false,
+            pod_labels: Vec::new(),
             multicluster: false,
             mesh: false,
             snapshot: None,
@@ -199,6 +203,7 @@ impl Request {
             endpoint_pod_names: self.endpoint_pod_names,
             endpoint_zones: self.endpoint_zones,
             pod_names: self.pod_names,
+            pod_labels: self.pod_labels.iter().map(|key| key.as_str().into()).collect(),
         }
     }
 }

@@ -94,6 +94,8 @@ pub struct Spec {
     pub endpoint_zones: bool,
     /// True to keep the names of pods (`identity pods`).
     pub pod_names: bool,
+    /// Keys of the labels to keep of pods whose names are kept.
+    pub pod_labels: Vec<Box<str>>,
 }
 
 /// A set of kinds.
@@ -164,6 +166,13 @@ impl Spec {
                 watches.extend(namespaces.iter().map(|&name| Watch { kind, namespace: Some(name.into()) }));
             }
         }
-        Spec { watches, followed: Vec::new(), endpoint_pod_names: false, endpoint_zones: false, pod_names: false }
+        Spec {
+            watches,
+            followed: Vec::new(),
+            endpoint_pod_names: false,
+            endpoint_zones: false,
+            pod_names: false,
+            pod_labels: Vec::new(),
+        }
     }
 }

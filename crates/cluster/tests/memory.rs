@@ -15,10 +15,10 @@ use cluster::{Index, Kind, Reducer, Spec};
 fn cluster_state_fits_the_memory_goal_and_answers_do_not_allocate() {
     // A single test, because the counters would include allocations of a second one running in parallel.
     for (endpoints, pods, goal_mebibytes) in [(100_000, 0, 8), (250_000, 150_000, 32)] {
-        let used = bytes(&Size { endpoints, pods, names: false });
+        let used = bytes(&Size { endpoints, pods, names: false, labels: &[] });
         assert!(used < goal_mebibytes << 20, "{endpoints} endpoints and {pods} pods use {} KiB", used >> 10);
     }
-    let with_pods = |pods, names| bytes(&Size { endpoints: 100_000, pods, names });
+    let with_pods = |pods, names| bytes(&Size { endpoints: 100_000, pods, names, labels: &[] });
     let none = with_pods(0, true);
     for pods in PODS {
         let (addresses, names) = (with_pods(pods, false), with_pods(pods, true));
@@ -26,6 +26,10 @@ fn cluster_state_fits_the_memory_goal_and_answers_do_not_allocate() {
         let (total, added) = (per_pod(addresses - none), per_pod(names - addresses));
         println!("{pods} pods: {total} bytes each with the address only, {added} more with the name");
         assert!(added <= NAME_GOAL, "the name of one of {pods} pods takes {added} bytes");
+        let labelled = bytes(&Size { endpoints: 100_000, pods, names: true, labels: &["app", "tier"] });
+        let added = per_pod(labelled - addresses);
+        println!("{pods} pods: {added} more with the name and two labels");
+        assert!(added <= LABELS_GOAL, "the name and two labels of one of {pods} pods take {added} bytes");
     }
 }
 
@@ -35,6 +39,8 @@ const PODS: [u32; 4] = [60_000, 100_000, 115_000, 150_000];
 const REPLICAS: u32 = 10;
 /// Bytes that the name of a pod may take.
 const NAME_GOAL: usize = 48;
+/// Bytes that the name and two labels of a pod may take.
+const LABELS_GOAL: usize = 64;
 
 const SERVICES: u32 = 10_000;
 const NAMESPACES: u32 = 200;
@@ -44,13 +50,19 @@ struct Size {
     pods: u32,
     /// True to keep the names of pods.
     names: bool,
+    /// Labels to keep of pods.
+    labels: &'static [&'static str],
 }
 
 /// Builds a cluster and returns the live memory in bytes, including the rounding of an allocator.
 fn bytes(size: &Size) -> usize {
     let before = LIVE.load(Ordering::Relaxed);
     let spec = Spec::new(&[Kind::Namespace, Kind::Service, Kind::EndpointSlice, Kind::Pod], &[]);
-    let (mut reducer, index) = Reducer::new(&Spec { pod_names: size.names, ..spec });
+    let (mut reducer, index) = Reducer::new(&Spec {
+        pod_names: size.names,
+        pod_labels: size.labels.iter().map(|key| (*key).into()).collect(),
+        ..spec
+    });
     for number in 0..NAMESPACES {
         let name = namespace_of(number);
         apply(&mut reducer, 0, Object::Namespace(Meta { name: &name, ..meta("", "1") }));
@@ -63,7 +75,9 @@ fn bytes(size: &Size) -> usize {
         let (namespace, name, address) =
             (namespace_of(number / REPLICAS), pod_of(number), pod_address(number).to_string());
         let meta = Meta { name: &name, ..meta(&namespace, "1") };
-        apply(&mut reducer, 3, Object::Pod(Pod { meta, address: &address, ..Pod::default() }));
+        let app = service_of(number / REPLICAS);
+        let labels = vec![("app", app.as_str()), ("pod-template-hash", "7d9f8b6c5"), ("tier", "backend")];
+        apply(&mut reducer, 3, Object::Pod(Pod { meta, address: &address, labels, ..Pod::default() }));
     }
     let used = LIVE.load(Ordering::Relaxed) - before;
     check(&index, size);

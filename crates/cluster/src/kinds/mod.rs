@@ -67,6 +67,8 @@ pub(crate) struct IndexReducer {
     ports: Interner<[Port]>,
     zones: Interner<[Arc<str>]>,
     pod_groups: Interner<PodGroup>,
+    /// Keys of the labels that are kept of pods.
+    pod_labels: Box<[Box<str>]>,
     endpoint_pod_names: bool,
     endpoint_zones: bool,
     /// Reducer of the mesh's hosts, if they are watched.
@@ -265,6 +267,7 @@ impl IndexReducer {
             ports,
             zones,
             pod_groups,
+            pod_labels: spec.pod_labels.as_slice().into(),
             endpoint_pod_names,
             endpoint_zones,
             mesh,
@@ -398,8 +401,19 @@ impl IndexReducer {
         let (Some(address), Some(name)) = (after, name) else { return };
         let (start, end) = pod_names::split(name);
         let namespace = self.names.get(pod.meta.namespace);
-        let group = self.pod_groups.get(PodGroup { namespace, start: start.into(), host_network: pod.host_network });
+        let (start, labels) = (start.into(), self.labels_of(pod));
+        let group = self.pod_groups.get(PodGroup { namespace, start, host_network: pod.host_network, labels });
         self.index.put_pod(address, &group, end);
+    }
+
+    /// Returns the values of the labels that are kept. One that the pod does not have is empty.
+    fn labels_of(&mut self, pod: &object::Pod<'_>) -> Box<[Arc<str>]> {
+        let value = |key: &str| {
+            let found = pod.labels.iter().find(|(known, _)| *known == key).map_or("", |(_, value)| value);
+            self.accept((found.len() <= LABEL_MAX).then_some(found)).unwrap_or_default()
+        };
+        let values: Vec<&str> = self.pod_labels.iter().map(|key| value(key)).collect();
+        values.into_iter().map(|value| self.names.get(value)).collect()
     }
 
     /// Counts a part that is malformed or exceeds a limit (`None`) as rejected.

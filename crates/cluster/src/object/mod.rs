@@ -189,7 +189,7 @@ pub struct Endpoint<'a> {
 }
 
 /// A Pod. Pods in phase Succeeded, Failed or Unknown are excluded by the watch's field selector.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Pod<'a> {
     /// `metadata`.
     pub meta: Meta<'a>,
@@ -199,6 +199,8 @@ pub struct Pod<'a> {
     pub terminating: bool,
     /// `spec.hostNetwork`.
     pub host_network: bool,
+    /// `metadata.labels`: keys and values.
+    pub labels: Vec<(&'a str, &'a str)>,
 }
 
 /// A Node.

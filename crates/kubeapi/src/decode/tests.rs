@@ -53,7 +53,10 @@ fn describe_object(object: &Object<'_>) -> String {
             let endpoints: Vec<String> = slice.endpoints.iter().map(endpoint).collect();
             format!("of {} {:?} {} {}", slice.service, slice.address_type, endpoints.join(","), ports(&slice.ports))
         }
-        Object::Pod(pod) => format!("{} {} {}", pod.address, pod.terminating, pod.host_network),
+        Object::Pod(pod) => {
+            let labels: Vec<String> = pod.labels.iter().map(|(key, value)| format!("{key}:{value}")).collect();
+            format!("{} {} {} {}", pod.address, pod.terminating, pod.host_network, labels.join(","))
+        }
         Object::Node(node) => format!("{} {}", node.zone, node.region),
         Object::ServiceImport(import) => {
             format!("{} {} {}", import.import_type, import.ips.join(","), ports(&import.ports))
@@ -202,6 +205,12 @@ fn reads_the_fields_that_answers_need() {
             json!({ "metadata": { "namespace": "a", "name": "p" }, "spec": { "hostNetwork": true } }),
             "Pod a/p@  false true",
         ),
+        (
+            Kind::Pod,
+            json!({ "metadata": { "namespace": "a", "name": "p", "labels": { "app": "web", "example.org/tier": "" } } }),
+            "Pod a/p@  false false app:web,example.org/tier:",
+        ),
+        (Kind::Pod, json!({ "metadata": { "namespace": "a", "name": "p", "labels": null } }), "Pod a/p@  false false"),
         (
             Kind::Node,
             json!({ "metadata": { "name": "n", "labels": {

@@ -336,6 +336,7 @@ fn apply_pod(sink: &Sink, pod: &Pod) {
             address: if pod.status.pod_ip.text.is_empty() { first } else { &pod.status.pod_ip.text },
             terminating: pod.metadata.deletion_timestamp.is_some(),
             host_network: pod.spec.host_network == Some(true),
+            labels: pod.metadata.labels.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect(),
         }),
     );
 }

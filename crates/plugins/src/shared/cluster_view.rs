@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use cluster::{Address, ClusterHandle, Clusters, FollowError, Index, Kind, Request, Source};
+use cluster::{Address, ClusterHandle, Clusters, FollowError, Index, Kind, NamedPod, Request, Source};
 use config::setup::{InspectCluster, InspectedPod};
 use engine::{Failure, Response, Zones};
 use wire::{EdeCode, Name, NameRef};
@@ -89,14 +89,14 @@ impl Exposed {
         pods
     }
 
-    /// Returns the name of the only pod at an address. `None` for an address of a node, which several pods may have.
-    pub(crate) fn pod_name_at(&self, address: IpAddr) -> Option<String> {
-        let (mut name, mut is_one) = (None, true);
+    /// Reads the only pod at an address. `None` for an address of a node, which several pods may have.
+    pub(crate) fn only_pod_at<T>(&self, address: IpAddr, read: impl Fn(NamedPod<'_>) -> T) -> Option<T> {
+        let (mut found, mut is_one) = (None, true);
         self.index.pods_at(address, |pod| {
-            is_one &= name.is_none() && !pod.uses_host_network();
-            name = Some(pod.name());
+            is_one &= found.is_none() && !pod.uses_host_network();
+            found = Some(read(pod));
         });
-        name.filter(|_| is_one)
+        found.filter(|_| is_one)
     }
 }
 

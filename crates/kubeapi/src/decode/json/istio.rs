@@ -15,10 +15,10 @@ const NOT_ALLOCATED: (&str, &str) = ("networking.istio.io/enable-autoallocate-ip
 
 /// `metadata` with all labels.
 #[derive(Default)]
-struct Labelled<'a> {
-    common: Metadata<'a>,
+pub(super) struct Labelled<'a> {
+    pub(super) common: Metadata<'a>,
     created: Text<'a>,
-    labels: Pairs<'a>,
+    pub(super) labels: Pairs<'a>,
     captured: bool,
 }
 
@@ -280,10 +280,10 @@ fn texts<'a>(texts: &'a Texts<'_>) -> Vec<&'a str> {
 
 /// Names and values of a map, in input order. `null` is an empty map.
 #[derive(Default)]
-struct Pairs<'a>(Vec<(Text<'a>, Text<'a>)>);
+pub(super) struct Pairs<'a>(Vec<(Text<'a>, Text<'a>)>);
 
 impl Pairs<'_> {
-    fn iter(&self) -> impl Iterator<Item = Label<'_>> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = Label<'_>> {
         self.0.iter().map(|(name, value)| (&**name, &**value))
     }
 }

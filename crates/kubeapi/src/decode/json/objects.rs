@@ -6,6 +6,7 @@ use cluster::object::{self, Meta, Object};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
+use super::istio::Labelled;
 use super::text::{Text, Texts};
 use crate::decode::address_type;
 
@@ -376,7 +377,7 @@ impl Read for ImportedSlice<'_> {
 #[serde(default)]
 pub(crate) struct Pod<'a> {
     #[serde(borrow)]
-    metadata: Metadata<'a>,
+    metadata: Labelled<'a>,
     spec: Option<PodSpec>,
     #[serde(borrow)]
     status: Option<PodStatus<'a>>,
@@ -398,15 +399,16 @@ struct PodStatus<'a> {
 
 impl Read for Pod<'_> {
     fn metadata(&self) -> &Metadata<'_> {
-        &self.metadata
+        &self.metadata.common
     }
 
     fn object(&self) -> Result<Object<'_>, &'static str> {
         Ok(Object::Pod(object::Pod {
-            meta: self.metadata.meta(),
+            meta: self.metadata.common.meta(),
             address: self.status.as_ref().map_or("", |status| &status.pod_ip),
-            terminating: self.metadata.deletion_timestamp.is_some(),
+            terminating: self.metadata.common.deletion_timestamp.is_some(),
             host_network: self.spec.as_ref().is_some_and(|spec| spec.host_network == Some(true)),
+            labels: self.metadata.labels.iter().collect(),
         }))
     }
 }

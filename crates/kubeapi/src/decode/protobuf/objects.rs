@@ -72,6 +72,8 @@ pub(super) struct Metadata<'a> {
     region: &'a str,
     trigger: &'a str,
     terminating: bool,
+    /// All labels, if they are wanted.
+    labels: Option<Vec<(&'a str, &'a str)>>,
 }
 
 impl<'a> Metadata<'a> {
@@ -118,6 +120,9 @@ impl<'a> Metadata<'a> {
 
     fn label(&mut self, entry: &'a [u8]) -> Result<(), ProtobufError> {
         let (key, value) = key_and_value(entry)?;
+        if let Some(labels) = &mut self.labels {
+            return push(labels, (text(key)?, text(value)?));
+        }
         match key {
             b"kubernetes.io/service-name" => self.service = text(value)?,
             b"multicluster.kubernetes.io/service-name" => self.common_service = text(value)?,
@@ -301,7 +306,8 @@ fn endpoint<'a>(bytes: &'a [u8], endpoints: &mut Vec<Endpoint<'a>>) -> Result<()
 
 /// core/v1 Pod.
 fn pod(bytes: &[u8]) -> Result<(Object<'_>, &str), ProtobufError> {
-    let (mut metadata, mut address, mut host_network) = (Metadata::default(), "", false);
+    let labels = Some(Vec::new());
+    let (mut metadata, mut address, mut host_network) = (Metadata { labels, ..Metadata::default() }, "", false);
     for field in Fields::of(bytes) {
         match field? {
             (1, value) => metadata.read(value.as_bytes()?)?,
@@ -310,6 +316,7 @@ fn pod(bytes: &[u8]) -> Result<(Object<'_>, &str), ProtobufError> {
             _ => {}
         }
     }
-    let pod = Pod { meta: metadata.meta, address, terminating: metadata.terminating, host_network };
-    Ok((Object::Pod(pod), metadata.trigger))
+    let Metadata { meta, terminating, labels, .. } = metadata;
+    let pod = Pod { meta, address, terminating, host_network, labels: labels.unwrap_or_default() };
+    Ok((Object::Pod(pod), ""))
 }

@@ -36,8 +36,13 @@ const SAID: [(&str, Say); 6] = [
     ("kubernetes/protocol", |parts| text(parts.protocol)),
 ];
 
-/// Publishes the labels for queries in these zones.
-pub(super) fn publish(labels: &Labels, zones: &Zones, views: &[View], exposed: &Arc<Exposed>) {
+/// Publishes the labels for queries in these zones, and the labels with these keys of the client's pod.
+pub(super) fn publish(
+    labels: &Labels,
+    (zones, views): (&Zones, &[View]),
+    exposed: &Arc<Exposed>,
+    pod_labels: &[String],
+) {
     let grammars = views.iter().map(|view| view.grammar).collect();
     let reader = Arc::new(Reader { zones: zones.clone(), grammars });
     for (label, say) in SAID {
@@ -61,8 +66,38 @@ pub(super) fn publish(labels: &Labels, zones: &Zones, views: &[View], exposed: &
     labels.publish("kubernetes/client-namespace", move |query| client_namespace(&own, query));
     if exposed.index.has_pod_names() {
         let own = Arc::clone(exposed);
-        labels.publish("kubernetes/client-pod-name", move |query| own.pod_name_at(client_address(query)));
+        labels.publish("kubernetes/client-pod-name", move |query| {
+            own.only_pod_at(client_address(query), |pod| pod.name())
+        });
     }
+    for (at, key) in pod_labels.iter().enumerate() {
+        let own = Arc::clone(exposed);
+        labels.publish(&format!("{CLIENT_LABEL}{key}"), move |query| {
+            let value = own.only_pod_at(client_address(query), |pod| pod.label(at).to_owned());
+            value.filter(|value| !value.is_empty())
+        });
+    }
+}
+
+/// Start of the metadata labels with the labels of the client's pod.
+const CLIENT_LABEL: &str = "kubernetes/client-label/";
+/// Maximum length in bytes of the key of a label: a prefix, a slash and a name (Kubernetes, "Labels and Selectors").
+const KEY_MAX: usize = 253 + 1 + 63;
+
+/// Returns the keys of the pod labels that words of the Corefile name as `kubernetes/client-label/KEY`, sorted.
+pub(super) fn client_label_keys(words: &[String]) -> Vec<String> {
+    let mut keys: Vec<String> = words.iter().flat_map(|word| keys_in(word)).map(str::to_owned).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    keys
+}
+
+fn keys_in(word: &str) -> impl Iterator<Item = &str> {
+    word.split(CLIENT_LABEL).skip(1).filter_map(|rest| {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
+        let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+        Some(&rest[..end]).filter(|key| (1..=KEY_MAX).contains(&key.len()))
+    })
 }
 
 fn client_address(query: &Query) -> IpAddr {
@@ -130,4 +165,24 @@ impl<'a> Parts<'a> {
 
 fn dotted(labels: &[u8]) -> String {
     labels_of(labels).map(text).collect::<Vec<_>>().join(".")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::client_label_keys;
+
+    #[test]
+    fn finds_the_keys_of_pod_labels_in_all_forms() {
+        let words = [
+            "{name} {/kubernetes/client-label/app.kubernetes.io/name} {/kubernetes/client-label/tier}",
+            "metadata('kubernetes/client-label/app') == 'web'",
+            "kubernetes/client-label/tier",
+            "kubernetes/client-label/",
+            "kubernetes/client-pod-name",
+            "app",
+        ];
+        let words = words.map(str::to_owned);
+        assert_eq!(client_label_keys(&words), ["app", "app.kubernetes.io/name", "tier"]);
+        assert!(client_label_keys(&[format!("kubernetes/client-label/{}", "a".repeat(400))]).is_empty());
+    }
 }

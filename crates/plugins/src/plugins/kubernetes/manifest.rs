@@ -202,8 +202,8 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("identity pods"),
         default: "off",
-        doc: "Watch pods to know the names of clients, for the metadata label `kubernetes/client-pod-name`, `portolan tail`, \
-              `portolan top` and `portolan explain`. Needs the permission to list and watch pods, and memory. Not in \
+        doc: "Watch pods to know the names of clients, for `portolan tail`, `portolan top` and `portolan explain`, and for \
+              the metadata labels `kubernetes/client-pod-name` and `kubernetes/client-label/KEY`. Needs the permission to list and watch pods, and memory. Not in \
               CoreDNS.",
         set: |config, args| {
             args.choice(&[("pods", ())])?;

@@ -22,7 +22,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster::{Clusters, Index, Kind, Kinds, Service, ServiceKind};
+use cluster::{Clusters, Index, Kind, Kinds, Request, Service, ServiceKind};
 use config::setup::{InspectCluster, LocalZones, Part, Setup, SetupError, StartupGate};
 use engine::{Explanation, Failure, Hook, Hooks, Instant, Plugin, Query, Response, Verdict, Worker, Zones};
 use metrics::{self, Counter, Metric};
@@ -58,7 +58,8 @@ static METRICS: [&Metric; 2] = [&STALE, &WILDCARDS];
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     let Some(config) = configs.into_iter().next() else { return Ok(None) };
     config.sources.warn(setup);
-    let request = config.request(|name| setup.path(name));
+    let pod_labels = if config.identity { client_labels(setup) } else { Vec::new() };
+    let request = Request { pod_labels: pod_labels.clone(), ..config.request(|name| setup.path(name)) };
     let clusters: Rc<dyn Clusters> =
         setup.process.find().ok_or_else(|| SetupError::new("this process cannot watch a cluster"))?;
     let zones = setup.zones_or_keys(&config.zones);
@@ -83,7 +84,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let primary = zones.names().iter().find(|zone| !is_reverse(zone.as_ref())).cloned().unwrap_or_default();
     let views: Box<[View]> =
         zones.names().iter().map(|zone| View::of(zone.as_ref(), &config, &exposed.index)).collect();
-    labels::publish(&setup.labels(), &zones, &views, &exposed);
+    labels::publish(&setup.labels(), (&zones, &views), &exposed, &pod_labels);
     let plugin = Kubernetes {
         primary,
         views,
@@ -96,6 +97,19 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         exposed,
     };
     Ok(Some(Part { zones: Some(zones), fallthrough, ..Part::new(plugin, Hooks::DOWN) }))
+}
+
+/// Maximum number of pod labels that are kept. Each takes memory for every pod.
+const POD_LABELS_MAX: usize = 16;
+
+/// Returns the keys of the pod labels that directives of the Corefile use. The server keeps no others.
+fn client_labels(setup: &mut Setup<'_>) -> Vec<String> {
+    let mut keys = labels::client_label_keys(setup.words);
+    if keys.len() > POD_LABELS_MAX {
+        let left_out = keys.split_off(POD_LABELS_MAX).join(", ");
+        setup.warn(format!("the server keeps {POD_LABELS_MAX} labels of pods; these stay empty: {left_out}"));
+    }
+    keys
 }
 
 /// Registers one counter per zone.
