@@ -88,29 +88,47 @@ complete -c portolan -n "__fish_portolan_using_subcommand migrate" -l defaults -
 complete -c portolan -n "__fish_portolan_using_subcommand migrate" -l json -d 'Print the Corefile and the notes, or the comparison, as one JSON object'
 complete -c portolan -n "__fish_portolan_using_subcommand migrate" -l ttl -d 'With --check, also compare TTLs; the TTLs of a cache count down'
 complete -c portolan -n "__fish_portolan_using_subcommand migrate" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c portolan -n "__fish_portolan_using_subcommand status" -l socket -d 'Control socket: a path, or `@NAME` [default: that of the server that runs here]' -r
+complete -c portolan -n "__fish_portolan_using_subcommand status" -l socket -d 'Control socket: a path, `@NAME`, or `http://` or `https://` and an address [default: of the server that runs here]' -r
+complete -c portolan -n "__fish_portolan_using_subcommand status" -l cert -r -F
+complete -c portolan -n "__fish_portolan_using_subcommand status" -l key -r -F
+complete -c portolan -n "__fish_portolan_using_subcommand status" -l ca -r -F
 complete -c portolan -n "__fish_portolan_using_subcommand status" -l wait -d 'Wait at most this long, such as `60s`, until there is no problem' -r
 complete -c portolan -n "__fish_portolan_using_subcommand status" -l json -d 'Print the response of the server as JSON'
 complete -c portolan -n "__fish_portolan_using_subcommand status" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c portolan -n "__fish_portolan_using_subcommand ready" -l socket -d 'Control socket: a path, or `@NAME` [default: that of the server that runs here]' -r
+complete -c portolan -n "__fish_portolan_using_subcommand ready" -l socket -d 'Control socket: a path, `@NAME`, or `http://` or `https://` and an address [default: of the server that runs here]' -r
+complete -c portolan -n "__fish_portolan_using_subcommand ready" -l cert -r -F
+complete -c portolan -n "__fish_portolan_using_subcommand ready" -l key -r -F
+complete -c portolan -n "__fish_portolan_using_subcommand ready" -l ca -r -F
 complete -c portolan -n "__fish_portolan_using_subcommand ready" -l json -d 'Print the response of the server as JSON'
 complete -c portolan -n "__fish_portolan_using_subcommand ready" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c portolan -n "__fish_portolan_using_subcommand explain" -l socket -d 'Control socket: a path, or `@NAME` [default: that of the server that runs here]' -r
+complete -c portolan -n "__fish_portolan_using_subcommand explain" -l socket -d 'Control socket: a path, `@NAME`, or `http://` or `https://` and an address [default: of the server that runs here]' -r
+complete -c portolan -n "__fish_portolan_using_subcommand explain" -l cert -r -F
+complete -c portolan -n "__fish_portolan_using_subcommand explain" -l key -r -F
+complete -c portolan -n "__fish_portolan_using_subcommand explain" -l ca -r -F
 complete -c portolan -n "__fish_portolan_using_subcommand explain" -l from -d 'Client: NAMESPACE/POD or an IP address' -r
 complete -c portolan -n "__fish_portolan_using_subcommand explain" -l server -d 'Listener such as dns://:53 [default: the first one]' -r
 complete -c portolan -n "__fish_portolan_using_subcommand explain" -l conf -d 'Corefile to explain from, without a running server' -r -F
 complete -c portolan -n "__fish_portolan_using_subcommand explain" -l manifests -d 'Manifests of the cluster, for --conf: a file or a directory' -r -F
 complete -c portolan -n "__fish_portolan_using_subcommand explain" -l json -d 'Print the response of the server as JSON'
 complete -c portolan -n "__fish_portolan_using_subcommand explain" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c portolan -n "__fish_portolan_using_subcommand cache; and not __fish_seen_subcommand_from get flush help" -l socket -d 'Control socket: a path, or `@NAME` [default: that of the server that runs here]' -r
-complete -c portolan -n "__fish_portolan_using_subcommand cache; and not __fish_seen_subcommand_from get flush help" -s h -l help -d 'Print help'
+complete -c portolan -n "__fish_portolan_using_subcommand cache; and not __fish_seen_subcommand_from get flush help" -l socket -d 'Control socket: a path, `@NAME`, or `http://` or `https://` and an address [default: of the server that runs here]' -r
+complete -c portolan -n "__fish_portolan_using_subcommand cache; and not __fish_seen_subcommand_from get flush help" -l cert -r -F
+complete -c portolan -n "__fish_portolan_using_subcommand cache; and not __fish_seen_subcommand_from get flush help" -l key -r -F
+complete -c portolan -n "__fish_portolan_using_subcommand cache; and not __fish_seen_subcommand_from get flush help" -l ca -r -F
+complete -c portolan -n "__fish_portolan_using_subcommand cache; and not __fish_seen_subcommand_from get flush help" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c portolan -n "__fish_portolan_using_subcommand cache; and not __fish_seen_subcommand_from get flush help" -f -a "get" -d 'Show the cached responses for a name'
 complete -c portolan -n "__fish_portolan_using_subcommand cache; and not __fish_seen_subcommand_from get flush help" -f -a "flush" -d 'Remove cached responses'
 complete -c portolan -n "__fish_portolan_using_subcommand cache; and not __fish_seen_subcommand_from get flush help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c portolan -n "__fish_portolan_using_subcommand cache; and __fish_seen_subcommand_from get" -l socket -d 'Control socket: a path, or `@NAME` [default: that of the server that runs here]' -r
+complete -c portolan -n "__fish_portolan_using_subcommand cache; and __fish_seen_subcommand_from get" -l socket -d 'Control socket: a path, `@NAME`, or `http://` or `https://` and an address [default: of the server that runs here]' -r
+complete -c portolan -n "__fish_portolan_using_subcommand cache; and __fish_seen_subcommand_from get" -l cert -r -F
+complete -c portolan -n "__fish_portolan_using_subcommand cache; and __fish_seen_subcommand_from get" -l key -r -F
+complete -c portolan -n "__fish_portolan_using_subcommand cache; and __fish_seen_subcommand_from get" -l ca -r -F
 complete -c portolan -n "__fish_portolan_using_subcommand cache; and __fish_seen_subcommand_from get" -l json -d 'Print the response of the server as JSON'
 complete -c portolan -n "__fish_portolan_using_subcommand cache; and __fish_seen_subcommand_from get" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c portolan -n "__fish_portolan_using_subcommand cache; and __fish_seen_subcommand_from flush" -l socket -d 'Control socket: a path, or `@NAME` [default: that of the server that runs here]' -r
+complete -c portolan -n "__fish_portolan_using_subcommand cache; and __fish_seen_subcommand_from flush" -l socket -d 'Control socket: a path, `@NAME`, or `http://` or `https://` and an address [default: of the server that runs here]' -r
+complete -c portolan -n "__fish_portolan_using_subcommand cache; and __fish_seen_subcommand_from flush" -l cert -r -F
+complete -c portolan -n "__fish_portolan_using_subcommand cache; and __fish_seen_subcommand_from flush" -l key -r -F
+complete -c portolan -n "__fish_portolan_using_subcommand cache; and __fish_seen_subcommand_from flush" -l ca -r -F
 complete -c portolan -n "__fish_portolan_using_subcommand cache; and __fish_seen_subcommand_from flush" -l below -d 'Domain name, with all names below it' -r
 complete -c portolan -n "__fish_portolan_using_subcommand cache; and __fish_seen_subcommand_from flush" -l all -d 'All responses'
 complete -c portolan -n "__fish_portolan_using_subcommand cache; and __fish_seen_subcommand_from flush" -l json -d 'Print the response of the server as JSON'
@@ -118,26 +136,44 @@ complete -c portolan -n "__fish_portolan_using_subcommand cache; and __fish_seen
 complete -c portolan -n "__fish_portolan_using_subcommand cache; and __fish_seen_subcommand_from help" -f -a "get" -d 'Show the cached responses for a name'
 complete -c portolan -n "__fish_portolan_using_subcommand cache; and __fish_seen_subcommand_from help" -f -a "flush" -d 'Remove cached responses'
 complete -c portolan -n "__fish_portolan_using_subcommand cache; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c portolan -n "__fish_portolan_using_subcommand reload" -l socket -d 'Control socket: a path, or `@NAME` [default: that of the server that runs here]' -r
+complete -c portolan -n "__fish_portolan_using_subcommand reload" -l socket -d 'Control socket: a path, `@NAME`, or `http://` or `https://` and an address [default: of the server that runs here]' -r
+complete -c portolan -n "__fish_portolan_using_subcommand reload" -l cert -r -F
+complete -c portolan -n "__fish_portolan_using_subcommand reload" -l key -r -F
+complete -c portolan -n "__fish_portolan_using_subcommand reload" -l ca -r -F
 complete -c portolan -n "__fish_portolan_using_subcommand reload" -l json -d 'Print the response of the server as JSON'
 complete -c portolan -n "__fish_portolan_using_subcommand reload" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c portolan -n "__fish_portolan_using_subcommand loglevel" -l socket -d 'Control socket: a path, or `@NAME` [default: that of the server that runs here]' -r
+complete -c portolan -n "__fish_portolan_using_subcommand loglevel" -l socket -d 'Control socket: a path, `@NAME`, or `http://` or `https://` and an address [default: of the server that runs here]' -r
+complete -c portolan -n "__fish_portolan_using_subcommand loglevel" -l cert -r -F
+complete -c portolan -n "__fish_portolan_using_subcommand loglevel" -l key -r -F
+complete -c portolan -n "__fish_portolan_using_subcommand loglevel" -l ca -r -F
 complete -c portolan -n "__fish_portolan_using_subcommand loglevel" -l for -d 'Time after which the usual level applies again, at most a day; `0s` ends a temporary level' -r
 complete -c portolan -n "__fish_portolan_using_subcommand loglevel" -l json -d 'Print the response of the server as JSON'
 complete -c portolan -n "__fish_portolan_using_subcommand loglevel" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c portolan -n "__fish_portolan_using_subcommand requests" -l socket -d 'Control socket: a path, or `@NAME` [default: that of the server that runs here]' -r
+complete -c portolan -n "__fish_portolan_using_subcommand requests" -l socket -d 'Control socket: a path, `@NAME`, or `http://` or `https://` and an address [default: of the server that runs here]' -r
+complete -c portolan -n "__fish_portolan_using_subcommand requests" -l cert -r -F
+complete -c portolan -n "__fish_portolan_using_subcommand requests" -l key -r -F
+complete -c portolan -n "__fish_portolan_using_subcommand requests" -l ca -r -F
 complete -c portolan -n "__fish_portolan_using_subcommand requests" -l json -d 'Print the response of the server as JSON'
 complete -c portolan -n "__fish_portolan_using_subcommand requests" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c portolan -n "__fish_portolan_using_subcommand shadow; and not __fish_seen_subcommand_from report help" -l socket -d 'Control socket: a path, or `@NAME` [default: that of the server that runs here]' -r
-complete -c portolan -n "__fish_portolan_using_subcommand shadow; and not __fish_seen_subcommand_from report help" -s h -l help -d 'Print help'
+complete -c portolan -n "__fish_portolan_using_subcommand shadow; and not __fish_seen_subcommand_from report help" -l socket -d 'Control socket: a path, `@NAME`, or `http://` or `https://` and an address [default: of the server that runs here]' -r
+complete -c portolan -n "__fish_portolan_using_subcommand shadow; and not __fish_seen_subcommand_from report help" -l cert -r -F
+complete -c portolan -n "__fish_portolan_using_subcommand shadow; and not __fish_seen_subcommand_from report help" -l key -r -F
+complete -c portolan -n "__fish_portolan_using_subcommand shadow; and not __fish_seen_subcommand_from report help" -l ca -r -F
+complete -c portolan -n "__fish_portolan_using_subcommand shadow; and not __fish_seen_subcommand_from report help" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c portolan -n "__fish_portolan_using_subcommand shadow; and not __fish_seen_subcommand_from report help" -f -a "report" -d 'Show how the answers differ from those of the other server'
 complete -c portolan -n "__fish_portolan_using_subcommand shadow; and not __fish_seen_subcommand_from report help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c portolan -n "__fish_portolan_using_subcommand shadow; and __fish_seen_subcommand_from report" -l socket -d 'Control socket: a path, or `@NAME` [default: that of the server that runs here]' -r
+complete -c portolan -n "__fish_portolan_using_subcommand shadow; and __fish_seen_subcommand_from report" -l socket -d 'Control socket: a path, `@NAME`, or `http://` or `https://` and an address [default: of the server that runs here]' -r
+complete -c portolan -n "__fish_portolan_using_subcommand shadow; and __fish_seen_subcommand_from report" -l cert -r -F
+complete -c portolan -n "__fish_portolan_using_subcommand shadow; and __fish_seen_subcommand_from report" -l key -r -F
+complete -c portolan -n "__fish_portolan_using_subcommand shadow; and __fish_seen_subcommand_from report" -l ca -r -F
 complete -c portolan -n "__fish_portolan_using_subcommand shadow; and __fish_seen_subcommand_from report" -l json -d 'Print the response of the server as JSON'
 complete -c portolan -n "__fish_portolan_using_subcommand shadow; and __fish_seen_subcommand_from report" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c portolan -n "__fish_portolan_using_subcommand shadow; and __fish_seen_subcommand_from help" -f -a "report" -d 'Show how the answers differ from those of the other server'
 complete -c portolan -n "__fish_portolan_using_subcommand shadow; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c portolan -n "__fish_portolan_using_subcommand tail" -l socket -d 'Control socket: a path, or `@NAME` [default: that of the server that runs here]' -r
+complete -c portolan -n "__fish_portolan_using_subcommand tail" -l socket -d 'Control socket: a path, `@NAME`, or `http://` or `https://` and an address [default: of the server that runs here]' -r
+complete -c portolan -n "__fish_portolan_using_subcommand tail" -l cert -r -F
+complete -c portolan -n "__fish_portolan_using_subcommand tail" -l key -r -F
+complete -c portolan -n "__fish_portolan_using_subcommand tail" -l ca -r -F
 complete -c portolan -n "__fish_portolan_using_subcommand tail" -l name -d 'Names, or `*.NAME` for all names below' -r
 complete -c portolan -n "__fish_portolan_using_subcommand tail" -l zone -d 'Zones: the names themselves and all names below' -r
 complete -c portolan -n "__fish_portolan_using_subcommand tail" -l type -d 'Record types' -r
@@ -157,7 +193,10 @@ logfmt\t''"
 complete -c portolan -n "__fish_portolan_using_subcommand tail" -s f -l follow -d 'Continue after --last'
 complete -c portolan -n "__fish_portolan_using_subcommand tail" -l json -d 'Same as `--output json`'
 complete -c portolan -n "__fish_portolan_using_subcommand tail" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c portolan -n "__fish_portolan_using_subcommand top" -l socket -d 'Control socket: a path, or `@NAME` [default: that of the server that runs here]' -r
+complete -c portolan -n "__fish_portolan_using_subcommand top" -l socket -d 'Control socket: a path, `@NAME`, or `http://` or `https://` and an address [default: of the server that runs here]' -r
+complete -c portolan -n "__fish_portolan_using_subcommand top" -l cert -r -F
+complete -c portolan -n "__fish_portolan_using_subcommand top" -l key -r -F
+complete -c portolan -n "__fish_portolan_using_subcommand top" -l ca -r -F
 complete -c portolan -n "__fish_portolan_using_subcommand top" -l by -d 'Grouping; `waste` shows pods with most queries without a useful answer first' -r -f -a "pod\t''
 ns\t''
 name\t''
@@ -172,10 +211,16 @@ complete -c portolan -n "__fish_portolan_using_subcommand top" -l rows -d 'Maxim
 complete -c portolan -n "__fish_portolan_using_subcommand top" -l once -d 'Print one table and end, as without a terminal'
 complete -c portolan -n "__fish_portolan_using_subcommand top" -l json -d 'Print the response of the server as JSON'
 complete -c portolan -n "__fish_portolan_using_subcommand top" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c portolan -n "__fish_portolan_using_subcommand report" -l socket -d 'Control socket: a path, or `@NAME` [default: that of the server that runs here]' -r
+complete -c portolan -n "__fish_portolan_using_subcommand report" -l socket -d 'Control socket: a path, `@NAME`, or `http://` or `https://` and an address [default: of the server that runs here]' -r
+complete -c portolan -n "__fish_portolan_using_subcommand report" -l cert -r -F
+complete -c portolan -n "__fish_portolan_using_subcommand report" -l key -r -F
+complete -c portolan -n "__fish_portolan_using_subcommand report" -l ca -r -F
 complete -c portolan -n "__fish_portolan_using_subcommand report" -s o -l output -d 'File to write, `-` for standard output [default: standard output, unless it is a terminal]' -r -F
 complete -c portolan -n "__fish_portolan_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c portolan -n "__fish_portolan_using_subcommand doctor" -l socket -d 'Control socket: a path, or `@NAME` [default: that of the server that runs here]' -r
+complete -c portolan -n "__fish_portolan_using_subcommand doctor" -l socket -d 'Control socket: a path, `@NAME`, or `http://` or `https://` and an address [default: of the server that runs here]' -r
+complete -c portolan -n "__fish_portolan_using_subcommand doctor" -l cert -r -F
+complete -c portolan -n "__fish_portolan_using_subcommand doctor" -l key -r -F
+complete -c portolan -n "__fish_portolan_using_subcommand doctor" -l ca -r -F
 complete -c portolan -n "__fish_portolan_using_subcommand doctor" -l only -d 'Run the checks of an area, such as `network`, or the one with a code, such as PD-N04' -r
 complete -c portolan -n "__fish_portolan_using_subcommand doctor" -l kubeconfig -d 'Use the API server of this kubeconfig [default: that of this Pod, or of $KUBECONFIG]' -r -F
 complete -c portolan -n "__fish_portolan_using_subcommand doctor" -l context -d 'Context of the kubeconfig [default: its current context]' -r

@@ -13,11 +13,12 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use support::control::{ControlSocket, response};
-use support::{Client, Folder, PATIENCE, Server, page};
+use support::control::{ControlSocket, Ran, response};
+use support::{Client, Folder, PATIENCE, Server, certify_all, page, wait_until};
 use wire::Type;
 
 /// User of the image.
@@ -104,6 +105,88 @@ fn tcp_is_read_only_and_for_this_machine() {
         let (status, body) = ask(head);
         assert_eq!(status, refused, "{head}: {body}");
     }
+}
+
+/// Writes the certificates of a server, of an operator and of a stranger, and a Corefile with a TLS listener.
+fn with_certificates(folder: &Folder) -> PathBuf {
+    certify_all(
+        folder,
+        "ca",
+        &[("cert", "key", &["127.0.0.1", "localhost"]), ("operator", "operator-key", &["operator"])],
+    );
+    certify_all(folder, "other", &[("stranger", "stranger-key", &["stranger"])]);
+    let [cert, key, ca] = ["cert.pem", "key.pem", "ca.pem"].map(|name| folder.path().join(name).display().to_string());
+    let control = format!("whoami\n    control 0.0.0.0:0 {{\n read-only\n tls {cert} {key} {ca}\n }}");
+    folder.write("Corefile", &COREFILE.replace("whoami", &control))
+}
+
+/// Listener with TLS, and the files of its clients.
+struct Encrypted<'a> {
+    folder: &'a Folder,
+    port: u16,
+}
+
+impl Encrypted<'_> {
+    /// Runs a command with the certificate of somebody and the CA certificates of a file.
+    fn run(&self, words: &[&str], client: Option<&str>, ca: &str) -> Ran {
+        let file = |name: &str| self.folder.path().join(format!("{name}.pem")).display().to_string();
+        let mut words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        words.extend(["--ca".to_owned(), file(ca)]);
+        if let Some(name) = client {
+            words.extend(["--cert".to_owned(), file(name), "--key".to_owned(), file(&format!("{name}-key"))]);
+        }
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        ControlSocket(format!("https://localhost:{}", self.port)).run(&words)
+    }
+}
+
+#[test]
+fn tls_serves_only_clients_with_a_certificate_of_the_ca() {
+    let folder = Folder::new("control-tls");
+    let mut server = Server::start(&with_certificates(&folder));
+    let mut listening = [server.wait_for(" for control"), server.wait_for(" for control")];
+    listening.sort_by_key(|line| line.contains('@'));
+    let port = listening[0].split(' ').nth(3).unwrap().parse::<SocketAddr>().unwrap().port();
+    let unix = ControlSocket(listening[1].split(' ').nth(3).unwrap().to_owned());
+    let encrypted = Encrypted { folder: &folder, port };
+    // They say nothing, and keep nobody out.
+    let silent: Vec<TcpStream> = (0..20).map(|_| TcpStream::connect(("127.0.0.1", port)).unwrap()).collect();
+
+    let status = encrypted.run(&["status"], Some("operator"), "ca");
+    assert!(status.code == 0 && status.stdout.contains("✓ serving"), "{}{}", status.stdout, status.stderr);
+    let tail = encrypted.run(&["tail", "--last", "5"], Some("operator"), "ca");
+    assert_eq!(tail.code, 0, "{}", tail.stderr);
+    for (words, client, ca, message) in [
+        (&["status"][..], None, "ca", "it serves only clients with a certificate of its CA: `--cert FILE --key FILE`"),
+        (&["status"], Some("stranger"), "ca", "it serves only clients with a certificate of its CA"),
+        (&["tail", "--last", "1"], None, "ca", "it serves only clients with a certificate of its CA"),
+        (&["status"], Some("operator"), "other", "tls: failed to verify certificate: signed by an unknown authority"),
+        (&["cache", "flush", "--all"], Some("operator"), "ca", "this listener is read-only"),
+        (&["status"], Some("nobody"), "ca", "nobody.pem: no such file"),
+    ] {
+        let ran = encrypted.run(words, client, ca);
+        assert!(
+            ran.code == 2 && ran.stderr.contains(message),
+            "{words:?} {client:?} {ca}: {}{}",
+            ran.stdout,
+            ran.stderr
+        );
+    }
+    let clear = ControlSocket(format!("http://127.0.0.1:{port}")).run(&["status"]);
+    assert_eq!((clear.code, clear.stdout.as_str()), (2, ""), "{}", clear.stderr);
+
+    // A reload takes over the certificates of another CA, on the same port.
+    let old = folder.path().join("ca.pem");
+    std::fs::rename(&old, folder.path().join("old.pem")).unwrap();
+    with_certificates(&folder);
+    folder
+        .write("Corefile", &format!("{}# changed\n", std::fs::read_to_string(folder.path().join("Corefile")).unwrap()));
+    let reloaded = unix.run(&["reload"]);
+    assert_eq!(reloaded.code, 0, "{}{}", reloaded.stdout, reloaded.stderr);
+    wait_until("the new certificates are used", || encrypted.run(&["status"], Some("operator"), "ca").code == 0);
+    let outdated = encrypted.run(&["status"], Some("operator"), "old");
+    assert!(outdated.code == 2 && outdated.stderr.contains("failed to verify certificate"), "{}", outdated.stderr);
+    drop(silent);
 }
 
 #[test]

@@ -62,7 +62,11 @@ pub struct Client {
 }
 
 impl Client {
-    fn new(wanted: &ClientTls) -> Result<Client, TlsError> {
+    /// Creates the configurations.
+    ///
+    /// # Errors
+    /// The server name, a certificate or a key cannot be used.
+    pub fn new(wanted: &ClientTls) -> Result<Client, TlsError> {
         let name = wanted.server_name.clone().map(ServerName::try_from).transpose();
         let name = name.map_err(|error| TlsError::ServerName(error.into()))?;
         let plain = client_config(wanted)?;

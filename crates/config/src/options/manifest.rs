@@ -252,6 +252,13 @@ impl<C> DirectiveContext<'_, C> {
         Box::new(Diagnostic::warning(codes::VALUE, word.span, message).with_help(help))
     }
 
+    /// Returns an error at the first argument, with help.
+    #[must_use]
+    pub fn problem_at_argument(&self, message: impl Into<String>, help: impl Into<String>) -> Problem {
+        let word = self.written.args.first().unwrap_or(&self.written.name);
+        Box::new(Diagnostic::error(codes::VALUE, word.span, message).with_help(help))
+    }
+
     /// Returns the source line of a property, if it is written.
     #[must_use]
     pub fn word_of(&self, property: &str) -> Option<&Token> {

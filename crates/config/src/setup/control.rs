@@ -3,6 +3,9 @@
 use core::fmt;
 use core::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
+
+use engine::tls::TlsServer;
 
 /// Requests of the directive *control*.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,9 +50,32 @@ pub enum ControlAddress {
     Abstract(String),
     /// Unix socket with a path.
     Path(PathBuf),
-    /// Read-only listener on a loopback address.
-    Tcp(SocketAddr),
+    /// Read-only TCP listener.
+    Tcp(ControlListener),
 }
+
+/// Read-only TCP listener. Two with the same address are equal: a new one replaces the certificates of the old one.
+#[derive(Clone)]
+pub struct ControlListener {
+    /// Address.
+    pub address: SocketAddr,
+    /// TLS, which requires client certificates; `None` on loopback addresses only.
+    pub tls: Option<Arc<dyn TlsServer>>,
+}
+
+impl fmt::Debug for ControlListener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.address.fmt(f)
+    }
+}
+
+impl PartialEq for ControlListener {
+    fn eq(&self, other: &ControlListener) -> bool {
+        self.address == other.address
+    }
+}
+
+impl Eq for ControlListener {}
 
 impl fmt::Display for ControlAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -57,7 +83,7 @@ impl fmt::Display for ControlAddress {
             ControlAddress::Default => f.write_str("the default socket"),
             ControlAddress::Abstract(name) => write!(f, "@{name}"),
             ControlAddress::Path(path) => path.display().fmt(f),
-            ControlAddress::Tcp(address) => address.fmt(f),
+            ControlAddress::Tcp(listener) => listener.address.fmt(f),
         }
     }
 }

@@ -27,7 +27,7 @@ mod requests;
 mod shadow;
 
 pub use capabilities::{Capabilities, LocalAnswers, LocalZones, StepWrapper};
-pub use control::{ControlAddress, ControlRequests, NamePrivacy};
+pub use control::{ControlAddress, ControlListener, ControlRequests, NamePrivacy};
 pub use file_watch::{CheckFiles, FileCheck, FileWatch};
 pub use files::{FileStamp, Files, LISTED_MAX};
 pub use inspection::{

@@ -3,11 +3,15 @@
 use std::fmt;
 use std::fs;
 use std::io;
+use std::net::IpAddr;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::SocketAddr as Name;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use control::{Endpoint, ErrorBody, Method};
+use engine::tls::{ClientTls, Identity};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
@@ -16,9 +20,12 @@ use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::net::UnixStream;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
+use transport::tls::Client;
+use transport::{error_text, root_cause};
 
 use super::answer::RESPONSE_MAX;
 use super::listen::{ABSTRACT, PATH};
@@ -31,9 +38,39 @@ const LINE_MAX: usize = 64 << 10;
 /// Names of all Unix sockets of the network namespace.
 const SOCKETS: &str = "/proc/net/unix";
 
-/// Socket of a running server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Socket(String);
+/// Options of a command that say which server to ask.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ServerOptions {
+    /// Path, `@NAME` or URL.
+    pub(crate) socket: Option<String>,
+    /// File with the client certificate.
+    pub(crate) certificate: Option<PathBuf>,
+    /// File with the key of the client certificate.
+    pub(crate) key: Option<PathBuf>,
+    /// File with the CA certificates that the server's certificate is verified with.
+    pub(crate) authorities: Option<PathBuf>,
+}
+
+/// Address of the control API of a running server.
+#[derive(Clone)]
+pub(crate) struct Socket {
+    name: String,
+    kind: Kind,
+}
+
+#[derive(Clone)]
+enum Kind {
+    /// Unix socket.
+    Unix,
+    /// Host and port.
+    Tcp(String),
+    /// Host and port, with TLS.
+    Tls(String, Arc<Client>),
+}
+
+/// Connection to a server.
+trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 
 /// Reason why a server could not be asked, or did not do what it was asked.
 #[derive(Debug)]
@@ -46,6 +83,10 @@ pub(crate) enum ControlError {
     Connect(String, io::Error),
     /// The connection broke.
     Connection(hyper::Error),
+    /// The server with this name refused the connection during or after the handshake, or its certificate is invalid.
+    Tls(String, String),
+    /// The files for TLS cannot be used.
+    TlsFiles(String),
     /// The server did not respond in this time.
     Late(Duration),
     /// The server refused the request, with this reason.
@@ -71,7 +112,11 @@ impl fmt::Display for ControlError {
                 write!(out, "several servers run here; choose one with `--socket`: {}", names.join(", "))
             }
             ControlError::Connect(name, error) => write!(out, "{name}: {}", io_text::describe(error)),
-            ControlError::Connection(error) => write!(out, "the connection to the server broke: {error}"),
+            ControlError::Connection(error) => {
+                write!(out, "the connection to the server broke: {}", root_cause(error))
+            }
+            ControlError::Tls(name, problem) => write!(out, "{name}: {problem}"),
+            ControlError::TlsFiles(problem) => out.write_str(problem),
             ControlError::Late(limit) => write!(out, "the server did not respond within {} s", limit.as_secs()),
             ControlError::Refused(reason) => out.write_str(reason),
             ControlError::Response(problem) => {
@@ -95,10 +140,10 @@ impl std::error::Error for ControlError {
 }
 
 impl Socket {
-    /// Returns the socket with this name, or the one of the only server that runs here.
-    pub(crate) fn find(name: Option<&str>) -> Result<Socket, ControlError> {
-        if let Some(name) = name {
-            return Ok(Socket(name.to_owned()));
+    /// Returns the server that the options name, or the only one that runs here.
+    pub(crate) fn find(options: &ServerOptions) -> Result<Socket, ControlError> {
+        if let Some(name) = &options.socket {
+            return Socket::named(name, options);
         }
         let runtime = runtime()?;
         let inside = runtime.enter();
@@ -106,11 +151,50 @@ impl Socket {
         drop(inside);
         match (usable.pop(), usable.is_empty()) {
             (None, _) => Err(ControlError::NoServer),
-            (Some(name), true) => Ok(Socket(name)),
+            (Some(name), true) => Ok(Socket { name, kind: Kind::Unix }),
             (Some(name), false) => {
                 usable.push(name);
                 Err(ControlError::Several(usable))
             }
+        }
+    }
+
+    fn named(name: &str, options: &ServerOptions) -> Result<Socket, ControlError> {
+        let to = |rest: &str| rest.trim_end_matches('/').to_owned();
+        let kind = match (name.strip_prefix("http://"), name.strip_prefix("https://")) {
+            (Some(rest), _) => Kind::Tcp(to(rest)),
+            (None, Some(rest)) => Kind::Tls(to(rest), Arc::new(options.tls(&to(rest))?)),
+            (None, None) => Kind::Unix,
+        };
+        Ok(Socket { name: name.to_owned(), kind })
+    }
+
+    /// Connects to the server. The runtime must run.
+    async fn connect(&self) -> Result<Box<dyn Stream>, ControlError> {
+        let broken = |error| ControlError::Connect(self.name.clone(), error);
+        match &self.kind {
+            Kind::Unix => Ok(Box::new(connect_unix(&self.name).map_err(broken)?)),
+            Kind::Tcp(to) => Ok(Box::new(TcpStream::connect(to).await.map_err(broken)?)),
+            Kind::Tls(to, client) => {
+                let stream = TcpStream::connect(to).await.map_err(broken)?;
+                let peer = stream.peer_addr().map_err(broken)?;
+                let stream = client.connect(stream, peer.ip()).await;
+                let failed = |error: io::Error| ControlError::Tls(self.name.clone(), error_text(&error));
+                Ok(Box::new(stream.map_err(failed)?))
+            }
+        }
+    }
+
+    /// Returns the error of a broken connection. In TLS 1.3, a server refuses a client certificate after the handshake.
+    fn broken(&self, error: hyper::Error) -> ControlError {
+        let is_alert = |cause: &str| cause.contains("received fatal alert");
+        let cause = root_cause(&error);
+        match &self.kind {
+            Kind::Tls(..) if is_alert(&cause) => {
+                let help = "it serves only clients with a certificate of its CA: `--cert FILE --key FILE`";
+                ControlError::Tls(self.name.clone(), format!("the server refuses the connection ({cause}); {help}"))
+            }
+            _ => ControlError::Connection(error),
         }
     }
 
@@ -140,13 +224,9 @@ impl Socket {
         parameters: &[(&str, &str)],
         body: Vec<u8>,
     ) -> Result<Bytes, ControlError> {
-        let broken = |error| ControlError::Connect(self.0.clone(), error);
         let runtime = runtime()?;
         let limit = endpoint.route().time_limit + MARGIN;
-        let exchange = async {
-            let stream = connect(&self.0).map_err(broken)?;
-            exchange(stream, endpoint, parameters, body).await
-        };
+        let exchange = async { self.exchange(self.connect().await?, endpoint, parameters, body).await };
         let (status, body) =
             runtime.block_on(async { timeout(limit, exchange).await }).map_err(|_| ControlError::Late(limit))??;
         if status == StatusCode::OK {
@@ -163,17 +243,16 @@ impl Socket {
         parameters: &[(&str, &str)],
         mut take: impl FnMut(T) -> bool,
     ) -> Result<(), ControlError> {
-        let broken = |error| ControlError::Connect(self.0.clone(), error);
         runtime()?.block_on(async {
-            let stream = connect(&self.0).map_err(broken)?;
+            let limit = endpoint.route().time_limit + MARGIN;
+            let stream = timeout(limit, self.connect()).await.map_err(|_| ControlError::Late(limit))??;
             let (mut sender, connection) =
-                http1::handshake(TokioIo::new(stream)).await.map_err(ControlError::Connection)?;
+                http1::handshake(TokioIo::new(stream)).await.map_err(|error| self.broken(error))?;
             // It ends with the response.
             let connection = tokio::spawn(connection);
-            let limit = endpoint.route().time_limit + MARGIN;
             let sending = sender.send_request(request(endpoint, parameters, Vec::new())?);
             let response = timeout(limit, sending).await.map_err(|_| ControlError::Late(limit))?;
-            let response = response.map_err(ControlError::Connection)?;
+            let response = response.map_err(|error| self.broken(error))?;
             let status = response.status();
             if status != StatusCode::OK {
                 return Err(refused(status, &whole(response.into_body()).await?));
@@ -182,6 +261,34 @@ impl Socket {
             connection.abort();
             outcome
         })
+    }
+
+    async fn exchange(
+        &self,
+        stream: Box<dyn Stream>,
+        endpoint: Endpoint,
+        parameters: &[(&str, &str)],
+        body: Vec<u8>,
+    ) -> Result<(StatusCode, Bytes), ControlError> {
+        let (mut sender, connection) =
+            http1::handshake(TokioIo::new(stream)).await.map_err(|error| self.broken(error))?;
+        let request = request(endpoint, parameters, body)?;
+        let responding = async {
+            let response = sender.send_request(request).await.map_err(|error| self.broken(error))?;
+            let status = response.status();
+            Ok((status, whole(response.into_body()).await?))
+        };
+        tokio::pin!(connection);
+        tokio::pin!(responding);
+        tokio::select! {
+            biased;
+            outcome = &mut responding => outcome,
+            ended = &mut connection => match ended {
+                // The server may close right after a complete response.
+                Ok(()) => responding.await,
+                Err(error) => Err(self.broken(error)),
+            },
+        }
     }
 }
 
@@ -223,8 +330,32 @@ pub(super) fn runtime() -> Result<Runtime, ControlError> {
     tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ControlError::Io)
 }
 
-/// Connects to a socket. The runtime must run.
-fn connect(name: &str) -> io::Result<UnixStream> {
+impl ServerOptions {
+    /// Returns the TLS configuration for a host with a port.
+    fn tls(&self, to: &str) -> Result<Client, ControlError> {
+        let read = |file: &PathBuf| {
+            fs::read(file).map_err(|error| {
+                ControlError::TlsFiles(io_text::cannot_open(&file.display().to_string(), &error).to_string())
+            })
+        };
+        let identity = match (&self.certificate, &self.key) {
+            (Some(certificate), Some(key)) => Some(Identity { certificates: read(certificate)?, key: read(key)? }),
+            _ => None,
+        };
+        let host = to.rsplit_once(':').map_or(to, |(host, _)| host);
+        let is_address = host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
+        let wanted = ClientTls {
+            server_name: (!is_address).then(|| host.to_owned()),
+            authorities: self.authorities.as_ref().map(read).transpose()?,
+            identity,
+            unverified: false,
+        };
+        Client::new(&wanted).map_err(|error| ControlError::TlsFiles(format!("TLS: {error}")))
+    }
+}
+
+/// Connects to a Unix socket. The runtime must run.
+fn connect_unix(name: &str) -> io::Result<UnixStream> {
     let stream = match name.strip_prefix('@') {
         Some(name) => std::os::unix::net::UnixStream::connect_addr(&Name::from_abstract_name(name)?),
         None => std::os::unix::net::UnixStream::connect(name),
@@ -253,7 +384,7 @@ fn candidates() -> Vec<String> {
 /// root. A process in another PID namespace is another server, in another container of this network namespace. The
 /// runtime must run.
 fn is_usable(name: &str) -> bool {
-    let peer = connect(name).and_then(|stream| stream.peer_cred());
+    let peer = connect_unix(name).and_then(|stream| stream.peer_cred());
     let own = net::own_user();
     peer.is_ok_and(|peer| {
         let is_trusted = peer.uid() == own || peer.uid() == 0 || own == 0;
@@ -282,30 +413,4 @@ fn request(
         .header(CONTENT_TYPE, "application/json")
         .body(Full::new(Bytes::from(body)))
         .map_err(|error| ControlError::Response(error.to_string()))
-}
-
-async fn exchange(
-    stream: UnixStream,
-    endpoint: Endpoint,
-    parameters: &[(&str, &str)],
-    body: Vec<u8>,
-) -> Result<(StatusCode, Bytes), ControlError> {
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(ControlError::Connection)?;
-    let request = request(endpoint, parameters, body)?;
-    let responding = async {
-        let response = sender.send_request(request).await.map_err(ControlError::Connection)?;
-        let status = response.status();
-        Ok((status, whole(response.into_body()).await?))
-    };
-    tokio::pin!(connection);
-    tokio::pin!(responding);
-    tokio::select! {
-        biased;
-        outcome = &mut responding => outcome,
-        ended = &mut connection => match ended {
-            // The server may close right after a complete response.
-            Ok(()) => responding.await,
-            Err(error) => Err(ControlError::Connection(error)),
-        },
-    }
 }

@@ -45,6 +45,8 @@ pub(super) enum Access {
     Full,
     /// TCP: reads only, and the headers of each request are checked.
     ReadOnly,
+    /// TCP with TLS: reads only. The client has shown a certificate.
+    ReadOnlyTls,
 }
 
 /// Responds to a request.
@@ -53,8 +55,10 @@ pub(super) async fn answer(context: &Rc<Context>, access: Access, request: Reque
 }
 
 async fn handle(context: &Rc<Context>, access: Access, request: Request<Incoming>) -> Result<Answer, Refusal> {
-    if access == Access::ReadOnly {
-        check_request(request.method(), request.headers())?;
+    match access {
+        Access::Full => {}
+        Access::ReadOnly => check_request(request.method(), request.headers(), true)?,
+        Access::ReadOnlyTls => check_request(request.method(), request.headers(), false)?,
     }
     let method = if *request.method() == Method::HEAD { "GET" } else { request.method().as_str() };
     let endpoint = Endpoint::find(method, request.uri().path()).map_err(|error| {

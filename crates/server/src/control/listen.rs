@@ -1,5 +1,6 @@
-//! Listeners of the control API: Unix sockets with a path or an abstract name, and TCP on loopback.
+//! Listeners of the control API: Unix sockets with a path or an abstract name, and TCP on loopback or with TLS.
 
+use std::cell::RefCell;
 use std::fs;
 use std::future::ready;
 use std::io;
@@ -13,14 +14,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use config::setup::ControlAddress;
+use engine::tls::TlsServer;
 use metrics::{Counter, Counters};
 use net::{ConnectionTable, Limits, TableLimits};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
 use tokio::task::AbortHandle;
+use tokio::time::timeout;
+use transport::tls::accept_tls;
 
 use super::answer::{Refusal, respond};
 use super::connection::{Access, Context, answer};
 use super::peer::check_user;
+use crate::deadlines::HEAD_TIMEOUT;
 use crate::http_server;
 
 /// Directory of the default socket. A chart mounts a volume here; the root file system may be read-only.
@@ -44,8 +50,18 @@ const MODE: u32 = 0o600;
 pub(super) struct Listeners {
     context: Rc<Context>,
     evictions: Rc<Evictions>,
-    running: Vec<(ControlAddress, AbortHandle)>,
+    running: Vec<Running>,
 }
+
+/// Running listener.
+struct Running {
+    address: ControlAddress,
+    tls: Tls,
+    task: AbortHandle,
+}
+
+/// TLS of a listener, if it has TLS. A reload replaces it.
+type Tls = Rc<RefCell<Option<Arc<dyn TlsServer>>>>;
 
 /// Counter of connections that were closed in favour of new ones.
 struct Evictions(Counters, Counter);
@@ -59,31 +75,41 @@ impl Listeners {
 
     /// Listens on exactly these addresses.
     pub(super) fn serve(&mut self, addresses: &[ControlAddress]) {
-        self.running.retain(|(address, task)| {
-            let is_kept = addresses.contains(address);
+        self.running.retain(|running| {
+            let is_kept = addresses.contains(&running.address);
             if !is_kept {
-                task.abort();
+                running.task.abort();
             }
             is_kept
         });
         for address in addresses {
-            if !self.running.iter().any(|(running, _)| running == address) {
-                let (context, evictions) = (Rc::clone(&self.context), Rc::clone(&self.evictions));
-                let task = tokio::task::spawn_local(run(context, evictions, address.clone()));
-                self.running.push((address.clone(), task.abort_handle()));
+            let tls = match address {
+                ControlAddress::Tcp(listener) => listener.tls.clone(),
+                _ => None,
+            };
+            match self.running.iter().find(|running| running.address == *address) {
+                Some(running) => drop(running.tls.replace(tls)),
+                None => self.start(address, tls),
             }
         }
+    }
+
+    fn start(&mut self, address: &ControlAddress, tls: Option<Arc<dyn TlsServer>>) {
+        let tls: Tls = Rc::new(RefCell::new(tls));
+        let (context, evictions) = (Rc::clone(&self.context), Rc::clone(&self.evictions));
+        let task = tokio::task::spawn_local(run(context, evictions, address.clone(), Rc::clone(&tls)));
+        self.running.push(Running { address: address.clone(), tls, task: task.abort_handle() });
     }
 }
 
 /// Listens on an address until aborted. Retries until it can be bound, and says so once.
-async fn run(context: Rc<Context>, evictions: Rc<Evictions>, address: ControlAddress) {
+async fn run(context: Rc<Context>, evictions: Rc<Evictions>, address: ControlAddress, tls: Tls) {
     let mut is_first = true;
     loop {
         match bind(&address) {
             Ok((name, bound)) => {
                 tracing::info!(target: "portolan", "listening on {name} for control");
-                return accept(context, evictions, bound).await;
+                return accept(Server::new(context, evictions, tls), bound).await;
             }
             Err(error) if is_first => report_failure(&address, &error),
             Err(_) => {}
@@ -116,8 +142,8 @@ fn bind(address: &ControlAddress) -> io::Result<(String, Bound)> {
         ControlAddress::Default => unix(bind_default()?),
         ControlAddress::Abstract(name) => unix(bind_abstract(name)?),
         ControlAddress::Path(path) => unix(bind_path(path)?),
-        ControlAddress::Tcp(address) => {
-            let listener = std::net::TcpListener::bind(address)?;
+        ControlAddress::Tcp(listener) => {
+            let listener = std::net::TcpListener::bind(listener.address)?;
             listener.set_nonblocking(true)?;
             Ok((listener.local_addr()?.to_string(), Bound::Tcp(tokio::net::TcpListener::from_std(listener)?)))
         }
@@ -157,19 +183,14 @@ fn is_abandoned(path: &Path) -> bool {
     UnixStream::connect(path).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
 }
 
-async fn accept(context: Rc<Context>, evictions: Rc<Evictions>, bound: Bound) {
-    let limits = TableLimits { open_max: OPEN_MAX, per_address_max: OPEN_MAX, buffered_max: 0 };
-    let [table, strangers] = [(); 2].map(|()| ConnectionTable::new(limits));
-    let server = Server { context, evictions, table, strangers };
+async fn accept(server: Server, bound: Bound) {
     loop {
         // Open connections run before new ones are accepted. Otherwise a flood could evict one before its request is
         // read.
         tokio::task::yield_now().await;
         let accepted = match &bound {
             Bound::Unix(listener) => listener.accept().await.map(|(stream, _)| server.admit_unix(stream)),
-            Bound::Tcp(listener) => {
-                listener.accept().await.map(|(stream, peer)| server.admit(stream, Access::ReadOnly, peer.ip()))
-            }
+            Bound::Tcp(listener) => listener.accept().await.map(|(stream, peer)| server.admit_tcp(stream, peer.ip())),
         };
         if accepted.is_err() {
             // The process has most likely no file descriptor left.
@@ -180,15 +201,41 @@ async fn accept(context: Rc<Context>, evictions: Rc<Evictions>, bound: Bound) {
 }
 
 /// What the connections of a listener share.
+#[derive(Clone)]
 struct Server {
     context: Rc<Context>,
     evictions: Rc<Evictions>,
+    tls: Tls,
     table: Arc<ConnectionTable>,
-    /// Connections of users that are refused. They have a table of their own, so that they keep nobody out.
+    /// Connections of users that are refused, and of TLS clients that have not shown their certificate yet. They have a
+    /// table of their own, so that they keep nobody out.
     strangers: Arc<ConnectionTable>,
 }
 
 impl Server {
+    fn new(context: Rc<Context>, evictions: Rc<Evictions>, tls: Tls) -> Server {
+        let limits = TableLimits { open_max: OPEN_MAX, per_address_max: OPEN_MAX, buffered_max: 0 };
+        let [table, strangers] = [(); 2].map(|()| ConnectionTable::new(limits));
+        Server { context, evictions, tls, table, strangers }
+    }
+
+    /// Admits a TCP connection; with TLS, after a handshake in which the client shows a valid certificate.
+    fn admit_tcp(&self, stream: TcpStream, from: IpAddr) {
+        let Some(tls) = self.tls.borrow().clone() else { return self.admit(stream, Access::ReadOnly, from) };
+        let (server, (waiting, _)) = (self.clone(), self.strangers.admit(from));
+        tokio::task::spawn_local(async move {
+            let greeted = tokio::select! {
+                biased;
+                () = waiting.evicted() => return,
+                greeted = timeout(HEAD_TIMEOUT, accept_tls(&*tls, stream)) => greeted,
+            };
+            // The client knows why a handshake failed. The server needs no report of every scan of its port.
+            if let Ok(Ok(stream)) = greeted {
+                server.admit(stream, Access::ReadOnlyTls, from);
+            }
+        });
+    }
+
     fn admit_unix(&self, stream: tokio::net::UnixStream) {
         let Ok(peer) = stream.peer_cred() else { return };
         match check_user(peer.uid(), net::own_user()) {

@@ -22,19 +22,19 @@ pub(super) fn check_user(peer: u32, own: u32) -> Result<(), Refusal> {
     Err(Refusal::new(StatusCode::FORBIDDEN, message))
 }
 
-/// Checks a request over TCP, which has no credentials: it may only read, and no web page of another site may have
-/// caused it.
+/// Checks a request over TCP: it may only read, and no web page of another site may have caused it. With TLS, the name
+/// of the server is not checked (`checks_host`): the client has compared it with the certificate.
 ///
 /// A page can make a browser send a request to 127.0.0.1. The browser says so in `Sec-Fetch-Site`. With DNS rebinding,
 /// the page has its own name for 127.0.0.1, which is then in `Host`.
-pub(super) fn check_request(method: &Method, headers: &HeaderMap) -> Result<(), Refusal> {
+pub(super) fn check_request(method: &Method, headers: &HeaderMap, checks_host: bool) -> Result<(), Refusal> {
     let refuse = |status, message: &str| Err(Refusal::new(status, message));
     if !matches!(*method, Method::GET | Method::HEAD) {
         let message = "this listener is read-only; use the Unix socket for changes";
         return refuse(StatusCode::METHOD_NOT_ALLOWED, message);
     }
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    if !is_local_name(host) {
+    if checks_host && !is_local_name(host) {
         let message = "the header `Host` must be `localhost` or an IP address";
         return refuse(StatusCode::MISDIRECTED_REQUEST, message);
     }
@@ -72,7 +72,7 @@ mod tests {
             if let Some(site) = site {
                 headers.insert(SEC_FETCH_SITE, site.parse().expect("a header"));
             }
-            check_request(&method, &headers).err().map(|refusal| refusal.status.as_u16())
+            check_request(&method, &headers, true).err().map(|refusal| refusal.status.as_u16())
         };
         for host in ["localhost", "LocalHost:9154", "127.0.0.1:9154", "[::1]:9154", "::1", "10.0.0.1"] {
             assert_eq!(status(Method::GET, host, None), None, "{host}");
@@ -90,5 +90,18 @@ mod tests {
             assert_eq!(status(Method::GET, "localhost", Some(site)), refused, "{site}");
         }
         assert_eq!(status(Method::POST, "localhost", None), Some(405));
+    }
+
+    #[test]
+    fn with_tls_only_the_name_of_the_server_is_not_checked() {
+        let status = |method: Method, site: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(HOST, "dns.example".parse().expect("a header"));
+            headers.insert(SEC_FETCH_SITE, site.parse().expect("a header"));
+            check_request(&method, &headers, false).err().map(|refusal| refusal.status.as_u16())
+        };
+        assert_eq!(status(Method::GET, "same-origin"), None);
+        assert_eq!(status(Method::GET, "cross-site"), Some(403));
+        assert_eq!(status(Method::POST, "none"), Some(405));
     }
 }

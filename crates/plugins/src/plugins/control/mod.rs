@@ -4,9 +4,11 @@ use core::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use config::options::{Args, DirectiveContext, Manifest, Problem, Property, Usage};
-use config::setup::{ControlAddress, NamePrivacy, Part, Setup, SetupError};
+use config::setup::{ControlAddress, ControlListener, NamePrivacy, Part, Setup, SetupError};
+use engine::tls::ClientCertificates;
 
 use crate::shared::option_helpers::no_arguments;
+use crate::shared::server_certificates::Certificates;
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "control",
@@ -29,6 +31,18 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
         set: |config, args| {
             config.read_only = true;
             no_arguments(config, args)
+        },
+    },
+    Property {
+        usage: Usage("tls CERTIFICATE KEY CA"),
+        default: "off",
+        doc: "Encrypt a TCP address, and serve only clients with a certificate that CA has signed. The files are in PEM format, and \
+              are read again when they change. Required for an address that is not loopback.",
+        set: |config, args| {
+            let files = [args.word()?, args.word()?, args.word()?];
+            let [certificate, key, authorities] = files.map(|word| word.text.clone());
+            config.tls = Some(TlsFiles { certificate, key, authorities });
+            Ok(())
         },
     },
     Property {
@@ -57,7 +71,27 @@ const NAME_MAX: usize = 107;
 pub struct Config {
     listen: Listen,
     read_only: bool,
+    tls: Option<TlsFiles>,
     names: NamePrivacy,
+}
+
+/// Names of PEM files.
+struct TlsFiles {
+    certificate: String,
+    key: String,
+    authorities: String,
+}
+
+impl TlsFiles {
+    fn certificates(self, setup: &Setup<'_>) -> Certificates {
+        Certificates {
+            certificate: setup.path(&self.certificate),
+            key: setup.path(&self.key),
+            authorities: Some(setup.path(&self.authorities)),
+            clients: ClientCertificates::Required,
+            key_log: None,
+        }
+    }
 }
 
 /// Argument of the directive.
@@ -81,20 +115,13 @@ fn read(args: &mut Args<'_>) -> Result<Listen, Problem> {
         (_, Some("")) => return Err(args.bad(word, "a name after `@`")),
         (_, Some(name)) => ControlAddress::Abstract(name.to_owned()),
         (path, None) if path.starts_with('/') => ControlAddress::Path(PathBuf::from(path)),
-        (text, None) => ControlAddress::Tcp(tcp(text).ok_or_else(|| {
-            args.bad(word, "`@NAME` or `/PATH` of a Unix socket, `off`, or a loopback address such as `127.0.0.1:9154`")
-        })?),
+        (text, None) => {
+            let address = tcp(text).ok_or_else(|| {
+                args.bad(word, "`@NAME` or `/PATH` of a Unix socket, `off`, or an address such as `127.0.0.1:9154`")
+            })?;
+            ControlAddress::Tcp(ControlListener { address, tls: None })
+        }
     };
-    if let ControlAddress::Tcp(address) = &address
-        && !address.ip().is_loopback()
-    {
-        let problem = args.problem_at(
-            word.span,
-            format!("`{text}` is not a loopback address, and the control API has no authentication over TCP"),
-        );
-        let help = "use `127.0.0.1` and `kubectl port-forward`, or the Unix socket with `kubectl exec`; client certificates are not supported";
-        return Err(Box::new(problem.with_help(help)));
-    }
     Ok(Listen::Address(address))
 }
 
@@ -108,36 +135,66 @@ fn tcp(text: &str) -> Option<SocketAddr> {
     }
 }
 
-/// Refuses a combination of address and `read-only` that the server does not have.
+/// Refuses a combination of address and properties that the server does not have.
 fn check(context: &DirectiveContext<'_, Config>) -> Result<(), Problem> {
-    let Config { listen, read_only, .. } = context.config;
-    let is_tcp = matches!(listen, Listen::Address(ControlAddress::Tcp(_)));
-    if is_tcp && !read_only {
-        let problem = context
-            .problem("a TCP address of `control` must be read-only, because everybody on this machine can connect");
-        return Err(Box::new(
-            problem.with_help("add `read-only` to its block: `control 127.0.0.1:9154 { read-only }`"),
-        ));
+    let Config { listen, read_only, tls, .. } = context.config;
+    let Listen::Address(ControlAddress::Tcp(tcp)) = listen else {
+        if *read_only {
+            let message = "`read-only` is for TCP addresses; a Unix socket serves only its own user and root, who may change \
+                           anything";
+            return Err(context.problem_with("read-only", message));
+        }
+        if tls.is_some() {
+            let message = "`tls` is for TCP addresses; a Unix socket serves only its own user and root";
+            return Err(context.problem_with("tls", message));
+        }
+        return Ok(());
+    };
+    if !tcp.address.ip().is_loopback() && tls.is_none() {
+        let message = format!("`{}` is not a loopback address, and without `tls` everybody could connect", tcp.address);
+        let help = "add `tls CERTIFICATE KEY CA` to its block, or use `127.0.0.1` and `kubectl port-forward`, or the Unix \
+                    socket with `kubectl exec`";
+        return Err(context.problem_at_argument(message, help));
     }
-    if *read_only && !is_tcp {
-        let message = "`read-only` is for TCP addresses; a Unix socket serves only its own user and root, who may change anything";
-        return Err(context.problem_with("read-only", message));
+    if !read_only {
+        let message = "a TCP address of `control` must be read-only: only the Unix socket knows its user";
+        let help = "add `read-only` to its block: `control 127.0.0.1:9154 { read-only }`";
+        return Err(Box::new(context.problem(message).with_help(help)));
     }
     Ok(())
 }
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
-    let control = &mut setup.requests.control;
-    for Config { listen, names, .. } in configs {
-        if names != NamePrivacy::Shown {
-            control.names = names;
-        }
-        match listen {
-            Listen::Default => {}
-            Listen::Off => control.no_default = true,
-            Listen::Address(address) if !control.addresses.contains(&address) => control.addresses.push(address),
-            Listen::Address(_) => {}
-        }
-    }
+    setup.for_each_line(configs, request);
     Ok(None)
+}
+
+fn request(Config { listen, tls, names, .. }: Config, setup: &mut Setup<'_>) -> Result<(), SetupError> {
+    if names != NamePrivacy::Shown {
+        setup.requests.control.names = names;
+    }
+    let address = match listen {
+        Listen::Default => return Ok(()),
+        Listen::Off => {
+            setup.requests.control.no_default = true;
+            return Ok(());
+        }
+        Listen::Address(ControlAddress::Tcp(tcp)) => {
+            let tls = tls.map(|files| files.certificates(setup).serve(MANIFEST.name, setup));
+            let tls = tls.transpose().map_err(SetupError::from_error)?;
+            ControlAddress::Tcp(ControlListener { tls, ..tcp })
+        }
+        Listen::Address(address) => address,
+    };
+    let known = &mut setup.requests.control.addresses;
+    let is_encrypted = |address: &ControlAddress| matches!(address, ControlAddress::Tcp(tcp) if tcp.tls.is_some());
+    match known.iter().find(|known| **known == address) {
+        None => known.push(address),
+        Some(other) if is_encrypted(other) || is_encrypted(&address) => {
+            let message = format!("{address} is listed twice, with its own `tls` each; keep one of them");
+            return Err(SetupError::new(message));
+        }
+        Some(_) => {}
+    }
+    Ok(())
 }

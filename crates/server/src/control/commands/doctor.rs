@@ -9,7 +9,7 @@ use control::doctor::ServerFacts;
 use control::{Endpoint, exit};
 
 use super::{CommonOptions, command, print_text};
-use crate::control::client::{ControlError, Socket};
+use crate::control::client::{ControlError, ServerOptions, Socket};
 use crate::doctor::{Options as GatherOptions, gather};
 
 pub(super) const NAME: &str = "doctor";
@@ -74,8 +74,8 @@ pub(super) fn definition() -> clap::Command {
 }
 
 /// Asks the server that runs here.
-async fn server(socket: Option<String>) -> Known<ServerFacts> {
-    let ask = move || Socket::find(socket.as_deref())?.get(Endpoint::Doctor, &[]);
+async fn server(options: ServerOptions) -> Known<ServerFacts> {
+    let ask = move || Socket::find(&options)?.get(Endpoint::Doctor, &[]);
     let asking = tokio::task::spawn_blocking(ask);
     let answer = asking.await.map_err(|error| Unknown::new(error.to_string()))?;
     answer.map_err(|error| match error {
@@ -136,7 +136,7 @@ impl Options {
             packets: self.checks.iter().any(|check| check.needs.contains(&Need::Network)),
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ControlError::Io)?;
-        let facts = runtime.block_on(gather(wanted, server(options.socket.clone())));
+        let facts = runtime.block_on(gather(wanted, server(options.server.clone())));
         // A thread that waits for a program or a socket must not delay the report.
         runtime.shutdown_background();
         let report = Report::of(&facts, &self.checks, crate::VERSION);

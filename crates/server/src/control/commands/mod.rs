@@ -16,13 +16,14 @@ mod top;
 
 use std::fmt::Display;
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Arg, ArgAction, ArgMatches};
+use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use control::exit;
 use serde::Serialize;
 
-use super::client::{ControlError, Socket};
+use super::client::{ControlError, ServerOptions, Socket};
 
 /// Command that uses the control API.
 #[derive(Debug)]
@@ -34,7 +35,7 @@ pub struct ControlCommand {
 /// Options of all commands.
 #[derive(Debug)]
 struct CommonOptions {
-    socket: Option<String>,
+    server: ServerOptions,
     json: bool,
 }
 
@@ -93,9 +94,14 @@ pub(crate) fn read(matches: &ArgMatches) -> Option<ControlCommand> {
     };
     // The options may be those of a subcommand: `cache get`.
     let inner = matches.subcommand().map_or(matches, |(_, inner)| inner);
-    let socket = inner.try_get_one("socket").ok().flatten().cloned();
+    let server = ServerOptions {
+        socket: inner.try_get_one("socket").ok().flatten().cloned(),
+        certificate: inner.try_get_one("cert").ok().flatten().cloned(),
+        key: inner.try_get_one("key").ok().flatten().cloned(),
+        authorities: inner.try_get_one("ca").ok().flatten().cloned(),
+    };
     let json = inner.try_get_one("json").ok().flatten().copied().unwrap_or(false);
-    Some(ControlCommand { options: CommonOptions { socket, json }, request })
+    Some(ControlCommand { options: CommonOptions { server, json }, request })
 }
 
 /// Runs a command. Exits with 0 if all is well, with 1 if the server reports trouble, and with 2 if it could not be
@@ -123,7 +129,7 @@ pub fn control(command: &ControlCommand) -> ExitCode {
         Request::Report(own) => report::run(own, &socket),
         Request::Doctor(own) => own.run(options),
     };
-    let outcome = offline.unwrap_or_else(|| Socket::find(options.socket.as_deref()).and_then(ask));
+    let outcome = offline.unwrap_or_else(|| Socket::find(&options.server).and_then(ask));
     match outcome {
         Ok(code) => code.into(),
         Err(error) => {
@@ -139,8 +145,21 @@ fn command(name: &'static str, about: &'static str) -> clap::Command {
         .long("socket")
         .value_name("SOCKET")
         .global(true)
-        .help("Control socket: a path, or `@NAME` [default: that of the server that runs here]");
-    clap::Command::new(name).about(about).arg(socket)
+        .help("Control socket: a path, `@NAME`, or `http://` or `https://` and an address [default: of the server that runs here]");
+    let file = |name: &'static str, help: &'static str| {
+        let file = Arg::new(name).long(name).value_name("FILE").value_parser(value_parser!(PathBuf));
+        // `-h` is short; `--help` and the manual pages have all options.
+        file.global(true).hide_short_help(true).long_help(help)
+    };
+    clap::Command::new(name)
+        .about(about)
+        .arg(socket)
+        .arg(file("cert", "Client certificate for `https://`, in PEM format").requires("key"))
+        .arg(file("key", "Key of the client certificate").requires("cert"))
+        .arg(file(
+            "ca",
+            "CA certificates that the server's certificate is verified with [default: those of the system]",
+        ))
 }
 
 /// Returns the option for output as JSON.
