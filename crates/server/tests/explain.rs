@@ -341,7 +341,7 @@ fn case_8_known_but_old() {
     assert_eq!(running.socket.run(&["status", "--wait", "20s"]).code, 0);
     api.fault("services", Fault::Status(403, None));
     api.drop_connections();
-    wait_until("the watch fails", || running.socket.run(&["status"]).stdout.contains("403"));
+    wait_until("the watch fails", || running.socket.run(&["status"]).stdout.contains("PD-R01  watch of services"));
     assert_explains(
         &running.socket.run(&["explain", "new.shop.svc.cluster.local."]),
         1,
