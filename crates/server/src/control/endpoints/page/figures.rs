@@ -1,4 +1,4 @@
-//! Four figures with the course of the last ten minutes: rate, latency, failures, memory.
+//! Four figures with the history of the last ten minutes: rate, latency, failures, memory.
 
 use core::fmt::Write;
 
@@ -15,15 +15,15 @@ const HEIGHT: f64 = 40.0;
 /// Room above and below the line, so that its whole width is visible.
 const MARGIN: f64 = 2.0;
 
-/// Figure with its course.
+/// Figure with its history.
 struct Figure<'a> {
     name: &'a str,
     /// Current value.
     value: String,
     /// Second line: what the value is about.
     note: String,
-    course: Vec<Option<f64>>,
-    /// Formats a value of the course.
+    history: Vec<Option<f64>>,
+    /// Formats a value of the history.
     format: fn(f64) -> String,
     is_bad: bool,
 }
@@ -34,7 +34,7 @@ pub(super) fn part(status: &Status, history: &[Point]) -> Markup {
 }
 
 fn figures<'a>(status: &Status, history: &[Point]) -> [Figure<'a>; 4] {
-    let course = |of: fn(&Point) -> Option<f64>| history.iter().map(of).collect();
+    let values = |of: fn(&Point) -> Option<f64>| history.iter().map(of).collect();
     let answers = &status.answers;
     let (total, failed) = answers.codes.iter().fold((0, 0), |(total, failed), code| {
         (total + code.answers, failed + if code.code == "SERVFAIL" { code.answers } else { 0 })
@@ -51,7 +51,7 @@ fn figures<'a>(status: &Status, history: &[Point]) -> [Figure<'a>; 4] {
             name: "Answers",
             value: answers.per_second.map_or_else(unknown, |per_second| format!("{} q/s", rate(per_second))),
             note: about,
-            course: course(|point| point.rate),
+            history: values(|point| point.rate),
             format: rate,
             is_bad: false,
         },
@@ -59,7 +59,7 @@ fn figures<'a>(status: &Status, history: &[Point]) -> [Figure<'a>; 4] {
             name: "Latency, p99",
             value: answers.p99.map_or_else(unknown, Latency::text),
             note: p50,
-            course: course(|point| point.p99),
+            history: values(|point| point.p99),
             format: duration,
             is_bad: false,
         },
@@ -67,7 +67,7 @@ fn figures<'a>(status: &Status, history: &[Point]) -> [Figure<'a>; 4] {
             name: "Failures",
             value: if total > 0 { format!("{} %", percent(failed, total)) } else { unknown() },
             note: "answers with SERVFAIL".to_owned(),
-            course: course(|point| point.failures),
+            history: values(|point| point.failures),
             format: share_text,
             is_bad: failed > 0 && failed * 100 >= total,
         },
@@ -75,7 +75,7 @@ fn figures<'a>(status: &Status, history: &[Point]) -> [Figure<'a>; 4] {
             name: "Memory",
             value: status.resources.memory_bytes.map_or_else(unknown, mebibytes),
             note: limit,
-            course: course(|point| point.memory),
+            history: values(|point| point.memory),
             format: |bytes| mebibytes(whole(bytes)),
             is_bad: false,
         },
@@ -94,7 +94,7 @@ fn whole(bytes: f64) -> u64 {
 
 impl Figure<'_> {
     fn render(&self) -> Markup {
-        let known = || self.course.iter().flatten().copied();
+        let known = || self.history.iter().flatten().copied();
         let bounds = known().reduce(f64::min).zip(known().reduce(f64::max));
         html! {
             .figure.bad[self.is_bad] {
@@ -105,23 +105,23 @@ impl Figure<'_> {
                     @let range = format!("{} to {}", (self.format)(lowest), (self.format)(highest));
                     svg.spark viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) preserveAspectRatio="none" role="img"
                         aria-label=(format!("{}: {range} in the last 10 minutes", self.name)) {
-                        path d=(path(&self.course, highest)) vector-effect="non-scaling-stroke" {}
+                        path d=(path(&self.history, highest)) vector-effect="non-scaling-stroke" {}
                     }
                     p.note.range { span { "10 min" } span { (range) } }
                 } @else {
-                    p.note { "No course yet: the first values come after 10 seconds." }
+                    p.note { "No history yet: the first point appears after 10 seconds." }
                 }
             }
         }
     }
 }
 
-/// Returns the line of a course, the latest value at the right edge. It has a gap where a value is unknown.
-fn path(course: &[Option<f64>], highest: f64) -> String {
+/// Returns the line of a history, the latest value at the right edge. It has a gap where a value is unknown.
+fn path(history: &[Option<f64>], highest: f64) -> String {
     let mut path = String::new();
-    let first = POINTS_MAX.saturating_sub(course.len());
+    let first = POINTS_MAX.saturating_sub(history.len());
     let mut pen_is_down = false;
-    for (at, value) in course.iter().enumerate() {
+    for (at, value) in history.iter().enumerate() {
         let Some(value) = value else {
             pen_is_down = false;
             continue;
