@@ -172,8 +172,13 @@ fn tls_serves_only_clients_with_a_certificate_of_the_ca() {
             ran.stderr
         );
     }
-    let clear = ControlSocket(format!("http://127.0.0.1:{port}")).run(&["status"]);
-    assert_eq!((clear.code, clear.stdout.as_str()), (2, ""), "{}", clear.stderr);
+    for (name, message) in [
+        (format!("http://127.0.0.1:{port}"), format!("a listener with `tls` needs `https://127.0.0.1:{port}`")),
+        (format!("127.0.0.1:{port}"), format!("an address over TCP is `http://127.0.0.1:{port}` or `https://")),
+    ] {
+        let clear = ControlSocket(name).run(&["status"]);
+        assert!(clear.code == 2 && clear.stderr.contains(&message), "{}", clear.stderr);
+    }
 
     // A reload takes over the certificates of another CA, on the same port.
     let old = folder.path().join("ca.pem");

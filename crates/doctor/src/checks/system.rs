@@ -92,7 +92,7 @@ const VALID_MIN: f64 = 14.0 * 86_400.0;
 fn certificates(facts: &Facts) -> Outcome {
     let certificates = known(&facts.certificates)?;
     if certificates.is_empty() {
-        return Err(Unknown::new("the Corefile names no certificates"));
+        return Err(Unknown::new("the Corefile names no certificates by absolute paths"));
     }
     Ok(certificates.iter().filter_map(certificate).collect())
 }

@@ -83,7 +83,8 @@ pub(crate) enum ControlError {
     Connect(String, io::Error),
     /// The connection broke.
     Connection(hyper::Error),
-    /// The server with this name refused the connection during or after the handshake, or its certificate is invalid.
+    /// The server with this name and the client do not agree about TLS: one of them refuses the certificate of the other,
+    /// or uses no TLS.
     Tls(String, String),
     /// The files for TLS cannot be used.
     TlsFiles(String),
@@ -111,7 +112,13 @@ impl fmt::Display for ControlError {
             ControlError::Several(names) => {
                 write!(out, "several servers run here; choose one with `--socket`: {}", names.join(", "))
             }
-            ControlError::Connect(name, error) => write!(out, "{name}: {}", io_text::describe(error)),
+            ControlError::Connect(name, error) => {
+                write!(out, "{name}: {}", io_text::describe(error))?;
+                if !name.contains('/') && name.contains(':') {
+                    write!(out, "; an address over TCP is `http://{name}` or `https://{name}`")?;
+                }
+                Ok(())
+            }
             ControlError::Connection(error) => {
                 write!(out, "the connection to the server broke: {}", root_cause(error))
             }
@@ -193,6 +200,10 @@ impl Socket {
             Kind::Tls(..) if is_alert(&cause) => {
                 let help = "it serves only clients with a certificate of its CA: `--cert FILE --key FILE`";
                 ControlError::Tls(self.name.clone(), format!("the server refuses the connection ({cause}); {help}"))
+            }
+            Kind::Tcp(to) if error.is_parse() => {
+                let help = format!("a listener with `tls` needs `https://{to}`");
+                ControlError::Tls(self.name.clone(), format!("what the server sent is not HTTP; {help}"))
             }
             _ => ControlError::Connection(error),
         }

@@ -203,8 +203,8 @@ static PROPERTIES: &[Property<Config>] = &[
         usage: Usage("identity pods"),
         default: "off",
         doc: "Watch pods to know the names of clients, for `portolan tail`, `portolan top` and `portolan explain`, and for \
-              the metadata labels `kubernetes/client-pod-name` and `kubernetes/client-label/KEY`. Needs the permission to list and watch pods, and memory. Not in \
-              CoreDNS.",
+              the metadata labels `kubernetes/client-pod-name` and `kubernetes/client-label/KEY`. Needs the permission to \
+              list and watch pods, and memory. Not in CoreDNS.",
         set: |config, args| {
             args.choice(&[("pods", ())])?;
             config.identity = true;
