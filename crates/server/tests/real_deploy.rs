@@ -136,6 +136,8 @@ fn coredns(shell: &Shell<'_>) {
     shell.run_section("deploy.md", "A cluster without DNS");
     shell.run("kubectl -n kube-system scale deployment coredns --replicas=0");
     shell.run(&format!("kubectl -n kube-system set image deployment/coredns coredns={ORIGINAL_IMAGE}"));
+    // Until the controller has seen this image, there is no revision to go back to.
+    shell.run("kubectl -n kube-system rollout status deployment/coredns --timeout=30s");
     let (role, config) =
         ("kubectl get clusterrole system:coredns -o yaml", "kubectl -n kube-system get cm coredns -o yaml");
     let before = (shell.run(role), shell.run(config));
