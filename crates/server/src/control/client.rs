@@ -346,7 +346,7 @@ impl ServerOptions {
     fn tls(&self, to: &str) -> Result<Client, ControlError> {
         let read = |file: &PathBuf| {
             fs::read(file).map_err(|error| {
-                ControlError::TlsFiles(io_text::cannot_open(&file.display().to_string(), &error).to_string())
+                ControlError::TlsFiles(io_text::cannot_open(file.display().to_string(), &error).to_string())
             })
         };
         let identity = match (&self.certificate, &self.key) {
