@@ -104,6 +104,12 @@ pub struct Top {
     pub refused: u64,
     /// Number of queries that the plugin *cache* answered.
     pub from_cache: u64,
+    /// Number of distinct names in the queries that are counted, with a standard error of 3 %.
+    #[serde(default)]
+    pub names: u64,
+    /// Number of distinct clients in the queries that are counted, with the same error.
+    #[serde(default)]
+    pub clients: u64,
     /// Number of groups that are followed at the same time. The counts of rows are exact while there are no more; see
     /// `error`.
     pub groups_max: u64,

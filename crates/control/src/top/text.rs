@@ -3,7 +3,7 @@
 use core::fmt;
 
 use super::{By, Counts, Row, Top};
-use crate::text::{count, duration, harmless, percent, rate, shortened};
+use crate::text::{count, counted, duration, harmless, percent, rate, shortened};
 
 /// Width of the column with the group.
 const KEY_WIDTH: usize = 30;
@@ -77,6 +77,10 @@ impl Top {
         if self.sampled_one_of > 1 {
             parts.push(format!("1 of {} counted", count(self.sampled_one_of)));
         }
+        // A sample misses some of those that ask rarely.
+        let at_least = if self.sampled_one_of > 1 { "≥ " } else { "" };
+        let (names, clients) = (counted(self.names, "name"), counted(self.clients, "client"));
+        parts.push(format!("{at_least}{names}, {at_least}{clients}"));
         parts.push(format!("by {}", self.by.name()));
         parts.join(" · ")
     }
@@ -168,6 +172,8 @@ mod tests {
             total: counts(421_000, 130_000, 200_000),
             refused: 0,
             from_cache: 370_000,
+            names: 812,
+            clients: 40,
             groups_max: 256,
             rows: vec![
                 row("shop/web", 12, counts(112_040, 82_909, 14_005), "api.stripe.com."),
@@ -179,7 +185,7 @@ mod tests {
     #[test]
     fn prints_a_table() {
         let expected = "\
-portolan-6c9 · 42.1k q/s · p99 ≤ 32 µs · NXDOMAIN 31 % · SERVFAIL 0 % · cache 88 % · window 1m (1 m 24 s) · 1 of 16 counted · by pod
+portolan-6c9 · 42.1k q/s · p99 ≤ 32 µs · NXDOMAIN 31 % · SERVFAIL 0 % · cache 88 % · window 1m (1 m 24 s) · 1 of 16 counted · ≥ 812 names, ≥ 40 clients · by pod
  POD                                 Q/S      % NXDOMAIN SERVFAIL       P99  WASTE TOP NAME
  shop/web (12 pods)                11.2k     27     74 %        0   ≤ 32 µs   8.0× api.stripe.com.
  logging/\\u{1b}[31mx                 6.0   0.01        0        0   ≤ 32 µs      ∞ aaaaaaaaaaaaaaaaaaaaaaa…aaaaaaaaaa.example.org.

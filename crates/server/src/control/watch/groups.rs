@@ -159,6 +159,8 @@ impl Groups {
                 .find(|(rcode, _)| *rcode == "REFUSED")
                 .map_or(0, |(_, one)| one.count.into()),
             from_cache: counts.from_cache,
+            names: counts.names.estimate(),
+            clients: counts.clients.estimate(),
             groups_max: dimension.groups_max() as u64,
             rows: groups.into_iter().take(rows_max).map(|group| group.row(counts.covered)).collect(),
         }

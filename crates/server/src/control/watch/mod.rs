@@ -9,6 +9,7 @@
 //! The control thread comes by every [`IDLE_INTERVAL`], or every [`BUSY_INTERVAL`] while somebody watches. It never
 //! waits for a worker, and no worker waits for it: what does not fit into a ring or a queue is counted and left out.
 
+mod distinct;
 mod failures;
 mod groups;
 mod identity;

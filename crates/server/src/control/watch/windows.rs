@@ -10,6 +10,7 @@ use std::time::Duration;
 use control::top::Window;
 use engine::Instant;
 
+use super::distinct::Distinct;
 use super::space_saving::{Merge, SpaceSaving};
 
 /// Counters for clients, namespaces, names, and pairs of client and name: with 256, the measured error of the first 20
@@ -140,6 +141,9 @@ pub(super) struct Counts {
     sketches: [SpaceSaving<Stats>; Dimension::ALL.len()],
     /// Pairs of client and name.
     pub(super) pairs: SpaceSaving<()>,
+    /// Distinct names and clients, also those without a counter of their own.
+    pub(super) names: Distinct,
+    pub(super) clients: Distinct,
     pub(super) queries: u64,
     pub(super) from_cache: u64,
     pub(super) stats: Stats,
@@ -151,6 +155,8 @@ impl Counts {
         Counts {
             sketches: Dimension::ALL.map(|dimension| SpaceSaving::new(dimension.groups_max())),
             pairs: SpaceSaving::new(GROUPS_MAX),
+            names: Distinct::new(),
+            clients: Distinct::new(),
             queries: 0,
             from_cache: 0,
             stats: Stats::default(),
@@ -164,6 +170,11 @@ impl Counts {
         self.stats.add(query, Some(query.took));
         self.pairs.count(query.pair, query.weight);
         for (dimension, key) in query.groups {
+            match dimension {
+                Dimension::Name => self.names.count(key),
+                Dimension::Client => self.clients.count(key),
+                _ => {}
+            }
             let is_own_time = *dimension != Dimension::Upstream || query.is_time_of_upstream;
             let took = is_own_time.then_some(query.took);
             self.sketches[*dimension as usize].count(key, query.weight).add(query, took);
@@ -175,6 +186,8 @@ impl Counts {
             own.merge(others);
         }
         self.pairs.merge(&other.pairs);
+        self.names.merge(&other.names);
+        self.clients.merge(&other.clients);
         self.queries += other.queries;
         self.from_cache += other.from_cache;
         self.stats.merge(&other.stats);

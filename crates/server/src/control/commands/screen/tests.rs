@@ -33,6 +33,8 @@ fn top(by: By) -> Top {
         total: counts(17_000, 9_000, 40, 7_000),
         refused: 0,
         from_cache: 15_000,
+        names: 812,
+        clients: 40,
         groups_max: 256,
         rows: vec![
             row("shop/web", 12, counts(11_200, 8_300, 0, 1_400), "api.stripe.com."),
@@ -91,7 +93,7 @@ fn a_wide_terminal_has_names_too() {
         lines[3].contains("logging/fluent-bit") && lines[3].ends_with("es.logging.svc.cluster.local."),
         "{lines:#?}"
     );
-    assert!(lines[0].ends_with("window 1m (1 m 24 s) · by pod"), "{lines:#?}");
+    assert!(lines[0].contains("window 1m (1 m 24 s) · 812 names,"), "{lines:#?}");
 }
 
 #[test]

@@ -140,6 +140,8 @@ fn top(by: By, rows: Vec<Row>) -> Top {
         total,
         refused: 0,
         from_cache: 370_000,
+        names: 812,
+        clients: 40,
         groups_max: 256,
         rows,
     }
