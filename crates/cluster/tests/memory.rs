@@ -16,6 +16,7 @@ fn cluster_state_fits_the_memory_goal_and_answers_do_not_allocate() {
     // A single test, because the counters would include allocations of a second one running in parallel.
     for (endpoints, pods, goal_mebibytes) in [(100_000, 0, 8), (250_000, 150_000, 32)] {
         let used = bytes(&Size { endpoints, pods, names: false, labels: &[] });
+        println!("{endpoints} endpoints and {pods} pods: {} KiB", used >> 10);
         assert!(used < goal_mebibytes << 20, "{endpoints} endpoints and {pods} pods use {} KiB", used >> 10);
     }
     let with_pods = |pods, names| bytes(&Size { endpoints: 100_000, pods, names, labels: &[] });
