@@ -315,6 +315,35 @@ fn keeps_a_terminating_pod_until_it_is_deleted() {
 }
 
 #[test]
+fn keeps_the_version_of_the_last_event_also_without_a_change_of_answers() {
+    play(
+        "at 1
+         svc alpha/web@7 ips=10.96.0.11
+         ? version alpha/web = 7
+         at 2
+         svc alpha/web@8 ips=10.96.0.11 => updated
+         ? version alpha/web = 8
+         ? serial = 1
+         listing svc
+         svc alpha/web@8 ips=10.96.0.11 => nothing
+         listed svc
+         slice alpha/web-a@9 of=web v4=10.1.0.5
+         ? version alpha/web = 8
+         -svc alpha/web
+         svc alpha/web ips=10.96.0.11 => added
+         ? version alpha/web = -
+         svc alpha/web@opaque ips=10.96.0.11
+         ? version alpha/web = -",
+    );
+    Stage::new(&Spec::new(&ALL, &[])).play(
+        "import alpha/web@7 ips=10.112.0.1
+         ? common version alpha/web = 7
+         import alpha/web@8 ips=10.112.0.1
+         ? common version alpha/web = 8",
+    );
+}
+
+#[test]
 fn skips_an_object_with_a_known_resource_version() {
     play(
         "svc alpha/web@1 ips=10.96.0.11

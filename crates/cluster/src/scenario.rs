@@ -16,6 +16,7 @@
 //! ~svc alpha/web                                         exists, but cannot be decoded
 //! -svc alpha/web                                         deleted; `=> added` etc. after any event checks its effect
 //! ? svc alpha/web = ClusterIp 10.96.0.11,fd00::b http:80/TCP [w0=10.1.0.5 http:8080/TCP]
+//! ? version alpha/web = 1              resource version of a Service; `common version` of a ServiceImport
 //! ? at 10.1.0.5 = alpha/web:w0         endpoints at an address
 //! ? ip 10.96.0.11 = alpha/web          Service with a cluster IP
 //! ? outside 203.0.113.5 = alpha/web    Services with an external IP
@@ -211,7 +212,13 @@ impl Stage {
             self.index.service(namespace.as_bytes(), name.as_bytes(), read).unwrap_or_else(|| "none".into())
         };
         match words[..] {
+            ["common", "version", path] => {
+                let (namespace, name) = path.split_once('/').unwrap();
+                let common = self.index.clusterset().unwrap();
+                common.service(namespace.as_bytes(), name.as_bytes(), version).unwrap_or_else(|| "none".into())
+            }
             ["svc", path] => read(path, &describe),
+            ["version", path] => read(path, &version),
             ["called", path, label] => read(path, &|service| {
                 joined(service.endpoints_called(label.as_bytes()).map(|endpoint| address(endpoint.address())).collect())
             }),
@@ -372,6 +379,10 @@ fn describe(service: &Service) -> String {
         .collect();
     slices.sort_unstable();
     format!("{kind} {}{}", ports(&service.ports), slices.concat())
+}
+
+fn version(service: &Service) -> String {
+    service.resource_version.map_or_else(|| "-".into(), |version| version.to_string())
 }
 
 fn ports(ports: &[Port]) -> String {

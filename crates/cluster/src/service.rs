@@ -2,6 +2,7 @@
 
 use std::hash::BuildHasher;
 use std::net::IpAddr;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use rcu::{Entry, Seed};
@@ -18,6 +19,9 @@ pub struct Service {
     pub namespace: Arc<str>,
     /// Name: one label.
     pub name: Box<str>,
+    /// Resource version of the last event with this object, for people: answers do not depend on it. `None` if the
+    /// source has no versions, after a restored snapshot, and without an object.
+    pub resource_version: Option<NonZeroU64>,
     /// Addresses or target, by the type of the Service.
     pub kind: ServiceKind,
     /// Ports, at least one: a Service without ports has one without name, protocol and number. The ports of its
@@ -100,6 +104,7 @@ impl Service {
             key,
             namespace,
             name: name.into(),
+            resource_version: None,
             kind: ServiceKind::Undeclared,
             ports,
             slices: Box::default(),

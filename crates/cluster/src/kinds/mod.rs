@@ -117,7 +117,8 @@ impl ObjectState for ServiceState {
         let ports = reducer.ports(&object.ports);
         let external = reducer.external(&object.external);
         let stamps = before.ports != ports || before.external != external || before.kind != kind;
-        let after = Service { kind, ports, external, ..before.as_ref().clone() };
+        let resource_version = object.meta.resource_version();
+        let after = Service { resource_version, kind, ports, external, ..before.as_ref().clone() };
         reducer.index.publish(Some(&before), after);
         Effect::stored(ServiceState, stamps)
     }
@@ -146,7 +147,8 @@ impl ObjectState for ImportState {
             ServiceKind::ClusterIp(reducer.cluster_ips(&object.ips))
         };
         let before = reducer.entry(key, namespace, name);
-        let after = Service { kind, ports: reducer.ports(&object.ports), ..before.as_ref().clone() };
+        let (resource_version, ports) = (object.meta.resource_version(), reducer.ports(&object.ports));
+        let after = Service { resource_version, kind, ports, ..before.as_ref().clone() };
         let stamps = before.kind != after.kind || before.ports != after.ports;
         reducer.index.publish(Some(&before), after);
         Effect::stored(ImportState, stamps)
@@ -278,7 +280,7 @@ impl IndexReducer {
     fn undeclare(&mut self, key: u64) {
         if let Some(before) = self.index.entry(key) {
             let (kind, ports, external) = (ServiceKind::Undeclared, self.ports(&[]), Box::default());
-            let after = Service { kind, ports, external, ..before.as_ref().clone() };
+            let after = Service { resource_version: None, kind, ports, external, ..before.as_ref().clone() };
             self.index.publish(Some(&before), after);
         }
     }

@@ -5,6 +5,8 @@
 
 pub mod mesh;
 
+use core::num::NonZeroU64;
+
 use self::mesh::{ServiceEntry, WorkloadEntry, WorkloadPod};
 use crate::Kind;
 
@@ -100,6 +102,15 @@ pub struct Meta<'a> {
     /// `resourceVersion`. An object already known in this version is skipped. Empty if the source has no versions;
     /// then every event is applied.
     pub version: &'a str,
+}
+
+impl Meta<'_> {
+    /// Returns the resource version as a number. `None` if the source has none, or one that is not a number, which
+    /// the API allows and no API server does.
+    #[must_use]
+    pub fn resource_version(&self) -> Option<NonZeroU64> {
+        self.version.parse().ok()
+    }
 }
 
 /// A Service.
