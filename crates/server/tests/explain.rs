@@ -199,6 +199,27 @@ fn case_3_headless_without_ready_endpoints() {
 }
 
 #[test]
+fn names_a_service_import_by_its_kind() {
+    let folder = Folder::new("explain-imports");
+    let import = "{apiVersion: multicluster.x-k8s.io/v1alpha1, kind: ServiceImport, metadata: {name: db, namespace: shop}, \
+                  spec: {type: ClusterSetIP, ips: [10.112.0.1], ports: [{port: 5432, protocol: TCP}]}}";
+    folder.write("cluster.yaml", &format!("{CLUSTER}---\n{import}\n"));
+    folder.write(
+        "Corefile",
+        ".:53 {\n    kubernetes cluster.local clusterset.local {\n        multicluster clusterset.local\n    }\n}\n",
+    );
+    let files = ["--conf", "Corefile", "--manifests", "cluster.yaml"];
+    let ran = run_in(folder.path(), &[&["explain", "db.shop.svc.clusterset.local."][..], &files].concat());
+    assert!(
+        ran.stdout.contains("10.112.0.1") && ran.stdout.contains("ServiceImport shop/db, ClusterIP"),
+        "{}",
+        ran.stdout
+    );
+    let ran = run_in(folder.path(), &[&["explain", "db.shop.svc.cluster.local."][..], &files].concat());
+    assert!(ran.stdout.contains("10.96.44.7") && ran.stdout.contains("Service shop/db, ClusterIP"), "{}", ran.stdout);
+}
+
+#[test]
 fn case_4_external_name_after_the_search_path() {
     assert_explains(
         &offline(&["api.stripe.com", "--from", "shop/web-7d9f"]),

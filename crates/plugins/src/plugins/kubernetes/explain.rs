@@ -7,7 +7,7 @@ use engine::{Explanation, Query, ReasonCode, Response};
 use wire::{Rcode, Section, address_of};
 
 use super::alias::ChainEnd;
-use super::name::{Part, Target, text};
+use super::name::{Grammar, Part, Target, text};
 use super::suggest::Suggestions;
 use super::{Kubernetes, LOCAL, Pods, View, is_hidden};
 
@@ -171,14 +171,15 @@ impl Kubernetes {
         response: &Response,
     ) -> Explanation {
         let (namespace, name) = (&*service.namespace, &*service.name);
+        let whose = format!("{} {namespace}/{name}", view.service_kind());
         let ready = service.endpoints().count();
-        let kind = match &service.kind {
+        let shape = match &service.kind {
             ServiceKind::ClusterIp(_) => "ClusterIP".to_owned(),
             ServiceKind::Headless => format!("headless, {ready} ready"),
             ServiceKind::ExternalName(target) => format!("ExternalName {target}"),
             ServiceKind::Undeclared => "not declared".to_owned(),
         };
-        let base = Explanation::new(format!("Service {namespace}/{name}, {kind}")).of("Service", namespace, name);
+        let base = Explanation::new(format!("{whose}, {shape}")).of(view.service_kind(), namespace, name);
         if has_answers(response) {
             return base;
         }
@@ -189,9 +190,8 @@ impl Kubernetes {
             matches!(service.kind, ServiceKind::Headless) || matches!(part, Part::Endpoint(_) | Part::EndpointIn(..));
         let needs = if is_made_of_endpoints && ready == 0 { view.required.endpoints } else { Kinds::NONE };
         if let Some(unlisted) = self.unlisted(needs) {
-            return unlisted.of("Service", namespace, name);
+            return unlisted.of(view.service_kind(), namespace, name);
         }
-        let whose = format!("Service {namespace}/{name}");
         match part {
             _ if is_hidden(self.ignore_empty, service) => {
                 base.because(&HIDDEN, format!("{whose} has no ready endpoint, and `ignore empty_service` hides it"))
@@ -289,6 +289,16 @@ impl Kubernetes {
         let text = format!("{kind:?} objects not listed yet");
         let why = format!("the API server has not listed all {kind:?} objects yet");
         Some(Explanation::new(text).because(&NOT_LISTED, why))
+    }
+}
+
+impl View {
+    /// Returns the kind of the objects that are the Services of the zone.
+    const fn service_kind(&self) -> &'static str {
+        match self.grammar {
+            Grammar::Clusterset => "ServiceImport",
+            Grammar::Cluster | Grammar::KubeDns | Grammar::Zonal => "Service",
+        }
     }
 }
 
