@@ -3,13 +3,15 @@
 //! A plugin returns an [`Explanation`] from [`Plugin::explain`](crate::Plugin::explain), which is never called while
 //! serving. The parts that programs read have stable names: the [`ReasonCode`] and the kind of an [`ExplainedObject`].
 
+use core::fmt::Write;
 use core::net::SocketAddr;
+use core::num::NonZeroU64;
 use core::time::Duration;
 
 /// Description of what a plugin did with a query.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Explanation {
-    /// Data that the answer comes from, in a few words: `Service shop/db, ClusterIP`.
+    /// Data that the answer comes from, in a few words: `Service shop/db, ClusterIP, rv 81234`.
     pub text: String,
     /// Object that the answer comes from.
     pub object: Option<ExplainedObject>,
@@ -46,7 +48,19 @@ impl Explanation {
     /// Adds an object.
     #[must_use]
     pub fn of(mut self, kind: &'static str, namespace: &str, name: &str) -> Explanation {
-        self.object = Some(ExplainedObject { kind, namespace: namespace.to_owned(), name: name.to_owned() });
+        let (namespace, name) = (namespace.to_owned(), name.to_owned());
+        self.object = Some(ExplainedObject { kind, namespace, name, version: None });
+        self
+    }
+
+    /// Adds the resource version to the object and to the text, if it is known.
+    #[must_use]
+    pub fn at_version(mut self, version: Option<NonZeroU64>) -> Explanation {
+        if let (Some(object), Some(version)) = (&mut self.object, version) {
+            object.version = Some(version.to_string());
+            // Writing to a `String` cannot fail.
+            let _ = write!(self.text, ", rv {version}");
+        }
         self
     }
 }
@@ -71,6 +85,8 @@ pub struct ExplainedObject {
     pub namespace: String,
     /// Name.
     pub name: String,
+    /// Resource version, if it is known.
+    pub version: Option<String>,
 }
 
 /// Stable code of a reason. The plugin that uses it declares it.

@@ -375,6 +375,27 @@ fn case_8_known_but_old() {
 }
 
 #[test]
+fn shows_the_version_that_kubectl_shows() {
+    let api = FakeApi::with_shop();
+    let running = start(&format!("kubernetes cluster.local in-addr.arpa {{\n endpoint {}\n }}", api.url()));
+    assert_eq!(running.socket.run(&["status", "--wait", "20s"]).code, 0);
+    let mut db = service("shop", "db", "10.96.44.7");
+    api.put(db.clone());
+    // An annotation changes no answer, and the version.
+    db["metadata"]["annotations"] = serde_json::json!({ "note": "x" });
+    let version = api.put(db).to_string();
+    let explain = |name: &str| running.socket.json(&["explain", name]);
+    let object = serde_json::json!({ "kind": "Service", "ns": "shop", "name": "db", "rv": version });
+    wait_until("the version is known", || explain("db.shop.svc.cluster.local.")["steps"][0]["object"] == object);
+    for (name, text) in [("db.shop.svc.cluster.local.", "ClusterIP"), ("10.96.44.7", "ClusterIP 10.96.44.7")] {
+        let ran = running.socket.run(&["explain", name]);
+        assert!(ran.stdout.contains(&format!("Service shop/db, {text}, rv {version}\n")), "{}", ran.stdout);
+    }
+    let of_namespace = &explain("shop.svc.cluster.local.")["steps"][0]["object"];
+    assert!(of_namespace["kind"] == "Namespace" && of_namespace["rv"].is_null(), "{of_namespace}");
+}
+
+#[test]
 fn a_headless_service_without_listed_endpoints_is_not_called_empty() {
     let api = FakeApi::with_shop();
     api.put_all([service("shop", "db", "None"), slice("shop", "db", &["10.244.0.9"])]);

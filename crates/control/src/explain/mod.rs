@@ -138,6 +138,9 @@ pub struct Object {
     pub namespace: String,
     /// Name.
     pub name: String,
+    /// Resource version of the last event with it, as `kubectl` shows it; `null` if it is not known.
+    #[serde(rename = "rv", default)]
+    pub version: Option<String>,
 }
 
 /// Age of a cached answer.

@@ -93,6 +93,7 @@ fn add_explanation(step: &mut Step, explanation: &Explanation) {
         kind: object.kind.to_owned(),
         namespace: object.namespace.clone(),
         name: object.name.clone(),
+        version: object.version.clone(),
     });
     step.cache = explanation.cache.as_ref().map(cached);
     step.upstreams = explanation.upstreams.iter().map(upstream).collect();

@@ -180,6 +180,7 @@ impl Kubernetes {
             ServiceKind::Undeclared => "not declared".to_owned(),
         };
         let base = Explanation::new(format!("{whose}, {shape}")).of(view.service_kind(), namespace, name);
+        let base = base.at_version(service.resource_version);
         if has_answers(response) {
             return base;
         }
@@ -263,7 +264,8 @@ impl Kubernetes {
         let index = &self.exposed.index;
         let of_service = index.service_of_cluster_ip(address, |service| {
             let (namespace, name) = (&*service.namespace, &*service.name);
-            Explanation::new(format!("Service {namespace}/{name}, ClusterIP {address}")).of("Service", namespace, name)
+            let explanation = Explanation::new(format!("Service {namespace}/{name}, ClusterIP {address}"));
+            explanation.of("Service", namespace, name).at_version(service.resource_version)
         });
         of_service.or_else(|| self.explain_endpoint(address)).or_else(|| self.unlisted(LOCAL.endpoints)).unwrap_or_else(
             || {
@@ -277,8 +279,9 @@ impl Kubernetes {
         let mut found = None;
         self.exposed.index.services_of_endpoint(address, |service, _| {
             let (namespace, name) = (&*service.namespace, &*service.name);
-            let text = format!("endpoint {address} of Service {namespace}/{name}");
-            found = found.take().or_else(|| Some(Explanation::new(text).of("Service", namespace, name)));
+            let explanation = Explanation::new(format!("endpoint {address} of Service {namespace}/{name}"));
+            let explanation = explanation.of("Service", namespace, name).at_version(service.resource_version);
+            found.get_or_insert(explanation);
         });
         found
     }
