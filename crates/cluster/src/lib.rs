@@ -42,7 +42,7 @@
 //!     service: "web",
 //!     source_cluster: "",
 //!     address_type: AddressType::Ipv4,
-//!     endpoints: vec![Endpoint { address, ready: Some(true), hostname: "", target: "", zone: "" }],
+//!     endpoints: vec![Endpoint { address, ready: Some(true), ..Endpoint::default() }],
 //!     ports: Vec::new(),
 //! };
 //! let mut apply = |watch, event: Event<'_>| reducer.apply(watch, &event, 0);
@@ -75,6 +75,7 @@ mod intern;
 mod ip;
 mod kinds;
 pub mod mesh;
+mod not_ready;
 pub mod object;
 mod pod_names;
 mod port;
@@ -94,6 +95,7 @@ mod watches;
 
 pub use index::{Counts, Index, Location};
 pub use mesh::Mesh;
+pub use not_ready::NotReadyEndpoint;
 pub use pod_names::NamedPod;
 pub use port::Port;
 pub use records::Change;

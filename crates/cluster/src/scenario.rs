@@ -17,6 +17,8 @@
 //! -svc alpha/web                                         deleted; `=> added` etc. after any event checks its effect
 //! ? svc alpha/web = ClusterIp 10.96.0.11,fd00::b http:80/TCP [w0=10.1.0.5 http:8080/TCP]
 //! ? version alpha/web = 1              resource version of a Service; `common version` of a ServiceImport
+//! ? unready alpha/web = 2 p-0=10.1.0.7 -=10.1.0.8      endpoints that are not ready: number, pods and addresses
+//! ? unready alpha/web w0 = p-0=10.1.0.7                the one with this label
 //! ? at 10.1.0.5 = alpha/web:w0         endpoints at an address
 //! ? ip 10.96.0.11 = alpha/web          Service with a cluster IP
 //! ? outside 203.0.113.5 = alpha/web    Services with an external IP
@@ -38,8 +40,8 @@ use std::sync::Arc;
 use crate::mesh;
 use crate::object::{self, AddressType, Event, Meta, Object};
 use crate::{
-    Address, Change, ClusterHandle, Clusters, Endpoint, FollowError, Index, Kind, Kinds, Port, Reducer, Request,
-    Service, ServiceKind, Spec, Watch,
+    Address, Change, ClusterHandle, Clusters, Endpoint, FollowError, Index, Kind, Kinds, NotReadyEndpoint, Port,
+    Reducer, Request, Service, ServiceKind, Spec, Watch,
 };
 
 /// Kinds that a cluster's own names and those of its ClusterSet are made from.
@@ -219,6 +221,13 @@ impl Stage {
             }
             ["svc", path] => read(path, &describe),
             ["version", path] => read(path, &version),
+            ["unready", path] => read(path, &|service| {
+                let shown: String = service.not_ready().map(not_ready).map(|text| format!(" {text}")).collect();
+                format!("{}{shown}", service.not_ready_count())
+            }),
+            ["unready", path, label] => read(path, &|service| {
+                joined(service.not_ready().filter(|one| one.is_called(label.as_bytes())).map(not_ready).collect())
+            }),
             ["called", path, label] => read(path, &|service| {
                 joined(service.endpoints_called(label.as_bytes()).map(|endpoint| address(endpoint.address())).collect())
             }),
@@ -357,7 +366,7 @@ fn endpoint(text: &str) -> object::Endpoint<'_> {
     let (text, zone) = text.split_once('%').unwrap_or((text, ""));
     let (text, target) = text.split_once('~').unwrap_or((text, ""));
     let (address, hostname) = text.split_once('#').unwrap_or((text, ""));
-    object::Endpoint { address, ready, hostname, target, zone }
+    object::Endpoint { address, ready, hostname, target, is_pod: !target.is_empty(), zone }
 }
 
 fn describe(service: &Service) -> String {
@@ -379,6 +388,10 @@ fn describe(service: &Service) -> String {
         .collect();
     slices.sort_unstable();
     format!("{kind} {}{}", ports(&service.ports), slices.concat())
+}
+
+fn not_ready(endpoint: NotReadyEndpoint<'_>) -> String {
+    format!("{}={}", endpoint.pod().unwrap_or("-"), address(endpoint.address()))
 }
 
 fn version(service: &Service) -> String {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use rcu::{Entry, Seed};
 
 use crate::dashed;
+use crate::not_ready::{NotReady, NotReadyEndpoint};
 use crate::port::Port;
 use crate::slice::{Endpoint, Slice};
 
@@ -27,7 +28,7 @@ pub struct Service {
     /// Ports, at least one: a Service without ports has one without name, protocol and number. The ports of its
     /// endpoints are in the slices.
     pub ports: Arc<[Port]>,
-    /// Endpoints, in the order in which the slices were first seen.
+    /// Slices with the endpoints, in the order in which the slices were first seen.
     pub slices: Box<[Arc<Slice>]>,
     /// External addresses, in the order of the object.
     pub external: Box<[External]>,
@@ -56,7 +57,7 @@ pub enum ServiceKind {
 }
 
 impl Service {
-    /// Returns the endpoints of all slices.
+    /// Returns the ready endpoints of all slices.
     pub fn endpoints(&self) -> impl Iterator<Item = Endpoint<'_>> {
         self.slices.iter().flat_map(|slice| slice.endpoints())
     }
@@ -70,6 +71,18 @@ impl Service {
     /// Returns the endpoints at an address: several if several slices contain it.
     pub fn endpoints_at(&self, address: IpAddr) -> impl Iterator<Item = Endpoint<'_>> {
         self.slices.iter().flat_map(move |slice| slice.endpoints_at(address))
+    }
+
+    /// Returns endpoints that are not ready. A slice keeps only the first of them.
+    pub fn not_ready(&self) -> impl Iterator<Item = NotReadyEndpoint<'_>> {
+        self.slices.iter().filter_map(|slice| slice.not_ready.as_deref()).flat_map(NotReady::endpoints)
+    }
+
+    /// Returns the number of all endpoints that are not ready.
+    #[must_use]
+    pub fn not_ready_count(&self) -> usize {
+        let lists = self.slices.iter().filter_map(|slice| slice.not_ready.as_deref());
+        lists.map(|list| list.total as usize).sum()
     }
 
     /// Returns true if any endpoint is ready.

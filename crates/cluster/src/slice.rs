@@ -1,10 +1,11 @@
 //! Compact form of an EndpointSlice: the addresses of its ready endpoints, and hostnames where they have one. An IPv4
-//! endpoint without a hostname takes four bytes.
+//! endpoint without a hostname takes four bytes. Endpoints that are not ready are kept apart, for explanations.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use crate::dashed::{self, LabelBuffer};
+use crate::not_ready::NotReady;
 use crate::port::Port;
 
 /// Ready endpoints of one EndpointSlice.
@@ -17,6 +18,7 @@ pub struct Slice {
     pub addresses: Addresses,
     pub(crate) labels: Option<Box<Labels>>,
     pub(crate) zones: Option<Box<Zones>>,
+    pub(crate) not_ready: Option<Box<NotReady>>,
     /// Source cluster of an imported slice, in lower case.
     pub cluster: Option<Arc<str>>,
 }
@@ -75,14 +77,21 @@ impl Slice {
         own.map(|at| Endpoint { slice: self, at }).chain(by_address.filter(|endpoint| endpoint.own_label().is_none()))
     }
 
-    /// Returns the number of endpoints.
+    /// Returns the number of ready endpoints.
     #[must_use]
     pub fn len(&self) -> usize {
-        match &self.addresses {
-            Addresses::V4(list) => list.len(),
-            Addresses::V6(list) => list.len(),
-            Addresses::Names(list) => list.len(),
-        }
+        self.addresses.len()
+    }
+
+    /// Returns true if answers are the same with both slices: they differ at most in endpoints that are not ready.
+    pub(crate) fn answers_like(&self, other: &Slice) -> bool {
+        let Slice { key, ports, addresses, labels, zones, not_ready: _, cluster } = self;
+        *key == other.key
+            && *ports == other.ports
+            && *addresses == other.addresses
+            && *labels == other.labels
+            && *zones == other.zones
+            && *cluster == other.cluster
     }
 
     /// Returns true if no endpoint is ready.
@@ -96,11 +105,7 @@ impl<'a> Endpoint<'a> {
     /// Returns the address.
     #[must_use]
     pub fn address(self) -> Address<'a> {
-        match &self.slice.addresses {
-            Addresses::V4(list) => Address::Ip(list[self.at].into()),
-            Addresses::V6(list) => Address::Ip(list[self.at].into()),
-            Addresses::Names(list) => Address::Name(&list[self.at]),
-        }
+        self.slice.addresses.get(self.at)
     }
 
     /// Returns the label of the endpoint below its Service: the hostname; or else the pod's name, if the spec asks
@@ -132,6 +137,23 @@ impl<'a> Endpoint<'a> {
 }
 
 impl Addresses {
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Addresses::V4(list) => list.len(),
+            Addresses::V6(list) => list.len(),
+            Addresses::Names(list) => list.len(),
+        }
+    }
+
+    /// Returns the address at a position, which must exist.
+    pub(crate) fn get(&self, at: usize) -> Address<'_> {
+        match self {
+            Addresses::V4(list) => Address::Ip(list[at].into()),
+            Addresses::V6(list) => Address::Ip(list[at].into()),
+            Addresses::Names(list) => Address::Name(&list[at]),
+        }
+    }
+
     pub(crate) fn contains(&self, address: IpAddr) -> bool {
         match address {
             IpAddr::V4(v4) => self.v4().contains(&v4),
@@ -191,7 +213,7 @@ impl Labels {
         (!text.is_empty()).then(|| Box::new(Labels { text: text.into(), ends: ends.into() }))
     }
 
-    fn get(&self, at: usize) -> Option<&[u8]> {
+    pub(crate) fn get(&self, at: usize) -> Option<&[u8]> {
         let start = if at == 0 { 0 } else { *self.ends.get(at - 1)? };
         let label = self.text.get(start as usize..*self.ends.get(at)? as usize)?;
         (!label.is_empty()).then_some(label)

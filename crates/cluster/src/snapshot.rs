@@ -1,7 +1,7 @@
 //! Snapshot of an index as bytes, so that a process can serve names while its API server is unreachable.
 //!
-//! A snapshot holds what answers need, not the objects: slices and pods have no names in it, and nothing has a
-//! version. [`read`] turns it back into objects, which the reducer applies with the same checks as those from an API
+//! A snapshot holds what answers need, not the objects: slices and pods have no names in it, nothing has a version,
+//! and endpoints that are not ready are left out. [`read`] turns it back into objects, which the reducer applies with the same checks as those from an API
 //! server. Slices and pods get names that no real object can have, so the first complete list of a kind sweeps what
 //! came only from the snapshot.
 //!
@@ -229,6 +229,7 @@ fn slice_object<'a>(meta: Meta<'a>, service: &'a str, slice: &'a SliceRecord) ->
         ready: Some(true),
         hostname: &endpoint.label,
         target: "",
+        is_pod: false,
         zone: &endpoint.zone,
     };
     Object::EndpointSlice(object::EndpointSlice {

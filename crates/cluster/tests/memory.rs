@@ -15,11 +15,14 @@ use cluster::{Index, Kind, Reducer, Spec};
 fn cluster_state_fits_the_memory_goal_and_answers_do_not_allocate() {
     // A single test, because the counters would include allocations of a second one running in parallel.
     for (endpoints, pods, goal_mebibytes) in [(100_000, 0, 8), (250_000, 150_000, 32)] {
-        let used = bytes(&Size { endpoints, pods, names: false, labels: &[] });
+        let used = bytes(&Size { endpoints, pods, ..Size::default() });
         println!("{endpoints} endpoints and {pods} pods: {} KiB", used >> 10);
         assert!(used < goal_mebibytes << 20, "{endpoints} endpoints and {pods} pods use {} KiB", used >> 10);
     }
-    let with_pods = |pods, names| bytes(&Size { endpoints: 100_000, pods, names, labels: &[] });
+    let used = bytes(&Size { endpoints: 100_000, not_ready: true, ..Size::default() });
+    println!("100000 endpoints that are not ready: {} KiB", used >> 10);
+    assert!(used < NOT_READY_GOAL, "100,000 endpoints that are not ready use {} KiB", used >> 10);
+    let with_pods = |pods, names| bytes(&Size { endpoints: 100_000, pods, names, ..Size::default() });
     let none = with_pods(0, true);
     for pods in PODS {
         let (addresses, names) = (with_pods(pods, false), with_pods(pods, true));
@@ -27,7 +30,8 @@ fn cluster_state_fits_the_memory_goal_and_answers_do_not_allocate() {
         let (total, added) = (per_pod(addresses - none), per_pod(names - addresses));
         println!("{pods} pods: {total} bytes each with the address only, {added} more with the name");
         assert!(added <= NAME_GOAL, "the name of one of {pods} pods takes {added} bytes");
-        let labelled = bytes(&Size { endpoints: 100_000, pods, names: true, labels: &["app", "tier"] });
+        let labelled =
+            bytes(&Size { endpoints: 100_000, pods, names: true, labels: &["app", "tier"], ..Size::default() });
         let added = per_pod(labelled - addresses);
         println!("{pods} pods: {added} more with the name and two labels");
         assert!(added <= LABELS_GOAL, "the name and two labels of one of {pods} pods take {added} bytes");
@@ -43,11 +47,18 @@ const NAME_GOAL: usize = 48;
 /// Bytes that the name and two labels of a pod may take.
 const LABELS_GOAL: usize = 64;
 
+/// Bytes of a cluster with 100,000 endpoints, none of which is ready. Their names take more than their addresses do in
+/// a healthy cluster.
+const NOT_READY_GOAL: usize = 12 << 20;
+
 const SERVICES: u32 = 10_000;
 const NAMESPACES: u32 = 200;
 
+#[derive(Clone, Copy, Default)]
 struct Size {
     endpoints: u32,
+    /// True if no endpoint is ready.
+    not_ready: bool,
     pods: u32,
     /// True to keep the names of pods.
     names: bool,
@@ -70,7 +81,7 @@ fn bytes(size: &Size) -> usize {
     }
     for number in 0..SERVICES {
         add_service(&mut reducer, number);
-        add_slice(&mut reducer, number, size.endpoints / SERVICES);
+        add_slice(&mut reducer, number, size);
     }
     for number in 0..size.pods {
         let (namespace, name, address) =
@@ -105,11 +116,13 @@ fn add_service(reducer: &mut Reducer, number: u32) {
     apply(reducer, 1, Object::Service(service));
 }
 
-fn add_slice(reducer: &mut Reducer, number: u32, endpoints: u32) {
-    let (namespace, service) = (namespace_of(number), service_of(number));
-    let addresses: Vec<String> =
-        (0..endpoints).map(|endpoint| pod_address(number * endpoints + endpoint).to_string()).collect();
-    let endpoints = addresses.iter().map(|address| Endpoint { address, ready: Some(true), ..Endpoint::default() });
+fn add_slice(reducer: &mut Reducer, number: u32, size: &Size) {
+    let (namespace, service, count) = (namespace_of(number), service_of(number), size.endpoints / SERVICES);
+    let pods = (number * count..(number + 1) * count).map(|pod| (pod_address(pod).to_string(), pod_of(pod)));
+    let pods: Vec<(String, String)> = pods.collect();
+    let ready = Some(!size.not_ready);
+    let endpoint = |(address, pod)| Endpoint { address, ready, target: pod, is_pod: true, ..Endpoint::default() };
+    let endpoints = pods.iter().map(|(address, pod)| (address.as_str(), pod.as_str())).map(endpoint);
     let slice = EndpointSlice {
         meta: Meta { name: &format!("{service}-x7k2p"), ..meta(&namespace, "12346") },
         service: &service,
@@ -124,9 +137,16 @@ fn add_slice(reducer: &mut Reducer, number: u32, endpoints: u32) {
 fn check(index: &Index, size: &Size) {
     let counts = index.counts();
     assert_eq!((counts.services, counts.endpoint_slices, counts.pods), (SERVICES, SERVICES, size.pods));
-    let mut endpoints = 0;
-    index.for_each_service(|service| endpoints += service.endpoints().count());
-    assert_eq!(endpoints, size.endpoints as usize);
+    let (mut ready, mut not_ready) = (0, 0);
+    index.for_each_service(|service| {
+        ready += service.endpoints().count();
+        not_ready += service.not_ready_count();
+    });
+    let all = size.endpoints as usize;
+    assert_eq!((ready, not_ready), if size.not_ready { (0, all) } else { (all, 0) });
+    if size.not_ready {
+        return;
+    }
     // The first round includes one-time allocations of the thread. The second shows those of the answers.
     assert_eq!(answers(index), 5);
     let before = ALLOCATIONS.load(Ordering::Relaxed);

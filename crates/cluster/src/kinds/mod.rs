@@ -4,7 +4,7 @@
 pub(crate) mod mesh;
 
 use std::borrow::Cow;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use rcu::Seed;
@@ -14,6 +14,7 @@ use crate::index::{Index, Location, Node};
 use crate::intern::Interner;
 use crate::ip::{read_ip, read_v6};
 use crate::mesh::MeshReducer;
+use crate::not_ready::{NOT_READY_MAX, NotReady};
 use crate::object::{self, AddressType, Object};
 use crate::pod_names::{self, PodGroup};
 use crate::port::Port;
@@ -178,8 +179,9 @@ impl ObjectState for SliceState {
         let owner = reducer.index.key(namespace.as_bytes(), service.as_bytes());
         let entry = reducer.entry(owner, namespace, service);
         let slice = reducer.slice(key, object);
-        let stamps = entry.slice(key).is_none_or(|known| **known != slice);
-        if stamps {
+        let known = entry.slice(key);
+        let stamps = known.is_none_or(|known| !known.answers_like(&slice));
+        if known.is_none_or(|known| **known != slice) {
             reducer.index.publish_slice(&entry, key, Some(Arc::new(slice)));
         }
         if let Some(before) = before.filter(|before| before.service != owner) {
@@ -332,7 +334,7 @@ impl IndexReducer {
     fn slice(&mut self, key: u64, object: &object::EndpointSlice<'_>) -> Slice {
         let ready = object.endpoints.iter().filter(|endpoint| endpoint.ready.unwrap_or(true));
         let (addresses, endpoints) = match object.address_type {
-            AddressType::Ipv4 => self.gather(ready, |text| text.parse().ok(), Addresses::V4),
+            AddressType::Ipv4 => self.gather(ready, read_v4, Addresses::V4),
             AddressType::Ipv6 => self.gather(ready, read_v6, Addresses::V6),
             AddressType::Fqdn => self.gather(ready, read_host, Addresses::Names),
         };
@@ -344,8 +346,27 @@ impl IndexReducer {
             addresses,
             labels: Labels::join(&labels),
             zones: self.zones(&endpoints),
+            not_ready: self.not_ready(object),
             cluster: (!source.is_empty()).then(|| self.names.get(&*source.to_ascii_lowercase())),
         }
+    }
+
+    /// Returns the endpoints that are not ready; `None` if all are. An invalid address is left out and not counted as
+    /// rejected, since no answer could have it.
+    fn not_ready(&self, object: &object::EndpointSlice<'_>) -> Option<Box<NotReady>> {
+        let all = || object.endpoints.iter().filter(|endpoint| endpoint.ready == Some(false));
+        let total = u32::try_from(all().count()).unwrap_or(u32::MAX);
+        if total == 0 {
+            return None;
+        }
+        let (addresses, endpoints) = match object.address_type {
+            AddressType::Ipv4 => first_of(all(), read_v4, Addresses::V4),
+            AddressType::Ipv6 => first_of(all(), read_v6, Addresses::V6),
+            AddressType::Fqdn => first_of(all(), read_host, Addresses::Names),
+        };
+        let labels: Vec<_> = endpoints.iter().map(|endpoint| self.own_label(endpoint, object.address_type)).collect();
+        let pods: Vec<_> = endpoints.iter().map(|endpoint| pod_of(endpoint)).collect();
+        Some(Box::new(NotReady { total, addresses, pods: Labels::join(&pods), labels: Labels::join(&labels) }))
     }
 
     /// Parses the addresses of endpoints. Returns those that are valid, and their endpoints in the same order.
@@ -433,6 +454,28 @@ impl IndexReducer {
     fn at_most<T>(&self, most: usize, parts: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
         parts.enumerate().filter_map(move |(at, part)| self.accept((at < most).then_some(part)))
     }
+}
+
+/// Parses the addresses of the first endpoints that have a valid one. Returns them and their endpoints.
+fn first_of<'o, A>(
+    endpoints: impl Iterator<Item = &'o object::Endpoint<'o>>,
+    read: impl Fn(&str) -> Option<A>,
+    addresses: impl FnOnce(Box<[A]>) -> Addresses,
+) -> (Addresses, Vec<&'o object::Endpoint<'o>>) {
+    let pairs = endpoints.filter_map(|endpoint| Some((read(endpoint.address)?, endpoint)));
+    let (list, endpoints): (Vec<A>, Vec<_>) = pairs.take(NOT_READY_MAX).unzip();
+    (addresses(list.into()), endpoints)
+}
+
+/// Returns the name of the pod of an endpoint, or else its hostname, if that is no longer than a name may be.
+fn pod_of<'o>(endpoint: &object::Endpoint<'o>) -> &'o str {
+    let pod = if endpoint.is_pod { endpoint.target } else { "" };
+    let name = if pod.is_empty() { endpoint.hostname } else { pod };
+    if name.len() <= NAME_MAX { name } else { "" }
+}
+
+fn read_v4(text: &str) -> Option<Ipv4Addr> {
+    text.parse().ok()
 }
 
 fn is_label(text: &str) -> bool {

@@ -195,6 +195,8 @@ pub struct Endpoint<'a> {
     pub hostname: &'a str,
     /// `targetRef.name`; empty if absent.
     pub target: &'a str,
+    /// True if `targetRef.kind` is `Pod`.
+    pub is_pod: bool,
     /// Topology zone (`zone`); empty if absent.
     pub zone: &'a str,
 }

@@ -18,6 +18,9 @@ pub(crate) use json::item;
 /// MiB. JSON may escape a byte as six (`\u003c`), but names and addresses never need that.
 pub(crate) const OBJECT_MAX: usize = 8 << 20;
 
+/// Kind of the target of an endpoint that is a pod.
+const POD: &str = "Pod";
+
 /// Encoding of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {

@@ -41,7 +41,8 @@ fn describe_object(object: &Object<'_>) -> String {
     };
     let endpoint = |endpoint: &Endpoint<'_>| {
         let ready = endpoint.ready.map_or("?", |ready| if ready { "" } else { "!" });
-        format!("{ready}{}#{}~{}", endpoint.address, endpoint.hostname, endpoint.target)
+        let kind = if endpoint.is_pod { "pod:" } else { "" };
+        format!("{ready}{}#{}~{kind}{}", endpoint.address, endpoint.hostname, endpoint.target)
     };
     let rest = match object {
         Object::Namespace(_) => String::new(),
@@ -180,13 +181,14 @@ fn reads_the_fields_that_answers_need() {
                         "hostname": "w0", "nodeName": "n", "targetRef": { "kind": "Pod", "name": "p" },
                     },
                     { "addresses": ["10.1.0.7"], "conditions": { "ready": false }, "targetRef": null },
-                    { "addresses": ["10.1.0.8"], "conditions": {} },
+                    { "addresses": ["10.1.0.8"], "conditions": {}, "targetRef": { "kind": "Node", "name": "n" } },
                     { "addresses": [] },
                     { "addresses": ["10.1.0.9"], "conditions": null, "hostname": null },
                 ],
                 "ports": [{ "name": "", "port": null, "protocol": "UDP" }],
             }),
-            "EndpointSlice a/web-1@9 of web Ipv4 10.1.0.5#w0~p,10.1.0.6#w0~p,!10.1.0.7#~,?10.1.0.8#~,?10.1.0.9#~ :0/UDP \
+            "EndpointSlice a/web-1@9 of web Ipv4 10.1.0.5#w0~pod:p,10.1.0.6#w0~pod:p,!10.1.0.7#~,?10.1.0.8#~n,?10.1.0.9#~ \
+             :0/UDP \
              2026-01-02T03:04:05Z",
         ),
         (

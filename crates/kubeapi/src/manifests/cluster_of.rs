@@ -315,6 +315,7 @@ fn slice_endpoints(endpoint: &SliceEndpoint) -> impl Iterator<Item = object::End
         ready: endpoint.conditions.ready,
         hostname: &endpoint.hostname,
         target: &endpoint.target_ref.name,
+        is_pod: endpoint.target_ref.kind == "Pod",
         zone: &endpoint.zone,
     })
 }

@@ -125,7 +125,7 @@ fn endpoint(service: &Service, pod: &Pod, address: IpAddr) -> SliceEndpoint {
         addresses: vec![address.to_string().into()],
         conditions: SliceConditions { ready: Some(pod.is_ready() || service.spec.publish_not_ready_addresses) },
         hostname: if is_named { pod.spec.hostname.clone() } else { String::new() },
-        target_ref: TargetRef { name: pod.metadata.name.clone() },
+        target_ref: TargetRef { kind: "Pod".to_owned(), name: pod.metadata.name.clone() },
         zone: String::new(),
     }
 }

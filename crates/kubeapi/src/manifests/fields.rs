@@ -53,7 +53,7 @@ pub(crate) const SERVICE_IMPORT: Fields =
 const ENDPOINT_PORT: Fields =
     Fields { used: &[("name", &VALUE), ("protocol", &VALUE), ("port", &VALUE)], similar: &["appProtocol"] };
 const CONDITIONS: Fields = Fields { used: &[("ready", &VALUE)], similar: &[] };
-const REFERENCE: Fields = Fields { used: &[("name", &VALUE)], similar: &["namespace"] };
+const REFERENCE: Fields = Fields { used: &[("kind", &VALUE), ("name", &VALUE)], similar: &["namespace"] };
 const SLICE_ENDPOINT: Fields = Fields {
     used: &[
         ("addresses", &VALUE),

@@ -262,6 +262,8 @@ pub(crate) struct SliceConditions {
 #[serde(default)]
 pub(crate) struct TargetRef {
     #[serde(deserialize_with = "or_default")]
+    pub(crate) kind: String,
+    #[serde(deserialize_with = "or_default")]
     pub(crate) name: String,
 }
 

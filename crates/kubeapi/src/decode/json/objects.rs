@@ -8,7 +8,7 @@ use serde::de::IgnoredAny;
 
 use super::istio::Labelled;
 use super::text::{Text, Texts};
-use crate::decode::address_type;
+use crate::decode::{POD, address_type};
 
 /// Watch event.
 #[derive(Deserialize)]
@@ -313,6 +313,8 @@ struct Conditions {
 #[serde(default)]
 struct Target<'a> {
     #[serde(borrow)]
+    kind: Text<'a>,
+    #[serde(borrow)]
     name: Text<'a>,
 }
 
@@ -323,6 +325,7 @@ impl Endpoint<'_> {
             ready: self.conditions.as_ref().and_then(|conditions| conditions.ready),
             hostname: &self.hostname,
             target: self.target_ref.as_ref().map_or("", |target| &target.name),
+            is_pod: self.target_ref.as_ref().is_some_and(|target| &*target.kind == POD),
             zone: &self.zone,
         })
     }

@@ -5,14 +5,15 @@ use cluster::object::{Endpoint, EndpointSlice, Meta, Node, Object, Pod, Port, Se
 
 use super::ProtobufError;
 use super::fields::{Fields, Value};
-use crate::decode::address_type;
+use crate::decode::{POD, address_type};
 
 /// Maximum number of entries of a repeated field: 1,000 endpoints with 100 addresses each, the most that the API server
 /// accepts in an EndpointSlice.
 const ENTRIES_MAX: usize = 100_000;
 
-/// Field numbers: `ready` of EndpointConditions, `name` of ObjectReference, `podIP` of PodStatus.
+/// Field numbers: `ready` of EndpointConditions, `kind` and `name` of ObjectReference, `podIP` of PodStatus.
 const READY: u64 = 1;
+const TARGET_KIND: u64 = 1;
 const TARGET_NAME: u64 = 3;
 const POD_IP: u64 = 6;
 /// Field number of `hostNetwork` in PodSpec.
@@ -293,7 +294,10 @@ fn endpoint<'a>(bytes: &'a [u8], endpoints: &mut Vec<Endpoint<'a>>) -> Result<()
             (1, value) => push(endpoints, Endpoint { address: value.text()?, ..Endpoint::default() })?,
             (2, value) => endpoint.ready = value.field(READY)?.map(Value::number).transpose()?.map(|ready| ready != 0),
             (3, value) => endpoint.hostname = value.text()?,
-            (4, value) => endpoint.target = value.field(TARGET_NAME)?.map_or(Ok(""), Value::text)?,
+            (4, value) => {
+                endpoint.target = value.field(TARGET_NAME)?.map_or(Ok(""), Value::text)?;
+                endpoint.is_pod = value.field(TARGET_KIND)?.map_or(Ok(""), Value::text)? == POD;
+            }
             (7, value) => endpoint.zone = value.text()?,
             _ => {}
         }
