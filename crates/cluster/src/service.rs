@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rcu::{Entry, Seed};
 
 use crate::dashed;
-use crate::not_ready::{NotReady, NotReadyEndpoint};
+use crate::not_ready::NotReadyEndpoint;
 use crate::port::Port;
 use crate::slice::{Endpoint, Slice};
 
@@ -75,7 +75,7 @@ impl Service {
 
     /// Returns endpoints that are not ready. A slice keeps only the first of them.
     pub fn not_ready(&self) -> impl Iterator<Item = NotReadyEndpoint<'_>> {
-        self.slices.iter().filter_map(|slice| slice.not_ready.as_deref()).flat_map(NotReady::endpoints)
+        self.slices.iter().flat_map(|slice| slice.not_ready())
     }
 
     /// Returns the number of all endpoints that are not ready.

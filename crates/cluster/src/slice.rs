@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use crate::dashed::{self, LabelBuffer};
-use crate::not_ready::NotReady;
+use crate::not_ready::{NotReady, NotReadyEndpoint};
 use crate::port::Port;
 
 /// Ready endpoints of one EndpointSlice.
@@ -81,6 +81,11 @@ impl Slice {
     #[must_use]
     pub fn len(&self) -> usize {
         self.addresses.len()
+    }
+
+    /// Returns the first endpoints that are not ready.
+    pub fn not_ready(&self) -> impl Iterator<Item = NotReadyEndpoint<'_>> {
+        self.not_ready.as_deref().into_iter().flat_map(NotReady::endpoints)
     }
 
     /// Returns true if answers are the same with both slices: they differ at most in endpoints that are not ready.

@@ -21,6 +21,8 @@ pub struct Explanation {
     pub cache: Option<CachedAnswer>,
     /// Upstreams that the query goes to, in no particular order.
     pub upstreams: Vec<ExplainedUpstream>,
+    /// Endpoints that are in no answer because they are not ready, if they are the reason.
+    pub not_ready: Option<ExplainedEndpoints>,
 }
 
 impl Explanation {
@@ -130,6 +132,15 @@ impl CachedAnswer {
     pub fn left(&self) -> Option<Duration> {
         self.ttl.checked_sub(self.age).filter(|left| !left.is_zero())
     }
+}
+
+/// Endpoints that are not ready.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExplainedEndpoints {
+    /// Number of all of them.
+    pub count: usize,
+    /// The first ones: name of the pod, if it is known, and address.
+    pub first: Vec<(Option<String>, String)>,
 }
 
 /// Upstream and its state.

@@ -106,7 +106,9 @@ mod worker;
 mod zones;
 
 pub use chain::{Chain, Hooks, Step};
-pub use explanation::{CachedAnswer, ExplainedObject, ExplainedUpstream, Explanation, Hook, Reason, ReasonCode};
+pub use explanation::{
+    CachedAnswer, ExplainedEndpoints, ExplainedObject, ExplainedUpstream, Explanation, Hook, Reason, ReasonCode,
+};
 pub use generation::{Block, BlockFilter, Generation, Listener, Site};
 pub use ids::{BlockId, ListenerId, SiteId};
 pub use io::streams;

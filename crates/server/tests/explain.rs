@@ -52,7 +52,10 @@ kind: EndpointSlice
 metadata: {name: web-1, namespace: shop, labels: {kubernetes.io/service-name: web}}
 addressType: IPv4
 ports: [{port: 80}]
-endpoints: [{addresses: [10.244.1.20], conditions: {ready: false}}]
+endpoints:
+- {addresses: [10.244.3.8], conditions: {ready: false}, hostname: web-2, targetRef: {kind: Pod, name: web-2}}
+- {addresses: [10.244.1.20], conditions: {ready: false}, hostname: web-0, targetRef: {kind: Pod, name: web-0}}
+- {addresses: [10.244.2.31], conditions: {ready: false}, hostname: web-1, targetRef: {kind: Pod, name: web-1}}
 ";
 
 const COREFILE: &str = ".:53 {
@@ -192,10 +195,66 @@ fn case_3_headless_without_ready_endpoints() {
         &offline(&["web.shop.svc.cluster.local."]),
         1,
         "web.shop.svc.cluster.local. A
-           web.shop.svc.cluster.local. NXDOMAIN .:53 › kubernetes Corefile:2 Service shop/web, headless, 0 ready
+           web.shop.svc.cluster.local. NXDOMAIN .:53 › kubernetes Corefile:2 Service shop/web, headless, 3 endpoints, 0 ready
+             not ready web-0 10.244.1.20 · web-1 10.244.2.31 · web-2 10.244.3.8
            why Service shop/web is headless and has no ready endpoint [PE-K03]
-           do kubectl -n shop get endpointslices,pods; or set publishNotReadyAddresses",
+           do kubectl -n shop describe pod web-0; or set publishNotReadyAddresses",
     );
+    let json = offline(&["web.shop.svc.cluster.local.", "--json"]).stdout;
+    let explained: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let not_ready = &explained["steps"][0]["not_ready"];
+    assert_eq!(not_ready["count"], 3, "{json}");
+    assert_eq!(not_ready["endpoints"][0], serde_json::json!({ "pod": "web-0", "address": "10.244.1.20" }));
+}
+
+#[test]
+fn an_endpoint_that_exists_and_is_not_ready_is_named() {
+    assert_explains(
+        &offline(&["web-1.web.shop.svc.cluster.local."]),
+        1,
+        "web-1.web.shop.svc.cluster.local. A
+           web-1.web.shop.svc.cluster.local. NXDOMAIN .:53 › kubernetes Corefile:2 Service shop/web, headless, 3 endpoints, 0 ready
+             not ready web-0 10.244.1.20 · web-1 10.244.2.31 · web-2 10.244.3.8
+           why the endpoint web-1 of Service shop/web exists and is not ready [PE-K04]
+           do kubectl -n shop describe pod web-1; or set publishNotReadyAddresses",
+    );
+    assert_explains(
+        &offline(&["web-7.web.shop.svc.cluster.local."]),
+        1,
+        "web-7.web.shop.svc.cluster.local. A
+           web-7.web.shop.svc.cluster.local. NXDOMAIN *3 endpoints, 0 ready
+             not ready web-0 10.244.1.20 · *
+           why no ready endpoint of Service shop/web is called web-7 [PE-K04]
+           do kubectl -n shop describe pod web-0; or set publishNotReadyAddresses",
+    );
+}
+
+#[test]
+fn a_service_that_empty_service_hides_shows_its_pods() {
+    let folder = Folder::new("explain-hidden");
+    let slice = "---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: db-1, namespace: shop, labels: {kubernetes.io/service-name: db}}
+addressType: IPv4
+endpoints: [{addresses: [10.244.1.30], conditions: {ready: false}POD}]
+";
+    let corefile = ".:53 {\n    kubernetes cluster.local {\n        ignore empty_service\n    }\n}\n";
+    folder.write("Corefile", corefile);
+    for (pod, shown, advice) in [
+        (
+            ", targetRef: {kind: Pod, name: db-x7k}",
+            "not ready  db-x7k 10.244.1.30\n",
+            "kubectl -n shop describe pod db-x7k; or set publishNotReadyAddresses",
+        ),
+        (", targetRef: {kind: Node, name: n}", "not ready  10.244.1.30\n", "Find out why its pods are not ready"),
+    ] {
+        folder.write("cluster.yaml", &format!("{CLUSTER}{}", slice.replace("POD", pod)));
+        let files = ["explain", "db.shop.svc.cluster.local.", "--conf", "Corefile", "--manifests", "cluster.yaml"];
+        let ran = run_in(folder.path(), &files);
+        assert!(ran.stdout.contains(shown) && ran.stdout.contains("[PE-K05]"), "{}{}", ran.stdout, ran.stderr);
+        assert_eq!(advice_of(&ran), advice, "{}", ran.stdout);
+    }
 }
 
 #[test]

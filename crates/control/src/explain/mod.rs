@@ -97,6 +97,9 @@ pub struct Step {
     pub cache: Option<Cached>,
     /// Upstreams that the query would go to.
     pub upstreams: Vec<Upstream>,
+    /// Endpoints that are not in the answer because they are not ready; `null` if they are not the reason.
+    #[serde(default)]
+    pub not_ready: Option<NotReady>,
     /// Plugins that changed the question, asked another question first, passed a denial on or failed, in order.
     pub trail: Vec<Passage>,
     /// Reason for this step, if there is more to say than that the data exists.
@@ -141,6 +144,26 @@ pub struct Object {
     /// Resource version of the last event with it, as `kubectl` shows it; `null` if it is not known.
     #[serde(rename = "rv", default)]
     pub version: Option<String>,
+}
+
+/// Endpoints that are not ready.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct NotReady {
+    /// Number of all of them.
+    pub count: u64,
+    /// The first ones.
+    pub endpoints: Vec<NotReadyEndpoint>,
+}
+
+/// Endpoint that is not ready.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct NotReadyEndpoint {
+    /// Name of its pod, or else its hostname; `null` if the EndpointSlice has neither.
+    pub pod: Option<String>,
+    /// Address.
+    pub address: String,
 }
 
 /// Age of a cached answer.

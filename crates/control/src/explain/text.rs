@@ -2,13 +2,15 @@
 
 use core::fmt::{self, Write};
 
-use super::{Cached, Client, Explained, Place, Step, Upstream};
-use crate::text::{duration, harmless};
+use super::{Cached, Client, Explained, NotReady, NotReadyEndpoint, Place, Step, Upstream};
+use crate::text::{count, duration, harmless};
 
 /// Maximum width of the column with names. Longer names move the columns after them.
 const NAME_WIDTH_MAX: usize = 44;
 /// Number of steps from which earlier ones of the search path share a line if they have nothing to tell.
 const SHOWN_RECORDS_MAX: usize = 1;
+/// Maximum number of endpoints that are not ready on a line.
+const NOT_READY_SHOWN_MAX: usize = 8;
 
 impl fmt::Display for Explained {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -107,7 +109,31 @@ fn write_details(step: &Step, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     if step.records.len() > SHOWN_RECORDS_MAX {
         step.records.iter().try_for_each(|record| writeln!(out, "    {}", harmless(record)))?;
     }
+    if let Some(not_ready) = &step.not_ready {
+        writeln!(out, "    {not_ready}")?;
+    }
     step.upstreams.iter().try_for_each(|upstream| writeln!(out, "    {upstream}"))
+}
+
+impl fmt::Display for NotReady {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = self.endpoints.len().min(NOT_READY_SHOWN_MAX);
+        let texts: Vec<String> = self.endpoints.iter().take(shown).map(ToString::to_string).collect();
+        write!(out, "not ready  {}", texts.join(" · "))?;
+        match self.count.saturating_sub(shown as u64) {
+            0 => Ok(()),
+            rest => write!(out, " · and {} more", count(rest)),
+        }
+    }
+}
+
+impl fmt::Display for NotReadyEndpoint {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(pod) = &self.pod {
+            write!(out, "{} ", harmless(pod))?;
+        }
+        out.write_str(&harmless(&self.address))
+    }
 }
 
 impl fmt::Display for Place {
@@ -142,5 +168,23 @@ impl fmt::Display for Upstream {
             }
             _ => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shows_the_first_endpoints_that_are_not_ready_and_the_number_of_the_others() {
+        let endpoint = |at: usize| NotReadyEndpoint {
+            pod: (at > 0).then(|| format!("web-{at}\u{202e}")),
+            address: format!("10.1.0.{at}"),
+        };
+        let not_ready = |count| NotReady { count, endpoints: (0..16).map(endpoint).collect() };
+        let text = not_ready(1_234).to_string();
+        assert!(text.starts_with("not ready  10.1.0.0 · web-1\\u{202e} 10.1.0.1 · "), "{text}");
+        assert!(text.ends_with(" 10.1.0.7 · and 1,226 more"), "{text}");
+        assert!(NotReady { count: 0, endpoints: Vec::new() }.to_string().starts_with("not ready"));
     }
 }

@@ -1,9 +1,9 @@
 //! One query: from what the plugins did to a [`Step`].
 
-use control::explain::{Cached, Object, Passage, Place, Step, Upstream, Why};
+use control::explain::{Cached, NotReady, NotReadyEndpoint, Object, Passage, Place, Step, Upstream, Why};
 use engine::{
-    CachedAnswer, Decision, ExplainedUpstream, Explanation, Generation, Hook, ListenerId, Progress, RecordedHook,
-    Rehearsed,
+    CachedAnswer, Decision, ExplainedEndpoints, ExplainedUpstream, Explanation, Generation, Hook, ListenerId, Progress,
+    RecordedHook, Rehearsed,
 };
 use plugins::record_text;
 use wire::{EdeCode, Message, Name, Record, Section, Type};
@@ -97,6 +97,7 @@ fn add_explanation(step: &mut Step, explanation: &Explanation) {
     });
     step.cache = explanation.cache.as_ref().map(cached);
     step.upstreams = explanation.upstreams.iter().map(upstream).collect();
+    step.not_ready = explanation.not_ready.as_ref().map(not_ready);
     if let Some(reason) = &explanation.reason {
         step.why = Some(Why { code: reason.code.code.to_owned(), text: reason.text.clone() });
         let usual = Some(reason.code.advice).filter(|advice| !advice.is_empty()).map(str::to_owned);
@@ -110,6 +111,14 @@ fn cached(cache: &CachedAnswer) -> Cached {
         age_seconds: cache.age.as_secs_f64(),
         ttl_seconds: cache.ttl.as_secs_f64(),
         stale_seconds: cache.stale.as_secs_f64(),
+    }
+}
+
+fn not_ready(endpoints: &ExplainedEndpoints) -> NotReady {
+    let each = endpoints.first.iter().cloned();
+    NotReady {
+        count: endpoints.count as u64,
+        endpoints: each.map(|(pod, address)| NotReadyEndpoint { pod, address }).collect(),
     }
 }
 

@@ -9,6 +9,7 @@ use wire::{Rcode, Section, address_of};
 use super::alias::ChainEnd;
 use super::name::{Grammar, Part, Target, text};
 use super::suggest::Suggestions;
+use super::unready;
 use super::{Kubernetes, LOCAL, Pods, View, is_hidden};
 
 /// Codes of the reasons.
@@ -175,7 +176,10 @@ impl Kubernetes {
         let ready = service.endpoints().count();
         let shape = match &service.kind {
             ServiceKind::ClusterIp(_) => "ClusterIP".to_owned(),
-            ServiceKind::Headless => format!("headless, {ready} ready"),
+            ServiceKind::Headless => {
+                let all = ready + service.not_ready_count();
+                format!("headless, {all} endpoint{}, {ready} ready", if all == 1 { "" } else { "s" })
+            }
             ServiceKind::ExternalName(target) => format!("ExternalName {target}"),
             ServiceKind::Undeclared => "not declared".to_owned(),
         };
@@ -195,13 +199,18 @@ impl Kubernetes {
         }
         match part {
             _ if is_hidden(self.ignore_empty, service) => {
-                base.because(&HIDDEN, format!("{whose} has no ready endpoint, and `ignore empty_service` hides it"))
+                let text = format!("{whose} has no ready endpoint, and `ignore empty_service` hides it");
+                let explanation = unready::with_all(base.because(&HIDDEN, text), service);
+                view.advise_first_pod(explanation, namespace)
             }
-            Part::Whole if matches!(service.kind, ServiceKind::Headless) && ready == 0 => base
-                .because(&NO_READY_ENDPOINTS, format!("{whose} is headless and has no ready endpoint"))
-                .advise(format!("kubectl -n {namespace} get endpointslices,pods; or set publishNotReadyAddresses")),
+            Part::Whole if matches!(service.kind, ServiceKind::Headless) && ready == 0 => {
+                let text = format!("{whose} is headless and has no ready endpoint");
+                let usual = format!("kubectl -n {namespace} get endpointslices,pods; or set publishNotReadyAddresses");
+                let explanation = base.because(&NO_READY_ENDPOINTS, text).advise(usual);
+                view.advise_first_pod(unready::with_all(explanation, service), namespace)
+            }
             Part::Endpoint(label) | Part::EndpointIn(label, _) if response.rcode() == Rcode::NXDOMAIN => {
-                base.because(&NO_ENDPOINT, format!("no ready endpoint of {whose} is called {}", text(label)))
+                view.explain_no_endpoint(base, service, (part, label))
             }
             Part::Port(port, protocol) if response.rcode() == Rcode::NXDOMAIN => {
                 let (port, protocol) = (text(port), text(protocol));
@@ -302,6 +311,41 @@ impl View {
             Grammar::Clusterset => "ServiceImport",
             Grammar::Cluster | Grammar::KubeDns | Grammar::Zonal => "Service",
         }
+    }
+
+    /// Explains why a Service has no endpoint with this label.
+    fn explain_no_endpoint(
+        &self,
+        base: Explanation,
+        service: &Service,
+        (part, label): (Part<'_>, &[u8]),
+    ) -> Explanation {
+        let (label, namespace) = (text(label), &*service.namespace);
+        let whose = format!("{} {namespace}/{}", self.service_kind(), service.name);
+        if let Some(asked) = unready::asked(service, part) {
+            let text = format!("the endpoint {label} of {whose} exists and is not ready");
+            let explanation = unready::with_all(base.because(&NO_ENDPOINT, text), service);
+            return self.advise_pod(explanation, namespace, asked.pod());
+        }
+        let explanation = base.because(&NO_ENDPOINT, format!("no ready endpoint of {whose} is called {label}"));
+        if service.has_endpoints() {
+            return explanation;
+        }
+        self.advise_first_pod(unready::with_all(explanation, service), namespace)
+    }
+
+    /// Advises to look at the first pod that is not ready.
+    fn advise_first_pod(&self, explanation: Explanation, namespace: &str) -> Explanation {
+        let pod = unready::first_pod(&explanation).map(str::to_owned);
+        self.advise_pod(explanation, namespace, pod.as_deref())
+    }
+
+    /// Advises to look at a pod. Those of a ServiceImport are in another cluster, so their advice stays as it is.
+    fn advise_pod(&self, explanation: Explanation, namespace: &str, pod: Option<&str>) -> Explanation {
+        let pod = pod.filter(|_| self.grammar != Grammar::Clusterset);
+        let advice =
+            pod.map(|pod| format!("kubectl -n {namespace} describe pod {pod}; or set publishNotReadyAddresses"));
+        advised(explanation, advice)
     }
 }
 

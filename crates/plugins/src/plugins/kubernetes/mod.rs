@@ -15,6 +15,7 @@ mod reverse;
 mod selector;
 mod suggest;
 mod transfer;
+mod unready;
 mod zone;
 
 use std::net::IpAddr;

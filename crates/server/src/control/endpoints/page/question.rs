@@ -69,7 +69,9 @@ fn explanation(explained: &Explained) -> Markup {
 fn row(step: &Step) -> Markup {
     let passages = step.trail.iter().map(|passage| format!("{} {}: {}", passage.plugin, passage.place, passage.did));
     let upstreams = step.upstreams.iter().map(ToString::to_string);
-    let details: Vec<String> = passages.chain(step.records.iter().cloned()).chain(upstreams).collect();
+    let records = step.records.iter().cloned();
+    let not_ready = step.not_ready.iter().map(ToString::to_string);
+    let details: Vec<String> = passages.chain(records).chain(not_ready).chain(upstreams).collect();
     html! {
         tr {
             th scope="row" { (plain(&step.name)) }
