@@ -16,6 +16,7 @@ mod control;
 mod deadlines;
 pub mod diagnostics;
 mod directives;
+mod dns_client;
 mod doctor;
 mod dry;
 mod explain;

@@ -13,7 +13,6 @@ mod api;
 mod certificates;
 mod corefile;
 mod deadline;
-mod dns;
 mod gather;
 mod host;
 mod kubelets;

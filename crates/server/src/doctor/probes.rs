@@ -8,8 +8,8 @@ use doctor::{
 };
 use wire::{Name, Rcode, Type};
 
-use super::dns::{Answer, Query, attempt, tcp, udp, udp_repeated};
 use super::resolv_conf::ResolvConf;
+use crate::dns_client::{Answer, ProbeError, Query, tcp, udp, udp_repeated};
 use futures_util::future::join_all;
 
 /// Lengths of the queries that show if large packets arrive: one that passes almost every network, and the largest
@@ -52,6 +52,15 @@ fn node_cache(facts: &Facts, settings: &ResolvConf) -> Vec<IpAddr> {
     let has = |ip: &IpAddr| facts.interfaces.iter().flatten().any(|interface| interface.addresses.contains(ip));
     let uses = |ip: &IpAddr| settings.servers.iter().any(|server| server.ip() == *ip);
     addresses.filter(|ip| has(ip) || uses(ip)).collect()
+}
+
+/// Returns the outcome of a query for the facts.
+fn attempt(outcome: &Result<Answer, ProbeError>) -> Attempt {
+    match outcome {
+        Ok(answer) => Attempt::Answered(answer.seconds),
+        Err(ProbeError::Silent) => Attempt::Silent,
+        Err(error) => Attempt::Failed(error.to_string()),
+    }
 }
 
 async fn probe(address: SocketAddr, query: &Query) -> Probe {

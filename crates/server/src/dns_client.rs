@@ -1,11 +1,10 @@
-//! One query to one server, over UDP or TCP, without retransmission.
+//! One query to one server, over UDP or TCP, without retransmission, for commands.
 
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use doctor::Attempt;
 use rustix::net::sockopt::{Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery, set_ip_mtu_discover, set_ipv6_mtu_discover};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UdpSocket};
@@ -23,30 +22,39 @@ const OPTION_HEADER: usize = 4;
 
 /// Query.
 #[derive(Clone, Debug)]
-pub(super) struct Query {
-    pub(super) name: Name,
-    pub(super) qtype: Type,
+pub(crate) struct Query {
+    pub(crate) name: Name,
+    pub(crate) qtype: Type,
     /// Length of the message in bytes, filled up with padding (RFC 7830), and sent over UDP with DF.
-    pub(super) length: Option<usize>,
+    pub(crate) length: Option<usize>,
     /// True for a query with the mark of a probe, which only servers of the cluster get.
-    pub(super) is_marked: bool,
+    pub(crate) is_marked: bool,
+}
+
+/// Response, as it arrived.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    /// Time since the query was sent.
+    pub(crate) seconds: f64,
+    /// Message, which parses.
+    pub(crate) message: Vec<u8>,
 }
 
 /// What probes need of a response.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Answer {
-    pub(super) seconds: f64,
-    pub(super) rcode: Rcode,
-    pub(super) has_edns: bool,
+pub(crate) struct Answer {
+    pub(crate) seconds: f64,
+    pub(crate) rcode: Rcode,
+    pub(crate) has_edns: bool,
     /// True if the question has the name as the query has it, upper and lower case included.
-    pub(super) keeps_case: bool,
+    pub(crate) keeps_case: bool,
     /// True if the answer section has an address.
-    pub(super) has_address: bool,
+    pub(crate) has_address: bool,
 }
 
 /// Reason why there is no response.
 #[derive(Debug)]
-pub(super) enum ProbeError {
+pub(crate) enum ProbeError {
     /// Nothing arrived in time.
     Silent,
     /// The operating system reports an error.
@@ -77,23 +85,14 @@ impl From<io::Error> for ProbeError {
     }
 }
 
-/// Returns the outcome of a query for the facts.
-pub(super) fn attempt(outcome: &Result<Answer, ProbeError>) -> Attempt {
-    match outcome {
-        Ok(answer) => Attempt::Answered(answer.seconds),
-        Err(ProbeError::Silent) => Attempt::Silent,
-        Err(error) => Attempt::Failed(error.to_string()),
-    }
-}
-
 impl Query {
     /// Creates a query of its natural length.
-    pub(super) const fn new(name: Name, qtype: Type) -> Query {
+    pub(crate) const fn new(name: Name, qtype: Type) -> Query {
         Query { name, qtype, length: None, is_marked: false }
     }
 
     /// Adds the mark of a probe.
-    pub(super) const fn marked(self) -> Query {
+    pub(crate) const fn marked(self) -> Query {
         Query { is_marked: true, ..self }
     }
 
@@ -115,47 +114,63 @@ impl Query {
         message.finish(Some(opt), mark.into_iter().chain(padding)).to_vec()
     }
 
-    /// Parses a response; `None` if it belongs to another query.
-    fn read(&self, id: u16, bytes: &[u8], start: Instant) -> Result<Option<Answer>, ProbeError> {
+    /// Returns true if a message is the response, false if it belongs to another query.
+    fn accepts(&self, id: u16, bytes: &[u8]) -> Result<bool, ProbeError> {
         let header = Header::read(bytes).ok_or(ProbeError::Invalid)?;
         if header.id != id || !header.flags.is_response() {
-            return Ok(None);
+            return Ok(false);
         }
         let message = Message::parse(bytes).map_err(|_| ProbeError::Invalid)?;
-        let seconds = start.elapsed().as_secs_f64();
-        let (rcode, question) = (header.flags.rcode(), message.question());
         // A server that refuses the form of the query may leave out the question.
-        if question.as_ref().is_some_and(|question| *question != (self.name.clone(), self.qtype, Class::IN)) {
+        let question = message.question();
+        if question.is_some_and(|question| question != (self.name.clone(), self.qtype, Class::IN)) {
             return Err(ProbeError::Invalid);
         }
+        Ok(true)
+    }
+
+    /// Returns what probes need of the response.
+    fn answer(&self, reply: &Reply) -> Result<Answer, ProbeError> {
+        let message = Message::parse(&reply.message).map_err(|_| ProbeError::Invalid)?;
+        let header = message.header();
         let is_address = |record: &wire::Record<'_>| matches!(record.rtype(), Type::A | Type::AAAA);
-        Ok(Some(Answer {
-            seconds,
-            rcode,
+        Ok(Answer {
+            seconds: reply.seconds,
+            rcode: header.flags.rcode(),
             has_edns: message.records().any(|record| record.rtype() == Type::OPT),
-            keeps_case: question.is_none_or(|(name, ..)| name.as_bytes() == self.name.as_bytes()),
+            keeps_case: message.question().is_none_or(|(name, ..)| name.as_bytes() == self.name.as_bytes()),
             has_address: message.records().take(usize::from(header.answers)).any(|record| is_address(&record)),
-        }))
+        })
     }
 }
 
 /// Sends a query over UDP.
-pub(super) async fn udp(server: SocketAddr, query: &Query) -> Result<Answer, ProbeError> {
-    timeout(TIMEOUT, udp_exchange(server, query)).await.unwrap_or(Err(ProbeError::Silent))
+pub(crate) async fn udp(server: SocketAddr, query: &Query) -> Result<Answer, ProbeError> {
+    query.answer(&within(TIMEOUT, udp_exchange(server, query)).await?)
 }
 
 /// Sends a query over UDP, and once more if there is no response.
-pub(super) async fn udp_repeated(server: SocketAddr, query: &Query) -> Result<Answer, ProbeError> {
-    match timeout(REPEAT_AFTER, udp_exchange(server, query)).await {
-        Ok(outcome) => outcome,
-        Err(_) => {
-            let rest = TIMEOUT.saturating_sub(REPEAT_AFTER);
-            timeout(rest, udp_exchange(server, query)).await.unwrap_or(Err(ProbeError::Silent))
-        }
-    }
+pub(crate) async fn udp_repeated(server: SocketAddr, query: &Query) -> Result<Answer, ProbeError> {
+    let reply = match within(REPEAT_AFTER, udp_exchange(server, query)).await {
+        Err(ProbeError::Silent) => within(TIMEOUT.saturating_sub(REPEAT_AFTER), udp_exchange(server, query)).await,
+        outcome => outcome,
+    };
+    query.answer(&reply?)
 }
 
-async fn udp_exchange(server: SocketAddr, query: &Query) -> Result<Answer, ProbeError> {
+/// Sends a query over TCP.
+pub(crate) async fn tcp(server: SocketAddr, query: &Query) -> Result<Answer, ProbeError> {
+    query.answer(&within(TIMEOUT, tcp_exchange(server, query)).await?)
+}
+
+async fn within(
+    limit: Duration,
+    exchange: impl Future<Output = Result<Reply, ProbeError>>,
+) -> Result<Reply, ProbeError> {
+    timeout(limit, exchange).await.unwrap_or(Err(ProbeError::Silent))
+}
+
+async fn udp_exchange(server: SocketAddr, query: &Query) -> Result<Reply, ProbeError> {
     let any = if server.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
     // A socket of its own, so that a Service can send each query to another replica.
     let socket = UdpSocket::bind(any).await?;
@@ -171,27 +186,26 @@ async fn udp_exchange(server: SocketAddr, query: &Query) -> Result<Answer, Probe
     let mut buffer = vec![0; usize::from(u16::MAX)];
     loop {
         let length = socket.recv(&mut buffer).await?;
-        if let Some(answer) = query.read(id, buffer.get(..length).unwrap_or_default(), start)? {
-            return Ok(answer);
+        if query.accepts(id, buffer.get(..length).unwrap_or_default())? {
+            buffer.truncate(length);
+            return Ok(Reply { seconds: start.elapsed().as_secs_f64(), message: buffer });
         }
     }
 }
 
-/// Sends a query over TCP.
-pub(super) async fn tcp(server: SocketAddr, query: &Query) -> Result<Answer, ProbeError> {
-    timeout(TIMEOUT, tcp_exchange(server, query)).await.unwrap_or(Err(ProbeError::Silent))
-}
-
-async fn tcp_exchange(server: SocketAddr, query: &Query) -> Result<Answer, ProbeError> {
+async fn tcp_exchange(server: SocketAddr, query: &Query) -> Result<Reply, ProbeError> {
     let start = Instant::now();
     let mut stream = TcpStream::connect(server).await?;
     let id = rand::random();
     let message = query.bytes(id);
     let length = u16::try_from(message.len()).map_err(|_| ProbeError::Invalid)?;
     stream.write_all(&[&length.to_be_bytes()[..], &message].concat()).await?;
-    let mut response = vec![0; usize::from(stream.read_u16().await?)];
-    stream.read_exact(&mut response).await?;
-    query.read(id, &response, start)?.ok_or(ProbeError::Invalid)
+    let mut message = vec![0; usize::from(stream.read_u16().await?)];
+    stream.read_exact(&mut message).await?;
+    if !query.accepts(id, &message)? {
+        return Err(ProbeError::Invalid);
+    }
+    Ok(Reply { seconds: start.elapsed().as_secs_f64(), message })
 }
 
 #[cfg(test)]
@@ -227,15 +241,17 @@ mod tests {
 
     #[test]
     fn accepts_only_responses_to_its_own_query() {
-        let (asked, now) = (query("DoCtOr.test.", None), Instant::now());
+        let asked = query("DoCtOr.test.", None);
         let mut bytes = asked.bytes(7);
-        assert!(matches!(asked.read(7, &bytes, now), Ok(None)), "a query is no response");
+        assert!(matches!(asked.accepts(7, &bytes), Ok(false)), "a query is no response");
         bytes[2] |= 0x80;
-        let answer = asked.read(7, &bytes, now).unwrap().unwrap();
+        assert!(matches!(asked.accepts(7, &bytes), Ok(true)));
+        assert!(matches!(asked.accepts(8, &bytes), Ok(false)));
+        assert!(query("other.test.", None).accepts(7, &bytes).is_err());
+        assert!(asked.accepts(7, &bytes[..20]).is_err() && asked.accepts(7, &bytes[..3]).is_err());
+        let reply = Reply { seconds: 0.1, message: bytes };
+        let answer = asked.answer(&reply).unwrap();
         assert!(answer.keeps_case && answer.has_edns && !answer.has_address);
-        assert!(matches!(asked.read(8, &bytes, now), Ok(None)));
-        assert!(!query("doctor.test.", None).read(7, &bytes, now).unwrap().unwrap().keeps_case);
-        assert!(query("other.test.", None).read(7, &bytes, now).is_err());
-        assert!(asked.read(7, &bytes[..20], now).is_err() && asked.read(7, &bytes[..3], now).is_err());
+        assert!(!query("doctor.test.", None).answer(&reply).unwrap().keeps_case);
     }
 }
