@@ -24,7 +24,7 @@ use tokio::sync::mpsc::Receiver;
 use crate::admin::{Admin, IfTaken};
 use crate::configuration::{self, Configuration, Origin};
 use crate::control::{Control, Loaded, Order, View, Warning, without_secrets};
-use crate::explain::{Outline, place};
+use crate::explain::{Bound, Outline, place};
 use crate::files::Disk;
 use crate::jobs::Jobs;
 use crate::lifecycle::{LifecycleHooks, ShutdownKind};
@@ -58,6 +58,7 @@ pub(crate) struct Instance {
     jobs: Jobs,
     reload_state: ReloadState,
     listeners: Vec<PlannedListener>,
+    bound: Bound,
     fingerprint: String,
     /// Number of configurations so far.
     generation: u64,
@@ -117,6 +118,7 @@ impl Instance {
             jobs: Jobs::default(),
             reload_state: built.reload_state,
             listeners: built.listeners,
+            bound: Bound::new(),
             fingerprint: String::new(),
             generation: 0,
             control,
@@ -179,6 +181,7 @@ impl Instance {
         for gone in &self.listeners {
             if !built.listeners.iter().any(|kept| kept.label() == gone.label()) {
                 self.workers.close(&gone.label());
+                self.bound.remove(&gone.label());
                 self.hooks.closed(&gone.label());
             }
         }
@@ -191,9 +194,10 @@ impl Instance {
 
     /// Passes sockets to the workers. Must come after the last step that can fail, because the hooks keep a copy
     /// of them.
-    fn serve(&self, sockets: Vec<net::Opened>) {
+    fn serve(&mut self, sockets: Vec<net::Opened>) {
         for opened in sockets {
             self.hooks.opened(&opened);
+            self.bound.insert(opened.label.clone(), opened.bound);
             self.workers.serve(opened);
         }
     }
@@ -238,6 +242,7 @@ impl Instance {
             readiness: Arc::clone(&self.readiness),
             inspection,
             outline: written.outline,
+            bound: self.bound.clone(),
             names,
         });
         if self.reload_every.is_some() {

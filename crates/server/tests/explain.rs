@@ -10,7 +10,7 @@
 
 mod support;
 
-use std::net::UdpSocket;
+use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
@@ -345,6 +345,7 @@ fn refuses_invalid_questions() {
 /// Server with its control socket.
 struct Running {
     server: Server,
+    address: SocketAddr,
     client: Client,
     socket: ControlSocket,
     _folder: Folder,
@@ -354,9 +355,9 @@ fn start(directives: &str) -> Running {
     let folder = Folder::new("explain-live");
     let corefile = format!(".:0 {{\n    bind 127.0.0.1\n    {directives}\n}}\n");
     let mut server = Server::start(&folder.write("Corefile", &corefile));
-    let client = Client::new(server.address_of("dns://127.0.0.1:0"));
+    let address = server.address_of("dns://127.0.0.1:0");
     let socket = ControlSocket::of(&mut server);
-    Running { server, client, socket, _folder: folder }
+    Running { server, address, client: Client::new(address), socket, _folder: folder }
 }
 
 #[test]
@@ -371,6 +372,9 @@ fn shows_the_age_of_a_cached_answer() {
         0,
         "a.test. A a.test. NOERROR 192.0.2.7 .:0 › cache *Corefile:3 hit, * old, * left why cache has the answer; TTL * s [PE-A01]",
     );
+    let listener = &running.socket.json(&["explain", "a.test."])["listener"];
+    assert_eq!(listener["name"], "dns://127.0.0.1:0");
+    assert_eq!(listener["address"], running.address.to_string());
     let ran = running.socket.run(&["explain", "b.test."]);
     assert!(ran.stdout.contains("not asked") && ran.stdout.contains("udp  up"), "{}", ran.stdout);
     assert_eq!(upstream.asked(), asked, "an explanation asks nobody");

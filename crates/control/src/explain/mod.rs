@@ -15,6 +15,9 @@ pub struct Explained {
     pub question: Question,
     /// Client.
     pub from: Option<Client>,
+    /// Listener that the queries arrive at.
+    #[serde(default)]
+    pub listener: Option<Listener>,
     /// Search path of the client; `null` without a client in a known namespace.
     pub search: Option<Search>,
     /// Names that the client asks for, in order, up to the one that is answered.
@@ -49,6 +52,16 @@ pub struct Client {
     /// Pod, if it is known.
     pub pod: Option<String>,
     /// Address, if it is known. Without it, the answer is that for a client with the address `0.0.0.0`.
+    pub address: Option<String>,
+}
+
+/// Listener of the server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Listener {
+    /// Name, such as `dns://:53`.
+    pub name: String,
+    /// Address and port that its sockets are bound to; `null` without a running server.
     pub address: Option<String>,
 }
 

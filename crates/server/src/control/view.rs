@@ -11,7 +11,7 @@ use metrics::Registry;
 use net::{Live, Probes};
 
 use crate::clusters::Followed;
-use crate::explain::Outline;
+use crate::explain::{Bound, Outline};
 
 /// What the endpoints read. The main thread publishes configurations here; the control thread reads.
 pub(crate) struct View {
@@ -51,6 +51,8 @@ pub(crate) struct Loaded {
     pub(crate) readiness: Arc<Readiness>,
     pub(crate) inspection: Inspection,
     pub(crate) outline: Outline,
+    /// Addresses that the listeners are bound to.
+    pub(crate) bound: Bound,
     /// How names that clients ask for are shown.
     pub(crate) names: NamePrivacy,
 }

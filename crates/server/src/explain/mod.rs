@@ -13,11 +13,12 @@ mod why;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use config::setup::Inspection;
-use control::explain::{Client, Explained, Question, Search, Step};
+use control::explain::{Client, Explained, Listener, Question, Search, Step};
 use engine::{Generation, ListenerId, PeerInfo, Rehearsal, Scheme};
 use transport::MonotonicClock;
 use wire::{Class, Flags, Header, MessageBuf, Name, Type};
@@ -74,12 +75,17 @@ pub(crate) struct Explainer<'a> {
     rehearsal: Rehearsal,
     /// Text about a watch that fails, if one does.
     pub(crate) old_view: Option<String>,
+    /// Addresses that the listeners of the running server are bound to.
+    pub(crate) bound: Bound,
 }
+
+/// Addresses of the sockets of listeners, by the labels of the listeners.
+pub(crate) type Bound = BTreeMap<String, SocketAddr>;
 
 impl<'a> Explainer<'a> {
     pub(crate) fn new(generation: &'a Generation, outline: &'a Outline, inspection: &'a Inspection) -> Explainer<'a> {
         let rehearsal = Rehearsal::new(generation, Box::new(MonotonicClock), SEED);
-        Explainer { generation, outline, inspection, rehearsal, old_view: None }
+        Explainer { generation, outline, inspection, rehearsal, old_view: None, bound: Bound::new() }
     }
 
     /// Explains the answer to a question.
@@ -115,7 +121,8 @@ impl<'a> Explainer<'a> {
         let question = Question { name: asked.name.to_owned(), qtype: qtype.to_string() };
         let queries = steps.len() as u64 * if matches!(qtype, Type::A | Type::AAAA) { 2 } else { 1 };
         let (why, advice) = why::of_all(asked.name, &steps, answered, search.as_ref(), queries);
-        Ok(Explained { question, from, search, steps, answered, queries, why, advice })
+        let listener = Some(self.shown_listener(listener));
+        Ok(Explained { question, from, listener, search, steps, answered, queries, why, advice })
     }
 
     /// Runs one query.
@@ -145,6 +152,11 @@ impl<'a> Explainer<'a> {
             _ => return false,
         };
         step.rcode.as_deref() == Some("NOERROR") && has_answer(&self.step(listener, name, other, address))
+    }
+
+    fn shown_listener(&self, listener: ListenerId) -> Listener {
+        let name = self.generation.listener(listener).label.clone();
+        Listener { address: self.bound.get(&name).map(ToString::to_string), name }
     }
 
     /// Returns the listener with a label; without one, the first for DNS without encryption, port 53 preferred.

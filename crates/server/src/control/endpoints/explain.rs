@@ -13,6 +13,7 @@ pub(super) fn explain(context: &Context, parameters: &Parameters) -> Result<Expl
     let (generation, loaded) = (context.view.live.load(), context.view.loaded());
     let mut explainer = Explainer::new(&generation, &loaded.outline, &loaded.inspection);
     explainer.old_view = old_view(context);
+    explainer.bound.clone_from(&loaded.bound);
     let asked = Asked {
         name: parameters.get("name").unwrap_or_default(),
         qtype: parameters.get("type"),

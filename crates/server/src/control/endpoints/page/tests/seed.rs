@@ -353,6 +353,7 @@ fn explained(name: &str, number: usize) -> Explained {
     Explained {
         question: Asked { name: name.to_owned(), qtype: "A".to_owned() },
         from: None,
+        listener: None,
         search: Some(Search { domains: vec![name.to_owned(); 6], ndots: 5 }),
         steps: vec![step; number.min(8)],
         answered: None,
