@@ -111,6 +111,11 @@ const EXPLAIN_PARAMETERS: &[Parameter] = &[
     Parameter { name: "type", required: false, doc: "Record type such as `AAAA`; `A` without it." },
     Parameter { name: "from", required: false, doc: "Client: `NAMESPACE/POD` or an IP address." },
     Parameter { name: "server", required: false, doc: "Listener such as `dns://:53`; the first one without it." },
+    Parameter {
+        name: "denied",
+        required: false,
+        doc: "Names with spaces between them that an upstream denied: the search goes on after them.",
+    },
 ];
 
 const PAGE_PARAMETERS: &[Parameter] = &[

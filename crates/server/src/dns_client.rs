@@ -163,6 +163,16 @@ pub(crate) async fn tcp(server: SocketAddr, query: &Query) -> Result<Answer, Pro
     query.answer(&within(TIMEOUT, tcp_exchange(server, query)).await?)
 }
 
+/// Sends a query over UDP, and over TCP if the response is truncated, within a time for both.
+pub(crate) async fn exchange(server: SocketAddr, query: &Query, limit: Duration) -> Result<Reply, ProbeError> {
+    let both = async {
+        let reply = udp_exchange(server, query).await?;
+        let is_truncated = Header::read(&reply.message).is_some_and(|header| header.flags.truncated());
+        if is_truncated { tcp_exchange(server, query).await } else { Ok(reply) }
+    };
+    within(limit, both).await
+}
+
 async fn within(
     limit: Duration,
     exchange: impl Future<Output = Result<Reply, ProbeError>>,

@@ -20,7 +20,7 @@ use support::control::{ControlSocket, Ran};
 use support::pages::{console, matches};
 use support::upstream::Upstream;
 use support::{Client, Folder, Server, wait_until};
-use wire::Type;
+use wire::{Class, Flags, Header, MessageBuf, Name, Owner, Rcode, Request, Section, Type};
 
 const PAGE: &str = include_str!("../../../docs/explain.md");
 const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
@@ -381,6 +381,105 @@ fn shows_the_age_of_a_cached_answer() {
     drop(running.server);
 }
 
+/// Starts an upstream that denies every name, and returns its address.
+fn denying_upstream() -> SocketAddr {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let mut buffer = [0; 4096];
+        while let Ok((length, peer)) = socket.recv_from(&mut buffer) {
+            let (packet, mut request) = (&buffer[..length], Request::default());
+            request.read(Header::read(packet).expect("a header"), packet).expect("a query");
+            let flags = Flags::default().with_response(true).with_rcode(Rcode::NXDOMAIN);
+            let mut message = MessageBuf::new();
+            let header = Header { id: Header::read(packet).expect("a header").id, flags, ..Header::default() };
+            message.start(header, Some((request.name.as_ref(), request.qtype, Class::IN)));
+            // The denial can be cached for the minimum of the SOA record, its last number.
+            let root = Name::root();
+            message.push(Section::Authority, Owner::Name(root.as_ref()), (Type::SOA, Class::IN, 300), |rdata| {
+                rdata.name(root.as_ref());
+                rdata.name(root.as_ref());
+                (0..5).for_each(|_| rdata.u32(300));
+            });
+            let _ = socket.send_to(message.finish(None, std::iter::empty()), peer);
+        }
+    });
+    address
+}
+
+#[test]
+fn fresh_asks_and_shows_the_answer_of_the_cache() {
+    let upstream = Upstream::start(7);
+    let running = start(&format!("cache 300\n    forward . {}", upstream.address));
+    assert_explains(
+        &running.socket.run(&["explain", "a.test.", "--fresh"]),
+        0,
+        "a.test. A a.test. NOERROR 192.0.2.7 .:0 › cache *Corefile:3 hit, * old, * left why cache has the answer; TTL * s [PE-A01]",
+    );
+    assert_eq!(upstream.asked(), 1);
+    let top = running.socket.run(&["top"]);
+    assert!(top.stdout.contains("(probes)"), "{}{}", top.stdout, top.stderr);
+}
+
+#[test]
+fn fresh_shows_what_the_server_answers_without_a_cache() {
+    let upstream = Upstream::start(7);
+    let denying = denying_upstream();
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let silent = silent.local_addr().unwrap();
+    let running = start(&format!(
+        "forward denied.test {denying}\n    forward silent.test {silent}\n    forward . {}",
+        upstream.address
+    ));
+    let explain = |words: &[&str]| running.socket.run(&[&["explain", "--fresh"], words].concat());
+    assert_explains(
+        &explain(&["a.test."]),
+        0,
+        "a.test. A a.test. asked: NOERROR 192.0.2.7 in * .:0 › forward *Corefile:3 upstream * *:* udp up
+           why the server answers NOERROR for a.test., and no cache keeps it [PE-A04]",
+    );
+    assert_explains(
+        &explain(&["x.denied.test.", "--from", "10.9.9.9"]),
+        1,
+        "x.denied.test. A from 10.9.9.9 (no known pod)
+           x.denied.test. asked: NXDOMAIN in * .:0 › forward *Corefile:3 zone denied.test., upstream * *:* udp up
+           note asked as 127.0.0.1: plugins that look at the client, such as acl and view, may differ
+           why the server answers NXDOMAIN for x.denied.test., and no cache keeps it [PE-A04]",
+    );
+    let failed = explain(&["x.silent.test.", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&failed.stdout).expect("JSON");
+    let asked = &json["steps"][0]["asked"];
+    assert!(asked["rcode"] == "SERVFAIL" && asked["ede"].is_u64() && asked["ede_text"].is_string(), "{json}");
+    assert!(failed.code == 1 && json["do"].as_str().is_some_and(|text| text.contains("portolan status")), "{json}");
+}
+
+#[test]
+fn fresh_goes_on_with_the_search_path_after_a_denial() {
+    let (api, denying) = (FakeApi::with_shop(), denying_upstream());
+    for cache in ["", "cache 300\n    "] {
+        let cluster = format!("kubernetes cluster.local {{\n endpoint {}\n }}", api.url());
+        let running = start(&format!("{cluster}\n    {cache}forward . {denying}"));
+        assert_eq!(running.socket.run(&["status", "--wait", "20s"]).code, 0);
+        // Five dots: the name itself comes before the search path.
+        let words = ["explain", "a.b.c.d.e.test", "--from", "shop/x"];
+        let steps = |words: &[&str]| running.socket.json(words)["steps"].as_array().expect("steps").clone();
+        assert_eq!(steps(&words).len(), 1);
+        let found = steps(&[&words[..], &["--fresh"]].concat());
+        assert_eq!(found.len(), 4, "{found:?}");
+        let shown = if cache.is_empty() { &found[0]["asked"]["rcode"] } else { &found[0]["rcode"] };
+        assert_eq!(shown, "NXDOMAIN", "{found:?}");
+        assert!(found[1..].iter().all(|step| step["rcode"] == "NXDOMAIN"), "{found:?}");
+    }
+}
+
+#[test]
+fn fresh_refuses_what_it_cannot_ask() {
+    let ran = offline(&["x.test.", "--fresh"]);
+    assert!(ran.code == 2 && ran.stderr.contains("`--fresh` asks a running server"), "{}", ran.stderr);
+    let ran = run_in(Path::new("."), &["explain", "x.test.", "--fresh", "--socket", "http://127.0.0.1:1"]);
+    assert!(ran.code == 2 && ran.stderr.contains("http://127.0.0.1:1 may be elsewhere"), "{}", ran.stderr);
+}
+
 #[test]
 fn case_5_upstream_silent() {
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -546,7 +645,7 @@ www.corp.  A
   www.corp.  not asked   .:53 › forward   Corefile:6   zone corp., upstream 192.0.2.1:53
     192.0.2.1:53  udp  up
   why   the answer is that of an upstream, which has not been asked [PE-F02]
-  do    Ask the name in a Pod: `portolan tail --name NAME` shows what the upstream answers
+  do    `portolan explain NAME --fresh` asks it
 ",
     );
 }

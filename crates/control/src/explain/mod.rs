@@ -22,6 +22,10 @@ pub struct Explained {
     pub search: Option<Search>,
     /// Names that the client asks for, in order, up to the one that is answered.
     pub steps: Vec<Step>,
+    /// Address as which `portolan explain --fresh` asked the server, if it is not that of the client. Plugins that look at
+    /// the client, such as *acl* and *view*, may answer the client differently.
+    #[serde(default)]
+    pub asked_as: Option<String>,
     /// Index of the step whose answer the client uses; `null` if none has records.
     pub answered: Option<usize>,
     /// Number of queries that the client sends for this, for A and AAAA together.
@@ -113,6 +117,9 @@ pub struct Step {
     /// Endpoints that are not in the answer because they are not ready; `null` if they are not the reason.
     #[serde(default)]
     pub not_ready: Option<NotReady>,
+    /// Answer of the server to `portolan explain --fresh`, if no cache keeps it.
+    #[serde(default)]
+    pub asked: Option<Asked>,
     /// Plugins that changed the question, asked another question first, passed a denial on or failed, in order.
     pub trail: Vec<Passage>,
     /// Reason for this step, if there is more to say than that the data exists.
@@ -157,6 +164,32 @@ pub struct Object {
     /// Resource version of the last event with it, as `kubectl` shows it; `null` if it is not known.
     #[serde(rename = "rv", default)]
     pub version: Option<String>,
+}
+
+/// Answer of the server to a query that `portolan explain --fresh` sent.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Asked {
+    /// Response code; `null` without a response.
+    pub rcode: Option<String>,
+    /// Records of the answer section, in presentation format.
+    pub records: Vec<String>,
+    /// Code of the Extended DNS Error (RFC 8914).
+    pub ede: Option<u16>,
+    /// Its text, or else its meaning.
+    pub ede_text: Option<String>,
+    /// Time until the response in seconds.
+    pub seconds: f64,
+    /// Reason why there is no response.
+    pub error: Option<String>,
+}
+
+impl Asked {
+    /// Returns true without an answer, or if the answer is a failure.
+    #[must_use]
+    pub fn is_failure(&self) -> bool {
+        !matches!(self.rcode.as_deref(), Some("NOERROR" | "NXDOMAIN"))
+    }
 }
 
 /// Endpoints that are not ready.

@@ -23,6 +23,8 @@ pub enum Code {
     Dropped,
     /// A plugin denies the name.
     Denied,
+    /// The server was asked, and no cache keeps the answer.
+    Asked,
     /// The aliases of the name lead back to one of them.
     AliasLoop,
     /// The view of the cluster may be out of date.
@@ -33,7 +35,7 @@ pub enum Code {
 
 impl Code {
     /// All codes.
-    pub const ALL: [Code; 13] = [
+    pub const ALL: [Code; 14] = [
         Code::Answered,
         Code::First,
         Code::Waste,
@@ -45,6 +47,7 @@ impl Code {
         Code::Dropped,
         Code::Denied,
         Code::AliasLoop,
+        Code::Asked,
         Code::OldView,
         Code::Waits,
     ];
@@ -56,6 +59,7 @@ impl Code {
             Code::Answered => "PE-A01",
             Code::Denied => "PE-A02",
             Code::AliasLoop => "PE-A03",
+            Code::Asked => "PE-A04",
             Code::First => "PE-S01",
             Code::Waste => "PE-S02",
             Code::Nowhere => "PE-S03",
@@ -78,6 +82,7 @@ impl Code {
             Code::AliasLoop => {
                 "The aliases (CNAME) of the name lead back to one of them, so the client gets no address"
             }
+            Code::Asked => "`--fresh` asked the server, and no cache keeps the answer",
             Code::First => "The first name of the search path is answered",
             Code::Waste => "Earlier names of the search path do not exist, so the client sends several queries",
             Code::Nowhere => "No name of the search path exists",
@@ -102,6 +107,7 @@ impl Code {
             Code::Failed => "The text has the cause; `errors` in the Corefile logs it",
             Code::Refused | Code::Dropped => "Check the rules of the plugin",
             Code::AliasLoop => "Correct one of the aliases",
+            Code::Asked => "If it is a failure, see `portolan status` for the errors of the upstreams",
             Code::OldView => "See `portolan status` for the error of the watch",
             Code::Answered | Code::Denied | Code::First | Code::Waits => "",
         }

@@ -2,7 +2,7 @@
 
 use core::fmt::{self, Write};
 
-use super::{Cached, Client, Explained, NotReady, NotReadyEndpoint, Place, Step, Upstream};
+use super::{Asked, Cached, Client, Explained, NotReady, NotReadyEndpoint, Place, Step, Upstream};
 use crate::text::{count, duration, harmless};
 
 /// Maximum width of the column with names. Longer names move the columns after them.
@@ -32,6 +32,13 @@ impl fmt::Display for Explained {
             writeln!(out, "{}", line.trim_end())?;
             write_details(step, out)?;
         }
+        if let Some(address) = &self.asked_as {
+            let address = harmless(address);
+            writeln!(
+                out,
+                "  note  asked as {address}: plugins that look at the client, such as acl and view, may differ"
+            )?;
+        }
         writeln!(out, "  why   {} [{}]", harmless(&self.why.text), self.why.code)?;
         match &self.advice {
             Some(advice) => writeln!(out, "  do    {}", harmless(advice)),
@@ -57,19 +64,13 @@ impl Step {
     #[must_use]
     pub fn result(&self) -> String {
         let Some(rcode) = &self.rcode else {
-            return if self.dropped { "no response" } else { "not asked" }.to_owned();
+            return match &self.asked {
+                Some(asked) => format!("asked: {asked}"),
+                None if self.dropped => "no response".to_owned(),
+                None => "not asked".to_owned(),
+            };
         };
-        let mut text = rcode.clone();
-        match self.records.as_slice() {
-            [] if rcode == "NOERROR" => text.push_str(", no record"),
-            [] => {}
-            records if records.len() > SHOWN_RECORDS_MAX => _ = write!(text, "  {} records", records.len()),
-            [record, ..] => {
-                // Owner, TTL, class and type precede the data.
-                let data = record.splitn(5, ' ').nth(4).unwrap_or(record);
-                _ = write!(text, "  {}", harmless(data));
-            }
-        }
+        let mut text = outcome(rcode, &self.records);
         if self.truncated {
             text.push_str(", truncated");
         }
@@ -102,12 +103,43 @@ impl Step {
     }
 }
 
+/// Returns a response code with the record, or the number of records.
+fn outcome(rcode: &str, records: &[String]) -> String {
+    match records {
+        [] if rcode == "NOERROR" => format!("{rcode}, no record"),
+        [] => rcode.to_owned(),
+        records if records.len() > SHOWN_RECORDS_MAX => format!("{rcode}  {} records", records.len()),
+        [record, ..] => {
+            // Owner, TTL, class and type precede the data.
+            let data = record.splitn(5, ' ').nth(4).unwrap_or(record);
+            format!("{rcode}  {}", harmless(data))
+        }
+    }
+}
+
+impl fmt::Display for Asked {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.rcode, &self.error) {
+            (Some(rcode), _) => out.write_str(&outcome(&harmless(rcode), &self.records))?,
+            (None, Some(error)) => out.write_str(&harmless(error))?,
+            (None, None) => out.write_str("no answer")?,
+        }
+        write!(out, " in {}", duration(self.seconds))?;
+        match (self.ede, &self.ede_text) {
+            (Some(ede), Some(text)) => write!(out, "  EDE {ede} ({})", harmless(text)),
+            (Some(ede), None) => write!(out, "  EDE {ede}"),
+            _ => Ok(()),
+        }
+    }
+}
+
 fn write_details(step: &Step, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     for passage in &step.trail {
         writeln!(out, "    {} {}   {}", passage.plugin, passage.place, harmless(&passage.did))?;
     }
-    if step.records.len() > SHOWN_RECORDS_MAX {
-        step.records.iter().try_for_each(|record| writeln!(out, "    {}", harmless(record)))?;
+    let records = step.asked.as_ref().map_or(&step.records, |asked| &asked.records);
+    if records.len() > SHOWN_RECORDS_MAX {
+        records.iter().try_for_each(|record| writeln!(out, "    {}", harmless(record)))?;
     }
     if let Some(not_ready) = &step.not_ready {
         writeln!(out, "    {not_ready}")?;

@@ -176,6 +176,11 @@ impl Socket {
         Ok(Socket { name: name.to_owned(), kind })
     }
 
+    /// Returns the URL of a server that is reached over TCP; `None` for a Unix socket.
+    pub(crate) fn url(&self) -> Option<&str> {
+        if matches!(self.kind, Kind::Unix) { None } else { Some(&self.name) }
+    }
+
     /// Connects to the server. The runtime must run.
     async fn connect(&self) -> Result<Box<dyn Stream>, ControlError> {
         let broken = |error| ControlError::Connect(self.name.clone(), error);
@@ -337,7 +342,7 @@ fn refused(status: StatusCode, body: &[u8]) -> ControlError {
     ControlError::Refused(reason)
 }
 
-pub(super) fn runtime() -> Result<Runtime, ControlError> {
+pub(crate) fn runtime() -> Result<Runtime, ControlError> {
     tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ControlError::Io)
 }
 

@@ -65,6 +65,14 @@ pub(crate) struct Asked<'a> {
     pub(crate) qtype: Option<&'a str>,
     pub(crate) from: Option<&'a str>,
     pub(crate) server: Option<&'a str>,
+    /// Names with spaces between them that an upstream denied, so that the search goes on after them.
+    pub(crate) denied: &'a str,
+}
+
+impl Asked<'_> {
+    fn is_denied(&self, name: &Name) -> bool {
+        self.denied.split_ascii_whitespace().any(|denied| Name::from_text(denied).is_ok_and(|denied| denied == *name))
+    }
 }
 
 /// Explains the answers of one generation.
@@ -109,7 +117,9 @@ impl<'a> Explainer<'a> {
         let mut answered = None;
         for name in names {
             let step = self.step(listener, &name, qtype, address);
-            let ends = ends_search(&step) || self.has_other_family(listener, &name, (qtype, &step), address);
+            let is_denied = step.rcode.is_none() && !step.dropped && asked.is_denied(&name);
+            let ends =
+                !is_denied && ends_search(&step) || self.has_other_family(listener, &name, (qtype, &step), address);
             if has_answer(&step) {
                 answered = Some(steps.len());
             }
@@ -122,7 +132,7 @@ impl<'a> Explainer<'a> {
         let queries = steps.len() as u64 * if matches!(qtype, Type::A | Type::AAAA) { 2 } else { 1 };
         let (why, advice) = why::of_all(asked.name, &steps, answered, search.as_ref(), queries);
         let listener = Some(self.shown_listener(listener));
-        Ok(Explained { question, from, listener, search, steps, answered, queries, why, advice })
+        Ok(Explained { question, from, listener, search, steps, asked_as: None, answered, queries, why, advice })
     }
 
     /// Runs one query.

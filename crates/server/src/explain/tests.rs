@@ -249,7 +249,7 @@ fn an_explanation_has_the_answer_of_the_server() {
         let mut seen: std::collections::BTreeMap<String, usize> = std::collections::BTreeMap::new();
         for _ in 0..QUERIES {
             let (name, qtype, from) = (random.name(), random.pick(&TYPES), random.pick(&SOURCES));
-            let asked = Asked { name: &name, qtype: Some(&qtype.to_string()), from: Some(from), server: None };
+            let asked = Asked { name: &name, qtype: Some(&qtype.to_string()), from: Some(from), ..Asked::default() };
             let explained = explainer.explain(&asked).unwrap();
             assert_eq!(explained.steps.len(), 1, "{explained}");
             let own = Answer::of_server(loaded, &mut worker, (&name, qtype, from.parse().unwrap()));

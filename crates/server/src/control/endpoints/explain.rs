@@ -19,6 +19,7 @@ pub(super) fn explain(context: &Context, parameters: &Parameters) -> Result<Expl
         qtype: parameters.get("type"),
         from: parameters.get("from"),
         server: parameters.get("server"),
+        denied: parameters.get("denied").unwrap_or_default(),
     };
     explainer.explain(&asked).map_err(|error| Refusal::invalid(error.to_string()))
 }

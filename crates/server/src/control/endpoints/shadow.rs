@@ -89,7 +89,7 @@ impl Shower<'_> {
     /// Explains the answer that this server would give now.
     fn explain(&mut self, name: &str, qtype: &str, client: &str) -> Option<Explanation> {
         self.left = self.left.checked_sub(1)?;
-        let asked = Asked { name, qtype: Some(qtype), from: Some(client), server: None };
+        let asked = Asked { name, qtype: Some(qtype), from: Some(client), ..Asked::default() };
         let explained = self.explainer.explain(&asked).ok()?;
         let step = explained.steps.last()?;
         Some(Explanation {

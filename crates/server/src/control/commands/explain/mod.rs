@@ -1,9 +1,11 @@
 //! `portolan explain`.
 
+mod fresh;
+
 use std::path::PathBuf;
 
-use clap::{Arg, ArgMatches, value_parser};
-use control::explain::Explained;
+use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use control::explain::{Explained, Step};
 use control::{Endpoint, exit};
 
 use super::{CommonOptions, command, json, print};
@@ -20,6 +22,8 @@ pub(super) struct Options {
     qtype: Option<String>,
     from: Option<String>,
     server: Option<String>,
+    /// True to ask the server what an explanation does not ask.
+    fresh: bool,
     /// Files to explain from, in place of a running server.
     files: Option<offline::Files>,
 }
@@ -29,19 +33,25 @@ pub(super) fn definition() -> clap::Command {
     command(NAME, "Explain the answer to a query: which names a pod asks for, and which plugin answers why")
         .long_about(
             "Explain the answer to a query: which names a client asks for, which server block and plugin answers each of \
-             them, from what data, and why. Nothing is sent to upstreams. Exits with 0 if the name has records or the \
+             them, from what data, and why. Nothing is sent to upstreams, except with --fresh. Exits with 0 if the name has records or the \
              answer is that of an upstream, with 1 if not, and with 2 if the server could not be asked.",
         )
         .arg(Arg::new("name").value_name("NAME").required(true).help("Domain name; a final dot excludes the search path"))
         .arg(Arg::new("type").value_name("TYPE").help("Record type [default: A]"))
         .arg(Arg::new("from").long("from").value_name("CLIENT").help("Client: NAMESPACE/POD or an IP address"))
         .arg(Arg::new("server").long("server").value_name("LISTENER").help("Listener such as dns://:53 [default: the first one]"))
+        .arg(
+            Arg::new("fresh")
+                .long("fresh")
+                .action(ArgAction::SetTrue)
+                .help("Ask the server itself for what waits for an upstream, and explain again"),
+        )
         .arg(path("conf").value_name("FILE").help("Corefile to explain from, without a running server"))
         .arg(
             path("manifests")
                 .value_name("PATH")
                 .num_args(1)
-                .action(clap::ArgAction::Append)
+                .action(ArgAction::Append)
                 .requires("conf")
                 .help("Manifests of the cluster, for --conf: a file or a directory"),
         )
@@ -59,18 +69,33 @@ impl Options {
             qtype: text("type"),
             from: text("from"),
             server: text("server"),
+            fresh: matches.get_flag("fresh"),
             files: conf.map(|conf| offline::Files { conf, manifests }),
         })
+    }
+
+    /// Returns the parameters of a request. `denied` are the names that the server was asked for and denied.
+    fn parameters<'a>(&'a self, denied: &'a str) -> Vec<(&'static str, &'a str)> {
+        let denied = Some(denied).filter(|denied| !denied.is_empty());
+        let [qtype, from, server] = [&self.qtype, &self.from, &self.server].map(Option::as_deref);
+        let optional = [("type", qtype), ("from", from), ("server", server), ("denied", denied)];
+        let optional = optional.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        std::iter::once(("name", self.name.as_str())).chain(optional).collect()
     }
 
     /// Explains from files, if the command line names some.
     pub(super) fn run_offline(&self, options: &CommonOptions) -> Option<Result<u8, ControlError>> {
         let files = self.files.as_ref()?;
+        if self.fresh {
+            let reason = "`--fresh` asks a running server, and `--conf` explains without one; leave out either";
+            return Some(Err(ControlError::Refused(reason.to_owned())));
+        }
         let asked = Asked {
             name: &self.name,
             qtype: self.qtype.as_deref(),
             from: self.from.as_deref(),
             server: self.server.as_deref(),
+            ..Asked::default()
         };
         let explained = offline::explain(files, &asked).map_err(ControlError::Offline);
         Some(explained.and_then(|explained| show(&explained, options)))
@@ -78,16 +103,15 @@ impl Options {
 }
 
 pub(super) fn run(own: &Options, options: &CommonOptions, socket: &Socket) -> Result<u8, ControlError> {
-    let mut parameters = vec![("name", own.name.as_str())];
-    let optional = [("type", &own.qtype), ("from", &own.from), ("server", &own.server)];
-    parameters.extend(optional.iter().filter_map(|(name, value)| Some((*name, value.as_deref()?))));
-    let explained: Explained = socket.get(Endpoint::Explain, &parameters)?;
+    let explained =
+        if own.fresh { fresh::explain(own, socket)? } else { socket.get(Endpoint::Explain, &own.parameters(""))? };
     show(&explained, options)
 }
 
 fn show(explained: &Explained, options: &CommonOptions) -> Result<u8, ControlError> {
     print(options, explained)?;
-    let is_asked = explained.steps.last().is_some_and(|step| step.rcode.is_none() && !step.dropped);
+    let is_open = |step: &Step| step.rcode.is_none() && !step.dropped && step.asked.is_none();
+    let is_asked = explained.steps.last().is_some_and(is_open);
     let is_lost = explained.steps.last().is_some_and(|step| step.upstreams.iter().all(|one| one.state == "down"));
     let fine = explained.answered.is_some() || (is_asked && !is_lost);
     Ok(if fine { exit::FINE } else { exit::TROUBLE })
