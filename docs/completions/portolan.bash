@@ -506,7 +506,7 @@ _portolan() {
             return 0
             ;;
         portolan__subcmd__explain)
-            opts="-h --socket --cert --key --ca --from --server --conf --manifests --json --help"
+            opts="-h --socket --cert --key --ca --from --server --fresh --conf --manifests --format --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -542,6 +542,10 @@ _portolan() {
                     ;;
                 --manifests)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -W "text json mermaid" -- "${cur}"))
                     return 0
                     ;;
                 *)

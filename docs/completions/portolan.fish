@@ -109,7 +109,11 @@ complete -c portolan -n "__fish_portolan_using_subcommand explain" -l from -d 'C
 complete -c portolan -n "__fish_portolan_using_subcommand explain" -l server -d 'Listener such as dns://:53 [default: the first one]' -r
 complete -c portolan -n "__fish_portolan_using_subcommand explain" -l conf -d 'Corefile to explain from, without a running server' -r -F
 complete -c portolan -n "__fish_portolan_using_subcommand explain" -l manifests -d 'Manifests of the cluster, for --conf: a file or a directory' -r -F
-complete -c portolan -n "__fish_portolan_using_subcommand explain" -l json -d 'Print the response of the server as JSON'
+complete -c portolan -n "__fish_portolan_using_subcommand explain" -l format -d 'Format of the output; mermaid makes a flowchart [default: text]' -r -f -a "text\t''
+json\t''
+mermaid\t''"
+complete -c portolan -n "__fish_portolan_using_subcommand explain" -l fresh -d 'Ask the server itself for what waits for an upstream, and explain again'
+complete -c portolan -n "__fish_portolan_using_subcommand explain" -l json -d 'Short for --format json'
 complete -c portolan -n "__fish_portolan_using_subcommand explain" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c portolan -n "__fish_portolan_using_subcommand cache; and not __fish_seen_subcommand_from get flush help" -l socket -d 'Control socket: a path, `@NAME`, or `http://` or `https://` and an address [default: of the server that runs here]' -r
 complete -c portolan -n "__fish_portolan_using_subcommand cache; and not __fish_seen_subcommand_from get flush help" -l cert -r -F

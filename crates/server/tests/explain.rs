@@ -208,6 +208,17 @@ fn case_3_headless_without_ready_endpoints() {
 }
 
 #[test]
+fn case_2_as_a_flowchart() {
+    let ran = offline(&["db", "A", "--from", "billing/job-x", "--format", "mermaid"]);
+    assert_eq!(ran.stdout, include_str!("golden/explain-wrong-namespace.mmd"), "{}", ran.stderr);
+    assert_eq!(ran.code, 0);
+    let json = offline(&["db", "--format", "json"]);
+    assert_eq!((json.stdout.as_str(), json.code), (offline(&["db", "--json"]).stdout.as_str(), json.code));
+    let refused = offline(&["db", "--format", "dot"]);
+    assert!(refused.code == 2 && refused.stderr.contains("mermaid"), "{}", refused.stderr);
+}
+
+#[test]
 fn an_endpoint_that_exists_and_is_not_ready_is_named() {
     assert_explains(
         &offline(&["web-1.web.shop.svc.cluster.local."]),

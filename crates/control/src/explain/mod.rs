@@ -1,10 +1,12 @@
 //! Explanations: why a name has the answer that it has.
 
+mod mermaid;
 mod reason;
 mod text;
 
 use serde::{Deserialize, Serialize};
 
+pub use mermaid::Mermaid;
 pub use reason::Code;
 
 /// Answer to a query, and how it came about.

@@ -111,14 +111,14 @@ pub(crate) fn read(matches: &ArgMatches) -> Option<ControlCommand> {
 pub fn control(command: &ControlCommand) -> ExitCode {
     let ControlCommand { options, request } = command;
     let offline = match request {
-        Request::Explain(own) => own.run_offline(options),
+        Request::Explain(own) => own.run_offline(),
         Request::Doctor(own) => Some(own.run(options)),
         _ => None,
     };
     let ask = |socket: Socket| match request {
         Request::Status(own) => status::run(own, options, &socket),
         Request::Ready => ready::run(options, &socket),
-        Request::Explain(own) => explain::run(own, options, &socket),
+        Request::Explain(own) => explain::run(own, &socket),
         Request::Cache(own) => cache::run(own, options, &socket),
         Request::Reload => reload::run(options, &socket),
         Request::LogLevel(own) => loglevel::run(own, options, &socket),
@@ -169,13 +169,14 @@ fn json() -> Arg {
 
 /// Prints a response.
 fn print(options: &CommonOptions, value: &(impl Display + Serialize)) -> Result<(), ControlError> {
-    let text = if options.json {
-        serde_json::to_string_pretty(value).map_err(|error| ControlError::Response(error.to_string()))? + "\n"
-    } else {
-        value.to_string()
-    };
-    print_text(&text);
+    print_text(&if options.json { as_json(value)? } else { value.to_string() });
     Ok(())
+}
+
+/// Formats a response as JSON.
+fn as_json(value: &impl Serialize) -> Result<String, ControlError> {
+    let text = serde_json::to_string_pretty(value).map_err(|error| ControlError::Response(error.to_string()))?;
+    Ok(text + "\n")
 }
 
 /// Prints a text.

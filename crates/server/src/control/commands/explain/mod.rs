@@ -8,7 +8,7 @@ use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use control::explain::{Explained, Step};
 use control::{Endpoint, exit};
 
-use super::{CommonOptions, command, json, print};
+use super::{as_json, command, json, print_text};
 use crate::control::client::{ControlError, Socket};
 use crate::explain::Asked;
 use crate::explain::offline;
@@ -24,8 +24,30 @@ pub(super) struct Options {
     server: Option<String>,
     /// True to ask the server what an explanation does not ask.
     fresh: bool,
+    format: Format,
     /// Files to explain from, in place of a running server.
     files: Option<offline::Files>,
+}
+
+/// Format of the output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Format {
+    Text,
+    Json,
+    Mermaid,
+}
+
+impl Format {
+    /// Names on the command line, in the order of the help.
+    const NAMES: [(&'static str, Format); 3] =
+        [("text", Format::Text), ("json", Format::Json), ("mermaid", Format::Mermaid)];
+
+    /// Returns the format that the command line names. `--json` is short for `--format json`.
+    fn read(matches: &ArgMatches) -> Format {
+        let name = matches.get_one::<String>("format").map_or("text", String::as_str);
+        let name = if matches.get_flag("json") { "json" } else { name };
+        Format::NAMES.into_iter().find(|(known, _)| *known == name).map_or(Format::Text, |(_, format)| format)
+    }
 }
 
 pub(super) fn definition() -> clap::Command {
@@ -55,7 +77,15 @@ pub(super) fn definition() -> clap::Command {
                 .requires("conf")
                 .help("Manifests of the cluster, for --conf: a file or a directory"),
         )
-        .arg(json())
+        .arg(
+            Arg::new("format")
+                .long("format")
+                .value_name("FORMAT")
+                .value_parser(Format::NAMES.map(|(name, _)| name))
+                .conflicts_with("json")
+                .help("Format of the output; mermaid makes a flowchart [default: text]"),
+        )
+        .arg(json().help("Short for --format json"))
 }
 
 impl Options {
@@ -70,6 +100,7 @@ impl Options {
             from: text("from"),
             server: text("server"),
             fresh: matches.get_flag("fresh"),
+            format: Format::read(matches),
             files: conf.map(|conf| offline::Files { conf, manifests }),
         })
     }
@@ -84,7 +115,7 @@ impl Options {
     }
 
     /// Explains from files, if the command line names some.
-    pub(super) fn run_offline(&self, options: &CommonOptions) -> Option<Result<u8, ControlError>> {
+    pub(super) fn run_offline(&self) -> Option<Result<u8, ControlError>> {
         let files = self.files.as_ref()?;
         if self.fresh {
             let reason = "`--fresh` asks a running server, and `--conf` explains without one; leave out either";
@@ -98,18 +129,23 @@ impl Options {
             ..Asked::default()
         };
         let explained = offline::explain(files, &asked).map_err(ControlError::Offline);
-        Some(explained.and_then(|explained| show(&explained, options)))
+        Some(explained.and_then(|explained| show(&explained, self.format)))
     }
 }
 
-pub(super) fn run(own: &Options, options: &CommonOptions, socket: &Socket) -> Result<u8, ControlError> {
+pub(super) fn run(own: &Options, socket: &Socket) -> Result<u8, ControlError> {
     let explained =
         if own.fresh { fresh::explain(own, socket)? } else { socket.get(Endpoint::Explain, &own.parameters(""))? };
-    show(&explained, options)
+    show(&explained, own.format)
 }
 
-fn show(explained: &Explained, options: &CommonOptions) -> Result<u8, ControlError> {
-    print(options, explained)?;
+fn show(explained: &Explained, format: Format) -> Result<u8, ControlError> {
+    let text = match format {
+        Format::Text => explained.to_string(),
+        Format::Json => as_json(explained)?,
+        Format::Mermaid => explained.mermaid().to_string(),
+    };
+    print_text(&text);
     let is_open = |step: &Step| step.rcode.is_none() && !step.dropped && step.asked.is_none();
     let is_asked = explained.steps.last().is_some_and(is_open);
     let is_lost = explained.steps.last().is_some_and(|step| step.upstreams.iter().all(|one| one.state == "down"));
