@@ -63,3 +63,65 @@ fn text(labels: &Option<Box<Labels>>, at: usize) -> Option<&str> {
     // The labels were joined from texts.
     str::from_utf8(labels.as_ref()?.get(at)?).ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::NOT_READY_MAX;
+    use crate::Spec;
+    use crate::scenario::{ALL, Stage, play};
+
+    #[test]
+    fn keeps_endpoints_that_are_not_ready_out_of_the_answers() {
+        play(
+            "at 1
+             svc alpha/web@1 ips=None
+             slice alpha/web-a@1 of=web v4=10.1.0.5#w0,!10.1.0.7#w1~p-1,!10.1.0.8 ports=http:80/TCP
+             slice alpha/web-b@1 of=web v6=!fd00::9#w2
+             ? unready alpha/web = 3 p-1=10.1.0.7 -=10.1.0.8 w2=fd00::9
+             ? unready alpha/web w1 = p-1=10.1.0.7
+             ? unready alpha/web 10-1-0-7 =
+             ? unready alpha/web 10-1-0-8 = -=10.1.0.8
+             ? unready alpha/web w0 =
+             ? svc alpha/web = Headless :-/ [:-/] [w0=10.1.0.5 http:80/TCP]
+             ? called alpha/web w1 =
+             ? at 10.1.0.7 =
+             ? counts = 0 1 2 0 0
+             at 2
+             slice alpha/web-a@2 of=web v4=10.1.0.5#w0,!10.1.0.7#w1~p-1,!bad ports=http:80/TCP => updated
+             ? unready alpha/web = 3 p-1=10.1.0.7 w2=fd00::9
+             ? serial = 1
+             ? counts = 0 1 2 0 0
+             at 3
+             slice alpha/web-a@3 of=web v4=10.1.0.5#w0,10.1.0.7#w1~p-1 ports=http:80/TCP => updated
+             ? unready alpha/web = 1 w2=fd00::9
+             ? at 10.1.0.7 = alpha/web:w1
+             ? serial = 3
+             -slice alpha/web-b
+             ? unready alpha/web = 0",
+        );
+    }
+
+    #[test]
+    fn keeps_the_first_endpoints_of_a_slice_that_are_not_ready_and_their_number() {
+        let most = NOT_READY_MAX;
+        let endpoints: Vec<String> = (0..500).map(|at| format!("!10.1.{}.{}~p-{at}", at / 256, at % 256)).collect();
+        let mut stage = Stage::new(&Spec::new(&ALL, &[]));
+        stage.play("svc alpha/web ips=None");
+        stage.play(&format!("slice alpha/web-a of=web v4={}", endpoints.join(",")));
+        let shown = stage.ask("unready alpha/web");
+        assert!(shown.starts_with("500 p-0=10.1.0.0 p-1=10.1.0.1 "), "{shown}");
+        assert_eq!(shown.split(' ').count(), most + 1, "{shown}");
+    }
+
+    #[test]
+    fn labels_endpoints_that_are_not_ready_by_pod_name_if_configured() {
+        Stage::new(&Spec { endpoint_pod_names: true, ..Spec::new(&ALL, &[]) }).play(
+            "svc alpha/web ips=None
+             slice alpha/web-a of=web v4=!10.1.0.5~p-0
+             ? unready alpha/web p-0 = p-0=10.1.0.5
+             ? unready alpha/web 10-1-0-5 =
+             slice alpha/web-n of=web names=!host.example.com
+             ? unready alpha/web host-example-com = -=host.example.com",
+        );
+    }
+}

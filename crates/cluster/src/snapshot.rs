@@ -1,9 +1,9 @@
 //! Snapshot of an index as bytes, so that a process can serve names while its API server is unreachable.
 //!
-//! A snapshot holds what answers need, not the objects: slices and pods have no names in it, nothing has a version,
-//! and endpoints that are not ready are left out. [`read`] turns it back into objects, which the reducer applies with the same checks as those from an API
-//! server. Slices and pods get names that no real object can have, so the first complete list of a kind sweeps what
-//! came only from the snapshot.
+//! A snapshot holds what answers need, not the objects: slices and pods have no names in it, nothing has a version, and
+//! endpoints that are not ready are left out. [`read`] turns it back into objects, which the reducer applies with the
+//! same checks as those from an API server. Slices and pods get names that no real object can have, so the first
+//! complete list of a kind sweeps what came only from the snapshot.
 //!
 //! The caller decides where to store the bytes, and detects damage.
 
