@@ -454,7 +454,7 @@ fn fresh_shows_what_the_server_answers_without_a_cache() {
         1,
         "x.denied.test. A from 10.9.9.9 (no known pod)
            x.denied.test. asked: NXDOMAIN in * .:0 › forward *Corefile:3 zone denied.test., upstream * *:* udp up
-           note asked as 127.0.0.1: plugins that look at the client, such as acl and view, may differ
+           note asked from 127.0.0.1: plugins that look at the client, such as acl and view, may answer differently
            why the server answers NXDOMAIN for x.denied.test., and no cache keeps it [PE-A04]",
     );
     let failed = explain(&["x.silent.test.", "--json"]);

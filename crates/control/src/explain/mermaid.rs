@@ -144,7 +144,7 @@ mod tests {
             listener: None,
             search: None,
             steps: vec![step],
-            asked_as: None,
+            asked_from: None,
             answered: None,
             queries: 1,
             why: Why { code: "PE-A02".to_owned(), text: name.to_owned() },

@@ -24,10 +24,10 @@ pub struct Explained {
     pub search: Option<Search>,
     /// Names that the client asks for, in order, up to the one that is answered.
     pub steps: Vec<Step>,
-    /// Address as which `portolan explain --fresh` asked the server, if it is not that of the client. Plugins that look at
-    /// the client, such as *acl* and *view*, may answer the client differently.
+    /// Address that `portolan explain --fresh` asked from, if it is not that of the client. Plugins that look at the
+    /// client, such as *acl* and *view*, may answer the client differently.
     #[serde(default)]
-    pub asked_as: Option<String>,
+    pub asked_from: Option<String>,
     /// Index of the step whose answer the client uses; `null` if none has records.
     pub answered: Option<usize>,
     /// Number of queries that the client sends for this, for A and AAAA together.

@@ -32,11 +32,11 @@ impl fmt::Display for Explained {
             writeln!(out, "{}", line.trim_end())?;
             write_details(step, out)?;
         }
-        if let Some(address) = &self.asked_as {
+        if let Some(address) = &self.asked_from {
             let address = harmless(address);
             writeln!(
                 out,
-                "  note  asked as {address}: plugins that look at the client, such as acl and view, may differ"
+                "  note  asked from {address}: plugins that look at the client, such as acl and view, may answer differently"
             )?;
         }
         writeln!(out, "  why   {} [{}]", harmless(&self.why.text), self.why.code)?;

@@ -132,7 +132,7 @@ impl<'a> Explainer<'a> {
         let queries = steps.len() as u64 * if matches!(qtype, Type::A | Type::AAAA) { 2 } else { 1 };
         let (why, advice) = why::of_all(asked.name, &steps, answered, search.as_ref(), queries);
         let listener = Some(self.shown_listener(listener));
-        Ok(Explained { question, from, listener, search, steps, asked_as: None, answered, queries, why, advice })
+        Ok(Explained { question, from, listener, search, steps, asked_from: None, answered, queries, why, advice })
     }
 
     /// Runs one query.

@@ -8,6 +8,7 @@
 //!
 //! The queries have the mark of a probe. If no cache keeps an answer, the step shows what the server answered.
 
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
@@ -81,7 +82,8 @@ struct Asking {
 
 impl Asking {
     fn new(explained: &Explained) -> Result<Asking, ControlError> {
-        let server = address_of(explained.listener.as_ref()).map_err(ControlError::Refused)?;
+        let server = address_of(explained.listener.as_ref());
+        let server = server.map_err(|error| ControlError::Refused(error.to_string()))?;
         let invalid = |_| ControlError::Response(format!("`{}` is not a record type", explained.question.qtype));
         let qtype = explained.question.qtype.parse().map_err(invalid)?;
         let deadline = Instant::now() + TIME_MAX;
@@ -130,7 +132,7 @@ impl Asking {
     fn add_to(&self, explained: &mut Explained) {
         let address = self.server.ip().to_string();
         let is_other = |client: &Client| client.address.as_deref() != Some(&address);
-        explained.asked_as = explained.from.as_ref().filter(|from| is_other(from)).map(|_| address.clone());
+        explained.asked_from = explained.from.as_ref().filter(|from| is_other(from)).map(|_| address.clone());
         for (at, step) in explained.steps.iter_mut().enumerate().filter(|(_, step)| waits(step)) {
             let Some(asked) = self.outcome(&step.name) else { continue };
             let (before, outcome) = (step.why.clone(), outcome(&step.name, asked));
@@ -163,17 +165,39 @@ fn outcome(name: &str, asked: &Asked) -> (Why, Option<String>) {
     (Why { code: Code::Asked.name().to_owned(), text }, advice)
 }
 
+/// Reason why a listener cannot be asked.
+#[derive(Debug, PartialEq, Eq)]
+enum ListenerError {
+    /// The server does not say where it listens.
+    Unknown,
+    /// The listener with this name has another transport.
+    Transport(String),
+}
+
+impl fmt::Display for ListenerError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ListenerError::Unknown => {
+                out.write_str("the server does not say where it listens; is it an older version?")
+            }
+            ListenerError::Transport(name) => write!(
+                out,
+                "`--fresh` asks over UDP and TCP, and `{name}` is another transport; choose a listener `{PLAIN}…` with `--server`"
+            ),
+        }
+    }
+}
+
+impl core::error::Error for ListenerError {}
+
 /// Returns the address at which the listener is asked.
-fn address_of(listener: Option<&Listener>) -> Result<SocketAddr, String> {
-    let Listener { name, address } =
-        listener.ok_or("the server does not say where it listens; is it an older version?")?;
+fn address_of(listener: Option<&Listener>) -> Result<SocketAddr, ListenerError> {
+    let Listener { name, address } = listener.ok_or(ListenerError::Unknown)?;
     if !name.starts_with(PLAIN) {
-        return Err(format!(
-            "`--fresh` asks over UDP and TCP, and {name} is another transport; choose a listener {PLAIN}… with `--server`"
-        ));
+        return Err(ListenerError::Transport(name.clone()));
     }
     let address = address.as_deref().and_then(|address| address.parse::<SocketAddr>().ok());
-    let mut address = address.ok_or_else(|| format!("the server does not say which address {name} is bound to"))?;
+    let mut address = address.ok_or(ListenerError::Unknown)?;
     if address.ip().is_unspecified() {
         // The socket of a listener without an address serves both families. IPv6 may be disabled.
         let is_v6_only = name.starts_with("dns://[");
@@ -214,15 +238,15 @@ mod tests {
 
     #[test]
     fn asks_a_wildcard_listener_at_the_loopback_address() {
-        let address = |name: &str, bound: &str| {
+        let address = |name: &str, bound: &str| -> Result<String, ListenerError> {
             address_of(Some(&Listener { name: name.to_owned(), address: Some(bound.to_owned()) }))
                 .map(|address| address.to_string())
         };
-        assert_eq!(address("dns://:53", "[::]:53").as_deref(), Ok("127.0.0.1:53"));
-        assert_eq!(address("dns://:53", "0.0.0.0:53").as_deref(), Ok("127.0.0.1:53"));
-        assert_eq!(address("dns://[::]:0", "[::]:5300").as_deref(), Ok("[::1]:5300"));
-        assert_eq!(address("dns://10.0.0.7:53", "10.0.0.7:53").as_deref(), Ok("10.0.0.7:53"));
-        assert!(address("tls://:853", "[::]:853").unwrap_err().contains("another transport"));
-        assert!(address_of(None).is_err());
+        assert_eq!(address("dns://:53", "[::]:53"), Ok("127.0.0.1:53".to_owned()));
+        assert_eq!(address("dns://:53", "0.0.0.0:53"), Ok("127.0.0.1:53".to_owned()));
+        assert_eq!(address("dns://[::]:0", "[::]:5300"), Ok("[::1]:5300".to_owned()));
+        assert_eq!(address("dns://10.0.0.7:53", "10.0.0.7:53"), Ok("10.0.0.7:53".to_owned()));
+        assert_eq!(address("tls://:853", "[::]:853"), Err(ListenerError::Transport("tls://:853".to_owned())));
+        assert_eq!(address_of(None), Err(ListenerError::Unknown));
     }
 }

@@ -158,7 +158,7 @@ fn shows_the_answer_to_a_question_first() {
         question: Asked { name: "db".to_owned(), qtype: "A".to_owned() },
         from: Some(Client::default()),
         listener: None,
-        asked_as: None,
+        asked_from: None,
         search: Some(Search { domains: vec!["shop.svc.cluster.local".to_owned()], ndots: 5 }),
         steps: vec![step],
         answered: None,

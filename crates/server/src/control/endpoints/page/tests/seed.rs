@@ -354,7 +354,7 @@ fn explained(name: &str, number: usize) -> Explained {
         question: Asked { name: name.to_owned(), qtype: "A".to_owned() },
         from: None,
         listener: None,
-        asked_as: None,
+        asked_from: None,
         search: Some(Search { domains: vec![name.to_owned(); 6], ndots: 5 }),
         steps: vec![step; number.min(8)],
         answered: None,
