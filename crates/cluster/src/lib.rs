@@ -69,6 +69,7 @@
 //! parameter.
 
 mod addresses;
+mod columns;
 pub mod dashed;
 mod index;
 mod intern;
@@ -93,6 +94,7 @@ pub mod snapshot;
 mod spec;
 mod watches;
 
+pub use columns::{Address, Addresses};
 pub use index::{Counts, Index, Location};
 pub use mesh::Mesh;
 pub use not_ready::NotReadyEndpoint;
@@ -103,5 +105,5 @@ pub use reducer::Reducer;
 pub use request::{ClusterHandle, Clusters, FollowError, Purpose, RateLimit, Request, Source, Tls};
 pub use selector::{Selector, SelectorError};
 pub use service::{External, Service, ServiceKind};
-pub use slice::{Address, Addresses, Endpoint, Slice};
+pub use slice::{Endpoint, Slice};
 pub use spec::{Kind, Kinds, Spec, Watch};

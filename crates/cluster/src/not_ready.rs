@@ -1,8 +1,8 @@
 //! Endpoints of a slice that are not ready. They are in no answer and in no look-up by address: explanations show
 //! them, since the reason why a name has no records is often that its pods are not ready.
 
+use crate::columns::{Address, Addresses, Labels};
 use crate::dashed;
-use crate::slice::{Address, Addresses, Labels};
 
 /// Maximum number of endpoints that are kept of a slice. An explanation shows fewer; the others are kept so that an
 /// endpoint can be found by its label, which matters for StatefulSets. With names of 40 bytes, 16 take 900 bytes. Of

@@ -9,10 +9,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::columns::{Address, Addresses};
 use crate::object::{self, AddressType, Meta, Object};
 use crate::port::Port;
 use crate::service::{External, Service, ServiceKind};
-use crate::slice::{Address, Addresses, Slice};
+use crate::slice::Slice;
 use crate::{Index, Kind};
 
 /// Cluster IP of a headless Service, as in the API.

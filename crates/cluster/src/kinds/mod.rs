@@ -10,6 +10,7 @@ use std::sync::Arc;
 use rcu::Seed;
 use wire::{LABEL_MAX, NAME_MAX};
 
+use crate::columns::{Addresses, Labels};
 use crate::index::{Index, Location, Node};
 use crate::intern::Interner;
 use crate::ip::{read_ip, read_v6};
@@ -19,7 +20,7 @@ use crate::object::{self, AddressType, Object};
 use crate::pod_names::{self, PodGroup};
 use crate::port::Port;
 use crate::service::{External, Service, ServiceKind};
-use crate::slice::{Addresses, Labels, Slice, Zones};
+use crate::slice::{Slice, Zones};
 use crate::{Kind, Kinds, Spec};
 
 /// Endpoints kept per slice. The API server accepts no more (discovery.k8s.io/v1).
