@@ -57,6 +57,11 @@ impl Worker {
         self.tap.attach(ring);
     }
 
+    /// Begins the sample of the tap again with the next query.
+    pub fn restart_sample(&mut self) {
+        self.tap.restart_sample();
+    }
+
     /// Copies the queries that these filters select as well, in place of earlier ones.
     pub fn set_filters(&mut self, filters: Arc<Filters>) {
         self.tap.set_filters(filters);

@@ -32,6 +32,8 @@ enum Order {
     LoadGeneration,
     /// Copy the queries that these filters select.
     Watch(Arc<Filters>),
+    /// Begin the sample of queries again.
+    RestartSample,
     /// Close the sockets with this label.
     Close(String),
     /// Answer queries that still arrive or are in flight, then end.
@@ -73,6 +75,13 @@ impl Taps {
     pub fn watch(&self, filters: &Arc<Filters>) {
         for orders in &self.orders {
             let _ = orders.send(Order::Watch(Arc::clone(filters)));
+        }
+    }
+
+    /// Makes all workers begin their sample again with the next query.
+    pub fn restart_samples(&self) {
+        for orders in &self.orders {
+            let _ = orders.send(Order::RestartSample);
         }
     }
 }
@@ -245,6 +254,7 @@ async fn run(shared: Rc<Shared>, mut orders: UnboundedReceiver<Order>, mut probe
             }
             Order::LoadGeneration => served.iter().for_each(|served| drop(served.endpoint.seen(&shared))),
             Order::Watch(filters) => shared.worker.borrow_mut().set_filters(filters),
+            Order::RestartSample => shared.worker.borrow_mut().restart_sample(),
             Order::Close(label) => served.retain(|served| {
                 let keep = !served.endpoint.is(&label);
                 if !keep {

@@ -95,7 +95,7 @@ pub struct Top {
     pub window: Window,
     /// Period that the numbers cover, in seconds: between one and two windows, or the time since the start.
     pub covered_seconds: f64,
-    /// One of this number of queries is counted, on average; 1 means that all are.
+    /// One of this number of queries in the window was counted, on average, rounded up; 1 means that all were.
     pub sampled_one_of: u64,
     /// All queries.
     pub total: Counts,

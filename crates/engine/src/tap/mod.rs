@@ -82,9 +82,14 @@ impl Default for Tap {
 impl Tap {
     /// Copies to this ring from now on.
     pub(crate) fn attach(&mut self, ring: Arc<Ring>) {
-        self.gap = 1;
-        self.left = 1;
         self.ring = Some(ring);
+        self.restart_sample();
+    }
+
+    /// Begins the sample again with the next query, which then represents only itself. Those since the last one of the
+    /// sample are not counted.
+    pub(crate) const fn restart_sample(&mut self) {
+        (self.gap, self.left) = (1, 1);
     }
 
     pub(crate) const fn is_attached(&self) -> bool {

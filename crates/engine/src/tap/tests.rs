@@ -263,6 +263,20 @@ fn a_filter_that_selects_nothing_does_not_read_the_clock() {
 }
 
 #[test]
+fn a_sample_that_begins_again_counts_the_next_query_once() {
+    let mut watched = Watched::new();
+    watched.ring.set_sample_every(1000);
+    watched.ask("first.test.", Type::A, "10.0.0.1:1000");
+    watched.ring.set_sample_every(1);
+    watched.ask("left-out.test.", Type::A, "10.0.0.1:1000");
+    watched.worker.restart_sample();
+    watched.ask("next.test.", Type::A, "10.0.0.1:1000");
+    watched.ask("last.test.", Type::A, "10.0.0.1:1000");
+    let weights: Vec<(u32, u8)> = watched.records().iter().map(|record| (record.weight, record.name()[1])).collect();
+    assert_eq!(weights, [(1, b'f'), (1, b'n'), (1, b'l')]);
+}
+
+#[test]
 fn a_filter_by_addresses_selects_only_those() {
     let mut watched = Watched::new();
     let mut own = Filter::default();

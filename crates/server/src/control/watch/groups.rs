@@ -123,7 +123,6 @@ impl Groups {
     pub(super) fn top(
         &self,
         (by, window, rows_max): (By, Window, usize),
-        sampled_one_of: u32,
         identities: &mut Identities,
         loaded: &Loaded,
     ) -> Top {
@@ -151,7 +150,7 @@ impl Groups {
             by,
             window,
             covered_seconds: counts.covered.as_secs_f64(),
-            sampled_one_of: u64::from(sampled_one_of),
+            sampled_one_of: counts.queries_per_record(),
             total,
             refused: counts
                 .of(Dimension::Rcode)

@@ -183,7 +183,9 @@ impl Watch {
             }
         });
         groups.advance(self.taps.rings().iter().map(|ring| ring.lost()).sum());
-        sampling.adjust(self.taps.rings());
+        if sampling.adjust(self.taps.rings()) {
+            self.taps.restart_samples();
+        }
         let now = Instant::now();
         tails.iter_mut().for_each(|tail| tail.adjust(self.taps.rings(), now));
     }
@@ -192,8 +194,8 @@ impl Watch {
     pub(super) fn top(&self, loaded: &Loaded, by: By, window: Window, rows_max: usize) -> Top {
         self.drain(loaded);
         let mut state = self.state.borrow_mut();
-        let State { groups, sampling, identities, .. } = &mut *state;
-        groups.top((by, window, rows_max), sampling.every(), identities, loaded)
+        let State { groups, identities, .. } = &mut *state;
+        groups.top((by, window, rows_max), identities, loaded)
     }
 
     /// Looks up the addresses of selected pods again.

@@ -37,21 +37,19 @@ impl Sampling {
         self.queries += u64::from(record.weight);
     }
 
-    /// Average distance of the queries in the sample.
-    pub(super) const fn every(&self) -> u32 {
-        self.every
-    }
-
     /// Samples next to nothing while it is off. Failures are counted anyway.
     pub(super) const fn switch(&mut self, is_on: bool) {
         self.is_off = !is_on;
     }
 
     /// Sets the distance of the samples in all rings. It grows at once and halves with each period.
-    pub(super) fn adjust(&mut self, rings: &[Arc<Ring>]) {
+    ///
+    /// Returns true if all queries are counted from now on. Workers may still wait for the next query of an earlier
+    /// sample, and must begin it again.
+    pub(super) fn adjust(&mut self, rings: &[Arc<Ring>]) -> bool {
         let elapsed = self.since.elapsed();
         if elapsed < PERIOD {
-            return;
+            return false;
         }
         let lost = rings.iter().map(|ring| ring.lost()).sum();
         let needed = distance(self.queries + (lost - self.lost), elapsed, PER_SECOND * rings.len().max(1) as u64);
@@ -59,7 +57,9 @@ impl Sampling {
         if every != self.every {
             rings.iter().for_each(|ring| ring.set_sample_every(every));
         }
+        let counts_all_again = every == 1 && self.every > 1;
         *self = Sampling { since: Instant::now(), queries: 0, lost, every, is_off: self.is_off };
+        counts_all_again
     }
 }
 
@@ -77,12 +77,14 @@ mod tests {
     #[test]
     fn takes_next_to_nothing_while_it_is_off() {
         let rings = [Arc::new(Ring::default())];
-        let mut sampling = Sampling::default();
+        let (mut sampling, mut was_sparse) = (Sampling::default(), false);
         let mut adjusted = |is_on| {
             sampling.switch(is_on);
             sampling.since -= PERIOD;
-            sampling.adjust(&rings);
-            sampling.every()
+            let counts_all_again = sampling.adjust(&rings);
+            assert_eq!(counts_all_again, sampling.every == 1 && was_sparse);
+            was_sparse = sampling.every > 1;
+            sampling.every
         };
         assert_eq!(adjusted(true), 1);
         assert_eq!(adjusted(false), DISTANCE_MAX);

@@ -145,6 +145,8 @@ pub(super) struct Counts {
     pub(super) names: Distinct,
     pub(super) clients: Distinct,
     pub(super) queries: u64,
+    /// Number of records that represent these queries.
+    records: u64,
     pub(super) from_cache: u64,
     pub(super) stats: Stats,
     pub(super) covered: Duration,
@@ -158,6 +160,7 @@ impl Counts {
             names: Distinct::new(),
             clients: Distinct::new(),
             queries: 0,
+            records: 0,
             from_cache: 0,
             stats: Stats::default(),
             covered: Duration::ZERO,
@@ -166,6 +169,7 @@ impl Counts {
 
     fn count(&mut self, query: &CountedQuery<'_>) {
         self.queries += u64::from(query.weight);
+        self.records += 1;
         self.from_cache += if query.is_from_cache { query.weight.into() } else { 0 };
         self.stats.add(query, Some(query.took));
         self.pairs.count(query.pair, query.weight);
@@ -189,9 +193,15 @@ impl Counts {
         self.names.merge(&other.names);
         self.clients.merge(&other.clients);
         self.queries += other.queries;
+        self.records += other.records;
         self.from_cache += other.from_cache;
         self.stats.merge(&other.stats);
         self.covered += other.covered;
+    }
+
+    /// Average number of queries that a record represents, rounded up; 1 if all were counted.
+    pub(super) const fn queries_per_record(&self) -> u64 {
+        if self.records == 0 { 1 } else { self.queries.div_ceil(self.records) }
     }
 
     pub(super) fn of(&self, dimension: Dimension) -> &SpaceSaving<Stats> {

@@ -51,6 +51,7 @@ fn a_report_covers_between_one_and_two_windows() {
             let (_, counter) = counts.of(Dimension::Name).iter().next().expect("a name");
             assert_eq!((u64::from(counter.count), counter.error), (queries, 0), "{until} {window:?}");
             assert_eq!(u64::from(counter.value.useful + counter.value.nxdomain), queries, "{until} {window:?}");
+            assert_eq!(counts.queries_per_record(), 1, "{until} {window:?}");
             assert_eq!((counts.names.estimate(), counts.clients.estimate()), (1, 0), "{until} {window:?}");
         }
     }
@@ -91,6 +92,18 @@ fn the_time_at_earlier_upstreams_is_not_that_of_the_last_one() {
     };
     assert_eq!(of(Dimension::Upstream), (2, Some(Duration::from_micros(32))));
     assert_eq!(of(Dimension::Client), (2, Some(Duration::from_micros(1 << 21))));
+}
+
+#[test]
+fn a_window_says_which_part_of_its_queries_was_counted() {
+    let mut windows = Windows::new(at(0));
+    assert_eq!(windows.report(Window::Short, at(1)).queries_per_record(), 1);
+    for weight in [50, 52, 1] {
+        windows.count(&CountedQuery { weight, ..query(&[], true) });
+    }
+    assert_eq!(windows.report(Window::Short, at(1)).queries_per_record(), 35);
+    windows.count_lost(40);
+    assert_eq!(windows.report(Window::Short, at(1)).queries_per_record(), 48);
 }
 
 #[test]
