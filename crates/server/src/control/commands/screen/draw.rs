@@ -5,12 +5,14 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Text};
-use ratatui::widgets::{Block, Clear, Paragraph, Row, Table};
+use ratatui::widgets::{Block, Clear, Paragraph, Row, Table, Wrap};
 
 use super::{Missing, Screen};
 
 /// Width from which names fit beside the numbers.
 const WIDE: u16 = 110;
+/// Minimum width of the group. On a narrower screen, numbers are left out instead.
+const GROUP_MIN: usize = 20;
 /// Share of failed or wasted queries in percent from which a row has a colour.
 const ALARMING: u64 = 50;
 
@@ -32,11 +34,13 @@ const HELP: &[&str] = &[
 
 /// Draws the whole screen.
 pub(super) fn draw(screen: &Screen, frame: &mut Frame<'_>) {
+    let headline = screen.latest.as_ref().map_or_else(|_| String::new(), Top::headline);
+    let lines = if Line::from(headline.as_str()).width() > usize::from(frame.area().width) { 2 } else { 1 };
     let [head, body, foot] =
-        Layout::vertical([Constraint::Length(1), Constraint::Min(0), Constraint::Length(1)]).areas(frame.area());
+        Layout::vertical([Constraint::Length(lines), Constraint::Min(0), Constraint::Length(1)]).areas(frame.area());
     match &screen.latest {
         Ok(top) => {
-            frame.render_widget(Line::from(top.headline()), head);
+            frame.render_widget(Paragraph::new(headline).wrap(Wrap { trim: true }), head);
             draw_table(screen, top, frame, body);
         }
         Err(Missing(error)) => frame.render_widget(Paragraph::new(control::text::harmless(error)), body),
@@ -62,12 +66,23 @@ fn foot_text(screen: &Screen) -> String {
     text
 }
 
-fn draw_table(screen: &Screen, top: &Top, frame: &mut Frame<'_>, area: Rect) {
-    let mut columns = columns(top.by);
-    // Without room for both, the group is more important than its most frequent name.
-    if area.width < WIDE {
+/// Returns the columns that fit into a width. The group is more important than its most frequent name and the numbers at
+/// the right.
+fn fitting(mut columns: Vec<Column>, width: u16) -> Vec<Column> {
+    if width < WIDE {
         columns.truncate(columns.iter().rposition(|column| column.is_number).map_or(1, |at| at + 1));
     }
+    let numbers = |columns: &[Column]| -> usize {
+        columns.iter().filter(|column| column.is_number).map(|column| column.width + 1).sum()
+    };
+    while columns.len() > 2 && numbers(&columns) + GROUP_MIN > usize::from(width) {
+        columns.pop();
+    }
+    columns
+}
+
+fn draw_table(screen: &Screen, top: &Top, frame: &mut Frame<'_>, area: Rect) {
+    let columns = fitting(columns(top.by), area.width);
     let titles = columns.iter().map(|column| aligned(column, column.title));
     let header = Row::new(titles).style(reversed());
     let rows = screen.rows(top).into_iter().take(usize::from(area.height)).map(|row| {

@@ -6,7 +6,10 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use control::top::{By, ROWS_MAX, Row, Top, Window};
+use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::crossterm::execute;
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::control::client::ControlError;
 
@@ -94,6 +97,7 @@ impl Screen {
     ) -> Result<(), ControlError> {
         // A server that cannot be asked is reported as text.
         self.latest = Ok(fetch(self.by, self.window, ROWS_MAX)?);
+        restore_at_sigterm().map_err(ControlError::Io)?;
         let mut terminal = ratatui::try_init().map_err(ControlError::Io)?;
         let outcome = self.show(&mut terminal, fetch);
         ratatui::restore();
@@ -197,6 +201,23 @@ impl Screen {
         }
         rows
     }
+}
+
+/// Exit status of a process that SIGTERM ended, as shells report it.
+const ENDED_BY_SIGTERM: i32 = 128 + 15;
+
+/// Restores the terminal before SIGTERM ends the process. Otherwise it would stay in raw mode, without an echo.
+fn restore_at_sigterm() -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let mut terminations = runtime.block_on(async { signal(SignalKind::terminate()) })?;
+    std::thread::Builder::new().name("sigterm".to_owned()).spawn(move || {
+        if runtime.block_on(terminations.recv()).is_some() {
+            ratatui::restore();
+            let _ = execute!(io::stdout(), Show);
+            std::process::exit(ENDED_BY_SIGTERM);
+        }
+    })?;
+    Ok(())
 }
 
 /// Returns the value that follows another one; the first one follows the last.

@@ -74,11 +74,11 @@ fn fits_a_small_terminal() {
         lines(&screen(), 80, 8),
         [
             "portolan-6c9 · 1.7k q/s · p99 ≤ 64 µs · NXDOMAIN 53 % · SERVFAIL 0.24 % · cache",
+            "88 % · window 1m (1 m 24 s) · 812 names, 40 clients · by pod",
             "POD                                Q/S      % NXDOMAIN SERVFAIL       P99  WASTE",
             "shop/web (12 pods)                1.1k     66     74 %        0   ≤ 64 µs   8.0×",
             "logging/fluent-bit                 570     34     12 %        0   ≤ 64 µs   1.1×",
             "10.0.7.4 (node)                     10   0.59        0     40 %   ≤ 64 µs      ∞",
-            "",
             "",
             " q quit  1-7 view  s sort  w window  f filter  p pause  ? help  │ by pod, sorted",
         ]
@@ -86,11 +86,24 @@ fn fits_a_small_terminal() {
 }
 
 #[test]
+fn a_narrow_terminal_has_the_groups_and_fewer_numbers() {
+    let lines = lines(&screen(), 40, 7);
+    assert_eq!(
+        lines[2..5],
+        [
+            "POD                           Q/S      %",
+            "shop/web (12 pods)           1.1k     66",
+            "logging/fluent-bit            570     34"
+        ]
+    );
+}
+
+#[test]
 fn a_wide_terminal_has_names_too() {
-    let lines = lines(&screen(), 120, 6);
-    assert!(lines[1].ends_with("WASTE TOP NAME"), "{lines:#?}");
+    let lines = lines(&screen(), 120, 7);
+    assert!(lines[2].ends_with("WASTE TOP NAME"), "{lines:#?}");
     assert!(
-        lines[3].contains("logging/fluent-bit") && lines[3].ends_with("es.logging.svc.cluster.local."),
+        lines[4].contains("logging/fluent-bit") && lines[4].ends_with("es.logging.svc.cluster.local."),
         "{lines:#?}"
     );
     assert!(lines[0].contains("window 1m (1 m 24 s) · 812 names,"), "{lines:#?}");
