@@ -24,8 +24,8 @@ const ROWS: usize = 8;
 const FAILURES: usize = 20;
 /// Response code of answers that count as failures of a plugin.
 const FAILURE: &str = "SERVFAIL";
-/// Name for answers that no plugin gave.
-const NO_PLUGIN: &str = "no plugin";
+/// Name for answers that the server gave itself: SERVFAIL after a failure, REFUSED if no plugin answered.
+const NO_PLUGIN: &str = "no plugin, or a failed one";
 
 /// Collects the content.
 pub(super) fn content(context: &Rc<Context>, parameters: Parameters) -> Content {
