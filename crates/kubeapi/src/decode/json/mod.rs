@@ -2,8 +2,10 @@
 
 mod istio;
 mod items;
+mod labelled;
 pub(crate) mod lines;
 mod objects;
+mod pod;
 mod text;
 
 use cluster::Kind;
@@ -48,7 +50,7 @@ fn event(kind: Kind, line: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) {
         Kind::Namespace => event_of::<objects::Namespace<'_>>(line, each),
         Kind::Service => event_of::<objects::Service<'_>>(line, each),
         Kind::EndpointSlice => event_of::<objects::EndpointSlice<'_>>(line, each),
-        Kind::Pod => event_of::<objects::Pod<'_>>(line, each),
+        Kind::Pod => event_of::<pod::Pod<'_>>(line, each),
         Kind::ServiceImport => event_of::<objects::ServiceImport<'_>>(line, each),
         Kind::ImportedSlice => event_of::<objects::ImportedSlice<'_>>(line, each),
         Kind::ServiceEntry => event_of::<istio::ServiceEntry<'_>>(line, each),
@@ -100,7 +102,7 @@ pub(crate) fn item(kind: Kind, bytes: &[u8], each: &mut dyn FnMut(Decoded<'_>)) 
         Kind::Namespace => item_of::<objects::Namespace<'_>>(bytes, each),
         Kind::Service => item_of::<objects::Service<'_>>(bytes, each),
         Kind::EndpointSlice => item_of::<objects::EndpointSlice<'_>>(bytes, each),
-        Kind::Pod => item_of::<objects::Pod<'_>>(bytes, each),
+        Kind::Pod => item_of::<pod::Pod<'_>>(bytes, each),
         Kind::ServiceImport => item_of::<objects::ServiceImport<'_>>(bytes, each),
         Kind::ImportedSlice => item_of::<objects::ImportedSlice<'_>>(bytes, each),
         Kind::ServiceEntry => item_of::<istio::ServiceEntry<'_>>(bytes, each),
