@@ -111,7 +111,7 @@ pub struct Top {
     #[serde(default)]
     pub clients: u64,
     /// Number of groups that are followed at the same time. The counts of rows are exact while there are no more; see
-    /// `error`.
+    /// `error` of a row.
     pub groups_max: u64,
     /// Largest groups, largest first.
     pub rows: Vec<Row>,
@@ -127,7 +127,7 @@ pub struct Row {
     pub clients: u64,
     /// Numbers.
     pub counts: Counts,
-    /// Number by which `queries` may be too large.
+    /// Number of queries that the group may have had in addition to those in `counts`, before it was followed.
     pub error: u64,
     /// Name that its clients ask for most, for groups of clients.
     pub top_name: Option<String>,

@@ -10,6 +10,9 @@ const KEY_WIDTH: usize = 30;
 /// Maximum width of a group or a name in a table; the middle of longer ones is left out.
 const NAME_WIDTH: usize = 48;
 
+/// A count whose error is larger than one of this number of its queries is shown as a lower bound.
+const VAGUE: u64 = 20;
+
 /// Column of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
@@ -93,7 +96,7 @@ impl Top {
         let clients = if row.clients > 1 { format!(" ({} pods)", count(row.clients)) } else { String::new() };
         let mut cells = vec![
             shortened(&(key + &clients), NAME_WIDTH),
-            rate(per_second),
+            if row.error * VAGUE > queries { format!("≥ {}", rate(per_second)) } else { rate(per_second) },
             percent(queries, self.total.queries),
             share(nxdomain, queries),
             share(servfail, queries),
@@ -197,6 +200,16 @@ portolan-6c9 · 42.1k q/s · p99 ≤ 32 µs · NXDOMAIN 31 % · SERVFAIL 0 % · 
     fn says_that_answers_are_refused() {
         let refused = Top { refused: 4_210, ..top(By::Pod) }.headline();
         assert!(refused.contains(" · SERVFAIL 0 % · REFUSED 1 % · cache 88 % · "), "{refused}");
+    }
+
+    #[test]
+    fn marks_a_count_that_may_be_much_larger() {
+        let mut top = top(By::Name);
+        let queries = top.rows[1].counts.queries;
+        for (error, expected) in [(queries / VAGUE, "6.0"), (queries / VAGUE + 1, "≥ 6.0")] {
+            top.rows[1].error = error;
+            assert_eq!(top.cells(&top.rows[1])[1], expected);
+        }
     }
 
     #[test]

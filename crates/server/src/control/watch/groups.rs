@@ -171,7 +171,9 @@ impl Groups {
 struct Group {
     key: String,
     clients: u64,
+    /// Number of queries that are certain. The other numbers are about the same queries.
     queries: u64,
+    /// Number of queries that it may have had in addition, before it had a counter.
     error: u64,
     stats: Stats,
     top_name: Option<(u32, String)>,
@@ -180,7 +182,7 @@ struct Group {
 impl Group {
     /// Number of queries without a useful answer.
     fn wasted(&self) -> u64 {
-        self.queries.saturating_sub(self.error).saturating_sub(self.stats.useful.into())
+        self.queries.saturating_sub(self.stats.useful.into())
     }
 
     fn row(self, covered: Duration) -> Row {
@@ -194,7 +196,7 @@ impl Group {
 fn plain(counts: &windows::Counts, dimension: Dimension) -> Vec<Group> {
     let group = |(key, counter): (&str, &super::space_saving::Counter<Stats>)| Group {
         key: key.to_owned(),
-        queries: counter.count.into(),
+        queries: counter.certain().into(),
         error: counter.error.into(),
         stats: counter.value.clone(),
         ..Group::default()
@@ -208,7 +210,7 @@ fn clients(counts: &windows::Counts, identities: &mut Identities, loaded: &Loade
     for (pair, counter) in counts.pairs.iter() {
         let Some((client, name)) = pair.split_once(' ') else { continue };
         let best = top_names.entry(client).or_default();
-        *best = (*best).max((counter.count, name));
+        *best = (*best).max((counter.certain(), name));
     }
     let mut groups: HashMap<String, Group> = HashMap::new();
     for (client, counter) in counts.of(Dimension::Client).iter() {
@@ -218,7 +220,7 @@ fn clients(counts: &windows::Counts, identities: &mut Identities, loaded: &Loade
         };
         let group = groups.entry(key.clone()).or_insert_with(|| Group { key, ..Group::default() });
         group.clients += 1;
-        group.queries += u64::from(counter.count);
+        group.queries += u64::from(counter.certain());
         group.error += u64::from(counter.error);
         group.stats.merge(&counter.value);
         let name = top_names.get(client).map(|(count, name)| (*count, (*name).to_owned()));
