@@ -19,11 +19,13 @@ impl Failures {
         self.records.push_back(Record::used(words).into());
     }
 
-    /// Returns the last `number` failures that a filter selects, oldest first.
+    /// Returns the last `number` failures that a filter selects, in the order in which their queries arrived. They are
+    /// kept in the order of their answers.
     pub(super) fn last(&self, number: usize, selects: impl Fn(&Record) -> bool) -> impl Iterator<Item = Record> {
         let newest_first = self.records.iter().rev().map(|words| Record::from_words(words));
-        let selected: Vec<Record> = newest_first.filter(|record| selects(record)).take(number).collect();
-        selected.into_iter().rev()
+        let mut selected: Vec<Record> = newest_first.filter(|record| selects(record)).take(number).collect();
+        selected.sort_by_key(|record| record.received);
+        selected.into_iter()
     }
 
     /// Returns the memory on the heap in bytes.
@@ -37,6 +39,20 @@ impl Failures {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn returns_the_last_failures_by_their_arrival() {
+        let mut failures = Failures::default();
+        for arrival in [1, 4, 2, 3] {
+            let mut words = [0; WORDS];
+            words[0] = arrival;
+            failures.add(&words);
+        }
+        let arrivals = |number| -> Vec<Record> { failures.last(number, |_| true).collect() };
+        let nanos = |at: u64| Record::from_words(&[at]).received;
+        assert!(arrivals(3).iter().map(|record| record.received).eq([2, 3, 4].map(nanos)));
+        assert!(failures.last(1, |record| record.received != nanos(3)).all(|record| record.received == nanos(2)));
+    }
 
     #[test]
     fn fits_into_its_memory() {
