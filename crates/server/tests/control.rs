@@ -129,16 +129,16 @@ fn status_and_explain_name_an_upstream_that_loses_queries() {
     // Without health checks, it stays up.
     let directives = format!("forward . {address} {} {{\n policy sequential\n max_fails 0\n }}", upstream.address);
     let mut controlled = Controlled::start(&directives);
-    for name in ["a.test.", "b.test.", "c.test."] {
+    for name in ["a.test.", "b.test."] {
         assert_eq!(controlled.client.ask(name, Type::A).unwrap().rcode(), Rcode::NOERROR);
     }
     let lossy = &controlled.socket.status()["upstreams"][0];
-    assert_eq!((&lossy["state"], &lossy["failures"], &lossy["replies"]), (&"up".into(), &3.into(), &0.into()));
+    assert_eq!((&lossy["state"], &lossy["failures"], &lossy["replies"]), (&"up".into(), &2.into(), &0.into()));
     let status = controlled.socket.run(&["status"]);
     assert_eq!(status.code, 1, "{}", status.stdout);
     for part in [
-        format!("‼ {address} udp no replies, 3 of 3 failed, the last "),
-        format!("PD-U02  upstream {address}: 3 of 3 failed, the last "),
+        format!("‼ {address} udp no replies, 2 of 2 failed, the last "),
+        format!("PD-U02  upstream {address}: 2 of 2 failed, the last "),
         format!("✓ {} udp p99", upstream.address),
     ] {
         assert!(status.stdout.contains(&part), "{part}: {}", status.stdout);
@@ -148,7 +148,7 @@ fn status_and_explain_name_an_upstream_that_loses_queries() {
     let top: Value = serde_json::from_str(&by_upstream.stdout).expect("JSON");
     assert_eq!(
         (&top["rows"][0]["key"], &top["rows"][0]["counts"]["queries"]),
-        (&upstream.address.to_string().into(), &3.into())
+        (&upstream.address.to_string().into(), &2.into())
     );
     assert_eq!(top["rows"][0]["counts"]["p99_seconds"], Value::Null, "the first upstream took the time: {top}");
     let explained = controlled.socket.run(&["explain", "a.test."]).stdout;

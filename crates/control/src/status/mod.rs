@@ -240,11 +240,19 @@ impl Upstream {
         (self.state, !self.is_failing())
     }
 
-    /// Returns true if it loses many queries, although it may answer its health checks.
+    /// Returns true if it loses many queries, or the only ones, although it may answer its health checks.
     #[must_use]
     pub fn is_failing(&self) -> bool {
         let all = self.replies.saturating_add(self.failures);
-        self.failures >= FAILURES_MIN && self.failures.saturating_mul(100) >= all.saturating_mul(FAILURES_PERCENT)
+        let are_many =
+            self.failures >= FAILURES_MIN && self.failures.saturating_mul(100) >= all.saturating_mul(FAILURES_PERCENT);
+        are_many || self.failures > 0 && self.replies == 0
+    }
+
+    /// Returns true if no exchange in the period says how it is: no query was sent to it.
+    #[must_use]
+    pub const fn is_idle(&self) -> bool {
+        self.replies == 0 && self.failures == 0
     }
 }
 

@@ -252,17 +252,18 @@ fn upstreams(all: &[Upstream]) -> String {
 }
 
 impl Upstream {
-    fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         let [address, transport] = [&self.address, &self.transport].map(|text| harmless(text));
         let error = || self.error.as_deref().map_or(String::new(), |error| format!(" {}", shortened(error)));
         match self.state {
             UpstreamState::Up => {
-                let mark = if self.is_failing() { '‼' } else { '✓' };
-                let p99 = self
-                    .p99
-                    .map_or((if self.failures == 0 { "not asked yet" } else { "no replies" }).to_owned(), |p99| {
-                        format!("p99 {}", p99.text())
-                    });
+                let mark = match (self.is_failing(), self.is_idle()) {
+                    (true, _) => '‼',
+                    (false, true) => '–',
+                    (false, false) => '✓',
+                };
+                let p99 = self.p99.map(|p99| format!("p99 {}", p99.text()));
+                let p99 = p99.unwrap_or_else(|| (if self.is_idle() { "no queries" } else { "no replies" }).to_owned());
                 format!("{mark} {address} {transport} {p99}{}", self.failures_text())
             }
             UpstreamState::Suspected => format!("‼ {address} {transport}{}{}", error(), self.failures_text()),

@@ -162,6 +162,26 @@ portolan 0.3.0 (CoreDNS 1.14.7 compatible)  pod portolan-6c9  up 3 d 4 h   ✗ n
 }
 
 #[test]
+fn an_upstream_counts_as_fine_only_after_a_reply() {
+    let text = |replies, failures| {
+        let last_failure = FailedExchange { age_seconds: 3.0, error: "connection refused".to_owned() };
+        Upstream {
+            replies,
+            failures,
+            p99: upstream("", UpstreamState::Up).p99.filter(|_| replies > 0),
+            last_failure: Some(last_failure).filter(|_| failures > 0),
+            ..upstream("10.0.0.2:53", UpstreamState::Up)
+        }
+        .text()
+    };
+    assert_eq!(text(0, 0), "– 10.0.0.2:53 udp no queries");
+    let failed = "‼ 10.0.0.2:53 udp no replies, 2 of 2 failed, the last 3.0 s ago: connection refused";
+    assert_eq!(text(0, 2), failed);
+    assert_eq!(text(1, 0), "✓ 10.0.0.2:53 udp p99 ≤ 4.0 ms");
+    assert_eq!(text(9, 1).chars().next(), Some('✓'));
+}
+
+#[test]
 fn an_error_of_several_watches_is_shown_once() {
     let failing = |name: &str, seconds: f64, error: &str| Resource {
         state: WatchState::Failing,
