@@ -7,6 +7,9 @@ use corefile::{Corefile, Directive};
 use crate::Known;
 use crate::dns::DNS_PORT;
 
+/// Ports of upstreams over HTTPS, and over TLS and QUIC.
+const HTTPS_PORT: u16 = 443;
+const TLS_PORT: u16 = 853;
 /// End of the message about an upstream that is an address of the server.
 const FORWARD_LOOP: &str = "[chain/forward-loop]";
 
@@ -50,6 +53,31 @@ pub struct Forwarded {
     pub address: SocketAddr,
 }
 
+/// Upstream of `forward` over TLS, HTTPS or QUIC.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Encrypted {
+    /// Zone.
+    pub zone: String,
+    /// Scheme in the Corefile: `tls`, `https` or `quic`.
+    pub scheme: String,
+    /// Address and port, or the text of the Corefile without the scheme if that is a name.
+    pub host: String,
+}
+
+impl Encrypted {
+    /// Returns the address, if it is known.
+    #[must_use]
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.host.parse().ok()
+    }
+}
+
+impl core::fmt::Display for Encrypted {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(out, "{}://{}", self.scheme, self.host)
+    }
+}
+
 impl CorefileFacts {
     /// Lines of a directive, in all server blocks.
     pub fn directives<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Directive> {
@@ -87,6 +115,21 @@ impl CorefileFacts {
         all
     }
 
+    /// Returns the upstreams of `forward` lines that are not plain DNS.
+    #[must_use]
+    pub fn encrypted(&self) -> Vec<Encrypted> {
+        let mut all: Vec<Encrypted> = Vec::new();
+        for directive in self.directives("forward") {
+            let Some((zone, targets)) = directive.args.split_first() else { continue };
+            for found in targets.iter().filter_map(|target| encrypted(&plain(&zone.text), &target.text)) {
+                if !all.contains(&found) {
+                    all.push(found);
+                }
+            }
+        }
+        all
+    }
+
     /// Returns the duration of `lameduck` in seconds; `None` without it.
     #[must_use]
     pub fn lameduck_seconds(&self) -> Option<f64> {
@@ -110,6 +153,17 @@ fn addresses(target: &str, name_servers: &dyn Fn(&str) -> Vec<IpAddr>) -> Vec<So
     let with_port = text.parse::<SocketAddr>().ok();
     let bare = || text.trim_matches(['[', ']']).parse::<IpAddr>().ok().map(|ip| SocketAddr::new(ip, DNS_PORT));
     with_port.or_else(bare).into_iter().collect()
+}
+
+/// Reads an upstream such as `tls://192.0.2.1%dns.example`; `None` for plain DNS.
+fn encrypted(zone: &str, target: &str) -> Option<Encrypted> {
+    let (scheme, rest) = target.split_once("://").filter(|(scheme, _)| *scheme != "dns")?;
+    let rest = rest.split(['/', '%']).next().unwrap_or(rest);
+    let port = if scheme == "https" { HTTPS_PORT } else { TLS_PORT };
+    let bare = || rest.trim_matches(['[', ']']).parse::<IpAddr>().ok().map(|ip| SocketAddr::new(ip, port));
+    let address = rest.parse::<SocketAddr>().ok().or_else(bare);
+    let host = address.map_or_else(|| rest.to_owned(), |address| address.to_string());
+    Some(Encrypted { zone: zone.to_owned(), scheme: scheme.to_owned(), host })
 }
 
 /// Parses a duration with one unit, such as `5s` or `500ms`.

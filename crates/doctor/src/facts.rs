@@ -5,7 +5,7 @@ use core::net::IpAddr;
 use control::doctor::ServerFacts;
 
 use crate::objects::Objects;
-use crate::{CorefileFacts, DnsService, Known, Probes, Unknown, UpstreamProbe};
+use crate::{CorefileFacts, DnsService, EncryptedProbe, Known, Probes, Unknown, UpstreamProbe};
 
 /// Everything that the checks may read.
 pub struct Facts {
@@ -29,6 +29,8 @@ pub struct Facts {
     pub probes: Known<Probes>,
     /// Probes of upstreams.
     pub upstreams: Known<Vec<UpstreamProbe>>,
+    /// Upstreams that are not plain DNS; empty without them.
+    pub encrypted: Vec<EncryptedProbe>,
     /// Random names below the search domains of this machine.
     pub search: Known<Vec<SearchProbe>>,
     /// Connection tracking of this network namespace.
@@ -55,6 +57,7 @@ impl Facts {
             replicas: Err(unknown.clone()),
             probes: Err(unknown.clone()),
             upstreams: Err(unknown.clone()),
+            encrypted: Vec::new(),
             search: Err(unknown.clone()),
             conntrack: Err(unknown.clone()),
             interfaces: Err(unknown.clone()),

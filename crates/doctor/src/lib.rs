@@ -32,9 +32,9 @@ mod tests;
 
 pub use check::{Area, Check, Finding, Need, Outcome, Severity};
 pub use checks::{SelectError, all, select};
-pub use corefile_facts::{CorefileFacts, Forwarded, Problem};
+pub use corefile_facts::{CorefileFacts, Encrypted, Forwarded, Problem};
 pub use dns::{DNS_PORT, DnsService};
 pub use facts::{Access, Certificate, Conntrack, Facts, Flow, Interface, Kubelet, Replica, SearchProbe};
 pub use known::{Known, Unknown};
-pub use probe::{Attempt, Probe, Probes, UpstreamProbe};
+pub use probe::{Attempt, EncryptedProbe, Probe, Probes, UpstreamProbe};
 pub use report::{Mark, Report, Row};

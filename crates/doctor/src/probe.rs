@@ -2,6 +2,8 @@
 
 use core::net::{IpAddr, SocketAddr};
 
+use crate::Encrypted;
+
 /// Result of one query.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Attempt {
@@ -84,6 +86,15 @@ pub struct UpstreamProbe {
     pub edns: Option<bool>,
     /// True if a response has the name as it was written in the query; `None` without a response.
     pub keeps_case: Option<bool>,
+}
+
+/// Connection to an upstream over TLS, HTTPS or QUIC, which gets no query from here.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EncryptedProbe {
+    /// Upstream.
+    pub upstream: Encrypted,
+    /// TCP connection; not tried for QUIC, and without an address.
+    pub connect: Attempt,
 }
 
 impl UpstreamProbe {

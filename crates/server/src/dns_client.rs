@@ -163,6 +163,13 @@ pub(crate) async fn tcp(server: SocketAddr, query: &Query) -> Result<Answer, Pro
     query.answer(&within(TIMEOUT, tcp_exchange(server, query)).await?)
 }
 
+/// Connects over TCP, and returns the time in seconds.
+pub(crate) async fn connect(server: SocketAddr) -> Result<f64, ProbeError> {
+    let start = Instant::now();
+    timeout(TIMEOUT, TcpStream::connect(server)).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
+    Ok(start.elapsed().as_secs_f64())
+}
+
 /// Sends a query over UDP, and over TCP if the response is truncated, within a time for both.
 pub(crate) async fn exchange(server: SocketAddr, query: &Query, limit: Duration) -> Result<Reply, ProbeError> {
     let both = async {

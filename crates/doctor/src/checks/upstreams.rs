@@ -1,6 +1,6 @@
 //! Upstreams of *forward*.
 
-use core::net::IpAddr;
+use core::net::{IpAddr, SocketAddr};
 
 use control::status::{Status, Upstream};
 use control::text::duration;
@@ -8,7 +8,7 @@ use control::text::duration;
 use super::of_status;
 use crate::dns::DNS_PORT;
 use crate::known::known;
-use crate::{Area, Check, Facts, Finding, Need, Outcome, Severity, Unknown, UpstreamProbe};
+use crate::{Area, Check, EncryptedProbe, Facts, Finding, Need, Outcome, Severity, Unknown, UpstreamProbe};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -31,8 +31,9 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Error,
         needs: &[Need::Server, Need::Corefile, Need::Network],
         rights: &[],
-        meaning: "The health checks of the server fail, or of five queries from here at least two were lost, or SERVFAIL, or the \
-                  median took more than half a second.",
+        meaning: "The health checks of the server fail, or all its queries of the last minute, or of five queries from here at least two were lost, or SERVFAIL, or the \
+                  median took more than half a second. An upstream over TLS, HTTPS or QUIC gets no query from here: it is \
+                  checked if it takes TCP connections, and if the server had replies in the last minute.",
         fix: "Ask the upstream itself: `dig ZONE SOA @ADDRESS`. Remove it from `forward` if it stays slow; `policy sequential` \
               prefers the first",
         run: slow,
@@ -164,28 +165,87 @@ const LOST_MIN: usize = 2;
 fn slow(facts: &Facts) -> Outcome {
     let reported = of_status(facts, "PD-U02");
     let probed = known(&facts.upstreams);
-    if let (Err(_), Err(reason)) = (&reported, &probed) {
+    if let (Err(_), Err(reason), true) = (&reported, &probed, facts.encrypted.is_empty()) {
         return Err(reason.clone());
     }
-    let mut findings = reported.unwrap_or_default();
-    // The server reports its upstreams as texts, in which the address is a word.
-    let is_known = |findings: &[Finding], probe: &UpstreamProbe| {
-        let address = probe.address.to_string();
-        findings.iter().any(|finding| finding.text.split(' ').any(|word| word == address))
-    };
+    let mut findings: Vec<Finding> =
+        reported.unwrap_or_default().into_iter().map(|one| with_command(facts, one)).collect();
     // A loop answers nothing; that is the finding of PD-U01.
     let is_loop = |probe: &&UpstreamProbe| loop_reason(facts, probe.address.ip()).is_some();
     for probe in probed.into_iter().flatten().filter(|probe| !is_loop(probe)) {
         if let Some(text) = trouble(probe)
-            && !is_known(&findings, probe)
+            && !findings.iter().any(|finding| names(&finding.text, &probe.address.to_string()))
         {
-            let port =
-                if probe.address.port() == DNS_PORT { String::new() } else { format!(" -p {}", probe.address.port()) };
-            let fix = format!("`dig {} SOA @{}{port}` asks it", root_of(&probe.zone), probe.address.ip());
-            findings.push(Finding::new(text).fix(fix));
+            findings.push(Finding::new(text).fix(command(&probe.zone, probe.address, None)));
         }
     }
-    Ok(findings)
+    for probe in facts.encrypted.iter().filter(|probe| probe.connect.is_lost()) {
+        let EncryptedProbe { upstream, connect } = probe;
+        if let Some(address) = upstream.address()
+            && !findings.iter().any(|finding| names(&finding.text, &upstream.host))
+        {
+            let text =
+                format!("upstream {upstream} of zone {}: no TCP connection ({connect})", root_of(&upstream.zone));
+            findings.push(Finding::new(text).fix(command(&upstream.zone, address, Some(&upstream.scheme))));
+        }
+    }
+    match not_asked(facts) {
+        Some(reason) if findings.is_empty() => Err(reason),
+        _ => Ok(findings),
+    }
+}
+
+/// Returns true if a text has an address as a word. The server reports its upstreams as texts.
+fn names(text: &str, address: &str) -> bool {
+    text.split(' ').any(|word| word.trim_end_matches(':') == address)
+}
+
+/// Adds the command that asks the upstream which the server reports.
+fn with_command(facts: &Facts, finding: Finding) -> Finding {
+    let encrypted = facts.encrypted.iter().find(|probe| names(&finding.text, &probe.upstream.host));
+    if let Some(EncryptedProbe { upstream, .. }) = encrypted
+        && let Some(address) = upstream.address()
+    {
+        return finding.fix(command(&upstream.zone, address, Some(&upstream.scheme)));
+    }
+    let mut forwarded = facts.corefile.iter().flat_map(|corefile| &corefile.forwarded);
+    let zone = forwarded.find(|one| names(&finding.text, &one.address.to_string())).map_or("", |one| &one.zone);
+    let address = finding.text.split(' ').find_map(|word| word.trim_end_matches(':').parse().ok());
+    match address {
+        Some(address) => finding.fix(command(zone, address, None)),
+        None => finding,
+    }
+}
+
+/// Returns the command that asks an upstream.
+fn command(zone: &str, address: SocketAddr, scheme: Option<&str>) -> String {
+    let program = if scheme == Some("quic") { "kdig" } else { "dig" };
+    let zone = if zone.is_empty() { ".".to_owned() } else { format!("{zone}.") };
+    let port = if address.port() == DNS_PORT { String::new() } else { format!(" -p {}", address.port()) };
+    let transport = scheme.map_or(String::new(), |scheme| format!(" +{scheme}"));
+    format!("`{program} {zone} SOA @{}{port}{transport}` asks it", address.ip())
+}
+
+/// Returns the reason if neither the server nor a probe has asked one of the upstreams.
+fn not_asked(facts: &Facts) -> Option<Unknown> {
+    let reported: &[Upstream] = facts.server.as_ref().map_or(&[], |server| &server.status.upstreams);
+    let has_replied = |host: &str| reported.iter().any(|one| one.address == host && one.replies > 0);
+    let silent: Vec<&EncryptedProbe> =
+        facts.encrypted.iter().filter(|probe| !has_replied(&probe.upstream.host)).collect();
+    if !silent.is_empty() {
+        let all: Vec<String> = silent.iter().map(|probe| probe.upstream.to_string()).collect();
+        let asks = if all.len() == 1 { "it" } else { "them" };
+        let own = if facts.server.is_ok() {
+            format!(", and the server has not asked {asks} in the last minute")
+        } else {
+            String::new()
+        };
+        return Some(Unknown::new(format!("doctor sends no queries to {}{own}", all.join(", "))));
+    }
+    // Without probes, the replies to the server are all that is known.
+    let reason = facts.upstreams.as_ref().err()?;
+    let is_idle = |one: &Upstream| one.replies == 0;
+    reported.iter().any(is_idle).then(|| reason.clone())
 }
 
 fn root_of(zone: &str) -> &str {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::world::World;
+use super::world::{World, encrypted};
 use crate::{Attempt, Probes, Problem, SearchProbe};
 
 type Fault = (&'static str, &'static str, fn(&mut World));
@@ -206,6 +206,9 @@ pub(super) const FAULTS: &[Fault] = &[
         let attempts = &mut known!(world.facts.upstreams)[0].attempts;
         attempts[1] = Attempt::Silent;
         attempts[4] = Attempt::Silent;
+    }),
+    ("PD-U02", "an upstream over TLS refuses connections", |world| {
+        world.facts.encrypted = vec![encrypted("127.0.0.1:1", Attempt::Failed("connection refused".to_owned()))];
     }),
     ("PD-U02", "an upstream fails", |world| known!(world.facts.upstreams)[1].failures = 5),
     ("PD-U02", "an upstream is slow", |world| {

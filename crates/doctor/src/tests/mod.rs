@@ -6,10 +6,10 @@ mod world;
 
 use std::collections::BTreeMap;
 
-use crate::report::{Mark, Report};
-use crate::{Area, SelectError, all, select};
+use crate::report::{Mark, Report, Row};
+use crate::{Area, Attempt, CorefileFacts, SelectError, Unknown, all, select};
 use faults::FAULTS;
-use world::World;
+use world::{World, encrypted};
 
 /// Codes of the rows with findings.
 fn found(report: &Report) -> Vec<&'static str> {
@@ -48,6 +48,66 @@ fn the_fix_of_a_forward_loop_starts_with_its_likely_cause() {
         let row = report.rows.iter().find(|row| row.code == "PD-U01").unwrap();
         assert!(row.findings[0].fix.starts_with(expected), "{row:#?}");
     }
+}
+
+/// Returns the row about upstreams.
+fn upstreams_row(world: World) -> Row {
+    world.report().rows.into_iter().find(|row| row.code == "PD-U02").unwrap()
+}
+
+#[test]
+fn an_upstream_that_was_not_asked_is_not_fine() {
+    let mut world = World::healthy();
+    world.facts.encrypted =
+        vec![encrypted("192.0.2.1:853", Attempt::Answered(0.1)), encrypted("dns.corp", Attempt::NotTried)];
+    let row = upstreams_row(world);
+    let reason = "doctor sends no queries to tls://192.0.2.1:853, tls://dns.corp, and the server has not asked them in the last minute";
+    assert_eq!((row.outcome, row.reason.as_deref()), (Mark::Unknown, Some(reason)));
+
+    let mut world = World::healthy();
+    world.facts.upstreams = Err(Unknown::new("no packets are sent"));
+    world.json["server"]["status"]["upstreams"][0]["replies"] = 0.into();
+    let row = upstreams_row(world);
+    assert_eq!((row.outcome, row.reason.as_deref()), (Mark::Unknown, Some("no packets are sent")));
+
+    // Replies to the server are as good as replies to a probe.
+    let mut world = World::healthy();
+    world.json["server"]["status"]["upstreams"][0]["transport"] = "tls".into();
+    world.json["server"]["status"]["upstreams"][0]["address"] = "192.0.2.1:853".into();
+    world.facts.encrypted = vec![encrypted("192.0.2.1:853", Attempt::NotTried)];
+    assert_eq!(upstreams_row(world).outcome, Mark::Fine);
+}
+
+#[test]
+fn the_fix_of_an_upstream_is_the_command_that_asks_it() {
+    let fix = |text: &str, change: fn(&mut World)| {
+        let mut world = World::healthy();
+        world.corefile = world.corefile.replace("10.0.0.3", "127.0.0.1:20999");
+        world.report_problem("PD-U02", text);
+        change(&mut world);
+        upstreams_row(world).findings[0].fix.clone()
+    };
+    let down = "upstream 127.0.0.1:20999 has been down for 4 m: timeout";
+    assert_eq!(fix(down, |_| ()), "`dig corp. SOA @127.0.0.1 -p 20999` asks it");
+    let lossy = "upstream 127.0.0.1:20999: 2 of 2 failed, the last 3 s ago: timeout";
+    assert_eq!(fix(lossy, |_| ()), "`dig corp. SOA @127.0.0.1 -p 20999` asks it");
+    let other = "upstream 10.0.0.2:53 has been down for 4 m: timeout";
+    assert_eq!(fix(other, |_| ()), "`dig . SOA @10.0.0.2` asks it");
+    let tls = fix(down, |world| world.facts.encrypted = vec![encrypted("127.0.0.1:20999", Attempt::NotTried)]);
+    assert_eq!(tls, "`dig corp. SOA @127.0.0.1 -p 20999 +tls` asks it");
+}
+
+#[test]
+fn reads_upstreams_that_are_not_plain_dns() {
+    let text = ".:53 {\n forward . 10.0.0.2 dns://10.0.0.3 tls://192.0.2.1%dns.test tls://127.0.0.1:1 \
+                https://[2001:db8::1]/dns-query quic://dns.test:8853\n}\n";
+    let written = corefile::parse(std::path::Path::new("Corefile"), text.to_owned(), &corefile::NoFiles).corefile;
+    let facts = CorefileFacts { source: String::new(), problems: Ok(Vec::new()), written, forwarded: Vec::new() };
+    let found: Vec<String> = facts.encrypted().iter().map(ToString::to_string).collect();
+    assert_eq!(
+        found,
+        ["tls://192.0.2.1:853", "tls://127.0.0.1:1", "https://[2001:db8::1]:443", "quic://dns.test:8853"]
+    );
 }
 
 #[test]

@@ -9,8 +9,8 @@ use serde_json::Value;
 use crate::objects::{List, Objects};
 use crate::report::Report;
 use crate::{
-    Access, Attempt, Certificate, Conntrack, CorefileFacts, Facts, Flow, Interface, Known, Kubelet, Probe, Probes,
-    Replica, SearchProbe, Unknown, UpstreamProbe, all,
+    Access, Attempt, Certificate, Conntrack, CorefileFacts, Encrypted, EncryptedProbe, Facts, Flow, Interface, Known,
+    Kubelet, Probe, Probes, Replica, SearchProbe, Unknown, UpstreamProbe, all,
 };
 
 const HEALTHY: &str = include_str!("healthy.json");
@@ -118,6 +118,12 @@ fn upstream(address: &str, zone: &str) -> UpstreamProbe {
         edns: Some(true),
         keeps_case: Some(true),
     }
+}
+
+/// Returns an upstream over TLS.
+pub(super) fn encrypted(host: &str, connect: Attempt) -> EncryptedProbe {
+    let upstream = Encrypted { zone: "corp".to_owned(), scheme: "tls".to_owned(), host: host.to_owned() };
+    EncryptedProbe { upstream, connect }
 }
 
 fn access(resource: &str, group: &str, verb: &'static str) -> Access {

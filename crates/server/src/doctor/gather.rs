@@ -12,7 +12,7 @@ use super::corefile::{ReadCorefile, corefile};
 use super::deadline::Deadline;
 use super::kubelets::kubelets;
 use super::objects::objects;
-use super::probes::{probes, search_probes, upstream_probes, upstreams};
+use super::probes::{encrypted_probes, encrypted_upstreams, probes, search_probes, upstream_probes, upstreams};
 use super::replicas::replicas;
 use super::resolv_conf::ResolvConf;
 use super::rights::rights;
@@ -52,7 +52,9 @@ pub(crate) async fn gather(options: Options, server: impl Future<Output = Known<
     let inside =
         if options.packets { location::check_inside(&facts) } else { Err(Unknown::new("no packets are sent")) };
     let asks_upstreams = if options.conf.is_some() && options.packets { Ok(()) } else { inside.clone() };
-    let (access, kubelets, replicas, probes, upstreams, search) = tokio::join!(
+    let encrypted = encrypted_upstreams(&facts);
+    let connects = asks_upstreams.is_ok();
+    let (access, kubelets, replicas, probes, upstreams, connections, search) = tokio::join!(
         deadline
             .limit("access reviews", async { rights(api.as_ref().map_err(Clone::clone)?, &facts, &requests).await }),
         deadline.limit("kubelets", kubelets(&api, &facts, &settings)),
@@ -62,10 +64,17 @@ pub(crate) async fn gather(options: Options, server: impl Future<Output = Known<
             asks_upstreams?;
             upstream_probes(upstreams(&facts)?).await
         }),
+        deadline.limit("connections to upstreams", async {
+            Ok(encrypted_probes(encrypted.clone(), &facts, connects).await)
+        }),
         deadline.limit("search domains", async { inside.clone().map(|()| search_probes(&settings))?.await }),
     );
     (facts.access, facts.kubelets, facts.replicas) = (access, kubelets, replicas);
     (facts.probes, facts.upstreams, facts.search) = (probes, upstreams, search);
+    facts.encrypted = match connections {
+        Ok(connections) => connections,
+        Err(_) => encrypted_probes(encrypted, &facts, false).await,
+    };
     facts
 }
 

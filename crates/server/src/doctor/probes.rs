@@ -2,14 +2,16 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use corefile::Directive;
 use doctor::objects::DaemonSet;
 use doctor::{
-    Attempt, CorefileFacts, DNS_PORT, Facts, Forwarded, Known, Probe, Probes, SearchProbe, Unknown, UpstreamProbe,
+    Attempt, CorefileFacts, DNS_PORT, Encrypted, EncryptedProbe, Facts, Forwarded, Known, Probe, Probes, SearchProbe,
+    Unknown, UpstreamProbe,
 };
 use wire::{Name, Rcode, Type};
 
 use super::resolv_conf::ResolvConf;
-use crate::dns_client::{Answer, ProbeError, Query, tcp, udp, udp_repeated};
+use crate::dns_client::{Answer, ProbeError, Query, connect, tcp, udp, udp_repeated};
 use futures_util::future::join_all;
 
 /// Lengths of the queries that show if large packets arrive: one that passes almost every network, and the largest
@@ -94,9 +96,55 @@ pub(super) fn upstreams(facts: &Facts) -> Known<Vec<Forwarded>> {
     let has_forward = |corefile: &CorefileFacts| corefile.has("forward");
     Err(Unknown::new(match &facts.corefile {
         Err(reason) => reason.to_string(),
+        Ok(corefile) if !corefile.encrypted().is_empty() => {
+            "doctor sends no queries over TLS, HTTPS or QUIC".to_owned()
+        }
         Ok(corefile) if has_forward(corefile) => "the addresses of the upstreams are not known here".to_owned(),
         Ok(_) => "the Corefile has no *forward*".to_owned(),
     }))
+}
+
+/// Returns the other upstreams, like [`upstreams`].
+pub(super) fn encrypted_upstreams(facts: &Facts) -> Vec<Encrypted> {
+    let mut all: Vec<Encrypted> = facts.corefile.iter().flat_map(CorefileFacts::encrypted).collect();
+    if let Ok(server) = &facts.server {
+        // The server knows the addresses of names.
+        all.retain(|one| one.address().is_some());
+        let known = server.status.upstreams.iter();
+        for upstream in known.filter(|upstream| !matches!(upstream.transport.as_str(), "udp" | "tcp")) {
+            let (scheme, host) = (upstream.transport.clone(), upstream.address.clone());
+            if !all.iter().any(|one| one.host == host && one.scheme == scheme) {
+                all.push(Encrypted { zone: String::new(), scheme, host });
+            }
+        }
+    }
+    all
+}
+
+/// Connects to upstreams over TCP. Without `sends`, and to those over QUIC, it does not.
+pub(super) async fn encrypted_probes(upstreams: Vec<Encrypted>, facts: &Facts, sends: bool) -> Vec<EncryptedProbe> {
+    let is_http3 =
+        |line: &Directive| line.lines().iter().any(|line| line.words.first().is_some_and(|word| word.text == "http3"));
+    let has_http3 = facts.corefile.iter().any(|corefile| corefile.directives("forward").any(is_http3));
+    let takes_tcp = |scheme: &str| scheme == "tls" || scheme == "https" && !has_http3;
+    join_all(upstreams.into_iter().enumerate().map(|(at, upstream)| async move {
+        let is_tried = sends && at < UPSTREAMS_MAX && takes_tcp(&upstream.scheme);
+        let connect = match upstream.address().filter(|_| is_tried) {
+            Some(address) => connected(connect(address).await),
+            None => Attempt::NotTried,
+        };
+        EncryptedProbe { upstream, connect }
+    }))
+    .await
+}
+
+/// Returns the outcome of a connection for the facts.
+fn connected(outcome: Result<f64, ProbeError>) -> Attempt {
+    match outcome {
+        Ok(seconds) => Attempt::Answered(seconds),
+        Err(ProbeError::Silent) => Attempt::Silent,
+        Err(error) => Attempt::Failed(error.to_string()),
+    }
 }
 
 /// Asks upstreams.
