@@ -441,7 +441,8 @@ fn reads_a_cluster_from_outside() {
     let (api, folder) = (cluster(FakeApi::start()), Folder::new("doctor-outside"));
     let ran = outside(&folder, api.url(), &["--json"]);
     let report: Value = serde_json::from_str(&ran.stdout).unwrap();
-    assert_eq!((ran.code, found(&report)), (0, Vec::new()), "{report:#}");
+    assert!(found(&report).is_empty(), "{report:#}");
+    assert_unusable_socket(&ran);
     // Corefile from the ConfigMap, rights of the service account, kubelets through the API server.
     for code in ["PD-C01", "PD-R01", "PD-K01", "PD-K02", "PD-K07", "PD-S01"] {
         assert_eq!(row(&report, code)["outcome"], "fine", "{code}: {report:#}");
@@ -464,9 +465,41 @@ fn reads_a_cluster_from_outside() {
     }
     api.deny("list", "endpointslices");
     let text = outside(&folder, api.url(), &["--only", "rights"]);
-    assert_eq!(text.code, 1, "{}", text.stdout);
+    assert_unusable_socket(&text);
     let expected = "system:serviceaccount:kube-system:coredns may not list endpointslices";
     assert!(text.stdout.contains(expected), "{}", text.stdout);
+}
+
+/// Expects that the command reports the socket that [`outside`] names, and no other option.
+fn assert_unusable_socket(ran: &Ran) {
+    let expected = "--socket: /nonexistent: no such file or directory\n";
+    assert_eq!((ran.code, ran.stderr.to_lowercase().as_str()), (2, expected), "{}", ran.stdout);
+}
+
+#[test]
+fn an_option_that_cannot_be_used_is_an_error() {
+    let folder = Folder::new("doctor-options");
+    let corefile = folder.write("Corefile", ".:0 {\n    whoami\n}\n");
+    let run = |words: &[&str]| -> Ran {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_portolan"));
+        command.args(["doctor", "--conf"]).arg(&corefile).args(["--only", "PD-C01"]).args(words);
+        command.env_remove("KUBERNETES_SERVICE_HOST").env_remove("KUBECONFIG").output().unwrap().into()
+    };
+    let fine = run(&[]);
+    assert_eq!((fine.code, fine.stderr.as_str()), (0, ""), "{}", fine.stdout);
+    for (option, value) in [("--socket", "@nope"), ("--kubeconfig", "/nonexistent")] {
+        let ran = run(&[option, value]);
+        let (line, rest) = ran.stderr.split_once('\n').unwrap();
+        assert!(line.starts_with(option) && line.contains(value) && rest.is_empty(), "{}", ran.stderr);
+        assert!(ran.code == 2 && ran.stdout.contains("PD-C01"), "{}: {}", ran.code, ran.stdout);
+    }
+    let mut command = Command::new(env!("CARGO_BIN_EXE_portolan"));
+    let ran: Ran = command.args(["doctor", "--conf", "/nonexistent"]).output().unwrap().into();
+    assert!(
+        ran.code == 2 && ran.stderr.starts_with("--conf: ") && ran.stderr.contains("/nonexistent"),
+        "{}",
+        ran.stderr
+    );
 }
 
 #[test]

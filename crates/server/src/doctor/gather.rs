@@ -22,6 +22,8 @@ use crate::local::is_pod;
 /// What to gather from.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Options {
+    /// True if the command line names the socket of the server.
+    pub(crate) names_socket: bool,
     /// API server; `None` for that of this Pod or of `$KUBECONFIG`.
     pub(crate) source: Option<Source>,
     /// Corefile in place of that of the server.
@@ -32,8 +34,15 @@ pub(crate) struct Options {
     pub(crate) packets: bool,
 }
 
+/// Facts, and the arguments that could not be used.
+pub(crate) struct Gathered {
+    pub(crate) facts: Facts,
+    /// Options of the command line with the reason why they do not work.
+    pub(crate) unusable: Vec<String>,
+}
+
 /// Gathers the facts, in less than five seconds. `server` asks the server that runs here.
-pub(crate) async fn gather(options: Options, server: impl Future<Output = Known<ServerFacts>>) -> Facts {
+pub(crate) async fn gather(options: Options, server: impl Future<Output = Known<ServerFacts>>) -> Gathered {
     let deadline = Deadline::start();
     let settings = ResolvConf::read();
     let mut facts = Facts::unknown("not gathered");
@@ -75,7 +84,27 @@ pub(crate) async fn gather(options: Options, server: impl Future<Output = Known<
         Ok(connections) => connections,
         Err(_) => encrypted_probes(encrypted, &facts, false).await,
     };
-    facts
+    let unusable = options.unusable(&facts, &api);
+    Gathered { facts, unusable }
+}
+
+impl Options {
+    /// Returns the options that name something which cannot be used, with the reasons.
+    fn unusable(&self, facts: &Facts, api: &Known<Api>) -> Vec<String> {
+        let server =
+            facts.server.as_ref().err().filter(|_| self.names_socket).map(|reason| ("--socket", reason.clone()));
+        let source = match self.source {
+            Some(Source::InCluster) => "--in-cluster",
+            _ => "--kubeconfig",
+        };
+        let api = api.as_ref().err().filter(|_| self.source.is_some()).map(|reason| (source, reason.clone()));
+        let corefile =
+            facts.corefile.as_ref().err().filter(|_| self.conf.is_some()).map(|reason| ("--conf", reason.clone()));
+        let has_services = self.service.is_some() && facts.objects.services.is_ok();
+        let service = facts.dns().err().filter(|_| has_services).map(|reason| ("--service", reason));
+        let all = [server, api, corefile, service].into_iter().flatten();
+        all.map(|(option, reason)| format!("{option}: {reason}")).collect()
+    }
 }
 
 /// Connects to the API server and reads the objects of the cluster.

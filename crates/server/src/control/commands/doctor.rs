@@ -10,7 +10,7 @@ use control::{Endpoint, exit};
 
 use super::{CommonOptions, command, print_text};
 use crate::control::client::{ControlError, ServerOptions, Socket};
-use crate::doctor::{Options as GatherOptions, gather};
+use crate::doctor::{Gathered, Options as GatherOptions, gather};
 
 pub(super) const NAME: &str = "doctor";
 
@@ -44,7 +44,8 @@ pub(super) fn definition() -> clap::Command {
              kubelets, Pods, network, node cache, upstreams, Services and this machine. Takes 5 s at most and changes nothing. \
              Reads the API server of this Pod or of a kubeconfig, asks the server that runs here over its control socket, and \
              sends queries. A check that could not look says why. docs/doctor.md lists the checks. Exits with 0 if nothing was \
-             found, with 1 if something was found, and with 2 if no check could look.",
+             found, with 1 if something was found, and with 2 if no check could look, or if an option names something that cannot be \
+             used.",
         )
         .arg(
             option("only", "AREA|CODE")
@@ -128,20 +129,24 @@ impl Options {
     }
 
     /// Gathers the facts, runs the checks and prints the report. Needs no server.
+    #[allow(clippy::print_stderr, reason = "a command prints to its user")]
     pub(super) fn run(&self, options: &CommonOptions) -> Result<u8, ControlError> {
         let wanted = GatherOptions {
+            names_socket: options.server.socket.is_some(),
             source: self.source.clone(),
             conf: self.conf.clone(),
             service: self.service.clone(),
             packets: self.checks.iter().any(|check| check.needs.contains(&Need::Network)),
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ControlError::Io)?;
-        let facts = runtime.block_on(gather(wanted, server(options.server.clone())));
+        let Gathered { facts, unusable } = runtime.block_on(gather(wanted, server(options.server.clone())));
         // A thread that waits for a program or a socket must not delay the report.
         runtime.shutdown_background();
+        unusable.iter().for_each(|reason| eprintln!("{reason}"));
         let report = Report::of(&facts, &self.checks, crate::VERSION);
         print_text(&self.text(&report)?);
         Ok(match () {
+            () if !unusable.is_empty() => exit::NOT_ASKED,
             () if report.has_findings() => exit::TROUBLE,
             () if report.is_blind() => exit::NOT_ASKED,
             () => exit::FINE,
