@@ -300,7 +300,7 @@ fn case_4_external_name_after_the_search_path() {
            api.stripe.com.cluster.local. NXDOMAIN *
            api.stripe.com. not asked .:53 › forward Corefile:4 upstream 192.0.2.53:53
              192.0.2.53:53 udp up
-           why 8 queries for one answer, which is that of an upstream [PE-S02]
+           why 8 queries (A and AAAA of 4 names) for one answer, which is that of an upstream [PE-S02]
            do dnsConfig ndots 2, a dot at the end of the name, or autopath in the Corefile",
     );
 }
@@ -315,13 +315,33 @@ fn the_reason_is_that_of_the_name_in_the_namespace_that_was_written() {
         ("db.nowhere.svc", "there is no namespace nowhere [PE-K01]"),
         ("db.nowhere.svc.cluster.local", "there is no namespace nowhere [PE-K01]"),
         // Names of other servers, whose first label could be one of a Service.
-        ("web.nowhere", "8 queries for one answer, which is that of an upstream [PE-S02]"),
-        ("www.example.org", "8 queries for one answer, which is that of an upstream [PE-S02]"),
+        ("web.nowhere", "8 queries (A and AAAA of 4 names) for one answer, which is that of an upstream [PE-S02]"),
+        ("www.example.org", "8 queries (A and AAAA of 4 names) for one answer, which is that of an upstream [PE-S02]"),
     ] {
         let ran = offline(&[name, "--from", "billing/api-0"]);
         let found = ran.stdout.lines().find_map(|line| line.trim_start().strip_prefix("why"));
         assert_eq!(found.map(str::trim), Some(why), "{}{}", ran.stdout, ran.stderr);
     }
+}
+
+#[test]
+fn a_complete_name_is_asked_for_without_search_domains_if_it_has_a_final_dot() {
+    assert_explains(
+        &offline(&["db.shop.svc.cluster.local", "--from", "shop/web-7d9f"]),
+        0,
+        "db.shop.svc.cluster.local A from shop/web-7d9f *
+           db.shop.svc.cluster.local.shop.svc.cluster.local. NXDOMAIN * too many labels for a Service
+           db.shop.svc.cluster.local.svc.cluster.local. NXDOMAIN * too many labels for a Service, and no namespace local
+           db.shop.svc.cluster.local.cluster.local. NXDOMAIN * not below svc or pod
+           db.shop.svc.cluster.local. NOERROR 10.96.44.7 *
+           why 8 queries (A and AAAA of 4 names) for one answer [PE-S02]
+           do write the name with a final dot: db.shop.svc.cluster.local.",
+    );
+    let ran = offline(&["nosuch.x.y.z.shop.svc.cluster.local", "--from", "shop/web-7d9f"]);
+    let why = "nosuch.x.y.z.shop.svc.cluster.local. cannot exist: too many labels for a Service [PE-K07]";
+    assert!(ran.stdout.contains(why), "{}", ran.stdout);
+    let ran = offline(&["a.b.c.d.shop.pod.cluster.local."]);
+    assert!(ran.stdout.contains("cannot exist: too many labels for a pod [PE-K07]"), "{}", ran.stdout);
 }
 
 #[test]

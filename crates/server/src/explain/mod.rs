@@ -130,7 +130,8 @@ impl<'a> Explainer<'a> {
         }
         let question = Question { name: asked.name.to_owned(), qtype: qtype.to_string() };
         let queries = steps.len() as u64 * if matches!(qtype, Type::A | Type::AAAA) { 2 } else { 1 };
-        let (why, advice) = why::of_all(asked.name, &steps, answered, search.as_ref(), queries);
+        let spent = why::spent(queries, steps.len(), qtype);
+        let (why, advice) = why::of_all(asked.name, &steps, answered, search.as_ref(), &spent);
         let listener = Some(self.shown_listener(listener));
         Ok(Explained { question, from, listener, search, steps, asked_from: None, answered, queries, why, advice })
     }

@@ -1,6 +1,7 @@
 //! Choice of the reason for an answer.
 
 use control::explain::{Code, Search, Step, Why};
+use wire::Type;
 
 /// Adds the reason of a step that its plugin does not give.
 ///
@@ -89,14 +90,17 @@ pub(super) fn of_all(
     steps: &[Step],
     answered: Option<usize>,
     search: Option<&Search>,
-    queries: u64,
+    spent: &str,
 ) -> (Why, Option<String>) {
     let why = |code: Code, text: String| (Why { code: code.name().to_owned(), text }, advice_of(code));
     let of_step = |step: &Step| step.why.clone().map(|why| (why, step.advice.clone()));
     match (answered.and_then(|at| steps.get(at)), answered) {
         (Some(step), Some(at)) if at > 0 => match of_step(step) {
             Some(special) => special,
-            None => why(Code::Waste, format!("{queries} queries for one answer")),
+            None => {
+                let (why, usual) = why(Code::Waste, format!("{spent} for one answer"));
+                (why, final_dot(text, search).or(usual))
+            }
         },
         (Some(step), _) => of_step(step).unwrap_or_else(|| {
             let ttl = step.records.first().and_then(|record| record.split(' ').nth(1)).unwrap_or("0");
@@ -108,11 +112,34 @@ pub(super) fn of_all(
             }
         }),
         (None, _) if is_external(steps) && in_cluster(text, steps, search).is_none() => {
-            why(Code::Waste, format!("{queries} queries for one answer, which is that of an upstream"))
+            why(Code::Waste, format!("{spent} for one answer, which is that of an upstream"))
         }
-        (None, _) => unanswered(steps, in_cluster(text, steps, search))
+        (None, _) => unanswered(steps, in_cluster(text, steps, search).or_else(|| written(text, steps, search)))
             .unwrap_or_else(|| why(Code::Nowhere, "no name is answered".to_owned())),
     }
+}
+
+/// Describes the queries that a client sends for these names.
+pub(super) fn spent(queries: u64, names: usize, qtype: Type) -> String {
+    let types = if matches!(qtype, Type::A | Type::AAAA) { "A and AAAA".to_owned() } else { qtype.to_string() };
+    format!("{queries} queries ({types} of {names} names)")
+}
+
+/// Returns true if a name ends with the cluster domain, so that no search domain needs to be appended.
+fn is_complete(text: &str, search: Option<&Search>) -> bool {
+    let domain = search.and_then(|search| search.domains.last());
+    domain.is_some_and(|domain| text.to_ascii_lowercase().ends_with(&format!(".{}", domain.to_ascii_lowercase())))
+}
+
+/// Advises a final dot for a complete name, to which a client appends its search domains in vain.
+fn final_dot(text: &str, search: Option<&Search>) -> Option<String> {
+    is_complete(text, search).then(|| format!("write the name with a final dot: {text}."))
+}
+
+/// Returns the step of a complete name as it was written.
+fn written<'a>(text: &str, steps: &'a [Step], search: Option<&Search>) -> Option<&'a Step> {
+    let is_it = |step: &&Step| step.name.trim_end_matches('.').eq_ignore_ascii_case(text);
+    steps.iter().find(is_it).filter(|step| step.why.is_some() && is_complete(text, search))
 }
 
 /// Returns true if a name with a dot, such as that of a host on the Internet, ends at an upstream after other names of

@@ -11,6 +11,7 @@ use super::name::{Grammar, Part, Target, text};
 use super::suggest::Suggestions;
 use super::unready;
 use super::{Kubernetes, LOCAL, Pods, View, is_hidden};
+use crate::shared::service_records::labels_of;
 
 /// Codes of the reasons.
 pub(crate) static REASONS: [&ReasonCode; 13] = [
@@ -58,7 +59,7 @@ static NO_SUCH_TYPE: ReasonCode =
     ReasonCode { code: "PE-K06", meaning: "The name exists, but has no record of this type", advice: "" };
 static NOT_A_NAME: ReasonCode = ReasonCode {
     code: "PE-K07",
-    meaning: "Names of the cluster are below `svc` or `pod`, and this one is not",
+    meaning: "The name has no form that a name of the cluster can have: it is not below `svc` or `pod`, or has too many labels",
     advice: "",
 };
 static NOT_LISTED: ReasonCode = ReasonCode {
@@ -115,13 +116,29 @@ impl Kubernetes {
             Target::Service { namespace, service, part } => {
                 self.explain_service(view, (namespace, service, part), query, response)
             }
-            Target::Nothing => {
-                let advice = Suggestions::new(self, view, query).for_labels(&key.as_bytes()[..query.zone_at()]);
-                let unknown = Explanation::new("not below svc or pod");
-                advised(unknown.because(&NOT_A_NAME, format!("{key} is not a name of the cluster")), advice)
-            }
+            Target::Nothing => self.explain_form(view, query),
         };
         Some(explanation)
+    }
+
+    /// Explains why a name cannot exist.
+    fn explain_form(&self, view: &View, query: &Query) -> Explanation {
+        let (key, prefix) = (query.key(), &query.key().as_bytes()[..query.zone_at()]);
+        let labels: Vec<&[u8]> = labels_of(prefix).collect();
+        let form = match *labels.as_slice() {
+            [.., namespace, b"svc"] if !self.exposed.shows(namespace) => {
+                format!("too many labels for a Service, and no namespace {}", text(namespace))
+            }
+            [.., b"svc"] => "too many labels for a Service".to_owned(),
+            [.., b"pod"] => "too many labels for a pod".to_owned(),
+            _ => {
+                let advice = Suggestions::new(self, view, query).for_labels(prefix);
+                let unknown = Explanation::new("not below svc or pod");
+                return advised(unknown.because(&NOT_A_NAME, format!("{key} is not below svc or pod")), advice);
+            }
+        };
+        let why = format!("{key} cannot exist: {form}");
+        Explanation::new(form).because(&NOT_A_NAME, why)
     }
 
     /// Explains the answer for a namespace. `advice` is asked if it does not exist.
