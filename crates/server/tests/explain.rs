@@ -87,7 +87,7 @@ fn case_1_found_through_the_search_path() {
     assert_explains(
         &offline(&["db", "A", "--from", "shop/web-7d9f"]),
         0,
-        "db A from shop/web-7d9f (address unknown) search shop.svc.cluster.local svc.cluster.local cluster.local · ndots 5
+        "db A from shop/web-7d9f (address unknown, rules see 0.0.0.0) search shop.svc.cluster.local svc.cluster.local cluster.local · ndots 5
            db.shop.svc.cluster.local. NOERROR 10.96.44.7 .:53 › kubernetes Corefile:2 Service shop/db, ClusterIP
            why first name of the search path; TTL 5 s [PE-S01]",
     );
@@ -98,7 +98,7 @@ fn case_2_wrong_namespace() {
     assert_explains(
         &offline(&["db", "A", "--from", "billing/job-x"]),
         0,
-        "db A from billing/job-x (address unknown) search billing.svc.cluster.local svc.cluster.local cluster.local · ndots 5
+        "db A from billing/job-x (address unknown, rules see 0.0.0.0) search billing.svc.cluster.local svc.cluster.local cluster.local · ndots 5
            db.billing.svc.cluster.local. NXDOMAIN .:53 › kubernetes Corefile:2 namespace billing exists, it has no Service db
            db.svc.cluster.local. NXDOMAIN .:53 › kubernetes Corefile:2 no namespace db
            db.cluster.local. NXDOMAIN .:53 › kubernetes Corefile:2 not below svc or pod
@@ -342,6 +342,18 @@ fn a_complete_name_is_asked_for_without_search_domains_if_it_has_a_final_dot() {
     assert!(ran.stdout.contains(why), "{}", ran.stdout);
     let ran = offline(&["a.b.c.d.shop.pod.cluster.local."]);
     assert!(ran.stdout.contains("cannot exist: too many labels for a pod [PE-K07]"), "{}", ran.stdout);
+}
+
+#[test]
+fn a_client_that_is_no_pod_is_named() {
+    let pods = COREFILE.replace("cluster.local\n", "cluster.local {\n        identity pods\n    }\n");
+    let ran = offline_with(&pods, &["db", "--from", "shop/wbe-0"]);
+    let first = "db  A  from shop/wbe-0 (no known pod, rules see 0.0.0.0)   search ";
+    let note = "  note  there is no pod `wbe-0` with an address in shop: rules that look at the client see 0.0.0.0\n";
+    assert!(ran.stdout.starts_with(first) && ran.stdout.contains(note), "{}{}", ran.stdout, ran.stderr);
+    // A pod of a namespace that is not known may exist.
+    let ran = offline_with(&pods, &["db", "--from", "other/web-0"]);
+    assert!(ran.stdout.contains("(address unknown, rules see 0.0.0.0)"), "{}{}", ran.stdout, ran.stderr);
 }
 
 #[test]

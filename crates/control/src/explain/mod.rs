@@ -59,6 +59,9 @@ pub struct Client {
     pub pod: Option<String>,
     /// Address, if it is known. Without it, the answer is that for a client with the address `0.0.0.0`.
     pub address: Option<String>,
+    /// True if all pods with addresses are known and none has this name.
+    #[serde(default)]
+    pub missing: bool,
 }
 
 /// Listener of the server.

@@ -32,6 +32,13 @@ impl fmt::Display for Explained {
             writeln!(out, "{}", line.trim_end())?;
             write_details(step, out)?;
         }
+        if let Some(Client { namespace: Some(namespace), pod: Some(pod), missing: true, .. }) = &self.from {
+            let (namespace, pod) = (harmless(namespace), harmless(pod));
+            writeln!(
+                out,
+                "  note  there is no pod `{pod}` with an address in {namespace}: rules that look at the client see 0.0.0.0"
+            )?;
+        }
         if let Some(address) = &self.asked_from {
             let address = harmless(address);
             writeln!(
@@ -52,7 +59,11 @@ impl fmt::Display for Client {
         let address = self.address.as_deref();
         match (&self.namespace, &self.pod, address) {
             (Some(namespace), Some(pod), Some(address)) => write!(out, "{namespace}/{pod} ({address})"),
-            (Some(namespace), Some(pod), None) => write!(out, "{namespace}/{pod} (address unknown)"),
+            (Some(namespace), Some(pod), None) => {
+                let (namespace, pod) = (harmless(namespace), harmless(pod));
+                let reason = if self.missing { "no known pod" } else { "address unknown" };
+                write!(out, "{namespace}/{pod} ({reason}, rules see 0.0.0.0)")
+            }
             (Some(namespace), None, Some(address)) => write!(out, "{address} (namespace {namespace})"),
             (_, _, address) => write!(out, "{} (no known pod)", address.unwrap_or("?")),
         }

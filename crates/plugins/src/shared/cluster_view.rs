@@ -137,6 +137,10 @@ impl InspectCluster for Exposed {
         self.index.has_pod_names()
     }
 
+    fn has_all_pods(&self, namespace: &str) -> bool {
+        self.knows_pods() && self.has_namespace(namespace) && self.index.unlisted().all(|kind| kind != Kind::Pod)
+    }
+
     fn address_of_pod(&self, namespace: &str, pod: &str) -> Option<IpAddr> {
         let mut found = None;
         self.index.for_each_named_pod(|address, named| {

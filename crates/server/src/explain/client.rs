@@ -32,13 +32,15 @@ fn is_label(text: &str) -> bool {
 fn at_address<'a>(address: IpAddr, clusters: impl Iterator<Item = &'a dyn InspectCluster>) -> Client {
     let pod = clusters.flat_map(|cluster| cluster.pods_at(address)).next();
     let (namespace, pod) = pod.map_or((None, None), |pod| (Some(pod.namespace), pod.name));
-    Client { namespace, pod, address: Some(address.to_string()) }
+    Client { namespace, pod, address: Some(address.to_string()), missing: false }
 }
 
-fn named<'a>(namespace: &str, pod: &str, mut clusters: impl Iterator<Item = &'a dyn InspectCluster>) -> Client {
+fn named<'a>(namespace: &str, pod: &str, mut clusters: impl Iterator<Item = &'a dyn InspectCluster> + Clone) -> Client {
+    let is_known = clusters.clone().any(|cluster| cluster.has_all_pods(namespace));
     let address = clusters.find_map(|cluster| cluster.address_of_pod(namespace, pod));
     let address = address.map(|address| address.to_string());
-    Client { namespace: Some(namespace.to_owned()), pod: Some(pod.to_owned()), address }
+    let missing = is_known && address.is_none();
+    Client { namespace: Some(namespace.to_owned()), pod: Some(pod.to_owned()), address, missing }
 }
 
 /// Returns the search path of a pod. Its cluster domain is the first zone of the cluster that has its namespace.
