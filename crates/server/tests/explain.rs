@@ -373,6 +373,8 @@ fn refuses_invalid_questions() {
     for (asked, message) in [
         (&["x", "FOO"][..], "`FOO` is not a record type"),
         (&["x", "--from", "zz"], "expected NAMESPACE/POD or an IP address"),
+        (&["x", "axfr"], "zone transfers are not explained; `dig ZONE AXFR @ADDRESS` asks for one"),
+        (&["x", "IXFR"], "zone transfers are not explained"),
         (&["a..b"], "`a..b` is not a domain name"),
         (&["x", "--server", "dns://:1"], "there is dns://:53, dns://:5300"),
     ] {

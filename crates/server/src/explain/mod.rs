@@ -37,6 +37,8 @@ pub(crate) enum ExplainError {
     Name(String, String),
     /// The record type is unknown.
     Type(String),
+    /// The type is that of a zone transfer.
+    Transfer(String),
     /// The client is neither a pod nor an address.
     From(String),
     /// The listener does not exist. The second value lists those that exist.
@@ -48,6 +50,9 @@ impl fmt::Display for ExplainError {
         match self {
             ExplainError::Name(name, error) => write!(f, "`{name}` is not a domain name: {error}"),
             ExplainError::Type(text) => write!(f, "`{text}` is not a record type; expected one such as AAAA"),
+            ExplainError::Transfer(text) => {
+                write!(f, "zone transfers are not explained; `dig ZONE {text} @ADDRESS` asks for one")
+            }
             ExplainError::From(text) => {
                 write!(f, "`{text}` is not a client; expected NAMESPACE/POD or an IP address")
             }
@@ -202,7 +207,8 @@ fn address_of(client: Option<&Client>) -> IpAddr {
 }
 
 fn type_of(text: &str) -> Result<Type, ExplainError> {
-    text.to_ascii_uppercase().parse().map_err(|_| ExplainError::Type(text.to_owned()))
+    let qtype: Type = text.to_ascii_uppercase().parse().map_err(|_| ExplainError::Type(text.to_owned()))?;
+    if qtype.is_transfer() { Err(ExplainError::Transfer(qtype.to_string())) } else { Ok(qtype) }
 }
 
 /// Returns the names that a stub resolver asks for, in order (resolv.conf(5)).
