@@ -61,7 +61,7 @@ pub(super) fn definition() -> clap::Command {
         .arg(Arg::new("name").value_name("NAME").required(true).help("Domain name; a final dot excludes the search path"))
         .arg(Arg::new("type").value_name("TYPE").help("Record type [default: A]"))
         .arg(Arg::new("from").long("from").value_name("CLIENT").help("Client: NAMESPACE/POD or an IP address"))
-        .arg(Arg::new("server").long("server").value_name("LISTENER").help("Listener such as dns://:53 [default: the first one]"))
+        .arg(Arg::new("server").long("server").value_name("LISTENER").help("Listener such as dns://:53 [default: the one on port 53, else the first one over UDP and TCP]"))
         .arg(
             Arg::new("fresh")
                 .long("fresh")
