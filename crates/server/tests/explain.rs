@@ -357,6 +357,19 @@ fn a_client_that_is_no_pod_is_named() {
 }
 
 #[test]
+fn names_the_address_of_a_pod_and_escapes_names_in_one_way() {
+    let ran = offline(&["10-244-1-10.shop.pod.cluster.local."]);
+    let why = "why   no pod with the address 10.244.1.10 in shop (pod names are disabled) [PE-K09]";
+    assert!(ran.stdout.contains(why), "{}{}", ran.stdout, ran.stderr);
+    let ran = offline(&["a\u{1b}b.shop.svc.cluster.local."]);
+    let escaped = ran.stdout.matches("a\\027b").count();
+    assert!(escaped >= 3 && !ran.stdout.contains("u{1b}"), "{}{}", ran.stdout, ran.stderr);
+    let ran = offline(&["www.example.org.", "AAAA", "--from", "10.1.2.3"]);
+    let advice = "`portolan explain www.example.org. AAAA --from 10.1.2.3 --fresh` asks it";
+    assert_eq!(advice_of(&ran), advice);
+}
+
+#[test]
 fn case_7_nobody_is_responsible() {
     assert_explains(
         &offline(&["host.other.", "--server", "dns://:5300"]),
@@ -690,7 +703,7 @@ www.corp.  A
   www.corp.  not asked   .:53 › forward   Corefile:6   zone corp., upstream 192.0.2.1:53
     192.0.2.1:53  udp  up
   why   the answer is that of an upstream, which has not been asked [PE-F02]
-  do    `portolan explain NAME --fresh` asks it
+  do    `portolan explain www.corp. --fresh` asks it
 ",
     );
 }

@@ -5,8 +5,8 @@ use core::fmt::{self, Write};
 use super::{Asked, Cached, Client, Explained, NotReady, NotReadyEndpoint, Place, Step, Upstream};
 use crate::text::{count, duration, harmless};
 
-/// Maximum width of the column with names. Longer names move the columns after them.
-const NAME_WIDTH_MAX: usize = 44;
+/// Maximum width of the column with results. Longer ones move the columns after them.
+const RESULT_WIDTH_MAX: usize = 44;
 /// Number of steps from which earlier ones of the search path share a line if they have nothing to tell.
 const SHOWN_RECORDS_MAX: usize = 1;
 /// Maximum number of endpoints that are not ready on a line.
@@ -23,9 +23,9 @@ impl fmt::Display for Explained {
         }
         writeln!(out)?;
         let names = self.steps.iter().map(|step| harmless(&step.name).chars().count());
-        let width = names.max().unwrap_or(0).min(NAME_WIDTH_MAX);
+        let width = names.max().unwrap_or(0);
         let results: Vec<String> = self.steps.iter().map(Step::result).collect();
-        let result_width = results.iter().map(|text| text.chars().count()).max().unwrap_or(0).min(NAME_WIDTH_MAX);
+        let result_width = results.iter().map(|text| text.chars().count()).max().unwrap_or(0).min(RESULT_WIDTH_MAX);
         for (step, result) in self.steps.iter().zip(&results) {
             let name = harmless(&step.name);
             let line = format!("  {name:<width$}  {result:<result_width$}   {}", step.origin());

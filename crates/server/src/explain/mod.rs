@@ -133,10 +133,11 @@ impl<'a> Explainer<'a> {
                 break;
             }
         }
-        let question = Question { name: asked.name.to_owned(), qtype: qtype.to_string() };
+        let question = Question { name: escaped(asked.name), qtype: qtype.to_string() };
         let queries = steps.len() as u64 * if matches!(qtype, Type::A | Type::AAAA) { 2 } else { 1 };
         let spent = why::spent(queries, steps.len(), qtype);
         let (why, advice) = why::of_all(asked.name, &steps, answered, search.as_ref(), &spent);
+        let advice = advice.map(|advice| named(&advice, &asked));
         let listener = Some(self.shown_listener(listener));
         Ok(Explained { question, from, listener, search, steps, asked_from: None, answered, queries, why, advice })
     }
@@ -204,6 +205,27 @@ fn has_answer(step: &Step) -> bool {
 fn address_of(client: Option<&Client>) -> IpAddr {
     let address = client.and_then(|client| client.address.as_deref()?.parse().ok());
     address.unwrap_or(Ipv4Addr::UNSPECIFIED.into())
+}
+
+/// Puts the question in place of `NAME` in a command of an advice.
+fn named(advice: &str, asked: &Asked<'_>) -> String {
+    let qtype = asked.qtype.map_or(String::new(), |qtype| format!(" {qtype}"));
+    let option = |name: &str, value: Option<&str>| value.map_or(String::new(), |value| format!(" --{name} {value}"));
+    let (from, server) = (option("from", asked.from), option("server", asked.server));
+    advice.replace("portolan explain NAME", &format!("portolan explain {}{qtype}{from}{server}", escaped(asked.name)))
+}
+
+/// Writes control characters as in zone files (RFC 1035 §5.1), like the names of the steps.
+fn escaped(name: &str) -> String {
+    let mut text = String::with_capacity(name.len());
+    for letter in name.chars() {
+        if letter.is_ascii_control() {
+            text.push_str(&format!("\\{:03}", u32::from(letter)));
+        } else {
+            text.push(letter);
+        }
+    }
+    text
 }
 
 fn type_of(text: &str) -> Result<Type, ExplainError> {

@@ -2,7 +2,7 @@
 
 use core::net::IpAddr;
 
-use cluster::{Kinds, Service, ServiceKind};
+use cluster::{Kinds, Service, ServiceKind, dashed};
 use engine::{Explanation, Query, ReasonCode, Response};
 use wire::{Rcode, Section, address_of};
 
@@ -274,13 +274,16 @@ impl Kubernetes {
             Pods::Insecure => "pods insecure: made from the name",
             Pods::Verified => "pods verified",
         };
+        let address = dashed::read(pod.as_bytes()).map_or_else(|| pod.clone(), |address| address.to_string());
         let base = Explanation::new(format!("pod {namespace}/{pod}, {how}"));
         match response.rcode() {
             Rcode::NXDOMAIN if !self.exposed.shows(namespace.as_bytes()) => {
                 let advice = || Suggestions::new(self, view, query).for_namespace_of_pods(namespace.as_bytes());
                 self.explain_namespace(namespace.as_bytes(), query, response, advice)
             }
-            Rcode::NXDOMAIN => base.because(&NO_POD, format!("no pod with the address {pod} in {namespace} ({how})")),
+            Rcode::NXDOMAIN => {
+                base.because(&NO_POD, format!("no pod with the address {address} in {namespace} ({how})"))
+            }
             _ => no_type(base, query, response),
         }
     }

@@ -144,9 +144,17 @@ impl<'a> Part<'a> {
     }
 }
 
-/// Returns a label as text.
+/// Returns a label as text, with control characters as in zone files (RFC 1035 §5.1).
 pub(super) fn text(label: &[u8]) -> String {
-    String::from_utf8_lossy(label).into_owned()
+    let text = String::from_utf8_lossy(label);
+    if !text.bytes().any(|byte| byte.is_ascii_control()) {
+        return text.into_owned();
+    }
+    let escaped = |letter: char| match letter {
+        _ if letter.is_ascii_control() => format!("\\{:03}", u32::from(letter)),
+        _ => letter.to_string(),
+    };
+    text.chars().map(escaped).collect()
 }
 
 /// Splits labels in wire format before the last [`LABELS_MAX`]. `None` if they are malformed.
