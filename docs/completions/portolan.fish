@@ -106,7 +106,7 @@ complete -c portolan -n "__fish_portolan_using_subcommand explain" -l cert -r -F
 complete -c portolan -n "__fish_portolan_using_subcommand explain" -l key -r -F
 complete -c portolan -n "__fish_portolan_using_subcommand explain" -l ca -r -F
 complete -c portolan -n "__fish_portolan_using_subcommand explain" -l from -d 'Client: NAMESPACE/POD or an IP address' -r
-complete -c portolan -n "__fish_portolan_using_subcommand explain" -l server -d 'Listener such as dns://:53 [default: the first one]' -r
+complete -c portolan -n "__fish_portolan_using_subcommand explain" -l server -d 'Listener such as dns://:53 [default: the one on port 53, else the first one over UDP and TCP]' -r
 complete -c portolan -n "__fish_portolan_using_subcommand explain" -l conf -d 'Corefile to explain from, without a running server' -r -F
 complete -c portolan -n "__fish_portolan_using_subcommand explain" -l manifests -d 'Manifests of the cluster, for --conf: a file or a directory' -r -F
 complete -c portolan -n "__fish_portolan_using_subcommand explain" -l format -d 'Format of the output; mermaid makes a flowchart [default: text]' -r -f -a "text\t''
