@@ -172,14 +172,19 @@ pub(super) const ALL: &[Alert] = &[
     },
     Alert {
         name: "PortolanLimitHit",
-        expression: "sum by (job, instance, limit) (increase(portolan_limit_hits_total[5m])) > 0",
+        // The limits that PD-T05 of `portolan doctor` leaves out too.
+        expression: "sum by (job, instance, limit) \
+            (increase(portolan_limit_hits_total{limit!~\"control_connections|page_connections\"}[5m])) > 0",
         minutes: 10,
         severity: Warning,
-        summary: "{{ $labels.instance }} reaches its limit {{ $labels.limit }}.",
+        summary: "{{ $labels.instance }} reaches its limit {{ $labels.limit }}, which affects queries.",
         labels: &[("limit", "streams")],
         target: Target::Replica,
         fires: &[("portolan_limit_hits_total{job=\"dns\",instance=\"a\",limit=\"streams\"}", "0+1x60")],
-        quiet: &[("portolan_limit_hits_total{job=\"dns\",instance=\"a\",limit=\"streams\"}", "5x60")],
+        quiet: &[
+            ("portolan_limit_hits_total{job=\"dns\",instance=\"a\",limit=\"streams\"}", "5x60"),
+            ("portolan_limit_hits_total{job=\"dns\",instance=\"a\",limit=\"page_connections\"}", "0+1x60"),
+        ],
     },
     Alert {
         name: "PortolanLoop",

@@ -45,11 +45,12 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         code: "PD-T05",
         area: Area::System,
-        title: "no limit of the server was reached",
+        title: "no limit that affects queries was reached",
         severity: Severity::Warning,
         needs: &[Need::Server],
         rights: &[],
-        meaning: "A limit was reached in the last ten minutes. Each has a name in `portolan_limit_hits_total`.",
+        meaning: "A limit that affects queries was reached in the last ten minutes. Each has a name in `portolan_limit_hits_total`. \
+                  Those on connections to the control API and the metrics page are left out.",
         fix: "docs/runbooks/PortolanLimitHit.md describes each limit",
         run: |facts| of_status(facts, "PD-T05"),
     },
