@@ -42,10 +42,10 @@ pub(super) const CHECKS: &[Check] = &[
         area: Area::Kubernetes,
         title: "the DNS Service has ready endpoints for 53/UDP and 53/TCP",
         severity: Severity::Error,
-        needs: &[Need::Server, Need::Api],
+        needs: &[Need::Api],
         rights: &["list services", "list endpointslices"],
         meaning: "The Service has no ready endpoint, its selector matches no Pod, or a port is missing. Then clients get no \
-                  answer at all. From inside of a Pod, also says which plugin is not ready.",
+                  answer at all.",
         fix: "`kubectl get endpointslices,pods` with the namespace and the selector of the Service shows the endpoints; the \
               selector must match the labels of the Pods",
         run: endpoints,
@@ -73,6 +73,18 @@ pub(super) const CHECKS: &[Check] = &[
                   kube-proxy, or of what replaces it, are missing or old on this node.",
         fix: "Restart kube-proxy on this node. With IPVS, a node cache must not bind the cluster IP",
         run: cluster_ip,
+    },
+    Check {
+        code: "PD-K09",
+        area: Area::Kubernetes,
+        title: "all plugins of the server are ready",
+        severity: Severity::Error,
+        needs: &[Need::Server],
+        rights: &[],
+        meaning: "A plugin has not got what it needs to answer, so `/ready` fails and the replica is not in the Service. \
+                  *kubernetes* waits for the first lists of the API server.",
+        fix: "`portolan status` shows the state of the watches, and the log says what the plugin waits for",
+        run: |facts| of_status(facts, "PD-K09"),
     },
 ];
 
@@ -120,11 +132,7 @@ fn cluster_domain(facts: &Facts) -> Outcome {
 }
 
 fn endpoints(facts: &Facts) -> Outcome {
-    let mut findings = of_status(facts, "PD-K03").unwrap_or_default();
-    let dns = match facts.dns() {
-        Ok(dns) => dns,
-        Err(reason) => return if findings.is_empty() { Err(reason) } else { Ok(findings) },
-    };
+    let dns = facts.dns()?;
     let fix = format!(
         "`kubectl -n {} get endpointslices,pods --show-labels` shows the endpoints and the labels of the Pods, which the \
          selector of the Service must match",
@@ -133,7 +141,7 @@ fn endpoints(facts: &Facts) -> Outcome {
     let about = |text: String| {
         Finding::new(text).about("Service", dns.namespace(), &dns.service.metadata.name).fix(fix.as_str())
     };
-    findings.extend(missing_ports(&dns).into_iter().map(about));
+    let mut findings: Vec<Finding> = missing_ports(&dns).into_iter().map(about).collect();
     findings.extend(no_endpoint(&dns)?.map(about));
     Ok(findings)
 }

@@ -78,7 +78,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ("PD-K03", "the container has no such port", |world| {
         world.json["slices"][0]["ports"].as_array_mut().unwrap().pop();
     }),
-    ("PD-K03", "a plugin is not ready", |world| world.report_problem("PD-K03", "not ready: kubernetes")),
+    ("PD-K09", "a plugin is not ready", |world| world.report_problem("PD-K09", "not ready: kubernetes")),
     ("PD-K04", "all replicas are on one node", |world| {
         world.json["slices"][0]["endpoints"][1]["nodeName"] = "node-a".into();
     }),

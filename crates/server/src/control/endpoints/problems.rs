@@ -26,7 +26,7 @@ pub(super) fn problems(status: &Status) -> Vec<Problem> {
     let mut problems = Vec::new();
     let mut add = |code: &str, text: String| problems.push(Problem { code: code.to_owned(), text });
     if status.serving == Serving::NotReady {
-        add("PD-K03", format!("not ready: {}", status.unready.join(", ")));
+        add("PD-K09", format!("not ready: {}", status.unready.join(", ")));
     }
     for cluster in &status.clusters {
         add_watches(cluster, &mut add);
