@@ -1,4 +1,4 @@
-//! Report as text: one line per check, then the checks that could not look, then findings and fixes.
+//! Report as text: findings and fixes, then the checks that found nothing, then those that could not look.
 
 use core::fmt;
 
@@ -9,15 +9,22 @@ use crate::{Area, checks};
 
 /// Number of findings of a check that are shown; the rest is counted. JSON has all.
 const FINDINGS_SHOWN: usize = 5;
-/// Number of codes on a line.
-const CODES_PER_LINE: usize = 10;
+/// Indentation of the lines below a code.
+const INDENT: &str = "            ";
 
 impl fmt::Display for Report {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let service = self.service.as_ref().map_or("no DNS Service known".to_owned(), |name| format!("Service {name}"));
         writeln!(out, "portolan doctor {}  {}", harmless(&self.version), harmless(&service))?;
+        if self.has_findings() {
+            writeln!(out, "Found")?;
+        }
+        for severity in [Mark::Error, Mark::Warning] {
+            self.rows.iter().filter(|row| row.outcome == severity).try_for_each(|row| row.write(out))?;
+        }
         for area in Area::ALL {
-            let mut rows = self.rows.iter().filter(|row| row.area == area.name()).peekable();
+            let is_fine = |row: &&Row| row.area == area.name() && row.outcome == Mark::Fine;
+            let mut rows = self.rows.iter().filter(is_fine).peekable();
             if rows.peek().is_some() {
                 writeln!(out, "{}", area.title())?;
             }
@@ -25,12 +32,7 @@ impl fmt::Display for Report {
                 writeln!(out, "  {} {code}  {title}", outcome.character())
             })?;
         }
-        self.write_unchecked(out)?;
-        // What was found comes last, where a terminal shows it.
-        if self.has_findings() {
-            writeln!(out, "Found")?;
-        }
-        self.rows.iter().filter(|row| !row.findings.is_empty()).try_for_each(|row| row.write(out))?;
+        out.write_str(&self.unchecked())?;
         if !self.cut.is_empty() {
             writeln!(out, "Only part of the cluster was read: it has more {} than that.", self.cut.join(", "))?;
         }
@@ -41,8 +43,8 @@ impl fmt::Display for Report {
 }
 
 impl Report {
-    /// Writes each reason why checks could not look, with their codes.
-    fn write_unchecked(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// Returns each reason why checks could not look, with their codes.
+    fn unchecked(&self) -> String {
         let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
         for row in &self.rows {
             let Some(reason) = row.reason.as_deref() else { continue };
@@ -51,35 +53,34 @@ impl Report {
                 None => reasons.push((reason, vec![row.code])),
             }
         }
-        if !reasons.is_empty() {
-            writeln!(out, "Not checked")?;
-        }
-        for (reason, codes) in reasons {
-            writeln!(out, "  {}:", harmless(reason))?;
-            codes.chunks(CODES_PER_LINE).try_for_each(|codes| writeln!(out, "    – {}", codes.join(" ")))?;
-        }
-        Ok(())
+        let mark = Mark::Unknown.character();
+        let line = |(reason, codes): (&str, Vec<&str>)| format!("  {mark} {}: {}\n", harmless(reason), codes.join(" "));
+        let heading = if reasons.is_empty() { "" } else { "Not checked\n" };
+        core::iter::once(heading.to_owned()).chain(reasons.into_iter().map(line)).collect()
     }
 }
 
 impl Row {
-    /// Writes what the check found, and what to do.
+    /// Writes what the check found, and what to do. The title says what is true if all is well, so it is left out.
     fn write(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Row { code, title, outcome, findings, .. } = self;
-        writeln!(out, "  {} {code}  {title}", outcome.character())?;
+        let Row { code, outcome, findings, .. } = self;
         let mut last_fix = "";
         for (at, RowFinding { text, fix, .. }) in findings.iter().take(FINDINGS_SHOWN).enumerate() {
             // A fix follows the last of the findings that share it.
             if at > 0 && fix != last_fix {
-                writeln!(out, "            do: {}", harmless(last_fix))?;
+                writeln!(out, "{INDENT}do: {}", harmless(last_fix))?;
             }
-            writeln!(out, "            {}", harmless(text))?;
+            if at == 0 {
+                writeln!(out, "  {} {code}  {}", outcome.character(), harmless(text))?;
+            } else {
+                writeln!(out, "{INDENT}{}", harmless(text))?;
+            }
             last_fix = fix;
         }
         if findings.len() > FINDINGS_SHOWN {
-            writeln!(out, "            … and {} more; --json has all", findings.len() - FINDINGS_SHOWN)?;
+            writeln!(out, "{INDENT}… and {} more; --json has all", findings.len() - FINDINGS_SHOWN)?;
         }
-        if last_fix.is_empty() { Ok(()) } else { writeln!(out, "            do: {}", harmless(last_fix)) }
+        if last_fix.is_empty() { Ok(()) } else { writeln!(out, "{INDENT}do: {}", harmless(last_fix)) }
     }
 }
 
@@ -89,14 +90,18 @@ impl Report {
     pub fn fix_text(&self) -> String {
         let found = self.rows.iter().filter(|row| !row.findings.is_empty());
         let texts: Vec<String> = found.map(Row::fix_text).collect();
-        if texts.is_empty() { "Nothing to fix.\n".to_owned() } else { texts.join("\n") }
+        if !texts.is_empty() {
+            return texts.join("\n");
+        }
+        let result = if self.is_blind() { "Nothing was checked.\n" } else { "Nothing to fix.\n" };
+        format!("{result}{}", self.unchecked())
     }
 }
 
 impl Row {
     fn fix_text(&self) -> String {
         let meaning = checks::all().find(|check| check.code == self.code).map_or("", |check| check.meaning);
-        let mut text = format!("{} {}  {}\n\n{meaning}\n", self.outcome.character(), self.code, self.title);
+        let mut text = format!("{} {}  expected: {}\n\n{meaning}\n", self.outcome.character(), self.code, self.title);
         for (at, finding) in self.findings.iter().enumerate() {
             text.push_str(&format!("\n- {}\n", harmless(&finding.text)));
             let is_last_of_fix = self.findings.get(at + 1).is_none_or(|next| next.fix != finding.fix);

@@ -131,6 +131,8 @@ fn every_check_has_a_fault() {
 fn rows_without_facts_say_why_they_could_not_look() {
     let report = Report::of(&crate::Facts::unknown("nobody looked"), &all().collect::<Vec<_>>(), "0.1.0");
     assert!(report.is_blind() && !report.has_findings());
+    let fixes = report.fix_text();
+    assert!(fixes.starts_with("Nothing was checked.\nNot checked\n  – nobody looked: PD-C01 PD-C02 "), "{fixes}");
     let silent: Vec<_> = report.rows.iter().filter(|row| row.reason.as_deref() != Some("nobody looked")).collect();
     assert!(silent.is_empty(), "{silent:#?}");
 }
