@@ -370,6 +370,16 @@ fn names_the_address_of_a_pod_and_escapes_names_in_one_way() {
 }
 
 #[test]
+fn an_answer_to_a_rewritten_question_says_so() {
+    let corefile = ".:53 {\n    rewrite name exact web.shop.svc.cluster.local db.shop.svc.cluster.local\n    kubernetes cluster.local\n}\n";
+    for name in ["web.shop", "web.shop.svc.cluster.local."] {
+        let ran = offline_with(corefile, &[name, "--from", "billing/job-x"]);
+        let why = "why   rewrite (Corefile:2) changes the question web.shop.svc.cluster.local. A to db.shop.svc.cluster.local. A [PE-A05]";
+        assert!(ran.code == 0 && ran.stdout.contains(why), "{}{}", ran.stdout, ran.stderr);
+    }
+}
+
+#[test]
 fn case_7_nobody_is_responsible() {
     assert_explains(
         &offline(&["host.other.", "--server", "dns://:5300"]),
@@ -472,8 +482,13 @@ fn fresh_asks_and_shows_the_answer_of_the_cache() {
     assert_explains(
         &running.socket.run(&["explain", "a.test.", "--fresh"]),
         0,
-        "a.test. A a.test. NOERROR 192.0.2.7 .:0 › cache *Corefile:3 hit, * old, * left why cache has the answer; TTL * s [PE-A01]",
+        "a.test. A a.test. NOERROR 192.0.2.7 .:0 › cache *Corefile:3 hit, * old, * left
+           asked: NOERROR 192.0.2.7 in * why cache has the answer; TTL * s [PE-A01]",
     );
+    assert_eq!(upstream.asked(), 1);
+    let again = running.socket.run(&["explain", "a.test.", "--fresh"]);
+    let note = "note: no query was sent, because the cache has an answer for a.test.; `portolan cache flush a.test.` removes it";
+    assert!(again.code == 0 && again.stderr.trim() == note, "{}", again.stderr);
     assert_eq!(upstream.asked(), 1);
     let top = running.socket.run(&["top"]);
     assert!(top.stdout.contains("(probes)"), "{}{}", top.stdout, top.stderr);
@@ -508,7 +523,11 @@ fn fresh_shows_what_the_server_answers_without_a_cache() {
     let json: serde_json::Value = serde_json::from_str(&failed.stdout).expect("JSON");
     let asked = &json["steps"][0]["asked"];
     assert!(asked["rcode"] == "SERVFAIL" && asked["ede"].is_u64() && asked["ede_text"].is_string(), "{json}");
-    assert!(failed.code == 1 && json["do"].as_str().is_some_and(|text| text.contains("portolan status")), "{json}");
+    assert!(
+        failed.code == 1
+            && json["do"] == format!("Ask the upstream itself: `dig x.silent.test. @127.0.0.1 -p {}`", silent.port()),
+        "{json}"
+    );
 }
 
 #[test]
@@ -621,11 +640,17 @@ fn a_headless_service_without_listed_endpoints_is_not_called_empty() {
     api.put_all([service("shop", "db", "None"), slice("shop", "db", &["10.244.0.9"])]);
     api.fault("endpointslices", Fault::Status(403, None));
     let running = start(&format!("kubernetes cluster.local {{\n endpoint {}\n }}", api.url()));
-    let explain = |name: &str| running.socket.run(&["explain", name]).stdout;
+    let explain = |name: &str| running.socket.run(&["explain", name, "--from", "billing/job-x"]).stdout;
     wait_until("services are listed", || running.socket.run(&["status"]).stdout.contains("services 2"));
-    let of_db = explain("db.shop.svc.cluster.local.");
-    let why = "why   the API server has not listed all EndpointSlice objects yet [PE-K08]";
-    assert!(of_db.contains("SERVFAIL") && of_db.contains(why), "{of_db}");
+    wait_until("the watch fails", || {
+        running.socket.run(&["status"]).stdout.contains("PD-R01  watch of endpointslices")
+    });
+    let why = "why   the API server has not listed all EndpointSlice objects yet: the watch of endpointslices has been failing";
+    // A failure says more than the number of queries.
+    for name in ["db.shop.svc.cluster.local.", "db.shop"] {
+        let of_db = explain(name);
+        assert!(of_db.contains("SERVFAIL") && of_db.contains(why) && of_db.contains("[PE-K08]"), "{of_db}");
+    }
     let missing = explain("new.shop.svc.cluster.local.");
     assert!(missing.contains("NXDOMAIN") && missing.contains("it has no Service new"), "{missing}");
     api.heal("endpointslices");

@@ -5,6 +5,8 @@
 pub enum Code {
     /// A plugin answers.
     Answered,
+    /// A plugin changed the question, and the answer is that of the changed one.
+    Rewritten,
     /// The first name of the search path is answered.
     First,
     /// Earlier names of the search path do not exist.
@@ -35,8 +37,9 @@ pub enum Code {
 
 impl Code {
     /// All codes.
-    pub const ALL: [Code; 14] = [
+    pub const ALL: [Code; 15] = [
         Code::Answered,
+        Code::Rewritten,
         Code::First,
         Code::Waste,
         Code::Nowhere,
@@ -60,6 +63,7 @@ impl Code {
             Code::Denied => "PE-A02",
             Code::AliasLoop => "PE-A03",
             Code::Asked => "PE-A04",
+            Code::Rewritten => "PE-A05",
             Code::First => "PE-S01",
             Code::Waste => "PE-S02",
             Code::Nowhere => "PE-S03",
@@ -83,6 +87,7 @@ impl Code {
                 "The aliases (CNAME) of the name lead back to one of them, so the client gets no address"
             }
             Code::Asked => "`--fresh` asked the server, and no cache keeps the answer",
+            Code::Rewritten => "*rewrite* changed the question, so the answer is that of another name or type",
             Code::First => "The first name of the search path is answered",
             Code::Waste => "Earlier names of the search path do not exist, so the client sends several queries",
             Code::Nowhere => "No name of the search path exists",
@@ -106,6 +111,7 @@ impl Code {
             Code::NoPlugin => "Add a plugin that answers, such as forward",
             Code::Failed => "The text has the cause; `errors` in the Corefile logs it",
             Code::Refused | Code::Dropped => "Check the rules of the plugin",
+            Code::Rewritten => "If clients should get the answer of the name itself, change the rule of rewrite",
             Code::AliasLoop => "Correct one of the aliases",
             Code::Asked => "If it is a failure, see `portolan status` for the errors of the upstreams",
             Code::OldView => "See `portolan status` for the error of the watch",

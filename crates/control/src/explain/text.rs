@@ -148,9 +148,13 @@ fn write_details(step: &Step, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     for passage in &step.trail {
         writeln!(out, "    {} {}   {}", passage.plugin, passage.place, harmless(&passage.did))?;
     }
-    let records = step.asked.as_ref().map_or(&step.records, |asked| &asked.records);
+    let asked = step.asked.as_ref().filter(|_| step.rcode.is_none());
+    let records = asked.map_or(&step.records, |asked| &asked.records);
     if records.len() > SHOWN_RECORDS_MAX {
         records.iter().try_for_each(|record| writeln!(out, "    {}", harmless(record)))?;
+    }
+    if let Some(asked) = step.asked.as_ref().filter(|_| step.rcode.is_some()) {
+        writeln!(out, "    asked: {asked}")?;
     }
     if let Some(not_ready) = &step.not_ready {
         writeln!(out, "    {not_ready}")?;

@@ -11,6 +11,11 @@ pub(super) fn complete(step: &mut Step, old_view: Option<&str>) {
     if let Some(old_view) = old_view.filter(|_| is_denied && step.plugin.as_deref() == Some("kubernetes")) {
         set(step, Code::OldView, format!("{old_view}; what was created after that is unknown"));
     }
+    if let (Some(why), Some(old_view)) = (&mut step.why, old_view)
+        && why.code == NOT_LISTED
+    {
+        why.text = format!("{}: {old_view}", why.text);
+    }
     if step.why.is_some() {
         return;
     }
@@ -78,6 +83,8 @@ fn advice_of(code: Code) -> Option<String> {
     Some(code.advice()).filter(|advice| !advice.is_empty()).map(str::to_owned)
 }
 
+/// Code of *kubernetes* for a name that is unknown because objects have not been listed.
+const NOT_LISTED: &str = "PE-K08";
 /// Code of *kubernetes* for a name in a namespace that does not exist.
 pub(super) const NO_NAMESPACE: &str = "PE-K01";
 /// Codes of *kubernetes* for a name in a namespace that exists.
@@ -93,7 +100,7 @@ pub(super) fn of_all(
     spent: &str,
 ) -> (Why, Option<String>) {
     let why = |code: Code, text: String| (Why { code: code.name().to_owned(), text }, advice_of(code));
-    let of_step = |step: &Step| step.why.clone().map(|why| (why, step.advice.clone()));
+    let of_step = |step: &Step| step.why.clone().map(|why| (why, step.advice.clone())).or_else(|| rewritten(step));
     match (answered.and_then(|at| steps.get(at)), answered) {
         (Some(step), Some(at)) if at > 0 => match of_step(step) {
             Some(special) => special,
@@ -111,7 +118,9 @@ pub(super) fn of_all(
                 _ => why(Code::Answered, format!("{} has the answer; TTL {ttl} s", plugin_of(step))),
             }
         }),
-        (None, _) if is_external(steps) && in_cluster(text, steps, search).is_none() => {
+        (None, _)
+            if is_external(steps) && !steps.iter().any(has_failed) && in_cluster(text, steps, search).is_none() =>
+        {
             why(Code::Waste, format!("{spent} for one answer, which is that of an upstream"))
         }
         (None, _) => unanswered(steps, in_cluster(text, steps, search).or_else(|| written(text, steps, search)))
@@ -140,6 +149,21 @@ fn final_dot(text: &str, search: Option<&Search>) -> Option<String> {
 fn written<'a>(text: &str, steps: &'a [Step], search: Option<&Search>) -> Option<&'a Step> {
     let is_it = |step: &&Step| step.name.trim_end_matches('.').eq_ignore_ascii_case(text);
     steps.iter().find(is_it).filter(|step| step.why.is_some() && is_complete(text, search))
+}
+
+/// Returns true if the client gets a failure or nothing in place of an answer.
+fn has_failed(step: &Step) -> bool {
+    step.dropped || step.rcode.as_deref().is_some_and(|rcode| !matches!(rcode, "NOERROR" | "NXDOMAIN"))
+}
+
+/// Plugin that changes questions.
+const REWRITING: &str = "rewrite";
+
+/// Returns the reason of an answer to another question than that of the client.
+fn rewritten(step: &Step) -> Option<(Why, Option<String>)> {
+    let passage = step.trail.iter().find(|passage| passage.plugin == REWRITING)?;
+    let text = format!("{REWRITING} ({}) {}", passage.place, passage.did);
+    Some((Why { code: Code::Rewritten.name().to_owned(), text }, advice_of(Code::Rewritten)))
 }
 
 /// Returns true if a name with a dot, such as that of a host on the Internet, ends at an upstream after other names of

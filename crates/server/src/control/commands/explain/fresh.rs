@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use control::Endpoint;
 use control::explain::{Asked, Client, Code, Explained, Listener, Step, Why};
-use control::text::ede_meaning;
+use control::text::{ede_meaning, harmless};
 use plugins::record_text;
 use tokio::runtime::Runtime;
 use wire::{EdeCode, Message, Name, OptionCode, Record, Section, Type};
@@ -43,8 +43,9 @@ pub(super) fn explain(own: &Options, socket: &Socket) -> Result<Explained, Contr
     loop {
         let mut explained: Explained = socket.get(Endpoint::Explain, &own.parameters(&denied))?;
         let Some(name) = next_name(&explained, asking.as_ref()) else {
-            if let Some(asking) = &asking {
-                asking.add_to(&mut explained);
+            match &asking {
+                Some(asking) => asking.add_to(&mut explained),
+                None => eprintln!("note: {}", nothing_asked(&explained)),
             }
             return Ok(explained);
         };
@@ -63,6 +64,17 @@ fn next_name(explained: &Explained, asking: Option<&Asking>) -> Option<String> {
     let is_new = |step: &&Step| waits(step) && asking.is_none_or(|asking| asking.outcome(&step.name).is_none());
     let step = explained.steps.iter().find(is_new)?;
     asking.is_none_or(|asking| asking.outcomes.len() < NAMES_MAX).then(|| step.name.clone())
+}
+
+/// Says why no query was sent.
+fn nothing_asked(explained: &Explained) -> String {
+    match explained.steps.iter().find(|step| step.cache.is_some()) {
+        Some(step) => format!(
+            "no query was sent, because the cache has an answer for {name}; `portolan cache flush {name}` removes it",
+            name = harmless(&step.name)
+        ),
+        None => "no query was sent, because no answer needs an upstream".to_owned(),
+    }
 }
 
 /// Returns true if a step has no answer because it waits for an upstream.
@@ -133,9 +145,13 @@ impl Asking {
         let address = self.server.ip().to_string();
         let is_other = |client: &Client| client.address.as_deref() != Some(&address);
         explained.asked_from = explained.from.as_ref().filter(|from| is_other(from)).map(|_| address.clone());
-        for (at, step) in explained.steps.iter_mut().enumerate().filter(|(_, step)| waits(step)) {
+        for (at, step) in explained.steps.iter_mut().enumerate() {
             let Some(asked) = self.outcome(&step.name) else { continue };
-            let (before, outcome) = (step.why.clone(), outcome(&step.name, asked));
+            step.asked = Some(asked.clone());
+            if !waits(step) {
+                continue;
+            }
+            let (before, outcome) = (step.why.clone(), outcome(step, asked));
             if !asked.records.is_empty() {
                 explained.answered.get_or_insert(at);
             }
@@ -143,11 +159,10 @@ impl Asking {
             if !(asked.is_failure() && before.as_ref().is_some_and(|why| why.code == ALL_DOWN)) {
                 (step.why, step.advice) = (Some(outcome.0), outcome.1);
             }
-            if before.as_ref() == Some(&explained.why) {
+            if before.as_ref() == Some(&explained.why) || asked.is_failure() {
                 explained.why = step.why.clone().unwrap_or_default();
                 explained.advice.clone_from(&step.advice);
             }
-            step.asked = Some(asked.clone());
         }
     }
 }
@@ -156,13 +171,25 @@ impl Asking {
 const ALL_DOWN: &str = "PE-F01";
 
 /// Returns the reason of a step that was asked, and what to do.
-fn outcome(name: &str, asked: &Asked) -> (Why, Option<String>) {
-    let text = match &asked.rcode {
-        Some(rcode) => format!("the server answers {rcode} for {name}, and no cache keeps it"),
-        None => format!("the server does not answer for {name}"),
+fn outcome(step: &Step, asked: &Asked) -> (Why, Option<String>) {
+    let name = &step.name;
+    let text = match (&asked.rcode, &asked.ede_text) {
+        (Some(rcode), Some(error)) if asked.is_failure() => format!("{name} is {rcode}: {error}"),
+        (Some(rcode), _) => format!("the server answers {rcode} for {name}, and no cache keeps it"),
+        (None, _) => format!("the server does not answer for {name}"),
     };
-    let advice = asked.is_failure().then(|| Code::Asked.advice().to_owned());
+    let usual = || Code::Asked.advice().to_owned();
+    let advice = asked.is_failure().then(|| command_for(step).unwrap_or_else(usual));
     (Why { code: Code::Asked.name().to_owned(), text }, advice)
+}
+
+/// Returns the command that asks the only upstream of a step, if it can be asked in clear.
+fn command_for(step: &Step) -> Option<String> {
+    let [upstream] = step.upstreams.as_slice() else { return None };
+    let is_plain = matches!(upstream.transport.as_str(), "udp" | "tcp");
+    let address: SocketAddr = upstream.address.parse().ok().filter(|_| is_plain)?;
+    let port = if address.port() == 53 { String::new() } else { format!(" -p {}", address.port()) };
+    Some(format!("Ask the upstream itself: `dig {} @{}{port}`", step.name, address.ip()))
 }
 
 /// Reason why a listener cannot be asked.
