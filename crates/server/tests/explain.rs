@@ -97,7 +97,7 @@ fn case_1_found_through_the_search_path() {
 fn case_2_wrong_namespace() {
     assert_explains(
         &offline(&["db", "A", "--from", "billing/job-x"]),
-        0,
+        1,
         "db A from billing/job-x (address unknown, rules see 0.0.0.0) search billing.svc.cluster.local svc.cluster.local cluster.local · ndots 5
            db.billing.svc.cluster.local. NXDOMAIN .:53 › kubernetes Corefile:2 namespace billing exists, it has no Service db
            db.svc.cluster.local. NXDOMAIN .:53 › kubernetes Corefile:2 no namespace db
@@ -211,7 +211,7 @@ fn case_3_headless_without_ready_endpoints() {
 fn case_2_as_a_flowchart() {
     let ran = offline(&["db", "A", "--from", "billing/job-x", "--format", "mermaid"]);
     assert_eq!(ran.stdout, include_str!("golden/explain-wrong-namespace.mmd"), "{}", ran.stderr);
-    assert_eq!(ran.code, 0);
+    assert_eq!(ran.code, 1);
     let json = offline(&["db", "--format", "json"]);
     assert_eq!((json.stdout.as_str(), json.code), (offline(&["db", "--json"]).stdout.as_str(), json.code));
     let refused = offline(&["db", "--format", "dot"]);
@@ -321,6 +321,7 @@ fn the_reason_is_that_of_the_name_in_the_namespace_that_was_written() {
         let ran = offline(&[name, "--from", "billing/api-0"]);
         let found = ran.stdout.lines().find_map(|line| line.trim_start().strip_prefix("why"));
         assert_eq!(found.map(str::trim), Some(why), "{}{}", ran.stdout, ran.stderr);
+        assert_eq!(ran.code == 0, why.contains("PE-S02"), "{}", ran.stdout);
     }
 }
 

@@ -5,7 +5,7 @@ mod fresh;
 use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
-use control::explain::{Explained, Step};
+use control::explain::{Code, Explained, Step};
 use control::{Endpoint, exit};
 
 use super::{as_json, command, json, print_text};
@@ -149,6 +149,9 @@ fn show(explained: &Explained, format: Format) -> Result<u8, ControlError> {
     let is_open = |step: &Step| step.rcode.is_none() && !step.dropped && step.asked.is_none();
     let is_asked = explained.steps.last().is_some_and(is_open);
     let is_lost = explained.steps.last().is_some_and(|step| step.upstreams.iter().all(|one| one.state == "down"));
-    let fine = explained.answered.is_some() || (is_asked && !is_lost);
+    // The reason may be that of an earlier name, which should have an answer.
+    let is_about_last = explained.steps.last().is_some_and(|step| step.why.as_ref() == Some(&explained.why));
+    let is_external = is_about_last || explained.why.code == Code::Waste.name();
+    let fine = explained.answered.is_some() || (is_asked && is_external && !is_lost);
     Ok(if fine { exit::FINE } else { exit::TROUBLE })
 }
