@@ -186,17 +186,28 @@ impl Registry {
     /// Returns the totals of a family's histograms by the value of a label, like [`Registry::totals_by`].
     #[must_use]
     pub fn histograms_by(&self, family: &str, label: &str) -> BTreeMap<String, HistogramTotals> {
+        let totals = self.histograms_by_all(family, [label]);
+        totals.into_iter().map(|([value], total)| (value, total)).collect()
+    }
+
+    /// Returns the totals of a family's histograms by the values of several labels.
+    #[must_use]
+    pub fn histograms_by_all<const N: usize>(
+        &self,
+        family: &str,
+        wanted: [&str; N],
+    ) -> BTreeMap<[String; N], HistogramTotals> {
         let known = self.lock();
         let Some((Metric { kind: Kind::Histogram(buckets), .. }, _)) = known.families.get(family) else {
             return BTreeMap::new();
         };
-        let mut totals: BTreeMap<String, HistogramTotals> = BTreeMap::new();
+        let mut totals: BTreeMap<[String; N], HistogramTotals> = BTreeMap::new();
         for (labels, cells) in known.series_of(family) {
             let counts = known.bucket_counts(cells, buckets);
             if counts.iter().all(|count| *count == 0) {
                 continue;
             }
-            totals.entry(text::value_of(labels, label)).or_default().add(buckets, &counts);
+            totals.entry(wanted.map(|label| text::value_of(labels, label))).or_default().add(buckets, &counts);
         }
         totals
     }

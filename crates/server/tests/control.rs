@@ -122,6 +122,24 @@ fn status_says_that_many_queries_are_refused() {
 }
 
 #[test]
+fn status_names_an_upstream_that_refuses_queries() {
+    let folder = Folder::new("control-refusing");
+    let corefile = folder.write(
+        "Corefile",
+        ".:0 {\n    bind 127.0.0.1\n    control off\n    template ANY ANY {\n rcode REFUSED\n }\n}\n",
+    );
+    let mut refusing = Server::start(&corefile);
+    let address = refusing.address_of("dns://127.0.0.1:0");
+    let mut controlled = Controlled::start(&format!("forward . {address}"));
+    (0..3).for_each(|_| _ = controlled.client.ask("git.corp.", Type::A));
+    let status = controlled.socket.run(&["status"]);
+    assert!(status.code == 1 && status.stdout.contains(&format!("‼ {address} udp")), "{}", status.stdout);
+    let problem = format!("PD-T06  upstream {address}: REFUSED 3 of 3 replies");
+    assert!(status.stdout.contains(&problem), "{}", status.stdout);
+    drop(refusing);
+}
+
+#[test]
 fn status_and_explain_name_an_upstream_that_loses_queries() {
     let (nobody, upstream) = (UdpSocket::bind("127.0.0.1:0").unwrap(), Upstream::start(7));
     let address = nobody.local_addr().unwrap();

@@ -213,6 +213,9 @@ pub struct Upstream {
     /// Exchanges in the same period that failed: no reply in time, a network error, or an invalid reply.
     #[serde(default)]
     pub failures: u64,
+    /// Replies in the same period with SERVFAIL or REFUSED, by response code, most first. Health checks do not see them.
+    #[serde(default)]
+    pub refusals: Vec<CodeCount>,
     /// Last exchange that failed; `null` if none has failed.
     #[serde(default)]
     pub last_failure: Option<FailedExchange>,
@@ -237,7 +240,7 @@ impl Upstream {
     /// Returns a key by which upstreams in trouble come first.
     #[must_use]
     pub fn rank(&self) -> (UpstreamState, bool) {
-        (self.state, !self.is_failing())
+        (self.state, !(self.is_failing() || self.is_refusing()))
     }
 
     /// Returns true if it loses many queries, or the only ones, although it may answer its health checks.
@@ -247,6 +250,14 @@ impl Upstream {
         let are_many =
             self.failures >= FAILURES_MIN && self.failures.saturating_mul(100) >= all.saturating_mul(FAILURES_PERCENT);
         are_many || self.failures > 0 && self.replies == 0
+    }
+
+    /// Returns true if many of its replies, or the only ones, leave clients without an answer.
+    #[must_use]
+    pub fn is_refusing(&self) -> bool {
+        let refusals: u64 = self.refusals.iter().map(|code| code.answers).sum();
+        let percent = refusals.saturating_mul(100) / self.replies.max(1);
+        refusals >= FAILURES_MIN && percent >= FAILURES_PERCENT || refusals > 0 && refusals == self.replies
     }
 
     /// Returns true if no exchange in the period says how it is: no query was sent to it.

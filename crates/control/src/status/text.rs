@@ -4,8 +4,8 @@ use core::fmt::{self, Write};
 
 use super::replica;
 use super::{
-    Answers, Cache, Cluster, Corefile, Latency, Limits, Resource, Resources, Serving, Status, Upstream, UpstreamState,
-    WatchState,
+    Answers, Cache, Cluster, CodeCount, Corefile, Latency, Limits, Resource, Resources, Serving, Status, Upstream,
+    UpstreamState, WatchState,
 };
 use crate::text::{count, counted, duration, harmless, mebibytes, mebibytes_bare, percent, rate};
 
@@ -257,14 +257,14 @@ impl Upstream {
         let error = || self.error.as_deref().map_or(String::new(), |error| format!(" {}", shortened(error)));
         match self.state {
             UpstreamState::Up => {
-                let mark = match (self.is_failing(), self.is_idle()) {
+                let mark = match (self.is_failing() || self.is_refusing(), self.is_idle()) {
                     (true, _) => '‼',
                     (false, true) => '–',
                     (false, false) => '✓',
                 };
                 let p99 = self.p99.map(|p99| format!("p99 {}", p99.text()));
                 let p99 = p99.unwrap_or_else(|| (if self.is_idle() { "no queries" } else { "no replies" }).to_owned());
-                format!("{mark} {address} {transport} {p99}{}", self.failures_text())
+                format!("{mark} {address} {transport} {p99}{}{}", self.refusals_text(), self.failures_text())
             }
             UpstreamState::Suspected => format!("‼ {address} {transport}{}{}", error(), self.failures_text()),
             UpstreamState::Down => {
@@ -276,6 +276,17 @@ impl Upstream {
 }
 
 impl Upstream {
+    /// Describes the replies that leave clients without an answer, if there are many.
+    #[must_use]
+    pub fn refusals_text(&self) -> String {
+        if !self.is_refusing() {
+            return String::new();
+        }
+        let code = |code: &CodeCount| format!("{} {}", harmless(&code.code), count(code.answers));
+        let codes: Vec<String> = self.refusals.iter().map(code).collect();
+        format!(", {} of {} replies", codes.join(" and "), count(self.replies))
+    }
+
     /// Describes the failed exchanges, if there are any.
     #[must_use]
     pub fn failures_text(&self) -> String {

@@ -12,6 +12,7 @@ fn upstream(address: &str, state: UpstreamState) -> Upstream {
         replies: 400,
         p99: Some(Latency { above_seconds: 0.002, at_most_seconds: Some(0.004) }),
         failures: 0,
+        refusals: Vec::new(),
         last_failure: None,
     }
 }
@@ -159,6 +160,18 @@ portolan 0.3.0 (CoreDNS 1.14.7 compatible)  pod portolan-6c9  up 3 d 4 h   ✗ n
 ";
     assert_eq!(status.to_string(), expected);
     assert!(!status.is_fine());
+}
+
+#[test]
+fn an_upstream_that_refuses_many_queries_is_marked() {
+    let text = |refused, servfail| {
+        let codes = [("REFUSED", refused), ("SERVFAIL", servfail)].into_iter().filter(|(_, answers)| *answers > 0);
+        let refusals = codes.map(|(code, answers)| CodeCount { code: code.to_owned(), answers }).collect();
+        Upstream { refusals, ..upstream("10.0.0.2:53", UpstreamState::Up) }.text()
+    };
+    assert_eq!(text(19, 0), "✓ 10.0.0.2:53 udp p99 ≤ 4.0 ms");
+    assert_eq!(text(20, 0), "‼ 10.0.0.2:53 udp p99 ≤ 4.0 ms, REFUSED 20 of 400 replies");
+    assert_eq!(text(380, 20), "‼ 10.0.0.2:53 udp p99 ≤ 4.0 ms, REFUSED 380 and SERVFAIL 20 of 400 replies");
 }
 
 #[test]

@@ -61,7 +61,9 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Warning,
         needs: &[Need::Server],
         rights: &[],
-        meaning: "SERVFAIL or REFUSED are more than 5 % of at least 100 answers of the last minute.",
+        meaning: "SERVFAIL or REFUSED are more than 5 % of at least 100 answers of the last minute, or many of the \
+                  replies of an upstream. Health checks do not see such replies. Without *prometheus* in a server block, \
+                  its answers are not counted.",
         fix: "`portolan tail --last 20` shows the names, the clients and the plugins of failed queries; `portolan explain NAME \
               --from CLIENT` shows why",
         run: |facts| of_status(facts, "PD-T06"),

@@ -25,6 +25,11 @@ const RATE_READINGS: usize = 8;
 /// Metric with the answers.
 const ANSWERS: &str = "coredns_dns_responses_total";
 
+/// Metric with the time to the replies of upstreams.
+const REPLIES: &str = "coredns_proxy_request_duration_seconds";
+/// Response codes that mean that clients get no answer.
+pub(super) const FAILURES: [&str; 2] = ["SERVFAIL", "REFUSED"];
+
 /// Totals since the start of the process.
 #[derive(Clone, Debug)]
 pub(super) struct Totals {
@@ -37,6 +42,8 @@ pub(super) struct Totals {
     pub(super) latency: HistogramTotals,
     /// Time to a reply, by upstream.
     pub(super) upstreams: BTreeMap<String, HistogramTotals>,
+    /// Replies with a response code that leaves clients without an answer, by upstream and code.
+    pub(super) upstream_refusals: BTreeMap<[String; 2], u64>,
     /// Failed exchanges, by upstream.
     pub(super) upstream_failures: BTreeMap<String, u64>,
     pub(super) cache_hits: u64,
@@ -68,7 +75,8 @@ impl Totals {
                 .into_values()
                 .next()
                 .unwrap_or_default(),
-            upstreams: registry.histograms_by("coredns_proxy_request_duration_seconds", "to"),
+            upstreams: registry.histograms_by(REPLIES, "to"),
+            upstream_refusals: upstream_refusals(registry),
             upstream_failures: registry.totals_by("portolan_upstream_failures_total", "to"),
             cache_hits: sum("coredns_cache_hits_total"),
             cache_misses: sum("coredns_cache_misses_total"),
@@ -79,6 +87,12 @@ impl Totals {
             throttling: cgroup::throttling(),
         }
     }
+}
+
+fn upstream_refusals(registry: &Registry) -> BTreeMap<[String; 2], u64> {
+    let by_code = registry.histograms_by_all(REPLIES, ["to", "rcode"]).into_iter();
+    let refusals = by_code.filter(|([_, rcode], _)| FAILURES.contains(&rcode.as_str()));
+    refusals.map(|(labels, replies)| (labels, replies.count())).collect()
 }
 
 /// Figures of the time between two readings. Those that nothing measured are `None`.

@@ -3,6 +3,8 @@
 use control::status::{Cluster, Problem, Serving, Status, UpstreamState};
 use control::text::{count, duration};
 
+use super::super::history::FAILURES;
+
 /// Silence of a watch in seconds from which it is a problem: longer than any healthy watch is silent.
 const SILENCE_MAX: f64 = 60.0;
 /// Duration of an outage in seconds from which it is a problem: a connection that breaks is replaced sooner.
@@ -14,8 +16,6 @@ const MEMORY_SHARE_MAX: f64 = 0.8;
 /// Share of throttled periods from which it is a problem.
 const THROTTLED_SHARE_MAX: f64 = 0.05;
 
-/// Response codes that mean that clients get no answer.
-const FAILURES: [&str; 2] = ["SERVFAIL", "REFUSED"];
 /// Share of the answers from which such a code is a problem, in percent.
 const FAILED_PERCENT_MAX: u64 = 5;
 /// Number of answers below which a share says nothing.
@@ -25,11 +25,12 @@ const ANSWERS_MIN: u64 = 100;
 pub(super) fn problems(status: &Status) -> Vec<Problem> {
     let mut problems = Vec::new();
     let mut add = |code: &str, text: String| problems.push(Problem { code: code.to_owned(), text });
-    if status.serving == Serving::NotReady {
-        add("PD-K09", format!("not ready: {}", status.unready.join(", ")));
-    }
+    // What a plugin waits for comes before that it is not ready.
     for cluster in &status.clusters {
         add_watches(cluster, &mut add);
+    }
+    if status.serving == Serving::NotReady {
+        add("PD-K09", format!("not ready: {}", status.unready.join(", ")));
     }
     if let Some(refused) = &status.corefile.refused {
         let reason = without_excerpt(&refused.error);
@@ -44,6 +45,9 @@ pub(super) fn problems(status: &Status) -> Vec<Problem> {
         add("PD-U02", format!("upstream {}{}", upstream.address, upstream.failures_text().replacen(',', ":", 1)));
     }
     add_failures(status, &mut add);
+    for upstream in status.upstreams.iter().filter(|upstream| upstream.is_refusing()) {
+        add("PD-T06", format!("upstream {}{}", upstream.address, upstream.refusals_text().replacen(',', ":", 1)));
+    }
     for limit in status.limits.reached.iter().filter(|limit| !HARMLESS_LIMITS.contains(&limit.limit.as_str())) {
         let window = duration(status.limits.window_seconds);
         add("PD-T05", format!("limit {} reached {} times in {window}", limit.limit, count(limit.hits)));

@@ -162,6 +162,7 @@ fn upstreams(loaded: &Loaded, before: &Totals, now: &Totals) -> Vec<Upstream> {
         let failures = |totals: &Totals| totals.upstream_failures.get(&address).copied().unwrap_or(0);
         let found = Upstream {
             failures: failures(now) - failures(before),
+            refusals: refusals(&address, before, now),
             last_failure: upstream
                 .last_failure
                 .map(|(at, error)| FailedExchange { age_seconds: clock.since(at).as_secs_f64(), error }),
@@ -185,6 +186,16 @@ fn upstreams(loaded: &Loaded, before: &Totals, now: &Totals) -> Vec<Upstream> {
         }
     }
     all
+}
+
+/// Returns the replies of an upstream with a failure, by response code, most first.
+fn refusals(address: &str, before: &Totals, now: &Totals) -> Vec<CodeCount> {
+    let own = now.upstream_refusals.iter().filter(|([to, _], _)| to == address);
+    let since = |labels, count: &u64| count - before.upstream_refusals.get(labels).unwrap_or(&0);
+    let counted = own.map(|(labels, count)| CodeCount { code: labels[1].clone(), answers: since(labels, count) });
+    let mut refusals: Vec<CodeCount> = counted.filter(|code| code.answers > 0).collect();
+    refusals.sort_by_key(|code| core::cmp::Reverse(code.answers));
+    refusals
 }
 
 fn cache(loaded: &Loaded, before: &Totals, now: &Totals) -> Option<Cache> {

@@ -51,12 +51,16 @@ fn upstream_row(upstream: &Upstream) -> Markup {
     let since = upstream.down_seconds.map_or(String::new(), |seconds| format!(" for {}", duration(seconds)));
     let (class, state) = match upstream.state {
         UpstreamState::Up if upstream.is_failing() => ("warn", "‼ failing".to_owned()),
+        UpstreamState::Up if upstream.is_refusing() => ("warn", "‼ refusing".to_owned()),
+        UpstreamState::Up if upstream.is_idle() => ("", "– no queries".to_owned()),
         UpstreamState::Up => ("good", "✓ up".to_owned()),
         UpstreamState::Suspected => ("warn", "‼ suspected".to_owned()),
         UpstreamState::Down => ("bad", format!("✗ down{since}")),
     };
     let failure = upstream.last_failure.as_ref().map(|last| last.error.as_str());
-    let error = upstream.error.as_deref().or(failure);
+    let refusals = Some(upstream.refusals_text()).filter(|text| !text.is_empty());
+    let refusals = refusals.as_ref().map(|text| text.trim_start_matches(", "));
+    let error = upstream.error.as_deref().or(refusals).or(failure);
     html! {
         tr {
             th scope="row" { (plain(&upstream.address)) " " span.note { (plain(&upstream.transport)) } }

@@ -46,6 +46,7 @@ fn upstream(address: &str, state: UpstreamState, error: Option<&str>) -> Upstrea
         replies: if is_up { 88_400 } else { 12 },
         p99: is_up.then(|| latency(0.004)),
         failures: if is_up { 0 } else { 40 },
+        refusals: Vec::new(),
         last_failure: None,
     }
 }
