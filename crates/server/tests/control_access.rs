@@ -77,6 +77,11 @@ fn root_does_not_open_its_socket_to_others() {
     assert_eq!(socket.run_as(0, &["status"]).code, 0);
     let refused = socket.run_as(IMAGE_USER, &["reload"]);
     assert!(refused.code == 2 && refused.stderr.contains("may not use"), "{}", refused.stderr);
+    // The report says so too, and not that this machine is outside of the cluster.
+    let report = socket.run_as(IMAGE_USER, &["doctor", "--only", "upstream"]);
+    let reason = format!("  – user {IMAGE_USER} may not use the control socket of user 0; ");
+    assert!(report.code == 2 && report.stderr.starts_with("--socket: user "), "{}", report.stderr);
+    assert!(report.stdout.contains(&reason) && !report.stdout.contains("not in the network"), "{}", report.stdout);
 }
 
 #[test]

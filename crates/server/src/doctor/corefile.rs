@@ -37,6 +37,7 @@ pub(super) struct ReadCorefile {
 pub(super) async fn corefile(
     conf: Option<&Path>,
     facts: &Facts,
+    is_beside_server: bool,
     api: &Known<Api>,
     settings: &ResolvConf,
 ) -> Known<ReadCorefile> {
@@ -58,7 +59,9 @@ pub(super) async fn corefile(
             _ => Ok(without_secrets(&main.name, &main.text)),
         };
     }
-    let api = api.as_ref().map_err(Clone::clone)?;
+    // A server that does not answer this user is why its Corefile is not known.
+    let of_server = facts.server.as_ref().err().filter(|_| is_beside_server);
+    let api = api.as_ref().map_err(|reason| of_server.unwrap_or(reason).clone())?;
     // The name servers of a Pod are those of its node, as for the server, unless it asks the cluster DNS.
     let has_files = is_pod() && settings.cluster_domain().is_none();
     of_config_map(&facts.dns()?, api, has_files).await

@@ -34,6 +34,13 @@ pub(crate) struct Options {
     pub(crate) packets: bool,
 }
 
+/// Answer of the server that runs here.
+pub(crate) struct Server {
+    pub(crate) facts: Known<ServerFacts>,
+    /// True if a server runs on this machine, even if it does not answer this user.
+    pub(crate) is_here: bool,
+}
+
 /// Facts, and the arguments that could not be used.
 pub(crate) struct Gathered {
     pub(crate) facts: Facts,
@@ -42,24 +49,29 @@ pub(crate) struct Gathered {
 }
 
 /// Gathers the facts, in less than five seconds. `server` asks the server that runs here.
-pub(crate) async fn gather(options: Options, server: impl Future<Output = Known<ServerFacts>>) -> Gathered {
+pub(crate) async fn gather(options: Options, server: impl Future<Output = Server>) -> Gathered {
     let deadline = Deadline::start();
     let settings = ResolvConf::read();
     let mut facts = Facts::unknown("not gathered");
     facts.service.clone_from(&options.service);
     facts.conntrack = host::conntrack();
     facts.interfaces = host::interfaces();
-    let (server, (api, objects)) =
-        tokio::join!(deadline.limit("control socket", server), of_api(options.source.clone(), deadline),);
+    let asking = deadline.limit("control socket", async { Ok(server.await) });
+    let (server, (api, objects)) = tokio::join!(asking, of_api(options.source.clone(), deadline));
+    let Server { facts: server, is_here } =
+        server.unwrap_or_else(|reason| Server { facts: Err(reason), is_here: false });
     (facts.server, facts.objects) = (server, objects);
     facts.api_clock_ahead = api.as_ref().map_err(Clone::clone).and_then(Api::clock_ahead);
     // The other gatherers need the Corefile. Without a ConfigMap, it is there at once.
-    let read = deadline.limit("Corefile", corefile(options.conf.as_deref(), &facts, &api, &settings)).await;
+    let read = deadline.limit("Corefile", corefile(options.conf.as_deref(), &facts, is_here, &api, &settings)).await;
     let requests = read.as_ref().map_err(Clone::clone).and_then(|read| read.requests.clone());
     facts.corefile = read.map(|ReadCorefile { facts, .. }| facts);
     facts.certificates = certificates_of(&facts, options.conf.is_some());
-    let inside =
-        if options.packets { location::check_inside(&facts) } else { Err(Unknown::new("no packets are sent")) };
+    let inside = if options.packets {
+        location::check_inside(&facts, is_here)
+    } else {
+        Err(Unknown::new("no packets are sent"))
+    };
     let asks_upstreams = if options.conf.is_some() && options.packets { Ok(()) } else { inside.clone() };
     let encrypted = encrypted_upstreams(&facts);
     let connects = asks_upstreams.is_ok();

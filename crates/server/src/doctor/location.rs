@@ -11,12 +11,12 @@ use crate::local::is_pod;
 ///
 /// # Errors
 /// This machine is another one, so that silence would say nothing about the cluster.
-pub(super) fn check_inside(facts: &Facts) -> Known<()> {
+pub(super) fn check_inside(facts: &Facts, is_beside_server: bool) -> Known<()> {
     let own: Vec<IpAddr> =
         facts.interfaces.iter().flatten().flat_map(|interface| interface.addresses.clone()).collect();
     let nodes = facts.objects.nodes.iter().flat_map(|nodes| nodes.iter());
     let is_node = nodes.flat_map(Node::addresses).any(|address| own.contains(&address));
-    if is_pod() || is_node || facts.server.is_ok() {
+    if is_pod() || is_node || is_beside_server {
         return Ok(());
     }
     Err(Unknown::new("this machine is not in the network of the cluster; run this in a Pod: deploy/doctor.yaml"))

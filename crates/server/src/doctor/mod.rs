@@ -23,4 +23,4 @@ mod replicas;
 mod resolv_conf;
 mod rights;
 
-pub(crate) use gather::{Gathered, Options, gather};
+pub(crate) use gather::{Gathered, Options, Server, gather};

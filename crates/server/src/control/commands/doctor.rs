@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ::doctor::{Check, Known, Need, Report, Unknown, select};
+use ::doctor::{Check, Need, Report, Unknown, select};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use cluster::Source;
 use control::doctor::ServerFacts;
@@ -10,7 +10,7 @@ use control::{Endpoint, exit};
 
 use super::{CommonOptions, command, print_text};
 use crate::control::client::{ControlError, ServerOptions, Socket};
-use crate::doctor::{Gathered, Options as GatherOptions, gather};
+use crate::doctor::{Gathered, Options as GatherOptions, Server, gather};
 
 pub(super) const NAME: &str = "doctor";
 
@@ -75,14 +75,23 @@ pub(super) fn definition() -> clap::Command {
 }
 
 /// Asks the server that runs here.
-async fn server(options: ServerOptions) -> Known<ServerFacts> {
+async fn server(options: ServerOptions) -> Server {
+    let is_local = !options.socket.as_deref().is_some_and(|socket| socket.contains("://"));
     let ask = move || Socket::find(&options)?.get(Endpoint::Doctor, &[]);
-    let asking = tokio::task::spawn_blocking(ask);
-    let answer = asking.await.map_err(|error| Unknown::new(error.to_string()))?;
-    answer.map_err(|error| match error {
+    let answer: Result<ServerFacts, ControlError> = match tokio::task::spawn_blocking(ask).await {
+        Ok(answer) => answer,
+        Err(error) => return Server { facts: Err(Unknown::new(error.to_string())), is_here: false },
+    };
+    let is_here = match &answer {
+        Ok(_) => true,
+        Err(ControlError::Refused(_) | ControlError::Several(_) | ControlError::Late(_)) => is_local,
+        Err(_) => false,
+    };
+    let facts = answer.map_err(|error| match error {
         ControlError::NoServer => Unknown::new("no server with a control socket runs here; run this in its Pod"),
         error => Unknown::new(error.to_string()),
-    })
+    });
+    Server { facts, is_here }
 }
 
 /// Error: a word has no slash.
