@@ -81,7 +81,7 @@ pub(super) const CHECKS: &[Check] = &[
 const SYSTEMD: [IpAddr; 2] =
     [IpAddr::V4(core::net::Ipv4Addr::new(127, 0, 0, 53)), IpAddr::V4(core::net::Ipv4Addr::new(127, 0, 0, 54))];
 
-/// Returns the addresses of all upstreams over plain DNS.
+/// Returns the addresses of all upstreams.
 fn addresses(facts: &Facts) -> Result<Vec<IpAddr>, Unknown> {
     let of_status = |status: &Status| {
         let all = status.upstreams.iter().filter_map(|upstream| upstream.address.parse::<core::net::SocketAddr>().ok());
@@ -89,10 +89,15 @@ fn addresses(facts: &Facts) -> Result<Vec<IpAddr>, Unknown> {
     };
     let mut all = match (&facts.server, &facts.corefile) {
         (Ok(server), _) => of_status(&server.status),
-        (_, Ok(corefile)) if corefile.forwarded.is_empty() && corefile.has("forward") => {
-            return Err(Unknown::new("the addresses of the upstreams are not known here"));
+        (_, Ok(corefile)) => {
+            let plain = corefile.forwarded.iter().map(|upstream| upstream.address.ip());
+            let encrypted = corefile.encrypted();
+            let all: Vec<IpAddr> = plain.chain(encrypted.iter().filter_map(|one| Some(one.address()?.ip()))).collect();
+            if all.is_empty() && corefile.has("forward") {
+                return Err(Unknown::new("the addresses of the upstreams are not known here"));
+            }
+            all
         }
-        (_, Ok(corefile)) => corefile.forwarded.iter().map(|upstream| upstream.address.ip()).collect(),
         (Err(reason), Err(_)) => return Err(reason.clone()),
     };
     all.sort_unstable();

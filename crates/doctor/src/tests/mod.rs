@@ -111,6 +111,17 @@ fn reads_upstreams_that_are_not_plain_dns() {
 }
 
 #[test]
+fn an_encrypted_upstream_that_is_this_server_is_a_loop() {
+    let mut world = World::healthy();
+    world.json["daemon_sets"] = serde_json::json!([]);
+    world.facts.server = Err(Unknown::new("not asked"));
+    world.corefile = world.corefile.replace("/etc/resolv.conf", "tls://10.96.0.10");
+    let report = world.report();
+    let row = report.rows.iter().find(|row| row.code == "PD-U01").unwrap();
+    assert_eq!(row.findings[0].text, "upstream 10.96.0.10 is the cluster IP of the DNS Service, which is this server");
+}
+
+#[test]
 fn a_service_without_a_selector_is_said_to_have_none() {
     let mut world = World::healthy();
     world.json["slices"].as_array_mut().unwrap().remove(0);
