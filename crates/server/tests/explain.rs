@@ -393,6 +393,13 @@ fn case_7_nobody_is_responsible() {
 }
 
 #[test]
+fn a_server_block_without_a_plugin_for_the_name_is_not_called_missing() {
+    let ran = offline_with(".:53 {\n    kubernetes cluster.local\n}\n", &["x."]);
+    let why = "why   no plugin of the server block answers [PE-B02]";
+    assert!(ran.stdout.contains(why) && !ran.stdout.contains("no server block"), "{}{}", ran.stdout, ran.stderr);
+}
+
+#[test]
 fn refuses_invalid_questions() {
     for (asked, message) in [
         (&["x", "FOO"][..], "`FOO` is not a record type"),
