@@ -35,6 +35,8 @@ use wire::Type;
 const DEADLINE: Duration = Duration::from_secs(120);
 /// Connections to a page of the server: more than it allows from one address.
 const TOO_MANY_CONNECTIONS: usize = 200;
+/// Connections over gRPC: more than the Corefile allows.
+const TOO_MANY_CALLERS: usize = 4;
 /// Alerts whose fault a test cannot cause, with an expression that must return data instead.
 const NOT_SEEDED: [(&str, &str); 2] = [
     ("PortolanPanic", "increase(coredns_panics_total[10s])"),
@@ -148,6 +150,8 @@ struct Site {
     broken: Served,
     stalled: Stalled,
     absent: SocketAddr,
+    /// Listener for gRPC that allows one connection.
+    callers: SocketAddr,
     is_limited: bool,
     round: usize,
 }
@@ -157,7 +161,8 @@ impl Site {
         let (api, down, upstream) = (FakeApi::with_shop(), FakeApi::with_shop(), Upstream::start(1));
         let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
         let folder = Folder::new("broken");
-        let corefile = broken(&folder, &down, silent.local_addr().unwrap());
+        let callers = free_address();
+        let corefile = broken(&folder, &down, silent.local_addr().unwrap()) + &one_caller(callers);
         write_snapshot(&folder, &down);
         down.down();
         let broken = Served::start_in(folder, &corefile);
@@ -174,6 +179,7 @@ impl Site {
             broken,
             stalled,
             absent,
+            callers,
             is_limited,
             round: 0,
         }
@@ -212,6 +218,8 @@ impl Site {
         self.broken.reload(&format!(".:0 {{\n    nonsense{round}\n}}\n"));
         let connections = (0..TOO_MANY_CONNECTIONS).map(|_| TcpStream::connect(self.broken.pages));
         drop(connections.collect::<Vec<_>>());
+        let callers = (0..TOO_MANY_CALLERS).map(|_| TcpStream::connect(self.callers));
+        drop(callers.collect::<Vec<_>>());
     }
 
     fn change_cluster(&self) {
@@ -277,6 +285,14 @@ fn broken(folder: &Folder, down: &FakeApi, silent: SocketAddr) -> String {
         block("etcd.test", "etcd {\n        endpoint http://127.0.0.1:9\n    }"),
     ]
     .concat()
+}
+
+/// Returns a server block for gRPC that allows one connection.
+fn one_caller(address: SocketAddr) -> String {
+    let (ip, port) = (address.ip(), address.port());
+    format!(
+        "grpc://grpc.test:{port} {{\n    bind {ip}\n    grpc_server {{\n        max_connections 1\n    }}\n    whoami\n}}\n"
+    )
 }
 
 /// Returns a directive *kubernetes* with a snapshot.
