@@ -89,7 +89,12 @@ fn compiles(facts: &Facts) -> Outcome {
     let is_of_others = |problem: &Problem| problem.is_loop() || (problem.is_error && is_refused);
     let findings = problems.iter().filter(|problem| !is_of_others(problem)).map(finding);
     let findings = findings.chain(warnings_of_server(facts, corefile, problems));
-    Ok(findings.map(|finding| if is_file { finding.fix(fix.clone()) } else { finding }).collect())
+    let findings: Vec<Finding> =
+        findings.map(|finding| if is_file { finding.fix(fix.clone()) } else { finding }).collect();
+    if findings.is_empty() && problems.iter().any(is_of_others) {
+        return Err(Unknown::new("what is wrong with the Corefile is a finding of PD-C03 or PD-U01"));
+    }
+    Ok(findings)
 }
 
 /// Returns the warnings of the server about this Corefile that its compilation here does not show, such as those about

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::of_status;
 use crate::known::known;
-use crate::{Access, Area, Check, Facts, Finding, Need, Outcome, Severity};
+use crate::{Access, Area, Check, Facts, Finding, Need, Outcome, Severity, Unknown};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -30,7 +30,7 @@ pub(super) const CHECKS: &[Check] = &[
         meaning: "A watch fails for more than 5 s, or is silent for more than a minute. The server answers with what it \
                   last knew.",
         fix: "Is the API server reachable from the Pod? A NetworkPolicy must allow its address and port (443 and 6443)",
-        run: |facts| of_status(facts, "PD-R02"),
+        run: current,
     },
     Check {
         code: "PD-R03",
@@ -49,6 +49,14 @@ pub(super) const CHECKS: &[Check] = &[
 
 /// Maximum number of Endpoints that are named.
 const NAMED_MAX: usize = 50;
+
+fn current(facts: &Facts) -> Outcome {
+    let (late, refused) = (of_status(facts, "PD-R02")?, of_status(facts, "PD-R01")?);
+    if late.is_empty() && !refused.is_empty() {
+        return Err(Unknown::new("a watch that the API server refuses is a finding of PD-R01"));
+    }
+    Ok(late)
+}
 
 fn rights(facts: &Facts) -> Outcome {
     let reported = of_status(facts, "PD-R01").unwrap_or_default();

@@ -50,9 +50,26 @@ fn the_fix_of_a_forward_loop_starts_with_its_likely_cause() {
     }
 }
 
+fn row(world: &mut World, code: &str) -> Row {
+    std::mem::replace(world, World::healthy()).report().rows.into_iter().find(|row| row.code == code).unwrap()
+}
+
 /// Returns the row about upstreams.
-fn upstreams_row(world: World) -> Row {
-    world.report().rows.into_iter().find(|row| row.code == "PD-U02").unwrap()
+fn upstreams_row(mut world: World) -> Row {
+    row(&mut world, "PD-U02")
+}
+
+#[test]
+fn a_check_whose_finding_another_one_has_is_not_fine() {
+    let mut world = World::healthy();
+    world.report_problem("PD-R01", "watch of services has been failing for 9 s: the API server says 403");
+    assert_eq!(row(&mut world, "PD-R02").outcome, Mark::Unknown);
+    let (_, _, break_corefile) = FAULTS[0];
+    break_corefile(&mut world);
+    world.json["server"]["status"]["corefile"]["refused"] =
+        serde_json::json!({ "error": "unknown directive `redy`", "age_seconds": 240.0 });
+    let row = row(&mut world, "PD-C01");
+    assert_eq!(row.outcome, Mark::Unknown, "{row:#?}");
 }
 
 #[test]
