@@ -253,13 +253,31 @@ fn replaces_a_socket_that_nobody_listens_on_and_waits_for_one_in_use() {
     let other = UnixListener::bind(&path).unwrap();
     let corefile = COREFILE.replace("whoami", &format!("whoami\n    control {}", path.display()));
     let mut server = Server::start(&folder.write("Corefile", &corefile));
-    server.wait_for("control: listen on");
+    let refused = server.wait_for("control: cannot listen on");
+    assert!(refused.contains("address already in use. End the process that uses it"), "{refused}");
     let mut client = Client::new(server.address_of("dns://127.0.0.1:0"));
     assert!(client.ask("a.test.", Type::A).is_some());
     // The file stays behind, like that of a process that was killed.
     drop(other);
     let socket = ControlSocket::of(&mut server);
     assert_eq!((socket.0.as_str(), socket.run(&["status"]).code), (path.to_str().unwrap(), 0));
+}
+
+#[test]
+fn keeps_a_file_that_is_not_a_socket() {
+    let folder = Folder::new("control-file");
+    let file = folder.write("Corefile.old", "do not delete\n");
+    let link = folder.path().join("link.sock");
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    for path in [file.as_path(), &link, folder.path()] {
+        let corefile = COREFILE.replace("whoami", &format!("whoami\n    control {}", path.display()));
+        let mut server = Server::start(&folder.write("Corefile", &corefile));
+        let refused = server.wait_for("control: cannot listen on");
+        let expected = format!("`{}` exists and is not a socket; remove it, or name another path", path.display());
+        assert!(refused.contains(&expected), "{refused}");
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "do not delete\n");
+        assert!(link.is_symlink() && folder.path().is_dir());
+    }
 }
 
 #[test]

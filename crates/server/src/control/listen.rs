@@ -1,14 +1,16 @@
 //! Listeners of the control API: Unix sockets with a path or an abstract name, and TCP on loopback or with TLS.
 
 use std::cell::RefCell;
+use std::error::Error;
+use std::fmt;
 use std::fs;
 use std::future::ready;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{SocketAddr as Name, UnixListener, UnixStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -119,12 +121,57 @@ async fn run(context: Rc<Context>, evictions: Rc<Evictions>, address: ControlAdd
     }
 }
 
-fn report_failure(address: &ControlAddress, error: &io::Error) {
-    let reason = io_text::describe(error);
+fn report_failure(address: &ControlAddress, error: &BindError) {
+    let place = match address {
+        ControlAddress::Default => address.to_string(),
+        _ => format!("`{address}`"),
+    };
     tracing::error!(
         target: "portolan",
-        "control: listen on {address}: {reason}; `portolan status` does not work until the address is free"
+        "control: cannot listen on {place}: {error}; the server tries again every second"
     );
+}
+
+/// Reason why an address cannot be bound.
+#[derive(Debug)]
+enum BindError {
+    /// A file, directory or link is in the place of the socket. Only its owner knows if it may be removed.
+    NotASocket(PathBuf),
+    /// The operating system refuses the address.
+    Io(io::Error),
+}
+
+impl From<io::Error> for BindError {
+    fn from(error: io::Error) -> BindError {
+        BindError::Io(error)
+    }
+}
+
+impl fmt::Display for BindError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let error = match self {
+            BindError::NotASocket(path) => {
+                let path = path.display();
+                return write!(f, "`{path}` exists and is not a socket; remove it, or name another path");
+            }
+            BindError::Io(error) => error,
+        };
+        let help = match error.kind() {
+            io::ErrorKind::AddrInUse => "End the process that uses it, or name another address",
+            io::ErrorKind::PermissionDenied => "Give the user of the server this permission, or name another address",
+            _ => "Correct the address in the Corefile",
+        };
+        write!(f, "{}. {help}", io_text::describe(error))
+    }
+}
+
+impl Error for BindError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            BindError::NotASocket(_) => None,
+            BindError::Io(error) => Some(error),
+        }
+    }
 }
 
 enum Bound {
@@ -133,8 +180,8 @@ enum Bound {
 }
 
 /// Binds an address. Returns its name for people too.
-fn bind(address: &ControlAddress) -> io::Result<(String, Bound)> {
-    let unix = |(name, listener): (String, UnixListener)| {
+fn bind(address: &ControlAddress) -> Result<(String, Bound), BindError> {
+    let unix = |(name, listener): (String, UnixListener)| -> Result<(String, Bound), BindError> {
         listener.set_nonblocking(true)?;
         Ok((name, Bound::Unix(tokio::net::UnixListener::from_std(listener)?)))
     };
@@ -167,9 +214,15 @@ fn bind_abstract(name: &str) -> io::Result<(String, UnixListener)> {
 }
 
 /// Binds a path. Replaces a socket that no process listens on any more.
-fn bind_path(path: &Path) -> io::Result<(String, UnixListener)> {
+fn bind_path(path: &Path) -> Result<(String, UnixListener), BindError> {
     let listener = match UnixListener::bind(path) {
-        Err(error) if error.kind() == io::ErrorKind::AddrInUse && is_abandoned(path) => {
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+            if !fs::symlink_metadata(path)?.file_type().is_socket() {
+                return Err(BindError::NotASocket(path.to_owned()));
+            }
+            if !is_abandoned(path) {
+                return Err(error.into());
+            }
             fs::remove_file(path)?;
             UnixListener::bind(path)?
         }
@@ -179,6 +232,7 @@ fn bind_path(path: &Path) -> io::Result<(String, UnixListener)> {
     Ok((path.display().to_string(), listener))
 }
 
+/// Returns true for a socket that no process listens on. Other files refuse connections too.
 fn is_abandoned(path: &Path) -> bool {
     UnixStream::connect(path).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
 }
