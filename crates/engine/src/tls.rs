@@ -7,6 +7,7 @@ use core::any::Any;
 use core::error::Error;
 use core::fmt;
 use core::net::IpAddr;
+use core::time::Duration;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -96,6 +97,24 @@ pub trait TlsMaker: Send + Sync {
 
     /// Makes keys of session tickets.
     fn session_keys(&self) -> SessionKeys;
+}
+
+/// Period in which a certificate is valid (RFC 5280 §4.1.2.5).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Validity {
+    /// First second.
+    pub not_before: CertificateTime,
+    /// Last second.
+    pub not_after: CertificateTime,
+}
+
+/// Time in a certificate, in UTC.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertificateTime {
+    /// Wall-clock time since the Unix epoch.
+    pub since_1970: Duration,
+    /// Date such as `2026-11-24`.
+    pub date: String,
 }
 
 /// Opaque TLS configuration for an upstream. Only the [`TlsMaker`] that built it knows its type.

@@ -13,8 +13,10 @@ pub mod proxy;
 pub mod server_stream;
 mod tickets;
 pub mod tls;
+mod validity;
 mod verifier;
 
 pub use clock::MonotonicClock;
 pub use engine::tls::TlsError;
 pub use error_text::{error_text, root_cause, tls_error_text};
+pub use validity::validity;
