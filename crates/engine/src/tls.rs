@@ -159,7 +159,9 @@ pub enum TlsError {
     NoSystemAuthorities,
     /// The file for the secrets of sessions cannot be opened.
     KeyLog(LibraryError),
-    /// The library rejects the combination, for example a key that does not belong to its certificate.
+    /// The private key does not belong to the certificate.
+    KeyMismatch,
+    /// The library rejects the combination.
     Config(LibraryError),
 }
 
@@ -178,6 +180,7 @@ impl fmt::Display for TlsError {
                 f.write_str("this system has no certificate authorities: configure a file with them")
             }
             TlsError::KeyLog(error) => write!(f, "cannot open the key log: {error}"),
+            TlsError::KeyMismatch => f.write_str("the private key does not belong to the certificate"),
             TlsError::Config(error) => error.fmt(f),
         }
     }
@@ -192,7 +195,7 @@ impl Error for TlsError {
             | TlsError::Authority(error)
             | TlsError::KeyLog(error)
             | TlsError::Config(error) => Some(&**error),
-            TlsError::NoCertificate | TlsError::NoSystemAuthorities => None,
+            TlsError::NoCertificate | TlsError::NoSystemAuthorities | TlsError::KeyMismatch => None,
         }
     }
 }

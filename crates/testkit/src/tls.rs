@@ -42,8 +42,13 @@ impl TlsServer for PretendedTls {
 }
 
 fn check_identity(identity: &Identity) -> Result<(), TlsError> {
-    check(&identity.certificates).and_then(|()| check(&identity.key))
+    check(&identity.certificates).and_then(|()| check(&identity.key))?;
+    let is_stranger = identity.key.windows(STRANGER.len()).any(|part| part == STRANGER);
+    if is_stranger { Err(TlsError::KeyMismatch) } else { Ok(()) }
 }
+
+/// Mark of a key that belongs to no certificate.
+const STRANGER: &[u8] = b"of another certificate";
 
 fn check(pem: &[u8]) -> Result<(), TlsError> {
     if pem.starts_with(b"-----BEGIN ") { Ok(()) } else { Err(TlsError::Config("not in PEM".into())) }

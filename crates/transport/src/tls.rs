@@ -16,7 +16,7 @@ use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::{NoServerSessionStorage, ParsedCertificate, WebPkiClientVerifier};
-use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use rustls::{ClientConfig, InconsistentKeys, RootCertStore, ServerConfig};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -257,6 +257,14 @@ fn config_error(error: impl Error + Send + Sync + 'static) -> TlsError {
     TlsError::Config(Box::new(error))
 }
 
+/// Error of a certificate with its key.
+fn pair_error(error: rustls::Error) -> TlsError {
+    match error {
+        rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => TlsError::KeyMismatch,
+        error => config_error(error),
+    }
+}
+
 fn key_log_error(error: &io::Error) -> TlsError {
     TlsError::KeyLog(io_text::describe(error).to_string().into())
 }
@@ -282,7 +290,7 @@ pub fn client_config(wanted: &ClientTls) -> Result<ClientConfig, TlsError> {
     };
     let Some(identity) = &wanted.identity else { return Ok(config.with_no_client_auth()) };
     let (certificates, key) = read(identity)?;
-    config.with_client_auth_cert(certificates, key).map_err(config_error)
+    config.with_client_auth_cert(certificates, key).map_err(pair_error)
 }
 
 /// Builds a verifier for servers whose certificates are signed by one of `authorities`, or are one of them.
@@ -320,7 +328,7 @@ fn server_config(wanted: &ServerTls) -> Result<ServerConfig, TlsError> {
         }
     };
     let (certificates, key) = read(&wanted.identity)?;
-    let mut config = config.with_single_cert(certificates, key).map_err(config_error)?;
+    let mut config = config.with_single_cert(certificates, key).map_err(pair_error)?;
     // Stateless tickets: sessions need no memory in the server. Workers share only the keys.
     config.session_storage = Arc::new(NoServerSessionStorage {});
     let sessions = wanted.sessions.as_ref().and_then(|SessionKeys(keys)| Arc::clone(keys).downcast().ok());

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use engine::tls::{ClientCertificates, ClientTls, Identity, ServerTls, TlsMaker, TlsServer};
+use engine::tls::{ClientCertificates, ClientTls, Identity, ServerTls, TlsError, TlsMaker, TlsServer};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::{Client, Rustls, StreamProtocol, acceptor};
@@ -54,6 +54,10 @@ async fn renewed_certificates_replace_the_old_ones() {
     assert!(!greets(&server, &new, None).await);
     let broken = Identity { key: b"nothing".to_vec(), ..new.clone() };
     assert!(server.renew(&server_of(&broken, None)).is_err());
+    let mixed = Identity { key: old.key.clone(), ..new.clone() };
+    assert!(matches!(server.renew(&server_of(&mixed, None)), Err(TlsError::KeyMismatch)));
+    let client = ClientTls { identity: Some(mixed), ..ClientTls::default() };
+    assert!(matches!(Rustls.client(&ClientTls { unverified: true, ..client }), Err(TlsError::KeyMismatch)));
     assert!(greets(&server, &old, None).await);
     server.renew(&server_of(&new, None)).unwrap();
     assert!(greets(&server, &new, None).await);

@@ -55,8 +55,7 @@ impl Certificates {
         let mut wanted = self.read(setup.files)?;
         let sessions = self.sessions(&wanted, &*maker, setup);
         wanted.sessions = Some(sessions.keys.clone());
-        let server = maker.server(&wanted);
-        let server = server.map_err(|error| CertificateFileError::Unusable(self.certificate.clone(), error))?;
+        let server = maker.server(&wanted).map_err(|error| self.unusable(error))?;
         setup.requests.file_watches.push(self.renewal(directive, Arc::clone(&server), sessions, setup.files));
         Ok(server)
     }
@@ -72,10 +71,26 @@ impl Certificates {
         })
     }
 
-    fn renew(&self, server: &dyn TlsServer, sessions: &Sessions, files: &dyn Files) -> Result<(), Box<dyn Error>> {
+    fn renew(
+        &self,
+        server: &dyn TlsServer,
+        sessions: &Sessions,
+        files: &dyn Files,
+    ) -> Result<(), CertificateFileError> {
         let wanted = self.read(files)?;
         let is_same = wanted.authorities == sessions.authorities;
-        Ok(server.renew(&ServerTls { sessions: is_same.then(|| sessions.keys.clone()), ..wanted })?)
+        let wanted = ServerTls { sessions: is_same.then(|| sessions.keys.clone()), ..wanted };
+        server.renew(&wanted).map_err(|error| self.unusable(error))
+    }
+
+    fn unusable(&self, error: TlsError) -> CertificateFileError {
+        match error {
+            TlsError::KeyMismatch => CertificateFileError::KeyMismatch {
+                certificate: self.certificate.clone(),
+                key: self.key.clone(),
+            },
+            error => CertificateFileError::Unusable(self.certificate.clone(), error),
+        }
     }
 
     /// Returns the keys of session tickets, which outlive a reload with the same files and the same policy for client
@@ -108,10 +123,15 @@ impl Certificates {
                 return;
             }
             seen = now;
-            let path = self.certificate.display();
             notices.push(match self.renew(&*server, &sessions, files) {
-                Ok(()) => Notice::new(Level::Info, directive, format!("{path}: the certificate was renewed")),
-                Err(error) => Notice::new(Level::Warning, directive, format!("{path}: {error}")),
+                Ok(()) => {
+                    let text = format!("{}: the certificate was renewed", self.certificate.display());
+                    Notice::new(Level::Info, directive, text)
+                }
+                Err(error) => {
+                    let text = format!("{error}; the old pair stays in use. Write both files of the same certificate");
+                    Notice::new(Level::Warning, directive, text)
+                }
             });
         };
         FileWatch::new(EVERY, check)
@@ -125,6 +145,8 @@ pub(crate) enum CertificateFileError {
     NoTls,
     /// A file cannot be read.
     Open(OpenError),
+    /// The key is that of another certificate.
+    KeyMismatch { certificate: PathBuf, key: PathBuf },
     /// The files cannot be used; with the file of the server's certificate.
     Unusable(PathBuf, TlsError),
 }
@@ -140,6 +162,9 @@ impl fmt::Display for CertificateFileError {
         match self {
             CertificateFileError::NoTls => f.write_str("TLS is not available in this process"),
             CertificateFileError::Open(error) => error.fmt(f),
+            CertificateFileError::KeyMismatch { certificate, key } => {
+                write!(f, "`{}` does not belong to `{}`", key.display(), certificate.display())
+            }
             CertificateFileError::Unusable(path, error) => write!(f, "{}: {error}", path.display()),
         }
     }
@@ -148,7 +173,7 @@ impl fmt::Display for CertificateFileError {
 impl Error for CertificateFileError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            CertificateFileError::NoTls => None,
+            CertificateFileError::NoTls | CertificateFileError::KeyMismatch { .. } => None,
             CertificateFileError::Open(error) => Some(error),
             CertificateFileError::Unusable(_, error) => Some(error),
         }
