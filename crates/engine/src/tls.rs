@@ -95,6 +95,12 @@ pub trait TlsMaker: Send + Sync {
     /// The certificate cannot be parsed.
     fn certifies(&self, certificates: &[u8], address: IpAddr) -> Result<bool, TlsError>;
 
+    /// Returns the validity of the first of these certificates, in PEM format. Clients refuse a connection outside of it.
+    ///
+    /// # Errors
+    /// The certificate cannot be parsed.
+    fn validity(&self, certificates: &[u8]) -> Result<Validity, TlsError>;
+
     /// Makes keys of session tickets.
     fn session_keys(&self) -> SessionKeys;
 }
@@ -115,6 +121,38 @@ pub struct CertificateTime {
     pub since_1970: Duration,
     /// Date such as `2026-11-24`.
     pub date: String,
+}
+
+impl Validity {
+    /// Returns the reason why the certificate is not valid at this time after 1970; `None` if it is valid.
+    #[must_use]
+    pub fn problem(&self, since_1970: Duration) -> Option<ValidityProblem> {
+        let is_early = since_1970 < self.not_before.since_1970;
+        let is_late = since_1970 > self.not_after.since_1970;
+        match (is_early, is_late) {
+            (_, true) => Some(ValidityProblem::Expired(self.not_after.date.clone())),
+            (true, false) => Some(ValidityProblem::NotYet(self.not_before.date.clone())),
+            (false, false) => None,
+        }
+    }
+}
+
+/// Reason why a certificate is not valid now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ValidityProblem {
+    /// It expired on this date.
+    Expired(String),
+    /// It is valid from this date on.
+    NotYet(String),
+}
+
+impl fmt::Display for ValidityProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ValidityProblem::Expired(date) => write!(f, "expired on {date}"),
+            ValidityProblem::NotYet(date) => write!(f, "is not valid before {date}"),
+        }
+    }
 }
 
 /// Opaque TLS configuration for an upstream. Only the [`TlsMaker`] that built it knows its type.

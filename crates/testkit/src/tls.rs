@@ -2,9 +2,12 @@
 
 use core::any::Any;
 use core::net::IpAddr;
+use core::time::Duration;
 use std::sync::Arc;
 
-use engine::tls::{ClientTls, Identity, ServerTls, SessionKeys, TlsClient, TlsError, TlsMaker, TlsServer};
+use engine::tls::{
+    CertificateTime, ClientTls, Identity, ServerTls, SessionKeys, TlsClient, TlsError, TlsMaker, TlsServer, Validity,
+};
 
 /// Accepts any file that starts like PEM.
 pub struct PretendedTls;
@@ -24,6 +27,19 @@ impl TlsMaker for PretendedTls {
     /// Pretends that certificates are valid for the addresses of private networks only.
     fn certifies(&self, certificates: &[u8], address: IpAddr) -> Result<bool, TlsError> {
         check(certificates).map(|()| matches!(address, IpAddr::V4(v4) if v4.is_private()))
+    }
+
+    /// Reads lines such as `notAfter 86400 1970-01-02`, with seconds since 1970. Without them, it is always valid.
+    fn validity(&self, certificates: &[u8]) -> Result<Validity, TlsError> {
+        check(certificates)?;
+        let text = String::from_utf8_lossy(certificates);
+        let time = |name: &str, default: Duration| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name)?.trim().split_once(' '));
+            let (seconds, date) = line.unwrap_or_default();
+            let since_1970 = seconds.parse().map_or(default, Duration::from_secs);
+            CertificateTime { since_1970, date: date.to_owned() }
+        };
+        Ok(Validity { not_before: time("notBefore", Duration::ZERO), not_after: time("notAfter", Duration::MAX) })
     }
 
     fn session_keys(&self) -> SessionKeys {

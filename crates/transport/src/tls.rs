@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use engine::tls::{
-    ClientCertificates, ClientTls, Identity, ServerTls, SessionKeys, TlsClient, TlsError, TlsMaker, TlsServer,
+    ClientCertificates, ClientTls, Identity, ServerTls, SessionKeys, TlsClient, TlsError, TlsMaker, TlsServer, Validity,
 };
 use rustls::client::danger::ServerCertVerifier;
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
@@ -25,6 +25,7 @@ use tokio_rustls::client::TlsStream;
 use crate::key_log::KeyLogFile;
 use crate::server_stream::{Acceptor, ServerStream};
 use crate::tickets::TicketKeys;
+use crate::validity::validity;
 use crate::verifier::{AnyCertificate, AnyClient, GivenCertificates};
 
 /// TLS factory for directives.
@@ -44,6 +45,12 @@ impl TlsMaker for Rustls {
         let Some(first) = certificates.first() else { return Err(TlsError::NoCertificate) };
         let parsed = ParsedCertificate::try_from(first).map_err(|error| TlsError::Certificate(error.into()))?;
         Ok(verify_server_name(&parsed, &ServerName::from(address)).is_ok())
+    }
+
+    fn validity(&self, pem: &[u8]) -> Result<Validity, TlsError> {
+        let certificates = certificates(pem)?;
+        let Some(first) = certificates.first() else { return Err(TlsError::NoCertificate) };
+        validity(first).ok_or_else(|| TlsError::Certificate("it is not X.509".into()))
     }
 
     fn session_keys(&self) -> SessionKeys {

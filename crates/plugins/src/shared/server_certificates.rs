@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use config::setup::{FileCheck, FileStamp, FileWatch, Files, Setup};
 use engine::log::{Level, Notice};
-use engine::tls::{ClientCertificates, Identity, ServerTls, SessionKeys, TlsError, TlsMaker, TlsServer};
+use engine::tls::{ClientCertificates, Identity, ServerTls, SessionKeys, TlsError, TlsMaker, TlsServer, Validity, ValidityProblem};
 
 use crate::shared::open_error::{self, OpenError};
 
@@ -56,7 +56,17 @@ impl Certificates {
         let sessions = self.sessions(&wanted, &*maker, setup);
         wanted.sessions = Some(sessions.keys.clone());
         let server = maker.server(&wanted).map_err(|error| self.unusable(error))?;
-        setup.requests.file_watches.push(self.renewal(directive, Arc::clone(&server), sessions, setup.files));
+        let renewal = Renewal {
+            directive,
+            seen: self.stamps(setup.files),
+            validity: maker.validity(&wanted.identity.certificates).ok(),
+            files: self,
+            server: Arc::clone(&server),
+            maker,
+            sessions,
+            reported: None,
+        };
+        setup.requests.file_watches.push(renewal.watch());
         Ok(server)
     }
 
@@ -69,18 +79,6 @@ impl Certificates {
             sessions: None,
             key_log: self.key_log.clone(),
         })
-    }
-
-    fn renew(
-        &self,
-        server: &dyn TlsServer,
-        sessions: &Sessions,
-        files: &dyn Files,
-    ) -> Result<(), CertificateFileError> {
-        let wanted = self.read(files)?;
-        let is_same = wanted.authorities == sessions.authorities;
-        let wanted = ServerTls { sessions: is_same.then(|| sessions.keys.clone()), ..wanted };
-        server.renew(&wanted).map_err(|error| self.unusable(error))
     }
 
     fn unusable(&self, error: TlsError) -> CertificateFileError {
@@ -106,35 +104,61 @@ impl Certificates {
         let paths = [&self.certificate, &self.key].into_iter().chain(&self.authorities);
         paths.map(|path| files.stamp(path).ok()).collect()
     }
+}
 
+/// Renewal of the certificate of a running TLS server.
+struct Renewal {
+    directive: &'static str,
+    files: Certificates,
+    server: Arc<dyn TlsServer>,
+    maker: Arc<dyn TlsMaker>,
+    sessions: Arc<Sessions>,
+    /// Stamps of the files at the last check.
+    seen: Vec<Option<FileStamp>>,
+    /// Validity of the certificate in use, if it could be read.
+    validity: Option<Validity>,
+    /// Problem with it that the log has already.
+    reported: Option<ValidityProblem>,
+}
+
+impl Renewal {
     /// Returns a job that loads the files after they have changed. If the new files are unusable, it logs a warning and
-    /// the server keeps the old ones.
-    fn renewal(
-        self,
-        directive: &'static str,
-        server: Arc<dyn TlsServer>,
-        sessions: Arc<Sessions>,
-        files: &dyn Files,
-    ) -> FileWatch {
-        let mut seen = self.stamps(files);
-        let check = move |FileCheck { files, notices, .. }: FileCheck<'_>| {
-            let now = self.stamps(files);
-            if now == seen {
-                return;
+    /// the server keeps the old ones. It also logs if the certificate in use is not valid, once.
+    fn watch(mut self) -> FileWatch {
+        FileWatch { at_once: true, ..FileWatch::new(EVERY, move |check| self.check(check)) }
+    }
+
+    fn check(&mut self, FileCheck { files, since_1970, notices }: FileCheck<'_>) {
+        let directive = self.directive;
+        let mut note = |level, text| notices.push(Notice::new(level, directive, text));
+        let stamps = self.files.stamps(files);
+        let is_changed = stamps != self.seen;
+        self.seen = stamps;
+        let renewed = if is_changed { self.renew(files) } else { Ok(()) };
+        if let Err(error) = &renewed {
+            let text = format!("{error}; the old pair stays in use. Write both files of the same certificate");
+            note(Level::Warning, text);
+        }
+        let is_renewed = is_changed && renewed.is_ok();
+        let path = self.files.certificate.display();
+        let problem = self.validity.as_ref().and_then(|validity| validity.problem(since_1970));
+        match &problem {
+            Some(problem) if is_renewed || self.reported.as_ref() != Some(problem) => {
+                note(Level::Warning, format!("{path} {problem}; clients refuse it. Replace the file"));
             }
-            seen = now;
-            notices.push(match self.renew(&*server, &sessions, files) {
-                Ok(()) => {
-                    let text = format!("{}: the certificate was renewed", self.certificate.display());
-                    Notice::new(Level::Info, directive, text)
-                }
-                Err(error) => {
-                    let text = format!("{error}; the old pair stays in use. Write both files of the same certificate");
-                    Notice::new(Level::Warning, directive, text)
-                }
-            });
-        };
-        FileWatch::new(EVERY, check)
+            None if is_renewed => note(Level::Info, format!("{path}: the certificate was renewed")),
+            _ => {}
+        }
+        self.reported = problem;
+    }
+
+    fn renew(&mut self, files: &dyn Files) -> Result<(), CertificateFileError> {
+        let wanted = self.files.read(files)?;
+        let is_same = wanted.authorities == self.sessions.authorities;
+        let wanted = ServerTls { sessions: is_same.then(|| self.sessions.keys.clone()), ..wanted };
+        self.server.renew(&wanted).map_err(|error| self.files.unusable(error))?;
+        self.validity = self.maker.validity(&wanted.identity.certificates).ok();
+        Ok(())
     }
 }
 
