@@ -200,6 +200,25 @@ fn tls_serves_only_clients_with_a_certificate_of_the_ca() {
 }
 
 #[test]
+fn reports_a_certificate_that_has_expired() {
+    let folder = Folder::new("control-expired");
+    certify_all(&folder, "ca", &[("expired", "key", &["localhost"])]);
+    let [cert, key, ca] =
+        ["expired.pem", "key.pem", "ca.pem"].map(|name| folder.path().join(name).display().to_string());
+    let control = format!("whoami\n    control 127.0.0.1:0 {{\n read-only\n tls {cert} {key} {ca}\n }}");
+    let mut server = Server::start(&folder.write("Corefile", &COREFILE.replace("whoami", &control)));
+    let mut listening = [server.wait_for(" for control"), server.wait_for(" for control")];
+    listening.sort_by_key(|line| line.contains('@'));
+    let unix = ControlSocket(listening[1].split(' ').nth(3).unwrap().to_owned());
+    let expected = format!("{cert} expired on 2026-01-02; clients refuse it. Replace the file");
+    wait_until("the status has the problem", || {
+        let problem = unix.status()["problems"][0].clone();
+        problem["code"] == "PD-T02" && problem["text"] == expected.as_str()
+    });
+    server.wait_for(&expected);
+}
+
+#[test]
 fn slow_and_stuck_clients_do_not_keep_others_out() {
     let corefile = COREFILE.replace("whoami", "whoami\n    prometheus localhost:0");
     let (mut server, socket, _folder) = start(&corefile);

@@ -22,6 +22,14 @@ pub struct Inspection {
     pub clusters: Vec<Arc<dyn InspectCluster>>,
     /// Comparisons with other servers, one per line of *shadow*.
     pub shadows: Vec<Arc<dyn InspectShadow>>,
+    /// Certificates of TLS servers.
+    pub certificates: Vec<Arc<dyn InspectCertificate>>,
+}
+
+/// Certificate of a TLS server.
+pub trait InspectCertificate: Send + Sync {
+    /// Returns what is wrong with the certificate or its files, and what to do about it; `None` if nothing is.
+    fn problem(&self) -> Option<String>;
 }
 
 /// Cache of a server block.

@@ -6,9 +6,9 @@ use core::hash::{Hash, Hasher};
 use core::time::Duration;
 use std::hash::DefaultHasher;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use config::setup::{FileCheck, FileStamp, FileWatch, Files, Setup};
+use config::setup::{FileCheck, FileStamp, FileWatch, Files, InspectCertificate, Setup};
 use engine::log::{Level, Notice};
 use engine::tls::{ClientCertificates, Identity, ServerTls, SessionKeys, TlsError, TlsMaker, TlsServer, Validity, ValidityProblem};
 
@@ -65,7 +65,9 @@ impl Certificates {
             maker,
             sessions,
             reported: None,
+            problem: Arc::default(),
         };
+        setup.requests.inspection.certificates.push(Arc::clone(&renewal.problem) as _);
         setup.requests.file_watches.push(renewal.watch());
         Ok(server)
     }
@@ -119,6 +121,24 @@ struct Renewal {
     validity: Option<Validity>,
     /// Problem with it that the log has already.
     reported: Option<ValidityProblem>,
+    /// Problem for those who look at the server from outside.
+    problem: Arc<CertificateProblem>,
+}
+
+/// Problem with a certificate or its files. Only the check of the files and the control API use the lock.
+#[derive(Default)]
+struct CertificateProblem(Mutex<Option<String>>);
+
+impl CertificateProblem {
+    fn set(&self, problem: Option<String>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = problem;
+    }
+}
+
+impl InspectCertificate for CertificateProblem {
+    fn problem(&self) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
 impl Renewal {
@@ -130,24 +150,27 @@ impl Renewal {
 
     fn check(&mut self, FileCheck { files, since_1970, notices }: FileCheck<'_>) {
         let directive = self.directive;
-        let mut note = |level, text| notices.push(Notice::new(level, directive, text));
+        let mut note = |level, text: &str| notices.push(Notice::new(level, directive, text.to_owned()));
         let stamps = self.files.stamps(files);
         let is_changed = stamps != self.seen;
         self.seen = stamps;
-        let renewed = if is_changed { self.renew(files) } else { Ok(()) };
-        if let Err(error) = &renewed {
+        let path = self.files.certificate.display().to_string();
+        let renewed = is_changed.then(|| self.renew(files));
+        if let Some(Err(error)) = &renewed {
             let text = format!("{error}; the old pair stays in use. Write both files of the same certificate");
-            note(Level::Warning, text);
+            note(Level::Warning, &text);
+            self.problem.set(Some(text));
         }
-        let is_renewed = is_changed && renewed.is_ok();
-        let path = self.files.certificate.display();
+        let is_renewed = matches!(renewed, Some(Ok(())));
         let problem = self.validity.as_ref().and_then(|validity| validity.problem(since_1970));
-        match &problem {
-            Some(problem) if is_renewed || self.reported.as_ref() != Some(problem) => {
-                note(Level::Warning, format!("{path} {problem}; clients refuse it. Replace the file"));
+        if is_renewed || self.reported != problem {
+            let text = problem.as_ref().map(|problem| format!("{path} {problem}; clients refuse it. Replace the file"));
+            match &text {
+                Some(text) => note(Level::Warning, text),
+                None if is_renewed => note(Level::Info, &format!("{path}: the certificate was renewed")),
+                None => {}
             }
-            None if is_renewed => note(Level::Info, format!("{path}: the certificate was renewed")),
-            _ => {}
+            self.problem.set(text);
         }
         self.reported = problem;
     }

@@ -1,8 +1,11 @@
 //! Problems in a status, with the codes that `portolan doctor` uses too.
 
+use std::collections::BTreeSet;
+
 use control::status::{Cluster, Problem, Serving, Status, UpstreamState};
 use control::text::{count, duration};
 
+use super::super::Loaded;
 use super::super::history::FAILURES;
 
 /// Silence of a watch in seconds from which it is a problem: longer than any healthy watch is silent.
@@ -54,6 +57,12 @@ pub(super) fn problems(status: &Status) -> Vec<Problem> {
     }
     add_resources(status, &mut problems);
     problems
+}
+
+/// Returns the problems of certificates. Two listeners may use the same files.
+pub(super) fn of_certificates(loaded: &Loaded) -> impl Iterator<Item = Problem> {
+    let texts: BTreeSet<String> = loaded.inspection.certificates.iter().filter_map(|one| one.problem()).collect();
+    texts.into_iter().map(|text| Problem { code: "PD-T02".to_owned(), text })
 }
 
 /// Adds the response codes of failures that many answers have.

@@ -50,6 +50,7 @@ pub(crate) fn status(context: &Context) -> Status {
         problems: Vec::new(),
     };
     status.problems = problems::problems(&status);
+    status.problems.extend(problems::of_certificates(&loaded));
     status
 }
 
