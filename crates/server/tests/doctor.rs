@@ -349,9 +349,9 @@ fn expired(folder: &Folder) -> String {
     let key = rcgen::KeyPair::generate().unwrap();
     let mut params = rcgen::CertificateParams::new(vec!["dns.test".to_owned()]).unwrap();
     params.not_after = rcgen::date_time_ymd(2020, 1, 1);
-    let certificate = folder.write("cert.pem", &params.self_signed(&key).unwrap().pem());
-    let key = folder.write("key.pem", &key.serialize_pem());
-    let tls = format!("tls {} {}", certificate.display(), key.display());
+    folder.write("cert.pem", &params.self_signed(&key).unwrap().pem());
+    folder.write("key.pem", &key.serialize_pem());
+    let tls = format!("root {}\n    tls cert.pem key.pem", folder.path().display());
     format!("tls://test:853 {{\n    bind 10.96.0.10\n    {tls}\n    whoami\n}}\n")
 }
 

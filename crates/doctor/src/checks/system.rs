@@ -28,7 +28,7 @@ pub(super) const CHECKS: &[Check] = &[
         rights: &[],
         meaning: "Reads the certificates in the files that `tls` in the Corefile names. Run it in the Pod of the server, which has \
                   these files. An expired one is an error: encrypted clients, or the connection to the API server or etcd, fail.",
-        fix: "Renew the certificate in its Secret; the server reads changed files at the next reload",
+        fix: "Renew the certificate in its Secret. Listeners use changed files within a minute, and connections to other servers after the next reload",
         run: certificates,
     },
     Check {
@@ -95,7 +95,7 @@ const VALID_MIN: f64 = 14.0 * 86_400.0;
 fn certificates(facts: &Facts) -> Outcome {
     let certificates = known(&facts.certificates)?;
     if certificates.is_empty() {
-        return Err(Unknown::new("the Corefile names no certificates by absolute paths"));
+        return Err(Unknown::new("the Corefile names no certificates"));
     }
     Ok(certificates.iter().filter_map(certificate).collect())
 }

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use corefile::{Line, Token};
+use corefile::{Line, ServerBlock, Token};
 use doctor::{Certificate, CorefileFacts, Unknown};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -16,6 +17,8 @@ const FILE_MAX: u64 = 4 << 20;
 const FILES_MAX: usize = 64;
 /// Directive and property with paths of certificates and keys.
 const TLS: &str = "tls";
+/// Directive with the directory of relative names.
+const ROOT: &str = "root";
 
 /// Reads the certificates.
 pub(super) fn certificates(corefile: &CorefileFacts) -> Vec<Certificate> {
@@ -23,14 +26,20 @@ pub(super) fn certificates(corefile: &CorefileFacts) -> Vec<Certificate> {
     paths(corefile).into_iter().take(FILES_MAX).filter_map(|path| certificate(path, now)).collect()
 }
 
-/// Returns the words after `tls` that are absolute paths.
-fn paths(corefile: &CorefileFacts) -> BTreeSet<String> {
-    let directives = corefile.written.blocks.iter().flat_map(|block| &block.directives);
-    let words = directives.flat_map(|directive| {
+/// Returns the files after `tls`. Like the server, resolves relative names against *root* of the block, and without it
+/// against the working directory.
+fn paths(corefile: &CorefileFacts) -> BTreeSet<PathBuf> {
+    corefile.written.blocks.iter().flat_map(paths_in).collect()
+}
+
+fn paths_in(block: &ServerBlock) -> impl Iterator<Item = PathBuf> {
+    let root = block.directives.iter().rfind(|directive| directive.name.text == ROOT);
+    let root = root.and_then(|directive| directive.args.first()).map_or("", |word| &word.text);
+    let words = block.directives.iter().flat_map(|directive| {
         let own = if directive.name.text == TLS { &directive.args[..] } else { &[] };
         own.iter().chain(directive.lines().iter().flat_map(tls_words))
     });
-    words.map(|word| word.text.clone()).filter(|path| path.starts_with('/')).collect()
+    words.map(|word| Path::new(root).join(&word.text))
 }
 
 fn tls_words(line: &Line) -> &[Token] {
@@ -41,9 +50,10 @@ fn tls_words(line: &Line) -> &[Token] {
 }
 
 /// Reads a file; `None` if it has no certificate, but a key.
-fn certificate(file: String, now: f64) -> Option<Certificate> {
+fn certificate(path: PathBuf, now: f64) -> Option<Certificate> {
     let mut bytes = Vec::new();
-    let read = File::open(&file).and_then(|open| open.take(FILE_MAX).read_to_end(&mut bytes));
+    let file = path.display().to_string();
+    let read = File::open(path).and_then(|open| open.take(FILE_MAX).read_to_end(&mut bytes));
     if let Err(error) = read {
         return Some(Certificate { expires_in: Err(Unknown::new(io_text::describe(&error))), file });
     }
