@@ -84,14 +84,41 @@ fn root_does_not_open_its_socket_to_others() {
     assert!(report.stdout.contains(&reason) && !report.stdout.contains("not in the network"), "{}", report.stdout);
 }
 
+/// Starts a server with a Unix socket and a listener over TCP.
+fn start_with_tcp(folder: &Folder) -> (Server, ControlSocket, SocketAddr) {
+    let corefile = COREFILE.replace("whoami", "whoami\n    control 127.0.0.1:0 {\n read-only\n }");
+    let mut server = Server::start(&folder.write("Corefile", &corefile));
+    let mut listening = [server.wait_for(" for control"), server.wait_for(" for control")];
+    listening.sort_by_key(|line| line.contains('@'));
+    let [tcp, unix] = listening.map(|line| line.split(' ').nth(3).unwrap().to_owned());
+    (server, ControlSocket(unix), tcp.parse().unwrap())
+}
+
+/// Requests a stream, and returns the status of the response.
+fn open_stream<S: Read + Write>(mut stream: S) -> (u16, S) {
+    stream.write_all(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    let mut head = [0; 12];
+    stream.read_exact(&mut head).unwrap();
+    (String::from_utf8_lossy(&head[9..]).parse().unwrap(), stream)
+}
+
+#[test]
+fn streams_over_tcp_leave_room_for_the_unix_socket() {
+    let folder = Folder::new("control-streams");
+    let (_server, socket, address) = start_with_tcp(&folder);
+    let remote = [(); 3].map(|()| open_stream(TcpStream::connect(address).unwrap()));
+    assert_eq!(remote.each_ref().map(|(status, _)| *status), [200, 200, 503]);
+    let local = [(); 3].map(|()| open_stream(socket.connect()));
+    assert_eq!(local.each_ref().map(|(status, _)| *status), [200, 200, 503]);
+    let refused = ControlSocket(format!("http://{address}")).run(&["tail"]);
+    let expected = "2 streams over TCP are open, the maximum; end one, or use `tail --last 20`";
+    assert!(refused.code == 2 && refused.stderr.contains(expected), "{}", refused.stderr);
+}
+
 #[test]
 fn tcp_is_read_only_and_for_this_machine() {
-    let corefile = COREFILE.replace("whoami", "whoami\n    control 127.0.0.1:0 {\n read-only\n }");
     let folder = Folder::new("control-tcp");
-    let mut server = Server::start(&folder.write("Corefile", &corefile));
-    let listening = [server.wait_for(" for control"), server.wait_for(" for control")];
-    let tcp = listening.iter().find(|line| !line.contains('@')).expect("a TCP listener");
-    let address: SocketAddr = tcp.split(' ').nth(3).unwrap().parse().unwrap();
+    let (_server, _, address) = start_with_tcp(&folder);
     let ask = |head: &str| {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();

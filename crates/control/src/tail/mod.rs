@@ -10,6 +10,9 @@ pub use text::Format;
 
 /// Maximum number of streams at the same time.
 pub const STREAMS_MAX: usize = 4;
+/// Maximum number of streams over TCP at the same time. The others are reserved for the Unix socket, whose user cannot
+/// end those of others.
+pub const TCP_STREAMS_MAX: usize = 2;
 /// Maximum duration of a stream in seconds.
 pub const SECONDS_MAX: u64 = 3600;
 /// Number of failures that the server keeps.

@@ -41,8 +41,11 @@ impl Context {
 /// Kind of listener, which decides about access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
-    /// Unix socket: the peer's user was checked when it connected.
-    Full,
+    /// Unix socket: the user of the peer was checked when it connected.
+    Full {
+        /// User ID of the peer.
+        user: u32,
+    },
     /// TCP: reads only, and the headers of each request are checked.
     ReadOnly,
     /// TCP with TLS: reads only. The client has shown a certificate.
@@ -56,7 +59,7 @@ pub(super) async fn answer(context: &Rc<Context>, access: Access, request: Reque
 
 async fn handle(context: &Rc<Context>, access: Access, request: Request<Incoming>) -> Result<Answer, Refusal> {
     match access {
-        Access::Full => {}
+        Access::Full { .. } => {}
         Access::ReadOnly => check_request(request.method(), request.headers(), true)?,
         Access::ReadOnlyTls => check_request(request.method(), request.headers(), false)?,
     }
@@ -75,7 +78,7 @@ async fn handle(context: &Rc<Context>, access: Access, request: Request<Incoming
         let message = format!("no response within {} s; `portolan status` shows the state", limit.as_secs());
         Refusal::new(StatusCode::GATEWAY_TIMEOUT, message)
     };
-    timeout(limit, endpoints::handle(context, endpoint, &query, &body)).await.map_err(late)?
+    timeout(limit, endpoints::handle(context, access, endpoint, &query, &body)).await.map_err(late)?
 }
 
 /// Reads the body of a request.

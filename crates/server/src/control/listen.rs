@@ -293,7 +293,7 @@ impl Server {
     fn admit_unix(&self, stream: tokio::net::UnixStream) {
         let Ok(peer) = stream.peer_cred() else { return };
         match check_user(peer.uid(), net::own_user()) {
-            Ok(()) => self.admit(stream, Access::Full, UNIX_PEER),
+            Ok(()) => self.admit(stream, Access::Full { user: peer.uid() }, UNIX_PEER),
             Err(refusal) => self.refuse(stream, refusal),
         }
     }

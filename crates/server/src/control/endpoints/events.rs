@@ -7,14 +7,14 @@ use control::tail::FAILURES_KEPT;
 use engine::tap::Filter;
 
 use super::super::answer::Refusal;
-use super::super::connection::Context;
+use super::super::connection::{Access, Context};
 use super::super::watch::{DURATION_MAX, Lines, Request, Selection};
 
 /// Parameters that are not conditions of the filter.
 const OWN: [&str; 5] = ["namespace", "pod", "last", "follow", "seconds"];
 
 /// Opens a stream of queries.
-pub(super) fn events(context: &Context, parameters: &Parameters) -> Result<Lines, Refusal> {
+pub(super) fn events(context: &Context, access: Access, parameters: &Parameters) -> Result<Lines, Refusal> {
     let mut filter = Filter::default();
     for name in parameters.names().filter(|name| !OWN.contains(name)) {
         let value = parameters.get(name).unwrap_or_default();
@@ -26,6 +26,7 @@ pub(super) fn events(context: &Context, parameters: &Parameters) -> Result<Lines
         pods: pods(parameters)?,
         last: usize::try_from(number(parameters, "last", 0)?).unwrap_or(usize::MAX).min(FAILURES_KEPT),
         follow: follow(parameters)?,
+        is_remote: !matches!(access, Access::Full { .. }),
         duration: Duration::from_secs(seconds).min(DURATION_MAX),
     };
     context.watch.open(&context.view.loaded(), request)

@@ -24,11 +24,12 @@ use hyper::body::Bytes;
 use serde::de::DeserializeOwned;
 
 use super::answer::{Answer, Refusal};
-use super::connection::Context;
+use super::connection::{Access, Context};
 
 /// Handles a request. `query` is the query string of its URL.
 pub(super) async fn handle(
     context: &Rc<Context>,
+    access: Access,
     endpoint: Endpoint,
     query: &str,
     body: &Bytes,
@@ -49,7 +50,7 @@ pub(super) async fn handle(
         Endpoint::LogLevels => Answer::json(&log::levels()),
         Endpoint::SetLogLevel => Answer::json(&log::set(&json(body)?)?),
         Endpoint::Requests => Answer::json(&requests::requests(context)),
-        Endpoint::Events => Ok(Answer::stream(events::events(context, &parameters)?)),
+        Endpoint::Events => Ok(Answer::stream(events::events(context, access, &parameters)?)),
         Endpoint::Top => Answer::json(&top::top(context, &parameters)?),
         Endpoint::Shadow => Answer::json(&shadow::shadow(context)),
         Endpoint::Doctor => Answer::json(&doctor::facts(context)),

@@ -24,7 +24,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use control::tail::{Event, Line, SECONDS_MAX};
+use control::tail::{Event, Line, SECONDS_MAX, STREAMS_MAX, TCP_STREAMS_MAX};
 use control::top::{By, Top, Window};
 use engine::tap::{Filter, Filters, Record};
 use net::Taps;
@@ -75,6 +75,20 @@ impl State {
         let selected = failures.last(number, |record| filter.selects_record(record));
         selected.map(|failure| shower.event(&failure, identities, loaded)).collect()
     }
+
+    /// Refuses a client over TCP if the other streams are reserved for the Unix socket.
+    fn check_number(&self, is_remote: bool) -> Result<(), Refusal> {
+        let open = self.tails.iter().filter(|tail| tail.is_remote()).count();
+        if is_remote && open >= TCP_STREAMS_MAX {
+            return Err(too_many(open, " over TCP"));
+        }
+        Ok(())
+    }
+}
+
+fn too_many(open: usize, place: &str) -> Refusal {
+    let message = format!("{open} streams{place} are open, the maximum; end one, or use `tail --last 20`");
+    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message)
 }
 
 /// Request for a stream.
@@ -87,6 +101,8 @@ pub(super) struct Request {
     /// False to end after them.
     pub(super) follow: bool,
     pub(super) duration: Duration,
+    /// True for a client over TCP.
+    pub(super) is_remote: bool,
 }
 
 impl Watch {
@@ -122,7 +138,7 @@ impl Watch {
             let message = "the Corefile hides names (`control { privacy }`), so filters by name are refused";
             return Err(Refusal::new(StatusCode::FORBIDDEN, message));
         }
-        let Request { mut filter, pods, last, follow, duration } = request;
+        let Request { mut filter, pods, last, follow, duration, is_remote } = request;
         if let Some(pods) = &pods {
             filter.set_addresses(pods.addresses(&loaded.inspection)?);
         }
@@ -134,15 +150,15 @@ impl Watch {
             queue.end();
             return Ok(Lines::new(queue, None));
         }
+        state.check_number(is_remote)?;
         let Some(at) = state.filters.add(filter.clone(), state.opened) else {
-            let message =
-                format!("{} streams are open; the maximum is {}", state.tails.len(), control::tail::STREAMS_MAX);
-            return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message));
+            return Err(too_many(STREAMS_MAX, ""));
         };
         // The place of the last stream is used again last: a worker may not know yet that it is free.
         state.opened = at + 1;
         self.taps.rings().iter().for_each(|ring| ring.set_tail_every(at, 1));
         let tail = Tail::new(at, &queue, filter, pods, self.taps.rings(), Instant::now() + duration);
+        let tail = if is_remote { tail.remote() } else { tail };
         tail.announce_sample();
         state.tails.push(tail);
         self.taps.watch(&Arc::new(state.filters.clone()));

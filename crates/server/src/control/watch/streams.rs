@@ -157,6 +157,7 @@ pub(super) struct Tail {
     every: u32,
     started: Instant,
     until: Instant,
+    is_remote: bool,
 }
 
 impl Tail {
@@ -170,7 +171,17 @@ impl Tail {
     ) -> Tail {
         let started = Instant::now();
         let (selected, lost) = totals(rings, at);
-        Tail { at, queue: queue.clone(), filter, pods, selected, lost, since: started, every: 1, started, until }
+        Tail { at, queue: queue.clone(), filter, pods, selected, lost, since: started, every: 1, started, until, is_remote: false }
+    }
+
+    /// Marks the stream as that of a client over TCP.
+    pub(super) fn remote(self) -> Tail {
+        Tail { is_remote: true, ..self }
+    }
+
+    /// Returns true for the stream of a client over TCP.
+    pub(super) const fn is_remote(&self) -> bool {
+        self.is_remote
     }
 
     /// Place of its filter.
