@@ -338,6 +338,35 @@ fn shows_queries_that_wait_for_an_upstream() {
 }
 
 #[test]
+fn output_that_cannot_be_written_is_an_error() {
+    let mut controlled = Controlled::start("forward . 127.0.0.1:1");
+    assert_eq!(controlled.client.ask("a.test.", Type::A).unwrap().rcode(), Rcode::SERVFAIL);
+    for words in [
+        &["status"][..],
+        &["status", "--json"],
+        &["requests"],
+        &["ready"],
+        &["explain", "a.test"],
+        &["loglevel"],
+        &["top", "--once"],
+        &["tail", "--last", "1"],
+        &["report"],
+    ] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let ran = controlled.socket.run_into(words, full);
+        let expected = "cannot write to standard output: no space left on device\n";
+        assert_eq!((ran.code, ran.stderr.as_str()), (2, expected), "{words:?}");
+        // A reader that has seen enough is no error.
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let ran = controlled.socket.run_into(words, std::fs::File::from(std::os::fd::OwnedFd::from(writer)));
+        assert!(ran.code != 2 && ran.stderr.is_empty(), "{words:?}: {} {}", ran.code, ran.stderr);
+    }
+    let ran = controlled.socket.run(&["report", "--output", "/nonexistent/report"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (2, "cannot write /nonexistent/report: no such file or directory\n"));
+}
+
+#[test]
 fn report_has_no_secrets() {
     let directives =
         "prometheus localhost:0\n    tsig {\n secret key. NoTCJU+DMqFWywaPyxSijrDEA/eC3nK0xi3AMEZuPVk=\n }\n    whoami";

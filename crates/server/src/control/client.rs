@@ -96,7 +96,11 @@ pub(crate) enum ControlError {
     Response(String),
     /// There is no server to ask, and the files to work from cannot be used.
     Offline(OfflineError),
-    /// The operating system refuses something else, such as a file to write.
+    /// Standard output cannot be written to.
+    Output(io::Error),
+    /// This file cannot be written.
+    File(PathBuf, io::Error),
+    /// The operating system refuses something else.
     Io(io::Error),
 }
 
@@ -130,6 +134,10 @@ impl fmt::Display for ControlError {
                 write!(out, "the response of the server is not understood; is it another version? {problem}")
             }
             ControlError::Offline(error) => error.fmt(out),
+            ControlError::Output(error) => write!(out, "cannot write to standard output: {}", io_text::describe(error)),
+            ControlError::File(file, error) => {
+                write!(out, "cannot write {}: {}", file.display(), io_text::describe(error))
+            }
             ControlError::Io(error) => out.write_str(&io_text::describe(error)),
         }
     }
@@ -138,7 +146,8 @@ impl fmt::Display for ControlError {
 impl std::error::Error for ControlError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            ControlError::Connect(_, error) | ControlError::Io(error) => Some(error),
+            ControlError::Connect(_, error) | ControlError::File(_, error) => Some(error),
+            ControlError::Output(error) | ControlError::Io(error) => Some(error),
             ControlError::Connection(error) => Some(error),
             ControlError::Offline(error) => Some(error),
             _ => None,

@@ -46,6 +46,11 @@ impl ControlSocket {
         self.command(words).output().expect("the command runs").into()
     }
 
+    /// Runs a command whose standard output is this file.
+    pub(crate) fn run_into(&self, words: &[&str], output: std::fs::File) -> Ran {
+        self.command(words).stdout(output).output().expect("the command runs").into()
+    }
+
     /// Starts a command, whose output can be read while it runs.
     pub(crate) fn spawn(&self, words: &[&str]) -> Child {
         let mut command = self.command(words);

@@ -153,7 +153,7 @@ impl Options {
         runtime.shutdown_background();
         unusable.iter().for_each(|reason| eprintln!("{reason}"));
         let report = Report::of(&facts, &self.checks, crate::VERSION);
-        print_text(&self.text(&report)?);
+        print_text(&self.text(&report)?)?;
         Ok(match () {
             () if !unusable.is_empty() => exit::NOT_ASKED,
             () if report.has_findings() => exit::TROUBLE,

@@ -15,7 +15,7 @@ mod tail;
 mod top;
 
 use std::fmt::Display;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -169,8 +169,7 @@ fn json() -> Arg {
 
 /// Prints a response.
 fn print(options: &CommonOptions, value: &(impl Display + Serialize)) -> Result<(), ControlError> {
-    print_text(&if options.json { as_json(value)? } else { value.to_string() });
-    Ok(())
+    print_text(&if options.json { as_json(value)? } else { value.to_string() })
 }
 
 /// Formats a response as JSON.
@@ -180,7 +179,16 @@ fn as_json(value: &impl Serialize) -> Result<String, ControlError> {
 }
 
 /// Prints a text.
-fn print_text(text: &str) {
-    // Ignore write errors: a reader such as `head` may have closed the pipe.
-    let _ = std::io::stdout().write_all(text.as_bytes());
+fn print_text(text: &str) -> Result<(), ControlError> {
+    print_bytes(text.as_bytes()).map(drop)
+}
+
+/// Prints a part of the output. Returns false if its reader, such as `head`, has closed the pipe.
+fn print_bytes(bytes: &[u8]) -> Result<bool, ControlError> {
+    let mut stdout = io::stdout();
+    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(ControlError::Output(error)),
+    }
 }

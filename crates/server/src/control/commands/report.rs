@@ -1,12 +1,12 @@
 //! `portolan report`.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgMatches, value_parser};
 use control::{Endpoint, exit};
 
-use super::command;
+use super::{command, print_bytes, print_text};
 use crate::control::client::{ControlError, Socket};
 
 pub(super) const NAME: &str = "report";
@@ -40,17 +40,17 @@ impl Options {
 }
 
 pub(super) fn run(own: &Options, socket: &Socket) -> Result<u8, ControlError> {
-    let mut stdout = io::stdout();
-    if own.output.is_none() && stdout.is_terminal() {
+    if own.output.is_none() && io::stdout().is_terminal() {
         let message = "standard output is a terminal; redirect it, or name a file with `--output`";
         return Err(ControlError::Io(io::Error::other(message)));
     }
     let archive = socket.request(Endpoint::Report, &[], Vec::new())?;
-    let written = match &own.output {
-        Some(file) => std::fs::write(file, &archive)
-            .and_then(|()| writeln!(stdout, "wrote {} bytes to {}", archive.len(), file.display())),
-        None => stdout.write_all(&archive),
-    };
-    written.map_err(ControlError::Io)?;
+    match &own.output {
+        Some(file) => {
+            std::fs::write(file, &archive).map_err(|error| ControlError::File(file.clone(), error))?;
+            print_text(&format!("wrote {} bytes to {}\n", archive.len(), file.display()))?;
+        }
+        None => drop(print_bytes(&archive)?),
+    }
     Ok(exit::FINE)
 }

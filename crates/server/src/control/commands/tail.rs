@@ -1,6 +1,5 @@
 //! `portolan tail`.
 
-use std::io::{self, Write};
 use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches};
@@ -8,7 +7,7 @@ use config::options::parse_duration;
 use control::tail::{FAILURES_KEPT, Format, Line, SECONDS_MAX};
 use control::{Endpoint, exit};
 
-use super::{CommonOptions, command, json};
+use super::{CommonOptions, command, json, print_bytes};
 use crate::control::client::{ControlError, Socket};
 
 pub(super) const NAME: &str = "tail";
@@ -133,13 +132,15 @@ const NO_FAILURE: &str = "no recorded failure matches. The server records SERVFA
 pub(super) fn run(own: &Options, options: &CommonOptions, socket: &Socket) -> Result<u8, ControlError> {
     let parameters: Vec<(&str, &str)> = own.parameters.iter().map(|(name, value)| (*name, value.as_str())).collect();
     let format = if options.json { Format::Json } else { own.format };
-    let mut stdout = io::stdout();
-    let mut is_empty = true;
+    let (mut is_empty, mut printed) = (true, Ok(()));
     socket.stream(Endpoint::Events, &parameters, |line: Line| {
-        // A reader such as `head` may have closed the pipe.
         is_empty = false;
-        writeln!(stdout, "{}", line.text(format)).and_then(|()| stdout.flush()).is_ok()
+        print_bytes((line.text(format) + "\n").as_bytes()).unwrap_or_else(|error| {
+            printed = Err(error);
+            false
+        })
     })?;
+    printed?;
     let shows_record = parameters.contains(&("follow", "false"));
     if is_empty && shows_record {
         eprintln!("{NO_FAILURE}");

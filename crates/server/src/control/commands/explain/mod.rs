@@ -145,7 +145,7 @@ fn show(explained: &Explained, format: Format) -> Result<u8, ControlError> {
         Format::Json => as_json(explained)?,
         Format::Mermaid => explained.mermaid().to_string(),
     };
-    print_text(&text);
+    print_text(&text)?;
     let is_open = |step: &Step| step.rcode.is_none() && !step.dropped && step.asked.is_none();
     let is_asked = explained.steps.last().is_some_and(is_open);
     let is_lost = explained.steps.last().is_some_and(|step| step.upstreams.iter().all(|one| one.state == "down"));
