@@ -68,11 +68,25 @@ impl Shower {
     /// Replaces `text` by the name in a record as the configuration allows it.
     pub(super) fn write_name(&self, record: &Record, privacy: NamePrivacy, text: &mut String) {
         let (name, is_cut) = name(record);
-        let kept = match privacy {
-            NamePrivacy::Shown => name.as_ref(),
-            NamePrivacy::Suffix | NamePrivacy::Hashed => kept_part(record, name.as_ref()),
-        };
         text.clear();
+        self.push_name(name.as_ref(), || zone(record), privacy, text);
+        if is_cut && privacy == NamePrivacy::Shown {
+            text.push('…');
+        }
+    }
+
+    /// Appends a name as the configuration allows it. `zone` returns the zone of the plugin that answered, if it is known.
+    pub(super) fn push_name(
+        &self,
+        name: NameRef<'_>,
+        zone: impl FnOnce() -> Option<Name>,
+        privacy: NamePrivacy,
+        text: &mut String,
+    ) {
+        let kept = match privacy {
+            NamePrivacy::Shown => name,
+            NamePrivacy::Suffix | NamePrivacy::Hashed => kept_part(zone(), name),
+        };
         if kept.len() < name.as_bytes().len() {
             match (privacy, &self.key) {
                 (NamePrivacy::Hashed, Some(key)) => text.push_str(&hash(key, name.as_bytes())),
@@ -85,9 +99,6 @@ impl Shower {
         }
         // A string takes everything.
         let _ = write!(text, "{kept}");
-        if is_cut && privacy == NamePrivacy::Shown {
-            text.push('…');
-        }
     }
 }
 
@@ -128,8 +139,8 @@ pub(super) fn zone(record: &Record) -> Option<Name> {
 }
 
 /// Returns the end of a hidden name that is shown: the zone of the plugin, or the last labels.
-fn kept_part<'a>(record: &Record, name: NameRef<'a>) -> NameRef<'a> {
-    let by_zone = zone(record).filter(|zone| !zone.as_ref().is_root());
+fn kept_part(zone: Option<Name>, name: NameRef<'_>) -> NameRef<'_> {
+    let by_zone = zone.filter(|zone| !zone.as_ref().is_root());
     if let Some(at) = by_zone.and_then(|zone| name.prefix_len(zone.as_ref())) {
         return NameRef::from_bytes(&name.as_bytes()[at..]).unwrap_or(NameRef::ROOT);
     }
