@@ -423,8 +423,10 @@ fn probes_are_not_shown_as_queries_of_clients() {
 #[test]
 fn privacy_hides_names() {
     for (option, shown) in [("hash", None), ("suffix", Some("*.a.test."))] {
-        let directives =
-            format!("control {{\n privacy names={option}\n }}\n    forward corp.test 127.0.0.1:9\n    {ANSWERS}");
+        let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = silent.local_addr().unwrap();
+        let answers = ANSWERS.replace("other.test", "slow.test");
+        let directives = format!("control {{\n privacy names={option}\n }}\n    forward slow.test {address}\n    {answers}");
         let mut watched = Watched::start(&format!("watch-privacy-{option}"), &directives);
         let mut events = watched.events("");
         assert!(watched.client.ask("secret.deep.a.test.", Type::A).is_some());
@@ -436,6 +438,15 @@ fn privacy_hides_names() {
         assert!(shown.map_or_else(|| is_hash(&name), |shown| name == shown), "{name}");
         let top = watched.socket.run(&["top", "--once", "--by", "name"]).stdout;
         assert!(!top.contains("secret") && !top.contains("deep") && top.contains("a.test."), "{top}");
+        watched.client.send("secret.deep.slow.test.", Type::A);
+        wait_until("it waits", || watched.socket.json(&["requests"])["exchanges"] == 1);
+        let requests = watched.socket.run(&["requests"]).stdout;
+        assert!(requests.contains(".slow.test.") && !requests.contains("secret"), "{requests}");
+        assert!(shown.is_none() || requests.contains(" *.slow.test. "), "{requests}");
+        let archive = watched.socket.bytes(&["report"]);
+        let mut report = String::new();
+        flate2::read::GzDecoder::new(&*archive).read_to_string(&mut report).unwrap();
+        assert!(report.contains(".slow.test.") && !report.contains("secret"), "{report}");
         let refused = watched.socket.run(&["tail", "--name", "secret.deep.a.test"]);
         assert!(refused.code == 2 && refused.stderr.contains("hides names"), "{}", refused.stderr);
     }

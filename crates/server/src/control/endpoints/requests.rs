@@ -16,8 +16,9 @@ pub(super) fn requests(context: &Context) -> Requests {
     let generation = context.view.live.load();
     let in_flight = generation.exchanges_in_flight(SHOWN_MAX);
     let is_slow = |since: engine::Instant| now.since(since).as_secs_f64() > SLOW_SECONDS;
+    let privacy = context.view.loaded().names;
     let oldest = in_flight.oldest.into_iter().map(|exchange| Exchange {
-        name: exchange.name.to_string(),
+        name: context.watch.shown_name(exchange.name.as_ref(), privacy),
         qtype: exchange.qtype.to_string(),
         plugin: exchange.plugin.to_owned(),
         age_seconds: now.since(exchange.since).as_secs_f64(),

@@ -24,10 +24,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use config::setup::NamePrivacy;
 use control::tail::{Event, Line, SECONDS_MAX, STREAMS_MAX, TCP_STREAMS_MAX};
 use control::top::{By, Top, Window};
 use engine::tap::{Filter, Filters, Record};
 use net::Taps;
+use wire::NameRef;
 
 use super::answer::Refusal;
 use super::connection::Context;
@@ -134,7 +136,7 @@ impl Watch {
         self.drain(loaded);
         let mut state = self.state.borrow_mut();
         let state = &mut *state;
-        if loaded.names != config::setup::NamePrivacy::Shown && request.filter.has_names() {
+        if loaded.names != NamePrivacy::Shown && request.filter.has_names() {
             let message = "the Corefile hides names (`control { privacy }`), so filters by name are refused";
             return Err(Refusal::new(StatusCode::FORBIDDEN, message));
         }
@@ -163,6 +165,13 @@ impl Watch {
         state.tails.push(tail);
         self.taps.watch(&Arc::new(state.filters.clone()));
         Ok(Lines::new(queue, Some(Closer { watch: Rc::clone(self), at })))
+    }
+
+    /// Returns a name that a client asked for as the configuration allows it.
+    pub(super) fn shown_name(&self, name: NameRef<'_>, privacy: NamePrivacy) -> String {
+        let mut text = String::new();
+        self.state.borrow().shower.push_name(name, || None, privacy, &mut text);
+        text
     }
 
     /// Returns the last `number` failures, oldest first.
