@@ -149,7 +149,7 @@ const EVENTS_PARAMETERS: &[Parameter] = &[
         required: false,
         doc: "`false` to end after the recorded failures; `true` without it.",
     },
-    Parameter { name: "seconds", required: false, doc: "Duration of the stream, at most 3600." },
+    Parameter { name: "seconds", required: false, doc: "Duration of the stream, from 1 to 3600; 3600 without it." },
 ];
 
 const TOP_PARAMETERS: &[Parameter] = &[

@@ -162,9 +162,17 @@ fn a_bad_filter_is_refused_with_a_reason() {
         (&["--client", "10.0.0.0/40"], "`client`: `10.0.0.0/40` is not an IP address or a network"),
         (&["-n", "shop"], "no server block has *kubernetes*"),
         (&["--pod", "web"], "`pod` needs `namespace`"),
+        (&["--plugin", "!hosts,forwrad"], "there is no plugin `forwrad`; did you mean `forward`?"),
+        (&["--for", "2h"], "invalid value '2h' for '--for <DURATION>': expected a duration from 1s to 1h"),
+        (&["--for", "0s"], "expected a duration from 1s to 1h"),
     ] {
         let ran = watched.socket.run(&[&["tail"], words].concat());
         assert!(ran.code == 2 && ran.stderr.contains(reason), "{words:?}: {}", ran.stderr);
+    }
+    for seconds in [0, 3601] {
+        let (status, body) = watched.socket.request("GET", &format!("/v1/events?seconds={seconds}"), "");
+        let expected = format!("`seconds`: `{seconds}` is out of range; use 1–3600");
+        assert!(status == 400 && body.contains(&expected), "{body}");
     }
 }
 

@@ -78,11 +78,22 @@ pub(super) fn definition() -> clap::Command {
             Arg::new("for")
                 .long("for")
                 .value_name("DURATION")
-                .value_parser(parse_duration)
+                .value_parser(read_limit)
                 .help("End after this time, at most an hour"),
         )
         .arg(format)
         .arg(json().help("Same as `--output json`"))
+}
+
+/// Reads the duration of a stream.
+fn read_limit(text: &str) -> Result<Duration, &'static str> {
+    let limit = parse_duration(text).ok().filter(|limit| (1..=SECONDS_MAX).contains(&whole_seconds(*limit)));
+    limit.ok_or("expected a duration from 1s to 1h")
+}
+
+/// Returns the duration in seconds, rounded up.
+fn whole_seconds(duration: Duration) -> u64 {
+    duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
 }
 
 /// Reads `1/100`.
@@ -110,7 +121,7 @@ impl Options {
             ("pod", pod),
             ("slow", seconds("slow").map(|slow| slow.as_secs_f64().to_string())),
             ("sample", text("sample")),
-            ("seconds", seconds("for").map(|limit| limit.as_secs().clamp(1, SECONDS_MAX).to_string())),
+            ("seconds", seconds("for").map(|limit| whole_seconds(limit).to_string())),
         ];
         parameters.extend(optional.into_iter().filter_map(|(name, value)| Some((name, value?))));
         if let Some(last) = matches.get_one::<u64>("last") {

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use control::query::Parameters;
-use control::tail::FAILURES_KEPT;
+use control::tail::{FAILURES_KEPT, SECONDS_MAX};
 use engine::tap::Filter;
 
 use super::super::answer::Refusal;
 use super::super::connection::{Access, Context};
-use super::super::watch::{DURATION_MAX, Lines, Request, Selection};
+use super::super::watch::{Lines, Request, Selection};
+use super::log::check_plugin;
 
 /// Parameters that are not conditions of the filter.
 const OWN: [&str; 5] = ["namespace", "pod", "last", "follow", "seconds"];
@@ -19,17 +20,29 @@ pub(super) fn events(context: &Context, access: Access, parameters: &Parameters)
     for name in parameters.names().filter(|name| !OWN.contains(name)) {
         let value = parameters.get(name).unwrap_or_default();
         filter.set(name, value).map_err(|error| Refusal::invalid(format!("`{name}`: {error}")))?;
+        if name == "plugin" {
+            check_plugins(value)?;
+        }
     }
-    let seconds = number(parameters, "seconds", DURATION_MAX.as_secs())?;
+    let seconds = number(parameters, "seconds", SECONDS_MAX)?;
+    if !(1..=SECONDS_MAX).contains(&seconds) {
+        return Err(Refusal::invalid(format!("`seconds`: `{seconds}` is out of range; use 1–{SECONDS_MAX}")));
+    }
     let request = Request {
         filter,
         pods: pods(parameters)?,
         last: usize::try_from(number(parameters, "last", 0)?).unwrap_or(usize::MAX).min(FAILURES_KEPT),
         follow: follow(parameters)?,
         is_remote: !matches!(access, Access::Full { .. }),
-        duration: Duration::from_secs(seconds).min(DURATION_MAX),
+        duration: Duration::from_secs(seconds),
     };
     context.watch.open(&context.view.loaded(), request)
+}
+
+/// Refuses names that no plugin has, which would select nothing.
+fn check_plugins(value: &str) -> Result<(), Refusal> {
+    let names = value.strip_prefix('!').unwrap_or(value).split(',');
+    names.filter(|name| !name.is_empty()).try_for_each(|name| check_plugin(name, None))
 }
 
 fn pods(parameters: &Parameters) -> Result<Option<Selection>, Refusal> {

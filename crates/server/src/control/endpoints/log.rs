@@ -24,14 +24,19 @@ pub(super) fn set(request: &SetLevel) -> Result<Levels, Refusal> {
     if *seconds > SECONDS_MAX {
         return Err(Refusal::invalid(format!("{seconds} s is too long; the maximum is {SECONDS_MAX} s (a day)")));
     }
-    let mut names = plugin_names().chain([store::SERVER]);
-    if !names.any(|name| name == plugin) {
-        let near = corefile::did_you_mean(plugin, plugin_names());
-        let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-        return Err(Refusal::invalid(format!("there is no plugin `{plugin}`{near}")));
-    }
+    check_plugin(plugin, Some(store::SERVER))?;
     store::set(plugin, to_engine(*level), Duration::from_secs(*seconds));
     Ok(levels())
+}
+
+/// Refuses a name that neither a plugin nor `other` has.
+pub(super) fn check_plugin(name: &str, other: Option<&'static str>) -> Result<(), Refusal> {
+    if plugin_names().chain(other).any(|known| known == name) {
+        return Ok(());
+    }
+    let near = corefile::did_you_mean(name, plugin_names());
+    let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+    Err(Refusal::invalid(format!("there is no plugin `{name}`{near}")))
 }
 
 fn from_engine(level: engine::log::Level) -> Level {

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use config::setup::NamePrivacy;
-use control::tail::{Event, Line, SECONDS_MAX, STREAMS_MAX, TCP_STREAMS_MAX};
+use control::tail::{Event, Line, STREAMS_MAX, TCP_STREAMS_MAX};
 use control::top::{By, Top, Window};
 use engine::tap::{Filter, Filters, Record};
 use net::Taps;
@@ -247,9 +247,6 @@ impl Watch {
         !self.state.borrow().tails.is_empty()
     }
 }
-
-/// Longest stream.
-pub(super) const DURATION_MAX: Duration = Duration::from_secs(SECONDS_MAX);
 
 /// Removes a stream when its response is dropped.
 pub(super) struct Closer {
