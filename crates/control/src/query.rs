@@ -1,24 +1,30 @@
 //! Query strings of URLs (RFC 3986 §3.4): `name=www.example.org.&type=AAAA`.
 
-use core::fmt::Write;
+use core::fmt::{self, Write};
 
 /// Parameters of a query string, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parameters(Vec<(String, String)>);
 
 impl Parameters {
-    /// Parses a query string. Invalid escapes stay as they are.
-    #[must_use]
-    pub fn parse(query: &str) -> Parameters {
-        let pairs = query.split('&').filter(|pair| !pair.is_empty());
-        let split = |pair: &str| {
+    /// Parses a query string.
+    ///
+    /// # Errors
+    /// An escape is invalid, or a parameter occurs twice.
+    pub fn parse(query: &str) -> Result<Parameters, QueryError> {
+        let mut parameters = Parameters::default();
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            (decode(name), decode(value))
-        };
-        Parameters(pairs.map(split).collect())
+            let (name, value) = (decode(name)?, decode(value)?);
+            if parameters.get(&name).is_some() {
+                return Err(QueryError::Twice(name));
+            }
+            parameters.0.push((name, value));
+        }
+        Ok(parameters)
     }
 
-    /// Returns the first value of a parameter.
+    /// Returns the value of a parameter.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
@@ -36,6 +42,28 @@ impl Parameters {
         self.0.iter().map(|(name, _)| name.as_str())
     }
 }
+
+/// Reason why a query string is refused. The client must send another one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum QueryError {
+    /// A part has an escape that is not `%` and two hexadecimal digits, or its bytes are not UTF-8.
+    Escape(String),
+    /// The parameter with this name occurs twice.
+    Twice(String),
+}
+
+impl fmt::Display for QueryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            QueryError::Escape(part) => {
+                write!(f, "`{part}` has an invalid escape; expected `%` and two hexadecimal digits for each byte of UTF-8")
+            }
+            QueryError::Twice(name) => write!(f, "the parameter `{name}` occurs twice; send it once"),
+        }
+    }
+}
+
+impl core::error::Error for QueryError {}
 
 /// Returns a path with a query string.
 #[must_use]
@@ -59,16 +87,23 @@ fn encode(text: &str) -> String {
     out
 }
 
-fn decode(text: &str) -> String {
+fn decode(text: &str) -> Result<String, QueryError> {
+    let invalid = || QueryError::Escape(text.to_owned());
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((first, after)) = rest.split_first() {
-        let escaped =
-            (*first == b'%').then(|| after.first_chunk::<2>().and_then(|digits| hexadecimal(*digits))).flatten();
-        bytes.push(escaped.unwrap_or(if *first == b'+' { b' ' } else { *first }));
-        rest = if escaped.is_some() { &after[2..] } else { after };
+        let (byte, after) = match first {
+            b'%' => {
+                let (digits, after) = after.split_first_chunk::<2>().ok_or_else(invalid)?;
+                (hexadecimal(*digits).ok_or_else(invalid)?, after)
+            }
+            b'+' => (b' ', after),
+            byte => (*byte, after),
+        };
+        bytes.push(byte);
+        rest = after;
     }
-    String::from_utf8_lossy(&bytes).into_owned()
+    String::from_utf8(bytes).map_err(|_| invalid())
 }
 
 fn hexadecimal(digits: [u8; 2]) -> Option<u8> {
@@ -84,20 +119,23 @@ mod tests {
     fn returns_the_values_that_were_encoded() {
         for value in ["www.example.org.", "a&b=c d%+", "Ünïcode\n", ""] {
             let url = url("/v1/cache", &[("name", value), ("type", "A")]);
-            let parameters = Parameters::parse(url.split_once('?').expect("a query").1);
+            let parameters = Parameters::parse(url.split_once('?').expect("a query").1).expect("valid escapes");
             assert_eq!((parameters.get("name"), parameters.get("type")), (Some(value), Some("A")), "{url}");
         }
     }
 
     #[test]
-    fn accepts_any_query_string() {
-        for (query, value) in
-            [("name=%", "%"), ("name=%4", "%4"), ("name=%zz", "%zz"), ("name=a+b", "a b"), ("name", "")]
-        {
-            assert_eq!(Parameters::parse(query).get("name"), Some(value), "{query}");
+    fn refuses_invalid_escapes_and_parameters_that_occur_twice() {
+        for (query, value) in [("name=a+b", "a b"), ("name", ""), ("&&name=%41&", "A"), ("=x&name==", "=")] {
+            assert_eq!(Parameters::parse(query).expect(query).get("name"), Some(value), "{query}");
         }
-        assert_eq!(Parameters::parse("name=&type=A").without_empty(), Parameters::parse("type=A"));
-        assert_eq!(Parameters::parse("&&=").get("name"), None);
-        assert_eq!(Parameters::parse("a=%ff").get("a"), Some("\u{fffd}"));
+        for part in ["%", "%4", "%zz", "%+1", "%ff"] {
+            let expected = Err(QueryError::Escape(part.to_owned()));
+            assert_eq!(Parameters::parse(&format!("name={part}")), expected);
+            assert_eq!(Parameters::parse(&format!("{part}=x")), expected);
+        }
+        assert_eq!(Parameters::parse("type=A&name=a&t%79pe=B"), Err(QueryError::Twice("type".to_owned())));
+        let without = Parameters::parse("name=&type=A").expect("valid").without_empty();
+        assert_eq!(Ok(without), Parameters::parse("type=A"));
     }
 }

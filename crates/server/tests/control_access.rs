@@ -118,7 +118,7 @@ fn streams_over_tcp_leave_room_for_the_unix_socket() {
 #[test]
 fn tcp_is_read_only_and_for_this_machine() {
     let folder = Folder::new("control-tcp");
-    let (_server, _, address) = start_with_tcp(&folder);
+    let (_server, unix, address) = start_with_tcp(&folder);
     let ask = |head: &str| {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -130,6 +130,10 @@ fn tcp_is_read_only_and_for_this_machine() {
     for (head, refused) in [
         ("GET /v1/status HTTP/1.1\r\nHost: evil.example\r\n", 421),
         ("GET /v1/status HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: cross-site\r\n", 403),
+        ("GET /v1/status HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil.example\r\n", 403),
+        ("GET /v1/status HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n", 400),
+        ("GET /v1/cache?name=a&name=b HTTP/1.1\r\nHost: localhost\r\n", 400),
+        ("GET /v1/cache?name=%zz HTTP/1.1\r\nHost: localhost\r\n", 400),
         ("POST /v1/reload HTTP/1.1\r\nHost: localhost\r\n", 405),
         ("POST /v1/cache/flush HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n", 405),
         ("OPTIONS /v1/status HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil.example\r\n", 405),
@@ -137,6 +141,28 @@ fn tcp_is_read_only_and_for_this_machine() {
         let (status, body) = ask(head);
         assert_eq!(status, refused, "{head}: {body}");
     }
+    for (request, allow) in [
+        ("POST /v1/status", Some("GET, HEAD")),
+        ("DELETE /v1/log", Some("GET, HEAD")),
+        ("POST /v1/reload", Some("")),
+        ("GET /v1/reload", Some("")),
+        ("GET /v1/nothing", None),
+    ] {
+        assert_eq!(allow_of(TcpStream::connect(address).unwrap(), request).as_deref(), allow, "{request}");
+    }
+    for (request, allow) in
+        [("POST /v1/status", "GET, HEAD"), ("DELETE /v1/log", "GET, HEAD, POST"), ("GET /v1/reload", "POST")]
+    {
+        assert_eq!(allow_of(unix.connect(), request).as_deref(), Some(allow), "{request}");
+    }
+}
+
+/// Sends a request, and returns the header `Allow` of the response.
+fn allow_of(mut stream: impl Read + Write, request: &str) -> Option<String> {
+    write!(stream, "{request} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    text.lines().find_map(|line| line.strip_prefix("allow:")).map(|value| value.trim().to_owned())
 }
 
 /// Writes the certificates of a server, of an operator and of a stranger, and a Corefile with a TLS listener.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use control::Endpoint;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Bytes, Incoming};
+use hyper::header::{ALLOW, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 use net::Taps;
 use tokio::sync::mpsc::Sender;
@@ -15,7 +16,7 @@ use tokio::time::timeout;
 
 use super::answer::{Answer, AnswerBody, Refusal, respond};
 use super::history::History;
-use super::peer::check_request;
+use super::peer::{check_head, check_request};
 use super::watch::Watch;
 use super::{Order, View, endpoints};
 
@@ -54,10 +55,28 @@ pub(super) enum Access {
 
 /// Responds to a request.
 pub(super) async fn answer(context: &Rc<Context>, access: Access, request: Request<Incoming>) -> Response<AnswerBody> {
-    respond(handle(context, access, request).await)
+    let path = request.uri().path().to_owned();
+    let mut response = respond(handle(context, access, request).await);
+    if response.status() == StatusCode::METHOD_NOT_ALLOWED {
+        response.headers_mut().insert(ALLOW, allowed(&path, access));
+    }
+    response
+}
+
+/// Returns the methods that a path has (RFC 9110 §15.5.6); none for a path that does not exist.
+fn allowed(path: &str, access: Access) -> HeaderValue {
+    let may_change = matches!(access, Access::Full { .. });
+    let has = |method| Endpoint::ALL.into_iter().map(Endpoint::route).any(|one| one.path == path && one.method == method);
+    HeaderValue::from_static(match (has(control::Method::Get), may_change && has(control::Method::Post)) {
+        (true, true) => "GET, HEAD, POST",
+        (true, false) => "GET, HEAD",
+        (false, true) => "POST",
+        (false, false) => "",
+    })
 }
 
 async fn handle(context: &Rc<Context>, access: Access, request: Request<Incoming>) -> Result<Answer, Refusal> {
+    check_head(request.headers())?;
     match access {
         Access::Full { .. } => {}
         Access::ReadOnly => check_request(request.method(), request.headers(), true)?,

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use hyper::header::{HOST, HeaderMap};
+use hyper::header::{HOST, HeaderMap, ORIGIN};
 use hyper::{Method, StatusCode};
 
 use super::answer::Refusal;
@@ -22,10 +22,19 @@ pub(super) fn check_user(peer: u32, own: u32) -> Result<(), Refusal> {
     Err(Refusal::new(StatusCode::FORBIDDEN, message))
 }
 
+/// Checks the head of any request: programs in between may read another `Host` than this one (RFC 9112 §3.2).
+pub(super) fn check_head(headers: &HeaderMap) -> Result<(), Refusal> {
+    match headers.get_all(HOST).iter().count() {
+        0 | 1 => Ok(()),
+        _ => Err(Refusal::invalid("the request has several headers `Host`; send one")),
+    }
+}
+
 /// Checks a request over TCP: it may only read, and no web page of another site may have caused it. With TLS, the name
 /// of the server is not checked (`checks_host`): the client has compared it with the certificate.
 ///
-/// A page can make a browser send a request to 127.0.0.1. The browser says so in `Sec-Fetch-Site`. With DNS rebinding,
+/// A page can make a browser send a request to 127.0.0.1. The browser says so in `Sec-Fetch-Site`, and an older one at
+/// least in `Origin`, which it sends with some requests. With DNS rebinding,
 /// the page has its own name for 127.0.0.1, which is then in `Host`.
 pub(super) fn check_request(method: &Method, headers: &HeaderMap, checks_host: bool) -> Result<(), Refusal> {
     let refuse = |status, message: &str| Err(Refusal::new(status, message));
@@ -42,7 +51,17 @@ pub(super) fn check_request(method: &Method, headers: &HeaderMap, checks_host: b
     if !matches!(site, "none" | "same-origin") {
         return refuse(StatusCode::FORBIDDEN, "a page of another site caused this request");
     }
+    let origin = headers.get(ORIGIN).map(|origin| origin.to_str().unwrap_or_default());
+    if origin.is_some_and(|origin| !is_origin_of(origin, host)) {
+        return refuse(StatusCode::FORBIDDEN, "a page of another site caused this request: `Origin` is not this listener");
+    }
     Ok(())
+}
+
+/// Returns true for the origin of pages that this listener serves (RFC 6454 §6.2).
+fn is_origin_of(origin: &str, host: &str) -> bool {
+    let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+    authority.is_some_and(|authority| !host.is_empty() && authority.eq_ignore_ascii_case(host))
 }
 
 /// Returns true for `localhost` or an IP address, with or without a port.
@@ -90,6 +109,34 @@ mod tests {
             assert_eq!(status(Method::GET, "localhost", Some(site)), refused, "{site}");
         }
         assert_eq!(status(Method::POST, "localhost", None), Some(405));
+    }
+
+    #[test]
+    fn refuses_the_origin_of_another_site() {
+        let status = |origin: &str, checks_host: bool| {
+            let mut headers = HeaderMap::new();
+            headers.insert(HOST, "localhost:9154".parse().expect("a header"));
+            headers.insert(ORIGIN, origin.parse().expect("a header"));
+            check_request(&Method::GET, &headers, checks_host).err().map(|refusal| refusal.status.as_u16())
+        };
+        for checks_host in [true, false] {
+            for origin in ["http://localhost:9154", "https://LOCALHOST:9154"] {
+                assert_eq!(status(origin, checks_host), None, "{origin}");
+            }
+            for origin in ["null", "", "http://evil.example", "http://localhost:80", "http://localhost:9154.evil.example"] {
+                assert_eq!(status(origin, checks_host), Some(403), "{origin}");
+            }
+        }
+    }
+
+    #[test]
+    fn refuses_several_names_of_the_host() {
+        let mut headers = HeaderMap::new();
+        assert!(check_head(&headers).is_ok());
+        headers.append(HOST, "localhost".parse().expect("a header"));
+        assert!(check_head(&headers).is_ok());
+        headers.append(HOST, "localhost".parse().expect("a header"));
+        assert_eq!(check_head(&headers).err().map(|refusal| refusal.status.as_u16()), Some(400));
     }
 
     #[test]

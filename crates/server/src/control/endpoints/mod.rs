@@ -34,7 +34,7 @@ pub(super) async fn handle(
     query: &str,
     body: &Bytes,
 ) -> Result<Answer, Refusal> {
-    let parameters = Parameters::parse(query);
+    let parameters = Parameters::parse(query).map_err(|error| Refusal::invalid(error.to_string()))?;
     let known = endpoint.route().parameters;
     if let Some(name) = parameters.names().find(|name| !known.iter().any(|known| known.name == *name)) {
         return Err(Refusal::invalid(format!("unknown parameter `{name}`")));
