@@ -10,7 +10,7 @@ pub fn control(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
     let (query, body) = text.split_once('\n').unwrap_or((&text, ""));
     let _ = Endpoint::find("GET", query);
-    let Ok(parameters) = Parameters::parse(query) else { return };
+    let parameters = Parameters::parse(query).unwrap_or_default();
     for name in parameters.names() {
         let value = parameters.get(name).expect("a named parameter has a value");
         let encoded = url("/", &[("name", value)]);

@@ -235,6 +235,8 @@ fn shows_and_flushes_cached_answers() {
     assert_eq!(upstream.asked(), asked + 3);
     let flushed = controlled.socket.run(&["cache", "flush", "--all"]);
     assert_eq!((flushed.code, flushed.stdout.as_str()), (0, "removed 3 entries from 1 cache\n"));
+    let user = net::own_user();
+    controlled.server.wait_for(&format!("3 entries removed by a request of user {user} over the control socket"));
 
     for (words, reason) in [
         (&["cache", "get", "a..b"][..], "`a..b` is not a domain name"),
@@ -276,6 +278,7 @@ fn reload_moves_and_closes_the_socket() {
     let path = controlled.folder.path().join("control.sock").display().to_string();
     controlled.folder.write("Corefile", &corefile(&format!("whoami\n    control {path}")));
     assert_eq!(controlled.socket.run(&["reload"]).code, 0);
+    controlled.server.wait_for(&format!("user {} requests a reload over the control socket", net::own_user()));
     let moved = ControlSocket::of(&mut controlled.server);
     assert_eq!(moved.0, path);
     assert_eq!(moved.run(&["status"]).code, 0);
@@ -297,6 +300,8 @@ fn changes_a_log_level_for_some_time() {
     let set = controlled.socket.run(&["loglevel", "forward=debug", "--for", "1m"]);
     assert_eq!(set.code, 0, "{}", set.stderr);
     assert!(set.stdout.starts_with("forward  debug  1 m left\n"), "{}", set.stdout);
+    let user = net::own_user();
+    controlled.server.wait_for(&format!("user {user} sets the log level of forward to debug for 60 s"));
     controlled.client.ask("a.test.", Type::A);
     controlled.server.wait_for("[DEBUG] plugin/forward: ");
     assert_eq!(controlled.socket.json(&["loglevel"])["temporary"][0]["plugin"], "forward");

@@ -1,6 +1,7 @@
 //! Serving one connection: from a request to the endpoint and back.
 
 use std::cell::RefCell;
+use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,6 +52,15 @@ pub(super) enum Access {
     ReadOnly,
     /// TCP with TLS: reads only. The client has shown a certificate.
     ReadOnlyTls,
+}
+
+impl fmt::Display for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Access::Full { user } => write!(f, "user {user}"),
+            Access::ReadOnly | Access::ReadOnlyTls => f.write_str("a client over TCP"),
+        }
+    }
 }
 
 /// Responds to a request.

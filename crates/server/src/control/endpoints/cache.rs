@@ -8,7 +8,7 @@ use transport::MonotonicClock;
 use wire::{Name, Type};
 
 use super::super::answer::Refusal;
-use super::super::connection::Context;
+use super::super::connection::{Access, Context};
 
 /// Maximum number of entries in a response.
 const ENTRIES_MAX: usize = 200;
@@ -48,7 +48,7 @@ fn shown(block: &str, entry: CachedEntry) -> Entry {
 }
 
 /// Removes cached responses.
-pub(super) fn flush(context: &Context, request: &FlushRequest) -> Result<Flushed, Refusal> {
+pub(super) fn flush(context: &Context, access: Access, request: &FlushRequest) -> Result<Flushed, Refusal> {
     let name = request.name.as_deref().map(name_of).transpose()?;
     let scope = match (request.scope, name) {
         (Scope::Name, Some(name)) => CacheScope::Name(name),
@@ -59,7 +59,7 @@ pub(super) fn flush(context: &Context, request: &FlushRequest) -> Result<Flushed
     };
     let loaded = context.view.loaded();
     let removed: usize = loaded.inspection.caches.iter().map(|cache| cache.flush(&scope)).sum();
-    tracing::info!(target: "plugin/cache", "{removed} entries removed by a request over the control socket");
+    tracing::info!(target: "plugin/cache", "{removed} entries removed by a request of {access} over the control socket");
     Ok(Flushed { removed: removed as u64, caches: loaded.inspection.caches.len() as u64 })
 }
 

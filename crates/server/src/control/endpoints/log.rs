@@ -5,6 +5,7 @@ use std::time::Duration;
 use control::log::{Level, Levels, SECONDS_MAX, SetLevel, Temporary};
 
 use super::super::answer::Refusal;
+use super::super::connection::Access;
 use crate::directives::plugin_names;
 use crate::log::levels as store;
 
@@ -19,12 +20,14 @@ pub(super) fn levels() -> Levels {
 }
 
 /// Sets a level for some time.
-pub(super) fn set(request: &SetLevel) -> Result<Levels, Refusal> {
+pub(super) fn set(access: Access, request: &SetLevel) -> Result<Levels, Refusal> {
     let SetLevel { plugin, level, seconds } = request;
     if *seconds > SECONDS_MAX {
         return Err(Refusal::invalid(format!("{seconds} s is too long; the maximum is {SECONDS_MAX} s (a day)")));
     }
     check_plugin(plugin, Some(store::SERVER))?;
+    let name = level.name();
+    tracing::info!(target: "portolan", "{access} sets the log level of {plugin} to {name} for {seconds} s");
     store::set(plugin, to_engine(*level), Duration::from_secs(*seconds));
     Ok(levels())
 }

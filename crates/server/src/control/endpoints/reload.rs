@@ -8,11 +8,12 @@ use tokio::sync::oneshot;
 
 use super::super::Order;
 use super::super::answer::Refusal;
-use super::super::connection::Context;
+use super::super::connection::{Access, Context};
 
 /// Reloads the Corefile, like SIGUSR1, and waits for the outcome.
-pub(super) async fn reload(context: &Context) -> Result<Reloaded, Refusal> {
+pub(super) async fn reload(context: &Context, access: Access) -> Result<Reloaded, Refusal> {
     let busy = || Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the server is busy with other reloads, or shuts down");
+    tracing::info!(target: "portolan", "{access} requests a reload over the control socket");
     let start = Instant::now();
     let (sender, outcome) = oneshot::channel();
     context.orders.try_send(Order::Reload(sender)).map_err(|_| busy())?;
