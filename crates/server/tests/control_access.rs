@@ -170,8 +170,14 @@ fn with_certificates(folder: &Folder) -> PathBuf {
     certify_all(
         folder,
         "ca",
-        &[("cert", "key", &["127.0.0.1", "localhost"]), ("operator", "operator-key", &["operator"])],
+        &[
+            ("cert", "key", &["127.0.0.1", "localhost"]),
+            ("operator", "operator-key", &["operator"]),
+            ("expired", "expired-key", &["operator"]),
+            ("mixed", "other-key", &["operator"]),
+        ],
     );
+    std::fs::copy(folder.path().join("operator-key.pem"), folder.path().join("mixed-key.pem")).unwrap();
     certify_all(folder, "other", &[("stranger", "stranger-key", &["stranger"])]);
     let [cert, key, ca] = ["cert.pem", "key.pem", "ca.pem"].map(|name| folder.path().join(name).display().to_string());
     let control = format!("whoami\n    control 0.0.0.0:0 {{\n read-only\n tls {cert} {key} {ca}\n }}");
@@ -220,7 +226,13 @@ fn tls_serves_only_clients_with_a_certificate_of_the_ca() {
         (&["tail", "--last", "1"], None, "ca", "it serves only clients with a certificate of its CA"),
         (&["status"], Some("operator"), "other", "tls: failed to verify certificate: signed by an unknown authority"),
         (&["cache", "flush", "--all"], Some("operator"), "ca", "this listener is read-only"),
-        (&["status"], Some("nobody"), "ca", "nobody.pem: no such file"),
+        (&["status"], Some("nobody"), "ca", "`--cert`: cannot open "),
+        (&["status"], Some("operator"), "nobody", "`--ca`: cannot open "),
+        (&["status"], Some("operator"), "key", "key.pem: the file contains no certificate"),
+        (&["status"], Some("mixed"), "ca", "mixed-key.pem does not belong to the certificate "),
+        (&["status"], Some("expired"), "ca", "the certificate of `--cert` has expired; renew it"),
+        (&["status"], Some("stranger"), "ca", "(it does not know the CA of the certificate of `--cert`)"),
+        (&["status"], None, "ca", "(you sent no certificate)"),
     ] {
         let ran = encrypted.run(words, client, ca);
         assert!(
@@ -263,7 +275,7 @@ fn reports_a_certificate_that_has_expired() {
     let mut listening = [server.wait_for(" for control"), server.wait_for(" for control")];
     listening.sort_by_key(|line| line.contains('@'));
     let unix = ControlSocket(listening[1].split(' ').nth(3).unwrap().to_owned());
-    let expected = format!("{cert} expired on 2026-01-02; clients refuse it. Replace the file");
+    let expected = format!("{cert} expired on 2020-01-02; clients refuse it. Replace the file");
     wait_until("the status has the problem", || {
         let problem = unix.status()["problems"][0].clone();
         problem["code"] == "PD-T02" && problem["text"] == expected.as_str()
@@ -368,4 +380,55 @@ fn says_how_to_find_a_server_if_none_runs() {
     let missing = ControlSocket("/nonexistent/control.sock".to_owned()).run(&["status"]);
     assert_eq!((missing.code, missing.stdout.as_str()), (2, ""));
     assert!(missing.stderr.contains("/nonexistent/control.sock: no such file or directory"), "{}", missing.stderr);
+    for (name, expected) in [
+        ("", "`--socket` is empty; expected a path, `@NAME`, `http://` or `https://`\n"),
+        ("@nope", "no server listens on `@nope`\n"),
+    ] {
+        let ran = ControlSocket(name.to_owned()).run(&["status"]);
+        assert_eq!((ran.code, ran.stderr.as_str()), (2, expected));
+    }
+    let (_server, socket, _folder) = start(COREFILE);
+    let ran = socket.run(&["cache", "flush", "--below", ""]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (2, "`--below` needs a domain name\n"));
+}
+
+#[test]
+fn says_what_listens_instead_of_a_control_listener() {
+    let folder = Folder::new("control-others");
+    let (mut server, socket, address) = start_with_tcp(&folder);
+    let ran = ControlSocket(format!("https://{address}")).run(&["status"]);
+    let expected = format!("https://{address}: this listener has no TLS; use `http://{address}`\n");
+    assert_eq!((ran.code, ran.stderr), (2, expected));
+
+    let (mut other, _other_socket, _other_folder) = start(&COREFILE.replace("whoami", "prometheus localhost:0"));
+    let pages = other.address_of("localhost:0");
+    let ran = ControlSocket(format!("http://{pages}")).run(&["status"]);
+    let expected = format!("http://{pages} is not a control listener: it responds with HTTP status 404 Not Found\n");
+    assert_eq!((ran.code, ran.stderr), (2, expected));
+
+    // The server ends while a client reads a stream.
+    let mut client = Client::new(server.address_of("dns://127.0.0.1:0"));
+    let mut tail = socket.spawn(&["tail"]);
+    let mut stdout = tail.stdout.take().unwrap();
+    std::thread::scope(|scope| {
+        let reading = scope.spawn(|| stdout.read(&mut [0; 4096]).unwrap());
+        wait_until("the stream is open", || client.ask("a.test.", Type::A).is_some() && reading.is_finished());
+    });
+    server.signal("KILL");
+    let ran: Ran = tail.wait_with_output().unwrap().into();
+    assert!(ran.code == 2 && ran.stderr == "the server ended; start again\n", "{} {}", ran.code, ran.stderr);
+}
+
+#[test]
+fn says_who_may_use_a_socket_with_a_path() {
+    if !is_root("says_who_may_use_a_socket_with_a_path") {
+        return;
+    }
+    let folder = Folder::new("control-permission");
+    let path = folder.path().join("control.sock");
+    let corefile = COREFILE.replace("whoami", &format!("whoami\n    control {}", path.display()));
+    let mut server = Server::start(&folder.write("Corefile", &corefile));
+    let refused = ControlSocket::of(&mut server).run_as(STRANGER, &["status"]);
+    let expected = format!("user {STRANGER} may not use the control socket of user 0; run the command as user 0");
+    assert!(refused.code == 2 && refused.stderr.contains(&expected), "{}", refused.stderr);
 }

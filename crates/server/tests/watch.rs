@@ -161,7 +161,7 @@ fn a_bad_filter_is_refused_with_a_reason() {
         (&["--rcode", "NOSUCH"][..], "`rcode`: `NOSUCH` is not a response code such as NXDOMAIN, or DROPPED"),
         (&["--client", "10.0.0.0/40"], "`client`: `10.0.0.0/40` is not an IP address or a network"),
         (&["-n", "shop"], "no server block has *kubernetes*"),
-        (&["--pod", "web"], "`pod` needs `namespace`"),
+        (&["--pod", "web"], "`--pod web` needs `--namespace`, or `NAMESPACE/web`"),
         (&["--plugin", "!hosts,forwrad"], "there is no plugin `forwrad`; did you mean `forward`?"),
         (&["--for", "2h"], "invalid value '2h' for '--for <DURATION>': expected a duration from 1s to 1h"),
         (&["--for", "0s"], "expected a duration from 1s to 1h"),

@@ -2,7 +2,7 @@
 
 use core::fmt::Write;
 
-use super::{Client, ClientKind, Event, Line};
+use super::{Client, ClientKind, Ended, Event, Line, SECONDS_MAX};
 use crate::text::{count, duration, ede_meaning, harmless, rate};
 
 /// Position of the time of day in a time of RFC 3339.
@@ -58,9 +58,10 @@ impl Line {
                 let verb = if left_out.lines == 1 { "line" } else { "lines" };
                 format!("# {} {verb} left out", count(left_out.lines))
             }
-            (Line::Ended(ended), _) => {
-                format!("# the server ends a stream after {} s; start again", ended.after_seconds)
+            (Line::Ended(Ended { after_seconds: SECONDS_MAX.. }), _) => {
+                format!("# the server ends a stream after {SECONDS_MAX} s; start again")
             }
+            (Line::Ended(Ended { after_seconds }), _) => format!("# ended after {after_seconds} s (`--for`)"),
         }
     }
 }
@@ -271,6 +272,8 @@ mod tests {
         assert_eq!(Line::LeftOut(LeftOut { lines: 1200 }).text(Format::Logfmt), "# 1,200 lines left out");
         let ended = Line::Ended(Ended { after_seconds: 3600 });
         assert_eq!(ended.text(Format::Line), "# the server ends a stream after 3600 s; start again");
+        let ended = Line::Ended(Ended { after_seconds: 1 });
+        assert_eq!(ended.text(Format::Line), "# ended after 1 s (`--for`)");
     }
 
     #[test]

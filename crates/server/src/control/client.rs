@@ -1,10 +1,12 @@
 //! Client of the control API, for commands: finds the socket, sends a request and reads the response.
 
+use std::error::Error;
 use std::fmt;
 use std::fs;
 use std::io;
 use std::net::IpAddr;
 use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::SocketAddr as Name;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,6 +20,7 @@ use hyper::client::conn::http1;
 use hyper::header::{CONTENT_TYPE, HOST};
 use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
+use rustls::{AlertDescription, InvalidMessage};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -25,10 +28,11 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
 use transport::tls::Client;
-use transport::{error_text, root_cause};
+use transport::{TlsError, error_text, root_cause};
 
 use super::answer::RESPONSE_MAX;
 use super::listen::{ABSTRACT, PATH};
+use super::peer::check_user;
 use crate::explain::offline::OfflineError;
 
 /// Time in addition to that which the server allows itself.
@@ -81,6 +85,20 @@ pub(crate) enum ControlError {
     Several(Vec<String>),
     /// The socket with this name cannot be used.
     Connect(String, io::Error),
+    /// `--socket` has no value.
+    NoSocket,
+    /// This option has no domain name.
+    NoName(&'static str),
+    /// The pod with this name has no namespace.
+    NoNamespace(String),
+    /// No process listens on the socket with this name.
+    NobodyListens(String),
+    /// This user may not use the socket, with this reason.
+    NoPermission(String),
+    /// What listens here is another program, which responded with this status.
+    NotControl(String, StatusCode),
+    /// The server ended while it sent a response.
+    Ended,
     /// The connection broke.
     Connection(hyper::Error),
     /// The server with this name and the client do not agree about TLS: one of them refuses the certificate of the other,
@@ -88,8 +106,8 @@ pub(crate) enum ControlError {
     Tls(String, String),
     /// The files for TLS cannot be used.
     TlsFiles(String),
-    /// The server did not respond in this time.
-    Late(Duration),
+    /// The server with this name did not respond in this time.
+    Late(String, Duration),
     /// The server refused the request, with this reason.
     Refused(String),
     /// The response is not what this version expects.
@@ -123,12 +141,25 @@ impl fmt::Display for ControlError {
                 }
                 Ok(())
             }
+            ControlError::NoSocket => {
+                out.write_str("`--socket` is empty; expected a path, `@NAME`, `http://` or `https://`")
+            }
+            ControlError::NoName(option) => write!(out, "`{option}` needs a domain name"),
+            ControlError::NoNamespace(pod) => write!(out, "`--pod {pod}` needs `--namespace`, or `NAMESPACE/{pod}`"),
+            ControlError::NobodyListens(name) => write!(out, "no server listens on `{name}`"),
+            ControlError::NoPermission(reason) => write!(out, "{reason}"),
+            ControlError::NotControl(name, status) => {
+                write!(out, "{name} is not a control listener: it responds with HTTP status {status}")
+            }
+            ControlError::Ended => out.write_str("the server ended; start again"),
             ControlError::Connection(error) => {
                 write!(out, "the connection to the server broke: {}", root_cause(error))
             }
             ControlError::Tls(name, problem) => write!(out, "{name}: {problem}"),
             ControlError::TlsFiles(problem) => out.write_str(problem),
-            ControlError::Late(limit) => write!(out, "the server did not respond within {} s", limit.as_secs()),
+            ControlError::Late(name, limit) => {
+                write!(out, "{name}: the server did not respond within {} s", limit.as_secs())
+            }
             ControlError::Refused(reason) => out.write_str(reason),
             ControlError::Response(problem) => {
                 write!(out, "the response of the server is not understood; is it another version? {problem}")
@@ -143,8 +174,8 @@ impl fmt::Display for ControlError {
     }
 }
 
-impl std::error::Error for ControlError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+impl Error for ControlError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             ControlError::Connect(_, error) | ControlError::File(_, error) => Some(error),
             ControlError::Output(error) | ControlError::Io(error) => Some(error),
@@ -176,6 +207,9 @@ impl Socket {
     }
 
     fn named(name: &str, options: &ServerOptions) -> Result<Socket, ControlError> {
+        if name.is_empty() {
+            return Err(ControlError::NoSocket);
+        }
         let to = |rest: &str| rest.trim_end_matches('/').to_owned();
         let kind = match (name.strip_prefix("http://"), name.strip_prefix("https://")) {
             (Some(rest), _) => Kind::Tcp(to(rest)),
@@ -194,13 +228,16 @@ impl Socket {
     async fn connect(&self) -> Result<Box<dyn Stream>, ControlError> {
         let broken = |error| ControlError::Connect(self.name.clone(), error);
         match &self.kind {
-            Kind::Unix => Ok(Box::new(connect_unix(&self.name).map_err(broken)?)),
+            Kind::Unix => Ok(Box::new(connect_unix(&self.name).map_err(|error| unix_error(&self.name, error))?)),
             Kind::Tcp(to) => Ok(Box::new(TcpStream::connect(to).await.map_err(broken)?)),
             Kind::Tls(to, client) => {
                 let stream = TcpStream::connect(to).await.map_err(broken)?;
                 let peer = stream.peer_addr().map_err(broken)?;
                 let stream = client.connect(stream, peer.ip()).await;
-                let failed = |error: io::Error| ControlError::Tls(self.name.clone(), error_text(&error));
+                let failed = |error: io::Error| {
+                    let problem = tls_problem(&error, to).unwrap_or_else(|| error_text(&error));
+                    ControlError::Tls(self.name.clone(), problem)
+                };
                 Ok(Box::new(stream.map_err(failed)?))
             }
         }
@@ -208,18 +245,27 @@ impl Socket {
 
     /// Returns the error of a broken connection. In TLS 1.3, a server refuses a client certificate after the handshake.
     fn broken(&self, error: hyper::Error) -> ControlError {
-        let is_alert = |cause: &str| cause.contains("received fatal alert");
-        let cause = root_cause(&error);
         match &self.kind {
-            Kind::Tls(..) if is_alert(&cause) => {
-                let help = "it serves only clients with a certificate of its CA: `--cert FILE --key FILE`";
-                ControlError::Tls(self.name.clone(), format!("the server refuses the connection ({cause}); {help}"))
+            Kind::Tls(to, _) if let Some(problem) = tls_problem(&error, to) => {
+                ControlError::Tls(self.name.clone(), problem)
             }
             Kind::Tcp(to) if error.is_parse() => {
                 let help = format!("a listener with `tls` needs `https://{to}`");
                 ControlError::Tls(self.name.clone(), format!("what the server sent is not HTTP; {help}"))
             }
             _ => ControlError::Connection(error),
+        }
+    }
+
+    fn late(&self, limit: Duration) -> ControlError {
+        ControlError::Late(self.name.clone(), limit)
+    }
+
+    /// Returns the error of a response. Every error of the control API has a text.
+    fn refused(&self, status: StatusCode, body: &[u8]) -> ControlError {
+        match serde_json::from_slice(body) {
+            Ok(ErrorBody { error }) => ControlError::Refused(error),
+            Err(_) => ControlError::NotControl(self.name.clone(), status),
         }
     }
 
@@ -253,11 +299,11 @@ impl Socket {
         let limit = endpoint.route().time_limit + MARGIN;
         let exchange = async { self.exchange(self.connect().await?, endpoint, parameters, body).await };
         let (status, body) =
-            runtime.block_on(async { timeout(limit, exchange).await }).map_err(|_| ControlError::Late(limit))??;
+            runtime.block_on(async { timeout(limit, exchange).await }).map_err(|_| self.late(limit))??;
         if status == StatusCode::OK {
             return Ok(body);
         }
-        Err(refused(status, &body))
+        Err(self.refused(status, &body))
     }
 
     /// Requests an endpoint whose response is a stream of lines, and passes each line to `take` until that returns
@@ -270,17 +316,17 @@ impl Socket {
     ) -> Result<(), ControlError> {
         runtime()?.block_on(async {
             let limit = endpoint.route().time_limit + MARGIN;
-            let stream = timeout(limit, self.connect()).await.map_err(|_| ControlError::Late(limit))??;
+            let stream = timeout(limit, self.connect()).await.map_err(|_| self.late(limit))??;
             let (mut sender, connection) =
                 http1::handshake(TokioIo::new(stream)).await.map_err(|error| self.broken(error))?;
             // It ends with the response.
             let connection = tokio::spawn(connection);
             let sending = sender.send_request(request(endpoint, parameters, Vec::new())?);
-            let response = timeout(limit, sending).await.map_err(|_| ControlError::Late(limit))?;
+            let response = timeout(limit, sending).await.map_err(|_| self.late(limit))?;
             let response = response.map_err(|error| self.broken(error))?;
             let status = response.status();
             if status != StatusCode::OK {
-                return Err(refused(status, &whole(response.into_body()).await?));
+                return Err(self.refused(status, &whole(response.into_body()).await?));
             }
             let outcome = lines(response.into_body(), |line| Ok(take(parse(line)?))).await;
             connection.abort();
@@ -330,7 +376,7 @@ async fn lines(
 ) -> Result<(), ControlError> {
     let mut rest: Vec<u8> = Vec::new();
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(ControlError::Connection)?;
+        let frame = frame.map_err(|error| if is_cut(&error) { ControlError::Ended } else { ControlError::Connection(error) })?;
         rest.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
         let complete = rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         for line in rest[..complete].split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
@@ -346,9 +392,63 @@ async fn lines(
     Ok(())
 }
 
-fn refused(status: StatusCode, body: &[u8]) -> ControlError {
-    let reason = serde_json::from_slice(body).map_or_else(|_| status.to_string(), |ErrorBody { error }| error);
-    ControlError::Refused(reason)
+/// Returns the first error of this type in a chain of causes. An [`io::Error`] hides the error that it wraps.
+fn cause<'e, E: Error + 'static>(error: &'e (dyn Error + 'static)) -> Option<&'e E> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        let inner = inner.and_then(|inner| inner.downcast_ref::<E>());
+        if let Some(found) = error.downcast_ref::<E>().or(inner) {
+            return Some(found);
+        }
+        next = error.source();
+    }
+    None
+}
+
+/// Returns true if the server closed the connection in the middle of a response.
+fn is_cut(error: &hyper::Error) -> bool {
+    let is_end = |error: &io::Error| {
+        matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe)
+    };
+    error.is_incomplete_message() || cause::<io::Error>(error).is_some_and(is_end)
+}
+
+/// Returns the error of a Unix socket that cannot be used.
+fn unix_error(name: &str, error: io::Error) -> ControlError {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => ControlError::NobodyListens(name.to_owned()),
+        io::ErrorKind::PermissionDenied => {
+            let owner = fs::metadata(name).map(|socket| socket.uid());
+            match owner.map(|owner| check_user(net::own_user(), owner)) {
+                Ok(Err(refusal)) => ControlError::NoPermission(refusal.message),
+                _ => ControlError::Connect(name.to_owned(), error),
+            }
+        }
+        _ => ControlError::Connect(name.to_owned(), error),
+    }
+}
+
+/// Returns the text for an error of TLS that options can solve.
+fn tls_problem(error: &(dyn Error + 'static), to: &str) -> Option<String> {
+    let alert = match cause::<rustls::Error>(error)? {
+        rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType) => {
+            return Some(format!("this listener has no TLS; use `http://{to}`"));
+        }
+        rustls::Error::AlertReceived(alert) => alert,
+        _ => return None,
+    };
+    let reason = match alert {
+        AlertDescription::CertificateRequired => "you sent no certificate",
+        AlertDescription::CertificateExpired => return Some("the certificate of `--cert` has expired; renew it".to_owned()),
+        AlertDescription::UnknownCA => "it does not know the CA of the certificate of `--cert`",
+        AlertDescription::BadCertificate => "the certificate of `--cert` is not valid",
+        alert => &format!("alert {alert:?}"),
+    };
+    Some(format!(
+        "the server refuses the connection ({reason}); it serves only clients with a certificate of its CA: `--cert FILE \
+         --key FILE`"
+    ))
 }
 
 pub(crate) fn runtime() -> Result<Runtime, ControlError> {
@@ -358,24 +458,42 @@ pub(crate) fn runtime() -> Result<Runtime, ControlError> {
 impl ServerOptions {
     /// Returns the TLS configuration for a host with a port.
     fn tls(&self, to: &str) -> Result<Client, ControlError> {
-        let read = |file: &PathBuf| {
-            fs::read(file).map_err(|error| {
-                ControlError::TlsFiles(io_text::cannot_open(file.display().to_string(), &error).to_string())
-            })
+        let read = |option: &str, file: &PathBuf| {
+            let cannot_open = |error| format!("`{option}`: {}", io_text::cannot_open(file, &error));
+            fs::read(file).map_err(|error| ControlError::TlsFiles(cannot_open(error)))
         };
         let identity = match (&self.certificate, &self.key) {
-            (Some(certificate), Some(key)) => Some(Identity { certificates: read(certificate)?, key: read(key)? }),
+            (Some(certificate), Some(key)) => {
+                Some(Identity { certificates: read("--cert", certificate)?, key: read("--key", key)? })
+            }
             _ => None,
         };
+        let authorities = self.authorities.as_ref().map(|file| read("--ca", file)).transpose()?;
         let host = to.rsplit_once(':').map_or(to, |(host, _)| host);
         let is_address = host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
-        let wanted = ClientTls {
-            server_name: (!is_address).then(|| host.to_owned()),
-            authorities: self.authorities.as_ref().map(read).transpose()?,
-            identity,
-            unverified: false,
+        let server_name = (!is_address).then(|| host.to_owned());
+        let trusting = ClientTls { server_name, authorities, ..ClientTls::default() };
+        // First without the client certificate, to know which file is wrong.
+        Client::new(&trusting).map_err(|error| self.unusable(&error, false))?;
+        Client::new(&ClientTls { identity, ..trusting }).map_err(|error| self.unusable(&error, true))
+    }
+
+    /// Returns the error of files that cannot be used, with the option that names the file.
+    fn unusable(&self, error: &TlsError, is_identity: bool) -> ControlError {
+        let (option, file) = match error {
+            TlsError::ServerName(_) => ("--socket", None),
+            TlsError::PrivateKey(_) | TlsError::KeyMismatch => ("--key", self.key.as_ref()),
+            _ if is_identity => ("--cert", self.certificate.as_ref()),
+            _ => ("--ca", self.authorities.as_ref()),
         };
-        Client::new(&wanted).map_err(|error| ControlError::TlsFiles(format!("TLS: {error}")))
+        let named = |file: &PathBuf| format!("`{option}`: {}", file.display());
+        let place = file.map_or(format!("`{option}`"), named);
+        ControlError::TlsFiles(match (error, &self.certificate) {
+            (TlsError::KeyMismatch, Some(certificate)) => {
+                format!("{place} does not belong to the certificate {}", certificate.display())
+            }
+            _ => format!("{place}: {error}"),
+        })
     }
 }
 

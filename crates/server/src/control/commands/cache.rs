@@ -69,6 +69,9 @@ pub(super) fn run(own: &Options, options: &CommonOptions, socket: &Socket) -> Re
             Ok(if cached.entries.is_empty() { exit::TROUBLE } else { exit::FINE })
         }
         Options::Flush(request) => {
+            if request.scope == Scope::Below && request.name.as_ref().is_none_or(String::is_empty) {
+                return Err(ControlError::NoName("--below"));
+            }
             let flushed: Flushed = socket.post(Endpoint::CacheFlush, request)?;
             print(options, &flushed)?;
             Ok(exit::FINE)

@@ -5,11 +5,10 @@ use std::fmt;
 use std::time::Duration;
 
 use clap::{Arg, ArgMatches};
-use config::options::parse_duration;
 use control::log::{Level, Levels, SetLevel};
 use control::{Endpoint, exit};
 
-use super::{CommonOptions, command, json, print};
+use super::{CommonOptions, command, json, print, read_duration};
 use crate::control::client::{ControlError, Socket};
 
 pub(super) const NAME: &str = "loglevel";
@@ -28,7 +27,7 @@ pub(super) fn definition() -> clap::Command {
     let duration = Arg::new("for")
         .long("for")
         .value_name("DURATION")
-        .value_parser(parse_duration)
+        .value_parser(read_duration)
         .default_value("5m")
         .help("Time after which the usual level applies again, at most a day; `0s` ends a temporary level");
     command(NAME, "Change the log level of a plugin for some time")

@@ -18,8 +18,10 @@ use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use config::options::parse_duration;
 use control::exit;
 use serde::Serialize;
 
@@ -167,6 +169,19 @@ fn json() -> Arg {
     Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print the response of the server as JSON")
 }
 
+/// Reads a duration such as `1h20m`. Unlike in a Corefile, it may have days, as in the output: `1d`, `1d12h`.
+fn read_duration(text: &str) -> Result<Duration, &'static str> {
+    let expected = "expected a duration such as `30s`, `1h20m` or `1d`";
+    let (days, rest) = match text.split_once('d') {
+        Some((days, rest)) => (days.parse::<u32>().map_err(|_| expected)?, Some(rest).filter(|rest| !rest.is_empty())),
+        None => (0, Some(text)),
+    };
+    let rest = rest.map_or(Ok(Duration::ZERO), parse_duration).map_err(|_| expected)?;
+    (DAY * days).checked_add(rest).ok_or(expected)
+}
+
+const DAY: Duration = Duration::from_secs(86_400);
+
 /// Prints a response.
 fn print(options: &CommonOptions, value: &(impl Display + Serialize)) -> Result<(), ControlError> {
     print_text(&if options.json { as_json(value)? } else { value.to_string() })
@@ -190,5 +205,20 @@ fn print_bytes(bytes: &[u8]) -> Result<bool, ControlError> {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
         Err(error) => Err(ControlError::Output(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_durations_with_days() {
+        for (text, seconds) in [("1d", 86_400), ("1d12h", 129_600), ("0d", 0), ("90s", 90), ("1h20m", 4800)] {
+            assert_eq!(read_duration(text), Ok(Duration::from_secs(seconds)), "{text}");
+        }
+        for text in ["", "d", "-1d", "1d-1s", "1dd", "1 d", "1d2", "1w", "99999999999d"] {
+            assert!(read_duration(text).is_err(), "{text}");
+        }
     }
 }

@@ -3,12 +3,11 @@
 use std::time::{Duration, Instant};
 
 use clap::{Arg, ArgMatches};
-use config::options::parse_duration;
 use control::status::{Replica, Status};
 use control::{Endpoint, exit};
 use futures_util::future::join_all;
 
-use super::{CommonOptions, command, json, print};
+use super::{CommonOptions, command, json, print, read_duration};
 use crate::control::client::{ControlError, Socket, runtime};
 use crate::replica::corefile_hash;
 
@@ -26,7 +25,7 @@ pub(super) fn definition() -> clap::Command {
     let wait = Arg::new("wait")
         .long("wait")
         .value_name("DURATION")
-        .value_parser(parse_duration)
+        .value_parser(read_duration)
         .help("Wait at most this long, such as `60s`, until there is no problem");
     command(NAME, "Show the state of the running server on one screen")
         .long_about(

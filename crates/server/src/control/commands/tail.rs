@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches};
-use config::options::parse_duration;
 use control::tail::{FAILURES_KEPT, Format, Line, SECONDS_MAX};
 use control::{Endpoint, exit};
 
-use super::{CommonOptions, command, json, print_bytes};
+use super::{CommonOptions, command, json, print_bytes, read_duration};
 use crate::control::client::{ControlError, Socket};
 
 pub(super) const NAME: &str = "tail";
@@ -56,7 +55,7 @@ pub(super) fn definition() -> clap::Command {
             Arg::new("slow")
                 .long("slow")
                 .value_name("DURATION")
-                .value_parser(parse_duration)
+                .value_parser(read_duration)
                 .help("Only queries that took at least this long, such as `10ms`"),
         )
         .arg(
@@ -87,7 +86,7 @@ pub(super) fn definition() -> clap::Command {
 
 /// Reads the duration of a stream.
 fn read_limit(text: &str) -> Result<Duration, &'static str> {
-    let limit = parse_duration(text).ok().filter(|limit| (1..=SECONDS_MAX).contains(&whole_seconds(*limit)));
+    let limit = read_duration(text).ok().filter(|limit| (1..=SECONDS_MAX).contains(&whole_seconds(*limit)));
     limit.ok_or("expected a duration from 1s to 1h")
 }
 
@@ -110,7 +109,6 @@ impl Options {
         let (namespace, pod) = match (text("namespace"), text("pod")) {
             (None, Some(pod)) => match pod.split_once('/') {
                 Some((namespace, name)) => (Some(namespace.to_owned()), Some(name.to_owned())),
-                // The server says what is missing.
                 None => (None, Some(pod)),
             },
             both => both,
@@ -141,6 +139,10 @@ const NO_FAILURE: &str = "no recorded failure matches. The server records SERVFA
 
 #[allow(clippy::print_stderr, reason = "a command prints to its user")]
 pub(super) fn run(own: &Options, options: &CommonOptions, socket: &Socket) -> Result<u8, ControlError> {
+    let value = |wanted: &str| own.parameters.iter().find(|(name, _)| *name == wanted).map(|(_, value)| value);
+    if let (Some(pod), None) = (value("pod"), value("namespace")) {
+        return Err(ControlError::NoNamespace(pod.clone()));
+    }
     let parameters: Vec<(&str, &str)> = own.parameters.iter().map(|(name, value)| (*name, value.as_str())).collect();
     let format = if options.json { Format::Json } else { own.format };
     let (mut is_empty, mut printed) = (true, Ok(()));
