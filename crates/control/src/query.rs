@@ -56,7 +56,10 @@ impl fmt::Display for QueryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             QueryError::Escape(part) => {
-                write!(f, "`{part}` has an invalid escape; expected `%` and two hexadecimal digits for each byte of UTF-8")
+                write!(
+                    f,
+                    "`{part}` has an invalid escape; expected `%` and two hexadecimal digits for each byte of UTF-8"
+                )
             }
             QueryError::Twice(name) => write!(f, "the parameter `{name}` occurs twice; send it once"),
         }

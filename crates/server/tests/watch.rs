@@ -227,7 +227,10 @@ fn the_number_of_streams_is_bounded() {
     let mut reason = String::new();
     refused.0.get_mut().set_read_timeout(Some(Duration::from_millis(200))).unwrap();
     let _ = refused.0.read_to_string(&mut reason);
-    assert!(status == 503 && reason.contains("4 streams are open, the maximum; end one, or use `tail --last 20`"), "{status} {reason}");
+    assert!(
+        status == 503 && reason.contains("4 streams are open, the maximum; end one, or use `tail --last 20`"),
+        "{status} {reason}"
+    );
     // The others continue, and one that its client leaves makes room.
     assert!(watched.client.ask("a.test.", Type::A).is_some());
     assert!(open.iter_mut().all(|events| events.next()["query"]["name"] == "a.test."));
@@ -434,7 +437,8 @@ fn privacy_hides_names() {
         let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
         let address = silent.local_addr().unwrap();
         let answers = ANSWERS.replace("other.test", "slow.test");
-        let directives = format!("control {{\n privacy names={option}\n }}\n    forward slow.test {address}\n    {answers}");
+        let directives =
+            format!("control {{\n privacy names={option}\n }}\n    forward slow.test {address}\n    {answers}");
         let mut watched = Watched::start(&format!("watch-privacy-{option}"), &directives);
         let mut events = watched.events("");
         assert!(watched.client.ask("secret.deep.a.test.", Type::A).is_some());

@@ -48,7 +48,8 @@ fn element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
 
 /// Parses `YYMMDDHHMMSSZ` or, as generalized time, `YYYYMMDDHHMMSSZ`. A time before 1970 is 1970.
 fn time(kind: u8, text: &str) -> Option<CertificateTime> {
-    let number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse::<u64>().ok()).flatten();
+    let number =
+        |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse::<u64>().ok()).flatten();
     let (year, rest) = match kind {
         UTC_TIME => {
             let (year, rest) = text.split_at_checked(2)?;

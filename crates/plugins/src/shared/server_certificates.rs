@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use config::setup::{FileCheck, FileStamp, FileWatch, Files, InspectCertificate, Setup};
 use engine::log::{Level, Notice};
-use engine::tls::{ClientCertificates, Identity, ServerTls, SessionKeys, TlsError, TlsMaker, TlsServer, Validity, ValidityProblem};
+use engine::tls::{
+    ClientCertificates, Identity, ServerTls, SessionKeys, TlsError, TlsMaker, TlsServer, Validity, ValidityProblem,
+};
 
 use crate::shared::open_error::{self, OpenError};
 
@@ -85,10 +87,9 @@ impl Certificates {
 
     fn unusable(&self, error: TlsError) -> CertificateFileError {
         match error {
-            TlsError::KeyMismatch => CertificateFileError::KeyMismatch {
-                certificate: self.certificate.clone(),
-                key: self.key.clone(),
-            },
+            TlsError::KeyMismatch => {
+                CertificateFileError::KeyMismatch { certificate: self.certificate.clone(), key: self.key.clone() }
+            }
             error => CertificateFileError::Unusable(self.certificate.clone(), error),
         }
     }

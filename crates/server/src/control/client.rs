@@ -128,7 +128,7 @@ impl fmt::Display for ControlError {
             ControlError::NoServer => write!(
                 out,
                 "no running server found: neither {PATH} nor an abstract socket @{ABSTRACT} answers. In a cluster, run this in \
-                 the Pod: `kubectl -n kube-system exec deploy/coredns -- portolan status`. If the Corefile moves the socket, use \
+                 the Pod: `kubectl -n kube-system exec deploy/coredns -- /coredns status`. If the Corefile moves the socket, use \
                  `--socket`"
             ),
             ControlError::Several(names) => {
@@ -376,7 +376,8 @@ async fn lines(
 ) -> Result<(), ControlError> {
     let mut rest: Vec<u8> = Vec::new();
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| if is_cut(&error) { ControlError::Ended } else { ControlError::Connection(error) })?;
+        let frame = frame
+            .map_err(|error| if is_cut(&error) { ControlError::Ended } else { ControlError::Connection(error) })?;
         rest.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
         let complete = rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         for line in rest[..complete].split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
@@ -409,7 +410,10 @@ fn cause<'e, E: Error + 'static>(error: &'e (dyn Error + 'static)) -> Option<&'e
 /// Returns true if the server closed the connection in the middle of a response.
 fn is_cut(error: &hyper::Error) -> bool {
     let is_end = |error: &io::Error| {
-        matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe)
+        matches!(
+            error.kind(),
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe
+        )
     };
     error.is_incomplete_message() || cause::<io::Error>(error).is_some_and(is_end)
 }
@@ -440,7 +444,9 @@ fn tls_problem(error: &(dyn Error + 'static), to: &str) -> Option<String> {
     };
     let reason = match alert {
         AlertDescription::CertificateRequired => "you sent no certificate",
-        AlertDescription::CertificateExpired => return Some("the certificate of `--cert` has expired; renew it".to_owned()),
+        AlertDescription::CertificateExpired => {
+            return Some("the certificate of `--cert` has expired; renew it".to_owned());
+        }
         AlertDescription::UnknownCA => "it does not know the CA of the certificate of `--cert`",
         AlertDescription::BadCertificate => "the certificate of `--cert` is not valid",
         alert => &format!("alert {alert:?}"),

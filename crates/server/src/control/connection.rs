@@ -76,7 +76,8 @@ pub(super) async fn answer(context: &Rc<Context>, access: Access, request: Reque
 /// Returns the methods that a path has (RFC 9110 §15.5.6); none for a path that does not exist.
 fn allowed(path: &str, access: Access) -> HeaderValue {
     let may_change = matches!(access, Access::Full { .. });
-    let has = |method| Endpoint::ALL.into_iter().map(Endpoint::route).any(|one| one.path == path && one.method == method);
+    let has =
+        |method| Endpoint::ALL.into_iter().map(Endpoint::route).any(|one| one.path == path && one.method == method);
     HeaderValue::from_static(match (has(control::Method::Get), may_change && has(control::Method::Post)) {
         (true, true) => "GET, HEAD, POST",
         (true, false) => "GET, HEAD",

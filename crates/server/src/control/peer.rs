@@ -53,7 +53,10 @@ pub(super) fn check_request(method: &Method, headers: &HeaderMap, checks_host: b
     }
     let origin = headers.get(ORIGIN).map(|origin| origin.to_str().unwrap_or_default());
     if origin.is_some_and(|origin| !is_origin_of(origin, host)) {
-        return refuse(StatusCode::FORBIDDEN, "a page of another site caused this request: `Origin` is not this listener");
+        return refuse(
+            StatusCode::FORBIDDEN,
+            "a page of another site caused this request: `Origin` is not this listener",
+        );
     }
     Ok(())
 }
@@ -123,7 +126,9 @@ mod tests {
             for origin in ["http://localhost:9154", "https://LOCALHOST:9154"] {
                 assert_eq!(status(origin, checks_host), None, "{origin}");
             }
-            for origin in ["null", "", "http://evil.example", "http://localhost:80", "http://localhost:9154.evil.example"] {
+            for origin in
+                ["null", "", "http://evil.example", "http://localhost:80", "http://localhost:9154.evil.example"]
+            {
                 assert_eq!(status(origin, checks_host), Some(403), "{origin}");
             }
         }

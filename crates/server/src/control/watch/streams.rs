@@ -171,7 +171,19 @@ impl Tail {
     ) -> Tail {
         let started = Instant::now();
         let (selected, lost) = totals(rings, at);
-        Tail { at, queue: queue.clone(), filter, pods, selected, lost, since: started, every: 1, started, until, is_remote: false }
+        Tail {
+            at,
+            queue: queue.clone(),
+            filter,
+            pods,
+            selected,
+            lost,
+            since: started,
+            every: 1,
+            started,
+            until,
+            is_remote: false,
+        }
     }
 
     /// Marks the stream as that of a client over TCP.
