@@ -95,7 +95,8 @@ pub trait TlsMaker: Send + Sync {
     /// The certificate cannot be parsed.
     fn certifies(&self, certificates: &[u8], address: IpAddr) -> Result<bool, TlsError>;
 
-    /// Returns the validity of the first of these certificates, in PEM format. Clients refuse a connection outside of it.
+    /// Returns the validity of the first of these certificates, in PEM format. Clients refuse a connection outside of
+    /// it.
     ///
     /// # Errors
     /// The certificate cannot be parsed.

@@ -101,8 +101,8 @@ pub(crate) enum ControlError {
     Ended,
     /// The connection broke.
     Connection(hyper::Error),
-    /// The server with this name and the client do not agree about TLS: one of them refuses the certificate of the other,
-    /// or uses no TLS.
+    /// The server with this name and the client do not agree about TLS: one of them refuses the certificate of the
+    /// other, or uses no TLS.
     Tls(String, String),
     /// The files for TLS cannot be used.
     TlsFiles(String),

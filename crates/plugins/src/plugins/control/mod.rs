@@ -48,9 +48,9 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("privacy names=hash|names=suffix"),
         default: "",
-        doc: "Hide the names that clients ask for from `portolan tail`, `top`, `requests`, `shadow report` and `report`, and from the \
-            status page: show only their zone, with a hash of the name, which is another one after each start, or with `*`. Applies \
-            to all listeners.",
+        doc: "Hide the names that clients ask for from `portolan tail`, `top`, `requests` and `shadow report`, from the status page \
+            and from the waiting queries in a report: show only their zone, with a hash of the name, which is another one after each \
+            start, or with `*`. Applies to all listeners.",
         set: |config, args| {
             let word = args.word()?;
             config.names = match word.text.as_str() {

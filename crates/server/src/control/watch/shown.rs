@@ -75,7 +75,8 @@ impl Shower {
         }
     }
 
-    /// Appends a name as the configuration allows it. `zone` returns the zone of the plugin that answered, if it is known.
+    /// Appends a name as the configuration allows it. `zone` returns the zone of the plugin that answered, if it is
+    /// known.
     pub(super) fn push_name(
         &self,
         name: NameRef<'_>,
