@@ -213,7 +213,8 @@ pub struct Upstream {
     /// Exchanges in the same period that failed: no reply in time, a network error, or an invalid reply.
     #[serde(default)]
     pub failures: u64,
-    /// Replies in the same period with SERVFAIL or REFUSED, by response code, most first. Health checks do not see them.
+    /// Replies in the same period with SERVFAIL or REFUSED, by response code, most first. Health checks do not see
+    /// them.
     #[serde(default)]
     pub refusals: Vec<CodeCount>,
     /// Last exchange that failed; `null` if none has failed.

@@ -84,7 +84,7 @@ async fn server(options: ServerOptions) -> Server {
     };
     let is_here = match &answer {
         Ok(_) => true,
-        Err(ControlError::Refused(_) | ControlError::Several(_) | ControlError::Late(_)) => is_local,
+        Err(ControlError::Refused(_) | ControlError::Several(_) | ControlError::Late(..)) => is_local,
         Err(_) => false,
     };
     let facts = answer.map_err(|error| match error {

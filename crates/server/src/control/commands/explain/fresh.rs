@@ -31,6 +31,7 @@ const NAMES_MAX: usize = 8;
 const PLAIN: &str = "dns://";
 
 /// Explains, asks the server and explains again, until nothing is left to ask.
+#[allow(clippy::print_stderr, reason = "a command prints to its user")]
 pub(super) fn explain(own: &Options, socket: &Socket) -> Result<Explained, ControlError> {
     if let Some(url) = socket.url() {
         return Err(ControlError::Refused(format!(

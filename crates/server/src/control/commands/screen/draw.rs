@@ -66,8 +66,8 @@ fn foot_text(screen: &Screen) -> String {
     text
 }
 
-/// Returns the columns that fit into a width. The group is more important than its most frequent name and the numbers at
-/// the right.
+/// Returns the columns that fit into a width. The group is more important than its most frequent name and the numbers
+/// at the right.
 fn fitting(mut columns: Vec<Column>, width: u16) -> Vec<Column> {
     if width < WIDE {
         columns.truncate(columns.iter().rposition(|column| column.is_number).map_or(1, |at| at + 1));
