@@ -141,9 +141,9 @@ impl Validity {
 /// Reason why a certificate is not valid now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ValidityProblem {
-    /// It expired on this date.
+    /// Expired on this date.
     Expired(String),
-    /// It is valid from this date on.
+    /// First valid on this date.
     NotYet(String),
 }
 

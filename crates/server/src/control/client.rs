@@ -95,7 +95,7 @@ pub(crate) enum ControlError {
     NobodyListens(String),
     /// This user may not use the socket, with this reason.
     NoPermission(String),
-    /// What listens here is another program, which responded with this status.
+    /// Another program listens here. It responded with this status.
     NotControl(String, StatusCode),
     /// The server ended while it sent a response.
     Ended,
