@@ -410,10 +410,14 @@ fn says_what_listens_instead_of_a_control_listener() {
     let mut client = Client::new(server.address_of("dns://127.0.0.1:0"));
     let mut tail = socket.spawn(&["tail"]);
     let mut stdout = tail.stdout.take().unwrap();
-    // A thread without a scope, so that a stream without a line ends the test.
-    let reading = std::thread::spawn(move || stdout.read(&mut [0; 4096]).map(|_| stdout));
-    wait_until("the stream is open", || client.ask("a.test.", Type::A).is_some() && reading.is_finished());
-    let _stdout = reading.join().unwrap().unwrap();
+    // Somebody reads to the end: a command that waits for its reader does not see that the server ends.
+    let (first, is_open) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let read = stdout.read(&mut [0; 4096]).unwrap();
+        first.send(read).unwrap();
+        std::io::copy(&mut stdout, &mut std::io::sink()).unwrap();
+    });
+    wait_until("the stream is open", || client.ask("a.test.", Type::A).is_some() && is_open.try_recv().is_ok());
     server.signal("KILL");
     let ran: Ran = tail.wait_with_output().unwrap().into();
     assert!(ran.code == 2 && ran.stderr == "the server ended; start again\n", "{} {}", ran.code, ran.stderr);
