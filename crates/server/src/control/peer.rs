@@ -30,12 +30,12 @@ pub(super) fn check_head(headers: &HeaderMap) -> Result<(), Refusal> {
     }
 }
 
-/// Checks a request over TCP: it may only read, and no web page of another site may have caused it. With TLS, the name
-/// of the server is not checked (`checks_host`): the client has compared it with the certificate.
+/// Checks a request over TCP: it may only read, and no web page of another site may have caused it. With TLS,
+/// `checks_host` is false, because the client has compared the name of the server with its certificate.
 ///
-/// A page can make a browser send a request to 127.0.0.1. The browser says so in `Sec-Fetch-Site`, and an older one at
-/// least in `Origin`, which it sends with some requests. With DNS rebinding,
-/// the page has its own name for 127.0.0.1, which is then in `Host`.
+/// A page can make a browser send a request to 127.0.0.1. The browser says so in `Sec-Fetch-Site`, and older browsers
+/// send `Origin` with some of these requests. With DNS rebinding, the page has its own name for 127.0.0.1, which is
+/// then in `Host`.
 pub(super) fn check_request(method: &Method, headers: &HeaderMap, checks_host: bool) -> Result<(), Refusal> {
     let refuse = |status, message: &str| Err(Refusal::new(status, message));
     if !matches!(*method, Method::GET | Method::HEAD) {
