@@ -188,11 +188,12 @@ const OFFICIAL: [&str; 2] = [
 ];
 
 /// Starts the binary as `node-cache`, with the paths that it has in a container of the official manifests. These mount
-/// no TUN device.
+/// no TUN device. The binary is mounted before `/tmp` is covered, because the target folder may lie there.
 const OFFICIAL_CONTAINER: &str = "
     mount -t tmpfs tmpfs /etc && echo nameserver 192.0.2.1 > /etc/resolv.conf && mkdir /etc/coredns && cp \"$1\" /etc/coredns/Corefile.base
+    touch /etc/node-cache && mount --bind \"$2\" /etc/node-cache
     mount -t tmpfs tmpfs /tmp && mount -t tmpfs -o dev tmpfs /dev/net
-    ln -s \"$2\" /etc/node-cache && shift 2 && exec /etc/node-cache \"$@\"";
+    shift 2 && exec /etc/node-cache \"$@\"";
 
 #[test]
 fn serves_with_the_arguments_of_the_official_manifests() {
