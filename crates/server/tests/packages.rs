@@ -225,6 +225,70 @@ fn every_server_runs_without_root_and_with_a_read_only_root_file_system() {
 }
 
 #[test]
+fn every_pod_of_deploy_is_confined() {
+    let own = packages::files(&packages::repository().join("deploy"));
+    let manifests = own.into_iter().filter(|file| file.extension().is_some_and(|end| end == "yaml"));
+    let objects = manifests.chain(packages::golden()).flat_map(|file| packages::read(&file));
+    let is_patch = |object: &Value| object["kind"] == "Deployment" && object["spec"]["selector"].is_null();
+    let mut confined = 0;
+    for object in objects.filter(|object| !is_patch(object)) {
+        let pod = &object["spec"]["template"]["spec"];
+        for container in ["containers", "initContainers"].iter().filter_map(|list| pod[list].as_array()).flatten() {
+            // The container that the values of a test add.
+            if container["name"] == "second" {
+                continue;
+            }
+            let (own, common) = (&container["securityContext"], &pod["securityContext"]);
+            let profile = if own["seccompProfile"].is_null() { common } else { own };
+            assert_eq!(profile["seccompProfile"], json!({ "type": "RuntimeDefault" }), "{object}");
+            assert_eq!(own["allowPrivilegeEscalation"], false, "{object}");
+            assert_eq!(own["readOnlyRootFilesystem"], true, "{object}");
+            confined += 1;
+        }
+    }
+    assert!(confined >= 15, "{confined} containers");
+}
+
+/// The command of `docs/from-kube-dns.md`, without a server. `real_deploy.rs` has the histories of the Deployment.
+#[test]
+fn the_patch_of_kube_dns_leaves_one_container_and_no_volume() {
+    if !are_in_path(&["kubectl"]) {
+        return;
+    }
+    let guide = std::fs::read_to_string(packages::repository().join("docs/from-kube-dns.md")).unwrap();
+    assert!(guide.contains("patch deployment kube-dns --type=merge --patch-file deploy/kube-dns.yaml"));
+    let original = packages::repository().join("crates/server/tests/original/kube-dns.yaml");
+    let patch = packages::repository().join("deploy/kube-dns.yaml");
+    let (original, patch) = (original.to_str().unwrap(), patch.to_str().unwrap());
+    let options = ["patch", "--local", "-f", original, "--type=merge", "--patch-file", patch, "-o", "yaml"];
+    let patched = parse(&output_of("kubectl", &options)).remove(0);
+    let (own, before) = (packages::read(Path::new(patch)).remove(0), packages::read(Path::new(original)).remove(0));
+    let pod = &patched["spec"]["template"]["spec"];
+    assert_eq!(pod["containers"], own["spec"]["template"]["spec"]["containers"]);
+    assert_eq!(pod["containers"].as_array().map(Vec::len), Some(1));
+    assert_eq!((&pod["volumes"], &pod["initContainers"]), (&json!([]), &json!([])));
+    for kept in ["selector", "replicas"] {
+        assert_eq!(patched["spec"][kept], before["spec"][kept], "{kept}");
+    }
+    assert!(own["metadata"]["name"].is_null(), "`kubectl apply` would merge the containers");
+}
+
+/// `kubectl wait` ends when all conditions of its `--for` hold, so two of them that exclude each other never do.
+#[test]
+fn no_command_waits_for_several_conditions() {
+    let folder = packages::repository().join("deploy");
+    let waits: Vec<String> = [packages::files(&folder), packages::files(&packages::repository().join("docs"))]
+        .concat()
+        .iter()
+        .filter_map(|file| std::fs::read_to_string(file).ok())
+        .flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>())
+        .filter(|line| line.contains(" wait --for="))
+        .collect();
+    assert!(!waits.is_empty());
+    waits.iter().for_each(|line| assert_eq!(line.matches("--for=").count(), 1, "{line}"));
+}
+
+#[test]
 fn swap_overlay_changes_an_image_and_nothing_else() {
     let swap = packages::read(&kustomize().join("tests/swap.yaml"));
     let containers = json!([{ "name": "coredns", "image": "portolan:latest" }]);

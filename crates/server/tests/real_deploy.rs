@@ -13,7 +13,7 @@ mod support;
 
 use std::ffi::OsString;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 use support::Folder;
@@ -38,9 +38,9 @@ impl Shell<'_> {
         Shell { api, folder }
     }
 
-    /// Runs shell commands and returns their output.
-    fn run(&self, commands: &str) -> String {
-        let output = Command::new("sh")
+    /// Runs shell commands, which may fail.
+    fn attempt(&self, commands: &str) -> Output {
+        Command::new("sh")
             .args(["-ec", commands])
             .current_dir(self.folder.path())
             .env("KUBECONFIG", self.api.admin())
@@ -48,7 +48,12 @@ impl Shell<'_> {
             .env("HOME", self.folder.path())
             .env("PATH", path_with_portolan())
             .output()
-            .unwrap();
+            .unwrap()
+    }
+
+    /// Runs shell commands that succeed, and returns their output.
+    fn run(&self, commands: &str) -> String {
+        let output = self.attempt(commands);
         let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert!(output.status.success(), "{commands}\n{stdout}{stderr}");
         stdout.into_owned()
@@ -72,6 +77,12 @@ impl Shell<'_> {
         }
     }
 
+    /// The pod specification of a workload.
+    fn pod(&self, object: &str) -> Value {
+        let text = self.run(&format!("kubectl -n kube-system get {object} -o jsonpath='{{.spec.template.spec}}'"));
+        serde_json::from_str(&text).unwrap()
+    }
+
     fn image(&self, object: &str) -> String {
         self.run(&format!("kubectl -n kube-system get {object} -o jsonpath='{{..image}}'"))
     }
@@ -89,7 +100,7 @@ fn fenced(text: &str) -> impl Iterator<Item = String> + '_ {
 /// Returns true if a block of commands starts with one that changes or reads a cluster, and needs no running pods.
 fn is_for_cluster(block: &str) -> bool {
     let starts = ["kubectl ", "helm ", "mkdir -p my-dns", "CLUSTER_IP=", "IMAGE="];
-    starts.iter().any(|start| block.starts_with(start)) && !block.contains("POD-IP")
+    starts.iter().any(|start| block.starts_with(start)) && !block.contains("POD-IP") && !block.contains(" exec ")
 }
 
 /// The `PATH` with the binary.
@@ -126,8 +137,8 @@ fn documented_switches_and_rollbacks_work() {
     let shell = Shell::new(&api);
     coredns(&shell);
     kustomize(&shell);
-    kube_dns(&shell, &api);
-    node_cache(&shell, &api);
+    kube_dns(&shell);
+    node_cache(&shell);
     istio(&shell, &api);
     helm(&shell);
 }
@@ -149,14 +160,60 @@ fn coredns(shell: &Shell<'_>) {
     }
 }
 
-fn kube_dns(shell: &Shell<'_>, api: &Kubernetes) {
-    api.create(&workload("Deployment", "kube-dns", "kubedns"));
-    shell.switch_and_go_back("from-kube-dns.md", "Switch", "deployment/kube-dns");
+/// Ways to install an original manifest. What `kubectl apply` does with it later depends on them.
+const HISTORIES: [&str; 3] = ["create", "apply", "apply --server-side"];
+
+fn kube_dns(shell: &Shell<'_>) {
+    let page = "from-kube-dns.md";
+    shell.run(
+        "sed -i 's/__PILLAR__LOCAL__DNS__/169.254.20.10/; s/__PILLAR__DNS__SERVER__/10.96.0.10/' deploy/node*.yaml",
+    );
+    for history in HISTORIES {
+        shell.run(&format!("kubectl {history} -f {}", original("kube-dns")));
+        shell.run("kubectl -n kube-system rollout status deployment/kube-dns --timeout=30s");
+        let refused = shell.attempt("kubectl apply -f deploy/kube-dns.yaml");
+        assert!(!refused.status.success(), "kubectl apply merges lists by name, after {history}");
+        let before = shell.pod("deployment/kube-dns");
+        shell.run_section(page, "Switch");
+        let after = shell.pod("deployment/kube-dns");
+        assert_eq!(names(&after["containers"]), ["kubedns"], "after {history}");
+        assert_eq!(after["containers"][0]["image"], "portolan:latest", "after {history}");
+        assert!(names(&after["volumes"]).is_empty(), "after {history}: {after}");
+        shell.run_section(page, "Go back");
+        assert_eq!(shell.pod("deployment/kube-dns"), before, "after {history}");
+        shell.run("kubectl -n kube-system delete deployment kube-dns");
+    }
 }
 
-fn node_cache(shell: &Shell<'_>, api: &Kubernetes) {
-    api.create(&workload("DaemonSet", "node-local-dns", "node-cache"));
-    shell.switch_and_go_back("from-nodelocaldns.md", "Switch", "daemonset/node-local-dns");
+fn node_cache(shell: &Shell<'_>) {
+    let page = "from-nodelocaldns.md";
+    for history in HISTORIES {
+        shell.run(&format!("kubectl {history} -f {}", original("node-local-dns")));
+        shell.run("kubectl -n kube-system rollout status daemonset/node-local-dns --timeout=30s");
+        let before = shell.pod("daemonset/node-local-dns");
+        shell.run("kubectl -n kube-system get configmap node-local-dns -o jsonpath='{.data.Corefile}' > Corefile.base");
+        for section in ["Switch", "Lose no query in updates"] {
+            shell.run_section(page, section);
+            let after = shell.pod("daemonset/node-local-dns");
+            assert_eq!(after["containers"][0]["image"], "portolan:latest", "{section}, after {history}");
+            let keeps_ports = section == "Switch";
+            assert_eq!(after["containers"][0]["ports"].is_array(), keeps_ports, "{section}, after {history}");
+            shell.run_section(page, "Go back");
+            assert_eq!(shell.pod("daemonset/node-local-dns"), before, "{section}, after {history}");
+            let surge = "kubectl -n kube-system get daemonset node-local-dns -o jsonpath='{..rollingUpdate.maxSurge}'";
+            assert_eq!(shell.run(surge), "0", "{section}, after {history}");
+        }
+        shell.run("kubectl -n kube-system delete daemonset,service,configmap,serviceaccount node-local-dns");
+        shell.run("kubectl -n kube-system delete service kube-dns-upstream");
+    }
+}
+
+fn original(name: &str) -> String {
+    repository().join(format!("crates/server/tests/original/{name}.yaml")).display().to_string()
+}
+
+fn names(list: &Value) -> Vec<&str> {
+    list.as_array().into_iter().flatten().filter_map(|item| item["name"].as_str()).collect()
 }
 
 fn istio(shell: &Shell<'_>, api: &Kubernetes) {
