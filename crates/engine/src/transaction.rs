@@ -13,6 +13,9 @@ use crate::query::{ClientTimeout, Query};
 use crate::response::Response;
 use crate::verdict::{Failure, Resolved, SubqueryTarget, Verdict};
 
+/// Capacity in bytes that a pooled transaction keeps for a query, and for a response.
+const PACKET_KEPT: usize = 4096;
+
 /// Result of running a transaction as far as it can go.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +62,26 @@ impl Transaction {
         self.depth = 0;
         self.is_unread = false;
         self.response.clear_signer();
+    }
+
+    /// Frees the memory of a long query and a long response, so that a pooled transaction takes a few kilobytes.
+    pub(crate) fn trim(&mut self) {
+        if self.query.packet.capacity() > PACKET_KEPT {
+            self.query.packet = Vec::new();
+        }
+        self.response.message.trim();
+    }
+
+    /// Returns the bytes of the query and the response, with those of the transactions that wait for it, beyond what
+    /// each pooled transaction keeps.
+    #[must_use]
+    pub fn excess(&self) -> usize {
+        let chain = core::iter::successors(Some(self), |transaction| transaction.parent.as_deref());
+        let own = |transaction: &Transaction| {
+            let packet = transaction.query.packet.capacity().saturating_sub(PACKET_KEPT);
+            packet + transaction.response.message.capacity().saturating_sub(PACKET_KEPT)
+        };
+        chain.map(own).sum()
     }
 
     /// Turns this transaction into a refresh of `query`: a copy without a client that starts below the current step,

@@ -168,9 +168,40 @@ impl Worker {
     }
 
     /// Returns a transaction to the pool.
-    pub fn give_transaction(&mut self, transaction: Box<Transaction>) {
+    pub fn give_transaction(&mut self, mut transaction: Box<Transaction>) {
         if self.pool.len() < POOL_MAX {
+            transaction.trim();
             self.pool.push(transaction);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::Header;
+
+    struct Stopped;
+
+    impl Clock for Stopped {
+        fn now(&self) -> Instant {
+            Instant::START
+        }
+
+        fn since_1970(&self) -> Duration {
+            Duration::ZERO
+        }
+    }
+
+    #[test]
+    fn pooled_transactions_keep_no_long_messages() {
+        let mut worker = Worker::new(&Registry::new(), Box::new(Stopped), 1);
+        let mut transaction = worker.take_transaction();
+        transaction.query.packet = vec![0; 65_535];
+        transaction.response.message.start(Header::default(), None);
+        transaction.response.message.push_behind(&[0; 60_000]);
+        assert!(transaction.excess() > 100_000);
+        worker.give_transaction(transaction);
+        assert_eq!(worker.take_transaction().excess(), 0);
     }
 }

@@ -24,6 +24,10 @@ use transport::MonotonicClock;
 /// Idle timeout in a full table: long enough for a client that sends its next query at once.
 const IDLE_MIN: Duration = Duration::from_millis(200);
 
+/// Reserved bytes of evicted connections that may count as free before these connections are closed. Without this
+/// bound, a burst of large answers would evict one connection after the other, and free none of their buffers.
+const LEAVING_MAX: usize = 1 << 20;
+
 /// Bounds of a [`ConnectionTable`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableLimits {
@@ -210,6 +214,10 @@ impl ConnectionTable {
     /// Evicts connections until the budget is met. Returns false if the requesting address holds the most itself.
     fn make_room(&self, asking: IpAddr) -> bool {
         let mut entries = self.lock();
+        // Buffers of evicted connections are freed when their tasks run. Until then, only a few may count as free.
+        if entries.leaving > LEAVING_MAX {
+            return self.buffered.load(Ordering::Relaxed) <= self.limits.buffered_max;
+        }
         loop {
             let used = self.buffered.load(Ordering::Relaxed).saturating_sub(entries.leaving);
             if used <= self.limits.buffered_max {
@@ -313,6 +321,11 @@ pub(crate) struct Reserved {
 }
 
 impl Reserved {
+    /// Takes over the bytes of another reservation of the same connection.
+    pub(crate) fn absorb(&mut self, mut other: Reserved) {
+        self.bytes += std::mem::take(&mut other.bytes);
+    }
+
     /// Reserves more bytes. Returns false if the budget has no room.
     pub(crate) fn grow(&mut self, bytes: usize) -> bool {
         let granted = self.connection.reserve(bytes);

@@ -103,3 +103,17 @@ async fn an_address_with_its_own_limit_is_shared_fairly() {
     assert!(admit(3).is_some());
     drop(other);
 }
+
+#[test]
+fn evicted_connections_count_as_free_only_up_to_a_bound() {
+    let size = LEAVING_MAX / 2;
+    let limits = TableLimits { open_max: 1000, per_address_max: 1000, buffered_max: 4 * size };
+    let table = ConnectionTable::new(limits);
+    let connections: Vec<Connection> = (0..100).map(|last| admit(&table, last)).collect();
+    let granted = connections.iter().filter(|connection| connection.reserve(size)).count();
+    assert_eq!(granted, 4 + 3, "no connection has been closed yet");
+    assert!(table.buffered.load(Ordering::Relaxed) <= 4 * size + LEAVING_MAX + size);
+    drop(connections);
+    assert_eq!((table.buffered.load(Ordering::Relaxed), table.lock().leaving), (0, 0));
+    assert!(admit(&table, 1).reserve(size));
+}

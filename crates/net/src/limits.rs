@@ -8,6 +8,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// Queries that may wait for upstreams, across all workers. Each takes a few kilobytes, so some tens of megabytes at
 /// worst.
 pub(crate) const PARKED_MAX: usize = 6144;
+/// Bytes that parked queries may hold together beyond the few kilobytes of each: long queries over streams, and
+/// responses that wait for a part. Queries are rarely longer than a hundred bytes.
+pub(crate) const PARKED_EXCESS_MAX: usize = 8 << 20;
 /// Pending answers of one stream. At this number the server stops reading the stream.
 pub(crate) const PIPELINE_MAX: usize = 128;
 /// Unwritten answer bytes of one stream. At this number the server answers no more of its queries.
@@ -69,7 +72,7 @@ pub static LIMIT_METRICS: [&Metric; 1] = [&HITS];
 /// Counters of reached limits.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// [`PARKED_MAX`].
+    /// [`PARKED_MAX`], [`PARKED_EXCESS_MAX`].
     pub(crate) parked: Counter,
     /// Connections that were evicted: [`StreamLimits::open_max`], [`StreamLimits::per_address_max`].
     pub(crate) streams: Counter,

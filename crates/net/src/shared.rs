@@ -14,7 +14,7 @@ use wire::EdeCode;
 
 use crate::connection_rates::ConnectionRates;
 use crate::connections::ConnectionTable;
-use crate::limits::{Limits, PARKED_MAX, READ_AT_ONCE, StreamLimits};
+use crate::limits::{Limits, PARKED_EXCESS_MAX, PARKED_MAX, READ_AT_ONCE, StreamLimits};
 use crate::log::log_queue;
 
 /// Current generation. A reload stores the next one.
@@ -38,7 +38,15 @@ pub(crate) struct Shared {
     /// Parked queries of this worker.
     parked: Cell<usize>,
     /// Parked queries of all workers.
-    all_parked: Arc<AtomicUsize>,
+    all_parked: Arc<AllParked>,
+}
+
+/// Parked queries of all workers: their number, and the bytes of long ones.
+#[derive(Debug, Default)]
+pub(crate) struct AllParked {
+    count: AtomicUsize,
+    /// Bytes of queries and unfinished responses beyond what every transaction keeps.
+    excess: AtomicUsize,
 }
 
 impl Shared {
@@ -49,7 +57,7 @@ impl Shared {
         registry: &Arc<Registry>,
         stream_limits: StreamLimits,
         (connections, rates): (Arc<ConnectionTable>, Arc<ConnectionRates>),
-        all_parked: Arc<AtomicUsize>,
+        all_parked: Arc<AllParked>,
     ) -> Rc<Shared> {
         let worker = Worker::new(registry, Box::new(MonotonicClock), io.random());
         Rc::new(Shared {
@@ -81,7 +89,7 @@ impl Shared {
         mut transaction: Box<Transaction>,
         deliver: impl FnOnce(&mut Transaction, Progress) + 'static,
     ) -> Option<AbortHandle> {
-        let Some(parked) = Parked::new(self) else {
+        let Some(parked) = Parked::new(self, transaction.excess()) else {
             self.count(self.limits.parked);
             let failure = Failure::servfail(EdeCode::OTHER, "too many queries wait for an upstream");
             let progress = generation.resume(&mut transaction, &Resolved::Fail(failure), &mut self.worker.borrow_mut());
@@ -121,21 +129,26 @@ impl Shared {
 }
 
 /// Counts a parked query. Dropping it ends the count, even if the task is cancelled.
-struct Parked(Rc<Shared>);
+struct Parked {
+    shared: Rc<Shared>,
+    excess: usize,
+}
 
 impl Parked {
-    /// Returns `None` if the limit of parked queries is reached.
-    fn new(shared: &Rc<Shared>) -> Option<Parked> {
-        let before = shared.all_parked.fetch_add(1, Ordering::Relaxed);
+    /// Returns `None` if one of the limits of parked queries is reached.
+    fn new(shared: &Rc<Shared>, excess: usize) -> Option<Parked> {
+        let before = shared.all_parked.count.fetch_add(1, Ordering::Relaxed);
+        let bytes = shared.all_parked.excess.fetch_add(excess, Ordering::Relaxed) + excess;
         shared.parked.set(shared.parked.get() + 1);
-        let parked = Parked(Rc::clone(shared));
-        (before < PARKED_MAX).then_some(parked)
+        let parked = Parked { shared: Rc::clone(shared), excess };
+        (before < PARKED_MAX && bytes <= PARKED_EXCESS_MAX).then_some(parked)
     }
 }
 
 impl Drop for Parked {
     fn drop(&mut self) {
-        self.0.parked.set(self.0.parked.get() - 1);
-        self.0.all_parked.fetch_sub(1, Ordering::Relaxed);
+        self.shared.parked.set(self.shared.parked.get() - 1);
+        self.shared.all_parked.count.fetch_sub(1, Ordering::Relaxed);
+        self.shared.all_parked.excess.fetch_sub(self.excess, Ordering::Relaxed);
     }
 }

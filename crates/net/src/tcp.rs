@@ -110,6 +110,9 @@ impl Connection {
             if self.write_outgoing(&mut stream).await? {
                 input.touch(&self.client);
             }
+            if self.gone.get() {
+                return Err(io::ErrorKind::OutOfMemory.into());
+            }
             if self.continue_unfinished() {
                 continue;
             }
@@ -140,7 +143,8 @@ impl Connection {
 
     /// Returns true if one more query may be answered. An answer with more messages to come blocks further queries.
     fn has_room(&self) -> bool {
-        self.queries_left.get() != Some(0)
+        !self.gone.get()
+            && self.queries_left.get() != Some(0)
             && self.awaited.get() < PIPELINE_MAX
             && self.outgoing.borrow().len() < UNWRITTEN_MAX
             && self.unfinished.borrow().is_empty()
@@ -196,8 +200,7 @@ impl Connection {
     fn hold_outgoing(&self) {
         let bytes = self.outgoing.borrow().capacity() + self.writing.get();
         if !self.output.hold(bytes) {
-            self.client.shared.count(self.client.shared.limits.buffers);
-            self.overfull.notify_one();
+            self.refuse();
         }
     }
 
@@ -205,39 +208,63 @@ impl Connection {
         if progress == Progress::Answered && !self.gone.get() {
             let Transaction { query, response, .. } = transaction;
             self.say_how_long_to_stay(query, response);
-            if !frame(response.finish(query), &mut self.outgoing.borrow_mut()) {
-                return self.ending.set(true);
-            }
-            if response.has_more() {
+            if self.append(response.finish(query)) && response.has_more() {
                 let mut kept = self.client.shared.worker.borrow_mut().take_transaction();
                 core::mem::swap(&mut *kept, transaction);
                 self.unfinished.borrow_mut().push_back(kept);
             }
-            self.hold_outgoing();
         }
+    }
+
+    /// Appends an answer to the unwritten ones if the budget has room for it. Otherwise the connection ends, and its
+    /// unwritten answers are freed at once. Returns false if the answer was not appended.
+    fn append(&self, message: &[u8]) -> bool {
+        let mut outgoing = self.outgoing.borrow_mut();
+        let needed = outgoing.len() + LENGTH_LEN + message.len();
+        if needed > outgoing.capacity() {
+            let room = (2 * outgoing.capacity()).min(UNWRITTEN_MAX).max(needed);
+            if !self.output.hold(room + self.writing.get()) {
+                drop(outgoing);
+                self.refuse();
+                return false;
+            }
+            let length = outgoing.len();
+            outgoing.reserve_exact(room - length);
+        }
+        let fits = frame(message, &mut outgoing);
+        if !fits {
+            self.ending.set(true);
+        }
+        fits
+    }
+
+    /// Ends the connection because the budget has no room for its answers, and frees them.
+    fn refuse(&self) {
+        self.gone.set(true);
+        self.outgoing.take();
+        self.unfinished.take();
+        self.output.hold(self.writing.get());
+        self.client.shared.count(self.client.shared.limits.buffers);
+        self.overfull.notify_one();
     }
 
     /// Appends messages of unfinished answers up to the write limit. Returns true if there were any. The server reads
     /// no other query meanwhile, so the client sets the pace.
     fn continue_unfinished(&self) -> bool {
-        let mut outgoing = self.outgoing.borrow_mut();
-        let mut unfinished = self.unfinished.borrow_mut();
-        while outgoing.len() < UNWRITTEN_MAX {
-            let Some(transaction) = unfinished.front_mut() else { break };
-            let Transaction { query, response, .. } = &mut **transaction;
-            if let Some(message) = response.finish_next(query) {
-                if !frame(message, &mut outgoing) {
-                    self.ending.set(true);
-                    unfinished.clear();
-                }
-            } else if let Some(transaction) = unfinished.pop_front() {
+        while self.outgoing.borrow().len() < UNWRITTEN_MAX {
+            let Some(mut transaction) = self.unfinished.borrow_mut().pop_front() else { break };
+            let Transaction { query, response, .. } = &mut *transaction;
+            let Some(message) = response.finish_next(query) else {
                 self.client.shared.worker.borrow_mut().give_transaction(transaction);
+                continue;
+            };
+            if !self.append(message) {
+                self.unfinished.take();
+                break;
             }
+            self.unfinished.borrow_mut().push_front(transaction);
         }
-        let has_more = !outgoing.is_empty();
-        drop(outgoing);
-        self.hold_outgoing();
-        has_more
+        !self.outgoing.borrow().is_empty()
     }
 
     /// Adds the idle timeout to the response if the client asks for it, in units of 100 ms. The value is 0 if the

@@ -4,7 +4,6 @@ use std::io;
 use std::net::{TcpListener, UdpSocket};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -21,7 +20,7 @@ use crate::io::TokioIo;
 use crate::limits::{Limits, StreamLimits, raise_descriptor_limit};
 use crate::listen::Opened;
 use crate::over_quic::{self, QuicSocket};
-use crate::shared::{Live, Shared};
+use crate::shared::{AllParked, Live, Shared};
 use crate::{streams, udp};
 
 /// Command to a worker.
@@ -142,7 +141,7 @@ impl Workers {
         let _ = Limits::new(registry);
         let (mut orders, mut probes, mut threads, mut taps) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let connections = ConnectionTable::new(table_limits(streams));
-        let (rates, parked) = (Arc::new(ConnectionRates::default()), Arc::new(AtomicUsize::new(0)));
+        let (rates, parked) = (Arc::new(ConnectionRates::default()), Arc::new(AllParked::default()));
         for number in 0..count {
             let (sender, receiver) = unbounded_channel();
             let (probe, probed) = channel(PROBES_MAX);

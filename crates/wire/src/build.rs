@@ -14,6 +14,8 @@ use crate::{Class, Flags, HEADER_LEN, Header, Name, NameError, NameRef, OPT_FIXE
 const MESSAGE_MAX: usize = 65_535;
 /// Initial capacity in bytes. Nearly all responses over UDP fit.
 const CAPACITY: usize = 2048;
+/// Capacity in bytes that [`MessageBuf::trim`] leaves alone: nearly all responses are shorter.
+const KEPT: usize = 2 * CAPACITY;
 
 /// Compression pointer to the name in the question, which directly follows the header.
 const QUESTION_POINTER: [u8; 2] = [0xc0, 12];
@@ -47,7 +49,7 @@ impl Default for MessageBuf {
 }
 
 impl MessageBuf {
-    /// Creates an empty message. The buffer grows to the largest message that it has held and never shrinks.
+    /// Creates an empty message. The buffer grows to the largest message that it has held, until [`MessageBuf::trim`].
     #[must_use]
     pub fn new() -> MessageBuf {
         MessageBuf {
@@ -58,6 +60,24 @@ impl MessageBuf {
             question_end: HEADER_LEN,
             limit: MESSAGE_MAX,
         }
+    }
+
+    /// Discards the contents if the message has grown beyond its first capacity several times, and frees that memory.
+    pub fn trim(&mut self) {
+        if self.bytes.capacity() > KEPT || self.marks.capacity() > KEPT / 16 {
+            self.bytes.clear();
+            self.bytes.shrink_to(CAPACITY);
+            self.marks.clear();
+            self.marks.shrink_to(CAPACITY / 16);
+            self.question_end = HEADER_LEN;
+            self.compressor.clear();
+        }
+    }
+
+    /// Returns the number of bytes that the message has room for without growing.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.bytes.capacity()
     }
 
     /// Discards the contents and starts a new message, with or without a question.

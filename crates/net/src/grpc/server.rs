@@ -24,7 +24,7 @@ use super::{PATH, message, packet};
 use crate::connected::Client;
 use crate::connections::Reserved;
 use crate::http::{
-    Activity, AnswerBody, HEADERS_MAX, OpenRequest, PING_EVERY, PING_TIMEOUT, REQUEST_COST, UNWRITTEN_MAX,
+    Activity, AnswerBody, HEADERS_MAX, NoAnswer, OpenRequest, PING_EVERY, PING_TIMEOUT, REQUEST_COST, UNWRITTEN_MAX,
     WatchedStream, serve_until_closed,
 };
 use crate::limits::StreamLimits;
@@ -83,11 +83,14 @@ impl Client {
             Ok(Err(CallError::Compressed)) => refusal(Code::UNIMPLEMENTED, "the query is compressed"),
             Ok(Err(_)) => refusal(Code::INVALID_ARGUMENT, "the request is not a DnsPacket"),
             Ok(Ok(query)) => match self.ask(&query, packet).await {
-                Some(answer) => match self.connection.reserved(REQUEST_COST + answer.len()) {
-                    Some(reserved) => reply(StatusCode::OK, AnswerBody::new(answer, reserved, activity), Code::OK, ""),
-                    None => no_room(),
-                },
-                None => refusal(Code::UNAVAILABLE, "the query gets no answer"),
+                Ok((answer, mut reserved)) => {
+                    if !reserved.grow(REQUEST_COST) {
+                        return no_room();
+                    }
+                    reply(StatusCode::OK, AnswerBody::new(answer, reserved, activity), Code::OK, "")
+                }
+                Err(NoAnswer::NoRoom) => no_room(),
+                Err(NoAnswer::Dropped) => refusal(Code::UNAVAILABLE, "the query gets no answer"),
             },
         }
     }

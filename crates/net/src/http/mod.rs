@@ -11,6 +11,7 @@ mod stream;
 pub(crate) use activity::{Activity, OpenRequest};
 pub(crate) use answer::AnswerBody;
 pub(crate) use connection::{PING_EVERY, PING_TIMEOUT, serve_until_closed, serve_until_quiet, wait_for_request};
+pub(crate) use query::NoAnswer;
 pub(crate) use stream::WatchedStream;
 
 /// Maximum length of the headers of one request in bytes. DNS needs hardly any.

@@ -1,16 +1,30 @@
 //! Call into the engine for a request.
 
+use std::sync::Arc;
+
 use engine::{Progress, Transaction};
 use tokio::sync::oneshot::error::TryRecvError;
 use tokio::sync::oneshot::{self, Receiver};
 use tokio::task::AbortHandle;
 
 use crate::connected::Client;
+use crate::connections::Reserved;
+
+/// Encoded answer with the reservation for its bytes, made before it was encoded.
+pub(crate) type Answer<T> = Result<(T, Reserved), NoAnswer>;
+
+/// Reason why a query has no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoAnswer {
+    /// The query gets no answer.
+    Dropped,
+    /// The budget for buffers has no room for the answer.
+    NoRoom,
+}
 
 impl Client {
-    /// Runs a query and encodes the answer. Returns `None` if the query gets no answer. Dropping the future cancels the
-    /// query.
-    pub(crate) async fn ask<T: 'static>(&self, query: &[u8], encode: fn(&[u8]) -> T) -> Option<T> {
+    /// Runs a query, reserves the bytes of the answer, and encodes it. Dropping the future cancels the query.
+    pub(crate) async fn ask<T: 'static>(&self, query: &[u8], encode: fn(&[u8]) -> T) -> Answer<T> {
         match self.ask_or_wait(query, encode) {
             Ok(answer) => answer,
             Err(waiting) => waiting.answer().await,
@@ -18,10 +32,17 @@ impl Client {
     }
 
     /// Returns the answer to a query, or the query if it waits for one.
-    fn ask_or_wait<T: 'static>(&self, query: &[u8], encode: fn(&[u8]) -> T) -> Result<Option<T>, WaitingQuery<T>> {
+    fn ask_or_wait<T: 'static>(&self, query: &[u8], encode: fn(&[u8]) -> T) -> Result<Answer<T>, WaitingQuery<T>> {
+        let connection = Arc::clone(&self.connection);
         let finish = move |transaction: &mut Transaction, progress| {
+            if progress != Progress::Answered {
+                return Err(NoAnswer::Dropped);
+            }
             let Transaction { query, response, .. } = transaction;
-            (progress == Progress::Answered).then(|| encode(response.finish(query)))
+            let message = response.finish(query);
+            // Many queries may get their answers before the first of their requests continues.
+            let reserved = connection.reserved(message.len()).ok_or(NoAnswer::NoRoom)?;
+            Ok((encode(message), reserved))
         };
         let (seen, mut transaction, progress) = self.receive(query);
         let answer = if progress == Progress::Waiting {
@@ -42,16 +63,16 @@ impl Client {
 
 /// Query that waits for an upstream. Dropping it before the answer arrives cancels the query.
 struct WaitingQuery<T> {
-    answer: Receiver<Option<T>>,
+    answer: Receiver<Answer<T>>,
     task: Option<AbortHandle>,
 }
 
 impl<T> WaitingQuery<T> {
-    async fn answer(mut self) -> Option<T> {
+    async fn answer(mut self) -> Answer<T> {
         let answer = (&mut self.answer).await;
         // After its answer, a task may refresh the cache.
         self.task = None;
-        answer.ok().flatten()
+        answer.unwrap_or(Err(NoAnswer::Dropped))
     }
 }
 

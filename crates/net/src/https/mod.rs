@@ -22,7 +22,7 @@ use tokio::time::timeout_at;
 use crate::connected::Client;
 use crate::connections::Reserved;
 use crate::http::{
-    Activity, AnswerBody, OpenRequest, REQUEST_COST, WatchedStream, serve_until_closed, serve_until_quiet,
+    Activity, AnswerBody, NoAnswer, OpenRequest, REQUEST_COST, WatchedStream, serve_until_closed, serve_until_quiet,
     wait_for_request,
 };
 
@@ -112,10 +112,11 @@ impl Server {
         };
         doh::check_message(&message)?;
         let answer = self.client.ask(&message, |answer| (answer.to_vec(), doh::lifetime(answer))).await;
-        let (answer, seconds) = answer.ok_or(Refusal::NO_ANSWER)?;
-        if !reserved.grow(answer.len()) {
-            return Err(self.no_room());
-        }
+        let ((answer, seconds), for_answer) = answer.map_err(|error| match error {
+            NoAnswer::Dropped => Refusal::NO_ANSWER,
+            NoAnswer::NoRoom => self.no_room(),
+        })?;
+        reserved.absorb(for_answer);
         Ok(self.answered(answer, seconds, reserved))
     }
 
