@@ -6,6 +6,8 @@
 //! ```text
 //!   SOA new ─┬─ (nothing more)                                             up to date
 //!            ├─ SOA ours ── removed ── SOA ── added ──► (again) ── SOA new  differences
+//!            ├─ SOA new                                                    whole zone without records: an error
+//!            ├─ SOA other                                                  differences for somebody else: an error
 //!            └─ anything else                                              whole zone
 //! ```
 //!
@@ -14,11 +16,13 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use wire::{Class, Message, Name, NameRef, Record, Section, Type};
+use wire::{Class, Name, NameRef, Record, Type};
 
-use crate::incoming::{checked, soa_of};
+use crate::incoming::finish;
+use crate::store::serial_is_newer;
 use crate::text::lowercase_names;
-use crate::{Builder, Incoming, Soa, TransferError, Zone};
+use crate::transfer::{self, TransferSoa};
+use crate::{Builder, Incoming, TransferError, Zone};
 
 /// Maximum number of removed and added records. A million of them take 100 MB, and transferring the whole zone is
 /// cheaper.
@@ -31,7 +35,7 @@ pub struct Differences {
     old: Arc<Zone>,
     /// Serial of the version that the differences received so far lead to.
     serial: u32,
-    newest: Option<Soa>,
+    newest: Option<TransferSoa>,
     stage: Stage,
     /// Builder of the whole zone, as long as the response may have that form. Otherwise it has only the newest SOA
     /// record.
@@ -96,9 +100,8 @@ impl Differences {
     /// # Errors
     /// The message is not part of a newer version of the zone.
     pub fn receive(&mut self, message: &[u8]) -> Result<bool, TransferError> {
-        let message = Message::parse(message).map_err(|error| TransferError::Message(error.to_string()))?;
-        checked(&message)?;
-        for record in message.records().filter(|record| record.section() == Section::Answer) {
+        let message = transfer::read(message, self.old.origin())?;
+        for record in transfer::answers(&message) {
             self.take_record(&record)?;
         }
         match self.stage {
@@ -112,47 +115,69 @@ impl Differences {
     }
 
     fn take_record(&mut self, record: &Record<'_>) -> Result<(), TransferError> {
-        let soa = soa_of(record, self.old.origin())?;
+        // The rest of a response to a client that is up to date is not needed.
+        if self.stage == Stage::Same {
+            return Ok(());
+        }
+        let soa = TransferSoa::of(record, self.old.origin())?;
         self.stage = match (self.stage, soa) {
             (Stage::Begin, None) => return Err(TransferError::NoSoa),
             (Stage::Begin, Some(soa)) => self.begin(soa, record)?,
-            (Stage::Newest, Some(soa)) if soa.serial == self.serial => Stage::Deletions,
-            (Stage::Newest | Stage::Whole, _) => match self.whole.take_record(record)? {
-                true => Stage::End { whole: true },
-                false => Stage::Whole,
-            },
+            (Stage::Newest, Some(soa)) => self.first_version(&soa, record)?,
+            (Stage::Newest | Stage::Whole, _) => self.part_of_whole(record)?,
             (Stage::Deletions, None) | (Stage::Additions, None) => self.change(record)?,
-            (Stage::Deletions, Some(soa)) => self.turn(soa)?,
-            (Stage::Additions, Some(soa)) => self.next_version(soa)?,
-            // Records after the end are ignored.
-            (Stage::End { .. } | Stage::Same, _) => self.stage,
+            (Stage::Deletions, Some(soa)) => self.turn(&soa)?,
+            (Stage::Additions, Some(soa)) => self.next_version(&soa)?,
+            (Stage::End { .. }, _) => return Err(TransferError::AfterEnd),
+            (Stage::Same, _) => Stage::Same,
         };
         Ok(())
     }
 
-    fn begin(&mut self, soa: Soa, record: &Record<'_>) -> Result<Stage, TransferError> {
-        self.newest = Some(soa);
+    fn begin(&mut self, soa: TransferSoa, record: &Record<'_>) -> Result<Stage, TransferError> {
         self.whole.take_record(record)?;
-        let is_newer = self.old.soa().is_none_or(|ours| ours.is_older_than(soa.serial));
+        let is_newer = self.old.soa().is_none_or(|ours| ours.is_older_than(soa.soa.serial));
+        self.newest = Some(soa);
         Ok(if is_newer { Stage::Newest } else { Stage::Same })
     }
 
-    /// Switches from removed to added records at the SOA record of the next version.
-    fn turn(&mut self, soa: Soa) -> Result<Stage, TransferError> {
-        if self.serial == soa.serial || (soa.serial.wrapping_sub(self.serial)) >= 1 << 31 {
-            return Err(TransferError::Differences);
+    /// Tells by the second SOA record if the differences start at the local version (RFC 1995 §4).
+    fn first_version(&mut self, soa: &TransferSoa, record: &Record<'_>) -> Result<Stage, TransferError> {
+        let theirs = soa.soa.serial;
+        if theirs == self.serial {
+            return Ok(Stage::Deletions);
         }
-        self.serial = soa.serial;
+        match &self.newest {
+            Some(newest) if newest.soa.serial == theirs => self.part_of_whole(record),
+            _ => Err(TransferError::Start { ours: self.serial, theirs }),
+        }
+    }
+
+    fn part_of_whole(&mut self, record: &Record<'_>) -> Result<Stage, TransferError> {
+        Ok(if self.whole.take_record(record)? { Stage::End { whole: true } } else { Stage::Whole })
+    }
+
+    /// Switches from removed to added records at the SOA record of the next version, which is not newer than the newest.
+    fn turn(&mut self, soa: &TransferSoa) -> Result<Stage, TransferError> {
+        let (from, to) = (self.serial, soa.soa.serial);
+        let newest = self.newest.as_ref().map_or(to, |newest| newest.soa.serial);
+        if !serial_is_newer(from, to) || serial_is_newer(newest, to) {
+            return Err(TransferError::Gap { from, to });
+        }
+        self.serial = to;
         Ok(Stage::Additions)
     }
 
     /// Ends a version: it is the newest, or the next one follows.
-    fn next_version(&mut self, soa: Soa) -> Result<Stage, TransferError> {
-        if soa.serial != self.serial {
-            return Err(TransferError::Differences);
+    fn next_version(&mut self, soa: &TransferSoa) -> Result<Stage, TransferError> {
+        let (from, to) = (self.serial, soa.soa.serial);
+        if from != to {
+            return Err(TransferError::Gap { from, to });
         }
-        let is_newest = self.newest.is_some_and(|newest| newest.serial == soa.serial);
-        Ok(if is_newest { Stage::End { whole: false } } else { Stage::Deletions })
+        match &self.newest {
+            Some(newest) if newest.soa.serial == to => soa.must_end(newest).map(|()| Stage::End { whole: false }),
+            _ => Ok(Stage::Deletions),
+        }
     }
 
     fn change(&mut self, record: &Record<'_>) -> Result<Stage, TransferError> {
@@ -161,7 +186,7 @@ impl Differences {
         let mut rdata = Vec::new();
         crate::text::expand(record, &mut rdata).map_err(invalid)?;
         // Records outside the zone are ignored, as in the old version.
-        if owner.as_ref().prefix_len(self.old.origin()).is_none() || record.class() != Class::IN {
+        if owner.as_ref().prefix_len(self.old.origin()).is_none() {
             return Ok(self.stage);
         }
         self.count += 1;
@@ -245,7 +270,7 @@ impl Differences {
             let AddedRecord { owner, rtype, ttl, rdata, .. } = *added;
             builder.add(owner.as_ref(), (rtype, Class::IN, ttl), &rdata).map_err(TransferError::Invalid)?;
         }
-        builder.finish().map_err(TransferError::Invalid)
+        finish(builder)
     }
 }
 

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use engine::log::{Level, Source};
 use engine::{Connections, Exchange, ExchangeError, Instant, Io, Transport};
-use wire::{Class, Header, MessageBuf, MessageError, NameRef, Owner, Rcode, Section, Type};
+use wire::{Class, Header, MessageBuf, MessageError, NameRef, Owner, Rcode, Record, Section, Type};
 use zone::{Differences, Incoming, Soa, TransferError, Zone};
 
 use crate::shared::zone_store::Held;
@@ -79,7 +79,8 @@ async fn refresh(held: &Held, io: &dyn Io) -> bool {
             Ok(()) => return true,
             Err(error) => {
                 let origin = &held.origin;
-                io.log(Level::Warning, SOURCE, format_args!("zone {origin} from {primary}: {error}"));
+                let kept = if held.soa().is_some() && error.is_of_zone() { "; the old version stays" } else { "" };
+                io.log(error.level(), SOURCE, format_args!("zone {origin} from {primary}: {error}{kept}"));
             }
         }
     }
@@ -123,15 +124,14 @@ async fn newer(primary: SocketAddr, held: &Held, io: &dyn Io) -> Result<Option<V
             }
         }
     }
-    let mut incoming = Incoming::new(held.origin.as_ref());
+    let ours = held.soa().map(|soa| soa.serial);
+    let mut incoming = Incoming::new(held.origin.as_ref()).newer_than(ours);
     transfer(primary, &query(held, Type::AXFR, None), io, &mut |message| incoming.receive(message)).await?;
     let strangers = incoming.strangers();
     let zone = incoming.finish().map_err(RefreshError::Zone)?;
     if strangers > 0 {
         let origin = &held.origin;
-        let message = format_args!(
-            "zone {origin} from {primary}: ignored records outside of the zone or not of class IN: {strangers}"
-        );
+        let message = format_args!("zone {origin} from {primary}: ignored records outside of the zone: {strangers}");
         io.log(Level::Warning, SOURCE, message);
     }
     Ok(Some(Version { zone, changes: None }))
@@ -159,7 +159,12 @@ async fn serial(primary: SocketAddr, held: &Held, io: &dyn Io) -> Result<u32, Re
     let exchanged = io.exchange(exchange).await.map_err(RefreshError::NoSerial)?;
     let message = exchanged.reply.message().map_err(RefreshError::Message)?;
     let rcode = message.header().flags.rcode();
-    let soa = message.records().find(|record| record.rtype() == Type::SOA);
+    // The SOA record of another zone, such as that of a denial, says nothing about this one.
+    let is_ours = |record: &Record<'_>| {
+        (record.section(), record.rtype(), record.class()) == (Section::Answer, Type::SOA, Class::IN)
+            && record.owner().is_ok_and(|owner| owner.as_ref().same(held.origin.as_ref()))
+    };
+    let soa = message.records().filter(|_| rcode == Rcode::NOERROR).find(is_ours);
     let soa = soa.and_then(|soa| Soa::read(soa.rdata()));
     soa.map(|soa| soa.serial).ok_or(RefreshError::NoSoa(rcode))
 }
@@ -200,6 +205,17 @@ enum RefreshError {
     Transfer(ExchangeError),
     /// The transferred data is not a valid zone.
     Zone(TransferError),
+}
+
+impl RefreshError {
+    /// Returns true if the primary sent a zone that cannot be served. Such a zone needs somebody to repair it.
+    const fn is_of_zone(&self) -> bool {
+        matches!(self, RefreshError::Zone(error) if !matches!(error, TransferError::Refused(_)))
+    }
+
+    const fn level(&self) -> Level {
+        if self.is_of_zone() { Level::Error } else { Level::Warning }
+    }
 }
 
 impl fmt::Display for RefreshError {
