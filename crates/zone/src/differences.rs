@@ -16,7 +16,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use wire::{Class, Name, NameRef, Record, Type};
+use wire::{Class, NameRef, Record, Type};
 
 use crate::incoming::finish;
 use crate::store::serial_is_newer;
@@ -24,11 +24,12 @@ use crate::text::lowercase_names;
 use crate::transfer::{self, TransferSoa};
 use crate::{Builder, Incoming, TransferError, Zone};
 
-/// Maximum number of removed and added records. A million of them take 100 MB, and transferring the whole zone is
-/// cheaper.
-const CHANGES_MAX: usize = 1 << 20;
-/// Maximum number of records to keep: the changes plus all records of the RRsets that change.
-const KEPT_MAX: usize = 4 << 20;
+/// Maximum memory for the changes and for the records of the RRsets that change, in bytes. It holds about fifty
+/// thousand records. Beyond, transferring the whole zone is cheaper: its records take half as much each.
+const BYTES_MAX: usize = 16 << 20;
+/// Memory for an entry of a hash table besides its key, in bytes, while the table grows.
+const ENTRY_LEN: usize = 3 * size_of::<(Key, RecordState)>();
+const SET_LEN: usize = 3 * size_of::<Key>();
 
 /// Partially received newer version of a zone.
 pub struct Differences {
@@ -44,7 +45,10 @@ pub struct Differences {
     records: HashMap<Key, RecordState>,
     /// RRsets already loaded from the old version, as key prefixes.
     sets: HashSet<Key>,
+    /// Number of removed and added records.
     count: usize,
+    /// Estimated memory of `records` and `sets`, in bytes.
+    bytes: usize,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -66,23 +70,35 @@ enum Stage {
 }
 
 /// Identity of a record: owner, type and RDATA, with names in lower case where comparison ignores case.
-type Key = Vec<u8>;
+type Key = Box<[u8]>;
 
 /// State of a record.
 enum RecordState {
     /// The old version has the record, and it stays.
     Kept,
     Removed,
-    Added(Box<AddedRecord>),
+    Added(AddedRecord),
 }
 
 /// Added record. `at` is the number of the change, which keeps the order.
 struct AddedRecord {
     at: usize,
-    owner: Name,
     rtype: Type,
     ttl: u32,
-    rdata: Vec<u8>,
+    /// Length of the owner in `data`.
+    owner_len: u8,
+    /// Owner and RDATA, as they were sent.
+    data: Box<[u8]>,
+}
+
+impl AddedRecord {
+    fn owner(&self) -> Option<NameRef<'_>> {
+        NameRef::from_bytes(self.data.get(..usize::from(self.owner_len))?).ok()
+    }
+
+    fn rdata(&self) -> &[u8] {
+        self.data.get(usize::from(self.owner_len)..).unwrap_or_default()
+    }
 }
 
 impl Differences {
@@ -92,7 +108,7 @@ impl Differences {
         let serial = old.soa().map_or(0, |soa| soa.serial);
         let whole = Incoming::new(old.origin());
         let (records, sets) = (HashMap::new(), HashSet::new());
-        Differences { old, serial, newest: None, stage: Stage::Begin, whole, records, sets, count: 0 }
+        Differences { old, serial, newest: None, stage: Stage::Begin, whole, records, sets, count: 0, bytes: 0 }
     }
 
     /// Processes the next message. Returns true if more messages are expected.
@@ -190,36 +206,54 @@ impl Differences {
             return Ok(self.stage);
         }
         self.count += 1;
-        if self.count > CHANGES_MAX {
-            return Err(TransferError::ManyDifferences);
-        }
         let rtype = record.rtype();
         self.take_set(owner.as_ref(), rtype)?;
-        let now = self.records.entry(key(owner.as_ref(), rtype, &rdata)).or_insert(RecordState::Removed);
-        let is_gone = matches!(now, RecordState::Removed);
+        let key = key(owner.as_ref(), rtype, &rdata);
+        if !self.records.contains_key(&key) {
+            self.reserve(ENTRY_LEN + key.len())?;
+        }
+        let is_addition = self.stage == Stage::Additions;
+        if is_addition {
+            self.reserve(owner.as_bytes().len() + rdata.len())?;
+        }
+        let now = self.records.entry(key).or_insert(RecordState::Removed);
         // A removed record must exist, and an added record must not.
-        if is_gone != (self.stage == Stage::Additions) {
+        if matches!(now, RecordState::Removed) != is_addition {
             return Err(TransferError::Differences);
         }
-        let added =
-            || RecordState::Added(Box::new(AddedRecord { at: self.count, owner, rtype, ttl: record.ttl(), rdata }));
-        *now = if is_gone { added() } else { RecordState::Removed };
+        let (at, ttl, owner) = (self.count, record.ttl(), owner.as_ref().as_bytes());
+        let owner_len = u8::try_from(owner.len()).unwrap_or(u8::MAX);
+        let data = || [owner, &rdata].concat().into_boxed_slice();
+        let added = || RecordState::Added(AddedRecord { at, rtype, ttl, owner_len, data: data() });
+        *now = if is_addition { added() } else { RecordState::Removed };
         Ok(self.stage)
+    }
+
+    /// Counts memory for the changes.
+    ///
+    /// # Errors
+    /// The changes need too much memory.
+    fn reserve(&mut self, bytes: usize) -> Result<(), TransferError> {
+        self.bytes += bytes;
+        if self.bytes > BYTES_MAX { Err(TransferError::ManyDifferences) } else { Ok(()) }
     }
 
     /// Loads the RRset of this owner and type from the old version once, so that each change is a single hash lookup.
     fn take_set(&mut self, owner: NameRef<'_>, rtype: Type) -> Result<(), TransferError> {
-        if !self.sets.insert(key(owner, rtype, &[])) {
+        let set = key(owner, rtype, &[]);
+        if self.sets.contains(&set) {
             return Ok(());
         }
-        let labels = owner.prefix_len(self.old.origin()).and_then(|len| owner.as_bytes().get(..len));
-        let node = labels.and_then(|labels| self.old.find_labels(labels));
-        let sets = node.into_iter().flat_map(|node| self.old.all(node)).filter(|set| set.rtype == rtype);
+        self.reserve(SET_LEN + set.len())?;
+        self.sets.insert(set);
+        let old = Arc::clone(&self.old);
+        let labels = owner.prefix_len(old.origin()).and_then(|len| owner.as_bytes().get(..len));
+        let node = labels.and_then(|labels| old.find_labels(labels));
+        let sets = node.into_iter().flat_map(|node| old.all(node)).filter(|set| set.rtype == rtype);
         for rdata in sets.flat_map(crate::RecordSet::data) {
-            self.records.insert(key(owner, rtype, rdata), RecordState::Kept);
-            if self.records.len() > KEPT_MAX {
-                return Err(TransferError::ManyDifferences);
-            }
+            let key = key(owner, rtype, rdata);
+            self.reserve(ENTRY_LEN + key.len())?;
+            self.records.insert(key, RecordState::Kept);
         }
         Ok(())
     }
@@ -248,12 +282,12 @@ impl Differences {
         // This builder already has the newest SOA record.
         let mut builder: Builder = self.whole.into_builder();
         builder.reserve(self.old.len());
-        let mut key = Vec::new();
+        let mut key: Vec<u8> = Vec::new();
         for (_, owner, set) in self.old.sets_from(0) {
             for rdata in set.data() {
                 key.clear();
                 write_key(owner.as_ref(), set.rtype, rdata, &mut key);
-                if matches!(self.records.get(&key), None | Some(RecordState::Kept)) {
+                if matches!(self.records.get(key.as_slice()), None | Some(RecordState::Kept)) {
                     builder
                         .add(owner.as_ref(), (set.rtype, Class::IN, set.ttl), rdata)
                         .map_err(TransferError::Invalid)?;
@@ -267,17 +301,18 @@ impl Differences {
         let mut added: Vec<_> = added.collect();
         added.sort_unstable_by_key(|added| added.at);
         for added in added {
-            let AddedRecord { owner, rtype, ttl, rdata, .. } = *added;
-            builder.add(owner.as_ref(), (rtype, Class::IN, ttl), &rdata).map_err(TransferError::Invalid)?;
+            let Some(owner) = added.owner() else { continue };
+            let fixed = (added.rtype, Class::IN, added.ttl);
+            builder.add(owner, fixed, added.rdata()).map_err(TransferError::Invalid)?;
         }
         finish(builder)
     }
 }
 
 fn key(owner: NameRef<'_>, rtype: Type, rdata: &[u8]) -> Key {
-    let mut key = Vec::with_capacity(owner.as_bytes().len() + size_of::<u16>() + rdata.len());
+    let mut key: Vec<u8> = Vec::with_capacity(owner.as_bytes().len() + size_of::<u16>() + rdata.len());
     write_key(owner, rtype, rdata, &mut key);
-    key
+    key.into_boxed_slice()
 }
 
 fn write_key(owner: NameRef<'_>, rtype: Type, rdata: &[u8], key: &mut Vec<u8>) {

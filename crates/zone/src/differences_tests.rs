@@ -1,4 +1,4 @@
-use wire::{Header, MessageBuf, Owner, Rcode, Section};
+use wire::{Header, MessageBuf, Name, Owner, Rcode, Section};
 
 use super::*;
 use crate::text;
@@ -235,4 +235,25 @@ fn a_full_transfer_must_be_newer() {
     for (ours, theirs) in [(2, 2), (2, 1), (0, u32::MAX), (0, 1 << 31), (1 << 31, 0)] {
         assert_eq!(receive(ours, theirs), Err(TransferError::NotNewer { ours, theirs }), "{ours} {theirs}");
     }
+}
+
+/// Many changes do not fit into the memory for differences, so that the whole zone is requested instead.
+#[test]
+fn bounds_the_memory_of_differences() {
+    let mut differences = Differences::new(old());
+    differences.receive(&message("soa 2; soa 1; soa 2")).unwrap();
+    let mut added = 0_u32;
+    let refused = loop {
+        let mut part = MessageBuf::new();
+        part.start(response(), None);
+        let owner = name(&format!("x{added:07}.example.org."));
+        let fixed = (Type::A, Class::IN, 60);
+        part.push(Section::Answer, Owner::Name(owner.as_ref()), fixed, |data| data.bytes(&added.to_be_bytes()));
+        match differences.receive(part.finish(None, core::iter::empty())) {
+            Ok(_) => added += 1,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(refused, TransferError::ManyDifferences);
+    assert!((20_000..200_000).contains(&added), "{added} changes");
 }
