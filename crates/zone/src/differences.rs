@@ -22,7 +22,7 @@ use crate::incoming::finish;
 use crate::store::serial_is_newer;
 use crate::text::lowercase_names;
 use crate::transfer::{self, TransferSoa};
-use crate::{Builder, Incoming, TransferError, Zone};
+use crate::{Builder, Incoming, Limits, TransferError, Zone};
 
 /// Maximum memory for the changes and for the records of the RRsets that change, in bytes. It holds about fifty
 /// thousand records. Beyond, transferring the whole zone is cheaper: its records take half as much each.
@@ -109,6 +109,12 @@ impl Differences {
         let whole = Incoming::new(old.origin());
         let (records, sets) = (HashMap::new(), HashSet::new());
         Differences { old, serial, newest: None, stage: Stage::Begin, whole, records, sets, count: 0, bytes: 0 }
+    }
+
+    /// Sets the limits of the newer version.
+    #[must_use]
+    pub fn within(self, limits: Limits) -> Differences {
+        Differences { whole: self.whole.within(limits), ..self }
     }
 
     /// Processes the next message. Returns true if more messages are expected.

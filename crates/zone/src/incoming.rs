@@ -5,7 +5,7 @@ use wire::{Name, NameRef, Record};
 use crate::store::serial_is_newer;
 use crate::text::expand;
 use crate::transfer::{self, TransferSoa};
-use crate::{Builder, TransferError, Zone};
+use crate::{Builder, Limits, TransferError, Zone};
 
 /// Partially received zone.
 pub struct Incoming {
@@ -29,6 +29,12 @@ impl Incoming {
     #[must_use]
     pub fn newer_than(self, ours: Option<u32>) -> Incoming {
         Incoming { ours, ..self }
+    }
+
+    /// Sets the limits of the zone.
+    #[must_use]
+    pub fn within(self, limits: Limits) -> Incoming {
+        Incoming { builder: self.builder.within(limits), ..self }
     }
 
     /// Processes the next message. Returns true if more messages are expected.

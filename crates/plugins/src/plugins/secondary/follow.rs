@@ -17,8 +17,9 @@ use std::sync::Arc;
 use engine::log::{Level, Source};
 use engine::{Connections, Exchange, ExchangeError, Instant, Io, Transport};
 use wire::{Class, Header, MessageBuf, MessageError, NameRef, Owner, Rcode, Record, Section, Type};
-use zone::{Differences, Incoming, Soa, TransferError, Zone};
+use zone::{Differences, Incoming, Limits, Soa, TransferError, Zone};
 
+use super::Bounds;
 use crate::shared::zone_store::Held;
 
 const SOURCE: Source<'_> = Source::Plugin("secondary");
@@ -36,9 +37,9 @@ const TRANSFER_TIMEOUT: Duration = Duration::from_secs(300);
 const JITTER: u32 = 16;
 
 /// Keeps a zone up to date until dropped.
-pub(super) async fn run(held: Arc<Held>, io: Rc<dyn Io>) {
+pub(super) async fn run(held: Arc<Held>, bounds: Bounds, io: Rc<dyn Io>) {
     let mut pause = FIRST_PAUSE;
-    while held.soa().is_none() && !refresh(&held, &*io).await {
+    while held.soa().is_none() && !refresh(&held, bounds, &*io).await {
         io.sleep_until(io.now() + pause).await;
         pause = (pause * 2).min(FIRST_PAUSE_MAX);
     }
@@ -48,7 +49,7 @@ pub(super) async fn run(held: Arc<Held>, io: Rc<dyn Io>) {
         io.sleep_until(next.min(io.now() + EVERY)).await;
         let Some(times) = held.soa() else { return };
         if held.take_notified() || io.now() >= next {
-            let is_fresh = refresh(&held, &*io).await;
+            let is_fresh = refresh(&held, bounds, &*io).await;
             if is_fresh {
                 confirmed = io.now();
                 held.confirm();
@@ -73,9 +74,9 @@ fn after(seconds: u32, io: &dyn Io) -> Instant {
 }
 
 /// Fetches the newest version from the first primary that answers. Returns true if one did.
-async fn refresh(held: &Held, io: &dyn Io) -> bool {
+async fn refresh(held: &Held, bounds: Bounds, io: &dyn Io) -> bool {
     for primary in &held.primaries {
-        match refresh_from(*primary, held, io).await {
+        match refresh_from(*primary, held, bounds, io).await {
             Ok(()) => return true,
             Err(error) => {
                 let origin = &held.origin;
@@ -87,14 +88,14 @@ async fn refresh(held: &Held, io: &dyn Io) -> bool {
     false
 }
 
-async fn refresh_from(primary: SocketAddr, held: &Held, io: &dyn Io) -> Result<(), RefreshError> {
+async fn refresh_from(primary: SocketAddr, held: &Held, bounds: Bounds, io: &dyn Io) -> Result<(), RefreshError> {
     if let Some(ours) = held.soa() {
         let theirs = serial(primary, held, io).await?;
         if !ours.is_older_than(theirs) {
             return Ok(());
         }
     }
-    let Some(version) = newer(primary, held, io).await? else { return Ok(()) };
+    let Some(version) = newer(primary, held, bounds.limits(held), io).await? else { return Ok(()) };
     let Version { zone, changes } = version;
     let (serial, records) = (zone.soa().map_or(0, |soa| soa.serial), zone.len());
     held.set(zone);
@@ -113,9 +114,9 @@ struct Version {
 }
 
 /// Fetches the newest version: incrementally if there is an old one and the primary supports it, otherwise completely.
-async fn newer(primary: SocketAddr, held: &Held, io: &dyn Io) -> Result<Option<Version>, RefreshError> {
+async fn newer(primary: SocketAddr, held: &Held, limits: Limits, io: &dyn Io) -> Result<Option<Version>, RefreshError> {
     if let Some(old) = held.known() {
-        match differences(primary, old, held, io).await {
+        match differences(primary, old, held, limits, io).await {
             Ok(version) => return Ok(version),
             Err(error) => {
                 let origin = &held.origin;
@@ -125,7 +126,7 @@ async fn newer(primary: SocketAddr, held: &Held, io: &dyn Io) -> Result<Option<V
         }
     }
     let ours = held.soa().map(|soa| soa.serial);
-    let mut incoming = Incoming::new(held.origin.as_ref()).newer_than(ours);
+    let mut incoming = Incoming::new(held.origin.as_ref()).newer_than(ours).within(limits);
     transfer(primary, &query(held, Type::AXFR, None), io, &mut |message| incoming.receive(message)).await?;
     let strangers = incoming.strangers();
     let zone = incoming.finish().map_err(RefreshError::Zone)?;
@@ -142,10 +143,11 @@ async fn differences(
     primary: SocketAddr,
     old: Arc<Zone>,
     held: &Held,
+    limits: Limits,
     io: &dyn Io,
 ) -> Result<Option<Version>, RefreshError> {
     let query = query(held, Type::IXFR, old.soa());
-    let mut differences = Differences::new(old);
+    let mut differences = Differences::new(old).within(limits);
     transfer(primary, &query, io, &mut |message| differences.receive(message)).await?;
     let changes = differences.changes();
     let zone = differences.finish().map_err(RefreshError::Zone)?;

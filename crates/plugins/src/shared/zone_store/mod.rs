@@ -17,6 +17,7 @@ use wire::{EdeCode, Name, NameRef, Opcode, Rcode, Section, Type};
 use zone::{Lookup, Question, Zone};
 
 pub(crate) use held::Held;
+pub use held::ZoneMemory;
 pub(crate) use snapshot::offer;
 pub(crate) use source::FileZone;
 
