@@ -14,8 +14,8 @@ use core::cell::Cell;
 use std::borrow::Cow;
 
 use wire::{
-    EdeCode, Flags, Header, Message, MessageBuf, NameError, OPT_FIXED_LEN, Opcode, Opt, OptionCode, Rcode, Section,
-    Type,
+    EdeCode, Flags, Header, Mark, Message, MessageBuf, NameError, OPT_FIXED_LEN, Opcode, Opt, OptionCode, Rcode,
+    Section, Type,
 };
 
 use crate::query::{Query, UDP_SIZE};
@@ -301,6 +301,25 @@ impl Response {
             self.append(Section::Authority, sub);
         }
         is_denial
+    }
+
+    /// Appends the NSEC and NSEC3 records of `sub` with their signatures, unless this response already has them. They
+    /// prove that wildcards apply to the answer (RFC 4035 §3.1.3.3).
+    pub fn append_proofs(&mut self, sub: &Response) {
+        let proof = |response: &Response, mark: Mark| {
+            let covered =
+                || response.message.bytes_at(mark.rdata_range()).first_chunk().map(|type_| u16::from_be_bytes(*type_));
+            let of = if mark.rtype == Type::RRSIG { Type(covered()?) } else { mark.rtype };
+            let owner = response.message.owner(mark).ok()?;
+            matches!(of, Type::NSEC | Type::NSEC3).then_some((owner.into_lowercase(), of))
+        };
+        let known: Vec<_> = self.message.section(Section::Authority).filter_map(|mark| proof(self, mark)).collect();
+        for mark in sub.message.section(Section::Authority) {
+            let is_new = proof(sub, mark).is_some_and(|proof| !known.contains(&proof));
+            if is_new && self.message.push_record(Section::Authority, &sub.message.record(mark)).is_err() {
+                return;
+            }
+        }
     }
 
     fn append(&mut self, section: Section, sub: &Response) {

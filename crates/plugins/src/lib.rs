@@ -88,6 +88,7 @@ pub use plugins::shadow::{FrameReader, Mirrored, StreamFrame, read_client_respon
 pub use shared::frame_streams::FrameError;
 pub use shared::option_helpers::{HostName, metrics_page};
 pub use shared::record_text::record_text;
+pub use shared::zone_store::ZoneMemory;
 
 use config::DirectiveEntry::{self, Available, Planned, Removed};
 use engine::ReasonCode;

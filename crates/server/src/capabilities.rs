@@ -6,9 +6,10 @@ use std::sync::Arc;
 use config::setup::Capabilities;
 use engine::tls::TlsMaker;
 use metrics::Registry;
-use plugins::{HostLookup, Profiler};
+use plugins::{HostLookup, Profiler, ZoneMemory};
 use skydns::Stores;
 
+use crate::cgroup;
 use crate::clusters::{Followed, clusters};
 use crate::lookup::Lookup;
 use crate::profile::Sampler;
@@ -22,6 +23,7 @@ pub(crate) fn capabilities(registry: &Arc<Registry>) -> Capabilities {
     capabilities.provide(lookup);
     let tls: Arc<dyn TlsMaker> = Arc::new(transport::tls::Rustls);
     capabilities.provide(tls);
+    capabilities.provide(zone_memory());
     let followed: Arc<Followed> = Arc::default();
     capabilities.provide(clusters(registry, &followed));
     capabilities.provide(followed);
@@ -30,4 +32,12 @@ pub(crate) fn capabilities(registry: &Arc<Registry>) -> Capabilities {
     let stores: Rc<dyn Stores> = Rc::new(etcd::Edge::new(registry));
     capabilities.provide(stores);
     capabilities
+}
+
+/// Returns the memory that a zone may take while a new version of it is built: three fifths of the memory limit. The rest
+/// is for what the process needs without zones, about 20 MiB, and for clients. Without a limit, only the bounds that every
+/// zone has count.
+fn zone_memory() -> ZoneMemory {
+    let share = cgroup::memory_limit().and_then(|limit| usize::try_from(limit / 5 * 3).ok());
+    share.map_or_else(ZoneMemory::default, ZoneMemory)
 }

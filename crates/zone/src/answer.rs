@@ -9,6 +9,8 @@ use crate::text::name_at_start;
 /// Maximum number of aliases to follow within the zone, as in CoreDNS. A longer chain is cut here, and the client
 /// follows the rest.
 const ALIASES_MAX: usize = 10;
+/// Maximum number of NSEC records in an answer: one for each alias, two for a denial and one for the end of the chain.
+const PROOFS_MAX: usize = ALIASES_MAX + 3;
 /// Maximum number of names whose addresses are added to the additional section.
 const TARGETS_MAX: usize = 16;
 
@@ -84,7 +86,18 @@ impl Zone {
     /// Writes the authority section of an answer whose alias led out of the zone.
     pub fn end_alias(&self, dnssec_ok: bool, message: &mut MessageBuf) {
         let question = Question { name: NameRef::ROOT, qtype: Type::CNAME, dnssec_ok };
-        Writer::new(self, question, message).end_positive();
+        let mut writer = Writer::new(self, question, message);
+        writer.prove_wildcards();
+        writer.end_positive();
+    }
+
+    /// Appends the proofs for the answer's records that come from wildcards of this zone to the authority section, which
+    /// may already have some of them (RFC 4035 §3.1.3.3).
+    pub fn prove_wildcards(&self, dnssec_ok: bool, message: &mut MessageBuf) {
+        let question = Question { name: NameRef::ROOT, qtype: Type::CNAME, dnssec_ok };
+        let mut writer = Writer::new(self, question, message);
+        writer.prove_wildcards();
+        writer.push_proofs();
     }
 }
 
@@ -101,7 +114,7 @@ struct Writer<'a> {
     /// Length of `followed` after the last wildcard or DNAME, 0 without one.
     synthesized: usize,
     /// Nodes whose NSEC records prove that no closer name than the wildcard exists.
-    proofs: Nodes<ALIASES_MAX>,
+    proofs: Nodes<PROOFS_MAX>,
 }
 
 /// Small set of nodes with a fixed capacity.
@@ -206,6 +219,8 @@ impl<'a> Writer<'a> {
             }
             if node != APEX || qtype != Type::NS {
                 self.end_positive();
+            } else {
+                self.push_proofs();
             }
             self.push_targets(set);
             return Err(End::authoritative(Rcode::NOERROR));
@@ -268,9 +283,13 @@ impl<'a> Writer<'a> {
         }
         match self.zone.set(node, Type::DS) {
             Some(set) if self.question.dnssec_ok => self.push_at(Section::Authority, node, set),
-            None if self.proves() => self.push_nsec(node),
+            None if self.proves() => {
+                self.proofs.add(node);
+            }
             _ => {}
         }
+        // An alias from a wildcard may have led here.
+        self.push_proofs();
         if let Some(set) = servers {
             self.push_targets(set);
         }
@@ -288,7 +307,10 @@ impl<'a> Writer<'a> {
             return Err(End { rcode: Rcode::SERVFAIL, authoritative: self.name.is_some() });
         }
         self.push_at(Section::Answer, node, set);
-        let Some(target) = renamed else { return Err(End::authoritative(Rcode::YXDOMAIN)) };
+        let Some(target) = renamed else {
+            self.push_proofs();
+            return Err(End::authoritative(Rcode::YXDOMAIN));
+        };
         self.followed.add(node);
         let fixed = (Type::CNAME, Class::IN, set.ttl);
         self.message.push_data(Section::Answer, owner(self.name.as_ref()), fixed, target.as_bytes());
@@ -317,6 +339,29 @@ impl<'a> Writer<'a> {
         {
             self.proofs.add(nsec);
         }
+    }
+
+    /// Schedules the proofs for the records of the answer section that come from wildcards, and are not yet proved.
+    fn prove_wildcards(&mut self) {
+        if !self.proves() {
+            return;
+        }
+        for mark in self.message.section(Section::Answer) {
+            let Ok(owner) = self.message.owner(mark) else { continue };
+            if !matches!(self.zone.find(owner.as_ref(), mark.rtype), Some(Lookup::Wildcard { .. })) {
+                continue;
+            }
+            if let Some(nsec) = self.nsec_of(owner.as_ref()).filter(|nsec| !self.has_nsec(*nsec)) {
+                self.proofs.add(nsec);
+            }
+        }
+    }
+
+    /// Returns true if the authority section has the NSEC record of this node.
+    fn has_nsec(&self, node: u32) -> bool {
+        let mut nsecs = self.message.section(Section::Authority).filter(|mark| mark.rtype == Type::NSEC);
+        let name = self.zone.name(node);
+        nsecs.any(|mark| self.message.owner(mark).is_ok_and(|owner| owner.as_ref().same(name.as_ref())))
     }
 
     fn push_proofs(&mut self) {

@@ -160,3 +160,78 @@ fn adds_signatures_and_proofs_of_nonexistence() {
     assert_eq!(ask(&zone, "a.z.test.", Type::A, false), "aa | a A | z.test. NS |");
     assert_eq!(ask(&zone, "d.z.test.", Type::A, false), "NXDOMAIN aa | | z.test. SOA |");
 }
+
+/// Zone with wildcard aliases to each kind of target. Each name but `cut`'s glue has an NSEC record.
+const WILD: &str = "$TTL 60
+@ SOA ns host 1 2 3 4 5
+@ NS ns.far.test.
+@ NSEC a NS SOA
+a A 192.0.2.2
+a NSEC cut A
+cut NS ns.cut
+cut NSEC long NS
+ns.cut A 192.0.2.4
+long DNAME aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.test.
+long NSEC out DNAME
+out DNAME far.test.
+out NSEC *.wa DNAME
+*.wa CNAME a
+*.wa NSEC *.wc CNAME
+*.wc CNAME x.cut
+*.wc NSEC *.wf CNAME
+*.wf CNAME far.test.
+*.wf NSEC *.wl CNAME
+*.wl CNAME bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb.long
+*.wl NSEC *.wn CNAME
+*.wn CNAME q.wo
+*.wn NSEC *.wo CNAME
+*.wo CNAME x.out
+*.wo NSEC *.ws CNAME
+*.ws CNAME @
+*.ws NSEC *.ww CNAME
+*.ww CNAME q.wf
+*.ww NSEC *.wx CNAME
+*.wx CNAME nothing
+*.wx NSEC @ CNAME
+";
+
+/// RFC 4035 §3.1.3.3: each alias from a wildcard needs the proof that no closer name exists, wherever it leads.
+#[test]
+fn proves_each_wildcard_in_a_chain_of_aliases() {
+    let zone = zone(WILD);
+    let end = |name: &str, qtype: Type, dnssec_ok: bool| {
+        let name = Name::from_text(name).unwrap();
+        let mut message = MessageBuf::new();
+        message.start(Header::default(), Some((name.as_ref(), qtype, wire::Class::IN)));
+        let question = Question { name: name.as_ref(), qtype, dnssec_ok };
+        let reply = zone.answer(question, &mut message).unwrap();
+        if reply.next.is_some() {
+            zone.end_alias(dnssec_ok, &mut message);
+        }
+        zone.prove_wildcards(dnssec_ok, &mut message);
+        let authority = message.section(Section::Authority).map(|mark| {
+            let owner = message.owner(mark).unwrap().to_string();
+            format!("{} {}", owner.trim_end_matches(".z.test."), mark.rtype)
+        });
+        authority.collect::<Vec<_>>().join(", ")
+    };
+    for (name, qtype, wanted) in [
+        ("q.wf.z.test.", Type::A, "z.test. NS, *.wf NSEC"),
+        ("q.wf.z.test.", Type::CNAME, "z.test. NS, *.wf NSEC"),
+        ("b.q.wf.z.test.", Type::A, "z.test. NS, *.wf NSEC"),
+        ("q.ww.z.test.", Type::A, "z.test. NS, *.ww NSEC, *.wf NSEC"),
+        ("q.wn.z.test.", Type::A, "z.test. NS, *.wn NSEC, *.wo NSEC"),
+        ("q.wo.z.test.", Type::A, "z.test. NS, *.wo NSEC"),
+        ("x.out.z.test.", Type::A, "z.test. NS"),
+        ("q.wa.z.test.", Type::A, "z.test. NS, *.wa NSEC"),
+        ("q.wa.z.test.", Type::MX, "z.test. SOA, *.wa NSEC, a NSEC"),
+        ("q.wx.z.test.", Type::A, "z.test. SOA, *.wx NSEC, long NSEC, z.test. NSEC"),
+        ("q.wc.z.test.", Type::A, "cut NS, *.wc NSEC, cut NSEC"),
+        ("q.ws.z.test.", Type::NS, "*.ws NSEC"),
+        ("q.ws.z.test.", Type::MX, "z.test. SOA, *.ws NSEC, z.test. NSEC"),
+        ("q.wl.z.test.", Type::A, "*.wl NSEC"),
+    ] {
+        assert_eq!(end(name, qtype, true), wanted, "{name} {qtype}");
+    }
+    assert_eq!(end("q.wf.z.test.", Type::A, false), "z.test. NS");
+}

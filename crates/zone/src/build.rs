@@ -13,9 +13,13 @@ use crate::store::{ALIAS, APEX, BELOW, CUT, DNAME, LENGTH_LEN, NodeEntry, SetEnt
 
 /// Maximum number of records in a zone: about 1 GiB of memory.
 const RECORDS_MAX: usize = 1 << 24;
+/// Maximum number of names in a zone, empty non-terminals included. One record can add 127.
+const NODES_MAX: usize = 1 << 26;
 /// Typical lengths in bytes of a record's name and RDATA, for preallocation.
 const NAME_GUESS: usize = 16;
 const DATA_GUESS: usize = 8;
+/// Maximum number of labels in a name.
+const LABELS_MAX: usize = 128;
 /// Maximum length of an arena in bytes, because offsets have 32 bits.
 const ARENA_MAX: usize = u32::MAX as usize;
 
@@ -26,6 +30,12 @@ pub enum ZoneError {
     NoSoa,
     /// The zone has more than 16,777,216 records or 4 GiB of data.
     TooLarge,
+    /// The zone has more records than [`Limits::records`] allows.
+    ManyRecords(usize),
+    /// The zone has more bytes than [`Limits::bytes`] allows.
+    ManyBytes(usize),
+    /// Building the zone takes more memory than [`Limits::memory`] allows.
+    Memory(usize),
     /// An RRset has more than 65,535 records, or a name has more than 65,535 RRsets.
     SetTooLarge,
     /// The zone is signed with NSEC3, which is not supported.
@@ -35,6 +45,14 @@ pub enum ZoneError {
 impl fmt::Display for ZoneError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            ZoneError::ManyRecords(most) => return write!(f, "the zone has more than {most} records"),
+            ZoneError::ManyBytes(most) => return write!(f, "the zone has more than {most} bytes"),
+            ZoneError::Memory(most) => {
+                return write!(
+                    f,
+                    "the zone needs too much memory; {most} bytes are left of its share of the memory limit"
+                );
+            }
             ZoneError::NoSoa => "the zone has no SOA record",
             ZoneError::TooLarge => "the zone is too large; the maximum is 16777216 records and 4 GiB of data",
             ZoneError::SetTooLarge => "an RRset has more than 65535 records, or a name more than 65535 RRsets",
@@ -45,8 +63,31 @@ impl fmt::Display for ZoneError {
 
 impl core::error::Error for ZoneError {}
 
+/// Limits of a zone. The default has no limits beyond those of every zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Maximum number of records.
+    pub records: usize,
+    /// Maximum length of the zone in bytes, as uncompressed records.
+    pub bytes: usize,
+    /// Maximum memory to build the zone with, in bytes.
+    pub memory: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { records: RECORDS_MAX, bytes: usize::MAX, memory: usize::MAX }
+    }
+}
+
+/// Length in bytes of the type, class, TTL and length of RDATA in a record.
+const RECORD_FIXED_LEN: usize = 10;
+
 /// Collects the records of a zone.
 pub struct Builder {
+    limits: Limits,
+    /// Length of all records, uncompressed.
+    bytes: usize,
     origin: Name,
     names: Vec<u8>,
     nodes: Vec<NodeEntry>,
@@ -73,6 +114,8 @@ impl Builder {
     #[must_use]
     pub fn new(origin: NameRef<'_>) -> Builder {
         let mut builder = Builder {
+            limits: Limits::default(),
+            bytes: 0,
             origin: origin.to_name(),
             names: Vec::new(),
             nodes: Vec::new(),
@@ -82,8 +125,44 @@ impl Builder {
             last: (origin.to_name(), APEX),
             strangers: 0,
         };
-        builder.insert(&[], APEX);
+        builder.insert(0, &[], APEX);
         builder
+    }
+
+    /// Sets the limits of the zone.
+    #[must_use]
+    pub fn within(self, limits: Limits) -> Builder {
+        Builder { limits, ..self }
+    }
+
+    /// Checks the limits after a record.
+    fn check(&mut self, record_len: usize) -> Result<(), ZoneError> {
+        self.bytes += record_len;
+        let Limits { records, bytes, memory } = self.limits;
+        match (self.pending.len() > records, self.bytes > bytes, self.memory() > memory) {
+            (true, _, _) => Err(ZoneError::ManyRecords(records)),
+            (_, true, _) => Err(ZoneError::ManyBytes(bytes)),
+            (_, _, true) => Err(ZoneError::Memory(memory)),
+            (false, false, false) => Ok(()),
+        }
+    }
+
+    /// Returns the memory in bytes that the builder needs until the zone is finished. A vector that grows is copied
+    /// within its new capacity; [`Builder::finish`] copies the RDATA.
+    fn memory(&self) -> usize {
+        self.names.capacity()
+            + self.nodes.capacity() * size_of::<NodeEntry>()
+            + self.table.allocation_size()
+            + self.pending.capacity() * size_of::<Pending>()
+            + self.pending.len() * size_of::<SetEntry>()
+            + self.data.capacity()
+            + self.data.len()
+    }
+
+    /// Returns true if the record is the one that was added last.
+    fn repeats(&self, node: u32, rtype: Type, ttl: u32, rdata: &[u8]) -> bool {
+        let same = |last: &Pending| (last.node, last.rtype, last.ttl) == (node, rtype, ttl);
+        self.pending.last().is_some_and(|last| same(last) && data_at(&self.data, last.at) == rdata)
     }
 
     /// Reserves memory for `records` records, because growing tables repeatedly is slow.
@@ -126,7 +205,7 @@ impl Builder {
     ) -> Result<(), ZoneError> {
         let Some(labels_len) = owner.prefix_len(self.origin()).filter(|_| class == Class::IN) else {
             self.strangers += 1;
-            return Ok(());
+            return self.check(RECORD_FIXED_LEN);
         };
         if matches!(rtype, Type::NSEC3 | Type::NSEC3PARAM) {
             return Err(ZoneError::Nsec3);
@@ -135,36 +214,63 @@ impl Builder {
             self.last.1 = self.node(&owner.as_bytes()[..labels_len]);
             self.last.0.set(owner);
         }
+        // A repeated record takes no memory, but counts, so that a transfer that repeats one without end is refused.
+        let record_len = owner.as_bytes().len() + RECORD_FIXED_LEN + rdata.len();
+        if self.repeats(self.last.1, rtype, ttl, rdata) {
+            return self.check(record_len);
+        }
         let covered =
             if rtype == Type::RRSIG { rdata.first_chunk().map_or(0, |type_| u16::from_be_bytes(*type_)) } else { 0 };
         let at = u32::try_from(self.data.len()).map_err(|_| ZoneError::TooLarge)?;
-        if self.pending.len() == RECORDS_MAX || self.names.len() > ARENA_MAX - wire::NAME_MAX {
+        if self.pending.len() == RECORDS_MAX
+            || self.nodes.len() > NODES_MAX
+            || self.names.len() > ARENA_MAX - wire::NAME_MAX
+        {
             return Err(ZoneError::TooLarge);
         }
         self.pending.push(Pending { node: self.last.1, rtype, covered: Type(covered), ttl, at });
         push_data(&mut self.data, rdata);
-        Ok(())
+        self.check(record_len)
     }
 
     /// Returns the node of a name. Creates it and its missing ancestors if necessary.
     fn node(&mut self, labels: &[u8]) -> u32 {
-        let (names, nodes) = (&self.names, &self.nodes);
-        let is_it = |node: &u32| labels_of(names, nodes, *node).eq_ignore_ascii_case(labels);
-        if let Some(node) = self.table.find(hash(labels), is_it) {
-            return *node;
-        }
-        let Some((length, rest)) = labels.split_first() else { return APEX };
-        let (label, above) = rest.split_at(usize::from(*length));
-        let parent = self.node(above);
-        if label == b"*" {
-            self.nodes[parent as usize].flags |= WILDCARD;
-        }
-        self.insert(labels, parent)
+        self.find(labels).unwrap_or_else(|| self.create(labels))
     }
 
-    fn insert(&mut self, labels: &[u8], parent: u32) -> u32 {
-        let (node, name_at) = (index(self.nodes.len()), index(self.names.len()));
+    fn find(&self, labels: &[u8]) -> Option<u32> {
+        let is_it = |node: &u32| labels_of(&self.names, &self.nodes, *node).eq_ignore_ascii_case(labels);
+        self.table.find(hash(labels), is_it).copied()
+    }
+
+    /// Creates the node of a name and its missing ancestors. The labels of an ancestor are the end of those of the name,
+    /// so all of them share the bytes of the longest: a name with 110 labels would take 13 KB otherwise.
+    fn create(&mut self, labels: &[u8]) -> u32 {
+        let (mut missing, mut count) = ([0; LABELS_MAX], 0);
+        let (mut at, mut parent) = (0, APEX);
+        while let Some(length) = labels.get(at) {
+            if let Some(known) = self.find(&labels[at..]) {
+                parent = known;
+                break;
+            }
+            missing[count] = at;
+            count += 1;
+            at += 1 + usize::from(*length);
+        }
+        let name_at = self.names.len();
         self.names.extend_from_slice(labels);
+        for start in missing[..count].iter().rev() {
+            if labels[*start..].starts_with(b"\x01*") {
+                self.nodes[parent as usize].flags |= WILDCARD;
+            }
+            parent = self.insert(name_at + start, &labels[*start..], parent);
+        }
+        parent
+    }
+
+    /// Adds a node whose labels are in the arena at `name_at`.
+    fn insert(&mut self, name_at: usize, labels: &[u8], parent: u32) -> u32 {
+        let (node, name_at) = (index(self.nodes.len()), index(name_at));
         let name_len = u8::try_from(labels.len());
         debug_assert!(name_len.is_ok(), "a name has at most 255 bytes");
         let name_len = name_len.unwrap_or(u8::MAX);
@@ -297,5 +403,69 @@ impl Zone {
         let mut chain: Vec<u32> = all.filter(|node| self.set(*node, Type::NSEC).is_some()).collect();
         chain.sort_by(|one, other| canonical::compare(self.labels(*one), self.labels(*other)));
         self.chain = chain;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refuses_what_exceeds_the_limits() {
+        let origin = Name::from_text("example.org.").unwrap();
+        let add_all = |limits: Limits, changes: bool| {
+            let mut builder = Builder::new(origin.as_ref()).within(limits);
+            let outcome = (0..200_000_u32).find_map(|at| {
+                let data = if changes { at } else { 0 }.to_be_bytes();
+                builder.add(origin.as_ref(), (Type::A, Class::IN, 60), &data).err()
+            });
+            (outcome, builder.memory())
+        };
+        let none = Limits::default();
+        assert_eq!(add_all(none, true).0, None);
+        let some = Limits { records: 10, ..none };
+        assert_eq!(add_all(some, true).0, Some(ZoneError::ManyRecords(10)));
+        let some = Limits { memory: 1 << 20, ..none };
+        let (outcome, memory) = add_all(some, true);
+        assert_eq!(outcome, Some(ZoneError::Memory(1 << 20)));
+        assert!(memory < 3 << 20, "{memory}");
+        // A record that is repeated without end takes no memory, and ends the transfer.
+        let some = Limits { bytes: 1 << 20, ..none };
+        let (outcome, memory) = add_all(some, false);
+        assert_eq!(outcome, Some(ZoneError::ManyBytes(1 << 20)));
+        assert!(memory < 4 << 10, "{memory}");
+    }
+
+    /// Empty non-terminals share the bytes of the longest name below them.
+    #[test]
+    fn deep_names_cost_little() {
+        const NAMES: u32 = 1_000;
+        const LABELS: usize = 110;
+        let origin = Name::from_text("example.org.").unwrap();
+        let mut builder = Builder::new(origin.as_ref());
+        let soa = [&[0, 0][..], &[0; 20]].concat();
+        builder.add(origin.as_ref(), (Type::SOA, Class::IN, 60), &soa).unwrap();
+        let owner = |host: u32| Name::from_text(&format!("{}h{host:06}.example.org.", "a.".repeat(LABELS))).unwrap();
+        for host in 0..NAMES {
+            builder.add(owner(host).as_ref(), (Type::A, Class::IN, 60), &host.to_be_bytes()).unwrap();
+        }
+        let zone = builder.finish().unwrap();
+        let each = zone.size() / NAMES as usize;
+        assert!(each < 5_000, "{each} bytes for each name");
+        for host in [0, NAMES - 1] {
+            let mut name = owner(host);
+            let found = zone.find(name.as_ref(), Type::A);
+            assert!(matches!(found, Some(crate::Lookup::Name(node)) if zone.name_of(node) == name), "{found:?}");
+            // Each ancestor exists, and is the closest encloser of what is missing below it.
+            while let Some(above) = name.as_ref().parent().filter(|above| *above != origin.as_ref()) {
+                name = above.to_name();
+                let found = zone.find(name.as_ref(), Type::A);
+                assert!(matches!(found, Some(crate::Lookup::Name(node)) if zone.name_of(node) == name), "{found:?}");
+                let mut other = Name::root();
+                other.push_label(b"b").and_then(|()| other.append(name.as_ref())).unwrap();
+                let found = zone.find(other.as_ref(), Type::A);
+                assert!(matches!(found, Some(crate::Lookup::Nothing(node)) if zone.name_of(node) == name), "{found:?}");
+            }
+        }
     }
 }

@@ -38,12 +38,14 @@ mod master;
 mod order;
 mod store;
 pub mod text;
+mod transfer;
 
 pub use answer::{Question, Reply};
-pub use build::{Builder, ZoneError};
+pub use build::{Builder, Limits, ZoneError};
 pub use differences::Differences;
 pub use find::Lookup;
-pub use incoming::{Incoming, TransferError};
-pub use master::{LoadError, LoadErrorKind, Loaded, Read, load};
+pub use incoming::Incoming;
+pub use master::{LoadError, LoadErrorKind, Loaded, Read, load, load_within};
 pub use order::{Authority, Owner};
 pub use store::{Node, RecordSet, Soa, Zone};
+pub use transfer::TransferError;

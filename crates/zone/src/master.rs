@@ -8,7 +8,7 @@ use wire::{Class, Name, NameRef, Type};
 
 use crate::generate;
 use crate::text::{self, Entries, Entry, ParseError};
-use crate::{Builder, Zone, ZoneError};
+use crate::{Builder, Limits, Zone, ZoneError};
 
 /// Maximum nesting depth of `$INCLUDE`, as in other servers.
 const DEPTH_MAX: usize = 7;
@@ -125,10 +125,22 @@ impl core::error::Error for LoadError {
 /// # Errors
 /// The first error, with its position.
 pub fn load(origin: NameRef<'_>, path: &Path, read: Read<'_>) -> Result<Loaded, LoadError> {
+    load_within(origin, path, Limits::default(), read)
+}
+
+/// Loads the zone `origin` from a file, within limits.
+///
+/// # Errors
+/// The first error, with its position.
+pub fn load_within(origin: NameRef<'_>, path: &Path, limits: Limits, read: Read<'_>) -> Result<Loaded, LoadError> {
     let whole = |kind| LoadError { file: path.to_owned(), position: None, kind };
     let text = read(path).map_err(|error| whole(LoadErrorKind::Io(error)))?;
-    let mut reading =
-        Reading { builder: Builder::new(origin), seen: WarningPositions::default(), includes: Vec::new(), read };
+    let mut reading = Reading {
+        builder: Builder::new(origin).within(limits),
+        seen: WarningPositions::default(),
+        includes: Vec::new(),
+        read,
+    };
     reading.builder.reserve(text.len() / LINE_LEN_TYPICAL);
     reading.file(path, &mut Entries::new(&text, origin), 0)?;
     let Reading { mut builder, mut seen, includes, .. } = reading;

@@ -112,6 +112,11 @@ pub struct Soa {
     pub minimum: u32,
 }
 
+/// Returns true if the serial `newer` is newer than `older` (RFC 1982 §3.2).
+pub(crate) const fn serial_is_newer(older: u32, newer: u32) -> bool {
+    older != newer && newer.wrapping_sub(older) < 1 << 31
+}
+
 impl Soa {
     /// Decodes the RDATA of an SOA record.
     #[must_use]
@@ -130,7 +135,7 @@ impl Soa {
     /// Returns true if `serial` is newer than this one (RFC 1982 §3.2).
     #[must_use]
     pub const fn is_older_than(self, serial: u32) -> bool {
-        serial != self.serial && serial.wrapping_sub(self.serial) < 1 << 31
+        serial_is_newer(self.serial, serial)
     }
 }
 
@@ -168,6 +173,12 @@ impl Zone {
     #[must_use]
     pub fn soa_set(&self) -> Option<RecordSet<'_>> {
         self.set(APEX, Type::SOA)
+    }
+
+    /// Returns true if the zone has an NS record at its apex.
+    #[must_use]
+    pub fn has_name_servers(&self) -> bool {
+        self.set(APEX, Type::NS).is_some()
     }
 
     /// Returns the fields of the SOA record.

@@ -13,7 +13,7 @@ use gotext::regexp::{Captures, Regexp};
 use wire::Name;
 
 use crate::shared::option_helpers::{FOLLOWED, NO_RELOAD, TRANSFERRED, regular_expression, upstream};
-use crate::shared::zone_store::{Authority, Directory, FileZone, directory, offer};
+use crate::shared::zone_store::{Authority, Directory, FileZone, ZoneMemory, directory, offer};
 
 /// Parsed `auto` line.
 pub struct Config {
@@ -90,12 +90,13 @@ fn set_directory(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     let (zones, mut within) = (Directory::default(), Zones::default());
     let all: Arc<Mutex<Vec<Found>>> = Arc::new(Mutex::new(configs.iter().map(|_| Found::default()).collect()));
+    let memory: ZoneMemory = setup.process.find().unwrap_or_default();
     for (index, config) in configs.into_iter().enumerate() {
         let zones_of_line = setup.zones_or_keys(&config.zones);
         within.extend(zones_of_line.names().iter().cloned());
         let path = setup.path(&config.directory);
         let every = config.reload;
-        let scan = Scan { path, pattern: config.pattern, template: config.template, within: zones_of_line };
+        let scan = Scan { path, pattern: config.pattern, template: config.template, within: zones_of_line, memory };
         let (shared, served) = (Arc::clone(&all), Arc::clone(&zones));
         let look = move |files: &dyn Files, notices: &mut Vec<Notice>| {
             let mut all = shared.lock().unwrap_or_else(PoisonError::into_inner);
@@ -129,6 +130,7 @@ struct Scan {
     pattern: Option<Regexp>,
     template: String,
     within: Zones,
+    memory: ZoneMemory,
 }
 
 impl Scan {
@@ -158,7 +160,7 @@ impl Scan {
             notices.push(Notice::new(Level::Info, MANIFEST.name, message));
         }
         for (text, (origin, path)) in now {
-            let zone = found.zones.entry(text).or_insert_with(|| FileZone::new(origin.as_ref(), path));
+            let zone = found.zones.entry(text).or_insert_with(|| FileZone::new(origin.as_ref(), path, self.memory));
             notices.extend(zone.follow(files, false, MANIFEST.name));
         }
     }

@@ -105,7 +105,8 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
 fn open(config: &Config, origin: &Name, every: Duration, setup: &mut Setup<'_>) -> Result<Arc<FileZone>, SetupError> {
     let path = setup.path(&config.file);
     let key = format!("file/{}/{origin}", path.display());
-    let zone = setup.reload_state.take_over(key, || FileZone::new(origin.as_ref(), path));
+    let memory = setup.process.find().unwrap_or_default();
+    let zone = setup.reload_state.take_over(key, || FileZone::new(origin.as_ref(), path, memory));
     match zone.look(setup.files, config.by_time) {
         Err(error) if may_come(&error.kind) && !every.is_zero() => {
             setup.warn(format_args!("{}: trying again in {}", zone.describe(&error), format_duration(every)));

@@ -16,9 +16,10 @@ use std::sync::Arc;
 
 use engine::log::{Level, Source};
 use engine::{Connections, Exchange, ExchangeError, Instant, Io, Transport};
-use wire::{Class, Header, MessageBuf, MessageError, NameRef, Owner, Rcode, Section, Type};
-use zone::{Differences, Incoming, Soa, TransferError, Zone};
+use wire::{Class, Header, MessageBuf, MessageError, NameRef, Owner, Rcode, Record, Section, Type};
+use zone::{Differences, Incoming, Limits, Soa, TransferError, Zone};
 
+use super::Bounds;
 use crate::shared::zone_store::Held;
 
 const SOURCE: Source<'_> = Source::Plugin("secondary");
@@ -36,9 +37,9 @@ const TRANSFER_TIMEOUT: Duration = Duration::from_secs(300);
 const JITTER: u32 = 16;
 
 /// Keeps a zone up to date until dropped.
-pub(super) async fn run(held: Arc<Held>, io: Rc<dyn Io>) {
+pub(super) async fn run(held: Arc<Held>, bounds: Bounds, io: Rc<dyn Io>) {
     let mut pause = FIRST_PAUSE;
-    while held.soa().is_none() && !refresh(&held, &*io).await {
+    while held.soa().is_none() && !refresh(&held, bounds, &*io).await {
         io.sleep_until(io.now() + pause).await;
         pause = (pause * 2).min(FIRST_PAUSE_MAX);
     }
@@ -48,7 +49,7 @@ pub(super) async fn run(held: Arc<Held>, io: Rc<dyn Io>) {
         io.sleep_until(next.min(io.now() + EVERY)).await;
         let Some(times) = held.soa() else { return };
         if held.take_notified() || io.now() >= next {
-            let is_fresh = refresh(&held, &*io).await;
+            let is_fresh = refresh(&held, bounds, &*io).await;
             if is_fresh {
                 confirmed = io.now();
                 held.confirm();
@@ -73,27 +74,28 @@ fn after(seconds: u32, io: &dyn Io) -> Instant {
 }
 
 /// Fetches the newest version from the first primary that answers. Returns true if one did.
-async fn refresh(held: &Held, io: &dyn Io) -> bool {
+async fn refresh(held: &Held, bounds: Bounds, io: &dyn Io) -> bool {
     for primary in &held.primaries {
-        match refresh_from(*primary, held, io).await {
+        match refresh_from(*primary, held, bounds, io).await {
             Ok(()) => return true,
             Err(error) => {
                 let origin = &held.origin;
-                io.log(Level::Warning, SOURCE, format_args!("zone {origin} from {primary}: {error}"));
+                let kept = if held.soa().is_some() && error.is_of_zone() { "; the old version stays" } else { "" };
+                io.log(error.level(), SOURCE, format_args!("zone {origin} from {primary}: {error}{kept}"));
             }
         }
     }
     false
 }
 
-async fn refresh_from(primary: SocketAddr, held: &Held, io: &dyn Io) -> Result<(), RefreshError> {
+async fn refresh_from(primary: SocketAddr, held: &Held, bounds: Bounds, io: &dyn Io) -> Result<(), RefreshError> {
     if let Some(ours) = held.soa() {
         let theirs = serial(primary, held, io).await?;
         if !ours.is_older_than(theirs) {
             return Ok(());
         }
     }
-    let Some(version) = newer(primary, held, io).await? else { return Ok(()) };
+    let Some(version) = newer(primary, held, bounds.limits(held), io).await? else { return Ok(()) };
     let Version { zone, changes } = version;
     let (serial, records) = (zone.soa().map_or(0, |soa| soa.serial), zone.len());
     held.set(zone);
@@ -112,9 +114,9 @@ struct Version {
 }
 
 /// Fetches the newest version: incrementally if there is an old one and the primary supports it, otherwise completely.
-async fn newer(primary: SocketAddr, held: &Held, io: &dyn Io) -> Result<Option<Version>, RefreshError> {
+async fn newer(primary: SocketAddr, held: &Held, limits: Limits, io: &dyn Io) -> Result<Option<Version>, RefreshError> {
     if let Some(old) = held.known() {
-        match differences(primary, old, held, io).await {
+        match differences(primary, old, held, limits, io).await {
             Ok(version) => return Ok(version),
             Err(error) => {
                 let origin = &held.origin;
@@ -123,15 +125,14 @@ async fn newer(primary: SocketAddr, held: &Held, io: &dyn Io) -> Result<Option<V
             }
         }
     }
-    let mut incoming = Incoming::new(held.origin.as_ref());
+    let ours = held.soa().map(|soa| soa.serial);
+    let mut incoming = Incoming::new(held.origin.as_ref()).newer_than(ours).within(limits);
     transfer(primary, &query(held, Type::AXFR, None), io, &mut |message| incoming.receive(message)).await?;
     let strangers = incoming.strangers();
     let zone = incoming.finish().map_err(RefreshError::Zone)?;
     if strangers > 0 {
         let origin = &held.origin;
-        let message = format_args!(
-            "zone {origin} from {primary}: ignored records outside of the zone or not of class IN: {strangers}"
-        );
+        let message = format_args!("zone {origin} from {primary}: ignored records outside of the zone: {strangers}");
         io.log(Level::Warning, SOURCE, message);
     }
     Ok(Some(Version { zone, changes: None }))
@@ -142,10 +143,11 @@ async fn differences(
     primary: SocketAddr,
     old: Arc<Zone>,
     held: &Held,
+    limits: Limits,
     io: &dyn Io,
 ) -> Result<Option<Version>, RefreshError> {
     let query = query(held, Type::IXFR, old.soa());
-    let mut differences = Differences::new(old);
+    let mut differences = Differences::new(old).within(limits);
     transfer(primary, &query, io, &mut |message| differences.receive(message)).await?;
     let changes = differences.changes();
     let zone = differences.finish().map_err(RefreshError::Zone)?;
@@ -159,7 +161,12 @@ async fn serial(primary: SocketAddr, held: &Held, io: &dyn Io) -> Result<u32, Re
     let exchanged = io.exchange(exchange).await.map_err(RefreshError::NoSerial)?;
     let message = exchanged.reply.message().map_err(RefreshError::Message)?;
     let rcode = message.header().flags.rcode();
-    let soa = message.records().find(|record| record.rtype() == Type::SOA);
+    // The SOA record of another zone, such as that of a denial, says nothing about this one.
+    let is_ours = |record: &Record<'_>| {
+        (record.section(), record.rtype(), record.class()) == (Section::Answer, Type::SOA, Class::IN)
+            && record.owner().is_ok_and(|owner| owner.as_ref().same(held.origin.as_ref()))
+    };
+    let soa = message.records().filter(|_| rcode == Rcode::NOERROR).find(is_ours);
     let soa = soa.and_then(|soa| Soa::read(soa.rdata()));
     soa.map(|soa| soa.serial).ok_or(RefreshError::NoSoa(rcode))
 }
@@ -200,6 +207,17 @@ enum RefreshError {
     Transfer(ExchangeError),
     /// The transferred data is not a valid zone.
     Zone(TransferError),
+}
+
+impl RefreshError {
+    /// Returns true if the primary sent a zone that cannot be served. Such a zone needs somebody to repair it.
+    const fn is_of_zone(&self) -> bool {
+        matches!(self, RefreshError::Zone(error) if !matches!(error, TransferError::Refused(_)))
+    }
+
+    const fn level(&self) -> Level {
+        if self.is_of_zone() { Level::Error } else { Level::Warning }
+    }
 }
 
 impl fmt::Display for RefreshError {

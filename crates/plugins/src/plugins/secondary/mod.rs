@@ -10,21 +10,41 @@ use config::options::{Args, DirectiveContext, Manifest, Problem, Property, Role,
 use config::setup::{Part, Setup, SetupError};
 use engine::{Hooks, Zones};
 use wire::Name;
+use zone::Limits;
 
 use crate::shared::fallthrough::{DENIED, FallsThrough, fallthrough};
-use crate::shared::zone_store::{Authority, Held, directory, offer};
+use crate::shared::zone_store::{Authority, Held, ZoneMemory, directory, offer};
 
 /// Parsed `secondary` line.
 #[derive(Default)]
 pub struct Config {
     zones: Vec<Name>,
     primaries: Vec<SocketAddr>,
+    records_max: Option<usize>,
+    bytes_max: Option<usize>,
     fallthrough: Vec<Name>,
 }
 
 impl FallsThrough for Config {
     fn fallthrough(&mut self) -> &mut Vec<Name> {
         &mut self.fallthrough
+    }
+}
+
+/// Bounds of a transferred zone.
+#[derive(Clone, Copy)]
+struct Bounds {
+    memory: ZoneMemory,
+    records: Option<usize>,
+    bytes: Option<usize>,
+}
+
+impl Bounds {
+    /// Returns the limits for a new version of a zone.
+    fn limits(self, held: &Held) -> Limits {
+        let limits = self.memory.limits(held);
+        let (records, bytes) = (self.records.unwrap_or(limits.records), self.bytes.unwrap_or(limits.bytes));
+        Limits { records, bytes, ..limits }
     }
 }
 
@@ -49,6 +69,25 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
         default: "",
         doc: "Primary servers, `IP[:PORT]` with port 53 by default. They are tried in this order. Required.",
         set: set_primaries,
+    },
+    Property {
+        usage: Usage("max_records N"),
+        default: "16777216",
+        doc: "Maximum number of records of each zone. A larger version is refused, and the old one stays.",
+        set: |config, args| {
+            config.records_max = Some(args.number(1..=usize::MAX)?);
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("max_bytes N"),
+        default: "no limit",
+        doc: "Maximum size of each zone in bytes, as uncompressed records. A larger version is refused, and the old one \
+              stays.",
+        set: |config, args| {
+            config.bytes_max = Some(args.number(1..=usize::MAX)?);
+            Ok(())
+        },
     },
     Property {
         usage: Usage("catalog [MEMBERS...]"),
@@ -87,11 +126,13 @@ fn check(context: &DirectiveContext<'_, Config>) -> Result<(), Problem> {
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     let (mut all, mut fallthrough) = (Vec::new(), Vec::new());
+    let memory: ZoneMemory = setup.process.find().unwrap_or_default();
     for config in configs {
+        let bounds = Bounds { memory, records: config.records_max, bytes: config.bytes_max };
         for origin in setup.zones_or_keys(&config.zones).names() {
             let held = open(origin, &config.primaries, setup);
             let followed = Arc::clone(&held);
-            setup.requests.jobs.push(Box::new(move |io| Box::pin(follow::run(followed, io))));
+            setup.requests.jobs.push(Box::new(move |io| Box::pin(follow::run(followed, bounds, io))));
             all.push(held);
         }
         fallthrough.extend(config.fallthrough);

@@ -6,7 +6,26 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::{ArcSwapOption, Guard};
 use wire::{Name, NameRef};
-use zone::{Soa, Zone};
+use zone::{Limits, Soa, Zone};
+
+/// Memory that a zone may take while a new version of it is built, both versions together, in bytes. The process provides
+/// it from its memory limit.
+#[derive(Clone, Copy, Debug)]
+pub struct ZoneMemory(pub usize);
+
+impl ZoneMemory {
+    /// Returns the limits for a new version of a zone.
+    pub(crate) fn limits(self, held: &Held) -> Limits {
+        let used = held.known().map_or(0, |zone| zone.size());
+        Limits { memory: self.0.saturating_sub(used), ..Limits::default() }
+    }
+}
+
+impl Default for ZoneMemory {
+    fn default() -> ZoneMemory {
+        ZoneMemory(usize::MAX)
+    }
+}
 
 /// A zone that a directive serves, with its current content if there is any.
 pub(crate) struct Held {

@@ -17,6 +17,7 @@ use wire::{EdeCode, Name, NameRef, Opcode, Rcode, Section, Type};
 use zone::{Lookup, Question, Zone};
 
 pub(crate) use held::Held;
+pub use held::ZoneMemory;
 pub(crate) use snapshot::offer;
 pub(crate) use source::FileZone;
 
@@ -98,10 +99,16 @@ impl Plugin for Authority {
         }
         // A negative answer carries the SOA record of the target's zone (RFC 2308 §2.1).
         if is_known && response.append_denial(sub) {
+            if let Some(zone) = zone {
+                zone.prove_wildcards(query.dnssec_ok, &mut response.message);
+            }
             return Verdict::Done;
         }
         if let Some(zone) = zone {
             zone.end_alias(query.dnssec_ok, &mut response.message);
+        }
+        if is_known && query.dnssec_ok {
+            response.append_proofs(sub);
         }
         Verdict::Done
     }

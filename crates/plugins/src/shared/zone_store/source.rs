@@ -8,7 +8,7 @@ use engine::log::{Level, Notice};
 use wire::NameRef;
 use zone::{LoadError, LoadErrorKind, Loaded};
 
-use super::Held;
+use super::{Held, ZoneMemory};
 
 /// A zone and its file.
 pub(crate) struct FileZone {
@@ -16,6 +16,7 @@ pub(crate) struct FileZone {
     pub(crate) held: Arc<Held>,
     /// Path of the file.
     pub(crate) path: PathBuf,
+    memory: ZoneMemory,
     /// Stamps of the file and its includes when they were last read.
     seen: Mutex<Vec<(PathBuf, Option<FileStamp>)>>,
 }
@@ -35,8 +36,8 @@ pub(crate) enum Change {
 
 impl FileZone {
     /// Creates a zone that has not been loaded yet.
-    pub(crate) fn new(origin: NameRef<'_>, path: PathBuf) -> FileZone {
-        FileZone { held: Arc::new(Held::new(origin)), path, seen: Mutex::default() }
+    pub(crate) fn new(origin: NameRef<'_>, path: PathBuf, memory: ZoneMemory) -> FileZone {
+        FileZone { held: Arc::new(Held::new(origin)), path, memory, seen: Mutex::default() }
     }
 
     /// Reads the file if it or one of its includes has changed since the last read. Replaces the zone if the serial
@@ -54,7 +55,8 @@ impl FileZone {
             }
             files.read(path)
         };
-        let loaded = zone::load(self.held.origin.as_ref(), &self.path, &mut read);
+        let loaded =
+            zone::load_within(self.held.origin.as_ref(), &self.path, self.memory.limits(&self.held), &mut read);
         self.held.set_elsewhere(matches!(&loaded, Err(LoadError { kind: LoadErrorKind::OtherZone(_), .. })));
         let Loaded { zone, warnings, .. } = loaded?;
         let serial = zone.soa().map(|soa| soa.serial).unwrap_or_default();
