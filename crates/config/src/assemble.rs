@@ -6,6 +6,7 @@ use std::sync::Arc;
 use corefile::{Diagnostic, Span};
 
 use crate::codes;
+use crate::fingerprint::{Outline, RecordedFiles};
 use crate::planned::{Plan, PlannedBlock, PlannedListener};
 use crate::setup::{
     Capabilities, Files, HostRequests, Part, ReloadState, Setup, SetupError, SetupWarning, SiteInfo, StepWrapper,
@@ -75,6 +76,8 @@ impl Plan {
         let mut sites = Vec::new();
         let mut blocks = Vec::new();
         let mut problems = Vec::new();
+        let mut outline = Outline::new(&self.blocks, &self.listeners);
+        let files = RecordedFiles::new(files);
         let mut any_class = vec![false; self.blocks.len()];
         let outlines = self.blocks.iter().map(BlockOutline::of).collect();
         let listening: Vec<_> = self.blocks.iter().map(|block| block.info.listening.clone()).collect();
@@ -85,17 +88,19 @@ impl Plan {
             let setup = Setup {
                 block: &info,
                 registry,
-                files,
+                files: &files,
                 process,
                 words: &self.words,
                 below: &mut below,
                 requests: &mut requests,
                 reload_state: &mut reload_state,
+                place: (index, 0),
                 line: 0,
                 warned: Vec::new(),
                 failed: Vec::new(),
             };
-            let chain = block.build(setup, &mut problems);
+            let chain =
+                block.build(setup, &mut problems, |directive| outline.note_files(index, directive, files.take()));
             blocks.push(Block { chain, filter: below.find() });
             sites.extend(info.sites.iter().map(|site| (BlockId(index), site.clone())));
         }
@@ -108,7 +113,8 @@ impl Plan {
             listener.listening = first.cloned().unwrap_or_default();
         }
         requests.give_tls(&mut listeners);
-        reload_state.forget_the_rest();
+        let fingerprints = outline.finish();
+        reload_state.settle(|block, directive| fingerprints.of(block, directive));
         let metrics = ServerMetrics::new(registry, listeners.iter().map(|listener| listener.label.as_str()));
         let mut generation = Generation::new(listeners, sites, blocks, metrics);
         generation.panics_end = requests.panics_end;
@@ -129,14 +135,17 @@ impl HostRequests {
 
 impl PlannedBlock {
     /// Builds the chain from its bottom to its top. Omits directives that fail, and adds them to `problems`.
-    fn build(self, mut setup: Setup<'_>, problems: &mut Vec<Diagnostic>) -> Chain {
+    /// `done` runs after each directive, with its number.
+    fn build(self, mut setup: Setup<'_>, problems: &mut Vec<Diagnostic>, mut done: impl FnMut(usize)) -> Chain {
         let mut steps: Vec<Step> = Vec::new();
         let mut failed: Vec<&str> = Vec::new();
         let first = self.directives.first().map(|(_, span, _)| *span);
         for (order, (name, span, parsed)) in self.directives.into_iter().enumerate().rev() {
             let lines: Vec<Span> = parsed.roles().iter().map(|role| role.name).collect();
             let line = |index: usize| lines.get(index).copied().unwrap_or(span);
+            setup.place.1 = order;
             let built = parsed.build(&mut setup);
+            done(order);
             for (index, text) in setup.warned.drain(..) {
                 let notice = Notice::new(Level::Warning, name, text);
                 setup.requests.warnings.push(SetupWarning { notice, span: line(index) });

@@ -14,6 +14,7 @@ use corefile::{Corefile, Diagnostic, ServerBlock, Token, did_you_mean};
 
 use crate::advice;
 use crate::codes;
+use crate::fingerprint::DirectivePrint;
 use crate::keys::{Key, doubt_key, read_key};
 use crate::options::{Directive, DirectiveTraits, Effect, PlannedDirective};
 use crate::planned::{Plan, PlannedBlock, PlannedListener};
@@ -206,14 +207,17 @@ fn plan_block(
         ..BlockInfo::default()
     };
     warn_of_clear_text(&keys, &info, problems);
-    let (mut directives, mut is_known) = (Vec::new(), true);
+    let (mut directives, mut prints, mut is_known) = (Vec::new(), Vec::new(), true);
     for (directive, lines) in present {
         match directive.read(&lines, &info, problems) {
-            Some(parsed) => directives.push((directive.name(), lines[0].name.span, parsed)),
+            Some(parsed) => {
+                directives.push((directive.name(), lines[0].name.span, parsed));
+                prints.push(DirectivePrint::new(&lines, directive.traits()));
+            }
             None => is_known &= !directive.changes_block_settings(),
         }
     }
-    (PlannedBlock { keys, info, directives }, is_known)
+    (PlannedBlock { keys, info, directives, prints }, is_known)
 }
 
 /// Addresses that a block listens on; `None` is all addresses of the machine.

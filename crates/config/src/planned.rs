@@ -5,6 +5,7 @@ use core::net::IpAddr;
 use corefile::Span;
 use wire::Name;
 
+use crate::fingerprint::DirectivePrint;
 use crate::keys::Key;
 use crate::options::ParsedDirective;
 use crate::setup::{BlockInfo, BlockSettings};
@@ -33,6 +34,8 @@ pub(crate) struct PlannedBlock {
     pub(crate) info: BlockInfo,
     /// Name, position and meaning of each directive, in the order of the chain.
     pub(crate) directives: Vec<(&'static str, Span, Box<dyn ParsedDirective>)>,
+    /// Written form of each directive, in the same order.
+    pub(crate) prints: Vec<DirectivePrint>,
 }
 
 impl PlannedBlock {

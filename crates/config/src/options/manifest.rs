@@ -72,7 +72,13 @@ impl<C: 'static> Manifest<C> {
             metrics: &[],
             check: |_| Ok(()),
             settings: None,
-            traits: DirectiveTraits { any_class: false, encrypts: false, has_no_handler: false },
+            traits: DirectiveTraits {
+                any_class: false,
+                encrypts: false,
+                has_no_handler: false,
+                asks_server: false,
+                sets_labels: false,
+            },
             role: |_| Role::default(),
             removed: &[],
             deprecated: &[],
@@ -153,6 +159,18 @@ impl<C: 'static> Manifest<C> {
         Manifest { traits: DirectiveTraits { has_no_handler: true, ..self.traits }, ..self }
     }
 
+    /// Declares that its answers may contain those of other server blocks, because it asks the whole server.
+    #[must_use]
+    pub const fn asks_server(self) -> Self {
+        Manifest { traits: DirectiveTraits { asks_server: true, ..self.traits }, ..self }
+    }
+
+    /// Declares that it sets metadata labels, which directives further down may use for their answers.
+    #[must_use]
+    pub const fn sets_labels(self) -> Self {
+        Manifest { traits: DirectiveTraits { sets_labels: true, ..self.traits }, ..self }
+    }
+
     /// Sets the function that describes the effect of a line in the chain, for warnings about the whole Corefile.
     #[must_use]
     pub const fn role(self, role: fn(&DirectiveContext<'_, C>) -> Role) -> Self {
@@ -181,6 +199,11 @@ pub struct DirectiveTraits {
     pub encrypts: bool,
     /// True if CoreDNS has no handler for it, because it configures the server.
     pub has_no_handler: bool,
+    /// True if it asks the whole server ([`SubqueryTarget::Top`](engine::SubqueryTarget::Top)) for a part of its
+    /// answers.
+    pub asks_server: bool,
+    /// True if directives further down may answer by metadata labels that it sets.
+    pub sets_labels: bool,
 }
 
 /// Property of an older version of CoreDNS.

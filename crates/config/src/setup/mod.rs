@@ -38,7 +38,7 @@ pub use jobs::{GracefulJob, Job, SHUTDOWN_GRACE, Shutdown, ShutdownTrigger};
 pub use own_queries::{OwnQueries, QueryJob};
 pub use pages::{MakePage, Page, PageContent};
 pub use readiness::Readiness;
-pub use reload_state::ReloadState;
+pub use reload_state::{Kept, ReloadState};
 pub use requests::{Command, HostRequests, LifecycleEvent, ListenerTls, SetupWarning, StartupGate};
 pub use shadow::{InspectShadow, InspectedShadow, ShadowAnswer, ShadowCounts, ShadowExample, ShadowGroup};
 
@@ -155,6 +155,8 @@ pub struct Setup<'a> {
     pub requests: &'a mut HostRequests,
     /// State that survives a reload.
     pub reload_state: &'a mut ReloadState,
+    /// The server block and its directive that is being built, by their numbers.
+    pub(crate) place: (usize, usize),
     /// The line of the current directive that is being built, by its index among the directive's lines.
     pub(crate) line: usize,
     /// Warnings of the current directive, each with the index of its line.
@@ -191,6 +193,17 @@ impl Setup<'_> {
             self.below.provide(Arc::clone(&thing));
             thing
         })
+    }
+
+    /// Returns an object that survives a reload if `key` is the same, and if everything is unchanged that the answers
+    /// from below depend on: directives, files and reachable blocks. `make` creates it otherwise.
+    #[must_use]
+    pub fn keep<T: Any + Send + Sync>(
+        &mut self,
+        key: String,
+        make: impl FnOnce() -> T + Send + Sync + 'static,
+    ) -> Arc<Kept<T>> {
+        self.reload_state.keep(key, self.place, make)
     }
 
     /// Records a warning about a problem that does not prevent the directive from working.

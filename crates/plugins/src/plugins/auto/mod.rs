@@ -68,6 +68,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 ])
 .removed(&[TRANSFERRED, NO_RELOAD])
 .deprecated(&[FOLLOWED])
+.asks_server()
 .role(|line| Role::new(Effect::AnswersSome, &line.config.zones));
 
 fn set_directory(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use config::setup::{BlockInfo, CacheScope, CachedEntry, InspectCache};
+use config::setup::{BlockInfo, CacheScope, CachedEntry, InspectCache, Kept};
 use engine::{Instant, Query, Response};
 use wire::{NameRef, Section, Type};
 
@@ -15,11 +15,11 @@ use crate::shared::record_text::record_text;
 pub(super) struct CacheView {
     block: String,
     capacity: usize,
-    stores: Arc<[Store; 2]>,
+    stores: Arc<Kept<[Store; 2]>>,
 }
 
 impl CacheView {
-    pub(super) fn new(block: &BlockInfo, capacity: usize, stores: &Arc<[Store; 2]>) -> CacheView {
+    pub(super) fn new(block: &BlockInfo, capacity: usize, stores: &Arc<Kept<[Store; 2]>>) -> CacheView {
         CacheView { block: block_name(block), capacity, stores: Arc::clone(stores) }
     }
 }
@@ -35,7 +35,7 @@ impl InspectCache for CacheView {
 
     fn find(&self, name: NameRef<'_>, qtype: Option<Type>, now: Instant) -> Vec<CachedEntry> {
         let mut found = Vec::new();
-        for (denial, store) in [false, true].into_iter().zip(&*self.stores) {
+        for (denial, store) in [false, true].into_iter().zip(self.stores.iter()) {
             store.for_each(|entry| {
                 if entry.name() == name.as_bytes() && qtype.is_none_or(|qtype| qtype == entry.qtype()) {
                     found.push(shown(entry, denial, name, now));

@@ -14,7 +14,7 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use ::metrics::Counter;
-use config::setup::{LocalAnswers, LocalZones, Part, Setup, SetupError};
+use config::setup::{Kept, LocalAnswers, LocalZones, Part, Setup, SetupError};
 use engine::{Explanation, Hook, Hooks, Instant, Plugin, Query, Response, SiteId, Verdict, Worker, Zones};
 use wire::{EdeCode, Mark, Opcode, Rcode, Section, Type};
 
@@ -49,8 +49,8 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     // entries.
     let on: Vec<_> = setup.block.sites.iter().map(|site| (&site.server, &site.zone, &site.view)).collect();
     let key = format!("cache {on:?} {zones_label} {config:?}");
-    let stores =
-        setup.reload_state.take_over(key, || [Store::new(config.success.capacity), Store::new(config.denial.capacity)]);
+    let capacities = [config.success.capacity, config.denial.capacity];
+    let stores = setup.keep(key, move || capacities.map(Store::new));
     let sites: Vec<_> = setup
         .block
         .sites
@@ -101,7 +101,7 @@ struct Cache {
     first_site: SiteId,
     sites: Vec<CacheMetrics>,
     /// Stores for answers and for denials.
-    stores: Arc<[Store; 2]>,
+    stores: Arc<Kept<[Store; 2]>>,
     /// Zones that a plugin below answers from memory.
     local: Zones,
     /// Queries that a plugin below answers from memory, even if another plugin answered them before.
@@ -317,7 +317,7 @@ impl Cache {
 
     fn refresh_failed(&self, query: &Query, now: Instant) {
         let recheck = self.config.stale.map_or(Duration::ZERO, |stale| stale.recheck);
-        for store in &*self.stores {
+        for store in self.stores.iter() {
             store.read(&Key::of(query), |entry| entry.end_refresh(now + recheck));
         }
     }

@@ -47,6 +47,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     },
 ])
 .metrics(&METRICS)
+.asks_server()
 .role(|_| Role::new(Effect::OnAnswers, &[]));
 
 static TRANSLATED: Metric = Metric {

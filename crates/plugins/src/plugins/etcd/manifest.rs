@@ -59,6 +59,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 })
 .properties(PROPERTIES)
 .metrics(&super::METRICS)
+.asks_server()
 .role(|line| Role::answers(&line.config.zones, &line.config.fallthrough));
 
 static PROPERTIES: &[Property<Config>] = &[

@@ -51,6 +51,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     true => Ok(()),
     false => Err(Box::new(context.problem(NO_CLUSTER).with_help(BESIDE))),
 })
+.asks_server()
 .role(|line| Role::new(Effect::AnswersSome, &line.config.zones));
 
 const NO_CLUSTER: &str = "there is no cluster to look up Services in";

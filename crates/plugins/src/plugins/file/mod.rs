@@ -73,6 +73,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 ])
 .removed(&[TRANSFERRED, NO_RELOAD])
 .deprecated(&[FOLLOWED])
+.asks_server()
 .role(|line| {
     let fallthrough = line.config.fallthrough.as_deref().unwrap_or_default();
     Role { longest_zone: true, ..Role::answers(&line.config.zones, fallthrough) }
@@ -101,13 +102,23 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     Ok(Some(Part { zones: Some(zones), fallthrough, is_authority: true, ..Part::new(plugin, Hooks::DOWN) }))
 }
 
-/// Loads a zone from its file. A zone that was loaded before a reload is kept if its file has not changed.
+/// Loads a zone from its file. A zone that was loaded before a reload is kept if it is what its file says. Otherwise the
+/// file is read again, whatever its serial: a reload asks for what it contains. A zone whose file is missing is kept.
 fn open(config: &Config, origin: &Name, every: Duration, setup: &mut Setup<'_>) -> Result<Arc<FileZone>, SetupError> {
     let path = setup.path(&config.file);
     let key = format!("file/{}/{origin}", path.display());
     let memory = setup.process.find().unwrap_or_default();
-    let zone = setup.reload_state.take_over(key, || FileZone::new(origin.as_ref(), path, memory));
-    match zone.look(setup.files, config.by_time) {
+    let known = setup.reload_state.take_over(key.clone(), || FileZone::new(origin.as_ref(), path.clone(), memory));
+    if known.held.zone().is_some() && known.is_current(setup.files) {
+        return Ok(known);
+    }
+    // The running generation keeps its zone until this one replaces it.
+    let fresh = Arc::new(FileZone::new(origin.as_ref(), path, memory));
+    let looked = fresh.look(setup.files, config.by_time);
+    let is_gone = matches!(&looked, Err(error) if may_come(&error.kind)) && known.held.known().is_some();
+    let zone = if is_gone { known } else { fresh };
+    setup.reload_state.renew(key, &zone);
+    match looked {
         Err(error) if may_come(&error.kind) && !every.is_zero() => {
             setup.warn(format_args!("{}: trying again in {}", zone.describe(&error), format_duration(every)));
         }

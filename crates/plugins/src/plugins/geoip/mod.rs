@@ -21,6 +21,7 @@ pub static MANIFEST: Manifest<Config> =
             config.file.clone_from(&args.word()?.text);
             Ok(())
         })
+        .sets_labels()
         .properties(&[Property {
             usage: Usage("edns-subnet"),
             default: "off",

@@ -70,6 +70,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 .metrics(&super::METRICS)
 .check(check)
 // Some hosts pass on to the next plugins: an entry can leave its addresses to DNS.
+.asks_server()
 .role(|line| Role {
     fallthrough: line.config.fallthrough.clone(),
     ..Role::new(Effect::AnswersSome, &line.config.zones)

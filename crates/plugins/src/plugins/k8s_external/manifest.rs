@@ -64,6 +64,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     },
     fallthrough(DENIED),
 ])
+.asks_server()
 .role(|line| {
     let answers = Role::answers(&line.config.zones, &line.config.fallthrough);
     Role { uses: Some("kubernetes"), ..answers }

@@ -98,6 +98,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 .metrics(&super::METRICS)
 .check(check)
 .removed(&REMOVED)
+.asks_server()
 .role(|line| Role::answers(&line.config.zones, &line.config.fallthrough));
 
 /// Properties of early CoreDNS versions.

@@ -15,6 +15,7 @@ pub static MANIFEST: Manifest<Vec<Name>> = Manifest::new(
     *zones = args.zones()?;
     Ok(())
 })
+.sets_labels()
 .role(|line| Role::new(Effect::Aside, line.config));
 
 fn build(configs: Vec<Vec<Name>>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {

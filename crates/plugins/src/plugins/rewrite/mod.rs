@@ -34,6 +34,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 })
 .other_lines("FIELD [WORDS...]", add_line)
 .complete(complete)
+.asks_server()
 .role(|line| match line.config.rule.as_ref().map(|rule| &rule.action) {
     Some(Action::Name(_)) => Role::new(Effect::Renames, &[]),
     _ => Role::new(Effect::OnAnswers, &[]),

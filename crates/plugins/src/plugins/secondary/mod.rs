@@ -103,6 +103,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     fallthrough(DENIED),
 ])
 .check(check)
+.asks_server()
 .role(|line| Role { longest_zone: true, ..Role::answers(&line.config.zones, &line.config.fallthrough) });
 
 fn set_primaries(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {

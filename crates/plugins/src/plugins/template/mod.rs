@@ -41,6 +41,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 .properties(PROPERTIES)
 .metrics(&METRICS)
 .deprecated(&[FOLLOWED])
+.asks_server()
 .role(|line| line.config.role());
 
 /// Default TTL of records in seconds, as in CoreDNS.

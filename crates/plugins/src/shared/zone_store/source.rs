@@ -1,6 +1,7 @@
 //! A zone that is loaded from a file and reloaded when the file changes.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use config::setup::{FileStamp, Files};
@@ -19,6 +20,8 @@ pub(crate) struct FileZone {
     memory: ZoneMemory,
     /// Stamps of the file and its includes when they were last read.
     seen: Mutex<Vec<(PathBuf, Option<FileStamp>)>>,
+    /// True if the file has changed without a new serial, so that the zone is not what the file says.
+    differs: AtomicBool,
 }
 
 /// Result of checking a file for changes.
@@ -37,7 +40,9 @@ pub(crate) enum Change {
 impl FileZone {
     /// Creates a zone that has not been loaded yet.
     pub(crate) fn new(origin: NameRef<'_>, path: PathBuf, memory: ZoneMemory) -> FileZone {
-        FileZone { held: Arc::new(Held::new(origin)), path, memory, seen: Mutex::default() }
+        let (seen, differs) = Default::default();
+        FileZone { held: Arc::new(Held::new(origin)), path, memory, seen, differs }
+    }
     }
 
     /// Reads the file if it or one of its includes has changed since the last read. Replaces the zone if the serial
@@ -61,10 +66,22 @@ impl FileZone {
         let Loaded { zone, warnings, .. } = loaded?;
         let serial = zone.soa().map(|soa| soa.serial).unwrap_or_default();
         if self.held.soa().is_some_and(|soa| soa.serial == serial) && !by_time {
+            self.differs.store(true, Ordering::Relaxed);
             return Ok(Change::None);
         }
+        self.differs.store(false, Ordering::Relaxed);
         self.held.set(zone);
         Ok(Change::Taken { serial, warnings })
+    }
+
+    /// Returns true if the zone is what its files say. Reads them, so that `files` can record their contents.
+    pub(crate) fn is_current(&self, files: &dyn Files) -> bool {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_same = |(path, stamp): &(PathBuf, Option<FileStamp>)| {
+            let now = files.stamp(path).ok();
+            files.read(path).is_ok() && now == *stamp
+        };
+        !seen.is_empty() && !self.differs.load(Ordering::Relaxed) && seen.iter().all(is_same)
     }
 
     /// Calls [`FileZone::look`] and returns the outcome as log events.
