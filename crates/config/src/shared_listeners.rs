@@ -39,7 +39,8 @@ pub(crate) fn conflicts(blocks: &[PlannedBlock], listeners: &[PlannedListener]) 
 pub fn conflict_text(listener: &str, zones: [&str; 2], reason: &str) -> String {
     let [first, other] = zones;
     format!(
-        "conflicting TLS configuration for shared listener {listener} between zones \"{first}\" and \"{other}\": {reason}"
+        "conflicting TLS configuration for shared listener {listener} \
+         between zones \"{first}\" and \"{other}\": {reason}"
     )
 }
 
