@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use corefile::Span;
 use wire::Name;
 
-use engine::{ListenerId, Listening, SiteId, Zones};
+use engine::tls::ClientCertificates;
+use engine::{EncryptionLimits, ListenerId, Listening, SiteId, Zones};
 
 /// Server block that contains a directive.
 #[derive(Clone, Debug, Default)]
@@ -32,6 +33,8 @@ pub struct BlockInfo {
     pub view: String,
     /// Settings of its listeners.
     pub listening: Listening,
+    /// Encryption of its listeners; `None` if no directive configures it, or its lines have errors.
+    pub encryption: Option<EncryptionPolicy>,
 }
 
 /// Settings that directives make for their server block as a whole.
@@ -47,6 +50,35 @@ pub struct BlockSettings {
     pub view: String,
     /// Settings of the listeners.
     pub listening: Listening,
+    /// Encryption of the listeners, if a directive configures it.
+    pub encryption: Option<EncryptionPolicy>,
+}
+
+/// Encryption of listeners as the Corefile describes it, without the content of files. Server blocks that share a
+/// listener must agree on it, because a handshake does not tell which block will answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EncryptionPolicy {
+    /// Policy for client certificates.
+    pub clients: ClientCertificates,
+    /// True if a file has the certificate authorities for clients; false for those of the system.
+    pub has_authorities: bool,
+    /// Limits of handshakes.
+    pub limits: EncryptionLimits,
+    /// True if responses are padded.
+    pub pads_responses: bool,
+}
+
+impl EncryptionPolicy {
+    /// Returns the difference to the policy of another block, in the words of CoreDNS where it has them.
+    pub(crate) fn difference(&self, other: &EncryptionPolicy) -> Option<&'static str> {
+        let differences = [
+            (self.clients != other.clients, "client authentication policies differ"),
+            (self.has_authorities != other.has_authorities, "client CA pools differ"),
+            (self.limits != other.limits, "values of `connection_rate` differ"),
+            (self.pads_responses != other.pads_responses, "`pad_responses` is configured for only one server block"),
+        ];
+        differences.iter().find(|(differs, _)| *differs).map(|(_, reason)| *reason)
+    }
 }
 
 /// Address or network interface, as written in the Corefile.

@@ -18,9 +18,11 @@ pub mod options;
 mod plan;
 mod planned;
 pub mod setup;
+mod shared_listeners;
 
 pub use assemble::{BlockOutline, BuildContext, Built};
 pub use codes::CODES;
 pub use keys::Key;
 pub use plan::{DirectiveEntry, Planning, RemovedDirective, plan};
 pub use planned::{Plan, PlannedListener};
+pub use shared_listeners::conflict_text;

@@ -19,6 +19,7 @@ use crate::keys::{Key, doubt_key, read_key};
 use crate::options::{Directive, DirectiveTraits, Effect, PlannedDirective};
 use crate::planned::{Plan, PlannedBlock, PlannedListener};
 use crate::setup::{BindTarget, BlockInfo, BlockSettings, SiteInfo};
+use crate::shared_listeners;
 use engine::{ListenerId, Scheme, SiteId};
 
 /// Entry in the ordered list of directives.
@@ -85,10 +86,12 @@ pub fn plan(file: &Corefile, planning: &Planning<'_>, problems: &mut Vec<Diagnos
         let addresses = listen_addresses(&settings, planning, problems);
         places.push(Place { keys: block.keys.clone(), addresses, shares: !settings.view.is_empty() || !is_known });
         (block.info.root, block.info.view, block.info.listening) = (settings.root, settings.view, settings.listening);
+        block.info.encryption = settings.encryption;
         blocks.push(block);
     }
     let listeners = plan_listeners(&places, problems);
     problems.extend(blocks_without_certificates(&blocks, &listeners));
+    problems.extend(shared_listeners::conflicts(&blocks, &listeners));
     assign_sites(&mut blocks, &listeners);
     assign_reachable(&mut blocks, &listeners);
     if problems[before..].iter().any(codes::is_mistake) {

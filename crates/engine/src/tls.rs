@@ -8,6 +8,7 @@ use core::error::Error;
 use core::fmt;
 use core::net::IpAddr;
 use core::time::Duration;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -47,6 +48,29 @@ pub struct ServerTls {
     pub sessions: Option<SessionKeys>,
     /// File to which the secrets of all sessions are appended.
     pub key_log: Option<PathBuf>,
+}
+
+/// Content of a listener's files, for a comparison. The same certificate in two files is equal.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TlsMaterial {
+    /// Certificate chain of the server, in DER.
+    pub certificates: Vec<Vec<u8>>,
+    /// Certificate authorities trusted for clients, in DER; `None` for those of the system.
+    pub authorities: Option<BTreeSet<Vec<u8>>>,
+}
+
+impl TlsMaterial {
+    /// Returns the difference to the material of another listener in the words of CoreDNS; `None` if both are equal.
+    #[must_use]
+    pub fn difference(&self, other: &TlsMaterial) -> Option<&'static str> {
+        if self.authorities != other.authorities {
+            Some("client CA pools differ")
+        } else if self.certificates != other.certificates {
+            Some("server certificates differ")
+        } else {
+            None
+        }
+    }
 }
 
 /// Opaque keys of TLS session tickets. Only the [`TlsMaker`] that made them knows their type.
@@ -101,6 +125,12 @@ pub trait TlsMaker: Send + Sync {
     /// # Errors
     /// The certificate cannot be parsed.
     fn validity(&self, certificates: &[u8]) -> Result<Validity, TlsError>;
+
+    /// Returns the content of the files of a listener.
+    ///
+    /// # Errors
+    /// A certificate cannot be parsed.
+    fn material(&self, wanted: &ServerTls) -> Result<TlsMaterial, TlsError>;
 
     /// Makes keys of session tickets.
     fn session_keys(&self) -> SessionKeys;

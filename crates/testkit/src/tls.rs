@@ -6,7 +6,8 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use engine::tls::{
-    CertificateTime, ClientTls, Identity, ServerTls, SessionKeys, TlsClient, TlsError, TlsMaker, TlsServer, Validity,
+    CertificateTime, ClientTls, Identity, ServerTls, SessionKeys, TlsClient, TlsError, TlsMaker, TlsMaterial,
+    TlsServer, Validity,
 };
 
 /// Accepts any file that starts like PEM.
@@ -40,6 +41,12 @@ impl TlsMaker for PretendedTls {
             CertificateTime { since_1970, date: date.to_owned() }
         };
         Ok(Validity { not_before: time("notBefore", Duration::ZERO), not_after: time("notAfter", Duration::MAX) })
+    }
+
+    /// Takes the text of each file for one certificate.
+    fn material(&self, wanted: &ServerTls) -> Result<TlsMaterial, TlsError> {
+        let certificates = vec![wanted.identity.certificates.clone()];
+        Ok(TlsMaterial { certificates, authorities: wanted.authorities.clone().map(|text| [text].into()) })
     }
 
     fn session_keys(&self) -> SessionKeys {

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use engine::tls::{
-    ClientCertificates, ClientTls, Identity, ServerTls, SessionKeys, TlsClient, TlsError, TlsMaker, TlsServer, Validity,
+    ClientCertificates, ClientTls, Identity, ServerTls, SessionKeys, TlsClient, TlsError, TlsMaker, TlsMaterial,
+    TlsServer, Validity,
 };
 use rustls::client::danger::ServerCertVerifier;
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
@@ -51,6 +52,15 @@ impl TlsMaker for Rustls {
         let certificates = certificates(pem)?;
         let Some(first) = certificates.first() else { return Err(TlsError::NoCertificate) };
         validity(first).ok_or_else(|| TlsError::Certificate("it is not X.509".into()))
+    }
+
+    fn material(&self, wanted: &ServerTls) -> Result<TlsMaterial, TlsError> {
+        let bytes = |pem: &Vec<u8>| Ok(certificates(pem)?.into_iter().map(|certificate| certificate.to_vec()));
+        let authorities = wanted.authorities.as_ref().map(bytes).transpose()?;
+        Ok(TlsMaterial {
+            certificates: bytes(&wanted.identity.certificates)?.collect(),
+            authorities: authorities.map(Iterator::collect),
+        })
     }
 
     fn session_keys(&self) -> SessionKeys {

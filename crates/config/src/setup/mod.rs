@@ -54,7 +54,7 @@ use engine::{ExchangeObservers, Hooks, Labels, Plugin, Zones};
 use metrics::Registry;
 
 // Concepts that the running engine needs too.
-pub use crate::block::{BindTarget, BlockInfo, BlockSettings, SiteInfo};
+pub use crate::block::{BindTarget, BlockInfo, BlockSettings, EncryptionPolicy, SiteInfo};
 pub use engine::BlockFilter;
 pub use engine::{
     CallLimits, EncryptionLimits, HttpsSettings, Listening, ProxyHeader, ProxyPolicy, QuicLimits, Timeouts,

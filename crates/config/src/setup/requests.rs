@@ -8,7 +8,7 @@ use corefile::{Diagnostic, Span};
 use super::{ControlRequests, FileWatch, GracefulJob, Inspection, Job, Page, QueryJob, Readiness};
 use crate::codes;
 use engine::log::Notice;
-use engine::tls::TlsServer;
+use engine::tls::{TlsMaterial, TlsServer};
 
 /// Requests of the directives of one generation to the host process.
 #[derive(Default)]
@@ -49,8 +49,12 @@ pub struct HostRequests {
 pub struct ListenerTls {
     /// Label of the listener.
     pub listener: String,
+    /// Zone of the first server block on the listener.
+    pub zone: String,
     /// TLS configuration.
     pub server: Arc<dyn TlsServer>,
+    /// Content of its files, which must be the same in all server blocks on the listener.
+    pub material: Arc<TlsMaterial>,
     /// True to pad responses if the query has the padding option (RFC 7830).
     pub pads_responses: bool,
 }

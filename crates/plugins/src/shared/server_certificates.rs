@@ -11,7 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use config::setup::{FileCheck, FileStamp, FileWatch, Files, InspectCertificate, Setup};
 use engine::log::{Level, Notice};
 use engine::tls::{
-    ClientCertificates, Identity, ServerTls, SessionKeys, TlsError, TlsMaker, TlsServer, Validity, ValidityProblem,
+    ClientCertificates, Identity, ServerTls, SessionKeys, TlsError, TlsMaker, TlsMaterial, TlsServer, Validity,
+    ValidityProblem,
 };
 
 use crate::shared::open_error::{self, OpenError};
@@ -52,12 +53,13 @@ impl Certificates {
         self,
         directive: &'static str,
         setup: &mut Setup<'_>,
-    ) -> Result<Arc<dyn TlsServer>, CertificateFileError> {
+    ) -> Result<(Arc<dyn TlsServer>, Arc<TlsMaterial>), CertificateFileError> {
         let maker: Arc<dyn TlsMaker> = setup.process.find().ok_or(CertificateFileError::NoTls)?;
         let mut wanted = self.read(setup.files)?;
         let sessions = self.sessions(&wanted, &*maker, setup);
         wanted.sessions = Some(sessions.keys.clone());
         let server = maker.server(&wanted).map_err(|error| self.unusable(error))?;
+        let material = maker.material(&wanted).map_err(|error| self.unusable(error))?;
         let renewal = Renewal {
             directive,
             seen: self.stamps(setup.files),
@@ -71,7 +73,7 @@ impl Certificates {
         };
         setup.requests.inspection.certificates.push(Arc::clone(&renewal.problem) as _);
         setup.requests.file_watches.push(renewal.watch());
-        Ok(server)
+        Ok((server, Arc::new(material)))
     }
 
     fn read(&self, files: &dyn Files) -> Result<ServerTls, OpenError> {

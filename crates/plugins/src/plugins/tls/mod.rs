@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use config::conflict_text;
 use config::options::{Args, Manifest, Problem, Property, Usage};
-use config::setup::{EncryptionLimits, ListenerTls, Part, Setup, SetupError};
+use config::setup::{EncryptionLimits, EncryptionPolicy, ListenerTls, Part, Setup, SetupError};
 use engine::tls::ClientCertificates;
 
 use crate::shared::server_certificates::{Certificates, ServedCertificate};
@@ -29,7 +30,15 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 )
 .without_handler()
 .encrypts()
-.settings(|config, settings| settings.listening.encryption = config.limits)
+.settings(|config, settings| {
+    settings.listening.encryption = config.limits;
+    settings.encryption = Some(EncryptionPolicy {
+        clients: config.clients,
+        has_authorities: config.authorities.is_some(),
+        limits: config.limits,
+        pads_responses: config.pads_responses,
+    });
+})
 .arguments("tls CERT KEY [CA]", read_files)
 .properties(&[
     Property {
@@ -105,8 +114,6 @@ fn read_files(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     let Some(config) = configs.into_iter().next() else { return Ok(None) };
-    let greets = |label: &String| !label.starts_with("dns://");
-    let labels: Vec<String> = setup.block.sites.iter().map(|site| site.server.clone()).filter(greets).collect();
     let certificates = Certificates {
         certificate: setup.path(&config.certificate),
         key: setup.path(&config.key),
@@ -115,13 +122,22 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         key_log: config.key_log.as_ref().map(|name| setup.path(name)),
     };
     setup.below.provide(ServedCertificate(certificates.certificate.clone()));
-    let server = certificates.serve("tls", setup).map_err(SetupError::from_error)?;
-    for listener in labels {
-        if setup.requests.tls.iter().any(|known| known.listener == listener) {
-            return Err(SetupError::new(format!("TLS already configured for this server instance: {listener}")));
+    let (server, material) = certificates.serve("tls", setup).map_err(SetupError::from_error)?;
+    let block = setup.block;
+    for site in block.sites.iter().filter(|site| !site.server.starts_with("dns://")) {
+        // A handshake does not tell which block will answer, so the first block on a listener decides for all.
+        if let Some(first) = setup.requests.tls.iter().find(|known| known.listener == site.server) {
+            let Some(reason) = first.material.difference(&material) else { continue };
+            return Err(SetupError::new(conflict_text(&site.server, [&first.zone, &site.zone], reason))
+                .with_help("use the same certificates in both server blocks, or let them listen on other ports"));
         }
-        let (server, pads_responses) = (Arc::clone(&server), config.pads_responses);
-        setup.requests.tls.push(ListenerTls { listener, server, pads_responses });
+        setup.requests.tls.push(ListenerTls {
+            listener: site.server.clone(),
+            zone: site.zone.clone(),
+            server: Arc::clone(&server),
+            material: Arc::clone(&material),
+            pads_responses: config.pads_responses,
+        });
     }
     Ok(None)
 }

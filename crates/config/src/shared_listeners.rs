@@ -1,0 +1,59 @@
+//! Agreement of server blocks that share an encrypted listener. The handshake happens before the name of a query is
+//! known, so certificates and rules for clients belong to the listener. The texts are those of CoreDNS.
+
+use corefile::{Diagnostic, Span};
+use engine::Scheme;
+
+use crate::codes;
+use crate::planned::{PlannedBlock, PlannedListener};
+
+/// Returns an error for each server block whose `tls` settings conflict with those of the first block on a listener.
+/// Compares what the Corefile says; the content of files is compared when they are read ([`conflict_text`]).
+pub(crate) fn conflicts(blocks: &[PlannedBlock], listeners: &[PlannedListener]) -> Vec<Diagnostic> {
+    let mut reported: Vec<(usize, usize)> = Vec::new();
+    let mut problems = Vec::new();
+    for listener in listeners.iter().filter(|listener| listener.scheme != Scheme::Dns) {
+        let Some((first_zone, first)) = listener.zones.first() else { continue };
+        for (zone, other) in &listener.zones {
+            let Some(reason) = difference(&blocks[*first], &blocks[*other]) else { continue };
+            if reported.contains(&(*first, *other)) {
+                continue;
+            }
+            reported.push((*first, *other));
+            let zones = [first_zone.to_string(), zone.to_string()];
+            let message = conflict_text(&listener.label(), [&zones[0], &zones[1]], reason);
+            let [before, now] = [*first, *other].map(|block| place(&blocks[block], listener.scheme));
+            let (Some(before), Some(now)) = (before, now) else { continue };
+            problems.push(
+                Diagnostic::error(codes::TLS_CONFLICT, now, message)
+                    .with_other(before, "the first server block on this listener")
+                    .with_help("write the same `tls` stanza in both server blocks, or let them listen on other ports"),
+            );
+        }
+    }
+    problems
+}
+
+/// Returns the text of a conflict between the zones of two server blocks on a listener.
+#[must_use]
+pub fn conflict_text(listener: &str, zones: [&str; 2], reason: &str) -> String {
+    let [first, other] = zones;
+    format!(
+        "conflicting TLS configuration for shared listener {listener} \
+         between zones \"{first}\" and \"{other}\": {reason}"
+    )
+}
+
+fn difference(first: &PlannedBlock, other: &PlannedBlock) -> Option<&'static str> {
+    if first.info.encrypts != other.info.encrypts {
+        return Some("TLS is configured for only one server block");
+    }
+    first.info.encryption.as_ref()?.difference(other.info.encryption.as_ref()?)
+}
+
+/// Returns the position of the directive for the encryption of a block, or of its key on the listener.
+fn place(block: &PlannedBlock, scheme: Scheme) -> Option<Span> {
+    let directive = block.directives.iter().find(|(name, ..)| *name == "tls").map(|(_, span, _)| *span);
+    let key = || block.keys.iter().find(|key| key.scheme == scheme).map(|key| key.span);
+    directive.or_else(key)
+}
