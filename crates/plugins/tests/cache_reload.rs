@@ -1,6 +1,11 @@
 //! Entries of *cache* across a reload: kept if nothing changed that the answers below depend on, dropped otherwise.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends so")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::disallowed_methods,
+    reason = "a test reads files and panics"
+)]
 
 /// Upstreams and files of every case. The first upstream answers with 192.0.2.1, the second with 192.0.2.2.
 const WORLD: &str = "\

@@ -43,7 +43,6 @@ impl FileZone {
         let (seen, differs) = Default::default();
         FileZone { held: Arc::new(Held::new(origin)), path, memory, seen, differs }
     }
-    }
 
     /// Reads the file if it or one of its includes has changed since the last read. Replaces the zone if the serial
     /// differs, or in any case if `by_time` is set.
