@@ -57,6 +57,16 @@ impl Origin {
         }
     }
 
+    /// Returns the name for messages.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Origin::File(path) => path.display().to_string(),
+            Origin::Text { name, .. } => name.display().to_string(),
+            Origin::Generated(generated) => generated.name.to_owned(),
+            Origin::BuiltIn => "built-in".to_owned(),
+        }
+    }
+
     /// Returns the name and the text; `port` is that of the built-in Corefile.
     pub(crate) fn read(&self, port: u16) -> io::Result<(PathBuf, String)> {
         match self {

@@ -18,6 +18,8 @@ pub(crate) enum ServeError {
     Load(String, io::Error),
     /// The Corefile has errors: the rendered diagnostics.
     Corefile(String),
+    /// The Corefile has no server block: its name.
+    NoServerBlock(String),
     /// The ConfigMap of kube-dns cannot be read.
     ConfigMapRead(ConfigMapReadError),
     /// The ConfigMap of kube-dns is invalid.
@@ -39,6 +41,9 @@ impl fmt::Display for ServeError {
                 write!(out, "loading Corefile: {}", io_text::cannot_open(name.as_str(), error))
             }
             ServeError::Corefile(diagnostics) => out.write_str(diagnostics),
+            ServeError::NoServerBlock(name) => {
+                write!(out, "{name} has no server block, so it serves nothing; write at least one, such as `. {{ … }}`")
+            }
             ServeError::ConfigMapRead(error) => error.fmt(out),
             ServeError::ConfigMap(error) => write!(out, "the ConfigMap is invalid: {error}"),
             ServeError::Template(error) => error.fmt(out),
@@ -52,7 +57,7 @@ impl fmt::Display for ServeError {
 impl Error for ServeError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            ServeError::Corefile(_) => None,
+            ServeError::Corefile(_) | ServeError::NoServerBlock(_) => None,
             ServeError::Load(_, error) | ServeError::Io(error) => Some(error),
             ServeError::ConfigMapRead(error) => Some(error),
             ServeError::ConfigMap(error) => Some(error),

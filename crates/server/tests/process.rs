@@ -105,6 +105,9 @@ fn keeps_the_configuration_if_the_new_corefile_is_invalid() {
         (HOSTS.replace("ready localhost:0", "ready localhost"), "`localhost` is not an address"),
         (HOSTS.to_owned() + ".:0 {\n}\n", "already defined"),
         ("import nowhere\n".to_owned(), "nowhere"),
+        (String::new(), "has no server block"),
+        (" \n# Being replaced.\n".to_owned(), "has no server block"),
+        ("(snippet) {\n    whoami\n}\n".to_owned(), "has no server block"),
         (busy_page, "listen tcp"),
     ] {
         folder.write("Corefile", &bad);
@@ -115,6 +118,30 @@ fn keeps_the_configuration_if_the_new_corefile_is_invalid() {
         }
         assert_eq!(client.ask("one.test.", Type::A).unwrap().rcode(), Rcode::NOERROR);
     }
+}
+
+#[test]
+fn reads_later_corefiles_after_one_without_server_blocks() {
+    let folder = Folder::new("empty");
+    let corefile = HOSTS.replace("health localhost:0", "reload 2s 0s");
+    let mut server = Server::start(&folder.write("Corefile", &corefile));
+    let mut client = Client::new(server.address_of("dns://:0"));
+    folder.write("Corefile", "");
+    server.wait_for("has no server block");
+    assert_eq!(client.ask("one.test.", Type::A).unwrap().rcode(), Rcode::NOERROR);
+    folder.write("Corefile", &corefile.replace("reload 2s 0s", "reload 3s 0s"));
+    server.wait_for("Reloading complete");
+    assert_eq!(client.ask("one.test.", Type::A).unwrap().rcode(), Rcode::NOERROR);
+}
+
+#[test]
+fn a_corefile_without_server_blocks_does_not_start() {
+    let folder = Folder::new("nothing");
+    let path = folder.write("Corefile", "# Nothing yet.\n");
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_portolan")).arg("-conf").arg(&path).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("has no server block"), "{said}");
 }
 
 #[test]
