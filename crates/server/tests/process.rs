@@ -108,6 +108,7 @@ fn keeps_the_configuration_if_the_new_corefile_is_invalid() {
         (String::new(), "has no server block"),
         (" \n# Being replaced.\n".to_owned(), "has no server block"),
         ("(snippet) {\n    whoami\n}\n".to_owned(), "has no server block"),
+        ("{$NOT_SET} {\n    whoami\n}\n".to_owned(), "has no server block"),
         (busy_page, "listen tcp"),
     ] {
         folder.write("Corefile", &bad);
