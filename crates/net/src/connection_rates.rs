@@ -46,11 +46,13 @@ impl ConnectionRates {
         let Some(share) = Duration::from_secs(1).checked_div(per_second) else { return true };
         let sources = if is_proven { &self.proven } else { &self.unproven };
         // No code that holds the lock panics.
-        sources.lock().unwrap_or_else(PoisonError::into_inner).permit(source(address), share, now)
+        sources.lock().unwrap_or_else(PoisonError::into_inner).permit(client_network(address), share, now)
     }
 }
 
-fn source(address: IpAddr) -> IpAddr {
+/// Returns the address by which a client is counted: its IPv4 address, or its IPv6 prefix of 64 bits, because a host can
+/// use any address of its prefix.
+pub(crate) fn client_network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & PREFIX).into(),
         ip @ IpAddr::V4(_) => ip,

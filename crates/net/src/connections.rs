@@ -1,8 +1,10 @@
 //! Connection table: limits open connections and their buffers across all threads that accept connections.
 //!
-//! A new client is always admitted. If the table is full, it evicts the connection that has been idle longest, among
-//! those of the address with the most connections. One address therefore cannot lock out the others. An address at its
-//! own limit loses its own longest-idle connection.
+//! A new client is always admitted. If the table is full, a connection that has not sent a complete query for a second
+//! goes first: opening it costs an attacker nothing. If there is none, the table evicts the connection that has been
+//! idle longest, among those of the client with the most connections. One client therefore cannot lock out the others.
+//! A client at its own limit loses its own longest-idle connection. A client is an IPv4 address or an IPv6 prefix of 64
+//! bits ([`client_network`]).
 //!
 //! Buffers above the free allowance of a connection come from one budget. If the budget is used up, the table evicts
 //! the largest connection of the address that holds the most of it. If that address is the one asking, its request is
@@ -11,6 +13,7 @@
 //! Only accepting, closing and growing a buffer take the lock. A query stores its time in the entry of its connection,
 //! an atomic with a single writer.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -21,6 +24,13 @@ use engine::{Clock, Instant};
 use tokio::sync::Notify;
 use transport::MonotonicClock;
 
+use crate::connection_rates::client_network;
+
+/// Age at which a connection that has not sent a complete query loses against any new one: longer than a handshake and
+/// the first query of a client that uses the connection.
+const FIRST_QUERY_WITHIN: Duration = Duration::from_secs(1);
+/// Time without a query after which a connection has none in flight: an exchange with an upstream takes less.
+const RESTING_AFTER: Duration = Duration::from_secs(5);
 /// Idle timeout in a full table: long enough for a client that sends its next query at once.
 const IDLE_MIN: Duration = Duration::from_millis(200);
 
@@ -65,8 +75,10 @@ struct Entries {
 /// Table entry of a connection.
 #[derive(Debug)]
 struct Entry {
-    /// Time of the latest query, in nanoseconds of the monotonic clock.
+    /// Time of the latest query, or of the opening, in nanoseconds of the monotonic clock.
     active: AtomicU64,
+    /// True after the first complete query.
+    has_asked: AtomicBool,
     /// Reserved bytes.
     buffered: AtomicUsize,
     /// Reserved bytes at the time of eviction.
@@ -79,6 +91,15 @@ struct Entry {
 impl Entry {
     fn buffered(&self) -> usize {
         self.buffered.load(Ordering::Relaxed)
+    }
+
+    fn has_asked(&self) -> bool {
+        self.has_asked.load(Ordering::Relaxed)
+    }
+
+    /// Returns true if the last query, or the opening, is at least this long ago.
+    fn rests(&self, now: Instant, time: Duration) -> bool {
+        now.since(Instant::from_nanos(self.active.load(Ordering::Relaxed))) >= time
     }
 }
 
@@ -100,23 +121,29 @@ impl ConnectionTable {
     /// connections waits for one notification and then looks at [`Connection::is_evicted`] of each.
     #[must_use]
     pub(crate) fn admit_notifying(self: &Arc<Self>, address: IpAddr, evicted: Arc<Notify>) -> (Connection, bool) {
-        let address = address.to_canonical();
+        self.admit_at(address, evicted, MonotonicClock.now())
+    }
+
+    fn admit_at(self: &Arc<Self>, address: IpAddr, evicted: Arc<Notify>, now: Instant) -> (Connection, bool) {
+        let address = client_network(address);
         let entry = Arc::new(Entry {
-            active: AtomicU64::new(MonotonicClock.now().nanos()),
+            active: AtomicU64::new(now.nanos()),
+            has_asked: AtomicBool::new(false),
             buffered: AtomicUsize::new(0),
             leaving: AtomicUsize::new(0),
             is_evicted: AtomicBool::new(false),
             evicted,
         });
         let mut entries = self.lock();
-        let evicted = self.make_place(&mut entries, address);
+        let evicted = self.make_place(&mut entries, address, now);
         self.insert(&mut entries, address, Arc::clone(&entry));
         drop(entries);
         (Connection { table: Arc::clone(self), address: Mutex::new(address), entry }, evicted)
     }
 
-    /// Adds a connection from this address if fewer than `open_max` are open. Otherwise evicts an idle connection of
-    /// the address with the most, if that has at least two more than this one. Returns `None` if it does not.
+    /// Adds a connection from this address if fewer than `open_max` are open. Otherwise evicts a connection that has
+    /// sent no query for a second, or one of a client with at least two more than this one. A client without connections
+    /// also gets the place of an unused one. Returns `None` if there is none.
     #[must_use]
     pub(crate) fn admit_within(
         self: &Arc<Self>,
@@ -124,16 +151,29 @@ impl ConnectionTable {
         open_max: usize,
         evicted: Arc<Notify>,
     ) -> Option<Connection> {
+        self.admit_within_at(address, open_max, evicted, MonotonicClock.now())
+    }
+
+    fn admit_within_at(
+        self: &Arc<Self>,
+        address: IpAddr,
+        open_max: usize,
+        evicted: Arc<Notify>,
+        now: Instant,
+    ) -> Option<Connection> {
         let mut entries = self.lock();
         if self.open.load(Ordering::Relaxed) >= open_max {
-            let own = entries.by_address.get(&address.to_canonical()).map_or(0, Vec::len);
+            let own = entries.by_address.get(&client_network(address)).map_or(0, Vec::len);
             let most = entries.by_address.values().map(Vec::len).max().unwrap_or(0);
-            if own + 1 >= most || !self.evict_idlest(&mut entries, None) {
+            let made = self.evict_silent(&mut entries, now)
+                || (own + 1 < most && self.evict_idlest(&mut entries, None))
+                || (own == 0 && self.evict_unused(&mut entries, most, now));
+            if !made {
                 return None;
             }
         }
         drop(entries);
-        Some(self.admit_notifying(address, evicted).0)
+        Some(self.admit_at(address, evicted, now).0)
     }
 
     /// Returns the number of open connections.
@@ -144,7 +184,7 @@ impl ConnectionTable {
     /// Evicts the connection that a full table would evict. Called when the process has run out of file descriptors.
     pub fn evict_one(&self) {
         let mut entries = self.lock();
-        self.evict_idlest(&mut entries, None);
+        let _ = self.evict_silent(&mut entries, MonotonicClock.now()) || self.evict_idlest(&mut entries, None);
     }
 
     /// Returns the idle timeout: `usual` while at least half of the table is free, less as it fills.
@@ -165,15 +205,40 @@ impl ConnectionTable {
     }
 
     /// Makes room for one more connection from an address. Returns true if that took an eviction.
-    fn make_place(&self, entries: &mut Entries, address: IpAddr) -> bool {
+    fn make_place(&self, entries: &mut Entries, address: IpAddr, now: Instant) -> bool {
         let own = entries.by_address.get(&address).map_or(0, Vec::len);
         if own >= self.limits.per_address_max {
             self.evict_idlest(entries, Some(address))
         } else if self.open.load(Ordering::Relaxed) >= self.limits.open_max {
-            self.evict_idlest(entries, None)
+            self.evict_silent(entries, now) || self.evict_idlest(entries, None)
         } else {
             false
         }
+    }
+
+    /// Evicts the oldest of the connections without a complete query for [`FIRST_QUERY_WITHIN`], of the clients with the
+    /// most of them. Younger ones may be in a handshake: evicting these would lock out new clients.
+    fn evict_silent(&self, entries: &mut Entries, now: Instant) -> bool {
+        let is_silent = |entry: &&Arc<Entry>| !entry.has_asked() && entry.rests(now, FIRST_QUERY_WITHIN);
+        let active = |entry: &&Arc<Entry>| entry.active.load(Ordering::Relaxed);
+        let of_client = |(address, own): (&IpAddr, &Vec<Arc<Entry>>)| {
+            let oldest = own.iter().filter(is_silent).min_by_key(active)?;
+            Some((own.iter().filter(is_silent).count(), Reverse(active(&oldest)), *address, Arc::clone(oldest)))
+        };
+        let most = entries.by_address.iter().filter_map(of_client).max_by_key(|(count, age, ..)| (*count, *age));
+        most.is_some_and(|(.., address, oldest)| self.evict(entries, address, &oldest))
+    }
+
+    /// Evicts the longest-idle connection of the clients with this many connections that has sent no query yet, or none
+    /// for [`RESTING_AFTER`].
+    fn evict_unused(&self, entries: &mut Entries, most: usize, now: Instant) -> bool {
+        let of_greediest = entries.by_address.iter().filter(|(_, own)| own.len() == most);
+        let unused = of_greediest
+            .flat_map(|(address, own)| own.iter().map(move |entry| (address, entry)))
+            .filter(|(_, entry)| !entry.has_asked() || entry.rests(now, RESTING_AFTER))
+            .min_by_key(|(_, entry)| entry.active.load(Ordering::Relaxed))
+            .map(|(address, entry)| (*address, Arc::clone(entry)));
+        unused.is_some_and(|(address, entry)| self.evict(entries, address, &entry))
     }
 
     /// Evicts the longest-idle connection of an address, or of the addresses with the most connections.
@@ -256,6 +321,7 @@ impl Connection {
     /// Records that a query has arrived at `now`.
     pub(crate) fn touch_at(&self, now: Instant) {
         self.entry.active.store(now.nanos(), Ordering::Relaxed);
+        self.entry.has_asked.store(true, Ordering::Relaxed);
     }
 
     /// Waits until the table evicts this connection. The owner must then close it.
@@ -270,11 +336,11 @@ impl Connection {
 
     /// Counts the connection for the client address that a PROXY header names.
     pub(crate) fn belongs_to(&self, address: IpAddr) {
-        let address = address.to_canonical();
+        let address = client_network(address);
         let mut entries = self.table.lock();
         let before = self.address();
         if address != before && self.table.remove(&mut entries, before, &self.entry) {
-            self.table.make_place(&mut entries, address);
+            self.table.make_place(&mut entries, address, MonotonicClock.now());
             self.table.insert(&mut entries, address, Arc::clone(&self.entry));
             *self.address.lock().unwrap_or_else(PoisonError::into_inner) = address;
         }

@@ -104,6 +104,64 @@ async fn an_address_with_its_own_limit_is_shared_fairly() {
     drop(other);
 }
 
+fn at(millis: u64) -> Instant {
+    Instant::START + Duration::from_millis(millis)
+}
+
+#[tokio::test]
+async fn silent_connections_of_many_clients_lose_against_a_new_client() {
+    let open_max = 200;
+    for has_limit in [false, true] {
+        let limits = TableLimits { open_max, per_address_max: open_max, buffered_max: 100 };
+        let table = ConnectionTable::new(if has_limit { limits } else { TableLimits::UNBOUNDED });
+        let open = |last, now| {
+            let (address, evicted) = (address(last), Arc::default());
+            if has_limit {
+                Some(table.admit_at(address, evicted, now).0)
+            } else {
+                table.admit_within_at(address, open_max, evicted, now)
+            }
+        };
+        let silent: Vec<Connection> = (1..200).map(|last| open(last, at(u64::from(last))).unwrap()).collect();
+        let asking = open(200, at(0)).unwrap();
+        asking.touch_at(at(0));
+        let new: Vec<Connection> = (201..=230).map(|last| open(last, at(1200)).unwrap()).collect();
+        assert_eq!(table.open(), open_max);
+        for (index, connection) in silent.iter().enumerate() {
+            assert_eq!(is_evicted(connection).await, index < 30, "the oldest ones go first");
+        }
+        for kept in new.iter().chain([&asking]) {
+            assert!(!is_evicted(kept).await, "a handshake goes on, and so does a connection with queries");
+        }
+    }
+}
+
+#[tokio::test]
+async fn connections_with_queries_in_flight_are_never_evicted_for_new_ones() {
+    let table = ConnectionTable::new(TableLimits::UNBOUNDED);
+    let open = |last, now| table.admit_within_at(address(last), 3, Arc::default(), now);
+    let asking: Vec<Connection> = (1..=3).map(|last| open(last, at(0)).unwrap()).collect();
+    for (connection, millis) in asking.iter().zip([2, 1, 3]) {
+        connection.touch_at(at(millis));
+    }
+    assert!(open(4, at(5000)).is_none());
+    let new = open(4, at(5002));
+    assert!(new.is_some() && is_evicted(&asking[1]).await && !is_evicted(&asking[0]).await);
+    assert!(open(4, at(5004)).is_none(), "it has as many as the others");
+}
+
+#[tokio::test]
+async fn addresses_of_one_ipv6_prefix_are_one_client() {
+    let table = table(100, 2);
+    let open = |address: &str| table.admit(address.parse().unwrap()).0;
+    let (first, second, other) = (open("2001:db8::1"), open("2001:db8::2"), open("2001:db8:0:1::1"));
+    let third = open("2001:db8::ffff:0:0:3");
+    assert!(is_evicted(&first).await);
+    for kept in [&second, &other, &third] {
+        assert!(!is_evicted(kept).await);
+    }
+}
+
 #[test]
 fn evicted_connections_count_as_free_only_up_to_a_bound() {
     let size = LEAVING_MAX / 2;
