@@ -10,6 +10,9 @@ use crate::handles::{Counter, Histogram, Table};
 use crate::text;
 use crate::totals::HistogramTotals;
 
+/// Gauges of one label set: the one that counts now, and the one of a configuration that is being built.
+const GAUGES_MAX: usize = 2;
+
 type Gauge = Box<dyn Fn() -> Option<f64> + Send + Sync>;
 
 #[derive(Default)]
@@ -17,7 +20,8 @@ struct Family {
     /// Cells by label text. A label set can have several cells, because a reload with other plugins may register it
     /// again as part of another table.
     series: BTreeMap<String, Vec<u32>>,
-    gauges: BTreeMap<String, Gauge>,
+    /// At most [`GAUGES_MAX`] gauges for each label text, the newest last.
+    gauges: BTreeMap<String, Vec<Gauge>>,
     /// Label text of single counters. They are exported from the start, because an alert on `increase()` needs the
     /// initial 0.
     single: BTreeSet<String>,
@@ -124,7 +128,9 @@ impl Registry {
         }
     }
 
-    /// Registers a gauge, in place of one with the same labels. If `read` returns `None`, the series is omitted.
+    /// Registers a gauge. Of several with the same labels, the newest that returns a value counts: if a configuration is
+    /// built but never serves, its gauge returns `None` and the previous one counts again. If all return `None`, the
+    /// series is omitted.
     pub fn gauge(
         &self,
         metric: &'static Metric,
@@ -134,7 +140,10 @@ impl Registry {
         let labels = text::labels(metric.labels, values.iter().copied());
         let mut known = self.lock();
         let (_, family) = known.families.entry(metric.name).or_insert_with(|| (metric, Family::default()));
-        family.gauges.insert(labels, Box::new(read));
+        let gauges = family.gauges.entry(labels).or_default();
+        gauges.retain(|known| known().is_some());
+        gauges.drain(..gauges.len().saturating_sub(GAUGES_MAX - 1));
+        gauges.push(Box::new(read));
     }
 
     /// Removes all gauges of a metric.
@@ -242,8 +251,8 @@ impl Known {
         let start = out.len();
         text::head(out, metric);
         let body = out.len();
-        for (labels, read) in &family.gauges {
-            if let Some(value) = read() {
+        for (labels, gauges) in &family.gauges {
+            if let Some(value) = gauges.iter().rev().find_map(|read| read()) {
                 let _ = writeln!(out, "{}{} {value}", metric.name, text::braced(labels));
             }
         }

@@ -82,6 +82,20 @@ fn reads_gauges_when_rendered() {
 }
 
 #[test]
+fn a_gauge_that_has_ended_leaves_its_series_to_the_previous_one() {
+    let registry = Registry::new();
+    registry.gauge(&SIZE_NOW, &["x"], || Some(1.0));
+    for _ in 0..3 {
+        let owner = Arc::new(2.0);
+        let read = Arc::downgrade(&owner);
+        registry.gauge(&SIZE_NOW, &["x"], move || read.upgrade().map(|size| *size));
+        assert!(registry.render().ends_with("entries{type=\"x\"} 2\n"));
+        drop(owner);
+        assert!(registry.render().ends_with("entries{type=\"x\"} 1\n"));
+    }
+}
+
+#[test]
 fn exports_a_series_under_an_older_name() {
     static SLOW: Metric =
         Metric { name: "slow_ms", help: "Slow.", kind: Kind::Histogram(&IN_MILLISECONDS), labels: &[] };
