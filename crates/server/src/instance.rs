@@ -326,10 +326,12 @@ impl Written {
 fn read(origin: &Origin, port: u16) -> Result<Configuration, ServeError> {
     let configuration = Configuration::read(origin, port).map_err(|error| ServeError::Load(origin.name(), error))?;
     let text = configuration.render_problems(Style::Plain);
-    let Some(plan) = &configuration.plan else { return Err(ServeError::Corefile(text)) };
+    if configuration.plan.is_none() {
+        return Err(ServeError::Corefile(text));
+    }
     // CoreDNS serves the built-in Corefile then, and no longer reads the file: an empty one is often a file that is
     // being replaced.
-    if plan.listeners().is_empty() {
+    if configuration.written.blocks.is_empty() {
         return Err(ServeError::NoServerBlock(origin.name()));
     }
     Ok(configuration)
