@@ -3,12 +3,14 @@
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
+use rustix::net::sockopt::{socket_acceptconn, socket_domain, socket_reuseport, socket_type};
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
-    recvmsg, sendmsg,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, SocketType, getpeername, getsockname, recvmsg, sendmsg,
 };
 
 /// Maximum number of sockets per message. The kernel allows 253.
@@ -49,6 +51,37 @@ pub fn receive_sockets(stream: &UnixStream) -> io::Result<(Vec<u8>, Vec<OwnedFd>
     Ok((note, sockets))
 }
 
+/// Kind of a socket that a process hands over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SocketKind {
+    /// UDP socket.
+    Datagrams,
+    /// Listening TCP socket.
+    Listener,
+}
+
+/// Checks that a received socket is an unconnected UDP socket, or a listening TCP socket, on this address, which other
+/// sockets may share. Whoever sends sockets could send any others, and these would then be served.
+///
+/// # Errors
+/// Returns `InvalidData` with what is wrong, or the error of a system call.
+pub fn check_received(socket: impl AsFd, kind: SocketKind, bound: SocketAddr) -> io::Result<()> {
+    let wrong = |what: String| Err(io::Error::new(io::ErrorKind::InvalidData, what));
+    let address = SocketAddr::try_from(getsockname(&socket)?).ok();
+    if address != Some(bound) {
+        let address = address.map_or_else(|| "another family".to_owned(), |address| address.to_string());
+        return wrong(format!("a socket for {bound} is bound to {address}"));
+    }
+    let family = if bound.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let is_right = socket_domain(&socket)? == family
+        && socket_reuseport(&socket)?
+        && match kind {
+            SocketKind::Datagrams => socket_type(&socket)? == SocketType::DGRAM && getpeername(&socket).is_err(),
+            SocketKind::Listener => socket_type(&socket)? == SocketType::STREAM && socket_acceptconn(&socket)?,
+        };
+    if is_right { Ok(()) } else { wrong(format!("a socket for {bound} has another type or other options")) }
+}
+
 /// Returns the effective user ID of this process.
 #[must_use]
 pub fn own_user() -> u32 {
@@ -58,9 +91,43 @@ pub fn own_user() -> u32 {
 #[cfg(test)]
 mod tests {
     use std::net::UdpSocket;
-    use std::os::fd::AsFd;
+
+    use socket2::{Domain, Socket, Type};
 
     use super::*;
+
+    fn open(kind: Type, address: SocketAddr, is_shared: bool) -> Socket {
+        let socket = Socket::new(Domain::for_address(address), kind, None).unwrap();
+        socket.set_reuse_port(is_shared).unwrap();
+        socket.bind(&address.into()).unwrap();
+        socket
+    }
+
+    #[test]
+    fn refuses_sockets_that_are_not_what_was_promised() {
+        let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
+        let address = |socket: &Socket| socket.local_addr().unwrap().as_socket().unwrap();
+        let (udp, alone) = (open(Type::DGRAM, any, true), open(Type::DGRAM, any, false));
+        let (tcp, listener) = (open(Type::STREAM, any, true), open(Type::STREAM, any, true));
+        listener.listen(1).unwrap();
+        let connected = open(Type::DGRAM, any, true);
+        connected.connect(&address(&udp).into()).unwrap();
+        let v6 = Socket::new(Domain::IPV6, Type::DGRAM, None).unwrap();
+        let check = |socket: &Socket, kind, bound| check_received(socket, kind, bound);
+        check(&udp, SocketKind::Datagrams, address(&udp)).unwrap();
+        check(&listener, SocketKind::Listener, address(&listener)).unwrap();
+        for (socket, kind, bound) in [
+            (&udp, SocketKind::Datagrams, address(&alone)),
+            (&udp, SocketKind::Listener, address(&udp)),
+            (&alone, SocketKind::Datagrams, address(&alone)),
+            (&connected, SocketKind::Datagrams, address(&connected)),
+            (&tcp, SocketKind::Listener, address(&tcp)),
+            (&listener, SocketKind::Datagrams, address(&listener)),
+            (&v6, SocketKind::Datagrams, address(&udp)),
+        ] {
+            assert!(check(socket, kind, bound).is_err(), "{socket:?} {kind:?} {bound}");
+        }
+    }
 
     #[test]
     fn queued_datagrams_move_with_the_socket() {

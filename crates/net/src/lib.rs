@@ -33,7 +33,7 @@ mod udp;
 mod worker;
 
 pub use connections::{Connection, ConnectionTable, TableLimits};
-pub use handover::{SOCKETS_MAX, own_user, receive_sockets, send_sockets};
+pub use handover::{SOCKETS_MAX, SocketKind, check_received, own_user, receive_sockets, send_sockets};
 pub use io::TokioIo;
 pub use limits::{LIMIT_METRICS, Limits, StreamLimits, raise_descriptor_limit};
 pub use listen::{Address, AddressKind, ListenError, Opened, is_taken, open};

@@ -1,5 +1,7 @@
 //! Sockets of the listeners.
 
+use std::net::SocketAddr;
+
 use config::PlannedListener;
 use engine::Scheme;
 use net::{Address, AddressKind};
@@ -17,7 +19,8 @@ pub(crate) fn open<'a>(
     hooks: &dyn LifecycleHooks,
     is_start: bool,
 ) -> Result<Vec<net::Opened>, net::ListenError> {
-    let addresses: Vec<_> = listeners.map(address_of).map(|own| (hooks.adopted(&own.label), own)).collect();
+    let adopted = |own: &Address| hooks.adopted(&own.label).filter(|opened| is_on(opened.bound, own));
+    let addresses: Vec<_> = listeners.map(address_of).map(|own| (adopted(&own), own)).collect();
     // Check before opening any socket; afterwards, this process itself uses the addresses.
     let own = addresses.iter().filter(|(adopted, _)| is_start && adopted.is_none()).map(|(_, own)| own);
     let shared: Vec<String> = own.filter(|own| net::is_taken(own)).map(|own| own.label.clone()).collect();
@@ -29,6 +32,11 @@ pub(crate) fn open<'a>(
     let opened = opened.collect::<Result<Vec<_>, _>>()?;
     shared.iter().for_each(|label| warn_of_shared(label));
     Ok(opened)
+}
+
+/// Returns true if a socket is bound to this address. Port 0 means any port.
+fn is_on(bound: SocketAddr, own: &Address) -> bool {
+    bound.ip() == own.ip && (own.port == 0 || own.port == bound.port())
 }
 
 /// Logs that another process shares an address.
@@ -54,6 +62,6 @@ fn address_of(listener: &PlannedListener) -> Address {
 }
 
 /// Logs the address of a listening socket and its name in the Corefile.
-pub(crate) fn announce(name: &str, bound: std::net::SocketAddr) {
+pub(crate) fn announce(name: &str, bound: SocketAddr) {
     tracing::info!(target: "portolan", "listening on {bound} for {name}");
 }

@@ -13,7 +13,10 @@ mod support;
 
 use std::ffi::OsString;
 use std::io::{Read, Write as _};
-use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
+use std::os::fd::AsFd;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr as Name, UnixListener, UnixStream};
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -428,6 +431,77 @@ fn takeover_between_containers_loses_no_query() {
         assert!(missed == 0 && asked > turns(), "{asked} questions, {missed} not answered");
         end_pod(serving);
         wait_until("everything is removed", leaves_nothing);
+    });
+}
+
+/// Name at which the instances of a node meet.
+fn meeting_point() -> UnixListener {
+    UnixListener::bind_addr(&Name::from_abstract_name(format!("portolan-node/{INTERFACE}")).unwrap()).unwrap()
+}
+
+/// Receives the request of an instance. Returns `None` if it only announces itself.
+fn accept_request(listener: &UnixListener) -> Option<UnixStream> {
+    let (mut stream, _) = listener.accept().unwrap();
+    let mut request = [0];
+    stream.read_exact(&mut request).unwrap();
+    (request == *b"S").then_some(stream)
+}
+
+#[test]
+fn an_impostor_hands_over_no_sockets_of_its_own() {
+    in_namespace("an_impostor_hands_over_no_sockets_of_its_own", || {
+        assert!(run("ip", &["link", "set", "lo", "up"]).0);
+        let listener = meeting_point();
+        let impostor = std::thread::spawn(move || {
+            let stream = accept_request(&listener).expect("a request for the sockets");
+            let (udp, tcp) =
+                (UdpSocket::bind("127.0.0.1:0").unwrap(), std::net::TcpListener::bind("127.0.0.1:0").unwrap());
+            let line = |kind| format!("{kind} dns://{LINK}:53 {LINK}:53\n");
+            let note = line("udp") + &line("tcp");
+            net::send_sockets(&stream, note.as_bytes(), &[udp.as_fd(), tcp.as_fd()]).unwrap();
+            let _ = net::send_sockets(&stream, b".", &[]);
+            // The name stays in use until the instance has begun to serve.
+            (listener, stream)
+        });
+        let node = Node::new();
+        let mut server = Server::start_with(&node.words(&[]).iter().map(OsString::as_os_str).collect::<Vec<_>>());
+        let said = server.wait_for("Taking over no sockets");
+        assert!(
+            said.contains(&format!("process {}", std::process::id())) && said.contains("bound to 127.0.0.1"),
+            "{said}"
+        );
+        server.wait_for("Portolan-");
+        assert_eq!(address(&mut client(LINK), "web.example.org."), Some("192.0.2.7".parse().unwrap()));
+        drop(impostor.join());
+    });
+}
+
+#[test]
+fn a_process_that_holds_the_name_is_named_and_not_asked_all_the_time() {
+    in_namespace("a_process_that_holds_the_name_is_named_and_not_asked_all_the_time", || {
+        let listener = meeting_point();
+        let (count, is_over) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+        let (counted, over) = (Arc::clone(&count), Arc::clone(&is_over));
+        let squatter = std::thread::spawn(move || {
+            while !over.load(Ordering::Relaxed) {
+                drop(listener.accept().unwrap());
+                counted.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        let node = Node::new();
+        let mut first = node.start(&[]);
+        let said = first.wait_for("which is no instance of this server");
+        assert!(said.contains(&format!("process {}", std::process::id())), "{said}");
+        let begun = Instant::now();
+        let before = count.load(Ordering::Relaxed);
+        wait_until("the squatter is asked again", || count.load(Ordering::Relaxed) >= before + 4);
+        assert!(begun.elapsed() >= Duration::from_millis(40 + 80 + 160), "attempts become rarer");
+        is_over.store(true, Ordering::Relaxed);
+        squatter.join().unwrap();
+        // The instance binds the name now, so that the next one takes its sockets over.
+        let is_bound = || std::fs::read_to_string("/proc/net/unix").unwrap().contains("@portolan-node");
+        wait_until("the instance has bound the name", is_bound);
+        Node::new().start(&[]).wait_for("Taking over the sockets");
     });
 }
 

@@ -17,15 +17,25 @@ use std::os::unix::net::{SocketAddr as Name, UnixListener, UnixStream};
 use std::rc::Rc;
 use std::time::Duration;
 
-use net::{Opened, SOCKETS_MAX, receive_sockets, send_sockets};
+use net::{Opened, SOCKETS_MAX, SocketKind, check_received, receive_sockets, send_sockets};
 use tokio::io::AsyncReadExt;
+use tokio::time::Instant;
 
 use super::LOG;
 
 /// Limit for each read from or write to another instance.
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// Interval between attempts to bind the name or to connect to it.
-const RETRY_EVERY: Duration = Duration::from_millis(5);
+/// Limit for the whole transfer of sockets.
+const TRANSFER_MAX: Duration = Duration::from_secs(5);
+/// Maximum number of received sockets: those of 16 addresses with 128 workers.
+const RECEIVED_MAX: usize = 4096;
+/// Interval between the first attempts to bind the name or to connect to it. It doubles with each failure up to
+/// [`RETRY_MAX`]: another process may hold the name and refuse or close each connection.
+const RETRY_MIN: Duration = Duration::from_millis(5);
+/// Longest interval between attempts, and least duration of a contact with a real instance.
+const RETRY_MAX: Duration = Duration::from_secs(1);
+/// Failed contacts in a row before the log names the process that holds the name.
+const FAILURES_TOLD: u32 = 4;
 /// Maximum number of connected instances. One is usual during an update; quick restarts can overlap.
 const PEERS_MAX: usize = 16;
 /// Request for the sockets.
@@ -41,6 +51,8 @@ type Sockets = BTreeMap<String, (SocketAddr, Vec<Pair>)>;
 /// Connections to other instances, and the sockets to share with them.
 pub(super) struct Handover {
     name: Name,
+    /// Process that held the name at the last connection, for messages.
+    holder: RefCell<String>,
     /// Sockets that this process serves.
     own: RefCell<Sockets>,
     /// Sockets from another instance that this process does not serve yet.
@@ -52,8 +64,8 @@ impl Handover {
     /// Creates the meeting point of all instances with this interface name.
     pub(super) fn new(interface: &str) -> io::Result<Rc<Handover>> {
         let name = Name::from_abstract_name(format!("portolan-node/{interface}"))?;
-        let (own, received) = Default::default();
-        Ok(Rc::new(Handover { name, own, received, peer_count: Cell::new(0) }))
+        let (holder, own, received) = Default::default();
+        Ok(Rc::new(Handover { name, holder, own, received, peer_count: Cell::new(0) }))
     }
 
     /// Connects to the running instance. Returns `None` if no instance runs.
@@ -64,8 +76,9 @@ impl Handover {
         let Ok(stream) = UnixStream::connect_addr(&self.name) else { return Ok(None) };
         stream.set_nonblocking(true)?;
         let stream = tokio::net::UnixStream::from_std(stream)?;
+        self.holder.replace(describe_peer(&stream));
         if !is_trusted(&stream) {
-            return Err(io::ErrorKind::PermissionDenied.into());
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it belongs to another user"));
         }
         let stream = stream.into_std()?;
         stream.set_nonblocking(false)?;
@@ -74,16 +87,27 @@ impl Handover {
         Ok(Some(stream))
     }
 
+    /// Returns the process that held the name at the last connection, in words.
+    pub(super) fn holder(&self) -> String {
+        self.holder.borrow().clone()
+    }
+
     /// Receives the sockets of the running instance.
     ///
     /// # Errors
-    /// Returns an error if the transfer fails.
+    /// Returns an error if the transfer fails or takes too long, or if a socket is not what it should be. Then none is
+    /// kept.
     pub(super) fn receive(&self, stream: &UnixStream) -> io::Result<()> {
         (&mut &*stream).write_all(&[REQUEST_SOCKETS])?;
         let mut received = Sockets::new();
         let mut datagrams = None;
+        let (end, mut count) = (Instant::now() + TRANSFER_MAX, 0);
         loop {
             let (note, sockets) = receive_sockets(stream)?;
+            count += sockets.len();
+            if count > RECEIVED_MAX || Instant::now() > end {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "it sends sockets without end"));
+            }
             if sockets.is_empty() {
                 if note != END {
                     return Err(io::ErrorKind::UnexpectedEof.into());
@@ -94,7 +118,7 @@ impl Handover {
             }
             let lines = String::from_utf8(note).map_err(io::Error::other)?;
             for (line, socket) in lines.lines().zip(sockets) {
-                add_socket(line, socket, &mut datagrams, &mut received);
+                add_socket(line, socket, &mut datagrams, &mut received)?;
             }
         }
     }
@@ -133,18 +157,38 @@ impl Handover {
     /// Keeps in contact with other instances for as long as it is polled: as a client while another instance has the
     /// name, and as the server after that. `stream` is the connection from the start, if there is one.
     pub(super) async fn run(self: Rc<Self>, mut stream: Option<UnixStream>) {
+        let (mut pause, mut failures) = (RETRY_MIN, 0);
         loop {
             if let Some(stream) = stream.take() {
+                let since = Instant::now();
                 self.count_until_closed(stream).await;
+                if since.elapsed() >= RETRY_MAX {
+                    (pause, failures) = (RETRY_MIN, 0);
+                }
             }
             if let Ok(listener) = UnixListener::bind_addr(&self.name) {
+                (pause, failures) = (RETRY_MIN, 0);
                 let _ = Rc::clone(&self).serve_peers(listener).await;
             }
+            tokio::time::sleep(pause).await;
+            pause = (2 * pause).min(RETRY_MAX);
             stream = self.connect().ok().flatten().filter(|stream| (&mut &*stream).write_all(&[ANNOUNCE]).is_ok());
-            if stream.is_none() {
-                tokio::time::sleep(RETRY_EVERY).await;
+            failures += 1;
+            if failures == FAILURES_TOLD {
+                self.warn_of_holder();
             }
         }
+    }
+
+    /// Logs which process holds the name without being an instance.
+    fn warn_of_holder(&self) {
+        let (name, holder) = (self.name.as_abstract_name().unwrap_or_default(), self.holder());
+        tracing::warn!(
+            target: LOG,
+            "The socket @{} belongs to {holder}, which is no instance of this server: while it runs, a new instance cannot take \
+             over the sockets of this one. Stop that process",
+            String::from_utf8_lossy(name)
+        );
     }
 
     async fn serve_peers(self: Rc<Self>, listener: UnixListener) -> io::Result<()> {
@@ -201,17 +245,37 @@ impl Handover {
 
 /// Adds a received socket to its listener, according to its line `udp|tcp LABEL ADDRESS`. A UDP socket precedes its TCP
 /// socket.
-fn add_socket(line: &str, socket: OwnedFd, datagrams: &mut Option<UdpSocket>, received: &mut Sockets) {
+fn add_socket(
+    line: &str,
+    socket: OwnedFd,
+    datagrams: &mut Option<UdpSocket>,
+    received: &mut Sockets,
+) -> io::Result<()> {
     let mut words = line.split(' ');
     let (Some(kind), Some(label), Some(Ok(bound))) = (words.next(), words.next(), words.next().map(str::parse)) else {
-        return;
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "it describes no socket"));
     };
     if kind == "udp" {
+        check_received(&socket, SocketKind::Datagrams, bound)?;
         *datagrams = Some(socket.into());
-        return;
+        return Ok(());
     }
+    check_received(&socket, SocketKind::Listener, bound)?;
     let (_, pairs) = received.entry(label.to_owned()).or_insert((bound, Vec::new()));
     pairs.push((datagrams.take(), socket.into()));
+    Ok(())
+}
+
+/// Describes the process at the other end for messages.
+fn describe_peer(stream: &tokio::net::UnixStream) -> String {
+    let Ok(peer) = stream.peer_cred() else { return "an unknown process".to_owned() };
+    // A process in another PID namespace, such as in another container, has no ID here.
+    let Some(id) = peer.pid().filter(|id| *id != 0) else {
+        return format!("a process of user {} in another container", peer.uid());
+    };
+    let program = std::fs::read_link(format!("/proc/{id}/exe"));
+    let program = program.map_or_else(|_| String::new(), |path| format!(" ({})", path.display()));
+    format!("process {id}{program} of user {}", peer.uid())
 }
 
 /// Returns true if the other end belongs to the same user or to root. Every process in the network namespace can

@@ -158,7 +158,12 @@ async fn join(handover: &Rc<Handover>, reconciler: &Reconciler) {
         match found {
             Ok(Some(stream)) => break Some(stream),
             Err(error) if Instant::now() >= end => {
-                tracing::warn!(target: LOG, "The running instance does not share its sockets: {}", io_text::describe(&error));
+                let holder = handover.holder();
+                tracing::warn!(
+                    target: LOG,
+                    "Taking over no sockets from {holder}: {}. This instance opens its own",
+                    io_text::describe(&error)
+                );
                 break None;
             }
             Ok(None) if Instant::now() >= end => break None,
