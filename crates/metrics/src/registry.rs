@@ -128,9 +128,9 @@ impl Registry {
         }
     }
 
-    /// Registers a gauge. Of several with the same labels, the newest that returns a value counts: if a configuration is
-    /// built but never serves, its gauge returns `None` and the previous one counts again. If all return `None`, the
-    /// series is omitted.
+    /// Registers a gauge. Of several with the same labels, the newest that returns a value counts: if a configuration
+    /// is built but never serves, its gauge returns `None` and the previous one counts again. If all return `None`,
+    /// the series is omitted.
     pub fn gauge(
         &self,
         metric: &'static Metric,

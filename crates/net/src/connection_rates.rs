@@ -50,8 +50,8 @@ impl ConnectionRates {
     }
 }
 
-/// Returns the address by which a client is counted: its IPv4 address, or its IPv6 prefix of 64 bits, because a host can
-/// use any address of its prefix.
+/// Returns the address by which a client is counted: its IPv4 address, or its IPv6 prefix of 64 bits, because a host
+/// can use any address of its prefix.
 pub(crate) fn client_network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & PREFIX).into(),

@@ -1,7 +1,7 @@
 //! Connection table: limits open connections and their buffers across all threads that accept connections.
 //!
 //! A new client is always admitted. If the table is full, a connection that has not sent a complete query for a second
-//! goes first: opening it costs an attacker nothing. If there is none, the table evicts the connection that has been
+//! goes first: opening it costs an attacker nothing. Otherwise the table evicts the connection that has been
 //! idle longest, among those of the client with the most connections. One client therefore cannot lock out the others.
 //! A client at its own limit loses its own longest-idle connection. A client is an IPv4 address or an IPv6 prefix of 64
 //! bits ([`client_network`]).
@@ -142,8 +142,8 @@ impl ConnectionTable {
     }
 
     /// Adds a connection from this address if fewer than `open_max` are open. Otherwise evicts a connection that has
-    /// sent no query for a second, or one of a client with at least two more than this one. A client without connections
-    /// also gets the place of an unused one. Returns `None` if there is none.
+    /// sent no query for a second, or one of a client with at least two more than this one. A client without
+    /// connections also gets the place of an unused one. Returns `None` if nothing can be evicted.
     #[must_use]
     pub(crate) fn admit_within(
         self: &Arc<Self>,
@@ -216,8 +216,8 @@ impl ConnectionTable {
         }
     }
 
-    /// Evicts the oldest of the connections without a complete query for [`FIRST_QUERY_WITHIN`], of the clients with the
-    /// most of them. Younger ones may be in a handshake: evicting these would lock out new clients.
+    /// Evicts the oldest of the connections without a complete query for [`FIRST_QUERY_WITHIN`], of the clients with
+    /// the most of them. Younger ones may be in a handshake: evicting these would lock out new clients.
     fn evict_silent(&self, entries: &mut Entries, now: Instant) -> bool {
         let is_silent = |entry: &&Arc<Entry>| !entry.has_asked() && entry.rests(now, FIRST_QUERY_WITHIN);
         let active = |entry: &&Arc<Entry>| entry.active.load(Ordering::Relaxed);

@@ -36,7 +36,7 @@ pub(crate) fn open<'a>(
 
 /// Returns true if a socket is bound to this address. Port 0 means any port.
 fn is_on(bound: SocketAddr, own: &Address) -> bool {
-    bound.ip() == own.ip && (own.port == 0 || own.port == bound.port())
+    own.ip.map_or(bound.ip().is_unspecified(), |ip| bound.ip() == ip) && (own.port == 0 || own.port == bound.port())
 }
 
 /// Logs that another process shares an address.

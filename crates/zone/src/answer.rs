@@ -91,8 +91,8 @@ impl Zone {
         writer.end_positive();
     }
 
-    /// Appends the proofs for the answer's records that come from wildcards of this zone to the authority section, which
-    /// may already have some of them (RFC 4035 §3.1.3.3).
+    /// Appends the proofs for the answer's records that come from wildcards of this zone to the authority section,
+    /// which may already have some of them (RFC 4035 §3.1.3.3).
     pub fn prove_wildcards(&self, dnssec_ok: bool, message: &mut MessageBuf) {
         let question = Question { name: NameRef::ROOT, qtype: Type::CNAME, dnssec_ok };
         let mut writer = Writer::new(self, question, message);

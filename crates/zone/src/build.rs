@@ -243,8 +243,8 @@ impl Builder {
         self.table.find(hash(labels), is_it).copied()
     }
 
-    /// Creates the node of a name and its missing ancestors. The labels of an ancestor are the end of those of the name,
-    /// so all of them share the bytes of the longest: a name with 110 labels would take 13 KB otherwise.
+    /// Creates the node of a name and its missing ancestors. The labels of an ancestor are the end of those of the
+    /// name, so all of them share the bytes of the longest: a name with 110 labels would take 13 KB otherwise.
     fn create(&mut self, labels: &[u8]) -> u32 {
         let (mut missing, mut count) = ([0; LABELS_MAX], 0);
         let (mut at, mut parent) = (0, APEX);

@@ -179,7 +179,8 @@ impl Differences {
         Ok(if self.whole.take_record(record)? { Stage::End { whole: true } } else { Stage::Whole })
     }
 
-    /// Switches from removed to added records at the SOA record of the next version, which is not newer than the newest.
+    /// Switches from removed to added records at the SOA record of the next version, which is not newer than the
+    /// newest.
     fn turn(&mut self, soa: &TransferSoa) -> Result<Stage, TransferError> {
         let (from, to) = (self.serial, soa.soa.serial);
         let newest = self.newest.as_ref().map_or(to, |newest| newest.soa.serial);

@@ -8,8 +8,8 @@ use arc_swap::{ArcSwapOption, Guard};
 use wire::{Name, NameRef};
 use zone::{Limits, Soa, Zone};
 
-/// Memory that a zone may take while a new version of it is built, both versions together, in bytes. The process provides
-/// it from its memory limit.
+/// Memory that a zone may take while a new version of it is built, both versions together, in bytes. The process
+/// provides it from its memory limit.
 #[derive(Clone, Copy, Debug)]
 pub struct ZoneMemory(pub usize);
 
