@@ -103,7 +103,8 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
 }
 
 /// Loads a zone from its file. A zone that was loaded before a reload is kept if it is what its file says. Otherwise
-/// the file is read again, whatever its serial: a reload asks for what it contains. A zone whose file is missing is kept.
+/// the file is read again, whatever its serial: a reload asks for what it contains. A zone whose file is missing is
+/// kept.
 fn open(config: &Config, origin: &Name, every: Duration, setup: &mut Setup<'_>) -> Result<Arc<FileZone>, SetupError> {
     let path = setup.path(&config.file);
     let key = format!("file/{}/{origin}", path.display());
