@@ -19,39 +19,12 @@ use std::hash::DefaultHasher;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use corefile::Directive;
-
-use crate::options::DirectiveTraits;
+use crate::directive_print::DirectivePrint;
 use crate::planned::{PlannedBlock, PlannedListener};
 use crate::setup::{FileStamp, Files};
 
 /// Port of DNS. A forwarder to this port of another machine is usual.
 const PORT: u16 = 53;
-
-/// Written form of a directive.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct DirectivePrint {
-    /// Hash of its name and of the words of its lines.
-    words: u64,
-    traits: DirectiveTraits,
-}
-
-impl DirectivePrint {
-    pub(crate) fn new(lines: &[&Directive], traits: DirectiveTraits) -> DirectivePrint {
-        let mut hasher = DefaultHasher::new();
-        for line in lines {
-            line.name.text.hash(&mut hasher);
-            line.args.len().hash(&mut hasher);
-            line.args.iter().for_each(|word| word.text.hash(&mut hasher));
-            line.lines().len().hash(&mut hasher);
-            for below in line.lines() {
-                below.words.len().hash(&mut hasher);
-                below.words.iter().for_each(|word| word.text.hash(&mut hasher));
-            }
-        }
-        DirectivePrint { words: hasher.finish(), traits }
-    }
-}
 
 /// Blocks of a plan as far as fingerprints need them while the blocks themselves are being built.
 pub(crate) struct Outline {

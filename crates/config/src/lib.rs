@@ -12,6 +12,7 @@ mod advice;
 mod assemble;
 mod block;
 mod codes;
+mod directive_print;
 mod fingerprint;
 mod keys;
 pub mod options;

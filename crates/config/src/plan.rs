@@ -14,7 +14,7 @@ use corefile::{Corefile, Diagnostic, ServerBlock, Token, did_you_mean};
 
 use crate::advice;
 use crate::codes;
-use crate::fingerprint::DirectivePrint;
+use crate::directive_print::DirectivePrint;
 use crate::keys::{Key, doubt_key, read_key};
 use crate::options::{Directive, DirectiveTraits, Effect, PlannedDirective};
 use crate::planned::{Plan, PlannedBlock, PlannedListener};

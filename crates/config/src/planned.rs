@@ -5,7 +5,7 @@ use core::net::IpAddr;
 use corefile::Span;
 use wire::Name;
 
-use crate::fingerprint::DirectivePrint;
+use crate::directive_print::DirectivePrint;
 use crate::keys::Key;
 use crate::options::ParsedDirective;
 use crate::setup::{BlockInfo, BlockSettings};
