@@ -17,11 +17,11 @@ use crate::ids::{BlockId, ListenerId, SiteId};
 use crate::io::{Io, LocalFuture};
 use crate::listener_settings::Listening;
 use crate::log::{Level, Source};
-use crate::plugin::QueryPermit;
 use crate::query::Query;
 use crate::router::Router;
 use crate::scheme::Scheme;
 use crate::server_metrics::ServerMetrics;
+use crate::shares::Share;
 use crate::singleflight::{ExchangesInFlight, Singleflight};
 use crate::tap::Answerers;
 use crate::tls::TlsServer;
@@ -175,11 +175,7 @@ impl Generation {
     }
 
     /// Reserves a slot at the plugin where a transaction waits.
-    pub(crate) fn acquire_permit(
-        &self,
-        transaction: &Transaction,
-        io: &dyn Io,
-    ) -> Result<Option<QueryPermit>, Failure> {
+    pub(crate) fn acquire_permit(&self, transaction: &Transaction, io: &dyn Io) -> Result<Option<Share>, Failure> {
         self.block(transaction.block).chain.steps()[transaction.at].plugin.acquire_permit(&transaction.query, io)
     }
 

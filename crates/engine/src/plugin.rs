@@ -31,13 +31,11 @@
 //! in [`Plugin::resolve`] or in a background job, does this and reaches the network through [`Io`]. There is no other
 //! way to the outside, so scenarios run the same plugin with simulated time and simulated upstreams.
 
-use core::sync::atomic::{AtomicU32, Ordering};
-use std::sync::Arc;
-
 use crate::explanation::{Explanation, Hook};
 use crate::io::{Io, LocalFuture};
 use crate::query::Query;
 use crate::response::Response;
+use crate::shares::Share;
 use crate::time::Instant;
 use crate::verdict::{Failure, Resolved, Verdict};
 use crate::worker::Worker;
@@ -111,7 +109,7 @@ pub trait Plugin: Send + Sync {
     ///
     /// # Errors
     /// The failure to answer with at once, if all slots are in use.
-    fn acquire_permit(&self, _query: &Query, _io: &dyn Io) -> Result<Option<QueryPermit>, Failure> {
+    fn acquire_permit(&self, _query: &Query, _io: &dyn Io) -> Result<Option<Share>, Failure> {
         Ok(None)
     }
 
@@ -120,25 +118,5 @@ pub trait Plugin: Send + Sync {
     /// Identical queries that wait at the same step at the same time share one call (singleflight).
     fn resolve<'a>(&'a self, _query: &'a Query, _io: &'a dyn Io) -> LocalFuture<'a, Resolved> {
         Box::pin(core::future::ready(Resolved::Pass))
-    }
-}
-
-/// Slot for one waiting query; dropping it frees the slot.
-#[derive(Debug)]
-pub struct QueryPermit(Arc<AtomicU32>);
-
-impl QueryPermit {
-    /// Takes a slot if fewer than `maximum` are in use.
-    #[must_use]
-    pub fn acquire(in_use: &Arc<AtomicU32>, maximum: u32) -> Option<QueryPermit> {
-        let before = in_use.fetch_add(1, Ordering::Relaxed);
-        let permit = QueryPermit(Arc::clone(in_use));
-        (before < maximum).then_some(permit)
-    }
-}
-
-impl Drop for QueryPermit {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -5,7 +5,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use engine::log::{Level, Source};
-use engine::{Exchange, ExchangeError, ExchangeReply, Failure, Instant, Io, Query, QueryPermit, Resolved, Transport};
+use engine::{
+    Exchange, ExchangeError, ExchangeReply, Failure, Instant, Io, Query, Resolved, Share, ShareError, Transport,
+};
 use upstream::{Action, Attempts, Decision, Protocol};
 use wire::{EdeCode, Rcode, Reply, Type};
 
@@ -32,16 +34,24 @@ pub(super) struct Sending<'a> {
 }
 
 impl Stanza {
-    /// Takes one of the `max_concurrent` slots. Fails with REFUSED if none is free.
-    pub(super) fn acquire_permit(&self, io: &dyn Io) -> Result<Option<QueryPermit>, Failure> {
-        if self.max_concurrent == 0 {
-            return Ok(None);
-        }
-        let permit = QueryPermit::acquire(&self.in_flight, self.max_concurrent);
-        permit.map(Some).ok_or_else(|| {
+    /// Takes one of the `max_concurrent` slots. Fails with REFUSED if none is free, or none for this client.
+    pub(super) fn acquire_permit(&self, query: &Query, io: &dyn Io) -> Result<Option<Share>, Failure> {
+        let Some(slots) = &self.slots else { return Ok(None) };
+        let client = query.peer.address.ip();
+        slots.acquire(client).map(Some).map_err(|error| {
             io.counters().count(self.metrics.rejected);
-            let cause = format!("concurrent queries exceeded maximum {}", self.max_concurrent);
-            Failure::refused(EdeCode::OTHER, cause).with_text("too many queries wait for upstreams (max_concurrent)")
+            let limit = slots.limit();
+            let (cause, text) = match error {
+                ShareError::Full => (
+                    format!("concurrent queries exceeded maximum {limit}"),
+                    "too many queries wait for upstreams (max_concurrent)",
+                ),
+                ShareError::Greedy => (
+                    format!("concurrent queries of one client exceeded its share of maximum {limit}"),
+                    "too many queries of this client wait for upstreams (max_concurrent)",
+                ),
+            };
+            Failure::refused(EdeCode::OTHER, cause).with_text(text)
         })
     }
 

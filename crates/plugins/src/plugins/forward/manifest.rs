@@ -310,7 +310,8 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("max_concurrent NUMBER"),
         default: "0",
-        doc: "Maximum number of concurrent queries; further ones are REFUSED. 0 for no limit.",
+        doc: "Maximum number of concurrent queries; further ones are REFUSED. Of 16 or more, one client gets about \
+              nine tenths, so that others have a share. 0 for no limit.",
         set: |config, args| {
             config.max_concurrent = args.number(0..)?;
             Ok(())

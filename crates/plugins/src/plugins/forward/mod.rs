@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use config::setup::{Part, Setup, SetupError};
 use engine::{
-    Explanation, Failure, Hook, Hooks, Instant, Io, LocalFuture, Plugin, Query, QueryPermit, Resolved, Response,
-    Verdict, Worker,
+    Explanation, Failure, Hook, Hooks, Instant, Io, LocalFuture, Plugin, Query, Resolved, Response, Share, Verdict,
+    Worker,
 };
 
 pub(crate) use explain::REASONS;
@@ -66,8 +66,8 @@ impl Plugin for Forward {
         self.explained(query, now)
     }
 
-    fn acquire_permit(&self, query: &Query, io: &dyn Io) -> Result<Option<QueryPermit>, Failure> {
-        self.stanza_for(query, 0).map_or(Ok(None), |at| self.stanzas[at].acquire_permit(io))
+    fn acquire_permit(&self, query: &Query, io: &dyn Io) -> Result<Option<Share>, Failure> {
+        self.stanza_for(query, 0).map_or(Ok(None), |at| self.stanzas[at].acquire_permit(query, io))
     }
 
     fn resolve<'a>(&'a self, query: &'a Query, io: &'a dyn Io) -> LocalFuture<'a, Resolved> {
@@ -78,7 +78,7 @@ impl Plugin for Forward {
                 // The query already holds its slot of the first line.
                 let _permit = match from {
                     0 => None,
-                    _ => match self.stanzas[at].acquire_permit(io) {
+                    _ => match self.stanzas[at].acquire_permit(query, io) {
                         Ok(permit) => permit,
                         Err(failure) => return Resolved::Fail(failure),
                     },

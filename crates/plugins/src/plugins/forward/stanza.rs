@@ -1,7 +1,6 @@
 //! One `forward` line: its upstreams and the names that it forwards.
 
 use core::net::SocketAddr;
-use core::sync::atomic::AtomicU32;
 use core::time::Duration;
 use std::io;
 use std::net::IpAddr;
@@ -9,7 +8,7 @@ use std::sync::Arc;
 
 use config::setup::{Setup, SetupError};
 use engine::tls::TlsClient;
-use engine::{Connections, ExchangeObservers, HttpMethod, LabelSetter};
+use engine::{ClientShares, Connections, ExchangeObservers, HttpMethod, LabelSetter};
 use upstream::{Health, Limits, Policy, Protocol, Target};
 use wire::{Name, NameRef, Rcode};
 
@@ -59,8 +58,8 @@ pub(super) struct Stanza {
     pub(super) pads_queries: bool,
     pub(super) health_check: Duration,
     pub(super) probe: Vec<u8>,
-    pub(super) max_concurrent: u32,
-    pub(super) in_flight: Arc<AtomicU32>,
+    /// Slots of `max_concurrent`, if it limits anything.
+    pub(super) slots: Option<Arc<ClientShares>>,
     pub(super) next: Vec<Rcode>,
     pub(super) next_on_nodata: bool,
     pub(super) failover: Vec<Rcode>,
@@ -109,8 +108,7 @@ impl Stanza {
             pads_queries: config.pads_queries,
             health_check: config.health_check,
             probe: upstream::probe(&config.probe_name, config.probe_recursion),
-            max_concurrent: config.max_concurrent,
-            in_flight: Arc::default(),
+            slots: (config.max_concurrent > 0).then(|| ClientShares::new(config.max_concurrent)),
             next: config.next,
             next_on_nodata: config.next_on_nodata,
             failover: config.failover,

@@ -14,7 +14,7 @@ use config::setup::{Part, Setup, SetupError, StepWrapper};
 use engine::tls::{ClientTls, TlsMaker};
 use engine::{
     ExchangeObserver, Explanation, Failure, Hook, Hooks, Instant, Io, LocalFuture, ObservedExchange, Plugin, Query,
-    QueryPermit, Resolved, Response, Verdict, Worker,
+    Resolved, Response, Share, Verdict, Worker,
 };
 use metrics::{Kind, Metric};
 
@@ -152,7 +152,7 @@ impl Plugin for Traced {
         self.plugin.on_resolved(query, response, worker)
     }
 
-    fn acquire_permit(&self, query: &Query, io: &dyn Io) -> Result<Option<QueryPermit>, Failure> {
+    fn acquire_permit(&self, query: &Query, io: &dyn Io) -> Result<Option<Share>, Failure> {
         self.plugin.acquire_permit(query, io)
     }
 

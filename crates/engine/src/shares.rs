@@ -1,0 +1,240 @@
+//! Fair shares of a limit: the queries that hold its slots, counted by client.
+//!
+//! A limit without shares belongs to the client that asks most: who floods a slow zone takes all slots, and the queries
+//! of all others fail. Here a client may hold a multiple of the *free* slots (the dynamic threshold of Choudhury and
+//! Hahne, 1998), so the slots that a greedy client leaves free are always there for others:
+//!
+//! | greedy clients | slots of 1,000 that stay free, about |
+//! |---|---|
+//! | 1 | 100 |
+//! | 10 | 33 |
+//! | 100 | 11 |
+//!
+//! The newest query of the greedy client loses, because no work has been done for it yet. Nothing is evicted, so a
+//! decision takes no lock and costs the same for each query.
+//!
+//! Clients are counted in two rows of buckets with different hashes, of which the lower count is valid (a count-min
+//! sketch). The memory does not depend on the number of clients, and somebody who forges source addresses cannot
+//! predict which buckets another client uses. Below a quarter of the limit, nothing is counted and no memory is used.
+
+use core::hash::BuildHasher;
+use core::net::IpAddr;
+use core::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use foldhash::fast::RandomState;
+
+/// Rows of the sketch. With two, a client is counted too high only if it meets greedy clients in both.
+const ROWS: usize = 2;
+/// Buckets of a row. With 5,000 clients in flight, a bucket has one or two of them. The rows take 32 KiB.
+const BUCKETS: usize = 4096;
+/// Slots that a client may hold for each free one.
+const PER_FREE_SLOT: u64 = 8;
+/// Part of the limit that is given out without counting clients.
+const UNCOUNTED_PART: u32 = 4;
+
+/// Limit of queries in flight, with fair shares for clients.
+#[derive(Debug)]
+pub struct ClientShares {
+    limit: u32,
+    in_use: AtomicU32,
+    counts: OnceLock<Box<[[AtomicU32; BUCKETS]; ROWS]>>,
+    hash: RandomState,
+    refused: Mutex<Option<IpAddr>>,
+}
+
+/// Reason why a query gets no slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShareError {
+    /// All slots are in use.
+    Full,
+    /// The client of the query holds more than its share.
+    Greedy,
+}
+
+/// Slot of one query; dropping it frees the slot.
+#[derive(Debug)]
+pub struct Share {
+    shares: Arc<ClientShares>,
+    counted_in: Option<[usize; ROWS]>,
+}
+
+impl ClientShares {
+    /// Creates a limit with this number of slots.
+    #[must_use]
+    pub fn new(limit: u32) -> Arc<ClientShares> {
+        Arc::new(ClientShares {
+            limit,
+            in_use: AtomicU32::new(0),
+            counts: OnceLock::new(),
+            hash: RandomState::default(),
+            refused: Mutex::default(),
+        })
+    }
+
+    /// Returns the number of slots.
+    #[must_use]
+    pub const fn limit(&self) -> u32 {
+        self.limit
+    }
+
+    /// Takes a slot for a query of a client. An IPv6 client is its network of 64 bits.
+    ///
+    /// # Errors
+    /// No slot is free, or none for this client.
+    pub fn acquire(self: &Arc<Self>, client: IpAddr) -> Result<Share, ShareError> {
+        let before = self.in_use.fetch_add(1, Ordering::Relaxed);
+        let mut share = Share { shares: Arc::clone(self), counted_in: None };
+        if before >= self.limit {
+            return Err(ShareError::Full);
+        }
+        if before < self.limit / UNCOUNTED_PART {
+            return Ok(share);
+        }
+        let (counts, buckets) = (self.counts(), self.buckets(client));
+        let held = counts.iter().zip(buckets).map(|(row, bucket)| row[bucket].fetch_add(1, Ordering::Relaxed)).min();
+        share.counted_in = Some(buckets);
+        if held.unwrap_or(0) < self.held_max(self.limit - before) {
+            return Ok(share);
+        }
+        // Only shown to people, so a worker does not wait for it.
+        if let Ok(mut refused) = self.refused.try_lock() {
+            *refused = Some(client.to_canonical());
+        }
+        Err(ShareError::Greedy)
+    }
+
+    /// Returns the client that held more than its share most recently.
+    #[must_use]
+    pub fn last_refused(&self) -> Option<IpAddr> {
+        *self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the number of slots that one client may hold while `free` ones are left.
+    ///
+    /// In the last eighth, it falls with the square of the free slots, so that some stay free for others even if very
+    /// many clients are greedy. It is at least 1: while a slot is free, a client that holds none gets one.
+    fn held_max(&self, free: u32) -> u32 {
+        let (free, limit) = (u64::from(free), u64::from(self.limit));
+        let steep = (PER_FREE_SLOT * free).pow(2) / limit.max(1);
+        u32::try_from((PER_FREE_SLOT * free).min(steep).max(1)).unwrap_or(u32::MAX)
+    }
+
+    fn counts(&self) -> &[[AtomicU32; BUCKETS]; ROWS] {
+        self.counts.get_or_init(|| Box::new([const { [const { AtomicU32::new(0) }; BUCKETS] }; ROWS]))
+    }
+
+    fn buckets(&self, client: IpAddr) -> [usize; ROWS] {
+        let hash = self.hash.hash_one(network_of(client));
+        let bucket = |hash: u64| usize::try_from(hash % BUCKETS as u64).unwrap_or(0);
+        [bucket(hash), bucket(hash / BUCKETS as u64)]
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.shares.in_use.fetch_sub(1, Ordering::Relaxed);
+        if let (Some(buckets), Some(counts)) = (self.counted_in, self.shares.counts.get()) {
+            for (row, bucket) in counts.iter().zip(buckets) {
+                row[bucket].fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// Returns the network that counts as one client: an IPv4 address, or the first 64 bits of an IPv6 address, because a
+/// host may use all addresses of such a network.
+#[must_use]
+pub fn network_of(client: IpAddr) -> (bool, u64) {
+    match client.to_canonical() {
+        IpAddr::V4(v4) => (false, u64::from(v4.to_bits())),
+        IpAddr::V6(v6) => (true, u64::try_from(v6.to_bits() >> 64).unwrap_or(0)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn v4(number: u32) -> IpAddr {
+        IpAddr::V4((0x0a00_0000 + number).into())
+    }
+
+    /// Takes as many slots as the client gets.
+    fn flood(shares: &Arc<ClientShares>, client: IpAddr, held: &mut Vec<Share>) {
+        for _ in 0..2 * shares.limit() {
+            held.extend(shares.acquire(client));
+        }
+    }
+
+    #[test]
+    fn a_small_limit_belongs_to_whoever_comes() {
+        for limit in 1..=8 {
+            let (shares, mut held) = (ClientShares::new(limit), Vec::new());
+            flood(&shares, v4(1), &mut held);
+            assert_eq!(held.len(), limit as usize);
+            assert_eq!(shares.acquire(v4(2)).unwrap_err(), ShareError::Full);
+        }
+    }
+
+    #[test]
+    fn greedy_clients_leave_slots_for_others() {
+        for (greedy, free_min) in [(1, 99), (10, 30), (100, 8), (1000, 0)] {
+            let (shares, mut held) = (ClientShares::new(1000), Vec::new());
+            // In turns, like clients that ask at the same time.
+            for _ in 0..shares.limit() {
+                (0..greedy).for_each(|client| held.extend(shares.acquire(v4(client))));
+            }
+            let free = 1000 - held.len();
+            assert!(free >= free_min, "{greedy} greedy clients leave {free} slots");
+            if greedy <= 100 {
+                let other = shares.acquire(v4(100_000)).unwrap();
+                assert_eq!(shares.acquire(v4(0)).unwrap_err(), ShareError::Greedy);
+                assert_eq!(shares.last_refused(), Some(v4(0)));
+                drop(other);
+            }
+            held.clear();
+            assert!(shares.acquire(v4(0)).is_ok(), "dropped slots are free again");
+        }
+    }
+
+    #[test]
+    fn a_client_without_rivals_gets_most_slots() {
+        let (shares, mut held) = (ClientShares::new(1000), Vec::new());
+        flood(&shares, v4(1), &mut held);
+        assert!(held.len() >= 850, "{}", held.len());
+    }
+
+    #[test]
+    fn forged_addresses_do_not_count_for_others() {
+        let (shares, mut held) = (ClientShares::new(6144), Vec::new());
+        (0..5000).for_each(|client| held.extend(shares.acquire(v4(client))));
+        let refused = (0..500).filter(|client| shares.acquire(v4(1_000_000 + client)).is_err()).count();
+        assert_eq!((held.len(), refused), (5000, 0));
+    }
+
+    #[test]
+    fn the_addresses_of_an_ipv6_network_are_one_client() {
+        let (shares, mut held) = (ClientShares::new(1000), Vec::new());
+        for host in 0..2000 {
+            held.extend(shares.acquire(IpAddr::V6((0x2001_0db8_u128 << 96 | host).into())));
+        }
+        assert!(held.len() <= 900, "{}", held.len());
+        assert!(shares.acquire(IpAddr::V6((0x2001_0db8_0001_u128 << 80).into())).is_ok());
+        assert_eq!(network_of("::ffff:10.0.0.1".parse().unwrap()), network_of(v4(1)));
+    }
+
+    #[test]
+    fn counts_of_several_threads_return_to_zero() {
+        let shares = ClientShares::new(64);
+        std::thread::scope(|scope| {
+            for client in 0..4 {
+                let shares = &shares;
+                scope.spawn(move || (0..10_000).for_each(|_| drop(shares.acquire(v4(client)))));
+            }
+        });
+        assert_eq!(shares.in_use.load(Ordering::Relaxed), 0);
+        let counts = shares.counts.get().into_iter().flat_map(|rows| rows.iter().flatten());
+        assert!(counts.into_iter().all(|count| count.load(Ordering::Relaxed) == 0));
+    }
+}
