@@ -17,6 +17,8 @@
 //! sketch). The memory does not depend on the number of clients, and somebody who forges source addresses cannot
 //! predict which buckets another client uses. Below a quarter of the limit, nothing is counted and no memory is used.
 
+use core::error::Error;
+use core::fmt;
 use core::hash::BuildHasher;
 use core::net::IpAddr;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -51,6 +53,17 @@ pub enum ShareError {
     /// The client of the query holds more than its share.
     Greedy,
 }
+
+impl fmt::Display for ShareError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ShareError::Full => "all slots are in use",
+            ShareError::Greedy => "the client of the query holds more than its share of the slots",
+        })
+    }
+}
+
+impl Error for ShareError {}
 
 /// Slot of one query; dropping it frees the slot.
 #[derive(Debug)]
