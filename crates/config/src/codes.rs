@@ -7,7 +7,8 @@ corefile::codes! {
     KEY_UNLIKELY = "keys/unlikely": "a key of a server block is a zone, but probably not meant as one";
     KEY_CONFLICT = "keys/conflict": "the same zone is served twice on one address";
     KEY_SHADOWED = "keys/shadowed": "a server block that no query reaches";
-    NO_CERTIFICATE = "keys/no-certificate": "a `tls://`, `https://` or `grpc://` key without certificates is served without encryption";
+    NO_CERTIFICATE =
+        "keys/no-certificate": "a `tls://`, `https://` or `grpc://` key without certificates is served without encryption";
     TLS_CONFLICT = "keys/tls-conflict": "server blocks on the same encrypted address have different `tls` settings";
     NO_ENCRYPTION = "keys/no-encryption": "a `quic://` or `https3://` key without certificates";
     BIND_UNKNOWN = "bind/unknown": "neither an address nor the name of a network interface";

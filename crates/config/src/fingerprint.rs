@@ -1,6 +1,6 @@
 //! Fingerprints of server blocks, for state that outlives a reload.
 //!
-//! What a directive stores of the answers below it depends on
+//! A fingerprint covers everything that determines the answers below a directive, and so what it stores of them:
 //!
 //! - the words of the directives below it, with imports and variables expanded, and the files that they read,
 //! - the directives that set labels, because those below may use them,

@@ -1,8 +1,8 @@
 //! Fair shares of a limit: the queries that hold its slots, counted by client.
 //!
-//! A limit without shares belongs to the client that asks most: who floods a slow zone takes all slots, and the queries
-//! of all others fail. Here a client may hold a multiple of the *free* slots (the dynamic threshold of Choudhury and
-//! Hahne, 1998), so the slots that a greedy client leaves free are always there for others:
+//! Without shares, one client that floods a slow zone takes all slots, and the queries of other clients fail. With
+//! shares, a client may hold at most a multiple of the number of free slots (dynamic threshold, Choudhury and Hahne
+//! 1998). Some slots therefore always stay free for other clients:
 //!
 //! | greedy clients | slots of 1,000 that stay free, about |
 //! |---|---|

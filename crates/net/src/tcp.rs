@@ -126,8 +126,9 @@ impl Connection {
                 return Ok(());
             }
             let reads = !self.ending.get() && self.has_room();
+            let answer_awaited = self.awaited.get() > 0;
             tokio::select! {
-                open = input.read(&mut stream, &self.client, self.awaited.get() > 0), if reads => self.ending.set(!open),
+                open = input.read(&mut stream, &self.client, answer_awaited), if reads => self.ending.set(!open),
                 () = self.arrived.notified() => {}
                 _ = closing.wait_for(|stage| *stage >= Stage::Ending), if !self.ending.get() => {
                     // Bytes that the kernel has already acknowledged must be served. A new client's first query may
