@@ -131,7 +131,7 @@ pub use response::{Continuation, MessageSigner, Response};
 pub use router::Router;
 pub use scheme::Scheme;
 pub use server_metrics::{QueryMetrics, SERVER_METRICS, ServerMetrics};
-pub use shares::{ClientShares, Share, ShareError, network_of};
+pub use shares::{ClientShares, Share, ShareError, client_network};
 pub use singleflight::{ExchangeInFlight, ExchangesInFlight};
 pub use time::{Clock, Instant};
 pub use transaction::{Progress, Transaction};

@@ -20,7 +20,7 @@
 use core::error::Error;
 use core::fmt;
 use core::hash::BuildHasher;
-use core::net::IpAddr;
+use core::net::{IpAddr, Ipv6Addr};
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -34,6 +34,9 @@ const BUCKETS: usize = 4096;
 const PER_FREE_SLOT: u64 = 8;
 /// Part of the limit that is given out without counting clients.
 const UNCOUNTED_PART: u32 = 4;
+
+/// Part of an IPv6 address that names the network of a client.
+const PREFIX: u128 = u128::MAX << 64;
 
 /// Limit of queries in flight, with fair shares for clients.
 #[derive(Debug)]
@@ -126,7 +129,7 @@ impl ClientShares {
     }
 
     fn buckets(&self, client: IpAddr) -> [usize; ROWS] {
-        let hash = self.hash.hash_one(network_of(client));
+        let hash = self.hash.hash_one(client_network(client));
         let bucket = |hash: u64| usize::try_from(hash % BUCKETS as u64).unwrap_or(0);
         [bucket(hash), bucket(hash / BUCKETS as u64)]
     }
@@ -143,13 +146,13 @@ impl Drop for Share {
     }
 }
 
-/// Returns the network that counts as one client: an IPv4 address, or the first 64 bits of an IPv6 address, because a
-/// host may use all addresses of such a network.
+/// Returns the address by which a client is counted: its IPv4 address, or its IPv6 prefix of 64 bits, because a host
+/// can use any address of its prefix.
 #[must_use]
-pub fn network_of(client: IpAddr) -> (bool, u64) {
+pub fn client_network(client: IpAddr) -> IpAddr {
     match client.to_canonical() {
-        IpAddr::V4(v4) => (false, u64::from(v4.to_bits())),
-        IpAddr::V6(v6) => (true, u64::try_from(v6.to_bits() >> 64).unwrap_or(0)),
+        IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() & PREFIX).into(),
+        v4 @ IpAddr::V4(_) => v4,
     }
 }
 
@@ -223,7 +226,7 @@ mod tests {
         }
         assert!(held.len() <= 900, "{}", held.len());
         assert!(shares.acquire(IpAddr::V6((0x2001_0db8_0001_u128 << 80).into())).is_ok());
-        assert_eq!(network_of("::ffff:10.0.0.1".parse().unwrap()), network_of(v4(1)));
+        assert_eq!(client_network("::ffff:10.0.0.1".parse().unwrap()), client_network(v4(1)));
     }
 
     #[test]

@@ -8,11 +8,11 @@
 //! QUIC, have a table of their own. So forged packets do not use up the connections of their victim, nor the table.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use engine::Instant;
+use engine::{Instant, client_network};
 
 /// Sources that a table remembers: about 1 MiB. It remembers a source for at most one second after its last
 /// connection. More sources in a second are more than the cores can serve, so further ones have no limit of their own.
@@ -21,9 +21,6 @@ const SOURCES_MAX: usize = 16_384;
 const BURST: Duration = Duration::from_secs(1);
 /// Least time between two searches for sources that can be forgotten.
 const SWEEP_INTERVAL: Duration = Duration::from_millis(100);
-
-/// Part of an IPv6 address that names the network of a client.
-const PREFIX: u128 = u128::MAX << 64;
 
 /// Rates of all sources.
 #[derive(Debug, Default)]
@@ -47,15 +44,6 @@ impl ConnectionRates {
         let sources = if is_proven { &self.proven } else { &self.unproven };
         // No code that holds the lock panics.
         sources.lock().unwrap_or_else(PoisonError::into_inner).permit(client_network(address), share, now)
-    }
-}
-
-/// Returns the address by which a client is counted: its IPv4 address, or its IPv6 prefix of 64 bits, because a host
-/// can use any address of its prefix.
-pub(crate) fn client_network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & PREFIX).into(),
-        ip @ IpAddr::V4(_) => ip,
     }
 }
 

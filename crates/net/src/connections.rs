@@ -1,9 +1,9 @@
 //! Connection table: limits open connections and their buffers across all threads that accept connections.
 //!
 //! A new client is always admitted. If the table is full, a connection that has not sent a complete query for a second
-//! goes first: opening it costs an attacker nothing. Otherwise the table evicts the connection that has been
-//! idle longest, among those of the client with the most connections. One client therefore cannot lock out the others.
-//! A client at its own limit loses its own longest-idle connection. A client is an IPv4 address or an IPv6 prefix of 64
+//! goes first: opening it costs an attacker nothing. Otherwise the table evicts the connection that has been idle
+//! longest, among those of the client with the most connections. One client therefore cannot lock out the others. A
+//! client at its own limit loses its own longest-idle connection. A client is an IPv4 address or an IPv6 prefix of 64
 //! bits ([`client_network`]).
 //!
 //! Buffers above the free allowance of a connection come from one budget. If the budget is used up, the table evicts
@@ -13,18 +13,15 @@
 //! Only accepting, closing and growing a buffer take the lock. A query stores its time in the entry of its connection,
 //! an atomic with a single writer.
 
-use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use engine::{Clock, Instant};
+use engine::{Clock, Instant, client_network};
 use tokio::sync::Notify;
 use transport::MonotonicClock;
-
-use crate::connection_rates::client_network;
 
 /// Age at which a connection that has not sent a complete query loses against any new one: longer than a handshake and
 /// the first query of a client that uses the connection.
@@ -219,40 +216,41 @@ impl ConnectionTable {
     /// Evicts the oldest of the connections without a complete query for [`FIRST_QUERY_WITHIN`], of the clients with
     /// the most of them. Younger ones may be in a handshake: evicting these would lock out new clients.
     fn evict_silent(&self, entries: &mut Entries, now: Instant) -> bool {
-        let is_silent = |entry: &&Arc<Entry>| !entry.has_asked() && entry.rests(now, FIRST_QUERY_WITHIN);
-        let active = |entry: &&Arc<Entry>| entry.active.load(Ordering::Relaxed);
-        let of_client = |(address, own): (&IpAddr, &Vec<Arc<Entry>>)| {
-            let oldest = own.iter().filter(is_silent).min_by_key(active)?;
-            Some((own.iter().filter(is_silent).count(), Reverse(active(&oldest)), *address, Arc::clone(oldest)))
-        };
-        let most = entries.by_address.iter().filter_map(of_client).max_by_key(|(count, age, ..)| (*count, *age));
-        most.is_some_and(|(.., address, oldest)| self.evict(entries, address, &oldest))
+        let is_silent = |entry: &Entry| !entry.has_asked() && entry.rests(now, FIRST_QUERY_WITHIN);
+        let silent = |own: &[Arc<Entry>]| own.iter().filter(|entry| is_silent(entry)).count();
+        let most = entries.by_address.values().map(|own| silent(own)).max().unwrap_or(0);
+        most > 0 && self.evict_oldest(entries, |_, own| silent(own) == most, is_silent)
     }
 
     /// Evicts the longest-idle connection of the clients with this many connections that has sent no query yet, or none
     /// for [`RESTING_AFTER`].
     fn evict_unused(&self, entries: &mut Entries, most: usize, now: Instant) -> bool {
-        let of_greediest = entries.by_address.iter().filter(|(_, own)| own.len() == most);
-        let unused = of_greediest
-            .flat_map(|(address, own)| own.iter().map(move |entry| (address, entry)))
-            .filter(|(_, entry)| !entry.has_asked() || entry.rests(now, RESTING_AFTER))
-            .min_by_key(|(_, entry)| entry.active.load(Ordering::Relaxed))
-            .map(|(address, entry)| (*address, Arc::clone(entry)));
-        unused.is_some_and(|(address, entry)| self.evict(entries, address, &entry))
+        let is_unused = |entry: &Entry| !entry.has_asked() || entry.rests(now, RESTING_AFTER);
+        self.evict_oldest(entries, |_, own| own.len() == most, is_unused)
     }
 
     /// Evicts the longest-idle connection of an address, or of the addresses with the most connections.
     fn evict_idlest(&self, entries: &mut Entries, of: Option<IpAddr>) -> bool {
         let most = entries.by_address.values().map(Vec::len).max().unwrap_or(0);
-        let active = |entry: &Arc<Entry>| entry.active.load(Ordering::Relaxed);
-        let idlest = entries
+        self.evict_oldest(entries, |address, own| of.map_or(own.len() == most, |of| of == address), |_| true)
+    }
+
+    /// Evicts the connection with the oldest activity among those that both conditions select.
+    fn evict_oldest(
+        &self,
+        entries: &mut Entries,
+        selects_client: impl Fn(IpAddr, &[Arc<Entry>]) -> bool,
+        selects: impl Fn(&Entry) -> bool,
+    ) -> bool {
+        let oldest = entries
             .by_address
             .iter()
-            .filter(|(address, own)| of.map_or(own.len() == most, |of| of == **address))
+            .filter(|(address, own)| selects_client(**address, own))
             .flat_map(|(address, own)| own.iter().map(move |entry| (address, entry)))
-            .min_by_key(|(_, entry)| active(entry))
+            .filter(|(_, entry)| selects(entry))
+            .min_by_key(|(_, entry)| entry.active.load(Ordering::Relaxed))
             .map(|(address, entry)| (*address, Arc::clone(entry)));
-        idlest.is_some_and(|(address, entry)| self.evict(entries, address, &entry))
+        oldest.is_some_and(|(address, entry)| self.evict(entries, address, &entry))
     }
 
     fn evict(&self, entries: &mut Entries, address: IpAddr, entry: &Arc<Entry>) -> bool {
