@@ -1,6 +1,8 @@
 //! Agreement of server blocks that share an encrypted listener. The handshake happens before the name of a query is
 //! known, so certificates and rules for clients belong to the listener. The texts are those of CoreDNS.
 
+use std::collections::HashSet;
+
 use corefile::{Diagnostic, Span};
 use engine::Scheme;
 
@@ -10,16 +12,15 @@ use crate::planned::{PlannedBlock, PlannedListener};
 /// Returns an error for each server block whose `tls` settings conflict with those of the first block on a listener.
 /// Compares what the Corefile says; the content of files is compared when they are read ([`conflict_text`]).
 pub(crate) fn conflicts(blocks: &[PlannedBlock], listeners: &[PlannedListener]) -> Vec<Diagnostic> {
-    let mut reported: Vec<(usize, usize)> = Vec::new();
+    let mut reported: HashSet<(usize, usize)> = HashSet::new();
     let mut problems = Vec::new();
     for listener in listeners.iter().filter(|listener| listener.scheme != Scheme::Dns) {
         let Some((first_zone, first)) = listener.zones.first() else { continue };
         for (zone, other) in &listener.zones {
             let Some(reason) = difference(&blocks[*first], &blocks[*other]) else { continue };
-            if reported.contains(&(*first, *other)) {
+            if !reported.insert((*first, *other)) {
                 continue;
             }
-            reported.push((*first, *other));
             let zones = [first_zone.to_string(), zone.to_string()];
             let message = conflict_text(&listener.label(), [&zones[0], &zones[1]], reason);
             let [before, now] = [*first, *other].map(|block| place(&blocks[block], listener.scheme));

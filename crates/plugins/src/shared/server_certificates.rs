@@ -53,6 +53,19 @@ impl Certificates {
         self,
         directive: &'static str,
         setup: &mut Setup<'_>,
+    ) -> Result<Arc<dyn TlsServer>, CertificateFileError> {
+        self.serve_with_material(directive, setup).map(|(server, _)| server)
+    }
+
+    /// Creates a TLS server like [`Certificates::serve`], and returns the content of its files too, for a comparison
+    /// with other server blocks on the listener.
+    ///
+    /// # Errors
+    /// A file cannot be read or used.
+    pub(crate) fn serve_with_material(
+        self,
+        directive: &'static str,
+        setup: &mut Setup<'_>,
     ) -> Result<(Arc<dyn TlsServer>, Arc<TlsMaterial>), CertificateFileError> {
         let maker: Arc<dyn TlsMaker> = setup.process.find().ok_or(CertificateFileError::NoTls)?;
         let mut wanted = self.read(setup.files)?;

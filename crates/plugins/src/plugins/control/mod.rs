@@ -182,7 +182,7 @@ fn request(Config { listen, tls, names, .. }: Config, setup: &mut Setup<'_>) -> 
         }
         Listen::Address(ControlAddress::Tcp(tcp)) => {
             let tls = tls.map(|files| files.certificates(setup).serve(MANIFEST.name, setup));
-            let tls = tls.transpose().map_err(SetupError::from_error)?.map(|(server, _)| server);
+            let tls = tls.transpose().map_err(SetupError::from_error)?;
             ControlAddress::Tcp(ControlListener { tls, ..tcp })
         }
         Listen::Address(address) => address,

@@ -60,7 +60,7 @@ pub(super) fn of(
 ) -> Result<Sender, SetupError> {
     let mode = match (&config.tls, config.listen) {
         (Some(files), true) if config.encrypted => {
-            Mode::Listen(Some(certificates(files, setup).serve("dnstap", setup).map_err(tls_error)?.0))
+            Mode::Listen(Some(certificates(files, setup).serve("dnstap", setup).map_err(tls_error)?))
         }
         (_, true) => Mode::Listen(None),
         (_, false) if config.encrypted => {

@@ -62,7 +62,7 @@ pub(super) fn tls(file: &str, setup: &mut Setup<'_>) -> Result<Option<Arc<dyn Tl
     let invalid = |problem| WebConfigError::Invalid { file: file.to_owned(), problem };
     let web = Web::read(&bytes).map_err(invalid)?;
     let certificates = web.certificates(path.parent().unwrap_or(Path::new(""))).map_err(invalid)?;
-    let server = certificates.map(|certificates| certificates.serve("prometheus", setup).map(|(server, _)| server));
+    let server = certificates.map(|certificates| certificates.serve("prometheus", setup));
     server.transpose().map_err(WebConfigError::Certificates)
 }
 

@@ -122,7 +122,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         key_log: config.key_log.as_ref().map(|name| setup.path(name)),
     };
     setup.below.provide(ServedCertificate(certificates.certificate.clone()));
-    let (server, material) = certificates.serve("tls", setup).map_err(SetupError::from_error)?;
+    let (server, material) = certificates.serve_with_material("tls", setup).map_err(SetupError::from_error)?;
     let block = setup.block;
     for site in block.sites.iter().filter(|site| !site.server.starts_with("dns://")) {
         // A handshake does not tell which block will answer, so the first block on a listener decides for all.
