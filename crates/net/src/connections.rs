@@ -13,6 +13,7 @@
 //! Only accepting, closing and growing a buffer take the lock. A query stores its time in the entry of its connection,
 //! an atomic with a single writer.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -67,6 +68,8 @@ struct Entries {
     by_address: HashMap<IpAddr, Vec<Arc<Entry>>>,
     /// Reserved bytes of connections that are evicted but not closed yet.
     leaving: usize,
+    /// Earliest time at which a connection may have been open for [`FIRST_QUERY_WITHIN`] without a query.
+    silent_from: Instant,
 }
 
 /// Table entry of a connection.
@@ -90,13 +93,17 @@ impl Entry {
         self.buffered.load(Ordering::Relaxed)
     }
 
+    fn active(&self) -> Instant {
+        Instant::from_nanos(self.active.load(Ordering::Relaxed))
+    }
+
     fn has_asked(&self) -> bool {
         self.has_asked.load(Ordering::Relaxed)
     }
 
     /// Returns true if the last query, or the opening, is at least this long ago.
     fn rests(&self, now: Instant, time: Duration) -> bool {
-        now.since(Instant::from_nanos(self.active.load(Ordering::Relaxed))) >= time
+        now.since(self.active()) >= time
     }
 }
 
@@ -216,10 +223,21 @@ impl ConnectionTable {
     /// Evicts the oldest of the connections without a complete query for [`FIRST_QUERY_WITHIN`], of the clients with
     /// the most of them. Younger ones may be in a handshake: evicting these would lock out new clients.
     fn evict_silent(&self, entries: &mut Entries, now: Instant) -> bool {
-        let is_silent = |entry: &Entry| !entry.has_asked() && entry.rests(now, FIRST_QUERY_WITHIN);
-        let silent = |own: &[Arc<Entry>]| own.iter().filter(|entry| is_silent(entry)).count();
-        let most = entries.by_address.values().map(|own| silent(own)).max().unwrap_or(0);
-        most > 0 && self.evict_oldest(entries, |_, own| silent(own) == most, is_silent)
+        // A flood of young connections must not cost a search of the whole table for each of them.
+        if now < entries.silent_from {
+            return false;
+        }
+        let mut silent_from = now + FIRST_QUERY_WITHIN;
+        let of_client = |(address, own): (&IpAddr, &Vec<Arc<Entry>>)| {
+            let (count, oldest) = silent_of(own, now, &mut silent_from)?;
+            Some((count, Reverse(oldest.active()), *address, Arc::clone(oldest)))
+        };
+        let greediest = entries.by_address.iter().filter_map(of_client).max_by_key(|(count, age, ..)| (*count, *age));
+        let Some((.., address, oldest)) = greediest else {
+            entries.silent_from = silent_from;
+            return false;
+        };
+        self.evict(entries, address, &oldest)
     }
 
     /// Evicts the longest-idle connection of the clients with this many connections that has sent no query yet, or none
@@ -248,7 +266,7 @@ impl ConnectionTable {
             .filter(|(address, own)| selects_client(**address, own))
             .flat_map(|(address, own)| own.iter().map(move |entry| (address, entry)))
             .filter(|(_, entry)| selects(entry))
-            .min_by_key(|(_, entry)| entry.active.load(Ordering::Relaxed))
+            .min_by_key(|(_, entry)| entry.active())
             .map(|(address, entry)| (*address, Arc::clone(entry)));
         oldest.is_some_and(|(address, entry)| self.evict(entries, address, &entry))
     }
@@ -299,6 +317,21 @@ impl ConnectionTable {
         // No code that holds the lock panics half-way through a change, so a poisoned table is still consistent.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns the number of connections of a client that are silent, and the oldest of them. Moves `silent_from` to the
+/// time at which the first younger one would be.
+fn silent_of<'e>(own: &'e [Arc<Entry>], now: Instant, silent_from: &mut Instant) -> Option<(usize, &'e Arc<Entry>)> {
+    let mut silent: Option<(usize, &Arc<Entry>)> = None;
+    for entry in own.iter().filter(|entry| !entry.has_asked()) {
+        if !entry.rests(now, FIRST_QUERY_WITHIN) {
+            *silent_from = (*silent_from).min(entry.active() + FIRST_QUERY_WITHIN);
+            continue;
+        }
+        let (count, oldest) = silent.unwrap_or((0, entry));
+        silent = Some((count + 1, if entry.active() < oldest.active() { entry } else { oldest }));
+    }
+    silent
 }
 
 /// Connection in the table. Dropping it removes the entry.

@@ -137,6 +137,23 @@ async fn silent_connections_of_many_clients_lose_against_a_new_client() {
 }
 
 #[tokio::test]
+async fn a_search_without_result_does_not_delay_the_eviction_of_a_silent_connection() {
+    for (millis, evicts_silent) in [(1299, false), (1300, true)] {
+        let table = table(3, 3);
+        let open = |last, millis| table.admit_at(address(last), Arc::default(), at(millis)).0;
+        let (idlest, idle, silent) = (open(1, 0), open(2, 0), open(3, 300));
+        idlest.touch_at(at(1));
+        idle.touch_at(at(2));
+        let young = open(4, 500);
+        assert!(is_evicted(&idlest).await, "none is silent");
+        let _new = open(5, millis);
+        assert_eq!(is_evicted(&silent).await, evicts_silent);
+        assert_eq!(is_evicted(&idle).await, !evicts_silent);
+        assert!(!is_evicted(&young).await);
+    }
+}
+
+#[tokio::test]
 async fn connections_with_queries_in_flight_are_never_evicted_for_new_ones() {
     let table = ConnectionTable::new(TableLimits::UNBOUNDED);
     let open = |last, now| table.admit_within_at(address(last), 3, Arc::default(), now);
