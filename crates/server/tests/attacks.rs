@@ -12,8 +12,8 @@ mod support;
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -112,6 +112,14 @@ fn is_served(source: Ipv4Addr, to: SocketAddr) -> bool {
         && start[2..4] == message[..2]
 }
 
+/// Waits until no other attack runs, and keeps others from starting. Each of them takes all cores and thousands of
+/// connections, and the probes of one must be answered within a second.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    // An attack that failed has ended too.
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Returns the resident memory of a process in MiB.
 fn resident(id: u32) -> usize {
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).expect("its state");
@@ -141,6 +149,7 @@ fn probe(source: Ipv4Addr, to: SocketAddr, path: &str) -> Result<(), String> {
 
 #[test]
 fn held_connections_do_not_fail_probes() {
+    let _alone = alone();
     let folder = Folder::new("pages-held");
     let corefile = ".:0 {\nbind 127.0.0.1\nhealth 127.0.0.1:0\nready 127.0.0.1:0\nprometheus 127.0.0.1:0\nwhoami\n}\n";
     let mut server = Server::start(&folder.write("Corefile", corefile));
@@ -165,6 +174,7 @@ fn held_connections_do_not_fail_probes() {
 
 #[test]
 fn times_out_a_slow_request_head_but_not_an_idle_connection() {
+    let _alone = alone();
     let folder = Folder::new("pages-slow");
     let mut server = Server::start(&folder.write("Corefile", ".:0 {\nbind 127.0.0.1\nhealth 127.0.0.1:0\nwhoami\n}\n"));
     let pages = server.address_of("127.0.0.1:0");
@@ -192,6 +202,7 @@ const WHOAMI: &str = "bind 127.0.0.1\nhosts /dev/null {\n192.0.2.1 www.example.o
 
 #[test]
 fn idle_connections_of_one_address_do_not_lock_out_others() {
+    let _alone = alone();
     let folder = Folder::new("streams-held");
     let corefile = format!("grpc://.:0 {{\n{WHOAMI}}}\n.:0 {{\nprometheus 127.0.0.1:0\n{WHOAMI}}}\n");
     let mut server = Server::start(&folder.write("Corefile", &corefile));
@@ -219,6 +230,7 @@ fn idle_connections_of_one_address_do_not_lock_out_others() {
 
 #[test]
 fn unfinished_queries_do_not_exhaust_memory() {
+    let _alone = alone();
     let folder = Folder::new("streams-memory");
     let corefile = format!(".:0 {{\nprometheus 127.0.0.1:0\n{WHOAMI}}}\n");
     let mut server = Server::start(&folder.write("Corefile", &corefile));
@@ -253,6 +265,7 @@ fn unfinished_queries_do_not_exhaust_memory() {
 
 #[test]
 fn one_name_with_a_silent_upstream_does_not_exhaust_memory() {
+    let _alone = alone();
     let silent = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     let upstream = silent.local_addr().expect("an address");
     let folder = Folder::new("silent-upstream");
@@ -312,6 +325,7 @@ fn lying_upstream(lies: &'static [(&'static str, u8, &'static [u8])]) -> (Socket
 
 #[test]
 fn drops_malformed_upstream_responses_without_caching_them() {
+    let _alone = alone();
     const GOOD: &[u8] = b"\xc0\x0c\0\x01\0\x01\0\0\0\x3c\0\x04\xc0\0\x02\x01";
     let (upstream, asked) = lying_upstream(&[
         ("good", 0, GOOD),
