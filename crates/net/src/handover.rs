@@ -5,7 +5,6 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::net::UnixStream;
 
 use rustix::net::sockopt::{socket_acceptconn, socket_domain, socket_reuseport, socket_type};
 use rustix::net::{
@@ -22,7 +21,7 @@ pub(crate) const NOTE_MAX: usize = 16 * 1024;
 ///
 /// # Errors
 /// The error of the system call, or `InvalidInput` if the note is too long or there are too many sockets.
-pub fn send_sockets(stream: &UnixStream, note: &[u8], sockets: &[BorrowedFd<'_>]) -> io::Result<()> {
+pub fn send_sockets(stream: impl AsFd, note: &[u8], sockets: &[BorrowedFd<'_>]) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(SOCKETS_MAX))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     if note.len() > NOTE_MAX || !sockets.is_empty() && !control.push(SendAncillaryMessage::ScmRights(sockets)) {
@@ -36,7 +35,7 @@ pub fn send_sockets(stream: &UnixStream, note: &[u8], sockets: &[BorrowedFd<'_>]
 ///
 /// # Errors
 /// The error of the system call.
-pub fn receive_sockets(stream: &UnixStream) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
+pub fn receive_sockets(stream: impl AsFd) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(SOCKETS_MAX))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut note = vec![0; NOTE_MAX];
@@ -91,6 +90,7 @@ pub fn own_user() -> u32 {
 #[cfg(test)]
 mod tests {
     use std::net::UdpSocket;
+    use std::os::unix::net::UnixStream;
 
     use socket2::{Domain, Socket, Type};
 

@@ -9,6 +9,8 @@
     reason = "this room is the edge: it opens sockets, starts threads and asks the time"
 )]
 
+#[allow(unsafe_code, reason = "the socket option has no safe wrapper")]
+mod admin_proof;
 mod client;
 mod connected;
 mod connection_rates;
@@ -32,6 +34,7 @@ mod tun;
 mod udp;
 mod worker;
 
+pub use admin_proof::{AdminChallenge, meet_challenge};
 pub use connections::{Connection, ConnectionTable, TableLimits};
 pub use handover::{SOCKETS_MAX, SocketKind, check_received, own_user, receive_sockets, send_sockets};
 pub use io::TokioIo;

@@ -435,16 +435,136 @@ fn takeover_between_containers_loses_no_query() {
 }
 
 /// Name at which the instances of a node meet.
-fn meeting_point() -> UnixListener {
-    UnixListener::bind_addr(&Name::from_abstract_name(format!("portolan-node/{INTERFACE}")).unwrap()).unwrap()
+fn meeting_name() -> Name {
+    Name::from_abstract_name(format!("portolan-node/{INTERFACE}")).unwrap()
 }
 
-/// Receives the request of an instance. Returns `None` if it only announces itself.
+fn meeting_point() -> UnixListener {
+    UnixListener::bind_addr(&meeting_name()).unwrap()
+}
+
+/// Exchanges proofs like an instance. `own` and `other` are `server` and `client`.
+fn prove(stream: &mut UnixStream, own: &str, other: &str) -> std::io::Result<()> {
+    let purpose = |side| format!("portolan-node/{INTERFACE}/{side}");
+    let challenge = net::AdminChallenge::new(&purpose(other))?;
+    net::send_sockets(&*stream, b"C", &[challenge.as_fd()])?;
+    let (_, mut theirs) = net::receive_sockets(&*stream)?;
+    let theirs = theirs.pop().ok_or(std::io::ErrorKind::UnexpectedEof)?;
+    net::meet_challenge(theirs, &purpose(own))?;
+    stream.write_all(b"M")?;
+    let mut reply = [0];
+    stream.read_exact(&mut reply)?;
+    assert!(challenge.is_met()?);
+    Ok(())
+}
+
+/// Accepts an instance, and receives its request. Returns `None` if it only announces itself.
 fn accept_request(listener: &UnixListener) -> Option<UnixStream> {
     let (mut stream, _) = listener.accept().unwrap();
+    prove(&mut stream, "server", "client").unwrap();
     let mut request = [0];
     stream.read_exact(&mut request).unwrap();
     (request == *b"S").then_some(stream)
+}
+
+/// Runs a closure on a thread of user 0 without capabilities, as most containers have none that matters here.
+fn without_capabilities<T: Send + 'static>(act: impl FnOnce() -> T + Send + 'static) -> std::thread::JoinHandle<T> {
+    use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
+    std::thread::spawn(|| {
+        let none = CapabilitySet::empty();
+        set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none }).unwrap();
+        act()
+    })
+}
+
+/// Returns everything that arrives until the end of the connection: bytes, and the number of sockets.
+fn receive_all(stream: &UnixStream) -> (Vec<u8>, usize) {
+    let (mut bytes, mut count) = (Vec::new(), 0);
+    stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    while let Ok((note, sockets)) = net::receive_sockets(stream)
+        && !note.is_empty()
+    {
+        bytes.extend(note);
+        count += sockets.len();
+    }
+    (bytes, count)
+}
+
+#[test]
+fn a_thief_without_capabilities_gets_no_sockets() {
+    in_namespace("a_thief_without_capabilities_gets_no_sockets", || {
+        let node = Node::new();
+        let mut server = node.start(&[]);
+        let connect = || UnixStream::connect_addr(&meeting_name());
+        wait_until("the instance has bound the name", || connect().is_ok());
+        let thief = without_capabilities(move || {
+            // Asks at once.
+            let hasty = connect().unwrap();
+            (&hasty).write_all(b"S").unwrap();
+            let hasty = receive_all(&hasty);
+            // Claims to have met the challenge.
+            let mut liar = connect().unwrap();
+            let own = net::AdminChallenge::new(&format!("portolan-node/{INTERFACE}/server")).unwrap();
+            net::send_sockets(&liar, b"C", &[own.as_fd()]).unwrap();
+            let (_, challenge) = net::receive_sockets(&liar).unwrap();
+            liar.write_all(b"MS").unwrap();
+            let liar = receive_all(&liar);
+            // Passes the challenge on to the instance itself, over a second connection.
+            let mut relay = (connect().unwrap(), connect().unwrap());
+            net::send_sockets(&relay.0, b"C", &[own.as_fd()]).unwrap();
+            let (_, set) = net::receive_sockets(&relay.0).unwrap();
+            net::send_sockets(&relay.1, b"C", &[set[0].as_fd()]).unwrap();
+            let (_, other) = net::receive_sockets(&relay.1).unwrap();
+            assert_eq!((challenge.len(), set.len(), other.len()), (1, 1, 1));
+            relay.1.write_all(b"M").unwrap();
+            receive_all(&relay.1);
+            relay.0.write_all(b"MS").unwrap();
+            let relayed = receive_all(&relay.0);
+            (hasty, liar, relayed, prove(&mut connect().unwrap(), "client", "server").unwrap_err().kind())
+        });
+        let (hasty, liar, relayed, honest) = thief.join().unwrap();
+        assert_eq!(hasty, (b"C".to_vec(), 1), "only a challenge");
+        assert_eq!((liar, relayed), ((b"M".to_vec(), 0), (b"M".to_vec(), 0)));
+        assert_eq!(honest, std::io::ErrorKind::PermissionDenied);
+        let said = server.wait_for("Sharing no sockets with");
+        assert!(said.contains(&format!("process {}", std::process::id())), "{said}");
+        assert_eq!(address(&mut client(LINK), "web.example.org."), Some("192.0.2.7".parse().unwrap()));
+        // A real instance still takes over.
+        Node::new().start(&[]).wait_for("Taking over the sockets of 2 addresses");
+    });
+}
+
+#[test]
+fn an_impostor_without_capabilities_is_no_instance() {
+    in_namespace("an_impostor_without_capabilities_is_no_instance", || {
+        let impostor = without_capabilities(|| {
+            let listener = meeting_point();
+            let accept = || {
+                let mut stream = listener.accept().unwrap().0;
+                let error = prove(&mut stream, "server", "client").unwrap_err();
+                // Claims to have met the challenge.
+                let _ = stream.write_all(b"M");
+                (error.kind(), receive_all(&stream), stream)
+            };
+            (accept(), accept())
+        });
+        let is_bound = || std::fs::read_to_string("/proc/net/unix").unwrap().contains("@portolan-node");
+        wait_until("the impostor has bound the name", is_bound);
+        let node = Node::new();
+        let mut server = Server::start_with(&node.words(&[]).iter().map(OsString::as_os_str).collect::<Vec<_>>());
+        let said = server.wait_for("Taking over no sockets");
+        assert!(said.contains("lacks the capability NET_ADMIN"), "{said}");
+        server.wait_for("Portolan-");
+        assert_eq!(address(&mut client(LINK), "web.example.org."), Some("192.0.2.7".parse().unwrap()));
+        let (first, second) = impostor.join().unwrap();
+        for (error, received, _) in [&first, &second] {
+            assert_eq!((*error, received), (std::io::ErrorKind::PermissionDenied, &(b"M".to_vec(), 0)));
+        }
+        // The impostor is no other instance that would go on to serve: this one cleans up.
+        server.signal("TERM");
+        assert_eq!(server.wait(), Some(0));
+        assert!(leaves_nothing());
+    });
 }
 
 #[test]
@@ -490,7 +610,7 @@ fn a_process_that_holds_the_name_is_named_and_not_asked_all_the_time() {
         });
         let node = Node::new();
         let mut first = node.start(&[]);
-        let said = first.wait_for("which is no instance of this server");
+        let said = first.wait_for("a new instance cannot take over the sockets");
         assert!(said.contains(&format!("process {}", std::process::id())), "{said}");
         let begun = Instant::now();
         let before = count.load(Ordering::Relaxed);

@@ -6,6 +6,10 @@
 //! Instances meet at a Unix socket in the abstract namespace, which belongs to the network namespace. The instance that
 //! has bound the name hands out sockets. The others stay connected to it, so that each side knows that the other one
 //! exists.
+//!
+//! Every process on the node's network can connect to the name, or bind it first. So each side proves to the other one
+//! that it has the capability `NET_ADMIN` before any socket passes, and before it counts as an instance: a process with
+//! this capability can redirect the node's queries anyway.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -17,8 +21,10 @@ use std::os::unix::net::{SocketAddr as Name, UnixListener, UnixStream};
 use std::rc::Rc;
 use std::time::Duration;
 
-use net::{Opened, SOCKETS_MAX, SocketKind, check_received, receive_sockets, send_sockets};
-use tokio::io::AsyncReadExt;
+use net::{
+    AdminChallenge, Opened, SOCKETS_MAX, SocketKind, check_received, meet_challenge, receive_sockets, send_sockets,
+};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::time::Instant;
 
 use super::LOG;
@@ -36,8 +42,16 @@ const RETRY_MIN: Duration = Duration::from_millis(5);
 const RETRY_MAX: Duration = Duration::from_secs(1);
 /// Failed contacts in a row before the log names the process that holds the name.
 const FAILURES_TOLD: u32 = 4;
-/// Maximum number of connected instances. One is usual during an update; quick restarts can overlap.
+/// Maximum number of connections, also of those that have not proved anything yet. One is usual during an update; quick
+/// restarts can overlap.
 const PEERS_MAX: usize = 16;
+/// Log lines per [`REFUSALS_INTERVAL`] about processes that are refused. Everybody on the node's network can connect.
+const REFUSALS_TOLD_MAX: u32 = 8;
+const REFUSALS_INTERVAL: Duration = Duration::from_secs(60);
+/// Message with the challenge of one side to the other one.
+const CHALLENGE: &[u8] = b"C";
+/// Message of a side that has met its challenge.
+const CHALLENGE_MET: u8 = b'M';
 /// Request for the sockets.
 const REQUEST_SOCKETS: u8 = b'S';
 /// Request of an instance that only announces itself.
@@ -50,6 +64,8 @@ type Sockets = BTreeMap<String, (SocketAddr, Vec<Pair>)>;
 
 /// Connections to other instances, and the sockets to share with them.
 pub(super) struct Handover {
+    /// Abstract name of the meeting point, as text.
+    place: String,
     name: Name,
     /// Process that held the name at the last connection, for messages.
     holder: RefCell<String>,
@@ -58,28 +74,41 @@ pub(super) struct Handover {
     /// Sockets from another instance that this process does not serve yet.
     received: RefCell<Sockets>,
     peer_count: Cell<usize>,
+    /// Connections to this instance, including those that have not proved anything yet.
+    connected_count: Cell<usize>,
+    /// Begin of the current [`REFUSALS_INTERVAL`], and the lines logged in it.
+    refusals: Cell<(Option<Instant>, u32)>,
+}
+
+/// Side of a connection between two instances.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    /// Has bound the name.
+    Server,
+    /// Connected to it.
+    Client,
 }
 
 impl Handover {
     /// Creates the meeting point of all instances with this interface name.
     pub(super) fn new(interface: &str) -> io::Result<Rc<Handover>> {
-        let name = Name::from_abstract_name(format!("portolan-node/{interface}"))?;
+        let place = format!("portolan-node/{interface}");
+        let name = Name::from_abstract_name(&place)?;
         let (holder, own, received) = Default::default();
-        Ok(Rc::new(Handover { name, holder, own, received, peer_count: Cell::new(0) }))
+        let (peer_count, connected_count, refusals) = Default::default();
+        Ok(Rc::new(Handover { place, name, holder, own, received, peer_count, connected_count, refusals }))
     }
 
     /// Connects to the running instance. Returns `None` if no instance runs.
     ///
     /// # Errors
-    /// Returns an error if the other end belongs to another user, or for a failed system call.
-    pub(super) fn connect(&self) -> io::Result<Option<UnixStream>> {
+    /// Returns an error if the other end does not prove to be an instance, or for a failed system call.
+    pub(super) async fn connect(&self) -> io::Result<Option<UnixStream>> {
         let Ok(stream) = UnixStream::connect_addr(&self.name) else { return Ok(None) };
         stream.set_nonblocking(true)?;
-        let stream = tokio::net::UnixStream::from_std(stream)?;
+        let mut stream = tokio::net::UnixStream::from_std(stream)?;
         self.holder.replace(describe_peer(&stream));
-        if !is_trusted(&stream) {
-            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it belongs to another user"));
-        }
+        self.prove_each_other(&mut stream, Side::Client).await?;
         let stream = stream.into_std()?;
         stream.set_nonblocking(false)?;
         stream.set_read_timeout(Some(TIMEOUT))?;
@@ -172,22 +201,27 @@ impl Handover {
             }
             tokio::time::sleep(pause).await;
             pause = (2 * pause).min(RETRY_MAX);
-            stream = self.connect().ok().flatten().filter(|stream| (&mut &*stream).write_all(&[ANNOUNCE]).is_ok());
+            let announced = self.connect().await.and_then(|found| {
+                let Some(stream) = found else { return Ok(None) };
+                (&mut &stream).write_all(&[ANNOUNCE]).map(|()| Some(stream))
+            });
             failures += 1;
-            if failures == FAILURES_TOLD {
-                self.warn_of_holder();
+            if let (FAILURES_TOLD, Err(reason)) = (failures, &announced) {
+                self.warn_of_holder(reason);
             }
+            stream = announced.ok().flatten();
         }
     }
 
-    /// Logs which process holds the name without being an instance.
-    fn warn_of_holder(&self) {
-        let (name, holder) = (self.name.as_abstract_name().unwrap_or_default(), self.holder());
+    /// Logs which process holds the name and why no new instance can take over the sockets of this one.
+    fn warn_of_holder(&self, reason: &io::Error) {
         tracing::warn!(
             target: LOG,
-            "The socket @{} belongs to {holder}, which is no instance of this server: while it runs, a new instance cannot take \
-             over the sockets of this one. Stop that process",
-            String::from_utf8_lossy(name)
+            "The socket @{} belongs to {}: {}. While that process runs, a new instance cannot take over the sockets of \
+             this one. If it is no instance of this server, stop it",
+            self.place,
+            self.holder(),
+            io_text::describe(reason)
         );
     }
 
@@ -195,19 +229,95 @@ impl Handover {
         listener.set_nonblocking(true)?;
         let listener = tokio::net::UnixListener::from_std(listener)?;
         loop {
-            let (mut stream, _) = listener.accept().await?;
-            if self.peer_count.get() >= PEERS_MAX || !is_trusted(&stream) {
+            let (stream, _) = listener.accept().await?;
+            if self.connected_count.get() >= PEERS_MAX {
                 continue;
             }
             let handover = Rc::clone(&self);
             tokio::task::spawn_local(async move {
-                let request = tokio::time::timeout(TIMEOUT, stream.read_u8()).await;
-                let (Ok(Ok(request)), Ok(stream)) = (request, stream.into_std()) else { return };
-                if request != REQUEST_SOCKETS || handover.send(&stream).is_ok() {
-                    handover.count_until_closed(stream).await;
-                }
+                handover.connected_count.update(|count| count + 1);
+                handover.serve_peer(stream).await;
+                handover.connected_count.update(|count| count - 1);
             });
         }
+    }
+
+    async fn serve_peer(&self, mut stream: tokio::net::UnixStream) {
+        if let Err(error) = self.prove_each_other(&mut stream, Side::Server).await {
+            return self.warn_of_refusal(&stream, &error);
+        }
+        let request = tokio::time::timeout(TIMEOUT, stream.read_u8()).await;
+        let (Ok(Ok(request)), Ok(stream)) = (request, stream.into_std()) else { return };
+        if request != REQUEST_SOCKETS || self.send(&stream).is_ok() {
+            self.count_until_closed(stream).await;
+        }
+    }
+
+    /// Logs which process gets no sockets.
+    fn warn_of_refusal(&self, stream: &tokio::net::UnixStream, error: &io::Error) {
+        let (now, (begin, told)) = (Instant::now(), self.refusals.get());
+        let (begin, told) = match begin {
+            Some(begin) if now < begin + REFUSALS_INTERVAL => (begin, told),
+            _ => (now, 0),
+        };
+        if told >= REFUSALS_TOLD_MAX {
+            return;
+        }
+        self.refusals.set((Some(begin), told + 1));
+        tracing::warn!(
+            target: LOG,
+            "Sharing no sockets with {}, which connected to @{}: {}. If it is no instance of this server, stop it",
+            describe_peer(stream), self.place, io_text::describe(error)
+        );
+    }
+
+    /// Proves to the other side that this process may hold the node's sockets, and requires the same proof of it.
+    ///
+    /// # Errors
+    /// Returns an error if one of the two has no proof, or if the other side takes longer than [`TIMEOUT`].
+    async fn prove_each_other(&self, stream: &mut tokio::net::UnixStream, own: Side) -> io::Result<()> {
+        if !has_trusted_user(stream) {
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it belongs to another user"));
+        }
+        let proof = tokio::time::timeout(TIMEOUT, self.exchange_proofs(stream, own)).await;
+        proof.unwrap_or_else(|_| {
+            Err(io::Error::new(io::ErrorKind::TimedOut, "it does not prove that it is an instance"))
+        })
+    }
+
+    async fn exchange_proofs(&self, stream: &mut tokio::net::UnixStream, own: Side) -> io::Result<()> {
+        let other = match own {
+            Side::Server => Side::Client,
+            Side::Client => Side::Server,
+        };
+        let challenge = AdminChallenge::new(&self.purpose(other))?;
+        stream.async_io(Interest::WRITABLE, || send_sockets(&*stream, CHALLENGE, &[challenge.as_fd()])).await?;
+        let (note, mut sockets) = stream.async_io(Interest::READABLE, || receive_sockets(&*stream)).await?;
+        let (CHALLENGE, Some(theirs), true) = (note.as_slice(), sockets.pop(), sockets.is_empty()) else {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no instance of this server"));
+        };
+        meet_challenge(theirs, &self.purpose(own)).map_err(|error| match error.kind() {
+            io::ErrorKind::PermissionDenied => io::Error::new(
+                error.kind(),
+                "this process lacks the capability NET_ADMIN, which proves that it is an instance",
+            ),
+            _ => error,
+        })?;
+        stream.write_u8(CHALLENGE_MET).await?;
+        if stream.read_u8().await? == CHALLENGE_MET && challenge.is_met()? {
+            return Ok(());
+        }
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, "it lacks the capability NET_ADMIN"))
+    }
+
+    /// Returns the purpose of a challenge that a side has to meet. It differs by side and by meeting point, so that no
+    /// instance meets a challenge that another one set for a third process.
+    fn purpose(&self, side: Side) -> String {
+        let side = match side {
+            Side::Server => "server",
+            Side::Client => "client",
+        };
+        format!("{}/{side}", self.place)
     }
 
     /// Sends the sockets that this process serves.
@@ -278,9 +388,8 @@ fn describe_peer(stream: &tokio::net::UnixStream) -> String {
     format!("process {id}{program} of user {}", peer.uid())
 }
 
-/// Returns true if the other end belongs to the same user or to root. Every process in the network namespace can
-/// connect. Instances in other containers have no process ID here, so tokio reads the credentials: rustix takes them
-/// for an error then.
-fn is_trusted(stream: &tokio::net::UnixStream) -> bool {
+/// Returns true if the other end belongs to the same user or to root. Instances in other containers have no process ID
+/// here, so tokio reads the credentials: rustix takes them for an error then.
+fn has_trusted_user(stream: &tokio::net::UnixStream) -> bool {
     stream.peer_cred().is_ok_and(|peer| peer.uid() == 0 || peer.uid() == net::own_user())
 }

@@ -150,7 +150,7 @@ async fn join(handover: &Rc<Handover>, reconciler: &Reconciler) {
     let timeout = if reconciler.found_interface() { CONNECT_TIMEOUT } else { Duration::ZERO };
     let end = Instant::now() + timeout;
     let stream = loop {
-        let found = handover.connect().and_then(|stream| {
+        let found = handover.connect().await.and_then(|stream| {
             let Some(stream) = stream else { return Ok(None) };
             reconciler.set_rules();
             handover.receive(&stream).map(|()| Some(stream))
