@@ -122,7 +122,8 @@ fn socket_length(length: usize) -> libc::socklen_t {
 
 /// Batch of received datagrams, and the answers to them.
 pub struct Batch {
-    bytes: Box<[[u8; DATAGRAM_MAX]; BATCH]>,
+    /// [`BATCH`] times [`DATAGRAM_MAX`] bytes. The system provides zeroed pages, and an idle socket takes few of them.
+    bytes: Vec<u8>,
     peers: Box<[libc::sockaddr_storage; BATCH]>,
     controls: Box<[Control; BATCH]>,
     lengths: [usize; BATCH],
@@ -146,7 +147,7 @@ impl Batch {
         // SAFETY: all-zero bytes are a valid `sockaddr_storage`.
         let peers: [libc::sockaddr_storage; BATCH] = unsafe { zeroed() };
         Batch {
-            bytes: Box::new([[0; DATAGRAM_MAX]; BATCH]),
+            bytes: vec![0; BATCH * DATAGRAM_MAX],
             peers: Box::new(peers),
             controls: Box::new([Control([0; CONTROL_LEN]); BATCH]),
             lengths: [0; BATCH],
@@ -167,8 +168,8 @@ impl Batch {
         self.received = 0;
         let mut parts: [MaybeUninit<libc::iovec>; BATCH] = [MaybeUninit::uninit(); BATCH];
         let mut headers: [MaybeUninit<libc::mmsghdr>; BATCH] = [MaybeUninit::uninit(); BATCH];
-        for at in 0..BATCH {
-            let base = self.bytes[at].as_mut_ptr().cast();
+        for (at, bytes) in self.bytes.chunks_exact_mut(DATAGRAM_MAX).enumerate() {
+            let base = bytes.as_mut_ptr().cast();
             parts[at].write(libc::iovec { iov_base: base, iov_len: DATAGRAM_MAX });
             let control = (self.controls[at].0.as_mut_ptr(), CONTROL_LEN);
             let peer = (&raw mut self.peers[at], size_of::<libc::sockaddr_storage>());
@@ -192,7 +193,7 @@ impl Batch {
     /// Returns the bytes of a datagram.
     #[must_use]
     pub fn datagram(&self, at: usize) -> &[u8] {
-        &self.bytes[at][..self.lengths[at].min(DATAGRAM_MAX)]
+        &self.bytes[at * DATAGRAM_MAX..][..self.lengths[at].min(DATAGRAM_MAX)]
     }
 
     /// Returns the source address of a datagram.

@@ -32,6 +32,7 @@ pub struct Worker {
     random: u64,
     log: EventBuffer,
     pool: Vec<Box<Transaction>>,
+    pool_max: usize,
     refreshes: Vec<Box<Transaction>>,
     tap: Tap,
 }
@@ -47,6 +48,7 @@ impl Worker {
             random: seed | 1,
             log: EventBuffer::new(LOG_BYTES_MAX),
             pool: Vec::with_capacity(POOL_MAX),
+            pool_max: POOL_MAX,
             refreshes: Vec::with_capacity(REFRESHES_MAX),
             tap: Tap::default(),
         }
@@ -55,6 +57,11 @@ impl Worker {
     /// Copies failures and a sample of the queries to this ring from now on.
     pub fn attach_tap(&mut self, ring: Arc<Ring>) {
         self.tap.attach(ring);
+    }
+
+    /// Keeps at most this number of transactions for reuse, if it is less than the default.
+    pub fn limit_pool(&mut self, max: usize) {
+        self.pool_max = POOL_MAX.min(max);
     }
 
     /// Begins the sample of the tap again with the next query.
@@ -169,7 +176,7 @@ impl Worker {
 
     /// Returns a transaction to the pool.
     pub fn give_transaction(&mut self, mut transaction: Box<Transaction>) {
-        if self.pool.len() < POOL_MAX {
+        if self.pool.len() < self.pool_max {
             transaction.trim();
             self.pool.push(transaction);
         }

@@ -1,8 +1,9 @@
 //! Sockets, and the worker threads that serve them.
 //!
-//! The server starts one worker thread per core. Each worker has its own runtime, buffers and counters, and its own
-//! sockets on every address (`SO_REUSEPORT`). A worker reads a batch of datagrams, answers at once what needs no
-//! upstream, and sends these answers with one system call. A query that must wait becomes a task on the same thread.
+//! The server starts one worker thread per core, at most [`WORKERS_MAX`]. Each worker has its own runtime, buffers and
+//! counters, and its own sockets on every address (`SO_REUSEPORT`). A worker reads a batch of datagrams, answers at
+//! once what needs no upstream, and sends these answers with one system call. A query that must wait becomes a task on
+//! the same thread.
 //! This crate knows neither plugins nor the Corefile syntax.
 #![allow(
     clippy::disallowed_methods,
@@ -44,4 +45,4 @@ pub use log::{LOG_METRICS, LOG_QUEUE_MAX, LogQueue, Taken, log_queue};
 pub use responses::RESPONSE_METRICS;
 pub use shared::Live;
 pub use tun::hold_interface;
-pub use worker::{Probes, Taps, Workers};
+pub use worker::{Probes, Taps, WORKERS_MAX, Workers};

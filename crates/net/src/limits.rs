@@ -1,5 +1,6 @@
 //! Limits of the network layer, each with its reason. Reaching one is counted.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use metrics::{Counter, Kind, Metric, Registry};
@@ -11,6 +12,13 @@ pub(crate) const PARKED_MAX: usize = 6144;
 /// Bytes that parked queries may hold together beyond the few kilobytes of each: long queries over streams, and
 /// responses that wait for a part. Queries are rarely longer than a hundred bytes.
 pub(crate) const PARKED_EXCESS_MAX: usize = 8 << 20;
+/// Transactions that all workers together keep for reuse, of a few kilobytes each.
+pub(crate) const POOLED_MAX: usize = 2048;
+/// Bytes of kernel buffers for the datagrams of one address in each direction, across all workers. They count as memory
+/// of the container.
+pub(crate) const KERNEL_BUFFERS_MAX: usize = 32 << 20;
+/// Range of the kernel buffers of one socket in bytes: hundreds to thousands of queries. The system may grant less.
+pub(crate) const KERNEL_BUFFER: RangeInclusive<usize> = 256 << 10..=4 << 20;
 /// Pending answers of one stream. At this number the server stops reading the stream.
 pub(crate) const PIPELINE_MAX: usize = 128;
 /// Unwritten answer bytes of one stream. At this number the server answers no more of its queries.

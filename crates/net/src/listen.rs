@@ -7,8 +7,8 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use datagrams::SteeringByte;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
-/// Requested size of the kernel's socket buffers in bytes: a few thousand queries. The system may grant less.
-const KERNEL_BUFFER: usize = 4 << 20;
+use crate::limits::{KERNEL_BUFFER, KERNEL_BUFFERS_MAX};
+
 /// Length of the accept queue.
 const BACKLOG: i32 = 1024;
 
@@ -140,7 +140,7 @@ fn open_at(address: &Address, mut wanted: SocketAddr, workers: usize) -> Result<
         let fail = |protocol, address| move |error| ListenError { protocol, address, error };
         let mut udp = None;
         if address.kind == AddressKind::Dns {
-            udp = Some(udp_socket(wanted, address.ip.is_none()).map_err(fail("udp", wanted))?);
+            udp = Some(udp_socket(wanted, address.ip.is_none(), workers).map_err(fail("udp", wanted))?);
         }
         let tcp = tcp_socket(wanted, address.ip.is_none()).map_err(fail("tcp", wanted))?;
         sockets.push((udp, tcp));
@@ -156,7 +156,7 @@ fn open_quic(address: &Address, mut wanted: SocketAddr, workers: usize) -> io::R
     if wanted.port() == 0 {
         wanted.set_port(UdpSocket::bind(wanted)?.local_addr()?.port());
     }
-    let opened: io::Result<Vec<_>> = (0..workers).map(|_| udp_socket(wanted, address.ip.is_none())).collect();
+    let opened: io::Result<Vec<_>> = (0..workers).map(|_| udp_socket(wanted, address.ip.is_none(), workers)).collect();
     let quic = opened?;
     if let [first, _, ..] = quic.as_slice() {
         let byte = SteeringByte {
@@ -188,11 +188,12 @@ fn free_port(wanted: SocketAddr) -> io::Result<u16> {
     outcome
 }
 
-fn udp_socket(address: SocketAddr, wildcard: bool) -> io::Result<UdpSocket> {
+fn udp_socket(address: SocketAddr, wildcard: bool, workers: usize) -> io::Result<UdpSocket> {
     let socket = bound(address, wildcard, Type::DGRAM, Protocol::UDP)?;
     // Larger buffers only help. The defaults are enough to run.
-    let _ = socket.set_recv_buffer_size(KERNEL_BUFFER);
-    let _ = socket.set_send_buffer_size(KERNEL_BUFFER);
+    let bytes = (KERNEL_BUFFERS_MAX / workers.max(1)).clamp(*KERNEL_BUFFER.start(), *KERNEL_BUFFER.end());
+    let _ = socket.set_recv_buffer_size(bytes);
+    let _ = socket.set_send_buffer_size(bytes);
     if wildcard {
         // Makes the kernel report the local address of each datagram, so that the answer leaves from there.
         datagrams::ask_for_local_address(&socket, address.is_ipv6())?;

@@ -17,11 +17,15 @@ use crate::connection_rates::ConnectionRates;
 use crate::connections::{ConnectionTable, TableLimits};
 use crate::endpoint::{Endpoint, Stage};
 use crate::io::TokioIo;
-use crate::limits::{Limits, StreamLimits, raise_descriptor_limit};
+use crate::limits::{Limits, POOLED_MAX, StreamLimits, raise_descriptor_limit};
 use crate::listen::Opened;
 use crate::over_quic::{self, QuicSocket};
 use crate::shared::{AllParked, Live, Shared};
 use crate::{streams, udp};
+
+/// Maximum number of workers that a server starts. Each takes about 200 KiB, with its stack, buffers and share of the
+/// allocator; more of them answer no more than the network delivers (docs/decisions/0011).
+pub const WORKERS_MAX: usize = 32;
 
 /// Command to a worker.
 enum Order {
@@ -146,13 +150,14 @@ impl Workers {
             let (sender, receiver) = unbounded_channel();
             let (probe, probed) = channel(PROBES_MAX);
             let (live, registry, connections) = (Arc::clone(live), Arc::clone(registry), Arc::clone(&connections));
-            let (rates, parked, ring) = (Arc::clone(&rates), Arc::clone(&parked), Arc::new(Ring::default()));
+            let (rates, parked, ring) = (Arc::clone(&rates), Arc::clone(&parked), Arc::new(Ring::new(count)));
             taps.push(Arc::clone(&ring));
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             let run = move || {
                 let io = Rc::new(TokioIo::new(&registry));
                 let shared = Shared::new(io, live, &registry, streams, (connections, rates), parked);
                 shared.worker.borrow_mut().attach_tap(ring);
+                shared.worker.borrow_mut().limit_pool(POOLED_MAX / count);
                 LocalSet::new().block_on(&runtime, run(shared, receiver, probed));
             };
             threads.push(std::thread::Builder::new().name(format!("worker-{number}")).spawn(run)?);

@@ -93,7 +93,7 @@ pub(crate) async fn serve(
 ) -> Result<ExitCode, ServeError> {
     let mut signals = Signals::new(shutdown, changes)?;
     log::publish(registry);
-    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(net::WORKERS_MAX);
     let mut instance = Instance::start(origin, options.port, workers, capabilities(registry), registry, &hooks)?;
     signals.orders = instance.take_orders();
     let _pidfile = options.pidfile.as_deref().and_then(Pidfile::write);

@@ -27,7 +27,7 @@ use crate::transaction::{Progress, Transaction};
 
 pub use filter::{Filter, FilterError, Filters};
 pub use record::{ATTEMPTS_MAX, NAME_MAX, Record, RecordFlags, WORDS};
-pub use ring::{CAPACITY, Reasons, Ring, TAILS_MAX, drain};
+pub use ring::{CAPACITY_MAX, Reasons, Ring, TAILS_MAX, drain};
 
 use record::Finished;
 

@@ -8,12 +8,17 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use super::record::{Record, WORDS};
 use crate::time::Instant;
 
-/// Number of records in a ring. A reader that comes every tenth of a second loses none below 10,000 a second. With
-/// `WORDS` of 8 bytes, the ring has 192 KiB.
-pub const CAPACITY: usize = 1024;
-/// Number of places that records for filters leave free, so that the record of failures and the sample continue while a
+/// Maximum number of records in a ring. A reader that comes every tenth of a second loses none below 10,000 a second.
+/// With `WORDS` of 8 bytes, the ring has 192 KiB.
+pub const CAPACITY_MAX: usize = 1024;
+/// Minimum number of records in a ring: 1,280 a second of one of many workers.
+const CAPACITY_MIN: usize = 128;
+/// Number of records in the rings of all workers, unless there are more than 64: 1.5 MiB. A machine with many cores
+/// has no more people that look at it.
+const RECORDS_MAX: usize = 8192;
+/// Share of a ring that records for filters leave free, so that the record of failures and the sample continue while a
 /// filter selects everything.
-const RESERVED: u64 = 256;
+const RESERVED: u64 = 4;
 /// Maximum number of filters at the same time: a few people. Each costs every query some compares.
 pub const TAILS_MAX: usize = 4;
 
@@ -88,9 +93,18 @@ impl Default for TailCells {
 
 impl Default for Ring {
     fn default() -> Self {
+        Ring::new(1)
+    }
+}
+
+impl Ring {
+    /// Creates the ring of one of `workers` workers.
+    #[must_use]
+    pub fn new(workers: usize) -> Ring {
+        let capacity = (RECORDS_MAX / workers.max(1)).clamp(CAPACITY_MIN, CAPACITY_MAX);
         let place = || core::array::from_fn(|_| AtomicU64::new(0));
         Ring {
-            places: (0..CAPACITY).map(|_| place()).collect(),
+            places: (0..capacity).map(|_| place()).collect(),
             written: AtomicU64::new(0),
             read: AtomicU64::new(0),
             lost: AtomicU64::new(0),
@@ -98,14 +112,19 @@ impl Default for Ring {
             tails: core::array::from_fn(|_| TailCells::default()),
         }
     }
-}
 
-impl Ring {
+    /// Returns the maximum number of records.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.places.len()
+    }
+
     /// Writes a record, unless the ring is full. Only the worker calls it.
     pub(super) fn push(&self, reasons: Reasons, weight: u32, words: impl FnOnce() -> [u64; WORDS]) {
         let written = self.written.load(Ordering::Relaxed);
         let unread = written.wrapping_sub(self.read.load(Ordering::Acquire));
-        let room = if reasons.is_counted() { CAPACITY as u64 } else { CAPACITY as u64 - RESERVED };
+        let capacity = self.places.len() as u64;
+        let room = if reasons.is_counted() { capacity } else { capacity - capacity / RESERVED };
         if unread >= room {
             self.lose(reasons, weight);
             return;
@@ -125,7 +144,7 @@ impl Ring {
 
     fn place(&self, number: u64) -> &[AtomicU64; WORDS] {
         #[allow(clippy::cast_possible_truncation, reason = "the remainder is below the capacity")]
-        let at = (number % CAPACITY as u64) as usize;
+        let at = (number % self.places.len() as u64) as usize;
         &self.places[at]
     }
 

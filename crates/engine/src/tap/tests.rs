@@ -356,11 +356,11 @@ fn a_full_ring_loses_records_and_counts_them() {
     let mut watched = Watched::new();
     watched.ring.set_sample_every(1000);
     watched.watch(filter(&[("type", "A")]));
-    for _ in 0..2 * CAPACITY {
+    for _ in 0..2 * CAPACITY_MAX {
         watched.ask("www.example.org.", Type::A, "10.0.0.1:1000");
     }
     let lost = watched.ring.tail_lost(2);
-    assert!((CAPACITY as u64..=CAPACITY as u64 + 256).contains(&lost), "{lost}");
+    assert!((CAPACITY_MAX as u64..=CAPACITY_MAX as u64 + 256).contains(&lost), "{lost}");
     // Failures still have room.
     for _ in 0..200 {
         watched.ask("broken.corp.", Type::AAAA, "10.0.0.1:1000");
@@ -368,10 +368,26 @@ fn a_full_ring_loses_records_and_counts_them() {
     assert_eq!(watched.ring.lost(), 0);
     let records = watched.records();
     assert_eq!(records.iter().filter(|record| record.reasons.is_failure()).count(), 200);
-    for _ in 0..CAPACITY + 5 {
+    for _ in 0..CAPACITY_MAX + 5 {
         watched.ask("broken.corp.", Type::AAAA, "10.0.0.1:1000");
     }
-    assert_eq!((watched.records().len(), watched.ring.lost()), (CAPACITY, 5));
+    assert_eq!((watched.records().len(), watched.ring.lost()), (CAPACITY_MAX, 5));
+}
+
+#[test]
+fn the_rings_of_many_workers_are_small() {
+    for (workers, capacity) in [(0, 1024), (1, 1024), (8, 1024), (16, 512), (64, 128), (1024, 128)] {
+        assert_eq!(Ring::new(workers).capacity(), capacity, "{workers} workers");
+    }
+    // The positions do not depend on a power of two.
+    let (ring, words) = (Arc::new(Ring::new(9)), |number| [number; WORDS]);
+    assert_eq!(ring.capacity(), 910);
+    for round in 0..3 {
+        (0..911).for_each(|number| ring.push(Reasons::FAILURE, 1, || words(number)));
+        let mut taken = Vec::new();
+        drain(std::slice::from_ref(&ring), |words| taken.push(words[0]));
+        assert_eq!((taken, ring.lost()), ((0..910).collect(), round + 1));
+    }
 }
 
 #[test]
