@@ -1,15 +1,18 @@
 //! Builds a running generation from a plan. Unlike planning, building reads files and uses the capabilities of the
 //! process.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use corefile::{Diagnostic, Span};
 
 use crate::codes;
 use crate::fingerprint::{Outline, RecordedFiles};
+use crate::plan::{BLOCKS_BETWEEN_LOOKS, too_large};
 use crate::planned::{Plan, PlannedBlock, PlannedListener};
 use crate::setup::{
-    Capabilities, Files, HostRequests, Part, ReloadState, Setup, SetupError, SetupWarning, SiteInfo, StepWrapper,
+    Capabilities, Files, HostRequests, MemoryGrowth, MemoryGuard, Part, ReloadState, Setup, SetupError, SetupWarning,
+    SiteInfo, StepWrapper,
 };
 use engine::log::{Level, Notice};
 use engine::{Block, BlockId, Chain, Generation, Listener, STEPS_MAX, ServerMetrics, Site, Step, Zones};
@@ -81,7 +84,14 @@ impl Plan {
         let mut any_class = vec![false; self.blocks.len()];
         let outlines = self.blocks.iter().map(BlockOutline::of).collect();
         let listening: Vec<_> = self.blocks.iter().map(|block| block.info.listening.clone()).collect();
+        let memory: Option<MemoryGuard> = process.find();
+        let growth = MemoryGrowth::begin(memory.as_ref());
         for (index, block) in self.blocks.into_iter().enumerate() {
+            if index % BLOCKS_BETWEEN_LOOKS == 0
+                && let Some(problem) = too_large(&growth, 0, block.keys.first().map(|key| key.span))
+            {
+                return Err(vec![problem]);
+            }
             any_class[index] = block.info.any_class;
             let info = block.info.clone();
             let mut below = Capabilities::default();
@@ -125,8 +135,11 @@ impl Plan {
 impl HostRequests {
     /// Sets the encryption of the listeners, by label.
     fn give_tls(&mut self, listeners: &mut [Listener]) {
+        let labels = listeners.iter().enumerate().map(|(at, listener)| (listener.label.clone(), at));
+        let by_label: HashMap<String, usize> = labels.collect();
         for tls in self.tls.drain(..) {
-            if let Some(listener) = listeners.iter_mut().find(|listener| listener.label == tls.listener) {
+            if let Some(at) = by_label.get(&tls.listener) {
+                let listener = &mut listeners[*at];
                 (listener.tls, listener.pads_responses) = (Some(tls.server), tls.pads_responses);
             }
         }

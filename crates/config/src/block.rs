@@ -2,9 +2,10 @@
 
 use core::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use corefile::Span;
-use wire::Name;
+use wire::{Name, NameRef};
 
 use engine::tls::ClientCertificates;
 use engine::{EncryptionLimits, ListenerId, Listening, SiteId, Zones};
@@ -18,7 +19,7 @@ pub struct BlockInfo {
     pub sites: Vec<SiteInfo>,
     /// All zones that clients of its addresses can reach: those of every block on the same addresses, and those that
     /// its own directives name.
-    pub reachable: Zones,
+    pub reachable: ReachableZones,
     /// Names of its directives, in the order of the chain. Metrics identify a step by its index here.
     pub directives: Vec<&'static str>,
     /// Names of those that handle queries, which are the plugins in the sense of CoreDNS.
@@ -35,6 +36,30 @@ pub struct BlockInfo {
     pub listening: Listening,
     /// Encryption of its listeners; `None` if no directive configures it, or its lines have errors.
     pub encryption: Option<EncryptionPolicy>,
+}
+
+/// Zones that clients of a server block can reach. Blocks on the same address share the zones of that address, so that
+/// many blocks do not each hold a copy of them.
+#[derive(Clone, Debug, Default)]
+pub struct ReachableZones(Vec<Arc<Zones>>);
+
+impl ReachableZones {
+    /// Joins sets of zones.
+    #[must_use]
+    pub fn new(parts: Vec<Arc<Zones>>) -> ReachableZones {
+        ReachableZones(parts)
+    }
+
+    /// Returns the length in bytes of the longest zone that contains `name` (in lower case).
+    #[must_use]
+    pub fn longest(&self, name: NameRef<'_>) -> Option<usize> {
+        self.0.iter().filter_map(|zones| Some(zones.names()[zones.find(name)?].as_bytes().len())).max()
+    }
+
+    /// Returns all zones; one that several sets have comes several times.
+    pub fn names(&self) -> impl Iterator<Item = &Name> {
+        self.0.iter().flat_map(|zones| zones.names())
+    }
 }
 
 /// Settings that directives make for their server block as a whole.

@@ -29,6 +29,7 @@ corefile::codes! {
     NOTHING_BELOW = "chain/nothing-below": "a directive that processes answers, but no later directive answers";
     NOTHING_TO_USE = "chain/nothing-to-use": "a directive that depends on another one, which is missing";
     FORWARD_LOOP = "chain/forward-loop": "queries are forwarded to the server that they came from";
+    TOO_LARGE = "setup/too-large": "the configuration needs more memory than the process may take";
     SETUP_FAILED = "setup/failed": "a directive cannot be built, because a resource that it needs has a problem";
     SETUP_WARNED = "setup/warned": "a directive works, but a resource that it needs has a problem";
 }

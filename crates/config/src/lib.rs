@@ -18,8 +18,10 @@ mod keys;
 pub mod options;
 mod plan;
 mod planned;
+mod served;
 pub mod setup;
 mod shared_listeners;
+mod zone_set;
 
 pub use assemble::{BlockOutline, BuildContext, Built};
 pub use codes::CODES;

@@ -9,8 +9,10 @@
 //! 4. If there are no errors so far, look for likely mistakes that span several directives (`advice`).
 
 use core::net::IpAddr;
+use std::collections::HashMap;
+use std::sync::Arc;
 
-use corefile::{Corefile, Diagnostic, ServerBlock, Token, did_you_mean};
+use corefile::{Corefile, Diagnostic, ServerBlock, Span, Token, did_you_mean};
 
 use crate::advice;
 use crate::codes;
@@ -18,9 +20,10 @@ use crate::directive_print::DirectivePrint;
 use crate::keys::{Key, doubt_key, read_key};
 use crate::options::{Directive, DirectiveTraits, Effect, PlannedDirective};
 use crate::planned::{Plan, PlannedBlock, PlannedListener};
-use crate::setup::{BindTarget, BlockInfo, BlockSettings, SiteInfo};
+use crate::setup::{BindTarget, BlockInfo, BlockSettings, MemoryGrowth, MemoryGuard, ReachableZones, SiteInfo};
 use crate::shared_listeners;
-use engine::{ListenerId, Scheme, SiteId};
+use engine::{ListenerId, Scheme, SiteId, Zones};
+use wire::Name;
 
 /// Entry in the ordered list of directives.
 #[derive(Clone, Copy)]
@@ -72,15 +75,44 @@ pub struct Planning<'a> {
     pub dns_port: u16,
     /// Addresses of a network interface; `None` if it does not exist.
     pub interface: &'a dyn Fn(&str) -> Option<Vec<IpAddr>>,
+    /// Memory of the process that will serve the configuration, if it will.
+    pub memory: Option<&'a MemoryGuard>,
+}
+
+/// Server blocks between two looks at the memory of the process. Each takes ten kilobytes and more.
+pub(crate) const BLOCKS_BETWEEN_LOOKS: usize = 16;
+/// Bytes that a word of a Corefile takes at least while its directive is parsed.
+const WORD_BYTES: usize = 512;
+/// Bytes that a zone on an address takes while it is planned and built: its labels, and a name in several sets.
+const SITE_BYTES: usize = 3 << 10;
+
+/// Returns the error that the memory for `more` bytes is missing from a server block on.
+pub(crate) fn too_large(growth: &MemoryGrowth<'_>, more: usize, block: Option<Span>) -> Option<Diagnostic> {
+    let message = format!("the configuration is too large from here on: {}", growth.refusal(more)?);
+    let help = "raise the memory limit of the container, or serve fewer server blocks and zones";
+    Some(Diagnostic::error(codes::TOO_LARGE, block?, message).with_help(help))
 }
 
 /// Derives the meaning of a Corefile. Returns `None` and adds to `problems` if it has errors or cannot be served.
 pub fn plan(file: &Corefile, planning: &Planning<'_>, problems: &mut Vec<Diagnostic>) -> Option<Plan> {
     let before = problems.len();
+    let growth = MemoryGrowth::begin(planning.memory);
+    let first_key = |block: &ServerBlock| block.keys.first().map(|key| key.span);
+    let words: usize = file.blocks.iter().map(|block| block.words().count()).sum();
+    if let Some(problem) = too_large(&growth, words * WORD_BYTES, file.blocks.first().and_then(first_key)) {
+        problems.push(problem);
+        return None;
+    }
     let keys: Vec<Vec<Key>> = file.blocks.iter().map(|block| read_keys(block, planning.dns_port, problems)).collect();
     check_directives(file, planning.entries, problems);
     let (mut blocks, mut places) = (Vec::new(), Vec::new());
-    for (written, keys) in file.blocks.iter().zip(keys) {
+    for (number, (written, keys)) in file.blocks.iter().zip(keys).enumerate() {
+        if number % BLOCKS_BETWEEN_LOOKS == 0
+            && let Some(problem) = too_large(&growth, 0, first_key(written))
+        {
+            problems.push(problem);
+            return None;
+        }
         let (mut block, is_known) = plan_block(written, keys, planning.entries, problems);
         let settings = block.settings();
         let addresses = listen_addresses(&settings, planning, problems);
@@ -88,6 +120,11 @@ pub fn plan(file: &Corefile, planning: &Planning<'_>, problems: &mut Vec<Diagnos
         (block.info.root, block.info.view, block.info.listening) = (settings.root, settings.view, settings.listening);
         block.info.encryption = settings.encryption;
         blocks.push(block);
+    }
+    let sites: usize = places.iter().map(|place| place.keys.len() * place.addresses.len()).sum();
+    if let Some(problem) = too_large(&growth, sites * SITE_BYTES, file.blocks.last().and_then(first_key)) {
+        problems.push(problem);
+        return None;
     }
     let listeners = plan_listeners(&places, problems);
     problems.extend(blocks_without_certificates(&blocks, &listeners));
@@ -97,7 +134,14 @@ pub fn plan(file: &Corefile, planning: &Planning<'_>, problems: &mut Vec<Diagnos
     if problems[before..].iter().any(codes::is_mistake) {
         return None;
     }
-    problems.extend(advice::of(&blocks, &listeners));
+    // Advice compares all zones. Where the memory for that is missing, serving comes first.
+    match growth.refusal(words * WORD_BYTES) {
+        None => problems.extend(advice::of(&blocks, &listeners)),
+        Some(reason) => problems.extend(file.blocks.first().and_then(first_key).map(|key| {
+            let message = format!("likely mistakes in this configuration were not looked for: {reason}");
+            Diagnostic::warning(codes::TOO_LARGE, key, message).with_help("run `portolan check` on another machine")
+        })),
+    }
     let is_served = !problems[before..].iter().any(Diagnostic::is_error);
     let words = || file.blocks.iter().flat_map(ServerBlock::words).map(|word| word.text.clone()).collect();
     is_served.then(|| Plan { blocks, listeners, words: words() })
@@ -268,25 +312,22 @@ struct Place {
 /// Merges the blocks into listeners, one for each address.
 fn plan_listeners(places: &[Place], problems: &mut Vec<Diagnostic>) -> Vec<PlannedListener> {
     let mut listeners: Vec<PlannedListener> = Vec::new();
+    let mut by_address: HashMap<(Scheme, u16, Option<IpAddr>), usize> = HashMap::new();
+    let mut claims: HashMap<(Scheme, u16, &[u8]), Vec<Claim>> = HashMap::new();
     for (block, place) in places.iter().enumerate() {
-        let taken = |other: usize| other == block || !(place.shares || places[other].shares);
         for key in &place.keys {
+            let of_zone = claims.entry((key.scheme, key.port, key.zone.as_bytes())).or_default();
             for ip in &place.addresses {
-                if let Some(problem) = conflict(key, *ip, &listeners, taken) {
+                if let Some(problem) = conflict(key, *ip, of_zone, (block, place.shares), &listeners) {
                     problems.push(problem);
                     continue;
                 }
-                let same =
-                    |known: &&mut PlannedListener| (known.scheme, known.ip, known.port) == (key.scheme, *ip, key.port);
-                match listeners.iter_mut().find(same) {
-                    Some(listener) => listener.zones.push((key.zone.clone(), block)),
-                    None => listeners.push(PlannedListener {
-                        scheme: key.scheme,
-                        ip: *ip,
-                        port: key.port,
-                        zones: vec![(key.zone.clone(), block)],
-                    }),
-                }
+                let listener = *by_address.entry((key.scheme, key.port, *ip)).or_insert_with(|| {
+                    listeners.push(PlannedListener { scheme: key.scheme, ip: *ip, port: key.port, zones: Vec::new() });
+                    listeners.len() - 1
+                });
+                listeners[listener].zones.push((key.zone.clone(), block));
+                Claim::note(of_zone, listener, *ip, (block, place.shares));
             }
         }
     }
@@ -294,62 +335,95 @@ fn plan_listeners(places: &[Place], problems: &mut Vec<Diagnostic>) -> Vec<Plann
     listeners
 }
 
-/// Returns the conflict between a key on an address and the existing listeners. `taken` returns true for a block that
-/// does not share its zones.
+/// Blocks that serve a zone on a listener.
+struct Claim {
+    /// Index of the listener in the order of the Corefile.
+    listener: usize,
+    ip: Option<IpAddr>,
+    last_block: usize,
+    /// True if one of them does not share its zones with other blocks.
+    is_exclusive: bool,
+}
+
+impl Claim {
+    /// Adds a block to the claims of a zone, which are in the order of the listeners.
+    fn note(claims: &mut Vec<Claim>, listener: usize, ip: Option<IpAddr>, (block, shares): (usize, bool)) {
+        match claims.binary_search_by_key(&listener, |claim| claim.listener) {
+            Ok(at) => {
+                claims[at].last_block = block;
+                claims[at].is_exclusive |= !shares;
+            }
+            Err(at) => claims.insert(at, Claim { listener, ip, last_block: block, is_exclusive: !shares }),
+        }
+    }
+}
+
+/// Returns the conflict between a key on an address and the blocks that claim the zone already. `own` is the number of
+/// the block, and whether it shares its zones.
 fn conflict(
     key: &Key,
     ip: Option<IpAddr>,
+    claims: &[Claim],
+    own: (usize, bool),
     listeners: &[PlannedListener],
-    taken: impl Fn(usize) -> bool,
 ) -> Option<Diagnostic> {
-    let of_port = listeners.iter().filter(|known| known.scheme == key.scheme && known.port == key.port);
-    let mut of_zone = of_port.filter(|known| known.zones.iter().any(|(zone, _)| *zone == key.zone));
-    let is_taken = |known: &PlannedListener| known.zones.iter().any(|(zone, block)| *zone == key.zone && taken(*block));
-    let message = of_zone.find_map(|known| match (known.ip, ip) {
-        (before, now) if before == now => is_taken(known).then(|| {
+    let (block, shares) = own;
+    let is_taken = |claim: &Claim| claim.last_block == block || (!shares && claim.is_exclusive);
+    let message = claims.iter().find_map(|claim| match (claim.ip, ip) {
+        (before, now) if before == now => is_taken(claim).then(|| {
             let on = now.map_or(String::new(), |ip| format!(" on {ip}"));
             format!("cannot serve {key}{on} - it is already defined")
         }),
         (None, Some(_)) | (Some(_), None) => {
-            Some(format!("cannot serve {key} - zone overlap listener capacity with {}", known.label()))
+            let label = listeners[claim.listener].label();
+            Some(format!("cannot serve {key} - zone overlap listener capacity with {label}"))
         }
         _ => None,
     })?;
     Some(Diagnostic::error(codes::KEY_CONFLICT, key.span, message))
 }
 
-/// Assigns the sites to their server blocks.
+/// Assigns the sites to their server blocks: numbers in the order of the blocks, and for each in that of the listeners.
 fn assign_sites(blocks: &mut [PlannedBlock], listeners: &[PlannedListener]) {
+    let mut served: Vec<Vec<(usize, &Name)>> = vec![Vec::new(); blocks.len()];
+    for (at, listener) in listeners.iter().enumerate() {
+        for (origin, block) in &listener.zones {
+            served[*block].push((at, origin));
+        }
+    }
     let mut sites = 0;
-    for (number, block) in blocks.iter_mut().enumerate() {
-        for (at, listener) in listeners.iter().enumerate() {
-            for (origin, _) in listener.zones.iter().filter(|(_, block)| *block == number) {
-                block.info.sites.push(SiteInfo {
-                    id: SiteId(sites),
-                    listener: ListenerId(at),
-                    origin: origin.clone(),
-                    server: listener.label(),
-                    zone: origin.to_string(),
-                    view: block.info.view.clone(),
-                    ip: listener.ip,
-                    port: listener.port,
-                });
-                sites += 1;
-            }
+    for (block, served) in blocks.iter_mut().zip(served) {
+        for (at, origin) in served {
+            let listener = &listeners[at];
+            block.info.sites.push(SiteInfo {
+                id: SiteId(sites),
+                listener: ListenerId(at),
+                origin: origin.clone(),
+                server: listener.label(),
+                zone: origin.to_string(),
+                view: block.info.view.clone(),
+                ip: listener.ip,
+                port: listener.port,
+            });
+            sites += 1;
         }
     }
 }
 
 /// Sets the zones that clients of each block can reach: those of all blocks on the same addresses, and those that its
-/// directives name.
+/// directives name. Blocks share the zones of an address.
 fn assign_reachable(blocks: &mut [PlannedBlock], listeners: &[PlannedListener]) {
-    for (number, block) in blocks.iter_mut().enumerate() {
-        let serve_it = |listener: &&PlannedListener| listener.zones.iter().any(|(_, block)| *block == number);
-        let keys = listeners.iter().filter(serve_it).flat_map(|listener| &listener.zones).map(|(zone, _)| zone);
+    let zones_of = |listener: &PlannedListener| Arc::new(listener.zones.iter().map(|(zone, _)| zone.clone()).collect());
+    let served: Vec<Arc<Zones>> = listeners.iter().map(zones_of).collect();
+    for block in blocks {
+        let mut own: Vec<usize> = block.info.sites.iter().map(|site| site.listener.0).collect();
+        own.dedup();
         let roles = block.directives.iter().flat_map(|(_, _, parsed)| parsed.roles());
         let named =
             roles.filter(|placed| placed.role.effect == Effect::AnswersAll).flat_map(|placed| &placed.role.zones);
-        block.info.reachable = keys.chain(named).cloned().collect();
+        let named: Zones = named.cloned().collect();
+        let parts = own.into_iter().map(|listener| Arc::clone(&served[listener])).chain([Arc::new(named)]);
+        block.info.reachable = ReachableZones::new(parts.filter(|zones| !zones.is_empty()).collect());
     }
 }
 

@@ -9,6 +9,7 @@ fn planned(text: &str) -> Result<Vec<String>, Vec<String>> {
         entries: &[DirectiveEntry::Available(&crate::plan::tests::BIND)],
         dns_port: 53,
         interface: &interface,
+        memory: None,
     };
     let plan = plan(&parsed.corefile, &planning, &mut problems);
     plan.ok_or_else(|| problems.into_iter().map(|problem| problem.message).collect()).map(|plan| {

@@ -121,19 +121,19 @@ impl Zones {
 impl FromIterator<Name> for Zones {
     fn from_iter<I: IntoIterator<Item = Name>>(names: I) -> Zones {
         let mut zones = Zones::default();
-        for name in names {
-            let next = zones.names.len();
-            if *zones.map.entry(name.as_ref(), || next) == next {
-                zones.names.push(name.into_lowercase());
-            }
-        }
+        zones.extend(names);
         zones
     }
 }
 
 impl Extend<Name> for Zones {
     fn extend<I: IntoIterator<Item = Name>>(&mut self, names: I) {
-        *self = self.names.drain(..).chain(names).collect();
+        for name in names {
+            let next = self.names.len();
+            if *self.map.entry(name.as_ref(), || next) == next {
+                self.names.push(name.into_lowercase());
+            }
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Registry of all series: maps families and label values to cells, and reads gauges when it is scraped.
 
 use core::fmt::Write;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::cells::{CELLS_MAX, Counters, Slab};
@@ -25,7 +25,7 @@ struct Family {
     /// Label text of single counters. They are exported from the start, because an alert on `increase()` needs the
     /// initial 0.
     single: BTreeSet<String>,
-    tables: Vec<(String, Table)>,
+    tables: HashMap<String, Table>,
 }
 
 #[derive(Default)]
@@ -78,7 +78,7 @@ impl Registry {
         let key = format!("{values:?}{dimensions:?}");
         let Known { families, cells, .. } = &mut *known;
         let (_, family) = families.entry(metric.name).or_insert_with(|| (metric, Family::default()));
-        if let Some((_, table)) = family.tables.iter().find(|(known, _)| *known == key) {
+        if let Some(table) = family.tables.get(&key) {
             return *table;
         }
         let buckets = if let Kind::Histogram(buckets) = metric.kind { Some(buckets) } else { None };
@@ -99,7 +99,7 @@ impl Registry {
             let labels = text::labels(metric.labels, values.iter().copied().chain(named));
             family.series.entry(labels).or_default().push(table.cell(places));
         }
-        family.tables.push((key, table));
+        family.tables.insert(key, table);
         table
     }
 

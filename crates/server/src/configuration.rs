@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use config::setup::MemoryGuard;
 use config::{Plan, Planning};
 use corefile::{Corefile, Diagnostic, Loader, Parsed, Sources, Span, Style};
 use io_text::plain;
@@ -45,7 +46,7 @@ impl Origin {
         match conf {
             Some(name) if is_standard_input(name) => {
                 let mut text = String::new();
-                io::stdin().take(COREFILE_MAX).read_to_string(&mut text)?;
+                io::stdin().take(COREFILE_MAX + 1).read_to_string(&mut text)?;
                 if text.trim().is_empty() {
                     return Err(io::Error::other("standard input is empty: did the command before the pipe fail?"));
                 }
@@ -110,16 +111,25 @@ impl Configuration {
     /// # Errors
     /// The Corefile itself cannot be read.
     pub(crate) fn read(origin: &Origin, port: u16) -> io::Result<Configuration> {
+        Configuration::read_within(origin, port, None)
+    }
+
+    /// Reads and plans a Corefile for a process with this memory.
+    ///
+    /// # Errors
+    /// The Corefile itself cannot be read.
+    pub(crate) fn read_within(origin: &Origin, port: u16, memory: Option<&MemoryGuard>) -> io::Result<Configuration> {
         let (name, text) = origin.read(port)?;
         let parsed = corefile::parse(&name, text.clone(), &Disk);
         let lacks_brace = parsed.has_unclosed_block();
-        let configuration = Configuration::from_parsed(parsed, port)?;
+        let configuration = Configuration::from_parsed(parsed, port, memory)?;
         if configuration.plan.is_some() || !lacks_brace {
             return Ok(configuration);
         }
         // The missing brace makes the lines after it look wrong. If the indentation shows where it belongs, only it is
         // reported.
-        let explained = Configuration::from_parsed(corefile::parse_by_indentation(&name, text, &Disk), port)?;
+        let by_indentation = corefile::parse_by_indentation(&name, text, &Disk);
+        let explained = Configuration::from_parsed(by_indentation, port, memory)?;
         let is_better = explained.plan.is_none() && explained.errors() <= configuration.errors();
         Ok(if is_better { explained } else { configuration })
     }
@@ -128,8 +138,8 @@ impl Configuration {
         self.problems.iter().filter(|problem| problem.is_error()).count()
     }
 
-    fn from_parsed(parsed: Parsed, port: u16) -> io::Result<Configuration> {
-        Configuration::of_parsed(parsed, port, &crate::local::interface_addresses)
+    fn from_parsed(parsed: Parsed, port: u16, memory: Option<&MemoryGuard>) -> io::Result<Configuration> {
+        Configuration::of_parsed(parsed, port, &crate::local::interface_addresses, memory)
     }
 
     /// Plans a parsed Corefile. `interface` returns the addresses of a network interface.
@@ -140,22 +150,25 @@ impl Configuration {
         parsed: Parsed,
         port: u16,
         interface: &dyn Fn(&str) -> Option<Vec<IpAddr>>,
+        memory: Option<&MemoryGuard>,
     ) -> io::Result<Configuration> {
         let Parsed { corefile: written, diagnostics: mut problems } = parsed;
-        let served = match written.blocks.is_empty() && !problems.iter().any(Diagnostic::is_error) {
+        let built_in = match written.blocks.is_empty() && !problems.iter().any(Diagnostic::is_error) {
             // As in CoreDNS, a Corefile without server blocks means the built-in one.
-            true => built_in(port)?,
-            false => written.clone(),
+            true => Some(built_in(port)?),
+            false => None,
         };
-        let planning = Planning { entries: plugins::DIRECTIVES, dns_port: port, interface };
-        let plan = config::plan(&served, &planning, &mut problems);
+        let served = built_in.as_ref().unwrap_or(&written);
+        let planning = Planning { entries: plugins::DIRECTIVES, dns_port: port, interface, memory };
+        let plan = config::plan(served, &planning, &mut problems);
         let plan = plan.filter(|_| !problems.iter().any(Diagnostic::is_error));
         // A snippet is parsed at each use. Report its problems only once.
         sort(&mut problems);
         problems.dedup_by(|one, other| (one.span, one.code, &one.message) == (other.span, other.code, &other.message));
         show_references(&mut problems, &written.sources);
         let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        Ok(Configuration { plan, problems, fingerprint: served.fingerprint_text(&absolute), written })
+        let fingerprint = served.fingerprint_text(&absolute);
+        Ok(Configuration { plan, problems, fingerprint, written })
     }
 
     /// Formats the problems as text.
@@ -181,7 +194,8 @@ pub(crate) struct Disk;
 impl Loader for Disk {
     fn read(&self, path: &Path) -> io::Result<String> {
         let mut text = String::new();
-        let read = std::fs::File::open(path).and_then(|file| file.take(COREFILE_MAX).read_to_string(&mut text));
+        // One byte more than the parser takes, so that it reports a longer file instead of reading a part of it.
+        let read = std::fs::File::open(path).and_then(|file| file.take(COREFILE_MAX + 1).read_to_string(&mut text));
         read.map(|_| text).map_err(plain)
     }
 

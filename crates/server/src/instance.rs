@@ -11,7 +11,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use aws_lc_rs::digest::{SHA512, digest};
 use config::setup::{
-    Capabilities, Command, Inspection, LifecycleEvent, NamePrivacy, Readiness, ReloadState, SetupWarning,
+    Capabilities, Command, Inspection, LifecycleEvent, MemoryGuard, NamePrivacy, Readiness, ReloadState, SetupWarning,
 };
 use config::{BuildContext, Built, PlannedListener};
 use corefile::{Span, Style};
@@ -92,7 +92,7 @@ impl Instance {
         process_metrics::publish(registry);
         // Alerts on an increase need the counter to exist with the value 0.
         registry.counter(&plugins::RELOAD_FAILED, &[]);
-        let configuration = read(&origin, port)?;
+        let configuration = read(&origin, port, &process)?;
         log_warnings(&configuration);
         let (mut built, written) = build(configuration, registry, &process, ReloadState::default())?;
         let admin = Admin::new(registry);
@@ -146,7 +146,7 @@ impl Instance {
     /// # Errors
     /// Fails if the new configuration is invalid or an address could not be bound.
     pub(crate) async fn reload(&mut self, anyway: bool) -> Result<bool, ServeError> {
-        let (found, configuration) = match read(&self.origin, self.port) {
+        let (found, configuration) = match read(&self.origin, self.port, &self.process) {
             Ok(configuration) => (configuration.fingerprint.clone(), Ok(configuration)),
             Err(error) => (error.to_string(), Err(error)),
         };
@@ -323,8 +323,10 @@ impl Written {
     }
 }
 
-fn read(origin: &Origin, port: u16) -> Result<Configuration, ServeError> {
-    let configuration = Configuration::read(origin, port).map_err(|error| ServeError::Load(origin.name(), error))?;
+fn read(origin: &Origin, port: u16, process: &Capabilities) -> Result<Configuration, ServeError> {
+    let memory: Option<MemoryGuard> = process.find();
+    let read = Configuration::read_within(origin, port, memory.as_ref());
+    let configuration = read.map_err(|error| ServeError::Load(origin.name(), error))?;
     let text = configuration.render_problems(Style::Plain);
     if configuration.plan.is_none() {
         return Err(ServeError::Corefile(text));

@@ -154,7 +154,7 @@ impl Server {
         let parsed = corefile::parse(FilePath::new("Corefile"), text.to_owned(), &*self.world);
         let file = parsed.corefile;
         let mut problems = parsed.diagnostics;
-        let planning = Planning { entries: &self.entries, dns_port: DNS_PORT, interface: &|_| None };
+        let planning = Planning { entries: &self.entries, dns_port: DNS_PORT, interface: &|_| None, memory: None };
         let planned = plan(&file, &planning, &mut problems);
         let broken = problems.iter().any(corefile::Diagnostic::is_error);
         let Some(planned) = planned.filter(|_| !broken) else {

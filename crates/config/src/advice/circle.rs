@@ -1,20 +1,25 @@
 //! Queries that are passed on to where they came from, by this Corefile alone.
 
+use std::collections::HashSet;
+
 use corefile::Diagnostic;
 use wire::Name;
 
-use super::{Line, overlap, within};
+use super::Line;
 use crate::codes;
 use crate::options::{Effect, QueriedUpstream};
-use crate::planned::PlannedListener;
+use crate::served::Served;
 
-pub(super) fn of(chains: &[Vec<Line<'_>>], listeners: &[PlannedListener]) -> Vec<Diagnostic> {
-    let map = Map { chains, listeners };
+/// Maximum number of blocks in a circle that is found. A query passes fewer before its time is over.
+const CIRCLE_MAX: usize = 64;
+
+pub(super) fn of(chains: &[Vec<Line<'_>>], served: &Served) -> Vec<Diagnostic> {
+    let map = Map { chains, served };
     let mut warnings = Vec::new();
     for (block, chain) in chains.iter().enumerate() {
         for line in chain {
             let comes_back =
-                |asked: &&QueriedUpstream| line.zones.iter().any(|zone| map.comes_back(block, zone, asked));
+                |asked: &&QueriedUpstream| line.zones.names().iter().any(|zone| map.comes_back(block, zone, asked));
             warnings.extend(line.role.asks.iter().filter(comes_back).map(|asked| circle(line, asked)));
         }
     }
@@ -31,16 +36,16 @@ fn circle(line: &Line<'_>, asked: &QueriedUpstream) -> Diagnostic {
 /// The ways that queries take between the blocks of a Corefile.
 struct Map<'a> {
     chains: &'a [Vec<Line<'a>>],
-    listeners: &'a [PlannedListener],
+    served: &'a Served,
 }
 
 impl Map<'_> {
     /// Whether what is asked there of a zone leads to this block, directly or by others.
     fn comes_back(&self, home: usize, zone: &Name, asked: &QueriedUpstream) -> bool {
-        let mut seen = vec![false; self.chains.len()];
+        let mut seen = HashSet::new();
         let mut open: Vec<usize> = self.block_at(asked, zone).into_iter().collect();
         while let Some(block) = open.pop() {
-            if core::mem::replace(&mut seen[block], true) {
+            if seen.len() >= CIRCLE_MAX || !seen.insert(block) {
                 continue;
             }
             let Some(line) = self.passing(block, zone) else { continue };
@@ -58,9 +63,9 @@ impl Map<'_> {
         let chain = &self.chains[block];
         let takes = |line: &&Line<'_>| {
             line.role.effect == Effect::AnswersAll
-                && line.zones.iter().any(|own| within(zone, own))
-                && !line.role.except.iter().any(|except| within(zone, except))
-                && !line.role.fallthrough.iter().any(|through| overlap(through, zone))
+                && line.zones.contains(zone)
+                && !line.except.contains(zone)
+                && !line.through.overlaps(zone)
         };
         let renames = chain.iter().any(|line| line.role.effect == Effect::Renames);
         chain.iter().find(takes).filter(|line| !renames && !line.role.asks.is_empty())
@@ -68,17 +73,12 @@ impl Map<'_> {
 
     /// The block that has a zone on the address that is asked; none if it depends on the query.
     fn block_at(&self, asked: &QueriedUpstream, zone: &Name) -> Option<usize> {
-        let of_port = || {
-            let same = |known: &&PlannedListener| (known.scheme, known.port) == (asked.scheme, asked.address.port());
-            self.listeners.iter().filter(same)
-        };
-        let ip = asked.address.ip();
-        let own = of_port().find(|known| known.ip == Some(ip));
-        let everywhere = || of_port().find(|known| known.ip.is_none() && (ip.is_loopback() || ip.is_unspecified()));
-        let listener = own.or_else(everywhere)?;
-        let holding = listener.zones.iter().filter(|(known, _)| within(zone, known));
-        let longest = holding.max_by_key(|(known, _)| known.as_ref().labels().count())?;
-        let mut blocks = listener.zones.iter().filter(|(known, _)| *known == longest.0);
-        blocks.next().filter(|_| blocks.next().is_none()).map(|(_, block)| *block)
+        let (ip, port) = (asked.address.ip(), asked.address.port());
+        let own = self.served.at(asked.scheme, port, Some(ip));
+        let is_local = ip.is_loopback() || ip.is_unspecified();
+        let everywhere = || self.served.at(asked.scheme, port, None).filter(|_| is_local);
+        let servers = self.served.longest(own.or_else(everywhere)?, zone)?;
+        let [block] = servers.blocks[..] else { return None };
+        Some(block)
     }
 }

@@ -7,6 +7,8 @@ use core::net::SocketAddr;
 use corefile::Span;
 use wire::Name;
 
+use crate::zone_set::ZoneSet;
+
 use super::values::zone_names;
 use engine::Scheme;
 
@@ -90,7 +92,8 @@ impl PlacedRole {
         let name = written.name.span;
         let fallthrough = words.find(|word| word.text == "fallthrough").map_or(name, |word| word.span);
         let zones = written.args.iter().map(|word| (word.span, zone_names(&word.text)));
-        let named = zones.filter(|(_, zones)| zones.iter().any(|zone| role.zones.contains(zone))).collect();
+        let acts_in: ZoneSet = role.zones.iter().cloned().collect();
+        let named = zones.filter(|(_, zones)| zones.iter().any(|zone| acts_in.has(zone))).collect();
         PlacedRole { role, name, fallthrough, named }
     }
 }

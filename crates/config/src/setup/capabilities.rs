@@ -4,8 +4,7 @@ use core::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use wire::Name;
-
+use crate::zone_set::ZoneSet;
 use engine::{Hooks, Plugin, Query, Zones};
 
 /// Registry of interfaces by type, most of them `Arc<dyn Trait>`.
@@ -39,12 +38,10 @@ pub struct LocalZones(pub Zones);
 impl LocalZones {
     /// Adds `zones`, except for those that overlap with `fallthrough`.
     pub fn add(below: &mut Capabilities, zones: &Zones, fallthrough: &Zones) {
-        let LocalZones(known) = below.find().unwrap_or_default();
-        let overlaps =
-            |one: &Name, other: &Name| one.as_ref().is_within(other.as_ref()) || other.as_ref().is_within(one.as_ref());
-        let answers_all = |zone: &&Name| !fallthrough.names().iter().any(|name| overlaps(name, zone));
-        let own = zones.names().iter().filter(answers_all);
-        below.provide(LocalZones(known.names().iter().chain(own).cloned().collect()));
+        let LocalZones(mut known) = below.take().unwrap_or_default();
+        let through: ZoneSet = fallthrough.names().iter().cloned().collect();
+        known.extend(zones.names().iter().filter(|zone| !through.overlaps(zone)).cloned());
+        below.provide(LocalZones(known));
     }
 }
 

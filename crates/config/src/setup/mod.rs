@@ -19,6 +19,7 @@ mod file_watch;
 mod files;
 mod inspection;
 mod jobs;
+mod memory;
 mod own_queries;
 mod pages;
 mod readiness;
@@ -35,6 +36,8 @@ pub use inspection::{
     InspectedUpstream, Inspection, UpstreamHealth,
 };
 pub use jobs::{GracefulJob, Job, SHUTDOWN_GRACE, Shutdown, ShutdownTrigger};
+pub(crate) use memory::MemoryGrowth;
+pub use memory::{MemoryGuard, MemoryUse};
 pub use own_queries::{OwnQueries, QueryJob};
 pub use pages::{MakePage, Page, PageContent};
 pub use readiness::Readiness;
@@ -54,7 +57,7 @@ use engine::{ExchangeObservers, Hooks, Labels, Plugin, Zones};
 use metrics::Registry;
 
 // Concepts that the running engine needs too.
-pub use crate::block::{BindTarget, BlockInfo, BlockSettings, EncryptionPolicy, SiteInfo};
+pub use crate::block::{BindTarget, BlockInfo, BlockSettings, EncryptionPolicy, ReachableZones, SiteInfo};
 pub use engine::BlockFilter;
 pub use engine::{
     CallLimits, EncryptionLimits, HttpsSettings, Listening, ProxyHeader, ProxyPolicy, QuicLimits, Timeouts,

@@ -72,7 +72,7 @@ impl Drop for Running {
 fn build(text: &str, registry: &Arc<Registry>) -> (Generation, String) {
     let parsed = corefile::parse(Path::new("Corefile"), text.to_owned(), &NoFiles);
     let mut problems = parsed.diagnostics;
-    let planning = Planning { entries: &ENTRIES, dns_port: 53, interface: &|_| None };
+    let planning = Planning { entries: &ENTRIES, dns_port: 53, interface: &|_| None, memory: None };
     let plan = config::plan(&parsed.corefile, &planning, &mut problems);
     assert!(problems.is_empty(), "{problems:#?}");
     let plan = plan.expect("a plan");

@@ -134,7 +134,7 @@ fn from_config_map(source: &str, text: &str, containers: &[Container], has_files
     let parsed = corefile::parse(Path::new(KEY), text.to_owned(), &Remote(containers));
     // The interfaces of the server are not known here.
     let some_address = |_: &str| Some(vec![IpAddr::from([127, 0, 0, 1])]);
-    let configuration = Configuration::of_parsed(parsed, DNS_PORT, &some_address);
+    let configuration = Configuration::of_parsed(parsed, DNS_PORT, &some_address, None);
     let mut configuration = configuration.map_err(|error| Unknown::new(io_text::describe(&error)))?;
     configuration.problems.retain(|problem| !ABOUT_FILES.contains(&problem.code.name()));
     Ok(facts_of(source, configuration, has_files))

@@ -8,11 +8,9 @@ mod source;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use config::setup::Setup;
+use config::setup::{ReachableZones, Setup};
 use engine::log::{Level, Source};
-use engine::{
-    Failure, LabelSetter, Plugin, Query, Response, Subquery, SubqueryTarget, Verdict, Worker, ZoneMap, Zones,
-};
+use engine::{Failure, LabelSetter, Plugin, Query, Response, Subquery, SubqueryTarget, Verdict, Worker, ZoneMap};
 use wire::{EdeCode, Name, NameRef, Opcode, Rcode, Section, Type};
 use zone::{Lookup, Question, Zone};
 
@@ -31,7 +29,7 @@ pub(crate) struct Authority {
     /// Zones of the directive.
     zones: Directory,
     /// Zones of the whole server, which CNAME targets may be in.
-    reachable: Zones,
+    reachable: ReachableZones,
     /// Label for the wildcard that an answer was synthesised from.
     wildcard: LabelSetter,
 }
@@ -165,7 +163,7 @@ impl Authority {
         let own = zone.origin().len();
         let is_longer = |longest: usize| longest > own;
         is_longer(self.zones.load().longest(key).map_or(0, |(name, _)| name.len()))
-            || is_longer(self.reachable.find(key).map_or(0, |at| self.reachable.names()[at].as_bytes().len()))
+            || is_longer(self.reachable.longest(key).unwrap_or(0))
     }
 }
 
