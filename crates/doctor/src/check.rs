@@ -163,7 +163,7 @@ pub struct Looked {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Evidence {
     seen: String,
-    unseen: Vec<String>,
+    unseen: Vec<Unknown>,
 }
 
 /// Maximum number of reasons in a report why a check could not look at a part. A server in each may be silent.
@@ -199,9 +199,8 @@ impl Evidence {
     /// Adds a part that could not be looked at. A part that does not apply is left out.
     #[must_use]
     pub fn without(mut self, part: Unknown) -> Evidence {
-        let reason = part.to_string();
-        if part.gap() == Gap::NotLooked && !self.unseen.contains(&reason) {
-            self.unseen.push(reason);
+        if part.gap() == Gap::NotLooked && !self.unseen.contains(&part) {
+            self.unseen.push(part);
         }
         self
     }
@@ -221,7 +220,7 @@ impl Evidence {
     /// Returns why a part could not be looked at; `None` if all of it was.
     #[must_use]
     pub fn unseen(&self) -> Option<String> {
-        let mut reasons: Vec<String> = self.unseen.iter().take(REASONS_MAX).cloned().collect();
+        let mut reasons: Vec<String> = self.unseen.iter().take(REASONS_MAX).map(Unknown::to_string).collect();
         if self.unseen.len() > REASONS_MAX {
             reasons.push(format!("and {} more", self.unseen.len() - REASONS_MAX));
         }

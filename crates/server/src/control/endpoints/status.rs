@@ -106,7 +106,7 @@ fn resource(health: kubeapi::ResourceHealth) -> Resource {
             (None, false) => WatchState::Listing,
         },
         age_seconds: health.silent.map(|silent| silent.as_secs_f64()),
-        listing_seconds: (!health.listed).then(|| health.age.as_secs_f64()),
+        listing_seconds: (!health.listed).then_some(health.age.as_secs_f64()),
         failing_seconds: health.failing.as_ref().map(|(since, _)| since.as_secs_f64()),
         error: health.failing.map(|(_, error)| error),
     }
