@@ -152,6 +152,9 @@ const EVENTS_PARAMETERS: &[Parameter] = &[
     Parameter { name: "seconds", required: false, doc: "Duration of the stream, from 1 to 3600; 3600 without it." },
 ];
 
+const REQUESTS_PARAMETERS: &[Parameter] =
+    &[Parameter { name: "name", required: false, doc: "Domain name: only queries for it and for names below." }];
+
 const TOP_PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "by",
@@ -206,7 +209,10 @@ impl Endpoint {
             }
             Endpoint::LogLevels => Route::get("/v1/log", "Temporary log levels"),
             Endpoint::SetLogLevel => Route::post("/v1/log", "Change the log level of a plugin for some time"),
-            Endpoint::Requests => Route::get("/v1/requests", "Queries that wait for an upstream, oldest first"),
+            Endpoint::Requests => Route {
+                parameters: REQUESTS_PARAMETERS,
+                ..Route::get("/v1/requests", "Queries that wait for an upstream, oldest first")
+            },
             Endpoint::Events => Route {
                 parameters: EVENTS_PARAMETERS,
                 ..Route::get("/v1/events", "Queries and their answers while they happen, one JSON object per line")

@@ -52,4 +52,6 @@ pub mod exit {
     pub const TROUBLE: u8 = 1;
     /// The server could not be asked.
     pub const NOT_ASKED: u8 = 2;
+    /// No trouble was found, but something that matters could not be looked at.
+    pub const INCOMPLETE: u8 = 3;
 }

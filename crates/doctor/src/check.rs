@@ -1,6 +1,9 @@
 //! Check: its description, its function, and what the function returns.
 
-use crate::{Facts, Unknown};
+use control::text::counted;
+
+use crate::objects::List;
+use crate::{Facts, Gap, Known, Unknown};
 
 /// Area of a check, as in `--only AREA`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,8 +136,105 @@ pub struct Check {
     pub run: fn(&Facts) -> Outcome,
 }
 
-/// Result of a check: what it found, or why it could not look.
-pub type Outcome = Result<Vec<Finding>, Unknown>;
+/// Result of a check: what it looked at and found, or why it could not look.
+///
+/// It cannot be fine without [`Evidence`].
+pub type Outcome = Result<Looked, Unknown>;
+
+/// Evidence of a check, and what it found there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Looked {
+    /// What the check looked at.
+    pub evidence: Evidence,
+    /// What is wrong with it.
+    pub findings: Vec<Finding>,
+}
+
+/// What a check looked at, and what it could not look at although it should.
+///
+/// ```
+/// use doctor::{Evidence, Unknown};
+///
+/// // Nothing was looked at, so nothing is fine.
+/// assert!(Evidence::of(0, "upstream").is_err());
+/// let evidence = Evidence::of(2, "upstream").unwrap().without(Unknown::new("10.0.0.3 does not answer"));
+/// assert_eq!(evidence.unseen().as_deref(), Some("10.0.0.3 does not answer"));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Evidence {
+    seen: String,
+    unseen: Vec<Unknown>,
+}
+
+/// Maximum number of reasons in a report why a check could not look at a part. A server in each may be silent.
+const REASONS_MAX: usize = 4;
+
+impl Evidence {
+    /// Returns the evidence of this number of things. `noun` is in the singular.
+    ///
+    /// # Errors
+    /// The number is zero: there is nothing to look at.
+    pub fn of(number: usize, noun: &str) -> Known<Evidence> {
+        if number == 0 {
+            return Err(Unknown::inapplicable(format!("there is no {noun}")));
+        }
+        Ok(Evidence::fact(counted(number as u64, noun)))
+    }
+
+    /// Returns the evidence of objects. Those that were not read are unseen.
+    ///
+    /// # Errors
+    /// The cluster has no such object.
+    pub fn list<T>(list: &List<T>, noun: &str) -> Known<Evidence> {
+        let evidence = Evidence::of(list.len(), noun)?;
+        let rest = || Unknown::new(format!("the cluster has more than the {} that were read", evidence.seen));
+        Ok(if list.cut { evidence.clone().without(rest()) } else { evidence })
+    }
+
+    /// Returns the evidence of a single fact that is known.
+    pub fn fact(seen: impl Into<String>) -> Evidence {
+        Evidence { seen: seen.into(), unseen: Vec::new() }
+    }
+
+    /// Adds a part that could not be looked at. A part that does not apply is left out.
+    #[must_use]
+    pub fn without(mut self, part: Unknown) -> Evidence {
+        if part.gap() == Gap::NotLooked && !self.unseen.contains(&part) {
+            self.unseen.push(part);
+        }
+        self
+    }
+
+    /// Adds parts that could not be looked at.
+    #[must_use]
+    pub fn without_all(self, parts: impl IntoIterator<Item = Unknown>) -> Evidence {
+        parts.into_iter().fold(self, Evidence::without)
+    }
+
+    /// Returns what was looked at.
+    #[must_use]
+    pub fn seen(&self) -> &str {
+        &self.seen
+    }
+
+    /// Returns why a part could not be looked at; `None` if all of it was.
+    #[must_use]
+    pub fn unseen(&self) -> Option<String> {
+        let mut reasons: Vec<String> = self.unseen.iter().take(REASONS_MAX).map(Unknown::to_string).collect();
+        if self.unseen.len() > REASONS_MAX {
+            reasons.push(format!("and {} more", self.unseen.len() - REASONS_MAX));
+        }
+        if reasons.is_empty() { None } else { Some(reasons.join("; ")) }
+    }
+
+    /// Returns the outcome with these findings.
+    ///
+    /// # Errors
+    /// None: the type is that of the function of a check.
+    pub fn found(self, findings: impl IntoIterator<Item = Finding>) -> Outcome {
+        Ok(Looked { evidence: self, findings: findings.into_iter().collect() })
+    }
+}
 
 /// Something that a check found.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -116,8 +116,8 @@ pub struct Replica {
 pub struct SearchProbe {
     /// Search domain.
     pub domain: String,
-    /// True if the name has addresses.
-    pub answered: bool,
+    /// True if the name has addresses; `None` without an answer.
+    pub answered: Option<bool>,
 }
 
 /// Connection tracking of the kernel.

@@ -7,18 +7,41 @@ pub type Known<T> = Result<T, Unknown>;
 
 /// Reason why something is not known, or does not apply here.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unknown(String);
+pub struct Unknown {
+    reason: String,
+    gap: Gap,
+}
+
+/// Kind of a reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gap {
+    /// It exists, or may exist, and could not be looked at.
+    NotLooked,
+    /// This cluster or this server does not have it.
+    DoesNotApply,
+}
 
 impl Unknown {
-    /// Creates a reason from a text for people.
+    /// Creates the reason why something could not be looked at, from a text for people.
     pub fn new(reason: impl Into<String>) -> Unknown {
-        Unknown(reason.into())
+        Unknown { reason: reason.into(), gap: Gap::NotLooked }
+    }
+
+    /// Creates the reason why there is nothing to look at. Only something that was looked at justifies it.
+    pub fn inapplicable(reason: impl Into<String>) -> Unknown {
+        Unknown { reason: reason.into(), gap: Gap::DoesNotApply }
+    }
+
+    /// Returns the kind.
+    #[must_use]
+    pub const fn gap(&self) -> Gap {
+        self.gap
     }
 }
 
 impl fmt::Display for Unknown {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&self.0)
+        out.write_str(&self.reason)
     }
 }
 

@@ -6,7 +6,8 @@
 //!
 //! A [`Check`] is data plus a pure function of the [`Facts`]: code, area, title, severity, what it needs, meaning, fix.
 //! The functions have no I/O and no clock, so that a test can give them a whole cluster as JSON. A fact that could not
-//! be gathered is an [`Unknown`] with the reason, and the row of a check that needs it says so.
+//! be gathered is an [`Unknown`] with the reason, and the row of a check that needs it says so. The outcome of a check
+//! has [`Evidence`], which cannot be empty, so that a check that looked at nothing is never fine.
 //!
 //! # Adding a check
 //!
@@ -30,11 +31,11 @@ mod text;
 #[cfg(test)]
 mod tests;
 
-pub use check::{Area, Check, Finding, Need, Outcome, Severity};
+pub use check::{Area, Check, Evidence, Finding, Looked, Need, Outcome, Severity};
 pub use checks::{SelectError, all, select};
 pub use corefile_facts::{CorefileFacts, Encrypted, Forwarded, Problem};
 pub use dns::{DNS_PORT, DnsService};
 pub use facts::{Access, Certificate, Conntrack, Facts, Flow, Interface, Kubelet, Replica, SearchProbe};
-pub use known::{Known, Unknown};
+pub use known::{Gap, Known, Unknown};
 pub use probe::{Attempt, EncryptedProbe, Probe, Probes, UpstreamProbe};
 pub use report::{Mark, Report, Row};

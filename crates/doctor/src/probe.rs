@@ -2,7 +2,7 @@
 
 use core::net::{IpAddr, SocketAddr};
 
-use crate::Encrypted;
+use crate::{Encrypted, Known};
 
 /// Result of one query.
 #[derive(Clone, Debug, PartialEq)]
@@ -86,6 +86,8 @@ pub struct UpstreamProbe {
     pub edns: Option<bool>,
     /// True if a response has the name as it was written in the query; `None` without a response.
     pub keeps_case: Option<bool>,
+    /// True if a query to it came back to the server that runs here.
+    pub came_back: Known<bool>,
 }
 
 /// Connection to an upstream over TLS, HTTPS or QUIC, which gets no query from here.

@@ -2,20 +2,22 @@
 
 use serde::Serialize;
 
-use crate::{Check, Facts, Finding, Severity};
+use crate::{Check, Facts, Finding, Gap, Looked, Severity};
 
 /// Outcome of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mark {
-    /// Nothing found.
+    /// Everything that applies was looked at, and nothing was found.
     Fine,
     /// Queries can fail, be slow, or fail at the next change.
     Warning,
     /// Queries fail, or a change is refused.
     Error,
-    /// The check could not look.
+    /// The check could not look, or only at a part.
     Unknown,
+    /// This cluster or this server does not have what the check is about.
+    NotApplicable,
 }
 
 impl Mark {
@@ -27,6 +29,7 @@ impl Mark {
             Mark::Warning => '‼',
             Mark::Error => '✗',
             Mark::Unknown => '–',
+            Mark::NotApplicable => '·',
         }
     }
 }
@@ -64,7 +67,9 @@ pub struct Row {
     pub title: &'static str,
     /// Worst outcome.
     pub outcome: Mark,
-    /// Reason why the check could not look.
+    /// What the check looked at.
+    pub evidence: Option<String>,
+    /// Reason why the check could not look, or only at a part, or why it does not apply.
     pub reason: Option<String>,
     /// Findings.
     pub findings: Vec<RowFinding>,
@@ -107,29 +112,50 @@ impl Report {
         self.rows.iter().any(|row| !row.findings.is_empty())
     }
 
-    /// Returns true if no check could look.
+    /// Returns true if no check could look, and at least one applies.
     #[must_use]
     pub fn is_blind(&self) -> bool {
-        self.rows.iter().all(|row| row.outcome == Mark::Unknown)
+        self.rows.iter().all(|row| row.evidence.is_none()) && self.is_incomplete()
+    }
+
+    /// Returns true if something that applies could not be looked at.
+    #[must_use]
+    pub fn is_incomplete(&self) -> bool {
+        self.rows.iter().any(Row::is_incomplete)
     }
 }
 
 impl Row {
     fn of(check: &Check, facts: &Facts) -> Row {
-        let (outcome, reason, findings) = match (check.run)(facts) {
-            Err(reason) => (Mark::Unknown, Some(reason.to_string()), Vec::new()),
-            Ok(findings) => {
+        let (code, area, title) = (check.code, check.area.name(), check.title);
+        match (check.run)(facts) {
+            Err(reason) => {
+                let outcome = match reason.gap() {
+                    Gap::NotLooked => Mark::Unknown,
+                    Gap::DoesNotApply => Mark::NotApplicable,
+                };
+                let (evidence, reason) = (None, Some(reason.to_string()));
+                Row { code, area, title, outcome, evidence, reason, findings: Vec::new() }
+            }
+            Ok(Looked { evidence, findings }) => {
                 let findings: Vec<RowFinding> = findings.into_iter().map(|one| RowFinding::of(one, check)).collect();
                 let is_error = findings.iter().any(|finding| finding.severity == Mark::Error);
-                let worst = match (is_error, findings.is_empty()) {
-                    (true, _) => Mark::Error,
-                    (false, false) => Mark::Warning,
-                    (false, true) => Mark::Fine,
+                let reason = evidence.unseen();
+                let outcome = match (is_error, findings.is_empty(), &reason) {
+                    (true, ..) => Mark::Error,
+                    (false, false, _) => Mark::Warning,
+                    (false, true, Some(_)) => Mark::Unknown,
+                    (false, true, None) => Mark::Fine,
                 };
-                (worst, None, findings)
+                Row { code, area, title, outcome, evidence: Some(evidence.seen().to_owned()), reason, findings }
             }
-        };
-        Row { code: check.code, area: check.area.name(), title: check.title, outcome, reason, findings }
+        }
+    }
+
+    /// Returns true if the check could not look at something that applies.
+    #[must_use]
+    pub fn is_incomplete(&self) -> bool {
+        self.reason.is_some() && self.outcome != Mark::NotApplicable
     }
 }
 

@@ -1,4 +1,5 @@
-//! Report as text: findings and fixes, then the checks that found nothing, then those that could not look.
+//! Report as text: findings and fixes, then the checks that found nothing, those that could not look, and those that do
+//! not apply.
 
 use core::fmt;
 
@@ -28,16 +29,18 @@ impl fmt::Display for Report {
             if rows.peek().is_some() {
                 writeln!(out, "{}", area.title())?;
             }
-            rows.try_for_each(|Row { code, title, outcome, .. }| {
-                writeln!(out, "  {} {code}  {title}", outcome.character())
+            rows.try_for_each(|Row { code, title, outcome, evidence, .. }| {
+                let evidence = evidence.as_deref().unwrap_or_default();
+                writeln!(out, "  {} {code}  {title} ({})", outcome.character(), harmless(evidence))
             })?;
         }
         out.write_str(&self.unchecked())?;
+        out.write_str(&self.inapplicable())?;
         if !self.cut.is_empty() {
             writeln!(out, "Only part of the cluster was read: it has more {} than that.", self.cut.join(", "))?;
         }
         let tally = |mark: Mark| format!("{} {}", mark.character(), self.count(mark));
-        let tallies = [Mark::Fine, Mark::Warning, Mark::Error, Mark::Unknown].map(tally);
+        let tallies = [Mark::Fine, Mark::Warning, Mark::Error, Mark::Unknown, Mark::NotApplicable].map(tally);
         writeln!(out, "{}: {}", counted(self.rows.len() as u64, "check"), tallies.join("  "))
     }
 }
@@ -45,18 +48,27 @@ impl fmt::Display for Report {
 impl Report {
     /// Returns each reason why checks could not look, with their codes.
     fn unchecked(&self) -> String {
+        self.reasons("Not checked", Mark::Unknown, Row::is_incomplete)
+    }
+
+    /// Returns each reason why checks do not apply, with their codes.
+    fn inapplicable(&self) -> String {
+        self.reasons("Does not apply", Mark::NotApplicable, |row| row.outcome == Mark::NotApplicable)
+    }
+
+    fn reasons(&self, heading: &str, mark: Mark, is_listed: fn(&Row) -> bool) -> String {
         let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
-        for row in &self.rows {
+        for row in self.rows.iter().filter(|row| is_listed(row)) {
             let Some(reason) = row.reason.as_deref() else { continue };
             match reasons.iter_mut().find(|(known, _)| *known == reason) {
                 Some((_, codes)) => codes.push(row.code),
                 None => reasons.push((reason, vec![row.code])),
             }
         }
-        let mark = Mark::Unknown.character();
+        let mark = mark.character();
         let line = |(reason, codes): (&str, Vec<&str>)| format!("  {mark} {}: {}\n", harmless(reason), codes.join(" "));
-        let heading = if reasons.is_empty() { "" } else { "Not checked\n" };
-        core::iter::once(heading.to_owned()).chain(reasons.into_iter().map(line)).collect()
+        let heading = if reasons.is_empty() { String::new() } else { format!("{heading}\n") };
+        core::iter::once(heading).chain(reasons.into_iter().map(line)).collect()
     }
 }
 

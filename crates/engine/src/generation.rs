@@ -10,7 +10,7 @@ use core::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use wire::EdeCode;
+use wire::{EdeCode, NameRef};
 
 use crate::chain::Chain;
 use crate::ids::{BlockId, ListenerId, SiteId};
@@ -186,8 +186,8 @@ impl Generation {
 
     /// Returns the exchanges with upstreams that are in flight, with details of the `oldest_max` oldest ones.
     #[must_use]
-    pub fn exchanges_in_flight(&self, oldest_max: usize) -> ExchangesInFlight {
-        self.singleflight.in_flight(oldest_max)
+    pub fn exchanges_in_flight(&self, zone: NameRef<'_>, oldest_max: usize) -> ExchangesInFlight {
+        self.singleflight.in_flight(zone, oldest_max)
     }
 
     /// Starts the I/O of a transaction that waits.

@@ -165,6 +165,12 @@ impl Response {
         self.ede.as_ref().map(|(code, _)| *code)
     }
 
+    /// Returns the text of the Extended DNS Error; empty without one.
+    #[must_use]
+    pub fn ede_text(&self) -> &str {
+        self.ede.as_ref().map_or("", |(_, text)| text)
+    }
+
     /// Sets an EDNS option, sent to clients that use EDNS. It replaces an option with the same code. If
     /// `OPTIONS_MAX` other options exist, the call has no effect.
     pub fn set_option(&mut self, code: OptionCode, data: Vec<u8>) {

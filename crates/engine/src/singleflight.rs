@@ -152,13 +152,14 @@ impl Singleflight {
         Join::Leader(Leader { singleflight: self, key: Some(key) })
     }
 
-    /// Returns the exchanges in flight, with details of the `oldest_max` oldest ones. Workers wait for the table
-    /// meanwhile, so the details must be few.
-    pub(crate) fn in_flight(&self, oldest_max: usize) -> ExchangesInFlight {
+    /// Returns the exchanges in flight for names below `zone`, with details of the `oldest_max` oldest ones. Workers wait
+    /// for the table meanwhile, so the details must be few.
+    pub(crate) fn in_flight(&self, zone: NameRef<'_>, oldest_max: usize) -> ExchangesInFlight {
         let Ok(waiting) = self.waiting.lock() else {
             return ExchangesInFlight { started: Vec::new(), oldest: Vec::new() };
         };
-        let mut all: Vec<(&Key, &InFlight)> = waiting.iter().collect();
+        let is_below = |key: &Key| NameRef::from_bytes(&key.name).is_ok_and(|name| name.prefix_len(zone).is_some());
+        let mut all: Vec<(&Key, &InFlight)> = waiting.iter().filter(|(key, _)| is_below(key)).collect();
         let started = all.iter().map(|(_, in_flight)| in_flight.since).collect();
         let by_age = |(_, in_flight): &(&Key, &InFlight)| in_flight.since;
         if all.len() > oldest_max {

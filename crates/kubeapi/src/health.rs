@@ -24,6 +24,7 @@ struct Watches {
 
 struct Watch {
     kind: Kind,
+    began: Instant,
     /// Last time that the API server sent something.
     heard: Option<Instant>,
     /// First failure of this outage, and the last error.
@@ -39,6 +40,8 @@ pub struct ResourceHealth {
     pub objects: u32,
     /// True once the first list is complete.
     pub listed: bool,
+    /// Time since the watch began, for the one that began first.
+    pub age: Duration,
     /// Time since the API server last sent something, for the watch that is silent longest; `None` if it never did for
     /// one of them.
     pub silent: Option<Duration>,
@@ -77,7 +80,7 @@ impl ViewHealth {
         let mut watches = self.lock();
         let number = watches.next;
         watches.next += 1;
-        watches.open.insert(number, Watch { kind, heard: None, failing: None });
+        watches.open.insert(number, Watch { kind, began: Instant::now(), heard: None, failing: None });
         WatchHealth { view: Arc::clone(self), number }
     }
 
@@ -100,6 +103,7 @@ impl Watch {
             kind: self.kind,
             objects: index.count(self.kind),
             listed: index.unlisted().all(|kind| kind != self.kind),
+            age: self.began.elapsed(),
             silent: self.silent(),
             failing: self.failing(),
         }
@@ -107,6 +111,7 @@ impl Watch {
 
     /// Adds a further watch of the same kind.
     fn add_to(&self, known: &mut ResourceHealth) {
+        known.age = known.age.max(self.began.elapsed());
         known.silent = known.silent.zip(self.silent()).map(|(one, other)| one.max(other));
         let length = |failing: &Option<(Duration, String)>| failing.as_ref().map(|(since, _)| *since);
         let failing = self.failing();

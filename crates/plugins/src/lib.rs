@@ -103,8 +103,15 @@ use plugins::{
 
 /// Returns the codes of the reasons that plugins give for their answers.
 pub fn reason_codes() -> impl Iterator<Item = &'static ReasonCode> {
-    let plugins: [&[&'static ReasonCode]; 6] =
-        [&acl::REASONS, &kubernetes::REASONS, &cache::REASONS, &forward::REASONS, &hosts::REASONS, &template::REASONS];
+    let plugins: [&[&'static ReasonCode]; 7] = [
+        &acl::REASONS,
+        &kubernetes::REASONS,
+        &cache::REASONS,
+        &forward::REASONS,
+        &hosts::REASONS,
+        &r#loop::REASONS,
+        &template::REASONS,
+    ];
     plugins.into_iter().flatten().copied()
 }
 

@@ -12,9 +12,10 @@
 mod support;
 
 use std::collections::BTreeSet;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
 use fakeapi::{FakeApi, Fault, ReceivedRequest};
@@ -534,4 +535,97 @@ fn says_why_it_could_not_look() {
     let text = outside(&folder, api.url(), &["--only", "dns"]);
     assert_eq!(text.code, 2, "{}", text.stderr);
     assert!(text.stderr.contains("`dns` is neither an area nor a code; use one of corefile, "), "{}", text.stderr);
+}
+
+/// Time that a relay waits for an answer: longer than any of the command's queries.
+const RELAY_TIME: Duration = Duration::from_secs(10);
+
+/// Starts a resolver that forwards all queries over UDP to the server whose address is sent to it.
+fn relay() -> (SocketAddr, Sender<SocketAddr>) {
+    let front = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = front.local_addr().unwrap();
+    let (sender, target) = channel();
+    std::thread::spawn(move || {
+        let target: SocketAddr = target.recv().unwrap();
+        let mut buffer = [0; 4096];
+        while let Ok((length, client)) = front.recv_from(&mut buffer) {
+            let (query, front) = (buffer[..length].to_vec(), front.try_clone().unwrap());
+            std::thread::spawn(move || relay_one(&query, &front, client, target));
+        }
+    });
+    (address, sender)
+}
+
+fn relay_one(query: &[u8], front: &UdpSocket, client: SocketAddr, target: SocketAddr) {
+    let back = UdpSocket::bind("127.0.0.1:0").unwrap();
+    back.set_read_timeout(Some(RELAY_TIME)).unwrap();
+    back.send_to(query, target).unwrap();
+    let mut answer = [0; 4096];
+    if let Ok(length) = back.recv(&mut answer) {
+        let _ = front.send_to(&answer[..length], client);
+    }
+}
+
+/// Starts a server that forwards to an upstream.
+fn forwarding(name: &str, more: &str, upstreams: &str) -> (Folder, Server, ControlSocket, SocketAddr) {
+    let folder = Folder::new(name);
+    let control = folder.path().join("control.sock").display().to_string();
+    let text = format!(".:0 {{\n bind 127.0.0.1\n control {control}\n {more}\n forward . {upstreams}\n}}\n");
+    let mut server = Server::start(&folder.write("Corefile", &text));
+    let address = server.address_of("dns://127.0.0.1:0");
+    let socket = ControlSocket::of(&mut server);
+    (folder, server, socket, address)
+}
+
+#[test]
+fn a_loop_over_two_hops_is_found_by_the_queries_that_come_back() {
+    let (relay, target) = relay();
+    let (_folder, _server, socket, address) = forwarding("doctor-loop", "", &relay.to_string());
+    target.send(address).unwrap();
+    let ran = socket.run(&["doctor", "--only", "PD-U01"]);
+    let expected = format!("PD-U01  queries to upstream {relay} of zone . come back to this server");
+    assert!(ran.code == 1 && ran.stdout.contains(&expected), "{} {}{}", ran.code, ran.stdout, ran.stderr);
+}
+
+#[test]
+fn a_resolver_that_answers_is_no_loop() {
+    let upstream = support::upstream::Upstream::start(1);
+    let (_folder, _server, socket, _) = forwarding("doctor-no-loop", "", &upstream.address.to_string());
+    let ran = socket.run(&["doctor", "--only", "PD-U01"]);
+    let expected = "✓ PD-U01  no upstream leads back to this server (1 upstream)";
+    assert!(ran.code == 0 && ran.stdout.contains(expected), "{} {}{}", ran.code, ran.stdout, ran.stderr);
+}
+
+#[test]
+fn one_silent_upstream_of_two_makes_the_report_incomplete() {
+    let upstream = support::upstream::Upstream::start(1);
+    // The kernel keeps its datagrams; nobody reads them.
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let silent = silent.local_addr().map(|address| (silent, address)).unwrap();
+    let upstreams = format!("{} {}", upstream.address, silent.1);
+    let (_folder, _server, socket, _) = forwarding("doctor-half", "", &upstreams);
+    for code in ["PD-U01", "PD-N05"] {
+        let ran = socket.run(&["doctor", "--only", code]);
+        assert!(ran.code == 3 && ran.stdout.contains(&format!("{}", silent.1)), "{code} {} {}", ran.code, ran.stdout);
+    }
+}
+
+#[test]
+fn an_api_server_that_never_answers_is_a_finding() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", silent.local_addr().unwrap());
+    let folder = Folder::new("doctor-unlisted");
+    let control = folder.path().join("control.sock").display().to_string();
+    let text = format!(
+        ".:0 {{\n bind 127.0.0.1\n control {control}\n kubernetes cluster.local {{\n  endpoint {url}\n startup_timeout 1ms\n }}\n}}\n"
+    );
+    let mut server = Server::start(&folder.write("Corefile", &text));
+    let socket = ControlSocket::of(&mut server);
+    // Before it is a finding, it is not fine either.
+    let first = socket.run(&["doctor", "--only", "PD-R02"]);
+    assert!(first.code == 3 && !first.stdout.contains("✓ PD-R02"), "{} {}", first.code, first.stdout);
+    let expected = format!("not listed: {url} has accepted the requests and sent nothing for");
+    wait_until("the status reports it", || socket.run(&["status"]).stdout.contains(&expected));
+    let ran = socket.run(&["doctor", "--only", "PD-R02"]);
+    assert!(ran.code == 1 && ran.stdout.contains(&expected), "{} {}", ran.code, ran.stdout);
 }

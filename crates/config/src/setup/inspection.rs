@@ -24,6 +24,28 @@ pub struct Inspection {
     pub shadows: Vec<Arc<dyn InspectShadow>>,
     /// Certificates of TLS servers.
     pub certificates: Vec<Arc<dyn InspectCertificate>>,
+    /// Probes for forwarding loops, one per server block with *loop*.
+    pub loops: Vec<Arc<dyn InspectLoop>>,
+}
+
+/// Probe for forwarding loops.
+pub trait InspectLoop: Send + Sync {
+    /// Zone of the server block.
+    fn zone(&self) -> &Name;
+
+    /// Returns what the last probe has shown.
+    fn state(&self) -> LoopState;
+}
+
+/// What the last probe for forwarding loops has shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LoopState {
+    /// Time of the last probe.
+    pub probed: Option<Instant>,
+    /// True if it had a response in time.
+    pub answered: bool,
+    /// Time at which the loop was found that it shows too.
+    pub looping_since: Option<Instant>,
 }
 
 /// Certificate of a TLS server.

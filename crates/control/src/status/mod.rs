@@ -40,6 +40,9 @@ pub struct Status {
     pub answers: Answers,
     /// Upstreams of *forward*.
     pub upstreams: Vec<Upstream>,
+    /// Probes of *loop*, one for each server block with it.
+    #[serde(default)]
+    pub loops: Vec<LoopProbe>,
     /// All caches together; `null` without *cache*.
     pub cache: Option<Cache>,
     /// Limits of the server that were reached.
@@ -133,6 +136,9 @@ pub struct Resource {
     pub state: WatchState,
     /// Time since the API server last sent something in seconds; `null` if it never did, and for files.
     pub age_seconds: Option<f64>,
+    /// Time since the first list was requested in seconds; `null` once it is complete.
+    #[serde(default)]
+    pub listing_seconds: Option<f64>,
     /// Time since the first failure of this outage in seconds; `null` if it works.
     pub failing_seconds: Option<f64>,
     /// Last error of this outage; `null` if it works.
@@ -220,6 +226,28 @@ pub struct Upstream {
     /// Last exchange that failed; `null` if none has failed.
     #[serde(default)]
     pub last_failure: Option<FailedExchange>,
+}
+
+/// Probe of *loop* for forwarding loops.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LoopProbe {
+    /// Zone of the server block.
+    pub zone: String,
+    /// Time since the last probe in seconds; `null` before the first one.
+    pub age_seconds: Option<f64>,
+    /// True if the last probe had a response in time.
+    pub answered: bool,
+    /// Time since the loop was found in seconds; `null` without a loop.
+    pub looping_seconds: Option<f64>,
+}
+
+impl LoopProbe {
+    /// Returns true if the last probe shows that queries do not come back.
+    #[must_use]
+    pub const fn is_checked(&self) -> bool {
+        self.answered && self.looping_seconds.is_none()
+    }
 }
 
 /// Exchange with an upstream that failed.

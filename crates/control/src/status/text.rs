@@ -4,8 +4,8 @@ use core::fmt::{self, Write};
 
 use super::replica;
 use super::{
-    Answers, Cache, Cluster, CodeCount, Corefile, Latency, Limits, Resource, Resources, Serving, Status, Upstream,
-    UpstreamState, WatchState,
+    Answers, Cache, Cluster, CodeCount, Corefile, Latency, Limits, LoopProbe, Resource, Resources, Serving, Status,
+    Upstream, UpstreamState, WatchState,
 };
 use crate::text::{count, counted, duration, harmless, mebibytes, mebibytes_bare, percent, rate};
 
@@ -36,6 +36,9 @@ impl fmt::Display for Status {
         row(out, "Answers", &self.answers.text())?;
         if !self.upstreams.is_empty() {
             row(out, "Upstreams", &upstreams(&self.upstreams))?;
+        }
+        for found in &self.loops {
+            found.looping_text().map_or(Ok(()), |text| row(out, "Loop", &format!("✗ {text} (PD-U01)")))?;
         }
         row(out, "Cache", &self.cache.as_ref().map_or("none".to_owned(), Cache::text))?;
         let limits = format!("  {:<11}  {}", "Limits hit", self.limits.text());
@@ -174,7 +177,10 @@ impl Resource {
     fn text(&self) -> String {
         let (name, objects) = (harmless(&self.name), &self.objects);
         match (self.state, self.failing_seconds) {
-            (WatchState::Listing, None) => format!("{name} not listed"),
+            (WatchState::Listing, None) => {
+                let since = self.listing_seconds.map_or(String::new(), |since| format!(" for {}", duration(since)));
+                format!("{name} not listed{since}")
+            }
             (WatchState::Current, _) | (_, None) => {
                 let age = self.age_seconds.map_or(String::new(), |age| format!(", {}", duration(age)));
                 format!("{name} {}{age}", count(*objects))
@@ -249,6 +255,15 @@ fn upstreams(all: &[Upstream]) -> String {
         parts.push(format!("and {more} more"));
     }
     parts.join("   ")
+}
+
+impl LoopProbe {
+    /// Describes the loop; `None` without one.
+    #[must_use]
+    pub fn looping_text(&self) -> Option<String> {
+        let since = duration(self.looping_seconds?);
+        Some(format!("forwarding loop in zone {} for {since}: queries come back to this server", harmless(&self.zone)))
+    }
 }
 
 impl Upstream {

@@ -23,6 +23,7 @@ fn resource(name: &str, objects: u64, age: f64) -> Resource {
         objects,
         state: WatchState::Current,
         age_seconds: Some(age),
+        listing_seconds: None,
         failing_seconds: None,
         error: None,
     }
@@ -77,6 +78,7 @@ fn healthy() -> Status {
             lost: Some(0),
         },
         upstreams: vec![upstream("10.0.0.2:53", UpstreamState::Up)],
+        loops: vec![LoopProbe { zone: ".".to_owned(), age_seconds: Some(9.0), answered: true, looping_seconds: None }],
         cache: Some(Cache { entries: 9_812, capacity: 9_984, hits: 880, misses: 120, stale: 0 }),
         limits: Limits { window_seconds: 600.0, reached: Vec::new() },
         resources: Resources {
@@ -192,6 +194,15 @@ fn an_upstream_counts_as_fine_only_after_a_reply() {
     assert_eq!(text(0, 2), failed);
     assert_eq!(text(1, 0), "✓ 10.0.0.2:53 udp p99 ≤ 4.0 ms");
     assert_eq!(text(9, 1).chars().next(), Some('✓'));
+}
+
+#[test]
+fn a_forwarding_loop_is_named() {
+    let mut status = healthy();
+    assert!(!status.to_string().contains("Loop") && status.loops[0].is_checked());
+    status.loops[0].looping_seconds = Some(40.0);
+    let line = "  Loop         ✗ forwarding loop in zone . for 40 s: queries come back to this server (PD-U01)\n";
+    assert!(status.to_string().contains(line) && !status.loops[0].is_checked(), "{status}");
 }
 
 #[test]

@@ -64,6 +64,9 @@ pub struct Event {
     pub took_seconds: f64,
     /// Extended DNS Error (RFC 8914).
     pub ede: Option<u64>,
+    /// Text of that error, as clients get it; cut off if it is long; `null` if there is no room for it beside a long name.
+    #[serde(default)]
+    pub ede_text: Option<String>,
     /// Upstream that was asked last for this query.
     pub upstream: Option<String>,
     /// Number of attempts at upstreams for this query, at most 15. It is more than one if one failed, or if an alias

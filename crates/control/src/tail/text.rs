@@ -83,8 +83,10 @@ impl Event {
         let _ = write!(out, "  {records:<5}  {:>6}", duration(self.took_seconds));
         let failed = self.rcode.as_deref() != Some("NOERROR");
         if let Some(ede) = self.ede {
-            let meaning = ede_meaning(ede).map_or(String::new(), |meaning| format!(" ({meaning})"));
-            let _ = write!(out, "  EDE {ede}{meaning}");
+            // The text of this case says more than the meaning of the code.
+            let text = self.ede_text.as_deref().or(ede_meaning(ede));
+            let text = text.map_or(String::new(), |text| format!(" ({})", harmless(text)));
+            let _ = write!(out, "  EDE {ede}{text}");
         }
         let attempts = self.upstream_attempts;
         if let Some(upstream) = self.upstream.as_deref().filter(|_| failed || attempts > 1) {
@@ -140,6 +142,7 @@ impl Event {
         pair("truncated", Some(if self.truncated { "true" } else { "false" }));
         pair("took", Some(&format!("{:.6}", self.took_seconds)));
         pair("ede", self.ede.map(|ede| ede.to_string()).as_deref());
+        pair("ede_text", self.ede_text.as_deref());
         pair("upstream", self.upstream.as_deref());
         let attempts = (self.upstream_attempts > 0).then(|| self.upstream_attempts.to_string());
         pair("upstream_attempts", attempts.as_deref());
@@ -225,6 +228,7 @@ mod tests {
             truncated: false,
             took_seconds: 5.0,
             ede: Some(22),
+            ede_text: None,
             upstream: Some("10.0.0.2:53".to_owned()),
             upstream_attempts: 3,
             rewritten: true,
@@ -249,6 +253,14 @@ mod tests {
         );
         let json: Line = serde_json::from_str(&line.text(Format::Json)).expect("JSON");
         assert_eq!(json, line);
+    }
+
+    #[test]
+    fn an_error_with_a_text_shows_it() {
+        let event = Event { ede: Some(0), ede_text: Some("forwarding loop detected".to_owned()), ..event() };
+        let line = Line::Query(Box::new(event));
+        assert!(line.text(Format::Line).contains("  EDE 0 (forwarding loop detected)  "));
+        assert!(line.text(Format::Logfmt).contains(" ede=0 ede_text=\"forwarding loop detected\" "));
     }
 
     #[test]

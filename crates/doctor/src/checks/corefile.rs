@@ -7,7 +7,7 @@ use control::text::counted;
 use super::of_status;
 use crate::known::known;
 use crate::objects::{Container, Deployment};
-use crate::{Area, Check, CorefileFacts, Facts, Finding, Need, Outcome, Problem, Severity, Unknown};
+use crate::{Area, Check, CorefileFacts, Evidence, Facts, Finding, Need, Outcome, Problem, Severity, Unknown};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -45,7 +45,7 @@ pub(super) const CHECKS: &[Check] = &[
         meaning: "The server could not load a newer Corefile. It serves the old one, and would not start with the new \
                   one.",
         fix: "Correct the Corefile; `portolan reload` then says if it serves",
-        run: |facts| of_status(facts, "PD-C03"),
+        run: reloaded,
     },
     Check {
         code: "PD-C04",
@@ -94,7 +94,12 @@ fn compiles(facts: &Facts) -> Outcome {
     if findings.is_empty() && problems.iter().any(is_of_others) {
         return Err(Unknown::new("what is wrong with the Corefile is a finding of PD-C03 or PD-U01"));
     }
-    Ok(findings)
+    Evidence::fact(corefile.source.as_str()).found(findings)
+}
+
+fn reloaded(facts: &Facts) -> Outcome {
+    let generation = known(&facts.server)?.status.corefile.generation;
+    Evidence::fact(format!("generation {generation} serves")).found(of_status(facts, "PD-C03")?)
 }
 
 /// Returns the warnings of the server about this Corefile that its compilation here does not show, such as those about
@@ -120,6 +125,9 @@ fn same_generation(facts: &Facts) -> Outcome {
         }
     }
     let asked: usize = groups.values().map(Vec::len).sum();
+    if replicas.len() == 1 {
+        return Err(Unknown::inapplicable("the DNS Service has one replica"));
+    }
     if asked < 2 {
         let reason = replicas.iter().find_map(|replica| replica.hash.as_ref().err());
         let reason = reason.map_or(String::new(), |reason| format!(": {reason}"));
@@ -128,13 +136,23 @@ fn same_generation(facts: &Facts) -> Outcome {
             counted(asked as u64, "replica")
         )));
     }
+    let silent = replicas.iter().filter_map(|replica| replica.hash.as_ref().err().cloned());
+    let evidence = Evidence::of(asked, "replica")?.without_all(silent).without_all(unasked(facts, replicas.len()));
     if groups.len() < 2 {
-        return Ok(Vec::new());
+        return evidence.found([]);
     }
     let text =
         |(hash, names): (&&str, &Vec<&str>)| format!("{} serve {}…", names.join(", "), hash.get(..4).unwrap_or(hash));
     let texts: Vec<String> = groups.iter().map(text).collect();
-    Ok(vec![Finding::new(texts.join("; "))])
+    evidence.found([Finding::new(texts.join("; "))])
+}
+
+/// Returns the ready replicas that were not asked, since doctor asks a limited number.
+fn unasked(facts: &Facts, asked: usize) -> Option<Unknown> {
+    let endpoints = facts.dns().and_then(|dns| dns.endpoints()).ok()?;
+    let ready = endpoints.iter().filter(|endpoint| endpoint.is_ready()).count();
+    let text = || format!("doctor has not asked {}", counted((ready - asked) as u64, "replica"));
+    (ready > asked).then(|| Unknown::new(text()))
 }
 
 /// Namespace and label by which kubeadm finds the Deployment.
@@ -144,14 +162,15 @@ const KUBEADM_LABEL: (&str, &str) = ("k8s-app", "kube-dns");
 fn one_deployment(facts: &Facts) -> Outcome {
     let deployments = known(&facts.objects.deployments)?;
     let named: Vec<&Deployment> = deployments.iter().filter(|one| is_addon(one)).collect();
+    let evidence = Evidence::list(deployments, "Deployment")?;
     if named.len() < 2 {
-        return Ok(Vec::new());
+        return evidence.found([]);
     }
     let names: Vec<&str> = named.iter().map(|deployment| deployment.metadata.name.as_str()).collect();
     let text = format!("Deployments in {KUBEADM_NAMESPACE} with the label: {}", names.join(", "));
     let extra = names.iter().find(|name| **name != "coredns").unwrap_or(&"NAME");
     let fix = format!("`kubectl -n {KUBEADM_NAMESPACE} label deployment {extra} k8s-app-`");
-    Ok(vec![Finding::new(text).fix(fix).about("Deployment", KUBEADM_NAMESPACE, extra)])
+    evidence.found([Finding::new(text).fix(fix).about("Deployment", KUBEADM_NAMESPACE, extra)])
 }
 
 fn is_addon(deployment: &Deployment) -> bool {
@@ -161,21 +180,24 @@ fn is_addon(deployment: &Deployment) -> bool {
 
 fn kubeadm(facts: &Facts) -> Outcome {
     let Some(config) = known(&facts.objects.kubeadm)? else {
-        return Err(Unknown::new(
+        return Err(Unknown::inapplicable(
             "kubeadm did not install this cluster: there is no ConfigMap kube-system/kubeadm-config",
         ));
     };
     let settings = config.get("ClusterConfiguration").map_or("", String::as_str);
     if is_dns_disabled(settings) {
-        return Err(Unknown::new("kubeadm does not manage the DNS of this cluster (`dns.disabled`)"));
+        return Err(Unknown::inapplicable("kubeadm does not manage the DNS of this cluster (`dns.disabled`)"));
     }
     let deployments = known(&facts.objects.deployments)?;
     let Some(deployment) = deployments.iter().find(|one| is_addon(one)) else {
-        return Err(Unknown::new("no Deployment in kube-system has the label k8s-app=kube-dns"));
+        let reason = "no Deployment in kube-system has the label k8s-app=kube-dns";
+        return Err(if deployments.cut { Unknown::new(reason) } else { Unknown::inapplicable(reason) });
     };
-    let Some(container) = deployment.spec.template.spec.containers.first() else { return Ok(Vec::new()) };
+    let missing = || Unknown::new(format!("Deployment {} has no container", deployment.metadata.path()));
+    let container = deployment.spec.template.spec.containers.first().ok_or_else(missing)?;
     let findings = [tag_problem(container), repository_problem(container, settings)].into_iter().flatten();
-    Ok(findings.map(|finding| finding.about("Deployment", KUBEADM_NAMESPACE, &deployment.metadata.name)).collect())
+    let evidence = Evidence::fact(format!("image `{}`", container.image));
+    evidence.found(findings.map(|finding| finding.about("Deployment", KUBEADM_NAMESPACE, &deployment.metadata.name)))
 }
 
 /// Returns true if a ClusterConfiguration has `disabled: true` below `dns:`.

@@ -3,13 +3,16 @@
 use core::net::IpAddr;
 use std::collections::BTreeSet;
 
+use control::status::Serving;
 use control::text::counted;
 
-use super::{at_most, of_status};
+use super::of_status;
 use crate::dns::DNS_PORT;
 use crate::known::known;
 use crate::objects::{Endpoint, Node, Port};
-use crate::{Area, Check, DnsService, Facts, Finding, Known, Kubelet, Need, Outcome, Severity, Unknown};
+use crate::{
+    Area, Attempt, Check, DnsService, Evidence, Facts, Finding, Known, Kubelet, Need, Outcome, Probe, Severity, Unknown,
+};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -84,9 +87,15 @@ pub(super) const CHECKS: &[Check] = &[
         meaning: "A plugin has not got what it needs to answer, so `/ready` fails and the replica is not in the Service. \
                   *kubernetes* waits for the first lists of the API server.",
         fix: "`portolan status` shows the state of the watches, and the log says what the plugin waits for",
-        run: |facts| of_status(facts, "PD-K09"),
+        run: ready,
     },
 ];
+
+fn ready(facts: &Facts) -> Outcome {
+    let status = &known(&facts.server)?.status;
+    let ending = (status.serving == Serving::Ending).then(|| Unknown::new("the server shuts down"));
+    Evidence::fact("readiness of the server").without_all(ending).found(of_status(facts, "PD-K09")?)
+}
 
 fn kubelet_address(facts: &Facts) -> Outcome {
     let dns = facts.dns()?;
@@ -98,7 +107,8 @@ fn kubelet_address(facts: &Facts) -> Outcome {
     let mut valid = service.clone();
     valid.extend(super::local::node_cache_addresses(facts).unwrap_or_default());
     let wrong = kubelets.iter().filter(|kubelet| !kubelet.cluster_dns.iter().any(|address| valid.contains(address)));
-    Ok(wrong.map(|kubelet| other_address(kubelet, &service)).collect())
+    let evidence = Evidence::of(kubelets.len(), "kubelet setting")?;
+    evidence.found(wrong.map(|kubelet| other_address(kubelet, &service)))
 }
 
 fn other_address(kubelet: &Kubelet, service: &[IpAddr]) -> Finding {
@@ -115,20 +125,23 @@ fn joined(addresses: &[IpAddr]) -> String {
 fn cluster_domain(facts: &Facts) -> Outcome {
     let zones = known(&facts.corefile)?.cluster_zones();
     if zones.is_empty() {
-        return Err(Unknown::new("the Corefile has no *kubernetes* with a zone"));
+        return Err(Unknown::inapplicable("the Corefile has no *kubernetes* with a zone"));
     }
     let kubelets = known(&facts.kubelets)?;
-    let mut named = kubelets.iter().filter(|kubelet| !kubelet.cluster_domain.is_empty()).peekable();
-    if named.peek().is_none() {
+    let (named, unnamed): (Vec<&Kubelet>, Vec<&Kubelet>) =
+        kubelets.iter().partition(|kubelet| !kubelet.cluster_domain.is_empty());
+    if named.is_empty() {
         return Err(Unknown::new("no kubelet says its cluster domain"));
     }
-    let wrong = named.filter(|kubelet| !zones.contains(&kubelet.cluster_domain.to_ascii_lowercase()));
+    let unnamed = unnamed.iter().map(|kubelet| Unknown::new(format!("{} has no clusterDomain", kubelet.source)));
+    let evidence = Evidence::of(named.len(), "kubelet setting")?.without_all(unnamed);
+    let wrong = named.into_iter().filter(|kubelet| !zones.contains(&kubelet.cluster_domain.to_ascii_lowercase()));
     let finding = |kubelet: &Kubelet| {
         let domain = &kubelet.cluster_domain;
         let text = format!("{} has clusterDomain {domain}; the Corefile serves {}", kubelet.source, zones.join(", "));
         Finding::new(text).fix(format!("add `{domain}` to the zones of *kubernetes* in the Corefile"))
     };
-    Ok(wrong.map(finding).collect())
+    evidence.found(wrong.map(finding))
 }
 
 fn endpoints(facts: &Facts) -> Outcome {
@@ -143,7 +156,7 @@ fn endpoints(facts: &Facts) -> Outcome {
     };
     let mut findings: Vec<Finding> = missing_ports(&dns).into_iter().map(about).collect();
     findings.extend(no_endpoint(&dns)?.map(about));
-    Ok(findings)
+    Evidence::fact(format!("Service {}", dns.path())).found(findings)
 }
 
 /// Returns what is wrong with the ports of the Service and of its slices.
@@ -197,20 +210,27 @@ fn spread(facts: &Facts) -> Outcome {
         return Err(Unknown::new(format!("{} has no ready endpoint", dns.path())));
     }
     let nodes = known(&facts.objects.nodes)?;
-    if nodes.iter().filter(|node| !node.spec.unschedulable).count() < 2 {
-        return Ok(Vec::new());
+    let usable = nodes.iter().filter(|node| !node.spec.unschedulable).count();
+    if usable < 2 && !nodes.cut {
+        return Err(Unknown::inapplicable(format!("the cluster has {}", counted(usable as u64, "schedulable node"))));
     }
+    let evidence = Evidence::of(ready.len(), "ready replica")?;
     let used: BTreeSet<&str> = ready.iter().map(|endpoint| endpoint.node_name.as_str()).collect();
     if used.len() == 1 {
         let count = counted(ready.len() as u64, "ready replica");
         let node = used.first().copied().unwrap_or_default();
-        return at_most(Some(Finding::new(format!("{count}, on node {node} only"))));
+        return match node {
+            "" => evidence.without(Unknown::new("the endpoints do not name their nodes")).found([]),
+            node => evidence.found([Finding::new(format!("{count}, on node {node} only"))]),
+        };
     }
     let zones: BTreeSet<&str> = nodes.iter().map(Node::zone).filter(|zone| !zone.is_empty()).collect();
     let used: BTreeSet<&str> = ready.iter().map(|endpoint| endpoint.zone.as_str()).collect();
     let one_zone = used.first().filter(|zone| used.len() == 1 && !zone.is_empty() && zones.len() > 1);
     let text = |zone: &&str| format!("all {} replicas are in zone {zone} of {} zones", ready.len(), zones.len());
-    at_most(one_zone.map(|zone| Finding::new(text(zone))))
+    let unnamed = used.contains("") && zones.len() > 1;
+    let unnamed = unnamed.then(|| Unknown::new("endpoints do not name their zones"));
+    evidence.without_all(unnamed).found(one_zone.map(|zone| Finding::new(text(zone))))
 }
 
 fn cluster_ip(facts: &Facts) -> Outcome {
@@ -222,7 +242,9 @@ fn cluster_ip(facts: &Facts) -> Outcome {
         return Err(Unknown::new("no replica answers from here either"));
     }
     let silent = probes.service.iter().filter(|probe| probe.udp.is_lost());
-    Ok(silent
-        .map(|probe| Finding::new(format!("{} over UDP: {}; replicas answer", probe.address, probe.udp)))
-        .collect())
+    let untried = probes.service.iter().filter(|probe| probe.udp == Attempt::NotTried);
+    let untried = untried.map(|probe| Unknown::new(format!("{} was not asked", probe.address)));
+    let text = |probe: &Probe| format!("{} over UDP: {}; replicas answer", probe.address, probe.udp);
+    let evidence = Evidence::of(probes.service.len(), "cluster IP")?.without_all(untried);
+    evidence.found(silent.map(|probe| Finding::new(text(probe))))
 }

@@ -4,7 +4,7 @@ use core::net::IpAddr;
 
 use crate::known::known;
 use crate::objects::{CiliumPolicy, DaemonSet};
-use crate::{Area, Check, Facts, Finding, Known, Need, Outcome, Severity, Unknown};
+use crate::{Area, Check, Evidence, Facts, Finding, Known, Need, Outcome, Severity, Unknown};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -53,7 +53,16 @@ pub(super) fn node_cache_addresses(facts: &Facts) -> Known<Vec<IpAddr>> {
 
 fn required_addresses(facts: &Facts) -> Known<Vec<IpAddr>> {
     let addresses = node_cache_addresses(facts)?;
-    if addresses.is_empty() { Err(Unknown::new("no DaemonSet is a node cache")) } else { Ok(addresses) }
+    if !addresses.is_empty() {
+        return Ok(addresses);
+    }
+    let is_cut = facts.objects.daemon_sets.as_ref().is_ok_and(|list| list.cut);
+    let reason = "no DaemonSet is a node cache";
+    Err(if is_cut {
+        Unknown::new(format!("{reason}, as far as they were read"))
+    } else {
+        Unknown::inapplicable(reason)
+    })
 }
 
 fn node_cache(facts: &Facts) -> Outcome {
@@ -63,36 +72,43 @@ fn node_cache(facts: &Facts) -> Outcome {
     let is_node = interfaces.iter().any(|interface| interface.name == "nodelocaldns") || addresses.iter().any(has);
     let runs_here = facts.probes.as_ref().is_ok_and(|probes| !probes.node_cache.is_empty());
     if !is_node && !runs_here {
-        return Err(Unknown::new("this is not the network of a node with the node cache"));
+        return Err(Unknown::new(
+            "this is not the network of a node with the node cache; run this in the Pod of the node cache",
+        ));
     }
     let mut findings: Vec<Finding> = Vec::new();
     if is_node {
         let missing = addresses.iter().filter(|address| !has(address));
         findings.extend(missing.map(|address| Finding::new(format!("no interface of this node has {address}"))));
     }
-    if findings.is_empty() {
-        let probes = known(&facts.probes)?;
-        let silent = probes.node_cache.iter().filter(|probe| probe.udp.is_lost());
-        findings.extend(silent.map(|probe| Finding::new(format!("{} over UDP: {}", probe.address, probe.udp))));
+    let evidence = Evidence::fact("addresses of the node cache");
+    if !findings.is_empty() {
+        return evidence.found(findings);
     }
-    Ok(findings)
+    let probes = known(&facts.probes)?;
+    let silent = probes.node_cache.iter().filter(|probe| probe.udp.is_lost());
+    findings.extend(silent.map(|probe| Finding::new(format!("{} over UDP: {}", probe.address, probe.udp))));
+    // Of several addresses, a node may have those of one family.
+    let is_asked = probes.node_cache.iter().any(|probe| probe.udp.is_answered() || probe.udp.is_lost());
+    let unasked = (!is_asked).then(|| Unknown::new("no address of the node cache was asked"));
+    evidence.without_all(unasked).found(findings)
 }
 
 fn bypassed(facts: &Facts) -> Outcome {
     let addresses = required_addresses(facts)?;
     if facts.objects.redirect_policies.as_ref().is_ok_and(|policies| !policies.is_empty()) {
-        return Ok(Vec::new());
+        return Evidence::fact("a CiliumLocalRedirectPolicy").found([]);
     }
     let kubelets = known(&facts.kubelets)?;
     let past = kubelets.iter().filter(|kubelet| !kubelet.cluster_dns.iter().any(|address| addresses.contains(address)));
     let text = |list: &[IpAddr]| list.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    Ok(past
-        .filter(|kubelet| !kubelet.cluster_dns.is_empty())
-        .map(|kubelet| {
-            let (named, served) = (text(&kubelet.cluster_dns), text(&addresses));
-            Finding::new(format!("{} has clusterDNS {named}; the node cache serves {served}", kubelet.source))
-        })
-        .collect())
+    let unnamed = kubelets.iter().filter(|kubelet| kubelet.cluster_dns.is_empty());
+    let unnamed = unnamed.map(|kubelet| Unknown::new(format!("{} has no clusterDNS", kubelet.source)));
+    let evidence = Evidence::of(kubelets.len(), "kubelet setting")?.without_all(unnamed);
+    evidence.found(past.filter(|kubelet| !kubelet.cluster_dns.is_empty()).map(|kubelet| {
+        let (named, served) = (text(&kubelet.cluster_dns), text(&addresses));
+        Finding::new(format!("{} has clusterDNS {named}; the node cache serves {served}", kubelet.source))
+    }))
 }
 
 /// Value of the label of the Pods of a node cache.
@@ -101,7 +117,7 @@ const NODE_CACHE: &str = "node-local-dns";
 fn fqdn_policies(facts: &Facts) -> Outcome {
     let redirects = known(&facts.objects.redirect_policies)?;
     if redirects.is_empty() {
-        return Ok(Vec::new());
+        return Err(Unknown::inapplicable("there is no CiliumLocalRedirectPolicy"));
     }
     let policies = known(&facts.objects.cilium_policies)?;
     let is_blind = |policy: &&CiliumPolicy| {
@@ -112,5 +128,6 @@ fn fqdn_policies(facts: &Facts) -> Outcome {
         let text = format!("CiliumNetworkPolicy {} has toFQDNs, and no rule for {NODE_CACHE}", policy.metadata.path());
         Finding::new(text).about("CiliumNetworkPolicy", &policy.metadata.namespace, &policy.metadata.name)
     };
-    Ok(policies.iter().filter(is_blind).map(finding).collect())
+    let evidence = Evidence::list(policies, "CiliumNetworkPolicy object")?;
+    evidence.found(policies.iter().filter(is_blind).map(finding))
 }

@@ -17,7 +17,7 @@ use core::fmt;
 
 use control::status::Problem;
 
-use crate::{Area, Check, Facts, Finding, Known, Outcome};
+use crate::{Area, Check, Facts, Finding, Known};
 
 /// Checks of all modules.
 const AREAS: [&[Check]; 10] = [
@@ -79,9 +79,4 @@ fn of_status(facts: &Facts, code: &str) -> Known<Vec<Finding>> {
     let server = crate::known::known(&facts.server)?;
     let own = server.status.problems.iter().filter(|problem| problem.code == code);
     Ok(own.map(|problem: &Problem| Finding::new(problem.text.clone())).collect())
-}
-
-/// Returns the outcome of a check that finds at most one thing.
-fn at_most(finding: Option<Finding>) -> Outcome {
-    Ok(finding.into_iter().collect())
 }

@@ -8,7 +8,7 @@ use control::text::percent;
 use super::network_policy;
 use crate::known::known;
 use crate::objects::Node;
-use crate::{Area, Attempt, Check, Facts, Finding, Flow, Need, Outcome, Probe, Severity, Unknown};
+use crate::{Area, Attempt, Check, Evidence, Facts, Finding, Flow, Need, Outcome, Probe, Severity, Unknown};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -43,7 +43,14 @@ pub(super) const CHECKS: &[Check] = &[
         title: "NetworkPolicies allow 53/UDP and 53/TCP to the cluster DNS",
         severity: Severity::Error,
         needs: &[Need::Api, Need::Network],
-        rights: &["list services", "list networkpolicies"],
+        rights: &[
+            "list services",
+            "list endpointslices",
+            "list networkpolicies",
+            "list pods",
+            "list namespaces",
+            "list daemonsets",
+        ],
         meaning: "Reads the policies for the Pods of the cluster DNS (ingress) and for all Pods (egress), and asks the replicas \
                   from here. Policies of Cilium and Calico with their own types are not read.",
         fix: "An egress rule with `ports: [{port: 53, protocol: UDP}, {port: 53, protocol: TCP}]` and a peer with the labels \
@@ -112,7 +119,8 @@ fn conntrack_race(facts: &Facts) -> Outcome {
     let missing = || Unknown::new("the kernel does not show its counters here");
     let failed = conntrack.insert_failed.ok_or_else(missing)?;
     let text = || format!("{} packets dropped since boot (insert_failed)", control::text::count(failed));
-    Ok((failed >= INSERT_FAILED_MIN).then(|| Finding::new(text())).into_iter().collect())
+    let finding = (failed >= INSERT_FAILED_MIN).then(|| Finding::new(text()));
+    Evidence::fact(format!("insert_failed is {}", control::text::count(failed))).found(finding)
 }
 
 /// Fill of the table in percent from which it is a finding.
@@ -127,20 +135,44 @@ fn conntrack_table(facts: &Facts) -> Outcome {
         Finding::new(format!("{} of {} entries", control::text::count(entries), control::text::count(max)))
             .fix(format!("`sysctl -w net.netfilter.nf_conntrack_max={double}` on the node, or a cache on the nodes"))
     };
-    Ok(is_full.then(finding).into_iter().collect())
+    let seen = format!("{} of {} entries", control::text::count(entries), control::text::count(max));
+    Evidence::fact(seen).found(is_full.then(finding))
 }
 
 fn policies(facts: &Facts) -> Outcome {
     let dns = facts.dns()?;
-    let read = network_policy::blocking(facts, &dns);
-    let mut findings = read.clone().unwrap_or_default();
-    let Ok(probes) = &facts.probes else { return read };
+    let (evidence, mut findings) = match network_policy::blocking(facts, &dns) {
+        Ok(looked) => (looked.evidence, looked.findings),
+        Err(reason) => (Evidence::fact("queries to the replicas").without(reason), Vec::new()),
+    };
+    let probes = match known(&facts.probes) {
+        Ok(probes) => probes,
+        Err(reason) if facts.objects.network_policies.is_err() => return Err(reason),
+        Err(reason) => return evidence.without(reason).found(findings),
+    };
     // With a silent replica and a known policy, the policy is the cause.
     if findings.is_empty() {
-        let silent = probes.replicas.iter().filter(|probe| probe.udp.is_lost() && !probe.tcp.is_answered());
+        let silent = probes.replicas.iter().filter(|probe| probe.udp.is_lost());
         findings.extend(silent.map(|probe| Finding::new(format!("replica {} over UDP: {}", probe.address, probe.udp))));
     }
-    if findings.is_empty() { read } else { Ok(findings) }
+    evidence.without_all(unprobed(facts)).found(findings)
+}
+
+/// Returns the ready replicas that were not asked: doctor asks a limited number, and none that it does not know.
+fn unprobed(facts: &Facts) -> Option<Unknown> {
+    let ready = match facts.dns().and_then(|dns| dns.ready_addresses()) {
+        Ok(ready) => ready,
+        Err(reason) => return Some(reason),
+    };
+    let probes = facts.probes.as_ref().ok()?;
+    let is_asked = |address: &&IpAddr| probes.replicas.iter().any(|probe| probe.address.ip() == **address);
+    let left = ready.iter().filter(|address| !is_asked(address)).count();
+    let none = || Unknown::new("the DNS Service has no ready replica to ask");
+    if ready.is_empty() {
+        return Some(none());
+    }
+    (left > 0)
+        .then(|| Unknown::new(format!("doctor has not asked {}", control::text::counted(left as u64, "ready replica"))))
 }
 
 fn tcp(facts: &Facts) -> Outcome {
@@ -151,7 +183,11 @@ fn tcp(facts: &Facts) -> Outcome {
     }
     let lost = all.iter().filter(|probe| probe.udp.is_answered() && probe.tcp.is_lost());
     let text = |probe: &&&Probe| format!("{} answers over UDP; over TCP: {}", probe.address, probe.tcp);
-    Ok(lost.map(|probe| Finding::new(text(&probe))).collect())
+    let is_unseen = |probe: &&&Probe| !probe.udp.is_answered() || probe.tcp == Attempt::NotTried;
+    let unseen = all.iter().filter(is_unseen);
+    let unseen = unseen.map(|probe| Unknown::new(format!("{} does not answer over UDP either", probe.address)));
+    let evidence = Evidence::of(all.len(), "server")?.without_all(unseen);
+    evidence.without_all(unprobed(facts)).found(lost.map(|probe| Finding::new(text(&probe))))
 }
 
 fn mtu(facts: &Facts) -> Outcome {
@@ -164,13 +200,19 @@ fn mtu(facts: &Facts) -> Outcome {
     if let (Err(reason), Err(_)) = (&in_cluster, &upstreams) {
         return Err(reason.clone());
     }
+    let gaps: Vec<Unknown> =
+        [in_cluster.as_ref().err(), upstreams.as_ref().err()].into_iter().flatten().cloned().collect();
     let all: Vec<_> = in_cluster.into_iter().chain(upstreams).flatten().collect();
-    if !all.iter().any(|(_, small, large)| *small && **large != Attempt::NotTried) {
+    let is_seen = |(_, small, large): &&(_, bool, &Attempt)| *small && **large != Attempt::NotTried;
+    if !all.iter().any(|one| is_seen(&one)) {
         return Err(Unknown::new("no server answers small queries"));
     }
+    let silent = all.iter().filter(|one| !is_seen(one));
+    let silent = silent.map(|(address, ..)| Unknown::new(format!("{address} answers no query of a usual size")));
+    let evidence = Evidence::of(all.len(), "server")?.without_all(gaps).without_all(silent);
     let lost = all.iter().filter(|(_, small, large)| *small && large.is_lost());
     let text = |(address, _, large): &(_, _, &Attempt)| format!("{address}: a query of 1,232 bytes with DF: {large}");
-    Ok(lost.map(|one| Finding::new(text(one))).collect())
+    evidence.found(lost.map(|one| Finding::new(text(one))))
 }
 
 /// Number of queries below which a share says nothing.
@@ -180,11 +222,12 @@ fn hidden_clients(facts: &Facts) -> Outcome {
     let clients = &known(&facts.server)?.clients;
     let nodes = known(&facts.objects.nodes)?;
     if !super::local::node_cache_addresses(facts)?.is_empty() {
-        return Err(Unknown::new("a node cache asks from the addresses of the nodes"));
+        return Err(Unknown::inapplicable("a node cache asks from the addresses of the nodes"));
     }
     let total: u64 = clients.iter().map(|client| client.queries).sum();
     if total < QUERIES_MIN {
-        return Err(Unknown::new(format!("only {} queries in the last minute", control::text::count(total))));
+        let few = format!("only {} queries in the last minute", control::text::count(total));
+        return Err(Unknown::inapplicable(few));
     }
     let own: BTreeSet<IpAddr> = nodes.iter().flat_map(Node::addresses).collect();
     let is_hidden =
@@ -195,7 +238,9 @@ fn hidden_clients(facts: &Facts) -> Outcome {
         format!("{} % of the queries come from addresses of nodes, such as {example}", percent(queries, total))
     };
     let is_much = queries.saturating_mul(2) > total;
-    Ok(hidden.first().filter(|_| is_much).map(|first| Finding::new(text(&first.client))).into_iter().collect())
+    let finding = hidden.first().filter(|_| is_much).map(|first| Finding::new(text(&first.client)));
+    let evidence = Evidence::list(nodes, "node").map(|nodes| nodes.found(finding));
+    evidence?
 }
 
 /// Returns true for an IPv4 address such as 10.244.1.0, which flannel has for a node in its own network.
@@ -221,5 +266,6 @@ fn stale_flows(facts: &Facts) -> Outcome {
         |flow: &&Flow| service.contains(&flow.target) && flow.replica != flow.target && !is_endpoint(flow.replica);
     let text = |flow: &Flow| format!("{} sends to {}, which is not a replica any more", flow.client, flow.replica);
     let texts: BTreeSet<String> = flows.iter().filter(is_stale).map(text).collect();
-    Ok(texts.into_iter().take(NAMED_MAX).map(Finding::new).collect())
+    let seen = format!("{} entries of connection tracking", control::text::count(flows.len() as u64));
+    Evidence::fact(seen).found(texts.into_iter().take(NAMED_MAX).map(Finding::new))
 }

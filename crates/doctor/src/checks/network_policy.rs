@@ -9,7 +9,7 @@ use ipnet::IpNet;
 use crate::dns::DNS_PORT;
 use crate::known::known;
 use crate::objects::{NetworkPolicy, Peer, PolicyRule};
-use crate::{DnsService, Facts, Finding, Outcome};
+use crate::{DnsService, Evidence, Facts, Finding, Outcome, Unknown};
 
 type Labels = BTreeMap<String, String>;
 
@@ -32,13 +32,22 @@ struct Target<'a> {
 pub(super) fn blocking(facts: &Facts, dns: &DnsService<'_>) -> Outcome {
     let policies = known(&facts.objects.network_policies)?;
     if policies.is_empty() {
-        return Ok(Vec::new());
+        return Evidence::fact("no NetworkPolicy").found([]);
     }
     let target = Target::new(facts, dns);
     let mut findings = ingress(policies, &target);
     findings.extend(egress(facts, policies, &target));
     findings.truncate(FINDINGS_MAX);
-    Ok(findings)
+    // Without the Pods, only policies for all Pods of a namespace were judged; without the others, their labels.
+    let unread: [Option<&Unknown>; 3] = [
+        facts.objects.pods.as_ref().err(),
+        facts.objects.namespaces.as_ref().err(),
+        facts.objects.daemon_sets.as_ref().err(),
+    ];
+    let is_empty = facts.objects.pods.as_ref().is_ok_and(|pods| pods.is_empty());
+    let empty = is_empty.then(|| Unknown::new("the API server lists no Pod, not even those of the cluster DNS"));
+    let evidence = Evidence::list(policies, "NetworkPolicy object")?.without_all(empty);
+    evidence.without_all(unread.into_iter().flatten().cloned()).found(findings)
 }
 
 impl<'a> Target<'a> {

@@ -6,7 +6,7 @@ use control::text::{count, percent};
 
 use crate::known::known;
 use crate::objects::{Event, List, Pod};
-use crate::{Area, Check, Facts, Finding, Known, Need, Outcome, Severity, Unknown};
+use crate::{Area, Check, Evidence, Facts, Finding, Known, Need, Outcome, Severity, Unknown};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -28,7 +28,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "no Pod has more name servers or search domains than resolvers accept",
         severity: Severity::Warning,
         needs: &[Need::Api],
-        rights: &["list pods"],
+        rights: &["list pods", "list events"],
         meaning: "The kubelet cuts a list with more than 3 name servers, 32 search domains or 2,048 characters, and reports \
                   DNSConfigForming. glibc before 2.26 reads only 6 search domains and 256 characters.",
         fix: "Shorten `dnsConfig.searches` and `dnsConfig.nameservers` of the Pod, or `resolvConf` of the kubelet",
@@ -88,14 +88,16 @@ fn search_path_waste(facts: &Facts) -> Outcome {
     let (useful, missing) = (of("NOERROR"), of("NXDOMAIN"));
     let total = useful + missing;
     if total < ANSWERS_MIN {
-        return Err(Unknown::new(format!("only {} answers in the last minute", count(total))));
+        return Err(Unknown::inapplicable(format!("only {} answers in the last minute", count(total))));
     }
     let is_waste = total > useful.saturating_mul(WASTE_MAX);
     let finding = || {
         let share = percent(missing, total);
         Finding::new(format!("{share} % of {} answers are NXDOMAIN", count(total)))
     };
-    Ok(is_waste.then(finding).into_iter().collect())
+    let uncounted = (answers.uncounted_blocks > 0)
+        .then(|| Unknown::new("nothing counts the answers of server blocks without *prometheus*"));
+    Evidence::fact(format!("{} answers", count(total))).without_all(uncounted).found(is_waste.then(finding))
 }
 
 /// Limits of the kubelet.
@@ -123,7 +125,8 @@ fn resolver_limits(facts: &Facts) -> Outcome {
         let path = format!("{}/{}", object.namespace, object.name);
         findings.entry(path.clone()).or_insert_with(|| of_event(event, &path));
     }
-    Ok(findings.into_values().take(NAMED_MAX).collect())
+    let unread = facts.objects.events.as_ref().err().cloned();
+    Evidence::list(pods, "Pod")?.without_all(unread).found(findings.into_values().take(NAMED_MAX))
 }
 
 fn of_event(event: &Event, path: &str) -> Finding {
@@ -180,7 +183,8 @@ fn policies(facts: &Facts) -> Outcome {
             findings.push(about(pod, &format!("{policy} {}, and it uses {name}", pod.spec.dns_policy)));
         }
     }
-    Ok(findings)
+    let unread = facts.corefile.as_ref().err().cloned();
+    Evidence::list(pods, "Pod")?.without_all(unread).found(findings)
 }
 
 /// Returns the name of a Service in an argument or a value, such as `db.shop.svc` in `--url=http://db.shop.svc:80/x`.
@@ -212,7 +216,7 @@ fn old_musl(facts: &Facts) -> Outcome {
         1 => format!("image {image} of Pod {pod}"),
         _ => format!("image {image} of Pod {pod} and {} more", pods - 1),
     };
-    Ok(images.iter().take(NAMED_MAX).map(|entry| Finding::new(text(entry))).collect())
+    Evidence::list(pods, "Pod")?.found(images.iter().take(NAMED_MAX).map(|entry| Finding::new(text(entry))))
 }
 
 /// Returns true for the image `alpine:3.17.1`, and for tags such as `1.25-alpine3.17`.
@@ -247,7 +251,8 @@ fn useless_aaaa(facts: &Facts) -> Outcome {
     let is_much = rate? >= AAAA_RATE_MIN && aaaa.saturating_mul(100) >= total.saturating_mul(AAAA_PERCENT_MIN);
     let finding =
         || Finding::new(format!("{} % of the queries are AAAA, and no Service has IPv6", percent(aaaa, total)));
-    Ok((is_much && !has_ipv6 && total > 0).then(finding).into_iter().collect())
+    let evidence = Evidence::list(services, "Service")?;
+    evidence.found((is_much && !has_ipv6 && total > 0).then(finding))
 }
 
 #[cfg(test)]

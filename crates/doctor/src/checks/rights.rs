@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use control::status::{Resource, WatchState};
+
 use super::of_status;
 use crate::known::known;
-use crate::{Access, Area, Check, Facts, Finding, Need, Outcome, Severity, Unknown};
+use crate::{Access, Area, Check, Evidence, Facts, Finding, Need, Outcome, Severity, Unknown};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -27,8 +29,8 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Error,
         needs: &[Need::Server],
         rights: &[],
-        meaning: "A watch fails for more than 5 s, or is silent for more than a minute. The server answers with what it \
-                  last knew.",
+        meaning: "A watch fails for more than 5 s, is silent for more than a minute, or has not got its first list within 5 s: \
+                  the API server accepts the request and does not answer. The server answers with what it last knew.",
         fix: "Is the API server reachable from the Pod? A NetworkPolicy must allow its address and port (443 and 6443)",
         run: current,
     },
@@ -55,7 +57,24 @@ fn current(facts: &Facts) -> Outcome {
     if late.is_empty() && !refused.is_empty() {
         return Err(Unknown::new("a watch that the API server refuses is a finding of PD-R01"));
     }
-    Ok(late)
+    let clusters = &known(&facts.server)?.status.clusters;
+    let watches: Vec<&Resource> = clusters.iter().flat_map(|cluster| &cluster.resources).collect();
+    if clusters.is_empty() && late.is_empty() {
+        return Err(Unknown::inapplicable("the server watches no API server"));
+    }
+    // The status reports a watch as a problem only after some seconds.
+    let evidence =
+        Evidence::of(watches.len(), "watched resource")?.without_all(watches.into_iter().filter_map(not_current));
+    evidence.found(late)
+}
+
+/// Returns why a watch is not known to be current.
+fn not_current(watch: &Resource) -> Option<Unknown> {
+    match watch.state {
+        WatchState::Current => None,
+        WatchState::Listing => Some(Unknown::new(format!("{} have not been listed yet", watch.name))),
+        WatchState::Failing => Some(Unknown::new(format!("the watch of {} has just failed", watch.name))),
+    }
 }
 
 fn rights(facts: &Facts) -> Outcome {
@@ -63,7 +82,9 @@ fn rights(facts: &Facts) -> Outcome {
     let access = match known(&facts.access) {
         Ok(access) => access,
         // The server itself knows what it was refused.
-        Err(_) if !reported.is_empty() => return Ok(reported),
+        Err(reason) if !reported.is_empty() => {
+            return Evidence::fact("watches of the server").without(reason).found(reported);
+        }
         Err(reason) => return Err(reason),
     };
     let mut missing: BTreeMap<(&str, &str, &str, &str), Vec<&str>> = BTreeMap::new();
@@ -71,7 +92,7 @@ fn rights(facts: &Facts) -> Outcome {
         missing.entry((user, group, resource, namespace)).or_default().push(verb);
     }
     let findings: Vec<Finding> = missing.iter().map(|(key, verbs)| refused(*key, verbs)).collect();
-    Ok(if findings.is_empty() { reported } else { findings })
+    Evidence::of(access.len(), "access review")?.found(if findings.is_empty() { reported } else { findings })
 }
 
 fn refused((user, group, resource, namespace): (&str, &str, &str, &str), verbs: &[&str]) -> Finding {
@@ -100,11 +121,12 @@ fn mirrored(facts: &Facts) -> Outcome {
     });
     // A list that was cut may lack the slice.
     let lost = lost.filter(|_| !slices.cut);
-    Ok(lost
-        .take(NAMED_MAX)
-        .map(|one| {
-            let text = format!("Endpoints {} have addresses, and no EndpointSlice", one.metadata.path());
-            Finding::new(text).about("Endpoints", &one.metadata.namespace, &one.metadata.name)
-        })
-        .collect())
+    let findings = lost.take(NAMED_MAX).map(|one| {
+        let text = format!("Endpoints {} have addresses, and no EndpointSlice", one.metadata.path());
+        Finding::new(text).about("Endpoints", &one.metadata.namespace, &one.metadata.name)
+    });
+    Evidence::list(services, "Service")?;
+    let evidence = Evidence::list(endpoints, "Endpoints object")?;
+    let cut = (slices.cut || services.cut).then(|| Unknown::new("not all EndpointSlices or Services were read"));
+    evidence.without_all(cut).found(findings)
 }

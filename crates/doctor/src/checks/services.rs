@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::top_level_domains;
 use crate::known::known;
 use crate::objects::{EndpointSlice, List, Service};
-use crate::{Area, Check, Facts, Finding, Need, Outcome, Severity};
+use crate::{Area, Check, Evidence, Facts, Finding, Need, Outcome, Severity, Unknown};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -78,7 +78,7 @@ fn top_level(facts: &Facts) -> Outcome {
             Finding::new(format!("namespace {namespace}: Service {name} hides the public name {name}.{namespace}"));
         finding.about("Namespace", "", namespace)
     };
-    Ok(examples.iter().take(FINDINGS_MAX).map(text).collect())
+    Evidence::list(services, "Service")?.found(examples.iter().take(FINDINGS_MAX).map(text))
 }
 
 fn external_names(facts: &Facts) -> Outcome {
@@ -91,7 +91,10 @@ fn external_names(facts: &Facts) -> Outcome {
         let target = service.spec.external_name.as_str();
         Some(about(service, format!("Service {} {}", service.metadata.path(), names.trouble(service, target)?)))
     };
-    Ok(external.filter_map(finding).take(FINDINGS_MAX).collect())
+    // Without the Corefile, names of another cluster domain count as names of other servers.
+    let unread = facts.corefile.as_ref().err().cloned();
+    let findings = external.filter_map(finding).take(FINDINGS_MAX);
+    Evidence::list(services, "Service")?.without_all(unread).found(findings)
 }
 
 /// Services by their names in the zones of the cluster.
@@ -178,7 +181,10 @@ fn headless(facts: &Facts) -> Outcome {
             _ => None,
         }
     };
-    Ok(services.iter().filter(|service| service.is_headless()).filter_map(of).take(FINDINGS_MAX).collect())
+    Evidence::list(slices, "EndpointSlice")?;
+    let cut = slices.cut.then(|| Unknown::new("the cluster has more EndpointSlices than were read"));
+    let findings = services.iter().filter(|service| service.is_headless()).filter_map(of).take(FINDINGS_MAX);
+    Evidence::list(services, "Service")?.without_all(cut).found(findings)
 }
 
 fn duplicate_addresses(facts: &Facts) -> Outcome {
@@ -192,5 +198,5 @@ fn duplicate_addresses(facts: &Facts) -> Outcome {
         let names: Vec<String> = services.iter().map(|service| service.metadata.path()).collect();
         Some(about(services.first()?, format!("{address} is the cluster IP of {}", names.join(" and "))))
     };
-    Ok(several.filter_map(finding).take(FINDINGS_MAX).collect())
+    Evidence::list(services, "Service")?.found(several.filter_map(finding).take(FINDINGS_MAX))
 }

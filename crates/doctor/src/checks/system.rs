@@ -1,10 +1,10 @@
 //! Process and machine.
 
-use control::text::{count, duration};
+use control::text::{count, counted, duration};
 
 use super::of_status;
 use crate::known::known;
-use crate::{Area, Certificate, Check, Facts, Finding, Need, Outcome, Severity, Unknown};
+use crate::{Area, Certificate, Check, Evidence, Facts, Finding, Need, Outcome, Severity, Unknown};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -52,7 +52,7 @@ pub(super) const CHECKS: &[Check] = &[
         meaning: "A limit that affects queries was reached in the last ten minutes. Each has a name in `portolan_limit_hits_total`. \
                   Those on connections to the control API and the metrics page are left out.",
         fix: "docs/runbooks/PortolanLimitHit.md describes each limit",
-        run: |facts| of_status(facts, "PD-T05"),
+        run: limits,
     },
     Check {
         code: "PD-T06",
@@ -66,7 +66,7 @@ pub(super) const CHECKS: &[Check] = &[
                   its answers are not counted.",
         fix: "`portolan tail --last 20` shows the names, the clients and the plugins of failed queries; `portolan explain NAME \
               --from CLIENT` shows why",
-        run: |facts| of_status(facts, "PD-T06"),
+        run: failures,
     },
 ];
 
@@ -77,16 +77,39 @@ fn clock(facts: &Facts) -> Outcome {
     let ahead = *known(&facts.api_clock_ahead)?;
     let word = if ahead > 0.0 { "behind" } else { "ahead of" };
     let finding = || Finding::new(format!("this machine is {} {word} the API server", duration(ahead.abs())));
-    Ok((ahead.abs() > SKEW_MAX).then(finding).into_iter().collect())
+    let evidence = Evidence::fact(format!("{} apart", duration(ahead.abs())));
+    evidence.found((ahead.abs() > SKEW_MAX).then(finding))
+}
+
+fn limits(facts: &Facts) -> Outcome {
+    let window = known(&facts.server)?.status.limits.window_seconds;
+    Evidence::fact(format!("limits of the last {}", duration(window))).found(of_status(facts, "PD-T05")?)
+}
+
+/// Number of answers below which a share says nothing, as for the status of the server.
+const ANSWERS_MIN: u64 = 100;
+
+fn failures(facts: &Facts) -> Outcome {
+    let answers = &known(&facts.server)?.status.answers;
+    let findings = of_status(facts, "PD-T06")?;
+    let total = answers.codes.iter().fold(0_u64, |total, code| total.saturating_add(code.answers));
+    let text = format!("{} in {}", counted(total, "answer"), duration(answers.window_seconds));
+    let uncounted = match (answers.per_second, answers.uncounted_blocks) {
+        (None, _) => Some(Unknown::new("nothing counts answers: no server block has *prometheus*")),
+        (_, 1..) => Some(Unknown::new("nothing counts the answers of server blocks without *prometheus*")),
+        (Some(_), 0) if total < ANSWERS_MIN && findings.is_empty() => {
+            return Err(Unknown::inapplicable(format!("only {text}")));
+        }
+        (Some(_), 0) => None,
+    };
+    Evidence::fact(text).without_all(uncounted).found(findings)
 }
 
 fn lost(facts: &Facts) -> Outcome {
     let missing = || Unknown::new("the kernel does not count them here");
     let lost = known(&facts.server)?.status.answers.lost.ok_or_else(missing)?;
-    Ok((lost > 0)
-        .then(|| Finding::new(format!("{} queries dropped since the start", count(lost))))
-        .into_iter()
-        .collect())
+    let finding = || Finding::new(format!("{} queries dropped since the start", count(lost)));
+    Evidence::fact("counters of the sockets").found((lost > 0).then(finding))
 }
 
 /// Time before its end in seconds from which a certificate is a finding.
@@ -95,9 +118,9 @@ const VALID_MIN: f64 = 14.0 * 86_400.0;
 fn certificates(facts: &Facts) -> Outcome {
     let certificates = known(&facts.certificates)?;
     if certificates.is_empty() {
-        return Err(Unknown::new("the Corefile names no certificates"));
+        return Err(Unknown::inapplicable("the Corefile names no certificates"));
     }
-    Ok(certificates.iter().filter_map(certificate).collect())
+    Evidence::of(certificates.len(), "file")?.found(certificates.iter().filter_map(certificate))
 }
 
 fn certificate(certificate: &Certificate) -> Option<Finding> {

@@ -1,6 +1,7 @@
 //! Upstreams of *forward*.
 
 use core::net::{IpAddr, SocketAddr};
+use std::collections::BTreeSet;
 
 use control::status::{Status, Upstream};
 use control::text::duration;
@@ -8,7 +9,7 @@ use control::text::duration;
 use super::of_status;
 use crate::dns::DNS_PORT;
 use crate::known::known;
-use crate::{Area, Check, EncryptedProbe, Facts, Finding, Need, Outcome, Severity, Unknown, UpstreamProbe};
+use crate::{Area, Check, EncryptedProbe, Evidence, Facts, Finding, Need, Outcome, Severity, Unknown, UpstreamProbe};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -16,10 +17,12 @@ pub(super) const CHECKS: &[Check] = &[
         area: Area::Upstream,
         title: "no upstream leads back to this server",
         severity: Severity::Error,
-        needs: &[Need::Server, Need::Corefile, Need::Api],
+        needs: &[Need::Server, Need::Corefile, Need::Api, Need::Network],
         rights: &["list services"],
         meaning: "An upstream is the stub resolver of systemd on a loopback address, the cluster IP of the DNS Service, or a \
-                  replica. A query then runs in circles until it times out.",
+                  replica, or it forwards queries to another server that leads back. A query then runs in circles until it times \
+                  out. Sends queries for a random name through each upstream and asks the server if they came back, and reads \
+                  what *loop* has found. Only *loop* sends queries through upstreams over TLS, HTTPS or QUIC.",
         fix: "The addresses of the real name servers in `forward`. If it reads `/etc/resolv.conf`: `dnsPolicy: Default` in the \
               Deployment, and on nodes with systemd-resolved `resolvConf: /run/systemd/resolve/resolv.conf` for the kubelet",
         run: forward_loop,
@@ -46,7 +49,8 @@ pub(super) const CHECKS: &[Check] = &[
         needs: &[Need::Corefile, Need::Network],
         rights: &[],
         meaning: "Without EDNS, an answer over UDP has at most 512 bytes. Without TCP, clients do not get larger ones. Clients \
-                  that check the case of names (0x20) reject the answers of an upstream that changes it.",
+                  that check the case of names (0x20) reject the answers of an upstream that changes it. All upstreams must \
+                  answer: of one that is silent nothing is known.",
         fix: "Another resolver",
         run: abilities,
     },
@@ -113,14 +117,39 @@ fn forward_loop(facts: &Facts) -> Outcome {
     };
     let mut findings: Vec<Finding> = upstreams.iter().filter_map(finding).collect();
     if findings.is_empty() {
+        findings.extend(of_status(facts, "PD-U01").into_iter().flatten().map(|one| one.fix(FIX_CIRCLE)));
+        findings.extend(facts.upstreams.iter().flatten().filter_map(came_back));
         findings.extend(loops_in_corefile(facts));
     }
-    match facts.dns() {
-        // Without the addresses of the Service, only the stub resolver can be recognised.
-        Err(reason) if findings.is_empty() => Err(reason),
-        _ => Ok(findings),
-    }
+    Evidence::of(upstreams.len(), "upstream")?.without_all(not_followed(facts)).found(findings)
 }
+
+/// Returns the finding for an upstream whose queries came back.
+fn came_back(probe: &UpstreamProbe) -> Option<Finding> {
+    let text =
+        || format!("queries to upstream {} of zone {} come back to this server", probe.address, root_of(&probe.zone));
+    (probe.came_back == Ok(true)).then(|| Finding::new(text()).fix(FIX_CIRCLE))
+}
+
+/// Returns why it is not known of some upstreams if their queries come back. An address that looks harmless proves
+/// nothing: the server behind it may forward to another one.
+fn not_followed(facts: &Facts) -> Vec<Unknown> {
+    let mut reasons: Vec<Unknown> = match &facts.upstreams {
+        Ok(probes) => probes.iter().filter_map(|probe| probe.came_back.as_ref().err().cloned()).collect(),
+        Err(reason) => vec![reason.clone()],
+    };
+    reasons.extend(unprobed(facts));
+    let loops = facts.server.iter().flat_map(|server| &server.status.loops);
+    let checked: Vec<&str> = loops.filter(|one| one.is_checked()).map(|one| one.zone.trim_end_matches('.')).collect();
+    let is_followed = |zone: &str| checked.iter().any(|known| *known == zone || known.is_empty());
+    let left = facts.encrypted.iter().filter(|probe| !is_followed(&probe.upstream.zone));
+    reasons.extend(left.map(|probe| Unknown::new(format!("*loop* has sent no query to {}", probe.upstream))));
+    reasons
+}
+
+/// Fix of a loop that only its queries show.
+const FIX_CIRCLE: &str = "See to which servers the upstream forwards, and name one in `forward` that does not ask this server; \
+                          docs/runbooks/PortolanLoop.md";
 
 /// Returns the loops that the compilation of the Corefile reports: upstreams that are addresses of this machine.
 fn loops_in_corefile(facts: &Facts) -> Vec<Finding> {
@@ -176,7 +205,8 @@ fn slow(facts: &Facts) -> Outcome {
     let mut findings: Vec<Finding> =
         reported.unwrap_or_default().into_iter().map(|one| with_command(facts, one)).collect();
     // A loop answers nothing; that is the finding of PD-U01.
-    let is_loop = |probe: &&UpstreamProbe| loop_reason(facts, probe.address.ip()).is_some();
+    let is_loop =
+        |probe: &&UpstreamProbe| probe.came_back == Ok(true) || loop_reason(facts, probe.address.ip()).is_some();
     for probe in probed.into_iter().flatten().filter(|probe| !is_loop(probe)) {
         if let Some(text) = trouble(probe)
             && !findings.iter().any(|finding| names(&finding.text, &probe.address.to_string()))
@@ -194,10 +224,28 @@ fn slow(facts: &Facts) -> Outcome {
             findings.push(Finding::new(text).fix(command(&upstream.zone, address, Some(&upstream.scheme))));
         }
     }
-    match not_asked(facts) {
-        Some(reason) if findings.is_empty() => Err(reason),
-        _ => Ok(findings),
-    }
+    let reported = facts.server.iter().flat_map(|server| &server.status.upstreams).map(|one| one.address.clone());
+    let plain = facts.upstreams.iter().flatten().map(|probe| probe.address.to_string());
+    let asked: BTreeSet<String> = reported.chain(plain).collect();
+    let asked = Evidence::of(asked.len().max(facts.encrypted.len()), "upstream")?;
+    let unasked = not_asked(facts).or_else(|| unknown_to_all(facts));
+    asked.without_all(unasked).without_all(unreported(facts)).found(findings)
+}
+
+/// Returns the upstreams that neither a query from here nor the server has reached.
+fn unknown_to_all(facts: &Facts) -> Option<Unknown> {
+    let has_replied = facts.server.iter().flat_map(|server| &server.status.upstreams).filter(|one| one.replies > 0);
+    let replied: Vec<&str> = has_replied.map(|one| one.address.as_str()).collect();
+    let probed = facts.upstreams.iter().flatten().filter(|probe| probe.answered() > 0).map(|probe| probe.address);
+    let probed: Vec<SocketAddr> = probed.collect();
+    let is_lost = |address: &SocketAddr| !probed.contains(address) && !replied.contains(&address.to_string().as_str());
+    let mut known = facts.corefile.iter().flat_map(|corefile| &corefile.forwarded).map(|one| one.address);
+    known.find(is_lost).map(|address| Unknown::new(format!("nothing has asked upstream {address}")))
+}
+
+/// Returns why the health checks and the replies of the server are not known.
+fn unreported(facts: &Facts) -> Option<Unknown> {
+    facts.server.as_ref().err().cloned()
 }
 
 /// Returns true if a text has an address as a word. The server reports its upstreams as texts.
@@ -282,11 +330,14 @@ const FIX_CASE: &str = "Another resolver, or clients without 0x20";
 
 fn abilities(facts: &Facts) -> Outcome {
     let probes = known(&facts.upstreams)?;
-    if !probes.iter().any(|probe| probe.answered() > 0) {
+    let answering: Vec<&UpstreamProbe> = probes.iter().filter(|probe| probe.answered() > 0).collect();
+    if answering.is_empty() {
         return Err(Unknown::new("no upstream answers from here"));
     }
+    let evidence = Evidence::of(answering.len(), "upstream")?.without_all(probes.iter().filter_map(unasked));
+    let evidence = evidence.without_all(unprobed(facts)).without_all(unprobed_encrypted(facts));
     let mut findings = Vec::new();
-    for probe in probes.iter().filter(|probe| probe.answered() > 0) {
+    for probe in answering {
         let address = probe.address;
         let mut add = |text: String, fix: &str| findings.push(Finding::new(text).fix(fix));
         if probe.tcp.is_lost() {
@@ -299,7 +350,39 @@ fn abilities(facts: &Facts) -> Outcome {
             add(format!("upstream {address} changes the case of names"), FIX_CASE);
         }
     }
-    Ok(findings)
+    evidence.found(findings)
+}
+
+/// Returns what the probes of an upstream do not show.
+fn unasked(probe: &UpstreamProbe) -> Option<Unknown> {
+    let address = probe.address;
+    if probe.answered() == 0 {
+        return Some(Unknown::new(format!("upstream {address} does not answer from here")));
+    }
+    let is_unknown = probe.edns.is_none() || probe.keeps_case.is_none() || probe.tcp == crate::Attempt::NotTried;
+    is_unknown.then(|| Unknown::new(format!("not all queries to upstream {address} had an answer")))
+}
+
+/// Returns the upstreams over plain DNS that got no query from here, although others did: doctor asks a limited number.
+fn unprobed(facts: &Facts) -> Option<Unknown> {
+    let probes = facts.upstreams.as_ref().ok()?;
+    let of_corefile = facts.corefile.iter().flat_map(|corefile| &corefile.forwarded).map(|one| one.address);
+    let reported = facts.server.iter().flat_map(|server| &server.status.upstreams);
+    let is_plain = |one: &&Upstream| matches!(one.transport.as_str(), "udp" | "tcp");
+    let of_server = reported.filter(is_plain).filter_map(|one| one.address.parse::<SocketAddr>().ok());
+    let is_probed = |address: &SocketAddr| probes.iter().any(|probe| probe.address == *address);
+    let left: BTreeSet<SocketAddr> = of_corefile.chain(of_server).filter(|address| !is_probed(address)).collect();
+    let first = left.first()?;
+    Some(Unknown::new(match left.len() {
+        1 => format!("doctor has not asked upstream {first}"),
+        count => format!("doctor has not asked {count} upstreams, such as {first}"),
+    }))
+}
+
+/// Returns the upstreams that get no query from here because they are not plain DNS.
+fn unprobed_encrypted(facts: &Facts) -> Option<Unknown> {
+    let all: Vec<String> = facts.encrypted.iter().map(|probe| probe.upstream.to_string()).collect();
+    (!all.is_empty()).then(|| Unknown::new(format!("doctor sends no queries to {}", all.join(", "))))
 }
 
 /// Limit of AWS in packets per second, and the share of it from which it is a finding.
@@ -310,7 +393,12 @@ fn cloud_limit(facts: &Facts) -> Outcome {
     let status = &known(&facts.server)?.status;
     let nodes = known(&facts.objects.nodes)?;
     if !nodes.iter().any(|node| node.spec.provider_id.starts_with("aws://")) {
-        return Err(Unknown::new("the nodes are not at AWS"));
+        let reason = "the nodes are not at AWS";
+        return Err(if nodes.cut {
+            Unknown::new(format!("{reason}, as far as they were read"))
+        } else {
+            Unknown::inapplicable(reason)
+        });
     }
     let window = status.answers.window_seconds.max(1.0);
     #[allow(clippy::cast_precision_loss, reason = "three digits are shown")]
@@ -319,11 +407,14 @@ fn cloud_limit(facts: &Facts) -> Outcome {
     let text = |upstream: &Upstream| {
         format!("{} answers {} queries/s of at most 1,024", upstream.address, control::text::rate(rate(&upstream)))
     };
-    Ok(near.map(|upstream| Finding::new(text(upstream))).collect())
+    Evidence::of(status.upstreams.len(), "upstream")?.found(near.map(|upstream| Finding::new(text(upstream))))
 }
 
 fn wildcard(facts: &Facts) -> Outcome {
     let probes = known(&facts.search)?;
-    let answered = probes.iter().filter(|probe| probe.answered);
-    Ok(answered.map(|probe| Finding::new(format!("random names below {} have addresses", probe.domain))).collect())
+    let silent = probes.iter().filter(|probe| probe.answered.is_none());
+    let silent = silent.map(|probe| Unknown::new(format!("no answer to a random name below {}", probe.domain)));
+    let answered = probes.iter().filter(|probe| probe.answered == Some(true));
+    let findings = answered.map(|probe| Finding::new(format!("random names below {} have addresses", probe.domain)));
+    Evidence::of(probes.len(), "search domain")?.without_all(silent).found(findings)
 }

@@ -3,7 +3,7 @@
 use super::of_status;
 use crate::known::known;
 use crate::objects::{DisruptionBudget, PodSpec};
-use crate::{Area, Check, CorefileFacts, Facts, Finding, Need, Outcome, Severity};
+use crate::{Area, Check, CorefileFacts, Evidence, Facts, Finding, Need, Outcome, Severity, Unknown};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -64,8 +64,10 @@ fn disruption_budget(facts: &Facts) -> Outcome {
             selector.join(",")
         );
         let finding = Finding::new(format!("no PodDisruptionBudget covers Deployment {path}")).fix(fix);
-        return Ok(vec![finding.about("Deployment", namespace, &deployment.metadata.name)]);
+        let evidence = Evidence::fact(format!("Deployment {path}"));
+        return evidence.found([finding.about("Deployment", namespace, &deployment.metadata.name)]);
     };
+    let evidence = Evidence::fact(format!("PodDisruptionBudget {}", budget.metadata.path()));
     let status = &budget.status;
     let all_healthy = status.expected_pods > 0 && status.current_healthy >= status.expected_pods;
     if all_healthy && status.disruptions_allowed == 0 {
@@ -75,26 +77,40 @@ fn disruption_budget(facts: &Facts) -> Outcome {
             status.desired_healthy,
             status.expected_pods
         );
-        return Ok(vec![Finding::new(text).about(
+        let finding = Finding::new(text);
+        return evidence.found([finding.about(
             "PodDisruptionBudget",
             &budget.metadata.namespace,
             &budget.metadata.name,
         )]);
     }
-    Ok(Vec::new())
+    let unknown = || Unknown::new("the status of the PodDisruptionBudget is not known yet: it expects no Pods");
+    evidence.without_all((status.expected_pods == 0).then(unknown)).found([])
 }
 
 /// Factor between the memory in use and a limit to set: room for a relist and a burst.
 const MEMORY_ROOM: u64 = 2;
 
 fn resources(facts: &Facts) -> Outcome {
-    let used = known(&facts.server)?.status.resources.memory_bytes;
+    let resources = &known(&facts.server)?.status.resources;
+    let used = resources.memory_bytes;
     let limit = used.map(|bytes| format!("`limits.memory: {}Mi`, or remove `limits.cpu`", (bytes * MEMORY_ROOM) >> 20));
     let fixed = |finding: Finding| match &limit {
         Some(limit) if finding.text.starts_with("memory") => finding.fix(limit.clone()),
         _ => finding,
     };
-    Ok(of_status(facts, "PD-K06")?.into_iter().map(fixed).collect())
+    let findings = of_status(facts, "PD-K06")?.into_iter().map(fixed);
+    let mut parts = Vec::new();
+    parts.extend(resources.memory_limit_bytes.map(|_| "memory"));
+    parts.extend(resources.cpu_limit.map(|_| "CPU"));
+    if parts.is_empty() && findings.len() == 0 {
+        return Err(Unknown::inapplicable("the server has no limit of memory or CPU"));
+    }
+    let unread =
+        |is_unread: bool, what: &str| is_unread.then(|| Unknown::new(format!("the server cannot read its {what}")));
+    let memory = unread(resources.memory_limit_bytes.is_some() && used.is_none(), "memory");
+    let throttling = unread(resources.cpu_limit.is_some() && resources.throttled_share.is_none(), "throttling");
+    Evidence::fact(parts.join(" and ")).without_all(memory).without_all(throttling).found(findings)
 }
 
 /// Grace period without the setting, in seconds.
@@ -119,7 +135,8 @@ fn end_of_replica(facts: &Facts) -> Outcome {
         Some(_) => {}
     }
     let (namespace, name) = (&deployment.metadata.namespace, &deployment.metadata.name);
-    Ok(texts.into_iter().map(|text| Finding::new(text).about("Deployment", namespace, name)).collect())
+    let evidence = Evidence::fact(format!("Deployment {}", deployment.metadata.path()));
+    evidence.found(texts.into_iter().map(|text| Finding::new(text).about("Deployment", namespace, name)))
 }
 
 fn readiness(spec: &PodSpec, corefile: &CorefileFacts) -> Option<String> {

@@ -195,6 +195,15 @@ pub(super) const FAULTS: &[Fault] = &[
         };
         known!(known!(world.facts.corefile).problems).push(problem);
     }),
+    ("PD-U01", "queries come back over two hops", |world| {
+        known!(world.facts.upstreams)[0].came_back = Ok(true);
+    }),
+    ("PD-U01", "the server has found a loop", |world| {
+        world.report_problem("PD-U01", "forwarding loop in zone . for 40 s: queries come back to this server");
+    }),
+    ("PD-N03", "a replica answers over TCP only", |world| {
+        known!(world.facts.probes).replicas[0].udp = Attempt::Silent;
+    }),
     ("PD-U01", "the upstream is the Service itself", |world| {
         world.json["daemon_sets"] = json!([]);
         world.json["server"]["status"]["upstreams"][0]["address"] = "10.96.0.10:53".into();
@@ -221,7 +230,7 @@ pub(super) const FAULTS: &[Fault] = &[
         world.json["server"]["status"]["upstreams"][0]["replies"] = 60_000.into();
     }),
     ("PD-U05", "a search domain has a wildcard", |world| {
-        known!(world.facts.search).push(SearchProbe { domain: "wild.corp".to_owned(), answered: true });
+        known!(world.facts.search).push(SearchProbe { domain: "wild.corp".to_owned(), answered: Some(true) });
     }),
     ("PD-S01", "a namespace is named after a top-level domain", |world| {
         let spec = json!({ "type": "ClusterIP", "clusterIP": "10.96.0.50" });

@@ -165,6 +165,131 @@ fn rows_without_facts_say_why_they_could_not_look() {
     assert!(silent.is_empty(), "{silent:#?}");
 }
 
+/// Gatherers, how each fails, and the checks that are no longer fine without it.
+const GATHERERS: &[(&str, fn(&mut World, Unknown), &[&str])] = &[
+    (
+        "server",
+        |world, reason| world.facts.server = Err(reason),
+        &["PD-C03", "PD-R02", "PD-K06", "PD-K09", "PD-P01", "PD-P05", "PD-U02", "PD-U04", "PD-T03", "PD-T05", "PD-T06"],
+    ),
+    (
+        "corefile",
+        |world, reason| world.facts.corefile = Err(reason),
+        &["PD-C01", "PD-K02", "PD-K07", "PD-P03", "PD-S02"],
+    ),
+    ("access", |world, reason| world.facts.access = Err(reason), &["PD-R01"]),
+    ("clock", |world, reason| world.facts.api_clock_ahead = Err(reason), &["PD-T01"]),
+    ("kubelets", |world, reason| world.facts.kubelets = Err(reason), &["PD-K01", "PD-K02"]),
+    ("replicas", |world, reason| world.facts.replicas = Err(reason), &["PD-C02"]),
+    ("probes", |world, reason| world.facts.probes = Err(reason), &["PD-K08", "PD-N03", "PD-N04", "PD-N05", "PD-L01"]),
+    ("upstreams", |world, reason| world.facts.upstreams = Err(reason), &["PD-N05", "PD-U01", "PD-U02", "PD-U03"]),
+    ("search", |world, reason| world.facts.search = Err(reason), &["PD-U05"]),
+    ("conntrack", |world, reason| world.facts.conntrack = Err(reason), &["PD-N01", "PD-N02", "PD-N07"]),
+    ("interfaces", |world, reason| world.facts.interfaces = Err(reason), &["PD-L01"]),
+    ("certificates", |world, reason| world.facts.certificates = Err(reason), &["PD-T02"]),
+];
+
+/// Codes of the rows that are fine.
+fn fine(report: &Report) -> Vec<&'static str> {
+    report.rows.iter().filter(|row| row.outcome == Mark::Fine).map(|row| row.code).collect()
+}
+
+/// Codes of the rows that a change makes not fine.
+fn lost(change: impl FnOnce(&mut World)) -> Vec<&'static str> {
+    let mut world = World::healthy();
+    change(&mut world);
+    let left = fine(&world.report());
+    fine(&World::healthy().report()).into_iter().filter(|code| !left.contains(code)).collect()
+}
+
+#[test]
+fn a_check_whose_gatherer_failed_is_not_fine() {
+    for (name, fail, codes) in GATHERERS {
+        assert_eq!(lost(|world| fail(world, Unknown::new("failed"))), *codes, "{name}");
+    }
+    let missing: Vec<&str> = all().map(|check| check.code).filter(|code| !is_read(code)).collect();
+    assert!(missing.is_empty(), "no gatherer is known to matter for {missing:?}");
+}
+
+/// Returns true if a gatherer or a list of objects matters for a check.
+fn is_read(code: &str) -> bool {
+    let by_list = |(list, _): &(&str, &str)| lost(|world| world.json[*list] = "refused".into()).contains(&code);
+    // With its node cache, this cluster does not show if addresses of clients are hidden. Only the object of kubeadm and
+    // the Deployments tell what kubeadm accepts.
+    code == "PD-N06" || GATHERERS.iter().any(|(.., codes)| codes.contains(&code)) || LISTS.iter().any(by_list)
+}
+
+#[test]
+fn a_check_without_anything_to_look_at_is_not_fine() {
+    for list in ["services", "slices", "endpoints", "pods", "deployments"] {
+        let refused = lost(|world| world.json[list] = "refused".into());
+        let empty = lost(|world| world.json[list] = serde_json::json!([]));
+        let mut world = World::healthy();
+        world.json[list] = serde_json::json!([]);
+        let found = found(&world.report());
+        let is_hidden = |code: &&&str| !empty.contains(code) && !found.contains(code);
+        let hidden: Vec<_> = refused.iter().filter(is_hidden).collect();
+        assert!(hidden.is_empty(), "without {list}, {hidden:?} are fine");
+    }
+    let empty: [(fn(&mut World), &[&str]); 8] = [
+        (|world| world.facts.access = Ok(Vec::new()), &["PD-R01"]),
+        (|world| world.facts.kubelets = Ok(Vec::new()), &["PD-K01", "PD-K02"]),
+        (|world| world.facts.replicas = Ok(Vec::new()), &["PD-C02"]),
+        (|world| world.facts.probes = Ok(crate::Probes::default()), &["PD-K08", "PD-N03", "PD-N04", "PD-L01"]),
+        (|world| world.facts.upstreams = Ok(Vec::new()), &["PD-U01", "PD-U03"]),
+        (|world| world.facts.search = Ok(Vec::new()), &["PD-U05"]),
+        (|world| world.facts.certificates = Ok(Vec::new()), &["PD-T02"]),
+        (|world| world.json["server"]["status"]["clusters"] = serde_json::json!([]), &["PD-R02"]),
+    ];
+    for (at, (change, codes)) in empty.into_iter().enumerate() {
+        let lost = lost(change);
+        let fine: Vec<_> = codes.iter().filter(|code| !lost.contains(code)).collect();
+        assert!(fine.is_empty(), "{at}: {fine:?}");
+    }
+}
+
+#[test]
+fn one_silent_upstream_of_two_is_not_fine() {
+    let lost = lost(|world| {
+        let probe = &mut world.facts.upstreams.as_mut().unwrap()[1];
+        probe.attempts = vec![Attempt::Silent; 5];
+        (probe.tcp, probe.large) = (Attempt::Silent, Attempt::NotTried);
+        (probe.edns, probe.keeps_case) = (None, None);
+        probe.came_back = Err(Unknown::new("upstream 10.0.0.3:53 does not answer from here"));
+    });
+    assert_eq!(lost, ["PD-N05", "PD-U01", "PD-U02", "PD-U03"]);
+}
+
+#[test]
+fn more_upstreams_than_are_asked_are_not_fine() {
+    let lost = lost(|world| world.corefile.push_str("lab.:53 {\n forward lab 10.0.0.4\n}\n"));
+    assert_eq!(lost, ["PD-U01", "PD-U02", "PD-U03"]);
+}
+
+#[test]
+fn a_list_that_does_not_end_is_not_current() {
+    let row = row(
+        &mut {
+            let mut world = World::healthy();
+            world.json["server"]["status"]["clusters"][0]["resources"][2]["state"] = "listing".into();
+            world
+        },
+        "PD-R02",
+    );
+    assert_eq!((row.outcome, row.reason.as_deref()), (Mark::Unknown, Some("namespaces have not been listed yet")));
+}
+
+#[test]
+fn an_upstream_over_tls_is_followed_only_by_loop() {
+    let with = |answered: bool| {
+        let mut world = World::healthy();
+        world.json["server"]["status"]["loops"][0]["answered"] = answered.into();
+        world.facts.encrypted = vec![encrypted("192.0.2.1:853", Attempt::Answered(0.1))];
+        row(&mut world, "PD-U01").outcome
+    };
+    assert_eq!((with(true), with(false)), (Mark::Fine, Mark::Unknown));
+}
+
 /// Lists of the world, with the plural names of their resources.
 const LISTS: [(&str, &str); 13] = [
     ("services", "services"),

@@ -117,6 +117,7 @@ fn upstream(address: &str, zone: &str) -> UpstreamProbe {
         large: Attempt::Answered(0.002),
         edns: Some(true),
         keeps_case: Some(true),
+        came_back: Ok(false),
     }
 }
 
@@ -164,7 +165,7 @@ fn probed() -> Facts {
         node_cache: vec![probe("169.254.20.10:53")],
     });
     facts.upstreams = Ok(vec![upstream("10.0.0.2:53", ""), upstream("10.0.0.3:53", "corp")]);
-    facts.search = Ok(vec![SearchProbe { domain: "corp".to_owned(), answered: false }]);
+    facts.search = Ok(vec![SearchProbe { domain: "corp".to_owned(), answered: Some(false) }]);
     let [client, target, replica] = ["10.244.1.7", "10.96.0.10", "10.244.2.2"].map(|address| address.parse().unwrap());
     let flow = Flow { client, target, replica };
     facts.conntrack =

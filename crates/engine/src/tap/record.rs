@@ -3,13 +3,13 @@
 //! | word | content |
 //! |---|---|
 //! | 0 | time of arrival in nanoseconds |
-//! | 1 | duration in microseconds (32 bits), response code, type |
+//! | 1 | duration in microseconds (32 bits), response code (12 bits), words of the text (4 bits), type |
 //! | 2 | reasons, flags (8 bits), transport (4 bits), attempts at upstreams (4 bits), answer records, EDE code + 1 |
 //! | 3, 4 | name of the plugin |
 //! | 5, 6 | address of the client |
 //! | 7 | port of the client, port of the upstream, weight, length of the name (8 bits), length of the zone (8 bits) |
 //! | 8, 9 | address of the upstream |
-//! | from 10 | name in wire form |
+//! | from 10 | name in wire form, then the text of the Extended DNS Error in the words that are left |
 
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -33,6 +33,9 @@ const PLUGIN_MAX: usize = 2 * WORD;
 /// Maximum number of attempts that a record counts. Beyond it, nobody needs the exact number.
 pub const ATTEMPTS_MAX: u8 = 15;
 const WORD: usize = 8;
+/// Bits of a response code with its extension (RFC 6891 §6.1.3), and of the number of words of a text.
+const RCODE_MASK: u64 = 0xfff;
+const TEXT_WORDS_MASK: u64 = 0xf;
 
 /// Properties of a query and its response, as a set of bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,6 +101,8 @@ pub struct Record {
     name: [u8; NAME_MAX],
     name_len: usize,
     zone_len: usize,
+    /// Text of the Extended DNS Error, with zeros after it.
+    ede_text: [u8; NAME_MAX],
 }
 
 const TRANSPORTS: [Transport; 6] =
@@ -120,7 +125,7 @@ impl Record {
             weight: u32::from(number(part(words[7], 32))),
             received: Record::received_in(words[0]),
             took: Duration::from_micros(took),
-            rcode: Rcode(number(rcode)),
+            rcode: Rcode(number(rcode & RCODE_MASK)),
             qtype: Type(number(qtype)),
             flags: RecordFlags(byte(words[2], 16)),
             transport: TRANSPORTS.get(usize::from(byte(words[2], 24) & 15)).copied().unwrap_or_default(),
@@ -133,9 +138,12 @@ impl Record {
             name: [0; NAME_MAX],
             name_len: usize::from(byte(words[7], 48)).min(NAME_MAX),
             zone_len: usize::from(byte(words[7], 56)),
+            ede_text: [0; NAME_MAX],
         };
         unpack(&words[3..5], &mut record.plugin);
         unpack(&words[NAME_AT..], &mut record.name);
+        record.name[record.name_len..].fill(0);
+        unpack(&words[text_words(words)], &mut record.ede_text);
         record
     }
 
@@ -147,8 +155,18 @@ impl Record {
     /// Returns the words of a record without those that its name leaves unused.
     #[must_use]
     pub fn used(words: &[u64; WORDS]) -> &[u64] {
-        let name_len = usize::from(byte(words[7], 48)).min(NAME_MAX);
-        &words[..NAME_AT + name_len.div_ceil(WORD)]
+        &words[..text_words(words).end]
+    }
+
+    /// Text of the Extended DNS Error; empty if there was no room for it beside the name. A long one is cut off.
+    #[must_use]
+    pub fn ede_text(&self) -> &str {
+        let len = self.ede_text.iter().position(|byte| *byte == 0).unwrap_or(NAME_MAX);
+        match core::str::from_utf8(&self.ede_text[..len]) {
+            Ok(text) => text,
+            // The end of the room was within a character.
+            Err(error) => core::str::from_utf8(&self.ede_text[..error.valid_up_to()]).unwrap_or_default(),
+        }
     }
 
     /// Plugin that answered or failed; empty if none did.
@@ -169,6 +187,14 @@ impl Record {
     pub const fn zone_len(&self) -> usize {
         self.zone_len
     }
+}
+
+/// Returns the range of the words of the text: those after the name.
+fn text_words(words: &[u64; WORDS]) -> core::ops::Range<usize> {
+    let name_len = usize::from(byte(words[7], 48)).min(NAME_MAX);
+    let start = NAME_AT + name_len.div_ceil(WORD);
+    let len = usize::from(byte(words[1], 40) >> 4);
+    start..(start + len).min(WORDS)
 }
 
 /// Returns the byte of a word that starts at this bit.
@@ -266,9 +292,15 @@ impl<'a> Finished<'a> {
         let answers = response.message.section(Section::Answer).count().min(usize::from(u16::MAX));
         let transport = TRANSPORTS.iter().position(|known| *known == query.peer.transport).unwrap_or(0);
         let ede = response.ede().map_or(0, |ede| u64::from(ede.0) + 1);
+        let text = response.ede_text().as_bytes();
+        let text_at = NAME_AT + name.len().min(NAME_MAX).div_ceil(WORD);
+        let text_len = text.len().div_ceil(WORD).min(WORDS - text_at);
         let mut words = [0; WORDS];
         words[0] = query.received.nanos();
-        words[1] = took | u64::from(response.rcode().0) << 32 | u64::from(qtype.0) << 48;
+        words[1] = took
+            | (u64::from(response.rcode().0) & RCODE_MASK) << 32
+            | (text_len as u64 & TEXT_WORDS_MASK) << 44
+            | u64::from(qtype.0) << 48;
         words[2] = u64::from(reasons.0)
             | u64::from(self.flags(name.len()).0) << 16
             | (transport as u64) << 24
@@ -286,6 +318,7 @@ impl<'a> Finished<'a> {
             [words[8], words[9]] = address_words(upstream.ip());
         }
         pack(name, &mut words[NAME_AT..]);
+        pack(text, &mut words[text_at..]);
         words
     }
 }

@@ -158,6 +158,7 @@ fn copies_what_a_query_and_its_answer_were() {
     assert_eq!((missing.rcode, missing.plugin(), missing.zone_len()), (Rcode::NXDOMAIN, "k8s_external", 6));
     assert_eq!((missing.reasons, missing.answers), (Reasons::SAMPLE, 0));
     assert_eq!((broken.rcode, broken.ede), (Rcode::SERVFAIL, Some(EdeCode::NETWORK_ERROR)));
+    assert_eq!((broken.ede_text(), answered.ede_text()), ("broken", ""));
     assert_eq!((broken.plugin(), broken.reasons), ("k8s_external", Reasons::FAILURE));
     assert_eq!(broken.client, "[2001:db8::1]:1000".parse().expect("an address"));
     assert!(silent.flags.has(RecordFlags::DROPPED) && silent.reasons == Reasons::FAILURE);
@@ -304,6 +305,22 @@ fn refuses_conditions_that_are_not_understood() {
     }
     let many = ["a"; 33].join(",");
     assert_eq!(Filter::default().set("plugin", &many), Err(FilterError::TooMany));
+}
+
+#[test]
+fn the_text_of_an_error_has_the_room_that_the_name_leaves() {
+    let mut watched = Watched::new();
+    // Names that leave a word for the text, and none.
+    for len in [NAME_MAX - 12, NAME_MAX] {
+        let rest = len - "broken".len() - 2;
+        let (one, other) = (rest / 2, rest - rest / 2);
+        watched.ask(&format!("broken.{}.{}.", "a".repeat(one - 1), "b".repeat(other - 1)), Type::A, "10.0.0.1:1000");
+    }
+    let records = watched.records();
+    let texts: Vec<&str> = records.iter().map(Record::ede_text).collect();
+    assert!(records.iter().all(|record| !record.flags.has(RecordFlags::NAME_CUT)), "{records:?}");
+    assert_eq!(texts, ["broken", ""]);
+    assert_eq!(records[1].name().len(), NAME_MAX);
 }
 
 #[test]

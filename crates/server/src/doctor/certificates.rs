@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use corefile::{Line, ServerBlock, Token};
-use doctor::{Certificate, CorefileFacts, Unknown};
+use doctor::{Certificate, CorefileFacts, Known, Unknown};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
@@ -21,9 +21,16 @@ const TLS: &str = "tls";
 const ROOT: &str = "root";
 
 /// Reads the certificates.
-pub(super) fn certificates(corefile: &CorefileFacts) -> Vec<Certificate> {
+///
+/// # Errors
+/// There are more files than are read.
+pub(super) fn certificates(corefile: &CorefileFacts) -> Known<Vec<Certificate>> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
-    paths(corefile).into_iter().take(FILES_MAX).filter_map(|path| certificate(path, now)).collect()
+    let paths = paths(corefile);
+    if paths.len() > FILES_MAX {
+        return Err(Unknown::new(format!("the Corefile names more than {FILES_MAX} files with certificates")));
+    }
+    Ok(paths.into_iter().filter_map(|path| certificate(path, now)).collect())
 }
 
 /// Returns the files after `tls`. Like the server, resolves relative names against *root* of the block, and without it

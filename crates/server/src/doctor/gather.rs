@@ -15,12 +15,14 @@ use super::objects::objects;
 use super::probes::{encrypted_probes, encrypted_upstreams, probes, search_probes, upstream_probes, upstreams};
 use super::replicas::replicas;
 use super::resolv_conf::ResolvConf;
+use super::returns::Returns;
 use super::rights::rights;
 use super::{certificates, host, location};
+use crate::control::client::ServerOptions;
 use crate::local::is_pod;
 
 /// What to gather from.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Options {
     /// True if the command line names the socket of the server.
     pub(crate) names_socket: bool,
@@ -32,6 +34,8 @@ pub(crate) struct Options {
     pub(crate) service: Option<(String, String)>,
     /// True to send packets.
     pub(crate) packets: bool,
+    /// Socket of the server.
+    pub(crate) server: ServerOptions,
 }
 
 /// Answer of the server that runs here.
@@ -60,7 +64,11 @@ pub(crate) async fn gather(options: Options, server: impl Future<Output = Server
     let (server, (api, objects)) = tokio::join!(asking, of_api(options.source.clone(), deadline));
     let Server { facts: server, is_here } =
         server.unwrap_or_else(|reason| Server { facts: Err(reason), is_here: false });
-    (facts.server, facts.objects) = (server, objects);
+    let has_api = options.source.is_some() || usual_source().is_some();
+    let no_cluster = if has_api { None } else { of_no_cluster(&server) };
+    facts.objects = no_cluster.as_ref().map_or(objects, Objects::unknown);
+    let api = api.map_err(|reason| no_cluster.unwrap_or(reason));
+    facts.server = server;
     facts.api_clock_ahead = api.as_ref().map_err(Clone::clone).and_then(Api::clock_ahead);
     // The other gatherers need the Corefile. Without a ConfigMap, it is there at once.
     let read = deadline.limit("Corefile", corefile(options.conf.as_deref(), &facts, is_here, &api, &settings)).await;
@@ -83,7 +91,7 @@ pub(crate) async fn gather(options: Options, server: impl Future<Output = Server
         deadline.limit("probes", async { inside.clone().map(|()| probes(&facts, &settings))?.await }),
         deadline.limit("upstreams", async {
             asks_upstreams?;
-            upstream_probes(upstreams(&facts)?).await
+            upstream_probes(upstreams(&facts)?, &Returns::of(&facts, &options.server)).await
         }),
         deadline.limit("connections to upstreams", async {
             Ok(encrypted_probes(encrypted.clone(), &facts, connects).await)
@@ -133,6 +141,14 @@ async fn of_api(source: Option<Source>, deadline: Deadline) -> (Known<Api>, Obje
     (api, objects)
 }
 
+/// Returns the reason why there are no objects of a cluster, if the server shows that it belongs to none.
+fn of_no_cluster(server: &Known<ServerFacts>) -> Option<Unknown> {
+    let server = server.as_ref().ok()?;
+    let is_alone = server.status.clusters.is_empty() && !server.status.in_pod;
+    is_alone
+        .then(|| Unknown::inapplicable("the server follows no cluster and is not in a Pod, and no API server is named"))
+}
+
 /// Returns the API server of this Pod, or the one of `$KUBECONFIG`.
 fn usual_source() -> Option<Source> {
     if is_pod() {
@@ -148,5 +164,5 @@ fn certificates_of(facts: &Facts, is_own: bool) -> Known<Vec<doctor::Certificate
     if facts.server.is_err() && !is_own {
         return Err(Unknown::new("the files of the server are not here; run this in its Pod"));
     }
-    Ok(certificates::certificates(corefile))
+    certificates::certificates(corefile)
 }

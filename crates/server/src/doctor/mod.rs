@@ -21,6 +21,7 @@ mod objects;
 mod probes;
 mod replicas;
 mod resolv_conf;
+mod returns;
 mod rights;
 
 pub(crate) use gather::{Gathered, Options, Server, gather};

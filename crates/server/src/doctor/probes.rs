@@ -11,6 +11,7 @@ use doctor::{
 use wire::{Name, Rcode, Type};
 
 use super::resolv_conf::ResolvConf;
+use super::returns::Returns;
 use crate::dns_client::{Answer, ProbeError, Query, connect, tcp, udp, udp_repeated};
 use futures_util::future::join_all;
 
@@ -100,7 +101,7 @@ pub(super) fn upstreams(facts: &Facts) -> Known<Vec<Forwarded>> {
             "doctor sends no queries over TLS, HTTPS or QUIC".to_owned()
         }
         Ok(corefile) if has_forward(corefile) => "the addresses of the upstreams are not known here".to_owned(),
-        Ok(_) => "the Corefile has no *forward*".to_owned(),
+        Ok(_) => return Err(Unknown::inapplicable("the Corefile has no *forward*")),
     }))
 }
 
@@ -147,16 +148,18 @@ fn connected(outcome: Result<f64, ProbeError>) -> Attempt {
     }
 }
 
-/// Asks upstreams.
-pub(super) async fn upstream_probes(upstreams: Vec<Forwarded>) -> Known<Vec<UpstreamProbe>> {
-    Ok(join_all(upstreams.into_iter().take(UPSTREAMS_MAX).map(upstream_probe)).await)
+/// Asks upstreams. `returns` sees queries that come back.
+pub(super) async fn upstream_probes(upstreams: Vec<Forwarded>, returns: &Returns) -> Known<Vec<UpstreamProbe>> {
+    let probes = upstreams.into_iter().take(UPSTREAMS_MAX);
+    Ok(join_all(probes.map(|upstream| upstream_probe(upstream, returns))).await)
 }
 
-async fn upstream_probe(Forwarded { zone, address }: Forwarded) -> UpstreamProbe {
+async fn upstream_probe(Forwarded { zone, address }: Forwarded, returns: &Returns) -> UpstreamProbe {
     let soa = Query::new(name(&zone).unwrap_or_default(), Type::SOA);
     let parent = if zone.is_empty() { INVALID } else { &zone };
     let mixed = Query::new(name(&format!("DoCtOr.{parent}")).unwrap_or_default(), Type::A);
-    let (answers, mixed, tcp, large) = tokio::join!(
+    let (came_back, answers, mixed, tcp, large) = tokio::join!(
+        returns.came_back(address, &zone),
         join_all((0..UPSTREAM_QUERIES).map(|_| udp(address, &soa))),
         udp(address, &mixed),
         tcp(address, &soa),
@@ -172,6 +175,7 @@ async fn upstream_probe(Forwarded { zone, address }: Forwarded) -> UpstreamProbe
         large,
         edns: (!received.is_empty()).then(|| received.iter().any(|answer| answer.has_edns)),
         keeps_case: mixed.ok().map(|answer| answer.keeps_case),
+        came_back,
     }
 }
 
@@ -184,23 +188,28 @@ pub(super) async fn search_probes(settings: &ResolvConf) -> Known<Vec<SearchProb
     let Some(server) = settings.servers.first() else {
         return Err(Unknown::new("/etc/resolv.conf has no name server"));
     };
+    let left = domains.len().saturating_sub(SEARCH_MAX);
     let probes = join_all(domains.into_iter().take(SEARCH_MAX).map(|domain| search_probe(*server, domain))).await;
-    let probes: Vec<SearchProbe> = probes.into_iter().flatten().collect();
-    if probes.is_empty() {
+    if left > 0 {
+        return Err(Unknown::new(format!("/etc/resolv.conf has more than {SEARCH_MAX} search domains")));
+    }
+    if probes.iter().all(|probe| probe.answered.is_none()) {
         return Err(Unknown::new(format!("the name server {} in /etc/resolv.conf does not answer", server.ip())));
     }
     Ok(probes)
 }
 
-/// Asks for a random name below a domain; `None` without an answer.
-async fn search_probe(server: SocketAddr, domain: &str) -> Option<SearchProbe> {
-    let label = format!("portolan-doctor-{:08x}", std::process::id());
-    let query = Query::new(name(&format!("{label}.{domain}")).ok()?, Type::A);
-    let answer = udp(server, &query).await.ok()?;
-    Some(SearchProbe { domain: domain.to_owned(), answered: answer.has_address })
+/// Asks for a random name below a domain.
+async fn search_probe(server: SocketAddr, domain: &str) -> SearchProbe {
+    let label = format!("portolan-doctor-{:08x}", rand::random::<u32>());
+    let answered = match name(&format!("{label}.{domain}")) {
+        Ok(name) => udp(server, &Query::new(name, Type::A)).await.ok().map(|answer| answer.has_address),
+        Err(_) => None,
+    };
+    SearchProbe { domain: domain.to_owned(), answered }
 }
 
-fn name(text: &str) -> Known<Name> {
+pub(super) fn name(text: &str) -> Known<Name> {
     let text = format!("{}.", text.trim_end_matches('.'));
     Name::from_text(&text).map_err(|error| Unknown::new(format!("`{text}` is not a domain name: {error}")))
 }

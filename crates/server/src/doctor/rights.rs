@@ -30,7 +30,12 @@ pub(super) async fn rights(api: &Api, facts: &Facts, requests: &Known<Vec<Reques
     let requests = requests.as_ref().map_err(Clone::clone)?;
     let needed = needed(requests)?;
     let subject = subject(facts)?;
-    let reviews = needed.into_iter().take(REVIEWS_MAX).map(|access| review(api, &subject, access));
+    if needed.len() > REVIEWS_MAX {
+        return Err(Unknown::new(format!(
+            "the Corefile needs more than {REVIEWS_MAX} permissions; `portolan check --rbac` lists them"
+        )));
+    }
+    let reviews = needed.into_iter().map(|access| review(api, &subject, access));
     join_all(reviews).await.into_iter().collect()
 }
 
@@ -39,7 +44,7 @@ fn needed(requests: &[Request]) -> Known<Vec<Access>> {
     let of_account = requests.iter().filter(|request| request.source == Source::InCluster);
     let specs: Vec<_> = of_account.map(Request::watches).collect();
     if specs.is_empty() {
-        return Err(Unknown::new("the Corefile uses no service account"));
+        return Err(Unknown::inapplicable("the Corefile uses no service account"));
     }
     let mut all: Vec<Access> = Vec::new();
     for watch in specs.iter().flat_map(|spec| &spec.watches) {

@@ -7,9 +7,12 @@ use std::rc::Rc;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use config::options::Manifest;
-use config::setup::{Part, Setup, SetupError};
+use config::setup::{InspectLoop, LoopState, Part, Setup, SetupError};
 use engine::log::{Level, Source};
-use engine::{Connections, Exchange, Failure, Hooks, Io, Plugin, Query, Response, Transport, Verdict, Worker};
+use engine::{
+    Connections, Exchange, Explanation, Failure, Hook, Hooks, Instant, Io, Plugin, Query, ReasonCode, Response,
+    Transport, Verdict, Worker,
+};
 use metrics::{Counter, Kind, Metric};
 use wire::{Class, EdeCode, Flags, Header, MessageBuf, Name, Type};
 
@@ -40,13 +43,14 @@ fn build(_: Vec<()>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> 
     let zone = setup.block.zones.first().cloned().unwrap_or_default();
     let site = setup.block.sites.first();
     let ip = site.and_then(|site| site.ip).unwrap_or(Ipv4Addr::LOCALHOST.into());
-    let state = Arc::new(State::default());
+    let state = Arc::new(State { zone: zone.clone(), ..State::default() });
     let watch = Watch {
         state: Arc::clone(&state),
         own: SocketAddr::new(ip, site.map_or(53, |site| site.port)),
         detected: setup.registry.counter(&DETECTED, &[&zone.to_string()]),
         zone,
     };
+    setup.requests.inspection.loops.push(Arc::clone(&state) as _);
     setup.requests.jobs.push(Box::new(move |io| Box::pin(watch.run(io))));
     Ok(Some(Part::new(Loop { state }, Hooks::DOWN)))
 }
@@ -54,17 +58,40 @@ fn build(_: Vec<()>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> 
 /// State shared between the probes and the queries.
 #[derive(Default)]
 struct State {
+    zone: Name,
     /// Name of the probe in flight.
     probe: RwLock<Option<Name>>,
     seen: AtomicU32,
     looping: AtomicBool,
+    /// What people see of the last probe.
+    shown: RwLock<LoopState>,
 }
+
+/// Codes of the reasons.
+pub(crate) static REASONS: [&ReasonCode; 1] = [&LOOPING];
+
+static LOOPING: ReasonCode = ReasonCode {
+    code: "PE-O01",
+    meaning: "*loop* has found a forwarding loop: queries to an upstream come back to this server",
+    advice: "See to which servers the upstreams forward, and name one in `forward` that does not ask this server; \
+             docs/runbooks/PortolanLoop.md",
+};
 
 struct Loop {
     state: Arc<State>,
 }
 
 impl Plugin for Loop {
+    fn explain(&self, _: Hook, _: &Query, _: &Response, now: Instant) -> Option<Explanation> {
+        let since = self.state.state().looping_since?;
+        let zone = &self.state.zone;
+        let text = format!(
+            "forwarding loop in zone {zone} for {} s: queries come back to this server",
+            now.since(since).as_secs()
+        );
+        Some(Explanation::new("forwarding loop detected").because(&LOOPING, text))
+    }
+
     fn on_query(&self, query: &mut Query, _: &mut Response, _: &mut Worker) -> Verdict {
         if query.qtype == Type::HINFO && self.state.is_probe(query) {
             self.state.seen.fetch_add(1, Ordering::Relaxed);
@@ -77,7 +104,23 @@ impl Plugin for Loop {
     }
 }
 
+impl InspectLoop for State {
+    fn zone(&self) -> &Name {
+        &self.zone
+    }
+
+    fn state(&self) -> LoopState {
+        *self.shown.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl State {
+    fn show(&self, now: Instant, answered: bool, looping: bool) {
+        let mut shown = self.shown.write().unwrap_or_else(PoisonError::into_inner);
+        let since = shown.looping_since.unwrap_or(now);
+        *shown = LoopState { probed: Some(now), answered, looping_since: looping.then_some(since) };
+    }
+
     fn is_probe(&self, query: &Query) -> bool {
         let probe = self.probe.read().unwrap_or_else(PoisonError::into_inner);
         probe.as_ref().is_some_and(|probe| probe.as_ref().same(query.key()))
@@ -100,6 +143,7 @@ impl Watch {
             let Some((text, answered)) = self.probe(&*io).await else { return };
             let looping = self.state.seen.load(Ordering::Relaxed) >= SEEN_IN_A_LOOP;
             let before = self.state.looping.swap(looping, Ordering::Relaxed);
+            self.state.show(io.now(), answered, looping);
             self.report(&text, before, looping, &*io);
             pause = if looping || !answered { OFTEN } else { SELDOM };
         }

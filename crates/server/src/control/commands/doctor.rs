@@ -43,9 +43,9 @@ pub(super) fn definition() -> clap::Command {
             "Find what is wrong with the DNS of the cluster, and what to do about it: Corefile, permissions, Service, Deployment, \
              kubelets, Pods, network, node cache, upstreams, Services and this machine. Takes 5 s at most and changes nothing. \
              Reads the API server of this Pod or of a kubeconfig, asks the server that runs here over its control socket, and \
-             sends queries. A check that could not look says why. docs/doctor.md lists the checks. Exits with 0 if nothing was \
-             found, with 1 if something was found, and with 2 if no check could look, or if an option names something that cannot be \
-             used.",
+             sends queries. A check that could not look says why. docs/doctor.md lists the checks. Exits with 0 if everything \
+             that applies was looked at and is fine, with 1 if something was found, with 2 if no check could look, or if an option \
+             names something that cannot be used, and with 3 if nothing was found, but something could not be looked at.",
         )
         .arg(
             option("only", "AREA|CODE")
@@ -146,6 +146,7 @@ impl Options {
             conf: self.conf.clone(),
             service: self.service.clone(),
             packets: self.checks.iter().any(|check| check.needs.contains(&Need::Network)),
+            server: options.server.clone(),
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ControlError::Io)?;
         let Gathered { facts, unusable } = runtime.block_on(gather(wanted, server(options.server.clone())));
@@ -158,6 +159,7 @@ impl Options {
             () if !unusable.is_empty() => exit::NOT_ASKED,
             () if report.has_findings() => exit::TROUBLE,
             () if report.is_blind() => exit::NOT_ASKED,
+            () if report.is_incomplete() => exit::INCOMPLETE,
             () => exit::FINE,
         })
     }

@@ -63,7 +63,7 @@ pub(super) fn flush(context: &Context, access: Access, request: &FlushRequest) -
     Ok(Flushed { removed: removed as u64, caches: loaded.inspection.caches.len() as u64 })
 }
 
-fn name_of(text: &str) -> Result<Name, Refusal> {
+pub(super) fn name_of(text: &str) -> Result<Name, Refusal> {
     let invalid = |error: &dyn std::fmt::Display| Refusal::invalid(format!("`{text}` is not a domain name: {error}"));
     if text.is_empty() {
         return Err(Refusal::invalid("`name` is missing"));

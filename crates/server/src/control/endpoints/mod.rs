@@ -49,7 +49,9 @@ pub(super) async fn handle(
         Endpoint::Reload => Answer::json(&reload::reload(context, access).await?),
         Endpoint::LogLevels => Answer::json(&log::levels()),
         Endpoint::SetLogLevel => Answer::json(&log::set(access, &json(body)?)?),
-        Endpoint::Requests => Answer::json(&requests::requests(context)),
+        Endpoint::Requests => {
+            Answer::json(&requests::requests(context, parameters.get("name").map(cache::name_of).transpose()?))
+        }
         Endpoint::Events => Ok(Answer::stream(events::events(context, access, &parameters)?)),
         Endpoint::Top => Answer::json(&top::top(context, &parameters)?),
         Endpoint::Shadow => Answer::json(&shadow::shadow(context)),

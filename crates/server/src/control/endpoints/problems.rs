@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use control::status::{Cluster, Problem, Serving, Status, UpstreamState};
+use control::status::{Cluster, LoopProbe, Problem, Resource, Serving, Status, UpstreamState, WatchState};
 use control::text::{count, duration};
 
 use super::super::Loaded;
@@ -38,6 +38,9 @@ pub(super) fn problems(status: &Status) -> Vec<Problem> {
     if let Some(refused) = &status.corefile.refused {
         let reason = without_excerpt(&refused.error);
         add("PD-C03", format!("the last reload failed {} ago: {reason}", duration(refused.age_seconds)));
+    }
+    for text in status.loops.iter().filter_map(LoopProbe::looping_text) {
+        add("PD-U01", text);
     }
     for upstream in status.upstreams.iter().filter(|upstream| upstream.state == UpstreamState::Down) {
         let since = upstream.down_seconds.map_or(String::new(), |since| format!(" for {}", duration(since)));
@@ -94,6 +97,7 @@ fn add_watches(cluster: &Cluster, add: &mut impl FnMut(&str, String)) {
             _ => {}
         }
     }
+    add_unlisted(cluster, add);
     for (error, seconds, names) in failing {
         let is_refused = error.contains("403");
         if is_refused || seconds > OUTAGE_MIN {
@@ -101,6 +105,23 @@ fn add_watches(cluster: &Cluster, add: &mut impl FnMut(&str, String)) {
             add(code, format!("watch of {} has been failing for {}: {error}", names.join(", "), duration(seconds)));
         }
     }
+}
+
+/// Adds the resources whose first list has not begun to arrive: the API server accepts the request and does not answer.
+fn add_unlisted(cluster: &Cluster, add: &mut impl FnMut(&str, String)) {
+    let silence = |resource: &Resource| {
+        let listing = resource.listing_seconds.filter(|_| resource.state == WatchState::Listing)?;
+        Some(resource.age_seconds.unwrap_or(listing)).filter(|silence| *silence > OUTAGE_MIN)
+    };
+    let silent: Vec<(&str, f64)> =
+        cluster.resources.iter().filter_map(|one| Some((one.name.as_str(), silence(one)?))).collect();
+    let Some(longest) = silent.iter().map(|(_, silence)| *silence).reduce(f64::max) else { return };
+    let names: Vec<&str> = silent.iter().map(|(name, _)| *name).collect();
+    let (names, source) = (names.join(", "), &cluster.source);
+    add(
+        "PD-R02",
+        format!("{names} not listed: {source} has accepted the requests and sent nothing for {}", duration(longest)),
+    );
 }
 
 fn add_resources(status: &Status, problems: &mut Vec<Problem>) {

@@ -28,7 +28,7 @@ pub(super) fn archive(context: &Context) -> Result<Vec<u8>, Refusal> {
         ("version.txt".to_owned(), version_text() + "\n"),
         ("status.txt".to_owned(), status.to_string()),
         ("status.json".to_owned(), pretty(&status)),
-        ("requests.json".to_owned(), pretty(&requests::requests(context))),
+        ("requests.json".to_owned(), pretty(&requests::requests(context, None))),
         ("metrics.txt".to_owned(), context.view.registry.render()),
         ("log.txt".to_owned(), tail::text()),
     ];

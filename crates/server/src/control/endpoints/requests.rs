@@ -3,6 +3,7 @@
 use control::requests::{Exchange, Requests, SLOW_SECONDS};
 use engine::Clock;
 use transport::MonotonicClock;
+use wire::Name;
 
 use super::super::connection::Context;
 
@@ -10,11 +11,12 @@ use super::super::connection::Context;
 /// the table.
 const SHOWN_MAX: usize = 100;
 
-/// Returns the exchanges in flight.
-pub(super) fn requests(context: &Context) -> Requests {
+/// Returns the exchanges in flight for a name and all below; for all names without one.
+pub(super) fn requests(context: &Context, zone: Option<Name>) -> Requests {
     let now = MonotonicClock.now();
     let generation = context.view.live.load();
-    let in_flight = generation.exchanges_in_flight(SHOWN_MAX);
+    let zone = zone.unwrap_or_default().into_lowercase();
+    let in_flight = generation.exchanges_in_flight(zone.as_ref(), SHOWN_MAX);
     let is_slow = |since: engine::Instant| now.since(since).as_secs_f64() > SLOW_SECONDS;
     let privacy = context.view.loaded().names;
     let oldest = in_flight.oldest.into_iter().map(|exchange| Exchange {

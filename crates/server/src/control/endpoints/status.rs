@@ -1,9 +1,9 @@
 //! State of the server on one screen.
 
-use config::setup::UpstreamHealth;
+use config::setup::{InspectLoop, UpstreamHealth};
 use control::status::{
-    Answers, Cache, Cluster, CodeCount, Corefile, FailedExchange, Latency, LimitHits, Limits, Refused, Resource,
-    Resources, Serving, Status, Upstream, UpstreamState, WARNINGS_MAX, WatchState,
+    Answers, Cache, Cluster, CodeCount, Corefile, FailedExchange, Latency, LimitHits, Limits, LoopProbe, Refused,
+    Resource, Resources, Serving, Status, Upstream, UpstreamState, WARNINGS_MAX, WatchState,
 };
 use engine::Clock;
 use metrics::HistogramTotals;
@@ -44,6 +44,7 @@ pub(crate) fn status(context: &Context) -> Status {
         clusters: context.view.clusters.all().into_iter().map(cluster).collect(),
         answers: answers(context, before, &now),
         upstreams: upstreams(&loaded, before, &now),
+        loops: loops(&loaded),
         cache: cache(&loaded, before, &now),
         limits: limits(oldest, &now),
         resources: resources(before, &now),
@@ -105,6 +106,7 @@ fn resource(health: kubeapi::ResourceHealth) -> Resource {
             (None, false) => WatchState::Listing,
         },
         age_seconds: health.silent.map(|silent| silent.as_secs_f64()),
+        listing_seconds: (!health.listed).then_some(health.age.as_secs_f64()),
         failing_seconds: health.failing.as_ref().map(|(since, _)| since.as_secs_f64()),
         error: health.failing.map(|(_, error)| error),
     }
@@ -187,6 +189,22 @@ fn upstreams(loaded: &Loaded, before: &Totals, now: &Totals) -> Vec<Upstream> {
         }
     }
     all
+}
+
+/// Returns the probes of *loop*.
+fn loops(loaded: &Loaded) -> Vec<LoopProbe> {
+    let now = MonotonicClock.now();
+    let age = |since: engine::Instant| now.since(since).as_secs_f64();
+    let probe = |inspected: &dyn InspectLoop| {
+        let state = inspected.state();
+        LoopProbe {
+            zone: inspected.zone().to_string(),
+            age_seconds: state.probed.map(age),
+            answered: state.answered,
+            looping_seconds: state.looping_since.map(age),
+        }
+    };
+    loaded.inspection.loops.iter().map(|inspected| probe(&**inspected)).collect()
 }
 
 /// Returns the replies of an upstream with a failure, by response code, most first.

@@ -52,6 +52,7 @@ impl Shower {
             truncated: record.flags.has(RecordFlags::TRUNCATED),
             took_seconds: record.took.as_secs_f64(),
             ede: record.ede.map(|ede| u64::from(ede.0)),
+            ede_text: Some(record.ede_text().to_owned()).filter(|text| !text.is_empty()),
             upstream: record.upstream.map(|upstream| upstream.to_string()),
             upstream_attempts: u64::from(record.attempts),
             rewritten: record.flags.has(RecordFlags::REWRITTEN),

@@ -96,6 +96,7 @@ pub(super) fn status() -> Status {
             upstream("10.0.0.2:53", UpstreamState::Up, None),
             upstream("10.0.0.3:53", UpstreamState::Down, Some("no reply within 2 s")),
         ],
+        loops: Vec::new(),
         cache: Some(Cache { entries: 9_812, capacity: 9_984, hits: 880, misses: 120, stale: 0 }),
         limits: Limits { window_seconds: 600.0, reached: Vec::new() },
         resources: Resources {
