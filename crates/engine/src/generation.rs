@@ -184,7 +184,8 @@ impl Generation {
         self.block(transaction.block).chain.steps()[transaction.at].name
     }
 
-    /// Returns the exchanges with upstreams that are in flight, with details of the `oldest_max` oldest ones.
+    /// Returns the exchanges with upstreams that are in flight for names below `zone`, with details of the `oldest_max`
+    /// oldest ones.
     #[must_use]
     pub fn exchanges_in_flight(&self, zone: NameRef<'_>, oldest_max: usize) -> ExchangesInFlight {
         self.singleflight.in_flight(zone, oldest_max)

@@ -152,8 +152,8 @@ impl Singleflight {
         Join::Leader(Leader { singleflight: self, key: Some(key) })
     }
 
-    /// Returns the exchanges in flight for names below `zone`, with details of the `oldest_max` oldest ones. Workers wait
-    /// for the table meanwhile, so the details must be few.
+    /// Returns the exchanges in flight for names below `zone`, with details of the `oldest_max` oldest ones. Workers
+    /// wait for the table meanwhile, so the details must be few.
     pub(crate) fn in_flight(&self, zone: NameRef<'_>, oldest_max: usize) -> ExchangesInFlight {
         let Ok(waiting) = self.waiting.lock() else {
             return ExchangesInFlight { started: Vec::new(), oldest: Vec::new() };

@@ -192,7 +192,9 @@ fn last_shows_failures_from_before_anybody_looked() {
     assert_eq!(names(&["--last", "2"]), ["two.corp.", "three.corp."]);
     assert_eq!(names(&["--last", "100", "--name", "o*.corp,one.corp"]), ["one.corp."]);
     let line = watched.socket.run(&["tail", "--last", "1"]).stdout;
-    for part in ["127.0.0.1 (host)", "three.corp.", "SERVFAIL", "forward", "EDE 23 (the connection to the upstream failed)"] {
+    for part in
+        ["127.0.0.1 (host)", "three.corp.", "SERVFAIL", "forward", "EDE 23 (the connection to the upstream failed)"]
+    {
         assert!(line.contains(part), "{part}: {line}");
     }
     let none = watched.socket.run(&["tail", "--last", "100", "--rcode", "NXDOMAIN"]);

@@ -64,7 +64,8 @@ pub struct Event {
     pub took_seconds: f64,
     /// Extended DNS Error (RFC 8914).
     pub ede: Option<u64>,
-    /// Text of that error, as clients get it; cut off if it is long; `null` if there is no room for it beside a long name.
+    /// Text of that error, as clients get it. A long text is cut off; `null` if there is no room for it beside a long
+    /// name.
     #[serde(default)]
     pub ede_text: Option<String>,
     /// Upstream that was asked last for this query.

@@ -165,8 +165,13 @@ fn rows_without_facts_say_why_they_could_not_look() {
     assert!(silent.is_empty(), "{silent:#?}");
 }
 
+/// Makes a gatherer fail.
+type Fail = fn(&mut World, Unknown);
+/// Takes away everything that a gatherer found.
+type Empty = fn(&mut World);
+
 /// Gatherers, how each fails, and the checks that are no longer fine without it.
-const GATHERERS: &[(&str, fn(&mut World, Unknown), &[&str])] = &[
+const GATHERERS: &[(&str, Fail, &[&str])] = &[
     (
         "server",
         |world, reason| world.facts.server = Err(reason),
@@ -214,8 +219,7 @@ fn a_check_whose_gatherer_failed_is_not_fine() {
 /// Returns true if a gatherer or a list of objects matters for a check.
 fn is_read(code: &str) -> bool {
     let by_list = |(list, _): &(&str, &str)| lost(|world| world.json[*list] = "refused".into()).contains(&code);
-    // With its node cache, this cluster does not show if addresses of clients are hidden. Only the object of kubeadm and
-    // the Deployments tell what kubeadm accepts.
+    // With its node cache, this cluster does not show if addresses of clients are hidden.
     code == "PD-N06" || GATHERERS.iter().any(|(.., codes)| codes.contains(&code)) || LISTS.iter().any(by_list)
 }
 
@@ -231,7 +235,7 @@ fn a_check_without_anything_to_look_at_is_not_fine() {
         let hidden: Vec<_> = refused.iter().filter(is_hidden).collect();
         assert!(hidden.is_empty(), "without {list}, {hidden:?} are fine");
     }
-    let empty: [(fn(&mut World), &[&str]); 8] = [
+    let empty: [(Empty, &[&str]); 8] = [
         (|world| world.facts.access = Ok(Vec::new()), &["PD-R01"]),
         (|world| world.facts.kubelets = Ok(Vec::new()), &["PD-K01", "PD-K02"]),
         (|world| world.facts.replicas = Ok(Vec::new()), &["PD-C02"]),

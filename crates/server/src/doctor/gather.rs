@@ -15,14 +15,13 @@ use super::objects::objects;
 use super::probes::{encrypted_probes, encrypted_upstreams, probes, search_probes, upstream_probes, upstreams};
 use super::replicas::replicas;
 use super::resolv_conf::ResolvConf;
-use super::returns::Returns;
+use super::returns::{AskWaiting, Returns};
 use super::rights::rights;
 use super::{certificates, host, location};
-use crate::control::client::ServerOptions;
 use crate::local::is_pod;
 
 /// What to gather from.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct Options {
     /// True if the command line names the socket of the server.
     pub(crate) names_socket: bool,
@@ -34,8 +33,8 @@ pub(crate) struct Options {
     pub(crate) service: Option<(String, String)>,
     /// True to send packets.
     pub(crate) packets: bool,
-    /// Socket of the server.
-    pub(crate) server: ServerOptions,
+    /// Asks the server that runs here for queries that wait.
+    pub(crate) waiting: AskWaiting,
 }
 
 /// Answer of the server that runs here.
@@ -91,7 +90,7 @@ pub(crate) async fn gather(options: Options, server: impl Future<Output = Server
         deadline.limit("probes", async { inside.clone().map(|()| probes(&facts, &settings))?.await }),
         deadline.limit("upstreams", async {
             asks_upstreams?;
-            upstream_probes(upstreams(&facts)?, &Returns::of(&facts, &options.server)).await
+            upstream_probes(upstreams(&facts)?, &Returns::of(&facts, &options.waiting)).await
         }),
         deadline.limit("connections to upstreams", async {
             Ok(encrypted_probes(encrypted.clone(), &facts, connects).await)

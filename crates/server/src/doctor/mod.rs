@@ -25,3 +25,4 @@ mod returns;
 mod rights;
 
 pub(crate) use gather::{Gathered, Options, Server, gather};
+pub(crate) use returns::AskWaiting;

@@ -1,16 +1,18 @@
 //! `portolan doctor`.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use ::doctor::{Check, Need, Report, Unknown, select};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use cluster::Source;
 use control::doctor::ServerFacts;
+use control::requests::Requests;
 use control::{Endpoint, exit};
 
 use super::{CommonOptions, command, print_text};
 use crate::control::client::{ControlError, ServerOptions, Socket};
-use crate::doctor::{Gathered, Options as GatherOptions, Server, gather};
+use crate::doctor::{AskWaiting, Gathered, Options as GatherOptions, Server, gather};
 
 pub(super) const NAME: &str = "doctor";
 
@@ -94,6 +96,14 @@ async fn server(options: ServerOptions) -> Server {
     Server { facts, is_here }
 }
 
+/// Returns the function that asks the server that runs here for queries that wait.
+fn ask_waiting(options: ServerOptions) -> AskWaiting {
+    Arc::new(move |name| {
+        let ask = || Socket::find(&options)?.get::<Requests>(Endpoint::Requests, &[("name", name)]);
+        ask().map(|requests| requests.exchanges).map_err(|error| Unknown::new(error.to_string()))
+    })
+}
+
 /// Error: a word has no slash.
 #[derive(Debug)]
 struct ServiceError;
@@ -146,7 +156,7 @@ impl Options {
             conf: self.conf.clone(),
             service: self.service.clone(),
             packets: self.checks.iter().any(|check| check.needs.contains(&Need::Network)),
-            server: options.server.clone(),
+            waiting: ask_waiting(options.server.clone()),
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ControlError::Io)?;
         let Gathered { facts, unusable } = runtime.block_on(gather(wanted, server(options.server.clone())));
