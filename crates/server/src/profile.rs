@@ -1,23 +1,61 @@
 //! Sampling CPU profiler for *pprof*: a signal interrupts the process a hundred times per second of CPU time and
 //! records the stack.
 
+use std::error::Error;
+use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use engine::LocalFuture;
 use plugins::{CpuProfile, Frame, ProfileError, Profiler, Stack};
 use pprof::{ProfilerGuard, ProfilerGuardBuilder};
 
+use crate::cgroup;
+use crate::process_metrics::resident_bytes;
+
 /// Samples per second of CPU time, as in Go.
 const FREQUENCY: i32 = 100;
 /// Libraries in which no stack is recorded, because they may hold locks that unwinding needs.
 const PASSED_OVER: [&str; 4] = ["libc", "libgcc", "pthread", "vdso"];
 
+/// Bytes that a profile takes at most: the table of stacks, which the library allocates at once, and the debug
+/// information of the binary, which it reads to name functions. 258 MiB were measured.
+const PROFILE_BYTES: u64 = 272 << 20;
+
 /// Takes profiles of this process, one at a time.
 pub(crate) struct Sampler;
+
+/// The memory limit leaves too little for a profile.
+#[derive(Debug)]
+struct NoMemory {
+    used: u64,
+    limit: u64,
+}
+
+impl fmt::Display for NoMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [wanted, used, limit] = [PROFILE_BYTES, self.used, self.limit].map(|bytes| bytes >> 20);
+        write!(
+            f,
+            "it takes up to {wanted} MiB, and the process uses {used} MiB of {limit} MiB; raise the memory limit of the \
+             container while you profile, or run `perf record -p PID` on the node"
+        )
+    }
+}
+
+impl Error for NoMemory {}
+
+/// Returns the error if a profile does not fit the memory limit of the process.
+fn affordable(used: Option<u64>, limit: Option<u64>) -> Result<(), NoMemory> {
+    match (used, limit) {
+        (Some(used), Some(limit)) if used.saturating_add(PROFILE_BYTES) > limit => Err(NoMemory { used, limit }),
+        _ => Ok(()),
+    }
+}
 
 impl Profiler for Sampler {
     fn cpu(&self, span: Duration) -> LocalFuture<'static, Result<CpuProfile, ProfileError>> {
         Box::pin(async move {
+            affordable(resident_bytes(), cgroup::memory_limit()).map_err(|error| ProfileError::Start(error.into()))?;
             let start = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             let guard = ProfilerGuardBuilder::default().frequency(FREQUENCY).blocklist(&PASSED_OVER).build();
             let guard = guard.map_err(|error| ProfileError::Start(error.into()))?;
@@ -48,4 +86,19 @@ fn stacks(guard: &ProfilerGuard<'_>) -> pprof::Result<Vec<Stack>> {
 
 fn frame(symbol: &pprof::Symbol) -> Frame {
     Frame { function: symbol.name(), file: symbol.filename().into_owned(), line: symbol.lineno() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refuses_a_profile_that_does_not_fit_the_memory_limit() {
+        for (used, limit, is_affordable) in [(20, 170, false), (20, 292, true), (21, 292, false), (300, 200, false)] {
+            assert_eq!(affordable(Some(used << 20), Some(limit << 20)).is_ok(), is_affordable, "{used} of {limit}");
+        }
+        assert!(affordable(Some(1 << 40), None).is_ok(), "no limit");
+        let text = affordable(Some(20 << 20), Some(170 << 20)).unwrap_err().to_string();
+        assert!(text.contains("up to 272 MiB") && text.contains("uses 20 MiB of 170 MiB"), "{text}");
+    }
 }
