@@ -588,6 +588,31 @@ fn a_loop_over_two_hops_is_found_by_the_queries_that_come_back() {
 }
 
 #[test]
+fn a_loop_that_the_server_has_found_is_named_by_every_command() {
+    let (relay, target) = relay();
+    let folder = Folder::new("doctor-found-loop");
+    let control = folder.path().join("control.sock").display().to_string();
+    // *loop* asks its own port, so the Corefile has to name one.
+    let own = support::ports::free_address();
+    let port = own.port();
+    let text = format!(
+        ".:{port} {{\n bind 127.0.0.1\n control {control}\n prometheus 127.0.0.1:0\n loop\n forward . {relay}\n}}\n"
+    );
+    let mut server = Server::start(&folder.write("Corefile", &text));
+    let socket = ControlSocket::of(&mut server);
+    target.send(own).unwrap();
+    let expected = "forwarding loop in zone . for ";
+    wait_until("the status names it", || socket.run(&["status"]).stdout.contains(expected));
+    let ran = socket.run(&["doctor", "--only", "PD-U01"]);
+    assert!(ran.code == 1 && ran.stdout.contains(expected), "{} {}", ran.code, ran.stdout);
+    let ran = socket.run(&["explain", "www.example.org"]);
+    assert!(ran.code == 1 && ran.stdout.contains(expected) && ran.stdout.contains("[PE-O01]"), "{}", ran.stdout);
+    support::Client::new(own).ask("www.example.org.", wire::Type::A);
+    let tail = || socket.run(&["tail", "--last", "100", "--name", "www.example.org"]).stdout;
+    wait_until("tail shows the text", || tail().contains("EDE 0 (forwarding loop detected)"));
+}
+
+#[test]
 fn a_resolver_that_answers_is_no_loop() {
     let upstream = support::upstream::Upstream::start(1);
     let (_folder, _server, socket, _) = forwarding("doctor-no-loop", "", &upstream.address.to_string());
