@@ -21,6 +21,8 @@ use crate::body::RequestBody;
 use crate::endpoint::Endpoint;
 use crate::error::{EtcdError, StoreError};
 
+/// Maximum length of a file with certificates or a key in bytes.
+const FILE_MAX: u64 = 4 << 20;
 /// HTTP/2 flow-control window of a stream in bytes, which bounds the unread data of a watch.
 const STREAM_WINDOW: u32 = 1 << 20;
 /// HTTP/2 flow-control window of a connection in bytes.
@@ -91,7 +93,9 @@ impl Connection {
 /// # Errors
 /// A file that cannot be read or used.
 pub(crate) fn config(tls: Option<&Tls>) -> Result<rustls::ClientConfig, StoreError> {
-    let read = |file: &PathBuf| std::fs::read(file).map_err(|error| StoreError::File { file: file.clone(), error });
+    let read = |file: &PathBuf| {
+        io_text::read_file(file, FILE_MAX).map_err(|error| StoreError::File { file: file.clone(), error })
+    };
     let identity = tls.and_then(|tls| tls.identity.as_ref()).map(|(certificates, key)| {
         Ok::<_, StoreError>(Identity { certificates: read(certificates)?, key: read(key)? })
     });

@@ -45,8 +45,11 @@ impl Authorities {
     }
 }
 
+/// Maximum length of a file with certificates in bytes. A bundle of all public authorities has 200 KiB.
+const FILE_MAX: u64 = 4 << 20;
+
 fn read(file: &Path) -> Result<Arc<dyn ServerCertVerifier>, ClientError> {
-    let pem = std::fs::read(file).map_err(|error| ClientError::File { file: file.to_owned(), error })?;
+    let pem = io_text::read_file(file, FILE_MAX).map_err(|error| ClientError::File { file: file.to_owned(), error })?;
     let verifier = certificates(&pem).and_then(server_verifier);
     verifier.map_err(|error| ClientError::Authorities { file: Some(file.to_owned()), reason: error.to_string() })
 }

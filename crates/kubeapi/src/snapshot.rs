@@ -86,12 +86,10 @@ pub(crate) fn restore(file: &Path, request: &Request, reducer: &mut Reducer) -> 
 fn read(file: &Path, request: &Request) -> Result<Vec<u8>, LoadError> {
     let unreadable = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => LoadError::Missing,
+        io::ErrorKind::FileTooLarge => LoadError::TooLong,
         _ => LoadError::Unreadable(error),
     };
-    if fs::metadata(file).map_err(unreadable)?.len() > FILE_MAX {
-        return Err(LoadError::TooLong);
-    }
-    let mut bytes = fs::read(file).map_err(unreadable)?;
+    let mut bytes = io_text::read_file(file, FILE_MAX).map_err(unreadable)?;
     let rest = bytes.strip_prefix(TITLE).ok_or(LoadError::Foreign)?;
     let (sum, rest) = rest.split_at_checked(SHA256_OUTPUT_LEN).ok_or(LoadError::Damaged)?;
     if digest(&SHA256, rest).as_ref() != sum {

@@ -193,10 +193,7 @@ pub(crate) struct Disk;
 
 impl Loader for Disk {
     fn read(&self, path: &Path) -> io::Result<String> {
-        let mut text = String::new();
-        // One byte more than the parser takes, so that it reports a longer file instead of reading a part of it.
-        let read = std::fs::File::open(path).and_then(|file| file.take(COREFILE_MAX + 1).read_to_string(&mut text));
-        read.map(|_| text).map_err(plain)
+        io_text::read_argument(path, COREFILE_MAX).map_err(plain)
     }
 
     fn glob(&self, pattern: &Path) -> io::Result<Vec<PathBuf>> {

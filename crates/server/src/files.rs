@@ -11,12 +11,19 @@ use config::setup::{FileCheck, FileStamp, FileWatch, Files, LISTED_MAX};
 use engine::Io;
 use io_text::plain;
 
+use crate::cgroup;
+
+/// Maximum length of a file that a directive reads, in bytes: zones and address databases are the longest. With a
+/// memory limit, it is a quarter of that.
+const FILE_MAX: u64 = 1 << 30;
+
 /// File system of this machine, for directives that read files while a configuration is built.
 pub(crate) struct Disk;
 
 impl Files for Disk {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        std::fs::read(path).map_err(plain)
+        let share = cgroup::memory_limit().map_or(FILE_MAX, |limit| limit / 4);
+        io_text::read_file(path, share.min(FILE_MAX)).map_err(plain)
     }
 
     fn is_file(&self, path: &Path) -> bool {

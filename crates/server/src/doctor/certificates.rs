@@ -1,8 +1,6 @@
 //! Certificates in the files that `tls` in a Corefile names.
 
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -58,12 +56,11 @@ fn tls_words(line: &Line) -> &[Token] {
 
 /// Reads a file; `None` if it has no certificate, but a key.
 fn certificate(path: PathBuf, now: f64) -> Option<Certificate> {
-    let mut bytes = Vec::new();
     let file = path.display().to_string();
-    let read = File::open(path).and_then(|open| open.take(FILE_MAX).read_to_end(&mut bytes));
-    if let Err(error) = read {
-        return Some(Certificate { expires_in: Err(Unknown::new(io_text::describe(&error))), file });
-    }
+    let bytes = match io_text::read_file(path, FILE_MAX) {
+        Ok(bytes) => bytes,
+        Err(error) => return Some(Certificate { expires_in: Err(Unknown::new(io_text::describe(&error))), file }),
+    };
     let certificates = CertificateDer::pem_slice_iter(&bytes).flatten();
     let ends: Option<Vec<f64>> =
         certificates.map(|der| Some(transport::validity(&der)?.not_after.since_1970.as_secs_f64())).collect();

@@ -1,7 +1,5 @@
 //! Resolver settings of this machine: `/etc/resolv.conf`.
 
-use std::fs::File;
-use std::io::Read;
 use std::net::{IpAddr, SocketAddr};
 
 /// File with name servers and search list, resolv.conf(5).
@@ -54,9 +52,8 @@ pub(super) fn name_servers(file: &str) -> Vec<IpAddr> {
 }
 
 fn text_of(file: &str) -> String {
-    let mut bytes = Vec::new();
     // A file that cannot be read has no settings.
-    let _ = File::open(file).and_then(|file| file.take(FILE_MAX).read_to_end(&mut bytes));
+    let bytes = io_text::read_file(file, FILE_MAX).unwrap_or_default();
     String::from_utf8_lossy(&bytes).into_owned()
 }
 

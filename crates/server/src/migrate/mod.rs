@@ -99,13 +99,11 @@ pub fn migrate(options: &MigrateOptions) -> ExitCode {
 
 fn read(path: &Path) -> Result<String, CommandError> {
     let fail = |error| CommandError::Read(path.to_owned(), error);
-    let mut text = String::new();
     if path == Path::new("-") {
-        io::stdin().take(INPUT_MAX).read_to_string(&mut text).map_err(fail)?;
-    } else {
-        std::fs::File::open(path).map_err(fail)?.take(INPUT_MAX).read_to_string(&mut text).map_err(fail)?;
+        let mut text = String::new();
+        return io::stdin().take(INPUT_MAX).read_to_string(&mut text).map(|_| text).map_err(fail);
     }
-    Ok(text)
+    io_text::read_argument(path, INPUT_MAX).map_err(fail)
 }
 
 /// Returns the input files: standard input if the command line has neither files nor dnsmasq arguments.
