@@ -6,8 +6,8 @@ use metrics::{Counter, Kind, Metric, Registry};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Queries that may wait for upstreams, across all workers. Each takes a few kilobytes, so some tens of megabytes at
-/// worst.
-pub(crate) const PARKED_MAX: usize = 6144;
+/// worst. No client gets all of them ([`ClientShares`](engine::ClientShares)).
+pub(crate) const PARKED_MAX: u32 = 6144;
 /// Bytes that parked queries may hold together beyond the few kilobytes of each: long queries over streams, and
 /// responses that wait for a part. Queries are rarely longer than a hundred bytes.
 pub(crate) const PARKED_EXCESS_MAX: usize = 8 << 20;
@@ -30,6 +30,21 @@ pub fn raise_descriptor_limit() -> usize {
     // If the system refuses, the old limit stays.
     let granted = if setrlimit(Resource::Nofile, raised).is_ok() { raised.current } else { limit.current };
     granted.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX)
+}
+
+/// Limits of the workers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorkerLimits {
+    /// Limits for client streams.
+    pub streams: StreamLimits,
+    /// Maximum number of queries that wait for upstreams, across all workers.
+    pub parked_max: u32,
+}
+
+impl Default for WorkerLimits {
+    fn default() -> Self {
+        WorkerLimits { streams: StreamLimits::default(), parked_max: PARKED_MAX }
+    }
 }
 
 /// Limits for client streams.

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arc_swap::ArcSwap;
-use engine::{Driver, Failure, Generation, Io, Progress, Resolved, Transaction, Worker};
+use engine::{
+    ClientShares, Driver, Failure, Generation, Io, Progress, Resolved, Share, ShareError, Transaction, Worker,
+};
 use metrics::{Counter, Registry};
 use tokio::task::AbortHandle;
 use transport::MonotonicClock;
@@ -14,7 +16,7 @@ use wire::EdeCode;
 
 use crate::connection_rates::ConnectionRates;
 use crate::connections::ConnectionTable;
-use crate::limits::{Limits, PARKED_EXCESS_MAX, PARKED_MAX, READ_AT_ONCE, StreamLimits};
+use crate::limits::{Limits, PARKED_EXCESS_MAX, READ_AT_ONCE, StreamLimits};
 use crate::log::log_queue;
 
 /// Current generation. A reload stores the next one.
@@ -41,12 +43,19 @@ pub(crate) struct Shared {
     all_parked: Arc<AllParked>,
 }
 
-/// Parked queries of all workers: their number, and the bytes of long ones.
-#[derive(Debug, Default)]
+/// Parked queries of all workers: their number by client, and the bytes of long ones.
+#[derive(Debug)]
 pub(crate) struct AllParked {
-    count: AtomicUsize,
+    slots: Arc<ClientShares>,
     /// Bytes of queries and unfinished responses beyond what every transaction keeps.
     excess: AtomicUsize,
+}
+
+impl AllParked {
+    /// Creates the count, with a bound for the number.
+    pub(crate) fn new(count_max: u32) -> AllParked {
+        AllParked { slots: ClientShares::new(count_max), excess: AtomicUsize::new(0) }
+    }
 }
 
 impl Shared {
@@ -81,7 +90,7 @@ impl Shared {
         self.parked.get() == 0 && self.streams.get() == 0
     }
 
-    /// Parks a transaction that waits for I/O. `deliver` receives it when it has finished. If too many are parked, the
+    /// Parks a transaction that waits for I/O. `deliver` receives it when it has finished. If a limit is reached, the
     /// query fails at once with SERVFAIL. Otherwise returns a handle that cancels it.
     pub(crate) fn park(
         self: &Rc<Self>,
@@ -89,14 +98,14 @@ impl Shared {
         mut transaction: Box<Transaction>,
         deliver: impl FnOnce(&mut Transaction, Progress) + 'static,
     ) -> Option<AbortHandle> {
-        let Some(parked) = Parked::new(self, transaction.excess()) else {
-            self.count(self.limits.parked);
-            let failure = Failure::servfail(EdeCode::OTHER, "too many queries wait for an upstream");
-            let progress = generation.resume(&mut transaction, &Resolved::Fail(failure), &mut self.worker.borrow_mut());
-            self.worker.borrow_mut().observe_parked(&**generation, &transaction, progress);
-            deliver(&mut transaction, progress);
-            self.worker.borrow_mut().give_transaction(transaction);
-            return None;
+        let parked = match Parked::new(self, &transaction) {
+            Ok(parked) => parked,
+            Err(failure) => {
+                let progress = self.fail(generation, &mut transaction, failure);
+                deliver(&mut transaction, progress);
+                self.worker.borrow_mut().give_transaction(transaction);
+                return None;
+            }
         };
         let driver =
             Driver { generation: Arc::clone(generation), worker: Rc::clone(&self.worker), io: Rc::clone(&self.io) };
@@ -107,6 +116,14 @@ impl Shared {
             shared.flush();
         });
         Some(task.abort_handle())
+    }
+
+    /// Fails a transaction that waits for I/O. The steps above the one that waits may still answer it.
+    fn fail(&self, generation: &Arc<Generation>, transaction: &mut Box<Transaction>, failure: Failure) -> Progress {
+        let worker = &mut self.worker.borrow_mut();
+        let progress = generation.resume(transaction, &Resolved::Fail(failure), worker);
+        worker.observe_parked(&**generation, transaction, progress);
+        progress
     }
 
     /// Finishes a batch: runs the cache refreshes that it requested, flushes its log events and counts unsent answers.
@@ -132,23 +149,39 @@ impl Shared {
 struct Parked {
     shared: Rc<Shared>,
     excess: usize,
+    _slot: Share,
 }
 
 impl Parked {
-    /// Returns `None` if one of the limits of parked queries is reached.
-    fn new(shared: &Rc<Shared>, excess: usize) -> Option<Parked> {
-        let before = shared.all_parked.count.fetch_add(1, Ordering::Relaxed);
+    /// Counts a query, and the limit that it reaches, if it reaches one.
+    ///
+    /// # Errors
+    /// One of the limits of parked queries is reached.
+    fn new(shared: &Rc<Shared>, transaction: &Transaction) -> Result<Parked, Failure> {
+        let refuse = |cause| {
+            shared.count(shared.limits.parked);
+            Err(Failure::servfail(EdeCode::OTHER, cause))
+        };
+        let slot = match shared.all_parked.slots.acquire(transaction.query.peer.address.ip()) {
+            Ok(slot) => slot,
+            Err(ShareError::Full) => return refuse("too many queries wait for an upstream"),
+            Err(ShareError::Greedy) => return refuse("too many queries of this client wait for an upstream"),
+        };
+        let excess = transaction.excess();
         let bytes = shared.all_parked.excess.fetch_add(excess, Ordering::Relaxed) + excess;
         shared.parked.set(shared.parked.get() + 1);
-        let parked = Parked { shared: Rc::clone(shared), excess };
-        (before < PARKED_MAX && bytes <= PARKED_EXCESS_MAX).then_some(parked)
+        let parked = Parked { shared: Rc::clone(shared), excess, _slot: slot };
+        // A query that takes no such bytes needs none.
+        if excess > 0 && bytes > PARKED_EXCESS_MAX {
+            return refuse("long queries that wait for an upstream take too much memory");
+        }
+        Ok(parked)
     }
 }
 
 impl Drop for Parked {
     fn drop(&mut self) {
         self.shared.parked.set(self.shared.parked.get() - 1);
-        self.shared.all_parked.count.fetch_sub(1, Ordering::Relaxed);
         self.shared.all_parked.excess.fetch_sub(self.excess, Ordering::Relaxed);
     }
 }

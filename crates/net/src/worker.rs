@@ -17,7 +17,7 @@ use crate::connection_rates::ConnectionRates;
 use crate::connections::{ConnectionTable, TableLimits};
 use crate::endpoint::{Endpoint, Stage};
 use crate::io::TokioIo;
-use crate::limits::{Limits, StreamLimits, raise_descriptor_limit};
+use crate::limits::{Limits, StreamLimits, WorkerLimits, raise_descriptor_limit};
 use crate::listen::Opened;
 use crate::over_quic::{self, QuicSocket};
 use crate::shared::{AllParked, Live, Shared};
@@ -123,25 +123,12 @@ impl Workers {
     ///
     /// # Errors
     /// Fails if the system refuses a thread or a runtime.
-    pub fn start(count: usize, live: &Live, registry: &Arc<Registry>) -> io::Result<Workers> {
-        Workers::start_with(count, live, registry, StreamLimits::default())
-    }
-
-    /// Starts the threads with other limits for streams.
-    ///
-    /// # Errors
-    /// Fails like [`Workers::start`].
-    pub fn start_with(
-        count: usize,
-        live: &Live,
-        registry: &Arc<Registry>,
-        streams: StreamLimits,
-    ) -> io::Result<Workers> {
+    pub fn start(count: usize, live: &Live, registry: &Arc<Registry>, limits: WorkerLimits) -> io::Result<Workers> {
         // Registers the counters before the first worker runs, so that they are exported from the start.
         let _ = Limits::new(registry);
         let (mut orders, mut probes, mut threads, mut taps) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let connections = ConnectionTable::new(table_limits(streams));
-        let (rates, parked) = (Arc::new(ConnectionRates::default()), Arc::new(AllParked::default()));
+        let connections = ConnectionTable::new(table_limits(limits.streams));
+        let (rates, parked) = (Arc::new(ConnectionRates::default()), Arc::new(AllParked::new(limits.parked_max)));
         for number in 0..count {
             let (sender, receiver) = unbounded_channel();
             let (probe, probed) = channel(PROBES_MAX);
@@ -151,7 +138,7 @@ impl Workers {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             let run = move || {
                 let io = Rc::new(TokioIo::new(&registry));
-                let shared = Shared::new(io, live, &registry, streams, (connections, rates), parked);
+                let shared = Shared::new(io, live, &registry, limits.streams, (connections, rates), parked);
                 shared.worker.borrow_mut().attach_tap(ring);
                 LocalSet::new().block_on(&runtime, run(shared, receiver, probed));
             };

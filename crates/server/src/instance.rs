@@ -18,7 +18,7 @@ use corefile::{Span, Style};
 use engine::log::Level;
 use engine::{Io, Scheme};
 use metrics::{Kind, Metric, Registry};
-use net::{Live, TokioIo, Workers};
+use net::{Live, TokioIo, WorkerLimits, Workers};
 use tokio::sync::mpsc::Receiver;
 
 use crate::admin::{Admin, IfTaken};
@@ -100,7 +100,7 @@ impl Instance {
         let sockets = sockets::open(built.listeners.iter(), workers, &**hooks, true)?;
         let io: Rc<dyn Io> = Rc::new(TokioIo::new(registry));
         let live: Live = Arc::new(ArcSwap::from_pointee(built.generation));
-        let workers = Workers::start(workers, &live, registry)?;
+        let workers = Workers::start(workers, &live, registry, WorkerLimits::default())?;
         let (control, orders) = Control::start(
             View::new(registry, &live, workers.probes(), process.find().unwrap_or_default()),
             workers.taps(),

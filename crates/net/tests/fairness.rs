@@ -1,0 +1,121 @@
+//! What one client takes, and what is left for others.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a test may fail, and is the outside world"
+)]
+
+mod support;
+
+use std::net::{Ipv4Addr, TcpListener, UdpSocket};
+
+use net::WorkerLimits;
+use support::{PATIENCE, Running, Upstream, question, receive, wait_until};
+use testkit::Question;
+use wire::{Rcode, Type};
+
+/// Queries that one client sends before it asks for a local name. They fit into any receive queue.
+const CHUNK: u16 = 32;
+/// Bound of parked queries in these tests.
+const PARKED: u16 = 64;
+
+/// Lines that answer `local.test.` from records, and other names by this upstream.
+fn lines(upstream: &Upstream) -> String {
+    format!("records local.test {{\nlocal.test. 60 IN A 192.0.2.1\n}}\noutward {}", upstream.address())
+}
+
+/// Client with its own address.
+fn client(running: &Running, number: u8) -> UdpSocket {
+    let socket = UdpSocket::bind((Ipv4Addr::new(127, 0, 0, number), 0)).expect("a socket");
+    socket.connect(running.address).expect("an address");
+    socket.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    socket
+}
+
+/// Sends `count` questions for different names with this first label, and waits until the server has read them.
+fn flood(socket: &UdpSocket, label: &str, count: u16) {
+    for number in 0..count {
+        let asked = question(number, &format!("{label}{number}.test."), Type::A);
+        socket.send(&asked.packet()).expect("a query leaves");
+        if number % CHUNK == CHUNK - 1 {
+            local_answer(socket);
+        }
+    }
+    local_answer(socket);
+}
+
+/// Asks for a local name, and returns the code of its answer. Answers to other questions are skipped.
+fn local_answer(socket: &UdpSocket) -> Rcode {
+    const LOCAL: u16 = 0xffff;
+    socket.send(&question(LOCAL, "local.test.", Type::A).packet()).expect("a query leaves");
+    loop {
+        let answer = receive(socket);
+        if answer.header.id == LOCAL {
+            return answer.header.flags.rcode();
+        }
+    }
+}
+
+/// Answers the questions whose first label begins with `fast`, and no others.
+fn serve_fast(upstream: Upstream) {
+    std::thread::spawn(move || {
+        let mut buffer = [0; 4096];
+        while let Ok((length, from)) = upstream.0.recv_from(&mut buffer) {
+            if buffer[13..].starts_with(b"fast") {
+                upstream.answer(&(buffer[..length].to_vec(), from));
+            }
+        }
+    });
+}
+
+fn ask(socket: &UdpSocket, asked: &Question) -> Rcode {
+    socket.send(&asked.packet()).expect("a query leaves");
+    receive(socket).header.flags.rcode()
+}
+
+/// Series of a limit.
+fn hits(running: &Running, limit: &str) -> f64 {
+    running.metric(&format!("portolan_limit_hits_total{{limit=\"{limit}\"}}"))
+}
+
+fn small() -> WorkerLimits {
+    WorkerLimits { parked_max: PARKED.into(), ..WorkerLimits::default() }
+}
+
+#[test]
+fn a_flood_of_a_silent_zone_leaves_places_for_another_client() {
+    let upstream = Upstream::new();
+    let running = Running::start_with(&lines(&upstream), small());
+    serve_fast(upstream);
+    let (greedy, other) = (client(&running, 2), client(&running, 3));
+    flood(&greedy, "silent", 4 * PARKED);
+    assert!(hits(&running, "parked_queries") > 0.0);
+    for number in 0..200 {
+        let asked = question(number, &format!("fast{number}.test."), Type::A);
+        assert_eq!(ask(&other, &asked), Rcode::NOERROR);
+    }
+}
+
+#[test]
+fn pipelined_queries_leave_places_for_another_client() {
+    let upstream = Upstream::new();
+    // Accepts connections and answers nothing.
+    let _silent = TcpListener::bind(upstream.address()).expect("the same port over TCP");
+    let running = Running::start_with(&lines(&upstream), small());
+    serve_fast(upstream);
+    let mut streams = [running.connect(), running.connect()];
+    for stream in &mut streams {
+        for number in 0..PARKED {
+            stream.send(&question(number, &format!("silent{number}.test."), Type::A).packet());
+        }
+    }
+    // The queries that find no place are answered, and all others wait.
+    wait_until("a limit is reached", || hits(&running, "parked_queries") > 0.0);
+    let other = client(&running, 3);
+    for number in 0..200 {
+        let asked = question(number, &format!("fast{number}.test."), Type::A);
+        assert_eq!(ask(&other, &asked), Rcode::NOERROR);
+    }
+}
