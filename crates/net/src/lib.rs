@@ -13,7 +13,9 @@ mod client;
 mod connected;
 mod connection_rates;
 mod connections;
+mod cpu_budget;
 mod endpoint;
+mod fair_queue;
 mod grpc;
 mod handover;
 mod http;
@@ -33,6 +35,7 @@ mod udp;
 mod worker;
 
 pub use connections::{Connection, ConnectionTable, TableLimits};
+pub use cpu_budget::CpuLimit;
 pub use handover::{SOCKETS_MAX, SocketKind, check_received, own_user, receive_sockets, send_sockets};
 pub use io::TokioIo;
 pub use limits::{LIMIT_METRICS, Limits, StreamLimits, WorkerLimits, raise_descriptor_limit};

@@ -5,6 +5,8 @@ use std::time::Duration;
 use metrics::{Counter, Kind, Metric, Registry};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use crate::cpu_budget::CpuLimit;
+
 /// Queries that may wait for upstreams, across all workers. Each takes a few kilobytes, so some tens of megabytes at
 /// worst. No client gets all of them ([`ClientShares`](engine::ClientShares)).
 pub(crate) const PARKED_MAX: u32 = 6144;
@@ -39,11 +41,13 @@ pub struct WorkerLimits {
     pub streams: StreamLimits,
     /// Maximum number of queries that wait for upstreams, across all workers.
     pub parked_max: u32,
+    /// CPU limit of the process, if it has one.
+    pub cpu: Option<CpuLimit>,
 }
 
 impl Default for WorkerLimits {
     fn default() -> Self {
-        WorkerLimits { streams: StreamLimits::default(), parked_max: PARKED_MAX }
+        WorkerLimits { streams: StreamLimits::default(), parked_max: PARKED_MAX, cpu: None }
     }
 }
 
@@ -89,6 +93,8 @@ pub static LIMIT_METRICS: [&Metric; 1] = [&HITS];
 pub struct Limits {
     /// [`PARKED_MAX`], [`PARKED_EXCESS_MAX`].
     pub(crate) parked: Counter,
+    /// CPU time for queries to upstreams ([`WorkerLimits::cpu`]).
+    pub(crate) cpu: Counter,
     /// Connections that were evicted: [`StreamLimits::open_max`], [`StreamLimits::per_address_max`].
     pub(crate) streams: Counter,
     /// [`StreamLimits::buffered_max`].
@@ -113,6 +119,7 @@ impl Limits {
         let counter = |limit: &str| registry.counter(&HITS, &[limit]);
         Limits {
             parked: counter("parked_queries"),
+            cpu: counter("cpu_time"),
             streams: counter("streams"),
             buffers: counter("stream_buffers"),
             callers: counter("calling_connections"),

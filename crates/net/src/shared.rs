@@ -1,7 +1,7 @@
 //! State that the tasks of one worker thread share: current generation, engine worker, limits, parked queries.
 
 use std::cell::{Cell, RefCell};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -10,12 +10,14 @@ use engine::{
     ClientShares, Driver, Failure, Generation, Io, Progress, Resolved, Share, ShareError, Transaction, Worker,
 };
 use metrics::{Counter, Registry};
-use tokio::task::AbortHandle;
+use tokio::sync::oneshot::Receiver;
+use tokio::task::{AbortHandle, JoinHandle, LocalSet};
 use transport::MonotonicClock;
 use wire::EdeCode;
 
 use crate::connection_rates::ConnectionRates;
 use crate::connections::ConnectionTable;
+use crate::cpu_budget::{CpuBudget, Turn};
 use crate::limits::{Limits, PARKED_EXCESS_MAX, READ_AT_ONCE, StreamLimits};
 use crate::log::log_queue;
 
@@ -41,6 +43,10 @@ pub(crate) struct Shared {
     parked: Cell<usize>,
     /// Parked queries of all workers.
     all_parked: Arc<AllParked>,
+    /// CPU time for queries to upstreams, if the process has a limit that matters.
+    cpu: Option<Rc<CpuBudget>>,
+    /// Tasks of this thread, which run after the readers of datagrams.
+    tasks: Weak<LocalSet>,
 }
 
 /// Parked queries of all workers: their number by client, and the bytes of long ones.
@@ -66,7 +72,8 @@ impl Shared {
         registry: &Arc<Registry>,
         stream_limits: StreamLimits,
         (connections, rates): (Arc<ConnectionTable>, Arc<ConnectionRates>),
-        all_parked: Arc<AllParked>,
+        (all_parked, cpu): (Arc<AllParked>, Option<Rc<CpuBudget>>),
+        tasks: &Rc<LocalSet>,
     ) -> Rc<Shared> {
         let worker = Worker::new(registry, Box::new(MonotonicClock), io.random());
         Rc::new(Shared {
@@ -82,7 +89,18 @@ impl Shared {
             live,
             parked: Cell::new(0),
             all_parked,
+            cpu,
+            tasks: Rc::downgrade(tasks),
         })
+    }
+
+    /// Starts a task that runs after the readers of datagrams (`worker.rs`).
+    pub(crate) fn spawn<F: Future<Output = ()> + 'static>(&self, task: F) -> JoinHandle<()> {
+        match self.tasks.upgrade() {
+            Some(tasks) => tasks.spawn_local(task),
+            // The thread ends. The task is dropped with the set of the caller.
+            None => tokio::task::spawn_local(task),
+        }
     }
 
     /// Returns true if no query is parked and no stream is open.
@@ -98,28 +116,78 @@ impl Shared {
         mut transaction: Box<Transaction>,
         deliver: impl FnOnce(&mut Transaction, Progress) + 'static,
     ) -> Option<AbortHandle> {
-        let parked = match Parked::new(self, &transaction) {
-            Ok(parked) => parked,
+        match self.admit(&transaction) {
+            Ok(admitted) => Some(self.run(generation, transaction, admitted, deliver)),
             Err(failure) => {
                 let progress = self.fail(generation, &mut transaction, failure);
                 deliver(&mut transaction, progress);
                 self.worker.borrow_mut().give_transaction(transaction);
-                return None;
+                None
             }
-        };
+        }
+    }
+
+    /// Takes what a transaction needs to be parked.
+    ///
+    /// # Errors
+    /// A limit is reached, which is counted.
+    pub(crate) fn admit(self: &Rc<Self>, transaction: &Transaction) -> Result<Admitted, Failure> {
+        let parked = Parked::new(self, transaction)?;
+        let Some(cpu) = &self.cpu else { return Ok(Admitted { parked, turn: None }) };
+        let (turn, is_first) = cpu.turn(transaction.query.peer.address.ip());
+        if is_first {
+            self.spawn(Rc::clone(cpu).serve_waiting());
+        }
+        match turn {
+            Turn::Now => Ok(Admitted { parked, turn: None }),
+            Turn::Later(turn) => Ok(Admitted { parked, turn: Some(turn) }),
+            Turn::Refused => Err(self.no_cpu_time()),
+        }
+    }
+
+    /// Counts a query that got no CPU time, and returns its failure. A log line for each would take more of that time.
+    fn no_cpu_time(&self) -> Failure {
+        self.count(self.limits.cpu);
+        let text = "the CPU limit leaves no time for more queries to upstreams";
+        Failure::servfail(EdeCode::OTHER, "").with_text(text)
+    }
+
+    /// Runs an admitted transaction in a task.
+    pub(crate) fn run(
+        self: &Rc<Self>,
+        generation: &Arc<Generation>,
+        mut transaction: Box<Transaction>,
+        Admitted { parked, turn }: Admitted,
+        deliver: impl FnOnce(&mut Transaction, Progress) + 'static,
+    ) -> AbortHandle {
         let driver =
             Driver { generation: Arc::clone(generation), worker: Rc::clone(&self.worker), io: Rc::clone(&self.io) };
         let shared = Rc::clone(self);
-        let task = tokio::task::spawn_local(async move {
-            engine::drive(driver, transaction, deliver).await;
+        let task = self.spawn(async move {
+            let is_late = match turn {
+                Some(turn) => turn.await.is_err(),
+                None => false,
+            };
+            if is_late {
+                let progress = shared.fail(&driver.generation, &mut transaction, shared.no_cpu_time());
+                deliver(&mut transaction, progress);
+                shared.worker.borrow_mut().give_transaction(transaction);
+            } else {
+                engine::drive(driver, transaction, deliver).await;
+            }
             drop(parked);
             shared.flush();
         });
-        Some(task.abort_handle())
+        task.abort_handle()
     }
 
     /// Fails a transaction that waits for I/O. The steps above the one that waits may still answer it.
-    fn fail(&self, generation: &Arc<Generation>, transaction: &mut Box<Transaction>, failure: Failure) -> Progress {
+    pub(crate) fn fail(
+        &self,
+        generation: &Arc<Generation>,
+        transaction: &mut Box<Transaction>,
+        failure: Failure,
+    ) -> Progress {
         let worker = &mut self.worker.borrow_mut();
         let progress = generation.resume(transaction, &Resolved::Fail(failure), worker);
         worker.observe_parked(&**generation, transaction, progress);
@@ -143,6 +211,13 @@ impl Shared {
     pub(crate) fn count(&self, counter: Counter) {
         self.worker.borrow().counters.count(counter);
     }
+}
+
+/// What a transaction needs to be parked.
+pub(crate) struct Admitted {
+    parked: Parked,
+    /// Start of the query, if it has to wait for CPU time.
+    turn: Option<Receiver<()>>,
 }
 
 /// Counts a parked query. Dropping it ends the count, even if the task is cancelled.

@@ -10,8 +10,10 @@
 mod support;
 
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use net::WorkerLimits;
+use net::{CpuLimit, WorkerLimits};
 use support::{PATIENCE, Running, Upstream, question, receive, wait_until};
 use testkit::Question;
 use wire::{Rcode, Type};
@@ -117,5 +119,43 @@ fn pipelined_queries_leave_places_for_another_client() {
     for number in 0..200 {
         let asked = question(number, &format!("fast{number}.test."), Type::A);
         assert_eq!(ask(&other, &asked), Rcode::NOERROR);
+    }
+}
+
+#[test]
+fn a_flood_above_the_cpu_limit_leaves_time_for_others() {
+    // So little that the queries of the flood have to wait on any machine.
+    let limit = CpuLimit { quota: Duration::from_millis(1), period: Duration::from_millis(100) };
+    let upstream = Upstream::new();
+    let running = Running::start_with(&lines(&upstream), WorkerLimits { cpu: Some(limit), ..WorkerLimits::default() });
+    serve_fast(upstream);
+    let greedy = client(&running, 2);
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                flood(&greedy, "fast-flood", 512);
+            }
+        });
+        let _stop = Stop(&stop);
+        wait_until("queries of the flood are refused", || hits(&running, "cpu_time") > 0.0);
+        // One client may share the line of the flood, whatever the seed; three do not.
+        let others = [client(&running, 3), client(&running, 4), client(&running, 5)];
+        let answered = others.iter().map(|other| {
+            let asked = |number| question(number, &format!("fast{number}.test."), Type::A);
+            assert_eq!(local_answer(other), Rcode::NOERROR);
+            (0..20).filter(|number| ask(other, &asked(*number)) == Rcode::NOERROR).count()
+        });
+        let most = answered.max();
+        assert!(most >= Some(10), "{most:?} of 20 were answered");
+    });
+}
+
+/// Ends the flood, also if the test fails.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
