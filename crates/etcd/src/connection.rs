@@ -94,7 +94,7 @@ impl Connection {
 /// A file that cannot be read or used.
 pub(crate) fn config(tls: Option<&Tls>) -> Result<rustls::ClientConfig, StoreError> {
     let read = |file: &PathBuf| {
-        io_text::read_file(file, FILE_MAX).map_err(|error| StoreError::File { file: file.clone(), error })
+        transport::files::read_file(file, FILE_MAX).map_err(|error| StoreError::File { file: file.clone(), error })
     };
     let identity = tls.and_then(|tls| tls.identity.as_ref()).map(|(certificates, key)| {
         Ok::<_, StoreError>(Identity { certificates: read(certificates)?, key: read(key)? })

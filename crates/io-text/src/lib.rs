@@ -1,17 +1,11 @@
-//! Texts of I/O errors for users: in lower case and without the number of the system. Reads files with a bound.
+//! Texts of I/O errors for users: in lower case and without the number of the system.
 //!
 //! All messages use these functions, so that the same error has the same text everywhere. Pure crates display an
 //! [`io::Error`] directly: the implementations of `config::setup::Files` and `corefile::Loader` pass every
 //! error through [`plain`] first.
 
-#![allow(clippy::disallowed_methods, reason = "this room reads files for those at the edge")]
-
-mod read;
-
 use std::io;
 use std::path::Path;
-
-pub use read::{read_argument, read_file, read_text};
 
 /// Returns the text of an error, for example `no such file or directory` or `it is a directory`.
 #[must_use]

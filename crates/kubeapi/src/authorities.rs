@@ -49,7 +49,8 @@ impl Authorities {
 const FILE_MAX: u64 = 4 << 20;
 
 fn read(file: &Path) -> Result<Arc<dyn ServerCertVerifier>, ClientError> {
-    let pem = io_text::read_file(file, FILE_MAX).map_err(|error| ClientError::File { file: file.to_owned(), error })?;
+    let pem = transport::files::read_file(file, FILE_MAX)
+        .map_err(|error| ClientError::File { file: file.to_owned(), error })?;
     let verifier = certificates(&pem).and_then(server_verifier);
     verifier.map_err(|error| ClientError::Authorities { file: Some(file.to_owned()), reason: error.to_string() })
 }

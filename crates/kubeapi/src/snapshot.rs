@@ -89,7 +89,7 @@ fn read(file: &Path, request: &Request) -> Result<Vec<u8>, LoadError> {
         io::ErrorKind::FileTooLarge => LoadError::TooLong,
         _ => LoadError::Unreadable(error),
     };
-    let mut bytes = io_text::read_file(file, FILE_MAX).map_err(unreadable)?;
+    let mut bytes = transport::files::read_file(file, FILE_MAX).map_err(unreadable)?;
     let rest = bytes.strip_prefix(TITLE).ok_or(LoadError::Foreign)?;
     let (sum, rest) = rest.split_at_checked(SHA256_OUTPUT_LEN).ok_or(LoadError::Damaged)?;
     if digest(&SHA256, rest).as_ref() != sum {

@@ -6,9 +6,11 @@ use std::time::Duration;
 use metrics::{Counter, Kind, Metric, Registry};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use crate::cpu_budget::CpuLimit;
+
 /// Queries that may wait for upstreams, across all workers. Each takes a few kilobytes, so some tens of megabytes at
-/// worst.
-pub(crate) const PARKED_MAX: usize = 6144;
+/// worst. No client gets all of them ([`ClientShares`](engine::ClientShares)).
+pub(crate) const PARKED_MAX: u32 = 6144;
 /// Bytes that parked queries may hold together beyond the few kilobytes of each: long queries over streams, and
 /// responses that wait for a part. Queries are rarely longer than a hundred bytes.
 pub(crate) const PARKED_EXCESS_MAX: usize = 8 << 20;
@@ -38,6 +40,23 @@ pub fn raise_descriptor_limit() -> usize {
     // If the system refuses, the old limit stays.
     let granted = if setrlimit(Resource::Nofile, raised).is_ok() { raised.current } else { limit.current };
     granted.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX)
+}
+
+/// Limits of the workers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorkerLimits {
+    /// Limits for client streams.
+    pub streams: StreamLimits,
+    /// Maximum number of queries that wait for upstreams, across all workers.
+    pub parked_max: u32,
+    /// CPU limit of the process, if it has one.
+    pub cpu: Option<CpuLimit>,
+}
+
+impl Default for WorkerLimits {
+    fn default() -> Self {
+        WorkerLimits { streams: StreamLimits::default(), parked_max: PARKED_MAX, cpu: None }
+    }
 }
 
 /// Limits for client streams.
@@ -82,6 +101,8 @@ pub static LIMIT_METRICS: [&Metric; 1] = [&HITS];
 pub struct Limits {
     /// [`PARKED_MAX`], [`PARKED_EXCESS_MAX`].
     pub(crate) parked: Counter,
+    /// CPU time for queries to upstreams ([`WorkerLimits::cpu`]).
+    pub(crate) cpu: Counter,
     /// Connections that were evicted: [`StreamLimits::open_max`], [`StreamLimits::per_address_max`].
     pub(crate) streams: Counter,
     /// [`StreamLimits::buffered_max`].
@@ -106,6 +127,7 @@ impl Limits {
         let counter = |limit: &str| registry.counter(&HITS, &[limit]);
         Limits {
             parked: counter("parked_queries"),
+            cpu: counter("cpu_time"),
             streams: counter("streams"),
             buffers: counter("stream_buffers"),
             callers: counter("calling_connections"),

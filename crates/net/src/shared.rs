@@ -1,20 +1,24 @@
 //! State that the tasks of one worker thread share: current generation, engine worker, limits, parked queries.
 
 use std::cell::{Cell, RefCell};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arc_swap::ArcSwap;
-use engine::{Driver, Failure, Generation, Io, Progress, Resolved, Transaction, Worker};
+use engine::{
+    ClientShares, Driver, Failure, Generation, Io, Progress, Resolved, Share, ShareError, Transaction, Worker,
+};
 use metrics::{Counter, Registry};
-use tokio::task::AbortHandle;
+use tokio::sync::oneshot::Receiver;
+use tokio::task::{AbortHandle, JoinHandle, LocalSet};
 use transport::MonotonicClock;
 use wire::EdeCode;
 
 use crate::connection_rates::ConnectionRates;
 use crate::connections::ConnectionTable;
-use crate::limits::{Limits, PARKED_EXCESS_MAX, PARKED_MAX, READ_AT_ONCE, StreamLimits};
+use crate::cpu_budget::{CpuBudget, Turn};
+use crate::limits::{Limits, PARKED_EXCESS_MAX, READ_AT_ONCE, StreamLimits};
 use crate::log::log_queue;
 
 /// Current generation. A reload stores the next one.
@@ -39,14 +43,25 @@ pub(crate) struct Shared {
     parked: Cell<usize>,
     /// Parked queries of all workers.
     all_parked: Arc<AllParked>,
+    /// CPU time for queries to upstreams, if the process has a limit that matters.
+    cpu: Option<Rc<CpuBudget>>,
+    /// Tasks of this thread, which run after the readers of datagrams.
+    tasks: Weak<LocalSet>,
 }
 
-/// Parked queries of all workers: their number, and the bytes of long ones.
-#[derive(Debug, Default)]
+/// Parked queries of all workers: their number by client, and the bytes of long ones.
+#[derive(Debug)]
 pub(crate) struct AllParked {
-    count: AtomicUsize,
+    slots: Arc<ClientShares>,
     /// Bytes of queries and unfinished responses beyond what every transaction keeps.
     excess: AtomicUsize,
+}
+
+impl AllParked {
+    /// Creates the count, with a bound for the number.
+    pub(crate) fn new(count_max: u32) -> AllParked {
+        AllParked { slots: ClientShares::new(count_max), excess: AtomicUsize::new(0) }
+    }
 }
 
 impl Shared {
@@ -57,7 +72,8 @@ impl Shared {
         registry: &Arc<Registry>,
         stream_limits: StreamLimits,
         (connections, rates): (Arc<ConnectionTable>, Arc<ConnectionRates>),
-        all_parked: Arc<AllParked>,
+        (all_parked, cpu): (Arc<AllParked>, Option<Rc<CpuBudget>>),
+        tasks: &Rc<LocalSet>,
     ) -> Rc<Shared> {
         let worker = Worker::new(registry, Box::new(MonotonicClock), io.random());
         Rc::new(Shared {
@@ -73,7 +89,18 @@ impl Shared {
             live,
             parked: Cell::new(0),
             all_parked,
+            cpu,
+            tasks: Rc::downgrade(tasks),
         })
+    }
+
+    /// Starts a task that runs after the readers of datagrams (`worker.rs`).
+    pub(crate) fn spawn<F: Future<Output = ()> + 'static>(&self, task: F) -> JoinHandle<()> {
+        match self.tasks.upgrade() {
+            Some(tasks) => tasks.spawn_local(task),
+            // The thread ends. The task is dropped with the set of the caller.
+            None => tokio::task::spawn_local(task),
+        }
     }
 
     /// Returns true if no query is parked and no stream is open.
@@ -81,7 +108,7 @@ impl Shared {
         self.parked.get() == 0 && self.streams.get() == 0
     }
 
-    /// Parks a transaction that waits for I/O. `deliver` receives it when it has finished. If too many are parked, the
+    /// Parks a transaction that waits for I/O. `deliver` receives it when it has finished. If a limit is reached, the
     /// query fails at once with SERVFAIL. Otherwise returns a handle that cancels it.
     pub(crate) fn park(
         self: &Rc<Self>,
@@ -89,24 +116,82 @@ impl Shared {
         mut transaction: Box<Transaction>,
         deliver: impl FnOnce(&mut Transaction, Progress) + 'static,
     ) -> Option<AbortHandle> {
-        let Some(parked) = Parked::new(self, transaction.excess()) else {
-            self.count(self.limits.parked);
-            let failure = Failure::servfail(EdeCode::OTHER, "too many queries wait for an upstream");
-            let progress = generation.resume(&mut transaction, &Resolved::Fail(failure), &mut self.worker.borrow_mut());
-            self.worker.borrow_mut().observe_parked(&**generation, &transaction, progress);
-            deliver(&mut transaction, progress);
-            self.worker.borrow_mut().give_transaction(transaction);
-            return None;
-        };
+        match self.admit(&transaction) {
+            Ok(admitted) => Some(self.run(generation, transaction, admitted, deliver)),
+            Err(failure) => {
+                let progress = self.fail(generation, &mut transaction, failure);
+                deliver(&mut transaction, progress);
+                self.worker.borrow_mut().give_transaction(transaction);
+                None
+            }
+        }
+    }
+
+    /// Takes what a transaction needs to be parked.
+    ///
+    /// # Errors
+    /// A limit is reached, which is counted.
+    pub(crate) fn admit(self: &Rc<Self>, transaction: &Transaction) -> Result<Admitted, Failure> {
+        let parked = Parked::new(self, transaction)?;
+        let Some(cpu) = &self.cpu else { return Ok(Admitted { parked, turn: None }) };
+        let (turn, is_first) = cpu.turn(transaction.query.peer.address.ip());
+        if is_first {
+            self.spawn(Rc::clone(cpu).serve_waiting());
+        }
+        match turn {
+            Turn::Now => Ok(Admitted { parked, turn: None }),
+            Turn::Later(turn) => Ok(Admitted { parked, turn: Some(turn) }),
+            Turn::Refused => Err(self.no_cpu_time()),
+        }
+    }
+
+    /// Counts a query that got no CPU time, and returns its failure. A log line for each would take more of that time.
+    fn no_cpu_time(&self) -> Failure {
+        self.count(self.limits.cpu);
+        let text = "the CPU limit leaves no time for more queries to upstreams";
+        Failure::servfail(EdeCode::OTHER, "").with_text(text)
+    }
+
+    /// Runs an admitted transaction in a task.
+    pub(crate) fn run(
+        self: &Rc<Self>,
+        generation: &Arc<Generation>,
+        mut transaction: Box<Transaction>,
+        Admitted { parked, turn }: Admitted,
+        deliver: impl FnOnce(&mut Transaction, Progress) + 'static,
+    ) -> AbortHandle {
         let driver =
             Driver { generation: Arc::clone(generation), worker: Rc::clone(&self.worker), io: Rc::clone(&self.io) };
         let shared = Rc::clone(self);
-        let task = tokio::task::spawn_local(async move {
-            engine::drive(driver, transaction, deliver).await;
+        let task = self.spawn(async move {
+            let is_late = match turn {
+                Some(turn) => turn.await.is_err(),
+                None => false,
+            };
+            if is_late {
+                let progress = shared.fail(&driver.generation, &mut transaction, shared.no_cpu_time());
+                deliver(&mut transaction, progress);
+                shared.worker.borrow_mut().give_transaction(transaction);
+            } else {
+                engine::drive(driver, transaction, deliver).await;
+            }
             drop(parked);
             shared.flush();
         });
-        Some(task.abort_handle())
+        task.abort_handle()
+    }
+
+    /// Fails a transaction that waits for I/O. The steps above the one that waits may still answer it.
+    pub(crate) fn fail(
+        &self,
+        generation: &Arc<Generation>,
+        transaction: &mut Box<Transaction>,
+        failure: Failure,
+    ) -> Progress {
+        let worker = &mut self.worker.borrow_mut();
+        let progress = generation.resume(transaction, &Resolved::Fail(failure), worker);
+        worker.observe_parked(&**generation, transaction, progress);
+        progress
     }
 
     /// Finishes a batch: runs the cache refreshes that it requested, flushes its log events and counts unsent answers.
@@ -128,27 +213,50 @@ impl Shared {
     }
 }
 
+/// What a transaction needs to be parked.
+pub(crate) struct Admitted {
+    parked: Parked,
+    /// Start of the query, if it has to wait for CPU time.
+    turn: Option<Receiver<()>>,
+}
+
 /// Counts a parked query. Dropping it ends the count, even if the task is cancelled.
 struct Parked {
     shared: Rc<Shared>,
     excess: usize,
+    _slot: Share,
 }
 
 impl Parked {
-    /// Returns `None` if one of the limits of parked queries is reached.
-    fn new(shared: &Rc<Shared>, excess: usize) -> Option<Parked> {
-        let before = shared.all_parked.count.fetch_add(1, Ordering::Relaxed);
+    /// Counts a query, and the limit that it reaches, if it reaches one.
+    ///
+    /// # Errors
+    /// One of the limits of parked queries is reached.
+    fn new(shared: &Rc<Shared>, transaction: &Transaction) -> Result<Parked, Failure> {
+        let refuse = |cause| {
+            shared.count(shared.limits.parked);
+            Err(Failure::servfail(EdeCode::OTHER, cause))
+        };
+        let slot = match shared.all_parked.slots.acquire(transaction.query.peer.address.ip()) {
+            Ok(slot) => slot,
+            Err(ShareError::Full) => return refuse("too many queries wait for an upstream"),
+            Err(ShareError::Greedy) => return refuse("too many queries of this client wait for an upstream"),
+        };
+        let excess = transaction.excess();
         let bytes = shared.all_parked.excess.fetch_add(excess, Ordering::Relaxed) + excess;
         shared.parked.set(shared.parked.get() + 1);
-        let parked = Parked { shared: Rc::clone(shared), excess };
-        (before < PARKED_MAX && bytes <= PARKED_EXCESS_MAX).then_some(parked)
+        let parked = Parked { shared: Rc::clone(shared), excess, _slot: slot };
+        // A query that takes no such bytes needs none.
+        if excess > 0 && bytes > PARKED_EXCESS_MAX {
+            return refuse("long queries that wait for an upstream take too much memory");
+        }
+        Ok(parked)
     }
 }
 
 impl Drop for Parked {
     fn drop(&mut self) {
         self.shared.parked.set(self.shared.parked.get() - 1);
-        self.shared.all_parked.count.fetch_sub(1, Ordering::Relaxed);
         self.shared.all_parked.excess.fetch_sub(self.excess, Ordering::Relaxed);
     }
 }

@@ -24,7 +24,7 @@ use transport::proxy::unwrap_datagram;
 
 use crate::endpoint::{Endpoint, Seen, Stage};
 use crate::limits::BATCHES_IN_A_ROW;
-use crate::shared::Shared;
+use crate::shared::{Admitted, Shared};
 
 /// Socket with its bound address.
 struct Bound {
@@ -130,10 +130,19 @@ fn answer_batch(
                 batch.answer(at, response.finish(query));
             }
             Progress::Dropped => {}
-            Progress::Waiting => {
-                let waiting = std::mem::replace(transaction, shared.worker.borrow_mut().take_transaction());
-                park(shared, generation, bound, waiting, from);
-            }
+            Progress::Waiting => match shared.admit(transaction) {
+                Ok(admitted) => {
+                    let waiting = std::mem::replace(transaction, shared.worker.borrow_mut().take_transaction());
+                    park(shared, generation, bound, waiting, admitted);
+                }
+                // Its answer leaves with those of the batch.
+                Err(failure) => {
+                    if shared.fail(generation, transaction, failure) == Progress::Answered {
+                        let Transaction { query, response, .. } = &mut **transaction;
+                        batch.answer(at, response.finish(query));
+                    }
+                }
+            },
         }
     }
     let refused = batch.send(bound.socket.as_raw_fd());
@@ -146,10 +155,10 @@ fn park(
     generation: &Arc<Generation>,
     bound: &Rc<Bound>,
     transaction: Box<Transaction>,
-    from: PeerInfo,
+    admitted: Admitted,
 ) {
-    let (bound, sender) = (Rc::clone(bound), Rc::clone(shared));
-    shared.park(generation, transaction, move |transaction, progress| {
+    let (bound, sender, from) = (Rc::clone(bound), Rc::clone(shared), transaction.query.peer);
+    shared.run(generation, transaction, admitted, move |transaction, progress| {
         if progress == Progress::Answered {
             let Transaction { query, response, .. } = transaction;
             if send_from(bound.socket.as_raw_fd(), response.finish(query), from.address, from.local.ip()).is_err() {

@@ -9,15 +9,17 @@ use std::time::Duration;
 
 use engine::tap::{Filters, Ring};
 use metrics::Registry;
+use tokio::runtime::Runtime;
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, UnboundedSender, channel, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, LocalSet};
 
 use crate::connection_rates::ConnectionRates;
 use crate::connections::{ConnectionTable, TableLimits};
+use crate::cpu_budget::CpuBudget;
 use crate::endpoint::{Endpoint, Stage};
 use crate::io::TokioIo;
-use crate::limits::{Limits, POOLED_MAX, StreamLimits, raise_descriptor_limit};
+use crate::limits::{Limits, POOLED_MAX, StreamLimits, WorkerLimits, raise_descriptor_limit};
 use crate::listen::Opened;
 use crate::over_quic::{self, QuicSocket};
 use crate::shared::{AllParked, Live, Shared};
@@ -127,25 +129,12 @@ impl Workers {
     ///
     /// # Errors
     /// Fails if the system refuses a thread or a runtime.
-    pub fn start(count: usize, live: &Live, registry: &Arc<Registry>) -> io::Result<Workers> {
-        Workers::start_with(count, live, registry, StreamLimits::default())
-    }
-
-    /// Starts the threads with other limits for streams.
-    ///
-    /// # Errors
-    /// Fails like [`Workers::start`].
-    pub fn start_with(
-        count: usize,
-        live: &Live,
-        registry: &Arc<Registry>,
-        streams: StreamLimits,
-    ) -> io::Result<Workers> {
+    pub fn start(count: usize, live: &Live, registry: &Arc<Registry>, limits: WorkerLimits) -> io::Result<Workers> {
         // Registers the counters before the first worker runs, so that they are exported from the start.
         let _ = Limits::new(registry);
         let (mut orders, mut probes, mut threads, mut taps) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let connections = ConnectionTable::new(table_limits(streams));
-        let (rates, parked) = (Arc::new(ConnectionRates::default()), Arc::new(AllParked::default()));
+        let connections = ConnectionTable::new(table_limits(limits.streams));
+        let (rates, parked) = (Arc::new(ConnectionRates::default()), Arc::new(AllParked::new(limits.parked_max)));
         for number in 0..count {
             let (sender, receiver) = unbounded_channel();
             let (probe, probed) = channel(PROBES_MAX);
@@ -155,10 +144,13 @@ impl Workers {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             let run = move || {
                 let io = Rc::new(TokioIo::new(&registry));
-                let shared = Shared::new(io, live, &registry, streams, (connections, rates), parked);
+                let cpu = limits.cpu.and_then(|limit| CpuBudget::new(limit, count));
+                let tasks = Rc::new(LocalSet::new());
+                let streams = limits.streams;
+                let shared = Shared::new(io, live, &registry, streams, (connections, rates), (parked, cpu), &tasks);
                 shared.worker.borrow_mut().attach_tap(ring);
                 shared.worker.borrow_mut().limit_pool(POOLED_MAX / count);
-                LocalSet::new().block_on(&runtime, run(shared, receiver, probed));
+                block_on(&runtime, &tasks, run(shared, receiver, probed));
             };
             threads.push(std::thread::Builder::new().name(format!("worker-{number}")).spawn(run)?);
             orders.push(sender);
@@ -238,6 +230,15 @@ fn table_limits(streams: StreamLimits) -> TableLimits {
     TableLimits { open_max: open_max.min(raise_descriptor_limit() / 2), per_address_max, buffered_max }
 }
 
+/// Runs a worker. What `worker` spawns are the readers of datagrams, which share the thread with other tasks.
+///
+/// Readers go first: after every few dozen tasks, tokio polls the outer future, which contains the readers that are
+/// ready. Datagrams are therefore read, and local names answered, however many tasks are ready. In one set with them, a
+/// reader would wait behind all of them.
+fn block_on(runtime: &Runtime, tasks: &LocalSet, worker: impl Future<Output = ()>) {
+    tasks.block_on(runtime, LocalSet::new().run_until(worker));
+}
+
 /// Executes commands until the worker has to end.
 async fn run(shared: Rc<Shared>, mut orders: UnboundedReceiver<Order>, mut probes: Receiver<Probe>) {
     let mut served: Vec<Served> = Vec::new();
@@ -296,14 +297,14 @@ impl Served {
             WorkerSockets::Dns(udp, tcp) => (udp, tcp),
             WorkerSockets::Quic(socket) => {
                 let serve = over_quic::serve(Rc::clone(shared), Rc::clone(&endpoint), socket);
-                let quic = Some(tokio::task::spawn_local(async { drop(serve.await) }));
+                let quic = Some(shared.spawn(async { drop(serve.await) }));
                 return Some(Served { endpoint, datagrams: None, streams: None, quic });
             }
         };
         let datagrams = udp.map(|udp| udp::serve(Rc::clone(shared), Rc::clone(&endpoint), udp));
         let datagrams = datagrams.map(|serve| tokio::task::spawn_local(async { drop(serve.await) }));
         let streams = streams::serve(Rc::clone(shared), Rc::clone(&endpoint), tcp);
-        let streams = tokio::task::spawn_local(async { drop(streams.await) }).abort_handle();
+        let streams = shared.spawn(async { drop(streams.await) }).abort_handle();
         Some(Served { endpoint, datagrams, streams: Some(streams), quic: None })
     }
 
@@ -343,6 +344,10 @@ const DRAIN_TURNS: usize = 250;
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
+    use tokio::sync::Notify;
+
     use super::*;
 
     /// Responds to probes until the handle is dropped.
@@ -350,6 +355,33 @@ mod tests {
         while let Some(probe) = probes.recv().await {
             let _ = probe.send(());
         }
+    }
+
+    #[test]
+    fn a_reader_does_not_wait_for_all_tasks_that_are_ready() {
+        const TASKS: usize = 10_000;
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let (tasks, ran) = (LocalSet::new(), Rc::new(Cell::new(0)));
+        let woken = Rc::new(Notify::new());
+        for _ in 0..TASKS {
+            let (ran, woken) = (Rc::clone(&ran), Rc::clone(&woken));
+            // The first one makes the reader ready, and all others are ready already.
+            tasks.spawn_local(async move {
+                ran.set(ran.get() + 1);
+                woken.notify_one();
+            });
+        }
+        let before = Rc::new(Cell::new(TASKS));
+        let (seen, reading) = (Rc::clone(&before), Rc::clone(&ran));
+        let worker = async move {
+            let reader = tokio::task::spawn_local(async move {
+                woken.notified().await;
+                seen.set(reading.get());
+            });
+            reader.await.unwrap();
+        };
+        block_on(&runtime, &tasks, worker);
+        assert!(before.get() < TASKS / 10, "{} tasks ran before the reader", before.get());
     }
 
     #[tokio::test(start_paused = true)]

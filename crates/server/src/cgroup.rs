@@ -3,6 +3,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use net::CpuLimit;
 
 /// Mount point of cgroups.
 const CGROUPS: &str = "/sys/fs/cgroup";
@@ -23,7 +26,12 @@ pub(crate) fn memory_limit() -> Option<u64> {
 
 /// Returns the CPU limit of this process in CPUs.
 pub(crate) fn cpu_limit() -> Option<f64> {
-    cpu_limit_in(Path::new(CGROUPS), &read("/proc/self/cgroup")?)
+    cpu_quota().map(cpus)
+}
+
+/// Returns the CPU limit of this process as CPU time in each period.
+pub(crate) fn cpu_quota() -> Option<CpuLimit> {
+    cpu_quota_in(Path::new(CGROUPS), &read("/proc/self/cgroup")?)
 }
 
 /// Returns how often this process was throttled; `None` without a CPU limit.
@@ -39,22 +47,28 @@ fn memory_limit_in(root: &Path, own: &str) -> Option<u64> {
     folders(root, own, "memory").into_iter().filter_map(limit).min()
 }
 
-fn cpu_limit_in(root: &Path, own: &str) -> Option<f64> {
+fn cpu_quota_in(root: &Path, own: &str) -> Option<CpuLimit> {
     let limit = |folder: PathBuf| {
         let text = read(folder.join("cpu.max")).or_else(|| {
             let quota = read(folder.join("cpu.cfs_quota_us"))?;
             Some(format!("{} {}", quota.trim(), read(folder.join("cpu.cfs_period_us"))?.trim()))
         })?;
-        cpus_of(&text)
+        quota_of(&text)
     };
-    folders(root, own, "cpu").into_iter().filter_map(limit).min_by(f64::total_cmp)
+    let limits = folders(root, own, "cpu").into_iter().filter_map(limit);
+    limits.min_by(|one, other| cpus(*one).total_cmp(&cpus(*other)))
 }
 
-/// Parses `QUOTA PERIOD`, where the quota is `max` or negative without a limit.
-fn cpus_of(text: &str) -> Option<f64> {
+/// Parses `QUOTA PERIOD` in microseconds, where the quota is `max` or negative without a limit.
+fn quota_of(text: &str) -> Option<CpuLimit> {
     let (quota, period) = text.trim().split_once(' ')?;
-    let (quota, period): (f64, f64) = (quota.parse().ok()?, period.parse().ok()?);
-    (quota > 0.0 && period > 0.0).then(|| quota / period)
+    let (quota, period): (u64, u64) = (quota.parse().ok()?, period.parse().ok()?);
+    let [quota, period] = [quota, period].map(Duration::from_micros);
+    (!quota.is_zero() && !period.is_zero()).then_some(CpuLimit { quota, period })
+}
+
+fn cpus(limit: CpuLimit) -> f64 {
+    limit.quota.as_secs_f64() / limit.period.as_secs_f64()
 }
 
 fn throttling_in(root: &Path, own: &str) -> Option<Throttling> {
@@ -92,6 +106,10 @@ fn read(path: impl AsRef<Path>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn cpu_limit_in(root: &Path, own: &str) -> Option<f64> {
+        cpu_quota_in(root, own).map(cpus)
+    }
 
     /// Folder with these files, which is removed on drop.
     struct Tree(PathBuf);
@@ -151,6 +169,8 @@ mod tests {
         let tree = Tree::new("two", &files);
         assert_eq!(memory_limit_in(&tree.0, "0::/pods/one\n"), Some(170 << 20));
         assert_eq!(cpu_limit_in(&tree.0, "0::/pods/one\n"), Some(0.5));
+        let [quota, period] = [50, 100].map(Duration::from_millis);
+        assert_eq!(cpu_quota_in(&tree.0, "0::/pods/one\n"), Some(CpuLimit { quota, period }));
         // In a container, the path of the host does not exist, and the root has the limits.
         let tree = Tree::new("two-host", &[("memory.max", "1048576\n"), ("cpu.max", "max 100000\n")]);
         assert_eq!(memory_limit_in(&tree.0, "0::/of/the/host\n"), Some(1 << 20));

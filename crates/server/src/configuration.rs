@@ -193,7 +193,7 @@ pub(crate) struct Disk;
 
 impl Loader for Disk {
     fn read(&self, path: &Path) -> io::Result<String> {
-        io_text::read_argument(path, COREFILE_MAX).map_err(plain)
+        transport::files::read_argument(path, COREFILE_MAX).map_err(plain)
     }
 
     fn glob(&self, pattern: &Path) -> io::Result<Vec<PathBuf>> {

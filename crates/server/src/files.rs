@@ -23,7 +23,7 @@ pub(crate) struct Disk;
 impl Files for Disk {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         let share = cgroup::memory_limit().map_or(FILE_MAX, |limit| limit / 4);
-        io_text::read_file(path, share.min(FILE_MAX)).map_err(plain)
+        transport::files::read_file(path, share.min(FILE_MAX)).map_err(plain)
     }
 
     fn is_file(&self, path: &Path) -> bool {

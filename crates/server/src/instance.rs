@@ -18,7 +18,7 @@ use corefile::{Span, Style};
 use engine::log::Level;
 use engine::{Io, Scheme};
 use metrics::{Kind, Metric, Registry};
-use net::{Live, TokioIo, Workers};
+use net::{Live, TokioIo, WorkerLimits, Workers};
 use tokio::sync::mpsc::Receiver;
 
 use crate::admin::{Admin, IfTaken};
@@ -31,7 +31,7 @@ use crate::lifecycle::{LifecycleHooks, ShutdownKind};
 use crate::own_queries::SelfClient;
 use crate::serve_error::ServeError;
 use crate::version::COMMIT;
-use crate::{hook_commands, log, process_metrics, sockets, startup_gates};
+use crate::{cgroup, hook_commands, log, process_metrics, sockets, startup_gates};
 
 static BUILD_INFO: Metric = Metric {
     name: "coredns_build_info",
@@ -100,7 +100,8 @@ impl Instance {
         let sockets = sockets::open(built.listeners.iter(), workers, &**hooks, true)?;
         let io: Rc<dyn Io> = Rc::new(TokioIo::new(registry));
         let live: Live = Arc::new(ArcSwap::from_pointee(built.generation));
-        let workers = Workers::start(workers, &live, registry)?;
+        let limits = WorkerLimits { cpu: cgroup::cpu_quota(), ..WorkerLimits::default() };
+        let workers = Workers::start(workers, &live, registry, limits)?;
         let (control, orders) = Control::start(
             View::new(registry, &live, workers.probes(), process.find().unwrap_or_default()),
             workers.taps(),

@@ -1,4 +1,4 @@
-//! TLS, gRPC framing, byte streams and the PROXY protocol on tokio, and the monotonic clock.
+//! TLS, gRPC framing, byte streams and the PROXY protocol on tokio, files with a bound, and the monotonic clock.
 //!
 //! The crate implements what DNS sockets (`net`) and the clients of etcd and the Kubernetes API have in common. It does
 //! not know DNS messages, worker threads or connection pools.
@@ -7,6 +7,7 @@
 pub mod byte_streams;
 mod clock;
 mod error_text;
+pub mod files;
 pub mod grpc;
 mod key_log;
 pub mod proxy;

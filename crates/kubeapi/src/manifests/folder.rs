@@ -218,7 +218,7 @@ fn read(path: &Path, length: u64) -> Result<Parsed, Report> {
     if length > FILE_MAX {
         return Err(Report::error("too_long", format!("{}: more than {FILE_MAX} bytes", path.display())));
     }
-    let text = io_text::read_text(path, FILE_MAX)
+    let text = transport::files::read_text(path, FILE_MAX)
         .map_err(|error| Report::error(UNREADABLE, io_text::cannot_open(path, &error)))?;
     let text = text.trim_start_matches('\u{feff}');
     let is_json = path.extension().is_some_and(|extension| extension == "json");

@@ -24,6 +24,10 @@ use super::{exchange_error, network, now, query_error, since_start};
 /// Length of the longest datagram in bytes.
 const DATAGRAM_MAX: usize = 65_535;
 
+/// Datagrams that a query reads before other tasks run. A burst of replies would delay the answers to local names
+/// otherwise.
+const READS_IN_A_ROW: usize = 8;
+
 /// Address of an upstream, and the source address if one is configured.
 type Route = (SocketAddr, Option<IpAddr>);
 
@@ -101,8 +105,11 @@ impl Pending<'_> {
                 // The queries on the socket fail: no reply will come.
                 self.driver.client.borrow_mut().handle_error(id, &query_error("read", &error));
             }
-            self.driver.read(id, socket);
+            let is_drained = self.driver.read(id, socket);
             self.driver.process();
+            if !is_drained {
+                tokio::task::yield_now().await;
+            }
         }
     }
 }
@@ -141,22 +148,24 @@ impl Driver {
         true
     }
 
-    /// Reads all datagrams that have arrived.
-    fn read(&self, id: SocketId, socket: &Socket) {
+    /// Reads the datagrams that have arrived, at most [`READS_IN_A_ROW`]. Returns true if there were no others.
+    /// Otherwise, the socket stays ready for the queries that wait for its replies.
+    fn read(&self, id: SocketId, socket: &Socket) -> bool {
         thread_local! {
             static BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; DATAGRAM_MAX].into());
         }
         let mut client = self.client.borrow_mut();
         BUFFER.with_borrow_mut(|buffer| {
-            loop {
+            for _ in 0..READS_IN_A_ROW {
                 match socket.socket.try_recv(buffer) {
                     Ok(length) => client.handle_input(id, &buffer[..length]),
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
                     // An ICMP error that arrived after `take_error`.
-                    Err(error) => return client.handle_error(id, &query_error("read", &error)),
+                    Err(error) => client.handle_error(id, &query_error("read", &error)),
                 }
             }
-        });
+            false
+        })
     }
 }
 

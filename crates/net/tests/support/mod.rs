@@ -13,7 +13,7 @@ use config::{BuildContext, DirectiveEntry, Planning};
 use corefile::NoFiles;
 use engine::Generation;
 use metrics::Registry;
-use net::{Address, StreamLimits, Workers};
+use net::{Address, StreamLimits, WorkerLimits, Workers};
 use testkit::{Parsed, Question, World};
 use wire::{Name, OptionCode, Type};
 
@@ -32,10 +32,15 @@ pub(crate) struct Running {
 impl Running {
     /// Serves a server block for `test.` with these lines, with one worker.
     pub(crate) fn start(lines: &str, streams: StreamLimits) -> Running {
+        Running::start_with(lines, WorkerLimits { streams, ..WorkerLimits::default() })
+    }
+
+    /// Serves with these limits.
+    pub(crate) fn start_with(lines: &str, limits: WorkerLimits) -> Running {
         let registry = Registry::new();
         let (generation, label) = build(&format!("test {{\n{lines}\n}}\n"), &registry);
         let live = Arc::new(ArcSwap::from_pointee(generation));
-        let workers = Workers::start_with(1, &live, &registry, streams).expect("threads");
+        let workers = Workers::start(1, &live, &registry, limits).expect("threads");
         let address =
             Address { label, ip: Some(IpAddr::V4(Ipv4Addr::LOCALHOST)), port: 0, kind: net::AddressKind::Dns };
         let opened = net::open(&address, workers.count()).expect("a free port");

@@ -468,7 +468,7 @@ impl ServerOptions {
     fn tls(&self, to: &str) -> Result<Client, ControlError> {
         let read = |option: &str, file: &PathBuf| {
             let cannot_open = |error| format!("`{option}`: {}", io_text::cannot_open(file, &error));
-            io_text::read_file(file, TLS_FILE_MAX).map_err(|error| ControlError::TlsFiles(cannot_open(error)))
+            transport::files::read_file(file, TLS_FILE_MAX).map_err(|error| ControlError::TlsFiles(cannot_open(error)))
         };
         let identity = match (&self.certificate, &self.key) {
             (Some(certificate), Some(key)) => {

@@ -57,7 +57,7 @@ fn tls_words(line: &Line) -> &[Token] {
 /// Reads a file; `None` if it has no certificate, but a key.
 fn certificate(path: PathBuf, now: f64) -> Option<Certificate> {
     let file = path.display().to_string();
-    let bytes = match io_text::read_file(path, FILE_MAX) {
+    let bytes = match transport::files::read_file(path, FILE_MAX) {
         Ok(bytes) => bytes,
         Err(error) => return Some(Certificate { expires_in: Err(Unknown::new(io_text::describe(&error))), file }),
     };

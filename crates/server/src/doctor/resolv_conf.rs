@@ -53,7 +53,7 @@ pub(super) fn name_servers(file: &str) -> Vec<IpAddr> {
 
 fn text_of(file: &str) -> String {
     // A file that cannot be read has no settings.
-    let bytes = io_text::read_file(file, FILE_MAX).unwrap_or_default();
+    let bytes = transport::files::read_file(file, FILE_MAX).unwrap_or_default();
     String::from_utf8_lossy(&bytes).into_owned()
 }
 

@@ -160,7 +160,7 @@ fn read_directory(path: &Path) -> io::Result<Data> {
         if fs::metadata(entry.path())?.len() > VALUE_MAX {
             return Err(io::Error::other(format!("{name} is too large; the maximum is {VALUE_MAX} bytes")));
         }
-        data.insert(name, io_text::read_text(entry.path(), VALUE_MAX)?);
+        data.insert(name, transport::files::read_text(entry.path(), VALUE_MAX)?);
     }
     Ok(data)
 }

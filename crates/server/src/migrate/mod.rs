@@ -103,7 +103,7 @@ fn read(path: &Path) -> Result<String, CommandError> {
         let mut text = String::new();
         return io::stdin().take(INPUT_MAX).read_to_string(&mut text).map(|_| text).map_err(fail);
     }
-    io_text::read_argument(path, INPUT_MAX).map_err(fail)
+    transport::files::read_argument(path, INPUT_MAX).map_err(fail)
 }
 
 /// Returns the input files: standard input if the command line has neither files nor dnsmasq arguments.

@@ -119,7 +119,7 @@ fn read(path: &str) -> Result<String, TemplateError> {
     if std::fs::metadata(Path::new(path)).map_err(fail)?.len() > TEMPLATE_MAX {
         return Err(TemplateError::TooLarge(path.to_owned(), TEMPLATE_MAX));
     }
-    io_text::read_text(path, TEMPLATE_MAX).map_err(fail)
+    transport::files::read_text(path, TEMPLATE_MAX).map_err(fail)
 }
 
 /// Returns the address from the environment variable that Kubernetes sets if the Service is older than the pod.

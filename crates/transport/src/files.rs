@@ -81,7 +81,7 @@ mod tests {
 
     impl Folder {
         fn new(name: &str) -> Folder {
-            let path = std::env::temp_dir().join(format!("portolan-read-{name}-{}", std::process::id()));
+            let path = std::env::temp_dir().join(format!("portolan-files-{name}-{}", std::process::id()));
             std::fs::create_dir_all(&path).unwrap();
             Folder(path)
         }
