@@ -25,6 +25,7 @@ mod zone_set;
 
 pub use assemble::{BlockOutline, BuildContext, Built};
 pub use codes::CODES;
+pub use gotext::regexp::Budget as RegexpBudget;
 pub use keys::Key;
 pub use plan::{DirectiveEntry, Planning, RemovedDirective, plan};
 pub use planned::{Plan, PlannedListener};

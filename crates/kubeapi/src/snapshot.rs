@@ -152,6 +152,10 @@ impl Keeper {
 }
 
 fn write(file: &Path, request: &Request, index: &Index) -> io::Result<()> {
+    // The rename would replace a device such as `/dev/null`, or a FIFO that somebody else uses.
+    if fs::metadata(file).is_ok_and(|known| !known.is_file()) {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
+    }
     let mut body = fingerprint(request);
     snapshot::write(index, &mut body);
     let beside = beside(file);

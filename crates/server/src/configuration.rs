@@ -7,9 +7,11 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use config::setup::MemoryGuard;
-use config::{Plan, Planning};
+use config::{Plan, Planning, RegexpBudget};
 use corefile::{Corefile, Diagnostic, Loader, Parsed, Sources, Span, Style};
 use io_text::plain;
+
+use crate::cgroup;
 
 /// Server block that is served without a Corefile, as in CoreDNS.
 const BUILT_IN: &str = "\n    whoami\n    log\n}\n";
@@ -160,6 +162,7 @@ impl Configuration {
         };
         let served = built_in.as_ref().unwrap_or(&written);
         let planning = Planning { entries: plugins::DIRECTIVES, dns_port: port, interface, memory };
+        let _budget = RegexpBudget::begin(cgroup::memory_limit());
         let plan = config::plan(served, &planning, &mut problems);
         let plan = plan.filter(|_| !problems.iter().any(Diagnostic::is_error));
         // A snippet is parsed at each use. Report its problems only once.
@@ -202,5 +205,26 @@ impl Loader for Disk {
 
     fn variable(&self, name: &str) -> Option<String> {
         std::env::var(name).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refuses_regular_expressions_that_need_too_much_memory_together() {
+        let rule = |number: usize| format!("rewrite name regex ^{number}\\pL{{1,300}} a.test\n");
+        let read = |rules: usize| {
+            let text = format!(".:53 {{\n{}whoami\n}}\n", (0..rules).map(rule).collect::<String>());
+            let origin = Origin::Text { name: "Corefile".into(), text };
+            Configuration::read(&origin, 53).expect("a text needs no file")
+        };
+        // An expression of 15 MiB fits, unless the memory of the machine that runs the test is limited.
+        assert!(cgroup::memory_limit().is_some() || read(1).plan.is_some());
+        let refused = read(16);
+        assert!(refused.plan.is_none(), "16 expressions exceed the largest budget");
+        let text = refused.render_problems(Style::Plain);
+        assert!(text.contains("all regular expressions of the configuration together may use"), "{text}");
     }
 }

@@ -17,6 +17,15 @@ pub enum RegexpError {
     TooLong,
     /// The compiled expression would exceed the memory limit.
     TooLarge,
+    /// The compiled expression is larger than what is left of the budget for all expressions.
+    OverBudget {
+        /// Bytes that are not enough for the expression.
+        more_than: usize,
+        /// Bytes of the expressions before it.
+        used: usize,
+        /// Bytes of the budget.
+        total: usize,
+    },
     /// Groups nested deeper than the limit.
     TooDeep,
     /// Invalid escape sequence.
@@ -48,6 +57,21 @@ impl fmt::Display for RegexpError {
         match self {
             RegexpError::TooLong => write!(f, "the expression is longer than {LENGTH_MAX} bytes"),
             RegexpError::TooLarge => f.write_str("the repetitions need too much memory"),
+            RegexpError::OverBudget { more_than, used, total } if more_than + used < *total => write!(
+                f,
+                "it needs more than {} KiB of memory, and an expression before it already exceeds the memory of all \
+                 expressions: fix that one first",
+                more_than >> 10
+            ),
+            RegexpError::OverBudget { more_than, used, total } => write!(
+                f,
+                "it needs more than {} KiB of memory; all regular expressions of the configuration together may use \
+                 {} KiB, and those before it use {} KiB: repeat classes such as `\\pL` and `.` less often, or use \
+                 fewer expressions",
+                more_than >> 10,
+                total >> 10,
+                used >> 10
+            ),
             RegexpError::TooDeep => write!(f, "more than {DEPTH_MAX} nested groups"),
             RegexpError::Escape(text) => write!(f, "invalid escape sequence: `{text}`"),
             RegexpError::TrailingBackslash => f.write_str("trailing backslash at end of expression"),

@@ -7,6 +7,7 @@
 //! The syntax is that of Go's package `regexp/syntax`. Two extensions are accepted that Go does not have: script names
 //! of several words (`\p{Old_Italic}`) and short script names (`\p{Grek}`).
 
+mod budget;
 mod class;
 mod error;
 #[cfg(test)]
@@ -17,13 +18,11 @@ use core::fmt;
 
 use regex::{Regex, RegexBuilder};
 
+pub use budget::{BUDGET_MAX, BUDGET_MIN, Budget};
 pub use error::RegexpError;
 use error::{DEPTH_MAX, LENGTH_MAX};
 /// Groups of a match.
 pub use regex::Captures;
-
-/// Memory limit of a compiled expression in bytes: enough for the longest repetition, 1000 letters of any script.
-const COMPILED_MAX: usize = 64 << 20;
 
 /// Compiled regular expression in Go's syntax.
 #[derive(Debug)]
@@ -34,7 +33,7 @@ pub struct Regexp {
 }
 
 impl Regexp {
-    /// Parses and compiles an expression.
+    /// Parses and compiles an expression. Its memory counts against the [`Budget`] of this thread.
     ///
     /// # Errors
     /// The first error in the expression.
@@ -45,8 +44,8 @@ impl Regexp {
         let translate::Translated { text: translated, names } = translate::translate(text)?;
         let mut builder = RegexBuilder::new(&translated);
         // The translation adds groups around repeated items, so it nests deeper than the original.
-        builder.nest_limit(4 * DEPTH_MAX).size_limit(COMPILED_MAX);
-        let regex = builder.build().map_err(|_| RegexpError::TooLarge)?;
+        builder.nest_limit(4 * DEPTH_MAX);
+        let regex = budget::draw(|size| builder.size_limit(size).build())?;
         Ok(Regexp { written: text.to_owned(), regex, names })
     }
 

@@ -211,3 +211,37 @@ fn keeps_group_names_and_the_original_text() {
     assert_eq!(regexp.names(), [None, name("a"), None, name("1"), name("a")]);
     assert_eq!((regexp.groups(), regexp.to_string().as_str()), (4, "(?P<a>x)(y)(?<1>z)(?P<a>)"));
 }
+
+/// About 10 KiB of memory.
+const SMALL: &str = r"^([a-z]+)-(\d+)\.example\.$";
+/// More than half of the smallest budget.
+const LARGE: &str = r"\pL{1,50}";
+
+#[test]
+fn all_expressions_share_one_budget() {
+    let budget = Budget::begin(Some(0));
+    assert!(Regexp::compile(LARGE).is_ok(), "one fits");
+    let error = Regexp::compile(LARGE).unwrap_err();
+    assert!(matches!(error, RegexpError::OverBudget { total: BUDGET_MIN, used: 1.., .. }), "{error:?}");
+    assert!(error.to_string().contains("may use 4096 KiB"), "{error}");
+    assert!(Regexp::compile(SMALL).is_ok(), "small expressions still fit");
+    drop(budget);
+    assert!(Regexp::compile(LARGE).is_ok(), "the budget has ended");
+}
+
+#[test]
+fn the_budget_depends_on_the_memory_limit() {
+    for (limit, total) in
+        [(None, BUDGET_MAX), (Some(u64::MAX), BUDGET_MAX), (Some(170 << 20), (170 << 20) / 8), (Some(1), BUDGET_MIN)]
+    {
+        let _budget = Budget::begin(limit);
+        let error = Regexp::compile(r"(\pL\pL\pL\pL){250}(\pL\pL\pL\pL){250}").unwrap_err();
+        assert!(matches!(error, RegexpError::OverBudget { total: found, used: 0, .. } if found == total), "{error:?}");
+    }
+}
+
+#[test]
+fn thousands_of_ordinary_expressions_fit() {
+    let _budget = Budget::begin(None);
+    assert!((0..2_000).all(|_| Regexp::compile(SMALL).is_ok()));
+}

@@ -218,8 +218,8 @@ fn read(path: &Path, length: u64) -> Result<Parsed, Report> {
     if length > FILE_MAX {
         return Err(Report::error("too_long", format!("{}: more than {FILE_MAX} bytes", path.display())));
     }
-    let text = transport::files::read_text(path, FILE_MAX)
-        .map_err(|error| Report::error(UNREADABLE, io_text::cannot_open(path, &error)))?;
+    let text =
+        fs::read_to_string(path).map_err(|error| Report::error(UNREADABLE, io_text::cannot_open(path, &error)))?;
     let text = text.trim_start_matches('\u{feff}');
     let is_json = path.extension().is_some_and(|extension| extension == "json");
     Ok(if is_json { parse::json(text) } else { parse::yaml(text) })

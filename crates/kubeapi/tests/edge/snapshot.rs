@@ -67,6 +67,21 @@ fn rejects_an_unusable_snapshot_with_a_reason() {
 }
 
 #[test]
+fn neither_reads_nor_replaces_what_is_no_regular_file() {
+    let (api, folder) = (FakeApi::with_shop(), folder("snapshot-fifo"));
+    let file = folder.join("fifo");
+    assert!(std::process::Command::new("mkfifo").arg(&file).status().unwrap().success());
+    let edge = Edge::start_with(&remembering(&api, &file), quick());
+    edge.wait_synced();
+    edge.wait_metric("portolan_kubernetes_snapshot_errors_total", 1.0);
+    let line =
+        format!("[WARNING] plugin/kubernetes: Snapshot {} cannot be written: it is not a regular file", file.display());
+    assert_eq!(edge.logged(&line), 1);
+    assert!(!std::fs::metadata(&file).unwrap().is_file(), "the FIFO is still there");
+    assert_eq!(edge.service("shop/web"), WEB);
+}
+
+#[test]
 fn reports_an_unwritable_snapshot_path_once_and_continues() {
     let (api, folder) = (FakeApi::with_shop(), folder("snapshot-no-place"));
     let file = folder.join("no such folder/snapshot");

@@ -9,7 +9,7 @@ use config::options::{Args, Problem, Property, RemovedProperty, Usage};
 use config::setup::{BlockInfo, Page, PageContent, Setup};
 use corefile::Token;
 use gotext::ParseError;
-use gotext::regexp::Regexp;
+use gotext::regexp::{Regexp, RegexpError};
 use metrics::Registry;
 use wire::Name;
 
@@ -174,10 +174,15 @@ pub(crate) fn quote_json(out: &mut String, text: &str) {
 /// Compiles a word as a regular expression in Go's syntax.
 ///
 /// # Errors
-/// Fails if the word is not a valid regular expression.
+/// Fails if the word is not a valid regular expression, or if it needs too much memory.
 pub(crate) fn regular_expression(args: &Args<'_>, word: &Token) -> Result<Regexp, Problem> {
     Regexp::compile(&word.text).map_err(|error| {
-        let problem = args.bad(word, "a regular expression");
+        let problem = match error {
+            RegexpError::TooLarge | RegexpError::OverBudget { .. } => {
+                args.problem_at(word.span, "this regular expression is too large")
+            }
+            _ => args.bad(word, "a regular expression"),
+        };
         Box::new(problem.with_help(error.to_string()))
     })
 }
