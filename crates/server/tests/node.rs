@@ -60,12 +60,18 @@ const TEMPLATE: &str = "\
 
 /// Runs the test of this name in its own network namespace.
 fn in_namespace(test: &str, body: impl FnOnce()) {
+    // The proof needs the capability outside of user namespaces, and Linux 5.11.
+    let can_prove = || {
+        let challenge = net::AdminChallenge::new("portolan-test")?;
+        net::meet_challenge(challenge.as_fd().try_clone_to_owned()?, "portolan-test")
+    };
     let is_possible = || {
         run("unshare", &["--net", "nft", "list", "ruleset"]).0
             && run("unshare", &["--net", "ip", "tuntap", "add", "mode", "tun", "name", "t"]).0
+            && can_prove().is_ok()
     };
     if !is_inside() && !is_possible() {
-        return say(&format!("SKIPPED {test}: no network namespace, TUN device or nft here"));
+        return say(&format!("SKIPPED {test}: no network namespace, TUN device, nft or proof of NET_ADMIN here"));
     }
     enter(test, &["--net"], body);
 }
