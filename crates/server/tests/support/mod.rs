@@ -16,6 +16,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
@@ -27,8 +28,11 @@ pub(crate) struct Folder(PathBuf);
 
 impl Folder {
     pub(crate) fn new(name: &str) -> Folder {
-        let unique =
-            format!("portolan-{name}-{}-{:?}", std::process::id(), Instant::now()).replace([' ', '{', '}', ':'], "");
+        // Tests run on several threads of a process, which may read the same time.
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let unique = format!("portolan-{name}-{}-{number}-{:?}", std::process::id(), Instant::now());
+        let unique = unique.replace([' ', '{', '}', ':'], "");
         let path = std::env::temp_dir().join(unique);
         std::fs::create_dir_all(&path).expect("a folder for the test");
         Folder(path)
