@@ -2,37 +2,37 @@
 //! with all others.
 
 use core::ops::Bound;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
+use engine::Zones;
 use wire::{Name, NameRef};
 
-/// Zones, in the order of the Corefile.
+/// Zones, in the order of the Corefile, with an index of the names below each.
 #[derive(Debug, Default)]
 pub(crate) struct ZoneSet {
-    names: Vec<Name>,
-    exact: HashSet<Box<[u8]>>,
-    /// Keys of the names, each with its index. The names below a zone are one range.
+    zones: Zones,
+    /// Keys of the zones, each with its index. The names below a zone are one range.
     sorted: BTreeMap<Box<[u8]>, usize>,
 }
 
 impl ZoneSet {
-    /// Names in the order in which they were added, each once.
+    /// Names in lower case, in the order in which they were added, each once.
     pub(crate) fn names(&self) -> &[Name] {
-        &self.names
+        self.zones.names()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.names.is_empty()
+        self.zones.is_empty()
     }
 
     /// Returns true if this name is in the set.
     pub(crate) fn has(&self, name: &Name) -> bool {
-        self.exact.contains(&lowercase(name.as_ref()))
+        self.sorted.contains_key(&key(name.as_ref()))
     }
 
     /// Returns true if the name or one of its ancestors is in the set.
     pub(crate) fn contains(&self, name: &Name) -> bool {
-        name.as_ref().ancestors().any(|ancestor| self.exact.contains(&lowercase(ancestor)))
+        self.zones.contain(name.clone().into_lowercase().as_ref())
     }
 
     /// Returns true if a name of the set contains this one, or lies within it.
@@ -45,7 +45,7 @@ impl ZoneSet {
     pub(crate) fn common<'a>(&'a self, zone: &'a Name) -> Vec<&'a Name> {
         let mut within: Vec<usize> = self.indexes_within(zone).collect();
         within.sort_unstable();
-        let mut parts: Vec<&Name> = within.into_iter().map(|at| &self.names[at]).collect();
+        let mut parts: Vec<&Name> = within.into_iter().map(|at| &self.names()[at]).collect();
         if !self.has(zone) && self.contains(zone) {
             parts.insert(0, zone);
         }
@@ -54,7 +54,7 @@ impl ZoneSet {
 
     /// Returns the names of the set within a zone.
     pub(crate) fn within(&self, zone: &Name) -> impl Iterator<Item = &Name> {
-        self.indexes_within(zone).map(|at| &self.names[at])
+        self.indexes_within(zone).map(|at| &self.names()[at])
     }
 
     fn indexes_within(&self, zone: &Name) -> impl Iterator<Item = usize> {
@@ -74,17 +74,12 @@ impl FromIterator<Name> for ZoneSet {
 
 impl Extend<Name> for ZoneSet {
     fn extend<I: IntoIterator<Item = Name>>(&mut self, names: I) {
-        for name in names {
-            if self.exact.insert(lowercase(name.as_ref())) {
-                self.sorted.insert(key(name.as_ref()), self.names.len());
-                self.names.push(name);
-            }
+        let known = self.names().len();
+        self.zones.extend(names);
+        for (at, name) in self.zones.names().iter().enumerate().skip(known) {
+            self.sorted.insert(key(name.as_ref()), at);
         }
     }
-}
-
-fn lowercase(name: NameRef<'_>) -> Box<[u8]> {
-    name.as_bytes().to_ascii_lowercase().into()
 }
 
 /// Returns the labels from the root down, each with its length, in lower case. The key of a zone is a prefix of the

@@ -136,21 +136,20 @@ pub struct Check {
     pub run: fn(&Facts) -> Outcome,
 }
 
-/// Result of a check: what it looked at and found, or why it could not look.
-///
-/// It cannot be fine without [`Evidence`].
+/// Result of a check: the inspected facts with the findings, or the reason why nothing was inspected. A check without
+/// [`Evidence`] is never shown as fine.
 pub type Outcome = Result<Looked, Unknown>;
 
 /// Evidence of a check, and what it found there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Looked {
-    /// What the check looked at.
+    /// Inspected facts.
     pub evidence: Evidence,
-    /// What is wrong with it.
+    /// Problems in these facts.
     pub findings: Vec<Finding>,
 }
 
-/// What a check looked at, and what it could not look at although it should.
+/// Facts that a check inspected, and the reasons why it could not inspect others that apply.
 ///
 /// ```
 /// use doctor::{Evidence, Unknown};

@@ -15,9 +15,9 @@ pub struct Unknown {
 /// Kind of a reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gap {
-    /// It exists, or may exist, and could not be looked at.
+    /// The fact exists or may exist, but could not be read.
     NotLooked,
-    /// This cluster or this server does not have it.
+    /// This cluster or this server does not have what the check is about.
     DoesNotApply,
 }
 

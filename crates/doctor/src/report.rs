@@ -67,7 +67,7 @@ pub struct Row {
     pub title: &'static str,
     /// Worst outcome.
     pub outcome: Mark,
-    /// What the check looked at.
+    /// Inspected facts.
     pub evidence: Option<String>,
     /// Reason why the check could not look, or only at a part, or why it does not apply.
     pub reason: Option<String>,

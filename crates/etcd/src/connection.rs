@@ -14,6 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::task::{AbortHandle, spawn_local};
 use tokio_rustls::TlsConnector;
+use transport::files::{PEM_FILE_MAX, read_file};
 use transport::grpc::{CallError, LocalExecutor};
 
 use crate::Timing;
@@ -21,8 +22,6 @@ use crate::body::RequestBody;
 use crate::endpoint::Endpoint;
 use crate::error::{EtcdError, StoreError};
 
-/// Maximum length of a file with certificates or a key in bytes.
-const FILE_MAX: u64 = 4 << 20;
 /// HTTP/2 flow-control window of a stream in bytes, which bounds the unread data of a watch.
 const STREAM_WINDOW: u32 = 1 << 20;
 /// HTTP/2 flow-control window of a connection in bytes.
@@ -93,9 +92,8 @@ impl Connection {
 /// # Errors
 /// A file that cannot be read or used.
 pub(crate) fn config(tls: Option<&Tls>) -> Result<rustls::ClientConfig, StoreError> {
-    let read = |file: &PathBuf| {
-        transport::files::read_file(file, FILE_MAX).map_err(|error| StoreError::File { file: file.clone(), error })
-    };
+    let read =
+        |file: &PathBuf| read_file(file, PEM_FILE_MAX).map_err(|error| StoreError::File { file: file.clone(), error });
     let identity = tls.and_then(|tls| tls.identity.as_ref()).map(|(certificates, key)| {
         Ok::<_, StoreError>(Identity { certificates: read(certificates)?, key: read(key)? })
     });

@@ -8,6 +8,7 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, Error, SignatureScheme};
 use tracing::warn;
+use transport::files::{PEM_FILE_MAX, read_file};
 use transport::tls::{certificates, server_verifier};
 
 use crate::{ClientError, LOG};
@@ -45,12 +46,8 @@ impl Authorities {
     }
 }
 
-/// Maximum length of a file with certificates in bytes. A bundle of all public authorities has 200 KiB.
-const FILE_MAX: u64 = 4 << 20;
-
 fn read(file: &Path) -> Result<Arc<dyn ServerCertVerifier>, ClientError> {
-    let pem = transport::files::read_file(file, FILE_MAX)
-        .map_err(|error| ClientError::File { file: file.to_owned(), error })?;
+    let pem = read_file(file, PEM_FILE_MAX).map_err(|error| ClientError::File { file: file.to_owned(), error })?;
     let verifier = certificates(&pem).and_then(server_verifier);
     verifier.map_err(|error| ClientError::Authorities { file: Some(file.to_owned()), reason: error.to_string() })
 }

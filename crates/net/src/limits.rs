@@ -16,8 +16,8 @@ pub(crate) const PARKED_MAX: u32 = 6144;
 pub(crate) const PARKED_EXCESS_MAX: usize = 8 << 20;
 /// Transactions that all workers together keep for reuse, of a few kilobytes each.
 pub(crate) const POOLED_MAX: usize = 2048;
-/// Bytes of kernel buffers for the datagrams of one address in each direction, across all workers. They count as memory
-/// of the container.
+/// Bytes of kernel buffers for the datagrams of one address in each direction, across all workers. The memory limit of
+/// the container includes these buffers.
 pub(crate) const KERNEL_BUFFERS_MAX: usize = 32 << 20;
 /// Range of the kernel buffers of one socket in bytes: hundreds to thousands of queries. The system may grant less.
 pub(crate) const KERNEL_BUFFER: RangeInclusive<usize> = 256 << 10..=4 << 20;

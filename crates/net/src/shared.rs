@@ -127,7 +127,7 @@ impl Shared {
         }
     }
 
-    /// Takes what a transaction needs to be parked.
+    /// Takes a slot, and a turn if CPU time is limited, for a transaction that has to be parked.
     ///
     /// # Errors
     /// A limit is reached, which is counted.
@@ -213,7 +213,7 @@ impl Shared {
     }
 }
 
-/// What a transaction needs to be parked.
+/// Slot and turn of a transaction that may be parked.
 pub(crate) struct Admitted {
     parked: Parked,
     /// Start of the query, if it has to wait for CPU time.

@@ -1,4 +1,4 @@
-//! What one client takes, and what is left for others.
+//! Fair shares: a client that floods leaves parked queries and CPU time for other clients.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

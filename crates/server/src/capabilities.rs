@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use config::setup::{Capabilities, MemoryGuard, MemoryUse};
+use config::setup::{Capabilities, MemoryGuard};
 use engine::tls::TlsMaker;
 use metrics::Registry;
 use plugins::{HostLookup, Profiler, ZoneMemory};
@@ -12,7 +12,7 @@ use skydns::Stores;
 use crate::cgroup;
 use crate::clusters::{Followed, clusters};
 use crate::lookup::Lookup;
-use crate::process_metrics::resident_bytes;
+use crate::process_metrics::memory_use;
 use crate::profile::Sampler;
 
 /// Returns all capabilities of this process.
@@ -25,7 +25,7 @@ pub(crate) fn capabilities(registry: &Arc<Registry>) -> Capabilities {
     let tls: Arc<dyn TlsMaker> = Arc::new(transport::tls::Rustls);
     capabilities.provide(tls);
     capabilities.provide(zone_memory());
-    capabilities.provide(memory_guard());
+    capabilities.provide(MemoryGuard(Arc::new(memory_use)));
     let followed: Arc<Followed> = Arc::default();
     capabilities.provide(clusters(registry, &followed));
     capabilities.provide(followed);
@@ -42,9 +42,4 @@ pub(crate) fn capabilities(registry: &Arc<Registry>) -> Capabilities {
 fn zone_memory() -> ZoneMemory {
     let share = cgroup::memory_limit().and_then(|limit| usize::try_from(limit / 5 * 3).ok());
     share.map_or_else(ZoneMemory::default, ZoneMemory)
-}
-
-/// Returns the capability to look at the memory of this process. Without a limit, every configuration may be built.
-fn memory_guard() -> MemoryGuard {
-    MemoryGuard(Arc::new(|| Some(MemoryUse { used: resident_bytes()?, limit: cgroup::memory_limit()? })))
 }

@@ -4,6 +4,7 @@
 
 use std::fs;
 
+use config::setup::MemoryUse;
 use metrics::{Kind, Metric, Registry};
 
 use crate::cgroup;
@@ -86,6 +87,11 @@ pub(crate) fn publish(registry: &Registry) {
 /// Returns the CPU time of this process in seconds.
 pub(crate) fn cpu_time() -> Option<f64> {
     cpu_seconds(&read("/proc/self/stat")?)
+}
+
+/// Returns the resident memory of this process and its memory limit; `None` without a limit.
+pub(crate) fn memory_use() -> Option<MemoryUse> {
+    Some(MemoryUse { used: resident_bytes()?, limit: cgroup::memory_limit()? })
 }
 
 /// Returns the resident memory of this process in bytes.

@@ -5,12 +5,12 @@ use std::error::Error;
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use config::setup::MemoryUse;
 use engine::LocalFuture;
 use plugins::{CpuProfile, Frame, ProfileError, Profiler, Stack};
 use pprof::{ProfilerGuard, ProfilerGuardBuilder};
 
-use crate::cgroup;
-use crate::process_metrics::resident_bytes;
+use crate::process_metrics::memory_use;
 
 /// Samples per second of CPU time, as in Go.
 const FREQUENCY: i32 = 100;
@@ -26,14 +26,11 @@ pub(crate) struct Sampler;
 
 /// The memory limit leaves too little for a profile.
 #[derive(Debug)]
-struct NoMemory {
-    used: u64,
-    limit: u64,
-}
+struct NoMemory(MemoryUse);
 
 impl fmt::Display for NoMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [wanted, used, limit] = [PROFILE_BYTES, self.used, self.limit].map(|bytes| bytes >> 20);
+        let [wanted, used, limit] = [PROFILE_BYTES, self.0.used, self.0.limit].map(|bytes| bytes >> 20);
         write!(
             f,
             "it takes up to {wanted} MiB, and the process uses {used} MiB of {limit} MiB; raise the memory limit of the \
@@ -44,10 +41,10 @@ impl fmt::Display for NoMemory {
 
 impl Error for NoMemory {}
 
-/// Returns the error if a profile does not fit the memory limit of the process.
-fn affordable(used: Option<u64>, limit: Option<u64>) -> Result<(), NoMemory> {
-    match (used, limit) {
-        (Some(used), Some(limit)) if used.saturating_add(PROFILE_BYTES) > limit => Err(NoMemory { used, limit }),
+/// Returns the error if a profile does not fit the memory limit of the process. Without a limit, it fits.
+fn affordable(memory: Option<MemoryUse>) -> Result<(), NoMemory> {
+    match memory {
+        Some(memory) if memory.used.saturating_add(PROFILE_BYTES) > memory.limit => Err(NoMemory(memory)),
         _ => Ok(()),
     }
 }
@@ -55,7 +52,7 @@ fn affordable(used: Option<u64>, limit: Option<u64>) -> Result<(), NoMemory> {
 impl Profiler for Sampler {
     fn cpu(&self, span: Duration) -> LocalFuture<'static, Result<CpuProfile, ProfileError>> {
         Box::pin(async move {
-            affordable(resident_bytes(), cgroup::memory_limit()).map_err(|error| ProfileError::Start(error.into()))?;
+            affordable(memory_use()).map_err(|error| ProfileError::Start(error.into()))?;
             let start = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             let guard = ProfilerGuardBuilder::default().frequency(FREQUENCY).blocklist(&PASSED_OVER).build();
             let guard = guard.map_err(|error| ProfileError::Start(error.into()))?;
@@ -94,11 +91,12 @@ mod tests {
 
     #[test]
     fn refuses_a_profile_that_does_not_fit_the_memory_limit() {
+        let memory = |used: u64, limit: u64| Some(MemoryUse { used: used << 20, limit: limit << 20 });
         for (used, limit, is_affordable) in [(20, 170, false), (20, 292, true), (21, 292, false), (300, 200, false)] {
-            assert_eq!(affordable(Some(used << 20), Some(limit << 20)).is_ok(), is_affordable, "{used} of {limit}");
+            assert_eq!(affordable(memory(used, limit)).is_ok(), is_affordable, "{used} of {limit}");
         }
-        assert!(affordable(Some(1 << 40), None).is_ok(), "no limit");
-        let text = affordable(Some(20 << 20), Some(170 << 20)).unwrap_err().to_string();
+        assert!(affordable(None).is_ok(), "no limit");
+        let text = affordable(memory(20, 170)).unwrap_err().to_string();
         assert!(text.contains("up to 272 MiB") && text.contains("uses 20 MiB of 170 MiB"), "{text}");
     }
 }

@@ -9,6 +9,9 @@ use std::path::Path;
 /// Number of `/dev/null` (Linux, `Documentation/admin-guide/devices.txt`), which serves as an empty file.
 const NULL_DEVICE: u64 = 1 << 8 | 3;
 
+/// Maximum length of a file with certificates or keys in bytes. A bundle of all public authorities has 200 KiB.
+pub const PEM_FILE_MAX: u64 = 4 << 20;
+
 /// Returns the content of a regular file of at most `max` bytes, or nothing for `/dev/null`.
 ///
 /// # Errors
@@ -37,7 +40,7 @@ const DESCRIPTORS: [&str; 3] = ["/dev/stdin", "/dev/fd", "/proc/self/fd"];
 /// process may also be pipes, which are read to their end.
 ///
 /// # Errors
-/// Those of [`read_text`].
+/// Fails like [`read_text`].
 pub fn read_argument(path: impl AsRef<Path>, max: u64) -> io::Result<String> {
     let path = path.as_ref();
     if !DESCRIPTORS.iter().any(|descriptors| path.starts_with(descriptors)) {
@@ -60,7 +63,7 @@ fn read_open(file: &File, max: u64) -> io::Result<Vec<u8>> {
 /// Returns the text of a file, under the conditions of [`read_file`].
 ///
 /// # Errors
-/// Those of [`read_file`], and `InvalidData` if the file is not UTF-8.
+/// Fails like [`read_file`], and with `InvalidData` if the file is not UTF-8.
 pub fn read_text(path: impl AsRef<Path>, max: u64) -> io::Result<String> {
     to_text(read_file(path, max)?)
 }

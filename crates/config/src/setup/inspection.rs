@@ -33,18 +33,18 @@ pub trait InspectLoop: Send + Sync {
     /// Zone of the server block.
     fn zone(&self) -> &Name;
 
-    /// Returns what the last probe has shown.
+    /// Returns the result of the last probe.
     fn state(&self) -> LoopState;
 }
 
-/// What the last probe for forwarding loops has shown.
+/// Result of the last probe for forwarding loops.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LoopState {
     /// Time of the last probe.
     pub probed: Option<Instant>,
     /// True if it had a response in time.
     pub answered: bool,
-    /// Time at which the loop was found that it shows too.
+    /// Time at which the current loop was found; `None` without a loop.
     pub looping_since: Option<Instant>,
 }
 

@@ -16,9 +16,9 @@ const CAPACITY_MIN: usize = 128;
 /// Number of records in the rings of all workers, unless there are more than 64: 1.5 MiB. A machine with many cores
 /// has no more people that look at it.
 const RECORDS_MAX: usize = 8192;
-/// Share of a ring that records for filters leave free, so that the record of failures and the sample continue while a
-/// filter selects everything.
-const RESERVED: u64 = 4;
+/// Records for filters leave one in this many places of a ring free, so that the record of failures and the sample
+/// continue while a filter selects everything.
+const RESERVED_PART: u64 = 4;
 /// Maximum number of filters at the same time: a few people. Each costs every query some compares.
 pub const TAILS_MAX: usize = 4;
 
@@ -124,7 +124,7 @@ impl Ring {
         let written = self.written.load(Ordering::Relaxed);
         let unread = written.wrapping_sub(self.read.load(Ordering::Acquire));
         let capacity = self.places.len() as u64;
-        let room = if reasons.is_counted() { capacity } else { capacity - capacity / RESERVED };
+        let room = if reasons.is_counted() { capacity } else { capacity - capacity / RESERVED_PART };
         if unread >= room {
             self.lose(reasons, weight);
             return;

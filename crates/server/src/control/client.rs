@@ -27,6 +27,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
+use transport::files::{PEM_FILE_MAX, read_file};
 use transport::tls::Client;
 use transport::{TlsError, error_text, root_cause};
 
@@ -35,8 +36,6 @@ use super::listen::{ABSTRACT, PATH};
 use super::peer::check_user;
 use crate::explain::offline::OfflineError;
 
-/// Maximum length of a file with certificates or a key in bytes.
-const TLS_FILE_MAX: u64 = 4 << 20;
 /// Time in addition to that which the server allows itself.
 const MARGIN: Duration = Duration::from_secs(4);
 /// Maximum length of a line of a stream in bytes.
@@ -468,7 +467,7 @@ impl ServerOptions {
     fn tls(&self, to: &str) -> Result<Client, ControlError> {
         let read = |option: &str, file: &PathBuf| {
             let cannot_open = |error| format!("`{option}`: {}", io_text::cannot_open(file, &error));
-            transport::files::read_file(file, TLS_FILE_MAX).map_err(|error| ControlError::TlsFiles(cannot_open(error)))
+            read_file(file, PEM_FILE_MAX).map_err(|error| ControlError::TlsFiles(cannot_open(error)))
         };
         let identity = match (&self.certificate, &self.key) {
             (Some(certificate), Some(key)) => {

@@ -8,9 +8,8 @@ use corefile::{Line, ServerBlock, Token};
 use doctor::{Certificate, CorefileFacts, Known, Unknown};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
+use transport::files::{PEM_FILE_MAX, read_file};
 
-/// Maximum number of bytes that are read of a file.
-const FILE_MAX: u64 = 4 << 20;
 /// Maximum number of files.
 const FILES_MAX: usize = 64;
 /// Directive and property with paths of certificates and keys.
@@ -57,7 +56,7 @@ fn tls_words(line: &Line) -> &[Token] {
 /// Reads a file; `None` if it has no certificate, but a key.
 fn certificate(path: PathBuf, now: f64) -> Option<Certificate> {
     let file = path.display().to_string();
-    let bytes = match transport::files::read_file(path, FILE_MAX) {
+    let bytes = match read_file(path, PEM_FILE_MAX) {
         Ok(bytes) => bytes,
         Err(error) => return Some(Certificate { expires_in: Err(Unknown::new(io_text::describe(&error))), file }),
     };

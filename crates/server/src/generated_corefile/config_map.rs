@@ -157,10 +157,13 @@ fn read_directory(path: &Path) -> io::Result<Data> {
         if name.starts_with('.') || !entry.path().is_file() {
             continue;
         }
-        if fs::metadata(entry.path())?.len() > VALUE_MAX {
-            return Err(io::Error::other(format!("{name} is too large; the maximum is {VALUE_MAX} bytes")));
-        }
-        data.insert(name, transport::files::read_text(entry.path(), VALUE_MAX)?);
+        let value = transport::files::read_text(entry.path(), VALUE_MAX).map_err(|error| match error.kind() {
+            io::ErrorKind::FileTooLarge => {
+                io::Error::other(format!("{name} is too large; the maximum is {VALUE_MAX} bytes"))
+            }
+            _ => error,
+        })?;
+        data.insert(name, value);
     }
     Ok(data)
 }

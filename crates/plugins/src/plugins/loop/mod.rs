@@ -63,7 +63,7 @@ struct State {
     probe: RwLock<Option<Name>>,
     seen: AtomicU32,
     looping: AtomicBool,
-    /// What people see of the last probe.
+    /// Result of the last probe, for status and doctor.
     shown: RwLock<LoopState>,
 }
 

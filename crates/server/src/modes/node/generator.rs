@@ -3,8 +3,8 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -115,11 +115,10 @@ impl CorefileGenerator for NodeCacheGenerator {
 }
 
 fn read(path: &str) -> Result<String, TemplateError> {
-    let fail = |error| TemplateError::Read(path.to_owned(), error);
-    if std::fs::metadata(Path::new(path)).map_err(fail)?.len() > TEMPLATE_MAX {
-        return Err(TemplateError::TooLarge(path.to_owned(), TEMPLATE_MAX));
-    }
-    transport::files::read_text(path, TEMPLATE_MAX).map_err(fail)
+    transport::files::read_text(path, TEMPLATE_MAX).map_err(|error| match error.kind() {
+        io::ErrorKind::FileTooLarge => TemplateError::TooLarge(path.to_owned(), TEMPLATE_MAX),
+        _ => TemplateError::Read(path.to_owned(), error),
+    })
 }
 
 /// Returns the address from the environment variable that Kubernetes sets if the Service is older than the pod.
