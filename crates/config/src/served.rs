@@ -72,8 +72,8 @@ impl Served {
         self.zones[listener].longest(name.as_ref()).map(|(_, servers)| servers)
     }
 
-    /// Returns true if queries for a name (in lower case) reach a block, or may if views do not want them: one of its
-    /// zones contains the name, and no longer zone of a block without a view does.
+    /// Returns true if a query for a name (in lower case) can reach a block: one of its zones contains the name, and no
+    /// longer zone of a block without a view does. Blocks with a view may leave the query to the next one.
     pub(crate) fn reaches(&self, name: &Name, block: usize) -> bool {
         self.by_block[block].iter().any(|listener| {
             for (_, servers) in self.zones[*listener].matches(name.as_ref()) {

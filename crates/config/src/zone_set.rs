@@ -1,5 +1,5 @@
-//! Set of names that tells in logarithmic time how another name lies to it: advice compares each zone of a Corefile
-//! with all others.
+//! Set of names with a logarithmic search for the ancestors and descendants of a name: advice compares each zone of a
+//! Corefile with all others.
 
 use core::ops::Bound;
 use std::collections::BTreeMap;

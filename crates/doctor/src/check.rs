@@ -165,7 +165,7 @@ pub struct Evidence {
     unseen: Vec<Unknown>,
 }
 
-/// Maximum number of reasons in a report why a check could not look at a part. A server in each may be silent.
+/// Maximum number of reasons that are listed for the unchecked parts of a check. Each may name a silent server.
 const REASONS_MAX: usize = 4;
 
 impl Evidence {
@@ -229,7 +229,7 @@ impl Evidence {
     /// Returns the outcome with these findings.
     ///
     /// # Errors
-    /// None: the type is that of the function of a check.
+    /// Never fails. Returns a `Result` to match the function of a check.
     pub fn found(self, findings: impl IntoIterator<Item = Finding>) -> Outcome {
         Ok(Looked { evidence: self, findings: findings.into_iter().collect() })
     }

@@ -6,9 +6,9 @@
 //! for `NET_ADMIN` (`SO_PREFER_BUSY_POLL`, Linux 5.11). The option has no effect, because nothing ever arrives at the
 //! socket.
 //!
-//! A process in the middle could pass the challenge on to somebody who meets it. Therefore the challenge is bound to an
-//! abstract name that starts with its purpose, which the kernel reports and nobody can change. Who meets a challenge
-//! does so only for its own purpose.
+//! A process in the middle could relay the challenge to a process with the capability. Therefore the socket of the
+//! challenge is bound to an abstract name that starts with its purpose, which the kernel reports and nobody can change.
+//! A prover meets only challenges for its own purpose.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};

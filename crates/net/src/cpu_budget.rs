@@ -10,7 +10,8 @@
 //!   (`fair_queue.rs`), at most for [`WAIT_MAX`].
 //! - A query that finds the line of its client full fails at once.
 //!
-//! Local answers are never delayed and never counted one by one: they cost nothing here.
+//! Whatever else the process does, [`SHARE_MIN`] of the limit is left for queries for upstreams. Local answers are
+//! never delayed and never counted one by one: they cost nothing here.
 
 use std::cell::RefCell;
 use std::net::IpAddr;
@@ -32,7 +33,7 @@ const SHARE: u32 = 75;
 const SHARE_MIN: u32 = 5;
 /// Time between two looks at the used CPU time, which cost a system call each.
 const WINDOW: Duration = Duration::from_millis(5);
-/// CPU time of a query for an upstream until it is measured, with both of its answers.
+/// Estimated CPU time of a query for an upstream until the next measurement: to receive, forward and answer it.
 const QUERY_COST: Duration = Duration::from_micros(15);
 /// Waiting queries of a client. More would wait longer than they are wanted.
 const LINE_MAX: usize = 256;

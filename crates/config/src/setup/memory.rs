@@ -28,8 +28,9 @@ impl MemoryGrowth<'_> {
         MemoryGrowth { begin: guard.and_then(|guard| (guard.0)()).map_or(0, |memory| memory.used), guard }
     }
 
-    /// Returns the reason if the configuration cannot take `more` bytes: a quarter of the limit stays free, for queries
-    /// and clients. A process that used more before may still read a configuration of an ordinary size again.
+    /// Returns the reason if the configuration cannot take `more` bytes: it would leave less than a quarter of the
+    /// limit free for queries and clients, and grow the process by more than an eighth of the limit. The second
+    /// condition lets a process that is large for other reasons read its configuration again.
     pub(crate) fn refusal(&self, more: usize) -> Option<String> {
         let MemoryUse { used, limit } = (self.guard?.0)()?;
         let wanted = used.saturating_add(u64::try_from(more).unwrap_or(u64::MAX));
