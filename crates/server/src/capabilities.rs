@@ -36,10 +36,14 @@ pub(crate) fn capabilities(registry: &Arc<Registry>) -> Capabilities {
     capabilities
 }
 
-/// Returns the memory that a zone may take while a new version of it is built: three fifths of the memory limit. The
-/// rest is for what the process needs without zones, about 20 MiB, and for clients. Without a limit, only the bounds
-/// that every zone has count.
+/// Returns the memory for zones. While a new version of one is built, both versions together may take three fifths of
+/// the memory limit, and the process four fifths: the rest is for clients. Without a limit, only the bounds that every
+/// zone has count.
 fn zone_memory() -> ZoneMemory {
     let share = cgroup::memory_limit().and_then(|limit| usize::try_from(limit / 5 * 3).ok());
-    share.map_or_else(ZoneMemory::default, ZoneMemory)
+    share.map_or_else(ZoneMemory::default, |each| ZoneMemory { each, is_tight: memory_is_tight })
+}
+
+fn memory_is_tight() -> bool {
+    memory_use().is_some_and(|memory| memory.used > memory.limit / 5 * 4)
 }

@@ -36,6 +36,10 @@ pub enum ZoneError {
     ManyBytes(usize),
     /// Building the zone takes more memory than [`Limits::memory`] allows.
     Memory(usize),
+    /// The process has too little memory left ([`Limits::is_tight`]).
+    Tight,
+    /// Too many records are of no use: repetitions of the record before them, or names outside of the zone.
+    Useless,
     /// An RRset has more than 65,535 records, or a name has more than 65,535 RRsets.
     SetTooLarge,
     /// The zone is signed with NSEC3, which is not supported.
@@ -53,6 +57,10 @@ impl fmt::Display for ZoneError {
                     "the zone needs too much memory; {most} bytes are left of its share of the memory limit"
                 );
             }
+            ZoneError::Tight => "the process has too little memory left for this zone",
+            ZoneError::Useless => {
+                return write!(f, "the zone has more than {USELESS_MAX} records that repeat others or are outside of it");
+            }
             ZoneError::NoSoa => "the zone has no SOA record",
             ZoneError::TooLarge => "the zone is too large; the maximum is 16777216 records and 4 GiB of data",
             ZoneError::SetTooLarge => "an RRset has more than 65535 records, or a name more than 65535 RRsets",
@@ -64,7 +72,7 @@ impl fmt::Display for ZoneError {
 impl core::error::Error for ZoneError {}
 
 /// Limits of a zone. The default has no limits beyond those of every zone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Maximum number of records.
     pub records: usize,
@@ -72,13 +80,21 @@ pub struct Limits {
     pub bytes: usize,
     /// Maximum memory to build the zone with, in bytes.
     pub memory: usize,
+    /// Returns true if the process has too little memory left to build a zone. Called for each megabyte that the zone
+    /// takes, because other zones and clients take memory at the same time.
+    pub is_tight: fn() -> bool,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { records: RECORDS_MAX, bytes: usize::MAX, memory: usize::MAX }
+        Limits { records: RECORDS_MAX, bytes: usize::MAX, memory: usize::MAX, is_tight: || false }
     }
 }
+
+/// Growth of a zone in bytes after which the memory of the process is looked at again.
+const LOOKED_AT_EVERY: usize = 1 << 20;
+/// Maximum number of records of no use, which take no memory: a transfer of these must end.
+const USELESS_MAX: usize = 1 << 16;
 
 /// Length in bytes of the type, class, TTL and length of RDATA in a record.
 const RECORD_FIXED_LEN: usize = 10;
@@ -97,6 +113,10 @@ pub struct Builder {
     /// Most recent owner name and its node. Consecutive records usually share their owner.
     last: (Name, u32),
     strangers: usize,
+    /// Records that repeat the one before them.
+    repeated: usize,
+    /// Memory at which the memory of the process is looked at next.
+    look_at: usize,
 }
 
 /// Record that is not yet assigned to an RRset.
@@ -124,6 +144,8 @@ impl Builder {
             data: Vec::new(),
             last: (origin.to_name(), APEX),
             strangers: 0,
+            repeated: 0,
+            look_at: LOOKED_AT_EVERY,
         };
         builder.insert(0, &[], APEX);
         builder
@@ -138,13 +160,27 @@ impl Builder {
     /// Checks the limits after a record.
     fn check(&mut self, record_len: usize) -> Result<(), ZoneError> {
         self.bytes += record_len;
-        let Limits { records, bytes, memory } = self.limits;
-        match (self.pending.len() > records, self.bytes > bytes, self.memory() > memory) {
-            (true, _, _) => Err(ZoneError::ManyRecords(records)),
-            (_, true, _) => Err(ZoneError::ManyBytes(bytes)),
-            (_, _, true) => Err(ZoneError::Memory(memory)),
-            (false, false, false) => Ok(()),
+        let Limits { records, bytes, memory: most, is_tight } = self.limits;
+        let memory = self.memory();
+        if self.pending.len() > records {
+            return Err(ZoneError::ManyRecords(records));
         }
+        if self.bytes > bytes {
+            return Err(ZoneError::ManyBytes(bytes));
+        }
+        if memory > most {
+            return Err(ZoneError::Memory(most));
+        }
+        if self.strangers + self.repeated > USELESS_MAX {
+            return Err(ZoneError::Useless);
+        }
+        if memory >= self.look_at {
+            self.look_at = memory + LOOKED_AT_EVERY;
+            if is_tight() {
+                return Err(ZoneError::Tight);
+            }
+        }
+        Ok(())
     }
 
     /// Returns the memory in bytes that the builder needs until the zone is finished. A vector that grows is copied
@@ -214,9 +250,9 @@ impl Builder {
             self.last.1 = self.node(&owner.as_bytes()[..labels_len]);
             self.last.0.set(owner);
         }
-        // A repeated record takes no memory, but counts, so that a transfer that repeats one without end is refused.
         let record_len = owner.as_bytes().len() + RECORD_FIXED_LEN + rdata.len();
         if self.repeats(self.last.1, rtype, ttl, rdata) {
+            self.repeated += 1;
             return self.check(record_len);
         }
         let covered =
@@ -434,6 +470,10 @@ mod tests {
         let (outcome, memory) = add_all(some, false);
         assert_eq!(outcome, Some(ZoneError::ManyBytes(1 << 20)));
         assert!(memory < 4 << 10, "{memory}");
+        assert_eq!(add_all(none, false).0, Some(ZoneError::Useless));
+        let (outcome, memory) = add_all(Limits { is_tight: || true, ..none }, true);
+        assert_eq!(outcome, Some(ZoneError::Tight));
+        assert!(memory < 3 << 20, "{memory}");
     }
 
     /// Empty non-terminals share the bytes of the longest name below them.

@@ -8,22 +8,26 @@ use arc_swap::{ArcSwapOption, Guard};
 use wire::{Name, NameRef};
 use zone::{Limits, Soa, Zone};
 
-/// Memory that a zone may take while a new version of it is built, both versions together, in bytes. The process
-/// provides it from its memory limit.
+/// Memory for zones. The process provides it from its memory limit.
 #[derive(Clone, Copy, Debug)]
-pub struct ZoneMemory(pub usize);
+pub struct ZoneMemory {
+    /// Bytes that a zone may take while a new version of it is built, both versions together.
+    pub each: usize,
+    /// Returns true if the process has too little memory left for a zone, whoever took it.
+    pub is_tight: fn() -> bool,
+}
 
 impl ZoneMemory {
     /// Returns the limits for a new version of a zone.
     pub(crate) fn limits(self, held: &Held) -> Limits {
         let used = held.known().map_or(0, |zone| zone.size());
-        Limits { memory: self.0.saturating_sub(used), ..Limits::default() }
+        Limits { memory: self.each.saturating_sub(used), is_tight: self.is_tight, ..Limits::default() }
     }
 }
 
 impl Default for ZoneMemory {
     fn default() -> ZoneMemory {
-        ZoneMemory(usize::MAX)
+        ZoneMemory { each: usize::MAX, is_tight: || false }
     }
 }
 
