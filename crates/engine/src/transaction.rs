@@ -72,6 +72,17 @@ impl Transaction {
         self.response.message.trim();
     }
 
+    /// Frees the room of the query and the response, and of the transactions that wait for it, that their contents do
+    /// not need: most of the memory of a transaction that waits for I/O.
+    pub fn shrink(&mut self) {
+        let mut at = Some(self);
+        while let Some(transaction) = at {
+            transaction.query.packet.shrink_to_fit();
+            transaction.response.message.shrink();
+            at = transaction.parent.as_deref_mut();
+        }
+    }
+
     /// Returns the bytes of the query and the response, with those of the transactions that wait for it, beyond what
     /// each pooled transaction keeps.
     #[must_use]

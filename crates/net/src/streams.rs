@@ -27,6 +27,9 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Pause before the next accept after one has failed, usually for lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
+/// Future that serves an open connection. It is boxed, so that a connection of one scheme needs no memory for another.
+type Serving = Pin<Box<dyn Future<Output = io::Result<()>>>>;
+
 /// Serves a listening socket until the worker closes it.
 pub(crate) async fn serve(shared: Rc<Shared>, endpoint: Rc<Endpoint>, listener: TcpListener) -> io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
@@ -47,50 +50,66 @@ pub(crate) async fn serve(shared: Rc<Shared>, endpoint: Rc<Endpoint>, listener: 
 }
 
 impl Client {
-    async fn serve_unless_evicted(self, stream: TcpStream) {
+    /// Opens the connection and serves the client.
+    ///
+    /// Each of the two has its own memory, and that for opening is free while the client is served. In one future, an
+    /// idle connection would take what a TLS handshake needs.
+    fn serve_unless_evicted(self, stream: TcpStream) -> impl Future<Output = ()> {
         let (connection, caller) = (Arc::clone(&self.connection), self.caller.clone());
-        let evicted = async {
-            match &caller {
-                Some(caller) => caller.evicted().await,
-                None => std::future::pending().await,
+        let opening: Pin<Box<dyn Future<Output = io::Result<Serving>>>> = Box::pin(self.open(stream));
+        async move {
+            let evicted = async {
+                match &caller {
+                    Some(caller) => caller.evicted().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                () = connection.evicted() => {}
+                () = evicted => {}
+                // The client closing its connection is not a server error.
+                _ = served(opening) => {}
             }
-        };
-        tokio::select! {
-            biased;
-            () = connection.evicted() => {}
-            () = evicted => {}
-            // The client closing its connection is not a server error.
-            _ = self.serve(stream) => {}
         }
     }
 
-    /// Reads the PROXY header and performs the TLS handshake, where configured, then serves the client.
-    async fn serve(mut self, mut stream: TcpStream) -> io::Result<()> {
+    /// Reads the PROXY header and performs the TLS handshake, where configured. Returns the future that serves the
+    /// client.
+    ///
+    /// # Errors
+    /// The connection must be closed.
+    async fn open(mut self, mut stream: TcpStream) -> io::Result<Serving> {
         stream.set_nodelay(true)?;
         let closing = self.endpoint.closing();
         let mut early = Vec::new();
         if !unless_closed(closing.clone(), self.read_proxy_header(&mut stream, &mut early)).await? {
-            return Ok(());
+            return Err(io::ErrorKind::InvalidData.into());
         }
         let Some(tls) = self.endpoint.tls(&self.shared) else {
-            return match self.scheme {
-                Scheme::Grpc | Scheme::Https => self.serve_http(rejoined(early, stream), Version::HTTP_11).await,
-                _ => tcp::serve(self, stream, early).await,
-            };
+            return Ok(match self.scheme {
+                Scheme::Grpc | Scheme::Https => self.serve_http(rejoined(early, stream), Version::HTTP_11),
+                _ => Box::pin(tcp::serve(self, stream, early)),
+            });
         };
         if !self.may_connect() {
             self.shared.count(self.shared.limits.rates);
-            return Ok(());
+            return Err(io::ErrorKind::ConnectionRefused.into());
         }
         let acceptor = tls::acceptor(&*tls, self.inside_tls());
         let acceptor = acceptor.ok_or_else(|| io::Error::other("unknown TLS implementation"))?;
         let stream = rejoined(early, stream);
         let greeted = async { timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await? };
-        let mut stream = unless_closed(closing, greeted).await?;
+        let stream = unless_closed(closing, greeted).await?;
         if matches!(self.scheme, Scheme::Grpc | Scheme::Https) {
             let is_http2 = stream.alpn_protocol() == Some(tls::HTTP2);
-            return self.serve_http(stream, if is_http2 { Version::HTTP_2 } else { Version::HTTP_11 }).await;
+            return Ok(self.serve_http(stream, if is_http2 { Version::HTTP_2 } else { Version::HTTP_11 }));
         }
+        Ok(Box::pin(self.serve_inside_tls(stream)))
+    }
+
+    /// Serves DNS over TLS, and ends the stream in order.
+    async fn serve_inside_tls(self, mut stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<()> {
         let patience = self.limits.write;
         tcp::serve(self, &mut stream, Vec::new()).await?;
         timeout(patience, stream.shutdown()).await?
@@ -102,13 +121,8 @@ impl Client {
         self.shared.rates.permit(self.peer.address.ip(), true, rate, MonotonicClock.now())
     }
 
-    /// Serves gRPC, or DNS over HTTPS with this version. The future is boxed, so that connections of other schemes need
-    /// no memory for it.
-    fn serve_http(
-        self,
-        stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
-        version: Version,
-    ) -> Pin<Box<dyn Future<Output = io::Result<()>>>> {
+    /// Serves gRPC, or DNS over HTTPS with this version.
+    fn serve_http(self, stream: impl AsyncRead + AsyncWrite + Unpin + 'static, version: Version) -> Serving {
         match self.scheme {
             Scheme::Grpc => Box::pin(grpc::serve(self, stream)),
             _ => Box::pin(https::serve(self, stream, version)),
@@ -149,6 +163,12 @@ impl Client {
             }
         }
     }
+}
+
+/// Serves a connection after it has been opened.
+async fn served(opening: Pin<Box<dyn Future<Output = io::Result<Serving>>>>) -> io::Result<()> {
+    let serving = opening.await?;
+    serving.await
 }
 
 /// Joins bytes that were read early with the rest of their stream.

@@ -74,6 +74,12 @@ impl MessageBuf {
         }
     }
 
+    /// Frees the room that the contents do not need. [`MessageBuf::start`] makes room again.
+    pub fn shrink(&mut self) {
+        self.bytes.shrink_to_fit();
+        self.marks.shrink_to_fit();
+    }
+
     /// Returns the number of bytes that the message has room for without growing.
     #[must_use]
     pub fn capacity(&self) -> usize {
@@ -84,6 +90,9 @@ impl MessageBuf {
     pub fn start(&mut self, header: Header, question: Option<(NameRef<'_>, Type, Class)>) {
         self.header = Header { questions: u16::from(question.is_some()), ..header };
         self.bytes.clear();
+        self.bytes.reserve(CAPACITY);
+        self.marks.clear();
+        self.marks.reserve(CAPACITY / 16);
         self.bytes.extend_from_slice(&[0; HEADER_LEN]);
         if let Some((name, qtype, qclass)) = question {
             self.bytes.extend_from_slice(name.as_bytes());
