@@ -15,6 +15,11 @@ use crate::endpoint::{Endpoint, Seen};
 use crate::limits::StreamLimits;
 use crate::shared::Shared;
 
+/// Memory of connections in units of one over TCP, measured: a TLS session takes four kilobytes more, and HTTP/2 with
+/// its tables and buffers twenty.
+const TLS_WEIGHT: usize = 2;
+const HTTP_WEIGHT: usize = 5;
+
 /// Client connection. Counted in [`Shared::streams`] until dropped.
 pub(crate) struct Client {
     pub(crate) shared: Rc<Shared>,
@@ -57,7 +62,12 @@ impl Client {
         } else {
             None
         };
-        let (connection, evicted) = shared.connections.admit(peer.ip());
+        let weight = match scheme {
+            Scheme::Grpc | Scheme::Https => HTTP_WEIGHT,
+            _ if endpoint.tls(shared).is_some() => TLS_WEIGHT,
+            _ => 1,
+        };
+        let (connection, evicted) = shared.connections.admit_weighing(peer.ip(), weight, Arc::default());
         if evicted {
             shared.count(shared.limits.streams);
         }

@@ -39,7 +39,7 @@ const LEAVING_MAX: usize = 1 << 20;
 /// Bounds of a [`ConnectionTable`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableLimits {
-    /// Maximum number of open connections.
+    /// Maximum weight of the open connections.
     pub open_max: usize,
     /// Maximum number of open connections from one address.
     pub per_address_max: usize,
@@ -57,6 +57,7 @@ impl TableLimits {
 #[derive(Debug)]
 pub struct ConnectionTable {
     limits: TableLimits,
+    /// Weight of the open connections.
     open: AtomicUsize,
     /// Bytes reserved from the budget.
     buffered: AtomicUsize,
@@ -75,6 +76,8 @@ struct Entries {
 /// Table entry of a connection.
 #[derive(Debug)]
 struct Entry {
+    /// Memory of the connection, in units of a connection over TCP.
+    weight: usize,
     /// Time of the latest query, or of the opening, in nanoseconds of the monotonic clock.
     active: AtomicU64,
     /// True after the first complete query.
@@ -118,19 +121,31 @@ impl ConnectionTable {
     /// Adds a connection from this address. The second value is true if another connection was evicted for it.
     #[must_use]
     pub fn admit(self: &Arc<Self>, address: IpAddr) -> (Connection, bool) {
-        self.admit_notifying(address, Arc::default())
+        self.admit_weighing(address, 1, Arc::default())
     }
 
-    /// Adds a connection like [`ConnectionTable::admit`], whose eviction notifies `evicted`. An owner of many
-    /// connections waits for one notification and then looks at [`Connection::is_evicted`] of each.
+    /// Adds a connection that takes as much memory as `weight` ones over TCP, and whose eviction notifies `evicted`. An
+    /// owner of many connections waits for one notification and then looks at [`Connection::is_evicted`] of each.
     #[must_use]
-    pub(crate) fn admit_notifying(self: &Arc<Self>, address: IpAddr, evicted: Arc<Notify>) -> (Connection, bool) {
-        self.admit_at(address, evicted, MonotonicClock.now())
+    pub(crate) fn admit_weighing(
+        self: &Arc<Self>,
+        address: IpAddr,
+        weight: usize,
+        evicted: Arc<Notify>,
+    ) -> (Connection, bool) {
+        self.admit_at(address, weight, evicted, MonotonicClock.now())
     }
 
-    fn admit_at(self: &Arc<Self>, address: IpAddr, evicted: Arc<Notify>, now: Instant) -> (Connection, bool) {
+    fn admit_at(
+        self: &Arc<Self>,
+        address: IpAddr,
+        weight: usize,
+        evicted: Arc<Notify>,
+        now: Instant,
+    ) -> (Connection, bool) {
         let address = client_network(address);
         let entry = Arc::new(Entry {
+            weight,
             active: AtomicU64::new(now.nanos()),
             has_asked: AtomicBool::new(false),
             buffered: AtomicUsize::new(0),
@@ -139,7 +154,7 @@ impl ConnectionTable {
             evicted,
         });
         let mut entries = self.lock();
-        let evicted = self.make_place(&mut entries, address, now);
+        let evicted = self.make_place(&mut entries, address, weight, now);
         self.insert(&mut entries, address, Arc::clone(&entry));
         drop(entries);
         (Connection { table: Arc::clone(self), address: Mutex::new(address), entry }, evicted)
@@ -177,10 +192,10 @@ impl ConnectionTable {
             }
         }
         drop(entries);
-        Some(self.admit_at(address, evicted, now).0)
+        Some(self.admit_at(address, 1, evicted, now).0)
     }
 
-    /// Returns the number of open connections.
+    /// Returns the weight of the open connections.
     pub(crate) fn open(&self) -> usize {
         self.open.load(Ordering::Relaxed)
     }
@@ -204,20 +219,20 @@ impl ConnectionTable {
     }
 
     fn insert(&self, entries: &mut Entries, address: IpAddr, entry: Arc<Entry>) {
+        self.open.fetch_add(entry.weight, Ordering::Relaxed);
         entries.by_address.entry(address).or_default().push(entry);
-        self.open.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Makes room for one more connection from an address. Returns true if that took an eviction.
-    fn make_place(&self, entries: &mut Entries, address: IpAddr, now: Instant) -> bool {
+    /// Makes room for one more connection of this weight from an address. Returns true if that took an eviction.
+    fn make_place(&self, entries: &mut Entries, address: IpAddr, weight: usize, now: Instant) -> bool {
         let own = entries.by_address.get(&address).map_or(0, Vec::len);
-        if own >= self.limits.per_address_max {
-            self.evict_idlest(entries, Some(address))
-        } else if self.open.load(Ordering::Relaxed) >= self.limits.open_max {
-            self.evict_silent(entries, now) || self.evict_idlest(entries, None)
-        } else {
-            false
+        let mut evicted = own >= self.limits.per_address_max && self.evict_idlest(entries, Some(address));
+        while self.open.load(Ordering::Relaxed).saturating_add(weight) > self.limits.open_max
+            && (self.evict_silent(entries, now) || self.evict_idlest(entries, None))
+        {
+            evicted = true;
         }
+        evicted
     }
 
     /// Evicts the oldest of the connections without a complete query for [`FIRST_QUERY_WITHIN`], of the clients with
@@ -288,7 +303,7 @@ impl ConnectionTable {
         if own.is_empty() {
             entries.by_address.remove(&address);
         }
-        self.open.fetch_sub(1, Ordering::Relaxed);
+        self.open.fetch_sub(entry.weight, Ordering::Relaxed);
         true
     }
 
@@ -371,7 +386,7 @@ impl Connection {
         let mut entries = self.table.lock();
         let before = self.address();
         if address != before && self.table.remove(&mut entries, before, &self.entry) {
-            self.table.make_place(&mut entries, address, MonotonicClock.now());
+            self.table.make_place(&mut entries, address, self.entry.weight, MonotonicClock.now());
             self.table.insert(&mut entries, address, Arc::clone(&self.entry));
             *self.address.lock().unwrap_or_else(PoisonError::into_inner) = address;
         }

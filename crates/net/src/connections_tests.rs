@@ -117,7 +117,7 @@ async fn silent_connections_of_many_clients_lose_against_a_new_client() {
         let open = |last, now| {
             let (address, evicted) = (address(last), Arc::default());
             if has_limit {
-                Some(table.admit_at(address, evicted, now).0)
+                Some(table.admit_at(address, 1, evicted, now).0)
             } else {
                 table.admit_within_at(address, open_max, evicted, now)
             }
@@ -140,7 +140,7 @@ async fn silent_connections_of_many_clients_lose_against_a_new_client() {
 async fn a_search_without_result_does_not_delay_the_eviction_of_a_silent_connection() {
     for (millis, evicts_silent) in [(1299, false), (1300, true)] {
         let table = table(3, 3);
-        let open = |last, millis| table.admit_at(address(last), Arc::default(), at(millis)).0;
+        let open = |last, millis| table.admit_at(address(last), 1, Arc::default(), at(millis)).0;
         let (idlest, idle, silent) = (open(1, 0), open(2, 0), open(3, 300));
         idlest.touch_at(at(1));
         idle.touch_at(at(2));
@@ -191,4 +191,18 @@ fn evicted_connections_count_as_free_only_up_to_a_bound() {
     drop(connections);
     assert_eq!((table.buffered.load(Ordering::Relaxed), table.lock().leaving), (0, 0));
     assert!(admit(&table, 1).reserve(size));
+}
+
+#[test]
+fn connections_that_take_more_memory_leave_places_for_fewer() {
+    let table = table(10, 10);
+    let heavy: Vec<Connection> =
+        (0..4).map(|last| table.admit_weighing(address(last), 4, Arc::default()).0).collect();
+    assert_eq!((table.open(), heavy.iter().filter(|one| one.is_evicted()).count()), (8, 2));
+    let (light, evicted) = table.admit(address(9));
+    assert!(!evicted && table.open() == 9, "one of weight 1 fits");
+    let (_heavy, evicted) = table.admit_weighing(address(10), 4, Arc::default());
+    assert!(evicted && table.open() <= 10);
+    drop((light, heavy));
+    assert_eq!(table.open(), 4);
 }

@@ -8,25 +8,50 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::cpu_budget::CpuLimit;
 
-/// Queries that may wait for upstreams, across all workers. Each takes a few kilobytes, so some tens of megabytes at
-/// worst. No client gets all of them ([`ClientShares`](engine::ClientShares)).
-pub(crate) const PARKED_MAX: u32 = 6144;
-/// Bytes that parked queries may hold together beyond the few kilobytes of each: long queries over streams, and
-/// responses that wait for a part. Queries are rarely longer than a hundred bytes.
-pub(crate) const PARKED_EXCESS_MAX: usize = 8 << 20;
-/// Transactions that all workers together keep for reuse, of a few kilobytes each.
-pub(crate) const POOLED_MAX: usize = 2048;
-/// Bytes of kernel buffers for the datagrams of one address in each direction, across all workers. The memory limit of
-/// the container includes these buffers.
-pub(crate) const KERNEL_BUFFERS_MAX: usize = 32 << 20;
+/// Queries that may wait for upstreams, across all workers, if there is memory for as many. No client gets all of them
+/// ([`ClientShares`](engine::ClientShares)).
+const PARKED_MAX: u32 = 6144;
+/// The number that always may, whatever the memory.
+const PARKED_MIN: u32 = 512;
+/// Memory of a parked query among many in bytes, measured: its transaction, its task and the state of its exchange.
+const PARKED_SIZE: usize = 6 << 10;
+/// Part of the memory limit that parked queries may take, and that long ones may take beyond [`PARKED_SIZE`].
+const PARKED_SHARE: usize = 16;
+const PARKED_EXCESS_SHARE: usize = 24;
+/// Bytes that parked queries may hold together beyond [`PARKED_SIZE`] each, if there is memory for as many: long queries
+/// over streams, and responses that wait for a part. Queries are rarely longer than a hundred bytes.
+const PARKED_EXCESS_MAX: usize = 8 << 20;
+/// Weight of the connections that may be open across all workers, if there is memory for as many, and the weight that
+/// always may.
+const STREAMS_MAX: usize = 8192;
+const STREAMS_MIN: usize = 512;
+/// Memory of a connection of weight 1 in bytes, measured: an idle one over TCP, with what it may buffer for free in both
+/// directions.
+const STREAM_SIZE: usize = (3 << 10) + 2 * BUFFERED_FREE;
+/// Part of the memory limit that connections may take, and that they may take for buffers.
+const STREAMS_SHARE: usize = 8;
+const BUFFERED_SHARE: usize = 24;
+/// Bytes of buffers of all connections beyond [`BUFFERED_FREE`] each, if there is memory for as many.
+const BUFFERED_MAX: usize = 8 << 20;
+/// Parked queries of one worker that keep the room for their response. Among more, a query gives it back while it waits
+/// and allocates it again for the answer: this takes a percent of the time of a forwarded query, and half the memory.
+pub(crate) const ROOMY_MAX: usize = 64;
+/// Transactions that all workers together keep for reuse. A worker needs one for a local answer, and more for queries
+/// that it forwards.
+pub(crate) const POOLED_MAX: usize = 1024;
+/// Memory of a pooled transaction in bytes: with a query and a response of usual length.
+const POOLED_SIZE: usize = 8 << 10;
+/// Bytes of received datagrams of one address that wait in the kernel, across all workers, as Linux counts them: twice
+/// the size that is set. The memory limit of the container includes them.
+pub(crate) const KERNEL_BUFFERS_MAX: usize = 16 << 20;
 /// Range of the kernel buffers of one socket in bytes: hundreds to thousands of queries. The system may grant less.
 pub(crate) const KERNEL_BUFFER: RangeInclusive<usize> = 256 << 10..=4 << 20;
 /// Pending answers of one stream. At this number the server stops reading the stream.
 pub(crate) const PIPELINE_MAX: usize = 128;
 /// Unwritten answer bytes of one stream. At this number the server answers no more of its queries.
 pub(crate) const UNWRITTEN_MAX: usize = 64 << 10;
-/// Bytes that a connection may buffer in each direction without a reservation. Queries and most answers need less.
-pub(crate) const BUFFERED_FREE: usize = 4096;
+/// Bytes that a connection may buffer in each direction without a reservation. Most queries and answers need less.
+pub(crate) const BUFFERED_FREE: usize = 1024;
 /// Bytes read from a stream at once: a few hundred pipelined queries.
 pub(crate) const READ_AT_ONCE: usize = 16 << 10;
 /// Consecutive batches of one socket before other tasks run.
@@ -49,20 +74,57 @@ pub struct WorkerLimits {
     pub streams: StreamLimits,
     /// Maximum number of queries that wait for upstreams, across all workers.
     pub parked_max: u32,
+    /// Bytes that these queries may take together beyond a few kilobytes each.
+    pub parked_excess_max: usize,
     /// CPU limit of the process, if it has one.
     pub cpu: Option<CpuLimit>,
 }
 
 impl Default for WorkerLimits {
     fn default() -> Self {
-        WorkerLimits { streams: StreamLimits::default(), parked_max: PARKED_MAX, cpu: None }
+        WorkerLimits::within(None)
+    }
+}
+
+impl WorkerLimits {
+    /// Returns the limits for a process that may use this many bytes of memory, or any number of them.
+    ///
+    /// Clients get parts of the memory limit that leave room for the cluster, the caches and a new configuration:
+    /// `docs/failure-modes.md` adds them up.
+    #[must_use]
+    pub fn within(memory: Option<u64>) -> WorkerLimits {
+        let memory = memory.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(usize::MAX);
+        let parked_max = u32::try_from(memory / PARKED_SHARE / PARKED_SIZE).unwrap_or(u32::MAX);
+        WorkerLimits {
+            streams: StreamLimits {
+                open_max: (memory / STREAMS_SHARE / STREAM_SIZE).clamp(STREAMS_MIN, STREAMS_MAX),
+                buffered_max: (memory / BUFFERED_SHARE).min(BUFFERED_MAX),
+                ..StreamLimits::default()
+            },
+            parked_max: parked_max.clamp(PARKED_MIN, PARKED_MAX),
+            parked_excess_max: (memory / PARKED_EXCESS_SHARE).min(PARKED_EXCESS_MAX),
+            cpu: None,
+        }
+    }
+
+    /// Returns what clients can make the workers use at most, each with its number of bytes.
+    #[must_use]
+    pub const fn memory(&self) -> [(&'static str, usize); 6] {
+        [
+            ("queries that wait for upstreams", self.parked_max as usize * PARKED_SIZE),
+            ("long ones among them", self.parked_excess_max),
+            ("pooled transactions", POOLED_MAX * POOLED_SIZE),
+            ("client connections", self.streams.open_max * STREAM_SIZE),
+            ("their long queries and unread answers", self.streams.buffered_max),
+            ("datagrams of one address in the kernel", KERNEL_BUFFERS_MAX),
+        ]
     }
 }
 
 /// Limits for client streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamLimits {
-    /// Maximum number of open connections across all workers. Each takes a file descriptor and a few kilobytes.
+    /// Maximum weight of the open connections across all workers. One over TCP has the weight 1.
     pub open_max: usize,
     /// Maximum number of open connections from one address. Pods that share the address of their node open a few
     /// hundred.
@@ -82,7 +144,14 @@ impl Default for StreamLimits {
     /// Returns the defaults. The times are CoreDNS's.
     fn default() -> Self {
         let [read, idle, write] = [3, 10, 5].map(Duration::from_secs);
-        StreamLimits { open_max: 8192, per_address_max: 2048, buffered_max: 8 << 20, read, idle, write }
+        StreamLimits {
+            open_max: STREAMS_MAX,
+            per_address_max: 2048,
+            buffered_max: BUFFERED_MAX,
+            read,
+            idle,
+            write,
+        }
     }
 }
 
@@ -99,7 +168,7 @@ pub static LIMIT_METRICS: [&Metric; 1] = [&HITS];
 /// Counters of reached limits.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// [`PARKED_MAX`], [`PARKED_EXCESS_MAX`].
+    /// [`WorkerLimits::parked_max`], [`WorkerLimits::parked_excess_max`].
     pub(crate) parked: Counter,
     /// CPU time for queries to upstreams ([`WorkerLimits::cpu`]).
     pub(crate) cpu: Counter,

@@ -191,7 +191,8 @@ fn free_port(wanted: SocketAddr) -> io::Result<u16> {
 fn udp_socket(address: SocketAddr, wildcard: bool, workers: usize) -> io::Result<UdpSocket> {
     let socket = bound(address, wildcard, Type::DGRAM, Protocol::UDP)?;
     // Larger buffers only help. The defaults are enough to run.
-    let bytes = (KERNEL_BUFFERS_MAX / workers.max(1)).clamp(*KERNEL_BUFFER.start(), *KERNEL_BUFFER.end());
+    // The kernel doubles the number.
+    let bytes = (KERNEL_BUFFERS_MAX / 2 / workers.max(1)).clamp(*KERNEL_BUFFER.start(), *KERNEL_BUFFER.end());
     let _ = socket.set_recv_buffer_size(bytes);
     let _ = socket.set_send_buffer_size(bytes);
     if wildcard {

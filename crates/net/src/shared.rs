@@ -18,7 +18,7 @@ use wire::EdeCode;
 use crate::connection_rates::ConnectionRates;
 use crate::connections::ConnectionTable;
 use crate::cpu_budget::{CpuBudget, Turn};
-use crate::limits::{Limits, PARKED_EXCESS_MAX, READ_AT_ONCE, StreamLimits};
+use crate::limits::{Limits, READ_AT_ONCE, ROOMY_MAX, StreamLimits, WorkerLimits};
 use crate::log::log_queue;
 
 /// Current generation. A reload stores the next one.
@@ -55,12 +55,14 @@ pub(crate) struct AllParked {
     slots: Arc<ClientShares>,
     /// Bytes of queries and unfinished responses beyond what every transaction keeps.
     excess: AtomicUsize,
+    excess_max: usize,
 }
 
 impl AllParked {
-    /// Creates the count, with a bound for the number.
-    pub(crate) fn new(count_max: u32) -> AllParked {
-        AllParked { slots: ClientShares::new(count_max), excess: AtomicUsize::new(0) }
+    /// Creates the count.
+    pub(crate) fn new(limits: &WorkerLimits) -> AllParked {
+        let excess_max = limits.parked_excess_max;
+        AllParked { slots: ClientShares::new(limits.parked_max), excess: AtomicUsize::new(0), excess_max }
     }
 }
 
@@ -160,6 +162,9 @@ impl Shared {
         Admitted { parked, turn }: Admitted,
         deliver: impl FnOnce(&mut Transaction, Progress) + 'static,
     ) -> AbortHandle {
+        if self.parked.get() > ROOMY_MAX {
+            transaction.shrink();
+        }
         let driver =
             Driver { generation: Arc::clone(generation), worker: Rc::clone(&self.worker), io: Rc::clone(&self.io) };
         let shared = Rc::clone(self);
@@ -247,7 +252,7 @@ impl Parked {
         shared.parked.set(shared.parked.get() + 1);
         let parked = Parked { shared: Rc::clone(shared), excess, _slot: slot };
         // A query that takes no such bytes needs none.
-        if excess > 0 && bytes > PARKED_EXCESS_MAX {
+        if excess > 0 && bytes > shared.all_parked.excess_max {
             return refuse("long queries that wait for an upstream take too much memory");
         }
         Ok(parked)

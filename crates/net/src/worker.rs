@@ -134,7 +134,7 @@ impl Workers {
         let _ = Limits::new(registry);
         let (mut orders, mut probes, mut threads, mut taps) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let connections = ConnectionTable::new(table_limits(limits.streams));
-        let (rates, parked) = (Arc::new(ConnectionRates::default()), Arc::new(AllParked::new(limits.parked_max)));
+        let (rates, parked) = (Arc::new(ConnectionRates::default()), Arc::new(AllParked::new(&limits)));
         for number in 0..count {
             let (sender, receiver) = unbounded_channel();
             let (probe, probed) = channel(PROBES_MAX);

@@ -79,6 +79,7 @@ mod plugins;
 mod removed_directives;
 mod shared;
 
+pub use plugins::cache::MEMORY as CACHE_MEMORY;
 pub use plugins::forward::HostLookup;
 pub use plugins::kubernetes::LocalAddresses;
 pub use plugins::pprof::{CpuProfile, Frame, ProfileError, Profiler, Stack};

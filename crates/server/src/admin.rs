@@ -34,7 +34,7 @@ use crate::sockets::announce;
 
 /// Limits of open connections per server and per client address. Probes, scrapers and people need far fewer; beyond the
 /// limits, the connection that has been idle longest is closed.
-const TABLE: TableLimits = TableLimits { open_max: 512, per_address_max: 128, buffered_max: 0 };
+pub(crate) const TABLE: TableLimits = TableLimits { open_max: 512, per_address_max: 128, buffered_max: 0 };
 /// Interval between attempts to bind an address that another process uses.
 const LISTEN_AGAIN: Duration = Duration::from_secs(1);
 /// Length of the accept queue: the usual maximum of Linux, so that a flood of connections does not keep a probe out.

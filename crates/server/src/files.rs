@@ -7,14 +7,14 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use config::setup::{FileCheck, FileStamp, FileWatch, Files, LISTED_MAX};
+use config::setup::{FileCheck, FileStamp, FileWatch, Files, LISTED_MAX, MemoryUse};
 use engine::Io;
 use io_text::plain;
 
-use crate::cgroup;
+use crate::process_metrics::memory_use;
 
 /// Maximum length of a file that a directive reads, in bytes: zones and address databases are the longest. With a
-/// memory limit, it is a quarter of that.
+/// memory limit, it is also what the process may use until a quarter of that is left.
 const FILE_MAX: u64 = 1 << 30;
 
 /// File system of this machine, for directives that read files while a configuration is built.
@@ -22,8 +22,9 @@ pub(crate) struct Disk;
 
 impl Files for Disk {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        let share = cgroup::memory_limit().map_or(FILE_MAX, |limit| limit / 4);
-        transport::files::read_file(path, share.min(FILE_MAX)).map_err(plain)
+        let free = |memory: MemoryUse| (memory.limit / 4 * 3).saturating_sub(memory.used);
+        let most = memory_use().map_or(FILE_MAX, free).min(FILE_MAX);
+        transport::files::read_file(path, most).map_err(plain)
     }
 
     fn is_file(&self, path: &Path) -> bool {

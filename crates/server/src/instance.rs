@@ -100,7 +100,7 @@ impl Instance {
         let sockets = sockets::open(built.listeners.iter(), workers, &**hooks, true)?;
         let io: Rc<dyn Io> = Rc::new(TokioIo::new(registry));
         let live: Live = Arc::new(ArcSwap::from_pointee(built.generation));
-        let limits = WorkerLimits { cpu: cgroup::cpu_quota(), ..WorkerLimits::default() };
+        let limits = WorkerLimits { cpu: cgroup::cpu_quota(), ..WorkerLimits::within(cgroup::memory_limit()) };
         let workers = Workers::start(workers, &live, registry, limits)?;
         let (control, orders) = Control::start(
             View::new(registry, &live, workers.probes(), process.find().unwrap_or_default()),

@@ -31,6 +31,8 @@ mod local;
 mod log;
 mod lookup;
 pub mod manual;
+#[cfg(test)]
+mod memory_bounds_tests;
 mod migrate;
 mod modes;
 mod own_queries;

@@ -59,7 +59,7 @@ pub struct Config {
     pub(super) keep_ttl: bool,
 }
 
-const CAPACITY: usize = 10_000;
+pub(super) const CAPACITY: usize = 10_000;
 const SUCCESS_TTL: u32 = 3600;
 const DENIAL_TTL: u32 = 1800;
 const TTL_MIN: u32 = 5;

@@ -39,6 +39,9 @@ const REFRESH: u64 = 4;
 const PASSED: u64 = 8;
 /// TTL in seconds of messages without records.
 const TTL_OF_NOTHING: u32 = 5;
+/// Memory of a full cache of the default capacity in bytes: successes and denials.
+pub const MEMORY: usize = 2 * manifest::CAPACITY * store::BYTES_EACH;
+
 /// Maximum length of a CNAME chain. Answers with longer chains are not cached.
 const ALIASES_MAX: usize = 16;
 

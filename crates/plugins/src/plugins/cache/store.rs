@@ -19,7 +19,7 @@ const SHARE_MIN: usize = 4;
 /// Odd multiplier that mixes bits, so that one random number serves for several draws.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Average number of bytes per entry: large responses evict others instead of growing the process.
-const BYTES_EACH: usize = 1024;
+pub(super) const BYTES_EACH: usize = 1024;
 
 /// Cached responses.
 pub(super) struct Store {
