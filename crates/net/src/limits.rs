@@ -13,11 +13,12 @@ use crate::cpu_budget::CpuLimit;
 const PARKED_MAX: u32 = 6144;
 /// The number that always may, whatever the memory.
 const PARKED_MIN: u32 = 512;
-/// Memory of a parked query among many in bytes, measured: its transaction, its task and the state of its exchange.
-const PARKED_SIZE: usize = 6 << 10;
+/// Memory of a parked query among many in bytes, measured: its transaction, its task, the state of its exchange, and what
+/// the allocator keeps for the next one.
+const PARKED_SIZE: usize = 8 << 10;
 /// Part of the memory limit that parked queries may take, and that long ones may take beyond [`PARKED_SIZE`].
 const PARKED_SHARE: usize = 16;
-const PARKED_EXCESS_SHARE: usize = 24;
+const PARKED_EXCESS_SHARE: usize = 32;
 /// Bytes that parked queries may hold together beyond [`PARKED_SIZE`] each, if there is memory for as many: long queries
 /// over streams, and responses that wait for a part. Queries are rarely longer than a hundred bytes.
 const PARKED_EXCESS_MAX: usize = 8 << 20;
@@ -30,7 +31,7 @@ const STREAMS_MIN: usize = 512;
 const STREAM_SIZE: usize = (3 << 10) + 2 * BUFFERED_FREE;
 /// Part of the memory limit that connections may take, and that they may take for buffers.
 const STREAMS_SHARE: usize = 8;
-const BUFFERED_SHARE: usize = 24;
+const BUFFERED_SHARE: usize = 32;
 /// Bytes of buffers of all connections beyond [`BUFFERED_FREE`] each, if there is memory for as many.
 const BUFFERED_MAX: usize = 8 << 20;
 /// Parked queries of one worker that keep the room for their response. Among more, a query gives it back while it waits
