@@ -109,10 +109,12 @@ struct Writer<'a> {
     name: Option<Name>,
     /// True if a wildcard matches the current name.
     is_wildcard: bool,
-    /// Nodes whose aliases have been followed.
-    followed: Nodes<ALIASES_MAX>,
-    /// Length of `followed` after the last wildcard or DNAME, 0 without one.
+    /// Number of aliases followed.
+    followed: usize,
+    /// Value of `followed` after the last wildcard or DNAME, 0 without one.
     synthesized: usize,
+    /// Nodes whose DNAME records are in the answer. A DNAME may apply more than once, to a shorter name each time.
+    renamers: Nodes<ALIASES_MAX>,
     /// Nodes whose NSEC records prove that no closer name than the wildcard exists.
     proofs: Nodes<PROOFS_MAX>,
 }
@@ -145,8 +147,9 @@ impl<const MAX: usize> Nodes<MAX> {
 
 impl<'a> Writer<'a> {
     fn new(zone: &'a Zone, question: Question<'a>, message: &'a mut MessageBuf) -> Writer<'a> {
-        let (followed, proofs) = (Nodes::new(), Nodes::new());
-        Writer { zone, question, message, name: None, is_wildcard: false, followed, synthesized: 0, proofs }
+        let (renamers, proofs) = (Nodes::new(), Nodes::new());
+        let (name, is_wildcard, followed, synthesized) = (None, false, 0, 0);
+        Writer { zone, question, message, name, is_wildcard, followed, synthesized, renamers, proofs }
     }
 
     /// Follows aliases to the last name and writes its records.
@@ -173,32 +176,31 @@ impl<'a> Writer<'a> {
             let Some(next) = next.filter(|next| !leaves(target.as_ref(), *next)) else {
                 return End::authoritative(Rcode::NOERROR).reply(Some(target));
             };
-            self.name = Some(target);
             if self.is_wildcard || matches!(lookup, Lookup::Renamed(_)) {
-                self.synthesized = self.followed.count;
+                self.synthesized = self.followed;
             }
-            let back_to = self.loops_to(next);
-            if self.followed.count == ALIASES_MAX || back_to.is_some() {
+            let back_to = self.loops_to(target.as_ref());
+            self.name = Some(target);
+            if self.followed == ALIASES_MAX || back_to.is_some() {
                 return self.give_up(back_to).reply(None);
             }
             lookup = next;
         }
     }
 
-    /// Returns the place in the chain of aliases that `lookup` leads back to, if it does.
-    fn loops_to(&self, lookup: Lookup) -> Option<usize> {
-        let (Lookup::Name(node) | Lookup::Wildcard { at: node, .. } | Lookup::Renamed(node)) = lookup else {
-            return None;
-        };
-        self.followed.as_slice().iter().position(|known| *known == node.0)
+    /// Returns the place in the chain of aliases that `target` leads back to, if it does. Only a repeated name is a
+    /// loop: a DNAME or a wildcard may apply to several names of a chain (RFC 6672 §2.2).
+    fn loops_to(&self, target: NameRef<'_>) -> Option<usize> {
+        let mut aliases = self.message.section(Section::Answer).filter(|mark| mark.rtype == Type::CNAME);
+        aliases.position(|mark| self.message.owner(mark).is_ok_and(|owner| owner.as_ref().same(target)))
     }
 
     /// Ends an answer with an alias loop, or with too many aliases. Writes the part of the chain so far. As in
-    /// CoreDNS, the response code is SERVFAIL for NS queries and for loops through a wildcard or DNAME (RFC 1034
-    /// §3.6.2).
+    /// CoreDNS, the response code is SERVFAIL for NS queries, and if a wildcard or DNAME made an alias of the loop or
+    /// the last one of a chain that is too long (RFC 1034 §3.6.2). [`Writer::fail_alone`] ends a loop of one name.
     fn give_up(mut self, back_to: Option<usize>) -> End {
         self.end_positive();
-        let is_synthesized = back_to.is_some_and(|at| at < self.synthesized);
+        let is_synthesized = back_to.unwrap_or(ALIASES_MAX - 1) < self.synthesized;
         let fails = is_synthesized || self.question.qtype == Type::NS;
         End::authoritative(if fails { Rcode::SERVFAIL } else { Rcode::NOERROR })
     }
@@ -227,9 +229,19 @@ impl<'a> Writer<'a> {
         }
         let alias = (zone.node(node).flags & ALIAS != 0).then(|| zone.set(node, Type::CNAME)).flatten();
         let Some(set) = alias else { return Err(self.deny_type(node)) };
+        let target = name_at_start(set.first()).unwrap_or(NameRef::ROOT);
+        if !self.is_wildcard && target.same(self.current()) {
+            return Err(self.fail_alone());
+        }
         self.push_signed(node, set);
-        self.followed.add(node);
-        Ok(name_at_start(set.first()).unwrap_or(NameRef::ROOT).to_name())
+        self.followed += 1;
+        Ok(target.to_name())
+    }
+
+    /// Fails for an alias whose target is its own owner. As in CoreDNS, the answer has no records.
+    fn fail_alone(&mut self) -> End {
+        self.message.clear();
+        End { rcode: Rcode::SERVFAIL, authoritative: false }
     }
 
     /// Writes the authority section of a positive answer: the zone's NS records and the proofs for wildcards.
@@ -243,7 +255,7 @@ impl<'a> Writer<'a> {
     /// Writes a NODATA answer.
     fn deny_type(&mut self, node: u32) -> End {
         let proves = self.proves();
-        let aliases = self.followed.count;
+        let aliases = self.followed;
         // If an alias target exists but lacks the type, CoreDNS ends the answer with the NS records, as for a positive
         // answer. Exceptions are wildcards, and NS queries after a single alias. A client with the DO bit gets the SOA
         // record, because the denial needs it, even if another plugin adds the signatures.
@@ -306,12 +318,14 @@ impl<'a> Writer<'a> {
         if renamed.as_ref().is_some_and(|renamed| renamed.as_ref().same(self.current())) {
             return Err(End { rcode: Rcode::SERVFAIL, authoritative: self.name.is_some() });
         }
-        self.push_at(Section::Answer, node, set);
+        if self.renamers.add(node) {
+            self.push_at(Section::Answer, node, set);
+        }
         let Some(target) = renamed else {
             self.push_proofs();
             return Err(End::authoritative(Rcode::YXDOMAIN));
         };
-        self.followed.add(node);
+        self.followed += 1;
         let fixed = (Type::CNAME, Class::IN, set.ttl);
         self.message.push_data(Section::Answer, owner(self.name.as_ref()), fixed, target.as_bytes());
         Ok(target)
