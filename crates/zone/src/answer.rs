@@ -37,7 +37,8 @@ pub struct Reply {
     pub next: Option<Name>,
     /// Wildcard that matched QNAME.
     pub wildcard: Option<Node>,
-    /// No record has the name asked: it does not exist, or only names below it do (an empty non-terminal).
+    /// No record has the name asked: it does not exist, or only names below it do (an empty non-terminal). The SOA and
+    /// NS records of the apex do not count, because each zone must have them.
     pub is_unowned: bool,
 }
 
@@ -77,6 +78,9 @@ impl Zone {
         let wildcard = if let Lookup::Wildcard { at, .. } = lookup { Some(at) } else { None };
         let is_unowned = match lookup {
             Lookup::Nothing(_) => true,
+            Lookup::Name(Node(APEX)) if self.set(APEX, question.qtype).is_none() => {
+                self.all(APEX).all(|set| matches!(set.rtype, Type::SOA | Type::NS | Type::RRSIG))
+            }
             Lookup::Name(Node(node)) => self.all(node).next().is_none(),
             _ => false,
         };
