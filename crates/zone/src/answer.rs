@@ -37,8 +37,8 @@ pub struct Reply {
     pub next: Option<Name>,
     /// Wildcard that matched QNAME.
     pub wildcard: Option<Node>,
-    /// No record has the name asked: it does not exist, or only names below it do (an empty non-terminal). The SOA and
-    /// NS records of the apex do not count, because each zone must have them.
+    /// No record has the name asked: it does not exist, or only names below it do (an empty non-terminal), or it is an
+    /// apex with SOA and NS records only.
     pub is_unowned: bool,
 }
 
@@ -78,13 +78,17 @@ impl Zone {
         let wildcard = if let Lookup::Wildcard { at, .. } = lookup { Some(at) } else { None };
         let is_unowned = match lookup {
             Lookup::Nothing(_) => true,
-            Lookup::Name(Node(APEX)) if self.set(APEX, question.qtype).is_none() => {
-                self.all(APEX).all(|set| matches!(set.rtype, Type::SOA | Type::NS | Type::RRSIG))
-            }
-            Lookup::Name(Node(node)) => self.all(node).next().is_none(),
+            Lookup::Name(Node(node)) => self.set(node, question.qtype).is_none() && !self.has_own_records(node),
             _ => false,
         };
         Some(Reply { wildcard, is_unowned, ..Writer::new(self, question, message).answer(lookup, leaves) })
+    }
+
+    /// Returns true if a name has records. The SOA and NS records of the apex do not count, because each zone must have
+    /// them. CoreDNS does not keep them with the other records either.
+    fn has_own_records(&self, node: u32) -> bool {
+        let is_required = |rtype| node == APEX && matches!(rtype, Type::SOA | Type::NS | Type::RRSIG);
+        self.all(node).any(|set| !is_required(set.rtype))
     }
 
     /// Writes the authority section of an answer whose alias led out of the zone.
@@ -263,7 +267,7 @@ impl<'a> Writer<'a> {
         // If an alias target exists but lacks the type, CoreDNS ends the answer with the NS records, as for a positive
         // answer. Exceptions are wildcards, and NS queries after a single alias. A client with the DO bit gets the SOA
         // record, because the denial needs it, even if another plugin adds the signatures.
-        let has_records = self.zone.all(node).next().is_some();
+        let has_records = self.zone.has_own_records(node);
         let is_plain = !self.question.dnssec_ok && !self.is_wildcard;
         if aliases > 0 && has_records && is_plain && (aliases > 1 || self.question.qtype != Type::NS) {
             return self.end_found();
