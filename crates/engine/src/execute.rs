@@ -160,6 +160,7 @@ impl Generation {
             None => {
                 let failure = Failure::servfail(EdeCode::NO_REACHABLE_AUTHORITY, "no answer in time");
                 transaction.response.fail(&transaction.query, failure);
+                transaction.query.timed_out = true;
                 transaction.passed |= 1 << step;
                 step + 1
             }
