@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use rcu::{Entry, Seed, Shards};
 
 use crate::addresses::AddressTable;
+use crate::pod_addresses::PodAddresses;
 use crate::pod_names::{NamedPod, PodGroup, PodNames};
 use crate::service::{self, Service};
 use crate::slice::{Endpoint, Slice};
@@ -364,18 +365,15 @@ impl Index {
         }
     }
 
-    /// Changes the address of a pod. `None` means that it has none.
+    /// Changes the addresses of a pod.
     ///
-    /// The table stores the pod's namespace, once per pod: pods on the host network share the address of their node.
-    pub(crate) fn move_pod(&self, namespace: u64, before: Option<IpAddr>, after: Option<IpAddr>) {
-        if before == after {
-            return;
+    /// The table stores the pod's namespace, once per pod: pods on the host network share the addresses of their node.
+    pub(crate) fn move_pod(&self, namespace: u64, before: PodAddresses, after: PodAddresses) {
+        for new in after.iter().filter(|address| !before.contain(*address)) {
+            self.pods.insert(new, namespace);
         }
-        if let Some(address) = after {
-            self.pods.insert(address, namespace);
-        }
-        if let Some(address) = before {
-            self.pods.remove(address, namespace);
+        for gone in before.iter().filter(|address| !after.contain(*address)) {
+            self.pods.remove(gone, namespace);
         }
     }
 

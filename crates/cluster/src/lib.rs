@@ -78,6 +78,7 @@ mod kinds;
 pub mod mesh;
 mod not_ready;
 pub mod object;
+mod pod_addresses;
 mod pod_names;
 mod port;
 #[cfg(test)]

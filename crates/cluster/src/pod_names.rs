@@ -2,8 +2,8 @@
 //! filled only if [`Spec`](crate::Spec) requests it.
 //!
 //! The pods of a ReplicaSet, a DaemonSet, a StatefulSet or a Job share everything but the end of their name, most
-//! labels included. They share one [`PodGroup`], and an entry has a pointer to it and the end: 24 bytes for IPv4. The
-//! key of a pod with two addresses is its primary address.
+//! labels included. They share one [`PodGroup`], and an entry has a pointer to it and the end: 24 bytes for IPv4. A
+//! pod with two addresses has two entries.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;

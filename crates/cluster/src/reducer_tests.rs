@@ -270,6 +270,36 @@ fn names_pods_by_address_if_configured() {
 }
 
 #[test]
+fn finds_pods_by_each_of_their_addresses() {
+    let mut spec = Spec::new(&ALL, &[]);
+    spec.pod_names = true;
+    let story = "ns shop
+         pod shop/web@1 ip=10.1.0.5,fd00::5
+         ? pod shop 10.1.0.5 = true
+         ? pod shop fd00::5 = true
+         ? named fd00::5 = shop/web
+         pod shop/web@2 ip=fd00::5,10.1.0.6
+         ? pod shop 10.1.0.5 = false
+         ? pod shop 10.1.0.6 = true
+         ? named 10.1.0.5 =
+         ? named 10.1.0.6 = shop/web
+         ? named fd00::5 = shop/web
+         pod shop/web@3 ip=10.1.0.6
+         ? pod shop fd00::5 = false
+         ? named fd00::5 =
+         ? named 10.1.0.6 = shop/web
+         pod shop/web@4 ip=10.1.0.6,10.1.0.7,10.1.0.8
+         ? pod shop 10.1.0.7 = true
+         ? pod shop 10.1.0.8 = false
+         ? counts = 1 0 0 1 1
+         -pod shop/web
+         ? pod shop 10.1.0.6 = false
+         ? pod shop 10.1.0.7 = false
+         ? named 10.1.0.7 =";
+    Stage::new(&spec).play(story);
+}
+
+#[test]
 fn keeps_the_labels_of_pods_that_are_configured() {
     let mut spec = Spec::new(&ALL, &[]);
     spec.pod_names = true;

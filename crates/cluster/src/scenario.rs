@@ -11,7 +11,7 @@
 //! slice alpha/web-a@1 of=web v4=10.1.0.5#w0,10.1.0.6~pod-name,!10.1.0.7 ports=…        # hostname, ~ pod,
 //!                                                        ! not ready, ? ready unset, %zone at its end
 //! import alpha/web@1 ips=10.112.0.1 ports=http:80/TCP    or headless; imported alpha/web-a of=web cluster=east v4=…
-//! pod alpha/p@1 ip=10.1.0.5 [labels=KEY:VALUE,…] [network=host] [terminating]
+//! pod alpha/p@1 ip=10.1.0.5,fd00::5 [labels=KEY:VALUE,…] [network=host] [terminating]
 //! node n1@1 zone=eu-1a region=eu-1
 //! ~svc alpha/web                                         exists, but cannot be decoded
 //! -svc alpha/web                                         deleted; `=> added` etc. after any event checks its effect
@@ -320,7 +320,7 @@ pub(crate) fn object<'a>(kind: &str, meta: Meta<'a>, fields: &'a str) -> Object<
         }
         "pod" => Object::Pod(object::Pod {
             meta,
-            address: field("ip").unwrap_or_default(),
+            addresses: list("ip").collect(),
             terminating: fields.ends_with("terminating"),
             host_network: field("network") == Some("host"),
             labels: list("labels").filter_map(|label| label.split_once(':')).collect(),

@@ -198,7 +198,7 @@ fn hand_out(record: &Record, number: u64, each: &mut impl FnMut(Kind, Object<'_>
         RecordContent::Pod => {
             // Without a name, it has no entry among the named pods.
             let meta = meta(&nameless);
-            each(Kind::Pod, Object::Pod(object::Pod { meta, address: name, ..object::Pod::default() }));
+            each(Kind::Pod, Object::Pod(object::Pod { meta, addresses: vec![name], ..object::Pod::default() }));
         }
     }
 }

@@ -89,7 +89,7 @@ fn bytes(size: &Size) -> usize {
         let meta = Meta { name: &name, ..meta(&namespace, "1") };
         let app = service_of(number / REPLICAS);
         let labels = vec![("app", app.as_str()), ("pod-template-hash", "7d9f8b6c5"), ("tier", "backend")];
-        apply(&mut reducer, 3, Object::Pod(Pod { meta, address: &address, labels, ..Pod::default() }));
+        apply(&mut reducer, 3, Object::Pod(Pod { meta, addresses: vec![&address], labels, ..Pod::default() }));
     }
     let used = LIVE.load(Ordering::Relaxed) - before;
     check(&index, size);

@@ -119,8 +119,10 @@ impl Plan {
         }
         let (mut listeners, sites) = wire_up(&self.listeners, &sites, &any_class);
         for (listener, planned) in listeners.iter_mut().zip(&self.listeners) {
-            let first = planned.zones.first().and_then(|(_, block)| listening.get(*block));
-            listener.listening = first.cloned().unwrap_or_default();
+            let mut settings = planned.zones.iter().filter_map(|(_, block)| listening.get(*block));
+            listener.listening = settings.next().cloned().unwrap_or_default();
+            let streams_max = &mut listener.listening.https.streams_max;
+            *streams_max = streams_max.or_else(|| settings.find_map(|later| later.https.streams_max));
         }
         requests.give_tls(&mut listeners);
         let fingerprints = outline.finish();

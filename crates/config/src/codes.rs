@@ -10,6 +10,7 @@ corefile::codes! {
     NO_CERTIFICATE =
         "keys/no-certificate": "a `tls://`, `https://` or `grpc://` key without certificates is served without encryption";
     TLS_CONFLICT = "keys/tls-conflict": "server blocks on the same encrypted address have different `tls` settings";
+    STREAMS_CONFLICT = "keys/streams-conflict": "server blocks on the same HTTPS address have different `max_streams`";
     NO_ENCRYPTION = "keys/no-encryption": "a `quic://` or `https3://` key without certificates";
     BIND_UNKNOWN = "bind/unknown": "neither an address nor the name of a network interface";
     DIRECTIVE_UNKNOWN = "directives/unknown": "an unknown directive";

@@ -129,6 +129,7 @@ pub fn plan(file: &Corefile, planning: &Planning<'_>, problems: &mut Vec<Diagnos
     let listeners = plan_listeners(&places, problems);
     problems.extend(blocks_without_certificates(&blocks, &listeners));
     problems.extend(shared_listeners::conflicts(&blocks, &listeners));
+    problems.extend(shared_listeners::streams_conflicts(&blocks, &listeners));
     assign_sites(&mut blocks, &listeners);
     assign_reachable(&mut blocks, &listeners);
     if problems[before..].iter().any(codes::is_mistake) {

@@ -35,6 +35,35 @@ pub(crate) fn conflicts(blocks: &[PlannedBlock], listeners: &[PlannedListener]) 
     problems
 }
 
+/// Returns an error for each server block whose `max_streams` in *https* conflicts with that of another block on a
+/// listener. Blocks that do not set it agree with all others.
+pub(crate) fn streams_conflicts(blocks: &[PlannedBlock], listeners: &[PlannedListener]) -> Vec<Diagnostic> {
+    let mut problems = Vec::new();
+    for listener in listeners.iter().filter(|listener| listener.scheme == Scheme::Https) {
+        let mut first: Option<(usize, u32)> = None;
+        for (_, other) in &listener.zones {
+            let Some(streams) = blocks[*other].info.listening.https.streams_max else { continue };
+            let (before, known) = *first.get_or_insert((*other, streams));
+            if known == streams {
+                continue;
+            }
+            let message = format!(
+                "conflicting max_streams values for shared HTTPS listener {}: {known} and {streams}",
+                listener.label()
+            );
+            let place = |block: usize| directive(&blocks[block], "https");
+            let (Some(before), Some(now)) = (place(before), place(*other)) else { continue };
+            problems.push(
+                Diagnostic::error(codes::STREAMS_CONFLICT, now, message)
+                    .with_other(before, "another server block on this listener")
+                    .with_help("set `max_streams` in one of the blocks, or to the same number in all"),
+            );
+            break;
+        }
+    }
+    problems
+}
+
 /// Returns the text of a conflict between the zones of two server blocks on a listener.
 #[must_use]
 pub fn conflict_text(listener: &str, zones: [&str; 2], reason: &str) -> String {
@@ -54,7 +83,11 @@ fn difference(first: &PlannedBlock, other: &PlannedBlock) -> Option<&'static str
 
 /// Returns the position of the directive for the encryption of a block, or of its key on the listener.
 fn place(block: &PlannedBlock, scheme: Scheme) -> Option<Span> {
-    let directive = block.directives.iter().find(|(name, ..)| *name == "tls").map(|(_, span, _)| *span);
     let key = || block.keys.iter().find(|key| key.scheme == scheme).map(|key| key.span);
-    directive.or_else(key)
+    directive(block, "tls").or_else(key)
+}
+
+/// Returns the position of the first directive of a block with this name.
+fn directive(block: &PlannedBlock, wanted: &str) -> Option<Span> {
+    block.directives.iter().find(|(name, ..)| *name == wanted).map(|(_, span, _)| *span)
 }

@@ -39,7 +39,7 @@ pub struct Step {
     pub zones: Option<Zones>,
     /// Zones in which a name that it denies continues with the next step.
     pub fallthrough: Zones,
-    /// True if queries that it passes on are refused when it is the last step.
+    /// True if queries for other zones are refused when it is the last step.
     pub is_authority: bool,
 }
 

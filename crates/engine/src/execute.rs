@@ -160,6 +160,7 @@ impl Generation {
             None => {
                 let failure = Failure::servfail(EdeCode::NO_REACHABLE_AUTHORITY, "no answer in time");
                 transaction.response.fail(&transaction.query, failure);
+                transaction.query.timed_out = true;
                 transaction.passed |= 1 << step;
                 step + 1
             }
@@ -208,7 +209,7 @@ impl Generation {
             transaction.passed |= u64::from(step.hooks.up) << at;
         }
         transaction.stand_at(steps.len(), false);
-        Verdict::Fail(nobody_answers(steps))
+        Verdict::Fail(nobody_answers(steps, transaction.query.key()))
     }
 
     /// Calls `on_resolved` of the step that waited.
@@ -331,10 +332,12 @@ impl Generation {
 }
 
 /// Failure of a query that every step of a chain passed on.
-fn nobody_answers(steps: &[Step]) -> Failure {
+fn nobody_answers(steps: &[Step], key: NameRef<'_>) -> Failure {
+    // A name of its own zones only gets here by `fallthrough`, after which another plugin should answer.
+    let fell_through = |step: &Step| step.fallthrough.contain(key) && step.zone_of(key).is_some();
     match steps.last() {
         // The client asked a server that is not responsible. The operator needs no log line for that.
-        Some(last) if last.is_authority => Failure::refused(EdeCode::NOT_AUTHORITATIVE, ""),
+        Some(last) if last.is_authority && !fell_through(last) => Failure::refused(EdeCode::NOT_AUTHORITATIVE, ""),
         // CoreDNS logs the name of the last plugin as well.
         last => {
             let last = last.map_or("", |step| step.name);

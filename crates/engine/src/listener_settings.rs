@@ -58,15 +58,23 @@ impl Default for QuicLimits {
 pub struct HttpsSettings {
     /// Maximum number of connections to a listener; 0 means no limit.
     pub connections_max: usize,
+    /// Maximum number of open streams on a connection over HTTP/2, and with them of concurrent queries. `None` for
+    /// [`HttpsSettings::STREAMS_MAX`]. Applies to a listener if any of its blocks sets it.
+    pub streams_max: Option<u32>,
     /// True to use the status codes of RFC 9110 where CoreDNS answers with 400, and to require the content type.
     pub is_strict: bool,
     /// Port of DNS over HTTP/3 that responses announce (RFC 7838); `None` announces nothing.
     pub http3_port: Option<u16>,
 }
 
+impl HttpsSettings {
+    /// Default of `streams_max`, as in CoreDNS.
+    pub const STREAMS_MAX: u32 = 250;
+}
+
 impl Default for HttpsSettings {
     fn default() -> Self {
-        HttpsSettings { connections_max: 200, is_strict: false, http3_port: None }
+        HttpsSettings { connections_max: 200, streams_max: None, is_strict: false, http3_port: None }
     }
 }
 

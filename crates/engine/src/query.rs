@@ -78,6 +78,8 @@ pub struct Query {
     pub(crate) timeout: Option<ClientTimeout>,
     /// Set to true when the client stops waiting. `None` if a client timeout is not possible.
     pub(crate) abandoned: Option<Rc<Cell<bool>>>,
+    /// True in the client's part of a transaction whose client timeout has expired.
+    pub(crate) timed_out: bool,
     notes: Notes,
     kept: Vec<(usize, Box<dyn Any>)>,
     /// EDNS options for upstreams.
@@ -203,6 +205,7 @@ impl Query {
         self.step = 0;
         self.timeout = None;
         self.abandoned = None;
+        self.timed_out = false;
         self.renamed = false;
         self.kept.clear();
         self.onward.clear();
@@ -374,6 +377,13 @@ impl Query {
     #[must_use]
     pub fn is_awaited(&self) -> bool {
         !self.abandoned.as_ref().is_some_and(|abandoned| abandoned.get())
+    }
+
+    /// Returns true if the client's timer has expired ([`Query::wait_until`]). The failure that `on_response` sees is then
+    /// not one of the steps below, which go on in the background.
+    #[must_use]
+    pub fn has_timed_out(&self) -> bool {
+        self.timed_out
     }
 
     /// Stores a value for later hooks of this step, in place of an earlier one. Allocates.

@@ -12,7 +12,7 @@ pub(crate) struct Lookup;
 impl HostLookup for Lookup {
     fn lookup(&self, host: &str, resolvers: &[SocketAddr]) -> io::Result<Vec<IpAddr>> {
         match resolvers {
-            [] => stub_resolver::look_up(host),
+            [] => stub_resolver::look_up_complete(host),
             _ => stub_resolver::look_up_at(host, resolvers),
         }
     }

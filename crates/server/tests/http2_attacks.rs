@@ -44,12 +44,17 @@ struct Running {
 
 impl Running {
     fn start(name: &str) -> Running {
+        Running::start_with(name, "")
+    }
+
+    /// Starts a server with more lines in its server block.
+    fn start_with(name: &str, more: &str) -> Running {
         let folder = Folder::new(name);
         certify(&folder, &["dns.example.org"]);
         let path = |name: &str| folder.path().join(name).display().to_string();
         let tls = format!("tls {} {}", path("cert.pem"), path("key.pem"));
         let lines = "timeouts {\nread 1s\nwrite 1s\nidle 5s\n}\nhosts /dev/null {\n192.0.2.1 www.example.org\n}";
-        let text = format!("https://.:0 {{\nbind 127.0.0.1\n{tls}\n{lines}\n}}\n");
+        let text = format!("https://.:0 {{\nbind 127.0.0.1\n{tls}\n{lines}\n{more}\n}}\n");
         let mut server = Server::start(&folder.write("Corefile", &text));
         let address = server.address_of("https://127.0.0.1:0");
         Running { folder, server, address }
@@ -213,25 +218,38 @@ fn pings_without_reading_the_replies_end_the_connection() {
 
 #[test]
 fn a_stream_beyond_the_limit_is_refused() {
-    const REFUSED_STREAM: u32 = 7;
-    Running::start("h2-streams").withstands(|running| {
-        let mut attacker = running.connect("h2");
+    Running::start("h2-streams").withstands(|running| running.refuses_streams_above(250));
+    let seven = "https {\nmax_streams 7\n}";
+    Running::start_with("h2-seven-streams", seven).withstands(|running| running.refuses_streams_above(7));
+}
+
+impl Running {
+    fn refuses_streams_above(&self, most: u8) {
+        const REFUSED_STREAM: u32 = 7;
+        const MAX_CONCURRENT_STREAMS: u16 = 3;
+        let mut attacker = self.connect("h2");
         // Requests without their bodies stay open.
+        let sent = usize::from(most) + 44;
         let requests: Vec<u8> =
-            streams().take(300).flat_map(|stream| frame(HEADERS, END_HEADERS, stream, POST)).collect();
+            streams().take(sent).flat_map(|stream| frame(HEADERS, END_HEADERS, stream, POST)).collect();
         assert!(attacker.send(&requests));
-        let mut refused = Vec::new();
+        let (mut refused, mut advertised) = (Vec::new(), None);
         let mut head = [0; 9];
-        while refused.len() < 300 - 256 && attacker.0.read_exact(&mut head).is_ok() {
+        while refused.len() < 44 && attacker.0.read_exact(&mut head).is_ok() {
             let mut payload = vec![0; usize::from(u16::from_be_bytes([head[1], head[2]]))];
             attacker.0.read_exact(&mut payload).unwrap();
             if head[3] == RST_STREAM {
                 assert_eq!(payload, REFUSED_STREAM.to_be_bytes());
                 refused.push(u32::from_be_bytes([head[5], head[6], head[7], head[8]]));
+            } else if head[3] == SETTINGS {
+                let mut settings = payload.chunks_exact(6);
+                let setting = settings.find(|setting| setting[..2] == MAX_CONCURRENT_STREAMS.to_be_bytes());
+                advertised = advertised.or(setting.map(|setting| setting[2..].to_vec()));
             }
         }
-        assert!(refused.into_iter().eq(streams().skip(256).take(44)));
-    });
+        assert!(refused.into_iter().eq(streams().skip(most.into()).take(44)));
+        assert_eq!(advertised, Some(u32::from(most).to_be_bytes().to_vec()));
+    }
 }
 
 #[test]

@@ -19,6 +19,7 @@ mod order;
 mod query;
 mod resolv_conf;
 
+use std::borrow::Cow;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
@@ -88,6 +89,20 @@ pub fn look_up(host: &str) -> io::Result<Vec<IpAddr>> {
     }
     order::sort(&mut found);
     Ok(found)
+}
+
+/// Looks up a host like [`look_up`], but without a search list: the name is complete, also without a final dot. Blocks.
+///
+/// # Errors
+/// Fails like [`look_up`].
+pub fn look_up_complete(host: &str) -> io::Result<Vec<IpAddr>> {
+    look_up(&complete(host))
+}
+
+/// Returns a host name with a final dot, so that no search domain is appended. An IP address stays as it is.
+fn complete(host: &str) -> Cow<'_, str> {
+    let is_complete = host.ends_with('.') || host.parse::<IpAddr>().is_ok();
+    if is_complete { Cow::Borrowed(host) } else { Cow::Owned(format!("{host}.")) }
 }
 
 /// Looks up a host at these name servers, without hosts(5) and without a search list. Blocks.

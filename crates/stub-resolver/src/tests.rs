@@ -105,6 +105,20 @@ fn looks_up_addresses_of_both_families() {
 }
 
 #[test]
+fn appends_no_search_domain_to_a_complete_name() {
+    let conf = conf("search a.test\noptions ndots:5", &[server()]);
+    let found = |host: &str| from_servers(&complete(host), &conf).map_err(|error| error.to_string());
+    assert!(from_servers("both", &conf).is_ok(), "a search list applies to other names");
+    for host in ["both", "both."] {
+        assert_eq!(found(host), Err("lookup both.: no such host".to_owned()));
+    }
+    assert_eq!(found("both.a.test").unwrap().len(), 2);
+    assert_eq!(look_up_complete("192.0.2.1").unwrap(), ["192.0.2.1".parse::<IpAddr>().unwrap()]);
+    assert_eq!(look_up_complete("::1").unwrap(), ["::1".parse::<IpAddr>().unwrap()]);
+    assert!(!look_up_complete("localhost").unwrap().is_empty(), "hosts(5) applies");
+}
+
+#[test]
 fn says_why_a_lookup_fails() {
     let at = server();
     let conf = conf("", &[at]);

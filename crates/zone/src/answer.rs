@@ -37,7 +37,8 @@ pub struct Reply {
     pub next: Option<Name>,
     /// Wildcard that matched QNAME.
     pub wildcard: Option<Node>,
-    /// No record has the name asked: it does not exist, or only names below it do (an empty non-terminal).
+    /// No record has the name asked: it does not exist, or only names below it do (an empty non-terminal), or it is an
+    /// apex with SOA and NS records only.
     pub is_unowned: bool,
 }
 
@@ -77,10 +78,17 @@ impl Zone {
         let wildcard = if let Lookup::Wildcard { at, .. } = lookup { Some(at) } else { None };
         let is_unowned = match lookup {
             Lookup::Nothing(_) => true,
-            Lookup::Name(Node(node)) => self.all(node).next().is_none(),
+            Lookup::Name(Node(node)) => self.set(node, question.qtype).is_none() && !self.has_own_records(node),
             _ => false,
         };
         Some(Reply { wildcard, is_unowned, ..Writer::new(self, question, message).answer(lookup, leaves) })
+    }
+
+    /// Returns true if a name has records. The SOA and NS records of the apex do not count, because each zone must have
+    /// them. CoreDNS does not keep them with the other records either.
+    fn has_own_records(&self, node: u32) -> bool {
+        let is_required = |rtype| node == APEX && matches!(rtype, Type::SOA | Type::NS | Type::RRSIG);
+        self.all(node).any(|set| !is_required(set.rtype))
     }
 
     /// Writes the authority section of an answer whose alias led out of the zone.
@@ -109,10 +117,12 @@ struct Writer<'a> {
     name: Option<Name>,
     /// True if a wildcard matches the current name.
     is_wildcard: bool,
-    /// Nodes whose aliases have been followed.
-    followed: Nodes<ALIASES_MAX>,
-    /// Length of `followed` after the last wildcard or DNAME, 0 without one.
+    /// Number of aliases followed.
+    followed: usize,
+    /// Value of `followed` after the last wildcard or DNAME, 0 without one.
     synthesized: usize,
+    /// Nodes whose DNAME records are in the answer. A DNAME may apply more than once, to a shorter name each time.
+    renamers: Nodes<ALIASES_MAX>,
     /// Nodes whose NSEC records prove that no closer name than the wildcard exists.
     proofs: Nodes<PROOFS_MAX>,
 }
@@ -145,8 +155,9 @@ impl<const MAX: usize> Nodes<MAX> {
 
 impl<'a> Writer<'a> {
     fn new(zone: &'a Zone, question: Question<'a>, message: &'a mut MessageBuf) -> Writer<'a> {
-        let (followed, proofs) = (Nodes::new(), Nodes::new());
-        Writer { zone, question, message, name: None, is_wildcard: false, followed, synthesized: 0, proofs }
+        let (renamers, proofs) = (Nodes::new(), Nodes::new());
+        let (name, is_wildcard, followed, synthesized) = (None, false, 0, 0);
+        Writer { zone, question, message, name, is_wildcard, followed, synthesized, renamers, proofs }
     }
 
     /// Follows aliases to the last name and writes its records.
@@ -173,32 +184,31 @@ impl<'a> Writer<'a> {
             let Some(next) = next.filter(|next| !leaves(target.as_ref(), *next)) else {
                 return End::authoritative(Rcode::NOERROR).reply(Some(target));
             };
-            self.name = Some(target);
             if self.is_wildcard || matches!(lookup, Lookup::Renamed(_)) {
-                self.synthesized = self.followed.count;
+                self.synthesized = self.followed;
             }
-            let back_to = self.loops_to(next);
-            if self.followed.count == ALIASES_MAX || back_to.is_some() {
+            let back_to = self.loops_to(target.as_ref());
+            self.name = Some(target);
+            if self.followed == ALIASES_MAX || back_to.is_some() {
                 return self.give_up(back_to).reply(None);
             }
             lookup = next;
         }
     }
 
-    /// Returns the place in the chain of aliases that `lookup` leads back to, if it does.
-    fn loops_to(&self, lookup: Lookup) -> Option<usize> {
-        let (Lookup::Name(node) | Lookup::Wildcard { at: node, .. } | Lookup::Renamed(node)) = lookup else {
-            return None;
-        };
-        self.followed.as_slice().iter().position(|known| *known == node.0)
+    /// Returns the place in the chain of aliases that `target` leads back to, if it does. Only a repeated name is a
+    /// loop: a DNAME or a wildcard may apply to several names of a chain (RFC 6672 §2.2).
+    fn loops_to(&self, target: NameRef<'_>) -> Option<usize> {
+        let mut aliases = self.message.section(Section::Answer).filter(|mark| mark.rtype == Type::CNAME);
+        aliases.position(|mark| self.message.owner(mark).is_ok_and(|owner| owner.as_ref().same(target)))
     }
 
     /// Ends an answer with an alias loop, or with too many aliases. Writes the part of the chain so far. As in
-    /// CoreDNS, the response code is SERVFAIL for NS queries and for loops through a wildcard or DNAME (RFC 1034
-    /// §3.6.2).
+    /// CoreDNS, the response code is SERVFAIL for NS queries, and if a wildcard or DNAME made an alias of the loop or
+    /// the last one of a chain that is too long (RFC 1034 §3.6.2). [`Writer::fail_alone`] ends a loop of one name.
     fn give_up(mut self, back_to: Option<usize>) -> End {
         self.end_positive();
-        let is_synthesized = back_to.is_some_and(|at| at < self.synthesized);
+        let is_synthesized = back_to.unwrap_or(ALIASES_MAX - 1) < self.synthesized;
         let fails = is_synthesized || self.question.qtype == Type::NS;
         End::authoritative(if fails { Rcode::SERVFAIL } else { Rcode::NOERROR })
     }
@@ -227,9 +237,19 @@ impl<'a> Writer<'a> {
         }
         let alias = (zone.node(node).flags & ALIAS != 0).then(|| zone.set(node, Type::CNAME)).flatten();
         let Some(set) = alias else { return Err(self.deny_type(node)) };
+        let target = name_at_start(set.first()).unwrap_or(NameRef::ROOT);
+        if !self.is_wildcard && target.same(self.current()) {
+            return Err(self.fail_alone());
+        }
         self.push_signed(node, set);
-        self.followed.add(node);
-        Ok(name_at_start(set.first()).unwrap_or(NameRef::ROOT).to_name())
+        self.followed += 1;
+        Ok(target.to_name())
+    }
+
+    /// Fails for an alias whose target is its own owner. As in CoreDNS, the answer has no records.
+    fn fail_alone(&mut self) -> End {
+        self.message.clear();
+        End { rcode: Rcode::SERVFAIL, authoritative: false }
     }
 
     /// Writes the authority section of a positive answer: the zone's NS records and the proofs for wildcards.
@@ -243,11 +263,11 @@ impl<'a> Writer<'a> {
     /// Writes a NODATA answer.
     fn deny_type(&mut self, node: u32) -> End {
         let proves = self.proves();
-        let aliases = self.followed.count;
+        let aliases = self.followed;
         // If an alias target exists but lacks the type, CoreDNS ends the answer with the NS records, as for a positive
         // answer. Exceptions are wildcards, and NS queries after a single alias. A client with the DO bit gets the SOA
         // record, because the denial needs it, even if another plugin adds the signatures.
-        let has_records = self.zone.all(node).next().is_some();
+        let has_records = self.zone.has_own_records(node);
         let is_plain = !self.question.dnssec_ok && !self.is_wildcard;
         if aliases > 0 && has_records && is_plain && (aliases > 1 || self.question.qtype != Type::NS) {
             return self.end_found();
@@ -306,12 +326,14 @@ impl<'a> Writer<'a> {
         if renamed.as_ref().is_some_and(|renamed| renamed.as_ref().same(self.current())) {
             return Err(End { rcode: Rcode::SERVFAIL, authoritative: self.name.is_some() });
         }
-        self.push_at(Section::Answer, node, set);
+        if self.renamers.add(node) {
+            self.push_at(Section::Answer, node, set);
+        }
         let Some(target) = renamed else {
             self.push_proofs();
             return Err(End::authoritative(Rcode::YXDOMAIN));
         };
-        self.followed.add(node);
+        self.followed += 1;
         let fixed = (Type::CNAME, Class::IN, set.ttl);
         self.message.push_data(Section::Answer, owner(self.name.as_ref()), fixed, target.as_bytes());
         Ok(target)

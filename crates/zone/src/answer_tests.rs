@@ -30,6 +30,15 @@ two CNAME one
 f DNAME f
 g DNAME h
 h DNAME g
+self CNAME Self
+toself CNAME self
+*.pair CNAME x.pair2
+*.pair2 CNAME y.pair3
+*.pair3 CNAME www
+*.turn CNAME x.turn2
+*.turn2 CNAME x.turn
+twice DNAME @
+grow DNAME grow.grow
 long DNAME aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
 svc HTTPS 1 .
 svc AAAA 2001:db8::1
@@ -100,7 +109,12 @@ fn answers_by_name_and_type() {
         ("a.c.z.test.", Type::A, "aa | a.c CNAME x.t A | z.test. NS |"),
         ("one.z.test.", Type::A, "aa | one CNAME two CNAME | z.test. NS |"),
         ("one.z.test.", Type::NS, "SERVFAIL aa | one CNAME two CNAME | z.test. NS |"),
-        ("a.round.z.test.", Type::A, "SERVFAIL aa | a.round CNAME | z.test. NS |"),
+        ("a.round.z.test.", Type::A, "SERVFAIL aa | a.round CNAME x.round CNAME | z.test. NS |"),
+        ("x.round.z.test.", Type::A, "SERVFAIL aa | x.round CNAME | z.test. NS |"),
+        ("self.z.test.", Type::A, "SERVFAIL | | |"),
+        ("SELF.z.test.", Type::NS, "SERVFAIL | | |"),
+        ("self.z.test.", Type::CNAME, "aa | self CNAME | z.test. NS |"),
+        ("toself.z.test.", Type::A, "SERVFAIL | | |"),
         ("a.round.z.test.", Type::CNAME, "aa | a.round CNAME | z.test. NS |"),
         ("a.near.z.test.", Type::A, "aa | a.near CNAME one CNAME two CNAME | z.test. NS |"),
         ("x.f.z.test.", Type::A, "SERVFAIL | | |"),
@@ -234,4 +248,23 @@ fn proves_each_wildcard_in_a_chain_of_aliases() {
         assert_eq!(end(name, qtype, true), wanted, "{name} {qtype}");
     }
     assert_eq!(end("q.wf.z.test.", Type::A, false), "z.test. NS");
+}
+
+/// Only a repeated name is a loop: a DNAME or a wildcard may apply to several names of a chain (RFC 6672 §2.2).
+#[test]
+fn follows_a_rule_that_applies_twice_in_a_chain() {
+    let zone = zone(ZONE);
+    for (name, wanted) in [
+        ("www.twice.z.test.", "aa | twice DNAME www.twice CNAME www A | z.test. NS |"),
+        ("www.twice.twice.z.test.", "aa | twice DNAME www.twice.twice CNAME www.twice CNAME www A | z.test. NS |"),
+        ("a.twice.twice.z.test.", "NXDOMAIN aa | twice DNAME a.twice.twice CNAME a.twice CNAME | z.test. SOA |"),
+        ("twice.twice.z.test.", "aa | twice DNAME twice.twice CNAME | z.test. NS |"),
+        ("a.pair.z.test.", "aa | a.pair CNAME x.pair2 CNAME y.pair3 CNAME www A | z.test. NS |"),
+        ("a.turn.z.test.", "SERVFAIL aa | a.turn CNAME x.turn2 CNAME x.turn CNAME | z.test. NS |"),
+    ] {
+        assert_eq!(ask(&zone, name, Type::A, false), wanted, "{name}");
+    }
+    let grows = ask(&zone, "a.grow.z.test.", Type::A, false);
+    assert_eq!(grows.matches(" CNAME").count(), super::ALIASES_MAX, "{grows}");
+    assert!(grows.starts_with("SERVFAIL aa | grow DNAME a.grow CNAME"), "{grows}");
 }

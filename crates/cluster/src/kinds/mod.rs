@@ -17,6 +17,7 @@ use crate::ip::{read_ip, read_v6};
 use crate::mesh::MeshReducer;
 use crate::not_ready::{NOT_READY_MAX, NotReady};
 use crate::object::{self, AddressType, Object};
+use crate::pod_addresses::PodAddresses;
 use crate::pod_names::{self, PodGroup};
 use crate::port::Port;
 use crate::service::{External, Service, ServiceKind};
@@ -198,11 +199,11 @@ impl ObjectState for SliceState {
     }
 }
 
-/// Record of a Pod: the key of its namespace, and its address.
+/// Record of a Pod: the key of its namespace, and its addresses.
 #[derive(Clone, Copy)]
 pub(crate) struct PodState {
     namespace: u64,
-    address: Option<IpAddr>,
+    addresses: PodAddresses,
 }
 
 impl ObjectState for PodState {
@@ -216,18 +217,16 @@ impl ObjectState for PodState {
             return Effect { state: before, stamps: false };
         }
         let namespace = reducer.index.key(b"", object.meta.namespace.as_bytes());
-        let address = if object.address.is_empty() { None } else { reducer.accept(read_ip(object.address)) };
-        let old = before.and_then(|before| before.address);
-        reducer.index.move_pod(namespace, old, address);
-        reducer.name_pod(key, object, old, address);
-        Effect::stored(PodState { namespace, address }, old != address)
+        let addresses = reducer.pod_addresses(object);
+        let old = before.map(|before| before.addresses).unwrap_or_default();
+        reducer.index.move_pod(namespace, old, addresses);
+        reducer.name_pod(key, object, old, addresses);
+        Effect::stored(PodState { namespace, addresses }, old != addresses)
     }
 
     fn remove(self, key: u64, reducer: &mut IndexReducer) {
-        reducer.index.move_pod(self.namespace, self.address, None);
-        if let Some(address) = self.address {
-            reducer.index.remove_pod(address, key);
-        }
+        reducer.index.move_pod(self.namespace, self.addresses, PodAddresses::default());
+        self.addresses.iter().for_each(|address| reducer.index.remove_pod(address, key));
     }
 }
 
@@ -412,22 +411,29 @@ impl IndexReducer {
         }
     }
 
+    /// Returns the addresses of a pod. An empty one is not assigned yet.
+    fn pod_addresses(&self, pod: &object::Pod<'_>) -> PodAddresses {
+        let mut addresses = PodAddresses::default();
+        for text in pod.addresses.iter().filter(|text| !text.is_empty()) {
+            self.accept(read_ip(text).and_then(|address| addresses.push(address)));
+        }
+        addresses
+    }
+
     /// Moves a pod in the table of named pods, if there is one.
-    fn name_pod(&mut self, key: u64, pod: &object::Pod<'_>, before: Option<IpAddr>, after: Option<IpAddr>) {
+    fn name_pod(&mut self, key: u64, pod: &object::Pod<'_>, before: PodAddresses, after: PodAddresses) {
         // A pod from a snapshot has no name.
         if !self.index.has_pod_names() || pod.meta.version.is_empty() && pod.meta.name.starts_with(' ') {
             return;
         }
-        if let Some(address) = before.filter(|_| before != after) {
-            self.index.remove_pod(address, key);
-        }
+        before.iter().filter(|address| !after.contain(*address)).for_each(|gone| self.index.remove_pod(gone, key));
         let name = self.accept((pod.meta.name.len() <= NAME_MAX).then_some(pod.meta.name));
-        let (Some(address), Some(name)) = (after, name) else { return };
+        let Some(name) = name.filter(|_| after != PodAddresses::default()) else { return };
         let (start, end) = pod_names::split(name);
         let namespace = self.names.get(pod.meta.namespace);
         let (start, labels) = (start.into(), self.labels_of(pod));
         let group = self.pod_groups.get(PodGroup { namespace, start, host_network: pod.host_network, labels });
-        self.index.put_pod(address, &group, end);
+        after.iter().for_each(|address| self.index.put_pod(address, &group, end));
     }
 
     /// Returns the values of the labels that are kept. One that the pod does not have is empty.

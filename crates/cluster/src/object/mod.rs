@@ -206,8 +206,8 @@ pub struct Endpoint<'a> {
 pub struct Pod<'a> {
     /// `metadata`.
     pub meta: Meta<'a>,
-    /// `status.podIP`, the primary address; empty while none is assigned.
-    pub address: &'a str,
+    /// `status.podIPs`, or `status.podIP` alone if that list is empty; empty while none is assigned.
+    pub addresses: Vec<&'a str>,
     /// True if `metadata.deletionTimestamp` is set.
     pub terminating: bool,
     /// `spec.hostNetwork`.

@@ -75,8 +75,9 @@ pub struct Part {
     pub fallthrough: Zones,
     /// True if the plugin is authoritative for its zones.
     ///
-    /// The engine reads this field for the last plugin of a chain. After an authoritative plugin, a query that no
-    /// plugin answered gets REFUSED; after any other plugin it gets SERVFAIL, because a plugin that answers is missing.
+    /// The engine reads this field for the last plugin of a chain. After an authoritative plugin, a query for other
+    /// zones gets REFUSED. After any other plugin, and after `fallthrough`, a query that no plugin answered gets
+    /// SERVFAIL, because a plugin that answers is missing.
     pub is_authority: bool,
 }
 

@@ -56,7 +56,7 @@ fn describe_object(object: &Object<'_>) -> String {
         }
         Object::Pod(pod) => {
             let labels: Vec<String> = pod.labels.iter().map(|(key, value)| format!("{key}:{value}")).collect();
-            format!("{} {} {} {}", pod.address, pod.terminating, pod.host_network, labels.join(","))
+            format!("{} {} {} {}", pod.addresses.join("+"), pod.terminating, pod.host_network, labels.join(","))
         }
         Object::Node(node) => format!("{} {}", node.zone, node.region),
         Object::ServiceImport(import) => {
@@ -200,6 +200,19 @@ fn reads_the_fields_that_answers_need() {
             Kind::Pod,
             json!({ "metadata": { "namespace": "a", "name": "p", "deletionTimestamp": "x" }, "status": { "podIP": "10.1.0.5" } }),
             "Pod a/p@ 10.1.0.5 true false",
+        ),
+        (
+            Kind::Pod,
+            json!({
+                "metadata": { "namespace": "a", "name": "p" },
+                "status": { "podIP": "10.1.0.5", "podIPs": [{ "ip": "10.1.0.5" }, { "ip": "fd00::5" }] },
+            }),
+            "Pod a/p@ 10.1.0.5+fd00::5 false false",
+        ),
+        (
+            Kind::Pod,
+            json!({ "metadata": { "namespace": "a", "name": "p" }, "status": { "podIP": "10.1.0.5", "podIPs": [] } }),
+            "Pod a/p@ 10.1.0.5 false false",
         ),
         (Kind::Pod, json!({ "metadata": { "namespace": "a", "name": "p" }, "spec": {} }), "Pod a/p@  false false"),
         (

@@ -329,12 +329,11 @@ fn apply_pod(sink: &Sink, pod: &Pod) {
     if !is_live(pod) {
         return;
     }
-    let first = pod.status.pod_ips.first().map_or("", |first| &first.ip.text);
     apply(
         sink,
         Object::Pod(object::Pod {
             meta: pod.metadata.meta(),
-            address: if pod.status.pod_ip.text.is_empty() { first } else { &pod.status.pod_ip.text },
+            addresses: pod.status.addresses(),
             terminating: pod.metadata.deletion_timestamp.is_some(),
             host_network: pod.spec.host_network == Some(true),
             labels: pod.metadata.labels.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect(),

@@ -85,9 +85,7 @@ fn is_selected(service: &Service, pod: &Pod) -> bool {
 }
 
 fn addresses(pod: &Pod) -> impl Iterator<Item = IpAddr> {
-    let listed = pod.status.pod_ips.iter().map(|pod_ip| pod_ip.ip.text.as_str());
-    let single = std::iter::once(pod.status.pod_ip.text.as_str()).filter(|_| pod.status.pod_ips.is_empty());
-    listed.chain(single).filter_map(|text| text.parse().ok())
+    pod.status.addresses().into_iter().filter_map(|text| text.parse().ok())
 }
 
 /// Returns true if a Service has the family of an address. A Service without families or cluster IPs has both.

@@ -49,14 +49,10 @@ impl MeshManifest {
 /// Applies a Pod as a workload of a mesh to a sink. Manifests cannot say that the mesh captures its traffic.
 pub(crate) fn apply_pod(sink: &Sink, pod: &Pod) {
     let status = &pod.status;
-    let mut addresses: Vec<&str> = status.pod_ips.iter().map(|one| one.ip.text.as_str()).collect();
-    if addresses.is_empty() {
-        addresses.push(&status.pod_ip.text);
-    }
     let labels = pod.metadata.labels.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     sink.apply(&Event::Applied(Object::WorkloadPod(object::WorkloadPod {
         meta: pod.metadata.meta(),
-        addresses,
+        addresses: status.addresses(),
         labels: labels.collect(),
         ready: pod.is_ready() && pod.metadata.deletion_timestamp.is_none(),
         on_host_network: false,

@@ -381,6 +381,14 @@ pub(crate) struct PodStatus {
     pub(crate) conditions: Vec<PodCondition>,
 }
 
+impl PodStatus {
+    /// Returns the addresses: `podIPs`, or `podIP` alone if that list is empty.
+    pub(crate) fn addresses(&self) -> Vec<&str> {
+        let single = Some(&*self.pod_ip.text).filter(|single| self.pod_ips.is_empty() && !single.is_empty());
+        self.pod_ips.iter().map(|one| &*one.ip.text).chain(single).collect()
+    }
+}
+
 /// IP address of a Pod.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]

@@ -6,8 +6,6 @@ use transport::grpc::LocalExecutor;
 
 use crate::http::{HEADERS_MAX, PING_EVERY, PING_TIMEOUT, UNWRITTEN_MAX};
 
-/// Maximum number of open streams on a connection, and with them of concurrent queries.
-const STREAMS_MAX: u32 = 256;
 /// Bytes of a body that a client may send before the server has read them. The server reads at once.
 const STREAM_WINDOW: u32 = 16 << 10;
 /// The same for all streams of a connection: the minimum that RFC 9113 §6.9.2 allows.
@@ -37,14 +35,14 @@ pub(super) fn http1() -> http1::Builder {
     builder
 }
 
-/// Returns the settings for HTTP/2.
-pub(super) fn http2() -> http2::Builder<LocalExecutor> {
+/// Returns the settings for HTTP/2 with this maximum number of open streams on a connection.
+pub(super) fn http2(streams_max: u32) -> http2::Builder<LocalExecutor> {
     let mut builder = http2::Builder::new(LocalExecutor);
     builder
         .timer(TokioTimer::new())
         .keep_alive_interval(PING_EVERY)
         .keep_alive_timeout(PING_TIMEOUT)
-        .max_concurrent_streams(STREAMS_MAX)
+        .max_concurrent_streams(streams_max)
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_frame_size(FRAME_MAX)

@@ -11,6 +11,7 @@ use std::io;
 use std::rc::Rc;
 
 use doh::{Accepted, Head, Policy, Refusal};
+use engine::HttpsSettings;
 use hyper::body::{Body, Bytes, Incoming};
 use hyper::header::{ALLOW, ALT_SVC, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::service::service_fn;
@@ -49,7 +50,8 @@ pub(crate) async fn serve(
         })
     };
     if !is_http1 {
-        let connection = Box::pin(limits::http2().serve_connection(TokioIo::new(stream), service()));
+        let streams_max = server.client.listening.https.streams_max.unwrap_or(HttpsSettings::STREAMS_MAX);
+        let connection = Box::pin(limits::http2(streams_max).serve_connection(TokioIo::new(stream), service()));
         return serve_until_closed(connection, closing, &activity).await;
     }
     loop {

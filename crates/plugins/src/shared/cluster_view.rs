@@ -144,7 +144,7 @@ impl InspectCluster for Exposed {
     fn address_of_pod(&self, namespace: &str, pod: &str) -> Option<IpAddr> {
         let mut found = None;
         self.index.for_each_named_pod(|address, named| {
-            if named.namespace() == namespace && named.is_named(pod) {
+            if found.is_none() && named.namespace() == namespace && named.is_named(pod) {
                 found = Some(address);
             }
         });

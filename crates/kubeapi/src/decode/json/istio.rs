@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use super::labelled::{Labelled, Pairs};
 use super::objects::{Metadata, Read};
+use super::pod::{PodIp, addresses};
 use super::text::{Text, Texts};
 
 /// Label and value that disable automatically allocated addresses.
@@ -179,17 +180,9 @@ struct PodStatus<'a> {
     conditions: Option<Vec<Condition<'a>>>,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct PodIp<'a> {
-    #[serde(borrow)]
-    ip: Text<'a>,
-}
-
 impl PodStatus<'_> {
     fn addresses(&self) -> Vec<&str> {
-        let all: Vec<&str> = self.pod_ips.iter().flatten().map(|one| &*one.ip).collect();
-        if all.is_empty() { vec![&self.pod_ip] } else { all }
+        addresses(self.pod_ips.as_deref(), &self.pod_ip)
     }
 }
 

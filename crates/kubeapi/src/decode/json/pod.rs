@@ -30,6 +30,31 @@ struct PodSpec {
 struct PodStatus<'a> {
     #[serde(rename = "podIP", borrow)]
     pod_ip: Text<'a>,
+    #[serde(rename = "podIPs", borrow)]
+    pod_ips: Option<Vec<PodIp<'a>>>,
+}
+
+/// core/v1 PodIP.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct PodIp<'a> {
+    #[serde(borrow)]
+    ip: Text<'a>,
+}
+
+/// Returns the addresses of a pod: `podIPs`, or `podIP` alone if that list is empty.
+pub(super) fn addresses<'a>(all: Option<&'a [PodIp<'_>]>, single: &'a str) -> Vec<&'a str> {
+    match all {
+        Some(all) if !all.is_empty() => all.iter().map(|one| &*one.ip).collect(),
+        _ if single.is_empty() => Vec::new(),
+        _ => vec![single],
+    }
+}
+
+impl PodStatus<'_> {
+    fn addresses(&self) -> Vec<&str> {
+        addresses(self.pod_ips.as_deref(), &self.pod_ip)
+    }
 }
 
 impl Read for Pod<'_> {
@@ -40,7 +65,7 @@ impl Read for Pod<'_> {
     fn object(&self) -> Result<Object<'_>, &'static str> {
         Ok(Object::Pod(object::Pod {
             meta: self.metadata.common.meta(),
-            address: self.status.as_ref().map_or("", |status| &status.pod_ip),
+            addresses: self.status.as_ref().map(PodStatus::addresses).unwrap_or_default(),
             terminating: self.metadata.common.deletion_timestamp.is_some(),
             host_network: self.spec.as_ref().is_some_and(|spec| spec.host_network == Some(true)),
             labels: self.metadata.labels.iter().collect(),

@@ -11,11 +11,12 @@ use crate::decode::{POD, address_type};
 /// accepts in an EndpointSlice.
 const ENTRIES_MAX: usize = 100_000;
 
-/// Field numbers: `ready` of EndpointConditions, `kind` and `name` of ObjectReference, `podIP` of PodStatus.
+/// Field numbers: `ready` of EndpointConditions, `kind` and `name` of ObjectReference, `podIP` and `podIPs` of PodStatus.
 const READY: u64 = 1;
 const TARGET_KIND: u64 = 1;
 const TARGET_NAME: u64 = 3;
 const POD_IP: u64 = 6;
+const POD_IPS: u64 = 12;
 /// Field number of `hostNetwork` in PodSpec.
 const HOST_NETWORK: u64 = 11;
 
@@ -308,19 +309,37 @@ fn endpoint<'a>(bytes: &'a [u8], endpoints: &mut Vec<Endpoint<'a>>) -> Result<()
     Ok(())
 }
 
+/// Decodes the addresses in a core/v1 PodStatus: `podIPs`, or `podIP` alone if that list is empty.
+fn pod_addresses(status: &[u8]) -> Result<Vec<&str>, ProtobufError> {
+    const IP: u64 = 1;
+    let (mut all, mut single) = (Vec::new(), "");
+    for field in Fields::of(status) {
+        match field? {
+            (POD_IP, value) => single = value.text()?,
+            (POD_IPS, value) if all.len() < ENTRIES_MAX => all.push(value.field(IP)?.map_or(Ok(""), Value::text)?),
+            _ => {}
+        }
+    }
+    if all.is_empty() && !single.is_empty() {
+        all.push(single);
+    }
+    Ok(all)
+}
+
 /// core/v1 Pod.
 fn pod(bytes: &[u8]) -> Result<(Object<'_>, &str), ProtobufError> {
     let labels = Some(Vec::new());
-    let (mut metadata, mut address, mut host_network) = (Metadata { labels, ..Metadata::default() }, "", false);
+    let (mut metadata, mut host_network) = (Metadata { labels, ..Metadata::default() }, false);
+    let mut addresses = Vec::new();
     for field in Fields::of(bytes) {
         match field? {
             (1, value) => metadata.read(value.as_bytes()?)?,
             (2, value) => host_network = value.field(HOST_NETWORK)?.map_or(Ok(0), Value::number)? != 0,
-            (3, value) => address = value.field(POD_IP)?.map_or(Ok(""), Value::text)?,
+            (3, value) => addresses = pod_addresses(value.as_bytes()?)?,
             _ => {}
         }
     }
     let Metadata { meta, terminating, labels, .. } = metadata;
-    let pod = Pod { meta, address, terminating, host_network, labels: labels.unwrap_or_default() };
+    let pod = Pod { meta, addresses, terminating, host_network, labels: labels.unwrap_or_default() };
     Ok((Object::Pod(pod), ""))
 }

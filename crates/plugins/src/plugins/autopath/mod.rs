@@ -241,10 +241,17 @@ fn found(response: &Response) -> Found {
     let nobody_to_ask = response.failure().is_some_and(|failure| failure.ede == EdeCode::NOT_AUTHORITATIVE);
     match response.rcode() {
         Rcode::NXDOMAIN => Found::Denied,
+        _ if is_by_policy(response) => Found::Answer,
         _ if nobody_to_ask || is_bare_refusal(response) => Found::Denied,
         Rcode::NOERROR if !has_records => Found::Empty,
         _ => Found::Answer,
     }
+}
+
+/// Returns true if a policy of this server, such as *acl*, blocks or filters the name. A later name of the path must
+/// not replace that.
+fn is_by_policy(response: &Response) -> bool {
+    response.is_local() && matches!(response.ede(), Some(EdeCode::BLOCKED | EdeCode::FILTERED))
 }
 
 /// Returns true if a plugin below refused the name without a cause, as `hosts` and `template` do for names that they do

@@ -139,7 +139,7 @@ impl Entry {
         response.message.set_ttls(ttl);
         let flags = response.message.header.flags;
         response.message.header.flags = flags
-            .with_authoritative(true)
+            .with_authoritative(self.flags.authoritative())
             .with_recursion_available(self.flags.recursion_available())
             .with_authentic_data(self.flags.authentic_data());
         response.set_rcode(self.rcode);

@@ -180,7 +180,7 @@ impl Cache {
         if note & REFRESH != 0 && !is_good(response) {
             self.refresh_failed(query, now);
         } else if note & HAS_STALE != 0 && self.is_outdone_by_stale(query, response, now) {
-            if SERVES {
+            if SERVES && !query.has_timed_out() {
                 self.refresh_failed(query, now);
             }
             if query.is_awaited() {
@@ -189,6 +189,10 @@ impl Cache {
             }
             return Verdict::Done;
         } else {
+            if SERVES && note & HAS_STALE != 0 {
+                // Another query may verify the entry, unless this response replaces it.
+                self.end_refresh(query, now);
+            }
             self.keep::<SERVES>(query, response, worker, now);
         }
         restrict_ad(query, response);
@@ -247,7 +251,12 @@ impl Cache {
                 }
                 true
             }
-            (Found::Stale { held_back: false }, Some(Stale { verify: Some(timeout), .. })) => {
+            (Found::Stale { held_back: false }, Some(Stale { verify: Some(timeout), recheck, .. })) => {
+                // With a limit for the wait, or between attempts, one query at a time verifies an entry.
+                let verifies_alone = !timeout.is_zero() || !recheck.is_zero();
+                if SERVES && verifies_alone && !self.begin_refresh(denial, query, now) {
+                    return self.serve_stale(denial, query, response, worker);
+                }
                 query.set_note(query.note() | HAS_STALE);
                 if !timeout.is_zero() {
                     query.wait_until(now + timeout);
@@ -320,8 +329,13 @@ impl Cache {
 
     fn refresh_failed(&self, query: &Query, now: Instant) {
         let recheck = self.config.stale.map_or(Duration::ZERO, |stale| stale.recheck);
+        self.end_refresh(query, now + recheck);
+    }
+
+    /// Records that no refresh of the entries for a question is running. The next one may start at `at`.
+    fn end_refresh(&self, query: &Query, at: Instant) {
         for store in self.stores.iter() {
-            store.read(&Key::of(query), |entry| entry.end_refresh(now + recheck));
+            store.read(&Key::of(query), |entry| entry.end_refresh(at));
         }
     }
 

@@ -24,7 +24,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("prefix PREFIX"),
         default: "64:ff9b::/96",
-        doc: "IPv6 prefix that IPv4 addresses are embedded in (RFC 6052): 32 to 96 bits long, a multiple of 8.",
+        doc: "IPv6 prefix that IPv4 addresses are embedded in (RFC 6052): 32, 40, 48, 56, 64 or 96 bits long.",
         set: Config::read_prefix,
     },
     Property {
@@ -60,6 +60,8 @@ static METRICS: [&Metric; 1] = [&TRANSLATED];
 
 /// The well-known prefix (RFC 6052 §2.1).
 const PREFIX: [u8; 16] = [0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+/// Lengths of a prefix in bits (RFC 6052 §2.2).
+const PREFIX_LENGTHS: [u8; 6] = [32, 40, 48, 56, 64, 96];
 /// Index of the byte that is always zero in a synthesised address (RFC 6052 §2.2).
 const ZERO_OCTET: usize = 8;
 /// Maximum TTL in seconds if no SOA record limits the TTL of the missing AAAA records (RFC 6147 §5.1.7).
@@ -83,8 +85,8 @@ impl Config {
     fn read_prefix(&mut self, args: &mut Args<'_>) -> Result<(), Problem> {
         let word = args.word()?;
         let network: Option<Ipv6Net> = word.text.parse().ok();
-        let network = network.filter(|net| (32..=96).contains(&net.prefix_len()) && net.prefix_len() % 8 == 0);
-        let wanted = "an IPv6 network of 32 to 96 bits, a multiple of 8, such as `64:ff9b::/96`";
+        let network = network.filter(|net| PREFIX_LENGTHS.contains(&net.prefix_len()));
+        let wanted = "an IPv6 network of 32, 40, 48, 56, 64 or 96 bits, such as `64:ff9b::/96`";
         let network = network.ok_or_else(|| args.bad(word, wanted))?;
         self.prefix = network.network().octets();
         self.length = usize::from(network.prefix_len() / 8);
@@ -138,19 +140,23 @@ impl Plugin for Dns64 {
         response: &mut Response,
         worker: &mut Worker,
     ) -> Verdict {
-        if !sub.message.section(Section::Answer).any(|mark| mark.rtype == Type::A) {
+        let has = |response: &Response, rtype| {
+            response.message.section(Section::Answer).any(|mark: wire::Mark| mark.rtype == rtype)
+        };
+        if !has(sub, Type::A) {
+            // NODATA for AAAA and a failure for A: NODATA would be cached, although the name may have addresses.
+            let is_nodata = response.rcode() == Rcode::NOERROR && !has(response, Type::AAAA);
+            if is_nodata && sub.rcode() != Rcode::NOERROR {
+                response.begin(query);
+                self.take_over(sub, response, TTL_MAX);
+                response.copy_ede(sub);
+                return Verdict::Done;
+            }
             return Verdict::Pass;
         }
         let ttl_max = negative_ttl(response).unwrap_or(TTL_MAX);
         response.begin(query);
-        let theirs = sub.message.flags();
-        let flags = &mut response.message.header.flags;
-        *flags = flags
-            .with_authoritative(theirs.authoritative())
-            .with_recursion_available(theirs.recursion_available())
-            .with_truncated(theirs.truncated());
-        // Records that cannot be parsed are left out.
-        let _ = self.copy_translated(sub, response, ttl_max);
+        self.take_over(sub, response, ttl_max);
         if let Some(counter) = self.translated.of(query) {
             worker.counters.count(*counter);
         }
@@ -159,6 +165,19 @@ impl Plugin for Dns64 {
 }
 
 impl Dns64 {
+    /// Makes a response of the answer to the A query: its code, flags and records, with the A records translated.
+    fn take_over(&self, sub: &Response, response: &mut Response, ttl_max: u32) {
+        let theirs = sub.message.flags();
+        let flags = &mut response.message.header.flags;
+        *flags = flags
+            .with_authoritative(theirs.authoritative())
+            .with_recursion_available(theirs.recursion_available())
+            .with_truncated(theirs.truncated());
+        response.set_rcode(sub.rcode());
+        // Records that cannot be parsed are left out.
+        let _ = self.copy_translated(sub, response, ttl_max);
+    }
+
     /// Copies a response with its A records translated. CNAME records and the other sections stay as they are (RFC 6147
     /// §5.4).
     fn copy_translated(&self, sub: &Response, response: &mut Response, ttl_max: u32) -> Result<(), NameError> {

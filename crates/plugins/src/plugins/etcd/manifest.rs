@@ -7,6 +7,7 @@ use gotext::parse_duration;
 use skydns::{Credentials, LeaseBounds, Request, Tls};
 use wire::Name;
 
+use super::walk::ApexFallback;
 use crate::shared::fallthrough::{DENIED, FallsThrough, fallthrough};
 use crate::shared::option_helpers::no_arguments;
 
@@ -19,6 +20,7 @@ pub struct Config {
     credentials: Option<Credentials>,
     tls: Option<TlsFiles>,
     pub(super) lease: LeaseBounds,
+    pub(super) fallback: ApexFallback,
     pub(super) fallthrough: Vec<Name>,
 }
 
@@ -49,6 +51,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
         credentials: None,
         tls: None,
         lease: LEASE_DEFAULT,
+        fallback: ApexFallback::Zone,
         fallthrough: Vec::new(),
     },
     super::build,
@@ -124,6 +127,16 @@ static PROPERTIES: &[Property<Config>] = &[
         },
     },
     fallthrough(DENIED),
+    Property {
+        usage: Usage("no_apex_fallback"),
+        default: "off",
+        doc: "Answer address queries for the zone itself only from keys below `dns/apex`. Without it, a zone that has none \
+              has the addresses of all its keys.",
+        set: |config, _| {
+            config.fallback = ApexFallback::Nothing;
+            Ok(())
+        },
+    },
     Property {
         usage: Usage("stubzones"),
         default: "",

@@ -27,7 +27,7 @@ pub(crate) use manifest::MANIFEST;
 
 use manifest::Config;
 use outside::Outside;
-use walk::{Walk, below};
+use walk::{ApexFallback, Walk, below};
 use wanted::Wanted;
 
 static STALE: Metric = Metric {
@@ -85,7 +85,8 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let counters = |metric: &'static Metric| {
         zones.names().iter().map(|zone| setup.registry.counter(metric, &[&zone.to_string()])).collect()
     };
-    let plugin = Etcd { index, handle, lease: config.lease, stale: counters(&STALE), cut: counters(&CUT) };
+    let (lease, fallback) = (config.lease, config.fallback);
+    let plugin = Etcd { index, handle, lease, fallback, stale: counters(&STALE), cut: counters(&CUT) };
     Ok(Some(Part { zones: Some(zones), fallthrough, ..Part::new(plugin, Hooks::DOWN) }))
 }
 
@@ -120,6 +121,7 @@ struct Etcd {
     #[allow(dead_code, reason = "dropping it ends the watch")]
     handle: Arc<dyn StoreHandle>,
     lease: LeaseBounds,
+    fallback: ApexFallback,
     /// Answers while etcd could not be reached, by zone.
     stale: Box<[Counter]>,
     /// Answers that may be incomplete, by zone.
@@ -205,7 +207,7 @@ impl Etcd {
 
     /// Returns the records of the queried name. Counts a selection that is cut off.
     fn select<'v>(&self, view: &'v View, query: &Query, worker: &mut Worker) -> Selection<'v> {
-        let selection = walk::select(view, query.key(), query.zone_at(), Some(query.qtype));
+        let selection = walk::select((view, self.fallback), query.key(), query.zone_at(), Some(query.qtype));
         if selection.is_cut()
             && let Some(counter) = self.cut.get(query.zone_index())
         {
@@ -235,7 +237,7 @@ impl Etcd {
         };
         let mut outside = Outside::default();
         let time = (worker.now().nanos(), self.lease);
-        let mut walk = Walk::new((view, selection), query.zone(), wanted, time, &mut outside);
+        let mut walk = Walk::new((view, self.fallback, selection), query.zone(), wanted, time, &mut outside);
         if names_targets {
             services::push(selection, query.qtype, &mut walk, response);
         } else {

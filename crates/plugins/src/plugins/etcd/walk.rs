@@ -23,6 +23,7 @@ const PIECE: usize = 255;
 /// State while the records of an answer are built.
 pub(super) struct Walk<'a> {
     view: &'a View,
+    fallback: ApexFallback,
     /// Zone within which CNAMEs are followed. Targets outside of it go to `outside`.
     zone: NameRef<'a>,
     wanted: Wanted,
@@ -35,12 +36,26 @@ pub(super) struct Walk<'a> {
     outside: &'a mut Outside,
 }
 
+/// Addresses of the apex of a zone that has no records below [`APEX`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ApexFallback {
+    /// Those of all records of the zone.
+    Zone,
+    /// None.
+    Nothing,
+}
+
 /// Returns the records of a name for a query of this type, or for both address types. The addresses of the apex are
 /// those below [`APEX`], if any.
-pub(super) fn select<'v>(view: &'v View, key: NameRef<'_>, before_zone: usize, qtype: Option<Type>) -> Selection<'v> {
+pub(super) fn select<'v>(
+    (view, fallback): (&'v View, ApexFallback),
+    key: NameRef<'_>,
+    before_zone: usize,
+    qtype: Option<Type>,
+) -> Selection<'v> {
     if qtype.is_none_or(Type::is_address) && before_zone == 0 {
         let apex = view.select(below(APEX, key).as_ref(), APEX.len(), RecordFilter::Hosts);
-        if !apex.is_empty() {
+        if !apex.is_empty() || fallback == ApexFallback::Nothing {
             return apex;
         }
     }
@@ -75,7 +90,7 @@ impl Link<'_> {
 impl<'a> Walk<'a> {
     /// Creates the state for a name with these records.
     pub(super) fn new(
-        (view, selection): (&'a View, &Selection<'_>),
+        (view, fallback, selection): (&'a View, ApexFallback, &Selection<'_>),
         zone: NameRef<'a>,
         wanted: Wanted,
         (now_nanos, lease): (u64, LeaseBounds),
@@ -83,7 +98,7 @@ impl<'a> Walk<'a> {
     ) -> Walk<'a> {
         let leads_on = selection.records().any(|keyed| keyed.record.host.name().is_some());
         let seen = Seen::new(if leads_on { usize::MAX } else { selection.len() });
-        Walk { view, zone, wanted, now_nanos, lease, seen, aliases: 0, outside }
+        Walk { view, fallback, zone, wanted, now_nanos, lease, seen, aliases: 0, outside }
     }
 
     /// Appends the records of a name. Returns false if there are none. Omits a CNAME that leads to no record.
@@ -203,7 +218,7 @@ impl<'a> Walk<'a> {
                 true
             }
             Some(before_zone) => {
-                let selection = select(self.view, key.as_ref(), before_zone, self.wanted.qtype);
+                let selection = select((self.view, self.fallback), key.as_ref(), before_zone, self.wanted.qtype);
                 self.push(&selection, (Owner::Name(target), target), Some(&Link { target, before }), response)
             }
         }

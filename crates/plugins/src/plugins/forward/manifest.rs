@@ -372,7 +372,8 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("resolver IP[:PORT]..."),
         default: "",
-        doc: "DNS servers that look up the host names in TO. The default is the resolver of the system.",
+        doc: "DNS servers that look up the host names in TO. The default is the resolver of the system. The names are \
+              complete: no search domain is appended.",
         set: |config, args| {
             let first = args.word()?;
             for word in core::iter::once(first).chain(args.take_rest()) {

@@ -22,7 +22,8 @@ const DEADLINE: Duration = Duration::from_secs(5);
 
 /// Lookup of host names. The process provides it for upstreams that are configured by name.
 pub trait HostLookup: Send + Sync {
-    /// Returns the addresses of a host. Uses `resolvers` or, if there are none, the system's resolver.
+    /// Returns the addresses of a host, whose name is complete. Uses `resolvers` or, if there are none, the system's
+    /// resolver.
     ///
     /// # Errors
     /// Fails if the host has no address or the lookup failed.

@@ -3,11 +3,20 @@
 use config::options::{Manifest, Property, Usage};
 use config::setup::{CallLimits, Part, Setup, SetupError};
 
-pub static MANIFEST: Manifest<CallLimits> = Manifest::new(
+use crate::shared::option_helpers::number_once;
+
+/// Parsed `grpc_server` block.
+#[derive(Default)]
+pub struct Config {
+    calls_max: Option<u32>,
+    connections_max: Option<u32>,
+}
+
+pub static MANIFEST: Manifest<Config> = Manifest::new(
     "grpc_server",
     "limit queries and connections over gRPC",
     include_str!("README.md"),
-    CallLimits::default,
+    Config::default,
     build,
 )
 .without_handler()
@@ -17,23 +26,26 @@ pub static MANIFEST: Manifest<CallLimits> = Manifest::new(
         usage: Usage("max_streams NUMBER"),
         default: "256",
         doc: "Maximum number of concurrent queries per connection; 0 for no limit.",
-        set: |limits, args| {
-            limits.calls_max = args.number(0..)?;
-            Ok(())
-        },
+        set: |config, args| number_once(&mut config.calls_max, args, 0..),
     },
     Property {
         usage: Usage("max_connections NUMBER"),
         default: "200",
         doc: "Maximum number of open connections per listening address; 0 for no limit.",
-        set: |limits, args| {
-            limits.connections_max = args.number(0..)?;
-            Ok(())
-        },
+        set: |config, args| number_once(&mut config.connections_max, args, 0..),
     },
 ])
-.settings(|limits, settings| settings.listening.calls = *limits);
+.settings(|config, settings| settings.listening.calls = limits(config));
 
-fn build(_: Vec<CallLimits>, _: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+fn limits(config: &Config) -> CallLimits {
+    let usual = CallLimits::default();
+    let connections_max = config.connections_max.and_then(|most| usize::try_from(most).ok());
+    CallLimits {
+        connections_max: connections_max.unwrap_or(usual.connections_max),
+        calls_max: config.calls_max.unwrap_or(usual.calls_max),
+    }
+}
+
+fn build(_: Vec<Config>, _: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     Ok(None)
 }

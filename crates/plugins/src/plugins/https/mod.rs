@@ -3,10 +3,13 @@
 use config::options::{Manifest, Property, Usage};
 use config::setup::{HttpsSettings, Part, Setup, SetupError};
 
+use crate::shared::option_helpers::number_once;
+
 /// Parsed `https` block.
 #[derive(Default)]
 pub struct Config {
     connections_max: Option<u32>,
+    streams_max: Option<u32>,
     is_strict: bool,
     http3_port: Option<u16>,
 }
@@ -28,13 +31,14 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
         usage: Usage("max_connections NUMBER"),
         default: "200",
         doc: "Maximum number of open connections per listening address; 0 for no limit.",
-        set: |config, args| {
-            let number = args.number(0..)?;
-            match config.connections_max.replace(number) {
-                None => Ok(()),
-                Some(_) => Err(args.problem("max_connections already defined for this server block")),
-            }
-        },
+        set: |config, args| number_once(&mut config.connections_max, args, 0..),
+    },
+    Property {
+        usage: Usage("max_streams NUMBER"),
+        default: "250",
+        doc: "Maximum number of concurrent queries per connection over HTTP/2; 0 for 250. Server blocks that share a \
+              listener may not set different numbers.",
+        set: |config, args| number_once(&mut config.streams_max, args, 0..),
     },
     Property {
         usage: Usage("strict"),
@@ -63,7 +67,8 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 fn of(config: &Config) -> HttpsSettings {
     let connections_max = config.connections_max.and_then(|most| usize::try_from(most).ok());
     let connections_max = connections_max.unwrap_or(HttpsSettings::default().connections_max);
-    HttpsSettings { connections_max, is_strict: config.is_strict, http3_port: config.http3_port }
+    let streams_max = config.streams_max.map(|most| if most == 0 { HttpsSettings::STREAMS_MAX } else { most });
+    HttpsSettings { connections_max, streams_max, is_strict: config.is_strict, http3_port: config.http3_port }
 }
 
 fn build(_: Vec<Config>, _: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {

@@ -1,5 +1,7 @@
 //! ExternalName Services: CNAME records and the records of their targets, inside and outside of the zone.
 
+use core::net::IpAddr;
+
 use cluster::ServiceKind;
 use engine::{Query, Response, Subquery, SubqueryTarget, Verdict, Worker};
 use wire::{Name, Owner, Section, Type};
@@ -89,6 +91,17 @@ impl Kubernetes {
                         Outcome::Answered | Outcome::NoData | Outcome::NoName => None,
                     }
                 })
+            }
+            Target::Pod { namespace, pod } if self.exposed.shows(namespace) || self.has_pods_anywhere() => {
+                let wanted = |ip: &IpAddr| query.qtype.is_address() && ip.is_ipv4() == (query.qtype == Type::A);
+                if let Some(address) = self.pod_address(namespace, pod).filter(wanted) {
+                    response.message.push_address(Section::Answer, owner, self.ttl, address);
+                }
+                None
+            }
+            Target::NameServer => {
+                self.push_name_server_addresses(query, owner, response);
+                None
             }
             _ => None,
         };

@@ -134,8 +134,8 @@ pub(super) fn branch<'a>(mut ports: impl Iterator<Item = &'a Port>, protocol: &[
 }
 
 impl Kubernetes {
-    /// Answers for `ADDRESS.NAMESPACE.pod`.
-    pub(super) fn pod(&self, namespace: &[u8], pod: &[u8], query: &Query, response: &mut Response) -> Outcome<'static> {
+    /// Returns the address of `ADDRESS.NAMESPACE.pod`, or `None` if the name does not exist.
+    pub(super) fn pod_address(&self, namespace: &[u8], pod: &[u8]) -> Option<IpAddr> {
         let address = match self.pods {
             Pods::Disabled => None,
             Pods::Insecure => dashed::read(pod),
@@ -143,7 +143,12 @@ impl Kubernetes {
                 dashed::read_pod(pod).filter(|address| self.exposed.index.pod_exists(namespace, *address))
             }
         };
-        let Some(address) = address.map(|address| address.to_canonical()) else { return Outcome::NoName };
+        address.map(|address| address.to_canonical())
+    }
+
+    /// Answers for `ADDRESS.NAMESPACE.pod`.
+    pub(super) fn pod(&self, namespace: &[u8], pod: &[u8], query: &Query, response: &mut Response) -> Outcome<'static> {
+        let Some(address) = self.pod_address(namespace, pod) else { return Outcome::NoName };
         match query.qtype {
             Type::A | Type::AAAA if address.is_ipv4() == (query.qtype == Type::A) => {
                 response.message.push_address(Section::Answer, Owner::Question, self.ttl, address);

@@ -133,19 +133,18 @@ impl Kubernetes {
         context.push_srv(response, target.as_ref(), weight(1), 0);
         let lower = target.clone().into_lowercase();
         let Some(prefix) = lower.as_ref().prefix_len(query.zone()) else { return };
-        let Target::Service { namespace, service, part: Part::Whole } =
-            Target::read(&lower.as_bytes()[..prefix], view.grammar)
-        else {
-            return;
+        let push = |ip| {
+            response.message.push_address(Section::Additional, Owner::Name(target.as_ref()), self.ttl, ip);
         };
-        if !self.exposed.shows(namespace) {
-            return;
+        match Target::read(&lower.as_bytes()[..prefix], view.grammar) {
+            Target::Service { namespace, service, part: Part::Whole } if self.exposed.shows(namespace) => {
+                view.index.service(namespace, service, |service| each_address(service, push));
+            }
+            Target::Pod { namespace, pod } if self.exposed.shows(namespace) || self.has_pods_anywhere() => {
+                self.pod_address(namespace, pod).into_iter().for_each(push);
+            }
+            _ => {}
         }
-        view.index.service(namespace, service, |service| {
-            each_address(service, |ip| {
-                response.message.push_address(Section::Additional, Owner::Name(target.as_ref()), self.ttl, ip);
-            });
-        });
     }
 }
 

@@ -296,7 +296,7 @@ impl Kubernetes {
                 Found::of_message(response)
             }
             Target::NameServer => {
-                self.push_name_server_addresses(query, response);
+                self.push_name_server_addresses(query, Owner::Question, response);
                 Found::of_message(response)
             }
             Target::Namespace(namespace) if self.exposed.shows(namespace) => Found::NoData,

@@ -12,7 +12,7 @@ impl Kubernetes {
     pub(super) fn find_reverse(&self, query: &Query, response: &mut Response) -> Found {
         match Target::read(&query.key().as_bytes()[..query.zone_at()], Grammar::Cluster) {
             Target::Apex => return self.find_apex(query, response),
-            Target::NameServer => self.push_name_server_addresses(query, response),
+            Target::NameServer => self.push_name_server_addresses(query, Owner::Question, response),
             Target::Version if query.qtype == Type::TXT => Kubernetes::push_version(response),
             Target::Version | Target::Branch => {}
             _ => return self.find_address(query, response),

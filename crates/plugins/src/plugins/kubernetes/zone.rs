@@ -49,10 +49,10 @@ impl Kubernetes {
     }
 
     /// Appends the addresses of the name servers for a query of `ns.dns`.
-    pub(super) fn push_name_server_addresses(&self, query: &Query, response: &mut Response) {
+    pub(super) fn push_name_server_addresses(&self, query: &Query, owner: Owner<'_>, response: &mut Response) {
         for (_, address) in name_servers(&self.exposed, query.zone()) {
             if address.is_ipv4() == (query.qtype == Type::A) && query.qtype.is_address() {
-                response.message.push_address(Section::Answer, Owner::Question, self.ttl, address);
+                response.message.push_address(Section::Answer, owner, self.ttl, address);
             }
         }
     }

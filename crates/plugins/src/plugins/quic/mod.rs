@@ -9,6 +9,7 @@ use crate::shared::option_helpers::number_once;
 #[derive(Default)]
 pub struct Config {
     streams_max: Option<u32>,
+    connections_max: Option<u32>,
     worker_pool_size: Option<u32>,
 }
 
@@ -24,17 +25,28 @@ pub static MANIFEST: Manifest<Config> =
                 set: |config, args| number_once(&mut config.streams_max, args, 1..),
             },
             Property {
+                usage: Usage("max_connections NUMBER"),
+                default: "200",
+                doc: "Maximum number of open connections per listening address; 0 for no limit.",
+                set: |config, args| number_once(&mut config.connections_max, args, 0..),
+            },
+            Property {
                 usage: Usage("worker_pool_size NUMBER"),
                 default: "1024",
                 doc: "Accepted for compatibility; has no effect. At least 1.",
                 set: |config, args| number_once(&mut config.worker_pool_size, args, 1..),
             },
         ])
-        .settings(|config, settings| {
-            if let Some(streams_max) = config.streams_max {
-                settings.listening.quic = QuicLimits { streams_max, ..QuicLimits::default() };
-            }
-        });
+        .settings(|config, settings| settings.listening.quic = limits(config));
+
+fn limits(config: &Config) -> QuicLimits {
+    let usual = QuicLimits::default();
+    let connections_max = config.connections_max.and_then(|most| usize::try_from(most).ok());
+    QuicLimits {
+        streams_max: config.streams_max.unwrap_or(usual.streams_max),
+        connections_max: connections_max.unwrap_or(usual.connections_max),
+    }
+}
 
 fn build(_: Vec<Config>, _: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     Ok(None)

@@ -2,6 +2,7 @@
 
 mod answer;
 mod edns;
+mod labelled;
 mod pattern;
 mod rule;
 
@@ -71,8 +72,10 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let labels = setup.labels();
     let mut rules: Vec<Rule> = configs.into_iter().filter_map(|config| config.rule).collect();
     for rule in &mut rules {
-        if let Action::Option(edit) = &mut rule.action {
-            edit.bind(&labels);
+        match &mut rule.action {
+            Action::Option(edit) => edit.bind(&labels),
+            Action::Name(renaming) => renaming.to_labelled.iter_mut().for_each(|to| to.bind(&labels)),
+            _ => {}
         }
     }
     Ok(Some(Part::new(Rewrite { stages: stages(&rules), rules }, Hooks::BOTH)))
@@ -317,7 +320,11 @@ impl Renaming {
             }
             return Ok(is_for);
         }
-        let Some(text) = self.from.replace(query.key(), &self.to) else { return Ok(false) };
+        let text = match (&self.from, &self.to_labelled) {
+            (Pattern::Regex(regex), Some(to)) => to.fill(regex, query.key(), query),
+            _ => self.from.replace(query.key(), &self.to),
+        };
+        let Some(text) = text else { return Ok(false) };
         let name = pattern::name_of(&text).map_err(|source| InvalidNameError { text, source })?;
         query.set_name(name.as_ref());
         Ok(true)

@@ -10,6 +10,7 @@ use crate::shared::option_helpers::regular_expression;
 
 use super::answer::{Change, Times};
 use super::edns::Edit;
+use super::labelled::Labelled;
 use super::pattern::{Pattern, Template, absolute, name_of};
 
 /// Rewrite rule.
@@ -42,6 +43,8 @@ pub(super) struct Renaming {
     pub(super) to: Template,
     /// Replacement as a name, if it does not depend on the query name.
     pub(super) to_name: Option<Name>,
+    /// Replacement in place of `to`, if it may contain metadata labels.
+    pub(super) to_labelled: Option<Labelled>,
     /// Changes to owner names, applied from last to first: explicit `answer` rules first, then restoring the query
     /// name.
     pub(super) owners: Vec<Change>,
@@ -214,7 +217,8 @@ fn read_template(args: &Args<'_>, word: &corefile::Token, regex: &Regexp) -> Res
 fn read_renaming(args: &mut Args<'_>) -> Result<Option<Renaming>, Problem> {
     let kind = read_kind(args, 1)?;
     let from = read_from(args, kind)?;
-    let to = read_to(args, from.as_ref())?;
+    let to_labelled = read_labelled(args, from.as_ref())?;
+    let to = if to_labelled.is_some() { Template::plain(String::new()) } else { read_to(args, from.as_ref())? };
     let mut renaming = Answers::default();
     renaming.read(args)?;
     let Some(from) = from else { return Ok(None) };
@@ -234,7 +238,24 @@ fn read_renaming(args: &mut Args<'_>) -> Result<Option<Renaming>, Problem> {
         values.insert(0, value);
     }
     let to_name = if let Pattern::Exact(_) = from { name_of(to.text()).ok() } else { None };
-    Ok(Some(Renaming { from, to, to_name, owners, values }))
+    Ok(Some(Renaming { from, to, to_name, to_labelled, owners, values }))
+}
+
+/// Takes `TO metadata`, if that word follows.
+fn read_labelled(args: &mut Args<'_>, from: Option<&Pattern>) -> Result<Option<Labelled>, Problem> {
+    let Some(word) = args.rest().get(1).filter(|word| word.text == "metadata") else { return Ok(None) };
+    let Some(Pattern::Regex(regex)) = from else {
+        return Err(args.bad(word, "allowed here: `metadata` is only supported for `name regex` rules"));
+    };
+    let to = args.word()?;
+    args.next_word();
+    let parsed = Labelled::parse(&absolute_as_written(&to.text), regex.groups());
+    parsed.map(Some).map_err(|reason| Box::new(args.bad(to, "a replacement").with_help(reason)))
+}
+
+/// Returns a text with a final dot.
+fn absolute_as_written(text: &str) -> String {
+    if text.ends_with('.') { text.to_owned() } else { format!("{text}.") }
 }
 
 /// Response rules after `name FROM TO`.

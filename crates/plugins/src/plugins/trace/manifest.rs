@@ -151,21 +151,22 @@ fn read(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
 }
 
 impl Endpoint {
-    /// Parses a URL or `HOST:PORT`.
+    /// Parses a URL, whose scheme may be in upper case, or `HOST:PORT`, to which the usual path is added.
     fn read(text: &str, form: Form) -> Endpoint {
         let usual = if form == Form::Otlp { "/v1/traces" } else { "/api/v2/spans" };
-        let (encrypted, rest) = match (text.strip_prefix("http://"), text.strip_prefix("https://")) {
-            (None, None) => {
-                return Endpoint { encrypted: false, address: with_port(text, 80), path: usual.to_owned() };
-            }
-            (Some(rest), _) => (false, rest),
-            (None, Some(rest)) => (true, rest),
+        let (encrypted, rest, has_scheme) = match (after_scheme(text, "http://"), after_scheme(text, "https://")) {
+            (None, None) => (false, text, false),
+            (Some(rest), _) => (false, rest, true),
+            (None, Some(rest)) => (true, rest, true),
         };
-        let (address, path) = match rest.find('/') {
-            Some(at) => (&rest[..at], &rest[at..]),
-            None => (rest, if form == Form::Otlp { usual } else { "/" }),
+        let (address, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        let path = match (path, form) {
+            _ if !has_scheme => [path.trim_end_matches('/'), usual].concat(),
+            ("", Form::Otlp) => usual.to_owned(),
+            ("", _) => "/".to_owned(),
+            (path, _) => path.to_owned(),
         };
-        Endpoint { encrypted, address: with_port(address, if encrypted { 443 } else { 80 }), path: path.to_owned() }
+        Endpoint { encrypted, address: with_port(address, if encrypted { 443 } else { 80 }), path }
     }
 
     /// Host name that the collector's certificate must have.
@@ -179,6 +180,12 @@ impl core::fmt::Display for Endpoint {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "http{}://{}{}", if self.encrypted { "s" } else { "" }, self.address, self.path)
     }
+}
+
+/// Returns what follows a scheme in a URL.
+fn after_scheme<'a>(text: &'a str, scheme: &str) -> Option<&'a str> {
+    let (start, rest) = text.split_at_checked(scheme.len())?;
+    start.eq_ignore_ascii_case(scheme).then_some(rest)
 }
 
 fn with_port(address: &str, port: u16) -> String {
@@ -199,6 +206,11 @@ mod tests {
             ("http://host:9411/x?y", Form::Zipkin, "http://host:9411/x?y", "host"),
             ("https://[2001:db8::1]/x", Form::Zipkin, "https://[2001:db8::1]:443/x", "2001:db8::1"),
             ("https://host", Form::Otlp, "https://host:443/v1/traces", "host"),
+            ("HTTP://host:9411/x", Form::Zipkin, "http://host:9411/x", "host"),
+            ("Https://host", Form::Otlp, "https://host:443/v1/traces", "host"),
+            ("httpbin.tracing:9411", Form::Zipkin, "http://httpbin.tracing:9411/api/v2/spans", "httpbin.tracing"),
+            ("127.0.0.1:9411/http", Form::Zipkin, "http://127.0.0.1:9411/http/api/v2/spans", "127.0.0.1"),
+            ("host:4318/", Form::Otlp, "http://host:4318/v1/traces", "host"),
         ] {
             let endpoint = Endpoint::read(text, form);
             assert_eq!((endpoint.to_string().as_str(), endpoint.host()), (url, host));

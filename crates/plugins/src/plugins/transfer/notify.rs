@@ -14,9 +14,12 @@ use super::Lines;
 
 /// Interval at which serials are checked. Bounds the delay of a NOTIFY.
 const EVERY: Duration = Duration::from_secs(1);
-/// Minimum time between two NOTIFYs for a zone. The zone of a cluster changes constantly, and each NOTIFY causes a full
-/// transfer.
+/// Average time between two NOTIFYs for a zone that changes constantly, as that of a cluster does: each NOTIFY causes a
+/// full transfer.
 const APART: Duration = Duration::from_secs(10);
+/// Number of NOTIFYs for a zone that may follow each other without a pause, so that a zone that rarely changes is
+/// transferred at once: that of the start, and a few edits in a row.
+const BURST: u32 = 4;
 /// Number of attempts to notify a server.
 const TRIES: usize = 3;
 /// Timeout of an attempt.
@@ -30,7 +33,8 @@ pub(super) struct Notifier {
 
 struct Notified {
     serial: u32,
-    at: Instant,
+    /// Time at which all NOTIFYs so far would have been sent if they had been [`APART`].
+    paid_at: Instant,
 }
 
 impl Notifier {
@@ -57,8 +61,10 @@ impl Notifier {
             for zone in source.zones() {
                 let Some(serial) = source.serial(zone.as_ref()) else { continue };
                 let last = self.notified.get(&zone.to_string());
-                if last.is_none_or(|last| last.serial != serial && now >= last.at + APART) {
-                    self.notified.insert(zone.to_string(), Notified { serial, at: now });
+                let may_follow = |last: &Notified| last.paid_at <= now + APART * (BURST - 1);
+                if last.is_none_or(|last| last.serial != serial && may_follow(last)) {
+                    let paid_at = last.map_or(now, |last| last.paid_at.max(now)) + APART;
+                    self.notified.insert(zone.to_string(), Notified { serial, paid_at });
                     changed.push(zone);
                 }
             }

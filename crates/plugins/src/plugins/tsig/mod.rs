@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use aws_lc_rs::hmac;
 use config::options::{Args, Manifest, Problem, Property, Usage};
 use config::setup::{Part, Setup, SetupError};
-use engine::{Failure, Hooks, Plugin, Query, Response, Verdict, Worker};
+use engine::{Failure, Hooks, Plugin, Query, Response, Verdict, Worker, Zones};
 use wire::{EdeCode, Name, Opcode, Rcode, Type};
 
 use crate::shared::open_error;
@@ -128,12 +128,14 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         let found = secrets::read(&bytes).map_err(|error| SetupError::new(format!("{}:{error}", path.display())))?;
         config.secrets.extend(found);
     }
-    let zones = Some(setup.zones_or_keys(&config.zones));
-    let plugin = Tsig { secrets: config.secrets, types: config.types, opcodes: config.opcodes };
-    Ok(Some(Part { zones, ..Part::new(plugin, Hooks::DOWN) }))
+    let zones = setup.zones_or_keys(&config.zones);
+    let plugin = Tsig { zones, secrets: config.secrets, types: config.types, opcodes: config.opcodes };
+    Ok(Some(Part::new(plugin, Hooks::DOWN)))
 }
 
 struct Tsig {
+    /// Zones whose queries are verified. The position of a TSIG record counts in all zones of the server block.
+    zones: Zones,
     secrets: Secrets,
     types: Required<Type>,
     opcodes: Required<Opcode>,
@@ -143,6 +145,14 @@ impl Plugin for Tsig {
     fn on_query(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
         // Subqueries of this server are exempt. The client's query was checked.
         if query.is_own() {
+            return Verdict::Pass;
+        }
+        // A TSIG record that is the only additional record is the last one.
+        if query.request.header.additionals > 1 && record::is_misplaced(&query.packet) {
+            let failure = Failure::refused(EdeCode::OTHER, "the TSIG record is not the last record");
+            return Verdict::Fail(Failure { rcode: Rcode::FORMERR, ..failure });
+        }
+        if !self.zones.contain(query.key()) {
             return Verdict::Pass;
         }
         let Some(signed) = Signed::read(&query.packet) else {

@@ -17,6 +17,18 @@ const ALGORITHMS: [(&str, &hmac::Algorithm); 5] = [
     ("hmac-sha512.", &hmac::HMAC_SHA512),
 ];
 
+/// Returns true if a TSIG record of the additional section is not the last record (RFC 8945 §5.1).
+pub(super) fn is_misplaced(packet: &[u8]) -> bool {
+    let Ok(message) = Message::parse(packet) else { return false };
+    let additional = message.records().filter(|record| record.section() == Section::Additional);
+    let mut signed = false;
+    additional.fold(false, |misplaced, record| {
+        let misplaced = misplaced || signed;
+        signed = record.rtype() == Type::TSIG;
+        misplaced
+    })
+}
+
 /// Parsed TSIG record, with the message it signs.
 pub(super) struct Signed {
     /// Key name in lowercase.

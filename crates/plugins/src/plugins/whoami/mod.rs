@@ -1,9 +1,11 @@
-//! Answers with the client's address and port.
+//! Answers with the client's address and port, in the class of the query.
+
+use core::net::IpAddr;
 
 use config::options::{Manifest, Role};
 use config::setup::{Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
-use wire::{Class, Name, NameRef, Owner, Section, Type};
+use wire::{Name, NameRef, Owner, Section, Type};
 
 pub static MANIFEST: Manifest<()> = Manifest::new(
     "whoami",
@@ -25,21 +27,25 @@ impl Plugin for Whoami {
         let peer = query.peer.address;
         response.set_authoritative(true);
         response.set_local();
-        response.message.push_address(Section::Additional, Owner::Question, 0, peer.ip().to_canonical());
+        let class = query.qclass;
+        let message = &mut response.message;
+        match peer.ip().to_canonical() {
+            IpAddr::V4(v4) => message.push(Section::Additional, Owner::Question, (Type::A, class, 0), |rdata| {
+                rdata.bytes(&v4.octets());
+            }),
+            IpAddr::V6(v6) => message.push(Section::Additional, Owner::Question, (Type::AAAA, class, 0), |rdata| {
+                rdata.bytes(&v6.octets());
+            }),
+        };
         let label: &[u8] = if query.peer.transport.label() == "udp" { b"_udp" } else { b"_tcp" };
         let mut owner = Name::root();
         // If the name is too long for another label, the response only has the address.
         if owner.push_label(label).and_then(|()| owner.append(query.name())).is_ok() {
-            response.message.push(
-                Section::Additional,
-                Owner::Name(owner.as_ref()),
-                (Type::SRV, Class::IN, 0),
-                |rdata| {
-                    rdata.u32(0);
-                    rdata.u16(peer.port());
-                    rdata.plain_name(NameRef::ROOT);
-                },
-            );
+            response.message.push(Section::Additional, Owner::Name(owner.as_ref()), (Type::SRV, class, 0), |rdata| {
+                rdata.u32(0);
+                rdata.u16(peer.port());
+                rdata.plain_name(NameRef::ROOT);
+            });
         }
         Verdict::Done
     }
