@@ -164,8 +164,8 @@ pub trait InspectCluster: Send + Sync {
     /// Returns true if the names of all pods are known.
     fn knows_pods(&self) -> bool;
 
-    /// Returns true if a pod that [`InspectCluster::addresses_of_pod`] does not find has no address or does not exist: the
-    /// names of pods are known, and all pods of the namespace are listed.
+    /// Returns true if a pod that [`InspectCluster::addresses_of_pod`] does not find has no address or does not exist:
+    /// the names of pods are known, and all pods of the namespace are listed.
     fn has_all_pods(&self, namespace: &str) -> bool {
         self.knows_pods() && self.has_namespace(namespace)
     }
