@@ -310,15 +310,16 @@ async fn serve(stream: TcpStream, pages: &Pages, connection: &Connection) -> io:
 }
 
 async fn answer(pages: &Pages, request: Request<Incoming>) -> Response<Full<Bytes>> {
-    let make = pages.borrow().get(request.uri().path()).map(|page| Arc::clone(&page.make));
+    let head = http_server::without_body(request).await;
+    let make = pages.borrow().get(head.uri.path()).map(|page| Arc::clone(&page.make));
     let content = match make {
-        Some(make) if matches!(*request.method(), Method::GET | Method::HEAD) => {
-            make(request.uri().query().unwrap_or_default()).await
+        Some(make) if matches!(head.method, Method::GET | Method::HEAD) => {
+            make(head.uri.query().unwrap_or_default()).await
         }
         Some(_) => PageContent::text(405, "Method Not Allowed\n"),
         None => PageContent::text(404, "404 page not found\n"),
     };
-    let compressed = gzip(request.headers(), content.content_type, &content.body);
+    let compressed = gzip(&head.headers, content.content_type, &content.body);
     let encoding = compressed.is_some().then_some(HeaderValue::from_static("gzip"));
     let body = compressed.unwrap_or_else(|| content.body.into_owned());
     let mut response = Response::new(Full::new(Bytes::from(body)));

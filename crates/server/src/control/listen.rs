@@ -4,7 +4,6 @@ use std::cell::RefCell;
 use std::error::Error;
 use std::fmt;
 use std::fs;
-use std::future::ready;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::linux::net::SocketAddrExt;
@@ -302,7 +301,10 @@ impl Server {
     fn refuse(&self, stream: tokio::net::UnixStream, refusal: Refusal) {
         let (connection, _) = self.strangers.admit(UNIX_PEER);
         tokio::task::spawn_local(async move {
-            let serving = http_server::serve(stream, &connection, |_| ready(respond(Err(refusal.clone()))));
+            let serving = http_server::serve(stream, &connection, async |request| {
+                http_server::without_body(request).await;
+                respond(Err(refusal.clone()))
+            });
             tokio::select! {
                 biased;
                 () = connection.evicted() => {}
