@@ -35,6 +35,7 @@ mod migrate;
 mod modes;
 mod own_queries;
 mod privileges;
+mod process_limits;
 mod process_metrics;
 mod profile;
 mod rbac;
@@ -43,6 +44,7 @@ mod report;
 mod run;
 mod serve_error;
 mod sockets;
+mod spare;
 mod startup_gates;
 mod version;
 
