@@ -105,7 +105,11 @@ impl Report {
         if !texts.is_empty() {
             return texts.join("\n");
         }
-        let result = if self.is_blind() { "Nothing was checked.\n" } else { "Nothing to fix.\n" };
+        let result = match () {
+            () if self.is_blind() => "Nothing was checked.\n",
+            () if self.is_incomplete() => "Nothing to fix was found, but not everything could be checked.\n",
+            () => "Nothing to fix.\n",
+        };
         format!("{result}{}", self.unchecked())
     }
 }

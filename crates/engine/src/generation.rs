@@ -62,7 +62,12 @@ pub struct Site {
 /// Predicate for the queries that a server block accepts. Other queries go to another block with the same zone or a
 /// parent zone.
 #[derive(Clone)]
-pub struct BlockFilter(pub Arc<dyn Fn(&Query) -> bool + Send + Sync>);
+pub struct BlockFilter {
+    /// Returns true for a query that the block accepts.
+    pub accepts: Arc<dyn Fn(&Query) -> bool + Send + Sync>,
+    /// True if the decision may depend on the client's address.
+    pub reads_client: bool,
+}
 
 /// Server block.
 #[derive(Default)]
@@ -75,7 +80,7 @@ pub struct Block {
 
 impl Block {
     fn wants(&self, query: &Query) -> bool {
-        self.filter.as_ref().is_none_or(|BlockFilter(wants)| wants(query))
+        self.filter.as_ref().is_none_or(|filter| (filter.accepts)(query))
     }
 }
 

@@ -102,6 +102,12 @@ pub trait Plugin: Send + Sync {
         None
     }
 
+    /// Returns true if the answer to a query may depend on the client's address. Only a rehearsal calls it, to say
+    /// which rules it could not judge for a client without a known address.
+    fn reads_client(&self, _query: &Query) -> bool {
+        false
+    }
+
     /// Reserves one of the slots for queries that wait at this plugin, as *forward*'s `max_concurrent` does.
     ///
     /// The engine calls it before [`Plugin::resolve`], and also for a query that only waits for the reply to an

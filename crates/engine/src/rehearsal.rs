@@ -71,6 +71,8 @@ pub struct RecordedHook {
     pub changed: Option<(Name, Type)>,
     /// True in a subquery.
     pub is_subquery: bool,
+    /// True if the decision may depend on the client's address.
+    pub reads_client: bool,
     /// Decision of the hook.
     pub decision: Decision,
     /// Words of the plugin.
@@ -208,6 +210,7 @@ impl Recorded {
             question: before,
             changed,
             is_subquery: query.is_own(),
+            reads_client: self.plugin.reads_client(query),
             decision: Decision::of(verdict),
             explanation: if is_telling { self.plugin.explain(hook, query, response, now) } else { None },
         });

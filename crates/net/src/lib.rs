@@ -32,6 +32,7 @@ mod responses;
 mod shared;
 mod streams;
 mod tcp;
+mod thread_runtime;
 #[allow(unsafe_code, reason = "the system call that makes a TUN device has no safe wrapper")]
 mod tun;
 mod udp;
@@ -47,5 +48,6 @@ pub use listen::{Address, AddressKind, ListenError, Opened, is_taken, open};
 pub use log::{LOG_METRICS, LOG_QUEUE_MAX, LogQueue, Taken, log_queue};
 pub use responses::RESPONSE_METRICS;
 pub use shared::Live;
+pub use thread_runtime::ThreadRuntime;
 pub use tun::hold_interface;
 pub use worker::{Probes, Taps, WORKERS_MAX, Workers};

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use engine::tap::{Filters, Ring};
 use metrics::Registry;
-use tokio::runtime::Runtime;
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, UnboundedSender, channel, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, LocalSet};
@@ -23,6 +22,7 @@ use crate::limits::{Limits, POOLED_MAX, StreamLimits, WorkerLimits, raise_descri
 use crate::listen::Opened;
 use crate::over_quic::{self, QuicSocket};
 use crate::shared::{AllParked, Live, Shared};
+use crate::thread_runtime::ThreadRuntime;
 use crate::{streams, udp};
 
 /// Maximum number of workers that a server starts. Each takes about 200 KiB, with its stack, buffers and share of the
@@ -97,6 +97,13 @@ pub struct Probes(Vec<Sender<Probe>>);
 
 /// Request to a worker to show that it responds.
 type Probe = oneshot::Sender<()>;
+/// Descriptors of the process besides those of its workers: standard streams, runtimes, pages and the control API with
+/// their spare descriptors, and watches.
+const OWN_DESCRIPTORS: usize = 28;
+/// Descriptors of a worker: its runtime, and the sockets of one listener.
+const OWN_DESCRIPTORS_PER_WORKER: usize = 8;
+/// Minimum number of client connections, however few descriptors there are.
+const CONNECTIONS_MIN: usize = 4;
 /// Number of probes that wait for a worker. More would not tell more.
 const PROBES_MAX: usize = 1;
 
@@ -133,7 +140,7 @@ impl Workers {
         // Registers the counters before the first worker runs, so that they are exported from the start.
         let _ = Limits::new(registry);
         let (mut orders, mut probes, mut threads, mut taps) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let connections = ConnectionTable::new(table_limits(limits.streams));
+        let connections = ConnectionTable::new(table_limits(limits.streams, count));
         let (rates, parked) = (Arc::new(ConnectionRates::default()), Arc::new(AllParked::new(&limits)));
         for number in 0..count {
             let (sender, receiver) = unbounded_channel();
@@ -141,7 +148,7 @@ impl Workers {
             let (live, registry, connections) = (Arc::clone(live), Arc::clone(registry), Arc::clone(&connections));
             let (rates, parked, ring) = (Arc::clone(&rates), Arc::clone(&parked), Arc::new(Ring::new(count)));
             taps.push(Arc::clone(&ring));
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            let runtime = ThreadRuntime::new()?;
             let run = move || {
                 let io = Rc::new(TokioIo::new(&registry));
                 let cpu = limits.cpu.and_then(|limit| CpuBudget::new(limit, count));
@@ -223,11 +230,13 @@ impl Workers {
     }
 }
 
-/// Returns the limits for client connections. Half of the descriptors stays free for listeners, upstreams, watches and
-/// HTTP.
-fn table_limits(streams: StreamLimits) -> TableLimits {
+/// Returns the limits for client connections of this number of workers. They get half of the descriptors that the
+/// server does not need for itself. The other half is for upstreams, watches and HTTP.
+fn table_limits(streams: StreamLimits, workers: usize) -> TableLimits {
     let StreamLimits { open_max, per_address_max, buffered_max, .. } = streams;
-    TableLimits { open_max: open_max.min(raise_descriptor_limit() / 2), per_address_max, buffered_max }
+    let own = OWN_DESCRIPTORS + OWN_DESCRIPTORS_PER_WORKER * workers;
+    let share = (raise_descriptor_limit().saturating_sub(own) / 2).max(CONNECTIONS_MIN);
+    TableLimits { open_max: open_max.min(share), per_address_max, buffered_max }
 }
 
 /// Runs a worker. What `worker` spawns are the readers of datagrams, which share the thread with other tasks.
@@ -235,8 +244,8 @@ fn table_limits(streams: StreamLimits) -> TableLimits {
 /// Readers go first: after every few dozen tasks, tokio polls the outer future, which contains the readers that are
 /// ready. Datagrams are therefore read, and local names answered, however many tasks are ready. In one set with them, a
 /// reader would wait behind all of them.
-fn block_on(runtime: &Runtime, tasks: &LocalSet, worker: impl Future<Output = ()>) {
-    tasks.block_on(runtime, LocalSet::new().run_until(worker));
+fn block_on(runtime: &ThreadRuntime, tasks: &LocalSet, worker: impl Future<Output = ()>) {
+    runtime.block_on(tasks, LocalSet::new().run_until(worker));
 }
 
 /// Executes commands until the worker has to end.
@@ -360,7 +369,7 @@ mod tests {
     #[test]
     fn a_reader_does_not_wait_for_all_tasks_that_are_ready() {
         const TASKS: usize = 10_000;
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let runtime = ThreadRuntime::new().unwrap();
         let (tasks, ran) = (LocalSet::new(), Rc::new(Cell::new(0)));
         let woken = Rc::new(Notify::new());
         for _ in 0..TASKS {

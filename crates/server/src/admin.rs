@@ -31,6 +31,7 @@ use crate::compress::gzip;
 use crate::deadlines::HEAD_TIMEOUT;
 use crate::http_server;
 use crate::sockets::announce;
+use crate::spare::{Freed, Spare};
 
 /// Limits of open connections per server and per client address. Probes, scrapers and people need far fewer; beyond the
 /// limits, the connection that has been idle longest is closed.
@@ -39,8 +40,6 @@ pub(crate) const TABLE: TableLimits = TableLimits { open_max: 512, per_address_m
 const LISTEN_AGAIN: Duration = Duration::from_secs(1);
 /// Length of the accept queue: the usual maximum of Linux, so that a flood of connections does not keep a probe out.
 const BACKLOG: i32 = 4096;
-/// Pause after a failed accept.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
 /// Connections to accept before the open ones run: fewer than [`TABLE`] allows per client.
 const ACCEPTED_AT_ONCE: usize = 64;
@@ -162,6 +161,7 @@ impl Server {
             pages: Rc::clone(&pages),
             table: ConnectionTable::new(TABLE),
             evictions: Evictions::new(registry),
+            spare: Spare::new(),
         };
         let serving = async move {
             let listener = match listener {
@@ -243,6 +243,7 @@ struct AcceptLoop {
     pages: Pages,
     table: Arc<ConnectionTable>,
     evictions: Evictions,
+    spare: Rc<Spare>,
 }
 
 impl AcceptLoop {
@@ -252,9 +253,10 @@ impl AcceptLoop {
             // is read.
             tokio::task::yield_now().await;
             let Ok((stream, peer)) = listener.accept().await else {
-                // The process has most likely no file descriptor left, so free one for the next client.
-                self.table.evict_one();
-                tokio::time::sleep(ACCEPT_PAUSE).await;
+                // The process has most likely no file descriptor left.
+                if self.spare.free_one().await == Freed::Nothing {
+                    self.table.evict_one();
+                }
                 continue;
             };
             self.admit(stream, peer);
@@ -271,7 +273,7 @@ impl AcceptLoop {
         if evicted {
             self.evictions.count();
         }
-        let pages = Rc::clone(&self.pages);
+        let (pages, spare) = (Rc::clone(&self.pages), Rc::clone(&self.spare));
         tokio::task::spawn_local(async move {
             tokio::select! {
                 biased;
@@ -279,6 +281,7 @@ impl AcceptLoop {
                 // Errors of a single connection, such as a reset by the client, need no report.
                 _ = serve(stream, &pages, &connection) => {}
             }
+            spare.refill();
         });
     }
 }
@@ -310,15 +313,16 @@ async fn serve(stream: TcpStream, pages: &Pages, connection: &Connection) -> io:
 }
 
 async fn answer(pages: &Pages, request: Request<Incoming>) -> Response<Full<Bytes>> {
-    let make = pages.borrow().get(request.uri().path()).map(|page| Arc::clone(&page.make));
+    let head = http_server::without_body(request).await;
+    let make = pages.borrow().get(head.uri.path()).map(|page| Arc::clone(&page.make));
     let content = match make {
-        Some(make) if matches!(*request.method(), Method::GET | Method::HEAD) => {
-            make(request.uri().query().unwrap_or_default()).await
+        Some(make) if matches!(head.method, Method::GET | Method::HEAD) => {
+            make(head.uri.query().unwrap_or_default()).await
         }
         Some(_) => PageContent::text(405, "Method Not Allowed\n"),
         None => PageContent::text(404, "404 page not found\n"),
     };
-    let compressed = gzip(request.headers(), content.content_type, &content.body);
+    let compressed = gzip(&head.headers, content.content_type, &content.body);
     let encoding = compressed.is_some().then_some(HeaderValue::from_static("gzip"));
     let body = compressed.unwrap_or_else(|| content.body.into_owned());
     let mut response = Response::new(Full::new(Bytes::from(body)));

@@ -78,7 +78,8 @@ pub fn check(options: &CheckOptions) -> ExitCode {
 fn corefiles(name: &Path) -> Result<Vec<Origin>, CommandError> {
     let origin = Origin::find(Some(name)).map_err(CommandError::Io)?;
     let (name, text) = origin.read(DNS_PORT).map_err(|error| CommandError::Read(name.to_owned(), error))?;
-    if !is_manifest(&text) {
+    // The beginning of a manifest cannot be parsed.
+    if Origin::is_cut(&text) || !is_manifest(&text) {
         // Keep the text, because standard input and pipes can be read only once.
         return Ok(vec![Origin::Text { name, text }]);
     }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use cluster::{ClusterHandle, Clusters, FollowError, Index, Request};
+use cluster::{ClusterHandle, Clusters, FollowError, Index, Request, Source};
 use kubeapi::{ResourceHealth, Subscriber, Subscription};
 use metrics::Registry;
 
@@ -35,6 +35,17 @@ impl Followed {
     pub(crate) fn all(&self) -> Vec<FollowedCluster> {
         let subscriptions: Vec<Arc<Subscription>> = self.lock().iter().filter_map(Weak::upgrade).collect();
         subscriptions.iter().map(|subscription| state_of(subscription)).collect()
+    }
+
+    /// Returns the sources of all clusters.
+    pub(crate) fn sources(&self) -> Vec<Source> {
+        let mut sources = Vec::new();
+        for subscription in self.lock().iter().filter_map(Weak::upgrade) {
+            if !sources.contains(&subscription.request.source) {
+                sources.push(subscription.request.source.clone());
+            }
+        }
+        sources
     }
 
     fn add(&self, subscription: &Arc<Subscription>) {

@@ -1,7 +1,7 @@
 //! Finds, reads and plans the Corefile.
 
 use std::cell::RefCell;
-use std::io::{self, Read};
+use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -17,6 +17,9 @@ use crate::cgroup;
 const BUILT_IN: &str = "\n    whoami\n    log\n}\n";
 /// Maximum length of a Corefile in bytes, the same as for all its imports together.
 const COREFILE_MAX: u64 = 4 << 20;
+/// Number of bytes that are read of a longer one, so that the parser reports it like any other problem: one more than
+/// the maximum, and the rest of a character.
+const READ_MAX: u64 = COREFILE_MAX + 4;
 
 /// Code of the warning about an unset environment variable.
 const UNSET_VARIABLE: &str = "corefile/unset-variable";
@@ -47,8 +50,7 @@ impl Origin {
     pub(crate) fn find(conf: Option<&Path>) -> io::Result<Origin> {
         match conf {
             Some(name) if is_standard_input(name) => {
-                let mut text = String::new();
-                io::stdin().take(COREFILE_MAX + 1).read_to_string(&mut text)?;
+                let text = transport::files::beginning(io::stdin(), READ_MAX)?;
                 if text.trim().is_empty() {
                     return Err(io::Error::other("standard input is empty: did the command before the pipe fail?"));
                 }
@@ -68,6 +70,11 @@ impl Origin {
             Origin::Generated(generated) => generated.name.to_owned(),
             Origin::BuiltIn => "built-in".to_owned(),
         }
+    }
+
+    /// Returns true if the text is longer than a Corefile may be, so that only its beginning was read.
+    pub(crate) fn is_cut(text: &str) -> bool {
+        text.len() as u64 > COREFILE_MAX
     }
 
     /// Returns the name and the text; `port` is that of the built-in Corefile.
@@ -196,7 +203,7 @@ pub(crate) struct Disk;
 
 impl Loader for Disk {
     fn read(&self, path: &Path) -> io::Result<String> {
-        transport::files::read_argument(path, COREFILE_MAX).map_err(plain)
+        transport::files::read_beginning(path, READ_MAX).map_err(plain)
     }
 
     fn glob(&self, pattern: &Path) -> io::Result<Vec<PathBuf>> {

@@ -2,19 +2,33 @@
 
 use std::convert::Infallible;
 use std::io;
+use std::time::Duration;
 
 use hyper::body::{Body, Bytes, Incoming};
+use hyper::http::request::Parts;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use net::Connection;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::Instant;
+use transport::request_body::discard;
 
 use crate::deadlines::{Phases, Watched};
 
 /// Maximum size of a request head, in bytes.
 const REQUEST_MAX: usize = 16 * 1024;
+
+/// Time limit for a body that is not used to arrive.
+const BODY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Takes the body off a request that does not need one. It is read and discarded, so that the client sees the response.
+pub(crate) async fn without_body(request: Request<Incoming>) -> Parts {
+    let (head, mut body) = request.into_parts();
+    discard(&head.headers, &mut body, Instant::now() + BODY_TIMEOUT).await;
+    head
+}
 
 /// Serves a connection until it ends or a deadline of [`Phases`] passes. `answer` responds to a request. A response
 /// body of unknown length is a stream, which has no deadline while the client reads it.
@@ -60,12 +74,10 @@ mod tests {
     use std::net::{IpAddr, Ipv4Addr};
     use std::pin::Pin;
     use std::task::{Context, Poll};
-    use std::time::Duration;
 
     use hyper::body::Frame;
     use net::{ConnectionTable, TableLimits};
     use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
-    use tokio::time::Instant;
 
     use super::*;
 

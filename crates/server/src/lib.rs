@@ -37,6 +37,7 @@ mod migrate;
 mod modes;
 mod own_queries;
 mod privileges;
+mod process_limits;
 mod process_metrics;
 mod profile;
 mod rbac;
@@ -45,6 +46,7 @@ mod report;
 mod run;
 mod serve_error;
 mod sockets;
+mod spare;
 mod startup_gates;
 mod version;
 

@@ -11,6 +11,7 @@ use std::process::ExitCode;
 
 use portolan::cli::{self, Command};
 use portolan::manual;
+use rustix::process::{Resource, getrlimit};
 
 /// Exit code for a command line that cannot be used.
 const USAGE_ERROR: u8 = 2;
@@ -20,7 +21,30 @@ const USAGE_ERROR: u8 = 2;
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
+/// Stack that the main thread needs. The default of Linux is 8 MiB.
+const STACK_MIN: usize = 2 << 20;
+
 fn main() -> ExitCode {
+    let stack = getrlimit(Resource::Stack).current;
+    if stack.is_none_or(|stack| stack >= STACK_MIN as u64) {
+        return run();
+    }
+    // The limit is that of the main thread. The stack of another thread has the size that its creator wants.
+    match std::thread::Builder::new().stack_size(STACK_MIN).spawn(run).map(std::thread::JoinHandle::join) {
+        Ok(Ok(code)) => code,
+        Ok(Err(_)) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!(
+                "the stack limit is too low ({} KiB), and a thread cannot start: {error}",
+                stack.unwrap_or(0) / 1024
+            );
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs the command that the arguments name.
+fn run() -> ExitCode {
     let command = match cli::read(std::env::args_os()) {
         Ok(command) => command,
         Err(error) => {

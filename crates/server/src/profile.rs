@@ -55,7 +55,10 @@ impl Profiler for Sampler {
             affordable(memory_use()).map_err(|error| ProfileError::Start(error.into()))?;
             let start = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             let guard = ProfilerGuardBuilder::default().frequency(FREQUENCY).blocklist(&PASSED_OVER).build();
-            let guard = guard.map_err(|error| ProfileError::Start(error.into()))?;
+            let guard = guard.map_err(|error| match error {
+                pprof::Error::Running => ProfileError::Running,
+                error => ProfileError::Start(error.into()),
+            })?;
             tokio::time::sleep(span).await;
             // Symbol lookup is slow, so it runs on a blocking thread.
             let stacks = tokio::task::spawn_blocking(move || stacks(&guard)).await;
@@ -98,5 +101,13 @@ mod tests {
         assert!(affordable(None).is_ok(), "no limit");
         let text = affordable(memory(20, 170)).unwrap_err().to_string();
         assert!(text.contains("up to 272 MiB") && text.contains("uses 20 MiB of 170 MiB"), "{text}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_second_profile_at_the_same_time_is_refused() {
+        let first = ProfilerGuardBuilder::default().frequency(FREQUENCY).blocklist(&PASSED_OVER).build().unwrap();
+        let error = Sampler.cpu(Duration::from_secs(1)).await.unwrap_err().to_string();
+        drop(first);
+        assert!(error.starts_with("another CPU profile is being taken"), "{error}");
     }
 }

@@ -21,6 +21,7 @@ use crate::instance::Instance;
 use crate::lifecycle::{LifecycleHooks, NoHooks, ShutdownKind};
 use crate::log::{self, Format};
 use crate::privileges::raise_bind_capability;
+use crate::process_limits;
 use crate::serve_error::ServeError;
 use crate::version::version_text;
 
@@ -68,6 +69,10 @@ pub(crate) fn block_on(format: Format, serving: impl Future<Output = Result<Exit
             return ExitCode::FAILURE;
         }
     };
+    let _file_size = {
+        let _inside = runtime.enter();
+        process_limits::survive_file_size_limit()
+    };
     let outcome = LocalSet::new().block_on(&runtime, serving);
     // Blocking threads that still read a file or look up a name may never finish, so do not wait for them.
     runtime.shutdown_background();
@@ -76,9 +81,17 @@ pub(crate) fn block_on(format: Format, serving: impl Future<Output = Result<Exit
         Ok(code) => code,
         Err(error) => {
             eprintln!("{}", error.to_string().trim_end());
+            if let Some(advice) = process_limits::advice(&error, workers()) {
+                eprintln!("{advice}");
+            }
             ExitCode::FAILURE
         }
     }
+}
+
+/// Number of worker threads.
+fn workers() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from).min(net::WORKERS_MAX)
 }
 
 /// Serves the Corefile of an origin until a signal ends the process. `changes` reports that the Corefile has changed,
@@ -93,9 +106,9 @@ pub(crate) async fn serve(
 ) -> Result<ExitCode, ServeError> {
     let mut signals = Signals::new(shutdown, changes)?;
     log::publish(registry);
-    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(net::WORKERS_MAX);
-    let mut instance = Instance::start(origin, options.port, workers, capabilities(registry), registry, &hooks)?;
+    let mut instance = Instance::start(origin, options.port, workers(), capabilities(registry), registry, &hooks)?;
     signals.orders = instance.take_orders();
+    process_limits::check_threads()?;
     let _pidfile = options.pidfile.as_deref().and_then(Pidfile::write);
     if !options.quiet {
         instance.banner().iter().for_each(|line| log::report(Level::Info, Source::Banner, format_args!("{line}")));

@@ -78,6 +78,25 @@ fn check_in(folder: &Folder, corefile: &str, options: &[&str]) -> (Option<i32>, 
 }
 
 #[test]
+fn a_corefile_that_is_too_long_has_a_diagnostic_like_any_other() {
+    // The bound is within a character.
+    for filler in ["x", "äöü", "€"] {
+        let corefile = format!("# {}\n.:53 {{\n    whoami\n}}\n", filler.repeat((5 << 20) / filler.len()));
+        let (code, document) = check(&corefile, "--json");
+        assert_eq!(code, Some(1), "{filler}");
+        assert_eq!(document["diagnostics"][0]["code"], "corefile/file-too-large", "{document}");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_portolan"));
+        let mut process =
+            command.args(["check", "--json", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        // The command does not read all of it.
+        let _ = process.stdin.take().unwrap().write_all(corefile.as_bytes());
+        let output = process.wait_with_output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.code() == Some(1) && text.contains("corefile/file-too-large"), "{text}");
+    }
+}
+
+#[test]
 fn checks_files_only_with_the_flag() {
     let folder = Folder::new("files");
     folder.write("db.good", "@ 60 IN SOA ns hostmaster 1 7200 1800 86400 60\n");

@@ -409,3 +409,38 @@ fn curl_gets_answers() {
         assert!(text.contains(&format!("{expected} application/dns-message]")), "{text}");
     }
 }
+
+/// Number of tries, because a reset overtakes a response only now and then.
+const TRIES: usize = 20;
+
+#[test]
+fn a_refusal_arrives_before_the_body_has_been_sent() {
+    let running = Running::start("https-early", HOSTS);
+    for http in ALL {
+        for (method, path, status) in [("PUT", "/dns-query", 400), ("POST", "/other", 404), ("POST", "/dns-query", 400)]
+        {
+            for at in 0..TRIES {
+                // A connection of its own, because a reset would end it.
+                let mut client = running.connect(http);
+                let response = client.send(request(method, path, vec![0; 70_000]));
+                assert_eq!(response.map(|response| response.status().as_u16()), Some(status), "{http:?} {path} {at}");
+            }
+        }
+    }
+}
+
+#[test]
+fn curl_sees_the_status_of_a_refusal_with_a_body() {
+    let running = Running::start("https-curl-early", HOSTS);
+    let body = running.folder.write("body", &"x".repeat(70_000)).display().to_string();
+    let url = format!("https://{}/dns-query", running.encrypted);
+    for version in ["--http1.1", "--http2"] {
+        for at in 0..TRIES {
+            let arguments = [version, "--silent", "--show-error", "--insecure", "--request", "PUT", "--data-binary"];
+            let file = format!("@{body}");
+            let show = [file.as_str(), "--output", "/dev/null", "--write-out", "[%{http_code}]", &url];
+            let Some(text) = run("curl", "curl", &[&arguments[..], &show].concat()) else { return };
+            assert_eq!(text, "[400]", "{version} {at}");
+        }
+    }
+}

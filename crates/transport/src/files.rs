@@ -18,6 +18,11 @@ pub const PEM_FILE_MAX: u64 = 4 << 20;
 /// Returns the error of the system, `InvalidInput` for a FIFO or another device, and `FileTooLarge` for a file that is
 /// longer, also if it grows while it is read.
 pub fn read_file(path: impl AsRef<Path>, max: u64) -> io::Result<Vec<u8>> {
+    read_open(&open_regular(path.as_ref())?, max)
+}
+
+/// Opens a regular file, or `/dev/null`.
+fn open_regular(path: &Path) -> io::Result<File> {
     // Without `O_NONBLOCK`, opening a FIFO waits for a writer. Regular files ignore the flag.
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
     let metadata = file.metadata()?;
@@ -28,7 +33,7 @@ pub fn read_file(path: impl AsRef<Path>, max: u64) -> io::Result<Vec<u8>> {
     } else if is_device {
         "it is a device, not a regular file"
     } else {
-        return read_open(&file, max);
+        return Ok(file);
     };
     Err(io::Error::new(io::ErrorKind::InvalidInput, other))
 }
@@ -47,6 +52,34 @@ pub fn read_argument(path: impl AsRef<Path>, max: u64) -> io::Result<String> {
         return read_text(path, max);
     }
     to_text(read_open(&File::open(path)?, max)?)
+}
+
+/// Returns the beginning of the text of a file that a command line names: at most `max` bytes, cut between characters.
+///
+/// # Errors
+/// Fails like [`read_argument`], but not for a file that is longer.
+pub fn read_beginning(path: impl AsRef<Path>, max: u64) -> io::Result<String> {
+    let path = path.as_ref();
+    let is_descriptor = DESCRIPTORS.iter().any(|descriptors| path.starts_with(descriptors));
+    let file = if is_descriptor { File::open(path)? } else { open_regular(path)? };
+    beginning(file, max)
+}
+
+/// Returns the beginning of a text, like [`read_beginning`].
+///
+/// # Errors
+/// The error of the reader, and `InvalidData` if the beginning is not UTF-8.
+pub fn beginning(from: impl Read, max: u64) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    let is_cut = from.take(max).read_to_end(&mut bytes)? as u64 == max;
+    // A character at the end may be incomplete.
+    if is_cut
+        && let Err(error) = core::str::from_utf8(&bytes)
+        && error.error_len().is_none()
+    {
+        bytes.truncate(error.valid_up_to());
+    }
+    to_text(bytes)
 }
 
 /// Returns the content of an open file of at most `max` bytes.

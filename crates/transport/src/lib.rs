@@ -11,6 +11,7 @@ pub mod files;
 pub mod grpc;
 mod key_log;
 pub mod proxy;
+pub mod request_body;
 pub mod server_stream;
 mod tickets;
 pub mod tls;

@@ -164,15 +164,15 @@ pub trait InspectCluster: Send + Sync {
     /// Returns true if the names of all pods are known.
     fn knows_pods(&self) -> bool;
 
-    /// Returns true if a pod with an address that [`InspectCluster::address_of_pod`] does not find does not exist: the
-    /// names of pods are known, and all pods of the namespace are listed.
+    /// Returns true if a pod that [`InspectCluster::addresses_of_pod`] does not find has no address or does not exist:
+    /// the names of pods are known, and all pods of the namespace are listed.
     fn has_all_pods(&self, namespace: &str) -> bool {
         self.knows_pods() && self.has_namespace(namespace)
     }
 
-    /// Returns the address of a pod, if the names of pods are known, or it is a ready endpoint of a Service and that
+    /// Returns the addresses of a pod, if the names of pods are known, or it is a ready endpoint of a Service and that
     /// endpoint is named after it.
-    fn address_of_pod(&self, namespace: &str, pod: &str) -> Option<IpAddr>;
+    fn addresses_of_pod(&self, namespace: &str, pod: &str) -> Vec<IpAddr>;
 
     /// Returns the addresses of the known pods and ready endpoints of a namespace: of all, or of the pod or the Service
     /// with a name.

@@ -149,6 +149,8 @@ mod tests {
             queries: 1,
             why: Why { code: "PE-A02".to_owned(), text: name.to_owned() },
             advice: None,
+            unjudged: Vec::new(),
+            differing: Vec::new(),
         };
         explained.mermaid().to_string()
     }

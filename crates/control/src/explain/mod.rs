@@ -37,6 +37,43 @@ pub struct Explained {
     /// Advice; `null` if nothing is wrong.
     #[serde(rename = "do")]
     pub advice: Option<String>,
+    /// Rules that look at the address of the client, which is not known. They may change the answer.
+    #[serde(default)]
+    pub unjudged: Vec<Rule>,
+    /// Other addresses of the client whose queries have other results.
+    #[serde(default)]
+    pub differing: Vec<Differing>,
+}
+
+impl Explained {
+    /// Returns true if everything that decides about the answer could be looked at.
+    #[must_use]
+    pub const fn is_complete(&self) -> bool {
+        self.unjudged.is_empty() && self.differing.is_empty()
+    }
+}
+
+/// Rule of the Corefile.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Rule {
+    /// Plugin.
+    pub plugin: String,
+    /// Position of its directive.
+    #[serde(rename = "where")]
+    pub place: Place,
+}
+
+/// Results for another address of the client.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Differing {
+    /// Address.
+    pub address: String,
+    /// Result of the first name that has another one.
+    pub result: String,
+    /// That name.
+    pub name: String,
 }
 
 /// Question.
@@ -59,6 +96,12 @@ pub struct Client {
     pub pod: Option<String>,
     /// Address, if it is known. Without it, the answer is that for a client with the address `0.0.0.0`.
     pub address: Option<String>,
+    /// Its other addresses.
+    #[serde(default)]
+    pub other_addresses: Vec<String>,
+    /// Reason why the address is not known, if there is more to say than that the view of the cluster does not have it.
+    #[serde(default)]
+    pub unknown: Option<String>,
     /// True if all pods with addresses are known and none has this name.
     #[serde(default)]
     pub missing: bool,

@@ -2,7 +2,7 @@
 
 use core::fmt::{self, Write};
 
-use super::{Asked, Cached, Client, Explained, NotReady, NotReadyEndpoint, Place, Step, Upstream};
+use super::{Asked, Cached, Client, Differing, Explained, NotReady, NotReadyEndpoint, Place, Step, Upstream};
 use crate::text::{count, duration, harmless};
 
 /// Maximum width of the column with results. Longer ones move the columns after them.
@@ -32,20 +32,7 @@ impl fmt::Display for Explained {
             writeln!(out, "{}", line.trim_end())?;
             write_details(step, out)?;
         }
-        if let Some(Client { namespace: Some(namespace), pod: Some(pod), missing: true, .. }) = &self.from {
-            let (namespace, pod) = (harmless(namespace), harmless(pod));
-            writeln!(
-                out,
-                "  note  there is no pod `{pod}` with an address in {namespace}: rules that look at the client see 0.0.0.0"
-            )?;
-        }
-        if let Some(address) = &self.asked_from {
-            let address = harmless(address);
-            writeln!(
-                out,
-                "  note  asked from {address}: plugins that look at the client, such as acl and view, may answer differently"
-            )?;
-        }
+        self.notes().iter().try_for_each(|note| writeln!(out, "  note  {}", harmless(note)))?;
         writeln!(out, "  why   {} [{}]", harmless(&self.why.text), self.why.code)?;
         match &self.advice {
             Some(advice) => writeln!(out, "  do    {}", harmless(advice)),
@@ -54,11 +41,51 @@ impl fmt::Display for Explained {
     }
 }
 
+impl Explained {
+    /// Returns what limits the answer: rules that could not be judged, and results that hold for another client.
+    #[must_use]
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes: Vec<String> = self.from.iter().filter_map(Client::note).collect();
+        let rules: Vec<String> = self.unjudged.iter().map(|rule| format!("{} ({})", rule.plugin, rule.place)).collect();
+        if !rules.is_empty() {
+            let rules = rules.join(", ");
+            notes
+                .push(format!("rules by address could not be judged: {rules}; name the address with `--from ADDRESS`"));
+            let reason = self.from.iter().find_map(|client| client.unknown.as_ref());
+            notes.extend(reason.map(|reason| format!("the address is not known: {reason}")));
+        }
+        for Differing { address, name, result } in &self.differing {
+            notes.push(format!("from {address}, another address of the client, {name} is {result}"));
+        }
+        notes.extend(self.asked_from.as_ref().map(|address| {
+            format!(
+                "asked from {address}: plugins that look at the client, such as acl and view, may answer differently"
+            )
+        }));
+        notes
+    }
+}
+
+impl Client {
+    /// Says that there is no such pod.
+    fn note(&self) -> Option<String> {
+        let (namespace, pod) = (self.namespace.as_ref()?, self.pod.as_ref()?);
+        let text = || {
+            format!("there is no pod `{pod}` with an address in {namespace}: rules that look at the client see 0.0.0.0")
+        };
+        self.missing.then(text)
+    }
+}
+
 impl fmt::Display for Client {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let address = self.address.as_deref();
         match (&self.namespace, &self.pod, address) {
-            (Some(namespace), Some(pod), Some(address)) => write!(out, "{namespace}/{pod} ({address})"),
+            (Some(namespace), Some(pod), Some(address)) => {
+                write!(out, "{namespace}/{pod} ({address}")?;
+                self.other_addresses.iter().try_for_each(|other| write!(out, ", {other}"))?;
+                out.write_char(')')
+            }
             (Some(namespace), Some(pod), None) => {
                 let (namespace, pod) = (harmless(namespace), harmless(pod));
                 let reason = if self.missing { "no known pod" } else { "address unknown" };

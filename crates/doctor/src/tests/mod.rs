@@ -161,6 +161,13 @@ fn rows_without_facts_say_why_they_could_not_look() {
     assert!(report.is_blind() && !report.has_findings());
     let fixes = report.fix_text();
     assert!(fixes.starts_with("Nothing was checked.\nNot checked\n  – nobody looked: PD-C01 PD-C02 "), "{fixes}");
+    let mut world = World::healthy();
+    world.facts.api_clock_ahead = Err(Unknown::new("no clock"));
+    let fixes = world.report().fix_text();
+    assert!(
+        fixes.starts_with("Nothing to fix was found, but not everything could be checked.\nNot checked\n"),
+        "{fixes}"
+    );
     let silent: Vec<_> = report.rows.iter().filter(|row| row.reason.as_deref() != Some("nobody looked")).collect();
     assert!(silent.is_empty(), "{silent:#?}");
 }

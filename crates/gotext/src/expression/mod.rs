@@ -45,6 +45,11 @@ impl<F> Expression<F> {
         self.parsed.result
     }
 
+    /// Returns the functions of the environment that the expression calls.
+    pub fn functions(&self) -> &[F] {
+        &self.parsed.functions
+    }
+
     /// Returns the functions of the environment that the expression calls, to complete them before the evaluation.
     pub fn functions_mut(&mut self) -> &mut [F] {
         &mut self.parsed.functions

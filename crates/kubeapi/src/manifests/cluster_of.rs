@@ -84,6 +84,18 @@ impl Cluster {
         cluster
     }
 
+    /// Returns the addresses of a Pod: its own, and those of endpoints that refer to it.
+    pub(crate) fn pod_addresses(&self, namespace: &str, pod: &str) -> Vec<IpAddr> {
+        let own = self.pods.get(&(namespace.to_owned(), pod.to_owned()));
+        let own =
+            own.into_iter().flat_map(|pod| pod.status.pod_ips.iter().map(|ip| &ip.ip).chain([&pod.status.pod_ip]));
+        let slices = self.slices.values().filter(|slice| slice.metadata.namespace == namespace);
+        let is_it = |endpoint: &&SliceEndpoint| endpoint.target_ref.kind == "Pod" && endpoint.target_ref.name == pod;
+        let endpoints = slices.flat_map(|slice| &slice.endpoints).filter(is_it);
+        let texts = own.chain(endpoints.flat_map(|endpoint| &endpoint.addresses));
+        texts.filter_map(|text| text.text.parse().ok()).collect()
+    }
+
     /// Applies all objects that `selection` selects to the sinks of their kinds, as a complete list.
     pub(crate) fn apply_to(&self, sinks: &[Sink], selection: &Selection) {
         for sink in sinks {

@@ -20,6 +20,7 @@ mod port;
 mod reporter;
 
 use cluster::Request;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -41,6 +42,16 @@ impl Manifests {
     /// A path that does not exist, or an invalid label selector.
     pub(crate) fn new(paths: &[PathBuf], request: &Request) -> Result<Manifests, SetupError> {
         Ok(Manifests { folder: folder::Folder::new(paths)?, selection: Selection::new(request)? })
+    }
+
+    /// Reads all files and returns the addresses of a Pod: its own, and those of endpoints that refer to it.
+    ///
+    /// # Errors
+    /// A path that does not exist.
+    pub(crate) fn pod_addresses(paths: &[PathBuf], namespace: &str, pod: &str) -> Result<Vec<IpAddr>, SetupError> {
+        let mut folder = folder::Folder::new(paths)?;
+        folder.check();
+        Ok(Cluster::new(folder.manifests()).pod_addresses(namespace, pod))
     }
 
     /// Reads all files and returns the errors and likely mistakes in them.

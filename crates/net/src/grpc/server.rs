@@ -12,6 +12,7 @@ use http_body_util::BodyExt;
 use http_body_util::combinators::WithTrailers;
 use hyper::body::{Body, Bytes, Frame, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use hyper::http::request::Parts;
 use hyper::server::conn::http2::Builder;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
@@ -19,6 +20,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout_at;
 use transport::grpc::{CallError, Code, GRPC, LocalExecutor, STATUS, STATUS_MESSAGE};
+use transport::request_body::discard;
 
 use super::{PATH, message, packet};
 use crate::connected::Client;
@@ -64,10 +66,18 @@ pub(crate) async fn serve(client: Client, stream: impl AsyncRead + AsyncWrite + 
 impl Client {
     async fn call(&self, request: Request<Incoming>, activity: &Rc<Activity>) -> Answer {
         let open = OpenRequest::new(activity);
-        if !is_grpc(&request) {
+        let (head, mut body) = request.into_parts();
+        let answer = self.answer(&head, &mut body, activity, &open).await;
+        // Before the end of the body, the answer is a refusal.
+        discard(&head.headers, &mut body, open.whole_by).await;
+        answer
+    }
+
+    async fn answer(&self, head: &Parts, body: &mut Incoming, activity: &Rc<Activity>, open: &OpenRequest) -> Answer {
+        if !is_grpc(&head.headers) {
             return refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, Code::UNKNOWN, "content type is not application/grpc");
         }
-        if request.uri().path() != PATH {
+        if head.uri.path() != PATH {
             return refused(StatusCode::OK, Code::UNIMPLEMENTED, "the only method is coredns.dns.DnsService/Query");
         }
         let refusal = |code, why| refused(StatusCode::OK, code, why);
@@ -76,7 +86,7 @@ impl Client {
             refusal(Code::RESOURCE_EXHAUSTED, "too many queries of this client are in flight")
         };
         let Some(reserved) = self.connection.reserved(REQUEST_COST) else { return no_room() };
-        let body = Metered { body: request.into_body(), reserved };
+        let body = Metered { body, reserved };
         match timeout_at(open.whole_by, message(body)).await {
             Err(_) => refusal(Code::DEADLINE_EXCEEDED, "the query took too long to arrive"),
             Ok(Err(CallError::TooLong)) => refusal(Code::RESOURCE_EXHAUSTED, "the query is too long"),
@@ -97,17 +107,17 @@ impl Client {
 }
 
 /// Request body that reserves its length from the buffer budget until it has been read.
-struct Metered {
-    body: Incoming,
+struct Metered<'a> {
+    body: &'a mut Incoming,
     reserved: Reserved,
 }
 
-impl Body for Metered {
+impl Body for Metered<'_> {
     type Data = Bytes;
     type Error = io::Error;
 
     fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+        let frame = ready!(Pin::new(&mut *self.body).poll_frame(context));
         Poll::Ready(frame.map(|frame| {
             let frame = frame.map_err(io::Error::other)?;
             let length = frame.data_ref().map_or(0, Bytes::len);
@@ -116,8 +126,8 @@ impl Body for Metered {
     }
 }
 
-fn is_grpc(request: &Request<Incoming>) -> bool {
-    let said = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+fn is_grpc(headers: &HeaderMap) -> bool {
+    let said = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     said.is_some_and(|said| said.starts_with(GRPC))
 }
 

@@ -5,11 +5,9 @@ use core::fmt;
 
 use http_body_util::BodyExt;
 use hyper::body::{Body, Bytes, Incoming};
+use transport::request_body::DISCARDED_MAX;
 
 use crate::connections::Reserved;
-
-/// Bytes of a body that are read although it is too long, so that the connection survives. The same as in Go.
-const READ_MAX: usize = 256 << 10;
 
 /// Reason why a body contains no message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,12 +33,12 @@ impl fmt::Display for BodyError {
 impl Error for BodyError {}
 
 /// Reads a body of at most [`doh::BODY_MAX`] bytes. Its length is added to the reservation.
-pub(super) async fn read(mut body: Incoming, reserved: &mut Reserved) -> Result<Bytes, BodyError> {
+pub(super) async fn read(body: &mut Incoming, reserved: &mut Reserved) -> Result<Bytes, BodyError> {
     let (mut message, mut length) = (Vec::new(), 0);
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame.map_err(|_| BodyError::Incomplete)?.into_data() else { continue };
         length += data.len();
-        if length > READ_MAX {
+        if length > DISCARDED_MAX {
             return Err(BodyError::TooLong);
         }
         if length > doh::BODY_MAX {

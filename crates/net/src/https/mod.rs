@@ -14,11 +14,13 @@ use doh::{Accepted, Head, Policy, Refusal};
 use engine::HttpsSettings;
 use hyper::body::{Body, Bytes, Incoming};
 use hyper::header::{ALLOW, ALT_SVC, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue};
+use hyper::http::request::Parts;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode, Version};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout_at;
+use transport::request_body::discard;
 
 use crate::connected::Client;
 use crate::connections::Reserved;
@@ -87,8 +89,16 @@ impl Server {
 
     async fn respond(&self, request: Request<Incoming>) -> Response<AnswerBody> {
         let open = OpenRequest::new(&self.activity);
-        let is_head = request.method() == Method::HEAD;
-        let mut response = self.answer(request, &open).await.unwrap_or_else(|refusal| refused(&refusal));
+        let (head, mut body) = request.into_parts();
+        let is_head = head.method == Method::HEAD;
+        let mut response = match self.answer(&head, &mut body, &open).await {
+            Ok(response) => response,
+            Err(refusal) => {
+                discard(&head.headers, &mut body, open.whole_by).await;
+                self.activity.set_rest(!body.is_end_stream());
+                refused(&refusal)
+            }
+        };
         if is_head {
             // hyper removes the body for HTTP/1.1 only.
             *response.body_mut() = AnswerBody::text("");
@@ -101,9 +111,13 @@ impl Server {
         response
     }
 
-    async fn answer(&self, request: Request<Incoming>, open: &OpenRequest) -> Result<Response<AnswerBody>, Refusal> {
+    async fn answer(
+        &self,
+        head: &Parts,
+        body: &mut Incoming,
+        open: &OpenRequest,
+    ) -> Result<Response<AnswerBody>, Refusal> {
         let Some(mut reserved) = self.client.connection.reserved(REQUEST_COST) else { return Err(self.no_room()) };
-        let (head, body) = request.into_parts();
         self.activity.set_rest(!body.is_end_stream());
         let target = head.uri.path_and_query().map_or("", |target| target.as_str());
         let content_type = head.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
@@ -122,7 +136,7 @@ impl Server {
         Ok(self.answered(answer, seconds, reserved))
     }
 
-    async fn read(&self, body: Incoming, reserved: &mut Reserved, open: &OpenRequest) -> Result<Bytes, Refusal> {
+    async fn read(&self, body: &mut Incoming, reserved: &mut Reserved, open: &OpenRequest) -> Result<Bytes, Refusal> {
         let read = timeout_at(open.whole_by, body::read(body, reserved)).await;
         let read = read.map_err(|_| Refusal::TOO_SLOW)?.map_err(|error| match error {
             body::BodyError::TooLong => Refusal::too_long(self.policy),

@@ -141,22 +141,25 @@ impl InspectCluster for Exposed {
         self.knows_pods() && self.has_namespace(namespace) && self.index.unlisted().all(|kind| kind != Kind::Pod)
     }
 
-    fn address_of_pod(&self, namespace: &str, pod: &str) -> Option<IpAddr> {
-        let mut found = None;
+    fn addresses_of_pod(&self, namespace: &str, pod: &str) -> Vec<IpAddr> {
+        let mut found = Vec::new();
         self.index.for_each_named_pod(|address, named| {
-            if found.is_none() && named.namespace() == namespace && named.is_named(pod) {
-                found = Some(address);
+            if named.namespace() == namespace && named.is_named(pod) {
+                found.push(address.to_canonical());
             }
         });
         self.index.for_each_service(|service| {
-            if found.is_none() && *service.namespace == *namespace {
-                let mut named = service.endpoints_called(pod.as_bytes());
-                found = named.find_map(|endpoint| match endpoint.address() {
-                    Address::Ip(address) => Some(address),
-                    Address::Name(_) => None,
-                });
+            if *service.namespace == *namespace {
+                found.extend(service.endpoints_called(pod.as_bytes()).filter_map(
+                    |endpoint| match endpoint.address() {
+                        Address::Ip(address) => Some(address.to_canonical()),
+                        Address::Name(_) => None,
+                    },
+                ));
             }
         });
+        found.sort_unstable();
+        found.dedup();
         found
     }
 

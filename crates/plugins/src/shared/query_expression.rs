@@ -113,6 +113,14 @@ impl QueryExpression {
         }
     }
 
+    /// Returns true if the value may depend on the client's address: directly, or through a metadata label such as
+    /// `kubernetes/client-namespace`.
+    pub(crate) fn reads_client(&self) -> bool {
+        self.0.functions().iter().any(|function| {
+            matches!(function, QueryFunction::ClientIp | QueryFunction::ClientPort | QueryFunction::Metadata(..))
+        })
+    }
+
     /// Evaluates the expression for a query. Returns `None` if it has no value, for example an index after the end of a
     /// list.
     pub(crate) fn evaluate(&self, query: &Query, values: Values<'_>) -> Option<Value> {

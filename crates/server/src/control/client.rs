@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::SocketAddr as Name;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,6 +42,12 @@ const MARGIN: Duration = Duration::from_secs(4);
 const LINE_MAX: usize = 64 << 10;
 /// Names of all Unix sockets of the network namespace.
 const SOCKETS: &str = "/proc/net/unix";
+/// Flags of a listening socket in that file (`__SO_ACCEPTCON`).
+const LISTENING: &str = "00010000";
+/// Beginning of the names of sockets that are not for control.
+const HANDOVER: &str = "@portolan-node/";
+/// Maximum number of entries of `/proc` to look at. A node has some thousand processes.
+const PROCESSES_MAX: usize = 32_768;
 
 /// Options of a command that say which server to ask.
 #[derive(Clone, Debug, Default)]
@@ -128,9 +134,9 @@ impl fmt::Display for ControlError {
         match self {
             ControlError::NoServer => write!(
                 out,
-                "no running server found: neither {PATH} nor an abstract socket @{ABSTRACT} answers. In a cluster, run this in \
-                 the Pod: `kubectl -n kube-system exec deploy/coredns -- /coredns status`. If the Corefile moves the socket, use \
-                 `--socket`"
+                "no running server found: neither {PATH} nor an abstract socket @{ABSTRACT} answers, and no process of this \
+                 program that this user may inspect listens elsewhere. In a cluster, run this in the Pod: `kubectl -n kube-system exec \
+                 deploy/coredns -- /coredns status`. If the Corefile moves the socket, name it with `--socket`"
             ),
             ControlError::Several(names) => {
                 write!(out, "several servers run here; choose one with `--socket`: {}", names.join(", "))
@@ -196,6 +202,9 @@ impl Socket {
         let runtime = runtime()?;
         let inside = runtime.enter();
         let mut usable: Vec<String> = candidates().into_iter().filter(|name| is_usable(name)).collect();
+        if usable.is_empty() {
+            usable = moved().into_iter().filter(|name| is_usable(name)).collect();
+        }
         drop(inside);
         match (usable.pop(), usable.is_empty()) {
             (None, _) => Err(ControlError::NoServer),
@@ -528,6 +537,39 @@ fn candidates() -> Vec<String> {
     // Connections have the name of their socket too.
     names.dedup();
     names
+}
+
+/// Names of sockets that processes of this program listen on elsewhere, because their Corefile moves them with
+/// `control PATH`. Finds the processes that this user may inspect, in this network namespace.
+fn moved() -> Vec<String> {
+    let Ok(own) = fs::read_link("/proc/self/exe") else { return Vec::new() };
+    let listed = fs::read_to_string(SOCKETS).unwrap_or_default();
+    let listening: Vec<(String, &str)> = listed.lines().filter_map(listening_socket).collect();
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten().take(PROCESSES_MAX);
+    let of_program = processes.filter(|process| is_program(&process.path(), &own));
+    let descriptors = of_program.flat_map(|process| fs::read_dir(process.path().join("fd")).into_iter().flatten());
+    let targets = descriptors.flatten().filter_map(|descriptor| fs::read_link(descriptor.path()).ok());
+    let name_of = |target: PathBuf| listening.iter().find(|(inode, _)| target.as_os_str() == inode.as_str());
+    let mut names: Vec<String> = targets.filter_map(name_of).map(|(_, name)| (*name).to_owned()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// Returns true if a process, named by its folder, runs the program `own`, or another file of the same name, such as a
+/// newer version.
+fn is_program(process: &Path, own: &Path) -> bool {
+    let is_own = process.file_name().is_some_and(|number| number.to_string_lossy() == std::process::id().to_string());
+    fs::read_link(process.join("exe")).is_ok_and(|exe| !is_own && exe.file_name() == own.file_name())
+}
+
+/// Returns the link target of the descriptor of a listening socket that can be one for control, and its name.
+fn listening_socket(line: &str) -> Option<(String, &str)> {
+    let fields: Vec<&str> = line.split_whitespace().collect();
+    let [_, _, _, flags, _, _, inode, name] = fields[..] else { return None };
+    // The abstract socket of a node cache hands its DNS sockets over.
+    let is_control = flags == LISTENING && !name.starts_with(HANDOVER);
+    is_control.then(|| (format!("socket:[{inode}]"), name))
 }
 
 /// Returns true if a process that this user trusts listens: one of the same user or of root, or any if this user is

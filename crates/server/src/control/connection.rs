@@ -10,10 +10,12 @@ use control::Endpoint;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{ALLOW, HeaderValue};
+use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 use net::Taps;
 use tokio::sync::mpsc::Sender;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
+use transport::request_body::discard;
 
 use super::answer::{Answer, AnswerBody, Refusal, respond};
 use super::history::History;
@@ -66,7 +68,11 @@ impl fmt::Display for Access {
 /// Responds to a request.
 pub(super) async fn answer(context: &Rc<Context>, access: Access, request: Request<Incoming>) -> Response<AnswerBody> {
     let path = request.uri().path().to_owned();
-    let mut response = respond(handle(context, access, request).await);
+    let (head, mut body) = request.into_parts();
+    let handled = handle(context, access, &head, &mut body).await;
+    // Before the end of the body, the response is a refusal.
+    discard(&head.headers, &mut body, Instant::now() + BODY_TIMEOUT).await;
+    let mut response = respond(handled);
     if response.status() == StatusCode::METHOD_NOT_ALLOWED {
         response.headers_mut().insert(ALLOW, allowed(&path, access));
     }
@@ -86,23 +92,23 @@ fn allowed(path: &str, access: Access) -> HeaderValue {
     })
 }
 
-async fn handle(context: &Rc<Context>, access: Access, request: Request<Incoming>) -> Result<Answer, Refusal> {
-    check_head(request.headers())?;
+async fn handle(context: &Rc<Context>, access: Access, head: &Parts, body: &mut Incoming) -> Result<Answer, Refusal> {
+    check_head(&head.headers)?;
     match access {
         Access::Full { .. } => {}
-        Access::ReadOnly => check_request(request.method(), request.headers(), true)?,
-        Access::ReadOnlyTls => check_request(request.method(), request.headers(), false)?,
+        Access::ReadOnly => check_request(&head.method, &head.headers, true)?,
+        Access::ReadOnlyTls => check_request(&head.method, &head.headers, false)?,
     }
-    let method = if *request.method() == Method::HEAD { "GET" } else { request.method().as_str() };
-    let endpoint = Endpoint::find(method, request.uri().path()).map_err(|error| {
+    let method = if head.method == Method::HEAD { "GET" } else { head.method.as_str() };
+    let endpoint = Endpoint::find(method, head.uri.path()).map_err(|error| {
         let status = match error {
             control::RouteError::Path => StatusCode::NOT_FOUND,
             control::RouteError::Method => StatusCode::METHOD_NOT_ALLOWED,
         };
         Refusal::new(status, error.to_string())
     })?;
-    let query = request.uri().query().unwrap_or_default().to_owned();
-    let body = body_of(request).await?;
+    let query = head.uri.query().unwrap_or_default().to_owned();
+    let body = body_of(body).await?;
     let limit = endpoint.route().time_limit;
     let late = |_| {
         let message = format!("no response within {} s; `portolan status` shows the state", limit.as_secs());
@@ -112,8 +118,8 @@ async fn handle(context: &Rc<Context>, access: Access, request: Request<Incoming
 }
 
 /// Reads the body of a request.
-async fn body_of(request: Request<Incoming>) -> Result<Bytes, Refusal> {
-    let body = timeout(BODY_TIMEOUT, Limited::new(request.into_body(), BODY_MAX).collect()).await;
+async fn body_of(body: &mut Incoming) -> Result<Bytes, Refusal> {
+    let body = timeout(BODY_TIMEOUT, Limited::new(body, BODY_MAX).collect()).await;
     let body =
         body.map_err(|_| Refusal::new(StatusCode::REQUEST_TIMEOUT, "the request body did not arrive in time"))?;
     let body = body.map_err(|error| match error.downcast_ref::<LengthLimitError>() {

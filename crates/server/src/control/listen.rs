@@ -4,7 +4,6 @@ use std::cell::RefCell;
 use std::error::Error;
 use std::fmt;
 use std::fs;
-use std::future::ready;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::linux::net::SocketAddrExt;
@@ -30,6 +29,7 @@ use super::connection::{Access, Context, answer};
 use super::peer::check_user;
 use crate::deadlines::HEAD_TIMEOUT;
 use crate::http_server;
+use crate::spare::{Freed, Spare};
 
 /// Directory of the default socket. A chart mounts a volume here; the root file system may be read-only.
 const DIRECTORY: &str = "/run/portolan";
@@ -248,8 +248,9 @@ async fn accept(server: Server, bound: Bound) {
         };
         if accepted.is_err() {
             // The process has most likely no file descriptor left.
-            server.table.evict_one();
-            tokio::time::sleep(PAUSE).await;
+            if server.spare.free_one().await == Freed::Nothing {
+                server.table.evict_one();
+            }
         }
     }
 }
@@ -264,13 +265,14 @@ struct Server {
     /// Connections of users that are refused, and of TLS clients that have not shown their certificate yet. They have a
     /// table of their own, so that they keep nobody out.
     strangers: Arc<ConnectionTable>,
+    spare: Rc<Spare>,
 }
 
 impl Server {
     fn new(context: Rc<Context>, evictions: Rc<Evictions>, tls: Tls) -> Server {
         let limits = TableLimits { open_max: OPEN_MAX, per_address_max: OPEN_MAX, buffered_max: 0 };
         let [table, strangers] = [(); 2].map(|()| ConnectionTable::new(limits));
-        Server { context, evictions, tls, table, strangers }
+        Server { context, evictions, tls, table, strangers, spare: Spare::new() }
     }
 
     /// Admits a TCP connection; with TLS, after a handshake in which the client shows a valid certificate.
@@ -302,7 +304,10 @@ impl Server {
     fn refuse(&self, stream: tokio::net::UnixStream, refusal: Refusal) {
         let (connection, _) = self.strangers.admit(UNIX_PEER);
         tokio::task::spawn_local(async move {
-            let serving = http_server::serve(stream, &connection, |_| ready(respond(Err(refusal.clone()))));
+            let serving = http_server::serve(stream, &connection, async |request| {
+                http_server::without_body(request).await;
+                respond(Err(refusal.clone()))
+            });
             tokio::select! {
                 biased;
                 () = connection.evicted() => {}
@@ -316,7 +321,7 @@ impl Server {
         if evicted {
             self.evictions.0.count(self.evictions.1);
         }
-        let context = Rc::clone(&self.context);
+        let (context, spare) = (Rc::clone(&self.context), Rc::clone(&self.spare));
         tokio::task::spawn_local(async move {
             let serving = http_server::serve(stream, &connection, |request| answer(&context, access, request));
             tokio::select! {
@@ -325,6 +330,7 @@ impl Server {
                 // Errors of a single connection, such as a reset by the client, need no report.
                 _ = serving => {}
             }
+            spare.refill();
         });
     }
 }

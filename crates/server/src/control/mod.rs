@@ -65,8 +65,8 @@ impl Control {
         let (orders, received) = channel(ORDERS_MAX);
         let view = Arc::new(view);
         let own = Arc::clone(&view);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let serve = move || LocalSet::new().block_on(&runtime, run(own, taps, orders, changes));
+        let runtime = net::ThreadRuntime::new()?;
+        let serve = move || runtime.block_on(&LocalSet::new(), run(own, taps, orders, changes));
         std::thread::Builder::new().name("control".to_owned()).spawn(serve)?;
         Ok((Control { view, addresses }, received))
     }

@@ -18,11 +18,12 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use config::setup::Inspection;
-use control::explain::{Client, Explained, Listener, Question, Search, Step};
+use control::explain::{Client, Differing, Explained, Listener, Question, Rule, Search, Step};
 use engine::{Generation, ListenerId, PeerInfo, Rehearsal, Scheme};
 use transport::MonotonicClock;
 use wire::{Class, Flags, Header, MessageBuf, Name, Type};
 
+pub(crate) use client::{Located, locate};
 pub(crate) use outline::{Outline, SiteLabels, place};
 
 /// Port of the pretended client.
@@ -90,6 +91,10 @@ pub(crate) struct Explainer<'a> {
     pub(crate) old_view: Option<String>,
     /// Addresses that the listeners of the running server are bound to.
     pub(crate) bound: Bound,
+    /// Addresses of the client in the source of its cluster, if that was asked.
+    pub(crate) located: Option<Located>,
+    /// Rules of the current question that look at the client's address.
+    by_address: Vec<Rule>,
 }
 
 /// Addresses of the sockets of listeners, by the labels of the listeners.
@@ -98,7 +103,8 @@ pub(crate) type Bound = BTreeMap<String, SocketAddr>;
 impl<'a> Explainer<'a> {
     pub(crate) fn new(generation: &'a Generation, outline: &'a Outline, inspection: &'a Inspection) -> Explainer<'a> {
         let rehearsal = Rehearsal::new(generation, Box::new(MonotonicClock), SEED);
-        Explainer { generation, outline, inspection, rehearsal, old_view: None, bound: Bound::new() }
+        let (bound, by_address) = (Bound::new(), Vec::new());
+        Explainer { generation, outline, inspection, rehearsal, old_view: None, bound, located: None, by_address }
     }
 
     /// Explains the answer to a question.
@@ -113,11 +119,12 @@ impl<'a> Explainer<'a> {
         let asked = Asked { name: reversed.as_deref().unwrap_or(asked.name), ..*asked };
         let listener = self.listener(asked.server)?;
         let (from, search) = match asked.from {
-            Some(from) => client::find(from, self.inspection)?,
+            Some(from) => client::find(from, self.inspection, self.located.as_ref())?,
             None => (None, None),
         };
         let names = names_of(asked.name, search.as_ref())?;
         let address = address_of(from.as_ref());
+        self.by_address.clear();
         let mut steps: Vec<Step> = Vec::new();
         let mut answered = None;
         for name in names {
@@ -138,8 +145,54 @@ impl<'a> Explainer<'a> {
         let spent = why::spent(queries, steps.len(), qtype);
         let (why, advice) = why::of_all(asked.name, &steps, answered, search.as_ref(), &spent);
         let advice = advice.map(|advice| named(&advice, &asked));
+        let differing = self.differing(listener, qtype, &steps, from.as_ref());
+        let unjudged = self.unjudged(from.as_ref());
         let listener = Some(self.shown_listener(listener));
-        Ok(Explained { question, from, listener, search, steps, asked_from: None, answered, queries, why, advice })
+        let asked_from = None;
+        Ok(Explained {
+            question,
+            from,
+            listener,
+            search,
+            steps,
+            asked_from,
+            answered,
+            queries,
+            why,
+            advice,
+            unjudged,
+            differing,
+        })
+    }
+
+    /// Returns the rules that look at the address of a client, if it is not known.
+    fn unjudged(&mut self, client: Option<&Client>) -> Vec<Rule> {
+        let is_unknown = client.is_some_and(|client| client.address.is_none());
+        let mut rules = core::mem::take(&mut self.by_address);
+        rules.retain(|_| is_unknown);
+        rules
+    }
+
+    /// Returns the other addresses of a client for which a name has another result.
+    fn differing(
+        &mut self,
+        listener: ListenerId,
+        qtype: Type,
+        steps: &[Step],
+        client: Option<&Client>,
+    ) -> Vec<Differing> {
+        let others = client.iter().flat_map(|client| &client.other_addresses);
+        let others = others.filter_map(|address| Some((address, address.parse().ok()?)));
+        let differing = others.filter_map(|(text, address)| {
+            steps.iter().find_map(|step| {
+                let name = Name::from_text(&step.name).ok()?;
+                let other = self.step(listener, &name, qtype, address);
+                let is_same = (&other.rcode, other.dropped, &other.plugin) == (&step.rcode, step.dropped, &step.plugin);
+                let (address, name, result) = (text.clone(), step.name.clone(), other.result());
+                (!is_same).then_some(Differing { address, result, name })
+            })
+        });
+        differing.collect()
     }
 
     /// Runs one query.
@@ -149,6 +202,11 @@ impl<'a> Explainer<'a> {
         let peer = PeerInfo { address: SocketAddr::new(address, CLIENT_PORT), local, ..PeerInfo::default() };
         let rehearsed = self.rehearsal.run(listener, &packet, peer);
         let view = step::View { generation: self.generation, outline: self.outline, listener };
+        for rule in step::rules_by_address(name, &rehearsed, &view) {
+            if !self.by_address.contains(&rule) {
+                self.by_address.push(rule);
+            }
+        }
         let mut step = step::of(name, &rehearsed, &view);
         why::complete(&mut step, self.old_view.as_deref());
         step

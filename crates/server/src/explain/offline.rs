@@ -76,7 +76,11 @@ pub(crate) fn explain(files: &Files, asked: &Asked<'_>) -> Result<Explained, Off
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(OfflineError::Io)?;
     LocalSet::new().block_on(&runtime, async {
         let loaded = load(files).await?;
-        loaded.explainer().explain(asked).map_err(OfflineError::Question)
+        let mut explainer = loaded.explainer();
+        if let Some(from) = asked.from {
+            explainer.located = super::locate(from, &loaded.requests.inspection, &loaded.clusters.sources()).await;
+        }
+        explainer.explain(asked).map_err(OfflineError::Question)
     })
 }
 
@@ -85,6 +89,7 @@ pub(crate) struct Loaded {
     pub(crate) generation: Generation,
     outline: Outline,
     requests: config::setup::HostRequests,
+    clusters: Arc<Followed>,
     /// Keeps the state of the plugins.
     _reload_state: ReloadState,
 }
@@ -104,7 +109,8 @@ pub(crate) async fn load(files: &Files) -> Result<Loaded, OfflineError> {
     let Configuration { plan, written, .. } = configuration;
     let plan = plan.ok_or(OfflineError::Corefile(text))?;
     let registry = Registry::new();
-    let process = offline_capabilities(&registry, &files.manifests);
+    let clusters: Arc<Followed> = Arc::default();
+    let process = offline_capabilities(&registry, &files.manifests, &clusters);
     let context =
         BuildContext { registry: &registry, files: &Disk, process: &process, reload_state: ReloadState::default() };
     let Built { generation, mut requests, reload_state, outlines, .. } = plan
@@ -112,15 +118,14 @@ pub(crate) async fn load(files: &Files) -> Result<Loaded, OfflineError> {
         .map_err(|problems| OfflineError::Corefile(corefile::render(&problems, &written.sources, Style::Plain)))?;
     startup_gates::wait(core::mem::take(&mut requests.startup_gates)).await;
     let outline = Outline::new(&outlines, &written.sources);
-    Ok(Loaded { generation, outline, requests, _reload_state: reload_state })
+    Ok(Loaded { generation, outline, requests, clusters, _reload_state: reload_state })
 }
 
 /// Returns the capabilities of a process that contacts no server.
-fn offline_capabilities(registry: &Arc<Registry>, manifests: &[PathBuf]) -> Capabilities {
+fn offline_capabilities(registry: &Arc<Registry>, manifests: &[PathBuf], followed: &Arc<Followed>) -> Capabilities {
     let mut process = capabilities(registry);
     dry::contact_nobody(&mut process);
-    let followed: Arc<Followed> = Arc::default();
-    let inner = clusters::clusters(registry, &followed);
+    let inner = clusters::clusters(registry, followed);
     process.provide(Rc::new(FromManifests { inner, manifests: manifests.to_vec() }) as Rc<dyn Clusters>);
     process
 }

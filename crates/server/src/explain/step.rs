@@ -1,14 +1,19 @@
 //! One query: from what the plugins did to a [`Step`].
 
-use control::explain::{Cached, NotReady, NotReadyEndpoint, Object, Passage, Place, Step, Upstream, Why};
+use std::collections::BTreeSet;
+
+use control::explain::{Cached, NotReady, NotReadyEndpoint, Object, Passage, Place, Rule, Step, Upstream, Why};
 use engine::{
-    CachedAnswer, Decision, ExplainedEndpoints, ExplainedUpstream, Explanation, Generation, Hook, ListenerId, Progress,
-    RecordedHook, Rehearsed,
+    BlockId, CachedAnswer, Decision, ExplainedEndpoints, ExplainedUpstream, Explanation, Generation, Hook, ListenerId,
+    Progress, RecordedHook, Rehearsed,
 };
 use plugins::record_text;
 use wire::{EdeCode, Message, Name, Record, Section, Type};
 
 use super::outline::Outline;
+
+/// Plugin that selects server blocks by an expression.
+const VIEW: &str = "view";
 
 /// What a step is looked up in.
 pub(super) struct View<'a> {
@@ -50,6 +55,32 @@ pub(super) fn of(name: &Name, rehearsed: &Rehearsed, view: &View<'_>) -> Step {
         }
     }
     step
+}
+
+/// Returns the rules that look at the client's address on the way of a query: those of the plugins that it passed, and
+/// the *view* of each server block that could have served it.
+pub(super) fn rules_by_address(name: &Name, rehearsed: &Rehearsed, view: &View<'_>) -> Vec<Rule> {
+    let View { generation, outline, listener } = view;
+    let rule = |plugin: &str, place: Option<&Place>| Rule {
+        plugin: plugin.to_owned(),
+        place: place.cloned().unwrap_or_default(),
+    };
+    let served = rehearsed.hooks.first().and_then(|_| generation.sites.get(rehearsed.site.0));
+    let depth = |zone: &str| Name::from_text(zone).map_or(0, |zone| zone.as_ref().labels().count());
+    let holds = |zone: &str| Name::from_text(zone).is_ok_and(|zone| name.as_ref().is_within(zone.as_ref()));
+    let sites = generation.sites.iter().filter(|site| {
+        // A block with a shorter zone than the one that serves is not considered.
+        let is_deep = served.is_none_or(|served| depth(&site.zone) >= depth(&served.zone));
+        site.listener == *listener && is_deep && holds(&site.zone)
+    });
+    let blocks: BTreeSet<usize> = sites.map(|site| site.block.0).collect();
+    let filtered = blocks.into_iter().filter(|at| {
+        let filter = generation.blocks.get(*at).and_then(|block| block.filter.as_ref());
+        filter.is_some_and(|filter| filter.reads_client)
+    });
+    let views = filtered.map(|at| rule(VIEW, outline.first_directive(BlockId(at), VIEW)));
+    let passed = rehearsed.hooks.iter().filter(|hook| hook.reads_client);
+    views.chain(passed.map(|hook| rule(hook.plugin, outline.directive(hook.block, hook.order)))).collect()
 }
 
 /// Returns the hook that decided about the answer. `None` if every plugin passed the query on.

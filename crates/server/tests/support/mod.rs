@@ -115,6 +115,15 @@ impl Server {
         }
     }
 
+    /// Returns the next line, or `None` when the process has ended.
+    pub(crate) fn next_line(&mut self) -> Option<String> {
+        match self.lines.recv_timeout(PATIENCE) {
+            Ok(line) => Some(line),
+            Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => None,
+            Err(error) => panic!("{error}: the process runs and writes nothing"),
+        }
+    }
+
     /// Returns the bound address of a label, such as `dns://:0` or the address of a page.
     pub(crate) fn address_of(&mut self, name: &str) -> SocketAddr {
         let line = self.wait_for(&format!(" for {name}"));

@@ -247,6 +247,11 @@ static DENIED: ReasonCode = ReasonCode {
 };
 
 impl Plugin for Acl {
+    fn reads_client(&self, query: &Query) -> bool {
+        let mut rules = self.rules.iter().filter(|rule| rule.zones.find(query.key()).is_some());
+        rules.any(|rule| rule.policies.reads_client(query.qtype))
+    }
+
     fn explain(&self, _: Hook, query: &Query, _: &Response, _: Instant) -> Option<Explanation> {
         let (.., rule) = self.decide(query).filter(|(.., rule)| rule.action != Action::Allow)?;
         let client = query.peer.address.ip();

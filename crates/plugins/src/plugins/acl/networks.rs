@@ -21,6 +21,12 @@ pub(super) struct Rule {
     pub(super) text: Box<str>,
 }
 
+impl Rule {
+    fn is_for(&self, qtype: Type) -> bool {
+        self.types.is_empty() || self.types.contains(&qtype)
+    }
+}
+
 /// Policies, looked up by address and type.
 pub(super) struct Policies {
     rules: Vec<Rule>,
@@ -42,14 +48,25 @@ impl Policies {
         Policies { rules: policies.into_iter().map(rule).collect(), v4, v6 }
     }
 
+    /// Returns true if clients with different addresses may get different decisions for a type.
+    pub(super) fn reads_client(&self, qtype: Type) -> bool {
+        let mut spans = self.v4.each().chain(self.v6.each()).map(|span| self.first_of(span, qtype));
+        let first = spans.next();
+        spans.any(|other| Some(other) != first)
+    }
+
+    /// Returns the index of the first policy of a span that applies to a type.
+    fn first_of(&self, span: &[u32], qtype: Type) -> Option<u32> {
+        span.iter().copied().find(|at| self.rules.get(*at as usize).is_some_and(|rule| rule.is_for(qtype)))
+    }
+
     /// Returns the first policy that matches the address and the type, if any.
     pub(super) fn decide(&self, address: IpAddr, qtype: Type) -> Option<&Rule> {
         let candidates = match address.to_canonical() {
             IpAddr::V4(v4) => self.v4.find(u128::from(v4.to_bits())),
             IpAddr::V6(v6) => self.v6.find(v6.to_bits()),
         };
-        let mut candidates = candidates.iter().filter_map(|at| self.rules.get(*at as usize));
-        candidates.find(|rule| rule.types.is_empty() || rule.types.contains(&qtype))
+        self.rules.get(self.first_of(candidates, qtype)? as usize)
     }
 }
 
@@ -126,6 +143,11 @@ impl Spans {
         }
         self.starts.push(start);
         self.ranges.push((index(from), index(self.policies.len())));
+    }
+
+    /// Returns the policies of all spans.
+    fn each(&self) -> impl Iterator<Item = &[u32]> {
+        self.ranges.iter().map(|(from, to)| self.policies.get(*from as usize..*to as usize).unwrap_or_default())
     }
 
     /// Returns the policies for an address.

@@ -119,6 +119,10 @@ enum Found {
 }
 
 impl Plugin for Autopath {
+    fn reads_client(&self, query: &Query) -> bool {
+        !query.is_own() && self.path.reads_client(query)
+    }
+
     fn on_response(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
         // The subqueries of other plugins contain complete names.
         if query.is_own() || response.failure().is_some() || response.is_dropped() {

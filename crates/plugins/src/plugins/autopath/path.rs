@@ -43,6 +43,17 @@ impl SearchPath {
         }
     }
 
+    /// Returns true if it depends on the client's address whether the path applies: the client has to be a pod of the
+    /// namespace in the name.
+    pub(super) fn reads_client(&self, query: &Query) -> bool {
+        match self {
+            SearchPath::Cluster(path @ ClusterPath { clients: Clients::Pods, .. }) => {
+                path.searched_namespace(query.key()).is_some()
+            }
+            SearchPath::Cluster(_) | SearchPath::Fixed(_) => false,
+        }
+    }
+
     /// Returns the name that a client would query at a position of its path, starting at 0, or `None` after the end.
     /// Skips positions whose name would be too long.
     pub(super) fn name_at(&self, query: &Query, base: usize, position: &mut usize) -> Option<Name> {
@@ -74,19 +85,22 @@ impl SearchPath {
 }
 
 impl ClusterPath {
-    fn base(&self, query: &Query) -> Option<usize> {
-        let key = query.key();
+    /// Returns the number of labels before the first domain of the search path, and the namespace in that domain.
+    fn searched_namespace<'a>(&self, key: NameRef<'a>) -> Option<(usize, &'a [u8])> {
         let zone = self.exposed.zones.names().get(self.exposed.zones.find(key)?)?;
         let before = key.labels().count() - zone.as_ref().labels().count();
         let base = before.checked_sub(NAMESPACE_LABELS).filter(|base| *base > 0)?;
         let mut labels = key.labels().skip(base);
         let (namespace, svc) = (labels.next()?, labels.next()?);
-        let is_searched = svc == b"svc"
-            && self.exposed.shows(namespace)
-            && match self.clients {
-                Clients::Pods => self.exposed.index.pod_exists(namespace, query.peer.address.ip().to_canonical()),
-                Clients::Any => self.looks_foreign(key, base, namespace),
-            };
+        (svc == b"svc" && self.exposed.shows(namespace)).then_some((base, namespace))
+    }
+
+    fn base(&self, query: &Query) -> Option<usize> {
+        let (base, namespace) = self.searched_namespace(query.key())?;
+        let is_searched = match self.clients {
+            Clients::Pods => self.exposed.index.pod_exists(namespace, query.peer.address.ip().to_canonical()),
+            Clients::Any => self.looks_foreign(query.key(), base, namespace),
+        };
         is_searched.then_some(base)
     }
 

@@ -116,6 +116,10 @@ struct Dns64 {
 }
 
 impl Plugin for Dns64 {
+    fn reads_client(&self, query: &Query) -> bool {
+        query.qtype == Type::AAAA && !self.config.allow_ipv4
+    }
+
     fn on_response(&self, query: &mut Query, response: &mut Response, _: &mut Worker) -> Verdict {
         let over_ipv6 = query.peer.address.ip().to_canonical().is_ipv6();
         let is_for = query.qtype == Type::AAAA && query.qclass == Class::IN && (over_ipv6 || self.config.allow_ipv4);

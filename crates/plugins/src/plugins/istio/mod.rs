@@ -157,6 +157,10 @@ enum Found {
 const EXISTS: u64 = 1;
 
 impl Plugin for Istio {
+    fn reads_client(&self, query: &Query) -> bool {
+        self.view.reads_client(query)
+    }
+
     fn on_query(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
         if !self.view.index.is_synced() {
             return Verdict::Fail(Failure::servfail(EdeCode::NOT_READY, "ServiceEntries not listed yet"));

@@ -52,6 +52,12 @@ impl View {
         !self.index.is_synced() || self.find(query, is_made_here).unwrap_or_default()
     }
 
+    /// Returns true if clients with different addresses may get different answers: the client's pod decides which of
+    /// the claims on a host are visible, and it is looked up if pods are watched.
+    pub(super) fn reads_client(&self, query: &Query) -> bool {
+        self.has_pods && self.mesh.find(query.key(), |_| Some(())).is_some()
+    }
+
     fn client(&self, query: &Query) -> Option<Client> {
         let peer = query.peer.address.ip().to_canonical();
         self.has_pods.then(|| self.mesh.client(peer)).flatten()

@@ -58,7 +58,9 @@ pub trait Profiler: Send + Sync {
 /// Reason why no profile could be taken.
 #[derive(Debug)]
 pub enum ProfileError {
-    /// The profiler cannot start, for example because it runs already. A later attempt may succeed.
+    /// Another profile is being taken. A process can take one at a time.
+    Running,
+    /// The profiler cannot start. A later attempt may succeed.
     Start(ProfilerError),
     /// The samples cannot be read.
     Report(ProfilerError),
@@ -70,6 +72,9 @@ pub type ProfilerError = Box<dyn Error + Send + Sync>;
 impl fmt::Display for ProfileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            ProfileError::Running => f.write_str(
+                "another CPU profile is being taken, and a process can take one at a time; try again when it has ended",
+            ),
             ProfileError::Start(error) => write!(f, "no profile can be taken now: {error}"),
             ProfileError::Report(error) => error.fmt(f),
         }
@@ -78,8 +83,10 @@ impl fmt::Display for ProfileError {
 
 impl Error for ProfileError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        let (ProfileError::Start(error) | ProfileError::Report(error)) = self;
-        Some(&**error)
+        match self {
+            ProfileError::Running => None,
+            ProfileError::Start(error) | ProfileError::Report(error) => Some(&**error),
+        }
     }
 }
 

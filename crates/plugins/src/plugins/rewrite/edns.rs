@@ -104,6 +104,15 @@ impl Edit {
         }
     }
 
+    /// Returns true if the data may depend on the client's address.
+    pub(super) const fn reads_client(&self) -> bool {
+        match self.data {
+            Data::Bytes(_) => false,
+            Data::Variable(variable) => matches!(variable, Variable::ClientIp | Variable::ClientPort),
+            Data::Label(..) | Data::Subnet { .. } => true,
+        }
+    }
+
     /// Edits the options that are forwarded with the query. Returns false if the rule does not apply.
     pub(super) fn apply(&self, query: &mut Query) -> bool {
         let code = self.code;

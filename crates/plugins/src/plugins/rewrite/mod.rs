@@ -127,6 +127,10 @@ struct Applied {
 }
 
 impl Plugin for Rewrite {
+    fn reads_client(&self, _: &Query) -> bool {
+        self.rules.iter().any(|rule| matches!(&rule.action, Action::Option(edit) if edit.reads_client()))
+    }
+
     fn on_query(&self, query: &mut Query, _: &mut Response, _: &mut Worker) -> Verdict {
         let mut applied = AppliedRules::None;
         for stage in &self.stages {

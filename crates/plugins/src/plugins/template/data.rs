@@ -25,6 +25,9 @@ pub(super) struct TemplateData<'a> {
 pub(super) const FIELDS: [&str; 11] =
     ["Zone", "Name", "Class", "Type", "Match", "Group", "Remote", "Question", "Message", "Var", "Meta"];
 
+/// Fields that may depend on the client's address.
+pub(super) const CLIENT_FIELDS: [&str; 2] = ["Remote", "Meta"];
+
 impl Data for TemplateData<'_> {
     fn field(&self, name: &str) -> Option<Value> {
         Some(match name {

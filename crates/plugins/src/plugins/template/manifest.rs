@@ -10,7 +10,7 @@ use gotext::template::Template;
 use gotext::{ParseError, Value};
 use wire::{Class, EdeCode, Name, Rcode, Type};
 
-use crate::plugins::template::data::FIELDS;
+use crate::plugins::template::data::{CLIENT_FIELDS, FIELDS};
 use crate::shared::option_helpers::{expression_of, mnemonic, regular_expression};
 use crate::shared::query_expression::{Names, QueryExpression, Values, is_reserved};
 
@@ -42,6 +42,14 @@ impl Config {
             true => Role::new(Effect::AnswersAll, &self.zones),
             false => Role::new(Effect::AnswersSome, &self.zones),
         }
+    }
+
+    /// Returns true if the answer may depend on the client's address: directly, or through a metadata label.
+    pub(super) fn reads_client(&self) -> bool {
+        let variables = self.variables.iter().map(|(_, expression)| expression);
+        let mut templates = self.answers.iter().chain(&self.additionals).chain(&self.authorities);
+        variables.chain(&self.conditions).any(QueryExpression::reads_client)
+            || templates.any(|template| template.root_fields().iter().any(|field| CLIENT_FIELDS.contains(field)))
     }
 
     /// Parses an expression that may use the variables so far and the capture groups of `match`.

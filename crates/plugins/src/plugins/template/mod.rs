@@ -167,6 +167,10 @@ impl Rule {
 }
 
 impl Plugin for Templates {
+    fn reads_client(&self, query: &Query) -> bool {
+        self.rules.iter().any(|rule| rule.zone_of(query).is_some() && rule.config.reads_client())
+    }
+
     fn on_query(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
         for (at, rule) in self.rules.iter().enumerate() {
             let Some(zone) = rule.zone_of(query) else { continue };

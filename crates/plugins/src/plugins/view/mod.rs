@@ -41,9 +41,10 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let labels = setup.labels();
     for Config { name, mut expressions } in configs {
         expressions.iter_mut().for_each(|expression| expression.bind(&labels));
+        let reads_client = expressions.iter().any(QueryExpression::reads_client);
         labels.publish("view/name", move |_| Some(name.clone()));
         let holds = move |query: &Query| expressions.iter().all(|expression| expression.is_true(query, Values::NONE));
-        setup.below.provide(BlockFilter(Arc::new(holds)));
+        setup.below.provide(BlockFilter { accepts: Arc::new(holds), reads_client });
     }
     Ok(None)
 }

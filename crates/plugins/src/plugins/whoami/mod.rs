@@ -23,6 +23,10 @@ fn build(_: Vec<()>, _: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
 struct Whoami;
 
 impl Plugin for Whoami {
+    fn reads_client(&self, _: &Query) -> bool {
+        true
+    }
+
     fn on_query(&self, query: &mut Query, response: &mut Response, _: &mut Worker) -> Verdict {
         let peer = query.peer.address;
         response.set_authoritative(true);

@@ -90,7 +90,9 @@ async fn server(options: ServerOptions) -> Server {
         Err(_) => false,
     };
     let facts = answer.map_err(|error| match error {
-        ControlError::NoServer => Unknown::new("no server with a control socket runs here; run this in its Pod"),
+        ControlError::NoServer => Unknown::new(
+            "no server with a control socket was found here; run this in its Pod, or name its socket with `--socket`",
+        ),
         error => Unknown::new(error.to_string()),
     });
     Server { facts, is_here }

@@ -6,13 +6,24 @@ use control::text::duration;
 
 use super::super::answer::Refusal;
 use super::super::connection::Context;
-use crate::explain::{Asked, Explainer};
+use crate::explain::{Asked, Explainer, Located};
+
+/// Reads the addresses of the client from the source of its cluster, if the index does not have them.
+pub(super) async fn locate(context: &Context, parameters: &Parameters) -> Option<Located> {
+    let (from, loaded) = (parameters.get("from")?, context.view.loaded());
+    crate::explain::locate(from, &loaded.inspection, &context.view.clusters.sources()).await
+}
 
 /// Explains the answer to a question, with the plugins and caches that serve now.
-pub(super) fn explain(context: &Context, parameters: &Parameters) -> Result<Explained, Refusal> {
+pub(super) fn explain(
+    context: &Context,
+    parameters: &Parameters,
+    located: Option<Located>,
+) -> Result<Explained, Refusal> {
     let (generation, loaded) = (context.view.live.load(), context.view.loaded());
     let mut explainer = Explainer::new(&generation, &loaded.outline, &loaded.inspection);
     explainer.old_view = old_view(context);
+    explainer.located = located;
     explainer.bound.clone_from(&loaded.bound);
     let asked = Asked {
         name: parameters.get("name").unwrap_or_default(),

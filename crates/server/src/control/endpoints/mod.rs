@@ -40,10 +40,13 @@ pub(super) async fn handle(
         return Err(Refusal::invalid(format!("unknown parameter `{name}`")));
     }
     match endpoint {
-        Endpoint::Page => page::answer(context, parameters),
+        Endpoint::Page => page::answer(context, parameters).await,
         Endpoint::Status => Answer::json(&status::status(context)),
         Endpoint::Ready => Answer::json(&ready::ready(context).await),
-        Endpoint::Explain => Answer::json(&explain::explain(context, &parameters)?),
+        Endpoint::Explain => {
+            let located = explain::locate(context, &parameters).await;
+            Answer::json(&explain::explain(context, &parameters, located)?)
+        }
         Endpoint::CacheGet => Answer::json(&cache::get(context, &parameters)?),
         Endpoint::CacheFlush => Answer::json(&cache::flush(context, access, &json(body)?)?),
         Endpoint::Reload => Answer::json(&reload::reload(context, access).await?),

@@ -161,8 +161,8 @@ mod tests {
             self.knows_pods
         }
 
-        fn address_of_pod(&self, _: &str, _: &str) -> Option<IpAddr> {
-            None
+        fn addresses_of_pod(&self, _: &str, _: &str) -> Vec<IpAddr> {
+            Vec::new()
         }
 
         fn addresses_of(&self, _: &str, _: Option<&str>) -> Vec<IpAddr> {

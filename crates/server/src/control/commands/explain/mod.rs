@@ -56,7 +56,7 @@ pub(super) fn definition() -> clap::Command {
         .long_about(
             "Explain the answer to a query: which names a client asks for, which server block and plugin answers each of \
              them, from what data, and why. Nothing is sent to upstreams, except with --fresh. Exits with 0 if the name has records or the \
-             answer is that of an upstream, with 1 if not, and with 2 if the server could not be asked.",
+             answer is that of an upstream, with 1 if not, with 2 if the server could not be asked, and with 3 if the answer depends on an address of the client that is not known.",
         )
         .arg(Arg::new("name").value_name("NAME").required(true).help("Domain name; a final dot excludes the search path"))
         .arg(Arg::new("type").value_name("TYPE").help("Record type [default: A]"))
@@ -153,5 +153,10 @@ fn show(explained: &Explained, format: Format) -> Result<u8, ControlError> {
     let is_about_last = explained.steps.last().is_some_and(|step| step.why.as_ref() == Some(&explained.why));
     let is_external = is_about_last || explained.why.code == Code::Waste.name();
     let fine = explained.answered.is_some() || (is_asked && is_external && !is_lost);
-    Ok(if fine { exit::FINE } else { exit::TROUBLE })
+    // Rules that could not be judged may give an answer, or refuse one.
+    Ok(match fine {
+        _ if !explained.is_complete() => exit::INCOMPLETE,
+        true => exit::FINE,
+        false => exit::TROUBLE,
+    })
 }

@@ -28,7 +28,8 @@ const FAILURE: &str = "SERVFAIL";
 const NO_PLUGIN: &str = "no plugin, or a failed one";
 
 /// Collects the content.
-pub(super) fn content(context: &Rc<Context>, parameters: Parameters) -> Content {
+pub(super) async fn content(context: &Rc<Context>, parameters: Parameters) -> Content {
+    let question = question(context, parameters).await;
     let loaded = context.view.loaded();
     let status = status::status(context);
     let pods = context.watch.top(&loaded, By::Pod, Window::Medium, ROWS);
@@ -47,7 +48,7 @@ pub(super) fn content(context: &Rc<Context>, parameters: Parameters) -> Content 
         failures,
         shows_names: loaded.names == NamePrivacy::Shown,
         files: files(&loaded, &answered),
-        question: question(context, parameters),
+        question,
         status,
     }
 }
@@ -113,9 +114,15 @@ fn files(loaded: &Loaded, answered: &[Share]) -> Vec<SourceFile> {
 }
 
 /// Returns the fields of the form, with an explanation if there is a name.
-fn question(context: &Context, parameters: Parameters) -> Question {
+async fn question(context: &Context, parameters: Parameters) -> Question {
     let parameters = parameters.without_empty();
     let field = |name: &str| parameters.get(name).unwrap_or_default().to_owned();
-    let answer = parameters.get("name").map(|_| explain::explain(context, &parameters));
+    let answer = match parameters.get("name") {
+        Some(_) => {
+            let located = explain::locate(context, &parameters).await;
+            Some(explain::explain(context, &parameters, located))
+        }
+        None => None,
+    };
     Question { name: field("name"), qtype: field("type"), from: field("from"), answer }
 }

@@ -79,8 +79,8 @@ struct Question {
 }
 
 /// Returns the page. `parameters` are the fields of its form.
-pub(super) fn answer(context: &Rc<Context>, parameters: Parameters) -> Result<Answer, Refusal> {
-    let content = gather::content(context, parameters);
+pub(super) async fn answer(context: &Rc<Context>, parameters: Parameters) -> Result<Answer, Refusal> {
+    let content = gather::content(context, parameters).await;
     let policy = policy::header().map_err(|error| Refusal::failed(&error))?;
     Ok(Answer::page(document(&content), policy))
 }

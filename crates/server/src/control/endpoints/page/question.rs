@@ -52,6 +52,7 @@ fn explanation(explained: &Explained) -> Markup {
         dl.why {
             div { dt { "Why" } dd { (plain(&explained.why.text)) " [" (plain(&explained.why.code)) "]" } }
             @if let Some(advice) = &explained.advice { div { dt { "Do" } dd { (plain(advice)) } } }
+            @for note in explained.notes() { div { dt { "Note" } dd { (plain(&note)) } } }
             @if let Some(search) = &explained.search {
                 div { dt { "Search path" } dd { (plain(&search.domains.join(" "))) " · ndots " (search.ndots) } }
             }

@@ -165,6 +165,8 @@ fn shows_the_answer_to_a_question_first() {
         queries: 2,
         why: Why { code: "PE-K02".to_owned(), text: "no Service db in shop".to_owned() },
         advice: Some("Check the name".to_owned()),
+        unjudged: Vec::new(),
+        differing: Vec::new(),
     };
     let ask = |answer| Content {
         question: Question {

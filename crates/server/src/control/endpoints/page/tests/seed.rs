@@ -363,5 +363,7 @@ fn explained(name: &str, number: usize) -> Explained {
         queries: 16,
         why: Why { code: "PE-S01".to_owned(), text: name.to_owned() },
         advice: Some(name.to_owned()),
+        unjudged: Vec::new(),
+        differing: Vec::new(),
     }
 }

@@ -1,0 +1,148 @@
+//! `portolan explain --from NAMESPACE/POD`: the address of the pod, and what it says if the address is not known.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a test may fail, and is the outside world"
+)]
+
+mod support;
+
+use std::process::Command;
+
+use fakeapi::{FakeApi, Fault, object};
+use serde_json::json;
+use support::control::{ControlSocket, Ran};
+use support::{Folder, Server};
+
+/// EndpointSlice whose ready endpoint is the pod web-1, and a dual-stack pod.
+const CLUSTER: &str = "
+{apiVersion: v1, kind: Namespace, metadata: {name: shop}}
+---
+{apiVersion: v1, kind: Service, metadata: {name: web, namespace: shop}, spec: {clusterIP: 10.96.0.8, ports: [{port: 80}]}}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: web-1, namespace: shop, labels: {kubernetes.io/service-name: web}}
+addressType: IPv4
+ports: [{port: 80}]
+endpoints:
+- {addresses: [10.244.3.8], conditions: {ready: true}, targetRef: {kind: Pod, name: web-1}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: both, namespace: shop}, status: {podIPs: [{ip: 10.244.9.9}, {ip: 'fd00::9'}]}}
+";
+
+/// Rules of *acl* that refuse the pod.
+const BLOCKED: &str = "acl {\n        block net 10.244.3.0/24 fd00::/64\n    }";
+
+/// Explains from files, with these lines above *kubernetes*.
+fn offline(lines: &str, words: &[&str]) -> Ran {
+    let folder = Folder::new("explain-client");
+    let corefile =
+        format!(".:53 {{\n    {lines}\n    kubernetes cluster.local\n    cache 30\n    forward . 192.0.2.53\n}}\n");
+    folder.write("Corefile", &corefile);
+    folder.write("cluster.yaml", CLUSTER);
+    let files = ["--conf", "Corefile", "--manifests", "cluster.yaml"];
+    let mut command = Command::new(env!("CARGO_BIN_EXE_portolan"));
+    command.current_dir(folder.path()).args([&["explain"], words, &files].concat());
+    command.output().expect("the command runs").into()
+}
+
+#[track_caller]
+fn assert_shows(ran: &Ran, code: i32, texts: &[&str]) {
+    for text in texts {
+        assert!(ran.stdout.contains(text), "`{text}` is missing:\n{}{}", ran.stdout, ran.stderr);
+    }
+    assert_eq!(ran.code, code, "{}{}", ran.stdout, ran.stderr);
+}
+
+#[test]
+fn a_pod_of_a_slice_gets_the_answer_that_acl_gives_it() {
+    let ran = offline(BLOCKED, &["www.example.org.", "--from", "shop/web-1"]);
+    assert_shows(&ran, 1, &["from shop/web-1 (10.244.3.8)", "REFUSED", "applies to 10.244.3.8 [PE-L01]"]);
+}
+
+#[test]
+fn another_result_for_the_other_address_of_a_pod_is_shown() {
+    let ran = offline(BLOCKED, &["www.example.org.", "--from", "shop/both"]);
+    let note = "note  from fd00::9, another address of the client, www.example.org. is REFUSED";
+    assert_shows(&ran, 3, &["from shop/both (10.244.9.9, fd00::9)", note]);
+    let ran = offline("acl {\n        block net 10.9.0.0/16\n    }", &["www.example.org.", "--from", "shop/both"]);
+    assert_shows(&ran, 0, &["from shop/both (10.244.9.9, fd00::9)"]);
+    assert!(!ran.stdout.contains("note"), "{}", ran.stdout);
+}
+
+#[test]
+fn rules_by_address_are_named_if_the_address_is_not_known() {
+    let ran = offline(BLOCKED, &["www.example.org.", "--from", "shop/gone"]);
+    let unknown = "note  the address is not known: the manifests have neither the Pod nor an endpoint of it";
+    let rules = "note  rules by address could not be judged: acl (Corefile:2); name the address with `--from ADDRESS`";
+    assert_shows(&ran, 3, &[unknown, rules]);
+    let ran = offline("loadbalance", &["www.example.org.", "--from", "shop/gone"]);
+    assert_shows(&ran, 0, &["from shop/gone (address unknown, rules see 0.0.0.0)"]);
+    assert!(!ran.stdout.contains("note"), "{}", ran.stdout);
+}
+
+#[test]
+fn every_plugin_that_looks_at_the_client_is_named() {
+    for (lines, name, expected) in [
+        ("acl test {\n block net 10.0.0.0/8\n }", "a.test.", true),
+        ("acl test {\n block net 10.0.0.0/8\n }", "a.other.", false),
+        ("acl {\n block type TXT net 10.0.0.0/8\n }", "a.test.", false),
+        ("acl {\n block type AAAA\n }", "a.test.", false),
+        ("dns64 64:ff9b::/96", "a.test.", false),
+        ("rewrite edns0 subnet set 24 56", "a.test.", true),
+        ("rewrite edns0 local set 0xffee {client_ip}", "a.test.", true),
+        ("rewrite edns0 local set 0xffee {qname}", "a.test.", false),
+        ("template IN A test {\n answer \"{{ .Name }} 60 IN A 192.0.2.1\"\n }", "a.test.", false),
+        ("template IN TXT test {\n answer \"{{ .Name }} 60 IN TXT {{ .Remote }}\"\n }", "a.test. TXT", true),
+        (
+            "template IN A test {\n expr incidr(client_ip(), '10.0.0.0/8')\n answer \"{{ .Name }} 60 IN A 192.0.2.1\"\n fallthrough\n }",
+            "a.test.",
+            true,
+        ),
+        ("view inside {\n expr incidr(client_ip(), '10.0.0.0/8')\n }", "a.test.", true),
+        ("view inside {\n expr type() == 'A'\n }", "a.test.", false),
+        ("autopath @kubernetes\n kubernetes other.local {\n pods verified\n }", "web.shop.svc.other.local.", false),
+    ] {
+        let words: Vec<&str> = name.split(' ').collect();
+        let ran = offline(lines, &[&words[..], &["--from", "shop/gone"]].concat());
+        let is_named = ran.stdout.contains("could not be judged");
+        assert!(is_named == expected && (ran.code == 3) == expected, "{lines}\n{}{}", ran.stdout, ran.stderr);
+    }
+}
+
+#[test]
+fn an_autopath_for_pods_of_the_namespace_is_named() {
+    let folder = Folder::new("explain-autopath");
+    folder.write(
+        "Corefile",
+        ".:53 {\n    autopath @kubernetes\n    kubernetes cluster.local {\n        pods verified\n    }\n    forward . 192.0.2.53\n}\n",
+    );
+    folder.write("cluster.yaml", CLUSTER);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_portolan"));
+    command.current_dir(folder.path());
+    command.args(["explain", "www.test", "--from", "shop/gone", "--conf", "Corefile", "--manifests", "cluster.yaml"]);
+    let ran: Ran = command.output().expect("the command runs").into();
+    assert_shows(&ran, 3, &["rules by address could not be judged: autopath (Corefile:2)"]);
+}
+
+#[test]
+fn a_running_server_reads_the_pod_from_the_api_server() {
+    let api = FakeApi::with_shop();
+    let ips = json!({"status": {"podIP": "10.244.3.8", "podIPs": [{"ip": "10.244.3.8"}]}});
+    api.put(object("Pod", "shop", "web-1", ips));
+    let folder = Folder::new("explain-pod");
+    let cluster = format!("kubernetes cluster.local {{\n        endpoint {}\n    }}", api.url());
+    let corefile = format!(".:0 {{\n    bind 127.0.0.1\n    {BLOCKED}\n    {cluster}\n    forward . 192.0.2.53\n}}\n");
+    let mut server = Server::start(&folder.write("Corefile", &corefile));
+    let socket = ControlSocket::of(&mut server);
+    assert_eq!(socket.run(&["status", "--wait", "20s"]).code, 0);
+    let explain = |pod: &str| socket.run(&["explain", "www.example.org.", "--from", pod]);
+    assert_shows(&explain("shop/web-1"), 1, &["from shop/web-1 (10.244.3.8)", "applies to 10.244.3.8 [PE-L01]"]);
+    assert_shows(&explain("shop/gone"), 3, &["there is no pod `gone` with an address in shop", "could not be judged"]);
+    api.fault("pods", Fault::Status(403, None));
+    let reason = "no EndpointSlice refers to the Pod, and the API server refuses to list Pods (403)";
+    assert_shows(&explain("shop/gone"), 3, &[reason, "could not be judged: acl ("]);
+}
