@@ -82,6 +82,10 @@
 //!     }
 //!     event => panic!("{event:?}"),
 //! }
+//!
+//! // The socket is idle now. It is closed if there is no other query soon.
+//! client.handle_timeout(client.poll_timeout().unwrap());
+//! assert_eq!(client.poll_event(), Some(UdpEvent::Close(started.socket)));
 //! assert_eq!(client.poll_timeout(), None);
 //! ```
 //!

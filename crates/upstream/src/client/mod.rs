@@ -6,6 +6,7 @@ mod frame;
 mod multiplex;
 mod pool;
 mod pooled;
+mod ports;
 mod slots;
 mod stream;
 mod udp;
