@@ -14,6 +14,7 @@ use std::future::Future;
 use std::io::Read;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -120,6 +121,37 @@ fn ignores_datagrams_that_do_not_answer_the_question() {
     answer[3] |= 3;
     upstream.0.send_to(&answer, from).unwrap();
     assert_eq!(running.join().unwrap().unwrap().reply.bytes(), answer);
+}
+
+#[test]
+fn counts_replies_over_udp_and_tcp_that_match_no_query() {
+    let counted = |over, to| {
+        beside(to, move |client| async move {
+            let (query, replies) = (question(0, "www.test.", Type::A).packet(), Arc::default());
+            let until = MonotonicClock.now() + LONG;
+            let exchange = Exchange::new(client.to, over, &query, until, CONNECTIONS);
+            client.io.exchange(Exchange { unwanted: Some(&replies), ..exchange }).await.unwrap();
+            replies.take()
+        })
+    };
+    let upstream = Upstream::new();
+    let running = counted(Transport::Udp, upstream.address());
+    let (query, from) = upstream.query();
+    let mut forged = [answer_to(&query), answer_to(&query), answer_to(&query)];
+    (forged[0][0], forged[1][1], forged[2][13]) = (!query[0], !query[1], query[13] ^ 1);
+    forged.iter().for_each(|forged| _ = upstream.0.send_to(forged, from).unwrap());
+    upstream.answer(&(query, from));
+    assert_eq!(running.join().unwrap(), Some([0, 2, 1]));
+
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let running = counted(Transport::Tcp, listener.local_addr().unwrap());
+    let mut stream = accept(&listener);
+    let query = stream.receive_bytes().unwrap();
+    let mut forged = answer_to(&query);
+    forged[0] = !query[0];
+    stream.send(&forged);
+    stream.send(&answer_to(&query));
+    assert_eq!(running.join().unwrap(), Some([0, 1, 0]));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod carrier;
 mod connection;
 mod frame;
+mod mismatch;
 mod multiplex;
 mod pool;
 mod pooled;
@@ -17,6 +18,7 @@ use core::time::Duration;
 use wire::Reply;
 
 pub use frame::{FrameReader, append_frame};
+pub use mismatch::Mismatch;
 pub use multiplex::MultiplexClient;
 pub use pool::PoolLimits;
 pub use pooled::{PoolEvent, PoolQuery, PoolReply};

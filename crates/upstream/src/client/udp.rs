@@ -15,7 +15,7 @@ use wire::Reply;
 
 use super::ports::{IDLE_MAX, Ports, PortsId, USES_MAX};
 use super::slots::Slots;
-use super::{InFlight, QueryError, QueryId, Random, SocketId, after, matching_reply};
+use super::{InFlight, Mismatch, QueryError, QueryId, Random, SocketId, after, matching_reply};
 
 /// Query to send.
 #[derive(Clone, Copy, Debug)]
@@ -90,12 +90,21 @@ struct Socket {
     /// Time of the last use.
     used: Duration,
     in_flight: InFlight,
+    /// Message IDs of all its queries, in the order of their start.
+    ids: [u16; USES_MAX as usize],
 }
 
 impl Socket {
     /// Returns true if the socket takes no more queries, and is not in the list of its upstream.
     fn is_used_up(&self) -> bool {
         self.uses >= USES_MAX
+    }
+
+    /// Returns the reason to ignore a datagram whose message ID no query in flight has.
+    fn unexpected(&self, datagram: &[u8]) -> Mismatch {
+        let ids = self.ids.iter().take(self.uses as usize);
+        let is_known = datagram.first_chunk().is_some_and(|id| ids.clone().any(|known| known.to_be_bytes() == *id));
+        if is_known { Mismatch::Late } else { Mismatch::Id }
     }
 }
 
@@ -163,14 +172,16 @@ impl<R: Clone + Eq + Hash> UdpClient<R> {
     }
 
     /// Processes a datagram that a socket has received. Ignores it unless it matches a query of this socket (RFC 5452
-    /// §9.1). Its time does not matter, because a reply that is here before the timeout is processed is in time.
-    pub fn handle_input(&mut self, socket: SocketId, datagram: &[u8]) {
-        let carrier = self.sockets.get(socket.0);
-        let Some(id) = carrier.and_then(|socket| socket.in_flight.for_message(datagram)) else { return };
-        let Some(query) = self.queries.get(id.0) else { return };
-        if let Some(reply) = matching_reply(datagram, &query.message) {
-            self.complete(id, Ok(reply));
+    /// §9.1), and returns the reason. Its time does not matter, because a reply that is here before the timeout is
+    /// processed is in time.
+    pub fn handle_input(&mut self, socket: SocketId, datagram: &[u8]) -> Option<Mismatch> {
+        let carrier = self.sockets.get(socket.0)?;
+        let Some(id) = carrier.in_flight.for_message(datagram) else { return Some(carrier.unexpected(datagram)) };
+        match matching_reply(datagram, &self.queries.get(id.0)?.message) {
+            Some(reply) => self.complete(id, Ok(reply)),
+            None => return Some(Mismatch::Question),
         }
+        None
     }
 
     /// Fails all queries on a socket, because the system reports that no reply will come (ICMP port unreachable).
@@ -262,8 +273,8 @@ impl<R: Clone + Eq + Hash> UdpClient<R> {
     }
 
     fn open(&mut self, now: Duration, id: PortsId) -> SocketId {
-        let in_flight = InFlight::default();
-        let socket = SocketId(self.sockets.insert(Socket { ports: id, uses: 0, used: now, in_flight }));
+        let (in_flight, ids) = (InFlight::default(), [0; USES_MAX as usize]);
+        let socket = SocketId(self.sockets.insert(Socket { ports: id, uses: 0, used: now, in_flight, ids }));
         if let Some(ports) = self.ports.get_mut(id.0) {
             ports.occupy(socket);
             self.events.push_back(UdpEvent::Open(socket, ports.route.clone()));
@@ -283,6 +294,7 @@ impl<R: Clone + Eq + Hash> UdpClient<R> {
             ports.forget(socket);
         }
         let message_id = carrier.in_flight.insert(id, &mut *self.random)?;
+        carrier.ids.get_mut(carrier.uses as usize - 1).into_iter().for_each(|slot| *slot = message_id);
         let message = &mut self.queries.get_mut(id.0)?.message;
         message.first_chunk_mut::<2>().into_iter().for_each(|bytes| *bytes = message_id.to_be_bytes());
         Some(carrier.uses > 1)
