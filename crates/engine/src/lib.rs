@@ -113,6 +113,7 @@ pub use explanation::{
 pub use generation::{Block, BlockFilter, Generation, Listener, Site};
 pub use ids::{BlockId, ListenerId, SiteId};
 pub use io::streams;
+pub use io::unwanted::{UNWANTED_REASONS, Unwanted, UnwantedReplies};
 pub use io::{
     Connections, Exchange, ExchangeError, ExchangeReply, Fetch, FetchError, HttpMethod, Io, LocalFuture, OnMessage,
     PoolOwner,

@@ -56,8 +56,15 @@ pub struct Query {
     pub qtype: Type,
     /// Current class.
     pub qclass: Class,
-    /// Maximum size in bytes of the response over UDP.
+    /// Size in bytes of a response over UDP that the client accepts.
     pub udp_size: u16,
+    /// Maximum size in bytes of a response over UDP: [`UDP_SIZE`], unless a plugin such as *bufsize* sets another one
+    /// and calls [`Response::update_limit`](crate::Response::update_limit).
+    ///
+    /// Anybody can announce 65,535 bytes with the address of somebody else, so a larger default would send a thousand
+    /// times the bytes of a query to a victim. Datagrams above this size are often fragmented, and lost or forged
+    /// (RFC 9715).
+    pub udp_size_max: u16,
     /// Maximum size in bytes of an upstream's reply over UDP, set by plugins such as *bufsize*.
     pub onward_size_max: u16,
     /// DNSSEC OK (DO): the client wants DNSSEC records.
@@ -138,6 +145,7 @@ impl Query {
     pub(crate) fn begin(&mut self) {
         self.take_request();
         self.udp_size = self.request.opt.map_or(UDP_SIZE_MIN, |opt| opt.udp_size.max(UDP_SIZE_MIN));
+        self.udp_size_max = UDP_SIZE;
         self.onward_size_max = u16::MAX;
         self.dnssec_ok = self.request.opt.is_some_and(|opt| opt.dnssec_ok);
         self.reset();
@@ -173,6 +181,7 @@ impl Query {
         self.received = parent.received;
         self.begin();
         self.udp_size = parent.udp_size;
+        self.udp_size_max = parent.udp_size_max;
         self.onward_size_max = parent.onward_size_max;
     }
 
@@ -185,6 +194,7 @@ impl Query {
         self.received = other.received;
         self.take_question(other);
         self.udp_size = other.udp_size;
+        self.udp_size_max = other.udp_size_max;
         self.onward_size_max = other.onward_size_max;
         self.dnssec_ok = other.dnssec_ok;
         self.may_pad = other.may_pad;
@@ -343,12 +353,18 @@ impl Query {
     /// The size is at least [`UDP_SIZE`], even if the client accepts less, unless a plugin has set a lower limit.
     #[must_use]
     pub fn onward_udp_size(&self) -> u16 {
-        self.udp_size.max(UDP_SIZE).min(self.onward_size_max)
+        self.udp_size.min(self.udp_size_max).max(UDP_SIZE).min(self.onward_size_max)
     }
 
     /// Maximum size in bytes of the response.
     #[must_use]
-    pub const fn size_max(&self) -> u16 {
+    pub fn size_max(&self) -> u16 {
+        if self.peer.transport.is_stream() { STREAM_SIZE_MAX } else { self.udp_size.min(self.udp_size_max) }
+    }
+
+    /// Size in bytes of a response that the client accepts.
+    #[must_use]
+    pub const fn client_size_max(&self) -> u16 {
         if self.peer.transport.is_stream() { STREAM_SIZE_MAX } else { self.udp_size }
     }
 

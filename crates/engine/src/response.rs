@@ -89,6 +89,11 @@ impl Response {
         self.forget();
     }
 
+    /// Takes over the size limits of a query after a plugin has changed them. Call it before any records are added.
+    pub fn update_limit(&mut self, query: &Query) {
+        self.message.set_limit(self.room(query));
+    }
+
     /// Starts an error response to a message that could not be parsed: ID, opcode and RD copied, no question.
     pub(crate) fn begin_unread(&mut self, asked: Header, rcode: Rcode) {
         let flags = Flags::default()

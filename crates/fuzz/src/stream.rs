@@ -30,7 +30,7 @@ pub fn stream(input: &[u8]) {
     client.handle_connected(Duration::ZERO, connection);
     client.handle_timeout(Duration::ZERO);
     for piece in bytes.chunks(usize::from(*size).max(1)) {
-        client.handle_input(Duration::ZERO, connection, piece);
+        client.handle_input(Duration::ZERO, connection, piece, |_| {});
     }
     client.handle_timeout(SECOND);
     while let Some(event) = client.poll_event() {

@@ -9,10 +9,12 @@
 
 mod support;
 
+use std::collections::{HashMap, HashSet};
 use std::future::Future;
 use std::io::Read;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -122,6 +124,37 @@ fn ignores_datagrams_that_do_not_answer_the_question() {
 }
 
 #[test]
+fn counts_replies_over_udp_and_tcp_that_match_no_query() {
+    let counted = |over, to| {
+        beside(to, move |client| async move {
+            let (query, replies) = (question(0, "www.test.", Type::A).packet(), Arc::default());
+            let until = MonotonicClock.now() + LONG;
+            let exchange = Exchange::new(client.to, over, &query, until, CONNECTIONS);
+            client.io.exchange(Exchange { unwanted: Some(&replies), ..exchange }).await.unwrap();
+            replies.take()
+        })
+    };
+    let upstream = Upstream::new();
+    let running = counted(Transport::Udp, upstream.address());
+    let (query, from) = upstream.query();
+    let mut forged = [answer_to(&query), answer_to(&query), answer_to(&query)];
+    (forged[0][0], forged[1][1], forged[2][13]) = (!query[0], !query[1], query[13] ^ 1);
+    forged.iter().for_each(|forged| _ = upstream.0.send_to(forged, from).unwrap());
+    upstream.answer(&(query, from));
+    assert_eq!(running.join().unwrap(), Some([0, 2, 1]));
+
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let running = counted(Transport::Tcp, listener.local_addr().unwrap());
+    let mut stream = accept(&listener);
+    let query = stream.receive_bytes().unwrap();
+    let mut forged = answer_to(&query);
+    forged[0] = !query[0];
+    stream.send(&forged);
+    stream.send(&answer_to(&query));
+    assert_eq!(running.join().unwrap(), Some([0, 1, 0]));
+}
+
+#[test]
 fn a_refused_connection_fails_at_once() {
     let gone = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     for over in [Transport::Udp, Transport::Tcp] {
@@ -155,23 +188,73 @@ fn an_error_of_an_earlier_datagram_does_not_fail_a_later_one() {
     assert!(running.join().unwrap().is_ok());
 }
 
-#[test]
-fn source_ports_and_ids_vary() {
+/// Asks one query after another, and returns the queries as an upstream sees them: the number per port, and the IDs.
+fn ports_and_ids(queries: usize) -> (HashMap<u16, usize>, HashSet<[u8; 2]>) {
     let upstream = Upstream::new();
-    let running = beside(upstream.address(), |client| async move {
-        for _ in 0..100 {
+    let running = beside(upstream.address(), move |client| async move {
+        for _ in 0..queries {
             client.query(Transport::Udp, LONG, None).await.unwrap();
         }
     });
-    let (mut ports, mut ids) = (std::collections::HashMap::new(), std::collections::HashSet::new());
-    for _ in 0..100 {
+    let (mut ports, mut ids) = (HashMap::new(), HashSet::new());
+    for _ in 0..queries {
         let query = upstream.query();
-        *ports.entry(query.1.port()).or_insert(0) += 1;
+        *ports.entry(query.1.port()).or_default() += 1;
         ids.insert([query.0[0], query.0[1]]);
         upstream.answer(&query);
     }
     running.join().unwrap();
-    assert!(ports.len() >= 50 && ids.len() > 90, "{} ports, {} ids", ports.len(), ids.len());
+    (ports, ids)
+}
+
+#[test]
+fn source_ports_and_ids_vary() {
+    let (ports, ids) = ports_and_ids(200);
+    // More than 25 if the computer was so slow that a second passed between two queries.
+    assert!(ports.len() >= 25 && ids.len() > 180, "{} ports, {} ids", ports.len(), ids.len());
+}
+
+#[test]
+fn source_ports_are_spread_over_the_range_of_the_system() {
+    const BUCKETS: usize = 16;
+    let (ports, _) = ports_and_ids(8 * 800);
+    let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap();
+    let bounds: Vec<usize> = range.split_whitespace().map(|bound| bound.parse().unwrap()).collect();
+    let (low, width) = (bounds[0], bounds[1] + 1 - bounds[0]);
+    let mut buckets = [0_u32; BUCKETS];
+    ports.keys().for_each(|port| buckets[(usize::from(*port) - low) * BUCKETS / width] += 1);
+    // Chi-squared test. With 15 degrees of freedom, uniform ports exceed 80 once in 10^10 runs.
+    let expected = f64::from(buckets.iter().sum::<u32>()) / 16.0;
+    let deviation = |count: &u32| (f64::from(*count) - expected).powi(2) / expected;
+    let chi_squared: f64 = buckets.iter().map(deviation).sum();
+    assert!(chi_squared < 80.0, "{chi_squared}: {buckets:?}");
+}
+
+/// Returns the number of UDP sockets of this computer that are connected to an address of 127.0.0.1.
+fn sockets_connected_to(upstream: SocketAddr) -> usize {
+    let remote = format!("0100007F:{:04X}", upstream.port());
+    let table = std::fs::read_to_string("/proc/self/net/udp").unwrap();
+    table.lines().filter(|line| line.split_whitespace().nth(2) == Some(&*remote)).count()
+}
+
+#[test]
+fn sockets_are_closed_soon_after_a_burst() {
+    const QUERIES: usize = 50;
+    let upstream = Upstream::new();
+    let address = upstream.address();
+    let running = beside(address, move |client| async move {
+        let all = (0..QUERIES).map(|_| client.query(Transport::Udp, LONG, None)).collect();
+        assert!(join_all(all).await.iter().all(Result::is_ok));
+        let start = std::time::Instant::now();
+        while sockets_connected_to(address) > 0 {
+            assert!(start.elapsed() < support::PATIENCE, "{} sockets", sockets_connected_to(address));
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    });
+    let queries: Vec<_> = (0..QUERIES).map(|_| upstream.query()).collect();
+    assert_eq!(sockets_connected_to(address), QUERIES);
+    queries.iter().for_each(|query| upstream.answer(query));
+    running.join().unwrap();
 }
 
 #[test]

@@ -16,7 +16,7 @@ use fakeapi::{FakeApi, Fault};
 use serde_json::Value;
 use support::control::ControlSocket;
 use support::upstream::Upstream;
-use support::{Client, Folder, Server, wait_until};
+use support::{Client, Folder, PATIENCE, Server, page, wait_until};
 use wire::{Rcode, Type};
 
 /// Running server with its control socket.
@@ -137,6 +137,71 @@ fn status_names_an_upstream_that_refuses_queries() {
     let problem = format!("PD-T06  upstream {address}: REFUSED 3 of 3 replies");
     assert!(status.stdout.contains(&problem), "{}", status.stdout);
     drop(refusing);
+}
+
+/// Upstream whose replies the test sends.
+struct Scripted(UdpSocket);
+
+impl Scripted {
+    fn new() -> Scripted {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        Scripted(socket)
+    }
+
+    /// Receives a query, and replies to it after some replies with other message IDs.
+    fn reply_after(&self, wrong: u16) -> Vec<u8> {
+        let mut query = [0; 512];
+        let (length, from) = self.0.recv_from(&mut query).expect("a query");
+        let mut reply = query[..length].to_vec();
+        // QR, RA and one address for an hour.
+        (reply[2], reply[3], reply[7]) = (0x81, 0x80, 1);
+        let question_end = wire::question_end(&reply).unwrap();
+        reply.truncate(question_end);
+        reply[10..12].fill(0);
+        reply.extend_from_slice(b"\xc0\x0c\0\x01\0\x01\0\0\x0e\x10\0\x04\xc0\0\x02\x01");
+        let id = u16::from_be_bytes([reply[0], reply[1]]);
+        for number in 1..=wrong {
+            let mut forged = reply.clone();
+            forged[..2].copy_from_slice(&id.wrapping_add(number).to_be_bytes());
+            self.0.send_to(&forged, from).unwrap();
+        }
+        self.0.send_to(&reply, from).unwrap();
+        reply
+    }
+}
+
+#[test]
+fn replies_that_match_no_query_are_counted_and_empty_the_cache_at_the_threshold() {
+    const WRONG: u16 = 110;
+    let upstream = Scripted::new();
+    let address = upstream.0.local_addr().unwrap();
+    let line = format!("forward . {address} {{\n unwanted_reply_threshold 200\n }}");
+    let mut controlled = Controlled::start(&format!("prometheus localhost:0\n    cache 300\n    {line}"));
+    let metrics = controlled.server.address_of("localhost:0 (/metrics)");
+    let mut ask = |name: &str, asked: &[u16]| {
+        controlled.client.send(name, Type::A);
+        asked.iter().for_each(|wrong| _ = upstream.reply_after(*wrong));
+        assert_eq!(controlled.client.receive_any().unwrap().addresses().len(), 1, "{name}");
+    };
+    ask("a.test.", &[0]);
+    ask("a.test.", &[]);
+    ask("b.test.", &[WRONG]);
+    ask("a.test.", &[]);
+    let status = controlled.socket.run(&["status"]);
+    let problem = format!("PD-U06  upstream {address}: {WRONG} replies match no query");
+    assert!(status.code == 1 && status.stdout.contains(&problem), "{}", status.stdout);
+
+    // The reply that follows the last guess may be forged. The query is sent once more.
+    ask("c.test.", &[WRONG, 0]);
+    controlled.server.wait_for(&format!(
+        "many replies from upstream {address} match no query, possibly an attempt to forge one: 2 cached answers dropped"
+    ));
+    ask("a.test.", &[0]);
+    let (_, text) = page(metrics, "/metrics").unwrap();
+    let labels = format!("proxy_name=\"forward\",to=\"{address}\",reason=\"id\"");
+    let series = format!("portolan_upstream_unwanted_replies_total{{{labels}}} {}\n", 2 * WRONG);
+    assert!(text.contains(&series), "{text}");
 }
 
 #[test]

@@ -46,7 +46,7 @@
 //!
 //! ```
 //! use core::time::Duration;
-//! use upstream::{UdpClient, UdpEvent, UdpQuery};
+//! use upstream::{Mismatch, UdpClient, UdpEvent, UdpQuery};
 //!
 //! let millis = Duration::from_millis;
 //! let mut client = UdpClient::new(Box::new(|| 4711));
@@ -73,7 +73,7 @@
 //! reply[2] |= 0x80;
 //! let mut forged = reply.clone();
 //! forged[0] ^= 1;
-//! client.handle_input(started.socket, &forged);
+//! assert_eq!(client.handle_input(started.socket, &forged), Some(Mismatch::Id));
 //! assert_eq!(client.poll_event(), None);
 //! client.handle_input(started.socket, &reply);
 //! match client.poll_event() {
@@ -82,6 +82,10 @@
 //!     }
 //!     event => panic!("{event:?}"),
 //! }
+//!
+//! // The socket is idle now. It is closed if there is no other query soon.
+//! client.handle_timeout(client.poll_timeout().unwrap());
+//! assert_eq!(client.poll_event(), Some(UdpEvent::Close(started.socket)));
 //! assert_eq!(client.poll_timeout(), None);
 //! ```
 //!
@@ -90,6 +94,7 @@
 mod alternatives;
 mod attempts;
 mod client;
+mod forgery;
 mod health;
 mod policy;
 mod query;
@@ -99,9 +104,10 @@ mod target;
 pub use alternatives::Alternatives;
 pub use attempts::{Action, Attempts, Decision, Limits};
 pub use client::{
-    ConnectionId, FrameReader, MultiplexClient, PoolEvent, PoolLimits, PoolQuery, PoolReply, QueryError, QueryId,
-    Random, SocketId, Started, StreamClient, Transmit, UdpClient, UdpEvent, UdpQuery, append_frame,
+    ConnectionId, FrameReader, Mismatch, MultiplexClient, PoolEvent, PoolLimits, PoolQuery, PoolReply, QueryError,
+    QueryId, Random, SocketId, Started, StreamClient, Transmit, UdpClient, UdpEvent, UdpQuery, append_frame,
 };
+pub use forgery::ForgeryAlarm;
 pub use health::Health;
 pub use policy::Policy;
 pub use query::{answered_with, outgoing, padding, probe};

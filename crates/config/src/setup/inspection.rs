@@ -5,7 +5,7 @@
 
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::InspectShadow;
 use engine::Instant;
@@ -67,6 +67,28 @@ pub trait InspectCache: Send + Sync {
 
     /// Removes entries, and returns their number.
     fn flush(&self, scope: &CacheScope) -> usize;
+}
+
+/// Caches of a server block that keep answers of the directives below them. A directive that may want to empty them
+/// offers this list, and each cache above it adds itself.
+#[derive(Clone, Default)]
+pub struct CachesAbove(Arc<Mutex<Vec<Weak<dyn InspectCache>>>>);
+
+impl CachesAbove {
+    /// Adds a cache.
+    pub fn add(&self, cache: &Arc<dyn InspectCache>) {
+        self.lock().push(Arc::downgrade(cache));
+    }
+
+    /// Removes all entries, and returns their number.
+    #[must_use]
+    pub fn flush(&self) -> usize {
+        self.lock().iter().filter_map(Weak::upgrade).map(|cache| cache.flush(&CacheScope::All)).sum()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Weak<dyn InspectCache>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Range of the entries to remove from a cache.

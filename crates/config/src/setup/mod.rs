@@ -32,8 +32,8 @@ pub use control::{ControlAddress, ControlListener, ControlRequests, NamePrivacy}
 pub use file_watch::{CheckFiles, FileCheck, FileWatch};
 pub use files::{FileStamp, Files, LISTED_MAX};
 pub use inspection::{
-    CacheScope, CachedEntry, InspectCache, InspectCertificate, InspectCluster, InspectLoop, InspectUpstreams,
-    InspectedPod, InspectedUpstream, Inspection, LoopState, UpstreamHealth,
+    CacheScope, CachedEntry, CachesAbove, InspectCache, InspectCertificate, InspectCluster, InspectLoop,
+    InspectUpstreams, InspectedPod, InspectedUpstream, Inspection, LoopState, UpstreamHealth,
 };
 pub use jobs::{GracefulJob, Job, SHUTDOWN_GRACE, Shutdown, ShutdownTrigger};
 pub(crate) use memory::MemoryGrowth;

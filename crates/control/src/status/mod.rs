@@ -226,6 +226,9 @@ pub struct Upstream {
     /// Last exchange that failed; `null` if none has failed.
     #[serde(default)]
     pub last_failure: Option<FailedExchange>,
+    /// Replies in the same period with an unknown message ID or another question, which may be attempts to forge one.
+    #[serde(default)]
+    pub unwanted: u64,
 }
 
 /// Probe of *loop* for forwarding loops.
@@ -262,6 +265,9 @@ pub struct FailedExchange {
 
 /// Failed exchanges of an upstream from which it is in trouble: fewer happen in a healthy network.
 const FAILURES_MIN: u64 = 3;
+/// Replies without a query from which somebody may be guessing message IDs. Ports that are used again soon after a slow
+/// reply bring fewer.
+const UNWANTED_MIN: u64 = 100;
 /// Share of failed exchanges in percent from which an upstream is in trouble.
 const FAILURES_PERCENT: u64 = 5;
 
@@ -269,7 +275,7 @@ impl Upstream {
     /// Returns a key by which upstreams in trouble come first.
     #[must_use]
     pub fn rank(&self) -> (UpstreamState, bool) {
-        (self.state, !(self.is_failing() || self.is_refusing()))
+        (self.state, !(self.is_failing() || self.is_refusing() || self.is_forged()))
     }
 
     /// Returns true if it loses many queries, or the only ones, although it may answer its health checks.
@@ -287,6 +293,12 @@ impl Upstream {
         let refusals: u64 = self.refusals.iter().map(|code| code.answers).sum();
         let percent = refusals.saturating_mul(100) / self.replies.max(1);
         refusals >= FAILURES_MIN && percent >= FAILURES_PERCENT || refusals > 0 && refusals == self.replies
+    }
+
+    /// Returns true if many replies match no query.
+    #[must_use]
+    pub const fn is_forged(&self) -> bool {
+        self.unwanted >= UNWANTED_MIN
     }
 
     /// Returns true if no exchange in the period says how it is: no query was sent to it.

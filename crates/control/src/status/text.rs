@@ -272,14 +272,16 @@ impl Upstream {
         let error = || self.error.as_deref().map_or(String::new(), |error| format!(" {}", shortened(error)));
         match self.state {
             UpstreamState::Up => {
-                let mark = match (self.is_failing() || self.is_refusing(), self.is_idle()) {
+                let is_in_trouble = self.is_failing() || self.is_refusing() || self.is_forged();
+                let mark = match (is_in_trouble, self.is_idle()) {
                     (true, _) => '‼',
                     (false, true) => '–',
                     (false, false) => '✓',
                 };
                 let p99 = self.p99.map(|p99| format!("p99 {}", p99.text()));
                 let p99 = p99.unwrap_or_else(|| (if self.is_idle() { "no queries" } else { "no replies" }).to_owned());
-                format!("{mark} {address} {transport} {p99}{}{}", self.refusals_text(), self.failures_text())
+                let replies = self.refusals_text() + &self.unwanted_text();
+                format!("{mark} {address} {transport} {p99}{replies}{}", self.failures_text())
             }
             UpstreamState::Suspected => format!("‼ {address} {transport}{}{}", error(), self.failures_text()),
             UpstreamState::Down => {
@@ -300,6 +302,15 @@ impl Upstream {
         let code = |code: &CodeCount| format!("{} {}", harmless(&code.code), count(code.answers));
         let codes: Vec<String> = self.refusals.iter().map(code).collect();
         format!(", {} of {} replies", codes.join(" and "), count(self.replies))
+    }
+
+    /// Describes the replies that match no query, if there are many.
+    #[must_use]
+    pub fn unwanted_text(&self) -> String {
+        if !self.is_forged() {
+            return String::new();
+        }
+        format!(", {} replies match no query", count(self.unwanted))
     }
 
     /// Describes the failed exchanges, if there are any.

@@ -13,6 +13,7 @@ fn upstream(address: &str, state: UpstreamState) -> Upstream {
         p99: Some(Latency { above_seconds: 0.002, at_most_seconds: Some(0.004) }),
         failures: 0,
         refusals: Vec::new(),
+        unwanted: 0,
         last_failure: None,
     }
 }
@@ -162,6 +163,13 @@ portolan 0.3.0 (CoreDNS 1.14.7 compatible)  pod portolan-6c9  up 3 d 4 h   ✗ n
 ";
     assert_eq!(status.to_string(), expected);
     assert!(!status.is_fine());
+}
+
+#[test]
+fn an_upstream_with_many_replies_without_a_query_is_marked() {
+    let text = |unwanted| Upstream { unwanted, ..upstream("10.0.0.2:53", UpstreamState::Up) }.text();
+    assert_eq!(text(99), "✓ 10.0.0.2:53 udp p99 ≤ 4.0 ms");
+    assert_eq!(text(4000), "‼ 10.0.0.2:53 udp p99 ≤ 4.0 ms, 4,000 replies match no query");
 }
 
 #[test]

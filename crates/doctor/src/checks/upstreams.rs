@@ -79,6 +79,21 @@ pub(super) const CHECKS: &[Check] = &[
               NXDOMAIN } }`",
         run: wildcard,
     },
+    Check {
+        code: "PD-U06",
+        area: Area::Upstream,
+        title: "replies of upstreams match queries",
+        severity: Severity::Warning,
+        needs: &[Need::Server],
+        rights: &[],
+        meaning: "In the last minute, the server ignored 100 replies or more from the address of an upstream, because they had a \
+                  message ID that it had not sent, or another question. Somebody may be guessing IDs to place a wrong record in \
+                  the cache; at `unwanted_reply_threshold` of *forward*, the server empties its caches. Late and repeated replies \
+                  do not count.",
+        fix: "Find out who can send packets with the address of the upstream. An upstream over TLS, HTTPS or QUIC cannot be \
+              forged",
+        run: unwanted,
+    },
 ];
 
 /// Address of the stub resolver of systemd, and of its proxy mode.
@@ -195,6 +210,12 @@ fn is_node_cache(facts: &Facts) -> bool {
 const MEDIAN_MAX: f64 = 0.5;
 /// Number of lost or failed queries from which it is a finding. One of five may be lost on any network.
 const LOST_MIN: usize = 2;
+
+fn unwanted(facts: &Facts) -> Outcome {
+    let server = known(&facts.server)?;
+    let findings = of_status(facts, "PD-U06")?;
+    Evidence::of(server.status.upstreams.len(), "upstream")?.found(findings)
+}
 
 fn slow(facts: &Facts) -> Outcome {
     let reported = of_status(facts, "PD-U02");

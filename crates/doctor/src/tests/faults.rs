@@ -232,6 +232,9 @@ pub(super) const FAULTS: &[Fault] = &[
     ("PD-U05", "a search domain has a wildcard", |world| {
         known!(world.facts.search).push(SearchProbe { domain: "wild.corp".to_owned(), answered: Some(true) });
     }),
+    ("PD-U06", "replies match no query", |world| {
+        world.report_problem("PD-U06", "upstream 10.0.0.2:53: 4,000 replies match no query");
+    }),
     ("PD-S01", "a namespace is named after a top-level domain", |world| {
         let spec = json!({ "type": "ClusterIP", "clusterIP": "10.96.0.50" });
         world.add("services", json!({ "metadata": { "name": "web", "namespace": "dev" }, "spec": spec }));

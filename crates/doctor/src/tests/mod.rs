@@ -182,7 +182,10 @@ const GATHERERS: &[(&str, Fail, &[&str])] = &[
     (
         "server",
         |world, reason| world.facts.server = Err(reason),
-        &["PD-C03", "PD-R02", "PD-K06", "PD-K09", "PD-P01", "PD-P05", "PD-U02", "PD-U04", "PD-T03", "PD-T05", "PD-T06"],
+        &[
+            "PD-C03", "PD-R02", "PD-K06", "PD-K09", "PD-P01", "PD-P05", "PD-U02", "PD-U04", "PD-U06", "PD-T03",
+            "PD-T05", "PD-T06",
+        ],
     ),
     (
         "corefile",
@@ -242,7 +245,7 @@ fn a_check_without_anything_to_look_at_is_not_fine() {
         let hidden: Vec<_> = refused.iter().filter(is_hidden).collect();
         assert!(hidden.is_empty(), "without {list}, {hidden:?} are fine");
     }
-    let empty: [(Empty, &[&str]); 8] = [
+    let empty: [(Empty, &[&str]); 9] = [
         (|world| world.facts.access = Ok(Vec::new()), &["PD-R01"]),
         (|world| world.facts.kubelets = Ok(Vec::new()), &["PD-K01", "PD-K02"]),
         (|world| world.facts.replicas = Ok(Vec::new()), &["PD-C02"]),
@@ -250,6 +253,7 @@ fn a_check_without_anything_to_look_at_is_not_fine() {
         (|world| world.facts.upstreams = Ok(Vec::new()), &["PD-U01", "PD-U03"]),
         (|world| world.facts.search = Ok(Vec::new()), &["PD-U05"]),
         (|world| world.facts.certificates = Ok(Vec::new()), &["PD-T02"]),
+        (|world| world.json["server"]["status"]["upstreams"] = serde_json::json!([]), &["PD-U06"]),
         (|world| world.json["server"]["status"]["clusters"] = serde_json::json!([]), &["PD-R02"]),
     ];
     for (at, (change, codes)) in empty.into_iter().enumerate() {

@@ -19,8 +19,10 @@ use metrics::Counters;
 use wire::Reply;
 
 pub mod streams;
+pub mod unwanted;
 
 use streams::{ByteListener, ByteStream, Dial, Listen};
+use unwanted::UnwantedReplies;
 
 /// Future that runs on the worker that received the query; it need not be `Send`.
 pub type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
@@ -124,10 +126,12 @@ pub struct Exchange<'a> {
     /// Delay after which a UDP query is sent a second time, from the same port and with the same ID, in case a
     /// datagram was lost. `None` if the query must not be repeated.
     pub retransmit_after: Option<Duration>,
+    /// Counts the replies of the upstream that match no query, over UDP, TCP and TLS.
+    pub unwanted: Option<&'a Arc<UnwantedReplies>>,
 }
 
 impl<'a> Exchange<'a> {
-    /// Creates an exchange in plain text, without an owner of its connections and without a retransmission.
+    /// Creates an exchange in plain text, without an owner of its connections, a retransmission and counters.
     #[must_use]
     pub fn new(
         to: SocketAddr,
@@ -136,9 +140,20 @@ impl<'a> Exchange<'a> {
         until: Instant,
         connections: Connections,
     ) -> Exchange<'a> {
-        let (unix_path, tls, owner, retransmit_after) = (None, None, None, None);
-        let (method, http3) = (HttpMethod::Post, false);
-        Exchange { to, unix_path, over, tls, method, http3, query, until, connections, owner, retransmit_after }
+        Exchange {
+            to,
+            unix_path: None,
+            over,
+            tls: None,
+            method: HttpMethod::Post,
+            http3: false,
+            query,
+            until,
+            connections,
+            owner: None,
+            retransmit_after: None,
+            unwanted: None,
+        }
     }
 }
 

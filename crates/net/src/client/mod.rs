@@ -14,9 +14,9 @@ mod udp;
 use std::io;
 use std::time::Duration;
 
-use engine::{Clock, Connections, Exchange, ExchangeError, Instant};
+use engine::{Clock, Connections, Exchange, ExchangeError, Instant, Unwanted, UnwantedReplies};
 use transport::{MonotonicClock, error_text};
-use upstream::{PoolLimits, PoolQuery, QueryError};
+use upstream::{Mismatch, PoolLimits, PoolQuery, QueryError};
 
 pub(crate) use self::quic::QuicClient;
 pub(crate) use https::HttpsClient;
@@ -55,6 +55,17 @@ fn exchange_error(error: QueryError, local: Option<std::net::SocketAddr>) -> Exc
         QueryError::Closed => ExchangeError::Closed,
         QueryError::Malformed => ExchangeError::Unreadable,
         QueryError::Exhausted => ExchangeError::Exhausted,
+    }
+}
+
+/// Counts a reply that was ignored, if somebody wants to know.
+fn count_unwanted(counters: Option<&UnwantedReplies>, reason: Mismatch) {
+    if let Some(counters) = counters {
+        counters.add(match reason {
+            Mismatch::Late => Unwanted::Late,
+            Mismatch::Id => Unwanted::Id,
+            Mismatch::Question => Unwanted::Question,
+        });
     }
 }
 

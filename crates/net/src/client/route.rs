@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Weak};
 
 use engine::tls::TlsClient;
-use engine::{Exchange, HttpMethod, PoolOwner};
+use engine::{Exchange, HttpMethod, PoolOwner, UnwantedReplies};
 use quic::{Asking, Protocol};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpSocket, TcpStream, UnixStream};
@@ -28,6 +28,8 @@ pub(crate) struct Route {
     method: HttpMethod,
     tls: Option<TlsClient>,
     owner: Option<PoolOwner>,
+    /// Counters of the upstream. They are those of the first exchange that has this route.
+    pub(super) unwanted: Option<Arc<UnwantedReplies>>,
 }
 
 /// Identity of a [`Route`]. It does not keep the owner alive.
@@ -50,6 +52,7 @@ impl Route {
             method: exchange.method,
             tls: exchange.tls.cloned(),
             owner: exchange.owner.cloned(),
+            unwanted: exchange.unwanted.cloned(),
         }
     }
 

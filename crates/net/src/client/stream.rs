@@ -13,7 +13,7 @@ use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use engine::{Exchange, ExchangeError, ExchangeReply};
+use engine::{Exchange, ExchangeError, ExchangeReply, UnwantedReplies};
 use foldhash::fast::RandomState;
 use tokio::io::ReadBuf;
 use tokio::task::AbortHandle;
@@ -22,7 +22,7 @@ use upstream::{ConnectionId, PoolEvent, PoolReply, QueryError, QueryId, Random};
 use super::outcomes::Outcomes;
 use super::route::{Duplex, Route, connect};
 use super::timer::{Timed, Timer, arm};
-use super::{exchange_error, now, pool_query, query_error};
+use super::{count_unwanted, exchange_error, now, pool_query, query_error};
 
 /// Bytes to read at once.
 const READ_AT_ONCE: usize = 16 << 10;
@@ -152,8 +152,14 @@ impl Driver {
 
     /// Reads all bytes that have arrived, and continues to write if the connection was blocked. Ready when the
     /// connection is closed.
-    fn poll(self: &Rc<Self>, id: ConnectionId, stream: &Stream, context: &mut Context<'_>) -> Poll<()> {
-        let end = stream.poll_read(context, |bytes| self.client.borrow_mut().handle_input(now(), id, bytes));
+    fn poll(
+        self: &Rc<Self>,
+        id: ConnectionId,
+        (stream, unwanted): (&Stream, Option<&UnwantedReplies>),
+        context: &mut Context<'_>,
+    ) -> Poll<()> {
+        let ignored = |reason| count_unwanted(unwanted, reason);
+        let end = stream.poll_read(context, |bytes| self.client.borrow_mut().handle_input(now(), id, bytes, ignored));
         if end.is_ready() {
             self.close(id, &QueryError::Closed);
         } else if stream.is_blocked.replace(false) {
@@ -197,7 +203,9 @@ async fn run(driver: Weak<Driver>, id: ConnectionId, route: Route) {
     running.client.borrow_mut().handle_connected(now(), id);
     running.process();
     drop(running);
-    poll_fn(|context| driver.upgrade().map_or(Poll::Ready(()), |driver| driver.poll(id, &stream, context))).await;
+    let unwanted = route.unwanted.as_deref();
+    let poll = |driver: Rc<Driver>, context: &mut Context<'_>| driver.poll(id, (&stream, unwanted), context);
+    poll_fn(|context| driver.upgrade().map_or(Poll::Ready(()), |driver| poll(driver, context))).await;
 }
 
 impl Stream {

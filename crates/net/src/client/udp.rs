@@ -10,7 +10,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::time::Duration;
 
-use engine::{Exchange, ExchangeError, ExchangeReply};
+use engine::{Exchange, ExchangeError, ExchangeReply, UnwantedReplies};
 use foldhash::fast::RandomState;
 use tokio::io::Interest;
 use upstream::{QueryError, QueryId, Random, SocketId, UdpEvent, UdpQuery};
@@ -19,7 +19,7 @@ use wire::Reply;
 use super::outcomes::Outcomes;
 use super::socket::Socket;
 use super::timer::{Timed, Timer, arm};
-use super::{exchange_error, network, now, query_error, since_start};
+use super::{count_unwanted, exchange_error, network, now, query_error, since_start};
 
 /// Length of the longest datagram in bytes.
 const DATAGRAM_MAX: usize = 65_535;
@@ -69,7 +69,7 @@ impl UdpClient {
 
     /// Sends one query and returns the reply. Retransmits once if `retransmit_after` is set.
     pub(crate) async fn exchange(&self, exchange: Exchange<'_>) -> Result<ExchangeReply, ExchangeError> {
-        let Exchange { to, query: message, until, connections, retransmit_after, .. } = exchange;
+        let Exchange { to, query: message, until, connections, retransmit_after, unwanted, .. } = exchange;
         let (route, deadline) = ((to, connections.source), since_start(until));
         let query = UdpQuery { route: &route, message, deadline, retransmit_after };
         let driver = &self.0;
@@ -81,7 +81,7 @@ impl UdpClient {
         let socket = driver.sockets.borrow().get(&started.socket).map(Rc::clone);
         let local = socket.as_ref().and_then(|socket| socket.local);
         let outcome = match socket {
-            Some(socket) => pending.receive(started.socket, &socket).await?,
+            Some(socket) => pending.receive(started.socket, &socket, unwanted.map(|counters| &**counters)).await?,
             None => driver.outcomes.wait(started.query).await,
         };
         let reply = outcome.map_err(|error| exchange_error(error, local))?;
@@ -91,7 +91,12 @@ impl UdpClient {
 
 impl Pending<'_> {
     /// Reads the socket until this query has completed.
-    async fn receive(&self, id: SocketId, socket: &Socket) -> Result<Result<Reply, QueryError>, ExchangeError> {
+    async fn receive(
+        &self,
+        id: SocketId,
+        socket: &Socket,
+        unwanted: Option<&UnwantedReplies>,
+    ) -> Result<Result<Reply, QueryError>, ExchangeError> {
         loop {
             let ready = tokio::select! {
                 biased;
@@ -105,7 +110,7 @@ impl Pending<'_> {
                 // The queries on the socket fail: no reply will come.
                 self.driver.client.borrow_mut().handle_error(id, &query_error("read", &error));
             }
-            let is_drained = self.driver.read(id, socket);
+            let is_drained = self.driver.read(id, socket, unwanted);
             self.driver.process();
             if !is_drained {
                 tokio::task::yield_now().await;
@@ -150,7 +155,7 @@ impl Driver {
 
     /// Reads the datagrams that have arrived, at most [`READS_IN_A_ROW`]. Returns true if there were no others.
     /// Otherwise, the socket stays ready for the queries that wait for its replies.
-    fn read(&self, id: SocketId, socket: &Socket) -> bool {
+    fn read(&self, id: SocketId, socket: &Socket, unwanted: Option<&UnwantedReplies>) -> bool {
         thread_local! {
             static BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; DATAGRAM_MAX].into());
         }
@@ -158,7 +163,10 @@ impl Driver {
         BUFFER.with_borrow_mut(|buffer| {
             for _ in 0..READS_IN_A_ROW {
                 match socket.socket.try_recv(buffer) {
-                    Ok(length) => client.handle_input(id, &buffer[..length]),
+                    Ok(length) => {
+                        let ignored = client.handle_input(id, &buffer[..length]);
+                        ignored.into_iter().for_each(|reason| count_unwanted(unwanted, reason));
+                    }
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
                     // An ICMP error that arrived after `take_error`.
                     Err(error) => client.handle_error(id, &query_error("read", &error)),

@@ -165,7 +165,7 @@ impl Environment for QueryEnvironment<'_> {
             QueryFunction::Id => integer(usize::from(self.query.header().id)),
             QueryFunction::Opcode => integer(usize::from(self.query.flags().opcode().0)),
             QueryFunction::DnssecOk => Value::Bool(self.query.dnssec_ok),
-            QueryFunction::BufferSize => integer(usize::from(self.query.size_max())),
+            QueryFunction::BufferSize => integer(usize::from(self.query.client_size_max())),
             QueryFunction::ServerPort => Value::Text(peer.local.port().to_string()),
             QueryFunction::Metadata(_, label) => {
                 let value = label.as_ref().and_then(|label| label.value(self.query));

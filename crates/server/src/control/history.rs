@@ -46,6 +46,8 @@ pub(super) struct Totals {
     pub(super) upstream_refusals: BTreeMap<[String; 2], u64>,
     /// Failed exchanges, by upstream.
     pub(super) upstream_failures: BTreeMap<String, u64>,
+    /// Replies that match no query and are not late, by upstream.
+    pub(super) upstream_unwanted: BTreeMap<String, u64>,
     pub(super) cache_hits: u64,
     pub(super) cache_misses: u64,
     pub(super) cache_stale: u64,
@@ -78,6 +80,7 @@ impl Totals {
             upstreams: registry.histograms_by(REPLIES, "to"),
             upstream_refusals: upstream_refusals(registry),
             upstream_failures: registry.totals_by("portolan_upstream_failures_total", "to"),
+            upstream_unwanted: upstream_unwanted(registry),
             cache_hits: sum("coredns_cache_hits_total"),
             cache_misses: sum("coredns_cache_misses_total"),
             cache_stale: sum("coredns_cache_served_stale_total"),
@@ -93,6 +96,15 @@ fn upstream_refusals(registry: &Registry) -> BTreeMap<[String; 2], u64> {
     let by_code = registry.histograms_by_all(REPLIES, ["to", "rcode"]).into_iter();
     let refusals = by_code.filter(|([_, rcode], _)| FAILURES.contains(&rcode.as_str()));
     refusals.map(|(labels, replies)| (labels, replies.count())).collect()
+}
+
+fn upstream_unwanted(registry: &Registry) -> BTreeMap<String, u64> {
+    let mut unwanted = BTreeMap::new();
+    let by_reason = registry.totals_by_all("portolan_upstream_unwanted_replies_total", ["to", "reason"]);
+    for ([to, _], replies) in by_reason.into_iter().filter(|([_, reason], _)| reason != "late") {
+        *unwanted.entry(to).or_default() += replies;
+    }
+    unwanted
 }
 
 /// Figures of the time between two readings. Those that nothing measured are `None`.

@@ -3,9 +3,11 @@
 mod carrier;
 mod connection;
 mod frame;
+mod mismatch;
 mod multiplex;
 mod pool;
 mod pooled;
+mod ports;
 mod slots;
 mod stream;
 mod udp;
@@ -16,6 +18,7 @@ use core::time::Duration;
 use wire::Reply;
 
 pub use frame::{FrameReader, append_frame};
+pub use mismatch::Mismatch;
 pub use multiplex::MultiplexClient;
 pub use pool::PoolLimits;
 pub use pooled::{PoolEvent, PoolQuery, PoolReply};

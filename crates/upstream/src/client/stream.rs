@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use super::carrier::{Carrier, Choice, Counts, Fate};
 use super::pooled::{PoolClient, PoolReply, Query};
 use super::slots::Slots;
-use super::{ConnectionId, FrameReader, InFlight, QueryId, append_frame, matching_reply};
+use super::{ConnectionId, FrameReader, InFlight, Mismatch, QueryId, append_frame, matching_reply};
 
 /// Maximum number of queries in flight on one connection.
 const PIPELINE_MAX: usize = 64;
@@ -24,6 +24,8 @@ pub type StreamClient<R> = PoolClient<R, Framed>;
 #[derive(Default)]
 pub struct Framed {
     in_flight: InFlight,
+    /// Number of queries that ended before their reply, which may still come.
+    unanswered: usize,
     frames: FrameReader,
     /// Queries to send.
     queue: VecDeque<QueryId>,
@@ -44,6 +46,7 @@ impl Carrier for Framed {
     }
 
     fn remove(&mut self, query: QueryId) {
+        self.unanswered += usize::from(self.in_flight.id_of(query).is_some());
         self.in_flight.remove(query);
     }
 
@@ -87,6 +90,14 @@ impl Carrier for Framed {
 }
 
 impl Framed {
+    /// Returns the reason to ignore a message whose ID no query in flight has. It may be the reply to a query that has
+    /// ended, once for each of them.
+    fn unexpected(&mut self) -> Mismatch {
+        let is_late = self.unanswered > 0;
+        self.unanswered = self.unanswered.saturating_sub(1);
+        if is_late { Mismatch::Late } else { Mismatch::Id }
+    }
+
     /// Returns true if a message has been sent in part.
     fn is_within_message(&self) -> bool {
         self.sent < self.bytes.len()
@@ -134,17 +145,30 @@ impl<R: Clone + Eq + Hash> StreamClient<R> {
         }
     }
 
-    /// Processes bytes that a connection has received. Ignores messages that match no query on this connection.
-    pub fn handle_input(&mut self, now: Duration, id: ConnectionId, mut bytes: &[u8]) {
+    /// Processes bytes that a connection has received. Ignores messages that match no query on this connection, and
+    /// passes the reasons to `ignored`.
+    pub fn handle_input(
+        &mut self,
+        now: Duration,
+        id: ConnectionId,
+        mut bytes: &[u8],
+        mut ignored: impl FnMut(Mismatch),
+    ) {
         while let Some(connection) = self.connections.get_mut(id.0)
             && let Some(frame) = connection.carrier.frames.next_frame(&mut bytes)
         {
-            let Some(query) = connection.carrier.in_flight.for_message(frame) else { continue };
+            let Some(query) = connection.carrier.in_flight.for_message(frame) else {
+                ignored(connection.carrier.unexpected());
+                continue;
+            };
             let Some(sent) = self.queries.get(query.0) else { continue };
-            if let Some(reply) = matching_reply(frame, &sent.message) {
-                let reply = PoolReply { reply, connection: id, is_reused: sent.is_reused };
-                self.complete(now, query, Ok(reply));
-            }
+            let Some(reply) = matching_reply(frame, &sent.message) else {
+                ignored(Mismatch::Question);
+                continue;
+            };
+            let reply = PoolReply { reply, connection: id, is_reused: sent.is_reused };
+            connection.carrier.in_flight.remove(query);
+            self.complete(now, query, Ok(reply));
         }
     }
 }

@@ -1,10 +1,10 @@
-//! UDP client: message IDs, source ports, retransmission and the matching of replies to queries.
+//! UDP client: message IDs, retransmission and the matching of replies to queries.
 //!
 //! Each socket belongs to one upstream and must be connected to it, so that the system drops datagrams from other
-//! sources. The system chooses the source port at random, and a new socket replaces each one after [`USES_MAX`] queries
-//! (RFC 5452 §9.2). An attacker therefore has to guess both message ID and port.
+//! sources. The system chooses the source port at random, and `ports` says when a new socket is opened (RFC 5452 §9.2).
+//! An attacker therefore has to guess both message ID and port.
 //!
-//! A socket that was replaced stays open until its last query has completed.
+//! A socket that takes no more queries stays open until its last one has completed.
 
 use core::hash::Hash;
 use core::time::Duration;
@@ -13,15 +13,9 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use foldhash::fast::RandomState;
 use wire::Reply;
 
+use super::ports::{IDLE_MAX, Ports, PortsId, USES_MAX};
 use super::slots::Slots;
-use super::{InFlight, QueryError, QueryId, Random, SocketId, after, matching_reply};
-
-/// Queries sent from one source port.
-const USES_MAX: u32 = 8;
-/// Sockets per upstream that take new queries.
-const SOCKETS: usize = 64;
-/// Idle time after which the sockets of an upstream are closed. The upstream may have left the Corefile.
-const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
+use super::{InFlight, Mismatch, QueryError, QueryId, Random, SocketId, after, matching_reply};
 
 /// Query to send.
 #[derive(Clone, Copy, Debug)]
@@ -74,28 +68,44 @@ pub enum UdpEvent<R> {
 /// UDP client for any number of upstreams. `R` is the route to an upstream, such as its address.
 pub struct UdpClient<R> {
     random: Random,
-    rings: HashMap<R, Ring, RandomState>,
+    by_route: HashMap<R, PortsId, RandomState>,
+    ports: Slots<Ports<R>>,
     sockets: Slots<Socket>,
     queries: Slots<Query>,
-    timers: BTreeSet<(Duration, QueryId)>,
+    timers: BTreeSet<(Duration, Timer)>,
     transmits: VecDeque<QueryId>,
     events: VecDeque<UdpEvent<R>>,
 }
 
-/// Sockets of one upstream, used in turn.
-#[derive(Default)]
-struct Ring {
-    sockets: Vec<SocketId>,
-    next: usize,
-    used: Duration,
+/// Timer of a query, or for the idle sockets of an upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Timer {
+    Query(QueryId),
+    Idle(PortsId),
 }
 
-#[derive(Default)]
 struct Socket {
+    ports: PortsId,
     uses: u32,
-    /// True if another socket has taken its place.
-    is_replaced: bool,
+    /// Time of the last use.
+    used: Duration,
     in_flight: InFlight,
+    /// Message IDs of all its queries, in the order of their start.
+    ids: [u16; USES_MAX as usize],
+}
+
+impl Socket {
+    /// Returns true if the socket takes no more queries, and is not in the list of its upstream.
+    fn is_used_up(&self) -> bool {
+        self.uses >= USES_MAX
+    }
+
+    /// Returns the reason to ignore a datagram whose message ID no query in flight has.
+    fn unexpected(&self, datagram: &[u8]) -> Mismatch {
+        let ids = self.ids.iter().take(self.uses as usize);
+        let is_known = datagram.first_chunk().is_some_and(|id| ids.clone().any(|known| known.to_be_bytes() == *id));
+        if is_known { Mismatch::Late } else { Mismatch::Id }
+    }
 }
 
 struct Query {
@@ -112,7 +122,8 @@ impl<R: Clone + Eq + Hash> UdpClient<R> {
     pub fn new(random: Random) -> UdpClient<R> {
         UdpClient {
             random,
-            rings: HashMap::default(),
+            by_route: HashMap::default(),
+            ports: Slots::default(),
             sockets: Slots::default(),
             queries: Slots::default(),
             timers: BTreeSet::new(),
@@ -130,11 +141,11 @@ impl<R: Clone + Eq + Hash> UdpClient<R> {
         let deadline = query.deadline;
         let timer = query.retransmit_after.map_or(deadline, |span| after(now, span).min(deadline));
         let id = QueryId(self.queries.insert(Query { socket, message: query.message.to_vec(), deadline, timer }));
-        let is_reused = self.assign_message_id(id, socket).ok_or_else(|| {
+        let is_reused = self.assign_message_id(now, id, socket).ok_or_else(|| {
             self.queries.remove(id.0);
             QueryError::Exhausted
         })?;
-        self.timers.insert((timer, id));
+        self.timers.insert((timer, Timer::Query(id)));
         self.transmits.push_back(id);
         Ok(Started { query: id, socket, is_reused })
     }
@@ -161,14 +172,16 @@ impl<R: Clone + Eq + Hash> UdpClient<R> {
     }
 
     /// Processes a datagram that a socket has received. Ignores it unless it matches a query of this socket (RFC 5452
-    /// §9.1). Its time does not matter, because a reply that is here before the timeout is processed is in time.
-    pub fn handle_input(&mut self, socket: SocketId, datagram: &[u8]) {
-        let carrier = self.sockets.get(socket.0);
-        let Some(id) = carrier.and_then(|socket| socket.in_flight.for_message(datagram)) else { return };
-        let Some(query) = self.queries.get(id.0) else { return };
-        if let Some(reply) = matching_reply(datagram, &query.message) {
-            self.complete(id, Ok(reply));
+    /// §9.1), and returns the reason. Its time does not matter, because a reply that is here before the timeout is
+    /// processed is in time.
+    pub fn handle_input(&mut self, socket: SocketId, datagram: &[u8]) -> Option<Mismatch> {
+        let carrier = self.sockets.get(socket.0)?;
+        let Some(id) = carrier.in_flight.for_message(datagram) else { return Some(carrier.unexpected(datagram)) };
+        match matching_reply(datagram, &self.queries.get(id.0)?.message) {
+            Some(reply) => self.complete(id, Ok(reply)),
+            None => return Some(Mismatch::Question),
         }
+        None
     }
 
     /// Fails all queries on a socket, because the system reports that no reply will come (ICMP port unreachable).
@@ -180,8 +193,11 @@ impl<R: Clone + Eq + Hash> UdpClient<R> {
 
     /// Fails all queries on a socket that could not be opened, and removes it.
     pub fn handle_open_error(&mut self, socket: SocketId, error: &QueryError) {
-        self.handle_error(socket, error);
-        self.sockets.remove(socket.0);
+        let Some(mut failed) = self.sockets.remove(socket.0) else { return };
+        self.ports.get_mut(failed.ports.0).into_iter().for_each(|ports| ports.forget(socket));
+        for query in failed.in_flight.drain() {
+            self.complete(query, Err(error.clone()));
+        }
     }
 
     /// Fails a query whose datagram the system refused to send.
@@ -189,17 +205,16 @@ impl<R: Clone + Eq + Hash> UdpClient<R> {
         self.complete(query, Err(error));
     }
 
-    /// Retransmits or fails the queries whose time has come.
+    /// Retransmits or fails the queries whose time has come, and closes sockets that are idle for too long.
     pub fn handle_timeout(&mut self, now: Duration) {
-        while let Some((_, id)) = self.timers.first().copied().filter(|(at, _)| *at <= now) {
-            let Some(query) = self.queries.get_mut(id.0).filter(|query| query.timer < query.deadline) else {
-                self.complete(id, Err(QueryError::Timeout));
-                continue;
-            };
-            self.timers.remove(&(query.timer, id));
-            query.timer = query.deadline;
-            self.timers.insert((query.timer, id));
-            self.transmits.push_back(id);
+        while let Some((at, timer)) = self.timers.first().copied().filter(|(at, _)| *at <= now) {
+            match timer {
+                Timer::Query(query) => self.retransmit_or_fail(query),
+                Timer::Idle(ports) => {
+                    self.timers.remove(&(at, timer));
+                    self.close_idle(now, ports);
+                }
+            }
         }
     }
 
@@ -211,7 +226,7 @@ impl<R: Clone + Eq + Hash> UdpClient<R> {
     /// Returns true if no query is in flight and no action is pending.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.queries.len() == 0 && self.timers.is_empty() && self.events.is_empty()
+        self.queries.len() == 0 && self.events.is_empty()
     }
 
     /// Returns the number of open sockets.
@@ -220,63 +235,96 @@ impl<R: Clone + Eq + Hash> UdpClient<R> {
         self.sockets.len()
     }
 
-    /// Returns the socket for the next query, which is a new one if the next in the ring is used up.
+    fn retransmit_or_fail(&mut self, id: QueryId) {
+        let Some(query) = self.queries.get_mut(id.0).filter(|query| query.timer < query.deadline) else {
+            return self.complete(id, Err(QueryError::Timeout));
+        };
+        self.timers.remove(&(query.timer, Timer::Query(id)));
+        query.timer = query.deadline;
+        self.timers.insert((query.timer, Timer::Query(id)));
+        self.transmits.push_back(id);
+    }
+
+    /// Returns the socket for the next query.
     fn next_socket(&mut self, now: Duration, route: &R) -> SocketId {
-        let mut is_new = false;
-        let ring = self.rings.entry(route.clone()).or_insert_with(|| {
-            is_new = true;
-            Ring::default()
-        });
-        ring.used = now;
-        ring.next = (ring.next + 1) % SOCKETS;
-        let at = ring.sockets.get(ring.next).copied();
-        if let Some(known) = at
-            && self.sockets.get(known.0).is_some_and(|socket| socket.uses < USES_MAX)
-        {
-            return known;
+        let id = self.ports(now, route);
+        let Some(ports) = self.ports.get_mut(id.0) else { return self.open(now, id) };
+        while let Some(idle) = ports.take_idle() {
+            if self.sockets.get(idle.0).is_some_and(|socket| now.saturating_sub(socket.used) < IDLE_MAX) {
+                ports.occupy(idle);
+                return idle;
+            }
+            self.sockets.remove(idle.0);
+            self.events.push_back(UdpEvent::Close(idle));
         }
-        let socket = SocketId(self.sockets.insert(Socket::default()));
-        match at {
-            Some(_) => ring.sockets[ring.next] = socket,
-            None => ring.sockets.push(socket),
+        let shared = ports.share();
+        shared.unwrap_or_else(|| self.open(now, id))
+    }
+
+    /// Returns the ports of an upstream. Sets the timer that closes idle ones if the upstream is new.
+    fn ports(&mut self, now: Duration, route: &R) -> PortsId {
+        if let Some(known) = self.by_route.get(route) {
+            return *known;
         }
-        self.events.push_back(UdpEvent::Open(socket, route.clone()));
-        at.into_iter().for_each(|replaced| self.replace(replaced));
-        if is_new {
-            self.forget_unused(now);
+        let id = PortsId(self.ports.insert(Ports::new(route.clone())));
+        self.by_route.insert(route.clone(), id);
+        self.timers.insert((after(now, IDLE_MAX), Timer::Idle(id)));
+        id
+    }
+
+    fn open(&mut self, now: Duration, id: PortsId) -> SocketId {
+        let (in_flight, ids) = (InFlight::default(), [0; USES_MAX as usize]);
+        let socket = SocketId(self.sockets.insert(Socket { ports: id, uses: 0, used: now, in_flight, ids }));
+        if let Some(ports) = self.ports.get_mut(id.0) {
+            ports.occupy(socket);
+            self.events.push_back(UdpEvent::Open(socket, ports.route.clone()));
         }
         socket
     }
 
     /// Assigns a message ID to a query and writes it into the message. Returns true if the socket has carried queries
     /// before, and `None` if no ID is free.
-    fn assign_message_id(&mut self, id: QueryId, socket: SocketId) -> Option<bool> {
+    fn assign_message_id(&mut self, now: Duration, id: QueryId, socket: SocketId) -> Option<bool> {
         let carrier = self.sockets.get_mut(socket.0)?;
         carrier.uses += 1;
+        carrier.used = now;
+        if carrier.is_used_up()
+            && let Some(ports) = self.ports.get_mut(carrier.ports.0)
+        {
+            ports.forget(socket);
+        }
         let message_id = carrier.in_flight.insert(id, &mut *self.random)?;
+        carrier.ids.get_mut(carrier.uses as usize - 1).into_iter().for_each(|slot| *slot = message_id);
         let message = &mut self.queries.get_mut(id.0)?.message;
         message.first_chunk_mut::<2>().into_iter().for_each(|bytes| *bytes = message_id.to_be_bytes());
         Some(carrier.uses > 1)
     }
 
-    /// Closes the sockets of the upstreams that have not been used for a while.
-    fn forget_unused(&mut self, now: Duration) {
-        let is_unused = |ring: &mut Ring| now.saturating_sub(ring.used) >= FORGOTTEN_AFTER;
-        let unused: Vec<Ring> = self.rings.extract_if(|_, ring| is_unused(ring)).map(|(_, ring)| ring).collect();
-        unused.into_iter().flat_map(|ring| ring.sockets).for_each(|socket| self.replace(socket));
-    }
-
-    fn replace(&mut self, socket: SocketId) {
-        if let Some(replaced) = self.sockets.get_mut(socket.0) {
-            replaced.is_replaced = true;
-            self.close_if_done(socket);
+    /// Closes the sockets of an upstream that are idle for too long. Forgets an upstream without sockets, which may
+    /// have left the Corefile.
+    fn close_idle(&mut self, now: Duration, id: PortsId) {
+        let Some(ports) = self.ports.get_mut(id.0) else { return };
+        let used = |socket: SocketId| self.sockets.get(socket.0).map_or(Duration::ZERO, |socket| socket.used);
+        for socket in ports.expire(|socket| now.saturating_sub(used(socket)) >= IDLE_MAX) {
+            self.sockets.remove(socket.0);
+            self.events.push_back(UdpEvent::Close(socket));
+        }
+        if !ports.is_empty() {
+            self.timers.insert((after(now, IDLE_MAX), Timer::Idle(id)));
+        } else if let Some(ports) = self.ports.remove(id.0) {
+            self.by_route.remove(&ports.route);
         }
     }
 
-    fn close_if_done(&mut self, socket: SocketId) {
-        if self.sockets.get(socket.0).is_some_and(|socket| socket.is_replaced && socket.in_flight.is_empty()) {
-            self.sockets.remove(socket.0);
-            self.events.push_back(UdpEvent::Close(socket));
+    /// Makes a socket without a query in flight available to others. Closes one that is used up.
+    fn release(&mut self, id: SocketId) {
+        let Some(socket) = self.sockets.get(id.0).filter(|socket| socket.in_flight.is_empty()) else { return };
+        match self.ports.get_mut(socket.ports.0).filter(|_| !socket.is_used_up()) {
+            Some(ports) => ports.release(id),
+            None => {
+                self.sockets.remove(id.0);
+                self.events.push_back(UdpEvent::Close(id));
+            }
         }
     }
 
@@ -290,10 +338,10 @@ impl<R: Clone + Eq + Hash> UdpClient<R> {
     /// Removes a query from the table, its socket and the timers.
     fn remove(&mut self, id: QueryId) {
         let Some(query) = self.queries.remove(id.0) else { return };
-        self.timers.remove(&(query.timer, id));
+        self.timers.remove(&(query.timer, Timer::Query(id)));
         if let Some(socket) = self.sockets.get_mut(query.socket.0) {
             socket.in_flight.remove(id);
         }
-        self.close_if_done(query.socket);
+        self.release(query.socket);
     }
 }

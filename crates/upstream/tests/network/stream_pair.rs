@@ -4,8 +4,8 @@ use core::time::Duration;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use upstream::{
-    ConnectionId, FrameReader, PoolEvent, PoolLimits, PoolQuery, PoolReply, QueryError, QueryId, StreamClient,
-    append_frame,
+    ConnectionId, FrameReader, Mismatch, PoolEvent, PoolLimits, PoolQuery, PoolReply, QueryError, QueryId,
+    StreamClient, append_frame,
 };
 
 use super::{Conditions, FORGED, Generator, Timeline, forged, id_of, in_order, number_of, query, reply};
@@ -53,6 +53,8 @@ pub(crate) struct StreamPair {
     pub(crate) failed: usize,
     /// Number of connections after which the upstream answers no handshake.
     pub(crate) handshakes_max: usize,
+    /// Reasons for which replies were ignored.
+    pub(crate) ignored: Vec<Mismatch>,
     random: Generator,
     arrivals: Timeline<(ConnectionId, Arrival)>,
     links: BTreeMap<ConnectionId, Link>,
@@ -74,6 +76,7 @@ impl StreamPair {
             opened: 0,
             failed: 0,
             handshakes_max: usize::MAX,
+            ignored: Vec::new(),
             random,
             arrivals: Timeline::default(),
             links: BTreeMap::new(),
@@ -146,7 +149,9 @@ impl StreamPair {
                 self.client.handle_connected(self.now, id);
             }
             Arrival::Refused => self.fail(id, "dial"),
-            Arrival::Bytes(bytes) => self.client.handle_input(self.now, id, &bytes),
+            Arrival::Bytes(bytes) => {
+                self.client.handle_input(self.now, id, &bytes, |reason| self.ignored.push(reason));
+            }
             Arrival::Reset => self.fail(id, "read"),
             Arrival::Writable => {
                 self.links.get_mut(&id).expect("a link").is_writable = true;

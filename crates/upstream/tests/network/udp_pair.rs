@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::collections::{HashMap, HashSet};
 
-use upstream::{QueryError, QueryId, SocketId, UdpClient, UdpEvent, UdpQuery};
+use upstream::{Mismatch, QueryError, QueryId, SocketId, UdpClient, UdpEvent, UdpQuery};
 use wire::Reply;
 
 use super::{Conditions, FORGED, Generator, Timeline, forged, id_of, in_order, number_of, query, reply};
@@ -35,6 +35,8 @@ pub(crate) struct UdpPair {
     pub(crate) open: HashSet<SocketId>,
     /// Number of queries per socket.
     pub(crate) uses: HashMap<SocketId, usize>,
+    /// Reasons for which replies were ignored.
+    pub(crate) ignored: Vec<Mismatch>,
     random: Generator,
     arrivals: Timeline<Arrival>,
     sent: HashMap<QueryId, Sent>,
@@ -52,6 +54,7 @@ impl UdpPair {
             outcomes: HashMap::new(),
             open: HashSet::new(),
             uses: HashMap::new(),
+            ignored: Vec::new(),
             random,
             arrivals: Timeline::default(),
             sent: HashMap::new(),
@@ -96,7 +99,7 @@ impl UdpPair {
         while let Some(arrival) = self.arrivals.pop_until(self.now) {
             match arrival {
                 Arrival::Datagram(socket, datagram) if self.open.contains(&socket) => {
-                    self.client.handle_input(socket, &datagram);
+                    self.ignored.extend(self.client.handle_input(socket, &datagram));
                 }
                 Arrival::Unreachable(socket) if self.open.contains(&socket) => {
                     let error = QueryError::Network { during: "read", error: "connection refused".to_owned() };

@@ -1,4 +1,4 @@
-//! Limits the UDP payload size that clients announce in EDNS.
+//! Sets the maximum size of responses over UDP, whatever clients announce in EDNS.
 
 use config::options::Manifest;
 use config::setup::{Part, Setup, SetupError};
@@ -6,7 +6,7 @@ use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
 
 pub static MANIFEST: Manifest<u16> = Manifest::new(
     "bufsize",
-    "limit the size of responses over UDP",
+    "set the maximum size of responses over UDP",
     include_str!("README.md"),
     || engine::UDP_SIZE,
     build,
@@ -33,8 +33,10 @@ struct BufSize {
 }
 
 impl Plugin for BufSize {
-    fn on_query(&self, query: &mut Query, _: &mut Response, _: &mut Worker) -> Verdict {
+    fn on_query(&self, query: &mut Query, response: &mut Response, _: &mut Worker) -> Verdict {
         query.udp_size = query.udp_size.min(self.size);
+        query.udp_size_max = self.size;
+        response.update_limit(query);
         query.onward_size_max = self.size;
         Verdict::Pass
     }

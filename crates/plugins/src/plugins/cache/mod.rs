@@ -14,7 +14,7 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use ::metrics::Counter;
-use config::setup::{Kept, LocalAnswers, LocalZones, Part, Setup, SetupError};
+use config::setup::{CachesAbove, InspectCache, Kept, LocalAnswers, LocalZones, Part, Setup, SetupError};
 use engine::{Explanation, Hook, Hooks, Instant, Plugin, Query, Response, SiteId, Verdict, Worker, Zones};
 use wire::{EdeCode, Mark, Opcode, Rcode, Section, Type};
 
@@ -70,7 +70,11 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         .collect();
     setup.below.provide(Arc::new(statistics(&sites, config.success.capacity)));
     let capacity = config.success.capacity + config.denial.capacity;
-    setup.requests.inspection.caches.push(Arc::new(CacheView::new(setup.block, capacity, &stores)));
+    let view: Arc<dyn InspectCache> = Arc::new(CacheView::new(setup.block, capacity, &stores));
+    if let Some(caches) = setup.below.find::<CachesAbove>() {
+        caches.add(&view);
+    }
+    setup.requests.inspection.caches.push(view);
     let zones = setup.zones_or_keys(&config.zones);
     let local = setup.below.find::<LocalZones>().unwrap_or_default();
     let plugin = Cache {

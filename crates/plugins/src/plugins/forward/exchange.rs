@@ -11,11 +11,12 @@ use engine::{
 use upstream::{Action, Attempts, Decision, Protocol};
 use wire::{EdeCode, Rcode, Reply, Type};
 
+use super::forgery::Suspicion;
 use super::stanza::{Stanza, Upstream};
 use crate::shared::upstream_options::{failure, notify_observers};
 
 /// Source of events in the log.
-const SOURCE: Source<'_> = Source::Plugin("forward");
+pub(super) const SOURCE: Source<'_> = Source::Plugin("forward");
 /// Time to wait for the response to a probe.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Time after which an unanswered UDP query is sent once more: longer than most responses take, and shorter than the
@@ -160,10 +161,15 @@ impl Stanza {
             method: self.method,
             http3: self.http3,
             retransmit_after: Some(RETRANSMIT_AFTER),
+            unwanted: Some(upstream.forgery.replies()),
             ..Exchange::new(upstream.address, over, query, until, self.connections)
         };
         let outcome = io.exchange(exchange).await;
         notify_observers(&self.observers, sending.query, (exchange, sent, &outcome), io);
+        if self.count_unwanted(upstream, io) == Suspicion::Raised {
+            // This reply may be the one that was forged.
+            return Err(ExchangeError::Unreadable);
+        }
         let ExchangeReply { reply, reused, .. } = outcome?;
         let counters = io.counters();
         counters.count(upstream.metrics.connection(over, upstream.protocol, reused));
@@ -241,9 +247,11 @@ impl Stanza {
             tls: upstream.tls.as_ref(),
             method: self.method,
             http3: self.http3,
+            unwanted: Some(upstream.forgery.replies()),
             ..Exchange::new(upstream.address, over, &self.probe, until, self.connections)
         };
         let outcome = io.exchange(exchange).await.map(drop);
+        self.count_unwanted(upstream, io);
         upstream.outage.probed(&outcome);
         match &outcome {
             Ok(()) => io.log(Level::Debug, SOURCE, format_args!("health check of {}: answered", upstream.address)),

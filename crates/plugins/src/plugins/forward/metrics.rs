@@ -1,6 +1,6 @@
 //! Metrics of *forward*.
 
-use engine::Transport;
+use engine::{Transport, Unwanted};
 use metrics::{Counter, Kind, Metric, Registry, TIME, Table};
 use upstream::Protocol;
 
@@ -23,6 +23,12 @@ static FAILURES: Metric = Metric {
     help: "Number of exchanges with an upstream that failed: no reply in time, a network error, or an invalid reply.",
     kind: Kind::Counter,
     labels: &["proxy_name", "to"],
+};
+static UNWANTED: Metric = Metric {
+    name: "portolan_upstream_unwanted_replies_total",
+    help: "Replies of an upstream that were ignored because they match no query: too late or a second time (late), with an unknown message ID (id), or with another question (question).",
+    kind: Kind::Counter,
+    labels: &["proxy_name", "to", "reason"],
 };
 static REUSED: Metric = Metric {
     name: "coredns_proxy_conn_cache_hits_total",
@@ -49,7 +55,8 @@ static REJECTED: Metric = Metric {
     labels: &[],
 };
 
-pub(super) static ALL: [&Metric; 7] = [&DURATION, &PROBE_FAILURES, &FAILURES, &REUSED, &OPENED, &ALL_DOWN, &REJECTED];
+pub(super) static ALL: [&Metric; 8] =
+    [&DURATION, &PROBE_FAILURES, &FAILURES, &UNWANTED, &REUSED, &OPENED, &ALL_DOWN, &REJECTED];
 
 const PROXY: &str = "forward";
 /// Values of the label `proto`, in the order of [`place_of`].
@@ -72,6 +79,7 @@ pub(super) struct UpstreamMetrics {
     pub(super) duration: ByRcode,
     pub(super) probe_failures: Counter,
     pub(super) failures: Counter,
+    unwanted: Table,
     reused: Table,
     opened: Table,
 }
@@ -82,9 +90,15 @@ impl UpstreamMetrics {
             duration: ByRcode::new(registry, &DURATION, &[PROXY, to]),
             probe_failures: registry.counter(&PROBE_FAILURES, &[PROXY, to]),
             failures: registry.counter(&FAILURES, &[PROXY, to]),
+            unwanted: registry.table(&UNWANTED, &[PROXY, to], &[&Unwanted::LABELS]),
             reused: registry.table(&REUSED, &[PROXY, to], &[&PROTOCOLS]),
             opened: registry.table(&OPENED, &[PROXY, to], &[&PROTOCOLS]),
         }
+    }
+
+    /// Returns the counter of a reason in [`Unwanted::LABELS`].
+    pub(super) fn unwanted(&self, reason: usize) -> Counter {
+        self.unwanted.counter([reason, 0, 0])
     }
 
     pub(super) fn connection(&self, over: Transport, protocol: Protocol, reused: bool) -> Counter {

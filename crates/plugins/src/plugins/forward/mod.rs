@@ -4,6 +4,7 @@
 
 mod exchange;
 mod explain;
+mod forgery;
 mod inspection;
 mod manifest;
 mod metrics;
@@ -12,7 +13,7 @@ mod stanza;
 
 use std::sync::Arc;
 
-use config::setup::{Part, Setup, SetupError};
+use config::setup::{CachesAbove, Part, Setup, SetupError};
 use engine::{
     Explanation, Failure, Hook, Hooks, Instant, Io, LocalFuture, Plugin, Query, Resolved, Response, Share, Verdict,
     Worker,
@@ -30,6 +31,7 @@ use stanza::Stanza;
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     let metrics = ForwardMetrics::new(setup.registry);
+    setup.below.provide(CachesAbove::default());
     let mut stanzas = Vec::new();
     setup.for_each_line(configs, |config, setup| {
         stanzas.push(Arc::new(Stanza::new(config, setup, metrics)?));

@@ -6,12 +6,13 @@ use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use config::setup::{Setup, SetupError};
+use config::setup::{CachesAbove, Setup, SetupError};
 use engine::tls::TlsClient;
 use engine::{ClientShares, Connections, ExchangeObservers, HttpMethod, LabelSetter};
 use upstream::{Health, Limits, Policy, Protocol, Target};
 use wire::{Name, NameRef, Rcode};
 
+use super::forgery::ForgeryWatch;
 use super::inspection::Outage;
 use super::manifest::Config;
 use super::metrics::{ForwardMetrics, UpstreamMetrics};
@@ -38,6 +39,7 @@ pub(super) struct Upstream {
     pub(super) tls: Option<TlsClient>,
     pub(super) health: Health,
     pub(super) outage: Outage,
+    pub(super) forgery: ForgeryWatch,
     pub(super) metrics: UpstreamMetrics,
 }
 
@@ -66,6 +68,8 @@ pub(super) struct Stanza {
     pub(super) failover: Vec<Rcode>,
     pub(super) metrics: ForwardMetrics,
     pub(super) observers: Arc<ExchangeObservers>,
+    /// Caches to empty if their entries may be forged.
+    pub(super) caches: CachesAbove,
     /// Label for the upstream that was tried last.
     pub(super) upstream_label: LabelSetter,
 }
@@ -80,6 +84,7 @@ impl Stanza {
                 tls,
                 health: Health::default(),
                 outage: Outage::default(),
+                forgery: ForgeryWatch::new(config.unwanted_reply_threshold),
                 metrics: UpstreamMetrics::new(setup.registry, &address.to_string()),
             })
             .collect();
@@ -115,6 +120,7 @@ impl Stanza {
             failover: config.failover,
             metrics,
             observers: setup.observers(),
+            caches: setup.below.find().unwrap_or_default(),
             upstream_label: setup.labels().publish_setter("forward/upstream"),
         })
     }

@@ -54,6 +54,9 @@ pub(super) fn problems(status: &Status) -> Vec<Problem> {
     for upstream in status.upstreams.iter().filter(|upstream| upstream.is_refusing()) {
         add("PD-T06", format!("upstream {}{}", upstream.address, upstream.refusals_text().replacen(',', ":", 1)));
     }
+    for upstream in status.upstreams.iter().filter(|upstream| upstream.is_forged()) {
+        add("PD-U06", format!("upstream {}{}", upstream.address, upstream.unwanted_text().replacen(',', ":", 1)));
+    }
     for limit in status.limits.reached.iter().filter(|limit| !HARMLESS_LIMITS.contains(&limit.limit.as_str())) {
         let window = duration(status.limits.window_seconds);
         add("PD-T05", format!("limit {} reached {} times in {window}", limit.limit, count(limit.hits)));

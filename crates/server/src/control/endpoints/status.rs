@@ -163,9 +163,11 @@ fn upstreams(loaded: &Loaded, before: &Totals, now: &Totals) -> Vec<Upstream> {
         let totals = now.upstreams.get(&address).cloned().unwrap_or_default();
         let recent = before.upstreams.get(&address).map_or(totals.clone(), |before| totals.since(before));
         let failures = |totals: &Totals| totals.upstream_failures.get(&address).copied().unwrap_or(0);
+        let unwanted = |totals: &Totals| totals.upstream_unwanted.get(&address).copied().unwrap_or(0);
         let found = Upstream {
             failures: failures(now) - failures(before),
             refusals: refusals(&address, before, now),
+            unwanted: unwanted(now) - unwanted(before),
             last_failure: upstream
                 .last_failure
                 .map(|(at, error)| FailedExchange { age_seconds: clock.since(at).as_secs_f64(), error }),

@@ -52,15 +52,16 @@ fn upstream_row(upstream: &Upstream) -> Markup {
     let (class, state) = match upstream.state {
         UpstreamState::Up if upstream.is_failing() => ("warn", "‼ failing".to_owned()),
         UpstreamState::Up if upstream.is_refusing() => ("warn", "‼ refusing".to_owned()),
+        UpstreamState::Up if upstream.is_forged() => ("warn", "‼ forged replies".to_owned()),
         UpstreamState::Up if upstream.is_idle() => ("", "– no queries".to_owned()),
         UpstreamState::Up => ("good", "✓ up".to_owned()),
         UpstreamState::Suspected => ("warn", "‼ suspected".to_owned()),
         UpstreamState::Down => ("bad", format!("✗ down{since}")),
     };
     let failure = upstream.last_failure.as_ref().map(|last| last.error.as_str());
-    let refusals = Some(upstream.refusals_text()).filter(|text| !text.is_empty());
-    let refusals = refusals.as_ref().map(|text| text.trim_start_matches(", "));
-    let error = upstream.error.as_deref().or(refusals).or(failure);
+    let replies = upstream.refusals_text() + &upstream.unwanted_text();
+    let replies = Some(replies.trim_start_matches(", ")).filter(|text| !text.is_empty());
+    let error = upstream.error.as_deref().or(replies).or(failure);
     html! {
         tr {
             th scope="row" { (plain(&upstream.address)) " " span.note { (plain(&upstream.transport)) } }

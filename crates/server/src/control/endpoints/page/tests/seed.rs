@@ -47,6 +47,7 @@ fn upstream(address: &str, state: UpstreamState, error: Option<&str>) -> Upstrea
         p99: is_up.then(|| latency(0.004)),
         failures: if is_up { 0 } else { 40 },
         refusals: Vec::new(),
+        unwanted: 0,
         last_failure: None,
     }
 }
