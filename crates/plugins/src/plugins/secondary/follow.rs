@@ -37,27 +37,33 @@ const TRANSFER_TIMEOUT: Duration = Duration::from_secs(300);
 const JITTER: u32 = 16;
 
 /// Keeps a zone up to date until dropped.
+///
+/// A zone that was kept across a reload is asked for at once: the reload may be the operator's order, and a Corefile that
+/// changes more often than the zone is refreshed must not put the refresh off.
 pub(super) async fn run(held: Arc<Held>, bounds: Bounds, io: Rc<dyn Io>) {
+    let is_kept = held.soa().is_some();
     let mut pause = FIRST_PAUSE;
     while held.soa().is_none() && !refresh(&held, bounds, &*io).await {
         io.sleep_until(io.now() + pause).await;
         pause = (pause * 2).min(FIRST_PAUSE_MAX);
     }
-    let mut confirmed = io.now();
-    let mut next = after(held.soa().map_or(0, |soa| soa.refresh), &*io);
+    let mut next = io.now();
+    if !is_kept {
+        held.confirm(io.now());
+        next = after(held.soa().map_or(0, |soa| soa.refresh), &*io);
+    }
     loop {
         io.sleep_until(next.min(io.now() + EVERY)).await;
         let Some(times) = held.soa() else { return };
         if held.take_notified() || io.now() >= next {
             let is_fresh = refresh(&held, bounds, &*io).await;
             if is_fresh {
-                confirmed = io.now();
-                held.confirm();
+                held.confirm(io.now());
             }
             let times = held.soa().unwrap_or(times);
             next = after(if is_fresh { times.refresh } else { times.retry }, &*io);
         }
-        if !held.is_expired() && io.now().since(confirmed) >= Duration::from_secs(times.expire.into()) {
+        if !held.is_expired() && io.now().since(held.confirmed()) >= Duration::from_secs(times.expire.into()) {
             held.expire();
             let message = format_args!("Zone {} has expired: no primary answers", held.origin);
             io.log(Level::Warning, SOURCE, message);

@@ -2,9 +2,10 @@
 
 use core::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arc_swap::{ArcSwapOption, Guard};
+use engine::Instant;
 use wire::{Name, NameRef};
 use zone::{Limits, Soa, Zone};
 
@@ -39,6 +40,8 @@ pub(crate) struct Held {
     pub(crate) primaries: Vec<SocketAddr>,
     zone: ArcSwapOption<Zone>,
     expired: AtomicBool,
+    /// Time at which a primary last confirmed the content, in nanoseconds of the monotonic clock.
+    confirmed: AtomicU64,
     notified: AtomicBool,
     elsewhere: AtomicBool,
 }
@@ -51,6 +54,7 @@ impl Held {
             primaries: Vec::new(),
             zone: ArcSwapOption::empty(),
             expired: AtomicBool::default(),
+            confirmed: AtomicU64::default(),
             notified: AtomicBool::default(),
             elsewhere: AtomicBool::default(),
         }
@@ -103,9 +107,15 @@ impl Held {
         self.expired.store(true, Ordering::Relaxed);
     }
 
-    /// Serves the content again, because it is still the newest version.
-    pub(crate) fn confirm(&self) {
+    /// Serves the content again if it had expired, because it is the newest version.
+    pub(crate) fn confirm(&self, now: Instant) {
+        self.confirmed.store(now.nanos(), Ordering::Relaxed);
         self.expired.store(false, Ordering::Relaxed);
+    }
+
+    /// Returns the time of the last [`Held::confirm`].
+    pub(crate) fn confirmed(&self) -> Instant {
+        Instant::from_nanos(self.confirmed.load(Ordering::Relaxed))
     }
 
     /// Records a NOTIFY from `peer`. Returns true if `peer` is one of the primaries.
