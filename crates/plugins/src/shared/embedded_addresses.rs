@@ -50,6 +50,25 @@ impl Prefix {
         bytes.into()
     }
 
+    /// Returns the IPv4 address that is embedded in `address`, or `None` if it has another prefix or is not of this form
+    /// (RFC 6052 §2.3).
+    pub(crate) fn extract(&self, address: Ipv6Addr) -> Option<Ipv4Addr> {
+        let bytes = address.octets();
+        if bytes[..self.length] != self.bytes[..self.length] || bytes[ZERO_OCTET] != 0 {
+            return None;
+        }
+        let mut found = [0; 4];
+        for (byte, at) in found.iter_mut().zip(self.places()) {
+            *byte = bytes[at];
+        }
+        Some(found.into())
+    }
+
+    /// Returns true if the byte that must be zero is not.
+    pub(crate) const fn is_reserved(&self) -> bool {
+        self.bytes[ZERO_OCTET] != 0
+    }
+
     /// Indexes of the bytes after the prefix that hold the IPv4 address.
     fn places(&self) -> impl Iterator<Item = usize> {
         (self.length..self.bytes.len()).filter(|at| *at != ZERO_OCTET)
@@ -131,7 +150,10 @@ mod tests {
             let network: Ipv6Net = prefix.parse().unwrap();
             let length = usize::from(network.prefix_len() / 8);
             let prefix = Prefix { bytes: network.network().octets(), length };
-            assert_eq!(prefix.embed([192, 0, 2, 33].into()), address.parse::<Ipv6Addr>().unwrap(), "{network}");
+            let address: Ipv6Addr = address.parse().unwrap();
+            assert_eq!(prefix.embed([192, 0, 2, 33].into()), address, "{network}");
+            assert_eq!(prefix.extract(address), Some([192, 0, 2, 33].into()), "{network}");
+            assert_eq!(prefix.extract("2002:db8::1".parse().unwrap()), None, "{network}");
         }
     }
 }
