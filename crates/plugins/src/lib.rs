@@ -97,8 +97,8 @@ use plugins::{
     acl, any, auto, autopath, bind, bufsize, cache, cancel, chaos, control, ddr, debug, dns64, dnssec, dnstap, erratic,
     errors, etcd, federations, file, forward, geoip, grpc, grpc_server, header, health, hosts, https, https3, istio,
     k8s_external, kubedns, kubernetes, loadbalance, local, log, r#loop, metadata, minimal, multisocket, nsid, on,
-    pprof, probe, prometheus, proxyproto, quic, ready, reload, rewrite, root, secondary, shadow, shed, sign, template,
-    timeouts, tls, trace, transfer, tsig, view, whoami,
+    pprof, probe, prometheus, proxyproto, quic, ready, reload, rewrite, root, secondary, shadow, shed, sign, siit,
+    template, timeouts, tls, trace, transfer, tsig, view, whoami,
 };
 
 /// Returns the codes of the reasons that plugins give for their answers.
@@ -150,6 +150,7 @@ pub static DIRECTIVES: &[DirectiveEntry] = &[
     Available(&local::MANIFEST),
     Available(&ddr::MANIFEST),
     Available(&dns64::MANIFEST),
+    Available(&siit::MANIFEST),
     Available(&any::MANIFEST),
     Available(&chaos::MANIFEST),
     Available(&loadbalance::MANIFEST),
@@ -219,9 +220,9 @@ pub static DIRECTIVES: &[DirectiveEntry] = &[
 mod tests {
     use super::{DIRECTIVES, Removed};
 
-    /// Order of CoreDNS 1.14.7.
+    /// Order of CoreDNS 1.15.0.
     const ORDER: &str = "root metadata geoip cancel proxyproto quic grpc_server https https3 timeouts multisocket reload \
-        nsid bufsize bind debug trace ready health pprof shed prometheus errors log dnstap local dns64 any chaos \
+        nsid bufsize bind debug trace ready health pprof shed prometheus errors log dnstap local dns64 siit any chaos \
         loadbalance tsig rewrite autopath acl cache header dnssec tls minimal template transfer hosts route53 azure \
         clouddns k8s_external kubernetes file auto secondary etcd loop forward grpc erratic whoami on sign view nomad";
 

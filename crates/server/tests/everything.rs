@@ -50,6 +50,7 @@ plain.test:0 {
     dns64 {
         allow_ipv4
     }
+    siit
     any
     chaos
     loadbalance

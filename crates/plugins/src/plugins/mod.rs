@@ -55,6 +55,7 @@ pub(crate) mod secondary;
 pub(crate) mod shadow;
 pub(crate) mod shed;
 pub(crate) mod sign;
+pub(crate) mod siit;
 pub(crate) mod template;
 pub(crate) mod timeouts;
 pub(crate) mod tls;

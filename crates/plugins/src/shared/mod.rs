@@ -3,6 +3,7 @@
 pub(crate) mod cache_statistics;
 pub(crate) mod cluster_sources;
 pub(crate) mod cluster_view;
+pub(crate) mod embedded_ipv4;
 pub(crate) mod endpoint_hash;
 pub(crate) mod fallthrough;
 pub(crate) mod frame_streams;

@@ -1,15 +1,16 @@
 //! DNS64: synthesises AAAA records from A records for clients without IPv4 (RFC 6147).
 
-use core::net::{Ipv4Addr, Ipv6Addr};
+use core::net::Ipv4Addr;
 
 use config::options::{Args, Effect, Manifest, Problem, Property, Role, Usage};
 use config::setup::{Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Subquery, SubqueryTarget, Verdict, Worker};
-use ipnet::Ipv6Net;
 use metrics::{Counter, Kind, Metric};
 use wire::{Class, NameError, Owner, Rcode, Section, Type};
 
+use crate::shared::embedded_ipv4::{PREFIX, Prefix};
 use crate::shared::per_site::PerSite;
+use crate::shared::soa_record::negative_ttl;
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "dns64",
@@ -58,49 +59,26 @@ static TRANSLATED: Metric = Metric {
 };
 static METRICS: [&Metric; 1] = [&TRANSLATED];
 
-/// The well-known prefix (RFC 6052 §2.1).
-const PREFIX: [u8; 16] = [0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-/// Lengths of a prefix in bits (RFC 6052 §2.2).
-const PREFIX_LENGTHS: [u8; 6] = [32, 40, 48, 56, 64, 96];
-/// Index of the byte that is always zero in a synthesised address (RFC 6052 §2.2).
-const ZERO_OCTET: usize = 8;
 /// Maximum TTL in seconds if no SOA record limits the TTL of the missing AAAA records (RFC 6147 §5.1.7).
 const TTL_MAX: u32 = 600;
 
 pub struct Config {
-    prefix: [u8; 16],
-    /// Length of the prefix in bytes.
-    length: usize,
+    prefix: Prefix,
     translate_all: bool,
     allow_ipv4: bool,
 }
 
 impl Default for Config {
     fn default() -> Config {
-        Config { prefix: PREFIX, length: 12, translate_all: false, allow_ipv4: false }
+        Config { prefix: Prefix::WELL_KNOWN, translate_all: false, allow_ipv4: false }
     }
 }
 
 impl Config {
     fn read_prefix(&mut self, args: &mut Args<'_>) -> Result<(), Problem> {
         let word = args.word()?;
-        let network: Option<Ipv6Net> = word.text.parse().ok();
-        let network = network.filter(|net| PREFIX_LENGTHS.contains(&net.prefix_len()));
-        let wanted = "an IPv6 network of 32, 40, 48, 56, 64 or 96 bits, such as `64:ff9b::/96`";
-        let network = network.ok_or_else(|| args.bad(word, wanted))?;
-        self.prefix = network.network().octets();
-        self.length = usize::from(network.prefix_len() / 8);
+        self.prefix = Prefix::parse(&word.text).ok_or_else(|| args.bad(word, PREFIX))?;
         Ok(())
-    }
-
-    /// Embeds an IPv4 address in the prefix (RFC 6052 §2.2).
-    fn translate(&self, address: Ipv4Addr) -> Ipv6Addr {
-        let mut bytes = self.prefix;
-        let free = (self.length..bytes.len()).filter(|at| *at != ZERO_OCTET);
-        for (at, byte) in free.zip(address.octets()) {
-            bytes[at] = byte;
-        }
-        bytes.into()
     }
 }
 
@@ -186,7 +164,7 @@ impl Dns64 {
             let owner = record.owner()?;
             match record.rdata().first_chunk::<4>().filter(|_| mark.rtype == Type::A) {
                 Some(address) => {
-                    let address = self.config.translate(Ipv4Addr::from(*address));
+                    let address = self.config.prefix.embed(Ipv4Addr::from(*address));
                     let (owner, ttl) = (Owner::Name(owner.as_ref()), record.ttl().min(ttl_max));
                     response.message.push_aaaa(Section::Answer, owner, ttl, address);
                 }
@@ -201,38 +179,5 @@ impl Dns64 {
             }
         }
         Ok(())
-    }
-}
-
-/// Returns the TTL in seconds of a negative answer (RFC 2308 §5): the lower of the SOA record's TTL and its minimum
-/// field.
-fn negative_ttl(response: &Response) -> Option<u32> {
-    let soa = response.message.section(Section::Authority).find(|mark| mark.rtype == Type::SOA)?;
-    let data = response.message.bytes_at(soa.rdata_range());
-    let minimum = u32::from_be_bytes(*data.last_chunk::<4>()?);
-    Some(response.message.ttl(soa).min(minimum))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Examples of RFC 6052 §2.4.
-    #[test]
-    fn translates_the_examples_of_rfc_6052() {
-        let cases = [
-            ("2001:db8::/32", "2001:db8:c000:221::"),
-            ("2001:db8:100::/40", "2001:db8:1c0:2:21::"),
-            ("2001:db8:122::/48", "2001:db8:122:c000:2:2100::"),
-            ("2001:db8:122:300::/56", "2001:db8:122:3c0:0:221::"),
-            ("2001:db8:122:344::/64", "2001:db8:122:344:c0:2:2100::"),
-            ("2001:db8:122:344::/96", "2001:db8:122:344::192.0.2.33"),
-        ];
-        for (prefix, address) in cases {
-            let network: Ipv6Net = prefix.parse().unwrap();
-            let length = usize::from(network.prefix_len() / 8);
-            let config = Config { prefix: network.network().octets(), length, ..Config::default() };
-            assert_eq!(config.translate([192, 0, 2, 33].into()), address.parse::<Ipv6Addr>().unwrap(), "{prefix}");
-        }
     }
 }
