@@ -562,11 +562,14 @@ fn denial(domain: &str, text: &mut Text) {
 }
 
 fn no_plain_names(text: &mut Text) {
-    text.open("template ANY ANY");
-    text.line("match ^[^.]+\\.$");
-    text.line("rcode NXDOMAIN");
-    text.line("fallthrough");
-    text.close();
+    // Other types, such as DS and NS of a top-level domain, are forwarded: validation needs them.
+    for rtype in ["A", "AAAA"] {
+        text.open(&format!("template IN {rtype}"));
+        text.line("match ^[^.]+\\.$");
+        text.line("rcode NXDOMAIN");
+        text.line("fallthrough");
+        text.close();
+    }
 }
 
 fn own_record(record: &Record, ttl: u32, text: &mut Text) {

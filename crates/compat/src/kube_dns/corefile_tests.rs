@@ -292,7 +292,7 @@ fn writes_records_of_dnsmasq() {
         "    log\n",
         "    cache 60 {\n        success 150 60 10\n        denial 150 60 10\n    }\n",
         "    template IN AAAA\n",
-        "        match ^[^.]+\\.$\n        rcode NXDOMAIN\n        fallthrough\n",
+        "    template IN A {\n        match ^[^.]+\\.$\n        rcode NXDOMAIN\n        fallthrough\n    }\n    template IN AAAA {\n        match ^[^.]+\\.$\n",
         "    template IN A dev.example {\n        answer \"{{ .Name }} 0 IN A 10.0.0.5\"\n    }\n    template IN ANY dev.example {\n        rcode NOERROR\n    }\n",
         "    template ANY ANY ads.example {\n        rcode NXDOMAIN\n",
         "        match ^t\\.example\\.$\n        answer \"{{ .Name }} 0 IN TXT \\\"one\\\" \\\"two\\\"\"\n",
@@ -304,6 +304,8 @@ fn writes_records_of_dnsmasq() {
     ] {
         assert!(text.contains(part), "{part}\n{text}");
     }
+    // DS and NS of top-level domains are forwarded.
+    assert!(!text.contains("template ANY ANY {"), "{text}");
 }
 
 /// Arguments after `--` configure dnsmasq, on port 53 by default. Without `--` there is no dnsmasq, as in the pod.
