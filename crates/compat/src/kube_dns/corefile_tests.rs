@@ -441,3 +441,21 @@ fn federations_may_be_json() {
     let text = corefile(&settings(Program::Pod, ""), &config_map(&written), HostNames::Unresolved);
     assert!(text.contains("        fed fed.example.com\n") && text.contains("forward . 8.8.8.8 {"), "{text}");
 }
+
+/// Addresses of hosts have their names in reverse, also if reverse zones are forwarded, as by the sidecar in the pod.
+#[test]
+fn reverse_zones_know_the_hosts() {
+    let flags = "-- --server=/cluster.local/127.0.0.1#10053 --server=/in-addr.arpa/127.0.0.1#10053 --domain-needed \
+                 --host-record=a.example,10.0.0.6 --addn-hosts=/etc/more";
+    let text = corefile(&settings(Program::Nanny, flags), &ConfigMapSettings::default(), HostNames::Unresolved);
+    let (_, reverse) = text.split_once("\nin-addr.arpa:53 {").expect("a block for the reverse zone");
+    let hosts = "    hosts /etc/more . {\n        10.0.0.6 a.example\n        ttl 0\n        fallthrough\n    }\n";
+    assert!(reverse.contains(hosts), "{text}");
+    assert!(text.contains("    hosts /etc/more {\n        10.0.0.6 a.example\n"), "{text}");
+    let only = corefile(
+        &settings(Program::Nanny, "-- --server=/in-addr.arpa/127.0.0.1#10053"),
+        &ConfigMapSettings::default(),
+        HostNames::Unresolved,
+    );
+    assert!(!only.contains("hosts "), "{only}");
+}
