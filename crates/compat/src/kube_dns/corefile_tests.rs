@@ -35,6 +35,7 @@ fn one_process_replaces_the_pod() {
         "\
 .:53 {
     errors
+    bufsize 1232
     prometheus :10054
     kubedns :8081 {
         lameduck 5s
@@ -64,6 +65,7 @@ fn one_process_replaces_the_pod() {
 
 acme.example:53 {
     errors
+    bufsize 1232
     prometheus :10054
     kubedns {
         stub
@@ -82,6 +84,7 @@ acme.example:53 {
 
 later.example:53 {
     errors
+    bufsize 1232
     prometheus :10054
     kubedns {
         stub
@@ -114,6 +117,7 @@ fn reads_the_stock_flags_of_all_three_containers() {
         "\
 .:53 .:10053 {
     errors
+    bufsize 1232
     prometheus :10054
     kubedns :8081 {
         lameduck 5s
@@ -186,6 +190,7 @@ fn writes_a_corefile_for_each_container_alone() {
         "\
 .:53 {
     errors
+    bufsize 1232
     kubedns {
         lameduck 5s
         dnsmasq kubedns
@@ -205,6 +210,7 @@ fn writes_a_corefile_for_each_container_alone() {
 
 cluster.local:53 {
     errors
+    bufsize 1232
     kubedns {
         stub
         dnsmasq kubedns
@@ -222,6 +228,7 @@ cluster.local:53 {
 
 lan:53 {
     errors
+    bufsize 1232
     kubedns {
         stub
         dnsmasq kubedns
@@ -239,6 +246,7 @@ lan:53 {
 
 x.lan:53 {
     errors
+    bufsize 1232
     kubedns {
         stub
         dnsmasq kubedns
