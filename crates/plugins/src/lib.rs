@@ -98,8 +98,8 @@ use plugins::{
     acl, any, auto, autopath, bind, bufsize, cache, cancel, chaos, control, ddr, debug, dns64, dnssec, dnstap, erratic,
     errors, etcd, federations, file, forward, geoip, grpc, grpc_server, header, health, hosts, https, https3, istio,
     k8s_external, kubedns, kubernetes, loadbalance, local, log, r#loop, metadata, minimal, multisocket, nsid, on,
-    pprof, probe, prometheus, proxyproto, quic, ready, reload, rewrite, root, secondary, shadow, shed, sign, siit, template,
-    timeouts, tls, trace, transfer, tsig, view, whoami,
+    pprof, probe, prometheus, proxyproto, quic, ready, reload, rewrite, root, secondary, shadow, shed, sign, siit,
+    template, timeouts, tls, trace, transfer, tsig, view, whoami,
 };
 
 /// Returns the codes of the reasons that plugins give for their answers.

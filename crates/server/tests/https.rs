@@ -362,7 +362,10 @@ fn tls_clients_choose_the_version_by_alpn() {
     assert_eq!(negotiated(&["http/1.1", "h2"]).unwrap().as_deref(), Some("h2"));
     assert_eq!(negotiated(&["http/1.1"]).unwrap().as_deref(), Some("http/1.1"));
     assert_eq!(negotiated(&[]).unwrap(), None);
-    assert!(negotiated(&["dot"]).is_err());
+    // The alert no_application_protocol (RFC 7301 §3.2).
+    let error = negotiated(&["dot"]).unwrap_err();
+    let alert = rustls::Error::AlertReceived(rustls::AlertDescription::NoApplicationProtocol);
+    assert_eq!(error.get_ref().and_then(|error| error.downcast_ref()), Some(&alert), "{error}");
 }
 
 /// Runs a program and returns its output. Prints a message and returns `None` if it is not installed.

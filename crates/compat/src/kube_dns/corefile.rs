@@ -467,19 +467,28 @@ impl Writer<'_> {
             let names: BTreeSet<&str> = dnsmasq.local_records.iter().map(|record| record.name.as_str()).collect();
             names.into_iter().filter(|name| comes(name)).for_each(|name| no_other_types(name, text));
         }
-        // Includes hosts in longer domains. Their reverse lookups arrive here.
-        let hosts: Vec<_> = dnsmasq.hosts.iter().filter(|host| is_within(&host.name, domain)).collect();
+        // Includes hosts in longer domains. Their reverse lookups arrive here, or in the block of a reverse zone.
+        let is_reverse = REVERSE.iter().any(|zone| is_within(domain, zone));
+        let hosts: Vec<_> = dnsmasq.hosts.iter().filter(|host| is_reverse || is_within(&host.name, domain)).collect();
         if is_denied {
             host_templates(&hosts, dnsmasq.local_ttl, text);
             let names: BTreeSet<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
             names.into_iter().for_each(|name| no_other_types(name, text));
             return;
         }
+        let has_hosts = !hosts.is_empty() || !dnsmasq.hosts_files.is_empty();
+        if is_reverse {
+            // With the zone `.`, *hosts* reads the names of all domains.
+            if has_hosts {
+                hosts_lines(dnsmasq, &hosts, " .", text);
+            }
+            return;
+        }
         let is_timed = |name: &str| hosts.iter().any(|host| host.name == name && host.ttl.is_some());
         let timed: Vec<_> = hosts.iter().copied().filter(|host| is_timed(&host.name)).collect();
         host_templates(&timed, dnsmasq.local_ttl, text);
-        if !hosts.is_empty() || !dnsmasq.hosts_files.is_empty() {
-            hosts_lines(dnsmasq, &hosts, text);
+        if has_hosts {
+            hosts_lines(dnsmasq, &hosts, "", text);
         }
     }
 }
@@ -562,11 +571,14 @@ fn denial(domain: &str, text: &mut Text) {
 }
 
 fn no_plain_names(text: &mut Text) {
-    text.open("template ANY ANY");
-    text.line("match ^[^.]+\\.$");
-    text.line("rcode NXDOMAIN");
-    text.line("fallthrough");
-    text.close();
+    // Other types, such as DS and NS of a top-level domain, are forwarded: validation needs them.
+    for rtype in ["A", "AAAA"] {
+        text.open(&format!("template IN {rtype}"));
+        text.line("match ^[^.]+\\.$");
+        text.line("rcode NXDOMAIN");
+        text.line("fallthrough");
+        text.close();
+    }
 }
 
 fn own_record(record: &Record, ttl: u32, text: &mut Text) {
@@ -579,9 +591,9 @@ fn own_record(record: &Record, ttl: u32, text: &mut Text) {
     text.close();
 }
 
-fn hosts_lines(dnsmasq: &Dnsmasq, hosts: &[&HostRecord], text: &mut Text) {
+fn hosts_lines(dnsmasq: &Dnsmasq, hosts: &[&HostRecord], zones: &str, text: &mut Text) {
     let file = dnsmasq.hosts_files.first().map_or("/dev/null", String::as_str);
-    text.open(&format!("hosts {}", word(file)));
+    text.open(&format!("hosts {}{zones}", word(file)));
     hosts.iter().for_each(|host| text.line(&format!("{} {}", host.ip, host.name)));
     text.line(&format!("ttl {}", dnsmasq.local_ttl));
     text.line("fallthrough");

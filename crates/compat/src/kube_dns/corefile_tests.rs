@@ -35,6 +35,7 @@ fn one_process_replaces_the_pod() {
         "\
 .:53 {
     errors
+    bufsize 1232
     prometheus :10054
     kubedns :8081 {
         lameduck 5s
@@ -64,6 +65,7 @@ fn one_process_replaces_the_pod() {
 
 acme.example:53 {
     errors
+    bufsize 1232
     prometheus :10054
     kubedns {
         stub
@@ -82,6 +84,7 @@ acme.example:53 {
 
 later.example:53 {
     errors
+    bufsize 1232
     prometheus :10054
     kubedns {
         stub
@@ -114,6 +117,7 @@ fn reads_the_stock_flags_of_all_three_containers() {
         "\
 .:53 .:10053 {
     errors
+    bufsize 1232
     prometheus :10054
     kubedns :8081 {
         lameduck 5s
@@ -186,6 +190,7 @@ fn writes_a_corefile_for_each_container_alone() {
         "\
 .:53 {
     errors
+    bufsize 1232
     kubedns {
         lameduck 5s
         dnsmasq kubedns
@@ -205,6 +210,7 @@ fn writes_a_corefile_for_each_container_alone() {
 
 cluster.local:53 {
     errors
+    bufsize 1232
     kubedns {
         stub
         dnsmasq kubedns
@@ -222,6 +228,7 @@ cluster.local:53 {
 
 lan:53 {
     errors
+    bufsize 1232
     kubedns {
         stub
         dnsmasq kubedns
@@ -239,6 +246,7 @@ lan:53 {
 
 x.lan:53 {
     errors
+    bufsize 1232
     kubedns {
         stub
         dnsmasq kubedns
@@ -292,7 +300,7 @@ fn writes_records_of_dnsmasq() {
         "    log\n",
         "    cache 60 {\n        success 150 60 10\n        denial 150 60 10\n    }\n",
         "    template IN AAAA\n",
-        "        match ^[^.]+\\.$\n        rcode NXDOMAIN\n        fallthrough\n",
+        "    template IN A {\n        match ^[^.]+\\.$\n        rcode NXDOMAIN\n        fallthrough\n    }\n    template IN AAAA {\n        match ^[^.]+\\.$\n",
         "    template IN A dev.example {\n        answer \"{{ .Name }} 0 IN A 10.0.0.5\"\n    }\n    template IN ANY dev.example {\n        rcode NOERROR\n    }\n",
         "    template ANY ANY ads.example {\n        rcode NXDOMAIN\n",
         "        match ^t\\.example\\.$\n        answer \"{{ .Name }} 0 IN TXT \\\"one\\\" \\\"two\\\"\"\n",
@@ -304,6 +312,8 @@ fn writes_records_of_dnsmasq() {
     ] {
         assert!(text.contains(part), "{part}\n{text}");
     }
+    // DS and NS of top-level domains are forwarded.
+    assert!(!text.contains("template ANY ANY {"), "{text}");
 }
 
 /// Arguments after `--` configure dnsmasq, on port 53 by default. Without `--` there is no dnsmasq, as in the pod.
@@ -438,4 +448,22 @@ fn federations_may_be_json() {
     let written = [("federations", r#"{"fed": "fed.example.com"}"#), ("upstreamNameservers", r#"["8.8.8.8"]"#)];
     let text = corefile(&settings(Program::Pod, ""), &config_map(&written), HostNames::Unresolved);
     assert!(text.contains("        fed fed.example.com\n") && text.contains("forward . 8.8.8.8 {"), "{text}");
+}
+
+/// Addresses of hosts have their names in reverse, also if reverse zones are forwarded, as by the sidecar in the pod.
+#[test]
+fn reverse_zones_know_the_hosts() {
+    let flags = "-- --server=/cluster.local/127.0.0.1#10053 --server=/in-addr.arpa/127.0.0.1#10053 --domain-needed \
+                 --host-record=a.example,10.0.0.6 --addn-hosts=/etc/more";
+    let text = corefile(&settings(Program::Nanny, flags), &ConfigMapSettings::default(), HostNames::Unresolved);
+    let (_, reverse) = text.split_once("\nin-addr.arpa:53 {").expect("a block for the reverse zone");
+    let hosts = "    hosts /etc/more . {\n        10.0.0.6 a.example\n        ttl 0\n        fallthrough\n    }\n";
+    assert!(reverse.contains(hosts), "{text}");
+    assert!(text.contains("    hosts /etc/more {\n        10.0.0.6 a.example\n"), "{text}");
+    let only = corefile(
+        &settings(Program::Nanny, "-- --server=/in-addr.arpa/127.0.0.1#10053"),
+        &ConfigMapSettings::default(),
+        HostNames::Unresolved,
+    );
+    assert!(!only.contains("hosts "), "{only}");
 }

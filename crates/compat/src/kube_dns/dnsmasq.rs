@@ -20,6 +20,8 @@ const STALE_MAX: u32 = 31_536_000;
 /// Bounds of the UDP payload size in bytes.
 const UDP_SIZE_MIN: u16 = 512;
 const UDP_SIZE_MAX: u16 = 4096;
+/// Default of dnsmasq 2.90 and later: fits into one packet on practically every path.
+const UDP_SIZE_DEFAULT: u16 = 1232;
 const WILDCARD: &str = "names below a domain `*DOMAIN` and the domain itself are treated alike";
 /// File from which dnsmasq reads the upstreams by default.
 pub(crate) const RESOLV_CONF: &str = "/etc/resolv.conf";
@@ -127,7 +129,7 @@ impl Default for Dnsmasq {
             asks_all: false,
             forward_max: 0,
             is_logging: false,
-            udp_size: None,
+            udp_size: Some(UDP_SIZE_DEFAULT),
             local_ttl: 0,
             hosts_files: Vec::new(),
             hosts: Vec::new(),

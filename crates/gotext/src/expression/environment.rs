@@ -10,7 +10,7 @@ use crate::value::Value;
 pub struct Scope<'a, F> {
     /// Variables with the types of their values.
     pub variables: &'a [(&'a str, Type)],
-    /// Functions. A function of the language with the same name takes precedence.
+    /// Functions. They take precedence over those of the language with the same name.
     pub functions: &'a [&'a Function<F>],
 }
 

@@ -4,7 +4,9 @@ use core::net::IpAddr;
 use std::borrow::Cow;
 
 use super::environment::Environment;
-use super::parse::{Function, Node, Operator};
+use super::functions;
+use super::parse::{Node, Operator};
+use super::signatures::Function;
 use crate::value::Value;
 
 /// Maximum number of elements in a range, minus one.
@@ -38,6 +40,11 @@ impl<E: Environment> Evaluation<'_, E> {
                 self.value(if self.flag(condition)? { yes } else { no })?
             }
             Node::List(parts) => Value::List(parts.iter().map(|part| self.value(part)).collect::<Option<_>>()?),
+            Node::Sequence(parts) => {
+                let (last, before) = parts.split_last()?;
+                before.iter().try_for_each(|part| self.value(part).map(drop))?;
+                self.value(last)?
+            }
             Node::Index(whole, at) => index(&self.value(whole)?, &self.value(at)?)?,
             Node::Slice(whole, from, to) => {
                 let place = |node: &Option<Box<Node>>| match node {
@@ -100,35 +107,13 @@ impl<E: Environment> Evaluation<'_, E> {
     }
 
     fn call(&self, function: Function, args: &[Node]) -> Option<Value> {
-        let text = |at: usize| self.text(args.get(at)?);
-        Some(match function {
-            Function::Length => Value::Integer(i64::try_from(self.value(args.first()?)?.len()?).unwrap_or(i64::MAX)),
-            Function::Lower => Value::Text(text(0)?.to_lowercase()),
-            Function::Upper => Value::Text(text(0)?.to_uppercase()),
-            Function::Trim => Value::text(text(0)?.trim()),
-            Function::TrimPrefix => Value::text(strip(&text(0)?, |whole| whole.strip_prefix(text(1)?.as_str()))),
-            Function::TrimSuffix => Value::text(strip(&text(0)?, |whole| whole.strip_suffix(text(1)?.as_str()))),
-            Function::Split => Value::List(text(0)?.split(text(1)?.as_str()).map(Value::text).collect()),
-            Function::Replace => Value::Text(text(0)?.replace(text(1)?.as_str(), text(2)?.as_str())),
-            Function::HasPrefix => Value::Bool(text(0)?.starts_with(text(1)?.as_str())),
-            Function::HasSuffix => Value::Bool(text(0)?.ends_with(text(1)?.as_str())),
-            Function::Text => Value::Text(self.value(args.first()?)?.to_string()),
-            Function::Integer => match self.value(args.first()?)? {
-                Value::Text(text) => Value::Integer(text.trim().parse().ok()?),
-                #[allow(clippy::cast_possible_truncation, reason = "what does not fit becomes the nearest that does")]
-                value => Value::Integer(value.number()? as i64),
-            },
-            Function::InNetwork => {
-                let network: ipnet::IpNet = text(1)?.parse().ok()?;
-                Value::Bool(network.contains(&self.address(args.first()?)?))
-            }
-        })
+        if let (Function::InNetwork, [address, network]) = (function, args) {
+            let network: ipnet::IpNet = self.text(network)?.parse().ok()?;
+            return Some(Value::Bool(network.contains(&self.address(address)?)));
+        }
+        let args: Vec<Value> = args.iter().map(|arg| self.value(arg)).collect::<Option<_>>()?;
+        functions::apply(function, &args)
     }
-}
-
-/// Returns the text without a prefix or suffix, or unchanged if it does not have it.
-fn strip<'t>(text: &'t str, strip: impl Fn(&'t str) -> Option<&'t str>) -> &'t str {
-    strip(text).unwrap_or(text)
 }
 
 fn compute(operator: Operator, one: &Value, other: &Value) -> Option<Value> {
@@ -199,7 +184,7 @@ fn place(length: usize, at: &Value) -> Option<usize> {
     usize::try_from(*at).ok().or_else(from_end)
 }
 
-fn index(whole: &Value, at: &Value) -> Option<Value> {
+pub(super) fn index(whole: &Value, at: &Value) -> Option<Value> {
     let at = place(whole.len()?, at)?;
     match whole {
         Value::List(list) => list.get(at).cloned(),

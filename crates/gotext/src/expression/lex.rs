@@ -34,20 +34,37 @@ impl TokenKind {
 }
 
 /// Operators and brackets. Each one precedes its own prefixes, so that the longest match wins.
-const MARKS: [&str; 26] = [
+const MARKS: [&str; 28] = [
     "==", "!=", "<=", ">=", "&&", "||", "??", "**", "..", "?", ":", "<", ">", "!", "+", "-", "*", "/", "%", "(", ")",
-    "[", "]", ",", ".", "|",
+    "[", "]", ",", ".", "|", "^", ";",
 ];
 
 pub(super) fn tokens(text: &str) -> Result<Vec<Token>, ParseError<ExpressionError>> {
     let mut cursor = Cursor::new(text);
     let mut tokens = Vec::new();
     loop {
-        cursor.take_while(char::is_whitespace);
+        skip_blanks(&mut cursor)?;
         let at = cursor.at();
         let Some(first) = cursor.peek() else { return Ok(tokens) };
         let kind = token(first, &mut cursor).map_err(|error| ParseError::at(at, error))?;
         tokens.push(Token { kind, at });
+    }
+}
+
+/// Skips white space and comments: `//` to the end of the line, and from `/*` to `*/`.
+fn skip_blanks(cursor: &mut Cursor<'_>) -> Result<(), ParseError<ExpressionError>> {
+    loop {
+        cursor.take_while(char::is_whitespace);
+        let at = cursor.at();
+        if cursor.take("//") {
+            cursor.take_while(|letter| letter != '\n');
+        } else if cursor.take("/*") {
+            let end = cursor.rest().find("*/");
+            let end = end.ok_or(ParseError::at(at, ExpressionError::Unclosed("a comment")))?;
+            cursor.take_bytes(end + 2);
+        } else {
+            return Ok(());
+        }
     }
 }
 
@@ -62,6 +79,7 @@ fn token(first: char, cursor: &mut Cursor<'_>) -> Result<TokenKind, ExpressionEr
             Ok(TokenKind::Constant(Value::Text(text)))
         }
         '0'..='9' => number(cursor),
+        '.' if cursor.rest().as_bytes().get(1).is_some_and(u8::is_ascii_digit) => number(cursor),
         'a'..='z' | 'A'..='Z' | '_' => Ok(word(cursor.take_while(|c| c.is_ascii_alphanumeric() || c == '_'))),
         _ => match cursor.take_any(&MARKS) {
             Some(mark) => Ok(TokenKind::Mark(mark)),
@@ -87,8 +105,13 @@ fn number(cursor: &mut Cursor<'_>) -> Result<TokenKind, ExpressionError> {
     // `..` is the range operator and not part of a number.
     let length = rest[..length].find("..").unwrap_or(length);
     let text = cursor.take_bytes(length).replace('_', "");
-    let hexadecimal = text.strip_prefix("0x").and_then(|digits| i64::from_str_radix(digits, 16).ok());
-    let value = hexadecimal.or(text.parse().ok()).map(Value::Integer);
+    let radixes = [("0x", 16), ("0X", 16), ("0b", 2), ("0B", 2), ("0o", 8), ("0O", 8)];
+    let prefixed = radixes.iter().find_map(|(prefix, radix)| Some((text.strip_prefix(prefix)?, *radix)));
+    let integer = match prefixed {
+        Some((digits, radix)) => i64::from_str_radix(digits, radix).ok(),
+        None => text.parse().ok(),
+    };
+    let value = integer.map(Value::Integer);
     let value = value.or_else(|| text.parse().ok().map(Value::Float));
     value.map(TokenKind::Constant).ok_or(ExpressionError::Unexpected(text))
 }

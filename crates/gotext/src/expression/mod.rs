@@ -1,15 +1,17 @@
 //! Expressions in the syntax of the Go module expr: conditions and values computed from the names of an
 //! [`Environment`].
 //!
-//! The language has comparisons, arithmetic, texts, lists, `?:` and functions. `incidr(ADDRESS, NETWORK)` is an
-//! addition of CoreDNS. Types are checked when an expression is parsed. Closures, `let` and maps are not supported.
+//! The language has comparisons, arithmetic, texts, lists, `?:`, `;`, comments and functions. `incidr(ADDRESS, NETWORK)` is an
+//! addition of CoreDNS. Types are checked when an expression is parsed. Closures, `let`, times and maps are not supported.
 //! There are no loops, so every evaluation terminates.
 
 mod environment;
 mod error;
 mod evaluate;
+mod functions;
 mod lex;
 mod parse;
+mod signatures;
 #[cfg(test)]
 mod tests;
 mod types;

@@ -5,6 +5,7 @@ use ipnet::IpNet;
 use super::environment::{Parameters, Scope};
 use super::error::{DEPTH_MAX, ExpressionError, LENGTH_MAX};
 use super::lex::{Token, TokenKind, tokens};
+use super::signatures::{Function, Signature};
 use super::types::Type;
 use crate::ParseError;
 use crate::regexp::Regexp;
@@ -37,7 +38,7 @@ pub(super) enum Operator {
 }
 
 /// Operators with their precedence. A higher number binds tighter.
-const OPERATORS: [(&str, Operator, u8); 20] = [
+const OPERATORS: [(&str, Operator, u8); 21] = [
     ("??", Operator::Coalesce, 5),
     ("||", Operator::Or, 10),
     ("&&", Operator::And, 15),
@@ -58,6 +59,7 @@ const OPERATORS: [(&str, Operator, u8); 20] = [
     ("/", Operator::Divide, 60),
     ("%", Operator::Remainder, 60),
     ("**", Operator::Power, 100),
+    ("^", Operator::Power, 100),
 ];
 const COMPARISON: u8 = 20;
 
@@ -78,48 +80,15 @@ pub(super) enum Node {
     Matches(Box<Node>, Box<Regexp>),
     Conditional(Box<[Node; 3]>),
     List(Vec<Node>),
+    /// Expressions of which only the last one counts.
+    Sequence(Vec<Node>),
     Index(Box<Node>, Box<Node>),
     Slice(Box<Node>, Option<Box<Node>>, Option<Box<Node>>),
 }
 
-/// Function of the language.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Function {
-    InNetwork,
-    Length,
-    Lower,
-    Upper,
-    Trim,
-    TrimPrefix,
-    TrimSuffix,
-    Split,
-    Replace,
-    HasPrefix,
-    HasSuffix,
-    Text,
-    Integer,
-}
-
-/// Functions with their parameter types and their result type.
-const FUNCTIONS: [(&str, Function, &[Type], Type); 13] = [
-    ("incidr", Function::InNetwork, &[Type::Text, Type::Text], Type::Bool),
-    ("len", Function::Length, &[Type::Any], Type::Integer),
-    ("lower", Function::Lower, &[Type::Text], Type::Text),
-    ("upper", Function::Upper, &[Type::Text], Type::Text),
-    ("trim", Function::Trim, &[Type::Text], Type::Text),
-    ("trimPrefix", Function::TrimPrefix, &[Type::Text, Type::Text], Type::Text),
-    ("trimSuffix", Function::TrimSuffix, &[Type::Text, Type::Text], Type::Text),
-    ("split", Function::Split, &[Type::Text, Type::Text], Type::List),
-    ("replace", Function::Replace, &[Type::Text, Type::Text, Type::Text], Type::Text),
-    ("hasPrefix", Function::HasPrefix, &[Type::Text, Type::Text], Type::Bool),
-    ("hasSuffix", Function::HasSuffix, &[Type::Text, Type::Text], Type::Bool),
-    ("string", Function::Text, &[Type::Any], Type::Text),
-    ("int", Function::Integer, &[Type::Any], Type::Integer),
-];
-
 /// Returns true if a function of the language has this name.
 pub(super) fn is_function(name: &str) -> bool {
-    FUNCTIONS.iter().any(|(known, ..)| *known == name)
+    Signature::of(name).is_some()
 }
 
 type Outcome<T> = Result<T, ParseError<ExpressionError>>;
@@ -146,7 +115,7 @@ pub(super) fn parse<F: Clone>(text: &str, scope: &Scope<'_, F>) -> Outcome<Parse
     }
     let tokens = tokens(text)?.into_iter().peekable();
     let mut parser = Parser { tokens, end: text.len(), depth: 0, scope, functions: Vec::new() };
-    let (node, result) = parser.expression()?;
+    let (node, result) = parser.sequence()?;
     match parser.tokens.next() {
         None => Ok(Parsed { node, result, functions: parser.functions }),
         Some(token) => Err(ParseError::at(token.at, ExpressionError::Unexpected(token.kind.text()))),
@@ -188,6 +157,19 @@ impl<F: Clone> Parser<'_, F> {
         ))
     }
 
+    /// Parses expressions with `;` between them. The value is that of the last one.
+    fn sequence(&mut self) -> Outcome<Typed> {
+        let (mut before, mut last) = (Vec::new(), self.expression()?);
+        while self.take_mark(";") && self.tokens.peek().is_some() {
+            before.push(core::mem::replace(&mut last, self.expression()?).0);
+        }
+        if before.is_empty() {
+            return Ok(last);
+        }
+        before.push(last.0);
+        Ok((Node::Sequence(before), last.1))
+    }
+
     /// Parses `A ? B : C`, or an expression that binds tighter.
     fn expression(&mut self) -> Outcome<Typed> {
         self.depth += 1;
@@ -198,8 +180,9 @@ impl<F: Clone> Parser<'_, F> {
         let condition = self.binary(0)?;
         let whole = if self.take_mark("?") {
             self.want_type(&condition, Type::Bool, "?", at)?;
-            let yes = self.expression()?;
-            self.want_mark(":", "a condition")?;
+            // `A ?: C` means `A ? A : C`, and a condition that holds is `true`.
+            let yes =
+                if self.take_mark(":") { (Node::Constant(Value::Bool(true)), Type::Bool) } else { self.between()? };
             let no = self.expression()?;
             let result = if yes.1 == no.1 { yes.1 } else { Type::Any };
             (Node::Conditional(Box::new([condition.0, yes.0, no.0])), result)
@@ -208,6 +191,13 @@ impl<F: Clone> Parser<'_, F> {
         };
         self.depth -= 1;
         Ok(whole)
+    }
+
+    /// Parses the expression between `?` and `:`.
+    fn between(&mut self) -> Outcome<Typed> {
+        let yes = self.expression()?;
+        self.want_mark(":", "a condition")?;
+        Ok(yes)
     }
 
     fn want_type(&self, (_, result): &Typed, wanted: Type, operator: &str, at: usize) -> Outcome<()> {
@@ -247,7 +237,7 @@ impl<F: Clone> Parser<'_, F> {
                     break;
                 };
                 self.tokens.next();
-                // All operators are left-associative except `**`.
+                // All operators are left-associative except `**` and `^`.
                 let right = self.binary(binding + u8::from(*operator != Operator::Power))?;
                 left = binary_node(*operator, name, left, right).map_err(|error| ParseError::at(at, error))?;
             }
@@ -390,10 +380,15 @@ impl<F: Clone> Parser<'_, F> {
 
     /// Builds the call of a function of the language or of the environment.
     fn function(&mut self, name: &str, args: Vec<Typed>) -> Result<Typed, ExpressionError> {
-        let Some((_, function, wanted, result)) = FUNCTIONS.iter().find(|(known, ..)| *known == name) else {
+        let is_external = self.scope.functions.iter().any(|function| function.name == name);
+        let Some(Signature { function, result, .. }) = Signature::of(name).filter(|_| !is_external) else {
             return self.external(name, args);
         };
-        let mut nodes = operands(name, args, wanted)?;
+        let types: Vec<Type> = args.iter().map(|(_, known)| *known).collect();
+        if !Signature::of(name).is_some_and(|signature| signature.accepts(&types)) {
+            return Err(ExpressionError::BadArguments(name.to_owned()));
+        }
+        let mut nodes: Vec<Node> = args.into_iter().map(|(node, _)| node).collect();
         let node = match (function, nodes.as_slice()) {
             (Function::InNetwork, [_, Node::Constant(Value::Text(network))]) => match network.parse() {
                 Ok(network) => Node::InNetwork(Box::new(nodes.swap_remove(0)), network),

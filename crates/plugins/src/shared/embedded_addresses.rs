@@ -122,15 +122,6 @@ pub(crate) fn has(response: &Response, rtype: Type) -> bool {
     response.message.section(Section::Answer).any(|mark: Mark| mark.rtype == rtype)
 }
 
-/// Returns the TTL in seconds of a negative answer (RFC 2308 §5): the lower of the SOA record's TTL and its minimum
-/// field.
-pub(crate) fn negative_ttl(response: &Response) -> Option<u32> {
-    let soa = response.message.section(Section::Authority).find(|mark| mark.rtype == Type::SOA)?;
-    let data = response.message.bytes_at(soa.rdata_range());
-    let minimum = u32::from_be_bytes(*data.last_chunk::<4>()?);
-    Some(response.message.ttl(soa).min(minimum))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

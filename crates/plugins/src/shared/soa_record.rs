@@ -1,4 +1,5 @@
-//! SOA records of zones that are generated from a cluster (RFC 1035 §3.3.13).
+//! SOA records of zones that are generated from a cluster (RFC 1035 §3.3.13), and the TTL that those of other zones give
+//! to denials.
 
 use engine::{Query, Response};
 use wire::{Class, HEADER_LEN, Owner, Section, Type};
@@ -38,4 +39,13 @@ pub(crate) fn push(
         rdata.labels_to(mailbox, zone);
         numbers.into_iter().for_each(|number| rdata.u32(number));
     });
+}
+
+/// Returns the TTL in seconds of a negative answer (RFC 2308 §5): the lower of the SOA record's TTL and its minimum
+/// field.
+pub(crate) fn negative_ttl(response: &Response) -> Option<u32> {
+    let soa = response.message.section(Section::Authority).find(|mark| mark.rtype == Type::SOA)?;
+    let data = response.message.bytes_at(soa.rdata_range());
+    let minimum = u32::from_be_bytes(*data.last_chunk::<4>()?);
+    Some(response.message.ttl(soa).min(minimum))
 }

@@ -2,7 +2,7 @@
 
 mod table;
 
-use core::net::{Ipv4Addr, Ipv6Addr};
+use core::net::{IpAddr, Ipv6Addr};
 use std::collections::HashSet;
 
 use config::options::{Args, Effect, Manifest, Problem, Property, Role, Usage};
@@ -12,8 +12,9 @@ use ipnet::{Ipv4Net, Ipv6Net};
 use metrics::{Counter, Kind, Metric};
 use wire::{Class, NameError, Owner, Rcode, Section, Type};
 
-use crate::shared::embedded_addresses::{Prefix, has, negative_ttl, take_over};
+use crate::shared::embedded_addresses::{Prefix, has, take_over};
 use crate::shared::per_site::PerSite;
+use crate::shared::soa_record::negative_ttl;
 use table::Table;
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
@@ -68,8 +69,11 @@ pub struct Config {
 impl Config {
     fn read_mapping(&mut self, args: &mut Args<'_>) -> Result<(), Problem> {
         let word = args.word()?;
-        let v4 = word.text.parse::<Ipv4Addr>().map(Ipv4Net::from).or_else(|_| word.text.parse());
-        let v4: Ipv4Net = v4.map_err(|_| args.bad(word, "an IPv4 address or network"))?;
+        let v4 = match word.text.parse().map(|address: IpAddr| address.to_canonical()) {
+            Ok(IpAddr::V4(address)) => Ok(Ipv4Net::from(address)),
+            _ => word.text.parse::<Ipv4Net>(),
+        };
+        let v4 = v4.map_err(|_| args.bad(word, "an IPv4 address or network"))?;
         let word = args.word()?;
         let v6 = word.text.parse::<Ipv6Addr>().map(Ipv6Net::from).or_else(|_| word.text.parse());
         let v6: Ipv6Net = v6.map_err(|_| args.bad(word, "an IPv6 address or network"))?;
