@@ -49,6 +49,14 @@ const CLUSTER: &str = "
 ---
 apiVersion: discovery.k8s.io/v1
 kind: EndpointSlice
+metadata: {name: db-1, namespace: shop, labels: {kubernetes.io/service-name: db}}
+addressType: IPv4
+ports: [{port: 5432}]
+endpoints:
+- {addresses: [10.244.5.7]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
 metadata: {name: web-1, namespace: shop, labels: {kubernetes.io/service-name: web}}
 addressType: IPv4
 ports: [{port: 80}]
