@@ -593,6 +593,22 @@ fn case_5_upstream_silent() {
 }
 
 #[test]
+fn a_cached_failure_keeps_its_cause() {
+    let closed = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut running = start(&format!("cache 30 {{\n servfail 1m\n }}\n    forward . {closed}"));
+    running.client.ask("git.corp.", Type::A);
+    assert_explains(
+        &running.socket.run(&["explain", "git.corp."]),
+        1,
+        &format!(
+            "git.corp. A git.corp. SERVFAIL EDE 13 .:0 › cache *Corefile:3 failure, * old, * left
+             why the upstreams failed a moment ago, and the cache keeps the failure: *{closed}*connection refused* [PE-C02]
+             do Find out why the upstreams fail: `portolan status` shows their state"
+        ),
+    );
+}
+
+#[test]
 fn case_6_stale_on_purpose() {
     let upstream = Upstream::start(7);
     let mut running = start(&format!("cache 1 {{\n serve_stale 1h\n }}\n    forward . {}", upstream.address));
