@@ -425,6 +425,12 @@ impl Query {
         self.take_asked(Asked { last: Some(address), attempts: 1, has_others: false });
     }
 
+    /// Upstream that was asked last.
+    #[must_use]
+    pub fn upstream(&self) -> Option<SocketAddr> {
+        self.asked.get().last
+    }
+
     /// Adds upstreams that were asked for this query by another one.
     pub(crate) fn take_asked(&self, later: Asked) {
         self.asked.set(self.asked.get().and(later));

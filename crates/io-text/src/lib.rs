@@ -4,6 +4,8 @@
 //! [`io::Error`] directly: the implementations of `config::setup::Files` and `corefile::Loader` pass every
 //! error through [`plain`] first.
 
+pub mod mask;
+
 use std::io;
 use std::path::Path;
 

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use cluster::{ClusterHandle, Clusters, FollowError, Index, Request, Source};
+use io_text::mask::masked_urls;
 use kubeapi::{ResourceHealth, Subscriber, Subscription};
 use metrics::Registry;
 
@@ -67,7 +68,7 @@ fn state_of(subscription: &Subscription) -> FollowedCluster {
     let mut endpoints = 0;
     index.for_each_service(|service| endpoints += service.endpoints().count() as u64);
     FollowedCluster {
-        source: source.clone(),
+        source: masked_urls(source),
         index: Arc::clone(index),
         endpoints,
         resources: health.resources(index),

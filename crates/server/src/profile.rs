@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use config::setup::MemoryUse;
 use engine::LocalFuture;
+use io_text::mask::masked_arguments;
 use plugins::{CpuProfile, Frame, ProfileError, Profiler, Stack};
 use pprof::{ProfilerGuard, ProfilerGuardBuilder};
 
@@ -70,7 +71,7 @@ impl Profiler for Sampler {
     }
 
     fn command_line(&self) -> Vec<String> {
-        std::env::args().collect()
+        masked_arguments(std::env::args())
     }
 }
 

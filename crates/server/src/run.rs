@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::log::{Level, Source};
+use io_text::mask::masked_lines;
 use metrics::Registry;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::Receiver;
@@ -167,7 +168,8 @@ async fn reload(instance: &mut Instance, anyway: bool, asked: Option<oneshot::Se
             None
         }
         Err(error) => {
-            let error = error.to_string().trim_end().to_owned();
+            // It shows lines of the Corefile.
+            let error = masked_lines(error.to_string().trim_end());
             instance.count_failed_reload(&error);
             tracing::error!(target: "portolan", "Restart failed: {error}");
             Some(error)

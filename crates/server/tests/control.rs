@@ -461,6 +461,35 @@ fn report_has_no_secrets() {
 }
 
 #[test]
+fn no_place_shows_what_may_be_secret() {
+    // Nothing listens on port 1, so the log has the URL in an error.
+    let directives = "errors\n    pprof 127.0.0.1:0\n    trace zipkin http://127.0.0.1:1/api?apikey=S3CR3T\n    \
+                      on startup true --token=S3CR3T\n    whoami";
+    let mut controlled = Controlled::start(directives);
+    assert!(controlled.client.ask("a.test.", Type::A).is_some());
+    let told = controlled.server.wait_for("connection refused");
+    assert!(told.contains("http://127.0.0.1:1/api?[removed]: connection refused"), "{told}");
+    // A reload that fails shows lines of the Corefile.
+    let broken = corefile(&directives.replace("whoami", "whoami --password=S3CR3T"));
+    controlled.folder.write("Corefile", &broken);
+    let reloaded = controlled.socket.run(&["reload"]);
+    assert!(reloaded.code == 1 && !reloaded.stderr.contains("S3CR3T"), "{}", reloaded.stderr);
+    let failed = controlled.server.wait_for("Restart failed");
+    assert!(!failed.contains("S3CR3T"), "{failed}");
+    for words in [&["status"][..], &["status", "--json"], &["explain", "a.test."], &["doctor", "--json"]] {
+        let ran = controlled.socket.run(words);
+        assert!(!format!("{}{}", ran.stdout, ran.stderr).contains("S3CR3T"), "{words:?}: {}", ran.stdout);
+    }
+    for path in ["/", "/v1/status", "/v1/doctor", "/v1/events?last=50"] {
+        assert!(!controlled.socket.request("GET", path, "").1.contains("S3CR3T"), "{path}");
+    }
+    let mut text = String::new();
+    let archive = controlled.socket.bytes(&["report"]);
+    flate2::read::GzDecoder::new(&*archive).read_to_string(&mut text).unwrap();
+    assert!(text.contains("connection refused") && !text.contains("S3CR3T"), "{text}");
+}
+
+#[test]
 fn every_endpoint_is_in_the_openapi_document() {
     let controlled = Controlled::start("whoami");
     let (status, document) = controlled.socket.request("GET", "/v1/openapi.json", "");

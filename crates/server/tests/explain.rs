@@ -49,6 +49,14 @@ const CLUSTER: &str = "
 ---
 apiVersion: discovery.k8s.io/v1
 kind: EndpointSlice
+metadata: {name: db-1, namespace: shop, labels: {kubernetes.io/service-name: db}}
+addressType: IPv4
+ports: [{port: 5432}]
+endpoints:
+- {addresses: [10.244.5.7]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
 metadata: {name: web-1, namespace: shop, labels: {kubernetes.io/service-name: web}}
 addressType: IPv4
 ports: [{port: 80}]
@@ -580,6 +588,22 @@ fn case_5_upstream_silent() {
             "git.corp. A git.corp. not asked .:0 › forward *Corefile:3 upstream {address} {address} udp down for *
              why all upstreams are down: {address} [PE-F01]
              do Check that the upstreams run and that no NetworkPolicy blocks them: `portolan status` shows their errors"
+        ),
+    );
+}
+
+#[test]
+fn a_cached_failure_keeps_its_cause() {
+    let closed = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut running = start(&format!("cache 30 {{\n servfail 1m\n }}\n    forward . {closed}"));
+    running.client.ask("git.corp.", Type::A);
+    assert_explains(
+        &running.socket.run(&["explain", "git.corp."]),
+        1,
+        &format!(
+            "git.corp. A git.corp. SERVFAIL EDE 13 .:0 › cache *Corefile:3 failure, * old, * left
+             why the upstreams failed a moment ago, and the cache keeps the failure: *{closed}*connection refused* [PE-C02]
+             do Find out why the upstreams fail: `portolan status` shows their state"
         ),
     );
 }

@@ -85,6 +85,31 @@ fn rules_by_address_are_named_if_the_address_is_not_known() {
 }
 
 #[test]
+fn a_service_with_nothing_behind_it_is_named_although_it_is_answered() {
+    let lost = CLUSTER.replace("kubernetes.io/service-name: web", "kubernetes.io/service-name: wbe");
+    let unready = CLUSTER.replace("ready: true", "ready: false");
+    let explain = |cluster: &str, options: &str| {
+        let folder = Folder::new("explain-nothing-behind");
+        folder.write("Corefile", &format!(".:53 {{\n    kubernetes cluster.local {{\n        {options}\n    }}\n}}\n"));
+        folder.write("cluster.yaml", cluster);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_portolan"));
+        command.current_dir(folder.path()).args(["explain", "web", "--from", "shop/web-1", "--conf", "Corefile"]);
+        Ran::from(command.args(["--manifests", "cluster.yaml"]).output().expect("the command runs"))
+    };
+    let why = "why   Service shop/web has no endpoint, so nothing answers at its address: does its selector match a pod? [PE-K14]";
+    let advice = "kubectl -n shop get pods --show-labels: compare the selector with the labels";
+    assert_shows(&explain(&lost, "ttl 5"), 1, &["NOERROR", "10.96.0.8", why, advice]);
+    let why = "why   Service shop/web has no ready endpoint (1 not ready), so nothing answers at its address [PE-K14]";
+    assert_shows(
+        &explain(&unready, "ttl 5"),
+        1,
+        &[why, "do    kubectl -n shop describe pod web-1", "not ready  web-1"],
+    );
+    assert_shows(&explain(CLUSTER, "ttl 5"), 0, &["NOERROR", "[PE-S01]"]);
+    assert_shows(&explain(&lost, "noendpoints"), 0, &["NOERROR", "[PE-S01]"]);
+}
+
+#[test]
 fn every_plugin_that_looks_at_the_client_is_named() {
     for (lines, name, expected) in [
         ("acl test {\n block net 10.0.0.0/8\n }", "a.test.", true),

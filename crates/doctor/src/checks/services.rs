@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::top_level_domains;
 use crate::known::known;
-use crate::objects::{EndpointSlice, List, Service};
+use crate::objects::{Endpoint, EndpointSlice, List, Service};
 use crate::{Area, Check, Evidence, Facts, Finding, Need, Outcome, Severity, Unknown};
 
 pub(super) const CHECKS: &[Check] = &[
@@ -57,6 +57,19 @@ pub(super) const CHECKS: &[Check] = &[
                   but a restore from a backup may.",
         fix: "Delete one of the Services and create it again without `clusterIP`",
         run: duplicate_addresses,
+    },
+    Check {
+        code: "PD-S05",
+        area: Area::Services,
+        title: "Services with a selector have ready endpoints",
+        severity: Severity::Warning,
+        needs: &[Need::Api],
+        rights: &["list services", "list endpointslices", "list pods"],
+        meaning: "A Service with a cluster IP has its address also if nothing is behind it: the name is answered, and connections \
+                  are refused or time out. It looks like a fault of DNS. Usually the selector matches no Pod, or the Pods are \
+                  not ready.",
+        fix: "Compare the selector of the Service with the labels of the Pods; `kubectl describe pod` says why a Pod is not ready",
+        run: nothing_behind,
     },
 ];
 
@@ -184,6 +197,51 @@ fn headless(facts: &Facts) -> Outcome {
     Evidence::list(slices, "EndpointSlice")?;
     let cut = slices.cut.then(|| Unknown::new("the cluster has more EndpointSlices than were read"));
     let findings = services.iter().filter(|service| service.is_headless()).filter_map(of).take(FINDINGS_MAX);
+    Evidence::list(services, "Service")?.without_all(cut).found(findings)
+}
+
+fn nothing_behind(facts: &Facts) -> Outcome {
+    let services = known(&facts.objects.services)?;
+    let slices = known(&facts.objects.slices)?;
+    let pods = known(&facts.objects.pods)?;
+    let ready = slices.iter().filter(|slice| slice.endpoints.iter().any(Endpoint::is_ready));
+    let served: BTreeSet<(&str, &str)> = ready.map(|slice| (&*slice.metadata.namespace, slice.service())).collect();
+    let of = |service: &Service| {
+        let (namespace, name) = (&*service.metadata.namespace, &*service.metadata.name);
+        // PD-K03 is about the DNS Service itself.
+        let is_dns = facts.dns().is_ok_and(|dns| core::ptr::eq(dns.service, service));
+        let is_served = is_dns || served.contains(&(namespace, name));
+        if is_served || service.cluster_ips().next().is_none() || service.spec.selector.is_empty() {
+            return None;
+        }
+        let selected = pods.iter().filter(|pod| {
+            let labels = &pod.metadata.labels;
+            let has = |(key, value): (&String, &String)| labels.get(key) == Some(value);
+            pod.metadata.namespace == namespace && service.spec.selector.iter().all(has)
+        });
+        let path = service.metadata.path();
+        let selector: Vec<String> = service.spec.selector.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let selector = selector.join(",");
+        Some(match selected.count() {
+            0 if pods.cut => {
+                about(service, format!("Service {path} has no ready endpoint; its selector is {selector}"))
+            }
+            0 => about(service, format!("Service {path} has no endpoint: its selector {selector} matches no Pod")).fix(
+                format!(
+                    "`kubectl -n {namespace} get pods --show-labels` shows the labels to compare with the selector"
+                ),
+            ),
+            count => {
+                about(service, format!("Service {path} has no ready endpoint, and selects {count} Pods ({selector})"))
+                    .fix(format!("`kubectl -n {namespace} describe pod -l {selector}` says why Pods are not ready"))
+            }
+        })
+    };
+    Evidence::list(slices, "EndpointSlice")?;
+    let cut = slices.cut.then(|| Unknown::new("the cluster has more EndpointSlices than were read"));
+    Evidence::list(pods, "Pod")?;
+    // Without all slices, an endpoint may be in one that was not read.
+    let findings = services.iter().filter(|_| !slices.cut).filter_map(of).take(FINDINGS_MAX);
     Evidence::list(services, "Service")?.without_all(cut).found(findings)
 }
 

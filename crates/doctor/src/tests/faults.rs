@@ -259,6 +259,16 @@ pub(super) const FAULTS: &[Fault] = &[
     ("PD-S04", "two Services have the same address", |world| {
         world.json["services"][4]["spec"]["clusterIP"] = "10.96.0.11".into();
     }),
+    ("PD-S05", "the selector of a Service matches no Pod", |world| {
+        let service = json!({
+            "metadata": { "namespace": "store-front", "name": "lost" },
+            "spec": { "type": "ClusterIP", "clusterIP": "10.96.7.7", "selector": { "app": "lots" } },
+        });
+        world.json["services"].as_array_mut().unwrap().push(service);
+    }),
+    ("PD-S05", "no Pod of a Service is ready", |world| {
+        world.json["slices"][4]["endpoints"][0]["conditions"]["ready"] = false.into();
+    }),
     ("PD-T01", "the clock is wrong", |world| world.facts.api_clock_ahead = Ok(-7.0)),
     ("PD-T02", "a certificate expires soon", |world| {
         known!(world.facts.certificates)[0].expires_in = Ok(86_400.0);

@@ -19,6 +19,8 @@ pub(crate) struct Exposed {
     pub(crate) zones: Zones,
     /// True if Pods are watched.
     pub(crate) has_pods: bool,
+    /// True if EndpointSlices are watched.
+    pub(crate) has_endpoints: bool,
     /// Source of the cluster's objects.
     pub(crate) source: Source,
     /// Addresses of this machine, without loopback addresses.
@@ -44,6 +46,7 @@ impl Exposed {
             handle,
             zones,
             has_pods: request.pods,
+            has_endpoints: request.endpoints,
             source: request.source.clone(),
             local_addresses,
             namespaces: request.namespaces.iter().map(|name| name.as_bytes().into()).collect(),

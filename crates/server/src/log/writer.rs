@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use engine::log::{Event, EventBuffer, Level, Source};
+use io_text::mask::masked_urls;
 use net::{LOG_QUEUE_MAX, LogQueue};
 
 use super::render::Renderer;
@@ -11,6 +12,8 @@ use super::repeats::Repeats;
 
 /// Size in bytes from which the buffer is written: the capacity of a pipe.
 const CHUNK: usize = 64 << 10;
+/// End of the scheme of a URL.
+const SCHEME_END: &[u8] = b"://";
 /// Pause after each write. It limits the wake-ups by workers, and collects the lines of a busy server into one write.
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -66,6 +69,11 @@ impl<W: Write> Writer<W> {
 
     fn add(&mut self, event: &Event<'_>, repeated: u64) -> u64 {
         let start = self.chunk.len();
+        let masked = has_url(event.message).then(|| masked_urls(&String::from_utf8_lossy(event.message)));
+        let event = match &masked {
+            Some(message) => &Event { message: message.as_bytes(), ..*event },
+            None => event,
+        };
         self.renderer.line(&mut self.chunk, event, repeated);
         super::tail::add(event, &self.chunk[start..]);
         self.lines += 1;
@@ -89,6 +97,11 @@ impl<W: Write> Writer<W> {
         self.chunk.clear();
         if written.is_ok() { 0 } else { lines }
     }
+}
+
+/// Returns true if a message contains a URL, which may have a secret in it.
+fn has_url(message: &[u8]) -> bool {
+    message.windows(SCHEME_END.len()).any(|window| window == SCHEME_END)
 }
 
 /// Writes all bytes. Waits and retries if standard output is a non-blocking descriptor that is full.
@@ -164,6 +177,15 @@ mod tests {
         assert_eq!(text(&writer), format!("[ERROR] four\n{lost}\n"));
         assert_eq!(writer.write(&events(&["five"]), false), 0);
         assert!(text(&writer).ends_with(&format!("{lost}\n[ERROR] five\n")));
+    }
+
+    #[test]
+    fn secrets_in_urls_are_not_written() {
+        let mut writer = writer(Out::default());
+        let texts = ["http://user:S@h/api?apikey=S: connection refused", "listening on dns://:53", "a\u{fc} 1"];
+        assert_eq!(writer.write(&events(&texts), false), 0);
+        let expected = "[ERROR] http://[removed]@h/api?[removed]: connection refused\n[ERROR] listening on dns://:53\n[ERROR] a\u{fc} 1\n";
+        assert_eq!(text(&writer), expected);
     }
 
     #[test]

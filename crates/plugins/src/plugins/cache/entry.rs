@@ -13,6 +13,9 @@ use super::manifest::Prefetch;
 /// Maximum duration of a refresh, longer than any upstream timeout. After it, another refresh may start.
 const REFRESH_MAX: Duration = Duration::from_secs(10);
 
+/// Maximum length of the cause of a failure in bytes: an address and the text of an error.
+const CAUSE_MAX: usize = 200;
+
 /// Lookup key of an entry: the question and the header bits that change its answer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Key<'a> {
@@ -49,6 +52,8 @@ pub(super) struct Entry {
     stored: Instant,
     /// TTL in seconds.
     ttl: u32,
+    /// Cause of a failure, for the operator. Boxed twice, so that it takes one word in all other entries.
+    cause: Option<Box<Box<str>>>,
     /// Number of hits without a gap longer than `within`, and the time of the last hit.
     hits: AtomicU32,
     hit_last: AtomicU64,
@@ -74,6 +79,7 @@ impl Entry {
             marks: response.message.marks().into(),
             stored: now,
             ttl,
+            cause: cause_of(query, response).map(Box::new),
             hits: AtomicU32::new(0),
             hit_last: AtomicU64::new(now.nanos()),
             refreshing_until: AtomicU64::new(0),
@@ -109,7 +115,12 @@ impl Entry {
     /// Returns the approximate size in bytes, including the overhead of the allocator.
     pub(super) fn size(&self) -> usize {
         const OVERHEAD: usize = 64;
-        size_of::<Entry>() + self.name.len() + self.records.len() + size_of_val(&*self.marks) + OVERHEAD
+        size_of::<Entry>()
+            + self.name.len()
+            + self.records.len()
+            + size_of_val(&*self.marks)
+            + self.cause().map_or(0, str::len)
+            + OVERHEAD
     }
 
     /// Returns the remaining TTL, or `None` if it has expired.
@@ -126,6 +137,11 @@ impl Entry {
     /// Returns the response code.
     pub(super) fn rcode(&self) -> Rcode {
         self.rcode
+    }
+
+    /// Returns the cause of a failure, if it is known.
+    pub(super) fn cause(&self) -> Option<&str> {
+        self.cause.as_deref().map(|cause| &**cause)
     }
 
     /// Returns the original TTL.
@@ -185,6 +201,24 @@ impl Entry {
         self.hits.store(before.hits.load(Ordering::Relaxed), Ordering::Relaxed);
         self.hit_last.store(before.hit_last.load(Ordering::Relaxed), Ordering::Relaxed);
     }
+}
+
+/// Returns the cause of a failure: the upstream that was asked last, and its error or Extended DNS Error.
+fn cause_of(query: &Query, response: &Response) -> Option<Box<str>> {
+    if response.rcode() != Rcode::SERVFAIL {
+        return None;
+    }
+    let failed = response.failure().map(|failure| &*failure.cause).filter(|cause| !cause.is_empty());
+    let text = failed.unwrap_or_else(|| response.ede_text());
+    let upstream = query.upstream().map(|address| address.to_string());
+    let mut cause = match upstream.filter(|address| !text.contains(address.as_str())) {
+        Some(address) if text.is_empty() => format!("{address} answered SERVFAIL"),
+        Some(address) => format!("{address}: {text}"),
+        None if text.is_empty() => return None,
+        None => text.to_owned(),
+    };
+    cause.truncate(cause.floor_char_boundary(CAUSE_MAX));
+    Some(cause.into())
 }
 
 impl rcu::Entry for Entry {

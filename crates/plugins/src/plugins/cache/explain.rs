@@ -49,7 +49,9 @@ impl Cache {
         if cache.left().is_none() {
             explanation.because(&STALE, "the answer has expired and is served stale")
         } else if is_failure {
-            explanation.because(&FAILURE, "the upstreams failed a moment ago, and the cache keeps the failure")
+            let text = "the upstreams failed a moment ago, and the cache keeps the failure";
+            let cause = entry.cause().map_or(String::new(), |cause| format!(": {cause}"));
+            explanation.because(&FAILURE, format!("{text}{cause}"))
         } else {
             explanation
         }

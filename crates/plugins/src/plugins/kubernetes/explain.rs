@@ -14,7 +14,7 @@ use super::{Kubernetes, LOCAL, Pods, View, is_hidden};
 use crate::shared::service_records::labels_of;
 
 /// Codes of the reasons.
-pub(crate) static REASONS: [&ReasonCode; 13] = [
+pub(crate) static REASONS: [&ReasonCode; 14] = [
     &NO_NAMESPACE,
     &NO_SERVICE,
     &NO_READY_ENDPOINTS,
@@ -28,6 +28,7 @@ pub(crate) static REASONS: [&ReasonCode; 13] = [
     &NO_PORT,
     &ALIAS_LOOP,
     &ALIAS_TARGET,
+    &NOTHING_BEHIND,
 ];
 
 static NO_NAMESPACE: ReasonCode = ReasonCode {
@@ -88,6 +89,12 @@ static ALIAS_TARGET: ReasonCode = ReasonCode {
     code: "PE-K13",
     meaning: "The ExternalName of the Service is a name of the cluster that does not exist",
     advice: "Change spec.externalName of the Service, or create its target",
+};
+
+static NOTHING_BEHIND: ReasonCode = ReasonCode {
+    code: "PE-K14",
+    meaning: "The Service has an address, but no ready endpoint, so the name is answered and connections fail",
+    advice: "Compare the selector of the Service with the labels of its pods, and find out why they are not ready",
 };
 
 impl Kubernetes {
@@ -203,7 +210,7 @@ impl Kubernetes {
         let base = Explanation::new(format!("{whose}, {shape}")).of(view.service_kind(), namespace, name);
         let base = base.at_version(service.resource_version);
         if has_answers(response) {
-            return base;
+            return if self.has_nothing_behind(view, service) { nothing_behind(base, service, &whose) } else { base };
         }
         if let ServiceKind::ExternalName(target) = &service.kind {
             return self.explain_alias(base, view, target, query, response);
@@ -238,6 +245,15 @@ impl Kubernetes {
             }
             _ => no_type(base, query, response),
         }
+    }
+
+    /// Returns true for a Service with an address that has no ready endpoint, if all EndpointSlices are known.
+    fn has_nothing_behind(&self, view: &View, service: &Service) -> bool {
+        let is_known = self.exposed.has_endpoints && !matches!(view.grammar, Grammar::Clusterset);
+        matches!(service.kind, ServiceKind::ClusterIp(_))
+            && service.endpoints().next().is_none()
+            && is_known
+            && self.unlisted(view.required.endpoints).is_none()
     }
 
     /// Explains an alias without records.
@@ -322,6 +338,25 @@ impl Kubernetes {
         let why = format!("the API server has not listed all {kind:?} objects yet");
         Some(Explanation::new(text).because(&NOT_LISTED, why))
     }
+}
+
+/// Explains the answer for a Service without a ready endpoint.
+fn nothing_behind(base: Explanation, service: &Service, whose: &str) -> Explanation {
+    let namespace = &service.namespace;
+    let text = match service.not_ready_count() {
+        0 => format!("{whose} has no endpoint, so nothing answers at its address: does its selector match a pod?"),
+        count => format!("{whose} has no ready endpoint ({count} not ready), so nothing answers at its address"),
+    };
+    let explanation = unready::with_all(base.because(&NOTHING_BEHIND, text), service);
+    let name = &service.name;
+    let advice = match unready::first_pod(&explanation) {
+        Some(pod) => format!("kubectl -n {namespace} describe pod {pod}"),
+        None => format!(
+            "kubectl -n {namespace} get service {name} -o wide; kubectl -n {namespace} get pods --show-labels: compare the \
+             selector with the labels"
+        ),
+    };
+    explanation.advise(advice)
 }
 
 impl View {

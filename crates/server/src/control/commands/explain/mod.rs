@@ -14,6 +14,8 @@ use crate::explain::Asked;
 use crate::explain::offline;
 
 pub(super) const NAME: &str = "explain";
+/// Code of *kubernetes* for an answer with an address that nothing listens at.
+const NOTHING_BEHIND: &str = "PE-K14";
 
 /// Arguments.
 #[derive(Debug)]
@@ -152,7 +154,8 @@ fn show(explained: &Explained, format: Format) -> Result<u8, ControlError> {
     // The reason may be that of an earlier name, which should have an answer.
     let is_about_last = explained.steps.last().is_some_and(|step| step.why.as_ref() == Some(&explained.why));
     let is_external = is_about_last || explained.why.code == Code::Waste.name();
-    let fine = explained.answered.is_some() || (is_asked && is_external && !is_lost);
+    let is_empty = explained.why.code == NOTHING_BEHIND;
+    let fine = !is_empty && explained.answered.is_some() || (is_asked && is_external && !is_lost);
     // Rules that could not be judged may give an answer, or refuse one.
     Ok(match fine {
         _ if !explained.is_complete() => exit::INCOMPLETE,
