@@ -37,6 +37,8 @@ pub enum Reaction {
     Answer(Answer),
     /// Sends a truncated response over UDP, whatever its length.
     Truncate(Answer),
+    /// Responds with the question in lower case.
+    LowerCase(Answer),
     /// Sends a response with a malformed record: an address of three bytes.
     Broken,
     /// Sends a response whose header counts a record that is missing.
@@ -184,6 +186,7 @@ impl Entry {
 fn carry_out(reaction: &Reaction, query: &Parsed, over: Transport) -> Came {
     match reaction {
         Reaction::Truncate(answer) if !over.is_stream() => Came::Reply(answer.cut().write(query)),
+        Reaction::LowerCase(answer) => Came::Reply(answer.to_bytes(&query.clone().in_lower_case(), over)),
         Reaction::Answer(answer) | Reaction::Truncate(answer) => Came::Reply(answer.to_bytes(query, over)),
         Reaction::Broken => {
             Came::Reply([&count_another_record(Answer::default().write(query))[..], SHORT_ADDRESS].concat())

@@ -93,6 +93,7 @@
 
 mod alternatives;
 mod attempts;
+mod caps;
 mod client;
 mod forgery;
 mod health;
@@ -103,6 +104,7 @@ mod target;
 
 pub use alternatives::Alternatives;
 pub use attempts::{Action, Attempts, Decision, Limits};
+pub use caps::{CaseCheck, CaseMemory, CaseVerdict, with_random_case};
 pub use client::{
     ConnectionId, FrameReader, Mismatch, MultiplexClient, PoolEvent, PoolLimits, PoolQuery, PoolReply, QueryError,
     QueryId, Random, SocketId, Started, StreamClient, Transmit, UdpClient, UdpEvent, UdpQuery, append_frame,

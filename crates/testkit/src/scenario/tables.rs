@@ -98,12 +98,13 @@ enum Word {
     Overflow,
     OtherOpcode,
     Truncated,
+    LowerCase,
     Status(u32),
 }
 
 impl Word {
     const fn takes_answer(self) -> bool {
-        matches!(self, Word::Truncated)
+        matches!(self, Word::Truncated | Word::LowerCase)
     }
 
     fn to_reaction(self, answer: Option<Answer>) -> Reaction {
@@ -115,6 +116,7 @@ impl Word {
             Word::Overflow => Reaction::Overflow,
             Word::OtherOpcode => Reaction::OtherOpcode,
             Word::Status(code) => Reaction::Status(code),
+            Word::LowerCase => Reaction::LowerCase(answer.unwrap_or_default()),
             Word::Truncated => Reaction::Truncate(answer.unwrap_or_default()),
         }
     }
@@ -139,6 +141,7 @@ impl Manner {
                 "broken" => read.reaction = Some(Word::Broken),
                 "opcode" => read.reaction = Some(Word::OtherOpcode),
                 "overflow" => read.reaction = Some(Word::Overflow),
+                "lowercase" => read.reaction = Some(Word::LowerCase),
                 "truncated" => read.reaction = Some(Word::Truncated),
                 _ => return Err(statement.problem(format!("`{word}` says nothing about an upstream"))),
             }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use config::setup::{CachesAbove, Setup, SetupError};
 use engine::tls::TlsClient;
 use engine::{ClientShares, Connections, ExchangeObservers, HttpMethod, LabelSetter};
-use upstream::{Health, Limits, Policy, Protocol, Target};
+use upstream::{CaseMemory, Health, Limits, Policy, Protocol, Target};
 use wire::{Name, NameRef, Rcode};
 
 use super::forgery::ForgeryWatch;
@@ -39,6 +39,8 @@ pub(super) struct Upstream {
     pub(super) health: Health,
     pub(super) outage: Outage,
     pub(super) forgery: ForgeryWatch,
+    /// Whether it changes the case of names, with `use_caps_for_id`.
+    pub(super) case: CaseMemory,
     pub(super) metrics: UpstreamMetrics,
 }
 
@@ -56,6 +58,8 @@ pub(super) struct Stanza {
     pub(super) method: HttpMethod,
     /// Ask `https://` upstreams over HTTP/3 once they offer it.
     pub(super) http3: bool,
+    /// Give names in queries over UDP random case.
+    pub(super) use_caps_for_id: bool,
     /// Pad queries to encrypted upstreams.
     pub(super) pads_queries: bool,
     pub(super) health_check: Duration,
@@ -83,6 +87,7 @@ impl Stanza {
                 tls,
                 health: Health::default(),
                 outage: Outage::default(),
+                case: CaseMemory::default(),
                 forgery: ForgeryWatch::new(config.unwanted_reply_threshold),
                 metrics: UpstreamMetrics::new(setup.registry, &address.to_string()),
             })
@@ -110,6 +115,7 @@ impl Stanza {
             prefer_udp: config.prefer_udp,
             method: config.method,
             http3: config.http3,
+            use_caps_for_id: config.use_caps_for_id,
             pads_queries: config.pads_queries,
             health_check: config.health_check,
             probe: upstream::probe(&config.probe_name, config.probe_recursion),
