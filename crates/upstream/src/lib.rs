@@ -95,6 +95,7 @@ mod alternatives;
 mod attempts;
 mod caps;
 mod client;
+mod cookies;
 mod forgery;
 mod health;
 mod policy;
@@ -109,6 +110,7 @@ pub use client::{
     ConnectionId, FrameReader, Mismatch, MultiplexClient, PoolEvent, PoolLimits, PoolQuery, PoolReply, QueryError,
     QueryId, Random, SocketId, Started, StreamClient, Transmit, UdpClient, UdpEvent, UdpQuery, append_frame,
 };
+pub use cookies::{CookieJar, CookiePath, CookieVerdict, with_cookie};
 pub use forgery::ForgeryAlarm;
 pub use health::Health;
 pub use policy::Policy;

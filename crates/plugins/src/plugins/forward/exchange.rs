@@ -8,7 +8,7 @@ use engine::log::{Level, Source};
 use engine::{
     Exchange, ExchangeError, ExchangeReply, Failure, Instant, Io, Query, Resolved, Share, ShareError, Transport,
 };
-use upstream::{Action, Attempts, CaseCheck, CaseVerdict, Decision, Protocol};
+use upstream::{Action, Attempts, Decision, Protocol};
 use wire::{EdeCode, Rcode, Reply, Type};
 
 use super::forgery::Suspicion;
@@ -153,43 +153,16 @@ impl Stanza {
         upstream: &Upstream,
         sending: Sending<'_>,
     ) -> Result<Reply, ExchangeError> {
-        let Sending { bytes, padded, io, .. } = sending;
+        let Sending { bytes, padded, .. } = sending;
         let query = padded.filter(|_| upstream.protocol.is_encrypted()).unwrap_or(bytes);
-        let now = io.now().since(Instant::START);
-        if self.use_caps_for_id && over == Transport::Udp && upstream.case.is_kept(now) {
-            return self.exchange_with_random_case(upstream, sending).await;
+        if over == Transport::Udp {
+            return self.exchange_datagrams(upstream, sending).await;
         }
         self.exchange_once((over, query), upstream, sending).await
     }
 
-    /// Queries an upstream over UDP with a name in random case. Repeats the query if the reply has another one.
-    async fn exchange_with_random_case(
-        &self,
-        upstream: &Upstream,
-        sending: Sending<'_>,
-    ) -> Result<Reply, ExchangeError> {
-        let Sending { bytes, io, .. } = sending;
-        let mut check = CaseCheck::default();
-        loop {
-            let query = upstream::with_random_case(bytes, || io.random());
-            let reply = self.exchange_once((Transport::Udp, &query), upstream, sending).await?;
-            let verdict = check.judge(&query, &reply);
-            if verdict != CaseVerdict::Kept {
-                io.counters().count(upstream.metrics.case_changes);
-            }
-            match verdict {
-                CaseVerdict::Kept => return Ok(reply.with_case_of(bytes)),
-                CaseVerdict::Changed => {
-                    upstream.case.note_changed(io.now().since(Instant::START));
-                    return Ok(reply.with_case_of(bytes));
-                }
-                CaseVerdict::Forged => return Err(ExchangeError::Unreadable),
-                CaseVerdict::Repeat => {}
-            }
-        }
-    }
-
-    async fn exchange_once(
+    /// Queries an upstream with this message.
+    pub(super) async fn exchange_once(
         &self,
         (over, query): (Transport, &[u8]),
         upstream: &Upstream,

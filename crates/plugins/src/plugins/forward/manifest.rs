@@ -43,6 +43,7 @@ pub struct Config {
     pub(super) pads_queries: bool,
     pub(super) unwanted_reply_threshold: u64,
     pub(super) use_caps_for_id: bool,
+    pub(super) sends_cookies: bool,
     pub(super) upstreams: UpstreamOptions,
 }
 
@@ -82,6 +83,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
         pads_queries: false,
         unwanted_reply_threshold: UNWANTED_REPLY_THRESHOLD,
         use_caps_for_id: false,
+        sends_cookies: false,
         upstreams: UpstreamOptions::default(),
     },
     super::build,
@@ -388,6 +390,16 @@ static PROPERTIES: &[Property<Config>] = &[
               clients write them. CoreDNS does not have this property.",
         set: |config, _| {
             config.use_caps_for_id = true;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("send_cookie"),
+        default: "off",
+        doc: "Sends a DNS cookie (RFC 7873) with queries over UDP. After an upstream has returned one, a reply without \
+              the cookie is not used, and the query is sent over TCP. CoreDNS does not have this property.",
+        set: |config, _| {
+            config.sends_cookies = true;
             Ok(())
         },
     },

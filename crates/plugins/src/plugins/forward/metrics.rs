@@ -36,6 +36,12 @@ static CASE_CHANGES: Metric = Metric {
     kind: Kind::Counter,
     labels: &["proxy_name", "to"],
 };
+static COOKIE_FAILURES: Metric = Metric {
+    name: "portolan_upstream_cookie_failures_total",
+    help: "Replies of an upstream over UDP that were not used because they lack the DNS cookie of the query (send_cookie).",
+    kind: Kind::Counter,
+    labels: &["proxy_name", "to"],
+};
 static REUSED: Metric = Metric {
     name: "coredns_proxy_conn_cache_hits_total",
     help: "Counter of connection cache hits per upstream and protocol.",
@@ -61,8 +67,18 @@ static REJECTED: Metric = Metric {
     labels: &[],
 };
 
-pub(super) static ALL: [&Metric; 9] =
-    [&DURATION, &PROBE_FAILURES, &FAILURES, &UNWANTED, &CASE_CHANGES, &REUSED, &OPENED, &ALL_DOWN, &REJECTED];
+pub(super) static ALL: [&Metric; 10] = [
+    &DURATION,
+    &PROBE_FAILURES,
+    &FAILURES,
+    &UNWANTED,
+    &CASE_CHANGES,
+    &COOKIE_FAILURES,
+    &REUSED,
+    &OPENED,
+    &ALL_DOWN,
+    &REJECTED,
+];
 
 const PROXY: &str = "forward";
 /// Values of the label `proto`, in the order of [`place_of`].
@@ -86,6 +102,7 @@ pub(super) struct UpstreamMetrics {
     pub(super) probe_failures: Counter,
     pub(super) failures: Counter,
     pub(super) case_changes: Counter,
+    pub(super) cookie_failures: Counter,
     unwanted: Table,
     reused: Table,
     opened: Table,
@@ -98,6 +115,7 @@ impl UpstreamMetrics {
             probe_failures: registry.counter(&PROBE_FAILURES, &[PROXY, to]),
             failures: registry.counter(&FAILURES, &[PROXY, to]),
             case_changes: registry.counter(&CASE_CHANGES, &[PROXY, to]),
+            cookie_failures: registry.counter(&COOKIE_FAILURES, &[PROXY, to]),
             unwanted: registry.table(&UNWANTED, &[PROXY, to], &[&Unwanted::LABELS]),
             reused: registry.table(&REUSED, &[PROXY, to], &[&PROTOCOLS]),
             opened: registry.table(&OPENED, &[PROXY, to], &[&PROTOCOLS]),
