@@ -97,8 +97,8 @@ use engine::ReasonCode;
 use plugins::{
     acl, any, auto, autopath, bind, bufsize, cache, cancel, chaos, control, ddr, debug, dns64, dnssec, dnstap, erratic,
     errors, etcd, federations, file, forward, geoip, grpc, grpc_server, header, health, hosts, https, https3, istio,
-    k8s_external, kubedns, kubernetes, loadbalance, local, log, r#loop, metadata, minimal, multisocket, nsid, on,
-    pprof, probe, prometheus, proxyproto, quic, ready, reload, rewrite, root, secondary, shadow, shed, sign, siit,
+    k8s_external, kubedns, kubernetes, loadbalance, local, log, r#loop, metadata, minimal, multisocket, nsid, on, pprof,
+    probe, prometheus, proxyproto, quic, ready, reload, rewrite, root, rrl, secondary, shadow, shed, sign, siit,
     template, timeouts, tls, trace, transfer, tsig, view, whoami,
 };
 
@@ -148,6 +148,7 @@ pub static DIRECTIVES: &[DirectiveEntry] = &[
     Available(&log::MANIFEST),
     Available(&dnstap::MANIFEST),
     Available(&shadow::MANIFEST),
+    Available(&rrl::MANIFEST),
     Available(&local::MANIFEST),
     Available(&ddr::MANIFEST),
     Available(&dns64::MANIFEST),
@@ -204,7 +205,6 @@ pub static DIRECTIVES: &[DirectiveEntry] = &[
     Removed(&removed_directives::ADS),
     Removed(&removed_directives::FINALIZE),
     Removed(&removed_directives::REDISC),
-    Removed(&removed_directives::RRL),
     Removed(&removed_directives::MDNS),
     Removed(&removed_directives::OCP_DNSNAMERESOLVER),
     Removed(&removed_directives::MULTICLUSTER),
@@ -234,6 +234,7 @@ mod tests {
         ("ddr", "local"),
         ("control", "pprof"),
         ("shadow", "dnstap"),
+        ("rrl", "shadow"),
         ("federations", "clouddns"),
         ("istio", "kubernetes"),
     ];

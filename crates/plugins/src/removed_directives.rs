@@ -52,7 +52,6 @@ pub(crate) static ADS: RemovedDirective =
 pub(crate) static FINALIZE: RemovedDirective =
     foreign("finalize", "remove it: this server resolves the targets of CNAME records that it serves");
 pub(crate) static REDISC: RemovedDirective = foreign("redisc", "write `cache`: its entries survive a reload");
-pub(crate) static RRL: RemovedDirective = foreign("rrl", "");
 pub(crate) static MDNS: RemovedDirective = foreign("mdns", "");
 pub(crate) static OCP_DNSNAMERESOLVER: RemovedDirective = foreign("ocp_dnsnameresolver", "");
 pub static MULTICLUSTER: RemovedDirective =

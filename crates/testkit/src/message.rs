@@ -78,6 +78,13 @@ pub struct Parsed {
 }
 
 impl Parsed {
+    /// Converts the name in the question to lower case.
+    #[must_use]
+    pub(crate) fn in_lower_case(mut self) -> Parsed {
+        self.question = self.question.map(|(name, qtype, qclass)| (name.into_lowercase(), qtype, qclass));
+        self
+    }
+
     /// Parses a message.
     ///
     /// # Errors

@@ -17,6 +17,9 @@ const UDP_SIZE_MIN: u16 = 512;
 /// UDP payload size in bytes that the upstreams advertise.
 const UDP_SIZE: u16 = 1232;
 
+/// Cookie of the upstreams that return one.
+const SERVER_COOKIE: &[u8] = b"server cookie";
+
 /// An upstream's response, without the question.
 #[derive(Clone, Default, Debug)]
 pub struct Answer {
@@ -37,6 +40,10 @@ pub enum Reaction {
     Answer(Answer),
     /// Sends a truncated response over UDP, whatever its length.
     Truncate(Answer),
+    /// Responds with the question in lower case.
+    LowerCase(Answer),
+    /// Responds with a server cookie (RFC 7873).
+    Cookie(Answer),
     /// Sends a response with a malformed record: an address of three bytes.
     Broken,
     /// Sends a response whose header counts a record that is missing.
@@ -184,6 +191,8 @@ impl Entry {
 fn carry_out(reaction: &Reaction, query: &Parsed, over: Transport) -> Came {
     match reaction {
         Reaction::Truncate(answer) if !over.is_stream() => Came::Reply(answer.cut().write(query)),
+        Reaction::Cookie(answer) => Came::Reply(answer.clone().with_cookie(query).to_bytes(query, over)),
+        Reaction::LowerCase(answer) => Came::Reply(answer.to_bytes(&query.clone().in_lower_case(), over)),
         Reaction::Answer(answer) | Reaction::Truncate(answer) => Came::Reply(answer.to_bytes(query, over)),
         Reaction::Broken => {
             Came::Reply([&count_another_record(Answer::default().write(query))[..], SHORT_ADDRESS].concat())
@@ -230,6 +239,14 @@ impl Answer {
         let bytes = self.write(query);
         let size = query.opt.map_or(UDP_SIZE_MIN, |opt| opt.udp_size.max(UDP_SIZE_MIN));
         if over.is_stream() || bytes.len() <= usize::from(size) { bytes } else { self.cut().write(query) }
+    }
+
+    /// Adds the client cookie of the query and [`SERVER_COOKIE`].
+    fn with_cookie(mut self, query: &Parsed) -> Answer {
+        let cookie = query.options.iter().find(|(code, _)| *code == OptionCode::COOKIE);
+        let client = cookie.and_then(|(_, data)| data.first_chunk::<8>());
+        self.options.extend(client.map(|client| (OptionCode::COOKIE, [&client[..], SERVER_COOKIE].concat())));
+        self
     }
 
     /// Returns a truncated response: empty, with TC set.

@@ -93,7 +93,9 @@
 
 mod alternatives;
 mod attempts;
+mod caps;
 mod client;
+mod cookies;
 mod forgery;
 mod health;
 mod policy;
@@ -103,10 +105,12 @@ mod target;
 
 pub use alternatives::Alternatives;
 pub use attempts::{Action, Attempts, Decision, Limits};
+pub use caps::{CaseCheck, CaseMemory, CaseVerdict, with_random_case};
 pub use client::{
     ConnectionId, FrameReader, Mismatch, MultiplexClient, PoolEvent, PoolLimits, PoolQuery, PoolReply, QueryError,
     QueryId, Random, SocketId, Started, StreamClient, Transmit, UdpClient, UdpEvent, UdpQuery, append_frame,
 };
+pub use cookies::{CookieJar, CookiePath, CookieVerdict, with_cookie};
 pub use forgery::ForgeryAlarm;
 pub use health::Health;
 pub use policy::Policy;

@@ -79,6 +79,17 @@ impl Reply {
             && theirs.eq_ignore_ascii_case(ours)
     }
 
+    /// Returns this reply with the name in the question written as in the query, which is the same name in another
+    /// case. Compressed names in records that point to it follow.
+    #[must_use]
+    pub fn with_case_of(mut self, query: &[u8]) -> Reply {
+        let question = query.get(HEADER_LEN..self.records_at).filter(|_| self.responds_to(query));
+        if let (Some(wanted), Some(ours)) = (question, self.bytes.get_mut(HEADER_LEN..self.records_at)) {
+            ours.copy_from_slice(wanted);
+        }
+        self
+    }
+
     /// Returns this reply without its records, and with TC.
     #[must_use]
     pub fn truncated(mut self) -> Reply {

@@ -51,6 +51,7 @@ pub(crate) mod ready;
 pub(crate) mod reload;
 pub(crate) mod rewrite;
 pub(crate) mod root;
+pub(crate) mod rrl;
 pub(crate) mod secondary;
 pub(crate) mod shadow;
 pub(crate) mod shed;

@@ -46,8 +46,8 @@
 //! all names below a zone. The first matching line is used; without a match, the response is REFUSED. Words: `udp` or
 //! `tcp` (only over this transport), `delay DURATION`, `once`, and instead of an answer `silence`, `refused`,
 //! `closed`, `broken`, `overflow` (fewer records than the header counts) or `opcode` (a response with another opcode).
-//! `truncated` serves the answer over TCP only. Words after the upstream's address apply to all its lines, or to all
-//! queries if it has no lines.
+//! `truncated` serves the answer over TCP only, `lowercase` changes the case of the question, and `cookie` adds a
+//! server cookie. Words after the upstream's address apply to all its lines, or to all queries if it has no lines.
 
 mod asking;
 mod compare;

@@ -98,12 +98,14 @@ enum Word {
     Overflow,
     OtherOpcode,
     Truncated,
+    LowerCase,
+    Cookie,
     Status(u32),
 }
 
 impl Word {
     const fn takes_answer(self) -> bool {
-        matches!(self, Word::Truncated)
+        matches!(self, Word::Truncated | Word::LowerCase | Word::Cookie)
     }
 
     fn to_reaction(self, answer: Option<Answer>) -> Reaction {
@@ -115,6 +117,8 @@ impl Word {
             Word::Overflow => Reaction::Overflow,
             Word::OtherOpcode => Reaction::OtherOpcode,
             Word::Status(code) => Reaction::Status(code),
+            Word::LowerCase => Reaction::LowerCase(answer.unwrap_or_default()),
+            Word::Cookie => Reaction::Cookie(answer.unwrap_or_default()),
             Word::Truncated => Reaction::Truncate(answer.unwrap_or_default()),
         }
     }
@@ -139,6 +143,8 @@ impl Manner {
                 "broken" => read.reaction = Some(Word::Broken),
                 "opcode" => read.reaction = Some(Word::OtherOpcode),
                 "overflow" => read.reaction = Some(Word::Overflow),
+                "lowercase" => read.reaction = Some(Word::LowerCase),
+                "cookie" => read.reaction = Some(Word::Cookie),
                 "truncated" => read.reaction = Some(Word::Truncated),
                 _ => return Err(statement.problem(format!("`{word}` says nothing about an upstream"))),
             }

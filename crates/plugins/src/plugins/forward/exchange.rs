@@ -153,8 +153,22 @@ impl Stanza {
         upstream: &Upstream,
         sending: Sending<'_>,
     ) -> Result<Reply, ExchangeError> {
-        let Sending { bytes, padded, until, io, .. } = sending;
+        let Sending { bytes, padded, .. } = sending;
         let query = padded.filter(|_| upstream.protocol.is_encrypted()).unwrap_or(bytes);
+        if over == Transport::Udp {
+            return self.exchange_datagrams(upstream, sending).await;
+        }
+        self.exchange_once((over, query), upstream, sending).await
+    }
+
+    /// Queries an upstream with this message.
+    pub(super) async fn exchange_once(
+        &self,
+        (over, query): (Transport, &[u8]),
+        upstream: &Upstream,
+        sending: Sending<'_>,
+    ) -> Result<Reply, ExchangeError> {
+        let Sending { until, io, .. } = sending;
         let sent = io.now();
         let exchange = Exchange {
             tls: upstream.tls.as_ref(),

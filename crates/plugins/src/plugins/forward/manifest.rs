@@ -42,6 +42,8 @@ pub struct Config {
     pub(super) http3: bool,
     pub(super) pads_queries: bool,
     pub(super) unwanted_reply_threshold: u64,
+    pub(super) use_caps_for_id: bool,
+    pub(super) sends_cookies: bool,
     pub(super) upstreams: UpstreamOptions,
 }
 
@@ -80,6 +82,8 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
         http3: false,
         pads_queries: false,
         unwanted_reply_threshold: UNWANTED_REPLY_THRESHOLD,
+        use_caps_for_id: false,
+        sends_cookies: false,
         upstreams: UpstreamOptions::default(),
     },
     super::build,
@@ -375,6 +379,27 @@ static PROPERTIES: &[Property<Config>] = &[
               this property.",
         set: |config, args| {
             config.unwanted_reply_threshold = args.number(0..)?;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("use_caps_for_id"),
+        default: "off",
+        doc: "Gives names in queries over UDP random case, which replies must have too (0x20). A reply with another case \
+              is used only if the upstream says the same three times in a row; for 15 minutes, it then gets names as \
+              clients write them. CoreDNS does not have this property.",
+        set: |config, _| {
+            config.use_caps_for_id = true;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("send_cookie"),
+        default: "off",
+        doc: "Sends a DNS cookie (RFC 7873) with queries over UDP. After an upstream has returned one, a reply without \
+              the cookie is not used, and the query is sent over TCP. CoreDNS does not have this property.",
+        set: |config, _| {
+            config.sends_cookies = true;
             Ok(())
         },
     },

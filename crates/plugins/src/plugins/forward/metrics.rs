@@ -30,6 +30,18 @@ static UNWANTED: Metric = Metric {
     kind: Kind::Counter,
     labels: &["proxy_name", "to", "reason"],
 };
+static CASE_CHANGES: Metric = Metric {
+    name: "portolan_upstream_case_changes_total",
+    help: "Replies of an upstream to queries with random case (use_caps_for_id) whose name has another case.",
+    kind: Kind::Counter,
+    labels: &["proxy_name", "to"],
+};
+static COOKIE_FAILURES: Metric = Metric {
+    name: "portolan_upstream_cookie_failures_total",
+    help: "Replies of an upstream over UDP that were not used because they lack the DNS cookie of the query (send_cookie).",
+    kind: Kind::Counter,
+    labels: &["proxy_name", "to"],
+};
 static REUSED: Metric = Metric {
     name: "coredns_proxy_conn_cache_hits_total",
     help: "Counter of connection cache hits per upstream and protocol.",
@@ -55,8 +67,18 @@ static REJECTED: Metric = Metric {
     labels: &[],
 };
 
-pub(super) static ALL: [&Metric; 8] =
-    [&DURATION, &PROBE_FAILURES, &FAILURES, &UNWANTED, &REUSED, &OPENED, &ALL_DOWN, &REJECTED];
+pub(super) static ALL: [&Metric; 10] = [
+    &DURATION,
+    &PROBE_FAILURES,
+    &FAILURES,
+    &UNWANTED,
+    &CASE_CHANGES,
+    &COOKIE_FAILURES,
+    &REUSED,
+    &OPENED,
+    &ALL_DOWN,
+    &REJECTED,
+];
 
 const PROXY: &str = "forward";
 /// Values of the label `proto`, in the order of [`place_of`].
@@ -79,6 +101,8 @@ pub(super) struct UpstreamMetrics {
     pub(super) duration: ByRcode,
     pub(super) probe_failures: Counter,
     pub(super) failures: Counter,
+    pub(super) case_changes: Counter,
+    pub(super) cookie_failures: Counter,
     unwanted: Table,
     reused: Table,
     opened: Table,
@@ -90,6 +114,8 @@ impl UpstreamMetrics {
             duration: ByRcode::new(registry, &DURATION, &[PROXY, to]),
             probe_failures: registry.counter(&PROBE_FAILURES, &[PROXY, to]),
             failures: registry.counter(&FAILURES, &[PROXY, to]),
+            case_changes: registry.counter(&CASE_CHANGES, &[PROXY, to]),
+            cookie_failures: registry.counter(&COOKIE_FAILURES, &[PROXY, to]),
             unwanted: registry.table(&UNWANTED, &[PROXY, to], &[&Unwanted::LABELS]),
             reused: registry.table(&REUSED, &[PROXY, to], &[&PROTOCOLS]),
             opened: registry.table(&OPENED, &[PROXY, to], &[&PROTOCOLS]),

@@ -2,6 +2,7 @@
 //!
 //! The crate `upstream` decides which upstream is tried and when to give up. This plugin performs the exchanges.
 
+mod datagrams;
 mod exchange;
 mod explain;
 mod forgery;

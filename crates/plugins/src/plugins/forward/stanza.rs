@@ -9,7 +9,7 @@ use std::sync::Arc;
 use config::setup::{CachesAbove, Setup, SetupError};
 use engine::tls::TlsClient;
 use engine::{ClientShares, Connections, ExchangeObservers, HttpMethod, LabelSetter};
-use upstream::{Health, Limits, Policy, Protocol, Target};
+use upstream::{CaseMemory, CookieJar, Health, Limits, Policy, Protocol, Target};
 use wire::{Name, NameRef, Rcode};
 
 use super::forgery::ForgeryWatch;
@@ -40,6 +40,10 @@ pub(super) struct Upstream {
     pub(super) health: Health,
     pub(super) outage: Outage,
     pub(super) forgery: ForgeryWatch,
+    /// Its DNS cookies, with `send_cookie`.
+    pub(super) cookies: CookieJar,
+    /// Whether it changes the case of names, with `use_caps_for_id`.
+    pub(super) case: CaseMemory,
     pub(super) metrics: UpstreamMetrics,
 }
 
@@ -57,6 +61,10 @@ pub(super) struct Stanza {
     pub(super) method: HttpMethod,
     /// Ask `https://` upstreams over HTTP/3 once they offer it.
     pub(super) http3: bool,
+    /// Give names in queries over UDP random case.
+    pub(super) use_caps_for_id: bool,
+    /// Send DNS cookies in queries over UDP.
+    pub(super) sends_cookies: bool,
     /// Pad queries to encrypted upstreams.
     pub(super) pads_queries: bool,
     pub(super) health_check: Duration,
@@ -84,6 +92,8 @@ impl Stanza {
                 tls,
                 health: Health::default(),
                 outage: Outage::default(),
+                case: CaseMemory::default(),
+                cookies: CookieJar::default(),
                 forgery: ForgeryWatch::new(config.unwanted_reply_threshold),
                 metrics: UpstreamMetrics::new(setup.registry, &address.to_string()),
             })
@@ -111,6 +121,8 @@ impl Stanza {
             prefer_udp: config.prefer_udp,
             method: config.method,
             http3: config.http3,
+            use_caps_for_id: config.use_caps_for_id,
+            sends_cookies: config.sends_cookies,
             pads_queries: config.pads_queries,
             health_check: config.health_check,
             probe: upstream::probe(&config.probe_name, config.probe_recursion),
