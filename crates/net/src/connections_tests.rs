@@ -196,8 +196,7 @@ fn evicted_connections_count_as_free_only_up_to_a_bound() {
 #[test]
 fn connections_that_take_more_memory_leave_places_for_fewer() {
     let table = table(10, 10);
-    let heavy: Vec<Connection> =
-        (0..4).map(|last| table.admit_weighing(address(last), 4, Arc::default()).0).collect();
+    let heavy: Vec<Connection> = (0..4).map(|last| table.admit_weighing(address(last), 4, Arc::default()).0).collect();
     assert_eq!((table.open(), heavy.iter().filter(|one| one.is_evicted()).count()), (8, 2));
     let (light, evicted) = table.admit(address(9));
     assert!(!evicted && table.open() == 9, "one of weight 1 fits");

@@ -145,14 +145,7 @@ impl Default for StreamLimits {
     /// Returns the defaults. The times are CoreDNS's.
     fn default() -> Self {
         let [read, idle, write] = [3, 10, 5].map(Duration::from_secs);
-        StreamLimits {
-            open_max: STREAMS_MAX,
-            per_address_max: 2048,
-            buffered_max: BUFFERED_MAX,
-            read,
-            idle,
-            write,
-        }
+        StreamLimits { open_max: STREAMS_MAX, per_address_max: 2048, buffered_max: BUFFERED_MAX, read, idle, write }
     }
 }
 

@@ -97,8 +97,8 @@ use engine::ReasonCode;
 use plugins::{
     acl, any, auto, autopath, bind, bufsize, cache, cancel, chaos, control, ddr, debug, dns64, dnssec, dnstap, erratic,
     errors, etcd, federations, file, forward, geoip, grpc, grpc_server, header, health, hosts, https, https3, istio,
-    k8s_external, kubedns, kubernetes, loadbalance, local, log, r#loop, metadata, minimal, multisocket, nsid, on, pprof,
-    probe, prometheus, proxyproto, quic, ready, reload, rewrite, root, rrl, secondary, shadow, shed, sign, siit,
+    k8s_external, kubedns, kubernetes, loadbalance, local, log, r#loop, metadata, minimal, multisocket, nsid, on,
+    pprof, probe, prometheus, proxyproto, quic, ready, reload, rewrite, root, rrl, secondary, shadow, shed, sign, siit,
     template, timeouts, tls, trace, transfer, tsig, view, whoami,
 };
 
@@ -256,8 +256,12 @@ mod tests {
 
     #[test]
     fn a_chain_of_all_plugins_fits_into_steps_max() {
-        let served = DIRECTIVES.iter().filter(|entry| matches!(entry, config::DirectiveEntry::Available(_))).count();
-        assert!(served <= engine::STEPS_MAX, "{served}: `Transaction::passed` needs a wider word");
+        let makes_step = |entry: &&config::DirectiveEntry| match entry {
+            config::DirectiveEntry::Available(directive) => !directive.traits().has_no_handler,
+            _ => false,
+        };
+        let steps = DIRECTIVES.iter().filter(makes_step).count();
+        assert!(steps <= engine::STEPS_MAX, "{steps}: `Transaction::passed` needs a wider word");
     }
 
     #[test]

@@ -59,7 +59,10 @@ impl fmt::Display for ZoneError {
             }
             ZoneError::Tight => "the process has too little memory left for this zone",
             ZoneError::Useless => {
-                return write!(f, "the zone has more than {USELESS_MAX} records that repeat others or are outside of it");
+                return write!(
+                    f,
+                    "the zone has more than {USELESS_MAX} records that repeat others or are outside of it"
+                );
             }
             ZoneError::NoSoa => "the zone has no SOA record",
             ZoneError::TooLarge => "the zone is too large; the maximum is 16777216 records and 4 GiB of data",

@@ -60,7 +60,8 @@ impl Admission for Tables {
             most => most,
         };
         let own = self.own.admit_within(client, most, Arc::clone(&self.evicted))?;
-        let (connection, evicted) = self.shared.connections.admit_weighing(client, QUIC_WEIGHT, Arc::clone(&self.evicted));
+        let (connection, evicted) =
+            self.shared.connections.admit_weighing(client, QUIC_WEIGHT, Arc::clone(&self.evicted));
         if evicted {
             self.shared.count(self.shared.limits.streams);
         }
