@@ -37,7 +37,7 @@ fn the_bounds_fit_the_memory_limit() {
     assert!(sum <= SUM_MAX, "{sum} bytes: {bounds:?}");
     bounds.push(("all together", sum));
     for (what, bytes) in bounds {
-        let row = format!("| {what} | {}.{} |", bytes >> 20, (bytes * 10 >> 20) % 10);
+        let row = format!("| {what} | {}.{} |", bytes >> 20, ((bytes * 10) >> 20) % 10);
         assert!(PAGE.contains(&row), "docs/failure-modes.md misses: {row}");
     }
 }
