@@ -1,4 +1,5 @@
-//! SIIT: makes A records of AAAA records, for IPv4 clients of services that only have IPv6 addresses (RFC 7915, RFC 7757).
+//! SIIT: makes A records of AAAA records, for IPv4 clients of services that only have IPv6 addresses (RFC 7915, RFC
+//! 7757).
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::collections::HashMap;
