@@ -180,8 +180,8 @@ impl PlannedBlock {
             }
             let Some(part) = part else { continue };
             let zones = part.zones.filter(|zones: &Zones| !zones.is_everything());
-            let Part { plugin, hooks, fallthrough, is_authority, .. } = part;
-            steps.push(Step { name, order, plugin: plugin.into(), hooks, zones, fallthrough, is_authority });
+            let Part { plugin, hooks, fallthrough, refuses, .. } = part;
+            steps.push(Step { name, order, plugin: plugin.into(), hooks, zones, fallthrough, refuses });
         }
         steps.reverse();
         if let (Some(step), Some(span)) = (steps.get(STEPS_MAX), first) {

@@ -39,8 +39,8 @@ pub struct Step {
     pub zones: Option<Zones>,
     /// Zones in which a name that it denies continues with the next step.
     pub fallthrough: Zones,
-    /// True if queries for other zones are refused when it is the last step.
-    pub is_authority: bool,
+    /// Queries that are refused when it is the last step.
+    pub refuses: Refuses,
 }
 
 impl Step {
@@ -52,6 +52,19 @@ impl Step {
             Some(zones) => zones.find(key).map(|index| (index, zones.names().get(index))),
         }
     }
+}
+
+/// Queries that are refused, not failed, if this is the last step of a chain and no step answers them. A query that is
+/// not refused fails, because a plugin that answers is missing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Refuses {
+    /// None.
+    #[default]
+    Nothing,
+    /// Queries for names outside of the zones of the step, for which it is authoritative.
+    OtherZones,
+    /// Queries for names within the zones of the step, parts of which it may not have.
+    OwnZones,
 }
 
 /// Steps of a server block.

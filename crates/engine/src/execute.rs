@@ -23,7 +23,7 @@ use core::cell::RefCell;
 use wire::{Class, EdeCode, Name, NameRef, Rcode};
 
 use crate::admission::{Admission, admit};
-use crate::chain::Step;
+use crate::chain::{Refuses, Step};
 use crate::generation::Generation;
 use crate::ids::ListenerId;
 use crate::transaction::{Progress, Transaction, steps_above};
@@ -333,11 +333,15 @@ impl Generation {
 
 /// Failure of a query that every step of a chain passed on.
 fn nobody_answers(steps: &[Step], key: NameRef<'_>) -> Failure {
-    // A name of its own zones only gets here by `fallthrough`, after which another plugin should answer.
-    let fell_through = |step: &Step| step.fallthrough.contain(key) && step.zone_of(key).is_some();
+    let is_refused = |step: &Step| match step.refuses {
+        Refuses::Nothing => false,
+        // A name of its own zones only gets here by `fallthrough`, after which another plugin should answer.
+        Refuses::OtherZones => !(step.fallthrough.contain(key) && step.zone_of(key).is_some()),
+        Refuses::OwnZones => step.zone_of(key).is_some(),
+    };
     match steps.last() {
         // The client asked a server that is not responsible. The operator needs no log line for that.
-        Some(last) if last.is_authority && !fell_through(last) => Failure::refused(EdeCode::NOT_AUTHORITATIVE, ""),
+        Some(last) if is_refused(last) => Failure::refused(EdeCode::NOT_AUTHORITATIVE, ""),
         // CoreDNS logs the name of the last plugin as well.
         last => {
             let last = last.map_or("", |step| step.name);

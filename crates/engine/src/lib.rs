@@ -55,7 +55,7 @@
 //! let mut listener = Listener::default();
 //! listener.router.add(NameRef::ROOT, SiteId(0));
 //! let (plugin, hooks, fallthrough) = (Arc::new(Answer), Hooks::DOWN, Zones::default());
-//! let step = Step { name: "answer", order: 0, plugin, hooks, zones: None, fallthrough, is_authority: false };
+//! let step = Step { name: "answer", order: 0, plugin, hooks, zones: None, fallthrough, refuses: engine::Refuses::Nothing };
 //! let block = Block { chain: Chain::new(vec![step]), filter: None };
 //! let site = Site { listener: ListenerId(0), block: BlockId(0), zone: ".".to_owned() };
 //! let metrics = ServerMetrics::new(&registry, ["dns://:53"].into_iter());
@@ -106,7 +106,7 @@ mod verdict;
 mod worker;
 mod zones;
 
-pub use chain::{Chain, Hooks, Step};
+pub use chain::{Chain, Hooks, Refuses, Step};
 pub use explanation::{
     CachedAnswer, ExplainedEndpoints, ExplainedObject, ExplainedUpstream, Explanation, Hook, Reason, ReasonCode,
 };

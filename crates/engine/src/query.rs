@@ -395,8 +395,8 @@ impl Query {
         !self.abandoned.as_ref().is_some_and(|abandoned| abandoned.get())
     }
 
-    /// Returns true if the client's timer has expired ([`Query::wait_until`]). The failure that `on_response` sees is then
-    /// not one of the steps below, which go on in the background.
+    /// Returns true if the client's timer has expired ([`Query::wait_until`]). The failure that `on_response` sees is
+    /// then not one of the steps below, which go on in the background.
     #[must_use]
     pub fn has_timed_out(&self) -> bool {
         self.timed_out

@@ -333,10 +333,33 @@ impl Response {
         }
     }
 
+    /// Appends the records of a section of `sub`. A DNAME record that applies to several names of a chain of aliases
+    /// is there once, and so is its signature.
     fn append(&mut self, section: Section, sub: &Response) {
-        let records = sub.message.section(section);
-        // `push_record` sets TC if a record does not fit.
-        let _ = records.map(|mark| self.message.push_record(section, &sub.message.record(mark))).find(Result::is_err);
+        let known = self.message.marks().len();
+        for mark in sub.message.section(section) {
+            let is_new = !self.repeats_dname(mark, known, sub);
+            // `push_record` sets TC if a record does not fit.
+            if is_new && self.message.push_record(section, &sub.message.record(mark)).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Returns true if a record of `sub` is a DNAME record, or the signature of one, that the first `known` records of
+    /// this response contain.
+    fn repeats_dname(&self, mark: Mark, known: usize, sub: &Response) -> bool {
+        let is_of_dname = |message: &MessageBuf, mark: Mark| match mark.rtype {
+            Type::DNAME => true,
+            Type::RRSIG => message.bytes_at(mark.rdata_range()).starts_with(&Type::DNAME.0.to_be_bytes()),
+            _ => false,
+        };
+        is_of_dname(&sub.message, mark)
+            && self.message.marks().iter().take(known).any(|other| {
+                other.rtype == mark.rtype
+                    && is_of_dname(&self.message, *other)
+                    && self.message.owner(*other).ok() == sub.message.owner(mark).ok()
+            })
     }
 
     /// Registers a signer for the finished message. It remains registered if the response starts again.

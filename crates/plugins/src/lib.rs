@@ -167,6 +167,7 @@ pub static DIRECTIVES: &[DirectiveEntry] = &[
     Available(&minimal::MANIFEST),
     Available(&template::MANIFEST),
     Available(&transfer::MANIFEST),
+    Planned(&planned_directives::DYNUPDATE),
     Available(&hosts::MANIFEST),
     Planned(&planned_directives::ROUTE53),
     Planned(&planned_directives::AZURE),
@@ -224,7 +225,7 @@ mod tests {
     /// Order of CoreDNS 1.15.0.
     const ORDER: &str = "root metadata geoip cancel proxyproto quic grpc_server https https3 timeouts multisocket reload \
         nsid bufsize bind debug trace ready health pprof shed prometheus errors log dnstap local dns64 siit any chaos \
-        loadbalance tsig rewrite autopath acl cache header dnssec tls minimal template transfer hosts route53 azure \
+        loadbalance tsig rewrite autopath acl cache header dnssec tls minimal template transfer dynupdate hosts route53 azure \
         clouddns k8s_external kubernetes file auto secondary etcd loop forward grpc erratic whoami on sign view nomad";
 
     /// Directives that CoreDNS does not have, each with the one that it directly follows.

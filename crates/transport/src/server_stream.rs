@@ -165,10 +165,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> ServerStream<S> {
                 Ok(false) => return Ok(used),
                 Err(error) => {
                     self.stage = Stage::Failed;
-                    // The alert that tells the client what is wrong. In TLS 1.3, records of the handshake may precede it,
-                    // which the client needs to decrypt it.
-                    while let Ok(ConnectionState::EncodeTlsData(mut data)) =
-                        self.tls.process_tls_records(&mut records[used..]).state
+                    // The alert that tells the client what is wrong. In TLS 1.3, records of the handshake may precede
+                    // it, which the client needs to decrypt it. Without any left, rustls would fail once more.
+                    while self.tls.wants_write()
+                        && let Ok(ConnectionState::EncodeTlsData(mut data)) =
+                            self.tls.process_tls_records(&mut records[used..]).state
                     {
                         let _ = write_handshake(&mut self.outgoing, |space| data.encode(space));
                     }

@@ -53,7 +53,7 @@ use std::sync::Arc;
 
 use wire::Name;
 
-use engine::{ExchangeObservers, Hooks, Labels, Plugin, Zones};
+use engine::{ExchangeObservers, Hooks, Labels, Plugin, Refuses, Zones};
 use metrics::Registry;
 
 // Concepts that the running engine needs too.
@@ -73,19 +73,15 @@ pub struct Part {
     pub zones: Option<Zones>,
     /// Zones in which a name that it denies continues with the next step (`fallthrough`).
     pub fallthrough: Zones,
-    /// True if the plugin is authoritative for its zones.
-    ///
-    /// The engine reads this field for the last plugin of a chain. After an authoritative plugin, a query for other
-    /// zones gets REFUSED. After any other plugin, and after `fallthrough`, a query that no plugin answered gets
-    /// SERVFAIL, because a plugin that answers is missing.
-    pub is_authority: bool,
+    /// Queries that are refused if the plugin is the last of its chain and no plugin answers them.
+    pub refuses: Refuses,
 }
 
 impl Part {
     /// Returns a part that acts in all zones of its block, without `fallthrough`.
     #[must_use]
     pub fn new(plugin: impl Plugin + 'static, hooks: Hooks) -> Part {
-        Part { plugin: Box::new(plugin), hooks, zones: None, fallthrough: Zones::default(), is_authority: false }
+        Part { plugin: Box::new(plugin), hooks, zones: None, fallthrough: Zones::default(), refuses: Refuses::Nothing }
     }
 }
 

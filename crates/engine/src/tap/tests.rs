@@ -83,7 +83,15 @@ impl Watched {
         listener.router.add(NameRef::ROOT, SiteId(0));
         let zones = Some(["corp.", "."].iter().map(|zone| Name::from_text(zone).expect("a name")).collect());
         let (plugin, hooks, fallthrough) = (Arc::new(Answer), Hooks::DOWN, Zones::default());
-        let step = Step { name: "k8s_external", order: 0, plugin, hooks, zones, fallthrough, is_authority: false };
+        let step = Step {
+            name: "k8s_external",
+            order: 0,
+            plugin,
+            hooks,
+            zones,
+            fallthrough,
+            refuses: crate::Refuses::Nothing,
+        };
         let block = Block { chain: Chain::new(vec![step]), filter: None };
         let site = Site { listener: ListenerId(0), block: BlockId(0), zone: ".".to_owned() };
         let metrics = ServerMetrics::new(&registry, ["dns://:53"].into_iter());

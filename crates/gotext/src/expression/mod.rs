@@ -1,9 +1,9 @@
 //! Expressions in the syntax of the Go module expr: conditions and values computed from the names of an
 //! [`Environment`].
 //!
-//! The language has comparisons, arithmetic, texts, lists, `?:`, `;`, comments and functions. `incidr(ADDRESS, NETWORK)` is an
-//! addition of CoreDNS. Types are checked when an expression is parsed. Closures, `let`, times and maps are not supported.
-//! There are no loops, so every evaluation terminates.
+//! The language has comparisons, arithmetic, texts, lists, `?:`, `;`, comments and functions.
+//! `incidr(ADDRESS, NETWORK)` is an addition of CoreDNS. Types are checked when an expression is parsed. Closures,
+//! `let`, times and maps are not supported. There are no loops, so every evaluation terminates.
 
 mod environment;
 mod error;

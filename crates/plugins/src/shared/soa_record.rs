@@ -1,5 +1,5 @@
-//! SOA records of zones that are generated from a cluster (RFC 1035 §3.3.13), and the TTL that those of other zones give
-//! to denials.
+//! SOA records of zones that are generated from a cluster (RFC 1035 §3.3.13), and the TTL that those of other zones
+//! give to denials.
 
 use engine::{Query, Response};
 use wire::{Class, HEADER_LEN, Owner, Section, Type};

@@ -11,7 +11,8 @@ use crate::decode::{POD, address_type};
 /// accepts in an EndpointSlice.
 const ENTRIES_MAX: usize = 100_000;
 
-/// Field numbers: `ready` of EndpointConditions, `kind` and `name` of ObjectReference, `podIP` and `podIPs` of PodStatus.
+/// Field numbers: `ready` of EndpointConditions, `kind` and `name` of ObjectReference, `podIP` and `podIPs` of
+/// PodStatus.
 const READY: u64 = 1;
 const TARGET_KIND: u64 = 1;
 const TARGET_NAME: u64 = 3;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use config::options::{Args, Effect, Manifest, Problem, Property, Role, Usage};
 use config::setup::{FileWatch, Files, Part, Setup, SetupError};
 use engine::log::{Level, Notice};
-use engine::{Hooks, Zones};
+use engine::{Hooks, Refuses, Zones};
 use gotext::regexp::{Captures, Regexp};
 use wire::Name;
 
@@ -114,7 +114,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     }
     offer(&zones, setup);
     let plugin = Authority::new(MANIFEST.name, zones, setup);
-    Ok(Some(Part { zones: Some(within), is_authority: true, ..Part::new(plugin, Hooks::DOWN) }))
+    Ok(Some(Part { zones: Some(within), refuses: Refuses::OwnZones, ..Part::new(plugin, Hooks::DOWN) }))
 }
 
 /// Zones that one line has found, by name.

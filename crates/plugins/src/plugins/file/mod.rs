@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use config::options::{Manifest, Property, Role, Usage};
 use config::setup::{FileWatch, Part, Setup, SetupError};
-use engine::{Hooks, Zones};
+use engine::{Hooks, Refuses, Zones};
 use gotext::format_duration;
 use wire::Name;
 use zone::LoadErrorKind;
@@ -100,7 +100,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     offer(&held, setup);
     let plugin = Authority::new(MANIFEST.name, held, setup);
     let fallthrough = fallthrough.into_iter().collect();
-    Ok(Some(Part { zones: Some(zones), fallthrough, is_authority: true, ..Part::new(plugin, Hooks::DOWN) }))
+    Ok(Some(Part { zones: Some(zones), fallthrough, refuses: Refuses::OtherZones, ..Part::new(plugin, Hooks::DOWN) }))
 }
 
 /// Loads a zone from its file. A zone that was loaded before a reload is kept if it is what its file says. Otherwise

@@ -318,6 +318,9 @@ fn check(context: &DirectiveContext<'_, Config>) -> Result<(), Problem> {
         let problem = "compat kube-dns cannot be combined with zonal, endpoint_pod_names or multicluster";
         return Err(context.problem_with("compat", problem));
     }
+    if config.zonal && config.no_endpoints {
+        return Err(context.problem_with("zonal", "zonal needs the endpoints: remove noendpoints"));
+    }
     let zones = if config.zones.is_empty() { &context.block.zones } else { &config.zones };
     if zones.iter().all(|zone| is_reverse(zone.as_ref())) {
         return Err(context.problem("non-reverse zone name must be used"));

@@ -1,6 +1,9 @@
 //! Replacement text with metadata labels and groups of a regular expression: `{1}.{view/name}.local.`. Values are
 //! inserted as they are, and never parsed again.
 
+use core::error::Error;
+use core::fmt;
+
 use engine::{Label, Labels, Query};
 use gotext::regexp::Regexp;
 use wire::NameRef;
@@ -25,18 +28,18 @@ impl Labelled {
     ///
     /// # Errors
     /// The reason why it is invalid.
-    pub(super) fn parse(text: &str, groups: usize) -> Result<Labelled, String> {
+    pub(super) fn parse(text: &str, groups: usize) -> Result<Labelled, LabelledError> {
         let (mut parts, mut rest) = (Vec::new(), text);
         while !rest.is_empty() {
             let (before, after) = rest.split_once('{').map_or((rest, None), |(before, after)| (before, Some(after)));
             if before.contains('}') {
-                return Err("it has a `}` without its `{`".to_owned());
+                return Err(LabelledError::Unopened);
             }
             if !before.is_empty() {
                 parts.push(Part::Literal(before.to_owned()));
             }
             let Some(after) = after else { break };
-            let (inner, after) = after.split_once('}').ok_or("it has a `{` without its `}`")?;
+            let (inner, after) = after.split_once('}').ok_or(LabelledError::Unclosed)?;
             parts.push(Part::parse(inner, groups)?);
             rest = after;
         }
@@ -70,21 +73,47 @@ impl Labelled {
     }
 }
 
+/// Reason why a text is not a replacement.
+#[derive(Debug)]
+pub(super) enum LabelledError {
+    /// A `}` without its `{`.
+    Unopened,
+    /// A `{` without its `}`.
+    Unclosed,
+    /// Reference to a group that the expression does not have, and the number of its groups.
+    NoGroup(String, usize),
+    /// Neither a group nor a label.
+    NotALabel(String),
+}
+
+impl fmt::Display for LabelledError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LabelledError::Unopened => f.write_str("it has a `}` without its `{`"),
+            LabelledError::Unclosed => f.write_str("it has a `{` without its `}`"),
+            LabelledError::NoGroup(group, last) => {
+                write!(f, "the regular expression has no group `{{{group}}}`; its last one is `{{{last}}}`")
+            }
+            LabelledError::NotALabel(text) => {
+                write!(f, "`{{{text}}}` is neither a group, such as `{{1}}`, nor a label, such as `{{view/name}}`")
+            }
+        }
+    }
+}
+
+impl Error for LabelledError {}
+
 impl Part {
-    fn parse(inner: &str, groups: usize) -> Result<Part, String> {
+    fn parse(inner: &str, groups: usize) -> Result<Part, LabelledError> {
         if let Ok(group) = inner.parse::<i64>() {
             let group = usize::try_from(group).ok().filter(|group| *group <= groups);
-            return group.map(Part::Group).ok_or_else(|| {
-                format!("the regular expression has no group `{{{inner}}}`; its last one is `{{{groups}}}`")
-            });
+            return group.map(Part::Group).ok_or_else(|| LabelledError::NoGroup(inner.to_owned(), groups));
         }
         match inner.split_once('/') {
             Some((plugin, key)) if !plugin.is_empty() && !key.is_empty() && !inner.contains('{') => {
                 Ok(Part::Label(inner.to_owned(), None))
             }
-            _ => {
-                Err(format!("`{{{inner}}}` is neither a group, such as `{{1}}`, nor a label, such as `{{view/name}}`"))
-            }
+            _ => Err(LabelledError::NotALabel(inner.to_owned())),
         }
     }
 }

@@ -250,7 +250,7 @@ fn read_labelled(args: &mut Args<'_>, from: Option<&Pattern>) -> Result<Option<L
     let to = args.word()?;
     args.next_word();
     let parsed = Labelled::parse(&absolute_as_written(&to.text), regex.groups());
-    parsed.map(Some).map_err(|reason| Box::new(args.bad(to, "a replacement").with_help(reason)))
+    parsed.map(Some).map_err(|reason| Box::new(args.bad(to, "a replacement").with_help(reason.to_string())))
 }
 
 /// Returns a text with a final dot.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use config::options::{Args, DirectiveContext, Manifest, Problem, Property, Role, Usage};
 use config::setup::{Part, Setup, SetupError};
-use engine::{Hooks, Zones};
+use engine::{Hooks, Refuses, Zones};
 use wire::Name;
 use zone::Limits;
 
@@ -143,7 +143,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     offer(&held, setup);
     let plugin = Authority::new(MANIFEST.name, held, setup);
     let fallthrough = fallthrough.into_iter().collect();
-    Ok(Some(Part { zones: Some(zones), fallthrough, is_authority: true, ..Part::new(plugin, Hooks::DOWN) }))
+    Ok(Some(Part { zones: Some(zones), fallthrough, refuses: Refuses::OtherZones, ..Part::new(plugin, Hooks::DOWN) }))
 }
 
 /// Opens a zone. Its contents are kept across reloads.
