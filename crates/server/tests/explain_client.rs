@@ -110,6 +110,33 @@ fn a_service_with_nothing_behind_it_is_named_although_it_is_answered() {
 }
 
 #[test]
+fn advice_against_wasted_queries_leads_to_the_same_answer() {
+    let advice = |lines: &str, name: &str| {
+        let ran = offline(lines, &[name, "--from", "shop/web-1"]);
+        let advice = ran.stdout.lines().find_map(|line| line.strip_prefix("  do    ")).map(str::to_owned);
+        (advice.unwrap_or_default(), ran.stdout)
+    };
+    // With a dot at its end, this name goes to the upstream, and `ndots 2` changes nothing.
+    let (found, stdout) = advice("loadbalance", "web.shop");
+    assert_eq!(found, "the whole name: web.shop.svc.cluster.local., or autopath in the Corefile", "{stdout}");
+    let whole = offline("loadbalance", &["web.shop.svc.cluster.local.", "--from", "shop/web-1"]);
+    assert!(whole.stdout.contains("NOERROR  10.96.0.8") && !whole.stdout.contains("  do "), "{}", whole.stdout);
+    for (lines, name, expected) in [
+        (
+            "loadbalance",
+            "www.example.org",
+            "dnsConfig ndots 2, a dot at the end of the name, or autopath in the Corefile",
+        ),
+        ("loadbalance", "example.org", "a dot at the end of the name, or autopath in the Corefile"),
+        ("autopath @kubernetes", "web.shop", "the whole name: web.shop.svc.cluster.local."),
+        ("autopath @kubernetes", "www.example.org", "dnsConfig ndots 2, or a dot at the end of the name"),
+    ] {
+        let (found, stdout) = advice(lines, name);
+        assert_eq!(found, expected, "{lines} {name}: {stdout}");
+    }
+}
+
+#[test]
 fn every_plugin_that_looks_at_the_client_is_named() {
     for (lines, name, expected) in [
         ("acl test {\n block net 10.0.0.0/8\n }", "a.test.", true),
