@@ -150,6 +150,20 @@ fn a_service_without_a_selector_is_said_to_have_none() {
 }
 
 #[test]
+fn a_replica_that_refuses_is_not_blamed_on_a_policy() {
+    let found = |udp: Attempt| {
+        let mut world = World::healthy();
+        world.facts.probes.as_mut().unwrap().replicas[1].udp = udp;
+        let report = world.report();
+        report.rows.iter().find(|row| row.code == "PD-N03").unwrap().findings[0].clone()
+    };
+    let refused = found(Attempt::Failed("connection refused".to_owned()));
+    assert!(refused.text.ends_with("over UDP: connection refused, so no process listens there"), "{}", refused.text);
+    assert!(refused.fix.contains("a server block for port 53") && !refused.fix.contains("egress"), "{}", refused.fix);
+    assert!(found(Attempt::Silent).fix.starts_with("An egress rule"));
+}
+
+#[test]
 fn every_check_has_a_fault() {
     let missing: Vec<_> = all().filter(|check| !FAULTS.iter().any(|(code, ..)| *code == check.code)).collect();
     assert!(missing.is_empty(), "{:?}", missing.iter().map(|check| check.code).collect::<Vec<_>>());
