@@ -79,7 +79,7 @@ mod plugins;
 mod removed_directives;
 mod shared;
 
-pub use plugins::forward::HostLookup;
+pub use plugins::forward::{HostLookup, OVER_TCP};
 pub use plugins::kubernetes::LocalAddresses;
 pub use plugins::pprof::{CpuProfile, Frame, ProfileError, Profiler, Stack};
 pub use plugins::prometheus::ENABLED_METRICS;

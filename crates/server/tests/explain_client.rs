@@ -9,12 +9,14 @@
 
 mod support;
 
+use std::net::UdpSocket;
 use std::process::Command;
 
 use fakeapi::{FakeApi, Fault, object};
 use serde_json::json;
 use support::control::{ControlSocket, Ran};
-use support::{Folder, Server};
+use support::{Client, Folder, Server};
+use wire::Type;
 
 /// EndpointSlice whose ready endpoint is the pod web-1, and a dual-stack pod.
 const CLUSTER: &str = "
@@ -178,6 +180,33 @@ fn an_autopath_for_pods_of_the_namespace_is_named() {
     command.args(["explain", "www.test", "--from", "shop/gone", "--conf", "Corefile", "--manifests", "cluster.yaml"]);
     let ran: Ran = command.output().expect("the command runs").into();
     assert_shows(&ran, 3, &["rules by address could not be judged: autopath (Corefile:2)"]);
+}
+
+#[test]
+fn a_failure_over_tcp_after_a_truncated_answer_says_so() {
+    // An upstream that truncates every answer and has no TCP.
+    let upstream = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = upstream.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let mut buffer = [0; 4096];
+        while let Ok((length, peer)) = upstream.recv_from(&mut buffer) {
+            // QR and TC, and no record after the question.
+            (buffer[2], buffer[11]) = (0x83, 0);
+            let end = (12 + buffer[12..length].iter().position(|byte| *byte == 0).unwrap()) + 5;
+            let _ = upstream.send_to(&buffer[..end], peer);
+        }
+    });
+    let folder = Folder::new("explain-truncated");
+    let corefile = format!(".:0 {{\n    bind 127.0.0.1\n    forward . {address} {{\n        prefer_udp\n    }}\n}}\n");
+    let mut server = Server::start(&folder.write("Corefile", &corefile));
+    let dns = server.address_of("dns://127.0.0.1:0");
+    let socket = ControlSocket::of(&mut server);
+    assert!(Client::new(dns).ask("big.test.", Type::A).is_some());
+    let status = socket.run(&["status"]).stdout;
+    assert!(status.contains("over TCP: ") && status.contains("connection refused"), "{status}");
+    let ran = socket.run(&["explain", "big.test.", "--fresh"]);
+    let command = format!("`dig big.test. @127.0.0.1 -p {} +tcp`", address.port());
+    assert!(ran.stdout.contains("over TCP: ") && ran.stdout.contains(&command), "{}", ran.stdout);
 }
 
 #[test]

@@ -265,7 +265,11 @@ fn with_command(facts: &Facts, finding: Finding) -> Finding {
     let zone = forwarded.find(|one| names(&finding.text, &one.address.to_string())).map_or("", |one| &one.zone);
     let address = finding.text.split(' ').find_map(|word| word.trim_end_matches(':').parse().ok());
     match address {
-        Some(address) => finding.fix(command(zone, address, None)),
+        Some(address) => {
+            // The failed query may have followed a truncated answer over UDP.
+            let scheme = finding.text.contains("over TCP: ").then_some("tcp");
+            finding.fix(command(zone, address, scheme))
+        }
         None => finding,
     }
 }
