@@ -279,7 +279,12 @@ fn command(zone: &str, address: SocketAddr, scheme: Option<&str>) -> String {
     let program = if scheme == Some("quic") { "kdig" } else { "dig" };
     let zone = if zone.is_empty() { ".".to_owned() } else { format!("{zone}.") };
     let port = if address.port() == DNS_PORT { String::new() } else { format!(" -p {}", address.port()) };
-    let transport = scheme.map_or(String::new(), |scheme| format!(" +{scheme}"));
+    let transport = match scheme {
+        None => String::new(),
+        Some("tcp") => " +tcp".to_owned(),
+        // Without `+tls-ca`, the certificate is not verified.
+        Some(scheme) => format!(" +{scheme} +tls-ca"),
+    };
     format!("`{program} {zone} SOA @{}{port}{transport}` asks it", address.ip())
 }
 

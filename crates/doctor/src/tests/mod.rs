@@ -111,7 +111,7 @@ fn the_fix_of_an_upstream_is_the_command_that_asks_it() {
     let other = "upstream 10.0.0.2:53 has been down for 4 m: timeout";
     assert_eq!(fix(other, |_| ()), "`dig . SOA @10.0.0.2` asks it");
     let tls = fix(down, |world| world.facts.encrypted = vec![encrypted("127.0.0.1:20999", Attempt::NotTried)]);
-    assert_eq!(tls, "`dig corp. SOA @127.0.0.1 -p 20999 +tls` asks it");
+    assert_eq!(tls, "`dig corp. SOA @127.0.0.1 -p 20999 +tls +tls-ca` asks it");
 }
 
 #[test]
