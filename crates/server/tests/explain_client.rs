@@ -139,6 +139,27 @@ fn advice_against_wasted_queries_leads_to_the_same_answer() {
 }
 
 #[test]
+fn a_missing_port_is_explained_by_those_that_exist() {
+    let folder = Folder::new("explain-ports");
+    folder.write("Corefile", ".:53 {\n    kubernetes cluster.local\n}\n");
+    let ports = "[{name: http, port: 80}, {name: dns, port: 53, protocol: UDP}]";
+    folder.write(
+        "cluster.yaml",
+        &CLUSTER.replace("clusterIP: 10.96.0.8, ports: [{port: 80}]", &format!("clusterIP: 10.96.0.8, ports: {ports}")),
+    );
+    for (name, why) in [
+        ("_grpc._tcp.web", "Service shop/web has no port grpc for tcp; it has _http._tcp, _dns._udp [PE-K11]"),
+        ("_sctp.web", "Service shop/web has no named port for sctp; it has _http._tcp, _dns._udp [PE-K11]"),
+    ] {
+        let name = format!("{name}.shop.svc.cluster.local.");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_portolan"));
+        command.current_dir(folder.path()).args(["explain", &name, "SRV", "--conf", "Corefile"]);
+        let ran = Ran::from(command.args(["--manifests", "cluster.yaml"]).output().expect("the command runs"));
+        assert!(ran.code == 1 && ran.stdout.contains(why), "{}{}", ran.stdout, ran.stderr);
+    }
+}
+
+#[test]
 fn every_plugin_that_looks_at_the_client_is_named() {
     for (lines, name, expected) in [
         ("acl test {\n block net 10.0.0.0/8\n }", "a.test.", true),
