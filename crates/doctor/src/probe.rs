@@ -24,6 +24,12 @@ impl Attempt {
         matches!(self, Attempt::Answered(_))
     }
 
+    /// Returns true if the other side has refused it: the packet arrived, and no process listens.
+    #[must_use]
+    pub fn is_refused(&self) -> bool {
+        matches!(self, Attempt::Failed(error) if error.contains("connection refused"))
+    }
+
     /// Returns true if it was tried without a response.
     #[must_use]
     pub const fn is_lost(&self) -> bool {

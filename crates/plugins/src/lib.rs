@@ -80,7 +80,7 @@ mod removed_directives;
 mod shared;
 
 pub use plugins::cache::MEMORY as CACHE_MEMORY;
-pub use plugins::forward::HostLookup;
+pub use plugins::forward::{HostLookup, OVER_TCP};
 pub use plugins::kubernetes::LocalAddresses;
 pub use plugins::pprof::{CpuProfile, Frame, ProfileError, Profiler, Stack};
 pub use plugins::prometheus::ENABLED_METRICS;

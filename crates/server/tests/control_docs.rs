@@ -26,13 +26,14 @@ fn commands_print_what_the_page_says() {
     let upstream = Upstream::start(7);
     let nobody = UdpSocket::bind("127.0.0.1:0").unwrap();
     let page = PAGE
-        .replace("@CONTROL", &format!("@portolan-docs-{}", std::process::id()))
         .replace("127.0.0.1:UPSTREAM", &upstream.address.to_string())
         .replace("127.0.0.1:NOBODY", &nobody.local_addr().unwrap().to_string());
     let folder = Folder::new("control-docs");
     let blocks = blocks(&page);
     let corefile = &blocks.iter().find(|block| block.kind == "corefile").unwrap().text;
-    let corefile = corefile.replacen(". {", ".:0 {\n    bind 127.0.0.1", 1);
+    // A socket of its own: the default one is that of another server of the tests.
+    let start = format!(".:0 {{\n    bind 127.0.0.1\n    control @portolan-docs-{}", std::process::id());
+    let corefile = corefile.replacen(". {", &start, 1);
     let mut server = Server::start(&folder.write("Corefile", &corefile));
     let mut client = Client::new(server.address_of("dns://127.0.0.1:0"));
     let socket = ControlSocket::of(&mut server);

@@ -9,12 +9,14 @@
 
 mod support;
 
+use std::net::UdpSocket;
 use std::process::Command;
 
 use fakeapi::{FakeApi, Fault, object};
 use serde_json::json;
 use support::control::{ControlSocket, Ran};
-use support::{Folder, Server};
+use support::{Client, Folder, Server};
+use wire::Type;
 
 /// EndpointSlice whose ready endpoint is the pod web-1, and a dual-stack pod.
 const CLUSTER: &str = "
@@ -110,6 +112,54 @@ fn a_service_with_nothing_behind_it_is_named_although_it_is_answered() {
 }
 
 #[test]
+fn advice_against_wasted_queries_leads_to_the_same_answer() {
+    let advice = |lines: &str, name: &str| {
+        let ran = offline(lines, &[name, "--from", "shop/web-1"]);
+        let advice = ran.stdout.lines().find_map(|line| line.strip_prefix("  do    ")).map(str::to_owned);
+        (advice.unwrap_or_default(), ran.stdout)
+    };
+    // With a dot at its end, this name goes to the upstream, and `ndots 2` changes nothing.
+    let (found, stdout) = advice("loadbalance", "web.shop");
+    assert_eq!(found, "the whole name: web.shop.svc.cluster.local., or autopath in the Corefile", "{stdout}");
+    let whole = offline("loadbalance", &["web.shop.svc.cluster.local.", "--from", "shop/web-1"]);
+    assert!(whole.stdout.contains("NOERROR  10.96.0.8") && !whole.stdout.contains("  do "), "{}", whole.stdout);
+    for (lines, name, expected) in [
+        (
+            "loadbalance",
+            "www.example.org",
+            "dnsConfig ndots 2, a dot at the end of the name, or autopath in the Corefile",
+        ),
+        ("loadbalance", "example.org", "a dot at the end of the name, or autopath in the Corefile"),
+        ("autopath @kubernetes", "web.shop", "the whole name: web.shop.svc.cluster.local."),
+        ("autopath @kubernetes", "www.example.org", "dnsConfig ndots 2, or a dot at the end of the name"),
+    ] {
+        let (found, stdout) = advice(lines, name);
+        assert_eq!(found, expected, "{lines} {name}: {stdout}");
+    }
+}
+
+#[test]
+fn a_missing_port_is_explained_by_those_that_exist() {
+    let folder = Folder::new("explain-ports");
+    folder.write("Corefile", ".:53 {\n    kubernetes cluster.local\n}\n");
+    let ports = "[{name: http, port: 80}, {name: dns, port: 53, protocol: UDP}]";
+    folder.write(
+        "cluster.yaml",
+        &CLUSTER.replace("clusterIP: 10.96.0.8, ports: [{port: 80}]", &format!("clusterIP: 10.96.0.8, ports: {ports}")),
+    );
+    for (name, why) in [
+        ("_grpc._tcp.web", "Service shop/web has no port grpc for tcp; it has _http._tcp, _dns._udp [PE-K11]"),
+        ("_sctp.web", "Service shop/web has no named port for sctp; it has _http._tcp, _dns._udp [PE-K11]"),
+    ] {
+        let name = format!("{name}.shop.svc.cluster.local.");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_portolan"));
+        command.current_dir(folder.path()).args(["explain", &name, "SRV", "--conf", "Corefile"]);
+        let ran = Ran::from(command.args(["--manifests", "cluster.yaml"]).output().expect("the command runs"));
+        assert!(ran.code == 1 && ran.stdout.contains(why), "{}{}", ran.stdout, ran.stderr);
+    }
+}
+
+#[test]
 fn every_plugin_that_looks_at_the_client_is_named() {
     for (lines, name, expected) in [
         ("acl test {\n block net 10.0.0.0/8\n }", "a.test.", true),
@@ -151,6 +201,33 @@ fn an_autopath_for_pods_of_the_namespace_is_named() {
     command.args(["explain", "www.test", "--from", "shop/gone", "--conf", "Corefile", "--manifests", "cluster.yaml"]);
     let ran: Ran = command.output().expect("the command runs").into();
     assert_shows(&ran, 3, &["rules by address could not be judged: autopath (Corefile:2)"]);
+}
+
+#[test]
+fn a_failure_over_tcp_after_a_truncated_answer_says_so() {
+    // An upstream that truncates every answer and has no TCP.
+    let upstream = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = upstream.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let mut buffer = [0; 4096];
+        while let Ok((length, peer)) = upstream.recv_from(&mut buffer) {
+            // QR and TC, and no record after the question.
+            (buffer[2], buffer[11]) = (0x83, 0);
+            let end = (12 + buffer[12..length].iter().position(|byte| *byte == 0).unwrap()) + 5;
+            let _ = upstream.send_to(&buffer[..end], peer);
+        }
+    });
+    let folder = Folder::new("explain-truncated");
+    let corefile = format!(".:0 {{\n    bind 127.0.0.1\n    forward . {address} {{\n        prefer_udp\n    }}\n}}\n");
+    let mut server = Server::start(&folder.write("Corefile", &corefile));
+    let dns = server.address_of("dns://127.0.0.1:0");
+    let socket = ControlSocket::of(&mut server);
+    assert!(Client::new(dns).ask("big.test.", Type::A).is_some());
+    let status = socket.run(&["status"]).stdout;
+    assert!(status.contains("over TCP: ") && status.contains("connection refused"), "{status}");
+    let ran = socket.run(&["explain", "big.test.", "--fresh"]);
+    let command = format!("`dig big.test. @127.0.0.1 -p {} +tcp`", address.port());
+    assert!(ran.stdout.contains("over TCP: ") && ran.stdout.contains(&command), "{}", ran.stdout);
 }
 
 #[test]

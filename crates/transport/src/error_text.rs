@@ -21,7 +21,8 @@ pub fn error_text(error: &io::Error) -> String {
 pub fn tls_error_text(text: &str) -> String {
     let Some(reason) = text.strip_prefix("invalid peer certificate: ") else { return format!("tls: {text}") };
     let known = TERSE.iter().find(|known| known.to_string() == reason).map(certificate_error_text);
-    let known = known.or_else(|| reason.contains(AUTHORITY).then(|| AUTHORITY_TEXT.to_owned()));
+    let known =
+        known.or_else(|| dated(reason)).or_else(|| reason.contains(AUTHORITY).then(|| AUTHORITY_TEXT.to_owned()));
     format!("tls: failed to verify certificate: {}", known.as_deref().unwrap_or(reason))
 }
 
@@ -47,6 +48,32 @@ pub fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
     last.to_string()
 }
 
+/// Seconds of a day.
+const DAY: u64 = 86_400;
+
+/// Returns the text about a certificate outside of its time with dates. rustls writes seconds since 1970: first the
+/// time of the check, then the limit.
+fn dated(reason: &str) -> Option<String> {
+    let what = if reason.starts_with("certificate expired:") {
+        "expired"
+    } else if reason.starts_with("certificate not valid yet:") {
+        "will be valid"
+    } else {
+        return None;
+    };
+    let mut numbers = reason.split(|c: char| !c.is_ascii_digit()).filter_map(|digits| digits.parse::<u64>().ok());
+    let (now, limit) = (numbers.next()?, numbers.next()?);
+    let (year, month, day) = io_text::date(limit / DAY);
+    let days = now.abs_diff(limit) / DAY;
+    let distance = match days {
+        0 => "less than a day".to_owned(),
+        1 => "1 day".to_owned(),
+        days => format!("{days} days"),
+    };
+    let relation = if now > limit { format!("{distance} ago") } else { format!("in {distance}") };
+    Some(format!("it {what} on {year:04}-{month:02}-{day:02}, {relation}"))
+}
+
 fn certificate_error_text(reason: &CertificateError) -> String {
     match reason {
         CertificateError::UnknownIssuer => "signed by an unknown authority".to_owned(),
@@ -55,7 +82,7 @@ fn certificate_error_text(reason: &CertificateError) -> String {
         CertificateError::NotValidYet => "it is not valid yet".to_owned(),
         CertificateError::NotValidForName => "it is not for this name".to_owned(),
         reason if is_authority(reason) => AUTHORITY_TEXT.to_owned(),
-        reason => reason.to_string(),
+        reason => dated(&reason.to_string()).unwrap_or_else(|| reason.to_string()),
     }
 }
 
@@ -110,11 +137,13 @@ mod tests {
         };
         let authority = changed(|params| params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained));
         let old = changed(|params| params.not_after = rcgen::date_time_ymd(2020, 1, 1));
+        let future = changed(|params| params.not_before = rcgen::date_time_ymd(2100, 1, 1));
         let cases = [
             (named(), false, "name.test", "signed by an unknown authority"),
             (named(), true, "other.test", "not valid for name \"other.test\""),
             (authority, true, "name.test", "a CA certificate"),
-            (old, true, "name.test", "expired"),
+            (old, true, "name.test", "it expired on 2020-01-01, 2571 days ago"),
+            (future, true, "name.test", "it will be valid on 2100-01-01, in 26648 days"),
         ];
         for (params, is_known, host, part) in cases {
             let error = error_of(&params, is_known, host);

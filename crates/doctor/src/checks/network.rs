@@ -153,9 +153,22 @@ fn policies(facts: &Facts) -> Outcome {
     // With a silent replica and a known policy, the policy is the cause.
     if findings.is_empty() {
         let silent = probes.replicas.iter().filter(|probe| probe.udp.is_lost());
-        findings.extend(silent.map(|probe| Finding::new(format!("replica {} over UDP: {}", probe.address, probe.udp))));
+        findings.extend(silent.map(|probe| unanswered(probe, dns.namespace())));
     }
     evidence.without_all(unprobed(facts)).found(findings)
+}
+
+/// Describes a replica that does not answer. A refusal says that the packet has arrived, so no policy is the cause.
+fn unanswered(probe: &Probe, namespace: &str) -> Finding {
+    let Probe { address, udp, .. } = probe;
+    if !udp.is_refused() {
+        return Finding::new(format!("replica {address} over UDP: {udp}"));
+    }
+    let (ip, port) = (address.ip(), address.port());
+    Finding::new(format!("replica {address} over UDP: {udp}, so no process listens there")).fix(format!(
+        "`kubectl -n {namespace} get pods -o wide` names the Pod with the address {ip}, and its log says where it listens; the \
+         Corefile needs a server block for port {port}, or the Service another `targetPort`"
+    ))
 }
 
 /// Returns the ready replicas that were not asked: doctor asks a limited number, and none that it does not know.

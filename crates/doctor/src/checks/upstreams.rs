@@ -286,7 +286,11 @@ fn with_command(facts: &Facts, finding: Finding) -> Finding {
     let zone = forwarded.find(|one| names(&finding.text, &one.address.to_string())).map_or("", |one| &one.zone);
     let address = finding.text.split(' ').find_map(|word| word.trim_end_matches(':').parse().ok());
     match address {
-        Some(address) => finding.fix(command(zone, address, None)),
+        Some(address) => {
+            // The failed query may have followed a truncated answer over UDP.
+            let scheme = finding.text.contains("over TCP: ").then_some("tcp");
+            finding.fix(command(zone, address, scheme))
+        }
         None => finding,
     }
 }
@@ -296,7 +300,12 @@ fn command(zone: &str, address: SocketAddr, scheme: Option<&str>) -> String {
     let program = if scheme == Some("quic") { "kdig" } else { "dig" };
     let zone = if zone.is_empty() { ".".to_owned() } else { format!("{zone}.") };
     let port = if address.port() == DNS_PORT { String::new() } else { format!(" -p {}", address.port()) };
-    let transport = scheme.map_or(String::new(), |scheme| format!(" +{scheme}"));
+    let transport = match scheme {
+        None => String::new(),
+        Some("tcp") => " +tcp".to_owned(),
+        // Without `+tls-ca`, the certificate is not verified.
+        Some(scheme) => format!(" +{scheme} +tls-ca"),
+    };
     format!("`{program} {zone} SOA @{}{port}{transport}` asks it", address.ip())
 }
 

@@ -153,6 +153,11 @@ pub(super) const FAULTS: &[Fault] = &[
         let replica = &mut known!(world.facts.probes).replicas[1];
         (replica.udp, replica.tcp, replica.large) = (Attempt::Silent, Attempt::Silent, Attempt::Silent);
     }),
+    ("PD-N03", "no process listens in a replica", |world| {
+        let replica = &mut known!(world.facts.probes).replicas[1];
+        let refused = || Attempt::Failed("connection refused".to_owned());
+        (replica.udp, replica.tcp, replica.large) = (refused(), refused(), refused());
+    }),
     ("PD-N04", "TCP is blocked", |world| {
         known!(world.facts.probes).service[0].tcp = Attempt::Failed("connection refused".to_owned());
     }),

@@ -111,7 +111,7 @@ fn the_fix_of_an_upstream_is_the_command_that_asks_it() {
     let other = "upstream 10.0.0.2:53 has been down for 4 m: timeout";
     assert_eq!(fix(other, |_| ()), "`dig . SOA @10.0.0.2` asks it");
     let tls = fix(down, |world| world.facts.encrypted = vec![encrypted("127.0.0.1:20999", Attempt::NotTried)]);
-    assert_eq!(tls, "`dig corp. SOA @127.0.0.1 -p 20999 +tls` asks it");
+    assert_eq!(tls, "`dig corp. SOA @127.0.0.1 -p 20999 +tls +tls-ca` asks it");
 }
 
 #[test]
@@ -147,6 +147,20 @@ fn a_service_without_a_selector_is_said_to_have_none() {
     let row = report.rows.iter().find(|row| row.code == "PD-K03").unwrap();
     assert_eq!(row.findings[0].text, "kube-system/kube-dns has no endpoints and no selector");
     assert!(row.findings[0].fix.starts_with("`kubectl -n kube-system get endpointslices,pods"), "{row:#?}");
+}
+
+#[test]
+fn a_replica_that_refuses_is_not_blamed_on_a_policy() {
+    let found = |udp: Attempt| {
+        let mut world = World::healthy();
+        world.facts.probes.as_mut().unwrap().replicas[1].udp = udp;
+        let report = world.report();
+        report.rows.iter().find(|row| row.code == "PD-N03").unwrap().findings[0].clone()
+    };
+    let refused = found(Attempt::Failed("connection refused".to_owned()));
+    assert!(refused.text.ends_with("over UDP: connection refused, so no process listens there"), "{}", refused.text);
+    assert!(refused.fix.contains("a server block for port 53") && !refused.fix.contains("egress"), "{}", refused.fix);
+    assert!(found(Attempt::Silent).fix.starts_with("An egress rule"));
 }
 
 #[test]

@@ -23,9 +23,13 @@ use engine::{Generation, ListenerId, PeerInfo, Rehearsal, Scheme};
 use transport::MonotonicClock;
 use wire::{Class, Flags, Header, MessageBuf, Name, Type};
 
+use why::Autopath;
+
 pub(crate) use client::{Located, locate};
 pub(crate) use outline::{Outline, SiteLabels, place};
 
+/// Plugin that searches on the server.
+const AUTOPATH: &str = "autopath";
 /// Port of the pretended client.
 const CLIENT_PORT: u16 = 40_000;
 /// Seed of the random numbers of a rehearsal, which only decide the order of records.
@@ -142,8 +146,11 @@ impl<'a> Explainer<'a> {
         }
         let question = Question { name: escaped(asked.name), qtype: qtype.to_string() };
         let queries = steps.len() as u64 * if matches!(qtype, Type::A | Type::AAAA) { 2 } else { 1 };
-        let spent = why::spent(queries, steps.len(), qtype);
-        let (why, advice) = why::of_all(asked.name, &steps, answered, search.as_ref(), &spent);
+        let first_name =
+            |text: &str, search: &Search| names_of(text, Some(search)).ok()?.first().map(ToString::to_string);
+        let saving = why::saving(asked.name, &steps, search.as_ref(), self.autopath(), first_name);
+        let waste = why::Waste { spent: why::spent(queries, steps.len(), qtype), saving };
+        let (why, advice) = why::of_all(asked.name, &steps, answered, search.as_ref(), &waste);
         let advice = advice.map(|advice| named(&advice, &asked));
         let differing = self.differing(listener, qtype, &steps, from.as_ref());
         let unjudged = self.unjudged(from.as_ref());
@@ -193,6 +200,13 @@ impl<'a> Explainer<'a> {
             })
         });
         differing.collect()
+    }
+
+    /// Says if a server block has *autopath*.
+    fn autopath(&self) -> Autopath {
+        let mut blocks = self.outline.blocks().map(|(id, _)| id);
+        let has_it = blocks.any(|id| self.outline.first_directive(id, AUTOPATH).is_some());
+        if has_it { Autopath::Present } else { Autopath::Missing }
     }
 
     /// Runs one query.

@@ -97,7 +97,7 @@ pub(super) fn of_all(
     steps: &[Step],
     answered: Option<usize>,
     search: Option<&Search>,
-    spent: &str,
+    waste: &Waste,
 ) -> (Why, Option<String>) {
     let why = |code: Code, text: String| (Why { code: code.name().to_owned(), text }, advice_of(code));
     let of_step = |step: &Step| step.why.clone().map(|why| (why, step.advice.clone())).or_else(|| rewritten(step));
@@ -105,8 +105,8 @@ pub(super) fn of_all(
         (Some(step), Some(at)) if at > 0 => match of_step(step) {
             Some(special) => special,
             None => {
-                let (why, usual) = why(Code::Waste, format!("{spent} for one answer"));
-                (why, final_dot(text, search).or(usual))
+                let (why, usual) = why(Code::Waste, format!("{} for one answer", waste.spent));
+                (why, final_dot(text, search).or_else(|| waste.saving.clone()).or(usual))
             }
         },
         (Some(step), _) => of_step(step).unwrap_or_else(|| {
@@ -121,7 +121,9 @@ pub(super) fn of_all(
         (None, _)
             if is_external(steps) && !steps.iter().any(has_failed) && in_cluster(text, steps, search).is_none() =>
         {
-            why(Code::Waste, format!("{spent} for one answer, which is that of an upstream"))
+            let (why, usual) =
+                why(Code::Waste, format!("{} for one answer, which is that of an upstream", waste.spent));
+            (why, waste.saving.clone().or(usual))
         }
         (None, _) => unanswered(steps, in_cluster(text, steps, search).or_else(|| written(text, steps, search)))
             .unwrap_or_else(|| why(Code::Nowhere, "no name is answered".to_owned())),
@@ -132,6 +134,52 @@ pub(super) fn of_all(
 pub(super) fn spent(queries: u64, names: usize, qtype: Type) -> String {
     let types = if matches!(qtype, Type::A | Type::AAAA) { "A and AAAA".to_owned() } else { qtype.to_string() };
     format!("{queries} queries ({types} of {names} names)")
+}
+
+/// Queries that a client sends for one answer, and how to send fewer.
+pub(super) struct Waste {
+    /// Number of queries, as text.
+    pub(super) spent: String,
+    /// Advice that leads to the same answer with one name.
+    pub(super) saving: Option<String>,
+}
+
+/// `ndots` with which names with two dots or more are first asked for as they are.
+const FEW_DOTS: u64 = 2;
+
+/// Returns what lets a client ask first for the name of the last step, which is the one that was answered, or that goes
+/// to an upstream. Advice that would lead to another name is left out. `names_of` returns the names that a client asks
+/// for with another text or `ndots`.
+pub(super) fn saving(
+    text: &str,
+    steps: &[Step],
+    search: Option<&Search>,
+    autopath: Autopath,
+    names_of: impl Fn(&str, &Search) -> Option<String>,
+) -> Option<String> {
+    let (search, target) = (search?, &steps.last()?.name);
+    let is_target = |name: Option<String>| name.is_some_and(|name| name.eq_ignore_ascii_case(target));
+    let few_dots = Search { ndots: FEW_DOTS, ..search.clone() };
+    let mut ways = Vec::new();
+    if is_target(names_of(text, &few_dots)) {
+        ways.push(format!("dnsConfig ndots {FEW_DOTS}"));
+    }
+    ways.push(match is_target(names_of(&format!("{text}."), search)) {
+        true => "a dot at the end of the name".to_owned(),
+        false => format!("the whole name: {target}"),
+    });
+    if autopath == Autopath::Missing {
+        ways.push("autopath in the Corefile".to_owned());
+    }
+    let last = ways.pop()?;
+    Some(if ways.is_empty() { last } else { format!("{}, or {last}", ways.join(", ")) })
+}
+
+/// Whether the Corefile has *autopath*, which does the search on the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Autopath {
+    Present,
+    Missing,
 }
 
 /// Returns true if a name ends with the cluster domain, so that no search domain needs to be appended.

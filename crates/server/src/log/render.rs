@@ -75,22 +75,9 @@ fn word(level: Level) -> &'static str {
 /// Formats a time since 1970 according to RFC 3339, in UTC with milliseconds.
 pub(crate) fn rfc3339(since_1970: Duration) -> String {
     let (seconds, millis) = (since_1970.as_secs(), since_1970.subsec_millis());
-    let (year, month, day) = date(seconds / 86_400);
+    let (year, month, day) = io_text::date(seconds / 86_400);
     let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
-}
-
-/// Returns year, month and day of a day since 1970. Computes with years that begin in March, so that the leap day is
-/// last.
-fn date(days: u64) -> (u64, u64, u64) {
-    let days = days + 719_468;
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    (year_of_era + era * 400 + u64::from(month <= 2), month, day)
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use upstream::{Action, Attempts, Decision, Protocol};
 use wire::{EdeCode, Rcode, Reply, Type};
 
 use super::forgery::Suspicion;
+use super::inspection::OVER_TCP;
 use super::stanza::{Stanza, Upstream};
 use crate::shared::upstream_options::{failure, notify_observers};
 
@@ -114,7 +115,7 @@ impl Stanza {
                 }
                 Err(error) => {
                     attempts.failed();
-                    self.record_failure(upstream, &error, io);
+                    self.record_failure(upstream, io);
                     failed = failure(upstream.address, self.transport(query, upstream).label(), &error);
                     let (name, qtype, address) = (query.name(), query.qtype, upstream.address);
                     io.log(Level::Debug, SOURCE, format_args!("{name} {qtype}: {address}: {error}"));
@@ -124,12 +125,11 @@ impl Stanza {
     }
 
     /// Records a failed exchange. The upstream is checked from now on.
-    pub(super) fn record_failure(&self, upstream: &Upstream, error: &ExchangeError, io: &dyn Io) {
+    pub(super) fn record_failure(&self, upstream: &Upstream, io: &dyn Io) {
         if self.limits.max_fails > 0 {
             upstream.health.suspect();
         }
         io.counters().count(upstream.metrics.failures);
-        upstream.outage.failed(io.now(), error);
     }
 
     /// Queries one upstream. With `prefer_udp`, a truncated response is retried over TCP.
@@ -147,7 +147,23 @@ impl Stanza {
         Ok(reply)
     }
 
+    /// Queries one upstream over this transport, and keeps the error for people.
     async fn exchange_over(
+        &self,
+        over: Transport,
+        upstream: &Upstream,
+        sending: Sending<'_>,
+    ) -> Result<Reply, ExchangeError> {
+        let outcome = self.exchange_message(over, upstream, sending).await;
+        if let Err(error) = &outcome {
+            // Such a query follows a truncated answer, or comes from a client over TCP.
+            let differs = over == Transport::Tcp && matches!(upstream.protocol, Protocol::Dns) && !self.force_tcp;
+            upstream.outage.failed(sending.io.now(), if differs { OVER_TCP } else { "" }, error);
+        }
+        outcome
+    }
+
+    async fn exchange_message(
         &self,
         over: Transport,
         upstream: &Upstream,

@@ -8,6 +8,9 @@ use upstream::Protocol;
 
 use super::stanza::{Stanza, Upstream};
 
+/// Beginning of the error of a query over TCP to an upstream that is usually asked over UDP.
+pub const OVER_TCP: &str = "over TCP: ";
+
 /// Outcome of the health checks of an upstream, and its last failure.
 #[derive(Default)]
 pub(super) struct Outage(Mutex<Last>);
@@ -33,9 +36,10 @@ impl Outage {
     }
 
     /// Records a failed exchange, unless somebody else uses the record: a worker does not wait for it.
-    pub(super) fn failed(&self, now: Instant, error: &ExchangeError) {
+    /// `over` comes before the error, and is empty for the usual transport of the upstream.
+    pub(super) fn failed(&self, now: Instant, over: &str, error: &ExchangeError) {
         if let Ok(mut last) = self.0.try_lock() {
-            last.failed = Some((now, error.to_string()));
+            last.failed = Some((now, format!("{over}{error}")));
         }
     }
 

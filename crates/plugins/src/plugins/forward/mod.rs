@@ -21,6 +21,7 @@ use engine::{
 };
 
 pub(crate) use explain::REASONS;
+pub use inspection::OVER_TCP;
 pub(crate) use manifest::MANIFEST;
 pub use stanza::HostLookup;
 

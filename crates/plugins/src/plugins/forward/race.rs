@@ -63,7 +63,7 @@ impl Stanza {
         fallback: &mut Result<Reply, Failure>,
         sending: Sending<'_>,
     ) {
-        self.record_failure(upstream, error, sending.io);
+        self.record_failure(upstream, sending.io);
         if fallback.is_err() {
             let transport = self.transport(sending.query, upstream);
             *fallback = Err(failure(upstream.address, transport.label(), error));

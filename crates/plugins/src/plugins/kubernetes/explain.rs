@@ -238,10 +238,12 @@ impl Kubernetes {
             }
             Part::Port(port, protocol) if response.rcode() == Rcode::NXDOMAIN => {
                 let (port, protocol) = (text(port), text(protocol));
-                base.because(&NO_PORT, format!("{whose} has no port {port} for {protocol}"))
+                let text = format!("{whose} has no port {port} for {protocol}; {}", ports_of(service));
+                base.because(&NO_PORT, text)
             }
             Part::Protocol(protocol) if response.rcode() == Rcode::NXDOMAIN => {
-                base.because(&NO_PORT, format!("{whose} has no named port for {}", text(protocol)))
+                let text = format!("{whose} has no named port for {}; {}", text(protocol), ports_of(service));
+                base.because(&NO_PORT, text)
             }
             _ => no_type(base, query, response),
         }
@@ -337,6 +339,23 @@ impl Kubernetes {
         let text = format!("{kind:?} objects not listed yet");
         let why = format!("the API server has not listed all {kind:?} objects yet");
         Some(Explanation::new(text).because(&NOT_LISTED, why))
+    }
+}
+
+/// Maximum number of ports in an explanation.
+const PORTS_MAX: usize = 8;
+
+/// Lists the ports of a Service as its names have them: `_http._tcp`.
+fn ports_of(service: &Service) -> String {
+    let named = service.ports.iter().filter(|port| !port.name.is_empty());
+    let names: Vec<String> =
+        named.map(|port| format!("_{}._{}", port.name, port.protocol.to_ascii_lowercase())).collect();
+    match names.len() {
+        0 => "none of its ports has a name".to_owned(),
+        count if count > PORTS_MAX => {
+            format!("it has {} and {} more", names[..PORTS_MAX].join(", "), count - PORTS_MAX)
+        }
+        _ => format!("it has {}", names.join(", ")),
     }
 }
 

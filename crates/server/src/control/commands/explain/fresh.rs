@@ -190,7 +190,10 @@ fn command_for(step: &Step) -> Option<String> {
     let is_plain = matches!(upstream.transport.as_str(), "udp" | "tcp");
     let address: SocketAddr = upstream.address.parse().ok().filter(|_| is_plain)?;
     let port = if address.port() == 53 { String::new() } else { format!(" -p {}", address.port()) };
-    Some(format!("Ask the upstream itself: `dig {} @{}{port}`", step.name, address.ip()))
+    // The last failure may be that of a query over TCP, after a truncated answer over UDP.
+    let is_over_tcp = upstream.failure.as_ref().is_some_and(|failure| failure.starts_with(plugins::OVER_TCP));
+    let tcp = if is_over_tcp { " +tcp" } else { "" };
+    Some(format!("Ask the upstream itself: `dig {} @{}{port}{tcp}`", step.name, address.ip()))
 }
 
 /// Reason why a listener cannot be asked.
