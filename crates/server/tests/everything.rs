@@ -42,6 +42,10 @@ plain.test:0 {
     reload 30s
     nsid everything
     bufsize 1232
+    rrl {
+        responses-per-second 1000
+        slip-ratio 2
+    }
     debug
     ready localhost:0
     health localhost:0
