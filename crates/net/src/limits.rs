@@ -13,21 +13,21 @@ use crate::cpu_budget::CpuLimit;
 const PARKED_MAX: u32 = 6144;
 /// The number that always may, whatever the memory.
 const PARKED_MIN: u32 = 512;
-/// Memory of a parked query among many in bytes, measured: its transaction, its task, the state of its exchange, and what
-/// the allocator keeps for the next one.
+/// Memory of a parked query among many in bytes, measured: its transaction, its task, the state of its exchange, and
+/// what the allocator keeps for the next one.
 const PARKED_SIZE: usize = 8 << 10;
 /// Part of the memory limit that parked queries may take, and that long ones may take beyond [`PARKED_SIZE`].
 const PARKED_SHARE: usize = 16;
 const PARKED_EXCESS_SHARE: usize = 32;
-/// Bytes that parked queries may hold together beyond [`PARKED_SIZE`] each, if there is memory for as many: long queries
-/// over streams, and responses that wait for a part. Queries are rarely longer than a hundred bytes.
+/// Bytes that parked queries may hold together beyond [`PARKED_SIZE`] each, if there is memory for as many: long
+/// queries over streams, and responses that wait for a part. Queries are rarely longer than a hundred bytes.
 const PARKED_EXCESS_MAX: usize = 8 << 20;
 /// Weight of the connections that may be open across all workers, if there is memory for as many, and the weight that
 /// always may.
 const STREAMS_MAX: usize = 8192;
 const STREAMS_MIN: usize = 512;
-/// Memory of a connection of weight 1 in bytes, measured: an idle one over TCP, with what it may buffer for free in both
-/// directions.
+/// Memory of a connection of weight 1 in bytes, measured: an idle one over TCP, with what it may buffer for free in
+/// both directions.
 const STREAM_SIZE: usize = (3 << 10) + 2 * BUFFERED_FREE;
 /// Part of the memory limit that connections may take, and that they may take for buffers.
 const STREAMS_SHARE: usize = 8;

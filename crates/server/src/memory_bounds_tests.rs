@@ -1,4 +1,5 @@
-//! Adds up the bounds on the memory of a process with the memory limit of the manifests, as `docs/failure-modes.md` does.
+//! Adds up the bounds on the memory of a process with the memory limit of the manifests, as `docs/failure-modes.md`
+//! does.
 
 use net::{LOG_QUEUE_MAX, WorkerLimits};
 

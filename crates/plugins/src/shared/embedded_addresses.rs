@@ -12,7 +12,8 @@ use wire::{Mark, NameError, Record, Section, Type};
 const PREFIX_LENGTHS: [u8; 6] = [32, 40, 48, 56, 64, 96];
 /// Index of the byte that is always zero in an address with an embedded one (RFC 6052 §2.2).
 const ZERO_OCTET: usize = 8;
-/// Maximum TTL in seconds of a translated record if no SOA record limits the TTL of the missing records (RFC 6147 §5.1.7).
+/// Maximum TTL in seconds of a translated record if no SOA record limits the TTL of the missing records (RFC 6147
+/// §5.1.7).
 const TTL_MAX: u32 = 600;
 
 /// IPv6 prefix that IPv4 addresses are embedded in.
@@ -50,8 +51,8 @@ impl Prefix {
         bytes.into()
     }
 
-    /// Returns the IPv4 address that is embedded in `address`, or `None` if it has another prefix or is not of this form
-    /// (RFC 6052 §2.3).
+    /// Returns the IPv4 address that is embedded in `address`, or `None` if it has another prefix or is not of this
+    /// form (RFC 6052 §2.3).
     pub(crate) fn extract(&self, address: Ipv6Addr) -> Option<Ipv4Addr> {
         let bytes = address.octets();
         if bytes[..self.length] != self.bytes[..self.length] || bytes[ZERO_OCTET] != 0 {
@@ -76,8 +77,8 @@ impl Prefix {
 }
 
 /// Makes a response of the answer to a question for the other kind of address: its code, flags and records. `translate`
-/// writes the records of the answer section that it translates, with at most the TTL that it is given, and returns false
-/// for the others.
+/// writes the records of the answer section that it translates, with at most the TTL that it is given, and returns
+/// false for the others.
 pub(crate) fn take_over(
     sub: &Response,
     response: &mut Response,

@@ -38,8 +38,8 @@ const JITTER: u32 = 16;
 
 /// Keeps a zone up to date until dropped.
 ///
-/// A zone that was kept across a reload is asked for at once: the reload may be the operator's order, and a Corefile that
-/// changes more often than the zone is refreshed must not put the refresh off.
+/// A zone that was kept across a reload is asked for at once: the reload may be the operator's order, and a Corefile
+/// that changes more often than the zone is refreshed must not put the refresh off.
 pub(super) async fn run(held: Arc<Held>, bounds: Bounds, io: Rc<dyn Io>) {
     let is_kept = held.soa().is_some();
     let mut pause = FIRST_PAUSE;

@@ -27,8 +27,8 @@ impl Table {
         self.explicit.insert(v6, v4);
     }
 
-    /// Returns the IPv4 address of an IPv6 address: by the longest network that contains it (RFC 7757 §3.3.2), or by the
-    /// prefix. IPv4-mapped addresses have none.
+    /// Returns the IPv4 address of an IPv6 address: by the longest network that contains it (RFC 7757 §3.3.2), or by
+    /// the prefix. IPv4-mapped addresses have none.
     pub(super) fn translate(&self, address: Ipv6Addr) -> Option<Ipv4Addr> {
         if address.to_ipv4_mapped().is_some() {
             return None;
