@@ -55,7 +55,8 @@
 //! let mut listener = Listener::default();
 //! listener.router.add(NameRef::ROOT, SiteId(0));
 //! let (plugin, hooks, fallthrough) = (Arc::new(Answer), Hooks::DOWN, Zones::default());
-//! let step = Step { name: "answer", order: 0, plugin, hooks, zones: None, fallthrough, refuses: engine::Refuses::Nothing };
+//! let refuses = engine::Refuses::Nothing;
+//! let step = Step { name: "answer", order: 0, plugin, hooks, zones: None, fallthrough, refuses };
 //! let block = Block { chain: Chain::new(vec![step]), filter: None };
 //! let site = Site { listener: ListenerId(0), block: BlockId(0), zone: ".".to_owned() };
 //! let metrics = ServerMetrics::new(&registry, ["dns://:53"].into_iter());
