@@ -367,12 +367,15 @@ fn keeps_a_file_that_is_not_a_socket() {
 #[test]
 fn names_the_sockets_if_several_servers_run() {
     let (_one, first, _folder) = start(COREFILE);
-    let (_two, second, _other_folder) = start(COREFILE);
+    let (two, second, other_folder) = start(COREFILE);
     assert_ne!(first.0, second.0);
     let output = Command::new(env!("CARGO_BIN_EXE_portolan")).arg("status").output().unwrap();
     let text = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(text.contains("choose one with `--socket`") && text.contains(&second.0), "{text}");
+    let corefile = other_folder.path().join("Corefile");
+    let described = format!("{} (process {}, Corefile {})", second.0, two.id(), corefile.display());
+    assert!(text.contains(&described), "{described}: {text}");
 }
 
 #[test]

@@ -88,7 +88,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 pub(crate) enum ControlError {
     /// No server with a socket in one of the usual places.
     NoServer,
-    /// Several servers; with the names of their sockets.
+    /// Several servers; with the names of their sockets, and their processes.
     Several(Vec<String>),
     /// The socket with this name cannot be used.
     Connect(String, io::Error),
@@ -201,17 +201,17 @@ impl Socket {
         }
         let runtime = runtime()?;
         let inside = runtime.enter();
-        let mut usable: Vec<String> = candidates().into_iter().filter(|name| is_usable(name)).collect();
+        let mut usable = usable(candidates());
         if usable.is_empty() {
-            usable = moved().into_iter().filter(|name| is_usable(name)).collect();
+            usable = self::usable(moved());
         }
         drop(inside);
-        match (usable.pop(), usable.is_empty()) {
-            (None, _) => Err(ControlError::NoServer),
-            (Some(name), true) => Ok(Socket { name, kind: Kind::Unix }),
-            (Some(name), false) => {
-                usable.push(name);
-                Err(ControlError::Several(usable))
+        match usable.as_slice() {
+            [] => Err(ControlError::NoServer),
+            [(name, _)] => Ok(Socket { name: name.clone(), kind: Kind::Unix }),
+            several => {
+                let describe = |(name, process): &(String, i32)| format!("{name} ({})", describe_process(*process));
+                Err(ControlError::Several(several.iter().map(describe).collect()))
             }
         }
     }
@@ -572,16 +572,28 @@ fn listening_socket(line: &str) -> Option<(String, &str)> {
     is_control.then(|| (format!("socket:[{inode}]"), name))
 }
 
-/// Returns true if a process that this user trusts listens: one of the same user or of root, or any if this user is
+/// Returns the sockets that can be used, with the processes that listen on them.
+fn usable(names: Vec<String>) -> Vec<(String, i32)> {
+    names.into_iter().filter_map(|name| process_behind(&name).map(|process| (name, process))).collect()
+}
+
+/// Names a process and its Corefile.
+fn describe_process(process: i32) -> String {
+    let words = fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+    let mut words = words.split(|byte| *byte == 0).map(String::from_utf8_lossy);
+    let conf = words.find(|word| matches!(&**word, "-conf" | "--conf")).and_then(|_| words.next());
+    let corefile = conf.map_or(String::new(), |conf| format!(", Corefile {conf}"));
+    format!("process {process}{corefile}")
+}
+
+/// Returns the process that listens, if this user trusts it: one of the same user or of root, or any if this user is
 /// root. A process in another PID namespace is another server, in another container of this network namespace. The
 /// runtime must run.
-fn is_usable(name: &str) -> bool {
+fn process_behind(name: &str) -> Option<i32> {
     let peer = connect_unix(name).and_then(|stream| stream.peer_cred());
     let own = net::own_user();
-    peer.is_ok_and(|peer| {
-        let is_trusted = peer.uid() == own || peer.uid() == 0 || own == 0;
-        is_trusted && peer.pid().is_some_and(|process| process != 0)
-    })
+    let peer = peer.ok().filter(|peer| peer.uid() == own || peer.uid() == 0 || own == 0)?;
+    peer.pid().filter(|process| *process != 0)
 }
 
 fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ControlError> {
