@@ -129,6 +129,7 @@ impl Stanza {
             upstream.health.suspect();
         }
         io.counters().count(upstream.metrics.failures);
+        upstream.forgery.note_failure(io.now().since(Instant::START));
         upstream.outage.failed(io.now(), error);
     }
 
