@@ -86,7 +86,6 @@
 //! // The socket is idle now. It is closed if there is no other query soon.
 //! client.handle_timeout(client.poll_timeout().unwrap());
 //! assert_eq!(client.poll_event(), Some(UdpEvent::Close(started.socket)));
-//! assert_eq!(client.poll_timeout(), None);
 //! ```
 //!
 //! `docs/decisions/0007-upstream-client.md` has the reasons for this division.

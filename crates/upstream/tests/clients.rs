@@ -6,7 +6,7 @@ mod network;
 use core::time::Duration;
 
 use network::{Conditions, Generator, MultiplexPair, StreamPair, UdpPair};
-use upstream::{Mismatch, QueryError};
+use upstream::{Mismatch, QueryError, UdpClient, UdpQuery};
 
 /// Number of random networks per test.
 const SEEDS: u64 = 1000;
@@ -158,6 +158,39 @@ fn ignored_datagrams_are_late_or_have_a_wrong_id_or_question() {
     let count = |ignored: &[Mismatch], reason| ignored.iter().filter(|one| **one == reason).count();
     let [late, id, question] = [Mismatch::Late, Mismatch::Id, Mismatch::Question].map(|one| count(&pair.ignored, one));
     assert!(late == 0 && id > 10 && question > 50 && id + question == 100, "{late} {id} {question}");
+}
+
+#[test]
+fn a_late_reply_that_arrives_at_another_socket_is_no_guess() {
+    let mut client = UdpClient::new(Generator(1).message_ids());
+    let message = network::query(1);
+    let start = |client: &mut UdpClient<u8>, now| {
+        let query = UdpQuery { route: &0, message: &message, deadline: now + SECOND, retransmit_after: None };
+        let started = client.start(now, &query).unwrap();
+        (started.socket, network::reply(client.poll_transmit().unwrap().datagram))
+    };
+    let (closed, late) = start(&mut client, Duration::ZERO);
+    client.handle_timeout(SECOND);
+    let mut at = SECOND;
+    let mut guess = late.clone();
+    guess[0] = 0xff;
+    let mut ignored = Vec::new();
+    while at < 20 * SECOND {
+        let (socket, reply) = start(&mut client, at);
+        assert_ne!(socket, closed);
+        // The system has given the port of the first socket to this one.
+        if reply[..2] != late[..2] {
+            ignored.push((at, client.handle_input(socket, &late)));
+        }
+        assert_eq!(client.handle_input(socket, &guess), Some(Mismatch::Id));
+        assert_eq!(client.handle_input(socket, &reply), None);
+        at += SECOND;
+        client.handle_timeout(at);
+    }
+    let is_late = |(_, reason): &(Duration, _)| *reason == Some(Mismatch::Late);
+    let (soon, later): (Vec<_>, Vec<_>) = ignored.into_iter().partition(|(at, _)| *at < 5 * SECOND);
+    assert!(soon.iter().all(is_late), "{soon:?}");
+    assert!(!later.last().is_some_and(is_late), "{later:?}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod carrier;
 mod connection;
+mod ended;
 mod frame;
 mod mismatch;
 mod multiplex;

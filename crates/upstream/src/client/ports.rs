@@ -13,6 +13,7 @@
 use core::time::Duration;
 
 use super::SocketId;
+use super::ended::EndedIds;
 use super::slots::Key;
 
 /// Queries sent from one source port. A new socket costs about as much as a query, so that this is an eighth.
@@ -23,6 +24,10 @@ pub(super) const BUSY_MAX: usize = 64;
 /// Time without a new query after which a socket is closed. An upstream to which the thread sends fewer queries gets
 /// each from a new port, and an idle server keeps no socket, in spite of probes.
 pub(super) const IDLE_MAX: Duration = Duration::from_secs(1);
+
+/// Calls of the idle timer, one per [`IDLE_MAX`], for which message IDs of ended queries are remembered at least, and
+/// twice as many at most. With a longer time, a guess would often look late while an upstream is down.
+const ENDED_TICKS: u32 = 5;
 
 /// Key of the ports of an upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,11 +42,15 @@ pub(super) struct Ports<R> {
     busy: Vec<SocketId>,
     /// Busy socket that was shared last.
     shared: usize,
+    /// Message IDs that late replies have.
+    ended: EndedIds,
+    /// Number of calls of [`Ports::tick`] in this period of `ended`.
+    ticks: u32,
 }
 
 impl<R> Ports<R> {
     pub(super) fn new(route: R) -> Ports<R> {
-        Ports { route, idle: Vec::new(), busy: Vec::new(), shared: 0 }
+        Ports { route, idle: Vec::new(), busy: Vec::new(), shared: 0, ended: EndedIds::default(), ticks: 0 }
     }
 
     /// Takes the socket that became idle last. The caller closes it or returns it with [`Ports::occupy`].
@@ -81,7 +90,26 @@ impl<R> Ports<R> {
         self.idle.extract_if(.., |socket| is_expired(*socket)).collect()
     }
 
+    /// Records that a query has ended, whose reply may come late.
+    pub(super) fn note_ended(&mut self, message_id: u16) {
+        self.ended.insert(message_id);
+    }
+
+    /// Returns true if a reply with this message ID may be late.
+    pub(super) fn may_be_late(&self, message_id: u16) -> bool {
+        self.ended.contains(message_id)
+    }
+
+    /// Counts the calls of the idle timer, and forgets old message IDs.
+    pub(super) fn tick(&mut self) {
+        self.ticks = (self.ticks + 1) % ENDED_TICKS;
+        if self.ticks == 0 {
+            self.ended.rotate();
+        }
+    }
+
+    /// Returns true if there is nothing to remember.
     pub(super) fn is_empty(&self) -> bool {
-        self.idle.is_empty() && self.busy.is_empty()
+        self.idle.is_empty() && self.busy.is_empty() && self.ended.is_empty()
     }
 }

@@ -84,6 +84,13 @@ enum Timer {
     Idle(PortsId),
 }
 
+/// What the upstream may still send for a query that ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pending {
+    Nothing,
+    Replies,
+}
+
 struct Socket {
     ports: PortsId,
     uses: u32,
@@ -100,11 +107,9 @@ impl Socket {
         self.uses >= USES_MAX
     }
 
-    /// Returns the reason to ignore a datagram whose message ID no query in flight has.
-    fn unexpected(&self, datagram: &[u8]) -> Mismatch {
-        let ids = self.ids.iter().take(self.uses as usize);
-        let is_known = datagram.first_chunk().is_some_and(|id| ids.clone().any(|known| known.to_be_bytes() == *id));
-        if is_known { Mismatch::Late } else { Mismatch::Id }
+    /// Returns true if a query of this socket had this message ID.
+    fn has_sent(&self, message_id: u16) -> bool {
+        self.ids.iter().take(self.uses as usize).any(|known| *known == message_id)
     }
 }
 
@@ -176,7 +181,7 @@ impl<R: Clone + Eq + Hash> UdpClient<R> {
     /// processed is in time.
     pub fn handle_input(&mut self, socket: SocketId, datagram: &[u8]) -> Option<Mismatch> {
         let carrier = self.sockets.get(socket.0)?;
-        let Some(id) = carrier.in_flight.for_message(datagram) else { return Some(carrier.unexpected(datagram)) };
+        let Some(id) = carrier.in_flight.for_message(datagram) else { return Some(self.unexpected(carrier, datagram)) };
         match matching_reply(datagram, &self.queries.get(id.0)?.message) {
             Some(reply) => self.complete(id, Ok(reply)),
             None => return Some(Mismatch::Question),
@@ -220,7 +225,7 @@ impl<R: Clone + Eq + Hash> UdpClient<R> {
 
     /// Ends a query that nobody waits for any more. There is no event for it.
     pub fn cancel(&mut self, query: QueryId) {
-        self.remove(query);
+        self.remove(query, Pending::Replies);
     }
 
     /// Returns true if no query is in flight and no action is pending.
@@ -233,6 +238,14 @@ impl<R: Clone + Eq + Hash> UdpClient<R> {
     #[must_use]
     pub fn sockets(&self) -> usize {
         self.sockets.len()
+    }
+
+    /// Returns the reason to ignore a datagram whose message ID no query in flight on this socket has.
+    fn unexpected(&self, socket: &Socket, datagram: &[u8]) -> Mismatch {
+        let may_be_late =
+            |id: u16| socket.has_sent(id) || self.ports.get(socket.ports.0).is_some_and(|ports| ports.may_be_late(id));
+        let is_late = datagram.first_chunk().is_some_and(|id| may_be_late(u16::from_be_bytes(*id)));
+        if is_late { Mismatch::Late } else { Mismatch::Id }
     }
 
     fn retransmit_or_fail(&mut self, id: QueryId) {
@@ -300,10 +313,11 @@ impl<R: Clone + Eq + Hash> UdpClient<R> {
         Some(carrier.uses > 1)
     }
 
-    /// Closes the sockets of an upstream that are idle for too long. Forgets an upstream without sockets, which may
-    /// have left the Corefile.
+    /// Closes the sockets of an upstream that are idle for too long. Forgets an upstream without sockets and late
+    /// replies, which may have left the Corefile.
     fn close_idle(&mut self, now: Duration, id: PortsId) {
         let Some(ports) = self.ports.get_mut(id.0) else { return };
+        ports.tick();
         let used = |socket: SocketId| self.sockets.get(socket.0).map_or(Duration::ZERO, |socket| socket.used);
         for socket in ports.expire(|socket| now.saturating_sub(used(socket)) >= IDLE_MAX) {
             self.sockets.remove(socket.0);
@@ -329,17 +343,24 @@ impl<R: Clone + Eq + Hash> UdpClient<R> {
     }
 
     fn complete(&mut self, query: QueryId, outcome: Result<Reply, QueryError>) {
-        if self.queries.get(query.0).is_some() {
-            self.events.push_back(UdpEvent::Completed(query, outcome));
-            self.remove(query);
-        }
+        let Some(completed) = self.queries.get(query.0) else { return };
+        // A query that was sent twice may get two replies.
+        let is_done = outcome.is_ok() && completed.timer < completed.deadline;
+        self.events.push_back(UdpEvent::Completed(query, outcome));
+        self.remove(query, if is_done { Pending::Nothing } else { Pending::Replies });
     }
 
     /// Removes a query from the table, its socket and the timers.
-    fn remove(&mut self, id: QueryId) {
+    fn remove(&mut self, id: QueryId, pending: Pending) {
         let Some(query) = self.queries.remove(id.0) else { return };
         self.timers.remove(&(query.timer, Timer::Query(id)));
         if let Some(socket) = self.sockets.get_mut(query.socket.0) {
+            if pending == Pending::Replies
+                && let (Some(ports), Some(message_id)) =
+                    (self.ports.get_mut(socket.ports.0), socket.in_flight.id_of(id))
+            {
+                ports.note_ended(message_id);
+            }
             socket.in_flight.remove(id);
         }
         self.release(query.socket);

@@ -130,6 +130,7 @@ impl Stanza {
             upstream.health.suspect();
         }
         io.counters().count(upstream.metrics.failures);
+        upstream.forgery.note_failure(io.now().since(Instant::START));
     }
 
     /// Queries one upstream. With `prefer_udp`, a truncated response is retried over TCP.

@@ -39,6 +39,11 @@ impl ForgeryWatch {
         &self.replies
     }
 
+    /// Records a failed exchange.
+    pub(super) fn note_failure(&self, now: Duration) {
+        self.alarm.lock().unwrap_or_else(PoisonError::into_inner).note_failure(now);
+    }
+
     fn is_raised(&self, now: Duration, guesses: u64) -> bool {
         self.alarm.lock().unwrap_or_else(PoisonError::into_inner).count(now, guesses)
     }

@@ -375,7 +375,7 @@ static PROPERTIES: &[Property<Config>] = &[
         usage: Usage("unwanted_reply_threshold NUMBER"),
         default: "1000",
         doc: "Number of replies with a wrong message ID or question from one upstream within a minute at which the \
-              caches above are emptied, because some of their entries may be forged; 0: never. CoreDNS does not have \
+              caches above are emptied, because some of their entries may be forged; 0: never. Every four failed exchanges allow one more. CoreDNS does not have \
               this property.",
         set: |config, args| {
             config.unwanted_reply_threshold = args.number(0..)?;
