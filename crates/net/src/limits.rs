@@ -15,7 +15,7 @@ const PARKED_MAX: u32 = 6144;
 const PARKED_MIN: u32 = 512;
 /// Memory of a parked query among many in bytes, measured: its transaction, its task, the state of its exchange, and
 /// what the allocator keeps for the next one.
-const PARKED_SIZE: usize = 8 << 10;
+const PARKED_SIZE: usize = 9 << 10;
 /// Part of the memory limit that parked queries may take, and that long ones may take beyond [`PARKED_SIZE`].
 const PARKED_SHARE: usize = 16;
 const PARKED_EXCESS_SHARE: usize = 32;
