@@ -99,6 +99,8 @@ pub struct Event<'a> {
     pub source: Source<'a>,
     /// Message; normally UTF-8, but the bytes of a query may be in it.
     pub message: &'a [u8],
+    /// Further members of the JSON form: the text between the braces of an object, or nothing.
+    pub fields: &'a [u8],
 }
 
 impl Event<'_> {
@@ -156,8 +158,8 @@ impl Notice {
     }
 }
 
-/// Bytes of an event before its name and its message: time, level, source, length of the name, length of the message.
-const HEAD: usize = 8 + 1 + 1 + 1 + 4;
+/// Bytes of an event before its name, its message and its fields: time, level, source, and the lengths of the three.
+const HEAD: usize = 8 + 1 + 1 + 1 + 4 + 4;
 
 /// Bounded buffer of encoded events.
 #[derive(Debug)]
@@ -178,6 +180,18 @@ impl EventBuffer {
     /// Appends an event, whose message `write` appends to the given bytes. If the buffer is full, the event is dropped
     /// and counted.
     pub fn push(&mut self, time: Duration, level: Level, source: Source<'_>, write: impl FnOnce(&mut Vec<u8>)) {
+        self.push_with(time, level, source, write, |_| {});
+    }
+
+    /// Appends an event like [`EventBuffer::push`], whose [`Event::fields`] `describe` appends.
+    pub fn push_with(
+        &mut self,
+        time: Duration,
+        level: Level,
+        source: Source<'_>,
+        write: impl FnOnce(&mut Vec<u8>),
+        describe: impl FnOnce(&mut Vec<u8>),
+    ) {
         let start = self.bytes.len();
         let name = if let Source::Plugin(name) = source { name.as_bytes() } else { &[] };
         let name = &name[..name.len().min(usize::from(u8::MAX))];
@@ -188,10 +202,13 @@ impl EventBuffer {
         let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         self.bytes.extend_from_slice(&nanos.to_le_bytes());
         let name_len = u8::try_from(name.len()).unwrap_or(u8::MAX);
-        self.bytes.extend_from_slice(&[level as u8, source.code(), name_len, 0, 0, 0, 0]);
+        self.bytes.extend_from_slice(&[level as u8, source.code(), name_len]);
+        self.bytes.extend_from_slice(&[0; 8]);
         self.bytes.extend_from_slice(name);
         let message = self.bytes.len();
         write(&mut self.bytes);
+        let fields = self.bytes.len();
+        describe(&mut self.bytes);
         // A message longer than the buffer would otherwise keep the additional memory allocated.
         if self.bytes.len() > self.bytes_max {
             self.bytes.truncate(start);
@@ -199,10 +216,11 @@ impl EventBuffer {
             self.dropped += 1;
             return;
         }
-        let len = u32::try_from(self.bytes.len() - message);
-        debug_assert!(len.is_ok(), "`bytes_max` is less than 4 GiB");
-        let len = len.unwrap_or(u32::MAX);
-        self.bytes[start + HEAD - 4..start + HEAD].copy_from_slice(&len.to_le_bytes());
+        for (len, end) in [(fields - message, start + HEAD - 4), (self.bytes.len() - fields, start + HEAD)] {
+            debug_assert!(u32::try_from(len).is_ok(), "`bytes_max` is less than 4 GiB");
+            let len = u32::try_from(len).unwrap_or(u32::MAX);
+            self.bytes[end - 4..end].copy_from_slice(&len.to_le_bytes());
+        }
         self.events += 1;
     }
 
@@ -255,14 +273,18 @@ impl<'a> Iterator for Events<'a> {
         let (nanos, rest) = self.bytes.split_first_chunk::<8>()?;
         let ([level, source, name_len], rest) = rest.split_first_chunk::<3>()?;
         let (message_len, rest) = rest.split_first_chunk::<4>()?;
+        let (fields_len, rest) = rest.split_first_chunk::<4>()?;
+        let len = |len: &[u8; 4]| usize::try_from(u32::from_le_bytes(*len)).ok();
         let (name, rest) = rest.split_at_checked(usize::from(*name_len))?;
-        let (message, rest) = rest.split_at_checked(usize::try_from(u32::from_le_bytes(*message_len)).ok()?)?;
+        let (message, rest) = rest.split_at_checked(len(message_len)?)?;
+        let (fields, rest) = rest.split_at_checked(len(fields_len)?)?;
         self.bytes = rest;
         Some(Event {
             time: Duration::from_nanos(u64::from_le_bytes(*nanos)),
             level: Level::ALL.into_iter().find(|known| *known as u8 == *level)?,
             source: Source::from_code(*source, core::str::from_utf8(name).unwrap_or_default()),
             message,
+            fields,
         })
     }
 }

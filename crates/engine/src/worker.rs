@@ -139,6 +139,11 @@ impl Worker {
         self.log.push(self.clock.since_1970(), level, source, write);
     }
 
+    /// Adds a line of *log* to the log; `write` appends its text, and `describe` its members in the JSON form.
+    pub fn log_query(&mut self, write: impl FnOnce(&mut Vec<u8>), describe: impl FnOnce(&mut Vec<u8>)) {
+        self.log.push_with(self.clock.since_1970(), Level::Info, Source::Queries, write, describe);
+    }
+
     /// Adds an event with a formatted message to the log.
     pub fn log_text(&mut self, level: Level, source: Source<'_>, message: fmt::Arguments<'_>) {
         // Writing to memory does not fail.

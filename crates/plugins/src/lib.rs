@@ -82,6 +82,7 @@ mod shared;
 pub use plugins::cache::MEMORY as CACHE_MEMORY;
 pub use plugins::forward::{HostLookup, OVER_TCP};
 pub use plugins::kubernetes::LocalAddresses;
+pub use plugins::log::QueryFields;
 pub use plugins::pprof::{CpuProfile, Frame, ProfileError, Profiler, Stack};
 pub use plugins::prometheus::ENABLED_METRICS;
 pub use plugins::reload::{FAILED as RELOAD_FAILED, VERSION as RELOAD_VERSION};

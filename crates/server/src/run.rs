@@ -81,10 +81,12 @@ pub(crate) fn block_on(format: Format, serving: impl Future<Output = Result<Exit
     match outcome {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("{}", error.to_string().trim_end());
+            let mut text = error.to_string().trim_end().to_owned();
             if let Some(advice) = process_limits::advice(&error, workers()) {
-                eprintln!("{advice}");
+                text.push('\n');
+                text.push_str(&advice);
             }
+            eprintln!("{}", log::fatal(format, &text));
             ExitCode::FAILURE
         }
     }
@@ -107,7 +109,9 @@ pub(crate) async fn serve(
 ) -> Result<ExitCode, ServeError> {
     let mut signals = Signals::new(shutdown, changes)?;
     log::publish(registry);
-    let mut instance = Instance::start(origin, options.port, workers(), capabilities(registry), registry, &hooks)?;
+    let mut process = capabilities(registry);
+    process.provide(plugins::QueryFields(options.log_format == Format::Json));
+    let mut instance = Instance::start(origin, options.port, workers(), process, registry, &hooks)?;
     signals.orders = instance.take_orders();
     process_limits::check_threads()?;
     let _pidfile = options.pidfile.as_deref().and_then(Pidfile::write);

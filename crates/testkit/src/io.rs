@@ -156,7 +156,7 @@ impl Io for VirtualIo {
 
     fn log(&self, level: Level, source: Source<'_>, message: fmt::Arguments<'_>) {
         let message = message.to_string();
-        let event = Event { time: self.time.since_1970(), level, source, message: message.as_bytes() };
+        let event = Event { time: self.time.since_1970(), level, source, message: message.as_bytes(), fields: &[] };
         self.log_event(&event);
     }
 

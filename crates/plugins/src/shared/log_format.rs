@@ -160,6 +160,11 @@ impl<'a> Seen<'a> {
         Seen { query, answer: Some((response, now.since(query.received).as_nanos())) }
     }
 
+    /// Returns the processing time in nanoseconds; 0 without a response.
+    pub(crate) fn nanos(&self) -> u128 {
+        self.answer.map_or(0, |(_, nanos)| nanos)
+    }
+
     /// A query without a response yet.
     pub(crate) const fn unanswered(query: &'a Query) -> Seen<'a> {
         Seen { query, answer: None }
@@ -209,8 +214,14 @@ fn write_address(line: &mut Vec<u8>, address: std::net::IpAddr) -> std::io::Resu
     }
 }
 
-/// Writes seconds with up to nine decimals and without trailing zeros.
 fn write_seconds(line: &mut Vec<u8>, nanos: u128) -> std::io::Result<()> {
+    write_seconds_number(line, nanos)?;
+    line.push(b's');
+    Ok(())
+}
+
+/// Writes seconds with up to nine decimals and without trailing zeros.
+pub(crate) fn write_seconds_number(line: &mut Vec<u8>, nanos: u128) -> std::io::Result<()> {
     const SECOND: u128 = 1_000_000_000;
     write!(line, "{}.{:09}", nanos / SECOND, nanos % SECOND)?;
     while line.ends_with(b"0") {
@@ -219,7 +230,6 @@ fn write_seconds(line: &mut Vec<u8>, nanos: u128) -> std::io::Result<()> {
     if line.ends_with(b".") {
         line.pop();
     }
-    line.push(b's');
     Ok(())
 }
 

@@ -65,6 +65,13 @@ pub(crate) fn finish() {
     log_queue().flush(FLUSH_LIMIT);
 }
 
+/// Returns the text of an error that ends the process, as a record of level FATAL with [`Format::Json`]. It goes to
+/// standard error: the log has ended.
+pub(crate) fn fatal(format: Format, text: &str) -> String {
+    let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    render::fatal(format, time, text)
+}
+
 /// Reports an event.
 pub(crate) fn report(level: Level, source: Source<'_>, message: Arguments<'_>) {
     log_queue().report(level, source, message);

@@ -42,7 +42,7 @@ impl Kept {
     /// Returns the event.
     pub(super) fn event(&self) -> Event<'_> {
         let source = self.name.as_deref().map_or(Source::Server, Source::Plugin);
-        Event { time: self.time, level: self.level, source, message: &self.message }
+        Event { time: self.time, level: self.level, source, message: &self.message, fields: &[] }
     }
 }
 
@@ -95,7 +95,7 @@ mod tests {
     const START: Duration = Duration::from_secs(100);
 
     fn event(level: Level, message: &str) -> Event<'_> {
-        Event { time: START, level, source: Source::Plugin("errors"), message: message.as_bytes() }
+        Event { time: START, level, source: Source::Plugin("errors"), message: message.as_bytes(), fields: &[] }
     }
 
     fn due(repeats: &mut Repeats, now: Duration) -> Vec<(String, u64)> {

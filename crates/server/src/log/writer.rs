@@ -84,7 +84,10 @@ impl<W: Write> Writer<W> {
     fn report_lost(&mut self) {
         let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let text = format!("{} log lines were dropped: the reader of the log was too slow", self.lost);
-        self.add(&Event { time, level: Level::Warning, source: Source::Server, message: text.as_bytes() }, 0);
+        self.add(
+            &Event { time, level: Level::Warning, source: Source::Server, message: text.as_bytes(), fields: &[] },
+            0,
+        );
         if self.flush() == 0 {
             self.lost = 0;
         }

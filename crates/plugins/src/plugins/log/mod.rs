@@ -3,9 +3,10 @@
 //! The first `log` line whose zones contain the name decides: it logs the query if the response is in one of its
 //! classes.
 
+mod fields;
+
 use config::options::{Args, Effect, Manifest, Problem, Property, Role, Usage, zone_names};
 use config::setup::{Part, Setup, SetupError};
-use engine::log::{Level, Source};
 use engine::{Hooks, LabelSetter, Plugin, Query, Response, Verdict, Worker, Zones};
 use wire::Name;
 
@@ -81,11 +82,19 @@ fn build(rules: Vec<Rule>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupE
         rule
     };
     let (kind, class) = (labels.publish_setter("log/type"), labels.publish_setter("log/class"));
-    Ok(Some(Part::new(Log { rules: rules.into_iter().map(finish).collect(), kind, class }, Hooks::UP)))
+    let QueryFields(describes) = setup.process.find().unwrap_or_default();
+    Ok(Some(Part::new(Log { rules: rules.into_iter().map(finish).collect(), describes, kind, class }, Hooks::UP)))
 }
+
+/// Capability of a process whose log has a typed member for each value of a query, beside the line. Otherwise it would
+/// cost time to write them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct QueryFields(pub bool);
 
 struct Log {
     rules: Vec<Rule>,
+    /// True if the log has members beside the line.
+    describes: bool,
     /// Setters of the metadata labels `log/type` and `log/class`.
     kind: LabelSetter,
     class: LabelSetter,
@@ -100,7 +109,12 @@ impl Plugin for Log {
             self.kind.set(query, || kind.label().to_owned());
             self.class.set(query, || name_of(class).to_owned());
             let seen = Seen::new(query, response, worker.now());
-            worker.log(Level::Info, Source::Queries, |line| rule.format.write(line, &seen));
+            let describe = |out: &mut Vec<u8>| {
+                if self.describes {
+                    fields::write(out, query, response, &seen);
+                }
+            };
+            worker.log_query(|line| rule.format.write(line, &seen), describe);
         }
         Verdict::Pass
     }
