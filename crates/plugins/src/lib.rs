@@ -83,7 +83,7 @@ pub use plugins::cache::MEMORY as CACHE_MEMORY;
 pub use plugins::forward::{HostLookup, OVER_TCP};
 pub use plugins::kubernetes::LocalAddresses;
 pub use plugins::log::QueryFields;
-pub use plugins::pprof::{CpuProfile, Frame, ProfileError, Profiler, Stack};
+pub use plugins::pprof::{CpuProfile, Module, ProfileError, Profiler, Stack};
 pub use plugins::prometheus::ENABLED_METRICS;
 pub use plugins::reload::{FAILED as RELOAD_FAILED, VERSION as RELOAD_VERSION};
 pub use plugins::shadow::{FrameReader, Mirrored, StreamFrame, read_client_response};

@@ -1,5 +1,4 @@
-//! Sampling CPU profiler for *pprof*: a signal interrupts the process a hundred times per second of CPU time and
-//! records the stack.
+//! CPU profiler for *pprof*, within the memory limit.
 
 use std::error::Error;
 use std::fmt;
@@ -8,19 +7,17 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use config::setup::MemoryUse;
 use engine::LocalFuture;
 use io_text::mask::masked_arguments;
-use plugins::{CpuProfile, Frame, ProfileError, Profiler, Stack};
-use pprof::{ProfilerGuard, ProfilerGuardBuilder};
+use plugins::{CpuProfile, Module, ProfileError, Profiler, Stack};
+use sampler::{Names, Samples, Sampling, StartError};
 
 use crate::process_metrics::memory_use;
 
-/// Samples per second of CPU time, as in Go.
-const FREQUENCY: i32 = 100;
-/// Libraries in which no stack is recorded, because they may hold locks that unwinding needs.
-const PASSED_OVER: [&str; 4] = ["libc", "libgcc", "pthread", "vdso"];
+/// Time between two samples: 100 per second of CPU time, as in Go.
+const PERIOD: Duration = Duration::from_millis(10);
 
-/// Bytes that a profile takes at most: the table of stacks, which the library allocates at once, and the debug
-/// information of the binary, which it reads to name functions. 258 MiB were measured.
-const PROFILE_BYTES: u64 = 272 << 20;
+/// Bytes that a profile takes at most: the buffer of samples, the same again for the different stacks and for the
+/// response, and the symbol table of the binary, of which a release build has 4 MiB.
+const PROFILE_BYTES: u64 = 3 * sampler::BUFFER_BYTES as u64 + (8 << 20);
 
 /// Takes profiles of this process, one at a time.
 pub(crate) struct Sampler;
@@ -55,18 +52,15 @@ impl Profiler for Sampler {
         Box::pin(async move {
             affordable(memory_use()).map_err(|error| ProfileError::Start(error.into()))?;
             let start = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            let guard = ProfilerGuardBuilder::default().frequency(FREQUENCY).blocklist(&PASSED_OVER).build();
-            let guard = guard.map_err(|error| match error {
-                pprof::Error::Running => ProfileError::Running,
-                error => ProfileError::Start(error.into()),
+            let sampling = Sampling::start(PERIOD).map_err(|error| match error {
+                StartError::Running => ProfileError::Running,
+                StartError::System(error) => ProfileError::Start(error.into()),
             })?;
             tokio::time::sleep(span).await;
-            // Symbol lookup is slow, so it runs on a blocking thread.
-            let stacks = tokio::task::spawn_blocking(move || stacks(&guard)).await;
-            let stacks = stacks.map_err(|error| ProfileError::Report(error.into()))?;
-            let stacks = stacks.map_err(|error| ProfileError::Report(error.into()))?;
-            let period = Duration::from_secs(1) / FREQUENCY.unsigned_abs();
-            Ok(CpuProfile { stacks, start_since_1970: start, took: span, period })
+            // The lookup of names reads files, so it runs on a blocking thread.
+            let profile = tokio::task::spawn_blocking(move || profile(sampling.finish())).await;
+            let profile = profile.map_err(|error| ProfileError::Report(error.into()))?;
+            Ok(CpuProfile { start_since_1970: start, took: span, period: PERIOD, ..profile })
         })
     }
 
@@ -75,18 +69,28 @@ impl Profiler for Sampler {
     }
 }
 
-fn stacks(guard: &ProfilerGuard<'_>) -> pprof::Result<Vec<Stack>> {
-    let report = guard.report().build()?;
-    let stacks = report.data.iter().map(|(seen, times)| Stack {
-        frames: seen.frames.iter().flatten().map(frame).collect(),
-        thread: seen.thread_name_or_id(),
-        times: times.unsigned_abs() as u64,
-    });
-    Ok(stacks.collect())
+/// Adds the names of the functions.
+fn profile(samples: Samples) -> CpuProfile {
+    let addresses = || samples.stacks.iter().flat_map(|stack| stack.addresses.iter().copied());
+    let names = Names::look_up(&samples.modules, addresses());
+    let functions = addresses().filter_map(|address| Some((address, names.name(address)?.to_owned())));
+    let module = |module: &sampler::Module| Module {
+        path: module.path.display().to_string(),
+        code: module.start..module.end,
+        offset: module.offset,
+        build_id: module.build_id.clone(),
+    };
+    CpuProfile {
+        functions: functions.collect(),
+        modules: samples.modules.iter().map(module).collect(),
+        lost: samples.lost,
+        stacks: samples.stacks.into_iter().map(stack).collect(),
+        ..CpuProfile::default()
+    }
 }
 
-fn frame(symbol: &pprof::Symbol) -> Frame {
-    Frame { function: symbol.name(), file: symbol.filename().into_owned(), line: symbol.lineno() }
+fn stack(stack: sampler::Stack) -> Stack {
+    Stack { addresses: stack.addresses, thread: stack.thread, times: stack.times }
 }
 
 #[cfg(test)]
@@ -96,17 +100,17 @@ mod tests {
     #[test]
     fn refuses_a_profile_that_does_not_fit_the_memory_limit() {
         let memory = |used: u64, limit: u64| Some(MemoryUse { used: used << 20, limit: limit << 20 });
-        for (used, limit, is_affordable) in [(20, 170, false), (20, 292, true), (21, 292, false), (300, 200, false)] {
+        for (used, limit, is_affordable) in [(20, 39, false), (20, 40, true), (20, 170, true), (300, 200, false)] {
             assert_eq!(affordable(memory(used, limit)).is_ok(), is_affordable, "{used} of {limit}");
         }
         assert!(affordable(None).is_ok(), "no limit");
-        let text = affordable(memory(20, 170)).unwrap_err().to_string();
-        assert!(text.contains("up to 272 MiB") && text.contains("uses 20 MiB of 170 MiB"), "{text}");
+        let text = affordable(memory(160, 170)).unwrap_err().to_string();
+        assert!(text.contains("up to 20 MiB") && text.contains("uses 160 MiB of 170 MiB"), "{text}");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_second_profile_at_the_same_time_is_refused() {
-        let first = ProfilerGuardBuilder::default().frequency(FREQUENCY).blocklist(&PASSED_OVER).build().unwrap();
+        let first = Sampling::start(PERIOD).unwrap();
         let error = Sampler.cpu(Duration::from_secs(1)).await.unwrap_err().to_string();
         drop(first);
         assert!(error.starts_with("another CPU profile is being taken"), "{error}");

@@ -13,7 +13,7 @@ use engine::LocalFuture;
 
 use crate::shared::option_helpers::listen_address;
 
-pub use profile::{CpuProfile, Frame, Stack};
+pub use profile::{CpuProfile, Module, Stack};
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "pprof",

@@ -1,6 +1,7 @@
 //! CPU profile in the format of pprof (`profile.proto`), compressed with gzip.
 
 use core::hash::Hash;
+use core::ops::Range;
 use core::time::Duration;
 use std::collections::HashMap;
 use std::io::Write;
@@ -15,6 +16,12 @@ use crate::shared::protobuf::{number, varint, written};
 pub struct CpuProfile {
     /// Sampled stacks with their counts.
     pub stacks: Vec<Stack>,
+    /// The binary and its libraries.
+    pub modules: Vec<Module>,
+    /// Names of functions, by the addresses of [`Stack::addresses`]. Unknown addresses are left out.
+    pub functions: HashMap<u64, String>,
+    /// Number of samples for which there was no room.
+    pub lost: u64,
     /// Start of the profile since the Unix epoch.
     pub start_since_1970: Duration,
     /// Duration of the profile.
@@ -26,23 +33,25 @@ pub struct CpuProfile {
 /// Call stack.
 #[derive(Clone, Debug)]
 pub struct Stack {
-    /// Frames, innermost first.
-    pub frames: Vec<Frame>,
+    /// Addresses of instructions, innermost first.
+    pub addresses: Vec<u64>,
     /// Name of the thread.
     pub thread: String,
     /// Number of samples.
     pub times: u64,
 }
 
-/// Stack frame.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Frame {
-    /// Name of the function.
-    pub function: String,
-    /// Source file; empty if unknown.
-    pub file: String,
-    /// Line in the source file.
-    pub line: u32,
+/// File whose code the process has loaded.
+#[derive(Clone, Debug)]
+pub struct Module {
+    /// Path of the file.
+    pub path: String,
+    /// Addresses of its code.
+    pub code: Range<u64>,
+    /// Offset of the code in the file.
+    pub offset: u64,
+    /// Build ID in hexadecimal; empty without one.
+    pub build_id: String,
 }
 
 /// Interning table that assigns consecutive numbers from `first` on.
@@ -88,30 +97,27 @@ impl CpuProfile {
         for (kind, unit) in [(samples, count), (cpu, nanoseconds)] {
             written(&mut bytes, 1, |bytes| value_type(bytes, kind, unit));
         }
-        let mut frames = Table::new(1);
+        self.write_modules(&mut bytes, &mut strings);
+        let mut places = Table::new(1);
         for stack in &self.stacks {
             let name = strings.number(&stack.thread);
-            let places: Vec<u64> = stack.frames.iter().map(|frame| frames.number(frame)).collect();
+            let places: Vec<u64> = stack.addresses.iter().map(|address| places.number(*address)).collect();
             written(&mut bytes, 2, |bytes| self.write_sample(bytes, (&places, stack.times), (thread, name)));
         }
         let mut functions = Table::new(1);
-        for (frame, place) in frames.in_order() {
-            let function = functions.number((frame.function.as_str(), frame.file.as_str()));
-            written(&mut bytes, 4, |bytes| {
-                number(bytes, 1, place);
-                written(bytes, 4, |line| {
-                    number(line, 1, function);
-                    number(line, 2, frame.line.into());
-                });
-            });
+        for (address, place) in places.in_order() {
+            let function = self.functions.get(&address).map(|name| functions.number(name.as_str()));
+            written(&mut bytes, 4, |bytes| self.write_location(bytes, place, address, function));
         }
-        for ((function, file), id) in functions.in_order() {
-            let (function, file) = (strings.number(function), strings.number(file));
-            written(&mut bytes, 5, |bytes| {
-                for (field, value) in [(1, id), (2, function), (3, function), (4, file)] {
-                    number(bytes, field, value);
-                }
-            });
+        for (name, id) in functions.in_order() {
+            let name = strings.number(name);
+            written(&mut bytes, 5, |bytes| numbers(bytes, [(1, id), (2, name), (3, name)]));
+        }
+        let lost =
+            format!("{} samples were lost: the buffer was full, or two threads were interrupted at once", self.lost);
+        if self.lost > 0 {
+            let lost = strings.number(&lost);
+            number(&mut bytes, 13, lost);
         }
         for (text, _) in strings.in_order() {
             written(&mut bytes, 6, |bytes| bytes.extend_from_slice(text.as_bytes()));
@@ -123,6 +129,30 @@ impl CpuProfile {
         bytes
     }
 
+    fn write_modules<'a>(&'a self, bytes: &mut Vec<u8>, strings: &mut Table<&'a str>) {
+        for (place, module) in self.modules.iter().enumerate() {
+            let [path, build_id] = [&module.path, &module.build_id].map(|text| strings.number(text));
+            let (start, end) = (module.code.start, module.code.end);
+            written(bytes, 3, |bytes| {
+                numbers(bytes, [(1, place as u64 + 1), (2, start), (3, end), (4, module.offset)]);
+                // Field 7 says that functions are known. Otherwise `go tool pprof` asks this server for those that are
+                // not, by POST, and gives up when it gets no answer. It looks for lines in the file in any case.
+                numbers(bytes, [(5, path), (6, build_id), (7, 1)]);
+            });
+        }
+    }
+
+    /// Writes an address with its module and its function. A reader finds others by the build ID.
+    fn write_location(&self, bytes: &mut Vec<u8>, place: u64, address: u64, function: Option<u64>) {
+        let module = self.modules.iter().position(|module| module.code.contains(&address));
+        // 0 is no module.
+        let module = module.map_or(0, |at| at as u64 + 1);
+        numbers(bytes, [(1, place), (2, module), (3, address)]);
+        if let Some(function) = function {
+            written(bytes, 4, |line| number(line, 1, function));
+        }
+    }
+
     fn write_sample(&self, bytes: &mut Vec<u8>, (places, times): (&[u64], u64), (thread, name): (u64, u64)) {
         written(bytes, 1, |bytes| places.iter().for_each(|place| varint(bytes, *place)));
         written(bytes, 2, |bytes| {
@@ -130,6 +160,13 @@ impl CpuProfile {
             varint(bytes, times.saturating_mul(nanos(self.period)));
         });
         written(bytes, 3, |bytes| value_type(bytes, thread, name));
+    }
+}
+
+/// Writes fields with numbers.
+fn numbers<const COUNT: usize>(bytes: &mut Vec<u8>, fields: [(u32, u64); COUNT]) {
+    for (field, value) in fields {
+        number(bytes, field, value);
     }
 }
 
