@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use wire::{Name, NameRef};
 
-use crate::Lease;
+use crate::{Lease, RecordFilter};
 
 /// Maximum length of a value in bytes. No answer can hold a longer text.
 pub const VALUE_MAX: usize = 64 * 1024;
@@ -64,7 +64,7 @@ pub enum Host {
 pub enum RecordRole<'r> {
     /// Address.
     Address(IpAddr),
-    /// Text. A host name next to it is used only for queries that ask for it.
+    /// Text.
     Text(&'r str),
     /// Alias of another name, which keeps its case.
     Alias(NameRef<'r>),
@@ -150,13 +150,14 @@ impl Record {
         })
     }
 
-    /// Returns the role of the record.
+    /// Returns the role of the record among those that `filter` selects. Of a host and a text, texts are for those who
+    /// ask for them: external-dns adds a text with the owner to each record, alias or address.
     #[must_use]
-    pub fn role(&self) -> RecordRole<'_> {
+    pub fn role(&self, filter: RecordFilter) -> RecordRole<'_> {
         match (&self.host, &self.text) {
+            (_, Some(text)) if filter == RecordFilter::Texts => RecordRole::Text(text),
             (Host::Address(address), _) => RecordRole::Address(*address),
-            (_, Some(text)) => RecordRole::Text(text),
-            (host, None) => host.name().map_or(RecordRole::Nothing, RecordRole::Alias),
+            (host, _) => host.name().map_or(RecordRole::Nothing, RecordRole::Alias),
         }
     }
 
