@@ -164,8 +164,8 @@ pub(crate) fn listed_in(name: &str, setup: &mut Setup<'_>) -> Result<Vec<SocketA
     Ok(found)
 }
 
-/// Returns an address with the number of its interface. Logs a warning if the address needs one and has no valid one: it
-/// cannot be reached then.
+/// Returns an address with the number of its interface. Logs a warning if the address needs one and has no valid one:
+/// it cannot be reached then.
 pub(crate) fn with_interface(scoped: &ScopedAddress, setup: &mut Setup<'_>) -> SocketAddr {
     if scoped.lacks_interface() {
         setup.warn(format_args!("{}", lacks_interface(scoped.address.ip())));
