@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use wire::{Name, NameRef};
 
-use crate::{Lease, RecordFilter};
+use crate::Lease;
 
 /// Maximum length of a value in bytes. No answer can hold a longer text.
 pub const VALUE_MAX: usize = 64 * 1024;
@@ -70,6 +70,21 @@ pub enum RecordRole<'r> {
     Alias(NameRef<'r>),
     /// Neither.
     Nothing,
+}
+
+/// Kind of records to select.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordFilter {
+    /// Records with a host.
+    Hosts,
+    /// Records with a host or a text.
+    Texts,
+}
+
+impl RecordFilter {
+    pub(crate) fn sees(self, record: &Record) -> bool {
+        record.host != Host::None || (self == RecordFilter::Texts && record.text.is_some())
+    }
 }
 
 /// Bounds in seconds for the TTL derived from the remaining time of a lease.

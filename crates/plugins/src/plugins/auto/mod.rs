@@ -1,7 +1,8 @@
 //! The plugin *auto*: serves a zone from each matching file of a directory.
 
 use core::time::Duration;
-use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -109,8 +110,16 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         };
         let mut notices = Vec::new();
         look(setup.files, &mut notices);
-        notices.iter().filter(|notice| notice.level <= Level::Warning).for_each(|notice| setup.warn(&notice.message));
-        setup.requests.file_watches.push(FileWatch::new(every, move |looking| look(looking.files, looking.notices)));
+        let (warnings, mut infos): (Vec<_>, Vec<_>) =
+            notices.into_iter().partition(|notice| notice.level <= Level::Warning);
+        warnings.iter().for_each(|notice| setup.warn(&notice.message));
+        // The first check logs which files are served, because a generation that is only built logs nothing.
+        let at_once = !infos.is_empty();
+        let watch = FileWatch::new(every, move |looking| {
+            looking.notices.append(&mut infos);
+            look(looking.files, looking.notices);
+        });
+        setup.requests.file_watches.push(FileWatch { at_once, ..watch });
     }
     offer(&zones, setup);
     let plugin = Authority::new(MANIFEST.name, zones, setup);
@@ -123,6 +132,8 @@ struct Found {
     zones: BTreeMap<String, FileZone>,
     /// True if the directory cannot be read, which has been logged.
     is_gone: bool,
+    /// Files of zones that another file serves, which has been logged.
+    ignored: BTreeSet<PathBuf>,
 }
 
 /// Directory that one line scans, and the files that it accepts.
@@ -150,19 +161,36 @@ impl Scan {
                 return;
             }
         };
-        let mut now = BTreeMap::new();
+        let mut now: BTreeMap<String, (Name, PathBuf)> = BTreeMap::new();
+        let mut ignored = BTreeSet::new();
         for path in listed {
             let Some(origin) = self.origin(&path) else { continue };
-            now.entry(origin.to_string()).or_insert((origin, path));
+            match now.entry(origin.to_string()) {
+                Entry::Vacant(free) => drop(free.insert((origin, path))),
+                Entry::Occupied(taken) => {
+                    if !found.ignored.contains(&path) {
+                        notices.push(several_files(&origin, &taken.get().1, &path));
+                    }
+                    ignored.insert(path);
+                }
+            }
         }
+        found.ignored = ignored;
         let gone = |zone: &FileZone, origin: &String| now.get(origin).is_none_or(|(_, path)| *path != zone.path);
         for (origin, zone) in found.zones.extract_if(.., |origin, zone| gone(zone, origin)) {
             let message = format!("Deleting zone `{origin}' from {}", zone.path.display());
             notices.push(Notice::new(Level::Info, MANIFEST.name, message));
         }
         for (text, (origin, path)) in now {
+            let is_new = !found.zones.contains_key(&text);
+            let inserted = is_new.then(|| format!("Inserting zone `{origin}' from: {}", path.display()));
             let zone = found.zones.entry(text).or_insert_with(|| FileZone::new(origin.as_ref(), path, self.memory));
-            notices.extend(zone.follow(files, false, MANIFEST.name));
+            for mut notice in zone.follow(files, false, MANIFEST.name) {
+                if let Some(inserted) = inserted.as_ref().filter(|_| notice.level == Level::Info) {
+                    notice.message.clone_from(inserted);
+                }
+                notices.push(notice);
+            }
         }
     }
 
@@ -173,6 +201,13 @@ impl Scan {
         let origin = Name::from_text(&fill(&self.template, &captures)).ok()?.into_lowercase();
         self.within.contain(origin.as_ref()).then_some(origin)
     }
+}
+
+/// Returns the warning about a file that is not served, because another one has the same zone.
+fn several_files(origin: &Name, served: &Path, ignored: &Path) -> Notice {
+    let (served, ignored) = (served.display(), ignored.display());
+    let files = format!("{served} is served, {ignored} is ignored; rename or remove one of them");
+    Notice::new(Level::Warning, MANIFEST.name, format!("Multiple zone files match origin `{origin}': {files}"))
 }
 
 /// Returns the template with the capture groups of a match filled in.
