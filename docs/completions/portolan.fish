@@ -237,7 +237,7 @@ complete -c portolan -n "__fish_portolan_using_subcommand doctor" -l in-cluster 
 complete -c portolan -n "__fish_portolan_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c portolan -n "__fish_portolan_using_subcommand completions" -s h -l help -d 'Print help'
 complete -c portolan -n "__fish_portolan_using_subcommand man" -s h -l help -d 'Print help'
-complete -c portolan -n "__fish_portolan_using_subcommand node" -l localip -d 'Addresses to serve on, all of one family; required' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l localip -d 'Addresses to serve on, of both families; required' -r
 complete -c portolan -n "__fish_portolan_using_subcommand node" -l basecorefile -d 'Template of the Corefile (/etc/coredns/Corefile.base)' -r
 complete -c portolan -n "__fish_portolan_using_subcommand node" -l kubednscm -d 'Directory with the ConfigMap of kube-dns (/etc/kube-dns, if it exists)' -r
 complete -c portolan -n "__fish_portolan_using_subcommand node" -l upstreamsvc -d 'Service that answers queries for cluster names (kube-dns)' -r
@@ -262,7 +262,7 @@ complete -c portolan -n "__fish_portolan_using_subcommand node" -l log-dir -d 'A
 complete -c portolan -n "__fish_portolan_using_subcommand node" -l log-link -d 'Accepted; the log is standard output, one event per line' -r
 complete -c portolan -n "__fish_portolan_using_subcommand node" -l logbuflevel -d 'Accepted; the log is standard output, one event per line' -r
 complete -c portolan -n "__fish_portolan_using_subcommand node" -l log-backtrace-at -d 'Accepted; the log is standard output, one event per line' -r
-complete -c portolan -n "__fish_portolan_using_subcommand node" -o localip -d 'Addresses to serve on, all of one family; required' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -o localip -d 'Addresses to serve on, of both families; required' -r
 complete -c portolan -n "__fish_portolan_using_subcommand node" -o basecorefile -d 'Template of the Corefile (/etc/coredns/Corefile.base)' -r
 complete -c portolan -n "__fish_portolan_using_subcommand node" -o kubednscm -d 'Directory with the ConfigMap of kube-dns (/etc/kube-dns, if it exists)' -r
 complete -c portolan -n "__fish_portolan_using_subcommand node" -o upstreamsvc -d 'Service that answers queries for cluster names (kube-dns)' -r

@@ -161,9 +161,9 @@ impl PlannedBlock {
             setup.place.1 = order;
             let built = parsed.build(&mut setup);
             done(order);
-            for (index, text) in setup.warned.drain(..) {
+            for (index, code, text) in setup.warned.drain(..) {
                 let notice = Notice::new(Level::Warning, name, text);
-                setup.requests.warnings.push(SetupWarning { notice, span: line(index) });
+                setup.requests.warnings.push(SetupWarning { notice, code, span: line(index) });
             }
             let mut errors = core::mem::take(&mut setup.failed);
             let part = built.unwrap_or_else(|error| {

@@ -33,6 +33,12 @@ corefile::codes! {
     TOO_LARGE = "setup/too-large": "the configuration needs more memory than the process may take";
     SETUP_FAILED = "setup/failed": "a directive cannot be built, because a resource that it needs has a problem";
     SETUP_WARNED = "setup/warned": "a directive works, but a resource that it needs has a problem";
+    ZONE_CNAME = "zone/cname-and-other-data": "a name of a zone has a CNAME record and other data";
+    ZONE_CNAMES = "zone/multiple-cname": "a name of a zone has multiple CNAME records";
+    ZONE_DNAMES = "zone/multiple-dname": "a name of a zone has multiple DNAME records";
+    ZONE_NS_DNAME = "zone/ns-and-dname": "a name of a zone has NS records and a DNAME record";
+    ZONE_BELOW_DNAME = "zone/below-dname": "records below the owner of a DNAME record";
+    ZONE_GLUE = "zone/missing-glue": "a name server in the zone has no address";
 }
 
 /// Errors of Corefiles that CoreDNS accepts and this build cannot serve.

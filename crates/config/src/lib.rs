@@ -24,7 +24,9 @@ mod shared_listeners;
 mod zone_set;
 
 pub use assemble::{BlockOutline, BuildContext, Built};
-pub use codes::CODES;
+pub use codes::{
+    CODES, SETUP_WARNED, ZONE_BELOW_DNAME, ZONE_CNAME, ZONE_CNAMES, ZONE_DNAMES, ZONE_GLUE, ZONE_NS_DNAME,
+};
 pub use gotext::regexp::Budget as RegexpBudget;
 pub use keys::Key;
 pub use plan::{DirectiveEntry, Planning, RemovedDirective, plan};

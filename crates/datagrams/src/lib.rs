@@ -33,11 +33,27 @@ struct Control([u8; CONTROL_LEN]);
 pub fn ask_for_local_address(socket: &impl AsRawFd, ipv6: bool) -> io::Result<()> {
     let (level, option) =
         if ipv6 { (libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO) } else { (libc::IPPROTO_IP, libc::IP_PKTINFO) };
+    switch_on(socket, level, option)
+}
+
+fn switch_on(socket: &impl AsRawFd, level: libc::c_int, option: libc::c_int) -> io::Result<()> {
     let on: libc::c_int = 1;
     let length = socket_length(size_of::<libc::c_int>());
     // SAFETY: the option value points at a live integer of the length given.
     let outcome = unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const on).cast(), length) };
     if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Makes the kernel report all ICMP errors for a connected socket, such as an unreachable host. Without it, only
+/// "port unreachable" is reported. The errors also stay in the error queue of the socket until they are read from there
+/// (`MSG_ERRQUEUE`).
+///
+/// # Errors
+/// Fails if the kernel rejects the option.
+pub fn report_icmp_errors(socket: &impl AsRawFd, is_ipv4: bool) -> io::Result<()> {
+    let (level, option) =
+        if is_ipv4 { (libc::IPPROTO_IP, libc::IP_RECVERR) } else { (libc::IPPROTO_IPV6, libc::IPV6_RECVERR) };
+    switch_on(socket, level, option)
 }
 
 /// Makes the kernel deliver each datagram to a random one of the `count` sockets of an address.

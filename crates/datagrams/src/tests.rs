@@ -183,3 +183,11 @@ fn a_byte_of_the_datagram_chooses_the_socket() {
     client.send_to(&[0xc0], to).unwrap();
     assert_eq!(read(&sockets[0]).0, [0xc0]);
 }
+
+#[test]
+fn reports_icmp_errors_of_both_families() {
+    for (address, is_ipv4) in [("127.0.0.1:0", true), ("[::1]:0", false)] {
+        let Ok(socket) = std::net::UdpSocket::bind(address) else { continue };
+        super::report_icmp_errors(&socket, is_ipv4).unwrap();
+    }
+}

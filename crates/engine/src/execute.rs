@@ -288,16 +288,16 @@ impl Generation {
         let mut sub = worker.take_transaction();
         sub.begin();
         sub.depth = transaction.depth + 1;
-        sub.target = ask.target;
         sub.listener = transaction.listener;
         sub.block = transaction.block;
         sub.query.begin_for(&transaction.query, ask.name.as_ref(), ask.qtype);
         sub.query.site = transaction.query.site;
         sub.response.begin(&sub.query);
+        sub.target = self.target_of(&mut sub, ask.target);
         let next = if sub.depth > DEPTH_MAX {
             sub.response.fail(&sub.query, Failure::servfail(EdeCode::OTHER, "too many nested subqueries"));
             Move::Up(0)
-        } else if ask.target == SubqueryTarget::Below {
+        } else if sub.target == SubqueryTarget::Below {
             sub.query.clear_notes(self.block(sub.block).chain.steps().len());
             sub.query.take_onward(&transaction.query);
             Move::Down(transaction.at + 1)
@@ -313,6 +313,18 @@ impl Generation {
         core::mem::swap(transaction, &mut sub);
         transaction.parent = Some(sub);
         next
+    }
+
+    /// Returns the starting point of a subquery whose block and site are still those of its parent, and leaves it so.
+    fn target_of(&self, sub: &mut Transaction, target: SubqueryTarget) -> SubqueryTarget {
+        if target != SubqueryTarget::BelowOrOther {
+            return target;
+        }
+        let (block, site) = (sub.block, sub.query.site);
+        let is_other = self.route(sub).is_ok() && sub.block != block;
+        (sub.block, sub.query.site) = (block, site);
+        // A name that no block serves is still answered by the steps below, such as *forward*.
+        if is_other { SubqueryTarget::Top } else { SubqueryTarget::Below }
     }
 
     /// Passes the answer of a subquery to the step that asked.

@@ -115,6 +115,8 @@ pub struct Subquery {
 pub enum SubqueryTarget {
     /// The step below the plugin that asks. The subquery stays in the same server block.
     Below,
+    /// Like `Below`, unless a client's query for this name would reach another server block: then like `Top`.
+    BelowOrOther,
     /// The whole server: the subquery is routed like a query of a client and may reach another server block.
     #[default]
     Top,

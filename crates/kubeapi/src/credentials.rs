@@ -110,7 +110,8 @@ fn kubeconfig(file: &Path, context: Option<&str>) -> Result<Config, SetupError> 
         KubeconfigError::ReadConfig(error, _) => SetupError::Kubeconfig(io_text::cannot_open(file, &error)),
         error => problem(causes(&error)),
     })?;
-    if let Some(context) = context {
+    // Empty, as EdgeMesh writes it, is the current context, as for client-go.
+    if let Some(context) = context.filter(|context| !context.is_empty()) {
         kubeconfig.current_context = Some(context.to_owned());
     }
     let clusters = kubeconfig.clusters.iter().filter_map(|named| named.cluster.as_ref());

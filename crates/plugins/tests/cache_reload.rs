@@ -140,7 +140,8 @@ fn directives_that_ask_the_server_declare_it() {
         let sources = std::fs::read_dir(plugin.path()).unwrap().flatten().map(|entry| entry.path());
         let sources = sources.filter(|path| path.extension().is_some_and(|extension| extension == "rs"));
         let text: String = sources.map(|path| std::fs::read_to_string(path).unwrap()).collect();
-        if text.contains("SubqueryTarget::Top") || text.contains("Authority::new") {
+        let asks = ["SubqueryTarget::Top", "SubqueryTarget::BelowOrOther", "Authority::new"];
+        if asks.iter().any(|asks| text.contains(asks)) {
             found += 1;
             assert!(text.contains(".asks_server()"), "{} does not declare `asks_server`", plugin.path().display());
         }

@@ -29,6 +29,7 @@ use support::{Client, Folder, Server, page, query, wait_until};
 use wire::{Rcode, Type};
 
 const LINK: &str = "169.254.20.10";
+const LINK_V6: &str = "fd00:169:254::10";
 const SERVICE: &str = "10.96.0.10";
 const INTERFACE: &str = "nodelocaldns";
 /// Environment variable for the number of takeovers.
@@ -85,7 +86,8 @@ fn has_interface() -> bool {
 }
 
 fn has_address(ip: &str) -> bool {
-    run("ip", &["-o", "addr", "show"]).1.contains(&format!(" {ip}/32 "))
+    let shown = run("ip", &["-o", "addr", "show"]).1;
+    ["32", "128"].iter().any(|bits| shown.contains(&format!(" {ip}/{bits} ")))
 }
 
 fn leaves_nothing() -> bool {
@@ -151,7 +153,7 @@ fn end_pod(mut pod: Server) {
 }
 
 fn client(ip: &str) -> Client {
-    Client::new(SocketAddr::new(ip.parse().unwrap(), 53))
+    Client::at(ip.parse().unwrap(), SocketAddr::new(ip.parse().unwrap(), 53))
 }
 
 /// Returns the first address of a name, if the server answers.
@@ -163,9 +165,10 @@ fn address(client: &mut Client, name: &str) -> Option<IpAddr> {
 fn sets_up_the_node_and_cleans_up_at_the_end() {
     in_namespace("sets_up_the_node_and_cleans_up_at_the_end", || {
         let node = Node::new();
-        let mut server = node.start(&["-conf", "/etc/Corefile"]);
+        let local = [LINK, SERVICE, LINK_V6];
+        let mut server = node.start(&["-conf", "/etc/Corefile", "-localip", &local.join(",")]);
         server.wait_for("-conf does nothing here");
-        for ip in [LINK, SERVICE] {
+        for ip in local {
             assert!(has_address(ip), "{ip}");
             assert_eq!(address(&mut client(ip), "web.example.org."), Some(IpAddr::from([192, 0, 2, 7])));
         }
@@ -174,11 +177,12 @@ fn sets_up_the_node_and_cleans_up_at_the_end() {
         for rule in [
             "ip daddr 10.96.0.10 udp dport 53 notrack comment \"NodeLocal DNS Cache: skip conntrack\"",
             "ip saddr 169.254.20.10 tcp sport 8080 notrack",
+            "ip6 daddr fd00:169:254::10 udp dport 53 notrack",
             "flags owner",
         ] {
             assert!(rules.contains(rule), "{rule} is not in\n{rules}");
         }
-        assert_eq!(rules.matches(" notrack").count(), 16, "{rules}");
+        assert_eq!(rules.matches(" notrack").count(), 24, "{rules}");
         let metrics = page("127.0.0.1:9353".parse().unwrap(), "/metrics").unwrap().1;
         for kind in ["iptables", "iptables_lock", "interface_add", "interface_check", "configmap", "nftables"] {
             let line = format!("coredns_nodecache_setup_errors_total{{errortype=\"{kind}\"}} 0");

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use rcu::{Reading, Sorted};
 use wire::NameRef;
 
-use crate::record::Entry;
-use crate::select::{RecordFilter, Selection};
+use crate::record::{Entry, RecordFilter};
+use crate::select::Selection;
 use crate::{Record, key};
 
 /// Records of a store.

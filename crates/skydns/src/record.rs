@@ -64,12 +64,27 @@ pub enum Host {
 pub enum RecordRole<'r> {
     /// Address.
     Address(IpAddr),
-    /// Text. A host name next to it is used only for queries that ask for it.
+    /// Text.
     Text(&'r str),
     /// Alias of another name, which keeps its case.
     Alias(NameRef<'r>),
     /// Neither.
     Nothing,
+}
+
+/// Kind of records to select.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordFilter {
+    /// Records with a host.
+    Hosts,
+    /// Records with a host or a text.
+    Texts,
+}
+
+impl RecordFilter {
+    pub(crate) fn sees(self, record: &Record) -> bool {
+        record.host != Host::None || (self == RecordFilter::Texts && record.text.is_some())
+    }
 }
 
 /// Bounds in seconds for the TTL derived from the remaining time of a lease.
@@ -150,13 +165,14 @@ impl Record {
         })
     }
 
-    /// Returns the role of the record.
+    /// Returns the role of the record among those that `filter` selects. Of a host and a text, texts are for those who
+    /// ask for them: external-dns adds a text with the owner to each record, alias or address.
     #[must_use]
-    pub fn role(&self) -> RecordRole<'_> {
+    pub fn role(&self, filter: RecordFilter) -> RecordRole<'_> {
         match (&self.host, &self.text) {
+            (_, Some(text)) if filter == RecordFilter::Texts => RecordRole::Text(text),
             (Host::Address(address), _) => RecordRole::Address(*address),
-            (_, Some(text)) => RecordRole::Text(text),
-            (host, None) => host.name().map_or(RecordRole::Nothing, RecordRole::Alias),
+            (host, _) => host.name().map_or(RecordRole::Nothing, RecordRole::Alias),
         }
     }
 

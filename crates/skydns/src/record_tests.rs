@@ -100,11 +100,16 @@ fn lease_limits_the_ttl() {
 }
 
 #[test]
-fn chooses_one_role_per_record() {
+fn shows_a_text_beside_a_host_only_to_those_who_ask_for_texts() {
+    use RecordFilter::{Hosts, Texts};
     let record = |value: &str| read(value).unwrap();
     let address = record(r#"{"host":"10.0.0.1","text":"t"}"#);
-    assert_eq!(address.role(), RecordRole::Address("10.0.0.1".parse().unwrap()));
-    assert_eq!(record(r#"{"host":"a","text":"t"}"#).role(), RecordRole::Text("t"));
-    assert!(matches!(record(r#"{"host":"a"}"#).role(), RecordRole::Alias(_)));
-    assert_eq!(record("{}").role(), RecordRole::Nothing);
+    assert_eq!(address.role(Hosts), RecordRole::Address("10.0.0.1".parse().unwrap()));
+    assert_eq!(address.role(Texts), RecordRole::Text("t"));
+    let alias = record(r#"{"host":"a","text":"t"}"#);
+    assert!(matches!(alias.role(Hosts), RecordRole::Alias(_)));
+    assert_eq!(alias.role(Texts), RecordRole::Text("t"));
+    assert!(matches!(record(r#"{"host":"a"}"#).role(Texts), RecordRole::Alias(_)));
+    assert_eq!(record(r#"{"text":"t"}"#).role(Hosts), RecordRole::Nothing);
+    assert_eq!(record("{}").role(Texts), RecordRole::Nothing);
 }

@@ -7,8 +7,7 @@ use rcu::{Entries, Pages};
 use wire::NameRef;
 
 use crate::key::{self, Key};
-use crate::record::Entry;
-use crate::{Host, Record};
+use crate::record::{Entry, Record, RecordFilter};
 
 /// Maximum number of keys visited per answer, more records than fit into a message. Further keys are ignored.
 pub(crate) const VISITED_MAX: usize = 8192;
@@ -25,21 +24,6 @@ pub struct Selection<'v> {
     found: usize,
     unreadable: usize,
     is_cut: bool,
-}
-
-/// Kind of records to select.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RecordFilter {
-    /// Records with a host.
-    Hosts,
-    /// Records with a host or a text.
-    Texts,
-}
-
-impl RecordFilter {
-    fn sees(self, record: &Record) -> bool {
-        record.host != Host::None || (self == RecordFilter::Texts && record.text.is_some())
-    }
 }
 
 /// Set of keys that belong to a name.

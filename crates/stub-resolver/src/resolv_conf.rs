@@ -31,7 +31,10 @@ impl ResolvConf {
     /// Reads a configuration. Without a server, it is the one of this machine, as in the C library.
     pub(crate) fn parse(bytes: &[u8]) -> ResolvConf {
         let text = String::from_utf8_lossy(bytes);
-        let servers = upstream::nameservers(&text).filter_map(Result::ok).take(SERVERS_MAX);
+        let servers = upstream::nameservers(&text).flatten();
+        // A server on an interface that this machine does not have is left out, as in the C library.
+        let servers =
+            servers.filter_map(|server| server.resolve(|file| std::fs::read(file).ok()).ok()).take(SERVERS_MAX);
         let mut conf = ResolvConf::with_servers(&servers.collect::<Vec<_>>());
         if conf.servers.is_empty() {
             conf.servers.push((Ipv4Addr::LOCALHOST, 53).into());
@@ -92,10 +95,10 @@ mod tests {
     #[test]
     fn reads_servers_search_list_and_options() {
         let conf = ResolvConf::parse(
-            b"# x\nnameserver 192.0.2.1\nnameserver x\nnameserver ::1\ndomain old.test\n\
+            b"# x\nnameserver 192.0.2.1\nnameserver x\nnameserver fe80::1%3\nnameserver fe80::1%nosuch\ndomain old.test\n\
               search a.test b.test\noptions ndots:5 timeout:99 attempts:0 rotate ndots:x\n",
         );
-        assert_eq!(conf.servers, ["192.0.2.1:53".parse().unwrap(), "[::1]:53".parse().unwrap()]);
+        assert_eq!(conf.servers, ["192.0.2.1:53".parse().unwrap(), "[fe80::1%3]:53".parse().unwrap()]);
         assert_eq!((conf.ndots, conf.timeout, conf.attempts), (5, Duration::from_secs(30), 1));
         let none = ResolvConf::parse(b"");
         assert_eq!(none.servers, ["127.0.0.1:53".parse().unwrap()]);

@@ -100,6 +100,7 @@ mod health;
 mod policy;
 mod query;
 mod reply;
+mod scoped;
 mod target;
 
 pub use alternatives::Alternatives;
@@ -115,4 +116,5 @@ pub use health::Health;
 pub use policy::Policy;
 pub use query::{answered_with, outgoing, padding, probe};
 pub use reply::{readable, readable_datagram};
+pub use scoped::{ScopedAddress, UnknownInterface};
 pub use target::{NameserverError, Protocol, Target, TargetError, nameservers, search_list};

@@ -1,10 +1,12 @@
 //! Upstreams as written in a Corefile, and name servers and search lists in resolv.conf(5).
 
 use core::fmt;
-use core::net::{IpAddr, SocketAddr};
+use core::net::IpAddr;
 use core::str;
 
 use wire::Name;
+
+use crate::scoped::{ScopedAddress, is_link_local};
 
 /// Maximum number of domains in a search list: the limit that Kubernetes sets for a Pod (`MaxDNSSearchPaths`).
 const SEARCH_MAX: usize = 32;
@@ -59,8 +61,8 @@ pub enum Target {
     Address {
         /// Protocol.
         protocol: Protocol,
-        /// Address and port.
-        address: SocketAddr,
+        /// Address and port, and the interface of a link-local address.
+        address: ScopedAddress,
         /// Name expected in the certificate, written after a `%`.
         server_name: Option<String>,
     },
@@ -126,7 +128,7 @@ impl core::error::Error for TargetError {}
 
 impl Target {
     /// Parses an upstream: an IP address with or without a port, optionally after `dns://`, `tls://`, `https://` or
-    /// `quic://`; the path of a file; or a host name.
+    /// `quic://`; the path of a file; or a host name. After a link-local address, the first `%` begins its interface.
     ///
     /// # Errors
     /// The text has another form.
@@ -138,7 +140,9 @@ impl Target {
         }
         let (host, port, server_name) = split(rest, protocol.port())?;
         if let Ok(ip) = host.parse::<IpAddr>() {
-            return Ok(Target::Address { protocol, address: SocketAddr::new(ip, port), server_name });
+            let (zone, server_name) = zone_and_name(ip, server_name);
+            let address = ScopedAddress::new(ip, port, zone.as_deref());
+            return Ok(Target::Address { protocol, address, server_name });
         }
         match host.split_once('/') {
             None => check_host(&host)?,
@@ -147,6 +151,17 @@ impl Target {
             Some(_) => {}
         }
         Ok(Target::Named { protocol, name: host, port })
+    }
+}
+
+/// Splits the text after the `%` of an address: `[INTERFACE][%NAME]` after a link-local address, else `NAME`.
+fn zone_and_name(ip: IpAddr, text: Option<String>) -> (Option<String>, Option<String>) {
+    match text {
+        Some(text) if is_link_local(ip) => match text.split_once('%') {
+            Some((zone, name)) => (Some(zone.to_owned()), Some(name.to_owned())),
+            None => (Some(text), None),
+        },
+        name => (None, name),
     }
 }
 
@@ -205,14 +220,13 @@ impl core::error::Error for NameserverError {}
 
 /// Parses the `nameserver` lines of a resolv.conf(5) file: returns their addresses, and the lines without an address.
 /// Ignores other lines.
-pub fn nameservers(text: &str) -> impl Iterator<Item = Result<SocketAddr, NameserverError>> {
+pub fn nameservers(text: &str) -> impl Iterator<Item = Result<ScopedAddress, NameserverError>> {
     text.lines().enumerate().filter_map(|(at, line)| {
         let mut words = line.split_whitespace();
         words.next().filter(|word| *word == "nameserver")?;
         let word = words.next().unwrap_or_default();
-        // An IPv6 address may have a zone identifier, which is not needed here.
-        let ip = word.split('%').next().and_then(|address| address.parse::<IpAddr>().ok());
-        let address = ip.map(|ip| SocketAddr::new(ip, DNS_PORT));
+        let (ip, zone) = word.split_once('%').map_or((word, None), |(ip, zone)| (ip, Some(zone)));
+        let address = ip.parse().ok().map(|ip| ScopedAddress::new(ip, DNS_PORT, zone));
         Some(address.ok_or_else(|| NameserverError { line: at + 1, word: word.to_owned() }))
     })
 }
@@ -232,11 +246,17 @@ pub fn search_list(bytes: &[u8]) -> Vec<Name> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use core::net::SocketAddr;
 
     #[test]
     fn parses_upstreams() {
         let address = |protocol, address: &str, name: Option<&str>| {
-            Ok(Target::Address { protocol, address: address.parse().unwrap(), server_name: name.map(str::to_owned) })
+            let address = address.parse::<SocketAddr>().unwrap().into();
+            Ok(Target::Address { protocol, address, server_name: name.map(str::to_owned) })
+        };
+        let on_eth0 = |protocol, port, name: Option<&str>| {
+            let address = ScopedAddress::new("fe80::1".parse().unwrap(), port, Some("eth0"));
+            Ok(Target::Address { protocol, address, server_name: name.map(str::to_owned) })
         };
         let named = |protocol, name: &str, port| Ok(Target::Named { protocol, name: name.to_owned(), port });
         let cases = [
@@ -249,6 +269,10 @@ mod tests {
             ("tls://127.0.0.1", address(Protocol::Tls, "127.0.0.1:853", None)),
             ("tls://127.0.0.1%n.test:854", address(Protocol::Tls, "127.0.0.1:854", Some("n.test"))),
             ("tls://[2001:db8::1%n.test]:853", address(Protocol::Tls, "[2001:db8::1]:853", Some("n.test"))),
+            ("fe80::1%eth0", on_eth0(Protocol::Dns, 53, None)),
+            ("[fe80::1%eth0]:5353", on_eth0(Protocol::Dns, 5353, None)),
+            ("tls://fe80::1%eth0%n.test", on_eth0(Protocol::Tls, 853, Some("n.test"))),
+            ("fe80::1%3", address(Protocol::Dns, "[fe80::1%3]:53", None)),
             ("https://127.0.0.1", address(Protocol::Https, "127.0.0.1:443", None)),
             ("https://127.0.0.1%n.test:8443", address(Protocol::Https, "127.0.0.1:8443", Some("n.test"))),
             ("quic://127.0.0.1", address(Protocol::Quic, "127.0.0.1:853", None)),
@@ -281,14 +305,17 @@ mod tests {
         }
     }
 
+    fn show(server: &ScopedAddress) -> String {
+        [server.address.to_string()].into_iter().chain(server.interface.clone()).collect::<Vec<_>>().join(" ")
+    }
+
     #[test]
     fn reads_nameservers_from_resolv_conf() {
-        let text =
-            "# c\nsearch a.test\nnameserver 10.0.0.1\n nameserver\tfe80::1%eth0 x\nnameserver x\noptions ndots:5\n";
+        let text = "# c\nsearch a.test\nnameserver 10.0.0.1\n nameserver\tfe80::1%eth0 x\nnameserver fe80::2%3\nnameserver x\noptions ndots:5\n";
         let found: Vec<_> =
-            nameservers(text).map(|found| found.map_or_else(|bad| bad.to_string(), |good| good.to_string())).collect();
-        let bad = "5: line ignored: `x` is not an IP address";
-        assert_eq!(found, ["10.0.0.1:53", "[fe80::1]:53", bad]);
+            nameservers(text).map(|found| found.map_or_else(|bad| bad.to_string(), |good| show(&good))).collect();
+        let bad = "6: line ignored: `x` is not an IP address";
+        assert_eq!(found, ["10.0.0.1:53", "[fe80::1]:53 eth0", "[fe80::2%3]:53", bad]);
     }
 
     #[test]

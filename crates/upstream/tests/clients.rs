@@ -223,6 +223,36 @@ fn there_are_as_many_sockets_as_queries_in_flight_and_sixty_four_before_queries_
 }
 
 #[test]
+fn queries_to_an_upstream_that_was_unreachable_a_moment_ago_wait_shortly_until_it_replies() {
+    let route = 0;
+    let mut client = upstream::UdpClient::<u8>::new(Box::new(|| 7));
+    let message = [0; 12];
+    let (error, at) = (QueryError::Closed, |millis| SECOND + Duration::from_millis(millis));
+    let start = |client: &mut upstream::UdpClient<u8>, now| {
+        let query =
+            upstream::UdpQuery { route: &route, message: &message, deadline: now + 2 * SECOND, retransmit_after: None };
+        client.start(now, &query).unwrap()
+    };
+    let outcomes = |client: &mut upstream::UdpClient<u8>| {
+        let events = core::iter::from_fn(|| client.poll_event());
+        events.filter(|event| matches!(event, upstream::UdpEvent::Completed(..))).count()
+    };
+    let first = start(&mut client, at(0));
+    client.handle_error(at(0), first.socket, &error);
+    assert_eq!(outcomes(&mut client), 1, "the query fails at once");
+    start(&mut client, at(9900));
+    client.handle_timeout(at(10_299));
+    assert_eq!(outcomes(&mut client), 0);
+    client.handle_timeout(at(10_300));
+    assert_eq!(outcomes(&mut client), 1, "the next one fails without another report");
+    start(&mut client, at(10_301));
+    client.handle_timeout(at(12_300));
+    assert_eq!(outcomes(&mut client), 0, "ten seconds later, queries have their whole time");
+    client.handle_timeout(at(12_301));
+    assert_eq!(outcomes(&mut client), 1);
+}
+
+#[test]
 fn each_port_carries_eight_queries() {
     let mut pair = UdpPair::new(1, Conditions::GOOD);
     for _ in 0..8 * 100 {

@@ -323,9 +323,6 @@ impl<'a> Writer<'a> {
         let Some(set) = zone.set(node, Type::DNAME) else { return Err(End::authoritative(Rcode::SERVFAIL)) };
         let stem = name_at_start(set.first()).unwrap_or(NameRef::ROOT);
         let renamed = renamed(self.current(), zone.name(node).as_ref(), stem);
-        if renamed.as_ref().is_some_and(|renamed| renamed.as_ref().same(self.current())) {
-            return Err(End { rcode: Rcode::SERVFAIL, authoritative: self.name.is_some() });
-        }
         if self.renamers.add(node) {
             self.push_at(Section::Answer, node, set);
         }
@@ -336,7 +333,8 @@ impl<'a> Writer<'a> {
         self.followed += 1;
         let fixed = (Type::CNAME, Class::IN, set.ttl);
         self.message.push_data(Section::Answer, owner(self.name.as_ref()), fixed, target.as_bytes());
-        Ok(target)
+        // A DNAME to its own owner. Its records are the answer, as for other authoritative servers.
+        if target.as_ref().same(self.current()) { Err(self.end_found()) } else { Ok(target) }
     }
 
     /// Returns the name to look up: QNAME or the current alias target.

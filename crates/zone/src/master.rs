@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use wire::{Class, Name, NameRef, Type};
 
 use crate::generate;
+use crate::mistakes::Mistake;
 use crate::text::{self, Entries, Entry, ParseError};
 use crate::{Builder, Limits, Zone, ZoneError};
 
@@ -65,6 +66,8 @@ pub enum LoadErrorKind {
     Strangers(usize),
     /// An SOA record of the zone is ignored because a later one replaces it.
     EarlierSoa,
+    /// The zone contradicts itself.
+    Mistake(Box<Mistake>),
 }
 
 impl fmt::Display for LoadErrorKind {
@@ -92,6 +95,7 @@ impl fmt::Display for LoadErrorKind {
                 )
             }
             LoadErrorKind::EarlierSoa => f.write_str("SOA record ignored: a later one replaces it"),
+            LoadErrorKind::Mistake(mistake) => mistake.fmt(f),
         }
     }
 }
@@ -147,9 +151,34 @@ pub fn load_within(origin: NameRef<'_>, path: &Path, limits: Limits, read: Read<
     let borrowed = seen.borrow_soa(&mut builder)?;
     let is_taken = borrowed.is_some() && seen.other_soa.as_ref().is_some_and(|soa| soa.is_stranger);
     let left_out = builder.strangers() - usize::from(is_taken);
-    let warnings = borrowed.into_iter().chain(seen.into_warnings(left_out)).collect();
+    let mut warnings: Vec<LoadError> = borrowed.into_iter().chain(seen.into_warnings(left_out)).collect();
     let zone = builder.finish().map_err(|error| whole(LoadErrorKind::Invalid(error)))?;
+    for mistake in zone.mistakes() {
+        let position = position_of(&mistake, &text, origin);
+        let kind = LoadErrorKind::Mistake(Box::new(mistake));
+        warnings.push(LoadError { file: path.to_owned(), position, kind });
+    }
     Ok(Loaded { zone, warnings, includes })
+}
+
+/// Returns the position of the record that a mistake is about, unless it is in an included file. The text has been read
+/// once, so it has no errors.
+fn position_of(mistake: &Mistake, text: &[u8], origin: NameRef<'_>) -> Option<(u32, u32)> {
+    let mut entries = Entries::new(text, origin);
+    while let Ok(Some(entry)) = entries.next() {
+        match entry {
+            Entry::Record { rtype, .. } => {
+                let is_type = mistake.rtype().is_none_or(|wanted| wanted == rtype);
+                if is_type && entries.owner().same(mistake.name.as_ref()) {
+                    return Some(entries.began());
+                }
+            }
+            Entry::Directive(_) => {
+                entries.line().rest();
+            }
+        }
+    }
+    None
 }
 
 /// Position in a file.

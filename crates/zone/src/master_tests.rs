@@ -161,3 +161,58 @@ fn stores_records_compactly() {
     let each = loaded.zone.size() / loaded.zone.len();
     assert!(each <= 100, "{each} bytes per record");
 }
+
+#[test]
+fn reports_mistakes_that_zone_checkers_refuse() {
+    for (text, expected) in [
+        (
+            "@ NS ns\nns A 192.0.2.1\na CNAME b\nb A 192.0.2.1\na TXT x",
+            "z:5:1: `a.example.org.` has a CNAME record and other data",
+        ),
+        ("@ CNAME b.example.net.", "z:3:1: `example.org.` has a CNAME record and other data"),
+        ("a CNAME b\na RRSIG CNAME 13 2 60 0 0 1 @ AA==\na NSEC b CNAME\na KEY 0 3 13 AA==", ""),
+        (
+            "a CNAME b.test.\na CNAME c.test.\na CNAME b.test.",
+            "z:3:1: `a.example.org.` has multiple CNAME records; the first one is used",
+        ),
+        ("a CNAME b.test.\na CNAME b.test.", ""),
+        (
+            "a DNAME b.test.\na DNAME c.test.\nx.b DNAME b.test.\nx.b DNAME c.test.",
+            "z:3:1: `a.example.org.` has multiple DNAME records; the first one is used (and 1 more names)",
+        ),
+        ("a NS ns.test.\na DNAME b.test.", "z:4:1: `a.example.org.` has NS records and a DNAME record"),
+        ("@ NS ns.test.\n@ DNAME b.test.", ""),
+        ("a DNAME b.test.\na A 192.0.2.1", ""),
+        (
+            "a DNAME b.test.\n\nx.y.a A 192.0.2.1",
+            "z:5:1: `x.y.a.example.org.` is below a DNAME record, which hides its records",
+        ),
+        (
+            "a NS ns.a",
+            "z:3:1: the name server `ns.a.example.org.` of `a.example.org.` has no address (A or AAAA): missing glue",
+        ),
+        (
+            "a NS ns.b",
+            "z:3:1: the name server `ns.b.example.org.` of `a.example.org.` has no address (A or AAAA): missing glue",
+        ),
+        (
+            "@ NS ns\nns TXT x",
+            "z:3:1: the name server `ns.example.org.` of `example.org.` has no address (A or AAAA): missing glue",
+        ),
+        ("@ NS ns\n@ NS ns2\nns AAAA ::1\n*.w A 192.0.2.1\nns2 A 192.0.2.1", ""),
+        ("@ NS a.w\n*.w A 192.0.2.1\na NS ns.a\nns.a A 192.0.2.1\nb NS ns.a\nb NS x.a\nx.a NS y.x.a", ""),
+        (
+            "a NS ns.test.\nx.a CNAME b.test.\nx.a NS gone.x.a",
+            "z:4:1: `x.a.example.org.` has a CNAME record and other data",
+        ),
+    ] {
+        let loaded = zone(text);
+        let found: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
+        assert_eq!(found.join(" | "), expected, "{text}");
+    }
+    // A record in an included file has no position.
+    let files =
+        [("z", "$TTL 60\n@ SOA ns1.test. host 7 2h 1h 2w 5m\n$INCLUDE y\n"), ("y", "a CNAME b\na A 192.0.2.1\n")];
+    let loaded = read(&files).unwrap();
+    assert_eq!(loaded.warnings[0].to_string(), "z: `a.example.org.` has a CNAME record and other data");
+}

@@ -24,7 +24,7 @@ pub(crate) struct Host {
 /// `resolution` of an entry: the source of its endpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Resolution {
-    /// None. Istio forwards to the client's original address, so other servers resolve the name.
+    /// None. Istio forwards to the address that the client chose: one of the entry, or what other servers answer.
     None,
     /// Listed in the entry.
     Static,

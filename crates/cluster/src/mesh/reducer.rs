@@ -102,7 +102,9 @@ impl MeshReducer {
     pub(crate) fn set_entry(&mut self, (namespace, key): Keys, object: &ServiceEntry<'_>) -> Option<bool> {
         let mut errors = ErrorCollector::default();
         let entry = self.parse_entry(object, &mut errors);
-        let is_served = entry.resolution != Resolution::None && !entry.hosts.is_empty();
+        // With addresses, sidecars resolve the hosts even if the resolution is `NONE`, the default.
+        let has_targets = entry.resolution != Resolution::None || !entry.addresses.is_empty();
+        let is_served = has_targets && !entry.hosts.is_empty();
         if let Some(error) = errors.0 {
             self.note(Note::invalid("service", (object.meta.namespace, object.meta.name), error, is_served));
         }
@@ -123,7 +125,8 @@ impl MeshReducer {
         }
         let endpoint = if resolution == Resolution::Static { read::static_endpoint } else { read::endpoint };
         // If an entry has addresses of its own, allocated ones are left over from before it had them.
-        let allocated = if object.addresses.is_empty() { &*object.allocated } else { &[] };
+        let is_allocated = object.addresses.is_empty() && resolution != Resolution::None;
+        let allocated = if is_allocated { &*object.allocated } else { &[] };
         ParsedEntry {
             age: Age {
                 created: object.created.into(),

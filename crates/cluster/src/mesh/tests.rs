@@ -97,9 +97,13 @@ fn merges_listed_endpoints_with_selected_workloads() {
          ? host i.global = itself of a/itself
          entry a/any hosts=*.any.global resolution=DYNAMIC_DNS
          ? host x.any.global = itself of a/any
-         entry a/none hosts=none.global addresses=10.0.0.1 resolution=NONE => nothing
-         ? host none.global = none
-         entry a/nothing hosts=nothing.global addresses=10.0.0.1 => nothing
+         entry a/none hosts=none.global addresses=10.0.0.1 resolution=NONE endpoints=10.1.0.1 => added
+         ? host none.global = 10.0.0.1 of a/none
+         entry a/default hosts=default.global addresses=10.0.0.2,10.1.0.0/16 => added
+         ? host default.global = 10.0.0.2 of a/default
+         entry a/default hosts=default.global addresses=10.1.0.0/16 => removed
+         ? host default.global = none
+         entry a/nothing hosts=nothing.global allocated=240.240.0.1#nothing.global => nothing
          ? host nothing.global = none
          entry a/sel hosts=w.global resolution=STATIC selects=app:pay
          ? host w.global = nothing of a/sel
@@ -219,8 +223,14 @@ fn skips_and_reports_invalid_values() {
         assert_eq!(notes_of(ServiceEntry { addresses, ..good() }), [&[expected.as_str()], &mapped[..]].concat());
     }
     assert_eq!(notes_of(ServiceEntry::default()), whole("it has no hosts"));
-    assert_eq!(notes_of(ServiceEntry { resolution: "dns", ..good() }), whole("unknown resolution \"dns\""));
-    assert!(notes_of(ServiceEntry { resolution: "NONE", ..good() }).is_empty());
+    assert_eq!(
+        notes_of(ServiceEntry { resolution: "dns", ..good() }),
+        [&[part("unknown resolution \"dns\"").as_str()], &mapped[..]].concat()
+    );
+    let unresolved = || ServiceEntry { addresses: vec!["10.0.0.0/8"], ..good() };
+    assert_eq!(notes_of(ServiceEntry { resolution: "dns", ..unresolved() }), whole("unknown resolution \"dns\""));
+    assert_eq!(notes_of(ServiceEntry { resolution: "NONE", ..good() }), mapped);
+    assert!(notes_of(ServiceEntry { resolution: "NONE", ..unresolved() }).is_empty());
     let fixed = || ServiceEntry { resolution: "STATIC", addresses: Vec::new(), ..good() };
     let notes = notes_of(ServiceEntry { endpoints: vec!["host.example", "10.1.0.1"], ..fixed() });
     assert_eq!(notes[0], part("\"host.example\" is not the address of an endpoint"));

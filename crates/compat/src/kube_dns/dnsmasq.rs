@@ -306,7 +306,7 @@ impl Dnsmasq {
         self.hosts_files.push(value.to_owned());
         match self.hosts_files.len() {
             1 => Outcome::AppliedWithWarning("its names are not looked up in domains of --local"),
-            _ => Outcome::Ignored("only the first file is read"),
+            _ => Outcome::Ignored("only the first file or directory is read"),
         }
     }
 

@@ -20,7 +20,7 @@ const IN_MEMORY: &str = "the Corefile is built in memory from --basecorefile; --
 
 /// All flags.
 pub static FLAGS: &[Flag] = &[
-    supported("localip", "IP,...", "Addresses to serve on, all of one family; required"),
+    supported("localip", "IP,...", "Addresses to serve on, of both families; required"),
     supported("basecorefile", "FILE", "Template of the Corefile (/etc/coredns/Corefile.base)"),
     supported("kubednscm", "DIR", "Directory with the ConfigMap of kube-dns (/etc/kube-dns, if it exists)"),
     supported("upstreamsvc", "SERVICE", "Service that answers queries for cluster names (kube-dns)"),

@@ -126,10 +126,6 @@ fn local(words: &CommandLine) -> Result<Vec<IpAddr>, FlagError> {
     if addresses.len() > ADDRESSES_MAX {
         return Err(wrong("a list of at most 16 addresses"));
     }
-    let first_is_v4 = addresses.first().is_some_and(IpAddr::is_ipv4);
-    if addresses.iter().any(|address| address.is_ipv4() != first_is_v4) {
-        return Err(wrong("a list of addresses of one family"));
-    }
     Ok(addresses)
 }
 
@@ -233,6 +229,7 @@ mod tests {
             let settings = read(text).unwrap_or_else(|error| panic!("{images}: {error}"));
             assert_eq!((settings.local.len(), settings.upstream_service.as_str()), (2, "kube-dns-upstream"));
         }
+        assert_eq!(read("-localip 1.1.1.1,fd00::1").unwrap().local.len(), 2);
         assert_eq!(read("-localip 1.1.1.1 -p 5353").unwrap().port, 5353);
         assert_eq!(read("-localip 1.1.1.1 -p 5353 -dns.port 5354").unwrap().port, 5354);
     }
@@ -260,7 +257,6 @@ mod tests {
             ("", "flag --localip is missing"),
             ("-localip", "--localip needs a value"),
             ("-localip 1.1.1.1,x", "--localip: '1.1.1.1,x' is not a list of addresses"),
-            ("-localip 1.1.1.1,fd00::1", "--localip: '1.1.1.1,fd00::1' is not a list of addresses of one family"),
             (
                 "-localip 1.1.1.1 -interfacename a/b",
                 "--interfacename: 'a/b' is not an interface name of at most 15 bytes",

@@ -199,8 +199,8 @@ pub struct DirectiveTraits {
     pub encrypts: bool,
     /// True if CoreDNS has no handler for it, because it configures the server.
     pub has_no_handler: bool,
-    /// True if it asks the whole server ([`SubqueryTarget::Top`](engine::SubqueryTarget::Top)) for a part of its
-    /// answers.
+    /// True if it asks other server blocks ([`SubqueryTarget`](engine::SubqueryTarget) other than `Below`) for a part
+    /// of its answers.
     pub asks_server: bool,
     /// True if directives further down may answer by metadata labels that it sets.
     pub sets_labels: bool,

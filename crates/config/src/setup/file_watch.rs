@@ -34,6 +34,16 @@ impl FileWatch {
         (directive, path): (&'static str, PathBuf),
         every: Duration,
         read: &io::Result<Vec<u8>>,
+        changed: impl FnMut(&dyn Files, io::Result<Vec<u8>>) -> Result<(), Box<dyn Error>> + Send + 'static,
+    ) -> FileWatch {
+        FileWatch::of_content((directive, move |files: &dyn Files| files.read(&path)), every, read, changed)
+    }
+
+    /// Returns a check like [`FileWatch::of_file`] of the contents that a function reads, such as several files.
+    pub fn of_content(
+        (directive, source): (&'static str, impl Fn(&dyn Files) -> io::Result<Vec<u8>> + Send + 'static),
+        every: Duration,
+        read: &io::Result<Vec<u8>>,
         mut changed: impl FnMut(&dyn Files, io::Result<Vec<u8>>) -> Result<(), Box<dyn Error>> + Send + 'static,
     ) -> FileWatch {
         let seed = foldhash::quality::RandomState::default();
@@ -43,7 +53,7 @@ impl FileWatch {
         };
         let mut seen = sign(read);
         let check = move |context: FileCheck<'_>| {
-            let read = context.files.read(&path);
+            let read = source(context.files);
             let now = sign(&read);
             if now == seen {
                 return;

@@ -53,8 +53,11 @@ use std::sync::Arc;
 
 use wire::Name;
 
+use corefile::Code;
 use engine::{ExchangeObservers, Hooks, Labels, Plugin, Refuses, Zones};
 use metrics::Registry;
+
+use crate::codes;
 
 // Concepts that the running engine needs too.
 pub use crate::block::{BindTarget, BlockInfo, BlockSettings, EncryptionPolicy, ReachableZones, SiteInfo};
@@ -160,7 +163,7 @@ pub struct Setup<'a> {
     /// The line of the current directive that is being built, by its index among the directive's lines.
     pub(crate) line: usize,
     /// Warnings of the current directive, each with the index of its line.
-    pub(crate) warned: Vec<(usize, String)>,
+    pub(crate) warned: Vec<(usize, Code, String)>,
     /// Errors of the current directive, each with the index of its line.
     pub(crate) failed: Vec<(usize, SetupError)>,
 }
@@ -208,7 +211,12 @@ impl Setup<'_> {
 
     /// Records a warning about a problem that does not prevent the directive from working.
     pub fn warn(&mut self, message: impl Display) {
-        self.warned.push((self.line, message.to_string()));
+        self.warn_as(codes::SETUP_WARNED, message);
+    }
+
+    /// Records a warning with a code of its own.
+    pub fn warn_as(&mut self, code: Code, message: impl Display) {
+        self.warned.push((self.line, code, message.to_string()));
     }
 
     /// Builds the lines of a directive one by one. A line that fails does not keep the others from being built, so

@@ -3,10 +3,9 @@
 use core::time::Duration;
 use std::sync::Arc;
 
-use corefile::{Diagnostic, Span};
+use corefile::{Code, Diagnostic, Span};
 
 use super::{ControlRequests, FileWatch, GracefulJob, Inspection, Job, Page, QueryJob, Readiness};
-use crate::codes;
 use engine::log::Notice;
 use engine::tls::{TlsMaterial, TlsServer};
 
@@ -63,6 +62,8 @@ pub struct ListenerTls {
 pub struct SetupWarning {
     /// Log event.
     pub notice: Notice,
+    /// Kind of the problem.
+    pub code: Code,
     /// Position of the directive.
     pub span: Span,
 }
@@ -72,7 +73,7 @@ impl SetupWarning {
     #[must_use]
     pub fn diagnostic(&self) -> Diagnostic {
         let Notice { directive, message, .. } = &self.notice;
-        Diagnostic::warning(codes::SETUP_WARNED, self.span, format!("plugin/{directive}: {message}"))
+        Diagnostic::warning(self.code, self.span, format!("plugin/{directive}: {message}"))
     }
 }
 

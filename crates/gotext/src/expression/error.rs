@@ -28,6 +28,8 @@ pub enum ExpressionError {
     BadEscape,
     /// Unknown variable or function.
     UnknownName(String),
+    /// Name in `let` that something else has.
+    Redeclared(String),
     /// Arguments that this function does not take.
     BadArguments(String),
     /// Operator that cannot be applied to these types.
@@ -48,6 +50,7 @@ impl fmt::Display for ExpressionError {
             ExpressionError::Unexpected(what) => write!(f, "unexpected `{what}`"),
             ExpressionError::BadEscape => f.write_str("a backslash does not start a known escape sequence"),
             ExpressionError::UnknownName(name) => write!(f, "unknown name {name}"),
+            ExpressionError::Redeclared(name) => write!(f, "cannot redeclare {name}"),
             ExpressionError::BadArguments(function) => write!(f, "`{function}` does not take these arguments"),
             ExpressionError::Mismatch(operator, one, other) => {
                 write!(f, "`{operator}` cannot be applied to {} and {}", one.name(), other.name())

@@ -1,5 +1,6 @@
 //! Evaluation of an expression in an environment.
 
+use core::cell::{Cell, RefCell};
 use core::net::IpAddr;
 use std::borrow::Cow;
 
@@ -9,6 +10,11 @@ use super::parse::{Node, Operator};
 use super::signatures::Function;
 use crate::value::Value;
 
+/// Maximum number of steps of an evaluation: nodes that are evaluated, elements of lists that are built, and each
+/// [`TEXT_STEP`] bytes of texts that are built. They take a few milliseconds, and bound the memory too.
+const STEPS_MAX: usize = 50_000;
+/// Bytes of a text that count as a step.
+const TEXT_STEP: usize = 16;
 /// Maximum number of elements in a range, minus one.
 const RANGE_MAX: i64 = 1000;
 
@@ -17,11 +23,33 @@ pub(super) struct Evaluation<'e, E: Environment> {
     pub(super) environment: &'e E,
     /// Functions of the environment that the expression calls.
     pub(super) functions: &'e [E::Function],
+    /// Values of local names, in the order of their declaration.
+    locals: RefCell<Vec<Value>>,
+    /// Number of steps so far.
+    steps: Cell<usize>,
 }
 
-impl<E: Environment> Evaluation<'_, E> {
-    /// Evaluates a node. Returns `None` if it has no value.
+impl<'e, E: Environment> Evaluation<'e, E> {
+    pub(super) fn new(environment: &'e E, functions: &'e [E::Function]) -> Evaluation<'e, E> {
+        Evaluation { environment, functions, locals: RefCell::default(), steps: Cell::new(0) }
+    }
+
+    /// Evaluates a node. Returns `None` if it has no value, or if the evaluation takes too many steps.
     pub(super) fn value(&self, node: &Node) -> Option<Value> {
+        let value = self.compute(node)?;
+        let cost = match (&value, node) {
+            // Constants and variables exist already.
+            (_, Node::Constant(_) | Node::Variable(_)) => 0,
+            (Value::List(list), _) => list.len(),
+            (Value::Map(map), _) => map.len(),
+            (Value::Text(text), _) => text.len() / TEXT_STEP,
+            _ => 0,
+        };
+        self.steps.set(self.steps.get() + cost + 1);
+        (self.steps.get() <= STEPS_MAX).then_some(value)
+    }
+
+    fn compute(&self, node: &Node) -> Option<Value> {
         Some(match node {
             Node::Constant(value) => value.clone(),
             Node::Variable(name) => self.environment.variable(name),
@@ -45,6 +73,25 @@ impl<E: Environment> Evaluation<'_, E> {
                 before.iter().try_for_each(|part| self.value(part).map(drop))?;
                 self.value(last)?
             }
+            Node::Let(parts) => {
+                let [value, body] = &**parts;
+                let value = self.value(value)?;
+                self.with_locals([value], body)?
+            }
+            Node::Local(at) => self.locals.borrow().get(*at)?.clone(),
+            Node::Each(each, parts) => self.each(*each, parts)?,
+            Node::Map(pairs) => {
+                let pair = |(key, value): &(Node, Node)| match self.value(key)? {
+                    key @ (Value::Text(_) | Value::Integer(_)) => Some((key.to_string(), self.value(value)?)),
+                    _ => None,
+                };
+                Value::Map(pairs.iter().map(pair).collect::<Option<_>>()?)
+            }
+            Node::Member(whole, name, is_optional) => match self.value(whole)? {
+                Value::Map(mut map) => map.remove(name).unwrap_or_default(),
+                Value::Nil if *is_optional => Value::Nil,
+                _ => return None,
+            },
             Node::Index(whole, at) => index(&self.value(whole)?, &self.value(at)?)?,
             Node::Slice(whole, from, to) => {
                 let place = |node: &Option<Box<Node>>| match node {
@@ -54,6 +101,27 @@ impl<E: Environment> Evaluation<'_, E> {
                 slice(&self.value(whole)?, place(from)?, place(to)?)?
             }
         })
+    }
+
+    /// Evaluates a node with further local values.
+    fn with_locals(&self, values: impl IntoIterator<Item = Value>, body: &Node) -> Option<Value> {
+        let known = self.locals.borrow().len();
+        self.locals.borrow_mut().extend(values);
+        let value = self.value(body);
+        self.locals.borrow_mut().truncate(known);
+        value
+    }
+
+    /// Evaluates a predicate for an element at an index, and the result so far of `reduce`.
+    pub(super) fn with_element(
+        &self,
+        predicate: &Node,
+        element: &Value,
+        at: usize,
+        result: Option<Value>,
+    ) -> Option<Value> {
+        let at = Value::Integer(i64::try_from(at).ok()?);
+        self.with_locals([element.clone(), at].into_iter().chain(result), predicate)
     }
 
     /// Evaluates a node without copying constants.
@@ -103,7 +171,7 @@ impl<E: Environment> Evaluation<'_, E> {
             }
             _ => {}
         }
-        compute(operator, &*self.value_ref(one)?, &*self.value_ref(other)?)
+        operate(operator, &*self.value_ref(one)?, &*self.value_ref(other)?)
     }
 
     fn call(&self, function: Function, args: &[Node]) -> Option<Value> {
@@ -116,7 +184,7 @@ impl<E: Environment> Evaluation<'_, E> {
     }
 }
 
-fn compute(operator: Operator, one: &Value, other: &Value) -> Option<Value> {
+fn operate(operator: Operator, one: &Value, other: &Value) -> Option<Value> {
     use Operator as O;
     let texts = || match (one, other) {
         (Value::Text(one), Value::Text(other)) => Some((one, other)),
@@ -131,6 +199,7 @@ fn compute(operator: Operator, one: &Value, other: &Value) -> Option<Value> {
         O::GreaterOrEqual => Value::Bool(one.order(other)?.is_ge()),
         O::In => match other {
             Value::List(list) => Value::Bool(list.iter().any(|element| equal(one, element))),
+            Value::Map(map) => Value::Bool(matches!(one, Value::Text(key) if map.contains_key(key))),
             _ => return None,
         },
         O::Contains => texts().map(|(one, other)| Value::Bool(one.contains(other.as_str())))?,
@@ -185,6 +254,9 @@ fn place(length: usize, at: &Value) -> Option<usize> {
 }
 
 pub(super) fn index(whole: &Value, at: &Value) -> Option<Value> {
+    if let (Value::Map(map), Value::Text(key)) = (whole, at) {
+        return Some(map.get(key).cloned().unwrap_or_default());
+    }
     let at = place(whole.len()?, at)?;
     match whole {
         Value::List(list) => list.get(at).cloned(),

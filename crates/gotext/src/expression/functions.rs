@@ -44,6 +44,7 @@ fn on_texts(function: Function, first: &Value, args: &[Value]) -> Option<Value> 
         Function::HasPrefix => Value::Bool(text(0)?.starts_with(text(1)?)),
         Function::HasSuffix => Value::Bool(text(0)?.ends_with(text(1)?)),
         Function::ToBase64 => Value::Text(to_base64(text(0)?.as_bytes())),
+        Function::FromJson => super::json::read(text(0)?)?,
         Function::FromBase64 => Value::Text(String::from_utf8(from_base64(text(0)?)?).ok()?),
         Function::Length => match first {
             // Characters, not bytes.
@@ -107,6 +108,7 @@ fn on_numbers(function: Function, first: &Value, args: &[Value]) -> Option<Value
 
 fn on_lists(function: Function, args: &[Value]) -> Option<Value> {
     let list = || if let Some(Value::List(list)) = args.first() { Some(list) } else { None };
+    let map = || if let Some(Value::Map(map)) = args.first() { Some(map) } else { None };
     Some(match function {
         Function::Join => {
             let texts =
@@ -145,6 +147,22 @@ fn on_lists(function: Function, args: &[Value]) -> Option<Value> {
             Value::List(unique)
         }
         Function::Sort => sorted(list()?.clone(), args.get(1))?,
+        Function::Keys => Value::List(map()?.keys().map(Value::text).collect()),
+        Function::Values => Value::List(map()?.values().cloned().collect()),
+        Function::ToPairs => {
+            let pair = |(key, value): (&String, &Value)| Value::List(vec![Value::text(key), value.clone()]);
+            Value::List(map()?.iter().map(pair).collect())
+        }
+        Function::FromPairs => {
+            let pair = |pair: &Value| match pair {
+                Value::List(pair) => match pair.as_slice() {
+                    [Value::Text(key), value] => Some((key.clone(), value.clone())),
+                    _ => None,
+                },
+                _ => None,
+            };
+            Value::Map(list()?.iter().map(pair).collect::<Option<_>>()?)
+        }
         _ => return None,
     })
 }
@@ -240,14 +258,19 @@ fn median(mut numbers: Vec<f64>) -> f64 {
     }
 }
 
+/// Returns true for the order `desc`. The default is `asc`.
+pub(super) fn descends(order: Option<&Value>) -> Option<bool> {
+    match order {
+        None => Some(false),
+        Some(Value::Text(order)) if order == "asc" => Some(false),
+        Some(Value::Text(order)) if order == "desc" => Some(true),
+        Some(_) => None,
+    }
+}
+
 /// Sorts numbers or texts, in the order `asc` (the default) or `desc`.
 fn sorted(mut list: Vec<Value>, order: Option<&Value>) -> Option<Value> {
-    let descends = match order {
-        None => false,
-        Some(Value::Text(order)) if order == "asc" => false,
-        Some(Value::Text(order)) if order == "desc" => true,
-        Some(_) => return None,
-    };
+    let descends = descends(order)?;
     let is_comparable = list.windows(2).all(|pair| pair[0].order(&pair[1]).is_some());
     if !is_comparable {
         return None;

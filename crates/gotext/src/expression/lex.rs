@@ -34,9 +34,9 @@ impl TokenKind {
 }
 
 /// Operators and brackets. Each one precedes its own prefixes, so that the longest match wins.
-const MARKS: [&str; 28] = [
-    "==", "!=", "<=", ">=", "&&", "||", "??", "**", "..", "?", ":", "<", ">", "!", "+", "-", "*", "/", "%", "(", ")",
-    "[", "]", ",", ".", "|", "^", ";",
+const MARKS: [&str; 32] = [
+    "==", "!=", "<=", ">=", "&&", "||", "??", "?.", "**", "..", "=", "{", "}", "?", ":", "<", ">", "!", "+", "-", "*",
+    "/", "%", "(", ")", "[", "]", ",", ".", "|", "^", ";",
 ];
 
 pub(super) fn tokens(text: &str) -> Result<Vec<Token>, ParseError<ExpressionError>> {
@@ -79,6 +79,11 @@ fn token(first: char, cursor: &mut Cursor<'_>) -> Result<TokenKind, ExpressionEr
             Ok(TokenKind::Constant(Value::Text(text)))
         }
         '0'..='9' => number(cursor),
+        '#' => {
+            cursor.take("#");
+            let name = cursor.take_while(|c| c.is_ascii_alphanumeric() || c == '_');
+            Ok(TokenKind::Word(format!("#{name}")))
+        }
         '.' if cursor.rest().as_bytes().get(1).is_some_and(u8::is_ascii_digit) => number(cursor),
         'a'..='z' | 'A'..='Z' | '_' => Ok(word(cursor.take_while(|c| c.is_ascii_alphanumeric() || c == '_'))),
         _ => match cursor.take_any(&MARKS) {

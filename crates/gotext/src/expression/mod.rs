@@ -2,15 +2,21 @@
 //! [`Environment`].
 //!
 //! The language has comparisons, arithmetic, texts, lists, `?:`, `;`, comments and functions.
-//! `incidr(ADDRESS, NETWORK)` is an addition of CoreDNS. Types are checked when an expression is parsed. Closures,
-//! `let`, times and maps are not supported. There are no loops, so every evaluation terminates.
+//! `incidr(ADDRESS, NETWORK)` is an addition of CoreDNS. Types are checked when an expression is parsed. Predicates
+//! (`filter(list, # > 1)`), `let`, `if` and maps are supported, times are not. Loops go over lists only, and the number
+//! of steps is bounded, so every evaluation terminates soon.
 
+mod each;
 mod environment;
 mod error;
 mod evaluate;
 mod functions;
+mod json;
 mod lex;
 mod parse;
+mod scopes;
+#[cfg(test)]
+mod scopes_tests;
 mod signatures;
 #[cfg(test)]
 mod tests;
@@ -59,7 +65,7 @@ impl<F> Expression<F> {
 
     /// Evaluates the expression. Returns `None` if it has no value, for example an index after the end of a list.
     pub fn evaluate(&self, environment: &impl Environment<Function = F>) -> Option<Value> {
-        Evaluation { environment, functions: &self.parsed.functions }.value(&self.parsed.node)
+        Evaluation::new(environment, &self.parsed.functions).value(&self.parsed.node)
     }
 
     /// Returns true if the value is the boolean `true`. No other value counts as true.

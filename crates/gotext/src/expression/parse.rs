@@ -5,6 +5,7 @@ use ipnet::IpNet;
 use super::environment::{Parameters, Scope};
 use super::error::{DEPTH_MAX, ExpressionError, LENGTH_MAX};
 use super::lex::{Token, TokenKind, tokens};
+use super::scopes::{Each, Local};
 use super::signatures::{Function, Signature};
 use super::types::Type;
 use crate::ParseError;
@@ -82,6 +83,16 @@ pub(super) enum Node {
     List(Vec<Node>),
     /// Expressions of which only the last one counts.
     Sequence(Vec<Node>),
+    /// Value of the first for a local name, which the second uses.
+    Let(Box<[Node; 2]>),
+    /// Value of a local name, by its place on the stack.
+    Local(usize),
+    /// Function with a predicate: the list, the predicate, and the last argument.
+    Each(Each, Vec<Node>),
+    /// Map with computed keys.
+    Map(Vec<(Node, Node)>),
+    /// Value of a map. It is `nil` without a map if it is optional.
+    Member(Box<Node>, String, bool),
     Index(Box<Node>, Box<Node>),
     Slice(Box<Node>, Option<Box<Node>>, Option<Box<Node>>),
 }
@@ -91,9 +102,9 @@ pub(super) fn is_function(name: &str) -> bool {
     Signature::of(name).is_some()
 }
 
-type Outcome<T> = Result<T, ParseError<ExpressionError>>;
+pub(super) type Outcome<T> = Result<T, ParseError<ExpressionError>>;
 /// A node with the type of its values.
-type Typed = (Node, Type);
+pub(super) type Typed = (Node, Type);
 
 /// Parsed expression.
 #[derive(Debug)]
@@ -114,7 +125,8 @@ pub(super) fn parse<F: Clone>(text: &str, scope: &Scope<'_, F>) -> Outcome<Parse
         return Err(ParseError::at(LENGTH_MAX, ExpressionError::TooLong));
     }
     let tokens = tokens(text)?.into_iter().peekable();
-    let mut parser = Parser { tokens, end: text.len(), depth: 0, scope, functions: Vec::new() };
+    let (functions, locals) = (Vec::new(), Vec::new());
+    let mut parser = Parser { tokens, end: text.len(), depth: 0, scope, functions, locals };
     let (node, result) = parser.sequence()?;
     match parser.tokens.next() {
         None => Ok(Parsed { node, result, functions: parser.functions }),
@@ -122,29 +134,31 @@ pub(super) fn parse<F: Clone>(text: &str, scope: &Scope<'_, F>) -> Outcome<Parse
     }
 }
 
-struct Parser<'s, F> {
-    tokens: std::iter::Peekable<std::vec::IntoIter<Token>>,
+pub(super) struct Parser<'s, F> {
+    pub(super) tokens: std::iter::Peekable<std::vec::IntoIter<Token>>,
     end: usize,
     depth: usize,
-    scope: &'s Scope<'s, F>,
+    pub(super) scope: &'s Scope<'s, F>,
     /// Functions of the environment called so far.
     functions: Vec<F>,
+    /// Local names, the innermost last.
+    pub(super) locals: Vec<Local>,
 }
 
 impl<F: Clone> Parser<'_, F> {
-    fn at(&mut self) -> usize {
+    pub(super) fn at(&mut self) -> usize {
         self.tokens.peek().map_or(self.end, |token| token.at)
     }
 
-    fn take_mark(&mut self, mark: &str) -> bool {
+    pub(super) fn take_mark(&mut self, mark: &str) -> bool {
         self.tokens.next_if(|token| matches!(token.kind, TokenKind::Mark(known) if known == mark)).is_some()
     }
 
-    fn take_word(&mut self, word: &str) -> bool {
+    pub(super) fn take_word(&mut self, word: &str) -> bool {
         self.tokens.next_if(|token| matches!(&token.kind, TokenKind::Word(known) if known == word)).is_some()
     }
 
-    fn want_mark(&mut self, mark: &'static str, inside: &'static str) -> Outcome<()> {
+    pub(super) fn want_mark(&mut self, mark: &'static str, inside: &'static str) -> Outcome<()> {
         let at = self.at();
         if self.take_mark(mark) {
             return Ok(());
@@ -158,9 +172,9 @@ impl<F: Clone> Parser<'_, F> {
     }
 
     /// Parses expressions with `;` between them. The value is that of the last one.
-    fn sequence(&mut self) -> Outcome<Typed> {
+    pub(super) fn sequence(&mut self) -> Outcome<Typed> {
         let (mut before, mut last) = (Vec::new(), self.expression()?);
-        while self.take_mark(";") && self.tokens.peek().is_some() {
+        while self.take_mark(";") && !self.is_at_end() {
             before.push(core::mem::replace(&mut last, self.expression()?).0);
         }
         if before.is_empty() {
@@ -170,11 +184,31 @@ impl<F: Clone> Parser<'_, F> {
         Ok((Node::Sequence(before), last.1))
     }
 
-    /// Parses `A ? B : C`, or an expression that binds tighter.
-    fn expression(&mut self) -> Outcome<Typed> {
+    /// Returns true at the end of a sequence.
+    fn is_at_end(&mut self) -> bool {
+        self.tokens.peek().is_none_or(|token| matches!(token.kind, TokenKind::Mark(")" | "}")))
+    }
+
+    /// Parses with `parse`, one level deeper.
+    pub(super) fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> Outcome<T>) -> Outcome<T> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
             return Err(ParseError::at(self.at(), ExpressionError::TooDeep));
+        }
+        let parsed = parse(self)?;
+        self.depth -= 1;
+        Ok(parsed)
+    }
+
+    /// Parses `let`, `if`, `A ? B : C`, or an expression that binds tighter.
+    pub(super) fn expression(&mut self) -> Outcome<Typed> {
+        self.depth += 1;
+        if self.depth > DEPTH_MAX {
+            return Err(ParseError::at(self.at(), ExpressionError::TooDeep));
+        }
+        if let Some(statement) = self.statement()? {
+            self.depth -= 1;
+            return Ok(statement);
         }
         let at = self.at();
         let condition = self.binary(0)?;
@@ -200,7 +234,7 @@ impl<F: Clone> Parser<'_, F> {
         Ok(yes)
     }
 
-    fn want_type(&self, (_, result): &Typed, wanted: Type, operator: &str, at: usize) -> Outcome<()> {
+    pub(super) fn want_type(&self, (_, result): &Typed, wanted: Type, operator: &str, at: usize) -> Outcome<()> {
         if result.fits(wanted) {
             Ok(())
         } else {
@@ -282,10 +316,14 @@ impl<F: Clone> Parser<'_, F> {
             return Ok(if not { (Node::Not(node), Type::Bool) } else { (Node::Negative(node), operand.1) });
         }
         let mut operand = self.operand()?;
-        loop {
+        for _ in 0..DEPTH_MAX {
             let at = self.at();
             if self.take_mark("[") {
                 operand = self.part(operand, at)?;
+            } else if self.take_mark(".") {
+                operand = self.member(operand, false, at)?;
+            } else if self.take_mark("?.") {
+                operand = self.member(operand, true, at)?;
             } else if self.take_mark("|") {
                 // `a | f(b)` means `f(a, b)`.
                 operand = self.call(Some(operand))?;
@@ -293,6 +331,7 @@ impl<F: Clone> Parser<'_, F> {
                 return Ok(operand);
             }
         }
+        Err(ParseError::at(self.at(), ExpressionError::TooDeep))
     }
 
     /// Parses the rest of `LIST[1]`, `TEXT[1:3]` or `TEXT[:3]` after the opening bracket.
@@ -332,9 +371,21 @@ impl<F: Clone> Parser<'_, F> {
             TokenKind::Word(_) => self.call(None),
             TokenKind::Mark("(") => {
                 self.tokens.next();
-                let inner = self.expression()?;
+                let inner = self.sequence()?;
                 self.want_mark(")", "parentheses")?;
                 Ok(inner)
+            }
+            TokenKind::Mark("{") => {
+                self.tokens.next();
+                self.map()
+            }
+            // `.name` in a predicate is a member of the element.
+            TokenKind::Mark(".") => {
+                let at = token.at;
+                self.tokens.next();
+                let unexpected = || ParseError::at(at, ExpressionError::Unexpected(".".to_owned()));
+                let element = self.local("#").ok_or_else(unexpected)?;
+                self.member(element, false, at)
             }
             TokenKind::Mark("[") => {
                 self.tokens.next();
@@ -367,11 +418,17 @@ impl<F: Clone> Parser<'_, F> {
             None => return Err(ParseError::at(at, ExpressionError::UnexpectedEnd)),
         };
         if !self.take_mark("(") {
+            if let Some(local) = self.local(&name).filter(|_| piped.is_none()) {
+                return Ok(local);
+            }
             let known = self.scope.variables.iter().find(|(known, _)| *known == name);
             return match known.filter(|_| piped.is_none()) {
                 Some((_, result)) => Ok((Node::Variable(name), *result)),
                 None => Err(ParseError::at(at, ExpressionError::UnknownName(name))),
             };
+        }
+        if let Some(each) = self.each(&name) {
+            return self.each_call((each, &name), piped, at);
         }
         let mut args: Vec<Typed> = piped.into_iter().collect();
         args.extend(self.list(")", "parentheses")?);

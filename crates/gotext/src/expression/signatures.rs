@@ -46,6 +46,11 @@ pub(super) enum Function {
     ToJson,
     ToBase64,
     FromBase64,
+    FromJson,
+    Keys,
+    Values,
+    ToPairs,
+    FromPairs,
     BitAnd,
     BitOr,
     BitXor,
@@ -91,7 +96,7 @@ impl Signature {
 
 use Type::{Any, Bool, Float, Integer, List, Text};
 
-const SIGNATURES: [Signature; 48] = [
+const SIGNATURES: [Signature; 53] = [
     of("incidr", Function::InNetwork, &[Text, Text], 0, Bool),
     of("len", Function::Length, &[Any], 0, Integer),
     of("type", Function::Kind, &[Any], 0, Text),
@@ -133,6 +138,11 @@ const SIGNATURES: [Signature; 48] = [
     of("toJSON", Function::ToJson, &[Any], 0, Text),
     of("toBase64", Function::ToBase64, &[Text], 0, Text),
     of("fromBase64", Function::FromBase64, &[Text], 0, Text),
+    of("fromJSON", Function::FromJson, &[Text], 0, Any),
+    of("keys", Function::Keys, &[Any], 0, List),
+    of("values", Function::Values, &[Any], 0, List),
+    of("toPairs", Function::ToPairs, &[Any], 0, List),
+    of("fromPairs", Function::FromPairs, &[List], 0, Any),
     of("bitand", Function::BitAnd, &[Integer, Integer], 0, Integer),
     of("bitor", Function::BitOr, &[Integer, Integer], 0, Integer),
     of("bitxor", Function::BitXor, &[Integer, Integer], 0, Integer),

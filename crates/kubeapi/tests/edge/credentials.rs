@@ -141,6 +141,16 @@ fn uses_the_client_certificate_of_a_kubeconfig() {
 }
 
 #[test]
+fn takes_an_empty_context_for_the_current_one() {
+    let folder = folder("empty_context");
+    let api = FakeApi::with_shop();
+    let Source::Kubeconfig { file, .. } = kubeconfig(&folder, &api, "token: x") else { panic!() };
+    let edge = Edge::start(&Request::new(Source::Kubeconfig { file, context: Some(String::new()) }));
+    edge.wait_synced();
+    assert_eq!(edge.service("shop/web"), WEB);
+}
+
+#[test]
 fn uses_the_token_of_an_exec_plugin() {
     let folder = folder("exec_plugin");
     let api = FakeApi::with_shop();

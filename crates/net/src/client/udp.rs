@@ -17,7 +17,7 @@ use upstream::{QueryError, QueryId, Random, SocketId, UdpEvent, UdpQuery};
 use wire::Reply;
 
 use super::outcomes::Outcomes;
-use super::socket::Socket;
+use super::socket::{Socket, is_unreachable};
 use super::timer::{Timed, Timer, arm};
 use super::{count_unwanted, exchange_error, network, now, query_error, since_start};
 
@@ -108,7 +108,7 @@ impl Pending<'_> {
                 && let Some(error) = socket.take_error()
             {
                 // The queries on the socket fail: no reply will come.
-                self.driver.client.borrow_mut().handle_error(id, &query_error("read", &error));
+                self.driver.client.borrow_mut().handle_error(now(), id, &query_error("read", &error));
             }
             let is_drained = self.driver.read(id, socket, unwanted);
             self.driver.process();
@@ -169,7 +169,10 @@ impl Driver {
                     }
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
                     // An ICMP error that arrived after `take_error`.
-                    Err(error) => client.handle_error(id, &query_error("read", &error)),
+                    Err(error) if is_unreachable(&error) => {
+                        client.handle_error(now(), id, &query_error("read", &error));
+                    }
+                    Err(_) => {}
                 }
             }
             false

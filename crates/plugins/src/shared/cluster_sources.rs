@@ -62,8 +62,8 @@ pub(crate) const fn kubeconfig<C: HasSources>() -> Property<C> {
     Property {
         usage: Usage("kubeconfig FILE [CONTEXT]"),
         default: "",
-        doc: "Kubeconfig file with the API server and the credentials, and the context to use (default: its current \
-              context). Takes precedence over `endpoint`.",
+        doc: "Kubeconfig file with the API server and the credentials, and the context to use (default, and for `\"\"`: \
+              its current context). Takes precedence over `endpoint`.",
         set: set_kubeconfig,
     }
 }

@@ -1,8 +1,9 @@
 //! Shared parts of the plugins that query upstreams: parsing of their options, TLS from files, failure messages and
 //! metrics by response code.
 
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 use core::sync::atomic::AtomicUsize;
+use std::path::Path;
 use std::sync::Arc;
 
 use config::options::{Args, Problem, Property, Usage, zone_names};
@@ -13,7 +14,7 @@ use engine::{
     Exchange, ExchangeError, ExchangeObservers, ExchangeReply, Failure, Instant, Io, ObservedExchange, Query, Zones,
 };
 use metrics::{Counter, Histogram, Metric, Registry, Table};
-use upstream::{Policy, nameservers};
+use upstream::{Policy, ScopedAddress, nameservers};
 use wire::{EdeCode, Name, NameRef, Rcode};
 
 use crate::shared::resolver_arpa;
@@ -156,11 +157,31 @@ pub(crate) fn listed_in(name: &str, setup: &mut Setup<'_>) -> Result<Vec<SocketA
     let mut found = Vec::new();
     for listed in nameservers(&String::from_utf8_lossy(&bytes)) {
         match listed {
-            Ok(address) => found.push(address),
+            Ok(server) => found.push(with_interface(&server, setup)),
             Err(unlisted) => setup.warn(format_args!("{name}:{unlisted}")),
         }
     }
     Ok(found)
+}
+
+/// Returns an address with the number of its interface. Logs a warning if the address needs one and has no valid one:
+/// it cannot be reached then.
+pub(crate) fn with_interface(scoped: &ScopedAddress, setup: &mut Setup<'_>) -> SocketAddr {
+    if scoped.lacks_interface() {
+        setup.warn(format_args!("{}", lacks_interface(scoped.address.ip())));
+    }
+    match scoped.resolve(|file| setup.files.read(Path::new(file)).ok()) {
+        Ok(address) => address,
+        Err(error) => {
+            setup.warn(format_args!("{} cannot be reached: {error}", scoped.address.ip()));
+            scoped.address
+        }
+    }
+}
+
+/// Returns the warning about a link-local address without an interface.
+pub(crate) fn lacks_interface(ip: IpAddr) -> String {
+    format!("{ip} cannot be reached: it is valid on one link only; write its interface, as in `{ip}%eth0`")
 }
 
 /// Returns the error for a directive without upstreams because none of its `files` lists one.

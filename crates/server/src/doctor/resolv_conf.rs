@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use upstream::ScopedAddress;
+
 /// File with name servers and search list, resolv.conf(5).
 const FILE: &str = "/etc/resolv.conf";
 /// Maximum number of bytes that are read of a file of this form.
@@ -26,7 +28,7 @@ impl ResolvConf {
     fn parse(text: &str) -> ResolvConf {
         let plain = |name: wire::Name| name.to_string().trim_end_matches('.').to_owned();
         ResolvConf {
-            servers: upstream::nameservers(text).flatten().collect(),
+            servers: upstream::nameservers(text).flatten().map(|server| with_interface(&server)).collect(),
             search: upstream::search_list(text.as_bytes()).into_iter().map(plain).collect(),
         }
     }
@@ -48,7 +50,12 @@ impl ResolvConf {
 
 /// Returns the name servers in a file of this form.
 pub(super) fn name_servers(file: &str) -> Vec<IpAddr> {
-    upstream::nameservers(&text_of(file)).flatten().map(|server| server.ip()).collect()
+    upstream::nameservers(&text_of(file)).flatten().map(|server| server.address.ip()).collect()
+}
+
+/// Returns the address of a server with the number of its interface, if this machine has that.
+fn with_interface(server: &ScopedAddress) -> SocketAddr {
+    server.resolve(|file| transport::files::read_file(file, FILE_MAX).ok()).unwrap_or(server.address)
 }
 
 fn text_of(file: &str) -> String {

@@ -12,9 +12,9 @@
 
 use core::time::Duration;
 
-use super::SocketId;
 use super::ended::EndedIds;
 use super::slots::Key;
+use super::{QueryError, SocketId, after};
 
 /// Queries sent from one source port. A new socket costs about as much as a query, so that this is an eighth.
 pub(super) const USES_MAX: u32 = 8;
@@ -24,6 +24,11 @@ pub(super) const BUSY_MAX: usize = 64;
 /// Time without a new query after which a socket is closed. An upstream to which the thread sends fewer queries gets
 /// each from a new port, and an idle server keeps no socket, in spite of probes.
 pub(super) const IDLE_MAX: Duration = Duration::from_secs(1);
+
+/// Time after a report that an upstream is unreachable for which queries wait only shortly. Routers limit the number
+/// of reports (RFC 4443 §2.4 f): Linux sends hardly one in ten seconds after a burst. A reply ends it, so a longer
+/// time would only harm queries whose replies are slow.
+const UNREACHABLE_FOR: Duration = Duration::from_secs(10);
 
 /// Calls of the idle timer, one per [`IDLE_MAX`], for which message IDs of ended queries are remembered at least, and
 /// twice as many at most. With a longer time, a guess would often look late while an upstream is down.
@@ -46,11 +51,35 @@ pub(super) struct Ports<R> {
     ended: EndedIds,
     /// Number of calls of [`Ports::tick`] in this period of `ended`.
     ticks: u32,
+    /// Last report that the upstream is unreachable, and the time until which it counts.
+    unreachable: Option<(QueryError, Duration)>,
 }
 
 impl<R> Ports<R> {
     pub(super) fn new(route: R) -> Ports<R> {
-        Ports { route, idle: Vec::new(), busy: Vec::new(), shared: 0, ended: EndedIds::default(), ticks: 0 }
+        let (idle, busy, shared, ended, ticks, unreachable) = Default::default();
+        Ports { route, idle, busy, shared, ended, ticks, unreachable }
+    }
+
+    /// Notes that the upstream is unreachable.
+    pub(super) fn note_unreachable(&mut self, now: Duration, error: &QueryError) {
+        self.unreachable = Some((error.clone(), after(now, UNREACHABLE_FOR)));
+    }
+
+    /// Notes that the upstream has replied.
+    pub(super) fn note_reply(&mut self) {
+        self.unreachable = None;
+    }
+
+    /// Returns true if the upstream was unreachable a moment ago. Forgets a report that counts no longer.
+    pub(super) fn is_unreachable(&mut self, now: Duration) -> bool {
+        self.unreachable.take_if(|(_, until)| now >= *until);
+        self.unreachable.is_some()
+    }
+
+    /// Returns the report that the upstream is unreachable, unless it has replied since.
+    pub(super) fn report(&self) -> Option<QueryError> {
+        self.unreachable.as_ref().map(|(error, _)| error.clone())
     }
 
     /// Takes the socket that became idle last. The caller closes it or returns it with [`Ports::occupy`].

@@ -17,6 +17,9 @@ use super::ports::{IDLE_MAX, Ports, PortsId, USES_MAX};
 use super::slots::Slots;
 use super::{InFlight, Mismatch, QueryError, QueryId, Random, SocketId, after, matching_reply};
 
+/// Wait for a reply of an upstream that was unreachable a moment ago, for queries that are not retransmitted.
+const UNREACHABLE_WAIT: Duration = Duration::from_millis(400);
+
 /// Query to send.
 #[derive(Clone, Copy, Debug)]
 pub struct UdpQuery<'a, R> {
@@ -119,6 +122,8 @@ struct Query {
     deadline: Duration,
     /// Time of the next retransmission, or the deadline.
     timer: Duration,
+    /// True if the upstream was unreachable when the query started.
+    is_unreachable: bool,
 }
 
 impl<R: Clone + Eq + Hash> UdpClient<R> {
@@ -143,9 +148,14 @@ impl<R: Clone + Eq + Hash> UdpClient<R> {
     /// All message IDs that were tried are in use.
     pub fn start(&mut self, now: Duration, query: &UdpQuery<'_, R>) -> Result<Started, QueryError> {
         let socket = self.next_socket(now, query.route);
+        let ports = self.sockets.get(socket.0).map(|socket| socket.ports);
+        let is_unreachable =
+            ports.and_then(|ports| self.ports.get_mut(ports.0)).is_some_and(|ports| ports.is_unreachable(now));
         let deadline = query.deadline;
-        let timer = query.retransmit_after.map_or(deadline, |span| after(now, span).min(deadline));
-        let id = QueryId(self.queries.insert(Query { socket, message: query.message.to_vec(), deadline, timer }));
+        let wait = query.retransmit_after.or(is_unreachable.then_some(UNREACHABLE_WAIT));
+        let timer = wait.map_or(deadline, |span| after(now, span).min(deadline));
+        let message = query.message.to_vec();
+        let id = QueryId(self.queries.insert(Query { socket, message, deadline, timer, is_unreachable }));
         let is_reused = self.assign_message_id(now, id, socket).ok_or_else(|| {
             self.queries.remove(id.0);
             QueryError::Exhausted
@@ -183,14 +193,22 @@ impl<R: Clone + Eq + Hash> UdpClient<R> {
         let carrier = self.sockets.get(socket.0)?;
         let Some(id) = carrier.in_flight.for_message(datagram) else { return Some(self.unexpected(carrier, datagram)) };
         match matching_reply(datagram, &self.queries.get(id.0)?.message) {
-            Some(reply) => self.complete(id, Ok(reply)),
+            Some(reply) => {
+                let ports = carrier.ports;
+                self.ports.get_mut(ports.0).into_iter().for_each(Ports::note_reply);
+                self.complete(id, Ok(reply));
+            }
             None => return Some(Mismatch::Question),
         }
         None
     }
 
-    /// Fails all queries on a socket, because the system reports that no reply will come (ICMP port unreachable).
-    pub fn handle_error(&mut self, socket: SocketId, error: &QueryError) {
+    /// Fails all queries on a socket, because the system reports that no reply will come (ICMP port or host
+    /// unreachable). Later queries to this upstream do not wait long until it replies again.
+    pub fn handle_error(&mut self, now: Duration, socket: SocketId, error: &QueryError) {
+        let ports = self.sockets.get(socket.0).map(|socket| socket.ports);
+        let ports = ports.and_then(|ports| self.ports.get_mut(ports.0));
+        ports.into_iter().for_each(|ports| ports.note_unreachable(now, error));
         while let Some((_, id)) = self.sockets.get(socket.0).and_then(|socket| socket.in_flight.first()) {
             self.complete(id, Err(error.clone()));
         }
@@ -249,6 +267,10 @@ impl<R: Clone + Eq + Hash> UdpClient<R> {
     }
 
     fn retransmit_or_fail(&mut self, id: QueryId) {
+        let doubtful = self.queries.get(id.0).filter(|query| query.is_unreachable).map(|query| query.socket);
+        if let Some(error) = doubtful.and_then(|socket| self.ports_of(socket)?.report()) {
+            return self.complete(id, Err(error));
+        }
         let Some(query) = self.queries.get_mut(id.0).filter(|query| query.timer < query.deadline) else {
             return self.complete(id, Err(QueryError::Timeout));
         };
@@ -256,6 +278,10 @@ impl<R: Clone + Eq + Hash> UdpClient<R> {
         query.timer = query.deadline;
         self.timers.insert((query.timer, Timer::Query(id)));
         self.transmits.push_back(id);
+    }
+
+    fn ports_of(&self, socket: SocketId) -> Option<&Ports<R>> {
+        self.ports.get(self.sockets.get(socket.0)?.ports.0)
     }
 
     /// Returns the socket for the next query.

@@ -103,7 +103,7 @@ impl UdpPair {
                 }
                 Arrival::Unreachable(socket) if self.open.contains(&socket) => {
                     let error = QueryError::Network { during: "read", error: "connection refused".to_owned() };
-                    self.client.handle_error(socket, &error);
+                    self.client.handle_error(self.now, socket, &error);
                 }
                 _ => {}
             }

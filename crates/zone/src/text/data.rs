@@ -263,8 +263,35 @@ pub(super) fn string(word: &Word<'_>, data: &mut Vec<u8>) -> Result<(), ParseErr
     counted(word, data, |data| word.unescaped(|byte| data.push(byte)))
 }
 
-/// Encodes a text of any length as one or more character strings, because users write long keys in one piece.
+/// Encodes a text as one or more character strings. A quote begins or ends a string also within a word: `a"b"` is two.
 fn strings(word: &Word<'_>, data: &mut Vec<u8>) -> Result<(), ParseError> {
+    if word.quoted || !word.raw.contains(&b'"') {
+        return long_string(word, data);
+    }
+    let (mut rest, mut is_quoted) = (word.raw, false);
+    loop {
+        let end = quote_in(rest);
+        let (piece, after) = rest.split_at(end.unwrap_or(rest.len()));
+        if is_quoted || !piece.is_empty() {
+            long_string(&Word { raw: piece, ..*word }, data)?;
+        }
+        let Some((_, after)) = after.split_first() else { return Ok(()) };
+        (rest, is_quoted) = (after, !is_quoted);
+    }
+}
+
+/// Returns the place of the first quote that is not escaped.
+fn quote_in(text: &[u8]) -> Option<usize> {
+    let mut is_escaped = false;
+    text.iter().position(|byte| {
+        let ends = *byte == b'"' && !is_escaped;
+        is_escaped = *byte == b'\\' && !is_escaped;
+        ends
+    })
+}
+
+/// Encodes a text of any length as one or more character strings, because users write long keys in one piece.
+fn long_string(word: &Word<'_>, data: &mut Vec<u8>) -> Result<(), ParseError> {
     let mut length_at = data.len();
     data.push(0);
     word.unescaped(|byte| {

@@ -124,3 +124,22 @@ fn prints_rdata_in_presentation_format() {
         assert_eq!(Data { rtype: record.rtype, rdata: &record.rdata }.to_string(), text);
     }
 }
+
+#[test]
+fn quotes_begin_and_end_strings_of_texts() {
+    for (text, strings) in [
+        (r#""a "z" b""#, vec!["a ", "z", " b"]),
+        (r#"a"z"b c"d" "e"f """g""#, vec!["a", "z", "b", "c", "d", "e", "f", "", "g"]),
+        (r#"a\"b"#, vec!["a\"b"]),
+        (r#"a"b\"c""#, vec!["a", "b\"c"]),
+        (r#"a"""#, vec!["a", ""]),
+    ] {
+        let record = read(&format!("x TXT {text}")).unwrap();
+        let mut data = Vec::new();
+        for string in strings {
+            data.push(u8::try_from(string.len()).unwrap());
+            data.extend(string.bytes());
+        }
+        assert_eq!(*record.rdata, *data, "{text}");
+    }
+}

@@ -1,10 +1,12 @@
 //! The plugin *auto*: serves a zone from each matching file of a directory.
 
 use core::time::Duration;
-use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use config::SETUP_WARNED;
 use config::options::{Args, Effect, Manifest, Problem, Property, Role, Usage};
 use config::setup::{FileWatch, Files, Part, Setup, SetupError};
 use engine::log::{Level, Notice};
@@ -13,7 +15,7 @@ use gotext::regexp::{Captures, Regexp};
 use wire::Name;
 
 use crate::shared::option_helpers::{FOLLOWED, NO_RELOAD, TRANSFERRED, regular_expression, upstream};
-use crate::shared::zone_store::{Authority, Directory, FileZone, ZoneMemory, directory, offer};
+use crate::shared::zone_store::{Authority, CodedNotice, Directory, FileZone, ZoneMemory, directory, offer};
 
 /// Parsed `auto` line.
 pub struct Config {
@@ -99,7 +101,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         let every = config.reload;
         let scan = Scan { path, pattern: config.pattern, template: config.template, within: zones_of_line, memory };
         let (shared, served) = (Arc::clone(&all), Arc::clone(&zones));
-        let look = move |files: &dyn Files, notices: &mut Vec<Notice>| {
+        let look = move |files: &dyn Files, notices: &mut Vec<CodedNotice>| {
             let mut all = shared.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(found) = all.get_mut(index) {
                 scan.run(files, found, notices);
@@ -109,8 +111,17 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         };
         let mut notices = Vec::new();
         look(setup.files, &mut notices);
-        notices.iter().filter(|notice| notice.level <= Level::Warning).for_each(|notice| setup.warn(&notice.message));
-        setup.requests.file_watches.push(FileWatch::new(every, move |looking| look(looking.files, looking.notices)));
+        let (warnings, mut infos): (Vec<_>, Vec<_>) =
+            notices.into_iter().partition(|(_, notice)| notice.level <= Level::Warning);
+        warnings.iter().for_each(|(code, notice)| setup.warn_as(*code, &notice.message));
+        // The first check logs which files are served, because a generation that is only built logs nothing.
+        let at_once = !infos.is_empty();
+        let watch = FileWatch::new(every, move |looking| {
+            let mut notices = core::mem::take(&mut infos);
+            look(looking.files, &mut notices);
+            looking.notices.extend(notices.into_iter().map(|(_, notice)| notice));
+        });
+        setup.requests.file_watches.push(FileWatch { at_once, ..watch });
     }
     offer(&zones, setup);
     let plugin = Authority::new(MANIFEST.name, zones, setup);
@@ -123,6 +134,8 @@ struct Found {
     zones: BTreeMap<String, FileZone>,
     /// True if the directory cannot be read, which has been logged.
     is_gone: bool,
+    /// Files of zones that another file serves, which has been logged.
+    ignored: BTreeSet<PathBuf>,
 }
 
 /// Directory that one line scans, and the files that it accepts.
@@ -137,7 +150,7 @@ struct Scan {
 impl Scan {
     /// Loads new and changed files and drops the zones of removed ones. If the directory cannot be read, all zones are
     /// kept: a lost mount or missing permissions do not mean that the operator removed them.
-    fn run(&self, files: &dyn Files, found: &mut Found, notices: &mut Vec<Notice>) {
+    fn run(&self, files: &dyn Files, found: &mut Found, notices: &mut Vec<CodedNotice>) {
         let listed = files.list(&self.path);
         let was_gone = core::mem::replace(&mut found.is_gone, listed.is_err());
         let listed = match listed {
@@ -146,23 +159,40 @@ impl Scan {
             Err(error) => {
                 let kept = if found.zones.is_empty() { "" } else { "; its zones stay as they were" };
                 let message = format!("{}{kept}", io_text::cannot_open(&self.path, &error));
-                notices.push(Notice::new(Level::Warning, MANIFEST.name, message));
+                notices.push(notice(Level::Warning, message));
                 return;
             }
         };
-        let mut now = BTreeMap::new();
+        let mut now: BTreeMap<String, (Name, PathBuf)> = BTreeMap::new();
+        let mut ignored = BTreeSet::new();
         for path in listed {
             let Some(origin) = self.origin(&path) else { continue };
-            now.entry(origin.to_string()).or_insert((origin, path));
+            match now.entry(origin.to_string()) {
+                Entry::Vacant(free) => drop(free.insert((origin, path))),
+                Entry::Occupied(taken) => {
+                    if !found.ignored.contains(&path) {
+                        notices.push(several_files(&origin, &taken.get().1, &path));
+                    }
+                    ignored.insert(path);
+                }
+            }
         }
+        found.ignored = ignored;
         let gone = |zone: &FileZone, origin: &String| now.get(origin).is_none_or(|(_, path)| *path != zone.path);
         for (origin, zone) in found.zones.extract_if(.., |origin, zone| gone(zone, origin)) {
             let message = format!("Deleting zone `{origin}' from {}", zone.path.display());
-            notices.push(Notice::new(Level::Info, MANIFEST.name, message));
+            notices.push(notice(Level::Info, message));
         }
         for (text, (origin, path)) in now {
+            let is_new = !found.zones.contains_key(&text);
+            let inserted = is_new.then(|| format!("Inserting zone `{origin}' from: {}", path.display()));
             let zone = found.zones.entry(text).or_insert_with(|| FileZone::new(origin.as_ref(), path, self.memory));
-            notices.extend(zone.follow(files, false, MANIFEST.name));
+            for (code, mut notice) in zone.follow(files, false, MANIFEST.name) {
+                if let Some(inserted) = inserted.as_ref().filter(|_| notice.level == Level::Info) {
+                    notice.message.clone_from(inserted);
+                }
+                notices.push((code, notice));
+            }
         }
     }
 
@@ -173,6 +203,17 @@ impl Scan {
         let origin = Name::from_text(&fill(&self.template, &captures)).ok()?.into_lowercase();
         self.within.contain(origin.as_ref()).then_some(origin)
     }
+}
+
+/// Returns the warning about a file that is not served, because another one has the same zone.
+fn several_files(origin: &Name, served: &Path, ignored: &Path) -> CodedNotice {
+    let (served, ignored) = (served.display(), ignored.display());
+    let files = format!("{served} is served, {ignored} is ignored; rename or remove one of them");
+    notice(Level::Warning, format!("Multiple zone files match origin `{origin}': {files}"))
+}
+
+fn notice(level: Level, message: String) -> CodedNotice {
+    (SETUP_WARNED, Notice::new(level, MANIFEST.name, message))
 }
 
 /// Returns the template with the capture groups of a match filled in.

@@ -53,6 +53,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     },
 }])
 .metrics(&[&super::SUCCESSES])
+.asks_server()
 .check(check)
 .role(|line| Role { uses: line.config.uses(), ..Role::new(Effect::Renames, &line.config.zones) });
 

@@ -1,7 +1,8 @@
 //! Resolves the search path of clients on the server: one response replaces up to five queries of the client.
 //!
 //! The original query goes down the chain first. Only if its name is denied does the search start, on the way up, with
-//! one subquery after the other to the plugins below. `path` decides which names are tried and for which clients.
+//! one subquery after the other: to the plugins below or, for a name of another server block, to that block. `path`
+//! decides which names are tried and for which clients.
 
 mod manifest;
 mod path;
@@ -136,7 +137,7 @@ impl Plugin for Autopath {
         }
         match self.path.doubtful(query, base) {
             Some(domain) => {
-                let subquery = Subquery { name: domain, qtype: Type::NS, target: SubqueryTarget::Below };
+                let subquery = Subquery { name: domain, qtype: Type::NS, target: SubqueryTarget::BelowOrOther };
                 ask(query, Progress { purpose: Purpose::Domain, position: 0 }, subquery)
             }
             None => self.try_from(query, base, 1),
@@ -182,7 +183,7 @@ impl Autopath {
     /// response stays as it is: the first denial or, if there was one, the last name without records.
     fn try_from(&self, query: &mut Query, base: usize, mut position: usize) -> Verdict {
         let Some(name) = self.path.name_at(query, base, &mut position) else { return Verdict::Pass };
-        let subquery = Subquery { name, qtype: query.qtype, target: SubqueryTarget::Below };
+        let subquery = Subquery { name, qtype: query.qtype, target: SubqueryTarget::BelowOrOther };
         ask(query, Progress { purpose: Purpose::Name, position }, subquery)
     }
 
@@ -194,7 +195,7 @@ impl Autopath {
         ask(
             query,
             Progress { purpose: Purpose::Sibling, position },
-            Subquery { name, qtype, target: SubqueryTarget::Below },
+            Subquery { name, qtype, target: SubqueryTarget::BelowOrOther },
         )
     }
 

@@ -1,7 +1,7 @@
 //! Records with a target (SRV, MX, NS), and the addresses of the targets.
 
 use engine::Response;
-use skydns::{Host, KeyedRecord, Record, RecordRole, Selection, name_of};
+use skydns::{Host, KeyedRecord, Record, RecordFilter, RecordRole, Selection, name_of};
 use wire::{Class, Name, NameRef, Owner, RdataWriter, Section, Type};
 
 use super::walk::Walk;
@@ -38,8 +38,7 @@ pub(super) fn push(selection: &Selection<'_>, rtype: Type, walk: &mut Walk<'_>, 
 
 /// Returns true if a record yields records of this type.
 fn is_service(record: &Record, rtype: Type) -> bool {
-    let has_target = matches!(record.role(), RecordRole::Address(_) | RecordRole::Alias(_));
-    has_target && (rtype != Type::MX || record.mail)
+    record.host != Host::None && (rtype != Type::MX || record.mail)
 }
 
 /// Returns the target of a record: its host name or, if the host is an address, the name of its key. `targetstrip`
@@ -86,7 +85,7 @@ fn holds(response: &Response, rtype: Type, numbers: Numbers, target: NameRef<'_>
 fn push_addresses(keyed: KeyedRecord<'_>, rtype: Type, walk: &mut Walk<'_>, response: &mut Response) {
     let Some(target) = target(keyed) else { return };
     let target = target.as_ref();
-    match keyed.record.role() {
+    match keyed.record.role(RecordFilter::Hosts) {
         RecordRole::Address(address) => {
             let ttl = walk.ttl(keyed.record);
             walk.push_address((Owner::Name(target), target), ttl, address, response);
@@ -98,7 +97,7 @@ fn push_addresses(keyed: KeyedRecord<'_>, rtype: Type, walk: &mut Walk<'_>, resp
     }
 }
 
-/// Sum of weights by priority. Includes records whose host is hidden by a text.
+/// Sum of weights by priority.
 struct Shares([(u16, u64); PRIORITIES_MAX]);
 
 impl Shares {

@@ -112,13 +112,13 @@ impl<'a> Walk<'a> {
         let ttl = self.ttl_min(selection, |record| self.wanted.wants(record));
         let mut has_any = false;
         for keyed in selection.records() {
-            has_any |= match keyed.record.role() {
+            has_any |= match keyed.record.role(self.wanted.filter()) {
                 _ if response.message.is_truncated() => return true,
                 RecordRole::Address(address) if self.wanted.wants_address(address) => {
                     self.push_address(owned, ttl, address, response);
                     true
                 }
-                RecordRole::Text(text) if self.wanted.wants(keyed.record) => {
+                RecordRole::Text(text) => {
                     self.push_text(owned, ttl, text, response);
                     true
                 }
@@ -126,7 +126,7 @@ impl<'a> Walk<'a> {
                     let ttl = self.ttl(keyed.record);
                     self.push_alias(owned, (ttl, target), link, response)
                 }
-                RecordRole::Address(_) | RecordRole::Text(_) | RecordRole::Nothing => false,
+                RecordRole::Address(_) | RecordRole::Nothing => false,
             };
         }
         has_any

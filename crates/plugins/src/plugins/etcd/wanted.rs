@@ -2,7 +2,7 @@
 
 use core::net::IpAddr;
 
-use skydns::{Record, RecordRole};
+use skydns::{Record, RecordFilter, RecordRole};
 use wire::{Section, Type};
 
 /// Type of the selected records, and the section for them.
@@ -14,11 +14,16 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
+    /// Returns the kind of the records that have this type.
+    pub(super) fn filter(self) -> RecordFilter {
+        if self.qtype == Some(Type::TXT) { RecordFilter::Texts } else { RecordFilter::Hosts }
+    }
+
     /// Returns true if the record has this type.
     pub(super) fn wants(self, record: &Record) -> bool {
-        match record.role() {
+        match record.role(self.filter()) {
             RecordRole::Address(address) => self.wants_address(address),
-            RecordRole::Text(_) => self.qtype == Some(Type::TXT),
+            RecordRole::Text(_) => true,
             RecordRole::Alias(_) | RecordRole::Nothing => false,
         }
     }

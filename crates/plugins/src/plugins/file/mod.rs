@@ -125,7 +125,7 @@ fn open(config: &Config, origin: &Name, every: Duration, setup: &mut Setup<'_>) 
             setup.warn(format_args!("{}: trying again in {}", zone.describe(&error), format_duration(every)));
         }
         Err(error) if !is_elsewhere(&error.kind) => return Err(SetupError::new(zone.describe(&error))),
-        looked => zone.messages(&looked).for_each(|message| setup.warn(message)),
+        looked => zone.messages(&looked).for_each(|(code, message)| setup.warn_as(code, message)),
     }
     Ok(zone)
 }
@@ -142,6 +142,7 @@ const fn is_elsewhere(kind: &LoadErrorKind) -> bool {
 
 fn watch(zone: Arc<FileZone>, every: Duration, by_time: bool) -> FileWatch {
     FileWatch::new(every, move |looking| {
-        looking.notices.extend(zone.follow(looking.files, by_time, MANIFEST.name));
+        let notices = zone.follow(looking.files, by_time, MANIFEST.name);
+        looking.notices.extend(notices.into_iter().map(|(_, notice)| notice));
     })
 }

@@ -1,13 +1,12 @@
 //! Options of *forward*.
 
 use core::net::IpAddr;
-use core::net::SocketAddr;
 use core::time::Duration;
 
 use config::options::{Args, DirectiveContext, Effect, Manifest, Problem, Property, QueriedUpstream, Role, Usage};
 use corefile::Token;
 use engine::{HttpMethod, Scheme};
-use upstream::{Protocol, Target};
+use upstream::{Protocol, ScopedAddress, Target};
 use wire::{Name, Rcode};
 
 use super::metrics;
@@ -37,7 +36,7 @@ pub struct Config {
     pub(super) fail_fast: bool,
     pub(super) failover: Vec<Rcode>,
     pub(super) source: Option<IpAddr>,
-    pub(super) resolvers: Vec<SocketAddr>,
+    pub(super) resolvers: Vec<ScopedAddress>,
     pub(super) method: HttpMethod,
     pub(super) http3: bool,
     pub(super) pads_queries: bool,
@@ -128,7 +127,7 @@ fn role(line: &DirectiveContext<'_, Config>) -> Role {
                 Protocol::Https => Scheme::Https,
                 Protocol::Quic => Scheme::Quic,
             };
-            Some(QueriedUpstream { scheme, address, span: word.span })
+            Some(QueriedUpstream { scheme, address: address.address, span: word.span })
         }
         _ => None,
     };

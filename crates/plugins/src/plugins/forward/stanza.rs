@@ -16,7 +16,7 @@ use super::forgery::ForgeryWatch;
 use super::inspection::Outage;
 use super::manifest::Config;
 use super::metrics::{ForwardMetrics, UpstreamMetrics};
-use crate::shared::upstream_options::{ForwardedNames, listed_in, none_listed};
+use crate::shared::upstream_options::{ForwardedNames, listed_in, none_listed, with_interface};
 
 /// Time limit for a query, including all attempts.
 const DEADLINE: Duration = Duration::from_secs(5);
@@ -170,7 +170,9 @@ fn resolve(config: &Config, setup: &mut Setup<'_>) -> Result<Vec<Resolved>, Setu
     let mut upstreams: Vec<Resolved> = Vec::new();
     for target in &config.targets {
         let (protocol, server_name, found) = match target {
-            Target::Address { protocol, address, server_name } => (*protocol, server_name.as_ref(), vec![*address]),
+            Target::Address { protocol, address, server_name } => {
+                (*protocol, server_name.as_ref(), vec![with_interface(address, setup)])
+            }
             Target::Named { protocol, name, port } => (*protocol, Some(name), named(name, *port, config, setup)?),
         };
         let tls = protocol.is_encrypted().then(|| config.upstreams.tls.client(server_name, setup)).transpose()?;
@@ -198,6 +200,7 @@ fn named(name: &str, port: u16, config: &Config, setup: &mut Setup<'_>) -> Resul
     };
     let lookup: Arc<dyn HostLookup> =
         setup.process.find().ok_or_else(|| fail("host names cannot be looked up in this process".to_owned()))?;
-    let found = lookup.lookup(name, &config.resolvers).map_err(|error| fail(error.to_string()))?;
+    let resolvers: Vec<_> = config.resolvers.iter().map(|resolver| with_interface(resolver, setup)).collect();
+    let found = lookup.lookup(name, &resolvers).map_err(|error| fail(error.to_string()))?;
     Ok(found.into_iter().map(|ip| SocketAddr::new(ip, port)).collect())
 }

@@ -1,10 +1,11 @@
 //! Options of `grpc`.
 
-use core::net::{IpAddr, SocketAddr};
+use core::net::SocketAddr;
 
 use config::options::{DirectiveContext, Manifest, Property, QueriedUpstream, Role};
 use corefile::Token;
 use engine::Scheme;
+use upstream::ScopedAddress;
 use wire::Name;
 
 use super::metrics;
@@ -21,7 +22,7 @@ const DNS_PORT: u16 = 53;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     /// IP address and port.
-    Address(SocketAddr),
+    Address(ScopedAddress),
     /// Path of a Unix socket.
     Socket(String),
     /// File with `nameserver` lines.
@@ -66,7 +67,9 @@ pub static MANIFEST: Manifest<Config> =
 
 fn role(line: &DirectiveContext<'_, Config>) -> Role {
     let queried = |word: &Token| match read_target(&word.text) {
-        Some(Target::Address(address)) => Some(QueriedUpstream { scheme: Scheme::Grpc, address, span: word.span }),
+        Some(Target::Address(address)) => {
+            Some(QueriedUpstream { scheme: Scheme::Grpc, address: address.address, span: word.span })
+        }
         _ => None,
     };
     Role {
@@ -100,7 +103,17 @@ fn read_target(text: &str) -> Option<Target> {
         Some(("grpc", rest)) => (GRPC_PORT, rest),
         Some(_) => return None,
     };
-    let ip = |text: &str| text.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>().ok();
-    let address = rest.parse().ok().or_else(|| ip(rest).map(|ip| SocketAddr::new(ip, port)));
+    let address = rest.parse::<SocketAddr>().ok().map(ScopedAddress::from).or_else(|| read_address(rest, port));
     address.map(Target::Address).or_else(|| (!rest.is_empty()).then(|| Target::File(rest.to_owned())))
+}
+
+/// Parses an IP address without a port, or a link-local one with its interface: `[fe80::1%eth0]:443`.
+fn read_address(text: &str, default: u16) -> Option<ScopedAddress> {
+    let (inside, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((inside, "")) => (inside, default),
+        Some((inside, rest)) => (inside, rest.strip_prefix(':')?.parse().ok()?),
+        None => (text, default),
+    };
+    let (ip, zone) = inside.split_once('%').map_or((inside, None), |(ip, zone)| (ip, Some(zone)));
+    Some(ScopedAddress::new(ip.parse().ok()?, port, zone))
 }

@@ -18,7 +18,9 @@ use wire::{EdeCode, Rcode, Reply};
 
 use self::metrics::UpstreamMetrics;
 use crate::shared::resolver_arpa;
-use crate::shared::upstream_options::{ForwardedNames, failure, listed_in, none_listed, notify_observers};
+use crate::shared::upstream_options::{
+    ForwardedNames, failure, listed_in, none_listed, notify_observers, with_interface,
+};
 pub(crate) use manifest::MANIFEST;
 use manifest::{Config, Target};
 
@@ -64,7 +66,7 @@ fn addresses(targets: &[Target], setup: &mut Setup<'_>) -> Result<Vec<(SocketAdd
     let mut addresses = Vec::new();
     for target in targets {
         match target {
-            Target::Address(address) => addresses.push((*address, None)),
+            Target::Address(address) => addresses.push((with_interface(address, setup), None)),
             Target::Socket(path) => addresses.push((unspecified, Some(path.clone()))),
             Target::File(name) => addresses.extend(listed_in(name, setup)?.into_iter().map(|address| (address, None))),
         }

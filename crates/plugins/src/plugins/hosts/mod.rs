@@ -7,7 +7,8 @@ mod table;
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -170,7 +171,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let Some(config) = configs.into_iter().next() else { return Ok(None) };
     let name = config.file.clone().unwrap_or_else(|| FILE.to_owned());
     let path = setup.path(&name);
-    let read = setup.files.read(&path);
+    let read = read_hosts(setup.files, &path);
     if let Err(error) = &read {
         setup.warn(io_text::cannot_open(&path, error));
     }
@@ -183,7 +184,8 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let reloaded = Reloaded::new(setup, path.clone());
     reloaded.note(setup.files);
     let (current, file) = (Arc::clone(&hosts), path.clone());
-    let watch = FileWatch::of_file((MANIFEST.name, path), config.reload, &read, move |files, bytes| {
+    let source = move |files: &dyn Files| read_hosts(files, &path);
+    let watch = FileWatch::of_content((MANIFEST.name, source), config.reload, &read, move |files, bytes| {
         // If the file cannot be read, the previous table keeps serving.
         let bytes = bytes.map_err(|error| OpenError::new(&file, error))?;
         let (table, ignored) = inline.table(&bytes);
@@ -196,6 +198,22 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let unsupported = config.fallthrough_unsupported;
     let plugin = Hosts { hosts, zones, ttl: config.ttl, fallthrough: fallthrough.clone(), unsupported };
     Ok(Some(Part { fallthrough, ..Part::new(plugin, Hooks::DOWN) }))
+}
+
+/// Reads a hosts file, or the hosts files in a directory, such as a mounted ConfigMap. As in dnsmasq, hidden files and
+/// the copies of editors do not count.
+fn read_hosts(files: &dyn Files, path: &Path) -> io::Result<Vec<u8>> {
+    let Ok(listed) = files.list(path) else { return files.read(path) };
+    let is_hosts = |file: &PathBuf| {
+        let name = file.strip_prefix(path).ok().and_then(Path::to_str).unwrap_or_default();
+        !(name.contains('/') || name.starts_with('.') || name.ends_with('~') || name.starts_with('#'))
+    };
+    let mut all = Vec::new();
+    for file in listed.iter().filter(|file| is_hosts(file)) {
+        all.extend(files.read(file)?);
+        all.push(b'\n');
+    }
+    Ok(all)
 }
 
 fn count_entries(registry: &Registry, file: &str, hosts: &Arc<ArcSwap<Table>>) {

@@ -218,7 +218,7 @@ impl Istio {
             Target::Endpoints(addresses) => (2, addresses),
             Target::Names(_) => return Found::Unasked,
         };
-        let wanted = || addresses.iter().copied().filter(|ip| ip.is_ipv4() == (query.qtype == Type::A));
+        let wanted = || addresses.iter().filter(|ip| ip.is_ipv4() == (query.qtype == Type::A));
         self.push_addresses(wanted, response, worker);
         self.count(if wanted().next().is_some() { from } else { NONE }, query, worker);
         Found::Host

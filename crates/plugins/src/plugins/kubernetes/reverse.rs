@@ -20,16 +20,17 @@ impl Kubernetes {
         Found::of_message(response)
     }
 
-    /// Answers with the Service that has the address as cluster IP, or else with all Services that have it as an
-    /// endpoint.
+    /// Answers with the Service that has the address as cluster IP, or else with the Services that have it as an
+    /// endpoint: with the headless ones that know its hostname, if any, because the others would give it another name.
     fn find_address(&self, query: &Query, response: &mut Response) -> Found {
         let Some(address) = address_of(query.key()) else {
             return if is_above_addresses(query.key()) { Found::Above } else { Found::NoName };
         };
         let tree = Kubernetes::tree(self.primary.as_ref());
         let mut exists = false;
+        let shows = |service: &Service| self.exposed.shows(service.namespace.as_bytes());
         let mut add = |name: Option<Name>, service: &Service| {
-            if let Some(name) = name.filter(|_| self.exposed.shows(service.namespace.as_bytes())) {
+            if let Some(name) = name.filter(|_| shows(service)) {
                 exists = true;
                 if query.qtype == Type::PTR {
                     self.push_ptr_once(response, &name);
@@ -40,9 +41,13 @@ impl Kubernetes {
             add(tree.service_name(service), service);
         });
         if of_service.is_none() {
+            // kube-dns passed all other addresses to upstreams, which may know the host.
+            let mut only_called = self.is_like_kube_dns;
             self.exposed.index.services_of_endpoint(address, |service, endpoint| {
-                // kube-dns passed all other addresses to upstreams, which may know the host.
-                if self.is_like_kube_dns && !is_called(service, endpoint) {
+                only_called |= shows(service) && is_called(service, endpoint);
+            });
+            self.exposed.index.services_of_endpoint(address, |service, endpoint| {
+                if only_called && !is_called(service, endpoint) {
                     return;
                 }
                 add(tree.endpoint_name(endpoint, service), service);
@@ -59,7 +64,8 @@ impl Kubernetes {
     }
 }
 
-/// Returns true if kube-dns had a PTR record for the address: the endpoint has a hostname and its Service is headless.
+/// Returns true if the endpoint has a hostname and its Service is headless. Only then the Kubernetes DNS specification
+/// has a PTR record (§2.4.3), and kube-dns had one.
 fn is_called(service: &Service, endpoint: Endpoint<'_>) -> bool {
     endpoint.own_label().is_some() && matches!(service.kind, ServiceKind::Headless)
 }

@@ -87,6 +87,7 @@ impl TemplateData<'_> {
             ("Name", Value::text(self.query.name().to_string())),
             ("Qtype", number(self.query.qtype.0)),
             ("Qclass", number(self.query.qclass.0)),
+            ("String", Value::Text(format!(";{}\t{}\t {}", self.query.name(), self.query.qclass, self.query.qtype))),
         ])
     }
 
@@ -107,7 +108,15 @@ impl TemplateData<'_> {
             ("Rcode", Value::Integer(i64::from(flags.rcode().0))),
         ];
         // As in Go's struct embedding, the fields of the header are also fields of the message.
-        let own = [("MsgHdr", object(fields.clone())), ("Question", Value::List(vec![self.question()]))];
+        // A query has no other record than OPT. Only the number of its records can be read.
+        let additional = self.query.request.opt.iter().map(|_| Value::Nil).collect();
+        let own = [
+            ("MsgHdr", object(fields.clone())),
+            ("Question", Value::List(vec![self.question()])),
+            ("Answer", Value::List(Vec::new())),
+            ("Ns", Value::List(Vec::new())),
+            ("Extra", Value::List(additional)),
+        ];
         Value::Struct(fields.into_iter().chain(own).collect())
     }
 }

@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use config::setup::{FileStamp, Files};
+use corefile::Code;
 use engine::log::{Level, Notice};
 use wire::NameRef;
-use zone::{LoadError, LoadErrorKind, Loaded};
+use zone::{LoadError, LoadErrorKind, Loaded, MistakeKind};
 
 use super::{Held, ZoneMemory};
 
@@ -23,6 +24,9 @@ pub(crate) struct FileZone {
     /// True if the file has changed without a new serial, so that the zone is not what the file says.
     differs: AtomicBool,
 }
+
+/// Log event about a zone file, with the code of its diagnostic.
+pub(crate) type CodedNotice = (Code, Notice);
 
 /// Result of checking a file for changes.
 pub(crate) enum Change {
@@ -84,32 +88,45 @@ impl FileZone {
     }
 
     /// Calls [`FileZone::look`] and returns the outcome as log events.
-    pub(crate) fn follow(&self, files: &dyn Files, by_time: bool, directive: &'static str) -> Vec<Notice> {
+    pub(crate) fn follow(&self, files: &dyn Files, by_time: bool, directive: &'static str) -> Vec<CodedNotice> {
         let looked = self.look(files, by_time);
         let level = if looked.is_err() { Level::Error } else { Level::Warning };
         let reloaded = if let Ok(Change::Taken { serial, .. }) = &looked { Some(*serial) } else { None };
         let reloaded = reloaded.map(|serial| {
             let (origin, path) = (&self.held.origin, self.path.display());
             let message = format!("Successfully reloaded zone \"{origin}\" in \"{path}\" with {serial} SOA serial");
-            Notice::new(Level::Info, directive, message)
+            (config::SETUP_WARNED, Notice::new(Level::Info, directive, message))
         });
-        let messages = self.messages(&looked).map(|message| Notice::new(level, directive, message));
+        let messages = self.messages(&looked).map(|(code, message)| (code, Notice::new(level, directive, message)));
         reloaded.into_iter().chain(messages).collect()
     }
 
-    /// Returns the problems of the file. Each message names the zone, the file and the position.
-    pub(crate) fn messages(&self, looked: &Result<Change, LoadError>) -> impl Iterator<Item = String> {
+    /// Returns the problems of the file with their codes. Each message names the zone, the file and the position.
+    pub(crate) fn messages(&self, looked: &Result<Change, LoadError>) -> impl Iterator<Item = (Code, String)> {
         let errors = match looked {
             Ok(Change::None) => &[],
             Ok(Change::Taken { warnings, .. }) => warnings.as_slice(),
             Err(error) => core::slice::from_ref(error),
         };
-        errors.iter().map(|error| self.describe(error))
+        errors.iter().map(|error| (code(&error.kind), self.describe(error)))
     }
 
     /// Formats an error with the name of the zone.
     pub(crate) fn describe(&self, error: &LoadError) -> String {
         format!("zone {}: {error}", self.held.origin)
+    }
+}
+
+/// Returns the code of a problem in a zone file.
+const fn code(kind: &LoadErrorKind) -> Code {
+    let LoadErrorKind::Mistake(mistake) = kind else { return config::SETUP_WARNED };
+    match mistake.kind {
+        MistakeKind::CnameAndOtherData => config::ZONE_CNAME,
+        MistakeKind::MultipleCname => config::ZONE_CNAMES,
+        MistakeKind::MultipleDname => config::ZONE_DNAMES,
+        MistakeKind::NsAndDname => config::ZONE_NS_DNAME,
+        MistakeKind::BelowDname => config::ZONE_BELOW_DNAME,
+        MistakeKind::MissingAddress => config::ZONE_GLUE,
     }
 }
 
