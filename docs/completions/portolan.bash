@@ -382,12 +382,16 @@ _portolan() {
             return 0
             ;;
         portolan__subcmd__check)
-            opts="-h --json --sarif --files --strict --rbac --explain --help"
+            opts="-h --json --sarif --files --strict --rbac --for --explain --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --for)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --explain)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0

@@ -63,6 +63,7 @@ complete -c portolan -n "__fish_portolan_needs_command" -f -a "man" -d 'Print th
 complete -c portolan -n "__fish_portolan_needs_command" -f -a "node" -d 'Replace NodeLocal DNSCache on a node, with the flags and the template of node-cache'
 complete -c portolan -n "__fish_portolan_needs_command" -f -a "kube-dns" -d 'Replace the kube-dns pod, with the flags of its containers and its ConfigMap'
 complete -c portolan -n "__fish_portolan_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c portolan -n "__fish_portolan_using_subcommand check" -l for -d 'Check for `coredns` or `coredns@VERSION` instead of this server; CoreDNS 1.11 to 1.15' -r
 complete -c portolan -n "__fish_portolan_using_subcommand check" -l explain -d 'Explain a diagnostic code, such as chain/never-asked, and exit' -r
 complete -c portolan -n "__fish_portolan_using_subcommand check" -l json -d 'Print the diagnostics as one JSON document'
 complete -c portolan -n "__fish_portolan_using_subcommand check" -l sarif -d 'Print the diagnostics as SARIF 2.1.0'

@@ -1,6 +1,7 @@
 //! `portolan check`: reports the errors and likely mistakes of a Corefile without starting anything.
 //!
-//! The Corefile is a file, standard input, or a key of a ConfigMap. Exits with 0 if it can be served, with 1 if it has
+//! The Corefile is a file, standard input, or a key of a ConfigMap. With `--for coredns`, the errors are those that
+//! CoreDNS would have. Exits with 0 if it can be served, with 1 if it has
 //! errors (or, with `--strict`, warnings), and with 2 if it could not be read.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command writes to its user")]
 
@@ -9,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use cluster::Request;
+use compat::coredns::Release;
 use compat::node_cache::with_examples;
 use corefile::{Diagnostic, Severity, Style};
 
@@ -16,7 +18,7 @@ use crate::command_error::CommandError;
 use crate::configuration::{self, Configuration, Origin};
 use crate::dry::{self, DryRun};
 use crate::migrate::input::{Input, is_manifest};
-use crate::{diagnostics, rbac, report};
+use crate::{coredns, diagnostics, rbac, report};
 
 /// Default port of keys.
 const DNS_PORT: u16 = 53;
@@ -36,6 +38,8 @@ pub struct CheckOptions {
     pub strict: bool,
     /// Prints the permissions that the Corefile needs on the API server.
     pub rbac: bool,
+    /// Release of CoreDNS for which to check the Corefile; `None` for this server.
+    pub coredns: Option<Release>,
     /// Explains this diagnostic code instead of checking a file.
     pub explain: Option<String>,
 }
@@ -109,6 +113,10 @@ fn check_one(origin: &Origin, options: &CheckOptions) -> Result<bool, CommandErr
     let mut configuration = Configuration::read(origin, DNS_PORT).map_err(CommandError::Io)?;
     let further = options.files || options.rbac;
     let requests = if further { dry_run(&mut configuration, options) } else { Vec::new() };
+    match options.coredns {
+        Some(release) => coredns::judge(&mut configuration, release),
+        None => coredns::add_releases(&mut configuration),
+    }
     if options.strict {
         configuration.problems.iter_mut().for_each(|problem| problem.severity = Severity::Error);
     }
@@ -137,7 +145,7 @@ fn say(configuration: &Configuration, options: &CheckOptions) {
     let style = if has_color() { Style::Color } else { Style::Plain };
     let text = match options.format {
         OutputFormat::Text => configuration.render_problems(style),
-        OutputFormat::Json => format!("{:#}", report::json(configuration)),
+        OutputFormat::Json => format!("{:#}", report::json(configuration, options.coredns)),
         OutputFormat::Sarif => format!("{:#}", report::sarif(configuration)),
     };
     match (text.trim_end(), options.rbac) {

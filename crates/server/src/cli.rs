@@ -12,6 +12,7 @@ use crate::run::ServeOptions;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use clap_complete::Shell;
+use compat::coredns::Release;
 use compat::kube_dns::Program;
 
 /// Command selected by the command line.
@@ -136,7 +137,8 @@ fn check_command() -> clap::Command {
         .long_about(
             "Check a Corefile for errors, which prevent the server from starting, and for likely mistakes (warnings). The \
              command opens no socket and sends no query. Exits with 0 if there is no error, with 1 if there is one (with \
-             --strict also for a warning), and with 2 if the Corefile could not be read.",
+             --strict also for a warning), and with 2 if the Corefile could not be read. With --for coredns, the errors are \
+             those that prevent CoreDNS from starting, for the way back from this server.",
         )
         .arg(
             Arg::new("file")
@@ -152,6 +154,11 @@ fn check_command() -> clap::Command {
         .arg(flag("files", "Also read the files that the Corefile names (zones, keys, certificates), as at startup"))
         .arg(flag("strict", "Treat warnings as errors"))
         .arg(flag("rbac", "Print the ClusterRole or Roles that the Corefile needs"))
+        .arg(
+            option("for", "SERVER", "Check for `coredns` or `coredns@VERSION` instead of this server; CoreDNS 1.11 to 1.15")
+                .value_parser(Release::of_server)
+                .conflicts_with_all(["files", "rbac"]),
+        )
         .arg(option("explain", "CODE", "Explain a diagnostic code, such as chain/never-asked, and exit"))
 }
 
@@ -166,6 +173,7 @@ fn check_options(matches: &ArgMatches) -> CheckOptions {
         files: matches.get_flag("files"),
         strict: matches.get_flag("strict"),
         rbac: matches.get_flag("rbac"),
+        coredns: matches.get_one("for").copied(),
         explain: matches.get_one("explain").cloned(),
     }
 }

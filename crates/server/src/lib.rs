@@ -13,6 +13,7 @@ mod compress;
 mod configuration;
 mod conform;
 mod control;
+mod coredns;
 mod deadlines;
 pub mod diagnostics;
 mod directives;

@@ -64,6 +64,20 @@ fn exit_code_tells_lost_settings_from_unusable_input() {
 }
 
 #[test]
+fn says_what_coredns_does_not_know_of_the_result() {
+    let old = ". {\n    federation cluster.local {\n        prod prod.example.org\n    }\n    whoami\n}\n";
+    let (code, text, said) = migrate(&[], old);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(text.contains("federations "), "{text}");
+    assert!(
+        said.contains("look: CoreDNS 1.15.0 does not know `federations`: `portolan check --for coredns`"),
+        "{said}"
+    );
+    let (_, _, said) = migrate(&[], ". {\n    proxy . 192.0.2.1\n}\n");
+    assert!(!said.contains("--for coredns"), "{said}");
+}
+
+#[test]
 fn prints_one_json_object() {
     let read = |text: &str| serde_json::from_str::<Value>(text).unwrap();
     let old = ". {\n    proxy . 192.0.2.1 {\n        spray\n    }\n    loop\n}\n";
