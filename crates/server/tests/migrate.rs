@@ -65,8 +65,9 @@ fn exit_code_tells_lost_settings_from_unusable_input() {
 
 #[test]
 fn says_what_coredns_does_not_know_of_the_result() {
-    let old = ". {\n    federation cluster.local {\n        prod prod.example.org\n    }\n    whoami\n}\n";
-    let (code, text, said) = migrate(&[], old);
+    let federation = "federation cluster.local {\n        prod prod.example.org\n    }";
+    let old = format!(". {{\n    kubernetes cluster.local\n    {federation}\n}}\n");
+    let (code, text, said) = migrate(&[], &old);
     assert_eq!(code, Some(0), "{said}");
     assert!(text.contains("federations "), "{text}");
     assert!(
