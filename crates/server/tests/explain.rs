@@ -95,7 +95,7 @@ fn case_1_found_through_the_search_path() {
     assert_explains(
         &offline(&["db", "A", "--from", "shop/web-7d9f"]),
         0,
-        "db A from shop/web-7d9f (address unknown, rules see 0.0.0.0) search shop.svc.cluster.local svc.cluster.local cluster.local · ndots 5
+        "db A from shop/web-7d9f (address unknown, rules see 0.0.0.0) search shop.svc.cluster.local svc.cluster.local cluster.local · ndots 5 (assumed, see PD-K02)
            db.shop.svc.cluster.local. NOERROR 10.96.44.7 .:53 › kubernetes Corefile:2 Service shop/db, ClusterIP
            why first name of the search path; TTL 5 s [PE-S01]",
     );
@@ -106,7 +106,7 @@ fn case_2_wrong_namespace() {
     assert_explains(
         &offline(&["db", "A", "--from", "billing/job-x"]),
         1,
-        "db A from billing/job-x (address unknown, rules see 0.0.0.0) search billing.svc.cluster.local svc.cluster.local cluster.local · ndots 5
+        "db A from billing/job-x (address unknown, rules see 0.0.0.0) search billing.svc.cluster.local svc.cluster.local cluster.local · ndots 5 (assumed, see PD-K02)
            db.billing.svc.cluster.local. NXDOMAIN .:53 › kubernetes Corefile:2 namespace billing exists, it has no Service db
            db.svc.cluster.local. NXDOMAIN .:53 › kubernetes Corefile:2 no namespace db
            db.cluster.local. NXDOMAIN .:53 › kubernetes Corefile:2 not below svc or pod
