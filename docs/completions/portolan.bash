@@ -1708,7 +1708,7 @@ _portolan() {
             return 0
             ;;
         portolan__subcmd__status)
-            opts="-h --socket --cert --key --ca --json --wait --help"
+            opts="-h --socket --cert --key --ca --all --context --json --wait --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1727,6 +1727,14 @@ _portolan() {
                     return 0
                     ;;
                 --ca)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --all)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --context)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1742,7 +1750,7 @@ _portolan() {
             return 0
             ;;
         portolan__subcmd__tail)
-            opts="-n -f -o -h --socket --cert --key --ca --name --zone --type --rcode --plugin --client --namespace --pod --slow --sample --last --follow --for --output --json --help"
+            opts="-n -f -o -h --socket --cert --key --ca --all --context --name --zone --type --rcode --plugin --client --namespace --pod --slow --sample --last --follow --for --output --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1761,6 +1769,14 @@ _portolan() {
                     return 0
                     ;;
                 --ca)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --all)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --context)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1832,7 +1848,7 @@ _portolan() {
             return 0
             ;;
         portolan__subcmd__top)
-            opts="-h --socket --cert --key --ca --by --window --rows --once --json --help"
+            opts="-h --socket --cert --key --ca --all --context --by --window --rows --once --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1851,6 +1867,14 @@ _portolan() {
                     return 0
                     ;;
                 --ca)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --all)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --context)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

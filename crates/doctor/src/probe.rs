@@ -88,8 +88,8 @@ pub struct UpstreamProbe {
     pub tcp: Attempt,
     /// Query of 1,232 bytes over UDP that may not be fragmented.
     pub large: Attempt,
-    /// Longest response that it gave over TCP and that EDNS allows over UDP too, above the limit of plain DNS; `None` if
-    /// it gave none.
+    /// Longest response that it gave over TCP and that EDNS allows over UDP too, above the limit of plain DNS; `None`
+    /// if it gave none.
     pub large_answer: Option<LargeAnswer>,
     /// True if responses to queries with EDNS have EDNS; `None` without a response.
     pub edns: Option<bool>,

@@ -1,7 +1,7 @@
 //! Command line: CoreDNS's flags, with one dash or two, and Portolan's own subcommands.
 
-use std::ffi::OsString;
-use std::path::PathBuf;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
 
 use crate::check::{CheckOptions, OutputFormat};
 use crate::conform::{ConformanceOptions, read_server};
@@ -52,6 +52,9 @@ pub enum Command {
 
 /// Default DNS port (RFC 1035 §4.2).
 const DNS_PORT: &str = "53";
+/// Name of the executable as a plugin of `kubectl`, and how users then call it.
+const PLUGIN: &str = "kubectl-portolan";
+const PLUGIN_USAGE: &str = "kubectl portolan";
 /// Flags that may be written with a single dash, as in CoreDNS.
 pub(crate) const SINGLE_DASH: [&str; 8] =
     ["conf", "dns.port", "log-format", "pidfile", "plugins", "quiet", "version", "help"];
@@ -308,8 +311,15 @@ pub fn read(words: impl IntoIterator<Item = OsString>) -> Result<Command, clap::
     if let Some(flag) = unknown_flag(&words) {
         return Err(clap::Error::raw(ErrorKind::UnknownArgument, flag));
     }
+    let is_plugin = is_plugin(&words);
     let words = words.into_iter().enumerate().map(|(at, word)| if at == 0 { word } else { two_dashes(word) });
-    command().try_get_matches_from(words).map(|matches| from_matches(&matches)).map_err(explain)
+    let command = if is_plugin { command().bin_name(PLUGIN_USAGE) } else { command() };
+    command.try_get_matches_from(words).map(|matches| from_matches(&matches, is_plugin)).map_err(explain)
+}
+
+/// Returns true if `kubectl` runs the program as its plugin.
+fn is_plugin(words: &[OsString]) -> bool {
+    words.first().is_some_and(|program| Path::new(program).file_name() == Some(OsStr::new(PLUGIN)))
 }
 
 /// Returns the error for a flag of the server with one dash that does not exist. Without it, the parser would read
@@ -355,7 +365,7 @@ fn help_of(command: clap::Command, name: &'static str) -> clap::Error {
     asked.err().unwrap_or_else(|| clap::Error::new(kind))
 }
 
-fn from_matches(matches: &ArgMatches) -> Command {
+fn from_matches(matches: &ArgMatches, is_plugin: bool) -> Command {
     if let Some(check) = matches.subcommand_matches("check") {
         return Command::Check(check_options(check));
     }
@@ -365,7 +375,7 @@ fn from_matches(matches: &ArgMatches) -> Command {
     if let Some(migrate) = matches.subcommand_matches("migrate") {
         return Command::Migrate(migrate_options(migrate));
     }
-    if let Some(control) = crate::control::commands::read(matches) {
+    if let Some(control) = crate::control::commands::read(matches, is_plugin) {
         return Command::Control(control);
     }
     if let Some(shell) = matches.subcommand_matches("completions").and_then(|completions| completions.get_one("shell"))

@@ -1,5 +1,6 @@
 //! Commands that use the control API, one module each: their command line, the request and the output.
 
+mod all;
 mod cache;
 mod doctor;
 mod explain;
@@ -25,6 +26,7 @@ use config::options::parse_duration;
 use control::exit;
 use serde::Serialize;
 
+use super::all_error::AllError;
 use super::client::{ControlError, ServerOptions, Socket};
 
 /// Command that uses the control API.
@@ -32,6 +34,8 @@ use super::client::{ControlError, ServerOptions, Socket};
 pub struct ControlCommand {
     options: CommonOptions,
     request: Request,
+    /// Service whose replicas are all asked, in place of one server.
+    all: Result<Option<all::Service>, AllError>,
 }
 
 /// Options of all commands.
@@ -77,7 +81,9 @@ pub(crate) fn definitions() -> impl Iterator<Item = clap::Command> {
 }
 
 /// Reads a command of this module, if the command line has one.
-pub(crate) fn read(matches: &ArgMatches) -> Option<ControlCommand> {
+///
+/// `is_plugin` is true for a command line of `kubectl portolan`.
+pub(crate) fn read(matches: &ArgMatches, is_plugin: bool) -> Option<ControlCommand> {
     let (name, matches) = matches.subcommand()?;
     let request = match name {
         status::NAME => Request::Status(status::Options::read(matches)),
@@ -103,18 +109,20 @@ pub(crate) fn read(matches: &ArgMatches) -> Option<ControlCommand> {
         authorities: inner.try_get_one("ca").ok().flatten().cloned(),
     };
     let json = inner.try_get_one("json").ok().flatten().copied().unwrap_or(false);
-    Some(ControlCommand { options: CommonOptions { server, json }, request })
+    Some(ControlCommand { options: CommonOptions { server, json }, request, all: all::service(inner, is_plugin) })
 }
 
-/// Runs a command. Exits with 0 if all is well, with 1 if the server reports trouble, and with 2 if it could not be
-/// asked.
+/// Runs a command. Exits with 0 if all is well, with 1 if the server reports trouble, with 2 if it could not be asked,
+/// and with 3 if some of several servers could not be asked.
 #[allow(clippy::print_stderr, reason = "a command prints to its user")]
 #[must_use]
 pub fn control(command: &ControlCommand) -> ExitCode {
-    let ControlCommand { options, request } = command;
-    let offline = match request {
-        Request::Explain(own) => own.run_offline(),
-        Request::Doctor(own) => Some(own.run(options)),
+    let ControlCommand { options, request, all } = command;
+    let offline = match (request, all) {
+        (_, Err(error)) => Some(Err(ControlError::All(error.clone()))),
+        (_, Ok(Some(service))) => all::run(request, options.json, service),
+        (Request::Explain(own), _) => own.run_offline(),
+        (Request::Doctor(own), _) => Some(own.run(options)),
         _ => None,
     };
     let ask = |socket: Socket| match request {
