@@ -25,6 +25,27 @@ const DNS_PORT: u16 = 53;
 /// Exit code if the Corefile could not be read.
 const COULD_NOT_RUN: u8 = 2;
 
+/// What managed clusters have around the parts of their users.
+const MANAGED: &str = "\
+.:53 {
+    errors
+    health
+    ready
+    kubernetes cluster.local in-addr.arpa ip6.arpa {
+        pods insecure
+        fallthrough in-addr.arpa ip6.arpa
+    }
+    prometheus :9153
+    import custom/*.override
+    forward . /etc/resolv.conf
+    cache 30
+    loop
+    reload
+    loadbalance
+}
+import custom/*.server
+";
+
 /// Options of the command.
 #[derive(Clone, Debug, Default)]
 pub struct CheckOptions {
@@ -89,14 +110,23 @@ fn corefiles(name: &Path) -> Result<Vec<Origin>, CommandError> {
     }
     let mut input = Input::default();
     input.add(&name, text)?;
-    if input.corefiles.is_empty() {
+    let Input { mut corefiles, parts, notes, .. } = input;
+    if !parts.is_empty() {
+        notes.iter().for_each(|note| eprintln!("{note}"));
+    }
+    if corefiles.is_empty() && !parts.is_empty() {
+        let name = name.display().to_string();
+        eprintln!("{name}: only parts of a Corefile, checked with a server block like that of AKS and K3s");
+        corefiles.push(("managed Corefile".to_owned(), MANAGED.to_owned()));
+    }
+    if corefiles.is_empty() {
         return Err(CommandError::NoCorefile(name.display().to_string()));
     }
     let origin = |(name, text): (String, String)| {
         let text = filled_template(&name, &text).unwrap_or(text);
-        Origin::Text { name: name.into(), text }
+        Origin::Manifest { name: name.into(), text, parts: parts.clone() }
     };
-    Ok(input.corefiles.into_iter().map(origin).collect())
+    Ok(corefiles.into_iter().map(origin).collect())
 }
 
 /// Fills in example values if a Corefile of a manifest is a template of node-cache, and says so. Returns `None` for any

@@ -391,6 +391,25 @@ fn refuses_what_coredns_accepts_and_this_build_cannot_serve() {
     }
 }
 
+#[test]
+fn checks_the_parts_of_a_managed_cluster() {
+    let main = "kind: ConfigMap\nmetadata: {name: coredns}\ndata:\n  Corefile: |\n    .:53 {\n        whoami\n        import \
+                custom/*.override\n    }\n    import custom/*.server\n---\n";
+    let custom = "kind: ConfigMap\nmetadata: {name: coredns-custom}\ndata:\n  x.override: |\n    forwarrd . 10.10.10.1\n  \
+                  y.sever: |\n    a.test {\n    }\n";
+    for (input, said) in [(format!("{main}{custom}"), ""), (custom.to_owned(), "only parts of a Corefile")] {
+        let (code, out, err) = check_input(&["-"], &input);
+        assert_eq!(code, Some(1), "{out}{err}");
+        assert!(out.contains("unknown directive `forwarrd`") && out.contains("coredns-custom/x.override:1:1"), "{out}");
+        assert!(err.contains("key `y.sever`") && err.contains(said), "{err}");
+    }
+    let (code, out, err) = check_input(&["-"], &format!("{main}{}", custom.replace("forwarrd . 10.10.10.1", "log")));
+    assert_eq!(code, Some(0), "{out}{err}");
+    assert_eq!(out.matches("nothing is imported").count(), 1, "no key ends in .server: {out}");
+    let (code, _, err) = check_input(&["-"], "kind: ConfigMap\nmetadata: {name: coredns}\ndata: {corefile: '.'}\n");
+    assert!(code == Some(2) && err.contains("has the key `corefile`"), "{err}");
+}
+
 /// Runs `portolan check` with standard input; returns the exit code and both outputs.
 fn check_input(arguments: &[&str], input: &str) -> (Option<i32>, String, String) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_portolan"))

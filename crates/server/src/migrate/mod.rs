@@ -173,6 +173,10 @@ fn json_of_note(note: &Note) -> Value {
 
 fn migrated(input: &Input, defaults: bool) -> Result<(Option<String>, Migration), CommandError> {
     match input.corefiles.as_slice() {
+        [] if input.data.is_empty() && input.containers.is_empty() && !input.parts.is_empty() => {
+            let name = input.parts.first().map_or(String::new(), |part| part.path.display().to_string());
+            Err(CommandError::OnlyParts(name))
+        }
         [] => {
             let migration = migrations::migrate_pod(&input.data, &input.containers).map_err(CommandError::Pod)?;
             Ok((None, migration))

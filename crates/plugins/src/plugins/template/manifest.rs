@@ -125,8 +125,8 @@ pub(super) fn read_arguments(config: &mut Config, args: &mut Args<'_>) -> Result
     Ok(())
 }
 
-/// Returns the error of the record that a template makes of every name. `None` if there is none, or if the record
-/// depends on more than the question.
+/// Returns the error of the record that a template makes of every name. `None` for a valid record, no record, or one
+/// that depends on more than the question.
 fn record_error(text: &str, rtype: Option<Type>) -> Option<String> {
     let mut line = String::new();
     let mut parts = text.split("{{");
