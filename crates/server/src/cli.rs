@@ -79,7 +79,7 @@ pub fn command() -> clap::Command {
                 .long("dns.port")
                 .short('p')
                 .value_name("PORT")
-                .value_parser(value_parser!(u16))
+                .value_parser(read_port)
                 .default_value(DNS_PORT)
                 .help("Port for server blocks without one"),
         )
@@ -107,6 +107,11 @@ pub fn command() -> clap::Command {
         .subcommand(completions_command())
         .subcommand(man_command())
         .after_help(format!("As in CoreDNS, one dash is enough: -{}.", SINGLE_DASH.join(", -")))
+}
+
+/// Reads a port. The message of clap for a number does not say which numbers are possible.
+fn read_port(text: &str) -> Result<u16, &'static str> {
+    text.parse().map_err(|_| "expected a port from 0 to 65535")
 }
 
 /// Returns true for a flag of the server that may be written with one dash.

@@ -74,7 +74,9 @@ impl fmt::Display for CommandError {
                 out.write_str("no queries found; expected lines `NAME TYPE`, a query log, or manifests of Services")
             }
             CommandError::Unanswered(servers, queries) => {
-                write!(out, "{servers} not answered any of the first {queries} queries; giving up")
+                let queries =
+                    if *queries == 1 { "the query".to_owned() } else { format!("any of the first {queries} queries") };
+                write!(out, "{servers} not answered {queries}; giving up")
             }
             CommandError::Io(error) => out.write_str(&io_text::describe(error)),
             CommandError::Task(error) => error.fmt(out),

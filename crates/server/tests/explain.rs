@@ -156,6 +156,24 @@ fn a_misspelled_namespace_in_a_short_name_is_suggested() {
 }
 
 #[test]
+fn suggests_the_zone_of_the_cluster_for_a_misspelt_one() {
+    let folder = Folder::new("explain-zone");
+    folder.write("cluster.yaml", CLUSTER);
+    folder.write("Corefile", ".:53 {\n    kubernetes cluster.local\n    forward . 192.0.2.53\n}\n");
+    for (name, advice) in [
+        ("web.shop.svc.cluster.locla.", Some("did you mean web.shop.svc.cluster.local.?")),
+        ("web.shop.svc.clustr.local.", Some("did you mean web.shop.svc.cluster.local.?")),
+        ("www.example.org.", None),
+        ("web.shop.svc.local.", None),
+    ] {
+        let ran = run_in(folder.path(), &["explain", name, "--conf", "Corefile", "--manifests", "cluster.yaml"]);
+        let found = ran.stdout.lines().find_map(|line| line.trim_start().strip_prefix("do "));
+        let found = found.map(str::trim).filter(|advice| advice.starts_with("did you mean"));
+        assert_eq!(found, advice, "{}{}", ran.stdout, ran.stderr);
+    }
+}
+
+#[test]
 fn aliases_that_lead_to_themselves_are_named() {
     let alias = |name: &str, target: &str| {
         format!(
@@ -167,7 +185,8 @@ fn aliases_that_lead_to_themselves_are_named() {
     let aliases = [("a", "b.shop.svc.cluster.local"), ("b", "a.shop.svc.cluster.local"), ("out", "back.test")];
     let gone = alias("gone", "nope.shop.svc.cluster.local");
     let aliases: String = aliases.iter().map(|(name, target)| alias(name, target)).collect();
-    folder.write("cluster.yaml", &format!("{CLUSTER}{aliases}{gone}"));
+    let address = alias("address", "192.0.2.9");
+    folder.write("cluster.yaml", &format!("{CLUSTER}{aliases}{gone}{address}"));
     folder.write("zone", "@ 60 IN SOA ns h 1 2 3 4 5\n@ 60 IN NS ns\nx 60 IN CNAME y\ny 60 IN CNAME x\n");
     folder.write(
         "Corefile",
@@ -183,6 +202,10 @@ fn aliases_that_lead_to_themselves_are_named() {
         (
             "gone.shop.svc.cluster.local.",
             "the alias leads to nope.shop.svc.cluster.local., which does not exist [PE-K13]",
+        ),
+        (
+            "address.shop.svc.cluster.local.",
+            "Service shop/address has the address 192.0.2.9 as its externalName, and an alias needs a name [PE-K15]",
         ),
         ("x.zone.test.", "the alias leads back to itself: x.zone.test. → y.zone.test. → x.zone.test. [PE-A03]"),
         (

@@ -15,7 +15,7 @@ mod status;
 mod tail;
 mod top;
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -188,6 +188,23 @@ fn read_duration(text: &str) -> Result<Duration, &'static str> {
     (DAY * days).checked_add(rest).ok_or(expected)
 }
 
+/// Reads a whole number from 1 to `max`.
+fn read_number(text: &str, max: usize) -> Result<usize, NumberError> {
+    text.parse().ok().filter(|number| (1..=max).contains(number)).ok_or(NumberError(max))
+}
+
+/// Text that is no number from 1 to this one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct NumberError(usize);
+
+impl Display for NumberError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "expected a whole number from 1 to {}", self.0)
+    }
+}
+
+impl std::error::Error for NumberError {}
+
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// Prints a response.
@@ -219,6 +236,15 @@ fn print_bytes(bytes: &[u8]) -> Result<bool, ControlError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn reads_numbers_up_to_a_maximum() {
+        assert_eq!((read_number("1", 9), read_number("9", 9)), (Ok(1), Ok(9)));
+        for text in ["0", "10", "x", "", "-1", "1.5"] {
+            let error = read_number(text, 9).expect_err(text);
+            assert_eq!(error.to_string(), "expected a whole number from 1 to 9");
+        }
+    }
 
     #[test]
     fn reads_durations_with_days() {

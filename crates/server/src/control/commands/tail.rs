@@ -6,7 +6,7 @@ use clap::{Arg, ArgAction, ArgMatches};
 use control::tail::{FAILURES_KEPT, Format, Line, SECONDS_MAX};
 use control::{Endpoint, exit};
 
-use super::{CommonOptions, all, command, json, print_bytes, read_duration};
+use super::{CommonOptions, all, command, json, print_bytes, read_duration, read_number};
 use crate::control::client::{ControlError, Socket};
 
 pub(super) const NAME: &str = "tail";
@@ -71,7 +71,7 @@ pub(super) fn definition() -> clap::Command {
             Arg::new("last")
                 .long("last")
                 .value_name("NUMBER")
-                .value_parser(clap::value_parser!(u64).range(1..=FAILURES_KEPT as u64))
+                .value_parser(|text: &str| read_number(text, FAILURES_KEPT))
                 .help("Show this number of recorded failures, and end; with --follow, continue with live queries"),
         )
         .arg(Arg::new("follow").long("follow").short('f').action(ArgAction::SetTrue).help("Continue after --last"))
@@ -124,7 +124,7 @@ impl Options {
             ("seconds", seconds("for").map(|limit| whole_seconds(limit).to_string())),
         ];
         parameters.extend(optional.into_iter().filter_map(|(name, value)| Some((name, value?))));
-        if let Some(last) = matches.get_one::<u64>("last") {
+        if let Some(last) = matches.get_one::<usize>("last") {
             parameters.push(("last", last.to_string()));
             parameters.push(("follow", matches.get_flag("follow").to_string()));
         }

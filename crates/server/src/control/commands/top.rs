@@ -2,12 +2,12 @@
 
 use std::io::{self, IsTerminal};
 
-use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use clap::{Arg, ArgAction, ArgMatches};
 use control::top::{By, ROWS_DEFAULT, ROWS_MAX, Top, Window};
 use control::{Endpoint, exit};
 
 use super::screen::Screen;
-use super::{CommonOptions, all, command, json, print};
+use super::{CommonOptions, all, command, json, print, read_number};
 use crate::control::client::{ControlError, Socket};
 
 pub(super) const NAME: &str = "top";
@@ -37,7 +37,7 @@ pub(super) fn definition() -> clap::Command {
     let rows = Arg::new("rows")
         .long("rows")
         .value_name("NUMBER")
-        .value_parser(value_parser!(u64).range(1..=ROWS_MAX as u64))
+        .value_parser(|text: &str| read_number(text, ROWS_MAX))
         .help("Maximum number of rows [default: 20]");
     command(NAME, "Show which pods, namespaces, names or upstreams cause most queries")
         .long_about(
@@ -73,7 +73,7 @@ impl Options {
     pub(super) fn read(matches: &ArgMatches) -> Options {
         let text = |name: &str| matches.get_one::<String>(name).cloned().unwrap_or_default();
         let (by, window) = (text("by"), text("window"));
-        let rows = matches.get_one::<u64>("rows").and_then(|rows| usize::try_from(*rows).ok());
+        let rows = matches.get_one::<usize>("rows").copied();
         Options {
             by: By::ALL.into_iter().find(|known| known.name() == by).unwrap_or_default(),
             window: Window::ALL.into_iter().find(|known| known.name() == window).unwrap_or_default(),
