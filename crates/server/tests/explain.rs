@@ -156,24 +156,6 @@ fn a_misspelled_namespace_in_a_short_name_is_suggested() {
 }
 
 #[test]
-fn suggests_the_zone_of_the_cluster_for_a_misspelt_one() {
-    let folder = Folder::new("explain-zone");
-    folder.write("cluster.yaml", CLUSTER);
-    folder.write("Corefile", ".:53 {\n    kubernetes cluster.local\n    forward . 192.0.2.53\n}\n");
-    for (name, advice) in [
-        ("web.shop.svc.cluster.locla.", Some("did you mean web.shop.svc.cluster.local.?")),
-        ("web.shop.svc.clustr.local.", Some("did you mean web.shop.svc.cluster.local.?")),
-        ("www.example.org.", None),
-        ("web.shop.svc.local.", None),
-    ] {
-        let ran = run_in(folder.path(), &["explain", name, "--conf", "Corefile", "--manifests", "cluster.yaml"]);
-        let found = ran.stdout.lines().find_map(|line| line.trim_start().strip_prefix("do "));
-        let found = found.map(str::trim).filter(|advice| advice.starts_with("did you mean"));
-        assert_eq!(found, advice, "{}{}", ran.stdout, ran.stderr);
-    }
-}
-
-#[test]
 fn aliases_that_lead_to_themselves_are_named() {
     let alias = |name: &str, target: &str| {
         format!(
