@@ -1,5 +1,5 @@
-//! `portolan explain` beside the answer: the address of the pod in `--from NAMESPACE/POD`, what it says if the address is
-//! not known, and suggestions.
+//! `portolan explain` beside the answer: the address of the pod in `--from NAMESPACE/POD`, what it says if the
+//! address is not known, and suggestions.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
