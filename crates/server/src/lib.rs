@@ -32,6 +32,7 @@ mod local;
 mod log;
 mod lookup;
 pub mod manual;
+mod manual_sections;
 #[cfg(test)]
 mod memory_bounds_tests;
 mod migrate;

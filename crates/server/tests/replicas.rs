@@ -189,8 +189,13 @@ fn is_a_plugin_of_kubectl() {
     assert!(ran.code == 0 && ran.stdout.contains("· 3 replicas"), "{} {}{}", ran.code, ran.stdout, ran.stderr);
     let help = bed.plugin(&["status", "--help"]).stdout;
     assert!(help.contains("Usage: kubectl portolan status"), "{help}");
-    // A socket is that of one server.
+    // These options of other commands have the same names.
     let socket = bed.folder.path().join("dns-a.sock").display().to_string();
+    let ran = bed.plugin(&["cache", "flush", "--all", "--socket", &socket]);
+    assert!(ran.stdout.starts_with("no server block has `cache`"), "{}{}", ran.stdout, ran.stderr);
+    let ran = bed.run(&["doctor", "--context", "prod", "--kubeconfig", "/nowhere"]);
+    assert!(ran.code == 2 && !ran.stderr.contains("no running server"), "{}{}", ran.stdout, ran.stderr);
+    // A socket is that of one server.
     let ran = bed.plugin(&["status", "--socket", &socket]);
     assert!(ran.code == 0 && !ran.stdout.contains("replicas\n"), "{}{}", ran.stdout, ran.stderr);
     let ran = bed.run(&["status", "--all", "--socket", &socket]);

@@ -41,12 +41,15 @@ pub(super) fn options() -> [Arg; 2] {
 /// Returns the Service that a command line names. `is_plugin` is true below `kubectl`, where all replicas are asked
 /// unless the command line names one server.
 pub(super) fn service(matches: &ArgMatches, is_plugin: bool) -> Result<Option<Service>, AllError> {
+    // Other commands have options of these names with another meaning: `cache flush --all`, `doctor --context`.
+    if matches.try_get_one::<String>("all").is_err() {
+        return Ok(None);
+    }
     let text = |name: &str| matches.try_get_one::<String>(name).ok().flatten().cloned();
     let has_socket = text("socket").is_some();
-    let can_ask_all = matches.try_contains_id("all").is_ok();
     let wanted = match (text("all").or_else(|| text("context").map(|_| USUAL.to_owned())), has_socket) {
         (Some(_), true) => return Err(AllError::OneServer),
-        (None, false) if is_plugin && can_ask_all => USUAL.to_owned(),
+        (None, false) if is_plugin => USUAL.to_owned(),
         (Some(wanted), false) => wanted,
         (None, _) => return Ok(None),
     };
