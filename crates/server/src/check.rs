@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use cluster::Request;
 use compat::coredns::Release;
 use compat::node_cache::with_examples;
-use corefile::{Diagnostic, Severity, Style};
+use corefile::{Diagnostic, Directive, Severity, Style, Token};
 
 use crate::command_error::CommandError;
 use crate::configuration::{self, Configuration, Origin};
@@ -152,6 +152,9 @@ fn check_one(origin: &Origin, options: &CheckOptions) -> Result<bool, CommandErr
     }
     say(&configuration, options);
     let passed = !configuration.problems.iter().any(Diagnostic::is_error);
+    if passed && !options.files && options.coredns.is_none() && options.format == OutputFormat::Text {
+        hint_at_files(&configuration);
+    }
     if passed && options.rbac {
         print_rules(&requests);
     }
@@ -169,6 +172,30 @@ fn dry_run(configuration: &mut Configuration, options: &CheckOptions) -> Vec<Req
     configuration.problems.extend(problems);
     configuration::sort(&mut configuration.problems);
     requests
+}
+
+/// Says that a check without `--files` has not read the files that the Corefile names, and which lines name them.
+fn hint_at_files(configuration: &Configuration) {
+    let directives = configuration.written.blocks.iter().flat_map(|block| &block.directives);
+    let mut names: Vec<&str> =
+        directives.filter(|line| names_files(line)).map(|line| line.name.text.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    if !names.is_empty() {
+        eprintln!("not read: the files that these directives name: {}; `--files` reads them", names.join(", "));
+    }
+}
+
+/// Directives whose arguments are files.
+const WITH_FILES: [&str; 7] = ["auto", "dnssec", "file", "geoip", "hosts", "sign", "tls"];
+/// Properties whose values are files.
+const FILE_PROPERTIES: [&str; 6] = ["key", "kubeconfig", "manifests", "secrets", "snapshot", "tls"];
+
+fn names_files(line: &Directive) -> bool {
+    let is_file = |word: &Token| FILE_PROPERTIES.contains(&word.text.as_str());
+    let has_argument = !line.args.is_empty() && line.name.text != "dnssec";
+    let has_property = line.lines().iter().any(|line| line.words.len() > 1 && is_file(&line.words[0]));
+    WITH_FILES.contains(&line.name.text.as_str()) && has_argument || has_property
 }
 
 fn say(configuration: &Configuration, options: &CheckOptions) {

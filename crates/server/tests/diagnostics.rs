@@ -392,6 +392,16 @@ fn refuses_what_coredns_accepts_and_this_build_cannot_serve() {
 }
 
 #[test]
+fn says_which_files_it_has_not_read() {
+    let named = ".:0 {\n tls cert.pem key.pem\n auto\n file nowhere.db a.test\n kubernetes cluster.local {\n  manifests x\n }\n whoami\n}\n";
+    let hint = "not read: the files that these directives name: file, kubernetes, tls; `--files` reads them\n";
+    let (code, out, err) = check_input(&["-"], named);
+    assert_eq!((code, err.as_str()), (Some(0), hint), "{out}");
+    assert_eq!(check_input(&["--json", "-"], named).2, "");
+    assert_eq!(check_input(&["-"], ".:0 {\n hosts {\n  192.0.2.1 a.test\n }\n whoami\n}\n").2, "");
+}
+
+#[test]
 fn checks_the_parts_of_a_managed_cluster() {
     let main = "kind: ConfigMap\nmetadata: {name: coredns}\ndata:\n  Corefile: |\n    .:53 {\n        whoami\n        import \
                 custom/*.override\n    }\n    import custom/*.server\n---\n";
