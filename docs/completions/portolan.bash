@@ -1879,7 +1879,7 @@ _portolan() {
                     return 0
                     ;;
                 --by)
-                    COMPREPLY=($(compgen -W "pod ns name zone rcode upstream waste" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "pod ns name zone rcode upstream waste domain" -- "${cur}"))
                     return 0
                     ;;
                 --window)

@@ -214,7 +214,8 @@ name\t''
 zone\t''
 rcode\t''
 upstream\t''
-waste\t''"
+waste\t''
+domain\t''"
 complete -c portolan -n "__fish_portolan_using_subcommand top" -l window -d 'Period that the numbers are about' -r -f -a "10s\t''
 1m\t''
 10m\t''"
