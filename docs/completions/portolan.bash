@@ -382,12 +382,16 @@ _portolan() {
             return 0
             ;;
         portolan__subcmd__check)
-            opts="-h --json --sarif --files --strict --rbac --explain --help"
+            opts="-h --json --sarif --files --strict --rbac --for --explain --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --for)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --explain)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -1704,7 +1708,7 @@ _portolan() {
             return 0
             ;;
         portolan__subcmd__status)
-            opts="-h --socket --cert --key --ca --json --wait --help"
+            opts="-h --socket --cert --key --ca --all --context --json --wait --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1723,6 +1727,14 @@ _portolan() {
                     return 0
                     ;;
                 --ca)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --all)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --context)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1738,7 +1750,7 @@ _portolan() {
             return 0
             ;;
         portolan__subcmd__tail)
-            opts="-n -f -o -h --socket --cert --key --ca --name --zone --type --rcode --plugin --client --namespace --pod --slow --sample --last --follow --for --output --json --help"
+            opts="-n -f -o -h --socket --cert --key --ca --all --context --name --zone --type --rcode --plugin --client --namespace --pod --slow --sample --last --follow --for --output --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1757,6 +1769,14 @@ _portolan() {
                     return 0
                     ;;
                 --ca)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --all)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --context)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1828,7 +1848,7 @@ _portolan() {
             return 0
             ;;
         portolan__subcmd__top)
-            opts="-h --socket --cert --key --ca --by --window --rows --once --json --help"
+            opts="-h --socket --cert --key --ca --all --context --by --window --rows --once --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1850,8 +1870,16 @@ _portolan() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --all)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --context)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --by)
-                    COMPREPLY=($(compgen -W "pod ns name zone rcode upstream waste" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "pod ns name zone rcode upstream waste domain" -- "${cur}"))
                     return 0
                     ;;
                 --window)

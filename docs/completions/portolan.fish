@@ -63,6 +63,7 @@ complete -c portolan -n "__fish_portolan_needs_command" -f -a "man" -d 'Print th
 complete -c portolan -n "__fish_portolan_needs_command" -f -a "node" -d 'Replace NodeLocal DNSCache on a node, with the flags and the template of node-cache'
 complete -c portolan -n "__fish_portolan_needs_command" -f -a "kube-dns" -d 'Replace the kube-dns pod, with the flags of its containers and its ConfigMap'
 complete -c portolan -n "__fish_portolan_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c portolan -n "__fish_portolan_using_subcommand check" -l for -d 'Check for `coredns` or `coredns@VERSION` instead of this server; CoreDNS 1.11 to 1.15' -r
 complete -c portolan -n "__fish_portolan_using_subcommand check" -l explain -d 'Explain a diagnostic code, such as chain/never-asked, and exit' -r
 complete -c portolan -n "__fish_portolan_using_subcommand check" -l json -d 'Print the diagnostics as one JSON document'
 complete -c portolan -n "__fish_portolan_using_subcommand check" -l sarif -d 'Print the diagnostics as SARIF 2.1.0'
@@ -92,6 +93,8 @@ complete -c portolan -n "__fish_portolan_using_subcommand status" -l socket -d '
 complete -c portolan -n "__fish_portolan_using_subcommand status" -l cert -r -F
 complete -c portolan -n "__fish_portolan_using_subcommand status" -l key -r -F
 complete -c portolan -n "__fish_portolan_using_subcommand status" -l ca -r -F
+complete -c portolan -n "__fish_portolan_using_subcommand status" -l all -d 'Ask every Pod behind a Service with `kubectl exec` [default without a value: kube-system/kube-dns]' -r
+complete -c portolan -n "__fish_portolan_using_subcommand status" -l context -d 'Context of the kubeconfig, for --all [default: its current context]' -r
 complete -c portolan -n "__fish_portolan_using_subcommand status" -l wait -d 'Wait at most this long, such as `60s`, until there is no problem' -r
 complete -c portolan -n "__fish_portolan_using_subcommand status" -l json -d 'Print the response of the server as JSON'
 complete -c portolan -n "__fish_portolan_using_subcommand status" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -178,6 +181,8 @@ complete -c portolan -n "__fish_portolan_using_subcommand tail" -l socket -d 'Co
 complete -c portolan -n "__fish_portolan_using_subcommand tail" -l cert -r -F
 complete -c portolan -n "__fish_portolan_using_subcommand tail" -l key -r -F
 complete -c portolan -n "__fish_portolan_using_subcommand tail" -l ca -r -F
+complete -c portolan -n "__fish_portolan_using_subcommand tail" -l all -d 'Ask every Pod behind a Service with `kubectl exec` [default without a value: kube-system/kube-dns]' -r
+complete -c portolan -n "__fish_portolan_using_subcommand tail" -l context -d 'Context of the kubeconfig, for --all [default: its current context]' -r
 complete -c portolan -n "__fish_portolan_using_subcommand tail" -l name -d 'Names, or `*.NAME` for all names below' -r
 complete -c portolan -n "__fish_portolan_using_subcommand tail" -l zone -d 'Zones: the names themselves and all names below' -r
 complete -c portolan -n "__fish_portolan_using_subcommand tail" -l type -d 'Record types' -r
@@ -201,13 +206,16 @@ complete -c portolan -n "__fish_portolan_using_subcommand top" -l socket -d 'Con
 complete -c portolan -n "__fish_portolan_using_subcommand top" -l cert -r -F
 complete -c portolan -n "__fish_portolan_using_subcommand top" -l key -r -F
 complete -c portolan -n "__fish_portolan_using_subcommand top" -l ca -r -F
+complete -c portolan -n "__fish_portolan_using_subcommand top" -l all -d 'Ask every Pod behind a Service with `kubectl exec` [default without a value: kube-system/kube-dns]' -r
+complete -c portolan -n "__fish_portolan_using_subcommand top" -l context -d 'Context of the kubeconfig, for --all [default: its current context]' -r
 complete -c portolan -n "__fish_portolan_using_subcommand top" -l by -d 'Grouping; `waste` shows pods with most queries without a useful answer first' -r -f -a "pod\t''
 ns\t''
 name\t''
 zone\t''
 rcode\t''
 upstream\t''
-waste\t''"
+waste\t''
+domain\t''"
 complete -c portolan -n "__fish_portolan_using_subcommand top" -l window -d 'Period that the numbers are about' -r -f -a "10s\t''
 1m\t''
 10m\t''"

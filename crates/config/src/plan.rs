@@ -328,7 +328,7 @@ fn plan_listeners(places: &[Place], problems: &mut Vec<Diagnostic>) -> Vec<Plann
                     listeners.len() - 1
                 });
                 listeners[listener].zones.push((key.zone.clone(), block));
-                Claim::note(of_zone, listener, *ip, (block, place.shares));
+                Claim::note(of_zone, listener, (*ip, key.span), (block, place.shares));
             }
         }
     }
@@ -344,17 +344,24 @@ struct Claim {
     last_block: usize,
     /// True if one of them does not share its zones with other blocks.
     is_exclusive: bool,
+    /// First key with the zone.
+    first: Span,
 }
 
 impl Claim {
     /// Adds a block to the claims of a zone, which are in the order of the listeners.
-    fn note(claims: &mut Vec<Claim>, listener: usize, ip: Option<IpAddr>, (block, shares): (usize, bool)) {
+    fn note(
+        claims: &mut Vec<Claim>,
+        listener: usize,
+        (ip, first): (Option<IpAddr>, Span),
+        (block, shares): (usize, bool),
+    ) {
         match claims.binary_search_by_key(&listener, |claim| claim.listener) {
             Ok(at) => {
                 claims[at].last_block = block;
                 claims[at].is_exclusive |= !shares;
             }
-            Err(at) => claims.insert(at, Claim { listener, ip, last_block: block, is_exclusive: !shares }),
+            Err(at) => claims.insert(at, Claim { listener, ip, last_block: block, is_exclusive: !shares, first }),
         }
     }
 }
@@ -370,18 +377,20 @@ fn conflict(
 ) -> Option<Diagnostic> {
     let (block, shares) = own;
     let is_taken = |claim: &Claim| claim.last_block == block || (!shares && claim.is_exclusive);
-    let message = claims.iter().find_map(|claim| match (claim.ip, ip) {
+    let (message, first) = claims.iter().find_map(|claim| match (claim.ip, ip) {
         (before, now) if before == now => is_taken(claim).then(|| {
             let on = now.map_or(String::new(), |ip| format!(" on {ip}"));
-            format!("cannot serve {key}{on} - it is already defined")
+            (format!("cannot serve {key}{on} - it is already defined"), claim.first)
         }),
         (None, Some(_)) | (Some(_), None) => {
             let label = listeners[claim.listener].label();
-            Some(format!("cannot serve {key} - zone overlap listener capacity with {label}"))
+            Some((format!("cannot serve {key} - zone overlap listener capacity with {label}"), claim.first))
         }
         _ => None,
     })?;
-    Some(Diagnostic::error(codes::KEY_CONFLICT, key.span, message))
+    let problem = Diagnostic::error(codes::KEY_CONFLICT, key.span, message);
+    // A snippet that is imported twice has the key at one place.
+    Some(if first == key.span { problem } else { problem.with_other(first, "defined here first") })
 }
 
 /// Assigns the sites to their server blocks: numbers in the order of the blocks, and for each in that of the listeners.

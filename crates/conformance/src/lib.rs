@@ -26,6 +26,7 @@ mod store;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rand::RngExt as _;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -190,6 +191,8 @@ impl RequestError {
 pub enum Progress<'a> {
     /// The checks begin; the namespace.
     Begin(&'a str),
+    /// The checks begin once the server has the objects, for which they wait at most this long.
+    Waiting(Duration),
     /// A check is complete.
     Checked(&'a Checked),
     /// A problem that does not end the run.
@@ -256,6 +259,7 @@ async fn make(
     let values = Values::new(zone, namespace);
     let mut runner = Runner { server: options.server, store, values, without_endpoints: None };
     runner.create(&mut |warning| report(Progress::Warning(warning))).await?;
+    report(Progress::Waiting(run::SOON));
     runner.settle().await?;
     let mut checks = Vec::new();
     let wanted = |check: &&script::Check| check.name.contains(&options.filter) || check.says.contains(&options.filter);

@@ -19,7 +19,7 @@ use crate::store::ObjectStore;
 
 /// Time within which a change must take effect. Kubernetes' e2e tests wait longer; a cache may keep the old answer
 /// for 30 s in the common configuration.
-const SOON: Duration = Duration::from_secs(60);
+pub(crate) const SOON: Duration = Duration::from_secs(60);
 /// Time by which endpoints may become known later than their Service.
 const BEHIND: Duration = Duration::from_secs(5);
 /// Interval between two queries while waiting for a change.

@@ -101,13 +101,27 @@ pub(crate) struct Manifests {
     is_begun: bool,
 }
 
+/// Maximum length of the file in bytes. It is kept to restore it at the end.
+const FILE_MAX: u64 = 16 << 20;
+
+/// Reads a regular file. Another one, such as a FIFO, could block or never end, and cannot be restored.
+fn read(path: &Path) -> std::io::Result<Vec<u8>> {
+    let refuse = |reason: &str| Err(std::io::Error::other(reason.to_owned()));
+    let metadata = std::fs::metadata(path)?;
+    match metadata.len() {
+        _ if !metadata.is_file() => refuse("it is not a regular file"),
+        FILE_MAX.. => refuse("it has more than 16 MiB"),
+        _ => std::fs::read(path),
+    }
+}
+
 impl Manifests {
     /// Reads the original content of the file.
     ///
     /// # Errors
     /// Fails if the file exists but cannot be read.
     pub(crate) fn new(path: &Path) -> Result<Manifests, RunError> {
-        let before = match std::fs::read(path) {
+        let before = match read(path) {
             Ok(bytes) => Some(bytes),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
             Err(error) => return Err(RunError::file(path, &error)),

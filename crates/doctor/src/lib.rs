@@ -37,5 +37,5 @@ pub use corefile_facts::{CorefileFacts, Encrypted, Forwarded, Problem};
 pub use dns::{DNS_PORT, DnsService};
 pub use facts::{Access, Certificate, Conntrack, Facts, Flow, Interface, Kubelet, Replica, SearchProbe};
 pub use known::{Gap, Known, Unknown};
-pub use probe::{Attempt, EncryptedProbe, Probe, Probes, UpstreamProbe};
+pub use probe::{Attempt, EncryptedProbe, LargeAnswer, Probe, Probes, UpstreamProbe};
 pub use report::{Mark, Report, Row};

@@ -88,12 +88,24 @@ pub struct UpstreamProbe {
     pub tcp: Attempt,
     /// Query of 1,232 bytes over UDP that may not be fragmented.
     pub large: Attempt,
+    /// Longest response that it gave over TCP and that EDNS allows over UDP too, above the limit of plain DNS; `None`
+    /// if it gave none.
+    pub large_answer: Option<LargeAnswer>,
     /// True if responses to queries with EDNS have EDNS; `None` without a response.
     pub edns: Option<bool>,
     /// True if a response has the name as it was written in the query; `None` without a response.
     pub keeps_case: Option<bool>,
     /// True if a query to it came back to the server that runs here.
     pub came_back: Known<bool>,
+}
+
+/// Response of 513 to 1,232 bytes that a server has.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LargeAnswer {
+    /// Length in bytes.
+    pub bytes: usize,
+    /// The same query over UDP.
+    pub udp: Attempt,
 }
 
 /// Connection to an upstream over TLS, HTTPS or QUIC, which gets no query from here.

@@ -1,6 +1,7 @@
 //! `portolan check`: reports the errors and likely mistakes of a Corefile without starting anything.
 //!
-//! The Corefile is a file, standard input, or a key of a ConfigMap. Exits with 0 if it can be served, with 1 if it has
+//! The Corefile is a file, standard input, or a key of a ConfigMap. With `--for coredns`, the errors are those that
+//! CoreDNS would have. Exits with 0 if it can be served, with 1 if it has
 //! errors (or, with `--strict`, warnings), and with 2 if it could not be read.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command writes to its user")]
 
@@ -9,19 +10,41 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use cluster::Request;
+use compat::coredns::Release;
 use compat::node_cache::with_examples;
-use corefile::{Diagnostic, Severity, Style};
+use corefile::{Diagnostic, Directive, Severity, Style, Token};
 
 use crate::command_error::CommandError;
 use crate::configuration::{self, Configuration, Origin};
 use crate::dry::{self, DryRun};
 use crate::migrate::input::{Input, is_manifest};
-use crate::{diagnostics, rbac, report};
+use crate::{coredns, diagnostics, rbac, report};
 
 /// Default port of keys.
 const DNS_PORT: u16 = 53;
 /// Exit code if the Corefile could not be read.
 const COULD_NOT_RUN: u8 = 2;
+
+/// What managed clusters have around the parts of their users.
+const MANAGED: &str = "\
+.:53 {
+    errors
+    health
+    ready
+    kubernetes cluster.local in-addr.arpa ip6.arpa {
+        pods insecure
+        fallthrough in-addr.arpa ip6.arpa
+    }
+    prometheus :9153
+    import custom/*.override
+    forward . /etc/resolv.conf
+    cache 30
+    loop
+    reload
+    loadbalance
+}
+import custom/*.server
+";
 
 /// Options of the command.
 #[derive(Clone, Debug, Default)]
@@ -36,6 +59,8 @@ pub struct CheckOptions {
     pub strict: bool,
     /// Prints the permissions that the Corefile needs on the API server.
     pub rbac: bool,
+    /// Release of CoreDNS for which to check the Corefile; `None` for this server.
+    pub coredns: Option<Release>,
     /// Explains this diagnostic code instead of checking a file.
     pub explain: Option<String>,
 }
@@ -85,14 +110,23 @@ fn corefiles(name: &Path) -> Result<Vec<Origin>, CommandError> {
     }
     let mut input = Input::default();
     input.add(&name, text)?;
-    if input.corefiles.is_empty() {
+    let Input { mut corefiles, parts, notes, .. } = input;
+    if !parts.is_empty() {
+        notes.iter().for_each(|note| eprintln!("{note}"));
+    }
+    if corefiles.is_empty() && !parts.is_empty() {
+        let name = name.display().to_string();
+        eprintln!("{name}: only parts of a Corefile, checked with a server block like that of AKS and K3s");
+        corefiles.push(("managed Corefile".to_owned(), MANAGED.to_owned()));
+    }
+    if corefiles.is_empty() {
         return Err(CommandError::NoCorefile(name.display().to_string()));
     }
     let origin = |(name, text): (String, String)| {
         let text = filled_template(&name, &text).unwrap_or(text);
-        Origin::Text { name: name.into(), text }
+        Origin::Manifest { name: name.into(), text, parts: parts.clone() }
     };
-    Ok(input.corefiles.into_iter().map(origin).collect())
+    Ok(corefiles.into_iter().map(origin).collect())
 }
 
 /// Fills in example values if a Corefile of a manifest is a template of node-cache, and says so. Returns `None` for any
@@ -109,11 +143,18 @@ fn check_one(origin: &Origin, options: &CheckOptions) -> Result<bool, CommandErr
     let mut configuration = Configuration::read(origin, DNS_PORT).map_err(CommandError::Io)?;
     let further = options.files || options.rbac;
     let requests = if further { dry_run(&mut configuration, options) } else { Vec::new() };
+    match options.coredns {
+        Some(release) => coredns::judge(&mut configuration, release),
+        None => coredns::add_releases(&mut configuration),
+    }
     if options.strict {
         configuration.problems.iter_mut().for_each(|problem| problem.severity = Severity::Error);
     }
     say(&configuration, options);
     let passed = !configuration.problems.iter().any(Diagnostic::is_error);
+    if passed && !options.files && options.coredns.is_none() && options.format == OutputFormat::Text {
+        hint_at_files(&configuration);
+    }
     if passed && options.rbac {
         print_rules(&requests);
     }
@@ -133,11 +174,35 @@ fn dry_run(configuration: &mut Configuration, options: &CheckOptions) -> Vec<Req
     requests
 }
 
+/// Says that a check without `--files` has not read the files that the Corefile names, and which lines name them.
+fn hint_at_files(configuration: &Configuration) {
+    let directives = configuration.written.blocks.iter().flat_map(|block| &block.directives);
+    let mut names: Vec<&str> =
+        directives.filter(|line| names_files(line)).map(|line| line.name.text.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    if !names.is_empty() {
+        eprintln!("not read: the files that these directives name: {}; `--files` reads them", names.join(", "));
+    }
+}
+
+/// Directives whose arguments are files.
+const WITH_FILES: [&str; 7] = ["auto", "dnssec", "file", "geoip", "hosts", "sign", "tls"];
+/// Properties whose values are files.
+const FILE_PROPERTIES: [&str; 6] = ["key", "kubeconfig", "manifests", "secrets", "snapshot", "tls"];
+
+fn names_files(line: &Directive) -> bool {
+    let is_file = |word: &Token| FILE_PROPERTIES.contains(&word.text.as_str());
+    let has_argument = !line.args.is_empty() && line.name.text != "dnssec";
+    let has_property = line.lines().iter().any(|line| line.words.len() > 1 && is_file(&line.words[0]));
+    WITH_FILES.contains(&line.name.text.as_str()) && has_argument || has_property
+}
+
 fn say(configuration: &Configuration, options: &CheckOptions) {
     let style = if has_color() { Style::Color } else { Style::Plain };
     let text = match options.format {
         OutputFormat::Text => configuration.render_problems(style),
-        OutputFormat::Json => format!("{:#}", report::json(configuration)),
+        OutputFormat::Json => format!("{:#}", report::json(configuration, options.coredns)),
         OutputFormat::Sarif => format!("{:#}", report::sarif(configuration)),
     };
     match (text.trim_end(), options.rbac) {

@@ -1,7 +1,7 @@
 //! Command line: CoreDNS's flags, with one dash or two, and Portolan's own subcommands.
 
-use std::ffi::OsString;
-use std::path::PathBuf;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
 
 use crate::check::{CheckOptions, OutputFormat};
 use crate::conform::{ConformanceOptions, read_server};
@@ -12,6 +12,7 @@ use crate::run::ServeOptions;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use clap_complete::Shell;
+use compat::coredns::Release;
 use compat::kube_dns::Program;
 
 /// Command selected by the command line.
@@ -51,6 +52,9 @@ pub enum Command {
 
 /// Default DNS port (RFC 1035 §4.2).
 const DNS_PORT: &str = "53";
+/// Name of the executable as a plugin of `kubectl`, and how users then call it.
+const PLUGIN: &str = "kubectl-portolan";
+const PLUGIN_USAGE: &str = "kubectl portolan";
 /// Flags that may be written with a single dash, as in CoreDNS.
 pub(crate) const SINGLE_DASH: [&str; 8] =
     ["conf", "dns.port", "log-format", "pidfile", "plugins", "quiet", "version", "help"];
@@ -75,7 +79,7 @@ pub fn command() -> clap::Command {
                 .long("dns.port")
                 .short('p')
                 .value_name("PORT")
-                .value_parser(value_parser!(u16))
+                .value_parser(read_port)
                 .default_value(DNS_PORT)
                 .help("Port for server blocks without one"),
         )
@@ -103,6 +107,11 @@ pub fn command() -> clap::Command {
         .subcommand(completions_command())
         .subcommand(man_command())
         .after_help(format!("As in CoreDNS, one dash is enough: -{}.", SINGLE_DASH.join(", -")))
+}
+
+/// Reads a port. The message of clap for a number does not say which numbers are possible.
+fn read_port(text: &str) -> Result<u16, &'static str> {
+    text.parse().map_err(|_| "expected a port from 0 to 65535")
 }
 
 /// Returns true for a flag of the server that may be written with one dash.
@@ -136,7 +145,8 @@ fn check_command() -> clap::Command {
         .long_about(
             "Check a Corefile for errors, which prevent the server from starting, and for likely mistakes (warnings). The \
              command opens no socket and sends no query. Exits with 0 if there is no error, with 1 if there is one (with \
-             --strict also for a warning), and with 2 if the Corefile could not be read.",
+             --strict also for a warning), and with 2 if the Corefile could not be read. With --for coredns, the errors are \
+             those that prevent CoreDNS from starting, for the way back from this server.",
         )
         .arg(
             Arg::new("file")
@@ -152,6 +162,11 @@ fn check_command() -> clap::Command {
         .arg(flag("files", "Also read the files that the Corefile names (zones, keys, certificates), as at startup"))
         .arg(flag("strict", "Treat warnings as errors"))
         .arg(flag("rbac", "Print the ClusterRole or Roles that the Corefile needs"))
+        .arg(
+            option("for", "SERVER", "Check for `coredns` or `coredns@VERSION` instead of this server; CoreDNS 1.11 to 1.15")
+                .value_parser(Release::of_server)
+                .conflicts_with_all(["files", "rbac"]),
+        )
         .arg(option("explain", "CODE", "Explain a diagnostic code, such as chain/never-asked, and exit"))
 }
 
@@ -166,6 +181,7 @@ fn check_options(matches: &ArgMatches) -> CheckOptions {
         files: matches.get_flag("files"),
         strict: matches.get_flag("strict"),
         rbac: matches.get_flag("rbac"),
+        coredns: matches.get_one("for").copied(),
         explain: matches.get_one("explain").cloned(),
     }
 }
@@ -300,8 +316,15 @@ pub fn read(words: impl IntoIterator<Item = OsString>) -> Result<Command, clap::
     if let Some(flag) = unknown_flag(&words) {
         return Err(clap::Error::raw(ErrorKind::UnknownArgument, flag));
     }
+    let is_plugin = is_plugin(&words);
     let words = words.into_iter().enumerate().map(|(at, word)| if at == 0 { word } else { two_dashes(word) });
-    command().try_get_matches_from(words).map(|matches| from_matches(&matches)).map_err(explain)
+    let command = if is_plugin { command().bin_name(PLUGIN_USAGE) } else { command() };
+    command.try_get_matches_from(words).map(|matches| from_matches(&matches, is_plugin)).map_err(explain)
+}
+
+/// Returns true if `kubectl` runs the program as its plugin.
+fn is_plugin(words: &[OsString]) -> bool {
+    words.first().is_some_and(|program| Path::new(program).file_name() == Some(OsStr::new(PLUGIN)))
 }
 
 /// Returns the error for a flag of the server with one dash that does not exist. Without it, the parser would read
@@ -347,7 +370,7 @@ fn help_of(command: clap::Command, name: &'static str) -> clap::Error {
     asked.err().unwrap_or_else(|| clap::Error::new(kind))
 }
 
-fn from_matches(matches: &ArgMatches) -> Command {
+fn from_matches(matches: &ArgMatches, is_plugin: bool) -> Command {
     if let Some(check) = matches.subcommand_matches("check") {
         return Command::Check(check_options(check));
     }
@@ -357,7 +380,7 @@ fn from_matches(matches: &ArgMatches) -> Command {
     if let Some(migrate) = matches.subcommand_matches("migrate") {
         return Command::Migrate(migrate_options(migrate));
     }
-    if let Some(control) = crate::control::commands::read(matches) {
+    if let Some(control) = crate::control::commands::read(matches, is_plugin) {
         return Command::Control(control);
     }
     if let Some(shell) = matches.subcommand_matches("completions").and_then(|completions| completions.get_one("shell"))

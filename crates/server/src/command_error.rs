@@ -18,6 +18,10 @@ pub(crate) enum CommandError {
     Empty(String),
     /// Manifests have no DNS configuration.
     NoConfiguration(String),
+    /// Manifests have this key where they should have `Corefile`.
+    WrongKey(String, String),
+    /// Manifests have only parts of a Corefile.
+    OnlyParts(String),
     /// Manifests have a DNS configuration, but no Corefile.
     NoCorefile(String),
     /// The input has a further Corefile, which is named.
@@ -46,6 +50,17 @@ impl fmt::Display for CommandError {
             CommandError::NoConfiguration(name) => {
                 write!(out, "{name}: found neither a ConfigMap of CoreDNS or kube-dns nor a Deployment of kube-dns")
             }
+            CommandError::WrongKey(name, key) => {
+                write!(
+                    out,
+                    "{name}: the ConfigMap has the key `{key}`; the Deployment of CoreDNS mounts the key `Corefile`"
+                )
+            }
+            CommandError::OnlyParts(name) => write!(
+                out,
+                "{name}: the ConfigMap coredns-custom has only parts of a Corefile; add the ConfigMap `coredns`, or check \
+                 them alone with `portolan check`"
+            ),
             CommandError::NoCorefile(name) => {
                 write!(out, "{name}: no Corefile in these manifests; try `portolan migrate {name} | portolan check -`")
             }
@@ -59,7 +74,9 @@ impl fmt::Display for CommandError {
                 out.write_str("no queries found; expected lines `NAME TYPE`, a query log, or manifests of Services")
             }
             CommandError::Unanswered(servers, queries) => {
-                write!(out, "{servers} not answered any of the first {queries} queries; giving up")
+                let queries =
+                    if *queries == 1 { "the query".to_owned() } else { format!("any of the first {queries} queries") };
+                write!(out, "{servers} not answered {queries}; giving up")
             }
             CommandError::Io(error) => out.write_str(&io_text::describe(error)),
             CommandError::Task(error) => error.fmt(out),

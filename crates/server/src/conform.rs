@@ -119,6 +119,9 @@ fn say(progress: &Progress<'_>, options: &Options, json: bool) {
             let (server, zone) = (options.server, options.zone.trim_end_matches('.'));
             println!("{server}, zone {zone}, namespace {namespace}, Kubernetes DNS specification {SPECIFICATION}\n");
         }
+        Progress::Waiting(limit) => {
+            println!("waiting up to {} s until the server has the objects", limit.as_secs());
+        }
         Progress::Checked(checked) => println!("{checked}"),
     }
 }

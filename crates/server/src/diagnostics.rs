@@ -7,7 +7,7 @@ const PAGE: &str = include_str!("../../../docs/diagnostics.md");
 
 /// Returns all diagnostic codes, crate by crate.
 pub fn codes() -> impl Iterator<Item = Code> {
-    corefile::CODES.iter().chain(config::CODES).copied()
+    corefile::CODES.iter().chain(config::CODES).chain(compat::coredns::CODES).copied()
 }
 
 /// Returns the entry of a code, without its heading.

@@ -29,6 +29,8 @@ pub(crate) struct Query {
     pub(crate) length: Option<usize>,
     /// True for a query with the mark of a probe, which only servers of the cluster get.
     pub(crate) is_marked: bool,
+    /// True to ask for the records of DNSSEC too.
+    pub(crate) dnssec_ok: bool,
 }
 
 /// Response, as it arrived.
@@ -44,6 +46,9 @@ pub(crate) struct Reply {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Answer {
     pub(crate) seconds: f64,
+    /// Length of the message in bytes.
+    pub(crate) length: usize,
+    pub(crate) is_truncated: bool,
     pub(crate) rcode: Rcode,
     pub(crate) has_edns: bool,
     /// True if the question has the name as the query has it, upper and lower case included.
@@ -88,7 +93,12 @@ impl From<io::Error> for ProbeError {
 impl Query {
     /// Creates a query of its natural length.
     pub(crate) const fn new(name: Name, qtype: Type) -> Query {
-        Query { name, qtype, length: None, is_marked: false }
+        Query { name, qtype, length: None, is_marked: false, dnssec_ok: false }
+    }
+
+    /// Asks for the records of DNSSEC too, so that the response is longer.
+    pub(crate) const fn with_dnssec(self) -> Query {
+        Query { dnssec_ok: true, ..self }
     }
 
     /// Adds the mark of a probe.
@@ -108,7 +118,7 @@ impl Query {
         let flags = Flags::default().with_recursion_desired(true);
         let mut message = MessageBuf::new();
         message.start(Header { id, flags, ..Header::default() }, Some((self.name.as_ref(), self.qtype, Class::IN)));
-        let opt = Opt { udp_size: UDP_SIZE, extended_rcode: 0, version: 0, dnssec_ok: false };
+        let opt = Opt { udp_size: UDP_SIZE, extended_rcode: 0, version: 0, dnssec_ok: self.dnssec_ok };
         let mark = self.is_marked.then_some((OptionCode::PROBE, &[][..]));
         let padding = padding.map(|padding| (OptionCode::PADDING, padding));
         message.finish(Some(opt), mark.into_iter().chain(padding)).to_vec()
@@ -136,6 +146,8 @@ impl Query {
         let is_address = |record: &wire::Record<'_>| matches!(record.rtype(), Type::A | Type::AAAA);
         Ok(Answer {
             seconds: reply.seconds,
+            length: reply.message.len(),
+            is_truncated: header.flags.truncated(),
             rcode: header.flags.rcode(),
             has_edns: message.records().any(|record| record.rtype() == Type::OPT),
             keeps_case: message.question().is_none_or(|(name, ..)| name.as_bytes() == self.name.as_bytes()),
@@ -230,7 +242,7 @@ mod tests {
     use super::*;
 
     fn query(name: &str, length: Option<usize>) -> Query {
-        Query { name: Name::from_text(name).unwrap(), qtype: Type::A, length, is_marked: false }
+        Query { name: Name::from_text(name).unwrap(), qtype: Type::A, length, is_marked: false, dnssec_ok: false }
     }
 
     #[test]

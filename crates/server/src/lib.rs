@@ -13,6 +13,7 @@ mod compress;
 mod configuration;
 mod conform;
 mod control;
+mod coredns;
 mod deadlines;
 pub mod diagnostics;
 mod directives;
@@ -31,6 +32,7 @@ mod local;
 mod log;
 mod lookup;
 pub mod manual;
+mod manual_sections;
 #[cfg(test)]
 mod memory_bounds_tests;
 mod migrate;

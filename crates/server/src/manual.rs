@@ -11,6 +11,7 @@ use clap_complete::Shell;
 use clap_mangen::Man;
 
 use crate::cli;
+use crate::manual_sections::{self, Sections};
 
 /// Marker of a flag with one dash.
 const MARKER: &str = "one-dash-";
@@ -126,7 +127,27 @@ fn roff(command: &Command) -> String {
     let mut page = Vec::new();
     // Writing to memory does not fail.
     let _ = Man::new(command.clone()).source("Portolan").render(&mut page);
-    String::from_utf8_lossy(&page).into_owned()
+    let name = command.get_bin_name().unwrap_or_default();
+    let words = name.split_once(' ').map_or("", |(_, words)| words);
+    String::from_utf8_lossy(&page).into_owned() + &manual_sections::of(words).map(own_sections).unwrap_or_default()
+}
+
+/// Returns the sections that clap does not know in roff.
+fn own_sections(sections: &Sections) -> String {
+    let mut page = ".SH \"EXIT STATUS\"\n".to_owned();
+    for (code, meaning) in sections.exits {
+        page += &format!(".TP\n\\fB{code}\\fR\n{}\n", escaped(meaning));
+    }
+    page += ".SH EXAMPLES\n";
+    for (what, line) in sections.examples {
+        page += &format!(".PP\n{}:\n.PP\n.RS 4\n.nf\n{}\n.fi\n.RE\n", escaped(what), escaped(line));
+    }
+    page
+}
+
+/// Escapes what has a meaning in roff within a line. No line starts with a dot or an apostrophe.
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq")
 }
 
 #[cfg(test)]
@@ -197,6 +218,22 @@ mod tests {
         }
         let of_cache = man_page(&["cache".to_owned(), "get".to_owned()]).unwrap();
         assert!(of_cache.contains("portolan cache get") || of_cache.contains("portolan\\-cache\\-get"), "{of_cache}");
+    }
+
+    #[test]
+    fn every_man_page_has_an_exit_status_and_examples_that_parse() {
+        for (name, page) in man_pages() {
+            for heading in [".SH \"EXIT STATUS\"\n.TP\n\\fB0\\fR\n", ".SH EXAMPLES\n.PP\n"] {
+                assert!(page.contains(heading), "{name}: {page}");
+            }
+        }
+        for Sections { command, exits, examples } in manual_sections::SECTIONS {
+            assert!(exits.is_sorted() && !examples.is_empty(), "{command}");
+            for (_, line) in *examples {
+                let words = line.split(' ').map(std::ffi::OsString::from);
+                assert!(line.starts_with("portolan") && cli::read(words).is_ok(), "{line}");
+            }
+        }
     }
 
     #[test]

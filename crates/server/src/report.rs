@@ -1,5 +1,6 @@
 //! Machine-readable diagnostics of a Corefile: Portolan's own JSON, and SARIF 2.1.0 (OASIS).
 
+use compat::coredns::Release;
 use corefile::{Code, Corefile, Diagnostic, Severity, Sources, Span};
 use serde_json::{Value, json};
 
@@ -10,17 +11,22 @@ use crate::diagnostics;
 const FORMAT_VERSION: u32 = 1;
 
 /// Returns one JSON document with the files that were read, the diagnostics, and the numbers of errors and warnings.
-pub(crate) fn json(configuration: &Configuration) -> Value {
+/// With a release of CoreDNS, the document names it.
+pub(crate) fn json(configuration: &Configuration, coredns: Option<Release>) -> Value {
     let Configuration { problems, written: Corefile { sources, .. }, .. } = configuration;
     let count = |severity| problems.iter().filter(|problem| problem.severity == severity).count();
-    json!({
+    let mut document = json!({
         "form": FORMAT_VERSION,
         "version": crate::VERSION,
         "files": sources.files().map(|(name, _)| name.to_string_lossy()).collect::<Vec<_>>(),
         "errors": count(Severity::Error),
         "warnings": count(Severity::Warning),
         "diagnostics": problems.iter().map(|problem| diagnostic(problem, sources)).collect::<Vec<_>>(),
-    })
+    });
+    if let Some(release) = coredns {
+        document["for"] = format!("coredns@{release}").into();
+    }
+    document
 }
 
 fn diagnostic(problem: &Diagnostic, sources: &Sources) -> Value {

@@ -43,16 +43,21 @@ fn examples_of_entries_produce_their_code() {
         match example {
             None if text.contains(NO_EXAMPLE) => {}
             None => wrong.push(format!("{code}: neither an example nor a reason for its absence")),
-            Some(example) if said(example).contains_key(code) => {}
-            Some(example) => wrong.push(format!("{code}: the example is said to be {:?}", said(example))),
+            Some(example) => {
+                let said = said(example, if code.starts_with("coredns/") { &["--for", "coredns"] } else { &[] });
+                if !said.contains_key(code) {
+                    wrong.push(format!("{code}: the example is said to be {said:?}"));
+                }
+            }
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 /// Returns the diagnostics of a Corefile, by code.
-fn said(corefile: &str) -> BTreeMap<String, String> {
-    let (_, document) = check(corefile, "--json");
+fn said(corefile: &str, options: &[&str]) -> BTreeMap<String, String> {
+    let options = [&["--json"][..], options].concat();
+    let (_, document) = check_in(&Folder::new("diagnostics"), corefile, &options);
     let list = document["diagnostics"].as_array().unwrap().iter();
     list.map(|problem| (text(&problem["code"]).to_owned(), text(&problem["message"]).to_owned())).collect()
 }
@@ -75,6 +80,35 @@ fn check_in(folder: &Folder, corefile: &str, options: &[&str]) -> (Option<i32>, 
         .unwrap();
     let document = serde_json::from_slice(&output.stdout);
     (output.status.code(), document.unwrap_or_else(|error| panic!("{error}: {output:?}")))
+}
+
+#[test]
+fn checks_for_a_release_of_coredns() {
+    let own = ".:0 {\n control\n whoami\n}\n";
+    let late = ".:0 {\n forward . 192.0.2.1 {\n  read_timeout 1s\n }\n}\n";
+    let planned = ".:0 {\n nomad\n}\n";
+    let wrong = ".:0 {\n forward . 192.0.2.1 {\n  policy fast\n }\n}\n";
+    for (corefile, server, code) in [
+        (own, "coredns", Some("coredns/directive")),
+        (late, "coredns", None),
+        (late, "coredns@1.14.4", Some("coredns/property")),
+        (planned, "coredns", None),
+        (planned, "coredns@1.12.4", Some("coredns/directive")),
+        (wrong, "coredns", Some("options/value")),
+    ] {
+        let (exit, document) = check_in(&Folder::new("diagnostics"), corefile, &["--json", "--for", server]);
+        let codes: Vec<&str> =
+            document["diagnostics"].as_array().unwrap().iter().map(|problem| text(&problem["code"])).collect();
+        assert_eq!((exit, codes), (Some(i32::from(code.is_some())), Vec::from_iter(code)), "{server}: {corefile}");
+        let release = server.split_once('@').map_or("1.15.0", |(_, release)| release);
+        assert_eq!(document["for"], format!("coredns@{release}"));
+    }
+    let (_, document) = check(planned, "--json");
+    assert_eq!(document["diagnostics"][0]["help"], "CoreDNS accepts this since 1.13.0");
+    for server in ["coredns@1.10.1", "coredns@x", "bind"] {
+        let output = Command::new(env!("CARGO_BIN_EXE_portolan")).args(["check", "--for", server]).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{server}");
+    }
 }
 
 #[test]
@@ -361,12 +395,42 @@ fn refuses_what_coredns_accepts_and_this_build_cannot_serve() {
         assert_eq!((code, &document["errors"]), (Some(1), &1.into()), "{corefile}");
         let list = document["diagnostics"].as_array().unwrap();
         let problem = list.iter().find(|problem| text(&problem["message"]).contains(name)).unwrap();
-        assert_eq!((text(&problem["severity"]), text(&problem["help"])), ("error", "CoreDNS accepts this"));
+        assert_eq!(problem["severity"], "error");
+        assert!(text(&problem["help"]).starts_with("CoreDNS accepts this"), "{problem}");
         let output = Command::new(env!("CARGO_BIN_EXE_portolan")).arg("-conf").arg(path).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(1), "{said}");
         assert!(said.contains("error[") && said.contains(name), "{said}");
     }
+}
+
+#[test]
+fn says_which_files_it_has_not_read() {
+    let named = ".:0 {\n tls cert.pem key.pem\n auto\n file nowhere.db a.test\n kubernetes cluster.local {\n  manifests x\n }\n whoami\n}\n";
+    let hint = "not read: the files that these directives name: file, kubernetes, tls; `--files` reads them\n";
+    let (code, out, err) = check_input(&["-"], named);
+    assert_eq!((code, err.as_str()), (Some(0), hint), "{out}");
+    assert_eq!(check_input(&["--json", "-"], named).2, "");
+    assert_eq!(check_input(&["-"], ".:0 {\n hosts {\n  192.0.2.1 a.test\n }\n whoami\n}\n").2, "");
+}
+
+#[test]
+fn checks_the_parts_of_a_managed_cluster() {
+    let main = "kind: ConfigMap\nmetadata: {name: coredns}\ndata:\n  Corefile: |\n    .:53 {\n        whoami\n        import \
+                custom/*.override\n    }\n    import custom/*.server\n---\n";
+    let custom = "kind: ConfigMap\nmetadata: {name: coredns-custom}\ndata:\n  x.override: |\n    forwarrd . 10.10.10.1\n  \
+                  y.sever: |\n    a.test {\n    }\n";
+    for (input, said) in [(format!("{main}{custom}"), ""), (custom.to_owned(), "only parts of a Corefile")] {
+        let (code, out, err) = check_input(&["-"], &input);
+        assert_eq!(code, Some(1), "{out}{err}");
+        assert!(out.contains("unknown directive `forwarrd`") && out.contains("coredns-custom/x.override:1:1"), "{out}");
+        assert!(err.contains("key `y.sever`") && err.contains(said), "{err}");
+    }
+    let (code, out, err) = check_input(&["-"], &format!("{main}{}", custom.replace("forwarrd . 10.10.10.1", "log")));
+    assert_eq!(code, Some(0), "{out}{err}");
+    assert_eq!(out.matches("nothing is imported").count(), 1, "no key ends in .server: {out}");
+    let (code, _, err) = check_input(&["-"], "kind: ConfigMap\nmetadata: {name: coredns}\ndata: {corefile: '.'}\n");
+    assert!(code == Some(2) && err.contains("has the key `corefile`"), "{err}");
 }
 
 /// Runs `portolan check` with standard input; returns the exit code and both outputs.

@@ -209,7 +209,12 @@ corp.test:53 {
 
 /// Starts an upstream without names, except for those of further server blocks.
 fn start_upstream(folder: &Folder, more: &str) -> Server {
-    let text = ".:53 {\n    bind 10.0.0.2\n    template ANY ANY {\n        rcode NXDOMAIN\n    }\n}\n";
+    // The name servers of the root fill 700 bytes, like those of the real one with their signature.
+    let servers: String =
+        (0..12).map(|at| format!("        answer \". 60 IN NS {}{at}.test.\"\n", "n".repeat(40))).collect();
+    let root = format!("    template IN NS . {{\n        match ^\\.$\n{servers}        fallthrough\n    }}\n");
+    let text =
+        format!(".:53 {{\n    bind 10.0.0.2\n{root}    template ANY ANY {{\n        rcode NXDOMAIN\n    }}\n}}\n");
     let mut server = Server::start(&folder.write("Corefile.upstream", &format!("{text}{more}")));
     server.wait_for("Portolan-");
     server
@@ -323,6 +328,12 @@ fn packets(pod: &mut Pod) {
         "PD-N05",
         "large packets are lost",
         |_| drop_packets("ip daddr 10.0.0.2 udp dport 53 meta length > 1200"),
+        |_| pass(),
+    );
+    pod.expect(
+        "PD-N05",
+        "large answers are lost",
+        |_| drop_packets("ip saddr 10.0.0.2 udp sport 53 meta length > 600"),
         |_| pass(),
     );
     pod.expect(

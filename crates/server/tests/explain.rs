@@ -95,7 +95,7 @@ fn case_1_found_through_the_search_path() {
     assert_explains(
         &offline(&["db", "A", "--from", "shop/web-7d9f"]),
         0,
-        "db A from shop/web-7d9f (address unknown, rules see 0.0.0.0) search shop.svc.cluster.local svc.cluster.local cluster.local · ndots 5
+        "db A from shop/web-7d9f (address unknown, rules see 0.0.0.0) search shop.svc.cluster.local svc.cluster.local cluster.local · ndots 5 (assumed, see PD-K02)
            db.shop.svc.cluster.local. NOERROR 10.96.44.7 .:53 › kubernetes Corefile:2 Service shop/db, ClusterIP
            why first name of the search path; TTL 5 s [PE-S01]",
     );
@@ -106,7 +106,7 @@ fn case_2_wrong_namespace() {
     assert_explains(
         &offline(&["db", "A", "--from", "billing/job-x"]),
         1,
-        "db A from billing/job-x (address unknown, rules see 0.0.0.0) search billing.svc.cluster.local svc.cluster.local cluster.local · ndots 5
+        "db A from billing/job-x (address unknown, rules see 0.0.0.0) search billing.svc.cluster.local svc.cluster.local cluster.local · ndots 5 (assumed, see PD-K02)
            db.billing.svc.cluster.local. NXDOMAIN .:53 › kubernetes Corefile:2 namespace billing exists, it has no Service db
            db.svc.cluster.local. NXDOMAIN .:53 › kubernetes Corefile:2 no namespace db
            db.cluster.local. NXDOMAIN .:53 › kubernetes Corefile:2 not below svc or pod
@@ -167,7 +167,8 @@ fn aliases_that_lead_to_themselves_are_named() {
     let aliases = [("a", "b.shop.svc.cluster.local"), ("b", "a.shop.svc.cluster.local"), ("out", "back.test")];
     let gone = alias("gone", "nope.shop.svc.cluster.local");
     let aliases: String = aliases.iter().map(|(name, target)| alias(name, target)).collect();
-    folder.write("cluster.yaml", &format!("{CLUSTER}{aliases}{gone}"));
+    let address = alias("address", "192.0.2.9");
+    folder.write("cluster.yaml", &format!("{CLUSTER}{aliases}{gone}{address}"));
     folder.write("zone", "@ 60 IN SOA ns h 1 2 3 4 5\n@ 60 IN NS ns\nx 60 IN CNAME y\ny 60 IN CNAME x\n");
     folder.write(
         "Corefile",
@@ -183,6 +184,10 @@ fn aliases_that_lead_to_themselves_are_named() {
         (
             "gone.shop.svc.cluster.local.",
             "the alias leads to nope.shop.svc.cluster.local., which does not exist [PE-K13]",
+        ),
+        (
+            "address.shop.svc.cluster.local.",
+            "Service shop/address has the address 192.0.2.9 as its externalName, and an alias needs a name [PE-K15]",
         ),
         ("x.zone.test.", "the alias leads back to itself: x.zone.test. → y.zone.test. → x.zone.test. [PE-A03]"),
         (

@@ -1,4 +1,5 @@
-//! `portolan explain --from NAMESPACE/POD`: the address of the pod, and what it says if the address is not known.
+//! `portolan explain` beside the answer: the address of the pod in `--from NAMESPACE/POD`, what it says if the
+//! address is not known, and suggestions.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -247,4 +248,24 @@ fn a_running_server_reads_the_pod_from_the_api_server() {
     api.fault("pods", Fault::Status(403, None));
     let reason = "no EndpointSlice refers to the Pod, and the API server refuses to list Pods (403)";
     assert_shows(&explain("shop/gone"), 3, &[reason, "could not be judged: acl ("]);
+}
+
+#[test]
+fn suggests_the_zone_of_the_cluster_for_a_misspelt_one() {
+    let folder = Folder::new("explain-zone");
+    folder.write("cluster.yaml", CLUSTER);
+    folder.write("Corefile", ".:53 {\n    kubernetes cluster.local\n    forward . 192.0.2.53\n}\n");
+    for (name, advice) in [
+        ("web.shop.svc.cluster.locla.", Some("did you mean web.shop.svc.cluster.local.?")),
+        ("web.shop.svc.clustr.local.", Some("did you mean web.shop.svc.cluster.local.?")),
+        ("www.example.org.", None),
+        ("web.shop.svc.local.", None),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_portolan"));
+        command.args(["explain", name, "--conf", "Corefile", "--manifests", "cluster.yaml"]);
+        let ran: Ran = command.current_dir(folder.path()).output().unwrap().into();
+        let found = ran.stdout.lines().find_map(|line| line.trim_start().strip_prefix("do "));
+        let found = found.map(str::trim).filter(|advice| advice.starts_with("did you mean"));
+        assert_eq!(found, advice, "{}{}", ran.stdout, ran.stderr);
+    }
 }

@@ -64,6 +64,21 @@ fn exit_code_tells_lost_settings_from_unusable_input() {
 }
 
 #[test]
+fn says_what_coredns_does_not_know_of_the_result() {
+    let federation = "federation cluster.local {\n        prod prod.example.org\n    }";
+    let old = format!(". {{\n    kubernetes cluster.local\n    {federation}\n}}\n");
+    let (code, text, said) = migrate(&[], &old);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(text.contains("federations "), "{text}");
+    assert!(
+        said.contains("look: CoreDNS 1.15.0 does not know `federations`: `portolan check --for coredns`"),
+        "{said}"
+    );
+    let (_, _, said) = migrate(&[], ". {\n    proxy . 192.0.2.1\n}\n");
+    assert!(!said.contains("--for coredns"), "{said}");
+}
+
+#[test]
 fn prints_one_json_object() {
     let read = |text: &str| serde_json::from_str::<Value>(text).unwrap();
     let old = ". {\n    proxy . 192.0.2.1 {\n        spray\n    }\n    loop\n}\n";
@@ -209,9 +224,9 @@ fn two_silent_servers_are_not_equal() {
     // These sockets are bound but never answer.
     let silent = [(); 2].map(|()| std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
     let [old, new] = silent.each_ref().map(|socket| socket.local_addr().unwrap().to_string());
-    let (code, text, _) = migrate(&["--check", &old, &new, "-"], "a.test A\n");
-    assert_eq!(code, Some(1), "{text}");
-    assert!(text.starts_with("silence: a.test. A"), "{text}");
+    let (code, text, said) = migrate(&["--check", &old, &new, "-"], "a.test A\n");
+    let wanted = format!("both servers, {old} and {new}, have not answered the query; giving up\n");
+    assert_eq!((code, text.as_str(), said), (Some(2), "", wanted));
 }
 
 #[test]
@@ -223,5 +238,9 @@ fn gives_up_on_a_server_that_is_silent_from_the_start() {
     let questions: String = (0..500).map(|at| format!("a{at}.test A\n")).collect();
     let (code, text, said) = migrate(&["--check", &old, &new, "-"], &questions);
     let wanted = format!("the new server {new} has not answered any of the first 10 queries; giving up\n");
+    assert_eq!((code, text.as_str(), said), (Some(2), "", wanted));
+    // Fewer questions do not make the server better.
+    let (code, text, said) = migrate(&["--check", &old, &new, "-"], "a.test A\n");
+    let wanted = format!("the new server {new} has not answered the query; giving up\n");
     assert_eq!((code, text.as_str(), said), (Some(2), "", wanted));
 }

@@ -15,7 +15,7 @@ const PER_LINE: usize = 3;
 const HEIGHT: usize = 7;
 
 /// Selector that the variables of a dashboard fill.
-const SELECTOR: &str = "job=~\"$job\",instance=~\"$instance\"";
+const SELECTOR: &str = "cluster=~\"$cluster\",job=~\"$job\",instance=~\"$instance\"";
 
 /// Returns the JSON of a dashboard.
 pub(super) fn dashboard(board: &Board<'_>) -> Result<String, Failed> {
@@ -64,8 +64,10 @@ fn variables() -> Value {
     };
     json!([
         {"name": "datasource", "type": "datasource", "label": "data source", "query": "prometheus", "refresh": 1},
-        query("job", "label_values(portolan_limit_hits_total, job)"),
-        query("instance", "label_values(portolan_limit_hits_total{job=~\"$job\"}, instance)"),
+        // A label that is added where the metrics of several clusters come together. `All` matches series without it.
+        query("cluster", "label_values(portolan_limit_hits_total, cluster)"),
+        query("job", "label_values(portolan_limit_hits_total{cluster=~\"$cluster\"}, job)"),
+        query("instance", "label_values(portolan_limit_hits_total{cluster=~\"$cluster\",job=~\"$job\"}, instance)"),
     ])
 }
 

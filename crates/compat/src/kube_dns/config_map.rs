@@ -44,6 +44,8 @@ pub struct ConfigMapError {
 pub enum ConfigMapValueError {
     /// Invalid JSON, or JSON of another shape.
     Json(String),
+    /// Another quote than those of JSON.
+    Quote(char),
     /// Invalid domain.
     Domain(String),
     /// Invalid name server.
@@ -138,8 +140,14 @@ fn pair(text: &str) -> Option<(String, String)> {
     (is_label(name) && is_domain(domain)).then(|| (name.to_owned(), domain.trim_end_matches('.').to_owned()))
 }
 
+/// Quotes that word processors and chat programs put in place of `"`, and the one that JSON does not have.
+const QUOTES: [char; 7] = ['“', '”', '„', '‘', '’', '«', '\''];
+
 fn json<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, ConfigMapValueError> {
-    serde_json::from_str(text).map_err(|error| ConfigMapValueError::Json(error.to_string()))
+    serde_json::from_str(text).map_err(|error| match text.chars().find(|letter| QUOTES.contains(letter)) {
+        Some(quote) => ConfigMapValueError::Quote(quote),
+        None => ConfigMapValueError::Json(error.to_string()),
+    })
 }
 
 impl fmt::Display for ConfigMapError {
@@ -152,6 +160,9 @@ impl fmt::Display for ConfigMapValueError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ConfigMapValueError::Json(problem) => write!(out, "invalid JSON: {problem}"),
+            ConfigMapValueError::Quote(quote) => {
+                write!(out, "invalid JSON: `{quote}` is an ordinary character there; use the straight quotes `\"`")
+            }
             ConfigMapValueError::Domain(text) => write!(out, "'{text}' is not a domain in lower case"),
             ConfigMapValueError::Server(text) => write!(out, "'{text}' is not a valid name server"),
             ConfigMapValueError::Pair(text) => write!(out, "'{text}' is not a pair NAME=DOMAIN"),

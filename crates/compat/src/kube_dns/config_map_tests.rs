@@ -32,6 +32,8 @@ fn missing_keys_have_the_default() {
 fn one_invalid_value_rejects_the_whole_config_map() {
     for (key, value, said) in [
         (STUB_DOMAINS, "{", "`stubDomains`: invalid JSON"),
+        (STUB_DOMAINS, "{“acme.local”: [“1.2.3.4”]}", "`“` is an ordinary character there; use the straight quotes"),
+        (UPSTREAMS, "['1.2.3.4']", "`'` is an ordinary character there"),
         (STUB_DOMAINS, r#"["a"]"#, "invalid JSON"),
         (STUB_DOMAINS, r#"{"a": "1.2.3.4"}"#, "invalid JSON"),
         (STUB_DOMAINS, r#"{"A.example": ["1.2.3.4"]}"#, "'A.example' is not a domain"),

@@ -40,12 +40,17 @@ pub(super) fn of(chain: &[Line<'_>]) -> Vec<Diagnostic> {
 
 /// Returns the warnings about each line that depend on the later ones.
 fn without_effect(chain: &[Line<'_>]) -> Vec<Vec<Diagnostic>> {
+    // Names of one zone can become names of another one, so that any later line may answer them.
+    let renames = chain.iter().any(|line| line.role.effect == Effect::Renames);
     let mut answered_later = ZoneSet::default();
+    let mut is_answered = false;
     let mut warnings: Vec<Vec<Diagnostic>> = Vec::new();
     for line in chain.iter().rev() {
-        let found = [fallthrough_to_nothing(line, &answered_later), nothing_later(line, &answered_later)];
+        let nothing = if renames && is_answered { None } else { nothing_later(line, &answered_later) };
+        let found = [fallthrough_to_nothing(line, &answered_later), nothing];
         warnings.push(found.into_iter().flatten().collect());
         if line.answers() {
+            is_answered = true;
             answered_later.extend(line.zones.names().iter().cloned());
         }
     }

@@ -117,7 +117,8 @@ pub struct Listener {
     pub address: Option<String>,
 }
 
-/// Search path of a pod with `dnsPolicy: ClusterFirst`.
+/// Search path of a pod with `dnsPolicy: ClusterFirst` on a kubelet whose `clusterDomain` is the first zone of
+/// *kubernetes*. Both are assumed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Search {

@@ -7,6 +7,8 @@ use crate::text::{count, duration, harmless};
 
 /// Maximum width of the column with results. Longer ones move the columns after them.
 const RESULT_WIDTH_MAX: usize = 44;
+/// Note on the search path. Only the kubelet and the Pod know the true one; the check compares the kubelets.
+const ASSUMED: &str = "assumed, see PD-K02";
 /// Number of steps from which earlier ones of the search path share a line if they have nothing to tell.
 const SHOWN_RECORDS_MAX: usize = 1;
 /// Maximum number of endpoints that are not ready on a line.
@@ -19,7 +21,7 @@ impl fmt::Display for Explained {
             write!(out, "  from {client}")?;
         }
         if let Some(search) = &self.search {
-            write!(out, "   search {} · ndots {}", search.domains.join(" "), search.ndots)?;
+            write!(out, "   search {} · ndots {} ({ASSUMED})", search.domains.join(" "), search.ndots)?;
         }
         writeln!(out)?;
         let names = self.steps.iter().map(|step| harmless(&step.name).chars().count());

@@ -31,11 +31,13 @@ pub enum By {
     Upstream,
     /// Pod of the client, with most queries without a useful answer first.
     Waste,
+    /// Domain of the name: its last two labels, or three below a domain such as `co.uk`.
+    Domain,
 }
 
 impl By {
-    /// All groupings, in the order of the keys 1 to 7.
-    pub const ALL: [By; 7] = [By::Pod, By::Ns, By::Name, By::Zone, By::Rcode, By::Upstream, By::Waste];
+    /// All groupings, in the order of the keys 1 to 8.
+    pub const ALL: [By; 8] = [By::Pod, By::Ns, By::Name, By::Zone, By::Rcode, By::Upstream, By::Waste, By::Domain];
 
     /// Name on the command line and in the API.
     #[must_use]
@@ -48,6 +50,7 @@ impl By {
             By::Rcode => "rcode",
             By::Upstream => "upstream",
             By::Waste => "waste",
+            By::Domain => "domain",
         }
     }
 }

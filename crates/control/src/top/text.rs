@@ -36,6 +36,7 @@ pub fn columns(by: By) -> Vec<Column> {
         By::Ns => "NAMESPACE",
         By::Name => "NAME",
         By::Zone => "ZONE",
+        By::Domain => "DOMAIN",
         By::Rcode => "RCODE",
         By::Upstream => "UPSTREAM",
     };

@@ -8,7 +8,10 @@ use control::text::percent;
 use super::network_policy;
 use crate::known::known;
 use crate::objects::Node;
-use crate::{Area, Attempt, Check, Evidence, Facts, Finding, Flow, Need, Outcome, Probe, Severity, Unknown};
+use crate::{
+    Area, Attempt, Check, Evidence, Facts, Finding, Flow, LargeAnswer, Need, Outcome, Probe, Severity, Unknown,
+    UpstreamProbe,
+};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -71,12 +74,14 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         code: "PD-N05",
         area: Area::Network,
-        title: "packets of 1,232 bytes reach the servers whole",
+        title: "packets of 1,232 bytes reach the servers, and come back, whole",
         severity: Severity::Warning,
         needs: &[Need::Network],
         rights: &[],
         meaning: "Sends a query of 1,232 bytes that may not be fragmented (DF) to the replicas and the upstreams. If only small \
-                  queries are answered, the MTU of the path is too small for the answers that EDNS allows.",
+                  queries are answered, the MTU of the path is too small for the answers that EDNS allows. Asks each upstream \
+                  over UDP and TCP for the NS, DNSKEY and TXT records of its zone: an answer of 513 to 1,232 bytes that \
+                  arrives over TCP only is lost on the way back. An upstream without such an answer is not checked for that.",
         fix: "`bufsize 1232` in the Corefile or less, and the MTU of the overlay network set to that of the links minus its \
               headers",
         run: mtu,
@@ -208,8 +213,11 @@ fn mtu(facts: &Facts) -> Outcome {
         let all = probes.replicas.iter().chain(&probes.node_cache);
         all.map(|probe| (probe.address, probe.udp.is_answered(), &probe.large)).collect::<Vec<_>>()
     });
-    let upstreams = known(&facts.upstreams)
-        .map(|upstreams| upstreams.iter().map(|one| (one.address, one.answered() > 0, &one.large)).collect::<Vec<_>>());
+    let asked = known(&facts.upstreams);
+    let upstreams = asked
+        .as_ref()
+        .map(|upstreams| upstreams.iter().map(|one| (one.address, one.answered() > 0, &one.large)).collect::<Vec<_>>())
+        .map_err(Clone::clone);
     if let (Err(reason), Err(_)) = (&in_cluster, &upstreams) {
         return Err(reason.clone());
     }
@@ -222,10 +230,24 @@ fn mtu(facts: &Facts) -> Outcome {
     }
     let silent = all.iter().filter(|one| !is_seen(one));
     let silent = silent.map(|(address, ..)| Unknown::new(format!("{address} answers no query of a usual size")));
-    let evidence = Evidence::of(all.len(), "server")?.without_all(gaps).without_all(silent);
+    let answering = || asked.iter().flat_map(|upstreams| upstreams.iter()).filter(|one| one.answered() > 0);
+    let without = answering().filter(|one| one.large_answer.is_none());
+    let without = without.map(|one| Unknown::new(format!("{} has no answer above 512 bytes to ask for", one.address)));
+    let evidence = Evidence::of(all.len(), "server")?.without_all(gaps).without_all(silent).without_all(without);
     let lost = all.iter().filter(|(_, small, large)| *small && large.is_lost());
     let text = |(address, _, large): &(_, _, &Attempt)| format!("{address}: a query of 1,232 bytes with DF: {large}");
-    evidence.found(lost.map(|one| Finding::new(text(one))))
+    let back = answering().filter_map(lost_answer);
+    evidence.found(lost.map(|one| Finding::new(text(one))).chain(back))
+}
+
+/// Returns a finding if a large answer of an upstream arrives over TCP only.
+fn lost_answer(upstream: &UpstreamProbe) -> Option<Finding> {
+    let LargeAnswer { bytes, udp } = upstream.large_answer.as_ref().filter(|answer| answer.udp.is_lost())?;
+    let bytes = control::text::count(*bytes as u64);
+    Some(Finding::new(format!(
+        "{}: an answer of {bytes} bytes arrives over TCP and not over UDP, where smaller ones arrive: {udp}",
+        upstream.address
+    )))
 }
 
 /// Number of queries below which a share says nothing.

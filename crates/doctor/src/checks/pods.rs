@@ -142,15 +142,15 @@ fn about(pod: &Pod, text: &str) -> Finding {
     )
 }
 
+/// Names the lists that are too long: one cut does not hide another.
 fn over_limits(pod: &Pod) -> Option<String> {
     let config = &pod.spec.dns_config;
     let from_cluster = if uses_cluster_dns(pod) { CLUSTER_SEARCHES } else { 0 };
     let (searches, servers) = (config.searches.len() + from_cluster, config.nameservers.len() + from_cluster.min(1));
     let characters = config.searches.iter().map(|domain| domain.len() + 1).sum::<usize>();
-    match () {
-        () if servers > NAME_SERVERS_MAX => {
-            Some(format!("{servers} name servers; the kubelet keeps {NAME_SERVERS_MAX}"))
-        }
+    let server_limit =
+        (servers > NAME_SERVERS_MAX).then(|| format!("{servers} name servers; the kubelet keeps {NAME_SERVERS_MAX}"));
+    let search_limit = match () {
         () if searches > SEARCHES_MAX => Some(format!("{searches} search domains; the kubelet keeps {SEARCHES_MAX}")),
         () if characters > SEARCH_CHARACTERS_MAX => {
             Some(format!("search domains of {characters} characters; the kubelet keeps {SEARCH_CHARACTERS_MAX}"))
@@ -159,7 +159,9 @@ fn over_limits(pod: &Pod) -> Option<String> {
             Some(format!("{searches} search domains; glibc before 2.26 reads {OLD_SEARCHES_MAX}"))
         }
         () => None,
-    }
+    };
+    let found: Vec<String> = [server_limit, search_limit].into_iter().flatten().collect();
+    (!found.is_empty()).then(|| found.join(", and "))
 }
 
 fn uses_cluster_dns(pod: &Pod) -> bool {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::world::{World, encrypted};
-use crate::{Attempt, Probes, Problem, SearchProbe};
+use crate::{Attempt, LargeAnswer, Probes, Problem, SearchProbe};
 
 type Fault = (&'static str, &'static str, fn(&mut World));
 
@@ -166,6 +166,9 @@ pub(super) const FAULTS: &[Fault] = &[
     }),
     ("PD-N05", "large packets are lost on the way to an upstream", |world| {
         known!(world.facts.upstreams)[1].large = Attempt::Failed("message too long".to_owned());
+    }),
+    ("PD-N05", "large packets are lost on the way from an upstream", |world| {
+        known!(world.facts.upstreams)[1].large_answer = Some(LargeAnswer { bytes: 811, udp: Attempt::Silent });
     }),
     ("PD-N06", "most queries come from nodes", |world| {
         world.json["daemon_sets"] = json!([]);

@@ -50,6 +50,16 @@ fn the_fix_of_a_forward_loop_starts_with_its_likely_cause() {
     }
 }
 
+#[test]
+fn a_pod_with_two_lists_that_are_too_long_has_both_in_its_finding() {
+    let mut world = World::healthy();
+    let searches: Vec<String> = (0..4).map(|at| format!("zone{at}.corp")).collect();
+    let servers = ["10.0.0.2", "10.0.0.3", "10.0.0.4"];
+    world.json["pods"][3]["spec"]["dnsConfig"] = serde_json::json!({ "searches": searches, "nameservers": servers });
+    let text = row(&mut world, "PD-P02").findings.remove(0).text;
+    assert!(text.contains("4 name servers") && text.contains("7 search domains"), "{text}");
+}
+
 fn row(world: &mut World, code: &str) -> Row {
     std::mem::replace(world, World::healthy()).report().rows.into_iter().find(|row| row.code == code).unwrap()
 }

@@ -10,7 +10,7 @@ use crate::objects::{List, Objects};
 use crate::report::Report;
 use crate::{
     Access, Attempt, Certificate, Conntrack, CorefileFacts, Encrypted, EncryptedProbe, Facts, Flow, Interface, Known,
-    Kubelet, Probe, Probes, Replica, SearchProbe, Unknown, UpstreamProbe, all,
+    Kubelet, LargeAnswer, Probe, Probes, Replica, SearchProbe, Unknown, UpstreamProbe, all,
 };
 
 const HEALTHY: &str = include_str!("healthy.json");
@@ -115,6 +115,7 @@ fn upstream(address: &str, zone: &str) -> UpstreamProbe {
         failures: 0,
         tcp: Attempt::Answered(0.004),
         large: Attempt::Answered(0.002),
+        large_answer: Some(LargeAnswer { bytes: 811, udp: Attempt::Answered(0.002) }),
         edns: Some(true),
         keeps_case: Some(true),
         came_back: Ok(false),

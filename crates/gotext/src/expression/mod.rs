@@ -58,6 +58,11 @@ impl<F> Expression<F> {
         &self.parsed.functions
     }
 
+    /// Returns the constants that `incidr` cannot read as a network, so that no address is in them.
+    pub fn bad_networks(&self) -> &[String] {
+        &self.parsed.bad_networks
+    }
+
     /// Returns the functions of the environment that the expression calls, to complete them before the evaluation.
     pub fn functions_mut(&mut self) -> &mut [F] {
         &mut self.parsed.functions

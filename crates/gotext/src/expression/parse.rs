@@ -114,6 +114,8 @@ pub(super) struct Parsed<F> {
     pub(super) result: Type,
     /// Functions of the environment that it calls.
     pub(super) functions: Vec<F>,
+    /// Constants that are no networks, where a network is meant.
+    pub(super) bad_networks: Vec<String>,
 }
 
 /// Parses an expression that may use the names in `scope`.
@@ -125,11 +127,11 @@ pub(super) fn parse<F: Clone>(text: &str, scope: &Scope<'_, F>) -> Outcome<Parse
         return Err(ParseError::at(LENGTH_MAX, ExpressionError::TooLong));
     }
     let tokens = tokens(text)?.into_iter().peekable();
-    let (functions, locals) = (Vec::new(), Vec::new());
-    let mut parser = Parser { tokens, end: text.len(), depth: 0, scope, functions, locals };
+    let (functions, bad_networks, locals) = (Vec::new(), Vec::new(), Vec::new());
+    let mut parser = Parser { tokens, end: text.len(), depth: 0, scope, functions, bad_networks, locals };
     let (node, result) = parser.sequence()?;
     match parser.tokens.next() {
-        None => Ok(Parsed { node, result, functions: parser.functions }),
+        None => Ok(Parsed { node, result, functions: parser.functions, bad_networks: parser.bad_networks }),
         Some(token) => Err(ParseError::at(token.at, ExpressionError::Unexpected(token.kind.text()))),
     }
 }
@@ -141,6 +143,7 @@ pub(super) struct Parser<'s, F> {
     pub(super) scope: &'s Scope<'s, F>,
     /// Functions of the environment called so far.
     functions: Vec<F>,
+    bad_networks: Vec<String>,
     /// Local names, the innermost last.
     pub(super) locals: Vec<Local>,
 }
@@ -451,7 +454,10 @@ impl<F: Clone> Parser<'_, F> {
                 Ok(network) => Node::InNetwork(Box::new(nodes.swap_remove(0)), network),
                 // As in CoreDNS, an invalid network is not an error here. The result has no value, so that no address
                 // is in it.
-                Err(_) => Node::Constant(Value::Nil),
+                Err(_) => {
+                    self.bad_networks.push(network.clone());
+                    Node::Constant(Value::Nil)
+                }
             },
             _ => Node::Call(*function, nodes),
         };

@@ -194,7 +194,7 @@ pub(crate) fn regular_expression(args: &Args<'_>, word: &Token) -> Result<Regexp
 pub(crate) fn expression_of(args: &mut Args<'_>, names: Names<'_>) -> Result<QueryExpression, Problem> {
     let words = args.take_rest();
     let texts: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
-    QueryExpression::parse(&texts.join(" "), names).map_err(|ParseError { offset, error }| {
+    let parsed = QueryExpression::parse(&texts.join(" "), names).map_err(|ParseError { offset, error }| {
         // Find the word at byte `offset`. The words are joined with one space.
         let mut end = 0;
         let found = words.iter().find(|word| {
@@ -203,5 +203,13 @@ pub(crate) fn expression_of(args: &mut Args<'_>, names: Names<'_>) -> Result<Que
         });
         let span = found.or(words.last()).unwrap_or(args.name()).span;
         args.problem_at(span, format!("could not compile expression: {error}"))
-    })
+    })?;
+    for network in parsed.bad_networks() {
+        let word = words.iter().find(|word| word.text.contains(network.as_str())).or(words.last());
+        let message = format!(
+            "`{network}` is not a network, so no address is in it; write it like `10.0.0.0/8` or `2001:db8::/64`"
+        );
+        word.into_iter().for_each(|word| args.warn(word, message.clone()));
+    }
+    Ok(parsed)
 }

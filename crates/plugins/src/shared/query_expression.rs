@@ -104,6 +104,11 @@ impl QueryExpression {
         self.0.result()
     }
 
+    /// Returns the constants that `incidr` cannot read as a network.
+    pub(crate) fn bad_networks(&self) -> &[String] {
+        self.0.bad_networks()
+    }
+
     /// Resolves the labels that the expression reads.
     pub(crate) fn bind(&mut self, labels: &Labels) {
         for function in self.0.functions_mut() {

@@ -31,6 +31,7 @@ use transport::files::{PEM_FILE_MAX, read_file};
 use transport::tls::Client;
 use transport::{TlsError, error_text, root_cause};
 
+use super::all_error::AllError;
 use super::answer::RESPONSE_MAX;
 use super::listen::{ABSTRACT, PATH};
 use super::peer::check_user;
@@ -125,6 +126,8 @@ pub(crate) enum ControlError {
     Output(io::Error),
     /// This file cannot be written.
     File(PathBuf, io::Error),
+    /// The replicas of a Service could not be asked.
+    All(AllError),
     /// The operating system refuses something else.
     Io(io::Error),
 }
@@ -176,6 +179,7 @@ impl fmt::Display for ControlError {
             ControlError::File(file, error) => {
                 write!(out, "cannot write {}: {}", file.display(), io_text::describe(error))
             }
+            ControlError::All(error) => error.fmt(out),
             ControlError::Io(error) => out.write_str(&io_text::describe(error)),
         }
     }
@@ -188,6 +192,7 @@ impl Error for ControlError {
             ControlError::Output(error) | ControlError::Io(error) => Some(error),
             ControlError::Connection(error) => Some(error),
             ControlError::Offline(error) => Some(error),
+            ControlError::All(error) => Some(error),
             _ => None,
         }
     }

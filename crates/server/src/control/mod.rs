@@ -11,6 +11,7 @@
 //! [`View`] that the main thread publishes. A request that changes the configuration goes to the main thread as an
 //! [`Order`].
 
+mod all_error;
 mod answer;
 pub(crate) mod client;
 pub(crate) mod commands;

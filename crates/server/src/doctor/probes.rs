@@ -5,8 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 use corefile::Directive;
 use doctor::objects::DaemonSet;
 use doctor::{
-    Attempt, CorefileFacts, DNS_PORT, Encrypted, EncryptedProbe, Facts, Forwarded, Known, Probe, Probes, SearchProbe,
-    Unknown, UpstreamProbe,
+    Attempt, CorefileFacts, DNS_PORT, Encrypted, EncryptedProbe, Facts, Forwarded, Known, LargeAnswer, Probe, Probes,
+    SearchProbe, Unknown, UpstreamProbe,
 };
 use wire::{Name, Rcode, Type};
 
@@ -18,6 +18,12 @@ use futures_util::future::join_all;
 /// Lengths of the queries that show if large packets arrive: one that passes almost every network, and the largest
 /// that EDNS advertises.
 const LENGTHS: [usize; 2] = [900, 1_232];
+/// Lengths of responses that show if large packets come back: above the limit without EDNS, and at most what the query
+/// advertises.
+const LARGE: std::ops::RangeInclusive<usize> = 513..=1_232;
+/// Types of records at a zone whose responses have such a length most often: the keys and the name servers of a signed
+/// zone, and the texts of any.
+const LARGE_TYPES: [Type; 3] = [Type::NS, Type::DNSKEY, Type::TXT];
 /// Number of queries to an upstream.
 const UPSTREAM_QUERIES: usize = 5;
 /// Maximum numbers of servers that are asked.
@@ -148,6 +154,23 @@ fn connected(outcome: Result<f64, ProbeError>) -> Attempt {
     }
 }
 
+/// Asks a server over both transports for what has a response of 513 to 1,232 bytes in usual zones. A response that
+/// arrives over TCP only is lost on the way.
+async fn large_answer(address: SocketAddr, zone: &Name) -> Option<LargeAnswer> {
+    let both = LARGE_TYPES.map(|qtype| {
+        let query = Query::new(zone.clone(), qtype).with_dnssec();
+        async move { tokio::join!(tcp(address, &query), udp_repeated(address, &query)) }
+    });
+    let is_large = |answer: &Answer| LARGE.contains(&answer.length) && answer.rcode == Rcode::NOERROR;
+    let seen = join_all(both).await.into_iter().filter_map(|(tcp, udp)| {
+        let bytes = tcp.ok().filter(is_large)?.length;
+        // A server may allow less over UDP.
+        let is_cut = udp.as_ref().is_ok_and(|answer| answer.is_truncated);
+        (!is_cut).then(|| LargeAnswer { bytes, udp: attempt(&udp) })
+    });
+    seen.max_by_key(|answer| (answer.udp.is_lost(), answer.bytes))
+}
+
 /// Asks upstreams. `returns` sees queries that come back.
 pub(super) async fn upstream_probes(upstreams: Vec<Forwarded>, returns: &Returns) -> Known<Vec<UpstreamProbe>> {
     let probes = upstreams.into_iter().take(UPSTREAMS_MAX);
@@ -158,12 +181,13 @@ async fn upstream_probe(Forwarded { zone, address }: Forwarded, returns: &Return
     let soa = Query::new(name(&zone).unwrap_or_default(), Type::SOA);
     let parent = if zone.is_empty() { INVALID } else { &zone };
     let mixed = Query::new(name(&format!("DoCtOr.{parent}")).unwrap_or_default(), Type::A);
-    let (came_back, answers, mixed, tcp, large) = tokio::join!(
+    let (came_back, answers, mixed, tcp, large, large_answer) = tokio::join!(
         returns.came_back(address, &zone),
         join_all((0..UPSTREAM_QUERIES).map(|_| udp(address, &soa))),
         udp(address, &mixed),
         tcp(address, &soa),
         large(address, &soa),
+        large_answer(address, &soa.name),
     );
     let received: Vec<&Answer> = answers.iter().flatten().collect();
     UpstreamProbe {
@@ -173,6 +197,7 @@ async fn upstream_probe(Forwarded { zone, address }: Forwarded, returns: &Return
         failures: received.iter().filter(|answer| answer.rcode == Rcode::SERVFAIL).count(),
         tcp: attempt(&tcp),
         large,
+        large_answer,
         edns: (!received.is_empty()).then(|| received.iter().any(|answer| answer.has_edns)),
         keeps_case: mixed.ok().map(|answer| answer.keeps_case),
         came_back,

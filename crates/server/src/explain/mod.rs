@@ -19,6 +19,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use config::setup::Inspection;
 use control::explain::{Client, Differing, Explained, Listener, Question, Rule, Search, Step};
+use corefile::did_you_mean;
 use engine::{Generation, ListenerId, PeerInfo, Rehearsal, Scheme};
 use transport::MonotonicClock;
 use wire::{Class, Flags, Header, MessageBuf, Name, Type};
@@ -28,6 +29,8 @@ use why::Autopath;
 pub(crate) use client::{Located, locate};
 pub(crate) use outline::{Outline, SiteLabels, place};
 
+/// Plugin that has the names of clusters.
+const KUBERNETES: &str = "kubernetes";
 /// Plugin that searches on the server.
 const AUTOPATH: &str = "autopath";
 /// Port of the pretended client.
@@ -151,6 +154,7 @@ impl<'a> Explainer<'a> {
         let saving = why::saving(asked.name, &steps, search.as_ref(), self.autopath(), first_name);
         let waste = why::Waste { spent: why::spent(queries, steps.len(), qtype), saving };
         let (why, advice) = why::of_all(asked.name, &steps, answered, search.as_ref(), &waste);
+        let advice = steps.last().and_then(|step| self.near_zone(step)).or(advice);
         let advice = advice.map(|advice| named(&advice, &asked));
         let differing = self.differing(listener, qtype, &steps, from.as_ref());
         let unjudged = self.unjudged(from.as_ref());
@@ -169,6 +173,26 @@ impl<'a> Explainer<'a> {
             advice,
             unjudged,
             differing,
+        })
+    }
+
+    /// Suggests the name in the zone of a cluster, if a name that no cluster has ends in a similar zone.
+    fn near_zone(&self, step: &Step) -> Option<String> {
+        let is_lost = step.rcode.is_none() || step.rcode.as_deref() == Some("NXDOMAIN");
+        if !is_lost || step.plugin.as_deref() == Some(KUBERNETES) {
+            return None;
+        }
+        let zones = self.inspection.clusters.iter().flat_map(|cluster| cluster.zones());
+        let name = step.name.trim_end_matches('.');
+        zones.into_iter().find_map(|zone| {
+            let zone = zone.to_string();
+            let zone = zone.trim_end_matches('.');
+            // A zone with one label is similar to many top-level domains.
+            let labels = zone.split('.').count();
+            let (at, _) = name.rmatch_indices('.').nth(labels.checked_sub(1)?).filter(|_| labels > 1)?;
+            let (prefix, ending) = (&name[..at], &name[at + 1..]);
+            let is_near = !ending.eq_ignore_ascii_case(zone) && did_you_mean(ending, [zone].into_iter()).is_some();
+            is_near.then(|| format!("did you mean {prefix}.{zone}.?"))
         })
     }
 

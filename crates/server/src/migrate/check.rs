@@ -23,7 +23,8 @@ const NO_ANSWER: &str = "no answer";
 /// Sends the queries from the files to both servers and prints the differences.
 ///
 /// # Errors
-/// Fails if the files have no query or a server answers none of the first [`UNANSWERED_MAX`].
+/// Fails if the files have no query or a server answers none of the first [`UNANSWERED_MAX`], or of all if there are
+/// fewer.
 pub(super) fn check(servers: [SocketAddr; 2], options: &MigrateOptions) -> Result<ExitCode, CommandError> {
     let questions = questions_of(options)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CommandError::Io)?;
@@ -64,9 +65,6 @@ fn questions_of(options: &MigrateOptions) -> Result<Vec<(Name, Type)>, CommandEr
 
 /// Returns an error that names the server that has answered none of the first queries, if there is one.
 fn check_servers_answer(servers: [SocketAddr; 2], first: &[Comparison]) -> Result<(), CommandError> {
-    if first.len() < UNANSWERED_MAX {
-        return Ok(());
-    }
     let never_answered = |said: fn(&Difference) -> &str| {
         let is_silence = |one: &Difference| one.differs == DifferenceKind::Silence && said(one) == NO_ANSWER;
         first.iter().all(|one| one.difference.as_ref().is_some_and(is_silence))
@@ -78,7 +76,7 @@ fn check_servers_answer(servers: [SocketAddr; 2], first: &[Comparison]) -> Resul
         (false, true) => format!("the new server {new} has"),
         (true, true) => format!("both servers, {old} and {new}, have"),
     };
-    Err(CommandError::Unanswered(who, UNANSWERED_MAX))
+    Err(CommandError::Unanswered(who, first.len()))
 }
 
 /// Concurrent comparisons, whose results come in the order of the queries.

@@ -9,9 +9,14 @@ use serde_json::Value;
 use super::container::{arguments, is_exechealthz};
 use super::questions::documents;
 use crate::command_error::CommandError;
+use crate::configuration::Part;
 
 /// Keys of the ConfigMap of kube-dns.
 const KUBE_DNS_KEYS: [&str; 3] = ["stubDomains", "upstreamNameservers", "federations"];
+
+/// ConfigMap of the user on AKS, K3s and Gardener, and the endings of its keys that the Corefile imports.
+const CUSTOM: &str = "coredns-custom";
+const IMPORTED: [&str; 2] = [".override", ".server"];
 
 /// Configuration found in all input files.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -22,8 +27,10 @@ pub(crate) struct Input {
     pub(super) data: BTreeMap<String, String>,
     /// Arguments of the containers of kube-dns.
     pub(super) containers: Vec<Vec<String>>,
+    /// Parts of a Corefile in the ConfigMap of the user of a managed cluster.
+    pub(crate) parts: Vec<Part>,
     /// Notes about keys and containers that are ignored.
-    pub(super) notes: Vec<Note>,
+    pub(crate) notes: Vec<Note>,
 }
 
 impl Input {
@@ -42,7 +49,10 @@ impl Input {
         };
         let known = objects.iter().filter(|object| self.take(&name, object)).count();
         if known == 0 {
-            return Err(CommandError::NoConfiguration(name));
+            let wrong = objects.iter().find_map(misspelt_key);
+            return Err(
+                wrong.map_or(CommandError::NoConfiguration(name.clone()), |key| CommandError::WrongKey(name, key))
+            );
         }
         Ok(())
     }
@@ -63,6 +73,9 @@ impl Input {
             return object["metadata"]["name"] == "kube-dns";
         };
         let name = object["metadata"]["name"].as_str().unwrap_or("ConfigMap");
+        if name == CUSTOM {
+            return self.take_parts(file, data);
+        }
         let (mut known, mut others) = (false, Vec::new());
         for (key, value) in data {
             let Some(text) = value.as_str() else { continue };
@@ -80,6 +93,25 @@ impl Input {
             self.notes.extend(others);
         }
         known
+    }
+
+    /// Adds the keys of the ConfigMap of the user. Returns false without any that is imported.
+    fn take_parts(&mut self, file: &str, data: &serde_json::Map<String, Value>) -> bool {
+        let before = self.parts.len();
+        for (key, value) in data {
+            let Some(text) = value.as_str() else { continue };
+            if IMPORTED.iter().any(|ending| key.ends_with(ending)) {
+                let path = format!("{file}:{CUSTOM}/{key}").into();
+                self.parts.push(Part { path, text: text.to_owned() });
+            } else {
+                let [first, second] = IMPORTED;
+                let text = format!(
+                    "key `{key}` of the ConfigMap `{CUSTOM}` is not imported: it ends neither in `{first}` nor in `{second}`"
+                );
+                self.notes.push(passed_over(text));
+            }
+        }
+        self.parts.len() > before
     }
 
     /// Adds the containers of a Pod if one of them belongs to kube-dns, with a note for each one that does not.
@@ -102,6 +134,12 @@ impl Input {
         self.notes.extend(others);
         true
     }
+}
+
+/// Returns the key of a ConfigMap that is `Corefile` in other letters.
+fn misspelt_key(object: &Value) -> Option<String> {
+    let mut keys = object["data"].as_object().filter(|_| object["kind"] == "ConfigMap")?.keys();
+    keys.find(|key| key.eq_ignore_ascii_case("Corefile")).cloned()
 }
 
 /// Returns true if a text is manifests in YAML or JSON.
@@ -141,6 +179,23 @@ mod tests {
             "kind: ConfigMap\nmetadata: {name: coredns}\ndata:\n  Corefile: |\n    .:53 {\n        errors\n    }\n";
         let corefiles = read(map).map(|input| input.corefiles);
         assert_eq!(corefiles, Ok(vec![("f:coredns/Corefile".to_owned(), text.to_owned())]));
+    }
+
+    #[test]
+    fn reads_the_parts_of_a_managed_cluster() {
+        let map = "kind: ConfigMap\nmetadata: {name: coredns-custom}\ndata: {a.server: one, b.override: two, c.sever: three}\n";
+        let input = read(map).expect("parts");
+        let paths: Vec<&str> = input.parts.iter().filter_map(|part| part.path.to_str()).collect();
+        assert_eq!(paths, ["f:coredns-custom/a.server", "f:coredns-custom/b.override"]);
+        assert!(input.notes[0].text.starts_with("key `c.sever` of the ConfigMap `coredns-custom` is not imported"));
+        assert!(read("kind: ConfigMap\nmetadata: {name: coredns-custom}\ndata: {c.sever: z}\n").is_err());
+    }
+
+    #[test]
+    fn names_a_key_in_other_letters() {
+        let said =
+            read("kind: ConfigMap\nmetadata: {name: coredns}\ndata: {corefile: '.'}\n").expect_err("no Corefile");
+        assert!(said.contains("the key `corefile`"), "{said}");
     }
 
     #[test]

@@ -15,6 +15,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use compat::coredns::{Release, unknown_to};
 use compat::migrate::{self as migrations, Migration, Note, NoteKind};
 use corefile::Style;
 use serde_json::{Value, json};
@@ -123,6 +124,7 @@ fn translate(options: &MigrateOptions) -> Result<ExitCode, CommandError> {
     let (name, mut migration) = migrated(&input, options.defaults)?;
     migration.notes.retain(|note| concerns(note, options.from));
     migration.notes.splice(..0, input.notes);
+    migration.notes.extend(no_way_back(&migration.text));
     if !options.json {
         migration.notes.iter().for_each(|note| eprintln!("{note}"));
     }
@@ -134,6 +136,22 @@ fn translate(options: &MigrateOptions) -> Result<ExitCode, CommandError> {
     print!("{}", if options.json { format!("{:#}\n", json(&migration)) } else { migration.text.clone() });
     let lost = migration.notes.iter().any(|note| note.kind == NoteKind::Lost);
     Ok(if refused(&migration.text) || lost { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Returns a note if the result has words that CoreDNS does not know.
+fn no_way_back(text: &str) -> Option<Note> {
+    let file = corefile::parse(Path::new("Corefile"), text.to_owned(), &Disk).corefile;
+    let unknown = unknown_to(Release::NEWEST, &file);
+    let mut words: Vec<String> =
+        unknown.iter().map(|problem| format!("`{}`", file.sources.slice(problem.span))).collect();
+    words.sort_unstable();
+    words.dedup();
+    let words = (!words.is_empty()).then(|| words.join(", "))?;
+    let text = format!(
+        "CoreDNS {} does not know {words}: `portolan check --for coredns` says what to do before you go back to it",
+        Release::NEWEST
+    );
+    Some(Note { kind: NoteKind::Review, place: String::new(), text, directive: None, since: None })
 }
 
 /// Returns the Corefile and the notes as JSON.
@@ -155,6 +173,10 @@ fn json_of_note(note: &Note) -> Value {
 
 fn migrated(input: &Input, defaults: bool) -> Result<(Option<String>, Migration), CommandError> {
     match input.corefiles.as_slice() {
+        [] if input.data.is_empty() && input.containers.is_empty() && !input.parts.is_empty() => {
+            let name = input.parts.first().map_or(String::new(), |part| part.path.display().to_string());
+            Err(CommandError::OnlyParts(name))
+        }
         [] => {
             let migration = migrations::migrate_pod(&input.data, &input.containers).map_err(CommandError::Pod)?;
             Ok((None, migration))

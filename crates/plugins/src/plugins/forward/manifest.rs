@@ -158,6 +158,14 @@ fn advise(context: &DirectiveContext<'_, Config>) -> Result<(), Problem> {
         let message = "pad_queries has no effect without an upstream over TLS, HTTPS or QUIC";
         return Err(context.warning_with("pad_queries", message));
     }
+    let unused = ["tls_servername", "tls"].into_iter().find(|option| context.word_of(option).is_some());
+    if let Some(option) = unused
+        && config.targets.iter().all(is_plain)
+    {
+        let message = format!("{option} has no effect: queries to these upstreams are not encrypted");
+        let word = context.word_of(option).unwrap_or(&context.written.name);
+        return Err(context.warning_at(word, message, "write the upstreams as `tls://ADDRESS`"));
+    }
     let unused = ["doh_method", "http3"].into_iter().find(|option| context.word_of(option).is_some());
     if let Some(option) = unused
         && !config.targets.iter().any(|target| protocol(target) == Protocol::Https)
@@ -177,6 +185,12 @@ fn advise(context: &DirectiveContext<'_, Config>) -> Result<(), Problem> {
         }
         _ => Ok(()),
     }
+}
+
+/// Returns true if queries to this upstream are certainly not encrypted. A file may name upstreams of any kind.
+fn is_plain(target: &Target) -> bool {
+    let is_file = matches!(target, Target::Named { name, .. } if name.contains('/'));
+    !is_file && !protocol(target).is_encrypted()
 }
 
 const fn protocol(target: &Target) -> Protocol {

@@ -63,6 +63,13 @@ pub static MANIFEST: Manifest<Config> =
         })
         .properties(PROPERTIES)
         .metrics(&metrics::ALL)
+        .check(|context| match context.word_of("tls_servername") {
+            Some(word) if !context.config.upstreams.tls.is_set => {
+                let message = "tls_servername has no effect: queries to these upstreams are not encrypted";
+                Err(context.warning_at(word, message, "add `tls`"))
+            }
+            _ => Ok(()),
+        })
         .role(role);
 
 fn role(line: &DirectiveContext<'_, Config>) -> Role {

@@ -14,7 +14,7 @@ use super::{Kubernetes, LOCAL, Pods, View, is_hidden};
 use crate::shared::service_records::labels_of;
 
 /// Codes of the reasons.
-pub(crate) static REASONS: [&ReasonCode; 14] = [
+pub(crate) static REASONS: [&ReasonCode; 15] = [
     &NO_NAMESPACE,
     &NO_SERVICE,
     &NO_READY_ENDPOINTS,
@@ -29,6 +29,7 @@ pub(crate) static REASONS: [&ReasonCode; 14] = [
     &ALIAS_LOOP,
     &ALIAS_TARGET,
     &NOTHING_BEHIND,
+    &ALIAS_ADDRESS,
 ];
 
 static NO_NAMESPACE: ReasonCode = ReasonCode {
@@ -89,6 +90,12 @@ static ALIAS_TARGET: ReasonCode = ReasonCode {
     code: "PE-K13",
     meaning: "The ExternalName of the Service is a name of the cluster that does not exist",
     advice: "Change spec.externalName of the Service, or create its target",
+};
+
+static ALIAS_ADDRESS: ReasonCode = ReasonCode {
+    code: "PE-K15",
+    meaning: "The ExternalName of the Service is an IP address, which is not a name, so clients get no address",
+    advice: "Use a Service without a selector, and an EndpointSlice with the address",
 };
 
 static NOTHING_BEHIND: ReasonCode = ReasonCode {
@@ -209,6 +216,12 @@ impl Kubernetes {
         };
         let base = Explanation::new(format!("{whose}, {shape}")).of(view.service_kind(), namespace, name);
         let base = base.at_version(service.resource_version);
+        if let ServiceKind::ExternalName(target) = &service.kind
+            && let Ok(address) = target.trim_end_matches('.').parse::<IpAddr>()
+        {
+            let text = format!("{whose} has the address {address} as its externalName, and an alias needs a name");
+            return base.because(&ALIAS_ADDRESS, text);
+        }
         if has_answers(response) {
             return if self.has_nothing_behind(view, service) { nothing_behind(base, service, &whose) } else { base };
         }

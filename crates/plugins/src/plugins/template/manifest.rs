@@ -8,7 +8,7 @@ use engine::{Labels, Query};
 use gotext::regexp::Regexp;
 use gotext::template::Template;
 use gotext::{ParseError, Value};
-use wire::{Class, EdeCode, Name, Rcode, Type};
+use wire::{Class, EdeCode, Name, NameRef, Rcode, Type};
 
 use crate::plugins::template::data::{CLIENT_FIELDS, FIELDS};
 use crate::shared::option_helpers::{expression_of, mnemonic, regular_expression};
@@ -125,7 +125,28 @@ pub(super) fn read_arguments(config: &mut Config, args: &mut Args<'_>) -> Result
     Ok(())
 }
 
-fn read_templates(args: &mut Args<'_>) -> Result<Vec<Template>, Problem> {
+/// Returns the error of the record that a template makes of every name. `None` for a valid record, no record, or one
+/// that depends on more than the question.
+fn record_error(text: &str, rtype: Option<Type>) -> Option<String> {
+    let mut line = String::new();
+    let mut parts = text.split("{{");
+    line.push_str(parts.next()?);
+    for part in parts {
+        let (field, rest) = part.split_once("}}")?;
+        line.push_str(match field.trim() {
+            ".Name" | ".Zone" => "example.",
+            ".Class" => "IN",
+            ".Type" => rtype?.mnemonic()?,
+            _ => return None,
+        });
+        line.push_str(rest);
+    }
+    let line = super::first_entry(&line);
+    let record = (!line.trim().is_empty()).then(|| zone::text::record(line, NameRef::ROOT, super::TTL))?;
+    record.err().map(|error| error.to_string())
+}
+
+fn read_templates(args: &mut Args<'_>, rtype: Option<Type>) -> Result<Vec<Template>, Problem> {
     let mut templates = Vec::new();
     for word in args.take_rest() {
         let template = Template::parse(&args.name().text, &word.text).map_err(|ParseError { offset, error }| {
@@ -138,6 +159,8 @@ fn read_templates(args: &mut Args<'_>) -> Result<Vec<Template>, Problem> {
                 None => format!("the fields are `.{}`", FIELDS.join("`, `.")),
             };
             args.warn(word, format!("templates have no field `.{field}`, so the answer is SERVFAIL; {near}"));
+        } else if let Some(error) = record_error(&word.text, rtype) {
+            args.warn(word, format!("the answer is SERVFAIL, because this is not a record: {error}"));
         }
         templates.push(template);
     }
@@ -201,7 +224,7 @@ pub(super) const PROPERTIES: &[Property<Config>] = &[
         default: "",
         doc: "Templates for records in the answer section, one record each.",
         set: |config, args| {
-            config.answers.extend(read_templates(args)?);
+            config.answers.extend(read_templates(args, config.rtype)?);
             Ok(())
         },
     },
@@ -210,7 +233,7 @@ pub(super) const PROPERTIES: &[Property<Config>] = &[
         default: "",
         doc: "Templates for records in the additional section.",
         set: |config, args| {
-            config.additionals.extend(read_templates(args)?);
+            config.additionals.extend(read_templates(args, config.rtype)?);
             Ok(())
         },
     },
@@ -220,7 +243,7 @@ pub(super) const PROPERTIES: &[Property<Config>] = &[
         doc: "Templates for records in the authority section. Without an SOA record here, resolvers do not cache \
               NXDOMAIN and NODATA responses.",
         set: |config, args| {
-            config.authorities.extend(read_templates(args)?);
+            config.authorities.extend(read_templates(args, config.rtype)?);
             Ok(())
         },
     },

@@ -1,5 +1,6 @@
 //! Commands that use the control API, one module each: their command line, the request and the output.
 
+mod all;
 mod cache;
 mod doctor;
 mod explain;
@@ -14,7 +15,7 @@ mod status;
 mod tail;
 mod top;
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -25,6 +26,7 @@ use config::options::parse_duration;
 use control::exit;
 use serde::Serialize;
 
+use super::all_error::AllError;
 use super::client::{ControlError, ServerOptions, Socket};
 
 /// Command that uses the control API.
@@ -32,6 +34,8 @@ use super::client::{ControlError, ServerOptions, Socket};
 pub struct ControlCommand {
     options: CommonOptions,
     request: Request,
+    /// Service whose replicas are all asked, in place of one server.
+    all: Result<Option<all::Service>, AllError>,
 }
 
 /// Options of all commands.
@@ -77,7 +81,9 @@ pub(crate) fn definitions() -> impl Iterator<Item = clap::Command> {
 }
 
 /// Reads a command of this module, if the command line has one.
-pub(crate) fn read(matches: &ArgMatches) -> Option<ControlCommand> {
+///
+/// `is_plugin` is true for a command line of `kubectl portolan`.
+pub(crate) fn read(matches: &ArgMatches, is_plugin: bool) -> Option<ControlCommand> {
     let (name, matches) = matches.subcommand()?;
     let request = match name {
         status::NAME => Request::Status(status::Options::read(matches)),
@@ -103,18 +109,20 @@ pub(crate) fn read(matches: &ArgMatches) -> Option<ControlCommand> {
         authorities: inner.try_get_one("ca").ok().flatten().cloned(),
     };
     let json = inner.try_get_one("json").ok().flatten().copied().unwrap_or(false);
-    Some(ControlCommand { options: CommonOptions { server, json }, request })
+    Some(ControlCommand { options: CommonOptions { server, json }, request, all: all::service(inner, is_plugin) })
 }
 
-/// Runs a command. Exits with 0 if all is well, with 1 if the server reports trouble, and with 2 if it could not be
-/// asked.
+/// Runs a command. Exits with 0 if all is well, with 1 if the server reports trouble, with 2 if it could not be asked,
+/// and with 3 if some of several servers could not be asked.
 #[allow(clippy::print_stderr, reason = "a command prints to its user")]
 #[must_use]
 pub fn control(command: &ControlCommand) -> ExitCode {
-    let ControlCommand { options, request } = command;
-    let offline = match request {
-        Request::Explain(own) => own.run_offline(),
-        Request::Doctor(own) => Some(own.run(options)),
+    let ControlCommand { options, request, all } = command;
+    let offline = match (request, all) {
+        (_, Err(error)) => Some(Err(ControlError::All(error.clone()))),
+        (_, Ok(Some(service))) => all::run(request, options.json, service),
+        (Request::Explain(own), _) => own.run_offline(),
+        (Request::Doctor(own), _) => Some(own.run(options)),
         _ => None,
     };
     let ask = |socket: Socket| match request {
@@ -180,6 +188,23 @@ fn read_duration(text: &str) -> Result<Duration, &'static str> {
     (DAY * days).checked_add(rest).ok_or(expected)
 }
 
+/// Reads a whole number from 1 to `max`.
+fn read_number(text: &str, max: usize) -> Result<usize, NumberError> {
+    text.parse().ok().filter(|number| (1..=max).contains(number)).ok_or(NumberError(max))
+}
+
+/// Text that is no number from 1 to this one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct NumberError(usize);
+
+impl Display for NumberError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "expected a whole number from 1 to {}", self.0)
+    }
+}
+
+impl std::error::Error for NumberError {}
+
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// Prints a response.
@@ -211,6 +236,15 @@ fn print_bytes(bytes: &[u8]) -> Result<bool, ControlError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn reads_numbers_up_to_a_maximum() {
+        assert_eq!((read_number("1", 9), read_number("9", 9)), (Ok(1), Ok(9)));
+        for text in ["0", "10", "x", "", "-1", "1.5"] {
+            let error = read_number(text, 9).expect_err(text);
+            assert_eq!(error.to_string(), "expected a whole number from 1 to 9");
+        }
+    }
 
     #[test]
     fn reads_durations_with_days() {

@@ -7,7 +7,7 @@ use control::status::{Replica, Status};
 use control::{Endpoint, exit};
 use futures_util::future::join_all;
 
-use super::{CommonOptions, command, json, print, read_duration};
+use super::{CommonOptions, all, command, json, print, read_duration};
 use crate::control::client::{ControlError, Socket, runtime};
 use crate::replica::corefile_hash;
 
@@ -30,9 +30,11 @@ pub(super) fn definition() -> clap::Command {
     command(NAME, "Show the state of the running server on one screen")
         .long_about(
             "Show the state of the running server on one screen: configuration, view of the cluster, answers, upstreams, \
-             cache, limits, memory and CPU. Exits with 0 if there is no problem, with 1 if there is one, and with 2 if the \
-             server could not be asked.",
+             cache, limits, memory and CPU. With --all, a line for each replica of the cluster DNS, and the problems of all. \
+             Exits with 0 if there is no problem, with 1 if there is one, with 2 if the server could not be asked, and with \
+             3 if a replica could not be asked.",
         )
+        .args(all::options())
         .arg(json())
         .arg(wait)
 }
@@ -40,6 +42,14 @@ pub(super) fn definition() -> clap::Command {
 impl Options {
     pub(super) fn read(matches: &ArgMatches) -> Options {
         Options { wait: matches.get_one("wait").copied() }
+    }
+
+    /// Refuses what only one server can be asked for.
+    pub(super) fn check_all(&self) -> Result<(), ControlError> {
+        match self.wait {
+            None => Ok(()),
+            Some(_) => Err(ControlError::Refused("`--wait` waits for one server; leave out `--all`".to_owned())),
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use clap::{Arg, ArgAction, ArgMatches};
 use control::tail::{FAILURES_KEPT, Format, Line, SECONDS_MAX};
 use control::{Endpoint, exit};
 
-use super::{CommonOptions, command, json, print_bytes, read_duration};
+use super::{CommonOptions, all, command, json, print_bytes, read_duration, read_number};
 use crate::control::client::{ControlError, Socket};
 
 pub(super) const NAME: &str = "tail";
@@ -41,8 +41,10 @@ pub(super) fn definition() -> clap::Command {
         .long_about(
             "Show queries and their answers while they happen, with the pods that ask, or the last failures from before \
              this command started. A value of a filter is a list with commas; `!` before it selects all others. If more \
-             queries match than can be shown, the output says which part it shows.",
+             queries match than can be shown, the output says which part it shows. With --all, the lines are those of all \
+             replicas of the cluster DNS, each with its replica, and the exit status is 3 if one could not be asked.",
         )
+        .args(all::options())
         .args(filters)
         .arg(Arg::new("namespace").long("namespace").short('n').value_name("NAMESPACE").help("Namespace of the client"))
         .arg(
@@ -69,7 +71,7 @@ pub(super) fn definition() -> clap::Command {
             Arg::new("last")
                 .long("last")
                 .value_name("NUMBER")
-                .value_parser(clap::value_parser!(u64).range(1..=FAILURES_KEPT as u64))
+                .value_parser(|text: &str| read_number(text, FAILURES_KEPT))
                 .help("Show this number of recorded failures, and end; with --follow, continue with live queries"),
         )
         .arg(Arg::new("follow").long("follow").short('f').action(ArgAction::SetTrue).help("Continue after --last"))
@@ -122,13 +124,52 @@ impl Options {
             ("seconds", seconds("for").map(|limit| whole_seconds(limit).to_string())),
         ];
         parameters.extend(optional.into_iter().filter_map(|(name, value)| Some((name, value?))));
-        if let Some(last) = matches.get_one::<u64>("last") {
+        if let Some(last) = matches.get_one::<usize>("last") {
             parameters.push(("last", last.to_string()));
             parameters.push(("follow", matches.get_flag("follow").to_string()));
         }
         let name = text("output").unwrap_or_default();
         let format = Format::ALL.into_iter().find(|format| format.name() == name).unwrap_or_default();
         Options { parameters, format }
+    }
+
+    fn value(&self, wanted: &str) -> Option<&String> {
+        self.parameters.iter().find(|(name, _)| *name == wanted).map(|(_, value)| value)
+    }
+
+    /// Refuses a pod without its namespace.
+    pub(super) fn check(&self) -> Result<(), ControlError> {
+        match (self.value("pod"), self.value("namespace")) {
+            (Some(pod), None) => Err(ControlError::NoNamespace(pod.clone())),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn format(&self) -> Format {
+        self.format
+    }
+
+    /// Returns true if only recorded failures are shown.
+    pub(super) fn is_record(&self) -> bool {
+        self.value("follow").is_some_and(|follow| follow == "false")
+    }
+
+    /// Returns the maximum number of recorded failures.
+    pub(super) fn last(&self) -> usize {
+        self.value("last").and_then(|last| last.parse().ok()).unwrap_or(FAILURES_KEPT)
+    }
+
+    /// Returns the command for one replica.
+    pub(super) fn words(&self) -> Vec<String> {
+        let option = |(name, value): &(&str, String)| match (*name, value.as_str()) {
+            ("follow", "false") => None,
+            ("follow", _) => Some("--follow".to_owned()),
+            ("slow", seconds) => Some(format!("--slow={seconds}s")),
+            ("seconds", seconds) => Some(format!("--for={seconds}s")),
+            (name, value) => Some(format!("--{name}={value}")),
+        };
+        let options = self.parameters.iter().filter_map(option);
+        [NAME, "--json"].map(str::to_owned).into_iter().chain(options).collect()
     }
 }
 
@@ -139,10 +180,7 @@ const NO_FAILURE: &str = "no recorded failure matches. The server records SERVFA
 
 #[allow(clippy::print_stderr, reason = "a command prints to its user")]
 pub(super) fn run(own: &Options, options: &CommonOptions, socket: &Socket) -> Result<u8, ControlError> {
-    let value = |wanted: &str| own.parameters.iter().find(|(name, _)| *name == wanted).map(|(_, value)| value);
-    if let (Some(pod), None) = (value("pod"), value("namespace")) {
-        return Err(ControlError::NoNamespace(pod.clone()));
-    }
+    own.check()?;
     let parameters: Vec<(&str, &str)> = own.parameters.iter().map(|(name, value)| (*name, value.as_str())).collect();
     let format = if options.json { Format::Json } else { own.format };
     let (mut is_empty, mut printed) = (true, Ok(()));
@@ -154,8 +192,7 @@ pub(super) fn run(own: &Options, options: &CommonOptions, socket: &Socket) -> Re
         })
     })?;
     printed?;
-    let shows_record = parameters.contains(&("follow", "false"));
-    if is_empty && shows_record {
+    if is_empty && own.is_record() {
         eprintln!("{NO_FAILURE}");
     }
     Ok(exit::FINE)

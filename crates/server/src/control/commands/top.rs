@@ -2,12 +2,12 @@
 
 use std::io::{self, IsTerminal};
 
-use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use clap::{Arg, ArgAction, ArgMatches};
 use control::top::{By, ROWS_DEFAULT, ROWS_MAX, Top, Window};
 use control::{Endpoint, exit};
 
 use super::screen::Screen;
-use super::{CommonOptions, command, json, print};
+use super::{CommonOptions, all, command, json, print, read_number};
 use crate::control::client::{ControlError, Socket};
 
 pub(super) const NAME: &str = "top";
@@ -37,14 +37,16 @@ pub(super) fn definition() -> clap::Command {
     let rows = Arg::new("rows")
         .long("rows")
         .value_name("NUMBER")
-        .value_parser(value_parser!(u64).range(1..=ROWS_MAX as u64))
+        .value_parser(|text: &str| read_number(text, ROWS_MAX))
         .help("Maximum number of rows [default: 20]");
     command(NAME, "Show which pods, namespaces, names or upstreams cause most queries")
         .long_about(
-            "Show which pods, namespaces, names, zones, response codes or upstreams cause most queries. WASTE is the number \
+            "Show which pods, namespaces, names, domains, zones, response codes or upstreams cause most queries. WASTE is the number \
              of queries per useful answer, which is NOERROR with records: search paths and AAAA queries without an answer \
-             cost the others. At high rates a sample is counted, and the first line says which.",
+             cost the others. At high rates a sample is counted, and the first line says which. With --all, the table has \
+             the groups of each replica of the cluster DNS, and the exit status is 3 if one could not be asked.",
         )
+        .args(all::options())
         .arg(by)
         .arg(window)
         .arg(rows)
@@ -53,10 +55,25 @@ pub(super) fn definition() -> clap::Command {
 }
 
 impl Options {
+    pub(super) fn by(&self) -> By {
+        self.by
+    }
+
+    pub(super) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Returns the command for one replica.
+    pub(super) fn words(&self) -> Vec<String> {
+        let rows = self.rows.to_string();
+        let words = [NAME, "--json", "--by", self.by.name(), "--window", self.window.name(), "--rows", &rows];
+        words.map(str::to_owned).to_vec()
+    }
+
     pub(super) fn read(matches: &ArgMatches) -> Options {
         let text = |name: &str| matches.get_one::<String>(name).cloned().unwrap_or_default();
         let (by, window) = (text("by"), text("window"));
-        let rows = matches.get_one::<u64>("rows").and_then(|rows| usize::try_from(*rows).ok());
+        let rows = matches.get_one::<usize>("rows").copied();
         Options {
             by: By::ALL.into_iter().find(|known| known.name() == by).unwrap_or_default(),
             window: Window::ALL.into_iter().find(|known| known.name() == window).unwrap_or_default(),

@@ -43,6 +43,22 @@ struct Texts {
     upstream: String,
 }
 
+/// Longest label before a top-level domain of a country that is taken for a part of it: `co.uk`, `com.br`. There is no
+/// list of such domains here, because the list changes every week.
+const SECOND_LEVEL_MAX: usize = 3;
+
+/// Returns the domain of a name: its last two labels, or three below a domain such as `co.uk`.
+fn domain_of(name: &str) -> &str {
+    let text = name.strip_suffix('.').unwrap_or(name);
+    let is_between = |(at, _): &(usize, &str)| !text[..*at].ends_with('\\');
+    let mut dots = text.rmatch_indices('.').filter(is_between).map(|(at, _)| at);
+    let (Some(last), second) = (dots.next(), dots.next()) else { return name };
+    let Some(second) = second else { return name };
+    let is_country = text.len() - last - 1 == 2;
+    let at = if is_country && last - second - 1 <= SECOND_LEVEL_MAX { dots.next() } else { Some(second) };
+    at.map_or(name, |at| &name[at + 1..])
+}
+
 /// Replaces a text.
 fn set(text: &mut String, content: impl Display) {
     text.clear();
@@ -95,6 +111,7 @@ impl Groups {
             (Dimension::Name, name.as_str()),
             (Dimension::Zone, zone.as_str()),
             (Dimension::Rcode, rcode.as_str()),
+            (Dimension::Domain, domain_of(name)),
             (Dimension::Upstream, upstream.as_str()),
         ];
         // The last one only if an upstream was asked.
@@ -134,6 +151,7 @@ impl Groups {
             By::Name => Dimension::Name,
             By::Zone => Dimension::Zone,
             By::Rcode => Dimension::Rcode,
+            By::Domain => Dimension::Domain,
             By::Upstream => Dimension::Upstream,
         };
         let mut groups = match dimension {
@@ -248,5 +266,32 @@ fn numbers(queries: u64, stats: &Stats, covered: Duration) -> Counts {
         useful: stats.useful.into(),
         waste: (stats.useful > 0).then(|| queries as f64 / f64::from(stats.useful)),
         p99_seconds: stats.p99().map(|p99| p99.as_secs_f64()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::domain_of;
+
+    #[test]
+    fn groups_names_by_domain() {
+        for (name, domain) in [
+            ("www.example.org.", "example.org."),
+            ("a.b.c.example.org.", "example.org."),
+            ("example.org.", "example.org."),
+            ("www.example.co.uk.", "example.co.uk."),
+            ("example.com.br.", "example.com.br."),
+            ("co.uk.", "co.uk."),
+            ("www.example.de.", "example.de."),
+            ("web.shop.svc.cluster.local.", "cluster.local."),
+            ("org.", "org."),
+            (".", "."),
+            ("", ""),
+            ("(unreadable)", "(unreadable)"),
+            ("a\\.b.test.", "a\\.b.test."),
+            ("x.a\\.b.test.", "a\\.b.test."),
+        ] {
+            assert_eq!(domain_of(name), domain, "{name}");
+        }
     }
 }

@@ -16,7 +16,7 @@ use super::space_saving::{Merge, SpaceSaving};
 /// Counters for clients, namespaces, names, and pairs of client and name: with 256, the measured error of the first 20
 /// of 20,000 keys is 0.1 %.
 pub(super) const GROUPS_MAX: usize = 256;
-/// Counters for zones and upstreams, of which a Corefile has few.
+/// Counters for zones and upstreams, of which a Corefile has few, and for domains, of which few have most queries.
 const FEW_GROUPS_MAX: usize = 64;
 /// Counters for response codes. Servers use about ten; others come only from broken upstreams.
 const RCODES_MAX: usize = 16;
@@ -33,23 +33,25 @@ pub(super) enum Dimension {
     Name,
     Zone,
     Rcode,
+    Domain,
     Upstream,
 }
 
 impl Dimension {
-    const ALL: [Dimension; 6] = [
+    const ALL: [Dimension; 7] = [
         Dimension::Client,
         Dimension::Namespace,
         Dimension::Name,
         Dimension::Zone,
         Dimension::Rcode,
+        Dimension::Domain,
         Dimension::Upstream,
     ];
 
     pub(super) const fn groups_max(self) -> usize {
         match self {
             Dimension::Client | Dimension::Namespace | Dimension::Name => GROUPS_MAX,
-            Dimension::Zone | Dimension::Upstream => FEW_GROUPS_MAX,
+            Dimension::Zone | Dimension::Domain | Dimension::Upstream => FEW_GROUPS_MAX,
             Dimension::Rcode => RCODES_MAX,
         }
     }

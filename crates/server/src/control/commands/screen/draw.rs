@@ -16,7 +16,7 @@ const GROUP_MIN: usize = 20;
 /// Share of failed or wasted queries in percent from which a row has a colour.
 const ALARMING: u64 = 50;
 
-const KEYS: &str = " q quit  1-7 view  s sort  w window  f filter  p pause  ? help";
+const KEYS: &str = " q quit  1-8 view  s sort  w window  f filter  p pause  ? help";
 
 const HELP: &[&str] = &[
     "1 pod   2 ns   3 name   4 zone   5 rcode",

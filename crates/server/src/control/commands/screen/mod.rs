@@ -157,7 +157,7 @@ impl Screen {
                 return Action::Fetch;
             }
             KeyCode::Tab => return self.show_by(next(&By::ALL, self.by)),
-            KeyCode::Char(digit @ '1'..='7') => {
+            KeyCode::Char(digit @ '1'..='8') => {
                 let at = digit as usize - '1' as usize;
                 return self.show_by(By::ALL[at]);
             }

@@ -80,7 +80,7 @@ fn fits_a_small_terminal() {
             "logging/fluent-bit                 570     34     12 %        0   ≤ 64 µs   1.1×",
             "10.0.7.4 (node)                     10   0.59        0     40 %   ≤ 64 µs      ∞",
             "",
-            " q quit  1-7 view  s sort  w window  f filter  p pause  ? help  │ by pod, sorted",
+            " q quit  1-8 view  s sort  w window  f filter  p pause  ? help  │ by pod, sorted",
         ]
     );
 }
@@ -116,7 +116,7 @@ fn keys_change_the_view() {
     assert_eq!((screen.by, screen.window), (By::Name, Window::Medium));
     assert_eq!(press(&mut screen, "\tw"), [Action::Fetch, Action::Fetch]);
     assert_eq!((screen.by, screen.window), (By::Zone, Window::Long));
-    press(&mut screen, "w7\t");
+    press(&mut screen, "w8\t");
     assert_eq!((screen.by, screen.window), (By::Pod, Window::Short));
     assert_eq!(press(&mut screen, "xq"), [Action::Nothing, Action::Quit]);
 }

@@ -20,8 +20,8 @@ use crate::log::rfc3339;
 
 /// Number of rows of the tables with clients and names.
 const ROWS: usize = 8;
-/// Number of failures.
-const FAILURES: usize = 20;
+/// Number of failures that are read. Those from the cache are grouped, so this is more than are shown.
+const FAILURES: usize = 200;
 /// Response code of answers that count as failures of a plugin.
 const FAILURE: &str = "SERVFAIL";
 /// Name for answers that the server gave itself: SERVFAIL after a failure, REFUSED if no plugin answered.

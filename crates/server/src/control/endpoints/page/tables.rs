@@ -14,6 +14,10 @@ use super::{boxed, plain, time_of_day};
 const UPSTREAMS_MAX: usize = 20;
 /// Queries per useful answer from which a row is marked.
 const WASTE_MARKED: f64 = 3.0;
+/// Maximum number of failures that are shown; equal ones from the cache are one.
+const FAILURES_MAX: usize = 20;
+/// Extended DNS Error of an answer with a failure from the cache: Cached Error (RFC 8914 §4.14).
+const EDE_CACHED_ERROR: u64 = 13;
 /// Maximum length of a name in bytes that can be explained by a link. Longer ones can be typed.
 const LINKED_MAX: usize = 255;
 
@@ -124,6 +128,39 @@ fn top_row(top: &Top, row: &Row) -> Markup {
     }
 }
 
+/// Failures that are shown as one row: the latest of them, their number, and the number of their clients.
+struct Group<'a> {
+    latest: &'a Event,
+    events: usize,
+    clients: Vec<&'a str>,
+}
+
+/// Groups failures from the cache that repeat a failure: an upstream that fails once can fail thousands of queries.
+/// Other failures have reasons of their own.
+fn grouped(failures: &[Event]) -> Vec<Group<'_>> {
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    for event in failures {
+        let is_same = |group: &&mut Group<'_>| {
+            let other = group.latest;
+            event.ede == Some(EDE_CACHED_ERROR)
+                && (event.ede, &event.name, &event.qtype, &event.rcode)
+                    == (other.ede, &other.name, &other.qtype, &other.rcode)
+        };
+        let client = event.client.address.as_str();
+        match groups.iter_mut().find(is_same) {
+            Some(group) => {
+                group.events += 1;
+                if !group.clients.contains(&client) {
+                    group.clients.push(client);
+                }
+            }
+            None => groups.push(Group { latest: event, events: 1, clients: vec![client] }),
+        }
+    }
+    groups.truncate(FAILURES_MAX);
+    groups
+}
+
 /// Renders the last failures, latest first. `links` is false if names are hidden.
 pub(super) fn failures(failures: &[Event], links: bool) -> Markup {
     if failures.is_empty() {
@@ -142,13 +179,19 @@ pub(super) fn failures(failures: &[Event], links: bool) -> Markup {
                     th.number scope="col" { "Took" }
                 }
             }
-            tbody { @for failure in failures { (failure_row(failure, links)) } }
+            tbody { @for group in &grouped(failures) { (failure_row(group, links)) } }
         }
     };
     boxed("failures", &table)
 }
 
-fn failure_row(event: &Event, links: bool) -> Markup {
+fn failure_row(group: &Group<'_>, links: bool) -> Markup {
+    let event = group.latest;
+    let client = match group.clients.len() {
+        1 => event.client.text(),
+        clients => format!("{} clients", count(clients as u64)),
+    };
+    let times = if group.events > 1 { format!(" ({} times)", count(group.events as u64)) } else { String::new() };
     let qtype = event.qtype.as_deref().unwrap_or_default();
     let link = (links && !event.name.is_empty() && event.name.len() <= LINKED_MAX).then(|| {
         let parameters = [("name", event.name.as_str()), ("type", qtype), ("from", &event.client.address)];
@@ -158,13 +201,13 @@ fn failure_row(event: &Event, links: bool) -> Markup {
     html! {
         tr {
             td { (plain(time_of_day(&event.time))) }
-            td { (plain(&event.client.text())) }
+            td { (plain(&client)) }
             th scope="row" {
                 @if let Some(link) = link { a href=(link) { (name) } } @else { (name) }
                 " " span.note { (plain(qtype)) }
             }
             td.bad { (plain(event.rcode.as_deref().unwrap_or("no response"))) }
-            td { (plain(&why(event))) }
+            td { (plain(&(why(event) + &times))) }
             td.number { (duration(event.took_seconds)) }
         }
     }

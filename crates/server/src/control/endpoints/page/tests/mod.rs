@@ -186,6 +186,23 @@ fn shows_the_answer_to_a_question_first() {
 }
 
 #[test]
+fn shows_failures_from_the_cache_once_for_each_question() {
+    let cached = |at: u8| {
+        let mut event = seed::event("12:44:07", "git.corp.", Some("SERVFAIL"), "cache");
+        event.ede = Some(13);
+        event.client.address = format!("10.244.1.{}", at % 3);
+        event
+    };
+    let mut failures: Vec<_> = (0..30).map(cached).collect();
+    failures.extend((0..3).map(|_| seed::event("12:43:00", "git.corp.", Some("SERVFAIL"), "forward")));
+    let page = document(&Content { failures, ..seed::busy() });
+    assert_eq!(page.matches("the failure is cached").count(), 1, "{page}");
+    assert!(page.contains("the failure is cached (30 times)") && page.contains("3 clients"), "{page}");
+    // The upstream failed three times, which can have three reasons.
+    assert_eq!(page.matches("12:43:00").count(), 3);
+}
+
+#[test]
 fn does_not_link_names_that_the_corefile_hides() {
     let hidden = document(&Content { shows_names: false, ..seed::busy() });
     assert!(document(&seed::busy()).contains("?name=git.corp.&amp;type=A&amp;from=10.244.1.17#explain"));

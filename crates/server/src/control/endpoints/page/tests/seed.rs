@@ -150,7 +150,7 @@ fn top(by: By, rows: Vec<Row>) -> Top {
     }
 }
 
-fn event(time: &str, name: &str, rcode: Option<&str>, plugin: &str) -> Event {
+pub(super) fn event(time: &str, name: &str, rcode: Option<&str>, plugin: &str) -> Event {
     Event {
         time: format!("2026-11-23T{time}.118Z"),
         client: Client {

@@ -1,0 +1,46 @@
+//! Reasons why replicas of a Service cannot be asked.
+
+use std::fmt;
+use std::time::Duration;
+
+use control::text::harmless;
+
+/// Service of the cluster DNS, unless the command line names another one.
+pub(crate) const USUAL: &str = "kube-system/kube-dns";
+/// Reason why a replica, or all of them, could not be asked. The user can do something about each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum AllError {
+    /// There is no `kubectl`.
+    NoKubectl,
+    /// `kubectl` failed, with this reason.
+    Kubectl(String),
+    /// `kubectl` took longer than this.
+    Late(Duration),
+    /// The Service has no Pods.
+    NoPods(String),
+    /// The text is not `NAMESPACE/SERVICE`.
+    NotAService(String),
+    /// The command cannot ask several replicas.
+    OneServer,
+}
+
+impl fmt::Display for AllError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AllError::NoKubectl => out.write_str(
+                "`--all` runs `kubectl`, which is not in the PATH here; without it, run the command in each Pod",
+            ),
+            AllError::Kubectl(reason) => out.write_str(&harmless(reason)),
+            AllError::Late(limit) => write!(out, "no answer within {} s", limit.as_secs()),
+            AllError::NoPods(service) => {
+                write!(out, "Service {service} has no Pods behind it; `--all=NAMESPACE/SERVICE` names another Service")
+            }
+            AllError::NotAService(text) => write!(out, "`{text}` is not NAMESPACE/SERVICE, such as {USUAL}"),
+            AllError::OneServer => {
+                out.write_str("`--all` and `--socket` exclude each other: a socket is that of one server")
+            }
+        }
+    }
+}
+
+impl core::error::Error for AllError {}
