@@ -194,7 +194,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let rules: Vec<Rule> = configs.into_iter().map(rule).collect();
     let metrics = PerSite::new(setup.block, |site| rules.iter().map(|rule| rule.metrics(site, setup)).collect());
     let allowed = PerSite::new(setup.block, |site| setup.registry.counter(&ALLOWED, &[&site.server, &site.view]));
-    Ok(Some(Part::new(Acl { rules, metrics, allowed }, Hooks::DOWN)))
+    Ok(Some(Part::new(Acl { rules, metrics, allowed }, Hooks::DOWN.with_updates())))
 }
 
 struct Rule {

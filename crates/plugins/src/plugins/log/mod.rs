@@ -81,7 +81,7 @@ fn build(rules: Vec<Rule>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupE
         rule
     };
     let (kind, class) = (labels.publish_setter("log/type"), labels.publish_setter("log/class"));
-    Ok(Some(Part::new(Log { rules: rules.into_iter().map(finish).collect(), kind, class }, Hooks::UP)))
+    Ok(Some(Part::new(Log { rules: rules.into_iter().map(finish).collect(), kind, class }, Hooks::UP.with_updates())))
 }
 
 struct Log {
