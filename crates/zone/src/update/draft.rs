@@ -68,11 +68,7 @@ impl Draft {
     /// Starts with a version of a zone.
     #[must_use]
     pub fn new(base: Arc<Zone>) -> Draft {
-        let soa_len = base.soa_set().map_or(0, |soa| base.origin().len() + RECORD_FIXED_LEN + soa.first().len());
-        let len = |owner: &Name, data: &[u8]| owner.as_bytes().len() + RECORD_FIXED_LEN + data.len();
-        let sets = base.sets_from(0).map(|(_, owner, set)| set.data().map(|data| len(&owner, data)).sum::<usize>());
-        let bytes = soa_len + sets.sum::<usize>();
-        Draft { records: base.len(), names: BTreeMap::new(), bytes, base }
+        Draft { records: base.len(), names: BTreeMap::new(), bytes: records_len(&base), base }
     }
 
     /// Name of the zone.
@@ -217,6 +213,15 @@ impl Draft {
         };
         DraftName { owner: self.base.name(node).as_bytes().into(), sets: self.base.all(node).map(set).collect() }
     }
+}
+
+/// Returns the length of all records of a zone in bytes, uncompressed.
+#[must_use]
+pub fn records_len(zone: &Zone) -> usize {
+    let soa_len = zone.soa_set().map_or(0, |soa| zone.origin().len() + RECORD_FIXED_LEN + soa.first().len());
+    let len = |owner: &Name, data: &[u8]| owner.as_bytes().len() + RECORD_FIXED_LEN + data.len();
+    let sets = zone.sets_from(0).map(|(_, owner, set)| set.data().map(|data| len(&owner, data)).sum::<usize>());
+    soa_len + sets.sum::<usize>()
 }
 
 /// Names that one request has read or changed so far.

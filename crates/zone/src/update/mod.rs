@@ -19,7 +19,7 @@ mod seed;
 mod types;
 
 pub use change::{Change, ChangeWriter};
-pub use draft::{Applied, Draft, UpdateLimits};
+pub use draft::{Applied, Draft, UpdateLimits, records_len};
 pub use error::UpdateError;
 pub use request::{MalformedUpdate, UpdateRecord, UpdateRequest};
 pub use seed::{InvalidSeed, check_seed};
