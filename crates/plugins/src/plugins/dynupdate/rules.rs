@@ -66,6 +66,12 @@ impl Rule {
         Ok(Rule { key: name, owner: covered, types })
     }
 
+    /// Rule that allows a key everything.
+    #[cfg(test)]
+    pub(super) fn of_everything(key: &str) -> Rule {
+        Rule { key: Name::from_text(key).unwrap(), owner: RuleOwner::All, types: RuleTypes::All }
+    }
+
     /// Name of the key, in lower case.
     pub(super) const fn key(&self) -> &Name {
         &self.key

@@ -423,3 +423,7 @@ impl Error for StoreError {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+#[path = "zone_tests.rs"]
+mod tests;
