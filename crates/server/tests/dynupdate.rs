@@ -309,6 +309,10 @@ fn a_check_warns_of_mistakes() {
         let checked = check(&block);
         assert!(checked.contains(message), "{block}: {checked}");
     }
+    let good = "dynupdate example.org {\nfile seed\nallow k A.example.org a any TYPE28\nallow K @ *\n\
+                allow k. * txt\ndatabase zone.db\nmax_bytes 1000\nmax_update_records 65535\n}";
+    let checked = check(&format!("tsig {{\nsecret k YQ==\nrequire_opcode UPDATE\n}}\n{good}"));
+    assert!(!checked.contains("warning") && !checked.contains("error"), "{checked}");
     for (more, message) in [
         ("x DS 1 13 2 00", "zone contains unsupported RR type DS"),
         ("x A 192.0.2.1\nx CNAME ns", "zone contains CNAME data conflict at x.example.org."),

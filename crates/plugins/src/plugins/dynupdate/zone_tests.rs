@@ -11,6 +11,8 @@ use crate::plugins::dynupdate::rules::Rule;
 
 const SEED: &str = "$TTL 60\n@ SOA ns host 1 3600 600 86400 60\n@ NS ns\nns A 192.0.2.53\n";
 
+type Work = Box<dyn FnOnce() + Send>;
+
 /// Storage with one file in memory.
 #[derive(Default)]
 struct Disk {
@@ -19,7 +21,7 @@ struct Disk {
     replaced: Arc<AtomicUsize>,
     appended: Arc<AtomicUsize>,
     /// Work that no thread has run yet, if it is held back.
-    held_back: Mutex<Option<Vec<Box<dyn FnOnce() + Send>>>>,
+    held_back: Mutex<Option<Vec<Work>>>,
 }
 
 struct DiskFile {
@@ -60,7 +62,7 @@ impl ZoneStorage for Disk {
         one == other
     }
 
-    fn run(&self, work: Box<dyn FnOnce() + Send>) {
+    fn run(&self, work: Work) {
         match &mut *lock(&self.held_back) {
             Some(held_back) => held_back.push(work),
             None => work(),

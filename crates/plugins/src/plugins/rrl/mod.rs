@@ -229,7 +229,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         [&REQUESTS, &RESPONSES, &SLIPS].map(|metric| setup.registry.counter(metric, &[]));
     let accounts = Accounts::new(config.table_size);
     let plugin = Rrl { config, accounts, requests, responses, slips };
-    Ok(Some(Part { zones: Some(zones), ..Part::new(plugin, Hooks::BOTH.with_updates()) }))
+    Ok(Some(Part { zones: Some(zones), ..Part::new(plugin, Hooks::BOTH) }))
 }
 
 struct Rrl {
