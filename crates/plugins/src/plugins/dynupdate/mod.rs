@@ -1,7 +1,7 @@
 //! Dynamic zones: applies signed UPDATE messages (RFC 2136) and answers from the result.
 //!
-//! `rules.rs` has the permissions, `zone.rs` the queue of updates and the commit, `storage.rs` what the process provides.
-//! The state machine of an update and the format of the journal are in the crate `zone`.
+//! `rules.rs` has the permissions, `zone.rs` the queue of updates and the commit, `storage.rs` what the process
+//! provides. The state machine of an update and the format of the journal are in the crate `zone`.
 
 mod metrics;
 mod options;
