@@ -74,7 +74,7 @@ pub fn journal(input: &[u8]) {
     let file = [journal::MAGIC, input].concat();
     for file in [input, &file] {
         if let Ok(restored) = journal::read(file, origin().as_ref(), Limits::default()) {
-            assert_eq!(restored.len + restored.torn, file.len());
+            assert!(restored.is_foreign || restored.len + restored.torn == file.len());
             ask(&restored.zone);
         }
     }

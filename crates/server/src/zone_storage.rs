@@ -120,6 +120,10 @@ impl ZoneFile for NoFile {
     fn replace(&mut self, _: &[u8]) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
+
+    fn keep(&mut self, _: &str) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 }
 
 /// Open file with a lock.
@@ -147,6 +151,15 @@ impl ZoneFile for LockedFile {
         let path = &self.path;
         self.file = beside(path, contents, |temporary| std::fs::rename(temporary, path)).map_err(plain)?;
         sync_directory(&self.path).map_err(plain)
+    }
+
+    fn keep(&mut self, suffix: &str) -> io::Result<()> {
+        let mut name = self.path.clone().into_os_string();
+        name.push(suffix);
+        match std::fs::hard_link(&self.path, &name) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            linked => linked.map_err(plain),
+        }
     }
 }
 

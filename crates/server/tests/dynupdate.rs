@@ -355,6 +355,24 @@ fn a_damaged_database_is_an_error() {
     }
 }
 
+/// A database of CoreDNS is taken over, and stays as it was under another name.
+#[test]
+fn a_database_of_coredns_is_taken_over() {
+    let folder = Folder::new("dynupdate-coredns");
+    let theirs = include_bytes!("../../fuzz/corpus/journal/coredns-large");
+    std::fs::write(folder.path().join("zone.db"), theirs).expect("a database");
+    let zone = Zone::start(&folder, "", DATABASE);
+    assert_eq!(zone.serial(), 5);
+    assert_eq!(records(&ask(zone.address, "h90.example.org", Type::TXT)).len(), 1);
+    assert_eq!(std::fs::read(folder.path().join("zone.db")).expect("a file"), theirs, "unchanged before an update");
+    assert_eq!(zone.send("h90 0 ANY ANY"), Rcode::NOERROR);
+    assert_eq!(std::fs::read(folder.path().join("zone.db.coredns")).expect("a copy"), theirs);
+    drop(zone);
+    let zone = Zone::start(&folder, "", DATABASE);
+    assert_eq!(zone.serial(), 6);
+    assert_eq!(Answer(ask(zone.address, "h90.example.org", Type::TXT)).rcode(), Rcode::NXDOMAIN);
+}
+
 /// UPDATE reaches dynamic zones only. Everybody else answers as a server without them.
 #[test]
 fn other_blocks_and_transports_do_not_implement_updates() {

@@ -21,6 +21,7 @@ use std::sync::Arc;
 
 use wire::{Class, Name, NameRef};
 
+use super::bbolt;
 use super::change::{Change, WireRecords, push_record};
 use super::draft::Draft;
 use super::seed::{InvalidSeed, check_seed};
@@ -29,8 +30,6 @@ use crate::{Builder, Limits, Zone, ZoneError};
 
 /// First bytes of a journal: the format and its version.
 pub const MAGIC: &[u8] = b"portolan zone journal 1\n";
-/// Number that starts the meta page of a bbolt database, and its offset there: the format of CoreDNS.
-const BBOLT: (usize, [u8; 4]) = (16, 0xED0C_DAED_u32.to_le_bytes());
 /// Length in bytes of an entry before its payload.
 const HEADER_LEN: usize = 1 + 4 + 8;
 /// Memory in bytes for the changes that are kept for incremental transfers. Beyond, the whole zone of such a client
@@ -96,6 +95,8 @@ pub struct Restored {
     pub history: History,
     /// Length in bytes of the valid part of the file. Appending must start there.
     pub len: usize,
+    /// True for a database of CoreDNS, which must be replaced by a journal before the first change.
+    pub is_foreign: bool,
     /// Number of bytes of an incomplete entry after it.
     pub torn: usize,
 }
@@ -105,7 +106,7 @@ pub struct Restored {
 pub enum JournalError {
     /// The file is not a journal.
     Format,
-    /// The file is a database of CoreDNS.
+    /// The file is a database of CoreDNS that is damaged, or has other contents.
     Bbolt,
     /// The journal belongs to this zone.
     OtherZone(Box<Name>),
@@ -130,10 +131,7 @@ impl fmt::Display for JournalError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             JournalError::Format => f.write_str("unrecognized database format"),
-            JournalError::Bbolt => f.write_str(
-                "unrecognized database format: it was written by CoreDNS; transfer the zone from there (AXFR) to a \
-                 seed file",
-            ),
+            JournalError::Bbolt => f.write_str("unrecognized database format: it is a damaged bbolt file"),
             JournalError::OtherZone(name) => write!(f, "database belongs to a different zone: {name}"),
             JournalError::Damaged(at) => write!(f, "database is damaged at byte {at}; restore a backup"),
             JournalError::NoSnapshot => f.write_str("database is incomplete; restore a backup"),
@@ -215,12 +213,19 @@ fn length(len: usize) -> [u8; 4] {
     length.unwrap_or(u32::MAX).to_be_bytes()
 }
 
-/// FNV-1a with 64 bits. It detects damage; the file is not protected against forgery.
+/// Checksum of an entry. It detects damage; the file is not protected against forgery.
 fn checksum(kind: Kind, payload: &[u8]) -> u64 {
-    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    let start = step(0xcbf2_9ce4_8422_2325, &(kind as u8));
-    let start = length(payload.len()).iter().fold(start, step);
-    payload.iter().fold(start, step)
+    let [one, two, three, four] = length(payload.len());
+    fnv_from(fnv(&[kind as u8, one, two, three, four]), payload)
+}
+
+/// FNV-1a with 64 bits.
+pub(super) fn fnv(bytes: &[u8]) -> u64 {
+    fnv_from(0xcbf2_9ce4_8422_2325, bytes)
+}
+
+fn fnv_from(start: u64, bytes: &[u8]) -> u64 {
+    bytes.iter().fold(start, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }
 
 /// Reads an entry. Returns the rest of the bytes as well. `None` if it is incomplete or damaged.
@@ -253,15 +258,13 @@ fn change(payload: &[u8]) -> Option<Change> {
     Some(Change { from: word(0), to: word(4), removed: removed.into(), added: added.into() })
 }
 
-/// Reads a journal.
+/// Reads a journal, or a database of CoreDNS.
 ///
 /// # Errors
 /// The file is not a complete journal of this zone. Bytes that a crash left at the end are not an error.
 pub fn read(file: &[u8], origin: NameRef<'_>, limits: Limits) -> Result<Restored, JournalError> {
     let Some(mut rest) = file.strip_prefix(MAGIC) else {
-        let (at, bbolt) = BBOLT;
-        let is_bbolt = file.get(at..).is_some_and(|rest| rest.starts_with(&bbolt));
-        return Err(if is_bbolt { JournalError::Bbolt } else { JournalError::Format });
+        return if bbolt::is_bbolt(file) { read_bbolt(file, origin, limits) } else { Err(JournalError::Format) };
     };
     let mut reading = Reading { origin, limits, named: false, draft: None, history: History::default() };
     while let Some((kind, payload, after)) = entry(rest) {
@@ -275,7 +278,20 @@ pub fn read(file: &[u8], origin: NameRef<'_>, limits: Limits) -> Result<Restored
     let draft = reading.draft.ok_or(JournalError::NoSnapshot)?;
     let zone = draft.build(limits).map_err(JournalError::Zone)?;
     check_seed(&zone).map_err(JournalError::Seed)?;
-    Ok(Restored { zone, history: reading.history, len, torn: rest.len() })
+    Ok(Restored { zone, history: reading.history, len, is_foreign: false, torn: rest.len() })
+}
+
+/// Reads a database of CoreDNS.
+fn read_bbolt(file: &[u8], origin: NameRef<'_>, limits: Limits) -> Result<Restored, JournalError> {
+    let database = bbolt::read(file).ok_or(JournalError::Bbolt)?;
+    let name = core::str::from_utf8(database.origin).ok().and_then(|text| Name::from_text(text).ok());
+    let name = name.ok_or(JournalError::Bbolt)?;
+    if !name.as_ref().same(origin) {
+        return Err(JournalError::OtherZone(Box::new(name)));
+    }
+    let zone = zone(database.records, origin, limits).ok_or(JournalError::Bbolt)?.map_err(JournalError::Zone)?;
+    check_seed(&zone).map_err(JournalError::Seed)?;
+    Ok(Restored { zone, history: History::default(), len: 0, is_foreign: true, torn: 0 })
 }
 
 struct Reading<'r> {

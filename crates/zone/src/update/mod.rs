@@ -10,6 +10,7 @@
 //! The module does not know keys: the caller judges each update record ([`Draft::apply`]). It does no I/O.
 
 mod apply;
+mod bbolt;
 mod change;
 mod draft;
 mod error;

@@ -325,10 +325,49 @@ fn other_files_are_no_journals() {
         assert_eq!(read(file, "example.org.").as_deref(), Some("unrecognized database format"));
     }
     let bbolt = [&[0; 16][..], &0xED0C_DAED_u32.to_le_bytes()].concat();
-    assert!(read(&bbolt, "example.org.").is_some_and(|text| text.contains("CoreDNS")), "bbolt");
+    assert!(read(&bbolt, "example.org.").is_some_and(|text| text.contains("damaged bbolt")), "bbolt");
     // A second snapshot, or a change of another version, was not written by this program.
     let twice = [&file[..], &file[journal::MAGIC.len()..]].concat();
     assert!(read(&twice, "example.org.").is_some_and(|text| text.contains("damaged")), "twice");
+}
+
+/// Databases that CoreDNS 1.15.0 has written: one whose bucket is within the root page, and a larger one.
+#[test]
+fn databases_of_coredns_are_read() {
+    let small: &[u8] = include_bytes!("../../../fuzz/corpus/journal/coredns-small");
+    let large: &[u8] = include_bytes!("../../../fuzz/corpus/journal/coredns-large");
+    let read = |file: &[u8]| journal::read(file, origin().as_ref(), crate::Limits::default());
+    let restored = read(small).unwrap();
+    assert!(restored.is_foreign);
+    assert_eq!(
+        lines(&restored.zone),
+        [
+            "c.example.org. 60 CNAME ns.example.org.",
+            "example.org. 60 NS ns.example.org.",
+            "example.org. 60 SOA ns.example.org. host.example.org. 3 3600 600 86400 60",
+            "host.example.org. 60 A 192.0.2.7",
+            "ns.example.org. 60 A 192.0.2.53",
+            "t.example.org. 60 TXT \"a b\"",
+        ]
+    );
+    let restored = read(large).unwrap();
+    assert_eq!((restored.zone.len(), restored.zone.soa().unwrap().serial), (6 + 89, 5));
+    let other = journal::read(small, Name::from_text("example.com.").unwrap().as_ref(), crate::Limits::default());
+    assert_eq!(other.err(), Some(JournalError::OtherZone(Box::new(origin()))));
+    // The meta page before the last transaction has the version before.
+    let mut before = small.to_vec();
+    before[0x38] ^= 1;
+    assert_eq!(read(&before).unwrap().zone.soa().unwrap().serial, 2);
+    // No damage leads to a panic or to another zone.
+    for at in (0..large.len()).step_by(61) {
+        let mut damaged = large.to_vec();
+        damaged[at] ^= 0x41;
+        if let Ok(restored) = read(&damaged) {
+            assert_eq!(restored.zone.origin().to_string(), "example.org.");
+        }
+        // The last pages may be unused.
+        assert!(read(&large[..at]).map_or(true, |cut| lines(&cut.zone) == lines(&restored.zone)), "{at}");
+    }
 }
 
 /// Changes of a zone as an IXFR response, in messages of this size.

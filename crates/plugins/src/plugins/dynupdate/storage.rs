@@ -58,6 +58,13 @@ pub trait ZoneFile: Send {
     /// # Errors
     /// The error of the system call. The file has the old or the new contents.
     fn replace(&mut self, contents: &[u8]) -> io::Result<()>;
+
+    /// Gives the file a second name, under which it stays when it is replaced: its own with this suffix. Does nothing if
+    /// a file has that name.
+    ///
+    /// # Errors
+    /// The error of the system call.
+    fn keep(&mut self, suffix: &str) -> io::Result<()>;
 }
 
 /// Storage of a host without files, such as a test in virtual time.

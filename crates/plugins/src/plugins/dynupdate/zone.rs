@@ -37,6 +37,8 @@ const QUEUE_BYTES_MAX: usize = 4 << 20;
 const BATCH_MAX: usize = 256;
 /// Length in bytes of a journal beyond what its zone and history need: twice those, and one batch.
 const JOURNAL_EXTRA: usize = 64 << 20;
+/// Suffix under which a database of CoreDNS is kept.
+const FOREIGN_SUFFIX: &str = ".coredns";
 
 /// Update that waits to be applied.
 pub(super) struct Pending {
@@ -124,8 +126,10 @@ struct Store {
     file: Option<Box<dyn ZoneFile>>,
     /// Length of its valid part in bytes.
     len: usize,
-    /// True after a failed write: what is behind `len` is unknown.
+    /// True if the file must be replaced: after a failed write, what is behind `len` is unknown.
     is_broken: bool,
+    /// True for a database of CoreDNS, which is kept under another name when it is replaced.
+    is_foreign: bool,
 }
 
 impl DynamicZone {
@@ -166,7 +170,8 @@ impl DynamicZone {
             let message = format!("database {path}: dropped {torn} bytes of an update that a crash has cut");
             self.host.log(Level::Warning, &message);
         }
-        *self.store() = Store { file: Some(file), len: restored.len, is_broken: false };
+        let is_foreign = restored.is_foreign;
+        *self.store() = Store { file: Some(file), len: restored.len, is_broken: is_foreign, is_foreign };
         self.publish(restored.zone, restored.history);
         Ok(true)
     }
@@ -291,9 +296,12 @@ impl DynamicZone {
         let Some(file) = &mut store.file else { return self.create(store, zone, history) };
         if is_long || store.is_broken {
             let contents = journal::write(zone, history);
+            if store.is_foreign {
+                file.keep(FOREIGN_SUFFIX)?;
+            }
             store.is_broken = true;
             file.replace(&contents)?;
-            (store.len, store.is_broken) = (contents.len(), false);
+            (store.len, store.is_broken, store.is_foreign) = (contents.len(), false, false);
             return Ok(());
         }
         let at = u64::try_from(store.len).unwrap_or(u64::MAX);
@@ -306,7 +314,7 @@ impl DynamicZone {
     fn create(&self, store: &mut Store, zone: &Zone, history: &History) -> io::Result<()> {
         let Some(path) = &self.path else { return Ok(()) };
         let contents = journal::write(zone, history);
-        *store = Store { file: Some(self.host.create(path, &contents)?), len: contents.len(), is_broken: false };
+        *store = Store { file: Some(self.host.create(path, &contents)?), len: contents.len(), ..Store::default() };
         Ok(())
     }
 
