@@ -3,7 +3,8 @@
 //!
 //! - [`UpdateRequest`] is a parsed UPDATE message.
 //! - [`Draft`] is a version of a zone that is being changed. [`Draft::apply`] applies a request completely or not at
-//!   all, and returns the net [`Change`]. [`Draft::build`] makes a [`Zone`](crate::Zone) of the draft, once for many requests.
+//!   all, and returns the net [`Change`]. [`Draft::build`] makes a [`Zone`](crate::Zone) of the draft, once for many
+//!   requests.
 //! - [`Change`] is what a journal keeps and what an incremental transfer sends ([`ChangeWriter`]).
 //! - [`journal`] is the file format in which a zone with its changes survives the process.
 //!

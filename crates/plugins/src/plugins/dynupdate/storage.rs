@@ -59,8 +59,8 @@ pub trait ZoneFile: Send {
     /// The error of the system call. The file has the old or the new contents.
     fn replace(&mut self, contents: &[u8]) -> io::Result<()>;
 
-    /// Gives the file a second name, under which it stays when it is replaced: its own with this suffix. Does nothing if
-    /// a file has that name.
+    /// Gives the file a second name, under which it stays when it is replaced: its own with this suffix. Does nothing
+    /// if a file has that name.
     ///
     /// # Errors
     /// The error of the system call.
