@@ -52,6 +52,13 @@ pub(super) struct WireRecord<'a> {
     pub(super) rdata: &'a [u8],
 }
 
+impl WireRecord<'_> {
+    /// Length of the record in bytes.
+    pub(super) const fn len(&self) -> usize {
+        self.owner.len() + RECORD_FIXED_LEN + self.rdata.len()
+    }
+}
+
 /// Uncompressed records one after another. The iterator ends at the first malformed one.
 #[derive(Clone, Copy)]
 pub(super) struct WireRecords<'a>(pub(super) &'a [u8]);

@@ -151,20 +151,53 @@ impl Draft {
         Ok(Change { from, to, removed: removed.into(), added: added.into() })
     }
 
-    /// Applies a change of a journal.
+    /// Applies a change of a journal, in place: a name with many records is copied once for all changes.
     ///
     /// # Errors
-    /// The change does not follow this version.
+    /// The change does not follow this version. The draft is unspecified then.
     pub fn replay(&mut self, change: &Change) -> Result<(), journal::JournalError> {
         let mismatch = journal::JournalError::Mismatch { from: change.from, to: change.to };
-        let mut trial = Trial { draft: self, names: BTreeMap::new() };
-        let removed = WireRecords(&change.removed).all(|record| trial.remove_exactly(&record));
-        let added = WireRecords(&change.added).all(|record| trial.add_exactly(&record));
-        let names = trial.names;
-        let unlimited = UpdateLimits { records: usize::MAX, bytes: usize::MAX };
-        let is_next = removed && added && self.serial() == change.from;
-        let taken = if is_next { self.take(names, unlimited).ok() } else { None };
-        taken.filter(|taken| taken.to == change.to).map(drop).ok_or(mismatch)
+        let is_next = self.serial() == change.from
+            && WireRecords(&change.removed).all(|record| self.remove_exactly(&record))
+            && WireRecords(&change.added).all(|record| self.add_exactly(&record));
+        if is_next && self.serial() == change.to { Ok(()) } else { Err(mismatch) }
+    }
+
+    /// Removes a record. Returns false if the draft does not have it.
+    fn remove_exactly(&mut self, record: &WireRecord<'_>) -> bool {
+        let Some(name) = self.name_mut(record.owner) else { return false };
+        let Some(set) = name.set_mut(record.rtype).filter(|set| set.ttl == record.ttl) else { return false };
+        let Some(at) = set.records.iter().position(|data| **data == *record.rdata) else { return false };
+        set.records.remove(at);
+        name.drop_empty();
+        self.records -= 1;
+        self.bytes -= record.len();
+        true
+    }
+
+    /// Adds a record. Returns false if the draft has it already, or if it is malformed.
+    fn add_exactly(&mut self, record: &WireRecord<'_>) -> bool {
+        let Some(name) = self.name_mut(record.owner) else { return false };
+        if name.sets.is_empty() {
+            name.owner = record.owner.as_bytes().into();
+        }
+        let set = name.set_or_new(record.rtype, record.ttl);
+        let is_new = set.ttl == record.ttl && set.find(record.rdata).is_none();
+        set.records.push(record.rdata.into());
+        self.records += 1;
+        self.bytes += record.len();
+        is_new && crate::text::is_well_formed(record.rtype, record.rdata)
+    }
+
+    /// Returns a name of the draft to change it. `None` if it is outside of the zone.
+    fn name_mut(&mut self, owner: NameRef<'_>) -> Option<&mut DraftName> {
+        let len = owner.prefix_len(self.origin())?;
+        let labels = owner.as_bytes()[..len].to_ascii_lowercase().into_boxed_slice();
+        if !self.names.contains_key(&labels) {
+            let name = self.name(&labels);
+            self.names.insert(labels.clone(), name);
+        }
+        self.names.get_mut(&labels)
     }
 
     /// Builds the zone.
@@ -259,32 +292,6 @@ impl Trial<'_> {
         if let Some(serial) = serial {
             *serial = u32::from_be_bytes(*serial).wrapping_add(1).max(1).to_be_bytes();
         }
-    }
-
-    fn remove_exactly(&mut self, record: &WireRecord<'_>) -> bool {
-        if record.owner.prefix_len(self.origin()).is_none() {
-            return false;
-        }
-        let name = self.name(record.owner);
-        let set = name.set_mut(record.rtype).filter(|set| set.ttl == record.ttl);
-        let at = set.as_ref().and_then(|set| set.records.iter().position(|data| **data == *record.rdata));
-        if let (Some(set), Some(at)) = (set, at) {
-            set.records.remove(at);
-        }
-        name.drop_empty();
-        at.is_some()
-    }
-
-    fn add_exactly(&mut self, record: &WireRecord<'_>) -> bool {
-        if record.owner.prefix_len(self.origin()).is_none() || !crate::text::is_well_formed(record.rtype, record.rdata)
-        {
-            return false;
-        }
-        let name = self.name(record.owner);
-        let set = name.set_or_new(record.rtype, record.ttl);
-        let is_new = set.ttl == record.ttl && set.find(record.rdata).is_none();
-        set.records.push(record.rdata.into());
-        is_new
     }
 }
 
