@@ -15,7 +15,7 @@ use crate::setup::{
     SiteInfo, StepWrapper,
 };
 use engine::log::{Level, Notice};
-use engine::{Block, BlockId, Chain, Generation, Listener, STEPS_MAX, ServerMetrics, Site, Step, Zones};
+use engine::{Block, BlockId, Chain, Generation, Listener, STEPS_MAX, Scheme, ServerMetrics, Site, Step, Zones};
 use metrics::Registry;
 
 /// Environment in which a generation is built.
@@ -81,7 +81,7 @@ impl Plan {
         let mut problems = Vec::new();
         let mut outline = Outline::new(&self.blocks, &self.listeners);
         let files = RecordedFiles::new(files);
-        let mut any_class = vec![false; self.blocks.len()];
+        let traits: Vec<_> = self.blocks.iter().map(|block| (block.info.any_class, block.info.takes_updates)).collect();
         let outlines = self.blocks.iter().map(BlockOutline::of).collect();
         let listening: Vec<_> = self.blocks.iter().map(|block| block.info.listening.clone()).collect();
         let memory: Option<MemoryGuard> = process.find();
@@ -92,7 +92,6 @@ impl Plan {
             {
                 return Err(vec![problem]);
             }
-            any_class[index] = block.info.any_class;
             let info = block.info.clone();
             let mut below = Capabilities::default();
             let setup = Setup {
@@ -111,13 +110,13 @@ impl Plan {
             };
             let chain =
                 block.build(setup, &mut problems, |directive| outline.note_files(index, directive, files.take()));
-            blocks.push(Block { chain, filter: below.find() });
+            blocks.push(Block { chain, filter: below.find(), takes_updates: info.takes_updates });
             sites.extend(info.sites.iter().map(|site| (BlockId(index), site.clone())));
         }
         if !problems.is_empty() {
             return Err(problems);
         }
-        let (mut listeners, sites) = wire_up(&self.listeners, &sites, &any_class);
+        let (mut listeners, sites) = wire_up(&self.listeners, &sites, &traits);
         for (listener, planned) in listeners.iter_mut().zip(&self.listeners) {
             let mut settings = planned.zones.iter().filter_map(|(_, block)| listening.get(*block));
             listener.listening = settings.next().cloned().unwrap_or_default();
@@ -214,18 +213,22 @@ fn wrap(step: Step, StepWrapper(wrapper): &StepWrapper) -> Step {
     Step { plugin, hooks, ..step }
 }
 
-/// Builds the listeners with their routers, and the sites that the routers refer to.
+/// Builds the listeners with their routers, and the sites that the routers refer to. `traits` are those of the blocks:
+/// whether classes other than IN, and whether UPDATE messages reach their chains.
 fn wire_up(
     planned: &[PlannedListener],
     known: &[(BlockId, SiteInfo)],
-    any_class: &[bool],
+    traits: &[(bool, bool)],
 ) -> (Vec<Listener>, Vec<Site>) {
     let mut listeners: Vec<Listener> = planned
         .iter()
         .map(|listener| Listener {
             label: listener.label(),
             scheme: listener.scheme,
-            any_class: listener.zones.iter().any(|(_, block)| any_class[*block]),
+            any_class: listener.zones.iter().any(|(_, block)| traits[*block].0),
+            // Other transports answer to UPDATE as a server without dynamic zones, as in CoreDNS.
+            takes_updates: matches!(listener.scheme, Scheme::Dns | Scheme::Tls)
+                && listener.zones.iter().any(|(_, block)| traits[*block].1),
             ..Listener::default()
         })
         .collect();

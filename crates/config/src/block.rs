@@ -26,6 +26,8 @@ pub struct BlockInfo {
     pub handlers: Vec<&'static str>,
     /// True if one of its directives handles queries of classes other than IN.
     pub any_class: bool,
+    /// True if one of its directives applies UPDATE messages.
+    pub takes_updates: bool,
     /// True if one of its directives configures TLS.
     pub encrypts: bool,
     /// Base directory of relative file names.

@@ -248,6 +248,7 @@ fn plan_block(
     let handlers = present.iter().filter(|(directive, _)| !directive.traits().has_no_handler);
     let info = BlockInfo {
         any_class: has(|traits| traits.any_class),
+        takes_updates: has(|traits| traits.takes_updates),
         encrypts: has(|traits| traits.encrypts),
         zones: keys.iter().map(|key| key.zone.clone()).collect(),
         directives: present.iter().map(|(directive, _)| directive.name()).collect(),

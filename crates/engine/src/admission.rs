@@ -17,12 +17,18 @@ pub enum Admission {
     Silence,
 }
 
-/// Parses a packet into `request` and decides whether to process, reject or ignore it.
-pub fn admit(packet: &[u8], request: &mut Request) -> Admission {
+/// Parses a packet into `request` and decides whether to process, reject or ignore it. UPDATE messages are processed if
+/// the listener takes them.
+pub fn admit(packet: &[u8], request: &mut Request, takes_updates: bool) -> Admission {
     let Some(header) = Header::read(packet).filter(|header| !header.flags.is_response()) else {
         return Admission::Silence;
     };
-    if !matches!(header.flags.opcode(), Opcode::QUERY | Opcode::NOTIFY) {
+    let is_taken = match header.flags.opcode() {
+        Opcode::QUERY | Opcode::NOTIFY => true,
+        Opcode::UPDATE => takes_updates,
+        _ => false,
+    };
+    if !is_taken {
         return Admission::Reject(header, Rcode::NOTIMP);
     }
     match request.read(header, packet) {

@@ -14,15 +14,24 @@ pub struct Hooks {
     pub down: bool,
     /// [`Plugin::on_response`].
     pub up: bool,
+    /// True if both are also called for UPDATE messages (RFC 2136). A plugin that answers or changes queries must not
+    /// be: it would confirm an update that nobody has applied.
+    pub updates: bool,
 }
 
 impl Hooks {
     /// Way down only.
-    pub const DOWN: Hooks = Hooks { down: true, up: false };
+    pub const DOWN: Hooks = Hooks { down: true, up: false, updates: false };
     /// Way up only.
-    pub const UP: Hooks = Hooks { down: false, up: true };
+    pub const UP: Hooks = Hooks { down: false, up: true, updates: false };
     /// Both ways.
-    pub const BOTH: Hooks = Hooks { down: true, up: true };
+    pub const BOTH: Hooks = Hooks { down: true, up: true, updates: false };
+
+    /// Returns these hooks, called for UPDATE messages as well.
+    #[must_use]
+    pub const fn with_updates(self) -> Hooks {
+        Hooks { updates: true, ..self }
+    }
 }
 
 /// A plugin in a chain.

@@ -50,7 +50,7 @@ impl Generation {
         transaction.begin();
         transaction.listener = listener;
         let Transaction { query, response, .. } = &mut **transaction;
-        match admit(&query.packet, &mut query.request) {
+        match admit(&query.packet, &mut query.request, self.listener(listener).takes_updates) {
             Admission::Silence => return Progress::Dropped,
             Admission::Reject(header, rcode) => {
                 query.request.opt = None;
@@ -80,6 +80,10 @@ impl Generation {
             return Progress::Answered;
         }
         match self.route(transaction) {
+            Ok(()) if transaction.query.is_update() && !self.block(transaction.block).takes_updates => {
+                let failure = Failure::refused(EdeCode::NOT_SUPPORTED, "no dynamic updates here");
+                self.refuse(transaction, Failure { rcode: Rcode::NOTIMP, ..failure }, worker)
+            }
             Ok(()) => self.descend(transaction, worker),
             Err(failure) => self.refuse(transaction, failure, worker),
         }
@@ -193,7 +197,11 @@ impl Generation {
     /// Calls the first step at or below `from` that serves this name and has a hook for the way down.
     fn call_down(&self, transaction: &mut Transaction, from: usize, worker: &mut Worker) -> Verdict {
         let steps = self.block(transaction.block).chain.steps();
+        let is_update = transaction.query.is_update();
         for (at, step) in steps.iter().enumerate().skip(from) {
+            if is_update && !step.hooks.updates {
+                continue;
+            }
             let Some((index, zone)) = step.zone_of(transaction.query.key()) else { continue };
             if step.hooks.down {
                 if transaction.query.take_renamed() {
@@ -209,6 +217,10 @@ impl Generation {
             transaction.passed |= u64::from(step.hooks.up) << at;
         }
         transaction.stand_at(steps.len(), false);
+        if is_update {
+            let failure = Failure::refused(EdeCode::NOT_AUTHORITATIVE, "no dynamic zone has this name");
+            return Verdict::Fail(Failure { rcode: Rcode::NOTAUTH, cause: "".into(), ..failure });
+        }
         Verdict::Fail(nobody_answers(steps, transaction.query.key()))
     }
 

@@ -38,6 +38,8 @@ pub struct Listener {
     pub router: Router,
     /// True if classes other than IN reach the chains, because a block here has a directive that handles them.
     pub any_class: bool,
+    /// True if UPDATE messages reach the chains, because a block here has a directive that handles them.
+    pub takes_updates: bool,
     /// TLS configuration of encrypted streams.
     pub tls: Option<Arc<dyn TlsServer>>,
     /// True to pad responses if the query has the padding option (RFC 7830). The listener must be encrypted.
@@ -76,6 +78,8 @@ pub struct Block {
     pub chain: Chain,
     /// Predicate for the queries that it accepts; `None` accepts all.
     pub filter: Option<BlockFilter>,
+    /// True if one of its plugins applies UPDATE messages.
+    pub takes_updates: bool,
 }
 
 impl Block {

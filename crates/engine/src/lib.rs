@@ -57,7 +57,7 @@
 //! let (plugin, hooks, fallthrough) = (Arc::new(Answer), Hooks::DOWN, Zones::default());
 //! let refuses = engine::Refuses::Nothing;
 //! let step = Step { name: "answer", order: 0, plugin, hooks, zones: None, fallthrough, refuses };
-//! let block = Block { chain: Chain::new(vec![step]), filter: None };
+//! let block = Block { chain: Chain::new(vec![step]), ..Block::default() };
 //! let site = Site { listener: ListenerId(0), block: BlockId(0), zone: ".".to_owned() };
 //! let metrics = ServerMetrics::new(&registry, ["dns://:53"].into_iter());
 //! let generation = Generation::new(vec![listener], vec![site], vec![block], metrics);

@@ -95,6 +95,8 @@ pub struct Query {
     pub(crate) was_rewritten: bool,
     /// Upstreams that were asked for this query.
     pub(crate) asked: Cell<Asked>,
+    /// Name of the key that has signed the request, in lower case, if a plugin has verified it.
+    signer: Option<Box<Name>>,
     /// Label values that plugins set while they answered this query.
     label_values: RefCell<LabelValues>,
 }
@@ -221,6 +223,7 @@ impl Query {
         self.onward.clear();
         self.was_rewritten = false;
         self.asked.set(Asked::default());
+        self.signer = None;
         self.label_values.get_mut().clear();
     }
 
@@ -299,6 +302,23 @@ impl Query {
     #[must_use]
     pub const fn flags(&self) -> Flags {
         self.request.header.flags
+    }
+
+    /// Returns true for an UPDATE message (RFC 2136).
+    #[must_use]
+    pub fn is_update(&self) -> bool {
+        self.flags().opcode() == Opcode::UPDATE
+    }
+
+    /// Name of the key that has signed the request, in lower case. `None` if the signature was not verified.
+    #[must_use]
+    pub fn signer(&self) -> Option<&Name> {
+        self.signer.as_deref()
+    }
+
+    /// Records that the request is signed with this key, whose signature is verified.
+    pub fn set_signer(&mut self, key: Name) {
+        self.signer = Some(Box::new(key.into_lowercase()));
     }
 
     /// Returns true for a subquery, which no client has sent.

@@ -157,7 +157,7 @@ fn with_recorder(id: BlockId, block: &Block, record: &Arc<Record>) -> Block {
         Step { plugin: Arc::new(recorded), zones, fallthrough, ..*step }
     };
     let steps = block.chain.steps().iter().enumerate().map(wrap).collect();
-    Block { chain: Chain::new(steps), filter: block.filter.clone() }
+    Block { chain: Chain::new(steps), filter: block.filter.clone(), takes_updates: block.takes_updates }
 }
 
 /// Hooks that ran for the current query. Only the thread of the rehearsal uses it.

@@ -14,6 +14,18 @@ pub trait ZoneSource: Send + Sync {
 
     /// Snapshot of a zone (in lower case); `None` if the zone cannot be served.
     fn snapshot(&self, zone: NameRef<'_>) -> Option<Box<dyn ZoneSnapshot>>;
+
+    /// Records that lead from the version `serial` of a zone (in lower case) to the current one: for each version
+    /// between them its SOA record and what was removed, then the SOA record of the next and what was added (RFC 1995
+    /// §4). `None` if the whole zone must be sent.
+    fn changes(&self, _zone: NameRef<'_>, _serial: u32) -> Option<Box<dyn ZoneSnapshot>> {
+        None
+    }
+
+    /// Returns true if a new version usually costs a client only its changes.
+    fn has_changes(&self) -> bool {
+        false
+    }
 }
 
 /// Snapshot of all records of a zone, which is read once from the beginning to the end.

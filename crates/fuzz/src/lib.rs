@@ -46,6 +46,8 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("zone", zone::file),
     ("transfer", zone::transfer),
     ("differences", zone::differences),
+    ("update", zone::update),
+    ("journal", zone::journal),
     ("objects", objects::decode),
     ("skydns", records::skydns),
     ("hosts", files::hosts),

@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ::zone::text::is_well_formed;
-use ::zone::{Differences, Incoming, Question, TransferError, Zone, load};
+use ::zone::update::journal::{self, History};
+use ::zone::update::{Applied, Draft, UpdateLimits, UpdateRequest, check_seed};
+use ::zone::{Differences, Incoming, Limits, Question, TransferError, Zone, load};
 use wire::{Class, Header, Message, MessageBuf, Name, Type};
 
 /// Maximum number of names queried per zone. Fuzzing uses small zones.
@@ -36,8 +38,7 @@ pub fn transfer(input: &[u8]) {
 
 /// Messages of an IXFR response, in the same format.
 pub fn differences(input: &[u8]) {
-    let mut read = |_: &Path| Ok(OLD.as_bytes().to_vec());
-    let old = load(origin().as_ref(), Path::new("zone"), &mut read).expect("a zone").zone;
+    let old = old();
     let serial = old.soa().map(|soa| soa.serial);
     let mut differences = Differences::new(Arc::new(old));
     if give(input, |message| differences.receive(message))
@@ -46,6 +47,41 @@ pub fn differences(input: &[u8]) {
         assert_ne!(zone.soa().map(|soa| soa.serial), serial);
         ask(&zone);
     }
+}
+
+/// UPDATE message. A zone that was changed must stay valid, and its journal must lead to the same zone.
+pub fn update(input: &[u8]) {
+    let Ok(message) = Message::parse(input) else { return };
+    let Ok(request) = UpdateRequest::read(&message) else { return };
+    let old = Arc::new(old());
+    let mut draft = Draft::new(Arc::clone(&old));
+    let limits = UpdateLimits { records: 100, bytes: 10_000 };
+    let Ok(Applied::Changed(change)) = draft.apply(&request, |_, _| true, limits) else { return };
+    let zone = draft.build(Limits::default()).expect("a zone");
+    assert_eq!(check_seed(&zone), Ok(()));
+    assert_eq!((zone.len(), zone.soa().map(|soa| soa.serial)), (draft.records(), Some(change.to)));
+    ask(&zone);
+    let mut file = journal::write(&old, &History::default());
+    journal::append(&mut file, &change);
+    let restored = journal::read(&file, origin().as_ref(), Limits::default()).expect("a journal");
+    let (file, again) =
+        (journal::write(&zone, &History::default()), journal::write(&restored.zone, &History::default()));
+    assert_eq!((restored.torn, restored.zone.len(), file.len()), (0, zone.len(), again.len()));
+}
+
+/// Journal of a dynamic zone, from the disk. It must lead to a zone or an error.
+pub fn journal(input: &[u8]) {
+    let file = [journal::MAGIC, input].concat();
+    for file in [input, &file] {
+        if let Ok(restored) = journal::read(file, origin().as_ref(), Limits::default()) {
+            assert!(restored.is_foreign || restored.len + restored.torn == file.len());
+            ask(&restored.zone);
+        }
+    }
+}
+
+fn old() -> Zone {
+    load(origin().as_ref(), Path::new("zone"), &mut |_| Ok(OLD.as_bytes().to_vec())).expect("a zone").zone
 }
 
 const OLD: &str = "$TTL 60\n@ SOA ns h 1 1 1 1 1\n@ NS ns\nns A 192.0.2.1\nwww A 192.0.2.9\n";

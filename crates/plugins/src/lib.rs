@@ -80,6 +80,7 @@ mod removed_directives;
 mod shared;
 
 pub use plugins::cache::MEMORY as CACHE_MEMORY;
+pub use plugins::dynupdate::{OpenedZoneFile, ZoneFile, ZoneStorage};
 pub use plugins::forward::{HostLookup, OVER_TCP};
 pub use plugins::kubernetes::LocalAddresses;
 pub use plugins::log::QueryFields;
@@ -96,11 +97,11 @@ use config::DirectiveEntry::{self, Available, Planned, Removed};
 use engine::ReasonCode;
 
 use plugins::{
-    acl, any, auto, autopath, bind, bufsize, cache, cancel, chaos, control, ddr, debug, dns64, dnssec, dnstap, erratic,
-    errors, etcd, federations, file, forward, geoip, grpc, grpc_server, header, health, hosts, https, https3, istio,
-    k8s_external, kubedns, kubernetes, loadbalance, local, log, r#loop, metadata, minimal, multisocket, nsid, on,
-    pprof, probe, prometheus, proxyproto, quic, ready, reload, rewrite, root, rrl, secondary, shadow, shed, sign, siit,
-    template, timeouts, tls, trace, transfer, tsig, view, whoami,
+    acl, any, auto, autopath, bind, bufsize, cache, cancel, chaos, control, ddr, debug, dns64, dnssec, dnstap,
+    dynupdate, erratic, errors, etcd, federations, file, forward, geoip, grpc, grpc_server, header, health, hosts,
+    https, https3, istio, k8s_external, kubedns, kubernetes, loadbalance, local, log, r#loop, metadata, minimal,
+    multisocket, nsid, on, pprof, probe, prometheus, proxyproto, quic, ready, reload, rewrite, root, rrl, secondary,
+    shadow, shed, sign, siit, template, timeouts, tls, trace, transfer, tsig, view, whoami,
 };
 
 /// Returns the codes of the reasons that plugins give for their answers.
@@ -168,7 +169,7 @@ pub static DIRECTIVES: &[DirectiveEntry] = &[
     Available(&minimal::MANIFEST),
     Available(&template::MANIFEST),
     Available(&transfer::MANIFEST),
-    Planned(&planned_directives::DYNUPDATE),
+    Available(&dynupdate::MANIFEST),
     Available(&hosts::MANIFEST),
     Planned(&planned_directives::ROUTE53),
     Planned(&planned_directives::AZURE),

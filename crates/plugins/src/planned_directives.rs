@@ -46,18 +46,5 @@ pub(crate) static CLOUDDNS: PlannedDirective = many(
     &["credentials FILE", "upstream [WORDS...]", "fallthrough [ZONES...]"],
 );
 
-pub(crate) static DYNUPDATE: PlannedDirective = once(
-    "dynupdate [ZONE]",
-    Effect::AnswersSome,
-    &[
-        "file DBFILE",
-        "database PATH",
-        "allow KEY NAME TYPE...",
-        "max_records NUMBER",
-        "max_bytes NUMBER",
-        "max_update_records NUMBER",
-    ],
-);
-
 pub(crate) static NOMAD: PlannedDirective =
     once("nomad [ZONE]", Effect::AnswersSome, &["address URL...", "filter EXPRESSION...", "token TOKEN", "ttl NUMBER"]);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use config::setup::{Capabilities, MemoryGuard};
 use engine::tls::TlsMaker;
 use metrics::Registry;
-use plugins::{HostLookup, Profiler, ZoneMemory};
+use plugins::{HostLookup, Profiler, ZoneMemory, ZoneStorage};
 use skydns::Stores;
 
 use crate::cgroup;
@@ -14,6 +14,7 @@ use crate::clusters::{Followed, clusters};
 use crate::lookup::Lookup;
 use crate::process_metrics::memory_use;
 use crate::profile::Sampler;
+use crate::zone_storage::ZoneFiles;
 
 /// Returns all capabilities of this process.
 pub(crate) fn capabilities(registry: &Arc<Registry>) -> Capabilities {
@@ -33,6 +34,8 @@ pub(crate) fn capabilities(registry: &Arc<Registry>) -> Capabilities {
     capabilities.provide(profiler);
     let stores: Rc<dyn Stores> = Rc::new(etcd::Edge::new(registry));
     capabilities.provide(stores);
+    let zones: Arc<dyn ZoneStorage> = Arc::new(ZoneFiles);
+    capabilities.provide(zones);
     capabilities
 }
 

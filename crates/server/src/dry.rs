@@ -12,10 +12,11 @@ use config::setup::{Capabilities, FileStamp, Files, ReloadState, SetupWarning};
 use config::{BuildContext, Plan};
 use corefile::Diagnostic;
 use metrics::Registry;
-use plugins::HostLookup;
+use plugins::{HostLookup, ZoneStorage};
 
 use crate::capabilities::capabilities;
 use crate::files::Disk;
+use crate::zone_storage::ReadOnlyZoneFiles;
 
 /// Result of building a configuration without serving it.
 #[derive(Default)]
@@ -44,6 +45,7 @@ fn build(plan: Plan, checks_sources: bool, files: &dyn Files) -> DryRun {
     process.provide(Rc::clone(&recorder) as Rc<dyn Clusters>);
     process.provide(Rc::new(EmptyStores { checks_sources }) as Rc<dyn skydns::Stores>);
     process.provide(Arc::new(FixedResolver) as Arc<dyn HostLookup>);
+    process.provide(Arc::new(ReadOnlyZoneFiles { reads: checks_sources }) as Arc<dyn ZoneStorage>);
     let context = BuildContext { registry: &registry, files, process: &process, reload_state: ReloadState::default() };
     let problems = match plan.build(context) {
         Ok(built) => built.requests.warnings.iter().map(SetupWarning::diagnostic).collect(),
@@ -57,6 +59,7 @@ fn build(plan: Plan, checks_sources: bool, files: &dyn Files) -> DryRun {
 pub(crate) fn contact_nobody(process: &mut Capabilities) {
     process.provide(Rc::new(EmptyStores { checks_sources: false }) as Rc<dyn skydns::Stores>);
     process.provide(Arc::new(FixedResolver) as Arc<dyn HostLookup>);
+    process.provide(Arc::new(ReadOnlyZoneFiles { reads: true }) as Arc<dyn ZoneStorage>);
 }
 
 /// File system without files.

@@ -51,6 +51,7 @@ mod sockets;
 mod spare;
 mod startup_gates;
 mod version;
+mod zone_storage;
 
 pub use self::control::commands::{ControlCommand, control};
 pub use check::{CheckOptions, OutputFormat, check};

@@ -388,7 +388,6 @@ fn refuses_what_coredns_accepts_and_this_build_cannot_serve() {
     for (corefile, name) in [
         (".:0 {\n    route53 a.test.:Z1\n}\n", "route53"),
         (".:0 {\n    clouddns a.test.:b:c\n    whoami\n}\n", "clouddns"),
-        (".:0 {\n    dynupdate a.test {\n        file db\n        allow k.test. @ TXT\n    }\n}\n", "dynupdate"),
     ] {
         let path = folder.write("Corefile", corefile);
         let (code, document) = check(corefile, "--json");

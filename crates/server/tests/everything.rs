@@ -96,6 +96,14 @@ files.test:0 {
         to *
     }
 }
+dynamic.test:0 {
+    import common
+    dynupdate {
+        file db.files.test
+        database FOLDER/dynamic.journal
+        allow key. * A
+    }
+}
 signed.test:0 {
     import common
     sign db.files.test {
@@ -255,6 +263,7 @@ const QUESTIONS: &[(&str, Type, Rcode, &[&str])] = &[
     ("any.plain.test.", Type::TXT, Rcode::NOERROR, &[]),
     ("_dns.resolver.arpa.", Type::A, Rcode::NOERROR, &[]),
     ("one.files.test.", Type::A, Rcode::NOERROR, &["192.0.2.2"]),
+    ("one.dynamic.test.", Type::A, Rcode::NOERROR, &["192.0.2.2"]),
     ("one.signed.test.", Type::A, Rcode::NOERROR, &["192.0.2.2"]),
     ("one.auto.test.", Type::A, Rcode::NOERROR, &["192.0.2.2"]),
     ("one.secondary.test.", Type::A, Rcode::NOERROR, &["192.0.2.2"]),

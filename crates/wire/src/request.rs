@@ -5,7 +5,7 @@ use core::ops::Range;
 
 use crate::edns::Options;
 use crate::message::word;
-use crate::{Class, HEADER_LEN, Header, Message, Name, NameError, Opt, OptionCode, Section, Type};
+use crate::{Class, HEADER_LEN, Header, Message, Name, NameError, Opcode, Opt, OptionCode, Section, Type};
 
 /// Reason why a packet is not a valid query. The response is FORMERR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,8 +73,11 @@ impl Request {
     /// # Errors
     /// The query is malformed. The contents of `self` are then unspecified.
     pub fn read(&mut self, header: Header, packet: &[u8]) -> Result<(), Malformed> {
-        // A NOTIFY has one answer, an IXFR one authority record, and OPT and TSIG are additional. No query has more.
-        if header.questions != 1 || header.answers > 1 || header.authorities > 1 || header.additionals > 2 {
+        // A NOTIFY has one answer, an IXFR one authority record, and OPT and TSIG are additional. No query has more. An
+        // UPDATE has prerequisites as answers and updates as authority records (RFC 2136 §2).
+        let is_update = header.flags.opcode() == Opcode::UPDATE;
+        let is_long = !is_update && (header.answers > 1 || header.authorities > 1);
+        if header.questions != 1 || is_long || header.additionals > 2 {
             return Err(Malformed::Counts);
         }
         self.header = header;
@@ -168,6 +171,15 @@ mod tests {
         assert_eq!(read(&counts(7, 2)).err(), Some(Malformed::Counts));
         assert_eq!(read(&counts(9, 2)).err(), Some(Malformed::Counts));
         assert_eq!(read(&counts(11, 3)).err(), Some(Malformed::Counts));
+        // An UPDATE has any number of prerequisites and updates, and no more additional records than a query.
+        let update = |at: usize, value: u8| {
+            let mut packet = counts(at, value);
+            packet[2] = 5 << 3;
+            packet
+        };
+        assert_eq!(read(&update(5, 2)).err(), Some(Malformed::Counts));
+        assert_eq!(read(&update(9, 2)).err(), Some(Malformed::Short));
+        assert_eq!(read(&update(11, 3)).err(), Some(Malformed::Counts));
         // The header counts one record, but the packet has none.
         assert_eq!(read(QUERY).err(), Some(Malformed::Short));
         let mut two_opts = [QUERY, OPT, OPT].concat();

@@ -4,6 +4,7 @@
 //! - [`load`] reads a zone file into a [`Zone`].
 //! - [`Incoming`] and [`Differences`] build a [`Zone`] from the messages of an AXFR or IXFR response.
 //! - [`Zone::answer`] writes the answer to a question into a message.
+//! - [`update`] applies UPDATE messages to a zone, and keeps its changes in a journal.
 //!
 //! The crate does no I/O and reads no clock: the caller passes in file contents and messages. Parsers bound their input
 //! and never panic. Errors carry the file, line and column.
@@ -40,6 +41,7 @@ mod order;
 mod store;
 pub mod text;
 mod transfer;
+pub mod update;
 
 pub use answer::{Question, Reply};
 pub use build::{Builder, Limits, ZoneError};

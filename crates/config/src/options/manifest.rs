@@ -74,6 +74,7 @@ impl<C: 'static> Manifest<C> {
             settings: None,
             traits: DirectiveTraits {
                 any_class: false,
+                takes_updates: false,
                 encrypts: false,
                 has_no_handler: false,
                 asks_server: false,
@@ -147,6 +148,12 @@ impl<C: 'static> Manifest<C> {
         Manifest { traits: DirectiveTraits { any_class: true, ..self.traits }, ..self }
     }
 
+    /// Declares that the directive applies UPDATE messages. The server answers NOTIMP to them without such a directive.
+    #[must_use]
+    pub const fn takes_updates(self) -> Self {
+        Manifest { traits: DirectiveTraits { takes_updates: true, ..self.traits }, ..self }
+    }
+
     /// Declares that the directive provides the certificates for encrypted transports.
     #[must_use]
     pub const fn encrypts(self) -> Self {
@@ -195,6 +202,8 @@ impl<C: 'static> Manifest<C> {
 pub struct DirectiveTraits {
     /// True if it handles classes other than IN.
     pub any_class: bool,
+    /// True if it applies UPDATE messages.
+    pub takes_updates: bool,
     /// True if it provides the certificates for encrypted transports.
     pub encrypts: bool,
     /// True if CoreDNS has no handler for it, because it configures the server.

@@ -92,7 +92,7 @@ impl Watched {
             fallthrough,
             refuses: crate::Refuses::Nothing,
         };
-        let block = Block { chain: Chain::new(vec![step]), filter: None };
+        let block = Block { chain: Chain::new(vec![step]), ..Block::default() };
         let site = Site { listener: ListenerId(0), block: BlockId(0), zone: ".".to_owned() };
         let metrics = ServerMetrics::new(&registry, ["dns://:53"].into_iter());
         let generation = Generation::new(vec![listener], vec![site], vec![block], metrics);

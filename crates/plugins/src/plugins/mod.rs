@@ -15,6 +15,7 @@ pub(crate) mod debug;
 pub(crate) mod dns64;
 pub(crate) mod dnssec;
 pub(crate) mod dnstap;
+pub(crate) mod dynupdate;
 pub(crate) mod erratic;
 pub(crate) mod errors;
 pub(crate) mod etcd;

@@ -23,6 +23,7 @@ pub(crate) mod server_certificates;
 pub(crate) mod service_records;
 pub(crate) mod signing;
 pub(crate) mod soa_record;
+pub(crate) mod update_keys;
 pub(crate) mod upstream_options;
 pub(crate) mod zone_records;
 pub(crate) mod zone_store;

@@ -9,6 +9,7 @@ pub(crate) mod pages;
 pub(crate) mod ports;
 pub(crate) mod served;
 pub(crate) mod store;
+pub(crate) mod update;
 pub(crate) mod upstream;
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};

@@ -353,9 +353,13 @@ pub fn is_well_formed(rtype: Type, data: &[u8]) -> bool {
 /// are not among them, and RFC 6840 §5.1 removed NSEC. The names must be uncompressed.
 pub(crate) fn lowercase_names(rtype: Type, data: &mut [u8]) {
     const NEWER: [Type; 6] = [Type::NSEC, Type::SVCB, Type::HTTPS, Type::LP, Type::TALINK, Type::NSAP_PTR];
-    if NEWER.contains(&rtype) {
-        return;
+    if !NEWER.contains(&rtype) {
+        fold_names(rtype, data);
     }
+}
+
+/// Converts all names in RDATA to lower case, for comparison. The names must be uncompressed.
+pub(crate) fn fold_names(rtype: Type, data: &mut [u8]) {
     let mut at = 0;
     for field in fields(rtype).unwrap_or_default() {
         let Some(len) = data.get(at..).and_then(|rest| field.len(rest)) else { return };
@@ -364,6 +368,11 @@ pub(crate) fn lowercase_names(rtype: Type, data: &mut [u8]) {
         }
         at += len;
     }
+}
+
+/// Returns true if RDATA of this type contains names.
+pub(crate) fn has_names(rtype: Type) -> bool {
+    fields(rtype).unwrap_or_default().contains(&Field::Name)
 }
 
 /// Appends the RDATA of a record from a message to `data`, with uncompressed names.

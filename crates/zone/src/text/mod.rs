@@ -20,7 +20,7 @@ pub use data::{expand, is_well_formed};
 pub use error::{ParseError, ParseErrorKind};
 pub use print::Data;
 
-pub(crate) use data::{lowercase_names, name_at_start};
+pub(crate) use data::{fold_names, has_names, lowercase_names, name_at_start};
 
 pub(crate) use entry::{Entries, Entry};
 pub(crate) use lex::Word;

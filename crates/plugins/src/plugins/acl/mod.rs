@@ -42,7 +42,8 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("filter [type TYPE...] [net SOURCE...]"),
         default: "",
-        doc: "Answer these queries with NOERROR, no records, and Extended DNS Error 17 (Filtered).",
+        doc: "Answer these queries with NOERROR, no records, and Extended DNS Error 17 (Filtered). UPDATE messages \
+              are refused.",
         set: |config, args| config.add(Action::Filter, args),
     },
     Property {
@@ -194,7 +195,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let rules: Vec<Rule> = configs.into_iter().map(rule).collect();
     let metrics = PerSite::new(setup.block, |site| rules.iter().map(|rule| rule.metrics(site, setup)).collect());
     let allowed = PerSite::new(setup.block, |site| setup.registry.counter(&ALLOWED, &[&site.server, &site.view]));
-    Ok(Some(Part::new(Acl { rules, metrics, allowed }, Hooks::DOWN)))
+    Ok(Some(Part::new(Acl { rules, metrics, allowed }, Hooks::DOWN.with_updates())))
 }
 
 struct Rule {
@@ -283,8 +284,11 @@ impl Plugin for Acl {
         response.set_local();
         match action {
             Action::Drop => return Verdict::Drop,
-            Action::Filter => response.set_ede(EdeCode::FILTERED, "filtered by the access list"),
-            Action::Block | Action::Allow => {
+            Action::Filter if !query.is_update() => {
+                response.set_ede(EdeCode::FILTERED, "filtered by the access list");
+            }
+            // NOERROR would confirm an update that is not applied.
+            Action::Filter | Action::Block | Action::Allow => {
                 response.set_rcode(Rcode::REFUSED);
                 response.set_ede(EdeCode::BLOCKED, "blocked by the access list");
             }

@@ -65,7 +65,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let over_tls = PerSite::new(setup.block, |site| site.server.starts_with("tls://"));
     let dnstap = Dnstap { taps: Arc::clone(&taps), over_tls };
     setup.observers().add(Exchanges(taps)).map_err(SetupError::from_error)?;
-    Ok(Some(Part::new(dnstap, Hooks::BOTH)))
+    Ok(Some(Part::new(dnstap, Hooks::BOTH.with_updates())))
 }
 
 /// One `dnstap` line.

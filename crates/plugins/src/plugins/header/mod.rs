@@ -84,7 +84,7 @@ fn build(configs: Vec<Config>, _: &mut Setup<'_>) -> Result<Option<Part>, SetupE
         response: all.response.and(config.response),
     });
     let down = all.query != Change::default();
-    Ok(Some(Part::new(all, Hooks { down, up: true })))
+    Ok(Some(Part::new(all, Hooks { down, ..Hooks::UP }.with_updates())))
 }
 
 #[derive(Default)]

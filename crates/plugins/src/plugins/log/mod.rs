@@ -83,7 +83,10 @@ fn build(rules: Vec<Rule>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupE
     };
     let (kind, class) = (labels.publish_setter("log/type"), labels.publish_setter("log/class"));
     let QueryFields(describes) = setup.process.find().unwrap_or_default();
-    Ok(Some(Part::new(Log { rules: rules.into_iter().map(finish).collect(), describes, kind, class }, Hooks::UP)))
+    Ok(Some(Part::new(
+        Log { rules: rules.into_iter().map(finish).collect(), describes, kind, class },
+        Hooks::UP.with_updates(),
+    )))
 }
 
 /// Capability of a process whose log has a typed member for each value of a query, beside the line. Otherwise it would

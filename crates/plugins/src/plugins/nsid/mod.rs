@@ -17,7 +17,7 @@ pub static MANIFEST: Manifest<Option<String>> =
 
 fn build(configs: Vec<Option<String>>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     let data = configs.into_iter().flatten().next().unwrap_or_else(|| HostName::of(setup));
-    Ok(Some(Part::new(Nsid { data: data.into_bytes() }, Hooks::UP)))
+    Ok(Some(Part::new(Nsid { data: data.into_bytes() }, Hooks::UP.with_updates())))
 }
 
 struct Nsid {

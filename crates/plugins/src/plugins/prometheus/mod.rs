@@ -95,7 +95,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let metrics = PerSite::new(block, |site| {
         QueryMetrics::new(registry, [site.server.as_str(), &site.zone, &site.view], &block.directives)
     });
-    Ok(Some(Part::new(Prometheus { metrics, _enabled: enabled }, Hooks::UP)))
+    Ok(Some(Part::new(Prometheus { metrics, _enabled: enabled }, Hooks::UP.with_updates())))
 }
 
 struct Prometheus {

@@ -54,12 +54,12 @@ fn build(mut configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>
     setup.requests.graceful_jobs.push(Box::new(move |io, ending| Box::pin(exporter.run(io, ending))));
     setup.labels().publish("trace/traceid", |query| Some(query.kept_by_any::<Trace>()?.id()));
     setup.observers().add(Asking).map_err(SetupError::from_error)?;
-    setup
-        .below
-        .provide(StepWrapper(Box::new(|name, plugin, hooks| (Arc::new(Traced { name, plugin, hooks }), Hooks::BOTH))));
+    setup.below.provide(StepWrapper(Box::new(|name, plugin, hooks| {
+        (Arc::new(Traced { name, plugin, hooks }), Hooks { down: true, up: true, ..hooks })
+    })));
     let Config { every, form, service, .. } = config;
     let tracing = Tracing { every, form, service, outlet, seen: AtomicU64::new(0) };
-    Ok(Some(Part::new(tracing, Hooks::BOTH)))
+    Ok(Some(Part::new(tracing, Hooks::BOTH.with_updates())))
 }
 
 /// Plugin that starts and ends the trace of a query.

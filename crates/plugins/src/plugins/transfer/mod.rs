@@ -9,7 +9,9 @@ use std::sync::Arc;
 use config::options::{Args, DirectiveContext, Effect, Manifest, Problem, Property, Role, Usage};
 use config::setup::{Part, Setup, SetupError};
 use engine::log::{Level, Source};
-use engine::{Failure, Hooks, Plugin, Query, Response, Verdict, Worker, ZoneMap, ZoneSnapshot, ZoneSources, Zones};
+use engine::{
+    Failure, Hooks, Plugin, Query, Response, Verdict, Worker, ZoneMap, ZoneSnapshot, ZoneSource, ZoneSources, Zones,
+};
 use wire::{EdeCode, Message, Name, Opcode, Section, Type};
 use zone::Soa;
 
@@ -142,7 +144,7 @@ impl Plugin for Transfer {
             return Verdict::Pass;
         }
         let zone = query.key().to_name();
-        let has = |source: &&Arc<dyn engine::ZoneSource>| source.zones().contains(&zone);
+        let has = |source: &&Arc<dyn ZoneSource>| source.zones().contains(&zone);
         let Some(line) = self.0.of(&zone) else { return Verdict::Pass };
         let Some(source) = self.0.sources.0.iter().find(has) else { return Verdict::Pass };
         if !query.peer.transport.takes_many() {
@@ -157,7 +159,7 @@ impl Plugin for Transfer {
                     .with_text("the zone is not available"),
             );
         };
-        send(zone, snapshot, query, response, worker)
+        send(zone, &**source, snapshot, query, response, worker)
     }
 }
 
@@ -172,16 +174,18 @@ impl Config {
     }
 }
 
-/// Sends a zone: all of it, or only the SOA record if the client already has this version.
+/// Sends a zone: all of it, its changes since the client's version, or only the SOA record if the client already has
+/// this version.
 fn send(
     zone: Name,
-    snapshot: Box<dyn ZoneSnapshot>,
+    source: &dyn ZoneSource,
+    mut snapshot: Box<dyn ZoneSnapshot>,
     query: &Query,
     response: &mut Response,
     worker: &mut Worker,
 ) -> Verdict {
     let serial = Soa::read(snapshot.soa().1).map_or(0, |soa| soa.serial);
-    let mut outgoing = Outgoing::new(zone, snapshot);
+    let mut kind = "transfer";
     response.set_authoritative(true);
     if query.qtype == Type::IXFR {
         let Some(theirs) = serial_of_client(query) else {
@@ -189,14 +193,19 @@ fn send(
         };
         let ours = Soa { serial, refresh: 0, retry: 0, expire: 0, minimum: 0 };
         if theirs == serial || ours.is_older_than(theirs) {
-            outgoing.push_soa(&mut response.message);
+            Outgoing::new(zone, snapshot).push_soa(&mut response.message);
             return Verdict::Done;
         }
+        if let Some(changes) = source.changes(zone.as_ref(), theirs) {
+            (snapshot, kind) = (changes, "incremental transfer");
+        }
     }
+    let serial = Soa::read(snapshot.soa().1).map_or(serial, |soa| soa.serial);
+    let mut outgoing = Outgoing::new(zone, snapshot);
     let (zone, peer) = (query.name(), query.peer.address.ip().to_canonical());
     let records = outgoing.len();
     let message =
-        format_args!("Outgoing transfer of {records} records of zone \"{zone}\" to {peer} for {serial} SOA serial");
+        format_args!("Outgoing {kind} of {records} records of zone \"{zone}\" to {peer} for {serial} SOA serial");
     worker.log_text(Level::Info, SOURCE, message);
     outgoing.begin(&mut response.message);
     response.continue_with(Box::new(outgoing));

@@ -61,7 +61,8 @@ impl Notifier {
             for zone in source.zones() {
                 let Some(serial) = source.serial(zone.as_ref()) else { continue };
                 let last = self.notified.get(&zone.to_string());
-                let may_follow = |last: &Notified| last.paid_at <= now + APART * (BURST - 1);
+                // A client that fetches only the changes may be notified of each version.
+                let may_follow = |last: &Notified| source.has_changes() || last.paid_at <= now + APART * (BURST - 1);
                 if last.is_none_or(|last| last.serial != serial && may_follow(last)) {
                     let paid_at = last.map_or(now, |last| last.paid_at.max(now)) + APART;
                     self.notified.insert(zone.to_string(), Notified { serial, paid_at });

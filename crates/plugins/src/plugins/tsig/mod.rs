@@ -4,7 +4,7 @@ mod record;
 mod secrets;
 mod signer;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use aws_lc_rs::hmac;
 use config::options::{Args, Manifest, Problem, Property, Usage};
@@ -13,6 +13,7 @@ use engine::{Failure, Hooks, Plugin, Query, Response, Verdict, Worker, Zones};
 use wire::{EdeCode, Name, Opcode, Rcode, Type};
 
 use crate::shared::open_error;
+use crate::shared::update_keys::UpdateKeys;
 use record::Signed;
 use signer::TsigSigner;
 
@@ -128,9 +129,23 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         let found = secrets::read(&bytes).map_err(|error| SetupError::new(format!("{}:{error}", path.display())))?;
         config.secrets.extend(found);
     }
+    if let Some(UpdateKeys(keys)) = setup.below.find() {
+        warn_of_updates(&config, &keys, setup);
+    }
     let zones = setup.zones_or_keys(&config.zones);
     let plugin = Tsig { zones, secrets: config.secrets, types: config.types, opcodes: config.opcodes };
-    Ok(Some(Part::new(plugin, Hooks::DOWN)))
+    Ok(Some(Part::new(plugin, Hooks::DOWN.with_updates())))
+}
+
+/// Warns of updates that reach a dynamic zone of the block without a signature, or that it can never accept.
+fn warn_of_updates(config: &Config, keys: &[Name], setup: &mut Setup<'_>) {
+    if !config.opcodes.contains(&Opcode::UPDATE) {
+        setup.warn("`require_opcode UPDATE` is missing: updates without a signature are refused one step later");
+    }
+    let unknown = keys.iter().map(Name::to_string).filter(|key| !config.secrets.contains_key(key));
+    for key in unknown.collect::<BTreeSet<_>>() {
+        setup.warn(format_args!("no secret for the key {key}, which *dynupdate* allows to change a zone"));
+    }
 }
 
 struct Tsig {
@@ -163,6 +178,9 @@ impl Plugin for Tsig {
         let key = self.secrets.get(&signed.key.to_string()).and_then(|secret| signed.key_of(secret));
         let checked = check(&signed, key.as_ref(), now);
         let (error, _) = checked.err().unwrap_or((Rcode::NOERROR, ""));
+        if error == Rcode::NOERROR {
+            query.set_signer(signed.key.clone());
+        }
         // A response to a query that anyone could have sent is not signed (RFC 8945 §5.2.1, §5.2.2).
         let key = key.filter(|_| error != BADSIG);
         response.sign_with(Box::new(TsigSigner::new(signed, key, error, now)));

@@ -16,7 +16,7 @@ use zone::{Lookup, Question, Zone};
 
 pub(crate) use held::Held;
 pub use held::ZoneMemory;
-pub(crate) use snapshot::offer;
+pub(crate) use snapshot::{offer, snapshot};
 pub(crate) use source::{CodedNotice, FileZone};
 
 /// Zones that a directive serves. They are swapped atomically.

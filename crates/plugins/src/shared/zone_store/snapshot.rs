@@ -16,6 +16,11 @@ pub(crate) fn offer(zones: &Directory, setup: &mut Setup<'_>) {
     setup.below.provide(sources);
 }
 
+/// Returns all records of a zone.
+pub(crate) fn snapshot(zone: Arc<Zone>) -> Box<dyn ZoneSnapshot> {
+    Box::new(Snapshot { zone, set: 0, record: 0 })
+}
+
 struct Source(Directory);
 
 impl ZoneSource for Source {
@@ -30,7 +35,7 @@ impl ZoneSource for Source {
 
     fn snapshot(&self, zone: NameRef<'_>) -> Option<Box<dyn ZoneSnapshot>> {
         let zone = self.0.load().get(zone)?.zone()?;
-        Some(Box::new(Snapshot { zone, set: 0, record: 0 }))
+        Some(snapshot(zone))
     }
 }
 

@@ -1,0 +1,258 @@
+//! Dynamic zones: applies signed UPDATE messages (RFC 2136) and answers from the result.
+//!
+//! `rules.rs` has the permissions, `zone.rs` the queue of updates and the commit, `storage.rs` what the process
+//! provides. The state machine of an update and the format of the journal are in the crate `zone`.
+
+mod metrics;
+mod options;
+mod rules;
+mod storage;
+mod transfer;
+mod zone;
+
+use std::sync::Arc;
+
+use ::zone::update::check_seed;
+use ::zone::{Limits, LoadErrorKind, Zone, ZoneError, load_within};
+use arc_swap::ArcSwap;
+use config::options::{Manifest, Role};
+use config::setup::{LocalZones, Part, Setup, SetupError};
+use engine::{Hooks, Io, LocalFuture, Plugin, Query, Refuses, Resolved, Response, Verdict, Worker, ZoneSources, Zones};
+use futures_channel::oneshot;
+use wire::{Class, EdeCode, Flags, Header, MessageBuf, Name, Opcode, Opt, OptionCode, Rcode, Reply, Type};
+
+use crate::shared::update_keys::UpdateKeys;
+use crate::shared::zone_store::{Authority, ZoneMemory, directory};
+use metrics::{Limit, METRICS, ZoneCounters};
+use options::{Config, PROPERTIES, check, read_zone};
+use rules::Rules;
+use storage::NoStorage;
+pub use storage::{OpenedZoneFile, ZoneFile, ZoneStorage};
+use transfer::DynamicSource;
+use zone::{DynamicZone, Outcome, Pending};
+
+pub static MANIFEST: Manifest<Config> = Manifest::new(
+    "dynupdate",
+    "serve zones that clients update with signed messages (RFC 2136)",
+    include_str!("README.md"),
+    Config::default,
+    build,
+)
+.repeated()
+.takes_updates()
+.arguments("dynupdate [ZONE]", read_zone)
+.properties(PROPERTIES)
+.metrics(&METRICS)
+.check(check)
+.asks_server()
+.role(|line| {
+    let zone = line.config.zone(&line.block.zones).cloned();
+    Role { longest_zone: true, ..Role::answers(zone.as_slice(), &[]) }
+});
+
+fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    let mut served: Vec<Served> = Vec::new();
+    setup.for_each_line(configs, |config, setup| {
+        let opened = open(config, setup)?;
+        if served.iter().any(|other| other.rules.zone == opened.rules.zone) {
+            return Err(SetupError::new(format!("zone {} has a line already", opened.rules.zone)));
+        }
+        served.push(opened);
+        Ok(())
+    });
+    let zones: Zones = served.iter().map(|served| served.rules.zone.clone()).collect();
+    LocalZones::add(setup.below, &zones, &Zones::default());
+    let mut sources = setup.below.find::<ZoneSources>().unwrap_or_default();
+    sources.0.push(Arc::new(DynamicSource(served.iter().map(|served| Arc::clone(&served.zone)).collect())));
+    setup.below.provide(sources);
+    let keys = served.iter().flat_map(|served| &served.rules.rules).map(|rule| rule.key().clone());
+    setup.below.provide(UpdateKeys(keys.collect()));
+    let held = directory(served.iter().map(|served| Arc::clone(&served.zone.held)));
+    let authority = Authority::new(MANIFEST.name, Arc::new(ArcSwap::from_pointee(held)), setup);
+    let plugin = DynUpdate { authority, served };
+    Ok(Some(Part { zones: Some(zones), refuses: Refuses::OtherZones, ..Part::new(plugin, Hooks::DOWN.with_updates()) }))
+}
+
+/// Loads a zone: from its database if it exists, and otherwise from its seed. A zone that was loaded before a reload
+/// is kept.
+fn open(config: Config, setup: &mut Setup<'_>) -> Result<Served, SetupError> {
+    let Some(origin) = config.zone(&setup.block.zones).cloned() else {
+        return Err(SetupError::new("zone is required when the server block does not define exactly one zone"));
+    };
+    let host = setup.process.find::<Arc<dyn ZoneStorage>>().unwrap_or_else(|| Arc::new(NoStorage));
+    let memory: ZoneMemory = setup.process.find().unwrap_or_default();
+    let seed = setup.path(config.seed.as_deref().unwrap_or_default());
+    let path = config.database.as_deref().map(|path| setup.path(path));
+    if path.as_ref().is_some_and(|path| host.is_same_file(path, &seed)) {
+        return Err(SetupError::new("database and seed must be different files"));
+    }
+    let key = match &path {
+        Some(path) => format!("dynupdate/{}", path.display()),
+        // Without a database, a new seed replaces the zone.
+        None => format!("dynupdate/{origin}/{}/{:?}", seed.display(), setup.files.stamp(&seed).ok()),
+    };
+    let zone = setup.reload_state.take_over(key, || DynamicZone::new(&origin, path, host.clone(), memory));
+    if zone.held.origin != origin {
+        return Err(SetupError::new(format!("database belongs to a different zone: {}", zone.held.origin)));
+    }
+    let limits = config.limits();
+    if zone.held.known().is_none() && !zone.load(limits).map_err(SetupError::from_error)? {
+        zone.start_with(load_seed(&origin, &seed, limits, setup)?);
+    }
+    zone.check(limits).map_err(SetupError::from_error)?;
+    let begun = Arc::clone(&zone);
+    setup.requests.jobs.push(Box::new(move |_| {
+        host.run(Box::new(move || begun.create_journal()));
+        Box::pin(core::future::ready(()))
+    }));
+    let counters = ZoneCounters::new(&zone, setup);
+    let update_records = config.update_records();
+    let rules = Arc::new(Rules { zone: origin, rules: config.rules, limits, update_records });
+    Ok(Served { zone, rules, counters })
+}
+
+/// Loads the seed of a zone. Unlike other zone files, it must not have anything that is ignored.
+fn load_seed(
+    origin: &Name,
+    path: &std::path::Path,
+    limits: ::zone::update::UpdateLimits,
+    setup: &Setup<'_>,
+) -> Result<Zone, SetupError> {
+    let within = Limits { records: limits.records, bytes: limits.bytes, ..Limits::default() };
+    let loaded = load_within(origin.as_ref(), path, within, &mut |path| setup.files.read(path));
+    let loaded = loaded.map_err(|error| match &error.kind {
+        LoadErrorKind::Invalid(ZoneError::ManyRecords(_) | ZoneError::ManyBytes(_)) => {
+            SetupError::new(format!("zone file {:?} exceeds configured limits", path.display()))
+        }
+        _ => SetupError::new(format!("zone {origin}: {error}")),
+    })?;
+    if let Some(warning) = loaded.warnings.first() {
+        return Err(SetupError::new(match &warning.kind {
+            LoadErrorKind::EarlierSoa => format!("zone \"{origin}\" contains more than one SOA: {warning}"),
+            _ => format!("invalid zone \"{origin}\": {warning}"),
+        }));
+    }
+    check_seed(&loaded.zone).map_err(|error| SetupError::new(format!("invalid zone \"{origin}\": {error}")))?;
+    Ok(loaded.zone)
+}
+
+/// A zone, and what this generation allows for it.
+struct Served {
+    zone: Arc<DynamicZone>,
+    rules: Arc<Rules>,
+    counters: ZoneCounters,
+}
+
+struct DynUpdate {
+    authority: Authority,
+    served: Vec<Served>,
+}
+
+impl Plugin for DynUpdate {
+    fn on_query(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
+        if !query.is_update() {
+            return self.authority.on_query(query, response, worker);
+        }
+        let refusal = match self.find(query) {
+            Ok((served, key)) => match served.admit(query, key) {
+                Ok(()) => return Verdict::Wait,
+                Err(refusal) => {
+                    served.counters.count(&worker.counters, refusal.rcode, refusal.limit);
+                    refusal
+                }
+            },
+            Err(refusal) => refusal,
+        };
+        response.set_authoritative(true);
+        response.set_rcode(refusal.rcode);
+        if !refusal.text.is_empty() {
+            response.set_ede(EdeCode::PROHIBITED, refusal.text);
+        }
+        Verdict::Done
+    }
+
+    fn on_subresponse(
+        &self,
+        query: &mut Query,
+        sub: &mut Response,
+        response: &mut Response,
+        worker: &mut Worker,
+    ) -> Verdict {
+        self.authority.on_subresponse(query, sub, response, worker)
+    }
+
+    fn resolve<'a>(&'a self, query: &'a Query, io: &'a dyn Io) -> LocalFuture<'a, Resolved> {
+        Box::pin(self.update(query, io))
+    }
+}
+
+/// Refusal of an update before it is read. The text is empty unless the client is authenticated.
+struct Refusal {
+    rcode: Rcode,
+    text: &'static str,
+    limit: Option<Limit>,
+}
+
+impl Refusal {
+    const fn new(rcode: Rcode, text: &'static str) -> Refusal {
+        Refusal { rcode, text, limit: None }
+    }
+}
+
+impl DynUpdate {
+    /// Returns the zone of an update.
+    fn find<'q>(&self, query: &'q Query) -> Result<(&Served, Option<&'q Name>), Refusal> {
+        if query.qtype != Type::SOA || query.qclass != Class::IN {
+            return Err(Refusal::new(Rcode::FORMERR, ""));
+        }
+        // A name below a zone is not a zone.
+        let served = self.served.iter().find(|served| served.rules.zone.as_ref() == query.key());
+        served.map(|served| (served, query.signer())).ok_or(Refusal::new(Rcode::NOTAUTH, ""))
+    }
+
+    /// Applies an update, and returns its response.
+    async fn update(&self, query: &Query, io: &dyn Io) -> Resolved {
+        let Ok((served, Some(key))) = self.find(query) else { return reply(query, &Outcome::lost()) };
+        let (done, outcome) = oneshot::channel();
+        let (rules, client) = (Arc::clone(&served.rules), query.peer.address.ip().to_canonical());
+        let pending = Pending { packet: query.packet.clone(), key: key.clone(), client, rules, done };
+        let outcome = match served.zone.submit(pending) {
+            true => outcome.await.unwrap_or_else(|_| Outcome::lost()),
+            false => Outcome::busy(),
+        };
+        served.counters.count(io.counters(), outcome.rcode, outcome.limit);
+        if let Some(nanos) = outcome.commit {
+            served.counters.observe(io.counters(), nanos);
+        }
+        reply(query, &outcome)
+    }
+}
+
+impl Served {
+    /// Checks what needs no look at the records.
+    fn admit(&self, query: &Query, key: Option<&Name>) -> Result<(), Refusal> {
+        let Some(key) = key else { return Err(Refusal::new(Rcode::REFUSED, "")) };
+        if !self.rules.knows(key) {
+            return Err(Refusal::new(Rcode::REFUSED, "no allow rule has this key"));
+        }
+        let Header { answers, authorities, .. } = query.header();
+        if usize::from(answers) + usize::from(authorities) > self.rules.update_records {
+            let refusal = Refusal::new(Rcode::REFUSED, "the update has more records than max_update_records");
+            return Err(Refusal { limit: Some(Limit::UpdateRecords), ..refusal });
+        }
+        Ok(())
+    }
+}
+
+/// Response to an update: a header, the zone section and, for clients that use EDNS, the reason.
+fn reply(query: &Query, outcome: &Outcome) -> Resolved {
+    let flags = Flags::default().with_response(true).with_opcode(Opcode::UPDATE).with_authoritative(true);
+    let header = Header { id: query.header().id, flags: flags.with_rcode(outcome.rcode), ..Header::default() };
+    let mut message = MessageBuf::new();
+    message.start(header, Some((query.name(), query.qtype, query.qclass)));
+    let ede = [&outcome.ede.0.to_be_bytes()[..], outcome.text.as_bytes()].concat();
+    let ede = (outcome.rcode != Rcode::NOERROR).then_some((OptionCode::EXTENDED_ERROR, ede.as_slice()));
+    let opt = Opt { udp_size: engine::UDP_SIZE, extended_rcode: 0, version: 0, dnssec_ok: false };
+    let bytes = message.finish(Some(opt), ede.into_iter()).to_vec();
+    Reply::parse(bytes).map_or_else(|_| Resolved::Pass, Resolved::Reply)
+}
