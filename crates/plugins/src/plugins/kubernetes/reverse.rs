@@ -37,6 +37,8 @@ impl Kubernetes {
                 }
             }
         };
+        // kube-dns had one name for each address. Of several, it is the first one in order, not the latest.
+        let mut only: Option<Name> = None;
         let of_service = self.exposed.index.service_of_cluster_ip(address, |service| {
             add(tree.service_name(service), service);
         });
@@ -50,10 +52,21 @@ impl Kubernetes {
                 if only_called && !is_called(service, endpoint) {
                     return;
                 }
+                if self.is_like_kube_dns {
+                    let name = tree.endpoint_name(endpoint, service).filter(|_| shows(service));
+                    only =
+                        only.take().into_iter().chain(name).min_by(|one, other| one.as_bytes().cmp(other.as_bytes()));
+                    return;
+                }
                 add(tree.endpoint_name(endpoint, service), service);
             });
         }
-        if exists { Found::of_message(response) } else { self.absent(LOCAL.endpoints) }
+        if let Some(name) = &only
+            && query.qtype == Type::PTR
+        {
+            self.push_ptr_once(response, name);
+        }
+        if exists || only.is_some() { Found::of_message(response) } else { self.absent(LOCAL.endpoints) }
     }
 
     fn push_ptr_once(&self, response: &mut Response, name: &Name) {

@@ -103,7 +103,7 @@ impl Trace {
             // Writing to a `String` does not fail.
             let _ = match form {
                 Form::Otlp => self.write_otlp(at, span, &tags, now, text),
-                Form::Zipkin => self.write_zipkin(at, span, &tags, (service, now), text),
+                Form::Zipkin => self.write_zipkin(at, span, &tags, (service, query.peer.local, now), text),
             };
         }
     }
@@ -114,7 +114,7 @@ impl Trace {
         at: usize,
         span: &Span,
         tags: &[(&str, String)],
-        (service, now): (&str, Instant),
+        (service, local, now): (&str, SocketAddr, Instant),
         text: &mut String,
     ) -> core::fmt::Result {
         let (since_1970, took) = self.times(span, now);
@@ -127,6 +127,11 @@ impl Trace {
         write!(text, ",\"timestamp\":{},\"duration\":{}", since_1970.as_micros(), took.as_micros().max(1))?;
         text.push_str(",\"localEndpoint\":{\"serviceName\":");
         quote_json(text, service);
+        let ip = local.ip().to_canonical();
+        if !ip.is_unspecified() {
+            let family = if ip.is_ipv4() { "ipv4" } else { "ipv6" };
+            write!(text, ",\"{family}\":\"{ip}\",\"port\":{}", local.port())?;
+        }
         text.push('}');
         for (number, (key, value)) in tags.iter().enumerate() {
             write!(text, "{}\"{key}\":", if number == 0 { ",\"tags\":{" } else { "," })?;
