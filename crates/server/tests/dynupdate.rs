@@ -255,6 +255,10 @@ fn a_reload_keeps_the_zone() {
         assert_eq!(zone.send("host 60 IN TXT a"), Rcode::REFUSED, "the new rules");
         assert_eq!(zone.send("host 0 ANY A"), Rcode::NOERROR, "the new rules");
         assert_eq!(zone.serial(), 4);
+        // A new seed replaces a zone without a database, and no other.
+        folder.write("seed", &format!("{SEED}new A 192.0.2.99\n"));
+        again(&mut zone, options, "Reloading complete");
+        assert_eq!(zone.serial(), if options == DATABASE { 4 } else { 1 }, "{options}");
     }
 }
 
