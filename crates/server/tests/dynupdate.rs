@@ -121,6 +121,8 @@ fn updates_have_the_results_of_coredns() {
     let header = answer.header();
     assert!(header.flags.authoritative(), "{header:?}");
     assert_eq!((header.questions, header.answers, header.authorities, header.additionals), (1, 0, 0, 1));
+    let other = Updater { qtype: Type::A, ..Updater::new(zone.address, "example.org.", Some(KEY)) };
+    assert_eq!(other.send("", "host 60 IN A 192.0.2.1"), Rcode::FORMERR);
     // Other zones, keys and clients.
     for (name, key, rcode, has_aa) in [
         ("sub.example.org.", Some(KEY), Rcode::NOTAUTH, true),
@@ -154,11 +156,14 @@ fn updates_are_logged_and_counted() {
     assert_eq!(zone.send("host 60 IN A 192.0.2.2"), Rcode::REFUSED);
     zone.server.wait_for("REFUSED: zone exceeds max_records (5)");
     assert_eq!(zone.send("host 0 ANY A\nhost 0 ANY A\nhost 0 ANY A\nhost 0 ANY A"), Rcode::REFUSED);
+    let updater = Updater { uses_edns: true, ..Updater::new(zone.address, "example.org.", Some(KEY)) };
+    let answer = updater.exchange(&updater.message("", "host 60 IN A 192.0.2.2"));
+    assert_eq!((answer.rcode(), answer.ede()), (Rcode::REFUSED, Some(18)));
     let (_, metrics) = page(pages, "/metrics").expect("the metrics");
     for line in [
         "portolan_dynupdate_updates_total{zone=\"example.org.\",rcode=\"NOERROR\"} 2",
-        "portolan_dynupdate_updates_total{zone=\"example.org.\",rcode=\"REFUSED\"} 3",
-        "portolan_dynupdate_limited_total{zone=\"example.org.\",limit=\"max_records\"} 1",
+        "portolan_dynupdate_updates_total{zone=\"example.org.\",rcode=\"REFUSED\"} 4",
+        "portolan_dynupdate_limited_total{zone=\"example.org.\",limit=\"max_records\"} 2",
         "portolan_dynupdate_limited_total{zone=\"example.org.\",limit=\"max_update_records\"} 1",
         "portolan_dynupdate_serial{zone=\"example.org.\"} 2",
         "portolan_dynupdate_records{zone=\"example.org.\"} 5",
@@ -250,6 +255,10 @@ fn a_reload_keeps_the_zone() {
         assert_eq!(zone.send("host 60 IN TXT a"), Rcode::REFUSED, "the new rules");
         assert_eq!(zone.send("host 0 ANY A"), Rcode::NOERROR, "the new rules");
         assert_eq!(zone.serial(), 4);
+        // A new seed replaces a zone without a database, and no other.
+        folder.write("seed", &format!("{SEED}new A 192.0.2.99\n"));
+        again(&mut zone, options, "Reloading complete");
+        assert_eq!(zone.serial(), if options == DATABASE { 4 } else { 1 }, "{options}");
     }
 }
 

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use aws_lc_rs::hmac;
-use wire::{Class, Flags, Header, Message, MessageBuf, Name, Opcode, Owner, Rcode, Section, Type};
+use wire::{Class, Flags, Header, Message, MessageBuf, Name, Opcode, Opt, Owner, Rcode, Section, Type};
 
 use super::{Answer, PATIENCE};
 
@@ -17,7 +17,11 @@ const FUDGE: u16 = 300;
 pub(crate) struct Updater {
     pub(crate) server: SocketAddr,
     pub(crate) zone: Name,
-    key: Option<(Name, hmac::Key)>,
+    /// Type in the zone section: SOA, unless a test sends a wrong one.
+    pub(crate) qtype: Type,
+    /// True to send an OPT record, so that responses have reasons.
+    pub(crate) uses_edns: bool,
+    pub(crate) key: Option<(Name, hmac::Key)>,
 }
 
 impl Updater {
@@ -25,7 +29,7 @@ impl Updater {
     pub(crate) fn new(server: SocketAddr, zone: &str, key: Option<&str>) -> Updater {
         let secret = zone::text::base64(SECRET).expect("a secret");
         let key = key.map(|name| (name_of(name), hmac::Key::new(hmac::HMAC_SHA256, &secret)));
-        Updater { server, zone: name_of(zone), key }
+        Updater { server, zone: name_of(zone), qtype: Type::SOA, uses_edns: false, key }
     }
 
     /// Sends an update. Each line of both sections is `NAME TTL CLASS TYPE [DATA]`, with names relative to the zone.
@@ -43,10 +47,11 @@ impl Updater {
         let flags = Flags::default().with_opcode(Opcode::UPDATE);
         let mut message = MessageBuf::new();
         let header = Header { id: 0x1234, flags, ..Header::default() };
-        message.start(header, Some((self.zone.as_ref(), Type::SOA, Class::IN)));
+        message.start(header, Some((self.zone.as_ref(), self.qtype, Class::IN)));
         self.push_all(&mut message, Section::Answer, prerequisites);
         self.push_all(&mut message, Section::Authority, updates);
-        let bytes = message.finish(None, core::iter::empty()).to_vec();
+        let opt = Opt { udp_size: 1232, extended_rcode: 0, version: 0, dnssec_ok: false };
+        let bytes = message.finish(self.uses_edns.then_some(opt), core::iter::empty()).to_vec();
         self.signed(bytes, &[])
     }
 
