@@ -20,8 +20,8 @@ use support::upstream::Upstream;
 use support::{Client, Folder, PATIENCE, Server, wait_until};
 use wire::Type;
 
-/// Screens: a phone, a tablet, a laptop and a large one.
-const SCREENS: [(u32, u32); 4] = [(360, 800), (768, 1024), (1280, 900), (1600, 1000)];
+/// Screens: a phone, two tablets, a laptop and a large one.
+const SCREENS: [(u32, u32); 5] = [(360, 800), (768, 1024), (800, 1280), (1280, 900), (1600, 1000)];
 /// Folder for pictures of the page, if somebody wants to see them.
 const PICTURES: &str = "PORTOLAN_PICTURES";
 
@@ -103,6 +103,14 @@ fn a_browser_shows_it_on_every_screen() {
         let small = "[...document.querySelectorAll('main *')]\
             .filter(one => parseFloat(getComputedStyle(one).fontSize) < 13).length";
         assert_eq!(browser.run(small), 0, "{screen:?}: texts are too small");
+        let cut = "[...document.querySelectorAll('caption, [aria-labelledby=failures] tbody *')].filter(one => { \
+            const text = document.createRange(); text.selectNodeContents(one); \
+            return text.getBoundingClientRect().right > innerWidth; }).length";
+        assert_eq!(browser.run(cut), 0, "{screen:?}: captions or failures are cut off");
+        let lonely = "(() => { const lines = {}; document.querySelectorAll('.figures > *').forEach(one => { \
+            const top = one.getBoundingClientRect().top; lines[top] = (lines[top] || 0) + 1; }); \
+            return new Set(Object.values(lines)).size; })()";
+        assert_eq!(browser.run(lonely), 1, "{screen:?}: a line of figures is shorter than the others");
         keep_picture(&mut browser, &format!("{}-{scheme}.png", screen.0));
     }
     assert!(browser.console().is_empty(), "{:?}", browser.console());
@@ -120,7 +128,7 @@ fn keep_picture(browser: &mut Browser, name: &str) {
 fn a_browser_keeps_the_numbers_current() {
     let Some(mut browser) = Browser::start("a_browser_keeps_the_numbers_current") else { return };
     let mut paged = Paged::start();
-    browser.show(SCREENS[2], "light");
+    browser.show(SCREENS[3], "light");
     browser.open_page(&paged.url("/"));
     let failures = "document.querySelectorAll('section[aria-labelledby=failures] tbody tr').length";
     assert_eq!(browser.run(failures), 2);
