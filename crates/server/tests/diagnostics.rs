@@ -309,7 +309,6 @@ fn names_an_unreadable_file_once() {
             format!("credentials for the API server: cannot open {missing}: no such file or directory"),
         ),
         (format!("file {directory}"), format!("zone a.test.: cannot open {directory}: it is a directory")),
-        (format!("hosts {directory}"), format!("cannot open {directory}: it is a directory")),
         (format!("forward . {missing}"), format!("cannot open {missing}: no such file or directory")),
     ];
     for (lines, expected) in cases {

@@ -333,6 +333,10 @@ fn a_check_warns_of_mistakes() {
         let checked = check(&dynamic("k. * A"));
         assert!(checked.contains(message), "{more}: {checked}");
     }
+    // Other mistakes of a zone are no reason to refuse it.
+    folder.write("seed", &format!("{SEED}sub NS ns.sub\n"));
+    let checked = check(&dynamic("k. * A"));
+    assert!(checked.contains("zone/missing-glue") && !checked.contains("error["), "{checked}");
     folder.write("seed", &SEED.replace("host 1 ", "host 0 "));
     let checked = check(&dynamic("k. * A"));
     assert!(checked.contains("zone contains an SOA with serial zero"), "{checked}");

@@ -13,7 +13,7 @@ mod zone;
 use std::sync::Arc;
 
 use ::zone::update::check_seed;
-use ::zone::{Limits, LoadErrorKind, Zone, ZoneError, load_within};
+use ::zone::{Limits, LoadError, LoadErrorKind, Zone, ZoneError, load_within};
 use arc_swap::ArcSwap;
 use config::options::{Manifest, Role};
 use config::setup::{LocalZones, Part, Setup, SetupError};
@@ -22,7 +22,7 @@ use futures_channel::oneshot;
 use wire::{Class, EdeCode, Flags, Header, MessageBuf, Name, Opcode, Opt, OptionCode, Rcode, Reply, Type};
 
 use crate::shared::update_keys::UpdateKeys;
-use crate::shared::zone_store::{Authority, ZoneMemory, directory};
+use crate::shared::zone_store::{Authority, ZoneMemory, code_of, directory};
 use metrics::{Limit, METRICS, ZoneCounters};
 use options::{Config, PROPERTIES, check, read_zone};
 use rules::Rules;
@@ -116,7 +116,7 @@ fn load_seed(
     origin: &Name,
     path: &std::path::Path,
     limits: ::zone::update::UpdateLimits,
-    setup: &Setup<'_>,
+    setup: &mut Setup<'_>,
 ) -> Result<Zone, SetupError> {
     let within = Limits { records: limits.records, bytes: limits.bytes, ..Limits::default() };
     let loaded = load_within(origin.as_ref(), path, within, &mut |path| setup.files.read(path));
@@ -126,7 +126,11 @@ fn load_seed(
         }
         _ => SetupError::new(format!("zone {origin}: {error}")),
     })?;
-    if let Some(warning) = loaded.warnings.first() {
+    // CoreDNS takes a seed with most mistakes of its content. `check_seed` refuses those that it refuses.
+    let is_mistake = |warning: &&LoadError| matches!(warning.kind, LoadErrorKind::Mistake(_));
+    let (mistakes, ignored): (Vec<_>, Vec<_>) = loaded.warnings.iter().partition(is_mistake);
+    mistakes.iter().for_each(|mistake| setup.warn_as(code_of(&mistake.kind), format!("zone {origin}: {mistake}")));
+    if let Some(warning) = ignored.first() {
         return Err(SetupError::new(match &warning.kind {
             LoadErrorKind::EarlierSoa => format!("zone \"{origin}\" contains more than one SOA: {warning}"),
             _ => format!("invalid zone \"{origin}\": {warning}"),

@@ -108,7 +108,7 @@ impl FileZone {
             Ok(Change::Taken { warnings, .. }) => warnings.as_slice(),
             Err(error) => core::slice::from_ref(error),
         };
-        errors.iter().map(|error| (code(&error.kind), self.describe(error)))
+        errors.iter().map(|error| (code_of(&error.kind), self.describe(error)))
     }
 
     /// Formats an error with the name of the zone.
@@ -118,7 +118,7 @@ impl FileZone {
 }
 
 /// Returns the code of a problem in a zone file.
-const fn code(kind: &LoadErrorKind) -> Code {
+pub(crate) const fn code_of(kind: &LoadErrorKind) -> Code {
     let LoadErrorKind::Mistake(mistake) = kind else { return config::SETUP_WARNED };
     match mistake.kind {
         MistakeKind::CnameAndOtherData => config::ZONE_CNAME,
