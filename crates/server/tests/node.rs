@@ -526,7 +526,8 @@ fn a_thief_without_capabilities_gets_no_sockets() {
             net::send_sockets(&relay.1, b"C", &[set[0].as_fd()]).unwrap();
             let (_, other) = net::receive_sockets(&relay.1).unwrap();
             assert_eq!((challenge.len(), set.len(), other.len()), (1, 1, 1));
-            relay.1.write_all(b"M").unwrap();
+            // The instance meets no challenge for the other side. It may have disconnected already.
+            let _ = relay.1.write_all(b"M");
             receive_all(&relay.1);
             relay.0.write_all(b"MS").unwrap();
             let relayed = receive_all(&relay.0);
