@@ -5,6 +5,8 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use clap::{Arg, ArgAction, ArgMatches};
 
@@ -39,30 +41,58 @@ pub(crate) fn command() -> clap::Command {
         )
 }
 
-/// Runs the targets that the command line selects.
-pub(crate) fn run(options: &ArgMatches) -> Result<(), Failed> {
-    let seconds = options.get_one::<u32>("seconds").copied().unwrap_or_default();
-    look(options.get_one("target").map(String::as_str), seconds, options.get_flag("keep"))
+/// How to run the targets.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Session<'a> {
+    /// Name of the only target to run; all of them if `None`.
+    pub(crate) only: Option<&'a str>,
+    /// Duration for each target in seconds.
+    pub(crate) seconds: u32,
+    /// Seed of the mutations; chosen at random if `None`.
+    pub(crate) seed: Option<u32>,
+    /// Whether inputs with new coverage are added to the committed corpus.
+    pub(crate) keep: bool,
 }
 
-/// Runs each target, or only one, for `seconds`. With `keep`, adds the inputs with new coverage to the committed
-/// corpus.
-pub(crate) fn look(only: Option<&str>, seconds: u32, keep: bool) -> Result<(), Failed> {
+/// Runs the targets that the command line selects.
+pub(crate) fn run(options: &ArgMatches) -> Result<(), Failed> {
+    look(Session {
+        only: options.get_one("target").map(String::as_str),
+        seconds: options.get_one::<u32>("seconds").copied().unwrap_or_default(),
+        seed: None,
+        keep: options.get_flag("keep"),
+    })
+}
+
+/// Runs as many targets at a time as there are CPUs: a target uses one.
+pub(crate) fn look(session: Session<'_>) -> Result<(), Failed> {
     if !has_cxx() {
         println!("fuzz: SKIPPED, libFuzzer needs a C++ compiler");
         return Ok(());
     }
     let host = host()?;
     build(&host)?;
-    for (name, _) in fuzz::TARGETS.iter().filter(|(name, _)| only.is_none_or(|only| only == *name)) {
-        println!("fuzz: {name} for {seconds} s");
-        let fuzzer = Fuzzer::new(&host, name)?;
-        fuzzer.look(seconds)?;
-        if keep {
-            fuzzer.keep()?;
+    let is_selected = |name: &&str| session.only.is_none_or(|only| only == *name);
+    let names: Vec<&str> = fuzz::TARGETS.iter().map(|(name, _)| *name).filter(is_selected).collect();
+    let next = AtomicUsize::new(0);
+    let run_rest = || {
+        while let Some(name) = names.get(next.fetch_add(1, Ordering::Relaxed)) {
+            run_target(&host, name, session)?;
         }
-    }
-    Ok(())
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let cpus = thread::available_parallelism().map_or(1, usize::from);
+        let runs: Vec<_> = (0..cpus).map(|_| scope.spawn(run_rest)).collect();
+        runs.into_iter().try_for_each(|run| run.join().unwrap_or_else(|_| Err("fuzz: a thread panicked".to_owned())))
+    })
+}
+
+fn run_target(host: &str, name: &str, session: Session<'_>) -> Result<(), Failed> {
+    println!("fuzz: {name} for {} s", session.seconds);
+    let fuzzer = Fuzzer::new(host, name)?;
+    fuzzer.look(session)?;
+    if session.keep { fuzzer.keep() } else { Ok(()) }
 }
 
 fn has_cxx() -> bool {
@@ -120,10 +150,12 @@ impl Fuzzer {
         })
     }
 
-    fn look(&self, seconds: u32) -> Result<(), Failed> {
+    fn look(&self, session: Session<'_>) -> Result<(), Failed> {
         let findings = folder().join("findings");
         let arguments = [
-            format!("-max_total_time={seconds}"),
+            format!("-max_total_time={}", session.seconds),
+            // libFuzzer reads 0 as: choose one.
+            format!("-seed={}", session.seed.unwrap_or_default()),
             format!("-max_len={INPUT_MAX}"),
             format!("-artifact_prefix={}/{}-", findings.display(), self.name),
             "-verbosity=0".to_owned(),
