@@ -1,14 +1,5 @@
 //! Small, bounded attacks on a whole server over loopback: resources that one client holds must not affect other
 //! clients.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    reason = "a test may fail, and is the outside world"
-)]
-
-mod support;
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
@@ -17,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use crate::support::{Client, Folder, Server, page, query, wait_until};
 use socket2::{Domain, Socket, Type as SocketType};
-use support::{Client, Folder, Server, page, query, wait_until};
 use wire::{Rcode, Type};
 
 /// File descriptors that tests need for other purposes.

@@ -1,20 +1,5 @@
 //! Bursts of one client: thousands of queries wait for one large answer, on every transport with connections, and the
 //! client does not read. Memory must stay within its bound, and other clients must be served.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    reason = "a test may fail, and is the outside world"
-)]
-
-#[path = "support/http.rs"]
-#[allow(dead_code, reason = "another test uses the rest")]
-mod http_client;
-#[path = "support/quic.rs"]
-#[allow(dead_code, reason = "another test uses the rest")]
-mod quic_client;
-mod support;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -22,9 +7,9 @@ use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use http_client::{server_name, tls_client};
-use quic_client::QuicClient;
-use support::{Client, Folder, PATIENCE, Server, certify, query, wait_until};
+use crate::support::http::{server_name, tls_client};
+use crate::support::quic::QuicClient;
+use crate::support::{Client, Folder, PATIENCE, Server, certify, query, wait_until};
 use wire::{Rcode, Type};
 
 const CONNECTIONS: usize = 50;

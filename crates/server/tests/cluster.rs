@@ -1,20 +1,11 @@
 //! Cluster DNS as a whole: kubeadm's Corefile, an API server that starts, changes its objects and fails, and the
 //! answers.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    reason = "a test may fail, and is the outside world"
-)]
-
-mod support;
 
 use std::time::{Duration, Instant};
 
+use crate::support::served::Served;
+use crate::support::{Folder, Server, wait_until};
 use fakeapi::{FakeApi, Fault, service, slice};
-use support::served::Served;
-use support::{Folder, Server, wait_until};
 use wire::{Rcode, Type};
 
 const WEB: &str = "web.shop.svc.cluster.local.";

@@ -1,21 +1,12 @@
 //! `portolan conformance` as users run it: against a server with manifests, one with an API server, and one with wrong
 //! answers.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    reason = "a test may fail, and is the outside world"
-)]
-
-mod support;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
+use crate::support::{Folder, Server};
 use fakeapi::{FakeApi, Fault, ReceivedRequest, namespace, service};
-use support::{Folder, Server};
 
 /// Output and exit code of a run.
 struct Run {

@@ -1,22 +1,13 @@
 //! Control socket of the whole server: every command and endpoint, and what the server says in trouble.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    reason = "a test may fail, and is the outside world"
-)]
-
-mod support;
 
 use std::io::Read;
 use std::net::UdpSocket;
 
+use crate::support::control::ControlSocket;
+use crate::support::upstream::Upstream;
+use crate::support::{Client, Folder, PATIENCE, Server, page, wait_until};
 use fakeapi::{FakeApi, Fault};
 use serde_json::Value;
-use support::control::ControlSocket;
-use support::upstream::Upstream;
-use support::{Client, Folder, PATIENCE, Server, page, wait_until};
 use wire::{Rcode, Type};
 
 /// Running server with its control socket.

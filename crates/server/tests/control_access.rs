@@ -1,13 +1,4 @@
 //! Access to the control API: users, TCP, hostile clients, and the places of the socket.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    reason = "a test may fail, and is the outside world"
-)]
-
-mod support;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -17,8 +8,8 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use support::control::{ControlSocket, Ran, response};
-use support::{Client, Folder, PATIENCE, Server, certify_all, page, wait_until};
+use crate::support::control::{ControlSocket, Ran, response};
+use crate::support::{Client, Folder, PATIENCE, Server, certify_all, page, wait_until};
 use wire::Type;
 
 /// User of the image.

@@ -1,22 +1,13 @@
 //! Runs the examples of `docs/control.md`: every command of a `console` block prints what the page says. `*` is any
 //! text, and blanks may differ.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    reason = "a test may fail, and is the outside world"
-)]
-
-mod support;
 
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
-use support::control::ControlSocket;
-use support::pages::{blocks, console, matches};
-use support::upstream::Upstream;
-use support::{Client, Folder, PATIENCE, Server};
+use crate::support::control::ControlSocket;
+use crate::support::pages::{blocks, console, matches};
+use crate::support::upstream::Upstream;
+use crate::support::{Client, Folder, PATIENCE, Server};
 use wire::Type;
 
 const PAGE: &str = include_str!("../../../docs/control.md");

@@ -1,20 +1,11 @@
 //! Commands find the socket of the running server, wherever the Corefile puts it. Each test has a network namespace of
 //! its own, because abstract sockets of other tests would be found too.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    reason = "a test may fail, and is the outside world"
-)]
-
-mod support;
 
 use std::process::Command;
 
-use support::control::{ControlSocket, Ran};
-use support::namespace::{enter, is_inside, run, say};
-use support::{Folder, Server};
+use crate::support::control::{ControlSocket, Ran};
+use crate::support::namespace::{enter, is_inside, run, say};
+use crate::support::{Folder, Server};
 
 /// Runs a command without `--socket`.
 fn command(words: &[&str]) -> Ran {
@@ -27,7 +18,7 @@ fn finds_a_socket_that_the_corefile_moves() {
     if !is_inside() && !run("unshare", &["--net", "ip", "link"]).0 {
         return say(&format!("SKIPPED {test}: no network namespaces here"));
     }
-    enter(test, &flags, || {
+    enter(module_path!(), test, &flags, || {
         let missing = command(&["status"]);
         assert!(missing.code == 2 && missing.stderr.starts_with("no running server found"), "{}", missing.stderr);
         let doctor = command(&["doctor"]).stdout;

@@ -3,15 +3,6 @@
 //!
 //! `PORTOLAN_COREDNS` names the binary of CoreDNS 1.15.0, else it is `coredns` in the `PATH`. Without it, the test
 //! prints a message and is skipped.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    reason = "a test may fail, and is the outside world"
-)]
-
-mod support;
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -19,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-use support::Folder;
+use crate::support::Folder;
 
 /// Release that the test runs.
 const RELEASE: &str = "CoreDNS-1.15.0";
@@ -88,7 +79,7 @@ fn check_for_coredns_and_coredns_agree() {
 
 /// Returns the example Corefiles of all plugins.
 fn examples() -> Vec<(String, String)> {
-    let plugins = support::packages::repository().join("crates/plugins/src/plugins");
+    let plugins = crate::support::packages::repository().join("crates/plugins/src/plugins");
     let mut folders: Vec<_> = std::fs::read_dir(plugins).unwrap().flatten().map(|entry| entry.path()).collect();
     folders.sort();
     let readme = |folder: PathBuf| {
@@ -104,7 +95,7 @@ fn examples() -> Vec<(String, String)> {
 
 /// Returns the Corefiles of a folder.
 fn stored(folder: &Path) -> Vec<(String, String)> {
-    let files = support::packages::files(folder).into_iter();
+    let files = crate::support::packages::files(folder).into_iter();
     let corefiles = files.filter(|file| file.extension().is_some_and(|extension| extension == "corefile"));
     corefiles.map(|file| (file.display().to_string(), std::fs::read_to_string(&file).unwrap())).collect()
 }

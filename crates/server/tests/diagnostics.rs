@@ -1,22 +1,13 @@
 //! `portolan check`: each code is documented with an example, and the machine-readable formats are as documented.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    reason = "a test may fail, and is the outside world"
-)]
-
-mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
+use crate::support::Folder;
 use portolan::diagnostics;
 use serde_json::Value;
-use support::Folder;
 
 /// Phrase in an entry without an example Corefile.
 const NO_EXAMPLE: &str = "No short example";
@@ -138,7 +129,7 @@ fn checks_files_only_with_the_flag() {
     let odd = "@ 60 IN SOA ns hostmaster 1 7200 1800 86400 60\na 60 IN DNAME b.test.\nb.a 60 IN A 192.0.2.1\n";
     std::fs::create_dir_all(folder.path().join("zones")).unwrap();
     folder.write("zones/db.odd.test", odd);
-    support::certify_all(&folder, "ca", &[("own", "own-key", &["dns.example.org", "192.0.2.53"])]);
+    crate::support::certify_all(&folder, "ca", &[("own", "own-key", &["dns.example.org", "192.0.2.53"])]);
     let announced = "ddr dns.example.org 192.0.2.53 {\n announce tls\n }\n tls own.pem own-key.pem";
     let unreachable = "ddr dns.example.org 192.0.2.54 {\n announce tls\n }\n tls own.pem own-key.pem";
     let cases = [

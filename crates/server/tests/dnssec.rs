@@ -1,21 +1,11 @@
 //! Signed answers, validated by Unbound. If Unbound is not installed, the tests print a message and are skipped.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::disallowed_methods,
-    reason = "a test may fail, and is the outside world"
-)]
-
-mod support;
 
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use support::ports::free_address;
-use support::{Answer, Client, Folder, Server, wait_until};
+use crate::support::ports::free_address;
+use crate::support::{Answer, Client, Folder, Server, wait_until};
 use wire::{Class, Flags, Header, MessageBuf, Name, Opt, Rcode, Type};
 
 /// DNSSEC algorithms with a key in `keys`.

@@ -1,15 +1,5 @@
 //! dnstap messages, read by a collector in this file and by the tools that Debian has. If a tool is not installed, the
 //! tests print a message and skip it.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::disallowed_methods,
-    reason = "a test may fail, and is the outside world"
-)]
-
-mod support;
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -17,7 +7,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 
-use support::{Client, Folder, Server, wait_until};
+use crate::support::{Client, Folder, Server, wait_until};
 use testkit::FrameReader;
 use wire::Type;
 

@@ -1,15 +1,6 @@
 //! `portolan doctor` as users run it: in the Pod of a server with a cluster around it, and from outside with a
 //! kubeconfig. The Pod is a network and a mount namespace with the addresses of the cluster on its loopback interface.
 //! Where that is not possible, the test prints a message and is skipped.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    reason = "a test may fail, and is the outside world"
-)]
-
-mod support;
 
 use std::collections::BTreeSet;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
@@ -18,11 +9,11 @@ use std::process::Command;
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
+use crate::support::control::{ControlSocket, Ran};
+use crate::support::namespace::{enter, is_inside, run, say};
+use crate::support::{Folder, Server, packages, wait_until};
 use fakeapi::{FakeApi, Fault, ReceivedRequest};
 use serde_json::{Value, json};
-use support::control::{ControlSocket, Ran};
-use support::namespace::{enter, is_inside, run, say};
-use support::{Folder, Server, packages, wait_until};
 
 /// Objects of a cluster without problems.
 const CLUSTER: &str = include_str!("../../doctor/src/tests/healthy.json");
@@ -243,7 +234,7 @@ fn names_each_fault_and_nothing_else() {
     if !is_inside() && !run("unshare", &[&flags[..], &["nft", "list", "ruleset"]].concat()).0 {
         return say(&format!("SKIPPED {test}: no network and mount namespaces or no nft here"));
     }
-    enter(test, &flags, || {
+    enter(module_path!(), test, &flags, || {
         let mut pod = Pod::start();
         healthy(&pod);
         objects(&mut pod);
@@ -604,7 +595,7 @@ fn a_loop_that_the_server_has_found_is_named_by_every_command() {
     let folder = Folder::new("doctor-found-loop");
     let control = folder.path().join("control.sock").display().to_string();
     // *loop* asks its own port, so the Corefile has to name one.
-    let own = support::ports::free_address();
+    let own = crate::support::ports::free_address();
     let port = own.port();
     let text = format!(
         ".:{port} {{\n bind 127.0.0.1\n control {control}\n prometheus 127.0.0.1:0\n loop\n forward . {relay}\n}}\n"
@@ -618,14 +609,14 @@ fn a_loop_that_the_server_has_found_is_named_by_every_command() {
     assert!(ran.code == 1 && ran.stdout.contains(expected), "{} {}", ran.code, ran.stdout);
     let ran = socket.run(&["explain", "www.example.org"]);
     assert!(ran.code == 1 && ran.stdout.contains(expected) && ran.stdout.contains("[PE-O01]"), "{}", ran.stdout);
-    support::Client::new(own).ask("www.example.org.", wire::Type::A);
+    crate::support::Client::new(own).ask("www.example.org.", wire::Type::A);
     let tail = || socket.run(&["tail", "--last", "100", "--name", "www.example.org"]).stdout;
     wait_until("tail shows the text", || tail().contains("EDE 0 (forwarding loop detected)"));
 }
 
 #[test]
 fn a_resolver_that_answers_is_no_loop() {
-    let upstream = support::upstream::Upstream::start(1);
+    let upstream = crate::support::upstream::Upstream::start(1);
     let (_folder, _server, socket, _) = forwarding("doctor-no-loop", "", &upstream.address.to_string());
     let ran = socket.run(&["doctor", "--only", "PD-U01"]);
     let expected = "✓ PD-U01  no upstream leads back to this server (1 upstream)";
@@ -634,7 +625,7 @@ fn a_resolver_that_answers_is_no_loop() {
 
 #[test]
 fn one_silent_upstream_of_two_makes_the_report_incomplete() {
-    let upstream = support::upstream::Upstream::start(1);
+    let upstream = crate::support::upstream::Upstream::start(1);
     // The kernel keeps its datagrams; nobody reads them.
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let silent = silent.local_addr().map(|address| (silent, address)).unwrap();

@@ -1,14 +1,4 @@
 //! Dynamic updates of the binary: results, durability, transfers, and other clients.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    clippy::print_stderr,
-    reason = "a test may fail, and is the outside world"
-)]
-
-mod support;
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -16,8 +6,8 @@ use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
-use support::update::{SECRET, Updater};
-use support::{Answer, Client, Folder, Server, page, query, wait_until};
+use crate::support::update::{SECRET, Updater};
+use crate::support::{Answer, Client, Folder, Server, page, query, wait_until};
 use wire::{Message, Rcode, Type};
 use zone::text::Data;
 
@@ -390,9 +380,9 @@ fn a_database_of_coredns_is_taken_over() {
 #[test]
 fn other_blocks_and_transports_do_not_implement_updates() {
     let folder = Folder::new("dynupdate-others");
-    support::certify(&folder, &["127.0.0.1"]);
+    crate::support::certify(&folder, &["127.0.0.1"]);
     let path = folder.path().display().to_string();
-    let (dynamic, port) = (corefile(&folder, "", ALLOW_ALL), support::ports::free_port());
+    let (dynamic, port) = (corefile(&folder, "", ALLOW_ALL), crate::support::ports::free_port());
     let dynamic = dynamic.replace("example.org:0", &format!("example.org:{port}"));
     let text = format!("{dynamic}example.net:{port} {{\nbind 127.0.0.1\nwhoami\n}}\n");
     let doh = corefile(&folder, &format!("tls {path}/cert.pem {path}/key.pem"), ALLOW_ALL);
@@ -408,7 +398,7 @@ fn other_blocks_and_transports_do_not_implement_updates() {
     let updater = Updater::new(address, "example.org.", Some(KEY));
     assert_eq!(updater.send("", "host 60 IN A 192.0.2.1"), Rcode::NOERROR);
     // Over UDP too.
-    let client = Client::new(address).waiting(support::PATIENCE);
+    let client = Client::new(address).waiting(crate::support::PATIENCE);
     client.send_bytes(&updater.message("", "host 60 IN A 192.0.2.2"));
     assert_eq!(client.receive_any().map(|answer| answer.rcode()), Some(Rcode::NOERROR));
     let https = server.address_of("https://127.0.0.1:0");
@@ -425,7 +415,7 @@ fn other_blocks_and_transports_do_not_implement_updates() {
 #[test]
 fn secondaries_get_changes() {
     let folder = Folder::new("dynupdate-secondary");
-    let port = support::ports::free_port();
+    let port = crate::support::ports::free_port();
     let primary = Zone::start(&folder, &format!("transfer {{\nto 127.0.0.1:{port}\n}}"), DATABASE);
     let text =
         format!("example.org:{port} {{\nbind 127.0.0.1\nsecondary {{\ntransfer from {}\n}}\n}}\n", primary.address);

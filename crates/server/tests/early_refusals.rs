@@ -1,22 +1,12 @@
 //! Responses to requests that are refused before their body has been read: the client sees the status, from every HTTP
 //! server of the process. Those for DNS over HTTPS are in `https.rs`.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    clippy::print_stderr,
-    reason = "a test may fail, and is the outside world"
-)]
-
-mod support;
 
 use std::io::Write;
 use std::net::TcpStream;
 use std::process::Command;
 
-use support::control::{ControlSocket, response};
-use support::{Folder, Server, certify};
+use crate::support::control::{ControlSocket, response};
+use crate::support::{Folder, Server, certify};
 
 /// Number of tries, because a reset overtakes a response only now and then.
 const TRIES: usize = 20;

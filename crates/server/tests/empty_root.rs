@@ -2,23 +2,14 @@
 //!
 //! `cargo xtask binary` builds it, and the environment variable `PORTOLAN_STATIC` names it. Without it, or where a user
 //! namespace may not be made, the test prints a message and is skipped.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    reason = "a test may fail, and is the outside world"
-)]
-
-mod support;
 
 use std::io::Write;
 use std::net::IpAddr;
 use std::path::Path;
 use std::process::Command;
 
-use support::upstream::Upstream;
-use support::{Client, Folder, Server, certify, page};
+use crate::support::upstream::Upstream;
+use crate::support::{Client, Folder, Server, certify, page};
 use wire::{Rcode, Type};
 
 /// Returns a command that runs a program with `folder` as its root, as user and group 0 of a user namespace.

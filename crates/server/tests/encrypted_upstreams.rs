@@ -1,21 +1,12 @@
 //! Forwarding over TLS, HTTPS and QUIC: one server with a certificate, and others that forward queries to it.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    reason = "a test may fail, and is the outside world"
-)]
-
-mod support;
 
 use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use support::ports::free_port;
-use support::{Client, Folder, Server, certify, page, wait_until};
+use crate::support::ports::free_port;
+use crate::support::{Client, Folder, Server, certify, page, wait_until};
 use wire::{Rcode, Type};
 
 const SCHEMES: [&str; 3] = ["tls", "https", "quic"];

@@ -1,22 +1,13 @@
 //! Records in a real etcd: loading, changes, outages, data loss, compaction, authentication and TLS. If etcd is not
 //! installed, the tests print a message and are skipped.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    reason = "a test may fail, and is the outside world"
-)]
-
-mod support;
 
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
-use support::ports::free_port;
-use support::served::Served;
-use support::store::{self, Store};
-use support::{Answer, Folder, certify_all, page, wait_until};
+use crate::support::ports::free_port;
+use crate::support::served::Served;
+use crate::support::store::{self, Store};
+use crate::support::{Answer, Folder, certify_all, page, wait_until};
 use wire::{Rcode, Type};
 
 /// Extended DNS Error codes (RFC 8914 §4).

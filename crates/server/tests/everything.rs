@@ -1,21 +1,13 @@
 //! Corefile with every directive of this build, served by the binary and queried.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    reason = "a test may fail, and is the outside world"
-)]
 
-mod support;
 #[path = "../../plugins/src/plugins/geoip/test_database.rs"]
 mod test_database;
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
+use crate::support::{Client, Folder, Server, certify, page, wait_until};
 use config::DirectiveEntry;
-use support::{Client, Folder, Server, certify, page, wait_until};
 use wire::{Rcode, Type};
 
 /// Directive that is left out, because the server is not ready without an etcd; `tests/etcd.rs` tests it.

@@ -1,25 +1,16 @@
 //! `portolan explain` against the whole server and from files: the cases that operators ask about, and the examples of
 //! `docs/explain.md`.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    reason = "a test may fail, and is the outside world"
-)]
-
-mod support;
 
 use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
+use crate::support::control::{ControlSocket, Ran};
+use crate::support::pages::{console, matches};
+use crate::support::upstream::Upstream;
+use crate::support::{Client, Folder, Server, wait_until};
 use fakeapi::{FakeApi, Fault, service, slice};
-use support::control::{ControlSocket, Ran};
-use support::pages::{console, matches};
-use support::upstream::Upstream;
-use support::{Client, Folder, Server, wait_until};
 use wire::{Class, Flags, Header, MessageBuf, Name, Owner, Rcode, Request, Section, Type};
 
 const PAGE: &str = include_str!("../../../docs/explain.md");

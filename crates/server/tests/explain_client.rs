@@ -1,22 +1,13 @@
 //! `portolan explain` beside the answer: the address of the pod in `--from NAMESPACE/POD`, what it says if the
 //! address is not known, and suggestions.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    reason = "a test may fail, and is the outside world"
-)]
-
-mod support;
 
 use std::net::UdpSocket;
 use std::process::Command;
 
+use crate::support::control::{ControlSocket, Ran};
+use crate::support::{Client, Folder, Server};
 use fakeapi::{FakeApi, Fault, object};
 use serde_json::json;
-use support::control::{ControlSocket, Ran};
-use support::{Client, Folder, Server};
 use wire::Type;
 
 /// EndpointSlice whose ready endpoint is the pod web-1, and a dual-stack pod.

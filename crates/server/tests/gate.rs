@@ -1,19 +1,4 @@
 //! The same rules on all transports: a message gets the same response code, or none, over each of them.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    reason = "a test may fail, and is the outside world"
-)]
-
-#[path = "support/http.rs"]
-#[allow(dead_code, reason = "another test uses the rest")]
-mod http_client;
-#[path = "support/quic.rs"]
-#[allow(dead_code, reason = "another test uses the rest")]
-mod quic_client;
-mod support;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -21,10 +6,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::support::http::{Http, HttpClient, base64url, get, post, request, server_name, tls_client};
+use crate::support::quic::QuicClient;
+use crate::support::{Client, Folder, Server, certify, query};
 use aws_lc_rs::hmac;
-use http_client::{Http, HttpClient, base64url, get, post, request, server_name, tls_client};
-use quic_client::QuicClient;
-use support::{Client, Folder, Server, certify, query};
 use wire::{Rcode, Type};
 
 /// Secret of the key `key.`.

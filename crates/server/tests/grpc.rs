@@ -1,13 +1,4 @@
 //! DNS over gRPC in both directions: one server that accepts it, and others that forward queries to that server.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    reason = "a test may fail, and is the outside world"
-)]
-
-mod support;
 
 use std::ffi::OsStr;
 use std::io::Read;
@@ -15,7 +6,7 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-use support::{Client, Folder, Server, certify, page, wait_until};
+use crate::support::{Client, Folder, Server, certify, page, wait_until};
 use wire::{Rcode, Type};
 
 /// Starts a gRPC server with one host, and with `lines` in its server block.

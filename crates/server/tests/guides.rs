@@ -1,15 +1,6 @@
 //! The commands of `README.md`, `docs/tutorial.md` and `docs/3am.md`, run by a shell against the server of the
 //! examples, and their output. Numbers, durations, addresses and host names may differ. If `dig` or `curl` is not
 //! installed, the tests print a message and are skipped.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    reason = "a test may fail, and is the outside world"
-)]
-
-mod support;
 
 use std::fs::Permissions;
 use std::io::Write as _;
@@ -19,10 +10,10 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use support::control::ControlSocket;
-use support::pages::{blocks, commands, normalized};
-use support::upstream::Upstream;
-use support::{Folder, PATIENCE, Server};
+use crate::support::control::ControlSocket;
+use crate::support::pages::{blocks, commands, normalized};
+use crate::support::upstream::Upstream;
+use crate::support::{Folder, PATIENCE, Server};
 
 const README: &str = include_str!("../../../README.md");
 const TUTORIAL: &str = include_str!("../../../docs/tutorial.md");

@@ -1,24 +1,12 @@
 //! Small, bounded attacks on DNS over HTTPS: other clients must be served, and memory must stay flat.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    reason = "a test may fail, and is the outside world"
-)]
-
-#[path = "support/http.rs"]
-#[allow(dead_code, reason = "another test uses the rest")]
-mod http_client;
-mod support;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use http_client::{Http, HttpClient, server_name, tls_client};
-use support::{Folder, Server, certify};
+use crate::support::http::{Http, HttpClient, server_name, tls_client};
+use crate::support::{Folder, Server, certify};
 use wire::Type;
 
 const DATA: u8 = 0;
@@ -86,8 +74,8 @@ impl Running {
         let config = tls_client(&self.folder.path().join("ca.pem"), &[alpn]);
         let tls = rustls::ClientConnection::new(Arc::new(config), server_name()).unwrap();
         let tcp = TcpStream::connect(self.address).unwrap();
-        tcp.set_read_timeout(Some(support::PATIENCE)).unwrap();
-        tcp.set_write_timeout(Some(support::PATIENCE)).unwrap();
+        tcp.set_read_timeout(Some(crate::support::PATIENCE)).unwrap();
+        tcp.set_write_timeout(Some(crate::support::PATIENCE)).unwrap();
         let mut attacker = Attacker(rustls::StreamOwned::new(tls, tcp));
         if alpn == "h2" {
             attacker.0.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").unwrap();
@@ -308,7 +296,7 @@ fn slow_requests_end_at_the_deadline() {
             let start = Instant::now();
             let mut lives = attacker.send(head.as_bytes());
             attacker.0.sock.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
-            while lives && start.elapsed() < support::PATIENCE {
+            while lives && start.elapsed() < crate::support::PATIENCE {
                 // Waits for 200 ms, unless the server answers or closes the connection.
                 let mut byte = [0; 1024];
                 lives = attacker.0.read(&mut byte).is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)

@@ -1,25 +1,13 @@
 //! DNS over HTTPS with HTTP/1.1 and HTTP/2: the whole server with its workers, hyper as the client, curl, kdig and dig.
 //! A test prints a message and is skipped if its program is not installed.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    clippy::print_stderr,
-    reason = "a test may fail, and is the outside world"
-)]
-
-#[path = "support/http.rs"]
-mod http_client;
-mod support;
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::process::Command;
 use std::time::Duration;
 
-use http_client::{Http, HttpClient, get, post, request, server_name, tls_client};
-use support::{Answer, Folder, Server, certify, page, query, wait_until};
+use crate::support::http::{Http, HttpClient, get, post, request, server_name, tls_client};
+use crate::support::{Answer, Folder, Server, certify, page, query, wait_until};
 use wire::{Message, Rcode, Type};
 
 const HOSTS: &str = "hosts /dev/null {\n192.0.2.1 www.example.org\n}";
@@ -282,7 +270,7 @@ fn http1_connections_continue_after_a_pause() {
     // A request in pieces, after a pause.
     let first = format!("GET {QUERY} HTTP/1.1\r\nHost: x\r\n\r\n");
     let mut stream = TcpStream::connect(running.clear).unwrap();
-    stream.set_read_timeout(Some(support::PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(crate::support::PATIENCE)).unwrap();
     stream.write_all(first.as_bytes()).unwrap();
     let mut head = [0; 12];
     stream.read_exact(&mut head).unwrap();
@@ -307,7 +295,7 @@ fn http1_connections_continue_after_a_pause() {
 /// Sends bytes over HTTP/1.1 without TLS, and returns all bytes until the server closes the connection.
 fn raw(to: SocketAddr, pieces: &[&[u8]]) -> String {
     let mut stream = TcpStream::connect(to).unwrap();
-    stream.set_read_timeout(Some(support::PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(crate::support::PATIENCE)).unwrap();
     for piece in pieces {
         stream.write_all(piece).unwrap();
     }

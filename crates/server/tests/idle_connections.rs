@@ -4,24 +4,8 @@
 //!
 //! ```sh
 //! cargo build --release -p portolan
-//! PORTOLAN_BINARY=target/release/portolan cargo test -p portolan --test idle_connections -- --nocapture
+//! PORTOLAN_BINARY=target/release/portolan cargo test -p portolan --test integration idle_connections -- --nocapture
 //! ```
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    clippy::print_stdout,
-    reason = "a test may fail, is the outside world and prints what it measures"
-)]
-
-#[path = "support/http.rs"]
-#[allow(dead_code, reason = "another test uses the rest")]
-mod http_client;
-#[path = "support/quic.rs"]
-#[allow(dead_code, reason = "another test uses the rest")]
-mod quic_client;
-mod support;
 
 use std::any::Any;
 use std::io::{Read, Write};
@@ -30,9 +14,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use http_client::{Http, HttpClient, server_name, tls_client};
-use quic_client::QuicClient;
-use support::{Folder, Server, certify, query};
+use crate::support::http::{Http, HttpClient, server_name, tls_client};
+use crate::support::quic::QuicClient;
+use crate::support::{Folder, Server, certify, query};
 use wire::Type;
 
 /// Numbers of listeners, without and with `PORTOLAN_BINARY`. Each of them allows 200 connections over QUIC.
@@ -126,7 +110,7 @@ impl Running {
         certify(&folder, &["dns.example.org"]);
         let path = |name: &str| folder.path().join(name).display().to_string();
         let listeners = LISTENERS[usize::from(is_measurement())];
-        let ports: Vec<u16> = (0..listeners).map(|_| support::ports::free_port()).collect();
+        let ports: Vec<u16> = (0..listeners).map(|_| crate::support::ports::free_port()).collect();
         let keys: Vec<String> = ports.iter().map(|port| format!("{scheme}://.:{port}")).collect();
         let text = format!(
             "{} {{\nbind 127.0.0.1\ntls {} {}\ntimeouts {{\nidle 1h\n}}\nhosts /dev/null {{\n192.0.2.1 www.example.org\n}}\n}}\n",

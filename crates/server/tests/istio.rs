@@ -1,22 +1,13 @@
 //! Hosts of an Istio mesh: an API server with ServiceEntries that starts, changes its objects and fails, one without
 //! Istio, and the answers.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    reason = "a test may fail, and is the outside world"
-)]
-
-mod support;
 
 use std::net::IpAddr;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use crate::support::served::Served;
+use crate::support::{Client, Folder, Server, page, wait_until};
 use fakeapi::{FakeApi, service_entry};
-use support::served::Served;
-use support::{Client, Folder, Server, page, wait_until};
 use wire::{Rcode, Type};
 
 /// Extended DNS Error Not Ready (RFC 8914 §4.15).

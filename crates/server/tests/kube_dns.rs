@@ -1,23 +1,14 @@
 //! `portolan kube-dns` as the pod: its flags, its ConfigMap from a directory or an API server, and its pages.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    reason = "a test may fail, and is the outside world"
-)]
-
-mod support;
 
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
+use crate::support::ports::{free_address, free_port};
+use crate::support::upstream::Upstream;
+use crate::support::{Client, Folder, Server, page, wait_until};
 use fakeapi::FakeApi;
 use serde_json::json;
-use support::ports::{free_address, free_port};
-use support::upstream::Upstream;
-use support::{Client, Folder, Server, page, wait_until};
 use wire::{Rcode, Type};
 
 const WEB: &str = "web.shop.svc.cluster.local.";

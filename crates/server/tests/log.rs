@@ -1,13 +1,4 @@
 //! The log with a slow or stopped reader, and its JSON format.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    reason = "a test may fail, and is the outside world"
-)]
-
-mod support;
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
@@ -16,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use support::{Client, Folder, PATIENCE, Server, page, wait_until};
+use crate::support::{Client, Folder, PATIENCE, Server, page, wait_until};
 use wire::{Rcode, Type};
 
 /// Corefile that logs about 2 KiB per query, so that a few hundred queries fill pipe and queue.

@@ -1,21 +1,12 @@
 //! `portolan migrate` as users run it: output, notes and exit codes.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    reason = "a test may fail, and is the outside world"
-)]
-
-mod support;
 
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use crate::support::{Folder, Server};
 use serde_json::{Value, json};
-use support::{Folder, Server};
 
 /// Runs the command with standard input. Returns the exit code, standard output and standard error.
 fn migrate(words: &[&str], input: &str) -> (Option<i32>, String, String) {

@@ -3,17 +3,6 @@
 //!
 //! If the variable `PUBLIC_BOARDS` names a folder with dashboards of others, the test also prints which of their
 //! expressions return no data.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    reason = "a test may fail, and is the outside world"
-)]
-
-#[path = "support/prometheus.rs"]
-mod prometheus;
-mod support;
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -22,13 +11,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use crate::support::ports::free_address;
+use crate::support::prometheus::{self, Prometheus, promtool, skipped};
+use crate::support::served::Served;
+use crate::support::upstream::Upstream;
+use crate::support::{Client, Folder, wait_until};
 use fakeapi::{FakeApi, slice};
-use prometheus::{Prometheus, promtool, skipped};
 use serde_json::Value;
-use support::ports::free_address;
-use support::served::Served;
-use support::upstream::Upstream;
-use support::{Client, Folder, wait_until};
 use wire::Type;
 
 /// Time for all expressions to return data.

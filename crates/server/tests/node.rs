@@ -1,15 +1,6 @@
 //! `portolan node` on a node: each test has its own network namespace with interface, rules and addresses.
 //!
 //! Each test runs itself again in a new namespace. If it cannot create one, it prints a message and is skipped.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    reason = "a test may fail, and is the outside world"
-)]
-
-mod support;
 
 use std::ffi::OsString;
 use std::io::{Read, Write as _};
@@ -23,9 +14,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use support::namespace::{enter, is_inside, run, say};
-use support::upstream::Upstream;
-use support::{Client, Folder, Server, page, query, wait_until};
+use crate::support::namespace::{enter, is_inside, run, say};
+use crate::support::upstream::Upstream;
+use crate::support::{Client, Folder, Server, page, query, wait_until};
 use wire::{Rcode, Type};
 
 const LINK: &str = "169.254.20.10";
@@ -74,7 +65,7 @@ fn in_namespace(test: &str, body: impl FnOnce()) {
     if !is_inside() && !is_possible() {
         return say(&format!("SKIPPED {test}: no network namespace, TUN device, nft or proof of NET_ADMIN here"));
     }
-    enter(test, &["--net"], body);
+    enter(module_path!(), test, &["--net"], body);
 }
 
 fn tables() -> usize {

@@ -1,23 +1,14 @@
 //! The Helm chart and the Kustomize overlays in `deploy`: rendered by `helm` and `kubectl`, and compared with golden
 //! manifests, which the other checks read.
 //!
-//! `UPDATE_GOLDEN=1 cargo test -p portolan --test packages` writes the golden manifests.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    reason = "a test may fail, and is the outside world"
-)]
-
-mod support;
+//! `UPDATE_GOLDEN=1 cargo test -p portolan --test integration packages` writes the golden manifests.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use crate::support::kubernetes::are_in_path;
+use crate::support::packages::{self, chart, kustomize, parse};
 use serde_json::{Value, json};
-use support::kubernetes::are_in_path;
-use support::packages::{self, chart, kustomize, parse};
 
 /// Kustomizations and their golden manifests.
 const OVERLAYS: [(&str, &str); 5] = [

@@ -1,23 +1,12 @@
 //! Status page of the whole server: over both listeners, and in a browser if there is one.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    reason = "a test may fail, and is the outside world"
-)]
-
-#[path = "support/browser.rs"]
-mod browser;
-mod support;
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
 
-use browser::Browser;
-use support::control::{ControlSocket, response};
-use support::upstream::Upstream;
-use support::{Client, Folder, PATIENCE, Server, wait_until};
+use crate::support::browser::Browser;
+use crate::support::control::{ControlSocket, response};
+use crate::support::upstream::Upstream;
+use crate::support::{Client, Folder, PATIENCE, Server, wait_until};
 use wire::Type;
 
 /// Screens: a phone, two tablets, a laptop and a large one.

@@ -1,13 +1,4 @@
 //! The process as a whole: startup, reload, shutdown and error messages.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    reason = "a test may fail, and is the outside world"
-)]
-
-mod support;
 
 use std::fs::OpenOptions;
 use std::io::{Read, Write};
@@ -18,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use support::{Client, Folder, Server, page, wait_until};
+use crate::support::{Client, Folder, Server, page, wait_until};
 use wire::{Rcode, Type};
 
 const HOSTS: &str = ".:0 {
@@ -514,7 +505,7 @@ fn closes_a_connection_after_its_maximum_of_queries() {
     let corefile = ".:0 {\n timeouts {\n maxtcpqueries 2\n idle 1h\n }\n whoami\n}\n";
     let mut server = Server::start(&folder.write("Corefile", corefile));
     let mut stream = std::net::TcpStream::connect(server.address_of("dns://:0")).unwrap();
-    let query = support::query(7, "one.test.", Type::A);
+    let query = crate::support::query(7, "one.test.", Type::A);
     let framed = [&u16::try_from(query.len()).unwrap().to_be_bytes()[..], &query].concat();
     stream.write_all(&framed.repeat(3)).unwrap();
     let mut answers = Vec::new();
@@ -546,7 +537,7 @@ fn accepts_client_addresses_from_trusted_proxies_only() {
     let corefile = |policy: &str| format!(".:0 {{\n proxyproto {{\n default {policy}\n }}\n whoami\n}}\n");
     let mut server = Server::start(&folder.write("Corefile", &corefile("use")));
     let address = server.address_of("dns://:0");
-    let query = support::query(7, "one.test.", Type::A);
+    let query = crate::support::query(7, "one.test.", Type::A);
     let header = b"\r\n\r\n\0\r\nQUIT\n\x21\x12\0\x0c\x0a\x01\x02\x03\xc0\0\x02\x01\x12\x34\0\x35";
     let mut client = Client::new(address);
     client.send_bytes(&[&header[..], &query].concat());

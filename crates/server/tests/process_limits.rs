@@ -1,14 +1,5 @@
 //! The server with few descriptors, threads and little stack, and with a bound for the size of files: it works, or says
 //! which limit is too low.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    reason = "a test may fail, and is the outside world"
-)]
-
-mod support;
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -16,8 +7,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::time::Duration;
 
-use support::control::ControlSocket;
-use support::{Client, Folder, Server, page, query, wait_until};
+use crate::support::control::ControlSocket;
+use crate::support::{Client, Folder, Server, page, query, wait_until};
 use wire::Type;
 
 /// Returns the command that runs the server under limits that prlimit(1) sets.

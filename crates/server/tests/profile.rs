@@ -1,20 +1,10 @@
 //! CPU profile of a busy server, read by Go's own tool. If it is not installed, the test prints a message and is
 //! skipped.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::disallowed_methods,
-    reason = "a test may fail, and is the outside world"
-)]
-
-mod support;
 
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use support::{Client, Folder, Server, page};
+use crate::support::{Client, Folder, Server, page};
 use wire::Type;
 
 #[test]

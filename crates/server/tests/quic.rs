@@ -1,28 +1,16 @@
 //! DNS over QUIC and over HTTP/3: the whole server with its workers, and kdig. If kdig is not installed, its test
 //! prints a message and is skipped.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    clippy::print_stderr,
-    reason = "a test may fail, and is the outside world"
-)]
-
-#[path = "support/quic.rs"]
-mod quic_client;
-mod support;
 
 use std::net::SocketAddr;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use quic_client::QuicClient;
+use crate::support::quic::QuicClient;
+use crate::support::{Answer, Folder, Server, certify, page, query, wait_until};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, SignatureScheme};
-use support::{Answer, Folder, Server, certify, page, query, wait_until};
 use wire::{Message, Rcode, Type};
 
 /// Server with a certificate that answers over QUIC and HTTP/3.
@@ -293,7 +281,7 @@ fn clients_resume_their_sessions_with_any_worker_and_early_data_is_never_allowed
         let mut server = Server::start(&folder.write("Corefile", &corefile(&folder, key, HOSTS)));
         let address = server.address_of(listener);
         let verifier = Arc::new(Counting::default());
-        let mut tls = quic_client::tls_config(alpn, &folder.path().join("ca.pem"));
+        let mut tls = crate::support::quic::tls_config(alpn, &folder.path().join("ca.pem"));
         tls.dangerous().set_certificate_verifier(Arc::clone(&verifier) as Arc<dyn ServerCertVerifier>);
         tls.enable_early_data = true;
         let tls = Arc::new(tls);

@@ -1,23 +1,14 @@
 //! Tests with a real Kubernetes API server, which confirm that fakeapi behaves like it and that the manifests are
 //! valid.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    reason = "a test may fail, and is the outside world"
-)]
-
-mod support;
 
 use std::path::Path;
 use std::process::Command;
 
+use crate::support::kubernetes::{Kubernetes, is_installed};
+use crate::support::packages;
+use crate::support::served::Served;
+use crate::support::wait_until;
 use serde_json::{Value, json};
-use support::kubernetes::{Kubernetes, is_installed};
-use support::packages;
-use support::served::Served;
-use support::wait_until;
 use wire::{Rcode, Type};
 
 /// Extended DNS Error Not Ready (RFC 8914 §4.15).
@@ -37,7 +28,7 @@ fn serve(kubeconfig: &Path) -> Served {
 
 impl Served {
     fn wait_gone(&mut self, name: &str) {
-        let is_gone = |answer: support::Answer| answer.rcode() == Rcode::NXDOMAIN;
+        let is_gone = |answer: crate::support::Answer| answer.rcode() == Rcode::NXDOMAIN;
         wait_until(&format!("{name} is gone"), || self.client.ask(name, Type::A).is_some_and(is_gone));
     }
 

@@ -6,24 +6,15 @@
 //!
 //! ```sh
 //! python3 -m venv venv && venv/bin/pip install 'dnspython[doh,doq]'
-//! PORTOLAN_PYTHON=$PWD/venv/bin/python cargo test -p portolan --test real_clients
+//! PORTOLAN_PYTHON=$PWD/venv/bin/python cargo test -p portolan --test real real_clients
 //! ```
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    reason = "a test may fail, and is the outside world"
-)]
-
-mod support;
 
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 
-use support::{Folder, Server, certify};
+use crate::support::{Folder, Server, certify};
 
 const SCHEMES: [&str; 4] = ["tls", "https", "https3", "quic"];
 /// Query for the address of www.example.org.

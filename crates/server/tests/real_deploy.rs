@@ -1,24 +1,15 @@
 //! The commands of the deployment pages, run by a shell against a real Kubernetes API server.
 //!
 //! The cluster has no nodes, so the Deployments run with 0 replicas and `rollout status` ends at once.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    reason = "a test may fail, and is the outside world"
-)]
-
-mod support;
 
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use crate::support::Folder;
+use crate::support::kubernetes::{Kubernetes, are_in_path, is_installed};
+use crate::support::packages::repository;
 use serde_json::{Value, json};
-use support::Folder;
-use support::kubernetes::{Kubernetes, are_in_path, is_installed};
-use support::packages::repository;
 
 const ORIGINAL_IMAGE: &str = "coredns:1.14.1";
 /// Image in the examples with Helm and Kustomize.

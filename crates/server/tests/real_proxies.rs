@@ -1,21 +1,12 @@
 //! Proxies in front of the server that pass on the address of the client: haproxy and dnsdist. A test prints a message
 //! and is skipped if its program, or kdig, is not installed.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    reason = "a test may fail, and is the outside world"
-)]
-
-mod support;
 
 use std::io::Write;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use support::ports::free_port;
-use support::{Folder, Server, certify, wait_until};
+use crate::support::ports::free_port;
+use crate::support::{Folder, Server, certify, wait_until};
 
 /// Address from which kdig asks.
 const CLIENT: &str = "127.0.0.9";

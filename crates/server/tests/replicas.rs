@@ -1,23 +1,14 @@
 //! Commands for all replicas of a Service: three servers on this machine, behind a program in place of `kubectl` that
 //! knows their Pods.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    reason = "a test may fail, and is the outside world"
-)]
-
-mod support;
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::{Command, Stdio};
 
+use crate::support::control::{ControlSocket, Ran};
+use crate::support::{Client, Folder, Server};
 use serde_json::{Value, json};
-use support::control::{ControlSocket, Ran};
-use support::{Client, Folder, Server};
 use wire::Type;
 
 /// Pods of the Service. The server of the last one never ran.
@@ -137,7 +128,7 @@ fn merges_the_groups_and_the_failures_of_all_replicas() {
     bed.ask(0, "second.b.test.");
     bed.ask(2, "third.b.test.");
     let rows = || bed.run(&["top", "--all", "--by", "name"]).stdout;
-    support::wait_until("all queries are counted", || {
+    crate::support::wait_until("all queries are counted", || {
         ["busy", "usual", "first", "second", "third"].iter().all(|name| rows().contains(name))
     });
     let table = rows();
@@ -169,7 +160,7 @@ fn follows_the_queries_of_all_replicas() {
         BufReader::new(stdout).lines().map_while(Result::ok).try_for_each(|line| lines.send(line))
     });
     let mut seen: Vec<String> = Vec::new();
-    support::wait_until("a query of each replica is shown", || {
+    crate::support::wait_until("a query of each replica is shown", || {
         // A stream begins some time after the start of the command.
         (0..3).for_each(|at| bed.ask(at, &format!("n{at}.a.test.")));
         seen.extend(arrived.try_iter());

@@ -1,22 +1,13 @@
 //! Comparison with the server that this one replaces: two servers with zone data that differs, and the report.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    reason = "a test may fail, and is the outside world"
-)]
-
-mod support;
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
+use crate::support::control::ControlSocket;
+use crate::support::pages::{blocks, console, matches};
+use crate::support::upstream::Upstream;
+use crate::support::{Client, Folder, PATIENCE, Server, wait_until};
 use serde_json::Value;
-use support::control::ControlSocket;
-use support::pages::{blocks, console, matches};
-use support::upstream::Upstream;
-use support::{Client, Folder, PATIENCE, Server, wait_until};
 use wire::Type;
 
 const PAGE: &str = include_str!("../../../docs/shadow.md");

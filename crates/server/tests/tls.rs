@@ -1,27 +1,15 @@
 //! DNS over TLS in both directions: one server with a certificate, and others that forward queries to it.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    reason = "a test may fail, and is the outside world"
-)]
-
-#[path = "support/http.rs"]
-#[allow(dead_code, reason = "another test uses the rest")]
-mod http_client;
-mod support;
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 
+use crate::support::http::{server_name, tls_client};
+use crate::support::{Client, Folder, Server, certify, certify_all};
 use engine::tls::{ClientTls, TlsMaker};
 use engine::{Fetch, Io};
-use http_client::{server_name, tls_client};
 use metrics::Registry;
 use net::TokioIo;
-use support::{Client, Folder, Server, certify, certify_all};
 use transport::tls::Rustls;
 use wire::{Rcode, Type};
 
@@ -112,7 +100,7 @@ fn serves_metrics_over_tls() {
         let authorities = Some(std::fs::read(folder.path().join("ca.pem")).expect("its own authority"));
         let server_name = Some("metrics.example.org".to_owned());
         let tls = Rustls.client(&ClientTls { server_name, authorities, ..ClientTls::default() }).expect("TLS");
-        let until = io.now() + support::PATIENCE;
+        let until = io.now() + crate::support::PATIENCE;
         let fetch = Fetch { address: &address, tls: Some(&tls), path: "/metrics", post: None, until };
         assert_eq!(io.fetch(fetch).await, Ok(200));
         assert_ne!(io.fetch(Fetch { tls: None, ..fetch }).await, Ok(200));
@@ -153,9 +141,9 @@ impl Encrypted {
         let mut tls = rustls::ClientConnection::new(Arc::clone(config), server_name()).expect("a client");
         let takes_early_data = tls.early_data().is_some();
         let mut tcp = TcpStream::connect(self.address).expect("a connection");
-        tcp.set_read_timeout(Some(support::PATIENCE)).expect("a timeout");
+        tcp.set_read_timeout(Some(crate::support::PATIENCE)).expect("a timeout");
         let mut stream = rustls::Stream::new(&mut tls, &mut tcp);
-        let query = support::query(1, "www.example.org.", Type::A);
+        let query = crate::support::query(1, "www.example.org.", Type::A);
         let length = u16::try_from(query.len()).expect("a query").to_be_bytes();
         stream.write_all(&[&length[..], &query].concat()).expect("room");
         let mut head = [0; 14];
@@ -190,7 +178,7 @@ fn a_renewed_certificate_does_not_end_connections() {
     let mut tls = rustls::ClientConnection::new(running.client(), server_name()).expect("a client");
     let mut tcp = TcpStream::connect(running.address).expect("a connection");
     let mut stream = rustls::Stream::new(&mut tls, &mut tcp);
-    let query = support::query(1, "www.example.org.", Type::A);
+    let query = crate::support::query(1, "www.example.org.", Type::A);
     let framed = [&u16::try_from(query.len()).expect("a query").to_be_bytes()[..], &query].concat();
     let mut ask = || {
         stream.write_all(&framed).expect("room");

@@ -1,16 +1,4 @@
 //! Rules of the TLS listener that clients rely on, and clients that mean harm in the handshake.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    reason = "a test may fail, and is the outside world"
-)]
-
-#[path = "support/http.rs"]
-#[allow(dead_code, reason = "another test uses the rest")]
-mod http_client;
-mod support;
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -18,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use http_client::{server_name, tls_client};
-use support::{Folder, PATIENCE, Server, certify, page, query, wait_until};
+use crate::support::http::{server_name, tls_client};
+use crate::support::{Folder, PATIENCE, Server, certify, page, query, wait_until};
 use wire::{Header, Type};
 
 /// DNS over TLS with an authority that clients trust.

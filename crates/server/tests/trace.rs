@@ -1,19 +1,10 @@
 //! Trace spans, received by a local collector.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    reason = "a test may fail, and is the outside world"
-)]
-
-mod support;
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::sync::mpsc::{Receiver, channel};
 
-use support::{Client, Folder, PATIENCE, Server};
+use crate::support::{Client, Folder, PATIENCE, Server};
 use wire::Type;
 
 /// Receives POST requests, and returns a channel with their paths and bodies.

@@ -1,24 +1,15 @@
 //! The commands of `docs/troubleshooting.md`, run by a shell with `dig` and `portolan`, and their output. Numbers may
 //! differ. If `dig` is not installed, the test prints a message and is skipped.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    reason = "a test may fail, and is the outside world"
-)]
-
-mod support;
 
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::net::{SocketAddr, UdpSocket};
 use std::process::Command;
 
+use crate::support::control::ControlSocket;
+use crate::support::pages::normalized;
+use crate::support::served::Served;
 use fakeapi::FakeApi;
-use support::control::ControlSocket;
-use support::pages::normalized;
-use support::served::Served;
 
 const PAGE: &str = include_str!("../../../docs/troubleshooting.md");
 /// Address of the server in the page.

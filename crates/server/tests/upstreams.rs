@@ -1,22 +1,13 @@
 //! Forwarding to Knot DNS and to Unbound over UDP and TCP: while they run, while they are down, and after their
 //! restart. If one is not installed, its test prints a message and is skipped.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    reason = "a test may fail, and is the outside world"
-)]
-
-mod support;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use support::ports::free_port;
-use support::{Answer, Client, Folder, PATIENCE, Server, page, query, wait_until};
+use crate::support::ports::free_port;
+use crate::support::{Answer, Client, Folder, PATIENCE, Server, page, query, wait_until};
 use wire::{Rcode, Type};
 
 /// Name server of another project.

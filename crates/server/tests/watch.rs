@@ -1,13 +1,4 @@
 //! `portolan tail` and `portolan top` with the whole server: what they show, and that they slow nothing down.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    reason = "a test may fail, and is the outside world"
-)]
-
-mod support;
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -15,10 +6,10 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use crate::support::control::{ControlSocket, Ran};
+use crate::support::ports::free_port;
+use crate::support::{Client, Folder, Server, wait_until};
 use serde_json::Value;
-use support::control::{ControlSocket, Ran};
-use support::ports::free_port;
-use support::{Client, Folder, Server, wait_until};
 use wire::{Rcode, Type};
 
 /// Running server with its control socket.

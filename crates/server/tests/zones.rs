@@ -1,22 +1,12 @@
 //! Zone transfers with Knot DNS as primary and as secondary. If it is not installed, the tests print a message and are
 //! skipped.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::disallowed_methods,
-    reason = "a test may fail, and is the outside world"
-)]
-
-mod support;
 
 use std::fmt::Write;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Child, Command, Stdio};
 
-use support::ports::free_address;
-use support::{Client, Folder, Server, wait_until};
+use crate::support::ports::free_address;
+use crate::support::{Client, Folder, Server, wait_until};
 use wire::Type;
 
 /// Number of records in the zone; its transfer needs many messages.

@@ -18,7 +18,7 @@ use tokio::runtime::Runtime;
 use tokio::task::LocalSet;
 use transport::grpc::LocalExecutor;
 
-use super::support::{Answer, PATIENCE, query};
+use super::{Answer, PATIENCE, query};
 
 /// HTTP version and encryption of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

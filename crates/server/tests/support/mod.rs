@@ -1,12 +1,16 @@
 //! The binary as users run it: on free ports, with queries over real sockets, and controlled by signals.
-#![allow(dead_code, reason = "each test file uses its own part")]
+#![allow(dead_code, reason = "each test program uses its own part")]
 
+pub(crate) mod browser;
 pub(crate) mod control;
+pub(crate) mod http;
 pub(crate) mod kubernetes;
 pub(crate) mod namespace;
 pub(crate) mod packages;
 pub(crate) mod pages;
 pub(crate) mod ports;
+pub(crate) mod prometheus;
+pub(crate) mod quic;
 pub(crate) mod served;
 pub(crate) mod store;
 pub(crate) mod update;

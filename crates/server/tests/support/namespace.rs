@@ -6,16 +6,22 @@ use std::process::Command;
 /// Environment variable that is set in the process inside the namespace.
 const INSIDE: &str = "PORTOLAN_TEST_IN_NAMESPACE";
 
-/// Runs the test of this name in new namespaces, which the flags of unshare(1) name. `body` runs inside, with the
-/// loopback interface up.
-pub(crate) fn enter(test: &str, flags: &[&str], body: impl FnOnce()) {
+/// Runs the test of this name in new namespaces, which the flags of unshare(1) name. `module` is the `module_path!()` of
+/// the test. `body` runs inside, with the loopback interface up.
+pub(crate) fn enter(module: &str, test: &str, flags: &[&str], body: impl FnOnce()) {
     if is_inside() {
         assert!(run("ip", &["link", "set", "lo", "up"]).0);
         return body();
     }
     let own = std::env::current_exe().expect("its path");
+    let (_, module) = module.split_once("::").expect("a module of the program");
     let mut command = Command::new("unshare");
-    let status = command.args(flags).arg(own).args([test, "--exact", "--nocapture"]).env(INSIDE, "1").status();
+    let status = command
+        .args(flags)
+        .arg(own)
+        .args([&format!("{module}::{test}"), "--exact", "--nocapture"])
+        .env(INSIDE, "1")
+        .status();
     assert!(status.expect("unshare runs").success(), "{test} in its namespace");
 }
 

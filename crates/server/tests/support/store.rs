@@ -1,5 +1,4 @@
 //! Real etcd for one test, on free loopback ports, controlled through its JSON gateway.
-#![allow(dead_code, reason = "each test file uses its own part")]
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
