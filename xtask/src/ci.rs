@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use crate::{Failed, fuzzing, root};
 
-/// Run of the fuzz targets. The seed is fixed, so that a change passes or fails for what it contains; `cargo xtask fuzz`
-/// explores.
+/// Run of the fuzz targets. The seed is fixed, so that a change passes or fails for what it contains; `cargo xtask
+/// fuzz` explores.
 const FUZZING: fuzzing::Session<'_> = fuzzing::Session { only: None, seconds: 15, seed: Some(1), keep: false };
 
 /// Check: its name, the program and its arguments.

@@ -1,4 +1,5 @@
-//! Tests beside real components: API servers, clients and proxies. A test without its program is skipped with a message.
+//! Tests beside real components: API servers, clients and proxies. A test without its program is skipped with a
+//! message.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
