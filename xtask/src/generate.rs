@@ -1,4 +1,5 @@
-//! Text that is generated from the code. It is committed, and a test checks that it is up to date.
+//! Text that is generated from the code. Most of it is committed, and a test checks that it is up to date. The man
+//! pages and completion scripts are made for a release only.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -13,8 +14,8 @@ use portolan::manual;
 use crate::markdown::{escaped, read, with_block};
 use crate::{Failed, man, monitoring, root};
 
-/// Completion scripts in the repository and in a release, with the names that the shells expect.
-pub(crate) const COMPLETIONS: [(Shell, &str); 3] =
+/// Completion scripts, with the names that the shells expect.
+const COMPLETIONS: [(Shell, &str); 3] =
     [(Shell::Bash, "portolan.bash"), (Shell::Zsh, "_portolan"), (Shell::Fish, "portolan.fish")];
 
 /// Writes the texts that are out of date. With `check`, returns them as an error instead.
@@ -41,10 +42,6 @@ pub(crate) fn run(check: bool) -> Result<(), Failed> {
 /// Returns all generated files, and the files with generated blocks, with their expected content.
 fn texts() -> Result<Vec<(PathBuf, String)>, Failed> {
     let mut texts = vec![(PathBuf::from("docs/metrics.md"), metrics_page())];
-    texts.extend(manual::man_pages().into_iter().map(|(name, page)| (Path::new("docs/man").join(name), page)));
-    for (shell, name) in COMPLETIONS {
-        texts.push((Path::new("docs/completions").join(name), manual::completions(shell)));
-    }
     texts.push((PathBuf::from("docs/openapi.json"), control::document()));
     let plugins = read(Path::new("docs/plugins.md"))?;
     texts.push((PathBuf::from("docs/plugins.md"), with_block(&plugins, "plugins", &plugins_table())?));
@@ -56,18 +53,33 @@ fn texts() -> Result<Vec<(PathBuf, String)>, Failed> {
     texts.push((PathBuf::from("docs/doctor.md"), with_block(&doctor, "checks", &checks_tables())?));
     let explain = read(Path::new("docs/explain.md"))?;
     texts.push((PathBuf::from("docs/explain.md"), with_block(&explain, "reasons", &reasons_table())?));
-    let language = read(Path::new("docs/corefile.md"))?;
-    texts.push(man_file("portolan-corefile", 5, "the configuration language", &language));
-    for entry in plugins::DIRECTIVES {
-        if let DirectiveEntry::Available(directive) = entry {
-            let (path, readme) = plugin_readme(*directive)?;
-            let name = format!("portolan-{}", directive.name());
-            texts.push(man_file(&name, 7, directive.summary(), &readme));
-            texts.push((path, readme));
-        }
+    for directive in available() {
+        texts.push(plugin_readme(directive)?);
     }
     texts.extend(monitoring::texts()?);
     Ok(texts)
+}
+
+/// Returns the man pages and completion scripts, with their paths in a release.
+pub(crate) fn manual_files() -> Result<Vec<(PathBuf, String)>, Failed> {
+    let mut files: Vec<_> =
+        manual::man_pages().into_iter().map(|(name, page)| (Path::new("man").join(name), page)).collect();
+    let language = read(Path::new("docs/corefile.md"))?;
+    files.push(man_file("portolan-corefile", 5, "the configuration language", &language));
+    for directive in available() {
+        let (_, readme) = plugin_readme(directive)?;
+        files.push(man_file(&format!("portolan-{}", directive.name()), 7, directive.summary(), &readme));
+    }
+    files.extend(COMPLETIONS.map(|(shell, name)| (Path::new("completions").join(name), manual::completions(shell))));
+    files.sort();
+    Ok(files)
+}
+
+fn available() -> impl Iterator<Item = &'static dyn Directive> {
+    plugins::DIRECTIVES.iter().filter_map(|entry| match entry {
+        DirectiveEntry::Available(directive) => Some(*directive),
+        _ => None,
+    })
 }
 
 fn plugin_readme(directive: &dyn Directive) -> Result<(PathBuf, String), Failed> {
@@ -231,7 +243,7 @@ fn reasons_table() -> String {
 }
 
 fn man_file(name: &str, section: u8, about: &str, markdown: &str) -> (PathBuf, String) {
-    let path = Path::new("docs/man").join(format!("{name}.{section}"));
+    let path = Path::new("man").join(format!("{name}.{section}"));
     (path, man::page(name, section, about, markdown))
 }
 

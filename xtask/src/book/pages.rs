@@ -13,8 +13,6 @@ use crate::{Failed, root, tidy};
 pub(super) const DOCS: &str = "docs";
 /// List of the chapters, in `docs`.
 pub(super) const SUMMARY: &str = "docs/SUMMARY.md";
-/// Pages in `docs` that are no chapters.
-const NO_CHAPTERS: [&str; 2] = [SUMMARY, "docs/man"];
 
 /// Markdown page.
 pub(super) struct Page {
@@ -119,7 +117,7 @@ impl Pages {
                 }
             }
         }
-        let is_chapter = |path: &&PathBuf| path.starts_with(DOCS) && !NO_CHAPTERS.iter().any(|no| path.starts_with(no));
+        let is_chapter = |path: &&PathBuf| path.starts_with(DOCS) && !path.ends_with(SUMMARY);
         let missing = self.0.keys().filter(is_chapter).filter(|path| !chapters.contains(*path));
         wrong.extend(missing.map(|path| format!("{SUMMARY}: `{}` is missing", path.display())));
         if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }

@@ -122,12 +122,16 @@ pub(crate) fn texts() -> Result<Vec<(PathBuf, String)>, Failed> {
     for board in &boards {
         texts.push((chart.join(format!("{}.json", board.name)), grafana::dashboard(board)?));
     }
-    texts.push((folder.join("dashboards.yaml"), grafana::config_maps(&boards)?));
     texts.push((chart.join("rules.yaml"), rule_files::prometheus()));
     texts.push((folder.join("rules-test.yaml"), rule_files::unit_tests()));
     texts.push((folder.join("prometheusrule.yaml"), rule_files::kubernetes_object()));
     texts.extend(runbooks::texts()?);
     Ok(texts)
+}
+
+/// Returns the dashboards as ConfigMaps, for the sidecar of Grafana's chart.
+pub(crate) fn config_maps() -> Result<String, Failed> {
+    grafana::config_maps(&boards::all()?)
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 //! `cargo xtask release`: everything that a release consists of, in one directory: binaries with man pages and
-//! completions, images, the Helm chart, a bill of materials, the section of the changelog, and checksums.
+//! completions, images, the Helm chart, dashboards, a bill of materials, the section of the changelog, and checksums.
 //!
 //! The same binaries give the same bytes.
 
@@ -15,12 +15,10 @@ use clap::{Arg, ArgAction, ArgMatches, value_parser};
 
 use crate::archive::{self, Entry, gzip};
 use crate::image::{self, Binary, Flavor, ImageOptions};
-use crate::{Failed, binary, read_bytes, root};
+use crate::{Failed, binary, generate, monitoring, read_bytes, root};
 
 /// Files of the project that belong to a binary.
 const WITH_BINARY: [&str; 2] = ["LICENSE", "README.md"];
-/// Folders of a binary archive with their sources in the project.
-const FOLDERS: [(&str, &str); 2] = [("man", "docs/man"), ("completions", "docs/completions")];
 
 /// Returns the definition of the command line.
 pub(crate) fn command() -> clap::Command {
@@ -142,6 +140,7 @@ fn make(release: &Release<'_>, binaries: &[Binary], programs: &[Program]) -> Res
         artifacts.push(Artifact::new(format!("{}-{version}.tar", flavor.file()), image::make(&options, binaries)?));
     }
     artifacts.push(Artifact::new(format!("portolan-{version}.tgz"), chart::package(version, release.seconds)?));
+    artifacts.push(Artifact::new("dashboards.yaml", monitoring::config_maps()?));
     artifacts.push(Artifact::new(format!("portolan-{version}.cdx.json"), sbom::document(version)?));
     let changelog = String::from_utf8_lossy(&read_bytes(Path::new("CHANGELOG.md"))?).into_owned();
     artifacts.push(Artifact::new("CHANGES.md", notes::section(&changelog, version)?));
@@ -156,11 +155,14 @@ fn binary_archive(release: &Release<'_>, name: &str, program: &Program) -> Resul
     for file in WITH_BINARY {
         entries.push(Entry::file(format!("{name}/{file}"), read_bytes(Path::new(file))?));
     }
-    for (folder, source) in FOLDERS {
-        entries.push(Entry::directory(&format!("{name}/{folder}")));
-        for (file, bytes) in files_in(Path::new(source))? {
-            entries.push(Entry::file(format!("{name}/{folder}/{file}"), bytes));
+    let mut folder = PathBuf::new();
+    for (path, text) in generate::manual_files()? {
+        let parent = path.parent().unwrap_or(Path::new(""));
+        if parent != folder {
+            parent.clone_into(&mut folder);
+            entries.push(Entry::directory(&format!("{name}/{}", folder.display())));
         }
+        entries.push(Entry::file(format!("{name}/{}", path.display()), text.into_bytes()));
     }
     gzip(&archive::tar(entries, release.seconds)?)
 }

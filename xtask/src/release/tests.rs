@@ -44,6 +44,7 @@ fn release_has_all_files_with_their_checksums() {
     let expected = [
         "CHANGES.md",
         "SHA256SUMS",
+        "dashboards.yaml",
         "portolan-0.1.0-test-linux-amd64-musl.tar.gz",
         "portolan-0.1.0-test-linux-amd64.debug.gz",
         "portolan-0.1.0-test-linux-amd64.tar.gz",
@@ -66,7 +67,14 @@ fn release_has_all_files_with_their_checksums() {
 fn binary_archive_has_man_pages_and_completions() {
     let files = unpacked(&artifacts()["portolan-0.1.0-test-linux-amd64.tar.gz"]);
     let folder = "portolan-0.1.0-test-linux-amd64";
-    for name in ["portolan", "LICENSE", "man/portolan.1", "man/portolan-check.1", "completions/_portolan"] {
+    for name in [
+        "portolan",
+        "LICENSE",
+        "man/portolan.1",
+        "man/portolan-check.1",
+        "man/portolan-cache.7",
+        "completions/_portolan",
+    ] {
         assert!(files.contains_key(&format!("{folder}/{name}")), "{name}");
     }
 }
