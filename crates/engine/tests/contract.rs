@@ -156,5 +156,10 @@ fn refuses_more_plugins_than_a_query_has_notes_for() {
     };
     assert_eq!(manifests(engine::STEPS_MAX), Ok(()));
     let refused = manifests(engine::STEPS_MAX + 1).expect_err("one too many");
-    assert!(refused.0.contains("has 65 plugins, the first too many is `p64`; the maximum is 64"), "{refused}");
+    assert!(
+        refused
+            .0
+            .contains("at most 64 plugins that answer queries; this one has 65 (`p64` is the first over the limit)"),
+        "{refused}"
+    );
 }

@@ -133,7 +133,8 @@ async fn read(response: http::Response<Body>, permit: Permit) -> Result<Response
         return Err(problem(head.status.as_u16(), &head.headers, body).await);
     }
     let content_type = content_type(&head.headers);
-    let unknown = || ApiError::Unexpected(format!("it is of type '{content_type}'"));
+    let unknown =
+        || ApiError::Unexpected(format!("unexpected content type `{content_type}`; expected JSON or protobuf"));
     Ok(Response { body, encoding: Encoding::of(content_type).ok_or_else(unknown)?, permit })
 }
 

@@ -147,7 +147,7 @@ fn url(text: &str) -> Result<Uri, SetupError> {
     let url: Uri = text.parse().map_err(|error: http::uri::InvalidUri| problem(error.to_string()))?;
     match (url.scheme_str(), url.host()) {
         (Some("http" | "https"), Some(_)) => Ok(url),
-        (Some("http" | "https"), None) => Err(problem("it names no host".to_owned())),
+        (Some("http" | "https"), None) => Err(problem("the URL has no host".to_owned())),
         (scheme, _) => Err(problem(format!("'{}' is neither http nor https", scheme.unwrap_or_default()))),
     }
 }

@@ -104,7 +104,7 @@ const OWN_DESCRIPTORS: usize = 28;
 const OWN_DESCRIPTORS_PER_WORKER: usize = 8;
 /// Minimum number of client connections, however few descriptors there are.
 const CONNECTIONS_MIN: usize = 4;
-/// Number of probes that wait for a worker. More would not tell more.
+/// Maximum number of probes that wait for a worker. One pending probe is enough to detect a stuck worker.
 const PROBES_MAX: usize = 1;
 
 impl Probes {

@@ -19,7 +19,7 @@ pub struct Route {
 pub struct QueryKey {
     /// Index of the connection.
     pub(crate) connection: usize,
-    /// Number of the connection since the start, because indexes are used again.
+    /// Serial number of the connection. Slot indices are reused.
     pub(crate) serial: u64,
     /// Stream.
     pub(crate) stream: StreamId,

@@ -414,7 +414,12 @@ fn says_what_listens_instead_of_a_control_listener() {
     wait_until("the stream is open", || client.ask("a.test.", Type::A).is_some() && is_open.try_recv().is_ok());
     server.signal("KILL");
     let ran: Ran = tail.wait_with_output().unwrap().into();
-    assert!(ran.code == 2 && ran.stderr == "the server ended; start again\n", "{} {}", ran.code, ran.stderr);
+    assert!(
+        ran.code == 2 && ran.stderr == "the server shut down while responding; run the command again\n",
+        "{} {}",
+        ran.code,
+        ran.stderr
+    );
 }
 
 #[test]

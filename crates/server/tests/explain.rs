@@ -370,7 +370,7 @@ fn names_the_address_of_a_pod_and_escapes_names_in_one_way() {
     let escaped = ran.stdout.matches("a\\027b").count();
     assert!(escaped >= 3 && !ran.stdout.contains("u{1b}"), "{}{}", ran.stdout, ran.stderr);
     let ran = offline(&["www.example.org.", "AAAA", "--from", "10.1.2.3"]);
-    let advice = "`portolan explain www.example.org. AAAA --from 10.1.2.3 --fresh` asks it";
+    let advice = "To query it: `portolan explain www.example.org. AAAA --from 10.1.2.3 --fresh`";
     assert_eq!(advice_of(&ran), advice);
 }
 
@@ -756,7 +756,7 @@ www.corp.  A
   www.corp.  not asked   .:53 › forward   Corefile:6   zone corp., upstream 192.0.2.1:53
     192.0.2.1:53  udp  up
   why   the answer is that of an upstream, which has not been asked [PE-F02]
-  do    `portolan explain www.corp. --fresh` asks it
+  do    To query it: `portolan explain www.corp. --fresh`
 ",
     );
 }

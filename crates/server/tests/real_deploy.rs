@@ -229,7 +229,7 @@ fn kustomize(shell: &Shell<'_>) {
     assert_eq!((shell.image("deployment/coredns").as_str(), shell.run(rest)), (OWN_IMAGE, before));
     shell.run_section(page, "Go back");
     assert_eq!(shell.image("deployment/coredns"), ORIGINAL_IMAGE);
-    shell.run_section(page, "Run an own Deployment");
+    shell.run_section(page, "Run a separate Deployment");
     assert_eq!(shell.image("deployment/portolan"), OWN_IMAGE);
     shell.run_section("rollout.md", "Canary");
     let label = "kubectl -n kube-system get deployment portolan -o jsonpath='{.spec.template.metadata.labels.k8s-app}";

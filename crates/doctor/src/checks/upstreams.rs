@@ -34,8 +34,8 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Error,
         needs: &[Need::Server, Need::Corefile, Need::Network],
         rights: &[],
-        meaning: "The health checks of the server fail, or all its queries of the last minute, or of five queries from here at least two were lost, or SERVFAIL, or the \
-                  median took more than half a second. An upstream over TLS, HTTPS or QUIC gets no query from here: it is \
+        meaning: "One of: the server's health checks fail; all its queries failed in the last minute; of five probes, \
+                  two or more were lost or got SERVFAIL; the median probe took over 0.5 s. An upstream over TLS, HTTPS or QUIC gets no query from here: it is \
                   checked if it takes TCP connections, and if the server had replies in the last minute.",
         fix: "Ask the upstream itself: `dig ZONE SOA @ADDRESS`. Remove it from `forward` if it stays slow; `policy sequential` \
               prefers the first",
@@ -295,7 +295,7 @@ fn with_command(facts: &Facts, finding: Finding) -> Finding {
     }
 }
 
-/// Returns the command that asks an upstream.
+/// Returns the command that queries an upstream, with an introduction.
 fn command(zone: &str, address: SocketAddr, scheme: Option<&str>) -> String {
     let program = if scheme == Some("quic") { "kdig" } else { "dig" };
     let zone = if zone.is_empty() { ".".to_owned() } else { format!("{zone}.") };
@@ -306,7 +306,7 @@ fn command(zone: &str, address: SocketAddr, scheme: Option<&str>) -> String {
         // Without `+tls-ca`, the certificate is not verified.
         Some(scheme) => format!(" +{scheme} +tls-ca"),
     };
-    format!("`{program} {zone} SOA @{}{port}{transport}` asks it", address.ip())
+    format!("To query it: `{program} {zone} SOA @{}{port}{transport}`", address.ip())
 }
 
 /// Returns the reason if neither the server nor a probe has asked one of the upstreams.

@@ -115,13 +115,13 @@ fn the_fix_of_an_upstream_is_the_command_that_asks_it() {
         upstreams_row(world).findings[0].fix.clone()
     };
     let down = "upstream 127.0.0.1:20999 has been down for 4 m: timeout";
-    assert_eq!(fix(down, |_| ()), "`dig corp. SOA @127.0.0.1 -p 20999` asks it");
+    assert_eq!(fix(down, |_| ()), "To query it: `dig corp. SOA @127.0.0.1 -p 20999`");
     let lossy = "upstream 127.0.0.1:20999: 2 of 2 failed, the last 3 s ago: timeout";
-    assert_eq!(fix(lossy, |_| ()), "`dig corp. SOA @127.0.0.1 -p 20999` asks it");
+    assert_eq!(fix(lossy, |_| ()), "To query it: `dig corp. SOA @127.0.0.1 -p 20999`");
     let other = "upstream 10.0.0.2:53 has been down for 4 m: timeout";
-    assert_eq!(fix(other, |_| ()), "`dig . SOA @10.0.0.2` asks it");
+    assert_eq!(fix(other, |_| ()), "To query it: `dig . SOA @10.0.0.2`");
     let tls = fix(down, |world| world.facts.encrypted = vec![encrypted("127.0.0.1:20999", Attempt::NotTried)]);
-    assert_eq!(tls, "`dig corp. SOA @127.0.0.1 -p 20999 +tls +tls-ca` asks it");
+    assert_eq!(tls, "To query it: `dig corp. SOA @127.0.0.1 -p 20999 +tls +tls-ca`");
 }
 
 #[test]

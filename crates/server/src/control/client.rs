@@ -161,7 +161,7 @@ impl fmt::Display for ControlError {
             ControlError::NotControl(name, status) => {
                 write!(out, "{name} is not a control listener: it responds with HTTP status {status}")
             }
-            ControlError::Ended => out.write_str("the server ended; start again"),
+            ControlError::Ended => out.write_str("the server shut down while responding; run the command again"),
             ControlError::Connection(error) => {
                 write!(out, "the connection to the server broke: {}", root_cause(error))
             }
@@ -172,7 +172,10 @@ impl fmt::Display for ControlError {
             }
             ControlError::Refused(reason) => out.write_str(reason),
             ControlError::Response(problem) => {
-                write!(out, "the response of the server is not understood; is it another version? {problem}")
+                write!(
+                    out,
+                    "cannot parse the server's response; client and server may be different versions: {problem}"
+                )
             }
             ControlError::Offline(error) => error.fmt(out),
             ControlError::Output(error) => write!(out, "cannot write to standard output: {}", io_text::describe(error)),

@@ -16,7 +16,11 @@ pub(super) enum Value<'a> {
 
 impl<'a> Value<'a> {
     pub(super) fn as_bytes(self) -> Result<&'a [u8], ProtobufError> {
-        if let Value::Bytes(bytes) = self { Ok(bytes) } else { Err(ProtobufError::Shape("a number stands for a text")) }
+        if let Value::Bytes(bytes) = self {
+            Ok(bytes)
+        } else {
+            Err(ProtobufError::Shape("expected a length-delimited field, found a varint"))
+        }
     }
 
     pub(super) fn text(self) -> Result<&'a str, ProtobufError> {
@@ -27,7 +31,7 @@ impl<'a> Value<'a> {
         if let Value::Number(number) = self {
             Ok(number)
         } else {
-            Err(ProtobufError::Shape("a text stands for a number"))
+            Err(ProtobufError::Shape("expected a varint, found a length-delimited field"))
         }
     }
 
@@ -156,7 +160,7 @@ impl<'a> Fields<'a> {
         match Varint::read(self.rest) {
             Varint::Whole(value, length) => self.take(length).map(|_| value),
             Varint::Cut => Err(CUT),
-            Varint::Endless => Err(ProtobufError::Syntax("a number has no end")),
+            Varint::Endless => Err(ProtobufError::Syntax("varint is longer than 10 bytes")),
         }
     }
 
@@ -167,7 +171,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-const CUT: ProtobufError = ProtobufError::Syntax("a field is longer than what it is in");
+const CUT: ProtobufError = ProtobufError::Syntax("field extends past the end of its message");
 
 impl<'a> Iterator for Fields<'a> {
     type Item = Result<(u64, Value<'a>), ProtobufError>;

@@ -158,6 +158,6 @@ fn varint(bytes: &[u8]) -> Result<Option<(u64, usize)>, ProtobufError> {
     match Varint::read(bytes) {
         Varint::Whole(value, length) => Ok(Some((value, length))),
         Varint::Cut => Ok(None),
-        Varint::Endless => Err(ProtobufError::Syntax("a number has no end")),
+        Varint::Endless => Err(ProtobufError::Syntax("varint is longer than 10 bytes")),
     }
 }

@@ -91,25 +91,25 @@ fn texts(found: &(Vec<String>, bool, bool)) -> (Vec<&str>, bool, bool) {
 fn skips_only_the_broken_frame() {
     let good = added(&enveloped(&namespace("good")));
     for (broken, expected) in [
-        (frame(b"\x0a"), ": a field is longer than what it is in"),
+        (frame(b"\x0a"), ": field extends past the end of its message"),
         (frame(b""), ": the event has no object"),
         (frame(&field(1, b"ADDED")), ": the event has no object"),
         (frame(&field(1, b"ADD\xff")), ": a text is not UTF-8"),
         (added(b"k8s"), ": it does not begin as the protobuf of Kubernetes does"),
         (added(b"{}"), ": it does not begin as the protobuf of Kubernetes does"),
         (added(b"k8s\0"), ": it has no name"),
-        (added(b"k8s\0\x12\x05\x0a"), ": a field is longer than what it is in"),
+        (added(b"k8s\0\x12\x05\x0a"), ": field extends past the end of its message"),
         (added(&[&enveloped(&namespace("a")), &field(3, b"gzip")[..]].concat()), ": it is compressed"),
         (added(&[&enveloped(&namespace("a")), &field(4, b"application/json")[..]].concat()), ": it is no protobuf"),
         (
             added(&enveloped(&[namespace("a"), b"\x12\x7f".to_vec()].concat())),
-            "a: a field is longer than what it is in",
+            "a: field extends past the end of its message",
         ),
-        (added(&enveloped(b"\x08\x01")), ": a number stands for a text"),
+        (added(&enveloped(b"\x08\x01")), ": expected a length-delimited field, found a varint"),
         (added(&enveloped(&field(1, b"\x0a\x01\xff"))), ": a text is not UTF-8"),
         (
             added(&enveloped(&field(1, &[&field(1, b"a"), &field(11, b"\x0a\x01")[..]].concat()))),
-            ": a field is longer than what it is in",
+            ": field extends past the end of its message",
         ),
     ] {
         let found = watch(Kind::Namespace, &[broken, good.clone()].concat());
@@ -158,7 +158,7 @@ fn skips_a_broken_item_and_stops_at_a_broken_list() {
     let found = list(Kind::Namespace, &enveloped(&broken));
     assert_eq!(
         texts(&found),
-        (vec![": a field is longer than what it is in", "a", ": it has no name", "b"], false, true)
+        (vec![": field extends past the end of its message", "a", ": it has no name", "b"], false, true)
     );
     let no_magic = ": it does not begin as the protobuf of Kubernetes does";
     for (body, expected) in [
@@ -167,10 +167,10 @@ fn skips_a_broken_item_and_stops_at_a_broken_list() {
         (enveloped(&[item("a"), b"\x0b".to_vec()].concat()), &["a", ": a field has no number, or no type"]),
         (enveloped(&[item("a"), b"\x12\x7fab".to_vec()].concat()), &["a", ": an item is longer than the list"]),
         (enveloped(&[item("a"), b"\x22\x7fab".to_vec()].concat()), &["a", ": an item is longer than the list"]),
-        (enveloped(&[item("a"), b"\x80".repeat(10)].concat()), &["a", ": a number has no end"]),
+        (enveloped(&[item("a"), b"\x80".repeat(10)].concat()), &["a", ": varint is longer than 10 bytes"]),
         (enveloped(&item("a")).into_iter().chain(*b"\x0f").collect(), &["a", ": a field has no number, or no type"]),
         ([MAGIC, b"\x0f"].concat(), &[": a field has no number, or no type"]),
-        ([MAGIC, b"\x12", &b"\xff".repeat(11)].concat(), &[": a number has no end"]),
+        ([MAGIC, b"\x12", &b"\xff".repeat(11)].concat(), &[": varint is longer than 10 bytes"]),
     ] {
         assert_eq!(texts(&list(Kind::Namespace, &[body, item("lost")].concat())), (expected.to_vec(), true, false));
     }
@@ -195,7 +195,7 @@ fn reads_a_status_in_its_envelope() {
     let event = frame(&[field(1, b"ERROR"), field(2, &field(1, &enveloped(&raw)))].concat());
     assert_eq!(watch(Kind::Pod, &event).0, ["Refused { code: 410, message: \"too old\" }"]);
     let nothing = frame(&[field(1, b"ERROR"), field(2, b"\xff")].concat());
-    assert_eq!(watch(Kind::Pod, &nothing).0, [": a field is longer than what it is in"]);
+    assert_eq!(watch(Kind::Pod, &nothing).0, [": field extends past the end of its message"]);
 }
 
 #[test]

@@ -16,7 +16,7 @@ static ALL_DOWN: ReasonCode = ReasonCode {
 static ASKED: ReasonCode = ReasonCode {
     code: "PE-F02",
     meaning: "The answer is that of an upstream, which an explanation does not ask",
-    advice: "`portolan explain NAME --fresh` asks it",
+    advice: "To query it: `portolan explain NAME --fresh`",
 };
 
 impl Forward {
