@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::fmt::Arguments;
 use std::io;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use engine::log::{Level, Source};
@@ -18,6 +19,7 @@ use rand::{RngExt, SeedableRng};
 use tokio::time::timeout_at;
 use transport::{MonotonicClock, byte_streams};
 
+use crate::client::replies::{Replies, ReplyBudget};
 use crate::client::{HttpsClient, QuicClient, StreamClient, UdpClient, fetch, transfer};
 use crate::grpc::GrpcClient;
 use crate::log::log_queue;
@@ -36,20 +38,27 @@ pub struct TokioIo {
 impl TokioIo {
     /// Creates the implementation for the current thread. It uses the thread's runtime and counts in `registry`.
     #[must_use]
-    #[allow(clippy::expect_used, reason = "a system without random numbers can ask no upstream safely")]
     pub fn new(registry: &Registry) -> TokioIo {
+        TokioIo::within(Arc::default(), registry)
+    }
+
+    /// Creates the implementation for one of several threads that share a budget for replies.
+    #[allow(clippy::expect_used, reason = "a system without random numbers can ask no upstream safely")]
+    pub(crate) fn within(budget: Arc<ReplyBudget>, registry: &Registry) -> TokioIo {
         let random = StdRng::try_from_rng(&mut SysRng).expect("the system gives random numbers");
         let random = Rc::new(RefCell::new(random));
         let message_ids = || {
             let random = Rc::clone(&random);
             Box::new(move || random.borrow_mut().random())
         };
+        let replies = &Replies::new(budget, registry);
+        let http3 = QuicClient::new(Protocol::Http3, message_ids(), replies);
         TokioIo {
-            udp: UdpClient::new(message_ids()),
-            streams: StreamClient::new(message_ids()),
-            https: HttpsClient::new(message_ids(), QuicClient::new(Protocol::Http3, message_ids())),
-            quic: QuicClient::new(Protocol::Doq, message_ids()),
-            grpc: GrpcClient::default(),
+            udp: UdpClient::new(message_ids(), replies),
+            streams: StreamClient::new(message_ids(), replies),
+            https: HttpsClient::new(message_ids(), http3, replies),
+            quic: QuicClient::new(Protocol::Doq, message_ids(), replies),
+            grpc: GrpcClient::new(replies),
             random,
             counters: registry.counters(),
         }

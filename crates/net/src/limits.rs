@@ -32,6 +32,11 @@ const STREAM_SIZE: usize = (3 << 10) + 2 * BUFFERED_FREE;
 /// Part of the memory limit that connections may take, and that they may take for buffers.
 const STREAMS_SHARE: usize = 8;
 const BUFFERED_SHARE: usize = 32;
+/// Part of the memory limit that replies of upstreams may take before their queries take them.
+const REPLIES_SHARE: usize = 32;
+/// Bytes of replies of upstreams that have arrived in part, or that wait for their queries, if there is memory for as
+/// many: a hundred of the maximum length.
+pub(crate) const REPLIES_MAX: usize = 8 << 20;
 /// Bytes of buffers of all connections beyond [`BUFFERED_FREE`] each, if there is memory for as many.
 const BUFFERED_MAX: usize = 8 << 20;
 /// Parked queries of one worker that keep the room for their response. Among more, a query gives it back while it waits
@@ -77,6 +82,8 @@ pub struct WorkerLimits {
     pub parked_max: u32,
     /// Bytes that these queries may take together beyond a few kilobytes each.
     pub parked_excess_max: usize,
+    /// Bytes of replies of upstreams that have arrived in part, or that wait for their queries.
+    pub replies_max: usize,
     /// CPU limit of the process, if it has one.
     pub cpu: Option<CpuLimit>,
 }
@@ -104,16 +111,18 @@ impl WorkerLimits {
             },
             parked_max: parked_max.clamp(PARKED_MIN, PARKED_MAX),
             parked_excess_max: (memory / PARKED_EXCESS_SHARE).min(PARKED_EXCESS_MAX),
+            replies_max: (memory / REPLIES_SHARE).min(REPLIES_MAX),
             cpu: None,
         }
     }
 
     /// Returns what clients can make the workers use at most, each with its number of bytes.
     #[must_use]
-    pub const fn memory(&self) -> [(&'static str, usize); 6] {
+    pub const fn memory(&self) -> [(&'static str, usize); 7] {
         [
             ("queries that wait for upstreams", self.parked_max as usize * PARKED_SIZE),
             ("long ones among them", self.parked_excess_max),
+            ("replies of upstreams that wait for them", self.replies_max),
             ("pooled transactions", POOLED_MAX * POOLED_SIZE),
             ("client connections", self.streams.open_max * STREAM_SIZE),
             ("their long queries and unread answers", self.streams.buffered_max),
@@ -164,6 +173,8 @@ pub static LIMIT_METRICS: [&Metric; 1] = [&HITS];
 pub struct Limits {
     /// [`WorkerLimits::parked_max`], [`WorkerLimits::parked_excess_max`].
     pub(crate) parked: Counter,
+    /// [`WorkerLimits::replies_max`], and replies that wait for their queries.
+    pub(crate) replies: Counter,
     /// CPU time for queries to upstreams ([`WorkerLimits::cpu`]).
     pub(crate) cpu: Counter,
     /// Connections that were evicted: [`StreamLimits::open_max`], [`StreamLimits::per_address_max`].
@@ -190,6 +201,7 @@ impl Limits {
         let counter = |limit: &str| registry.counter(&HITS, &[limit]);
         Limits {
             parked: counter("parked_queries"),
+            replies: counter("upstream_replies"),
             cpu: counter("cpu_time"),
             streams: counter("streams"),
             buffers: counter("stream_buffers"),

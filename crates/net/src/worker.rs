@@ -13,6 +13,7 @@ use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, UnboundedSender, ch
 use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, LocalSet};
 
+use crate::client::replies::ReplyBudget;
 use crate::connection_rates::ConnectionRates;
 use crate::connections::{ConnectionTable, TableLimits};
 use crate::cpu_budget::CpuBudget;
@@ -142,15 +143,17 @@ impl Workers {
         let (mut orders, mut probes, mut threads, mut taps) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let connections = ConnectionTable::new(table_limits(limits.streams, count));
         let (rates, parked) = (Arc::new(ConnectionRates::default()), Arc::new(AllParked::new(&limits)));
+        let replies = ReplyBudget::new(limits.replies_max);
         for number in 0..count {
             let (sender, receiver) = unbounded_channel();
             let (probe, probed) = channel(PROBES_MAX);
             let (live, registry, connections) = (Arc::clone(live), Arc::clone(registry), Arc::clone(&connections));
             let (rates, parked, ring) = (Arc::clone(&rates), Arc::clone(&parked), Arc::new(Ring::new(count)));
+            let replies = Arc::clone(&replies);
             taps.push(Arc::clone(&ring));
             let runtime = ThreadRuntime::new()?;
             let run = move || {
-                let io = Rc::new(TokioIo::new(&registry));
+                let io = Rc::new(TokioIo::within(replies, &registry));
                 let cpu = limits.cpu.and_then(|limit| CpuBudget::new(limit, count));
                 let tasks = Rc::new(LocalSet::new());
                 let streams = limits.streams;

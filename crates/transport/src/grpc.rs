@@ -164,6 +164,11 @@ impl<B: Body<Data = Bytes, Error: Error + 'static> + Unpin> Messages<B> {
         Messages { body, unread: BytesMut::new(), message_max }
     }
 
+    /// Replaces the body, for example by one that counts its bytes.
+    pub fn map_body<C>(self, map: impl FnOnce(B) -> C) -> Messages<C> {
+        Messages { body: map(self.body), unread: self.unread, message_max: self.message_max }
+    }
+
     /// Returns the next message, or `None` after the last one if the call succeeded.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use std::io;
 use engine::{Fetch, FetchError};
 use http_body_util::Full;
 use hyper::body::Bytes;
-use hyper::client::conn::http1::handshake;
+use hyper::client::conn::http1;
 use hyper::header::{CONTENT_TYPE, HOST};
 use hyper::rt::{Read, Write};
 use hyper::{Method, Request};
@@ -27,9 +27,13 @@ pub(crate) async fn status(fetch: Fetch<'_>) -> Result<u16, FetchError> {
     send(TokioIo::new(stream), host, fetch).await
 }
 
+/// Bytes of the header section of a response, and of a part of its body: those of health pages have a few hundred.
+const BUFFER_MAX: usize = 16 << 10;
+
 async fn send(stream: impl Read + Write + Unpin + 'static, host: &str, fetch: Fetch<'_>) -> Result<u16, FetchError> {
     let http = |error: hyper::Error| FetchError::Http(error.to_string());
-    let (mut sender, connection) = handshake(stream).await.map_err(http)?;
+    let (mut sender, connection) =
+        http1::Builder::new().max_buf_size(BUFFER_MAX).handshake(stream).await.map_err(http)?;
     let connection = tokio::task::spawn_local(connection);
     let request = Request::builder().uri(fetch.path).header(HOST, host);
     let request = match fetch.post {

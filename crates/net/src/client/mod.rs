@@ -4,6 +4,7 @@ pub(crate) mod fetch;
 mod https;
 mod outcomes;
 mod quic;
+pub(crate) mod replies;
 mod route;
 mod socket;
 mod stream;

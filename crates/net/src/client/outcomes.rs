@@ -3,37 +3,43 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::future::poll_fn;
+use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use foldhash::fast::RandomState;
 use upstream::QueryId;
 
-/// Queries that a task waits for.
-pub(super) struct Outcomes<T>(RefCell<HashMap<QueryId, State<T>, RandomState>>);
+use super::replies::{Replies, Weigh};
+
+/// Queries that a task waits for. The replies of those that have completed are counted.
+pub(super) struct Outcomes<T> {
+    states: RefCell<HashMap<QueryId, State<T>, RandomState>>,
+    pub(super) replies: Rc<Replies>,
+}
 
 enum State<T> {
     Pending(Option<Waker>),
     Ready(T),
 }
 
-impl<T> Default for Outcomes<T> {
-    fn default() -> Self {
-        Outcomes(RefCell::default())
+impl<T: Weigh> Outcomes<T> {
+    pub(super) fn new(replies: &Rc<Replies>) -> Outcomes<T> {
+        Outcomes { states: RefCell::default(), replies: Rc::clone(replies) }
     }
-}
 
-impl<T> Outcomes<T> {
     /// Adds a query that has been started.
     pub(super) fn expect(&self, query: QueryId) {
-        self.0.borrow_mut().insert(query, State::Pending(None));
+        self.states.borrow_mut().insert(query, State::Pending(None));
     }
 
     /// Keeps the outcome of a query, and wakes the task that waits for it.
     pub(super) fn complete(&self, query: QueryId, outcome: T) {
-        if let Some(state) = self.0.borrow_mut().get_mut(&query)
-            && let State::Pending(Some(waker)) = std::mem::replace(state, State::Ready(outcome))
-        {
-            waker.wake();
+        let mut states = self.states.borrow_mut();
+        let Some(state) = states.get_mut(&query) else { return };
+        self.replies.add(outcome.reply_len());
+        match std::mem::replace(state, State::Ready(outcome)) {
+            State::Pending(waker) => waker.into_iter().for_each(Waker::wake),
+            State::Ready(former) => self.replies.remove(former.reply_len()),
         }
     }
 
@@ -44,7 +50,7 @@ impl<T> Outcomes<T> {
 
     /// Polls for the outcome of a query.
     pub(super) fn poll(&self, query: QueryId, context: &Context<'_>) -> Poll<T> {
-        let mut states = self.0.borrow_mut();
+        let mut states = self.states.borrow_mut();
         let state = states.entry(query).or_insert(State::Pending(None));
         match state {
             State::Pending(Some(known)) if known.will_wake(context.waker()) => Poll::Pending,
@@ -53,7 +59,10 @@ impl<T> Outcomes<T> {
                 Poll::Pending
             }
             State::Ready(_) => match states.remove(&query) {
-                Some(State::Ready(outcome)) => Poll::Ready(outcome),
+                Some(State::Ready(outcome)) => {
+                    self.replies.remove(outcome.reply_len());
+                    Poll::Ready(outcome)
+                }
                 _ => Poll::Pending,
             },
         }
@@ -61,6 +70,12 @@ impl<T> Outcomes<T> {
 
     /// Removes a query. Returns true if it was still pending.
     pub(super) fn forget(&self, query: QueryId) -> bool {
-        matches!(self.0.borrow_mut().remove(&query), Some(State::Pending(_)))
+        match self.states.borrow_mut().remove(&query) {
+            Some(State::Ready(outcome)) => {
+                self.replies.remove(outcome.reply_len());
+                false
+            }
+            state => state.is_some(),
+        }
     }
 }

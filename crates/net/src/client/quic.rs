@@ -19,6 +19,7 @@ use transport::{MonotonicClock, tls_error_text};
 use upstream::{ConnectionId, MultiplexClient, PoolEvent, QueryError, QueryId, Random};
 
 use super::outcomes::Outcomes;
+use super::replies::{Incomplete, Replies};
 use super::route::Route;
 use super::socket::Socket;
 use super::timer::{Timed, Timer, arm};
@@ -48,6 +49,8 @@ struct Connection {
     socket: Rc<Socket>,
     timer: Timer,
     is_connected: Cell<bool>,
+    /// What has arrived of replies that are not complete.
+    incomplete: RefCell<Incomplete>,
     /// Task that reads the socket.
     reader: OnceCell<AbortHandle>,
 }
@@ -75,12 +78,12 @@ impl Drop for Pending<'_> {
 }
 
 impl QuicClient {
-    pub(crate) fn new(protocol: Protocol, random: Random) -> QuicClient {
+    pub(crate) fn new(protocol: Protocol, random: Random, replies: &Rc<Replies>) -> QuicClient {
         QuicClient(Rc::new(Driver {
             protocol,
             client: RefCell::new(MultiplexClient::new(random)),
             connections: RefCell::default(),
-            outcomes: Outcomes::default(),
+            outcomes: Outcomes::new(replies),
             timer: Timer::default(),
         }))
     }
@@ -207,6 +210,7 @@ impl Connection {
             socket: Rc::clone(&socket),
             timer: Timer::default(),
             is_connected: Cell::new(false),
+            incomplete: RefCell::new(Incomplete::new(&driver.outcomes.replies)),
             reader: OnceCell::new(),
         });
         let reader = tokio::task::spawn_local(read(Rc::downgrade(&connection), socket));
@@ -239,6 +243,8 @@ impl Connection {
             }
         }
         self.handle_events();
+        let counted = self.incomplete.borrow_mut().set(self.quic.borrow().incomplete_len());
+        let error = error.or_else(|| counted.err().map(io::Error::other));
         let Some(error) = error else { return Ok(()) };
         if let Some(driver) = self.driver.upgrade() {
             driver.end(self.id, &query_error(self.phase(), &error));
@@ -314,6 +320,11 @@ async fn read(connection: Weak<Connection>, socket: Rc<Socket>) {
     // A pending socket error alone sets neither readable nor writable.
     while let Ok(ready) = socket.socket.ready(Interest::READABLE | Interest::ERROR).await {
         let Some(reading) = connection.upgrade() else { return };
+        if reading.incomplete.borrow().must_wait() {
+            drop(reading);
+            tokio::task::yield_now().await;
+            continue;
+        }
         if reading.receive(ready.is_error()).is_err() {
             return;
         }

@@ -10,16 +10,17 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::{Rc, Weak};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use engine::{Exchange, ExchangeError, ExchangeReply, UnwantedReplies};
 use foldhash::fast::RandomState;
 use tokio::io::ReadBuf;
 use tokio::task::AbortHandle;
-use upstream::{ConnectionId, PoolEvent, PoolReply, QueryError, QueryId, Random};
+use upstream::{ConnectionId, Mismatch, PoolEvent, PoolReply, QueryError, QueryId, Random};
 
 use super::outcomes::Outcomes;
+use super::replies::{Incomplete, Replies};
 use super::route::{Duplex, Route, connect};
 use super::timer::{Timed, Timer, arm};
 use super::{count_unwanted, exchange_error, now, pool_query, query_error};
@@ -59,6 +60,8 @@ struct Stream {
     waker: Waker,
     /// True if the stream did not accept all bytes. The connection's task continues when it does.
     is_blocked: Cell<bool>,
+    /// Beginning of a reply whose rest has not arrived.
+    incomplete: RefCell<Incomplete>,
 }
 
 /// Query that is waited for. Dropping it ends the query.
@@ -77,11 +80,11 @@ impl Drop for Pending<'_> {
 }
 
 impl StreamClient {
-    pub(crate) fn new(random: Random) -> StreamClient {
+    pub(crate) fn new(random: Random, replies: &Rc<Replies>) -> StreamClient {
         StreamClient(Rc::new(Driver {
             client: RefCell::new(upstream::StreamClient::new(random)),
             connections: RefCell::default(),
-            outcomes: Outcomes::default(),
+            outcomes: Outcomes::new(replies),
             timer: Timer::default(),
         }))
     }
@@ -159,14 +162,39 @@ impl Driver {
         context: &mut Context<'_>,
     ) -> Poll<()> {
         let ignored = |reason| count_unwanted(unwanted, reason);
-        let end = stream.poll_read(context, |bytes| self.client.borrow_mut().handle_input(now(), id, bytes, ignored));
-        if end.is_ready() {
-            self.close(id, &QueryError::Closed);
+        let end = self.poll_read(id, stream, context, ignored);
+        if let Poll::Ready(error) = &end {
+            self.close(id, error);
         } else if stream.is_blocked.replace(false) {
             self.transmit(id);
         }
         self.process();
-        end
+        end.map(drop)
+    }
+
+    /// Reads what has arrived, until the replies have to be taken first. Ready at the end of the stream.
+    fn poll_read(
+        self: &Rc<Self>,
+        id: ConnectionId,
+        stream: &Stream,
+        context: &mut Context<'_>,
+        mut ignored: impl FnMut(Mismatch),
+    ) -> Poll<QueryError> {
+        while !self.outcomes.replies.must_wait() {
+            let is_open = stream.poll_read(context, |bytes| {
+                let mut client = self.client.borrow_mut();
+                client.handle_input(now(), id, bytes, &mut ignored);
+                stream.incomplete.borrow_mut().set(client.incomplete_len(id))
+            });
+            match ready!(is_open) {
+                Some(Ok(())) => self.process(),
+                Some(Err(error)) => return Poll::Ready(error.into()),
+                None => return Poll::Ready(QueryError::Closed),
+            }
+        }
+        // The tasks of the replies are woken, so they run before this one.
+        context.waker().wake_by_ref();
+        Poll::Pending
     }
 }
 
@@ -191,7 +219,13 @@ async fn run(driver: Weak<Driver>, id: ConnectionId, route: Route) {
     let waker = poll_fn(|context| Poll::Ready(context.waker().clone())).await;
     let Some(running) = driver.upgrade() else { return };
     let stream = match connected {
-        Ok((local, io)) => Rc::new(Stream { io: RefCell::new(io), local, waker, is_blocked: Cell::new(false) }),
+        Ok((local, io)) => Rc::new(Stream {
+            io: RefCell::new(io),
+            local,
+            waker,
+            is_blocked: Cell::new(false),
+            incomplete: RefCell::new(Incomplete::new(&running.outcomes.replies)),
+        }),
         Err(error) => {
             running.close(id, &query_error("dial", &error));
             return running.process();
@@ -216,7 +250,7 @@ impl Stream {
         let mut io = Pin::new(&mut **io);
         let context = &mut Context::from_waker(&self.waker);
         while let Some(bytes) = client.poll_transmit(id) {
-            match std::task::ready!(io.as_mut().poll_write(context, bytes))? {
+            match ready!(io.as_mut().poll_write(context, bytes))? {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 length => client.handle_transmitted(id, length),
             }
@@ -224,20 +258,16 @@ impl Stream {
         io.poll_flush(context)
     }
 
-    /// Passes the bytes that have arrived to `each`. Ready at the end of the stream.
-    fn poll_read(&self, context: &mut Context<'_>, mut each: impl FnMut(&[u8])) -> Poll<()> {
+    /// Passes bytes that have arrived to `each` and returns its result. `None` at the end of the stream.
+    fn poll_read<T>(&self, context: &mut Context<'_>, each: impl FnOnce(&[u8]) -> T) -> Poll<Option<T>> {
         thread_local! {
             static BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ_AT_ONCE].into());
         }
         BUFFER.with_borrow_mut(|buffer| {
-            loop {
-                let mut read = ReadBuf::new(buffer);
-                let outcome = std::task::ready!(Pin::new(&mut **self.io.borrow_mut()).poll_read(context, &mut read));
-                if outcome.is_err() || read.filled().is_empty() {
-                    return Poll::Ready(());
-                }
-                each(read.filled());
-            }
+            let mut read = ReadBuf::new(buffer);
+            let outcome = ready!(Pin::new(&mut **self.io.borrow_mut()).poll_read(context, &mut read));
+            let is_open = outcome.is_ok() && !read.filled().is_empty();
+            Poll::Ready(is_open.then(|| each(read.filled())))
         })
     }
 }

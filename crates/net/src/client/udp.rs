@@ -17,6 +17,7 @@ use upstream::{QueryError, QueryId, Random, SocketId, UdpEvent, UdpQuery};
 use wire::Reply;
 
 use super::outcomes::Outcomes;
+use super::replies::Replies;
 use super::socket::{Socket, is_unreachable};
 use super::timer::{Timed, Timer, arm};
 use super::{count_unwanted, exchange_error, network, now, query_error, since_start};
@@ -58,11 +59,11 @@ impl Drop for Pending<'_> {
 }
 
 impl UdpClient {
-    pub(crate) fn new(random: Random) -> UdpClient {
+    pub(crate) fn new(random: Random, replies: &Rc<Replies>) -> UdpClient {
         UdpClient(Rc::new(Driver {
             client: RefCell::new(upstream::UdpClient::new(random)),
             sockets: RefCell::default(),
-            outcomes: Outcomes::default(),
+            outcomes: Outcomes::new(replies),
             timer: Timer::default(),
         }))
     }
@@ -153,11 +154,14 @@ impl Driver {
         true
     }
 
-    /// Reads the datagrams that have arrived, at most [`READS_IN_A_ROW`]. Returns true if there were no others.
-    /// Otherwise, the socket stays ready for the queries that wait for its replies.
+    /// Reads the datagrams that have arrived, at most [`READS_IN_A_ROW`], and none while long replies wait. Returns true
+    /// if there were no others. Otherwise, the socket stays ready for the queries that wait for its replies.
     fn read(&self, id: SocketId, socket: &Socket, unwanted: Option<&UnwantedReplies>) -> bool {
         thread_local! {
             static BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; DATAGRAM_MAX].into());
+        }
+        if self.outcomes.replies.must_wait() {
+            return false;
         }
         let mut client = self.client.borrow_mut();
         BUFFER.with_borrow_mut(|buffer| {

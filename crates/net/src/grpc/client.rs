@@ -19,6 +19,7 @@ use transport::grpc::{CallError, Code, LocalExecutor, call};
 use wire::Reply;
 
 use super::{DnsPacket, PACKET_MAX, PATH, packet};
+use crate::client::replies::{CountedBody, Replies};
 use crate::client::{Route, RouteKey, WeakOwner, connect_http2, network};
 
 /// HTTP/2 keepalive: interval between pings on a connection with open calls, and time to wait for the reply.
@@ -27,9 +28,14 @@ const PING_TIMEOUT: Duration = Duration::from_secs(5);
 /// Interval at which a connection checks that its owner still exists.
 const OWNER_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Bytes of a response that the upstream may send before they are read: one message of the maximum length.
+const STREAM_WINDOW: u32 = 64 << 10;
+/// The same for all streams of a connection. They are read at once, so this is a matter of round trips.
+const CONNECTION_WINDOW: u32 = 256 << 10;
+
 /// gRPC client of one worker.
-#[derive(Default)]
 pub(crate) struct GrpcClient {
+    replies: Rc<Replies>,
     connections: RefCell<HashMap<RouteKey, Rc<Connection>>>,
 }
 
@@ -44,12 +50,17 @@ struct Connection {
 type Sender = SendRequest<Full<Bytes>>;
 
 impl GrpcClient {
+    pub(crate) fn new(replies: &Rc<Replies>) -> GrpcClient {
+        GrpcClient { replies: Rc::clone(replies), connections: RefCell::default() }
+    }
+
     /// Sends one query and returns the response.
     pub(crate) async fn exchange(&self, exchange: Exchange<'_>) -> Result<ExchangeReply, ExchangeError> {
         let until = MonotonicClock::tokio_instant(exchange.until);
         let reply = timeout_at(until, async {
             let (mut sender, reused) = self.sender(&exchange).await?;
             let call = call(&mut sender, request(&exchange)?, PACKET_MAX).await.map_err(failed("write"))?;
+            let call = call.map_body(|body| CountedBody::new(body, &self.replies));
             let packet: DnsPacket = call.single().await.map_err(failed("read"))?;
             let reply = Reply::parse(packet.msg.into()).map_err(|_| ExchangeError::Unreadable)?;
             Ok(ExchangeReply { reply, reused, local: None })
@@ -70,6 +81,7 @@ impl GrpcClient {
         let stream = connect_http2(&route).await.map_err(|error| network("dial", &error))?;
         let mut builder = Builder::new(LocalExecutor);
         builder.timer(TokioTimer::new()).keep_alive_interval(PING_EVERY).keep_alive_timeout(PING_TIMEOUT);
+        builder.initial_stream_window_size(STREAM_WINDOW).initial_connection_window_size(CONNECTION_WINDOW);
         let greeted = builder.handshake(TokioIo::new(stream)).await;
         let (sender, driver) = greeted.map_err(|error| failed("write")(CallError::connection(&error)))?;
         tokio::task::spawn_local(drive(driver, route.weak_owner()));

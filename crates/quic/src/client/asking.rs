@@ -133,6 +133,14 @@ impl ReplyReader {
         }
     }
 
+    /// Returns the bytes that are kept.
+    pub(super) fn kept_len(&self) -> usize {
+        match self {
+            ReplyReader::Doq(reply) => reply.len(),
+            ReplyReader::Http3(response) => response.kept_len(),
+        }
+    }
+
     /// Returns the reply if it is complete before the end of the stream. Over HTTP/3, trailers may follow.
     pub(super) fn early(&self) -> Result<Option<Vec<u8>>, ReplyError> {
         let ReplyReader::Doq(stream) = self else { return Ok(None) };

@@ -118,6 +118,12 @@ impl<T: Clone + PartialEq> Client<T> {
         true
     }
 
+    /// Returns the bytes that are kept of responses that have not arrived completely.
+    #[must_use]
+    pub fn incomplete_len(&self) -> usize {
+        self.exchanges.iter().map(|exchange| exchange.reader.kept_len()).sum()
+    }
+
     /// Closes the connection. The next datagram tells the upstream.
     pub fn close(&mut self, now: Instant) {
         self.quic.close(now, self.codes().no_error.into(), Bytes::new());

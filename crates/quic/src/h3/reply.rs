@@ -111,6 +111,12 @@ impl Response {
         Ok(())
     }
 
+    /// Returns the bytes that are kept.
+    #[must_use]
+    pub const fn kept_len(&self) -> usize {
+        self.section.len() + self.message.len()
+    }
+
     /// Returns the message of a response whose stream has ended. TTLs are less by the age of the response.
     ///
     /// # Errors

@@ -54,6 +54,11 @@ impl FrameReader {
         self.is_returned.then(|| &self.partial[PREFIX_LEN..])
     }
 
+    /// Returns the bytes that are kept of a message that has not arrived completely.
+    pub(crate) const fn incomplete_len(&self) -> usize {
+        if self.is_returned { 0 } else { self.partial.len() }
+    }
+
     /// Moves bytes from `input` to the partial message until it has `length` bytes.
     fn fill_to(&mut self, length: usize, input: &mut &[u8]) {
         let missing = length.saturating_sub(self.partial.len()).min(input.len());

@@ -145,6 +145,12 @@ impl<R: Clone + Eq + Hash> StreamClient<R> {
         }
     }
 
+    /// Returns the bytes that a connection keeps of a message that has not arrived completely.
+    #[must_use]
+    pub fn incomplete_len(&self, id: ConnectionId) -> usize {
+        self.connections.get(id.0).map_or(0, |connection| connection.carrier.frames.incomplete_len())
+    }
+
     /// Processes bytes that a connection has received. Ignores messages that match no query on this connection, and
     /// passes the reasons to `ignored`.
     pub fn handle_input(

@@ -27,6 +27,7 @@ use self::connection::{Opened, open};
 use self::request::{Answered, RequestError, request};
 use super::outcomes::Outcomes;
 use super::quic::QuicClient;
+use super::replies::{Replies, Weigh};
 use super::route::{Route, RouteKey};
 use super::timer::{Timed, Timer, arm};
 use super::{exchange_error, now, pool_query, query_error};
@@ -53,6 +54,15 @@ enum Step {
     Send(ConnectionId),
     /// The query has completed.
     Done(Result<ExchangeReply, QueryError>),
+}
+
+impl Weigh for Step {
+    fn reply_len(&self) -> usize {
+        match self {
+            Step::Send(_) => 0,
+            Step::Done(outcome) => outcome.reply_len(),
+        }
+    }
 }
 
 struct Connection {
@@ -102,11 +112,11 @@ impl Drop for Running<'_> {
 }
 
 impl HttpsClient {
-    pub(crate) fn new(random: Random, http3: QuicClient) -> HttpsClient {
+    pub(crate) fn new(random: Random, http3: QuicClient, replies: &Rc<Replies>) -> HttpsClient {
         let driver = Rc::new(Driver {
             client: RefCell::new(MultiplexClient::new(random)),
             connections: RefCell::default(),
-            steps: Outcomes::default(),
+            steps: Outcomes::new(replies),
             timer: Timer::default(),
             alternatives: RefCell::default(),
         });
@@ -195,7 +205,9 @@ impl Driver {
     /// Begins the request of a query on a connection. `None` if the connection has ended since.
     fn request<'a>(self: &'a Rc<Self>, on: ConnectionId, exchange: &Exchange<'_>) -> Option<Running<'a>> {
         let opened = self.opened(on)?;
-        let future = Box::pin(request(Rc::clone(&opened), exchange.method, exchange.query.to_vec()));
+        let future =
+            request(Rc::clone(&opened), exchange.method, exchange.query.to_vec(), Rc::clone(&self.steps.replies));
+        let future = Box::pin(future);
         Some(Running { driver: self, on, opened, future, has_ended: false })
     }
 

@@ -1,7 +1,7 @@
 //! One request over HTTPS, and its response.
 
-use std::fmt;
 use std::rc::Rc;
+use std::{fmt, io};
 
 use doh::{
     Alternative, BODY_MAX, MEDIA_TYPE, PATH, ResponseError, ResponseHead, alternative, check_response, get_target,
@@ -18,6 +18,7 @@ use hyper::{Method, Request, Response};
 use transport::root_cause;
 
 use super::connection::{Opened, Sender};
+use crate::client::replies::{CountedBody, Replies};
 
 /// Response with a DNS message.
 pub(super) struct Answered {
@@ -54,6 +55,12 @@ impl From<hyper::Error> for RequestError {
     }
 }
 
+impl From<io::Error> for RequestError {
+    fn from(error: io::Error) -> Self {
+        RequestError::Lost(root_cause(&error))
+    }
+}
+
 impl From<ResponseError> for RequestError {
     fn from(error: ResponseError) -> Self {
         RequestError::Refused(error)
@@ -65,6 +72,7 @@ pub(super) async fn request(
     opened: Rc<Opened>,
     method: HttpMethod,
     mut query: Vec<u8>,
+    replies: Rc<Replies>,
 ) -> Result<Answered, RequestError> {
     // RFC 8484 §4.1: the same query is then the same request for HTTP caches.
     query.iter_mut().take(2).for_each(|byte| *byte = 0);
@@ -74,7 +82,7 @@ pub(super) async fn request(
     match &opened.sender {
         Sender::Http2(sender, _) => {
             let mut sender = sender.clone();
-            read(sender.send_request(request).await?, false).await
+            read(sender.send_request(request).await?, false, &replies).await
         }
         Sender::Http1(idle) => {
             let sender = idle.borrow_mut().take();
@@ -82,7 +90,7 @@ pub(super) async fn request(
             sender.ready().await?;
             let response = sender.send_request(request).await?;
             let is_last = is_close(response.headers());
-            let answered = read(response, is_last).await?;
+            let answered = read(response, is_last, &replies).await?;
             idle.borrow_mut().replace(sender);
             Ok(answered)
         }
@@ -119,8 +127,9 @@ fn is_close(fields: &HeaderMap) -> bool {
 }
 
 /// Reads a response with a DNS message.
-async fn read(response: Response<Incoming>, is_last: bool) -> Result<Answered, RequestError> {
-    let (head, mut body) = response.into_parts();
+async fn read(response: Response<Incoming>, is_last: bool, replies: &Rc<Replies>) -> Result<Answered, RequestError> {
+    let (head, body) = response.into_parts();
+    let mut body = CountedBody::new(body, replies);
     let field = |name: HeaderName| head.headers.get(name).map(HeaderValue::as_bytes);
     check_response(&ResponseHead {
         status: head.status.as_u16(),
