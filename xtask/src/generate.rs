@@ -145,7 +145,7 @@ pub(crate) fn metrics_by_part() -> Vec<(&'static str, Vec<&'static Metric>)> {
         ("Build and configuration", portolan::BUILD_METRICS.iter().chain(&plugins::ENABLED_METRICS).copied().collect()),
         ("Responses over HTTP and QUIC", portolan::RESPONSE_METRICS.to_vec()),
         ("Limits", portolan::LIMIT_METRICS.to_vec()),
-        ("Process", portolan::PROCESS_METRICS.to_vec()),
+        ("Process", [&portolan::PROCESS_METRICS[..], &portolan::INTERNAL_ERROR_METRICS].concat()),
         ("Log", portolan::LOG_METRICS.to_vec()),
         ("Kubernetes API server", portolan::CLUSTER_METRICS.to_vec()),
         ("portolan kube-dns", portolan::KUBE_DNS_METRICS.to_vec()),

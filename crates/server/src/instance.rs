@@ -31,7 +31,7 @@ use crate::lifecycle::{LifecycleHooks, ShutdownKind};
 use crate::own_queries::SelfClient;
 use crate::serve_error::ServeError;
 use crate::version::COMMIT;
-use crate::{cgroup, hook_commands, log, process_metrics, sockets, startup_gates};
+use crate::{cgroup, hook_commands, internal_errors, log, process_metrics, sockets, startup_gates};
 
 static BUILD_INFO: Metric = Metric {
     name: "coredns_build_info",
@@ -90,6 +90,7 @@ impl Instance {
     ) -> Result<Instance, ServeError> {
         registry.gauge(&BUILD_INFO, &[crate::VERSION, COMMIT, ""], || Some(1.0));
         process_metrics::publish(registry);
+        internal_errors::publish(registry);
         // Alerts on an increase need the counter to exist with the value 0.
         registry.counter(&plugins::RELOAD_FAILED, &[]);
         let configuration = read(&origin, port, &process)?;

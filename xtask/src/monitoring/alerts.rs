@@ -328,6 +328,23 @@ pub(super) const ALL: &[Alert] = &[
         quiet: &[("coredns_panics_total{job=\"dns\",instance=\"a\"}", "1x60")],
     },
     Alert {
+        name: "PortolanInternalError",
+        expression: "increase((sum by (job, instance) (portolan_internal_errors_total))[10m:1m]) > 0",
+        minutes: 0,
+        severity: Warning,
+        summary: "An invariant of {{ $labels.instance }} was broken; it cost one query or connection.",
+        labels: &[],
+        target: Target::Replica,
+        fires: &[
+            ("portolan_internal_errors_total{job=\"dns\",instance=\"a\",place=\"\"}", "0x65"),
+            ("portolan_internal_errors_total{job=\"dns\",instance=\"a\",place=\"x.rs:1\"}", "_x55 1x10"),
+        ],
+        quiet: &[
+            ("portolan_internal_errors_total{job=\"dns\",instance=\"a\",place=\"\"}", "0x60"),
+            ("portolan_internal_errors_total{job=\"dns\",instance=\"a\",place=\"x.rs:1\"}", "1x60"),
+        ],
+    },
+    Alert {
         name: "PortolanNodeSetupErrors",
         expression: "sum by (job, instance, errortype) (increase(coredns_nodecache_setup_errors_total[15m])) > 0",
         minutes: 15,

@@ -154,8 +154,8 @@ impl Driver {
         true
     }
 
-    /// Reads the datagrams that have arrived, at most [`READS_IN_A_ROW`], and none while long replies wait. Returns true
-    /// if there were no others. Otherwise, the socket stays ready for the queries that wait for its replies.
+    /// Reads the datagrams that have arrived, at most [`READS_IN_A_ROW`], and none while long replies wait. Returns
+    /// true if there were no others. Otherwise, the socket stays ready for the queries that wait for its replies.
     fn read(&self, id: SocketId, socket: &Socket, unwanted: Option<&UnwantedReplies>) -> bool {
         thread_local! {
             static BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; DATAGRAM_MAX].into());

@@ -21,6 +21,7 @@ use core::time::Duration;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use foldhash::fast::RandomState;
+use invariant::Expected as _;
 use wire::Reply;
 
 use super::carrier::{Carrier, Choice, Fate};
@@ -144,12 +145,15 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
 
     /// Processes the success of [`PoolEvent::Open`].
     pub fn handle_connected(&mut self, now: Duration, id: ConnectionId) {
+        // The driver may report a connection that this client has closed in the meantime.
         let Some(connection) = self.connections.get_mut(id.0) else { return };
-        let State::Connecting(query) = connection.state else { return };
+        let State::Connecting(query) = connection.state else {
+            return invariant::broken("a connection is reported as connected once");
+        };
         connection.state = State::Open;
         (connection.opened, connection.used) = (now, now);
         let pool = connection.pool;
-        if let Some(pool) = self.pools.get_mut(pool.0) {
+        if let Some(pool) = self.pools.get_mut(pool.0).expected("the pool of a connection") {
             pool.connecting -= 1;
             pool.open.push(id);
         }
@@ -223,7 +227,7 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
         while let Some(query) = self.queries.get(id.0) {
             let (pool, limits) = (query.pool, query.limits);
             self.remove_surplus(now, pool, limits);
-            let Some(pooled) = self.pools.get_mut(pool.0) else { return };
+            let Some(pooled) = self.pools.get_mut(pool.0).expected("the pool of a query") else { return };
             match pooled.choose(&self.connections) {
                 Choice::Pooled(connection) => {
                     if self.send(now, id, connection) {
@@ -238,7 +242,7 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
     }
 
     fn remove_surplus(&mut self, now: Duration, pool: PoolId, limits: PoolLimits) {
-        let Some(pool) = self.pools.get(pool.0) else { return };
+        let Some(pool) = self.pools.get(pool.0).expected("the pool of a query") else { return };
         for connection in pool.surplus(&self.connections, now, limits) {
             self.retire(connection);
         }
@@ -246,21 +250,21 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
 
     fn connect(&mut self, now: Duration, id: QueryId, pool: PoolId, limits: PoolLimits) {
         let connection = ConnectionId(self.connections.insert(Connection::new(pool, id, limits, now)));
-        if let Some(pool) = self.pools.get_mut(pool.0) {
+        if let Some(pool) = self.pools.get_mut(pool.0).expected("the pool of a query") {
             pool.connecting += 1;
             pool.connections += 1;
             self.events.push_back(PoolEvent::Open(connection, pool.route.clone()));
         }
-        if let Some(query) = self.queries.get_mut(id.0) {
+        if let Some(query) = self.queries.get_mut(id.0).expected("a query that opens a connection") {
             (query.connection, query.is_reused) = (Some(connection), false);
         }
     }
 
     /// Sends a query on an open connection. Returns false if it takes no more.
     fn send(&mut self, now: Duration, id: QueryId, to: ConnectionId) -> bool {
-        let (Some(connection), Some(query)) = (self.connections.get_mut(to.0), self.queries.get_mut(id.0)) else {
-            return false;
-        };
+        let connection = self.connections.get_mut(to.0).expected("a connection of the pool");
+        let query = self.queries.get_mut(id.0).expected("a query that is sent");
+        let (Some(connection), Some(query)) = (connection, query) else { return false };
         let is_sending = connection.carrier.is_sending();
         if !connection.carrier.add(id, &mut *self.random) {
             return false;
@@ -283,6 +287,7 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
 
     /// Finds connections for the queries that wait in a pool.
     fn assign_waiting(&mut self, now: Duration, id: PoolId) {
+        // The timer outlives a pool whose last query has ended.
         let Some(pool) = self.pools.get_mut(id.0) else { return };
         for query in core::mem::take(&mut pool.waiting) {
             self.assign(now, query);
@@ -291,6 +296,7 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
 
     /// Fails the queries that wait for a connection that could not be opened.
     fn fail_waiting(&mut self, now: Duration, id: PoolId, error: &QueryError) {
+        // The query that opened the connection may have been the last one of the pool.
         let Some(pool) = self.pools.get_mut(id.0) else { return };
         if C::SHARES_OPENING && pool.connecting == 0 && pool.open.is_empty() {
             for query in core::mem::take(&mut pool.waiting) {
@@ -301,7 +307,7 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
 
     /// Sends a query on another connection. Fails it if the protocol does not retry it.
     pub(super) fn retry(&mut self, now: Duration, id: QueryId, error: &QueryError) {
-        let Some(query) = self.queries.get_mut(id.0) else { return };
+        let Some(query) = self.queries.get_mut(id.0).expected("a query of a connection") else { return };
         query.connection = None;
         if !C::may_retry(query.is_reused, query.retries) {
             return self.complete(now, id, Err(error.clone()));
@@ -320,7 +326,7 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
 
     /// Fails a query at its deadline, and decides about its connection.
     fn time_out(&mut self, now: Duration, id: QueryId) {
-        let Some(query) = self.queries.get(id.0) else { return };
+        let Some(query) = self.queries.get(id.0).expected("the query of a timer") else { return };
         let (carried_by, sent) = (query.connection, query.sent);
         let connection = carried_by.and_then(|id| self.connections.get(id.0));
         let is_sent = connection.is_some_and(|connection| !matches!(connection.state, State::Connecting(_)));
@@ -341,7 +347,7 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
         let Some(connection) = self.connections.get_mut(id.0) else { return };
         if connection.state == State::Open {
             connection.state = State::Retired;
-            if let Some(pool) = self.pools.get_mut(connection.pool.0) {
+            if let Some(pool) = self.pools.get_mut(connection.pool.0).expected("the pool of a connection") {
                 pool.open.retain(|open| *open != id);
             }
         }
@@ -368,7 +374,7 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
         if let Some(at) = connection.timer {
             self.timers.remove(&(at, Timer::Connection(id)));
         }
-        if let Some(pool) = self.pools.get_mut(connection.pool.0) {
+        if let Some(pool) = self.pools.get_mut(connection.pool.0).expected("the pool of a connection") {
             pool.connections -= 1;
             match connection.state {
                 State::Connecting(_) => pool.connecting -= 1,
@@ -381,7 +387,7 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
 
     /// Closes an idle connection whose time is over, and sets the timer of one that was used since.
     fn check_idle(&mut self, now: Duration, id: ConnectionId) {
-        let Some(connection) = self.connections.get_mut(id.0) else { return };
+        let Some(connection) = self.connections.get_mut(id.0).expected("the connection of a timer") else { return };
         connection.timer = None;
         if connection.is_usable(now, connection.limits) {
             self.set_idle_timer(id);
@@ -415,20 +421,21 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
             Some(connection) => self.release(now, connection, id),
             None => self.stop_waiting(query.pool, id),
         }
-        if let Some(pool) = self.pools.get_mut(query.pool.0) {
+        if let Some(pool) = self.pools.get_mut(query.pool.0).expected("the pool of a query") {
             pool.queries -= 1;
         }
         self.remove_empty_pool(query.pool);
     }
 
     fn stop_waiting(&mut self, id: PoolId, query: QueryId) {
-        if let Some(pool) = self.pools.get_mut(id.0) {
+        if let Some(pool) = self.pools.get_mut(id.0).expected("the pool of a query") {
             pool.waiting.retain(|waiting| *waiting != query);
         }
     }
 
     /// Releases the message ID of a query. Stops opening a connection for a query that has ended.
     fn release(&mut self, now: Duration, id: ConnectionId, query: QueryId) {
+        // A connection that was closed is removed before the queries that it carried.
         let Some(connection) = self.connections.get_mut(id.0) else { return };
         let pool = connection.pool;
         if let State::Connecting(_) = connection.state {

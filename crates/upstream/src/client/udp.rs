@@ -11,6 +11,7 @@ use core::time::Duration;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use foldhash::fast::RandomState;
+use invariant::Expected as _;
 use wire::Reply;
 
 use super::ports::{IDLE_MAX, Ports, PortsId, USES_MAX};
@@ -192,7 +193,7 @@ impl<R: Clone + Eq + Hash> UdpClient<R> {
     pub fn handle_input(&mut self, socket: SocketId, datagram: &[u8]) -> Option<Mismatch> {
         let carrier = self.sockets.get(socket.0)?;
         let Some(id) = carrier.in_flight.for_message(datagram) else { return Some(self.unexpected(carrier, datagram)) };
-        match matching_reply(datagram, &self.queries.get(id.0)?.message) {
+        match matching_reply(datagram, &self.queries.get(id.0).expected("a query in flight")?.message) {
             Some(reply) => {
                 let ports = carrier.ports;
                 self.ports.get_mut(ports.0).into_iter().for_each(Ports::note_reply);
@@ -217,7 +218,8 @@ impl<R: Clone + Eq + Hash> UdpClient<R> {
     /// Fails all queries on a socket that could not be opened, and removes it.
     pub fn handle_open_error(&mut self, socket: SocketId, error: &QueryError) {
         let Some(mut failed) = self.sockets.remove(socket.0) else { return };
-        self.ports.get_mut(failed.ports.0).into_iter().for_each(|ports| ports.forget(socket));
+        let ports = self.ports.get_mut(failed.ports.0).expected("the ports of a socket");
+        ports.into_iter().for_each(|ports| ports.forget(socket));
         for query in failed.in_flight.drain() {
             self.complete(query, Err(error.clone()));
         }
@@ -287,7 +289,7 @@ impl<R: Clone + Eq + Hash> UdpClient<R> {
     /// Returns the socket for the next query.
     fn next_socket(&mut self, now: Duration, route: &R) -> SocketId {
         let id = self.ports(now, route);
-        let Some(ports) = self.ports.get_mut(id.0) else { return self.open(now, id) };
+        let Some(ports) = self.ports.get_mut(id.0).expected("the ports of a route") else { return self.open(now, id) };
         while let Some(idle) = ports.take_idle() {
             if self.sockets.get(idle.0).is_some_and(|socket| now.saturating_sub(socket.used) < IDLE_MAX) {
                 ports.occupy(idle);
@@ -314,7 +316,7 @@ impl<R: Clone + Eq + Hash> UdpClient<R> {
     fn open(&mut self, now: Duration, id: PortsId) -> SocketId {
         let (in_flight, ids) = (InFlight::default(), [0; USES_MAX as usize]);
         let socket = SocketId(self.sockets.insert(Socket { ports: id, uses: 0, used: now, in_flight, ids }));
-        if let Some(ports) = self.ports.get_mut(id.0) {
+        if let Some(ports) = self.ports.get_mut(id.0).expected("the ports of a route") {
             ports.occupy(socket);
             self.events.push_back(UdpEvent::Open(socket, ports.route.clone()));
         }
@@ -324,7 +326,7 @@ impl<R: Clone + Eq + Hash> UdpClient<R> {
     /// Assigns a message ID to a query and writes it into the message. Returns true if the socket has carried queries
     /// before, and `None` if no ID is free.
     fn assign_message_id(&mut self, now: Duration, id: QueryId, socket: SocketId) -> Option<bool> {
-        let carrier = self.sockets.get_mut(socket.0)?;
+        let carrier = self.sockets.get_mut(socket.0).expected("the socket of a query")?;
         carrier.uses += 1;
         carrier.used = now;
         if carrier.is_used_up()
@@ -334,7 +336,7 @@ impl<R: Clone + Eq + Hash> UdpClient<R> {
         }
         let message_id = carrier.in_flight.insert(id, &mut *self.random)?;
         carrier.ids.get_mut(carrier.uses as usize - 1).into_iter().for_each(|slot| *slot = message_id);
-        let message = &mut self.queries.get_mut(id.0)?.message;
+        let message = &mut self.queries.get_mut(id.0).expected("a query that is sent")?.message;
         message.first_chunk_mut::<2>().into_iter().for_each(|bytes| *bytes = message_id.to_be_bytes());
         Some(carrier.uses > 1)
     }
@@ -342,7 +344,7 @@ impl<R: Clone + Eq + Hash> UdpClient<R> {
     /// Closes the sockets of an upstream that are idle for too long. Forgets an upstream without sockets and late
     /// replies, which may have left the Corefile.
     fn close_idle(&mut self, now: Duration, id: PortsId) {
-        let Some(ports) = self.ports.get_mut(id.0) else { return };
+        let Some(ports) = self.ports.get_mut(id.0).expected("the ports of a timer") else { return };
         ports.tick();
         let used = |socket: SocketId| self.sockets.get(socket.0).map_or(Duration::ZERO, |socket| socket.used);
         for socket in ports.expire(|socket| now.saturating_sub(used(socket)) >= IDLE_MAX) {
