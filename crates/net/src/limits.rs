@@ -186,6 +186,15 @@ pub struct Limits {
     pub(crate) callers: Counter,
     /// [`EncryptionLimits::connection_rate`](engine::EncryptionLimits::connection_rate).
     pub(crate) rates: Counter,
+    /// Zones that were refused because they are too large: `max_records`, `max_bytes`, and the memory that is left.
+    pub zones: Counter,
+    /// Bodies of refused requests that were longer than
+    /// [`DISCARDED_MAX`](transport::request_body::DISCARDED_MAX).
+    pub bodies: Counter,
+    /// CPU profiles that did not fit into the memory that is left.
+    pub profiles: Counter,
+    /// Responses of the control API that were too long.
+    pub control_responses: Counter,
     /// Connections to HTTP endpoints that were evicted for others.
     pub pages: Counter,
     /// Connections to the control API that were evicted for others.
@@ -207,6 +216,10 @@ impl Limits {
             buffers: counter("stream_buffers"),
             callers: counter("calling_connections"),
             rates: counter("connection_rate"),
+            zones: counter("zone_size"),
+            bodies: counter("request_bodies"),
+            profiles: counter("profile_memory"),
+            control_responses: counter("control_responses"),
             pages: counter("page_connections"),
             control: counter("control_connections"),
             sends: counter("udp_send_buffer"),

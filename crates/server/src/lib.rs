@@ -28,6 +28,7 @@ mod http_server;
 mod instance;
 mod jobs;
 mod lifecycle;
+mod limit_hits;
 mod local;
 mod log;
 mod lookup;
