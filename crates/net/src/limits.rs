@@ -179,6 +179,8 @@ pub struct Limits {
     pub(crate) cpu: Counter,
     /// Connections that were evicted: [`StreamLimits::open_max`], [`StreamLimits::per_address_max`].
     pub(crate) streams: Counter,
+    /// Connections that could not be accepted at once, usually for lack of descriptors.
+    pub(crate) descriptors: Counter,
     /// [`StreamLimits::buffered_max`].
     pub(crate) buffers: Counter,
     /// [`CallLimits::connections_max`](engine::CallLimits::connections_max), and the limits of the other transports
@@ -213,6 +215,7 @@ impl Limits {
             replies: counter("upstream_replies"),
             cpu: counter("cpu_time"),
             streams: counter("streams"),
+            descriptors: counter("descriptors"),
             buffers: counter("stream_buffers"),
             callers: counter("calling_connections"),
             rates: counter("connection_rate"),

@@ -49,7 +49,6 @@ mod report;
 mod run;
 mod serve_error;
 mod sockets;
-mod spare;
 mod startup_gates;
 mod version;
 mod zone_storage;
