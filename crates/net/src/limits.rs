@@ -179,6 +179,8 @@ pub struct Limits {
     pub(crate) cpu: Counter,
     /// Connections that were evicted: [`StreamLimits::open_max`], [`StreamLimits::per_address_max`].
     pub(crate) streams: Counter,
+    /// Connections that could not be accepted at once, usually for lack of descriptors.
+    pub(crate) descriptors: Counter,
     /// [`StreamLimits::buffered_max`].
     pub(crate) buffers: Counter,
     /// [`CallLimits::connections_max`](engine::CallLimits::connections_max), and the limits of the other transports
@@ -186,6 +188,15 @@ pub struct Limits {
     pub(crate) callers: Counter,
     /// [`EncryptionLimits::connection_rate`](engine::EncryptionLimits::connection_rate).
     pub(crate) rates: Counter,
+    /// Zones that were refused because they are too large: `max_records`, `max_bytes`, and the memory that is left.
+    pub zones: Counter,
+    /// Bodies of refused requests that were longer than
+    /// [`DISCARDED_MAX`](transport::request_body::DISCARDED_MAX).
+    pub bodies: Counter,
+    /// CPU profiles that did not fit into the memory that is left.
+    pub profiles: Counter,
+    /// Responses of the control API that were too long.
+    pub control_responses: Counter,
     /// Connections to HTTP endpoints that were evicted for others.
     pub pages: Counter,
     /// Connections to the control API that were evicted for others.
@@ -204,9 +215,14 @@ impl Limits {
             replies: counter("upstream_replies"),
             cpu: counter("cpu_time"),
             streams: counter("streams"),
+            descriptors: counter("descriptors"),
             buffers: counter("stream_buffers"),
             callers: counter("calling_connections"),
             rates: counter("connection_rate"),
+            zones: counter("zone_size"),
+            bodies: counter("request_bodies"),
+            profiles: counter("profile_memory"),
+            control_responses: counter("control_responses"),
             pages: counter("page_connections"),
             control: counter("control_connections"),
             sends: counter("udp_send_buffer"),

@@ -1,6 +1,6 @@
 //! State that the tasks of one worker thread share: current generation, engine worker, limits, parked queries.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,6 +13,7 @@ use metrics::{Counter, Registry};
 use tokio::sync::oneshot::Receiver;
 use tokio::task::{AbortHandle, JoinHandle, LocalSet};
 use transport::MonotonicClock;
+use transport::spare::Spare;
 use wire::EdeCode;
 
 use crate::connection_rates::ConnectionRates;
@@ -43,6 +44,8 @@ pub(crate) struct Shared {
     parked: Cell<usize>,
     /// Parked queries of all workers.
     all_parked: Arc<AllParked>,
+    /// Spare descriptor for the TCP listeners of the worker.
+    spare: OnceCell<Rc<Spare>>,
     /// CPU time for queries to upstreams, if the process has a limit that matters.
     cpu: Option<Rc<CpuBudget>>,
     /// Tasks of this thread, which run after the readers of datagrams.
@@ -91,9 +94,15 @@ impl Shared {
             live,
             parked: Cell::new(0),
             all_parked,
+            spare: OnceCell::new(),
             cpu,
             tasks: Rc::downgrade(tasks),
         })
+    }
+
+    /// Returns the spare descriptor for the TCP listeners of this worker. Must be called within a `LocalSet`.
+    pub(crate) fn spare(&self) -> Rc<Spare> {
+        Rc::clone(self.spare.get_or_init(|| Spare::open_later(1)))
     }
 
     /// Starts a task that runs after the readers of datagrams (`worker.rs`).

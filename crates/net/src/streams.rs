@@ -3,6 +3,7 @@
 
 use std::io::{self, Cursor};
 use std::net::TcpListener;
+use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};
 use transport::MonotonicClock;
 use transport::proxy::{HeaderScan, apply_policy, scan};
+use transport::spare::{Freed, Spare};
 use transport::tls::{self, StreamProtocol};
 
 use crate::connected::Client;
@@ -24,8 +26,6 @@ use crate::{grpc, https, tcp};
 
 /// Timeout of the TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Pause before the next accept after one has failed, usually for lack of file descriptors.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
 /// Future that serves an open connection. It is boxed, so that a connection of one scheme needs no memory for another.
 type Serving = Pin<Box<dyn Future<Output = io::Result<()>>>>;
@@ -33,11 +33,10 @@ type Serving = Pin<Box<dyn Future<Output = io::Result<()>>>>;
 /// Serves a listening socket until the worker closes it.
 pub(crate) async fn serve(shared: Rc<Shared>, endpoint: Rc<Endpoint>, listener: TcpListener) -> io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
+    let spare = shared.spare();
     loop {
         let Ok((stream, peer)) = listener.accept().await else {
-            // Most likely the process has no free file descriptor. Closing an idle connection frees one.
-            shared.connections.evict_one();
-            tokio::time::sleep(ACCEPT_PAUSE).await;
+            make_room(&shared, &spare, &listener).await;
             continue;
         };
         let Ok(local) = stream.local_addr() else { continue };
@@ -45,7 +44,26 @@ pub(crate) async fn serve(shared: Rc<Shared>, endpoint: Rc<Endpoint>, listener: 
             shared.count(shared.limits.callers);
             continue;
         };
-        tokio::task::spawn_local(client.serve_unless_evicted(stream));
+        let (serving, spare) = (client.serve_unless_evicted(stream), Rc::clone(&spare));
+        tokio::task::spawn_local(async move {
+            serving.await;
+            spare.refill();
+        });
+    }
+}
+
+/// Makes room for the next connection after an accept has failed, most likely for lack of a file descriptor. The spare
+/// one serves the next client. If it is in use, closing an idle connection frees another.
+async fn make_room(shared: &Shared, spare: &Spare, listener: &impl AsFd) {
+    let freed = spare.free_one_now(listener);
+    if freed != Freed::NotNeeded {
+        shared.count(shared.limits.descriptors);
+    }
+    if freed == Freed::Nothing {
+        shared.connections.evict_one();
+    }
+    if freed != Freed::One {
+        spare.pause().await;
     }
 }
 

@@ -101,8 +101,8 @@ type Probe = oneshot::Sender<()>;
 /// Descriptors of the process besides those of its workers: standard streams, runtimes, pages and the control API with
 /// their spare descriptors, and watches.
 const OWN_DESCRIPTORS: usize = 28;
-/// Descriptors of a worker: its runtime, and the sockets of one listener.
-const OWN_DESCRIPTORS_PER_WORKER: usize = 8;
+/// Descriptors of a worker: its runtime, the sockets of one listener, and a spare one.
+const OWN_DESCRIPTORS_PER_WORKER: usize = 9;
 /// Minimum number of client connections, however few descriptors there are.
 const CONNECTIONS_MIN: usize = 4;
 /// Maximum number of probes that wait for a worker. One pending probe is enough to detect a stuck worker.

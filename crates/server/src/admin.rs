@@ -26,12 +26,12 @@ use net::{Connection, ConnectionTable, Limits, TableLimits};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use tokio::net::TcpStream;
 use tokio::task::AbortHandle;
+use transport::spare::{Freed, Spare};
 
 use crate::compress::gzip;
 use crate::deadlines::HEAD_TIMEOUT;
 use crate::http_server;
 use crate::sockets::announce;
-use crate::spare::{Freed, Spare};
 
 /// Limits of open connections per server and per client address. Probes, scrapers and people need far fewer; beyond the
 /// limits, the connection that has been idle longest is closed.
@@ -43,6 +43,8 @@ const BACKLOG: i32 = 4096;
 
 /// Connections to accept before the open ones run: fewer than [`TABLE`] allows per client.
 const ACCEPTED_AT_ONCE: usize = 64;
+/// Spare descriptors: for a probe and a scrape at the same time.
+const SPARE: usize = 2;
 
 type Pages = Rc<RefCell<HashMap<Cow<'static, str>, Page>>>;
 
@@ -161,7 +163,7 @@ impl Server {
             pages: Rc::clone(&pages),
             table: ConnectionTable::new(TABLE),
             evictions: Evictions::new(registry),
-            spare: Spare::new(),
+            spare: Spare::open_later(SPARE),
         };
         let serving = async move {
             let listener = match listener {
@@ -254,7 +256,7 @@ impl AcceptLoop {
             tokio::task::yield_now().await;
             let Ok((stream, peer)) = listener.accept().await else {
                 // The process has most likely no file descriptor left.
-                if self.spare.free_one().await == Freed::Nothing {
+                if self.spare.free_one(&listener).await == Freed::Nothing {
                     self.table.evict_one();
                 }
                 continue;

@@ -11,6 +11,7 @@ use skydns::Stores;
 
 use crate::cgroup;
 use crate::clusters::{Followed, clusters};
+use crate::limit_hits;
 use crate::lookup::Lookup;
 use crate::process_metrics::memory_use;
 use crate::profile::Sampler;
@@ -44,7 +45,9 @@ pub(crate) fn capabilities(registry: &Arc<Registry>) -> Capabilities {
 /// zone has count.
 fn zone_memory() -> ZoneMemory {
     let share = cgroup::memory_limit().and_then(|limit| usize::try_from(limit / 5 * 3).ok());
-    share.map_or_else(ZoneMemory::default, |each| ZoneMemory { each, is_tight: memory_is_tight })
+    let note_refusal = || limit_hits::count(|limits| limits.zones);
+    let is_tight = share.map_or(ZoneMemory::default().is_tight, |_| memory_is_tight);
+    ZoneMemory { each: share.unwrap_or(usize::MAX), is_tight, note_refusal }
 }
 
 fn memory_is_tight() -> bool {

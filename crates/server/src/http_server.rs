@@ -13,9 +13,10 @@ use hyper_util::rt::TokioIo;
 use net::Connection;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
-use transport::request_body::discard;
+use transport::request_body::{Discarded, discard};
 
 use crate::deadlines::{Phases, Watched};
+use crate::limit_hits;
 
 /// Maximum size of a request head, in bytes.
 const REQUEST_MAX: usize = 16 * 1024;
@@ -26,7 +27,9 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Takes the body off a request that does not need one. It is read and discarded, so that the client sees the response.
 pub(crate) async fn without_body(request: Request<Incoming>) -> Parts {
     let (head, mut body) = request.into_parts();
-    discard(&head.headers, &mut body, Instant::now() + BODY_TIMEOUT).await;
+    if discard(&head.headers, &mut body, Instant::now() + BODY_TIMEOUT).await == Discarded::Cut {
+        limit_hits::count(|limits| limits.bodies);
+    }
     head
 }
 

@@ -31,7 +31,7 @@ use crate::lifecycle::{LifecycleHooks, ShutdownKind};
 use crate::own_queries::SelfClient;
 use crate::serve_error::ServeError;
 use crate::version::COMMIT;
-use crate::{cgroup, hook_commands, internal_errors, log, process_metrics, sockets, startup_gates};
+use crate::{cgroup, hook_commands, internal_errors, limit_hits, log, process_metrics, sockets, startup_gates};
 
 static BUILD_INFO: Metric = Metric {
     name: "coredns_build_info",
@@ -93,6 +93,7 @@ impl Instance {
         internal_errors::publish(registry);
         // Alerts on an increase need the counter to exist with the value 0.
         registry.counter(&plugins::RELOAD_FAILED, &[]);
+        limit_hits::count_in(registry);
         let configuration = read(&origin, port, &process)?;
         log_warnings(&configuration);
         let (mut built, written) = build(configuration, registry, &process, ReloadState::default())?;

@@ -10,6 +10,7 @@ use io_text::mask::masked_arguments;
 use plugins::{CpuProfile, Module, ProfileError, Profiler, Stack};
 use sampler::{Names, Samples, Sampling, StartError};
 
+use crate::limit_hits;
 use crate::process_metrics::memory_use;
 
 /// Time between two samples: 100 per second of CPU time, as in Go.
@@ -50,7 +51,10 @@ fn affordable(memory: Option<MemoryUse>) -> Result<(), NoMemory> {
 impl Profiler for Sampler {
     fn cpu(&self, span: Duration) -> LocalFuture<'static, Result<CpuProfile, ProfileError>> {
         Box::pin(async move {
-            affordable(memory_use()).map_err(|error| ProfileError::Start(error.into()))?;
+            affordable(memory_use()).map_err(|error| {
+                limit_hits::count(|limits| limits.profiles);
+                ProfileError::Start(error.into())
+            })?;
             let start = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             let sampling = Sampling::start(PERIOD).map_err(|error| match error {
                 StartError::Running => ProfileError::Running,

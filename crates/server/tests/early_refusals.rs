@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::process::Command;
 
 use crate::support::control::{ControlSocket, response};
-use crate::support::{Folder, Server, certify};
+use crate::support::{Folder, Server, certify, page, wait_until};
 
 /// Number of tries, because a reset overtakes a response only now and then.
 const TRIES: usize = 20;
@@ -34,6 +34,22 @@ fn pages_and_the_control_socket_respond_after_the_body() {
         let to_control = |method, path| status_of(socket.connect(), method, path);
         assert_eq!((to_control("PUT", "/v1/status"), to_control("GET", "/other")), (405, 404), "{at}");
     }
+}
+
+#[test]
+fn counts_bodies_that_are_too_long() {
+    let folder = Folder::new("early-long");
+    let corefile = ".:0 {\nbind 127.0.0.1\nprometheus 127.0.0.1:0\nwhoami\n}\n";
+    let mut server = Server::start(&folder.write("Corefile", corefile));
+    let (pages, socket) = (server.address_of("127.0.0.1:0"), ControlSocket::of(&mut server));
+    for mut stream in [Box::new(TcpStream::connect(pages).unwrap()) as Box<dyn Write>, Box::new(socket.connect())] {
+        let head = "POST /other HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10000000\r\n\r\n";
+        stream.write_all(head.as_bytes()).unwrap();
+        // The server may close the connection before it has got all.
+        let _ = stream.write_all(&vec![b'x'; 1_000_000]);
+    }
+    let hits = "portolan_limit_hits_total{limit=\"request_bodies\"} 2";
+    wait_until("the bodies are counted", || page(pages, "/metrics").is_some_and(|(_, metrics)| metrics.contains(hits)));
 }
 
 #[test]

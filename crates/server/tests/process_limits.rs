@@ -1,7 +1,7 @@
 //! The server with few descriptors, threads and little stack, and with a bound for the size of files: it works, or says
 //! which limit is too low.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
@@ -29,7 +29,7 @@ fn pages_and_the_control_socket_answer_when_the_descriptors_are_used_up() {
     let mut server = Server::start_command(limited(&["--nofile=64"], &folder, &corefile));
     let (dns, health) = (server.address_of("dns://127.0.0.1:0"), server.address_of("localhost:0"));
     let socket = ControlSocket::of(&mut server);
-    wait_until("the spare descriptors are open", || spare_of(&server) >= 4);
+    wait_until("the spare descriptors are open", || spare_of(&server) >= 4 + workers());
     let held = load(dns);
     for at in 0..5 {
         assert_eq!(page(health, "/health"), Some((200, "OK".to_owned())), "under load, {at}");
@@ -40,6 +40,35 @@ fn pages_and_the_control_socket_answer_when_the_descriptors_are_used_up() {
     for at in 0..20 {
         assert_eq!(page(health, "/health"), Some((200, "OK".to_owned())), "after the load, {at}");
     }
+}
+
+#[test]
+fn a_client_over_tcp_is_answered_when_pages_use_all_descriptors() {
+    let corefile = ".:0 {\nbind 127.0.0.1\nprometheus 127.0.0.1:0\nwhoami\n}\n";
+    let folder = Folder::new("limit-tcp");
+    let mut server = Server::start_command(limited(&["--nofile=128"], &folder, corefile));
+    let (dns, pages) = (server.address_of("dns://127.0.0.1:0"), server.address_of("127.0.0.1:0"));
+    wait_until("the spare descriptors are open", || spare_of(&server) >= 4 + workers());
+    let mut held = Vec::new();
+    wait_until("pages use all descriptors", || {
+        held.push(TcpStream::connect(pages).unwrap());
+        std::thread::sleep(Duration::from_millis(5));
+        descriptors_of(&server) >= 128
+    });
+    let mut client = TcpStream::connect(dns).unwrap();
+    client.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+    let message = query(1, "example.org.", Type::A);
+    client.write_all(&[&u16::try_from(message.len()).unwrap().to_be_bytes()[..], &message].concat()).unwrap();
+    let mut length = [0; 2];
+    client.read_exact(&mut length).expect("an answer");
+}
+
+fn workers() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from).min(32)
+}
+
+fn descriptors_of(server: &Server) -> usize {
+    std::fs::read_dir(format!("/proc/{}/fd", server.id())).unwrap().count()
 }
 
 /// Number of spare descriptors of a server.

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,10 +18,13 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::time::{timeout, timeout_at};
 
 use crate::clock::MonotonicClock;
+use crate::spare::{Freed, Spare};
 use crate::tls::{Client, accept_tls};
 
 /// Time for a peer to complete the TLS handshake. Other connections wait meanwhile.
 const GREETING: Duration = Duration::from_secs(5);
+/// Spare descriptors of a listener.
+const SPARE: usize = 1;
 
 /// Opens a stream.
 ///
@@ -86,7 +90,12 @@ pub fn listen(listen: Listen<'_>) -> io::Result<Box<dyn ByteListener>> {
             Socket::Tcp(TcpListener::from_std(socket)?)
         }
     };
-    Ok(Box::new(Listener { socket, tls: listen.tls.cloned(), send_buffer: listen.send_buffer }))
+    Ok(Box::new(Listener {
+        socket,
+        spare: Spare::empty(SPARE),
+        tls: listen.tls.cloned(),
+        send_buffer: listen.send_buffer,
+    }))
 }
 
 /// Removes a stale Unix socket that no process listens on, so that the path can be bound again.
@@ -100,6 +109,7 @@ fn unused(path: &Path) -> io::Result<&Path> {
 
 struct Listener {
     socket: Socket,
+    spare: Spare,
     tls: Option<Arc<dyn TlsServer>>,
     send_buffer: Option<usize>,
 }
@@ -117,13 +127,29 @@ impl Drop for Socket {
     }
 }
 
+impl Listener {
+    /// Accepts a connection. Tries again if that fails, most likely for lack of descriptors. An owner that tried again
+    /// at once would keep its thread busy.
+    async fn accepted<T>(&self, listener: &impl AsFd, accept: impl AsyncFn() -> io::Result<T>) -> T {
+        self.spare.refill();
+        loop {
+            if let Ok(accepted) = accept().await {
+                return accepted;
+            }
+            if self.spare.free_one_now(listener) != Freed::One {
+                self.spare.pause().await;
+            }
+        }
+    }
+}
+
 impl ByteListener for Listener {
     fn accept(&self) -> LocalFuture<'_, io::Result<Box<dyn ByteStream>>> {
         Box::pin(async {
             let (stream, _): (_, SocketAddr) = match &self.socket {
-                Socket::Tcp(listener) => listener.accept().await?,
+                Socket::Tcp(listener) => self.accepted(listener, || listener.accept()).await,
                 Socket::Unix(listener, _) => {
-                    let (stream, _) = listener.accept().await?;
+                    let (stream, _) = self.accepted(listener, || listener.accept()).await;
                     make_room(&SockRef::from(&stream), self.send_buffer);
                     return Ok(Box::new(Stream(stream)) as Box<dyn ByteStream>);
                 }

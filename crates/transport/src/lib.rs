@@ -13,6 +13,7 @@ mod key_log;
 pub mod proxy;
 pub mod request_body;
 pub mod server_stream;
+pub mod spare;
 mod tickets;
 pub mod tls;
 mod validity;

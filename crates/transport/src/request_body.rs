@@ -12,24 +12,34 @@ use tokio::time::{Instant, timeout_at};
 /// message can have.
 pub const DISCARDED_MAX: usize = 256 << 10;
 
+/// Result of [`discard`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Discarded {
+    /// The body has ended, or the rest of it had no time to arrive.
+    Rest,
+    /// The body is longer than [`DISCARDED_MAX`]. The client may not see the response.
+    Cut,
+}
+
 /// Reads the rest of a body and discards it, until it ends, [`DISCARDED_MAX`] bytes have arrived or the time is over.
 ///
 /// A client with `Expect: 100-continue` has not begun to send its body. It sees the response without this.
-pub async fn discard<B: Body<Data = Bytes> + Unpin>(headers: &HeaderMap, body: &mut B, until: Instant) {
+pub async fn discard<B: Body<Data = Bytes> + Unpin>(headers: &HeaderMap, body: &mut B, until: Instant) -> Discarded {
     if body.is_end_stream() || headers.contains_key(EXPECT) {
-        return;
+        return Discarded::Rest;
     }
     let reading = async {
         let mut length = 0;
         while let Some(Ok(frame)) = body.frame().await {
             length += frame.data_ref().map_or(0, Bytes::len);
             if length > DISCARDED_MAX {
-                return;
+                return Discarded::Cut;
             }
         }
+        Discarded::Rest
     };
     // The response is sent in any case.
-    let _ = timeout_at(until, reading).await;
+    timeout_at(until, reading).await.unwrap_or(Discarded::Rest)
 }
 
 #[cfg(test)]
@@ -64,22 +74,23 @@ mod tests {
         }
     }
 
-    async fn taken_of(left: usize, headers: &HeaderMap) -> (usize, Duration) {
+    async fn taken_of(left: usize, headers: &HeaderMap) -> (Discarded, usize, Duration) {
         let (mut body, start) = (Chunks { left, taken: 0 }, Instant::now());
-        discard(headers, &mut body, start + Duration::from_secs(5)).await;
-        (body.taken, start.elapsed())
+        let discarded = discard(headers, &mut body, start + Duration::from_secs(5)).await;
+        (discarded, body.taken, start.elapsed())
     }
 
     #[tokio::test(start_paused = true)]
     async fn ends_at_the_bound_and_at_the_deadline() {
-        assert_eq!(taken_of(1_000_000, &HeaderMap::new()).await.0, DISCARDED_MAX / 1000 + 1);
-        let (taken, time) = taken_of(3, &HeaderMap::new()).await;
-        assert_eq!((taken, time.as_secs()), (3, 5));
+        let (discarded, taken, _) = taken_of(1_000_000, &HeaderMap::new()).await;
+        assert_eq!((discarded, taken), (Discarded::Cut, DISCARDED_MAX / 1000 + 1));
+        let (discarded, taken, time) = taken_of(3, &HeaderMap::new()).await;
+        assert_eq!((discarded, taken, time.as_secs()), (Discarded::Rest, 3, 5));
     }
 
     #[tokio::test(start_paused = true)]
     async fn does_not_ask_for_a_body_that_has_not_been_sent() {
         let headers = HeaderMap::from_iter([(EXPECT, HeaderValue::from_static("100-continue"))]);
-        assert_eq!(taken_of(3, &headers).await, (0, Duration::ZERO));
+        assert_eq!(taken_of(3, &headers).await, (Discarded::Rest, 0, Duration::ZERO));
     }
 }

@@ -86,11 +86,13 @@ pub struct Limits {
     /// Returns true if the process has too little memory left to build a zone. Called for each megabyte that the zone
     /// takes, because other zones and clients take memory at the same time.
     pub is_tight: fn() -> bool,
+    /// Called when a zone is refused because of one of these limits.
+    pub note_refusal: fn(),
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { records: RECORDS_MAX, bytes: usize::MAX, memory: usize::MAX, is_tight: || false }
+        Limits { records: RECORDS_MAX, bytes: usize::MAX, memory: usize::MAX, is_tight: || false, note_refusal: || {} }
     }
 }
 
@@ -163,7 +165,11 @@ impl Builder {
     /// Checks the limits after a record.
     fn check(&mut self, record_len: usize) -> Result<(), ZoneError> {
         self.bytes += record_len;
-        let Limits { records, bytes, memory: most, is_tight } = self.limits;
+        self.within_limits().inspect_err(|_| (self.limits.note_refusal)())
+    }
+
+    fn within_limits(&mut self) -> Result<(), ZoneError> {
+        let Limits { records, bytes, memory: most, is_tight, .. } = self.limits;
         let memory = self.memory();
         if self.pending.len() > records {
             return Err(ZoneError::ManyRecords(records));
@@ -448,6 +454,7 @@ impl Zone {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use core::sync::atomic::{AtomicU32, Ordering};
 
     #[test]
     fn refuses_what_exceeds_the_limits() {
@@ -460,8 +467,11 @@ mod tests {
             });
             (outcome, builder.memory())
         };
-        let none = Limits::default();
+        static REFUSALS: AtomicU32 = AtomicU32::new(0);
+        let note_refusal = || _ = REFUSALS.fetch_add(1, Ordering::Relaxed);
+        let none = Limits { note_refusal, ..Limits::default() };
         assert_eq!(add_all(none, true).0, None);
+        assert_eq!(REFUSALS.load(Ordering::Relaxed), 0);
         let some = Limits { records: 10, ..none };
         assert_eq!(add_all(some, true).0, Some(ZoneError::ManyRecords(10)));
         let some = Limits { memory: 1 << 20, ..none };
@@ -477,6 +487,7 @@ mod tests {
         let (outcome, memory) = add_all(Limits { is_tight: || true, ..none }, true);
         assert_eq!(outcome, Some(ZoneError::Tight));
         assert!(memory < 3 << 20, "{memory}");
+        assert_eq!(REFUSALS.load(Ordering::Relaxed), 5, "each refusal is noted once");
     }
 
     /// Empty non-terminals share the bytes of the longest name below them.

@@ -78,3 +78,34 @@ fn now() -> Duration {
 fn since_start(instant: Instant) -> Duration {
     instant.since(Instant::START)
 }
+
+#[cfg(test)]
+mod tests {
+    use engine::ExchangeReply;
+
+    use super::*;
+
+    /// Bytes of the state of an exchange. Thousands of queries may wait at once.
+    const STATE_MAX: usize = 512;
+    /// The same over HTTPS, which needs the exchange until the response has come.
+    const HTTPS_STATE_MAX: usize = 1024;
+
+    fn size_of_state<C: 'static, F>(_: impl FnOnce(&'static C, Exchange<'static>) -> F) -> usize
+    where
+        F: Future<Output = Result<ExchangeReply, ExchangeError>>,
+    {
+        size_of::<F>()
+    }
+
+    #[test]
+    fn the_state_of_an_exchange_is_small() {
+        let sizes = [
+            ("udp", size_of_state(UdpClient::exchange)),
+            ("tcp", size_of_state(StreamClient::exchange)),
+            ("quic", size_of_state(QuicClient::exchange)),
+        ];
+        assert!(sizes.iter().all(|(_, bytes)| *bytes <= STATE_MAX), "{sizes:?}");
+        let https = size_of_state(HttpsClient::exchange);
+        assert!(https <= HTTPS_STATE_MAX, "{https}");
+    }
+}

@@ -88,16 +88,22 @@ impl QuicClient {
         }))
     }
 
-    /// Sends one query and returns the reply.
-    pub(crate) async fn exchange(&self, exchange: Exchange<'_>) -> Result<ExchangeReply, ExchangeError> {
+    /// Sends one query. The future returns the reply. It does not keep the exchange, to be small.
+    pub(crate) fn exchange<'a>(
+        &'a self,
+        exchange: Exchange<'_>,
+    ) -> impl Future<Output = Result<ExchangeReply, ExchangeError>> + use<'a> {
         let driver = &self.0;
-        let route = Route::new(&exchange);
-        let started = driver.client.borrow_mut().start(now(), &pool_query(&exchange, &route));
-        let query = started.map_err(|error| exchange_error(error, None))?;
-        driver.outcomes.expect(query);
-        let _pending = Pending { driver, query };
-        driver.process();
-        driver.outcomes.wait(query).await.map_err(|error| exchange_error(error, None))
+        let started = driver.client.borrow_mut().start(now(), &pool_query(&exchange, &Route::new(&exchange)));
+        let started = started.map(|query| {
+            driver.outcomes.expect(query);
+            Pending { driver, query }
+        });
+        async move {
+            let pending = started.map_err(|error| exchange_error(error, None))?;
+            driver.process();
+            driver.outcomes.wait(pending.query).await.map_err(|error| exchange_error(error, None))
+        }
     }
 }
 

@@ -89,19 +89,22 @@ impl StreamClient {
         }))
     }
 
-    /// Sends one query and returns the reply.
-    pub(crate) async fn exchange(&self, exchange: Exchange<'_>) -> Result<ExchangeReply, ExchangeError> {
-        let outcome = self.query(exchange).await;
-        outcome.map_err(|error| exchange_error(error, None))
-    }
-
-    async fn query(&self, exchange: Exchange<'_>) -> Result<ExchangeReply, QueryError> {
-        let (driver, route) = (&self.0, Route::new(&exchange));
-        let query = driver.client.borrow_mut().start(now(), &pool_query(&exchange, &route))?;
-        driver.outcomes.expect(query);
-        let _pending = Pending { driver, query };
-        driver.process();
-        driver.outcomes.wait(query).await
+    /// Sends one query. The future returns the reply. It does not keep the exchange, to be small.
+    pub(crate) fn exchange<'a>(
+        &'a self,
+        exchange: Exchange<'_>,
+    ) -> impl Future<Output = Result<ExchangeReply, ExchangeError>> + use<'a> {
+        let driver = &self.0;
+        let started = driver.client.borrow_mut().start(now(), &pool_query(&exchange, &Route::new(&exchange)));
+        let started = started.map(|query| {
+            driver.outcomes.expect(query);
+            Pending { driver, query }
+        });
+        async move {
+            let pending = started.map_err(|error| exchange_error(error, None))?;
+            driver.process();
+            driver.outcomes.wait(pending.query).await.map_err(|error| exchange_error(error, None))
+        }
     }
 }
 

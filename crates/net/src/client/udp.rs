@@ -68,25 +68,34 @@ impl UdpClient {
         }))
     }
 
-    /// Sends one query and returns the reply. Retransmits once if `retransmit_after` is set.
-    pub(crate) async fn exchange(&self, exchange: Exchange<'_>) -> Result<ExchangeReply, ExchangeError> {
+    /// Sends one query, once more if `retransmit_after` is set. The future returns the reply. It does not keep the
+    /// exchange, to be small.
+    pub(crate) fn exchange<'a>(
+        &'a self,
+        exchange: Exchange<'a>,
+    ) -> impl Future<Output = Result<ExchangeReply, ExchangeError>> + use<'a> {
         let Exchange { to, query: message, until, connections, retransmit_after, unwanted, .. } = exchange;
         let (route, deadline) = ((to, connections.source), since_start(until));
         let query = UdpQuery { route: &route, message, deadline, retransmit_after };
         let driver = &self.0;
-        let started = driver.client.borrow_mut().start(now(), &query).map_err(|error| exchange_error(error, None))?;
-        driver.outcomes.expect(started.query);
-        let pending = Pending { driver, query: started.query };
-        driver.process();
-        arm(driver);
-        let socket = driver.sockets.borrow().get(&started.socket).map(Rc::clone);
-        let local = socket.as_ref().and_then(|socket| socket.local);
-        let outcome = match socket {
-            Some(socket) => pending.receive(started.socket, &socket, unwanted.map(|counters| &**counters)).await?,
-            None => driver.outcomes.wait(started.query).await,
-        };
-        let reply = outcome.map_err(|error| exchange_error(error, local))?;
-        Ok(ExchangeReply { reply, reused: started.is_reused, local })
+        let started = driver.client.borrow_mut().start(now(), &query).map(|started| {
+            driver.outcomes.expect(started.query);
+            (Pending { driver, query: started.query }, started.socket, started.is_reused)
+        });
+        let unwanted = unwanted.map(|counters| &**counters);
+        async move {
+            let (pending, id, reused) = started.map_err(|error| exchange_error(error, None))?;
+            driver.process();
+            arm(driver);
+            let socket = driver.sockets.borrow().get(&id).map(Rc::clone);
+            let outcome = match &socket {
+                Some(socket) => pending.receive(id, socket, unwanted).await?,
+                None => driver.outcomes.wait(pending.query).await,
+            };
+            let local = socket.and_then(|socket| socket.local);
+            let reply = outcome.map_err(|error| exchange_error(error, local))?;
+            Ok(ExchangeReply { reply, reused, local })
+        }
     }
 }
 

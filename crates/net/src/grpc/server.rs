@@ -20,7 +20,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout_at;
 use transport::grpc::{CallError, Code, GRPC, LocalExecutor, STATUS, STATUS_MESSAGE};
-use transport::request_body::discard;
+use transport::request_body::{Discarded, discard};
 
 use super::{PATH, message, packet};
 use crate::connected::Client;
@@ -69,7 +69,9 @@ impl Client {
         let (head, mut body) = request.into_parts();
         let answer = self.answer(&head, &mut body, activity, &open).await;
         // Before the end of the body, the answer is a refusal.
-        discard(&head.headers, &mut body, open.whole_by).await;
+        if discard(&head.headers, &mut body, open.whole_by).await == Discarded::Cut {
+            self.shared.count(self.shared.limits.bodies);
+        }
         answer
     }
 

@@ -20,7 +20,7 @@ use hyper::{Method, Request, Response, StatusCode, Version};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout_at;
-use transport::request_body::discard;
+use transport::request_body::{Discarded, discard};
 
 use crate::connected::Client;
 use crate::connections::Reserved;
@@ -94,7 +94,9 @@ impl Server {
         let mut response = match self.answer(&head, &mut body, &open).await {
             Ok(response) => response,
             Err(refusal) => {
-                discard(&head.headers, &mut body, open.whole_by).await;
+                if discard(&head.headers, &mut body, open.whole_by).await == Discarded::Cut {
+                    self.client.shared.count(self.client.shared.limits.bodies);
+                }
                 self.activity.set_rest(!body.is_end_stream());
                 refused(&refusal)
             }

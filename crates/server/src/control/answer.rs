@@ -16,6 +16,7 @@ use hyper::{Response, StatusCode};
 use serde::Serialize;
 
 use super::watch::Lines;
+use crate::limit_hits;
 
 /// Maximum size of a response in bytes. Only a report of a server with very many metrics comes near it.
 pub(super) const RESPONSE_MAX: usize = 16 << 20;
@@ -120,6 +121,7 @@ pub(super) fn respond(outcome: Result<Answer, Refusal>) -> Response<AnswerBody> 
     let too_long = |answer: &Answer| answer.body.size_hint().exact().is_some_and(|length| length > RESPONSE_MAX as u64);
     let outcome = match outcome {
         Ok(answer) if too_long(&answer) => {
+            limit_hits::count(|limits| limits.control_responses);
             Err(Refusal::failed(&format_args!("the response has more than {RESPONSE_MAX} bytes")))
         }
         outcome => outcome,

@@ -22,6 +22,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
+use transport::spare::{Freed, Spare};
 use transport::tls::accept_tls;
 
 use super::answer::{Refusal, respond};
@@ -29,7 +30,6 @@ use super::connection::{Access, Context, answer};
 use super::peer::check_user;
 use crate::deadlines::HEAD_TIMEOUT;
 use crate::http_server;
-use crate::spare::{Freed, Spare};
 
 /// Directory of the default socket. A chart mounts a volume here; the root file system may be read-only.
 const DIRECTORY: &str = "/run/portolan";
@@ -41,6 +41,8 @@ pub(super) const ABSTRACT: &str = "portolan-control";
 /// Maximum number of connections per listener: a few people and tools. Beyond it, the one that has been idle longest is
 /// closed.
 const OPEN_MAX: usize = 8;
+/// Spare descriptors: for two users at the same time.
+const SPARE: usize = 2;
 /// Pause after a failed accept, and between attempts to bind an address.
 const PAUSE: Duration = Duration::from_secs(1);
 /// Address that the peers of a Unix socket share in the connection table.
@@ -248,7 +250,11 @@ async fn accept(server: Server, bound: Bound) {
         };
         if accepted.is_err() {
             // The process has most likely no file descriptor left.
-            if server.spare.free_one().await == Freed::Nothing {
+            let freed = match &bound {
+                Bound::Unix(listener) => server.spare.free_one(listener).await,
+                Bound::Tcp(listener) => server.spare.free_one(listener).await,
+            };
+            if freed == Freed::Nothing {
                 server.table.evict_one();
             }
         }
@@ -272,7 +278,7 @@ impl Server {
     fn new(context: Rc<Context>, evictions: Rc<Evictions>, tls: Tls) -> Server {
         let limits = TableLimits { open_max: OPEN_MAX, per_address_max: OPEN_MAX, buffered_max: 0 };
         let [table, strangers] = [(); 2].map(|()| ConnectionTable::new(limits));
-        Server { context, evictions, tls, table, strangers, spare: Spare::new() }
+        Server { context, evictions, tls, table, strangers, spare: Spare::open_later(SPARE) }
     }
 
     /// Admits a TCP connection; with TLS, after a handshake in which the client shows a valid certificate.

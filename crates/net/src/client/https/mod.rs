@@ -126,7 +126,7 @@ impl HttpsClient {
     /// Sends one query and returns the reply.
     pub(crate) async fn exchange(&self, exchange: Exchange<'_>) -> Result<ExchangeReply, ExchangeError> {
         if exchange.http3
-            && let Some(outcome) = self.exchange_over_http3(exchange).await
+            && let Some(outcome) = Box::pin(self.exchange_over_http3(exchange)).await
         {
             return outcome;
         }
@@ -152,8 +152,7 @@ impl HttpsClient {
 
     async fn exchange_over_tcp(&self, exchange: Exchange<'_>) -> Result<ExchangeReply, ExchangeError> {
         let driver = &self.driver;
-        let route = Route::new(&exchange);
-        let started = driver.client.borrow_mut().start(now(), &pool_query(&exchange, &route));
+        let started = driver.client.borrow_mut().start(now(), &pool_query(&exchange, &Route::new(&exchange)));
         let query = started.map_err(|error| exchange_error(error, None))?;
         driver.steps.expect(query);
         let _pending = Pending { driver, query };

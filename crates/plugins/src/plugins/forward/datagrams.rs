@@ -13,19 +13,31 @@ use super::stanza::{Stanza, Upstream};
 const COOKIE_TRIES: usize = 3;
 
 impl Stanza {
-    /// Queries an upstream over UDP.
+    /// Queries an upstream over UDP. What most queries do without is in boxes.
     pub(super) async fn exchange_datagrams(
         &self,
         upstream: &Upstream,
-        sending: Sending<'_>,
+        sending: &Sending<'_>,
     ) -> Result<Reply, ExchangeError> {
-        let Sending { bytes, io, .. } = sending;
+        let now = sending.io.now().since(Instant::START);
+        if self.sends_cookies {
+            return Box::pin(self.exchange_with_cookies(upstream, sending)).await;
+        }
+        if self.use_caps_for_id && upstream.case.is_kept(now) {
+            return Box::pin(self.exchange_with_random_case(upstream, sending)).await;
+        }
+        self.exchange_once((Transport::Udp, sending.bytes), upstream, sending).await
+    }
+
+    /// Queries an upstream over UDP with a DNS cookie.
+    async fn exchange_with_cookies(&self, upstream: &Upstream, sending: &Sending<'_>) -> Result<Reply, ExchangeError> {
+        let Sending { bytes, io, .. } = *sending;
         let now = || io.now().since(Instant::START);
         for _ in 0..COOKIE_TRIES {
-            let cookie = self.sends_cookies.then(|| upstream.cookies.next(now(), io.random())).flatten();
+            let cookie = upstream.cookies.next(now(), io.random());
             let Some(cookie) = cookie else { return self.exchange_named(upstream, sending).await };
             let query = upstream::with_cookie(bytes, &cookie);
-            let reply = self.exchange_named(upstream, Sending { bytes: &query, ..sending }).await?;
+            let reply = self.exchange_named(upstream, &Sending { bytes: &query, ..*sending }).await?;
             match upstream.cookies.judge(now(), &reply, CookiePath::Datagram) {
                 CookieVerdict::Accept => return Ok(reply),
                 CookieVerdict::Repeat => {}
@@ -43,7 +55,7 @@ impl Stanza {
     }
 
     /// Queries an upstream over UDP, with the name in random case if that is set.
-    async fn exchange_named(&self, upstream: &Upstream, sending: Sending<'_>) -> Result<Reply, ExchangeError> {
+    async fn exchange_named(&self, upstream: &Upstream, sending: &Sending<'_>) -> Result<Reply, ExchangeError> {
         let now = sending.io.now().since(Instant::START);
         if self.use_caps_for_id && upstream.case.is_kept(now) {
             return self.exchange_with_random_case(upstream, sending).await;
@@ -55,9 +67,9 @@ impl Stanza {
     async fn exchange_with_random_case(
         &self,
         upstream: &Upstream,
-        sending: Sending<'_>,
+        sending: &Sending<'_>,
     ) -> Result<Reply, ExchangeError> {
-        let Sending { bytes, io, .. } = sending;
+        let Sending { bytes, io, .. } = *sending;
         let mut check = CaseCheck::default();
         loop {
             let query = upstream::with_random_case(bytes, || io.random());

@@ -81,7 +81,7 @@ impl Stanza {
         let (bytes, padded) = (bytes.as_slice(), padded.as_deref());
         if self.ask_all {
             let until = start + self.limits.each.min(self.limits.deadline);
-            return self.race(Sending { query, bytes, padded, until, io }).await;
+            return Box::pin(self.race(Sending { query, bytes, padded, until, io })).await;
         }
         let mut attempts = Attempts::new(self.limits, self.policy.order(self.upstreams.len(), io.random()));
         if self.upstreams.iter().all(|upstream| upstream.health.is_suspected()) {
@@ -106,7 +106,7 @@ impl Stanza {
             };
             query.set_upstream(upstream.address);
             self.upstream_label.set(query, || upstream.address.to_string());
-            match self.exchange(upstream, Sending { query, bytes, padded, until, io }).await {
+            match self.exchange(upstream, &Sending { query, bytes, padded, until, io }).await {
                 Ok(reply) => {
                     let failover = |rcode: Rcode| self.failover.contains(&rcode);
                     if attempts.judge(&reply, failover) == Decision::Accept {
@@ -134,7 +134,7 @@ impl Stanza {
     }
 
     /// Queries one upstream. With `prefer_udp`, a truncated response is retried over TCP.
-    pub(super) async fn exchange(&self, upstream: &Upstream, sending: Sending<'_>) -> Result<Reply, ExchangeError> {
+    pub(super) async fn exchange(&self, upstream: &Upstream, sending: &Sending<'_>) -> Result<Reply, ExchangeError> {
         let over = self.transport(sending.query, upstream);
         let is_transfer = matches!(sending.query.qtype, Type::AXFR | Type::IXFR);
         if over == Transport::Quic && is_transfer {
@@ -143,7 +143,7 @@ impl Stanza {
         }
         let reply = self.exchange_over(over, upstream, sending).await?;
         if reply.is_truncated() && self.prefer_udp && over == Transport::Udp {
-            return self.exchange_over(Transport::Tcp, upstream, sending).await;
+            return Box::pin(self.exchange_over(Transport::Tcp, upstream, sending)).await;
         }
         Ok(reply)
     }
@@ -153,7 +153,7 @@ impl Stanza {
         &self,
         over: Transport,
         upstream: &Upstream,
-        sending: Sending<'_>,
+        sending: &Sending<'_>,
     ) -> Result<Reply, ExchangeError> {
         let outcome = self.exchange_message(over, upstream, sending).await;
         if let Err(error) = &outcome {
@@ -168,9 +168,9 @@ impl Stanza {
         &self,
         over: Transport,
         upstream: &Upstream,
-        sending: Sending<'_>,
+        sending: &Sending<'_>,
     ) -> Result<Reply, ExchangeError> {
-        let Sending { bytes, padded, .. } = sending;
+        let Sending { bytes, padded, .. } = *sending;
         let query = padded.filter(|_| upstream.protocol.is_encrypted()).unwrap_or(bytes);
         if over == Transport::Udp {
             return self.exchange_datagrams(upstream, sending).await;
@@ -183,9 +183,9 @@ impl Stanza {
         &self,
         (over, query): (Transport, &[u8]),
         upstream: &Upstream,
-        sending: Sending<'_>,
+        sending: &Sending<'_>,
     ) -> Result<Reply, ExchangeError> {
-        let Sending { until, io, .. } = sending;
+        let Sending { until, io, .. } = *sending;
         let sent = io.now();
         let exchange = Exchange {
             tls: upstream.tls.as_ref(),
@@ -300,3 +300,22 @@ impl Stanza {
 
 /// Minimum interval between probes, even if the Corefile sets a shorter one.
 const PROBE_INTERVAL_MIN: Duration = Duration::from_millis(10);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes of the state of a query that waits for an upstream. Thousands may wait at once, so what few of them need
+    /// is in boxes.
+    const STATE_MAX: usize = 1024;
+
+    fn size_of_state<F: Future>(_: impl FnOnce(&'static Stanza, &'static Query, &'static dyn Io) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    #[test]
+    fn the_state_of_a_waiting_query_is_small() {
+        let size = size_of_state(Stanza::forward);
+        assert!(size <= STATE_MAX, "{size} bytes");
+    }
+}

@@ -20,8 +20,9 @@ impl Stanza {
         let is_up = |upstream: &&Upstream| !upstream.health.is_down(self.limits.max_fails);
         let is_any_up = self.upstreams.iter().any(|upstream| is_up(&upstream));
         let candidates = self.upstreams.iter().filter(|upstream| !is_any_up || is_up(upstream));
-        let mut running: Vec<Running<'_>> =
-            candidates.map(|upstream| (upstream, Box::pin(self.exchange(upstream, sending)) as _)).collect();
+        let mut running: Vec<Running<'_>> = candidates
+            .map(|upstream| (upstream, Box::pin(async move { self.exchange(upstream, &sending).await }) as _))
+            .collect();
         let mut fallback = Err(Failure::servfail(EdeCode::NO_REACHABLE_AUTHORITY, "no healthy proxies"));
         let winner = poll_fn(|context| self.poll_all(&mut running, &mut fallback, sending, context)).await;
         winner.map_or(fallback, Ok)

@@ -16,19 +16,22 @@ pub struct ZoneMemory {
     pub each: usize,
     /// Returns true if the process has too little memory left for a zone, whoever took it.
     pub is_tight: fn() -> bool,
+    /// Called when a zone is refused because it is too large.
+    pub note_refusal: fn(),
 }
 
 impl ZoneMemory {
     /// Returns the limits for a new version of a zone.
     pub(crate) fn limits(self, held: &Held) -> Limits {
         let used = held.known().map_or(0, |zone| zone.size());
-        Limits { memory: self.each.saturating_sub(used), is_tight: self.is_tight, ..Limits::default() }
+        let ZoneMemory { each, is_tight, note_refusal } = self;
+        Limits { memory: each.saturating_sub(used), is_tight, note_refusal, ..Limits::default() }
     }
 }
 
 impl Default for ZoneMemory {
     fn default() -> ZoneMemory {
-        ZoneMemory { each: usize::MAX, is_tight: || false }
+        ZoneMemory { each: usize::MAX, is_tight: || false, note_refusal: || {} }
     }
 }
 

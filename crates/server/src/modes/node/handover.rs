@@ -45,6 +45,8 @@ const FAILURES_TOLD: u32 = 4;
 /// Maximum number of connections, also of those that have not proved anything yet. One is usual during an update; quick
 /// restarts can overlap.
 const PEERS_MAX: usize = 16;
+/// Pause before the next accept after one has failed.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 /// Log lines per [`REFUSALS_INTERVAL`] about processes that are refused. Everybody on the node's network can connect.
 const REFUSALS_TOLD_MAX: u32 = 8;
 const REFUSALS_INTERVAL: Duration = Duration::from_secs(60);
@@ -229,7 +231,11 @@ impl Handover {
         listener.set_nonblocking(true)?;
         let listener = tokio::net::UnixListener::from_std(listener)?;
         loop {
-            let (stream, _) = listener.accept().await?;
+            let Ok((stream, _)) = listener.accept().await else {
+                // The process has most likely no file descriptor left. The name must not become free.
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            };
             if self.connected_count.get() >= PEERS_MAX {
                 continue;
             }
