@@ -1,5 +1,5 @@
 //! Development tasks of the project:
-//! `cargo xtask ci | gen | tidy | book | bench | fuzz | replay | binary | image | release | cluster`.
+//! `cargo xtask ci | gen | tidy | book | bench | fuzz | replay | parity | binary | image | release | cluster`.
 #![allow(clippy::disallowed_methods, reason = "this program reads files and runs other programs")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command prints its result")]
 
@@ -19,6 +19,7 @@ mod image;
 mod man;
 mod markdown;
 mod monitoring;
+mod parity;
 mod prose;
 mod release;
 mod replay;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
         Some(("bench", options)) => bench::run(options),
         Some(("fuzz", options)) => fuzzing::run(options),
         Some(("replay", options)) => replay::run(options),
+        Some(("parity", options)) => parity::run(options),
         Some(("binary", options)) => binary::run(options),
         Some(("book", options)) => book::run(options),
         Some(("image", options)) => image::run(options),
@@ -78,6 +80,7 @@ fn command() -> Command {
         .subcommand(bench::command())
         .subcommand(fuzzing::command())
         .subcommand(replay::command())
+        .subcommand(parity::command())
         .subcommand(binary::command())
         .subcommand(book::command())
         .subcommand(image::command())
