@@ -13,7 +13,7 @@
 
 use core::cell::RefCell;
 use core::hash::{Hash, Hasher};
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 use std::collections::HashMap;
 use std::hash::DefaultHasher;
 use std::io::{self, Write};
@@ -41,23 +41,15 @@ struct BlockPrint {
     files: Vec<u64>,
     /// Listeners that serve the block.
     listeners: Vec<usize>,
-    /// Listeners that directives forward to, each with the position of the directive.
+    /// Listeners that directives forward to, one of each group, with the position of the directive.
     forwards: Vec<(usize, usize)>,
 }
 
 impl Outline {
     pub(crate) fn new(blocks: &[PlannedBlock], listeners: &[PlannedListener]) -> Outline {
-        let mut by_port: HashMap<u16, Vec<usize>> = HashMap::new();
-        for (at, listener) in listeners.iter().enumerate() {
-            by_port.entry(listener.port).or_default().push(at);
-        }
-        let own = |upstream: SocketAddr| {
-            let (ip, port) = (upstream.ip(), upstream.port());
-            let of_port = by_port.get(&port).map_or(&[][..], Vec::as_slice).iter().copied();
-            let is_here = port != PORT || ip.is_loopback() || ip.is_unspecified();
-            of_port.filter(|at| is_here || listeners[*at].ip == Some(ip)).collect()
-        };
-        let mut prints: Vec<BlockPrint> = blocks.iter().map(|block| BlockPrint::new(block, &own)).collect();
+        let mut reachable = Reachable::new(listeners);
+        let mut prints: Vec<BlockPrint> =
+            blocks.iter().map(|block| BlockPrint::new(block, |upstream| reachable.through(upstream))).collect();
         for (at, listener) in listeners.iter().enumerate() {
             for (_, block) in &listener.zones {
                 let known = &mut prints[*block].listeners;
@@ -66,7 +58,7 @@ impl Outline {
                 }
             }
         }
-        let mut groups: Vec<usize> = (0..listeners.len()).collect();
+        let mut groups = reachable.groups;
         for block in &prints {
             let reached = block.listeners.iter().copied().chain(block.forwards.iter().map(|(_, listener)| *listener));
             reached.reduce(|one, other| {
@@ -121,15 +113,15 @@ impl Fingerprints {
 }
 
 impl BlockPrint {
-    /// `own` returns the listeners that a packet to an address may reach.
-    fn new(block: &PlannedBlock, own: &dyn Fn(SocketAddr) -> Vec<usize>) -> BlockPrint {
+    /// `own` returns a listener that a packet to an address may reach. Its group has the others.
+    fn new(block: &PlannedBlock, mut own: impl FnMut(SocketAddr) -> Option<usize>) -> BlockPrint {
         let mut hasher = DefaultHasher::new();
         block.keys.iter().for_each(|key| key.to_string().hash(&mut hasher));
         let upstreams = block.directives.iter().enumerate().flat_map(|(at, (_, _, parsed))| {
             let asks = parsed.roles().iter().flat_map(|placed| &placed.role.asks);
             asks.map(move |upstream| (at, upstream.address))
         });
-        let forwards = upstreams.flat_map(|(at, address)| own(address).into_iter().map(move |own| (at, own))).collect();
+        let forwards = upstreams.filter_map(|(at, address)| own(address).map(|own| (at, own))).collect();
         BlockPrint {
             keys: hasher.finish(),
             directives: block.prints.clone(),
@@ -149,6 +141,42 @@ impl BlockPrint {
             }
         }
         hasher.finish()
+    }
+}
+
+/// Listeners that packets of forwarders may reach, and their groups. All that one packet may reach are in one group,
+/// so that a forwarder needs to know only one of them: thousands of blocks may forward to thousands of listeners.
+struct Reachable {
+    by_port: HashMap<u16, Vec<usize>>,
+    by_address: HashMap<(IpAddr, u16), Vec<usize>>,
+    groups: Vec<usize>,
+}
+
+impl Reachable {
+    fn new(listeners: &[PlannedListener]) -> Reachable {
+        let groups = (0..listeners.len()).collect();
+        let mut reachable = Reachable { by_port: HashMap::new(), by_address: HashMap::new(), groups };
+        for (at, listener) in listeners.iter().enumerate() {
+            reachable.by_port.entry(listener.port).or_default().push(at);
+            if let Some(ip) = listener.ip {
+                reachable.by_address.entry((ip, listener.port)).or_default().push(at);
+            }
+        }
+        reachable
+    }
+
+    /// Merges the groups of all listeners that a packet to an address may reach, and returns the first of them.
+    fn through(&mut self, upstream: SocketAddr) -> Option<usize> {
+        let (ip, port) = (upstream.ip(), upstream.port());
+        let is_here = port != PORT || ip.is_loopback() || ip.is_unspecified();
+        let reached = match is_here {
+            true => self.by_port.get_mut(&port),
+            false => self.by_address.get_mut(&(ip, port)),
+        }?;
+        let first = *reached.first()?;
+        // The next forwarder finds them merged.
+        reached.drain(1..).for_each(|other| join(&mut self.groups, first, other));
+        Some(first)
     }
 }
 
@@ -226,5 +254,25 @@ impl Files for RecordedFiles<'_> {
 
     fn append(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         self.files.append(path, bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_forwarder_knows_one_of_the_listeners_that_it_reaches() {
+        const LISTENERS: usize = 20_000;
+        let by_port = HashMap::from([(5301, (0..LISTENERS).collect()), (53, vec![LISTENERS, LISTENERS + 1])]);
+        let by_address = HashMap::from([((IpAddr::from([192, 0, 2, 1]), 53), vec![LISTENERS + 1])]);
+        let mut reachable = Reachable { by_port, by_address, groups: (0..LISTENERS + 2).collect() };
+        for _ in 0..LISTENERS {
+            assert_eq!(reachable.through(([127, 0, 0, 1], 5301).into()), Some(0));
+        }
+        assert!((0..LISTENERS).all(|at| root(&reachable.groups, at) == 0));
+        assert_eq!(reachable.through(([192, 0, 2, 1], 53).into()), Some(LISTENERS + 1));
+        assert_eq!(root(&reachable.groups, LISTENERS + 1), LISTENERS + 1, "another address of the port");
+        assert_eq!(reachable.through(([192, 0, 2, 2], 53).into()), None, "another machine");
     }
 }

@@ -39,7 +39,16 @@ fn zones(count: usize) -> String {
     repeated(count, |number| format!(" z{number}.example"))
 }
 
-const SHAPES: [(&str, Shape); 14] = [
+/// Returns server blocks with an address of its own on one port each, which forward to `upstream`.
+fn bound(count: usize, upstream: &str) -> String {
+    let port = if upstream.ends_with(":53") { 53 } else { 5301 };
+    repeated(count, |at| {
+        let address = format!("127.1.{}.{}", at / 256, at % 256);
+        format!("z{at}.example:{port} {{\nbind {address}\nforward . {upstream}\n}}\n")
+    })
+}
+
+const SHAPES: [(&str, Shape); 16] = [
     ("server blocks", |count| repeated(count, |at| format!("z{at}.example {{\nwhoami\n}}\n"))),
     ("ports", |count| repeated(count, |at| format!("z.example:{} {{\nwhoami\n}}\n", 1024 + at))),
     ("views", |count| {
@@ -73,6 +82,8 @@ const SHAPES: [(&str, Shape); 14] = [
     ("lines of rewrite", |count| {
         format!(". {{\n{}whoami\n}}\n", repeated(count, |at| format!("rewrite name a{at}.example b{at}.example\n")))
     }),
+    ("addresses of one port", |count| bound(count, "127.0.0.1:53")),
+    ("addresses of one port that are forwarded to", |count| bound(count, "127.1.0.0:5301")),
 ];
 
 /// Plans and builds a Corefile with this memory guard, and returns its errors.
