@@ -7,14 +7,18 @@ const README: &str = "# forward
 ~~~ txt
 forward FROM TO... {
     except IGNORED
-    teleport DURATION [no_rec|sideways]   # into the next room
+    teleport DURATION [no_rec|sideways] <duration>  # into the next room
 }
+~~~
+
+~~~ sh
+cat key | teleport-now
 ~~~
 
 ## Metrics
 
 * `coredns_forward_teleports_total{to}` - in the room
-* `coredns_proxy_request_duration_seconds{to}`
+* `coredns_proxy_request_duration_seconds_count{to}`
 
 ## Examples
 
