@@ -13,7 +13,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("corefile", &[]),
     ("rcu", &[]),
     ("sampler", &[]),
-    ("cluster", &["wire", "rcu"]),
+    ("cluster", &["wire", "rcu", "invariant"]),
     ("skydns", &["wire", "rcu"]),
     ("invariant", &[]),
     ("upstream", &["wire", "invariant"]),

@@ -7,6 +7,7 @@ use std::any::Any;
 use std::hash::BuildHasher;
 
 use hashbrown::HashTable;
+use invariant::Expected as _;
 
 use crate::kinds::{Effect, IndexReducer, ObjectState};
 use crate::object::{Event, Meta, Object};
@@ -96,7 +97,8 @@ impl<K: ObjectState + 'static> Reduce for Records<K> {
 
     fn absorb(&mut self, other: Box<dyn Reduce>) {
         let other: Box<dyn Any> = other;
-        let Ok(other) = other.downcast::<Records<K>>() else { return };
+        let other = other.downcast::<Records<K>>().ok().expected("records of the same kind");
+        let Some(other) = other else { return };
         for record in other.records {
             self.records.insert_unique(record.key, Record { list: self.list, ..record }, |record| record.key);
         }
@@ -135,7 +137,8 @@ impl<K: ObjectState> Records<K> {
     fn update(&mut self, before: Record<K>, version: u64, object: &Object<'_>, reducer: &mut IndexReducer) -> Outcome {
         let Effect { state, stamps } = K::apply(Some(before.state), object, before.key, reducer);
         let Some(state) = state else { return self.remove(before.key, reducer) };
-        if let Some(record) = self.records.find_mut(before.key, |record| record.key == before.key) {
+        let record = self.records.find_mut(before.key, |record| record.key == before.key);
+        if let Some(record) = record.expected("the record of an object that is updated") {
             *record = Record { version, state, ..before };
         }
         Outcome { change: Change::Updated, stamps }

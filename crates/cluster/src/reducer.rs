@@ -10,6 +10,7 @@ use crate::records::Change;
 use crate::snapshot::{self, SnapshotError};
 use crate::watches::Watches;
 use crate::{Kind, Kinds, Spec, Watch};
+use invariant::Expected as _;
 
 /// Single writer of an [`Index`], with the state of each watch that it needs to interpret the next event.
 pub struct Reducer {
@@ -156,7 +157,7 @@ impl Reducer {
     /// Records that the initial list of a watch has completed.
     fn note_listed(&mut self, number: usize) {
         let is_wide = self.is_wide(number);
-        let Some(watched) = self.watches.get_mut(number) else { return };
+        let Some(watched) = self.watches.get_mut(number).expected("the watch that was listed") else { return };
         watched.listed = true;
         let Watch { kind, namespace } = watched.watch.clone();
         if is_wide {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::kinds::{ImportState, NamespaceState, NodeState, PodState, ServiceState, SliceState, mesh};
 use crate::records::{Records, Reduce};
 use crate::{Kind, Kinds, Watch};
+use invariant::Expected as _;
 
 /// Open watches by number. A number is never reused, so a late event cannot reach another watch.
 #[derive(Default)]
@@ -64,11 +65,11 @@ impl Watches {
 
     /// Closes the watches of the same kind in single namespaces. The watch `into` takes over their records.
     pub(crate) fn absorb(&mut self, into: usize) {
-        let Some(mut wide) = self.open.remove(&into) else { return };
+        let Some(mut wide) = self.open.remove(&into).expected("the watch that replaces others") else { return };
         let kind = wide.watch.kind;
         let single = |watched: &Watched| watched.watch.kind == kind && watched.watch.namespace.is_some();
         for number in self.numbers(single).collect::<Vec<_>>() {
-            if let Some(watched) = self.open.remove(&number) {
+            if let Some(watched) = self.open.remove(&number).expected("a watch that was just found") {
                 wide.records.absorb(watched.records);
             }
         }

@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
+use invariant::Expected as _;
 use rcu::Seed;
 
 use super::claim::{Age, Claim, Entry};
@@ -213,8 +214,9 @@ impl MeshReducer {
 
     /// Publishes the hosts of an entry. Returns true if any of them changed.
     fn publish(&mut self, namespace: u64, key: u64) -> bool {
-        let Some(known) = self.namespaces.get_mut(&namespace) else { return false };
-        let Some(parsed) = known.entries.get_mut(&key) else { return false };
+        let known = self.namespaces.get_mut(&namespace).expected("the namespace of an entry");
+        let Some(known) = known else { return false };
+        let Some(parsed) = known.entries.get_mut(&key).expected("an entry that is published") else { return false };
         let entry = Arc::new(parsed.entry(key, namespace, &known.workloads));
         let claim = |host: &Host| Claim { entry: Arc::clone(&entry), addresses: parsed.addresses_of(host) };
         let after: Vec<(Host, Claim)> = parsed.hosts.iter().map(|host| (host.clone(), claim(host))).collect();

@@ -51,7 +51,7 @@ fn codes(codes: &[(&str, u64)]) -> Vec<CodeCount> {
 fn healthy() -> Status {
     Status {
         version: "0.3.0".to_owned(),
-        compatible_with: "CoreDNS 1.14.7".to_owned(),
+        compatible_with: "CoreDNS 1.15.0".to_owned(),
         host: "portolan-6c9".to_owned(),
         in_pod: true,
         process_id: 1,
@@ -96,7 +96,7 @@ fn healthy() -> Status {
 #[test]
 fn fits_on_one_screen() {
     let expected = "\
-portolan 0.3.0 (CoreDNS 1.14.7 compatible)  pod portolan-6c9  up 3 d 4 h   ✓ serving
+portolan 0.3.0 (CoreDNS 1.15.0 compatible)  pod portolan-6c9  up 3 d 4 h   ✓ serving
   Corefile     ✓ generation 7, sha 5f2c…, loaded 2 h ago · 3 blocks, 0 warnings
   Kubernetes   ✓ synced · view 3.0 s old · 10,024 services 101,200 endpoints · https://10.96.0.1:443 · snapshot 40 s ago
                services 10,024, 0.2 s · endpointslices 10,031, 3.0 s
@@ -146,7 +146,7 @@ fn says_what_is_wrong_first() {
     status.problems =
         vec![Problem { code: "PD-U02".to_owned(), text: "upstream 10.0.0.3:53 has been down for 4 m".to_owned() }];
     let expected = "\
-portolan 0.3.0 (CoreDNS 1.14.7 compatible)  pod portolan-6c9  up 3 d 4 h   ✗ not ready: kubernetes
+portolan 0.3.0 (CoreDNS 1.15.0 compatible)  pod portolan-6c9  up 3 d 4 h   ✗ not ready: kubernetes
   Corefile     ✗ generation 7, sha 5f2c…, loaded 2 h ago · 3 blocks, 3 warnings · a newer one was refused 41 s ago
                ‼ Corefile:3: no effect
                ‼ Corefile:7: no effect
@@ -260,7 +260,7 @@ fn says_what_it_does_not_know() {
         throttled_share: None,
     };
     let expected = "\
-portolan 0.3.0 (CoreDNS 1.14.7 compatible)  host portolan-6c9  up 3 d 4 h   ✓ serving
+portolan 0.3.0 (CoreDNS 1.15.0 compatible)  host portolan-6c9  up 3 d 4 h   ✓ serving
   Corefile     ✓ generation 7, sha 5f2c…, loaded 2 h ago · 3 blocks, 0 warnings
   Answers      not counted: no server block has `prometheus` · lost unknown
   Cache        none

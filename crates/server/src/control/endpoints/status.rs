@@ -18,7 +18,7 @@ use crate::cgroup;
 use crate::clusters::FollowedCluster;
 
 /// Version of CoreDNS whose Corefiles and metrics this server has.
-const COMPATIBLE_WITH: &str = "CoreDNS 1.14.7";
+const COMPATIBLE_WITH: &str = "CoreDNS 1.15.0";
 /// Directive that counts the queries of a server block.
 const COUNTING: &str = "prometheus";
 

@@ -57,7 +57,7 @@ pub(super) fn status() -> Status {
     let code = |code: &str, answers| CodeCount { code: code.to_owned(), answers };
     Status {
         version: "0.3.0".to_owned(),
-        compatible_with: "CoreDNS 1.14.7".to_owned(),
+        compatible_with: "CoreDNS 1.15.0".to_owned(),
         host: "coredns-6c9f7b-x2k8p".to_owned(),
         in_pod: true,
         process_id: 1,
