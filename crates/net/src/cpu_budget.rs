@@ -12,10 +12,14 @@
 //!
 //! Whatever else the process does, [`SHARE_MIN`] of the limit is left for queries for upstreams. Local answers are
 //! never delayed and never counted one by one: they cost nothing here.
+//!
+//! The limit may change while the process runs, because Kubernetes resizes Pods in place.
 
 use std::cell::RefCell;
 use std::net::IpAddr;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use engine::{Clock, Instant};
@@ -49,6 +53,34 @@ pub struct CpuLimit {
     pub period: Duration,
 }
 
+impl CpuLimit {
+    /// Returns true if this number of threads can use more than the limit.
+    fn is_exceeded_by(self, workers: u32) -> bool {
+        !self.period.is_zero() && self.quota < self.period * workers
+    }
+}
+
+/// CPU limit of the process at this time, for all threads.
+///
+/// The value is quota and period in microseconds, with 32 bits each, so that both change at once. 0 is no limit.
+#[derive(Debug, Default)]
+pub struct CurrentCpuLimit(AtomicU64);
+
+impl CurrentCpuLimit {
+    /// Sets the limit. Workers read it with their next query for an upstream.
+    pub fn set(&self, limit: Option<CpuLimit>) {
+        let micros = |time: Duration| u64::from(u32::try_from(time.as_micros()).unwrap_or(u32::MAX));
+        let value = limit.map_or(0, |limit| micros(limit.quota) << 32 | micros(limit.period));
+        self.0.store(value, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> Option<CpuLimit> {
+        let value = self.0.load(Ordering::Relaxed);
+        let micros = |value: u64| Duration::from_micros(value & u64::from(u32::MAX));
+        (value != 0).then(|| CpuLimit { quota: micros(value >> 32), period: micros(value) })
+    }
+}
+
 /// Decision about a query for an upstream.
 #[derive(Debug)]
 pub(crate) enum Turn {
@@ -62,11 +94,16 @@ pub(crate) enum Turn {
 
 /// CPU time of one worker for queries that go to upstreams.
 #[derive(Debug)]
-pub(crate) struct CpuBudget(RefCell<State>);
+pub(crate) struct CpuBudget {
+    limit: Arc<CurrentCpuLimit>,
+    workers: u32,
+    state: RefCell<State>,
+}
 
 #[derive(Debug)]
 struct State {
-    balance: Balance,
+    /// `None` without a limit that the workers can exceed.
+    balance: Option<Balance>,
     waiting: FairQueue<Waiting>,
 }
 
@@ -77,38 +114,53 @@ struct Waiting {
 }
 
 impl CpuBudget {
-    /// Creates the budget of one of `workers` workers. Returns `None` if they cannot exceed the limit.
-    pub(crate) fn new(limit: CpuLimit, workers: usize) -> Option<Rc<CpuBudget>> {
-        let workers = u32::try_from(workers).ok().filter(|workers| *workers > 0)?;
-        if limit.period.is_zero() || limit.quota >= limit.period * workers {
-            return None;
-        }
-        let balance = Balance::new(limit, workers, MonotonicClock.now(), used());
-        Some(Rc::new(CpuBudget(RefCell::new(State { balance, waiting: FairQueue::new(LINE_MAX) }))))
+    /// Creates the budget of one of `workers` workers.
+    pub(crate) fn new(limit: Arc<CurrentCpuLimit>, workers: usize) -> Rc<CpuBudget> {
+        let state = RefCell::new(State { balance: None, waiting: FairQueue::new(LINE_MAX) });
+        Rc::new(CpuBudget { limit, workers: u32::try_from(workers).unwrap_or(u32::MAX), state })
     }
 
     /// Decides about a query of a client. The boolean is true if it is the only one that waits, so that
     /// [`CpuBudget::serve_waiting`] has to run.
     pub(crate) fn turn(&self, client: IpAddr) -> (Turn, bool) {
-        self.0.borrow_mut().turn(client, MonotonicClock.now(), used)
+        let (limit, mut state) = (self.limit(), self.state.borrow_mut());
+        if limit.is_none() && state.balance.is_none() && state.waiting.is_empty() {
+            return (Turn::Now, false);
+        }
+        state.follow(limit, self.workers, MonotonicClock.now(), used);
+        state.turn(client, MonotonicClock.now(), used)
     }
 
     /// Starts waiting queries, until none waits.
     pub(crate) async fn serve_waiting(self: Rc<Self>) {
         loop {
             tokio::time::sleep(WINDOW).await;
-            if self.0.borrow_mut().start_waiting(MonotonicClock.now(), used) {
+            let mut state = self.state.borrow_mut();
+            state.follow(self.limit(), self.workers, MonotonicClock.now(), used);
+            if state.start_waiting(MonotonicClock.now(), used) {
                 break;
             }
         }
     }
+
+    /// Returns the limit, if the workers can exceed it.
+    fn limit(&self) -> Option<CpuLimit> {
+        self.limit.get().filter(|limit| limit.is_exceeded_by(self.workers))
+    }
 }
 
 impl State {
+    /// Begins a new balance if the limit has changed.
+    fn follow(&mut self, limit: Option<CpuLimit>, workers: u32, now: Instant, used: impl FnOnce() -> Duration) {
+        if self.balance.as_ref().map(|balance| balance.limit) != limit {
+            self.balance = limit.map(|limit| Balance::new(limit, workers, now, used()));
+        }
+    }
+
     fn turn(&mut self, client: IpAddr, now: Instant, used: impl FnOnce() -> Duration) -> (Turn, bool) {
-        self.balance.refresh(now, used);
+        self.refresh(now, used);
         let is_first = self.waiting.is_empty();
-        if is_first && self.balance.charge() {
+        if is_first && self.charge() {
             return (Turn::Now, false);
         }
         let mut turn = None;
@@ -122,16 +174,30 @@ impl State {
 
     /// Starts the queries that the balance pays for. Returns true if no other waits.
     fn start_waiting(&mut self, now: Instant, used: impl FnOnce() -> Duration) -> bool {
-        self.balance.refresh(now, used);
-        while self.balance.is_positive()
+        self.refresh(now, used);
+        while self.is_positive()
             && let Some(waiting) = self.waiting.pop()
         {
             // Dropping the sender fails the query. One whose client has gone costs nothing.
             if now.since(waiting.since) <= WAIT_MAX && waiting.start.send(()).is_ok() {
-                self.balance.charge();
+                self.charge();
             }
         }
         self.waiting.is_empty()
+    }
+
+    fn refresh(&mut self, now: Instant, used: impl FnOnce() -> Duration) {
+        if let Some(balance) = &mut self.balance {
+            balance.refresh(now, used);
+        }
+    }
+
+    fn is_positive(&self) -> bool {
+        self.balance.as_ref().is_none_or(Balance::is_positive)
+    }
+
+    fn charge(&mut self) -> bool {
+        self.balance.as_mut().is_none_or(Balance::charge)
     }
 }
 
@@ -221,7 +287,7 @@ mod tests {
     }
 
     fn state(used: Duration) -> State {
-        State { balance: Balance::new(LIMIT, 1, at(0), used), waiting: FairQueue::new(LINE_MAX) }
+        State { balance: Some(Balance::new(LIMIT, 1, at(0), used)), waiting: FairQueue::new(LINE_MAX) }
     }
 
     /// Takes turns until one is not at once, and returns their number.
@@ -235,11 +301,32 @@ mod tests {
 
     #[test]
     fn there_is_no_budget_without_a_limit_that_the_workers_exceed() {
-        assert!(CpuBudget::new(LIMIT, 1).is_some());
+        let current = Arc::new(CurrentCpuLimit::default());
+        let limit = |limit: Option<CpuLimit>, workers: usize| {
+            current.set(limit);
+            CpuBudget::new(Arc::clone(&current), workers).limit()
+        };
+        assert_eq!(limit(Some(LIMIT), 1), Some(LIMIT));
         let whole = CpuLimit { quota: LIMIT.period * 2, ..LIMIT };
-        assert!(CpuBudget::new(whole, 2).is_none());
-        assert!(CpuBudget::new(whole, 3).is_some());
-        assert!(CpuBudget::new(CpuLimit { period: Duration::ZERO, ..LIMIT }, 1).is_none());
+        assert_eq!(limit(Some(whole), 2), None);
+        assert_eq!(limit(Some(whole), 3), Some(whole));
+        assert_eq!(limit(Some(CpuLimit { period: Duration::ZERO, ..LIMIT }), 1), None);
+        assert_eq!(limit(None, 1), None);
+    }
+
+    #[test]
+    fn a_limit_that_changes_takes_effect_with_the_next_query() {
+        let mut state = state(Duration::ZERO);
+        let started = start_all(&mut state, at(0), Duration::ZERO);
+        let (Turn::Later(mut turn), _) = state.turn(v4(2), at(1), || Duration::ZERO) else { panic!("it waits") };
+        // Without a limit, whatever waits starts.
+        state.follow(None, 1, at(2), || Duration::ZERO);
+        assert!(state.start_waiting(at(2), || Duration::ZERO));
+        assert_eq!(turn.try_recv(), Ok(()));
+        assert!((0..1000).all(|_| matches!(state.turn(v4(1), at(2), || Duration::ZERO), (Turn::Now, false))));
+        let double = CpuLimit { quota: LIMIT.quota * 2, ..LIMIT };
+        state.follow(Some(double), 1, at(3), || Duration::ZERO);
+        assert!(start_all(&mut state, at(3), Duration::ZERO) > 2 * started - 2);
     }
 
     #[test]

@@ -40,7 +40,7 @@ mod worker;
 
 pub use admin_proof::{AdminChallenge, meet_challenge};
 pub use connections::{Connection, ConnectionTable, TableLimits};
-pub use cpu_budget::CpuLimit;
+pub use cpu_budget::{CpuLimit, CurrentCpuLimit};
 pub use handover::{SOCKETS_MAX, SocketKind, check_received, own_user, receive_sockets, send_sockets};
 pub use io::TokioIo;
 pub use limits::{LIMIT_METRICS, Limits, StreamLimits, WorkerLimits, raise_descriptor_limit};

@@ -84,7 +84,8 @@ pub struct WorkerLimits {
     pub parked_excess_max: usize,
     /// Bytes of replies of upstreams that have arrived in part, or that wait for their queries.
     pub replies_max: usize,
-    /// CPU limit of the process, if it has one.
+    /// CPU limit of the process at the start, if it has one. [`Workers::cpu_limit`](crate::Workers::cpu_limit) changes
+    /// it.
     pub cpu: Option<CpuLimit>,
 }
 

@@ -47,7 +47,7 @@ pub(crate) struct Shared {
     /// Spare descriptor for the TCP listeners of the worker.
     spare: OnceCell<Rc<Spare>>,
     /// CPU time for queries to upstreams, if the process has a limit that matters.
-    cpu: Option<Rc<CpuBudget>>,
+    cpu: Rc<CpuBudget>,
     /// Tasks of this thread, which run after the readers of datagrams.
     tasks: Weak<LocalSet>,
 }
@@ -77,7 +77,7 @@ impl Shared {
         registry: &Arc<Registry>,
         stream_limits: StreamLimits,
         (connections, rates): (Arc<ConnectionTable>, Arc<ConnectionRates>),
-        (all_parked, cpu): (Arc<AllParked>, Option<Rc<CpuBudget>>),
+        (all_parked, cpu): (Arc<AllParked>, Rc<CpuBudget>),
         tasks: &Rc<LocalSet>,
     ) -> Rc<Shared> {
         let worker = Worker::new(registry, Box::new(MonotonicClock), io.random());
@@ -144,10 +144,9 @@ impl Shared {
     /// A limit is reached, which is counted.
     pub(crate) fn admit(self: &Rc<Self>, transaction: &Transaction) -> Result<Admitted, Failure> {
         let parked = Parked::new(self, transaction)?;
-        let Some(cpu) = &self.cpu else { return Ok(Admitted { parked, turn: None }) };
-        let (turn, is_first) = cpu.turn(transaction.query.peer.address.ip());
+        let (turn, is_first) = self.cpu.turn(transaction.query.peer.address.ip());
         if is_first {
-            self.spawn(Rc::clone(cpu).serve_waiting());
+            self.spawn(Rc::clone(&self.cpu).serve_waiting());
         }
         match turn {
             Turn::Now => Ok(Admitted { parked, turn: None }),

@@ -16,7 +16,7 @@ use tokio::task::{AbortHandle, LocalSet};
 use crate::client::replies::ReplyBudget;
 use crate::connection_rates::ConnectionRates;
 use crate::connections::{ConnectionTable, TableLimits};
-use crate::cpu_budget::CpuBudget;
+use crate::cpu_budget::{CpuBudget, CurrentCpuLimit};
 use crate::endpoint::{Endpoint, Stage};
 use crate::io::TokioIo;
 use crate::limits::{Limits, POOLED_MAX, StreamLimits, WorkerLimits, raise_descriptor_limit};
@@ -62,6 +62,7 @@ pub struct Workers {
     probes: Probes,
     threads: Vec<JoinHandle<()>>,
     taps: Vec<Arc<Ring>>,
+    cpu_limit: Arc<CurrentCpuLimit>,
 }
 
 /// Handle of the taps of all workers, for the one thread that reads them.
@@ -144,17 +145,19 @@ impl Workers {
         let connections = ConnectionTable::new(table_limits(limits.streams, count));
         let (rates, parked) = (Arc::new(ConnectionRates::default()), Arc::new(AllParked::new(&limits)));
         let replies = ReplyBudget::new(limits.replies_max);
+        let cpu_limit = Arc::new(CurrentCpuLimit::default());
+        cpu_limit.set(limits.cpu);
         for number in 0..count {
             let (sender, receiver) = unbounded_channel();
             let (probe, probed) = channel(PROBES_MAX);
             let (live, registry, connections) = (Arc::clone(live), Arc::clone(registry), Arc::clone(&connections));
             let (rates, parked, ring) = (Arc::clone(&rates), Arc::clone(&parked), Arc::new(Ring::new(count)));
-            let replies = Arc::clone(&replies);
+            let (replies, cpu_limit) = (Arc::clone(&replies), Arc::clone(&cpu_limit));
             taps.push(Arc::clone(&ring));
             let runtime = ThreadRuntime::new()?;
             let run = move || {
                 let io = Rc::new(TokioIo::within(replies, &registry));
-                let cpu = limits.cpu.and_then(|limit| CpuBudget::new(limit, count));
+                let cpu = CpuBudget::new(cpu_limit, count);
                 let tasks = Rc::new(LocalSet::new());
                 let streams = limits.streams;
                 let shared = Shared::new(io, live, &registry, streams, (connections, rates), (parked, cpu), &tasks);
@@ -166,7 +169,7 @@ impl Workers {
             orders.push(sender);
             probes.push(probe);
         }
-        Ok(Workers { orders, probes: Probes(probes), threads, taps })
+        Ok(Workers { orders, probes: Probes(probes), threads, taps, cpu_limit })
     }
 
     /// Returns the number of workers.
@@ -179,6 +182,12 @@ impl Workers {
     #[must_use]
     pub fn probes(&self) -> Probes {
         self.probes.clone()
+    }
+
+    /// Returns the CPU limit that the workers follow.
+    #[must_use]
+    pub fn cpu_limit(&self) -> Arc<CurrentCpuLimit> {
+        Arc::clone(&self.cpu_limit)
     }
 
     /// Returns the handle of the taps. Only one thread may read them.

@@ -3,12 +3,15 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use net::CpuLimit;
+use net::{CpuLimit, CurrentCpuLimit};
 
 /// Mount point of cgroups.
 const CGROUPS: &str = "/sys/fs/cgroup";
+/// Time between two looks at the CPU limit. A resize of a Pod takes seconds as well.
+const RESIZE_INTERVAL: Duration = Duration::from_secs(5);
 /// Smallest value that means no memory limit: version 1 has a number in the range of 64 bits for it.
 const NO_LIMIT: u64 = 1 << 60;
 
@@ -32,6 +35,14 @@ pub(crate) fn cpu_limit() -> Option<f64> {
 /// Returns the CPU limit of this process as CPU time in each period.
 pub(crate) fn cpu_quota() -> Option<CpuLimit> {
     cpu_quota_in(Path::new(CGROUPS), &read("/proc/self/cgroup")?)
+}
+
+/// Passes the CPU limit on each time that it may have changed: Kubernetes resizes Pods in place.
+pub(crate) async fn follow_cpu_limit(limit: Arc<CurrentCpuLimit>) {
+    loop {
+        tokio::time::sleep(RESIZE_INTERVAL).await;
+        limit.set(cpu_quota());
+    }
 }
 
 /// Returns how often this process was throttled; `None` without a CPU limit.

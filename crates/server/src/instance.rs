@@ -220,6 +220,8 @@ impl Instance {
         for SetupWarning { notice, .. } in &requests.warnings {
             log::report(notice.level, notice.source(), format_args!("{}", notice.message));
         }
+        let cpu_limit = self.workers.cpu_limit();
+        requests.jobs.push(Box::new(move |_| Box::pin(cgroup::follow_cpu_limit(cpu_limit))));
         let own = SelfClient::new(&self.live, &self.registry, &self.io);
         self.jobs = Jobs::start(&mut requests, &self.io, &own);
         self.control.listen(requests.control.addresses());
