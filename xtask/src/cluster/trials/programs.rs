@@ -7,8 +7,9 @@ use crate::cluster::home::LOGS;
 use crate::cluster::network::DNS;
 use crate::cluster::{configuration, programs};
 
-/// Images of these specs, as parts of names that differ between versions of Kubernetes.
-const E2E_IMAGES: [&str; 2] = ["/e2e-test-images/agnhost:", "/e2e-test-images/jessie-dnsutils:"];
+/// Images of these specs, as parts of names that differ between versions of Kubernetes. `e2e.test` lists those of its
+/// version: the last one takes the place of the second since 1.37.
+const E2E_IMAGES: [&str; 3] = ["/agnhost:", "/jessie-dnsutils:", "/glibc-dns-testing:"];
 /// Specs of DNS in `e2e.test`.
 const FOCUS: &str = r"--ginkgo.focus=\[sig-network\] DNS";
 /// Specs for clouds and of scale, and those that break the node.
