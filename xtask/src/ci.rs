@@ -1,5 +1,6 @@
 //! All checks that a change must pass, ordered so that cheap ones fail first.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::process::{ChildStderr, Command, Stdio};
 use std::sync::mpsc::Receiver;
@@ -43,18 +44,28 @@ pub(crate) fn run() -> Result<(), Failed> {
             return Err(format!("{name}: FAILED"));
         }
     }
-    let unreliable = test()?;
+    let Tested { unreliable, skipped } = test()?;
     fuzzing::look(FUZZING)?;
     check_advisories()?;
+    println!("{} parts of tests did not run here", skipped.len());
+    skipped.iter().for_each(|line| println!("{line}"));
     for program in &unreliable {
         println!("UNRELIABLE: `cargo test {program}` failed, and passed in a second run; see above, and mend the test");
     }
     Ok(())
 }
 
+/// What the run of all tests has shown, beside that they pass.
+struct Tested {
+    /// Test programs that passed in their second run.
+    unreliable: Vec<String>,
+    /// Lines about what this machine cannot run.
+    skipped: BTreeSet<String>,
+}
+
 /// Runs all tests. Programs that fail run a second time, alone: one test in a thousand that depends on the load of the
-/// machine must not hide what the others say about a change. Returns the programs that passed in the second run.
-fn test() -> Result<Vec<String>, Failed> {
+/// machine must not hide what the others say about a change.
+fn test() -> Result<Tested, Failed> {
     println!("tests: cargo {}", TESTS.join(" "));
     let no_cargo = |error| format!("cargo: {error}");
     let mut cargo = Command::new("cargo")
@@ -67,11 +78,12 @@ fn test() -> Result<Vec<String>, Failed> {
     let lines = cargo.stderr.take().map(show_lines);
     let passed = cargo.wait().map_err(no_cargo)?.success();
     // Not until the end of the pipe: a program that a failed test left behind keeps it open.
-    let failed: Vec<String> = lines
-        .iter()
-        .flat_map(|lines| std::iter::from_fn(|| lines.recv_timeout(REST_MAX).ok()))
-        .filter_map(|line| failed_program(&line).map(str::to_owned))
-        .collect();
+    let (mut failed, mut skipped) = (Vec::new(), BTreeSet::new());
+    for line in lines.iter().flat_map(|lines| std::iter::from_fn(|| lines.recv_timeout(REST_MAX).ok())) {
+        failed.extend(failed_program(&line).map(str::to_owned));
+        // The harness writes its progress on the same line.
+        skipped.extend(line.find("SKIPPED: ").map(|at| line[at..].to_owned()));
+    }
     // A build that fails names no program.
     if passed != failed.is_empty() || failed.len() > SECOND_RUNS_MAX {
         return Err("tests: FAILED".to_owned());
@@ -83,7 +95,7 @@ fn test() -> Result<Vec<String>, Failed> {
             return Err(format!("tests: FAILED twice: {program}"));
         }
     }
-    Ok(failed)
+    Ok(Tested { unreliable: failed, skipped })
 }
 
 /// Returns the number of tests that run at a time. Those of the whole server mostly wait: on two CPUs, they take 268 s

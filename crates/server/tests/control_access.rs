@@ -24,7 +24,7 @@ fn is_root(test: &str) -> bool {
     let is_root = net::own_user() == 0;
     if !is_root {
         // Not a macro, because the test harness captures the output of macros.
-        let _ = writeln!(std::io::stderr(), "SKIPPED: {test} needs root to run programs as other users");
+        crate::support::skip(format_args!("{test} needs root to run programs as other users"));
     }
     is_root
 }

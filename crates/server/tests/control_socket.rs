@@ -4,8 +4,8 @@
 use std::process::Command;
 
 use crate::support::control::{ControlSocket, Ran};
-use crate::support::namespace::{enter, is_inside, run, say};
-use crate::support::{Folder, Server};
+use crate::support::namespace::{enter, is_inside, run};
+use crate::support::{Folder, Server, skip};
 
 /// Runs a command without `--socket`.
 fn command(words: &[&str]) -> Ran {
@@ -16,7 +16,7 @@ fn command(words: &[&str]) -> Ran {
 fn finds_a_socket_that_the_corefile_moves() {
     let (test, flags) = ("finds_a_socket_that_the_corefile_moves", ["--net"]);
     if !is_inside() && !run("unshare", &["--net", "ip", "link"]).0 {
-        return say(&format!("SKIPPED {test}: no network namespaces here"));
+        return skip(format_args!("{test}: no network namespaces here"));
     }
     enter(module_path!(), test, &flags, || {
         let missing = command(&["status"]);

@@ -51,8 +51,7 @@ fn check_for_coredns_and_coredns_agree() {
         Ok(output) if String::from_utf8_lossy(&output.stdout).contains(RELEASE) => {}
         _ => {
             // Not with a macro, because the test harness captures the output of macros.
-            let message = "SKIPPED: set PORTOLAN_COREDNS to the binary of CoreDNS 1.15.0";
-            return writeln!(std::io::stderr(), "{message}").unwrap();
+            return crate::support::skip("set PORTOLAN_COREDNS to the binary of CoreDNS 1.15.0");
         }
     }
     let mut corefiles = examples();

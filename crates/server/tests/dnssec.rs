@@ -128,7 +128,7 @@ impl Unbound {
         match command.spawn() {
             Ok(child) => Some(Unbound { child, address }),
             Err(error) => {
-                eprintln!("SKIPPED: a test of signed answers needs unbound: {error}");
+                crate::support::skip(format_args!("a test of signed answers needs unbound: {error}"));
                 None
             }
         }
@@ -237,7 +237,7 @@ fn judge(program: &str, arguments: &[&std::ffi::OsStr]) {
             let said = [output.stdout, output.stderr].concat();
             assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&said));
         }
-        Err(error) => eprintln!("SKIPPED: a judge of signed zones is missing, {program}: {error}"),
+        Err(error) => crate::support::skip(format_args!("a judge of signed zones is missing, {program}: {error}")),
     }
 }
 

@@ -100,7 +100,7 @@ fn third_party_tools_read_the_messages() {
         .spawn();
     let mut capture = match capture {
         Ok(capture) => capture,
-        Err(error) => return eprintln!("SKIPPED: a test of dnstap needs fstrm_capture: {error}"),
+        Err(error) => return crate::support::skip(format_args!("a test of dnstap needs fstrm_capture: {error}")),
     };
     wait_until("fstrm_capture listens", || folder.path().join("socket").exists());
     let lines = format!("dnstap {} full {{\nidentity dns-1\nextra \"{{name}} {{rcode}}\"\n}}", path("socket"));
@@ -117,7 +117,7 @@ fn third_party_tools_read_the_messages() {
     let read = Command::new("dnstap-ldns").args(["-y", "-r", &path("frames")]).output();
     let text = match read {
         Ok(output) => String::from_utf8(output.stdout).expect("text"),
-        Err(error) => return eprintln!("SKIPPED: a test of dnstap needs dnstap-ldns: {error}"),
+        Err(error) => return crate::support::skip(format_args!("a test of dnstap needs dnstap-ldns: {error}")),
     };
     let count = |part: &str| text.matches(part).count();
     assert_eq!((count("type: CLIENT_QUERY"), count("type: CLIENT_RESPONSE")), (3, 3), "{text}");

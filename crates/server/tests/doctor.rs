@@ -10,8 +10,8 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
 use crate::support::control::{ControlSocket, Ran};
-use crate::support::namespace::{enter, is_inside, run, say};
-use crate::support::{Folder, Server, packages, wait_until};
+use crate::support::namespace::{enter, is_inside, run};
+use crate::support::{Folder, Server, packages, skip, wait_until};
 use fakeapi::{FakeApi, Fault, ReceivedRequest};
 use serde_json::{Value, json};
 
@@ -232,7 +232,7 @@ fn names_each_fault_and_nothing_else() {
     let test = "names_each_fault_and_nothing_else";
     let flags = ["--net", "--mount"];
     if !is_inside() && !run("unshare", &[&flags[..], &["nft", "list", "ruleset"]].concat()).0 {
-        return say(&format!("SKIPPED {test}: no network and mount namespaces or no nft here"));
+        return skip(format_args!("{test}: no network and mount namespaces or no nft here"));
     }
     enter(module_path!(), test, &flags, || {
         let mut pod = Pod::start();

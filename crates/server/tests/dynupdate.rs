@@ -407,7 +407,7 @@ fn other_blocks_and_transports_do_not_implement_updates() {
     let mut curl = Command::new("curl");
     curl.args(["--http2", "--silent", "--insecure", "--header", "content-type: application/dns-message"]);
     curl.arg("--data-binary").arg(format!("@{}", message.display())).arg(format!("https://{https}/dns-query"));
-    let Ok(output) = curl.output() else { return eprintln!("SKIPPED: install the Debian package `curl`") };
+    let Ok(output) = curl.output() else { return crate::support::skip("install the Debian package `curl`") };
     assert_eq!(Answer(output.stdout).rcode(), Rcode::NOTIMP, "a DNS answer, not an HTTP error");
 }
 
@@ -459,7 +459,7 @@ fn nsupdate_changes_the_zone() {
         Some(child.wait_with_output().expect("its output"))
     };
     let Some(output) = run(&[], &script) else {
-        return eprintln!("SKIPPED: install the Debian package `bind9-dnsutils` for nsupdate");
+        return crate::support::skip("install the Debian package `bind9-dnsutils` for nsupdate");
     };
     assert!(output.status.success(), "{output:?}");
     assert_eq!(records(&ask(zone.address, "host.example.org", Type::A)), ["60 A 192.0.2.7"]);

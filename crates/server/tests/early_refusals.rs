@@ -66,7 +66,7 @@ fn a_grpc_refusal_arrives_before_the_body_has_been_sent() {
         let mut curl = Command::new("curl");
         curl.args(["--http2", "--silent", "--insecure", "--write-out", "[%{http_code}]", "--output", "/dev/null"]);
         curl.arg("--data-binary").arg(format!("@{}", body.display())).arg(format!("https://{address}/other"));
-        let Ok(output) = curl.output() else { return eprintln!("SKIPPED: install the Debian package `curl`") };
+        let Ok(output) = curl.output() else { return crate::support::skip("install the Debian package `curl`") };
         assert_eq!(String::from_utf8_lossy(&output.stdout), "[415]", "{at}");
     }
 }

@@ -3,7 +3,6 @@
 //! `cargo xtask binary` builds it, and the environment variable `PORTOLAN_STATIC` names it. Without it, or where a user
 //! namespace may not be made, the test prints a message and is skipped.
 
-use std::io::Write;
 use std::net::IpAddr;
 use std::path::Path;
 use std::process::Command;
@@ -37,7 +36,7 @@ fn prepare(folder: &Folder) -> Result<(), String> {
 fn static_binary_serves_from_an_empty_root() {
     let folder = Folder::new("empty-root");
     if let Err(reason) = prepare(&folder) {
-        writeln!(std::io::stderr(), "SKIPPED: the static binary in an empty root: {}", reason.trim()).unwrap();
+        crate::support::skip(format_args!("the static binary in an empty root: {}", reason.trim()));
         return;
     }
     let outside = Folder::new("empty-root-upstream");

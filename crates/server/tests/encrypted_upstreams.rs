@@ -1,6 +1,5 @@
 //! Forwarding over TLS, HTTPS and QUIC: one server with a certificate, and others that forward queries to it.
 
-use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -311,7 +310,7 @@ fn command(name: &str) -> Command {
 
 /// Prints that a test is skipped. Not with a macro, because the test harness captures the output of macros.
 fn skip(why: &str) {
-    let _ = writeln!(std::io::stderr(), "SKIPPED: {why}: forwarding to it over encrypted transports is not tried");
+    crate::support::skip(format_args!("{why}: forwarding to it over encrypted transports is not tried"));
 }
 
 /// Checks answers of a real server, which has these records: one address, and an answer of almost 4,000 bytes.

@@ -3,7 +3,6 @@
 //! installed, the tests print a message and are skipped.
 
 use std::fs::Permissions;
-use std::io::Write as _;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -33,7 +32,7 @@ impl Guide {
     fn start(name: &str, upstream: SocketAddr) -> Option<Guide> {
         for (program, option) in [("dig", "-v"), ("curl", "--version")] {
             if Command::new(program).arg(option).output().is_err() {
-                let _ = writeln!(std::io::stderr(), "SKIPPED: `{program}` is not installed: {name} is not tried");
+                crate::support::skip(format_args!("`{program}` is not installed: {name} is not tried"));
                 return None;
             }
         }

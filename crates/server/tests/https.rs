@@ -360,7 +360,7 @@ fn tls_clients_choose_the_version_by_alpn() {
 fn run(program: &str, package: &str, arguments: &[&str]) -> Option<String> {
     match Command::new(program).args(arguments).output() {
         Err(error) => {
-            eprintln!("SKIPPED: {program}: {error}; install the Debian package `{package}`");
+            crate::support::skip(format_args!("{program}: {error}; install the Debian package `{package}`"));
             None
         }
         Ok(output) => Some(String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()),

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::namespace::{enter, is_inside, run, say};
 use crate::support::upstream::Upstream;
-use crate::support::{Client, Folder, Server, page, query, wait_until};
+use crate::support::{Client, Folder, Server, page, query, skip, wait_until};
 use wire::{Rcode, Type};
 
 const LINK: &str = "169.254.20.10";
@@ -63,7 +63,7 @@ fn in_namespace(test: &str, body: impl FnOnce()) {
             && can_prove().is_ok()
     };
     if !is_inside() && !is_possible() {
-        return say(&format!("SKIPPED {test}: no network namespace, TUN device, nft or proof of NET_ADMIN here"));
+        return skip(format_args!("{test}: no network namespace, TUN device, nft or proof of NET_ADMIN here"));
     }
     enter(module_path!(), test, &["--net"], body);
 }

@@ -101,7 +101,7 @@ fn says_how_many_descriptors_it_needs() {
 #[test]
 fn says_that_the_system_refuses_threads() {
     if net::own_user() != 0 {
-        let _ = writeln!(std::io::stderr(), "SKIPPED: root is needed to run a program as a user without processes");
+        crate::support::skip("root is needed to run a program as a user without processes");
         return;
     }
     // Another user must be able to run the program and to read the Corefile.

@@ -17,7 +17,7 @@ fn go_tool_reads_the_cpu_profile() {
     let (status, words) = page(pages, "/debug/pprof/cmdline").expect("a page");
     assert!(status == 200 && words.contains("\0-conf\0"), "{words}");
     if let Err(error) = Command::new("go").arg("version").output() {
-        return eprintln!("SKIPPED: a test of profiles needs go: {error}");
+        return crate::support::skip(format_args!("a test of profiles needs go: {error}"));
     }
     let is_over = AtomicBool::new(false);
     let read = std::thread::scope(|scope| {

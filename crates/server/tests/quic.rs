@@ -326,7 +326,7 @@ fn kdig_gets_answers() {
     // This version of kdig does not check certificates over QUIC: its options for that switch to TCP.
     let arguments = ["+quic", "@127.0.0.1", "-p", &port, "www.example.org"];
     match Command::new("kdig").args(arguments).output() {
-        Err(error) => eprintln!("SKIPPED: kdig: {error}; install the Debian package `knot-dnsutils`"),
+        Err(error) => crate::support::skip(format_args!("kdig: {error}; install the Debian package `knot-dnsutils`")),
         Ok(output) => {
             let text = String::from_utf8_lossy(&output.stdout);
             assert!(text.contains("status: NOERROR; id: 0") && text.contains("192.0.2.1"), "{text}");

@@ -9,7 +9,6 @@
 //! PORTOLAN_PYTHON=$PWD/venv/bin/python cargo test -p portolan --test real real_clients
 //! ```
 
-use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
@@ -54,7 +53,7 @@ impl Running {
 
 /// Prints why a test is skipped. Not with a macro, because the test harness captures the output of macros.
 fn skip(program: &str, install: &str) {
-    let _ = writeln!(std::io::stderr(), "SKIPPED: `{program}` is missing; {install}");
+    crate::support::skip(format_args!("`{program}` is missing; {install}"));
 }
 
 /// Runs a program, and returns its output with its errors. Prints a message and returns `None` if it is not installed.

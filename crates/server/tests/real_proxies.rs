@@ -1,7 +1,6 @@
 //! Proxies in front of the server that pass on the address of the client: haproxy and dnsdist. A test prints a message
 //! and is skipped if its program, or kdig, is not installed.
 
-use std::io::Write;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -60,7 +59,7 @@ fn start(program: &str, arguments: &[&str], file: &Path) -> Option<Proxy> {
     let has_client = Command::new("kdig").arg("-V").output().is_ok();
     if started.is_none() || !has_client {
         // Not with a macro, because the test harness captures the output of macros.
-        let _ = writeln!(std::io::stderr(), "SKIPPED: `{program}` or `kdig` is missing; install their Debian packages");
+        crate::support::skip(format_args!("`{program}` or `kdig` is missing; install their Debian packages"));
     }
     started.map(Proxy).filter(|_| has_client)
 }

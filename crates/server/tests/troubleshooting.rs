@@ -2,7 +2,6 @@
 //! differ. If `dig` is not installed, the test prints a message and is skipped.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::net::{SocketAddr, UdpSocket};
 use std::process::Command;
 
@@ -46,7 +45,7 @@ impl Stage {
 #[test]
 fn commands_print_what_the_page_says() {
     if Command::new("dig").arg("-v").output().is_err() {
-        let _ = writeln!(std::io::stderr(), "SKIPPED: `dig` is not installed: docs/troubleshooting.md is not tried");
+        crate::support::skip("`dig` is not installed: docs/troubleshooting.md is not tried");
         return;
     }
     let (api, down) = (FakeApi::with_shop(), FakeApi::with_shop());

@@ -72,9 +72,7 @@ impl Program {
         let folders = std::env::split_paths(&paths).chain(["/usr/sbin".into(), "/usr/local/sbin".into()]);
         let found = folders.map(|folder| folder.join(self.name)).any(|path| path.is_file());
         if !found {
-            // Not a macro, because the test harness captures the output of macros.
-            let _ =
-                writeln!(std::io::stderr(), "SKIPPED: `{}` is not installed: forwarding to it is not tried", self.name);
+            crate::support::skip(format_args!("`{}` is not installed: forwarding to it is not tried", self.name));
         }
         found
     }

@@ -34,7 +34,7 @@ impl Browser {
         let is_there = |program: &&str| Command::new(program).arg("--version").output().is_ok();
         let Some(program) = PROGRAMS.into_iter().find(is_there) else {
             // Not a macro, because the test harness captures the output of macros.
-            let _ = writeln!(std::io::stderr(), "SKIPPED: {test} needs chromium");
+            super::skip(format_args!("{test} needs chromium"));
             return None;
         };
         let folder = Folder::new("browser");

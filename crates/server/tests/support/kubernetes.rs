@@ -1,6 +1,5 @@
 //! A real Kubernetes API server of the test's own, with its etcd and its controllers, on free loopback ports.
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -44,7 +43,7 @@ pub(crate) fn are_in_path(programs: &[&str]) -> bool {
     let missing: Vec<&str> = programs.iter().copied().filter(|name| !has(name)).collect();
     if !missing.is_empty() {
         // Not a macro, because the test harness captures the output of macros.
-        let _ = writeln!(std::io::stderr(), "SKIPPED: a test needs {missing:?} in the PATH");
+        super::skip(format_args!("a test needs {missing:?} in the PATH"));
     }
     missing.is_empty()
 }

@@ -28,6 +28,11 @@ use std::time::{Duration, Instant};
 /// Limit for any operation before a test fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Says that a test, or a part of it, does not run here, and why. The test harness would hide the output of macros.
+pub(crate) fn skip(what: impl std::fmt::Display) {
+    namespace::say(&format!("SKIPPED: {what}"));
+}
+
 /// Temporary folder of a test, which is removed on drop.
 pub(crate) struct Folder(PathBuf);
 

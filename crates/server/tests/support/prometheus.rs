@@ -30,7 +30,7 @@ pub(crate) fn is_installed() -> bool {
 /// Prints a message about something that is not tested. Not with a macro, because the test harness captures the output
 /// of macros.
 pub(crate) fn skipped(what: &str) {
-    let _ = writeln!(std::io::stderr(), "SKIPPED: {what}");
+    super::skip(what);
 }
 
 impl Prometheus {

@@ -29,7 +29,7 @@ pub(crate) fn is_installed() -> bool {
     let found = std::env::split_paths(&paths).any(|folder| folder.join("etcd").is_file());
     if !found {
         // Not a macro, because the test harness captures the output of macros.
-        let _ = writeln!(std::io::stderr(), "SKIPPED: `etcd` is not installed: the plugin etcd is not tried with it");
+        super::skip("`etcd` is not installed: the plugin etcd is not tried with it");
     }
     found
 }
