@@ -1,6 +1,7 @@
 //! Response rate limiting: a limit for the equal responses that a network gets per second over UDP.
 
 mod accounts;
+mod cookies;
 
 use core::net::IpAddr;
 use core::time::Duration;
@@ -9,9 +10,11 @@ use config::options::{Args, Effect, Manifest, Problem, Property, Role, Usage};
 use config::setup::{Part, Setup, SetupError};
 use engine::{Hooks, Instant, Plugin, Query, Response, Transport, Verdict, Worker};
 use metrics::{Counter, Kind, Metric};
-use wire::{Name, Rcode, Section, Type};
+use wire::{Name, OptionCode, Rcode, Section, Type};
 
+use crate::shared::open_error;
 use accounts::{Accounts, Decision, Terms};
+use cookies::{Checked, Secrets};
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "rrl",
@@ -26,7 +29,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Ok(())
 })
 .properties(PROPERTIES)
-.metrics(&[&REQUESTS, &RESPONSES, &SLIPS])
+.metrics(&[&REQUESTS, &RESPONSES, &SLIPS, &COOKIES])
 .role(|line| Role::new(Effect::Aside, &line.config.zones));
 
 static REQUESTS: Metric = Metric {
@@ -44,6 +47,13 @@ static RESPONSES: Metric = Metric {
 static SLIPS: Metric = Metric {
     name: "portolan_rrl_slips_total",
     help: "Responses exceeding the limit that were sent truncated (slip-ratio).",
+    kind: Kind::Counter,
+    labels: &[],
+};
+
+static COOKIES: Metric = Metric {
+    name: "portolan_rrl_cookies_total",
+    help: "Responses over UDP that were not limited, because the query had a valid server cookie (cookies).",
     kind: Kind::Counter,
     labels: &[],
 };
@@ -77,6 +87,14 @@ pub struct Config {
     slip_ratio: u8,
     table_size: usize,
     report_only: bool,
+    cookies: Option<CookieSource>,
+}
+
+/// Where the secrets of server cookies come from.
+enum CookieSource {
+    Random,
+    /// Path as it is written.
+    File(String),
 }
 
 impl Default for Config {
@@ -91,6 +109,7 @@ impl Default for Config {
             slip_ratio: 0,
             table_size: 100_000,
             report_only: false,
+            cookies: None,
         }
     }
 }
@@ -197,6 +216,22 @@ static PROPERTIES: &[Property<Config>] = &[
         },
     },
     Property {
+        usage: Usage("cookies [FILE]"),
+        default: "off",
+        doc: "Send server cookies (RFC 9018), and limit no response to a query with a valid one. FILE has up to four \
+              secrets of 32 hexadecimal digits, one per line: the first makes cookies, and all verify. Servers that share \
+              an address need the same. Without FILE, the secret is random.",
+        set: |config, args| {
+            let file = args.take_rest();
+            config.cookies = Some(match file {
+                [] => CookieSource::Random,
+                [file] => CookieSource::File(file.text.clone()),
+                [_, other, ..] => return Err(args.bad(other, "only one file")),
+            });
+            Ok(())
+        },
+    },
+    Property {
         usage: Usage("report-only"),
         default: "off",
         doc: "Count what exceeds the limits, and send it.",
@@ -225,19 +260,33 @@ impl Config {
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     let Some(config) = configs.into_iter().next() else { return Ok(None) };
     let zones = setup.zones_or_keys(&config.zones);
-    let [requests, responses, slips] =
-        [&REQUESTS, &RESPONSES, &SLIPS].map(|metric| setup.registry.counter(metric, &[]));
+    let [requests, responses, slips, known] =
+        [&REQUESTS, &RESPONSES, &SLIPS, &COOKIES].map(|metric| setup.registry.counter(metric, &[]));
     let accounts = Accounts::new(config.table_size);
-    let plugin = Rrl { config, accounts, requests, responses, slips };
+    let secrets = config.cookies.as_ref().map(|source| secrets(source, setup)).transpose()?;
+    let plugin = Rrl { config, accounts, secrets, requests, responses, slips, known };
     Ok(Some(Part { zones: Some(zones), ..Part::new(plugin, Hooks::BOTH) }))
+}
+
+/// Returns the secrets of a file, or a random one.
+fn secrets(source: &CookieSource, setup: &Setup<'_>) -> Result<Secrets, SetupError> {
+    let CookieSource::File(name) = source else {
+        return Secrets::random()
+            .ok_or_else(|| SetupError::new("cookies: the system has no random numbers".to_owned()));
+    };
+    let path = setup.path(name);
+    let bytes = open_error::read(setup.files, &path).map_err(SetupError::from_error)?;
+    Secrets::read(&bytes).map_err(|error| SetupError::new(format!("{}:{error}", path.display())))
 }
 
 struct Rrl {
     config: Config,
     accounts: Accounts,
+    secrets: Option<Secrets>,
     requests: Counter,
     responses: Counter,
     slips: Counter,
+    known: Counter,
 }
 
 impl Plugin for Rrl {
@@ -258,9 +307,17 @@ impl Plugin for Rrl {
         if query.peer.transport != Transport::Udp || is_own(query) || response.is_dropped() {
             return Verdict::Pass;
         }
+        let cookie = self.secrets.as_ref().and_then(|secrets| cookie(secrets, query, worker));
+        if let Some(cookie) = &cookie {
+            response.set_option(OptionCode::COOKIE, cookie.reply.to_vec());
+        }
         let kind = kind_of(response);
         let interval = self.interval(kind);
         if interval.is_zero() {
+            return Verdict::Pass;
+        }
+        if cookie.as_ref().is_some_and(|cookie| cookie.is_valid) {
+            worker.counters.count(self.known);
             return Verdict::Pass;
         }
         let decision = self.debit(kind, query, response, self.terms(interval), elapsed(worker));
@@ -273,6 +330,10 @@ impl Plugin for Rrl {
             Decision::Slip => {
                 worker.counters.count(self.slips);
                 truncate(query, response);
+                // A real client is not limited with its next query.
+                if let Some(cookie) = &cookie {
+                    response.set_option(OptionCode::COOKIE, cookie.reply.to_vec());
+                }
                 Verdict::Pass
             }
             Decision::Send | Decision::Drop => Verdict::Drop,
@@ -329,6 +390,14 @@ impl Rrl {
 /// Returns true for a query that a plugin asks, whose response no client gets.
 fn is_own(query: &Query) -> bool {
     query.packet.is_empty()
+}
+
+/// Checks the cookie of a query, if it has one.
+fn cookie(secrets: &Secrets, query: &Query, worker: &Worker) -> Option<Checked> {
+    let (_, option) = query.options().find(|(code, _)| *code == OptionCode::COOKIE)?;
+    // The format has the lower 32 bits.
+    let now = u32::try_from(worker.since_1970().as_secs() & u64::from(u32::MAX)).unwrap_or_default();
+    secrets.check(option, query.peer.address.ip().to_canonical(), now)
 }
 
 fn elapsed(worker: &Worker) -> Duration {
