@@ -222,12 +222,8 @@ static PROPERTIES: &[Property<Config>] = &[
               secrets of 32 hexadecimal digits, one per line: the first makes cookies, and all verify. Servers that share \
               an address need the same. Without FILE, the secret is random.",
         set: |config, args| {
-            let file = args.take_rest();
-            config.cookies = Some(match file {
-                [] => CookieSource::Random,
-                [file] => CookieSource::File(file.text.clone()),
-                [_, other, ..] => return Err(args.bad(other, "only one file")),
-            });
+            let file = args.take_rest().first().map(|word| CookieSource::File(word.text.clone()));
+            config.cookies = Some(file.unwrap_or(CookieSource::Random));
             Ok(())
         },
     },
