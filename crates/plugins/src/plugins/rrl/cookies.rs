@@ -102,7 +102,7 @@ impl Secrets {
         let time = u32::from_be_bytes(*content.last_chunk()?);
         // Serial number arithmetic (RFC 1982), as the timestamp has 32 bits.
         let age = now.wrapping_sub(time).cast_signed();
-        if content.get(CLIENT_LEN) != Some(&VERSION) || age > LIFETIME || age < -AHEAD_MAX {
+        if content.get(CLIENT_LEN) != Some(&VERSION) || !(-AHEAD_MAX..=LIFETIME).contains(&age) {
             return None;
         }
         let maker = self.0.iter().position(|keys| digest(*keys, content, client) == *hash)?;
