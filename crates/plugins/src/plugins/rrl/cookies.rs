@@ -10,7 +10,7 @@ use core::net::IpAddr;
 /// Length of a client cookie in bytes.
 const CLIENT_LEN: usize = 8;
 /// Length in bytes of a client cookie with the server cookie of RFC 9018 §4.
-pub(super) const COOKIE_LEN: usize = 24;
+const COOKIE_LEN: usize = 24;
 /// Version of server cookies.
 const VERSION: u8 = 1;
 /// Number of secrets in a file: the current one, those before it, and one that comes next.
@@ -39,7 +39,7 @@ pub(super) enum SecretsError {
 impl fmt::Display for SecretsError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            SecretsError::Line(line) => write!(out, "{line}: expected a secret of 32 hexadecimal digits"),
+            SecretsError::Line(line) => write!(out, "line {line}: expected a secret of 32 hexadecimal digits"),
             SecretsError::Number(number) => write!(out, "expected 1 to {SECRETS_MAX} secrets, found {number}"),
         }
     }
@@ -47,12 +47,12 @@ impl fmt::Display for SecretsError {
 
 impl core::error::Error for SecretsError {}
 
-/// What the cookie of a query shows, and the one for the response.
+/// Result of the check of a query's cookie.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Checked {
-    /// Whether the query has a server cookie that this client got at its address.
+    /// True if the query has a server cookie that this server sent to the client's address.
     pub(super) is_valid: bool,
-    /// Client cookie, and the server cookie that the client should use from now on.
+    /// Cookie for the response: the client cookie, and the server cookie for the next queries.
     pub(super) reply: [u8; COOKIE_LEN],
 }
 

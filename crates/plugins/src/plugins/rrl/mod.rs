@@ -90,7 +90,7 @@ pub struct Config {
     cookies: Option<CookieSource>,
 }
 
-/// Where the secrets of server cookies come from.
+/// Source of the secrets of server cookies.
 enum CookieSource {
     Random,
     /// Path as it is written.
@@ -219,8 +219,8 @@ static PROPERTIES: &[Property<Config>] = &[
         usage: Usage("cookies [FILE]"),
         default: "off",
         doc: "Send server cookies (RFC 9018), and limit no response to a query with a valid one. FILE has up to four \
-              secrets of 32 hexadecimal digits, one per line: the first makes cookies, and all verify. Servers that share \
-              an address need the same. Without FILE, the secret is random.",
+              secrets of 32 hexadecimal digits, one per line: the first makes cookies, and all verify. Servers that \
+              share an address need the same. Without FILE, the secret is random, and changes with each reload.",
         set: |config, args| {
             let file = args.take_rest().first().map(|word| CookieSource::File(word.text.clone()));
             config.cookies = Some(file.unwrap_or(CookieSource::Random));
@@ -272,7 +272,7 @@ fn secrets(source: &CookieSource, setup: &Setup<'_>) -> Result<Secrets, SetupErr
     };
     let path = setup.path(name);
     let bytes = open_error::read(setup.files, &path).map_err(SetupError::from_error)?;
-    Secrets::read(&bytes).map_err(|error| SetupError::new(format!("{}:{error}", path.display())))
+    Secrets::read(&bytes).map_err(|error| SetupError::new(format!("{}: {error}", path.display())))
 }
 
 struct Rrl {
@@ -303,16 +303,33 @@ impl Plugin for Rrl {
         if query.peer.transport != Transport::Udp || is_own(query) || response.is_dropped() {
             return Verdict::Pass;
         }
-        let cookie = self.secrets.as_ref().and_then(|secrets| cookie(secrets, query, worker));
-        if let Some(cookie) = &cookie {
-            response.set_option(OptionCode::COOKIE, cookie.reply.to_vec());
-        }
+        let Some(cookie) = self.secrets.as_ref().and_then(|secrets| cookie(secrets, query, worker)) else {
+            return self.limit(false, query, response, worker);
+        };
+        let verdict = self.limit(cookie.is_valid, query, response, worker);
+        // A truncated response has it too: a real client is then not limited with its next query.
+        response.set_option(OptionCode::COOKIE, cookie.reply.to_vec());
+        verdict
+    }
+
+    fn rehearse_query(&self, _: &mut Query, _: &mut Response, _: &mut Worker) -> Verdict {
+        Verdict::Pass
+    }
+
+    fn rehearse_response(&self, _: &mut Query, _: &mut Response, _: &mut Worker) -> Verdict {
+        Verdict::Pass
+    }
+}
+
+impl Rrl {
+    /// Debits a response over UDP, and truncates or drops it above the limit. A proved address has no limit.
+    fn limit(&self, is_proved: bool, query: &Query, response: &mut Response, worker: &mut Worker) -> Verdict {
         let kind = kind_of(response);
         let interval = self.interval(kind);
         if interval.is_zero() {
             return Verdict::Pass;
         }
-        if cookie.as_ref().is_some_and(|cookie| cookie.is_valid) {
+        if is_proved {
             worker.counters.count(self.known);
             return Verdict::Pass;
         }
@@ -326,26 +343,12 @@ impl Plugin for Rrl {
             Decision::Slip => {
                 worker.counters.count(self.slips);
                 truncate(query, response);
-                // A real client is not limited with its next query.
-                if let Some(cookie) = &cookie {
-                    response.set_option(OptionCode::COOKIE, cookie.reply.to_vec());
-                }
                 Verdict::Pass
             }
             Decision::Send | Decision::Drop => Verdict::Drop,
         }
     }
 
-    fn rehearse_query(&self, _: &mut Query, _: &mut Response, _: &mut Worker) -> Verdict {
-        Verdict::Pass
-    }
-
-    fn rehearse_response(&self, _: &mut Query, _: &mut Response, _: &mut Worker) -> Verdict {
-        Verdict::Pass
-    }
-}
-
-impl Rrl {
     fn terms(&self, interval: Duration) -> Terms {
         Terms { interval, window: self.config.window, slip_ratio: self.config.slip_ratio }
     }
