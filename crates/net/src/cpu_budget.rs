@@ -127,17 +127,18 @@ impl CpuBudget {
         if limit.is_none() && state.balance.is_none() && state.waiting.is_empty() {
             return (Turn::Now, false);
         }
-        state.follow(limit, self.workers, MonotonicClock.now(), used);
-        state.turn(client, MonotonicClock.now(), used)
+        let now = MonotonicClock.now();
+        state.follow(limit, self.workers, now, used);
+        state.turn(client, now, used)
     }
 
     /// Starts waiting queries, until none waits.
     pub(crate) async fn serve_waiting(self: Rc<Self>) {
         loop {
             tokio::time::sleep(WINDOW).await;
-            let mut state = self.state.borrow_mut();
-            state.follow(self.limit(), self.workers, MonotonicClock.now(), used);
-            if state.start_waiting(MonotonicClock.now(), used) {
+            let (mut state, now) = (self.state.borrow_mut(), MonotonicClock.now());
+            state.follow(self.limit(), self.workers, now, used);
+            if state.start_waiting(now, used) {
                 break;
             }
         }
