@@ -46,8 +46,8 @@ pub(crate) fn capabilities(registry: &Arc<Registry>) -> Capabilities {
 fn zone_memory() -> ZoneMemory {
     let share = cgroup::memory_limit().and_then(|limit| usize::try_from(limit / 5 * 3).ok());
     let note_refusal = || limit_hits::count(|limits| limits.zones);
-    let is_tight = share.map_or(ZoneMemory::default().is_tight, |_| memory_is_tight);
-    ZoneMemory { each: share.unwrap_or(usize::MAX), is_tight, note_refusal }
+    let unlimited = ZoneMemory { note_refusal, ..ZoneMemory::default() };
+    share.map_or(unlimited, |each| ZoneMemory { each, is_tight: memory_is_tight, ..unlimited })
 }
 
 fn memory_is_tight() -> bool {

@@ -27,10 +27,15 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Takes the body off a request that does not need one. It is read and discarded, so that the client sees the response.
 pub(crate) async fn without_body(request: Request<Incoming>) -> Parts {
     let (head, mut body) = request.into_parts();
-    if discard(&head.headers, &mut body, Instant::now() + BODY_TIMEOUT).await == Discarded::Cut {
+    discard_rest(&head, &mut body).await;
+    head
+}
+
+/// Reads and discards the rest of a body, so that the client sees the response. Counts a body that is too long.
+pub(crate) async fn discard_rest(head: &Parts, body: &mut Incoming) {
+    if discard(&head.headers, body, Instant::now() + BODY_TIMEOUT).await == Discarded::Cut {
         limit_hits::count(|limits| limits.bodies);
     }
-    head
 }
 
 /// Serves a connection until it ends or a deadline of [`Phases`] passes. `answer` responds to a request. A response

@@ -14,15 +14,14 @@ use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 use net::Taps;
 use tokio::sync::mpsc::Sender;
-use tokio::time::{Instant, timeout};
-use transport::request_body::{Discarded, discard};
+use tokio::time::timeout;
 
 use super::answer::{Answer, AnswerBody, Refusal, respond};
 use super::history::History;
 use super::peer::{check_head, check_request};
 use super::watch::Watch;
 use super::{Order, View, endpoints};
-use crate::limit_hits;
+use crate::http_server::discard_rest;
 
 /// Maximum size of a request body in bytes. The bodies of the API have some hundred.
 const BODY_MAX: usize = 64 << 10;
@@ -72,9 +71,7 @@ pub(super) async fn answer(context: &Rc<Context>, access: Access, request: Reque
     let (head, mut body) = request.into_parts();
     let handled = handle(context, access, &head, &mut body).await;
     // Before the end of the body, the response is a refusal.
-    if discard(&head.headers, &mut body, Instant::now() + BODY_TIMEOUT).await == Discarded::Cut {
-        limit_hits::count(|limits| limits.bodies);
-    }
+    discard_rest(&head, &mut body).await;
     let mut response = respond(handled);
     if response.status() == StatusCode::METHOD_NOT_ALLOWED {
         response.headers_mut().insert(ALLOW, allowed(&path, access));
