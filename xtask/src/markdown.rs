@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::{Failed, root};
 
-/// Reads a file of the project.
+/// Reads a file of the project, or one with an absolute path.
 pub(crate) fn read(path: &Path) -> Result<String, Failed> {
     std::fs::read_to_string(root().join(path)).map_err(|error| format!("{}: {error}", path.display()))
 }

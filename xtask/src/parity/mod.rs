@@ -15,7 +15,8 @@ use clap::{Arg, ArgMatches, value_parser};
 use config::DirectiveEntry;
 use config::options::Directive;
 
-use crate::{Failed, root};
+use crate::Failed;
+use crate::markdown::read;
 use readme::Readme;
 
 /// Go module of CoreDNS.
@@ -41,7 +42,7 @@ pub(crate) fn command() -> clap::Command {
 pub(crate) fn run(options: &ArgMatches) -> Result<(), Failed> {
     let version = options.get_one::<String>("version").map_or("", String::as_str).trim_start_matches('v');
     let sources = match options.get_one::<PathBuf>("sources") {
-        Some(folder) => folder.clone(),
+        Some(folder) => std::path::absolute(folder).map_err(|error| error.to_string())?,
         None => download(version)?,
     };
     let ours = Ours::new()?;
@@ -101,10 +102,6 @@ fn notes(sources: &Path, version: &str) -> Result<Vec<String>, Failed> {
     Ok(text.lines().filter(about).map(str::to_owned).collect())
 }
 
-fn read(path: &Path) -> Result<String, Failed> {
-    std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
-}
-
 /// Word of CoreDNS that Portolan lacks.
 #[derive(Debug, PartialEq, Eq)]
 struct Missing {
@@ -132,14 +129,14 @@ impl std::fmt::Display for Missing {
     }
 }
 
-/// What Portolan documents.
+/// Metrics that Portolan documents.
 struct Ours {
     metrics: BTreeSet<String>,
 }
 
 impl Ours {
     fn new() -> Result<Ours, Failed> {
-        Ok(Ours { metrics: readme::metrics(&read(&root().join("docs/metrics.md"))?) })
+        Ok(Ours { metrics: readme::metrics(&read(Path::new("docs/metrics.md"))?) })
     }
 
     /// Returns the words of plugins that Portolan lacks.
