@@ -55,7 +55,7 @@ pub(crate) fn run() -> Result<(), Failed> {
     Ok(())
 }
 
-/// What the run of all tests has shown, beside that they pass.
+/// Result of a run of all tests that have passed.
 struct Tested {
     /// Test programs that passed in their second run.
     unreliable: Vec<String>,

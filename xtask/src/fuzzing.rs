@@ -50,7 +50,7 @@ pub(crate) struct Session<'a> {
     pub(crate) seconds: u32,
     /// Seed of the mutations; chosen at random if `None`.
     pub(crate) seed: Option<u32>,
-    /// Whether inputs with new coverage are added to the committed corpus.
+    /// True to add inputs with new coverage to the committed corpus.
     pub(crate) keep: bool,
 }
 

@@ -203,8 +203,8 @@ fn failure(name: &str, span: Span, error: SetupError) -> Diagnostic {
 /// Returns the diagnostic for a server block with more plugins than a chain can have.
 fn too_many(count: usize, name: &str, span: Span) -> Diagnostic {
     let message = format!(
-        "a server block can have at most {STEPS_MAX} plugins that answer queries; this one has {count} (`{name}` is the \
-         first over the limit)"
+        "a server block can have at most {STEPS_MAX} plugins that answer queries; this one has {count} (`{name}` is \
+         the first over the limit)"
     );
     Diagnostic::error(codes::SETUP_FAILED, span, message)
 }

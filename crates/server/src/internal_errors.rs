@@ -9,7 +9,8 @@ use metrics::{Kind, Metric, Registry};
 
 static INTERNAL_ERRORS: Metric = Metric {
     name: "portolan_internal_errors_total",
-    help: "Broken invariants by place in the source: faults of this program that cost one query or one connection each.",
+    help: "Broken invariants by place in the source: faults of this program that cost one query or one connection \
+           each.",
     kind: Kind::Counter,
     labels: &["place"],
 };

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 /// Start of the names of CoreDNS's metrics.
 const METRIC: &str = "coredns_";
 
-/// What a README documents.
+/// Words and metrics that a README documents.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Readme {
     /// Words in lower case of the syntax: properties, and arguments that are written as they are.

@@ -35,8 +35,8 @@ pub(super) const CHECKS: &[Check] = &[
         needs: &[Need::Server, Need::Corefile, Need::Network],
         rights: &[],
         meaning: "One of: the server's health checks fail; all its queries failed in the last minute; of five probes, \
-                  two or more were lost or got SERVFAIL; the median probe took over 0.5 s. An upstream over TLS, HTTPS or QUIC gets no query from here: it is \
-                  checked if it takes TCP connections, and if the server had replies in the last minute.",
+                  two or more were lost or got SERVFAIL; the median probe took over 0.5 s. An upstream over TLS, HTTPS \
+                  or QUIC gets no query from here: it is checked if it takes TCP connections, and if the server had replies in the last minute.",
         fix: "Ask the upstream itself: `dig ZONE SOA @ADDRESS`. Remove it from `forward` if it stays slow; `policy sequential` \
               prefers the first",
         run: slow,

@@ -49,7 +49,7 @@ struct Connection {
     socket: Rc<Socket>,
     timer: Timer,
     is_connected: Cell<bool>,
-    /// What has arrived of replies that are not complete.
+    /// Bytes of incomplete replies.
     incomplete: RefCell<Incomplete>,
     /// Task that reads the socket.
     reader: OnceCell<AbortHandle>,

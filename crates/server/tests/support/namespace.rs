@@ -6,8 +6,8 @@ use std::process::Command;
 /// Environment variable that is set in the process inside the namespace.
 const INSIDE: &str = "PORTOLAN_TEST_IN_NAMESPACE";
 
-/// Runs the test of this name in new namespaces, which the flags of unshare(1) name. `module` is the `module_path!()`
-/// of the test. `body` runs inside, with the loopback interface up.
+/// Runs the test of this name in new namespaces, which the flags of unshare(1) name. `module` is the test's
+/// `module_path!()`. In the namespaces, the loopback interface is up when `body` runs.
 pub(crate) fn enter(module: &str, test: &str, flags: &[&str], body: impl FnOnce()) {
     if is_inside() {
         assert!(run("ip", &["link", "set", "lo", "up"]).0);
