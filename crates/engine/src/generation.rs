@@ -14,7 +14,7 @@ use wire::{EdeCode, NameRef};
 
 use crate::chain::Chain;
 use crate::ids::{BlockId, ListenerId, SiteId};
-use crate::io::{Io, LocalFuture};
+use crate::io::Io;
 use crate::listener_settings::Listening;
 use crate::log::{Level, Source};
 use crate::query::Query;
@@ -24,10 +24,11 @@ use crate::server_metrics::ServerMetrics;
 use crate::shares::Share;
 use crate::singleflight::{ExchangesInFlight, Singleflight};
 use crate::tap::Answerers;
-use crate::tls::TlsServer;
 use crate::transaction::{Progress, Transaction};
 use crate::verdict::{Failure, Resolved};
 use crate::worker::Worker;
+use host::LocalFuture;
+use host::tls::TlsServer;
 
 /// Address that the server listens on, and the zones served there.
 #[derive(Clone, Default)]

@@ -99,8 +99,6 @@ mod server_metrics;
 mod shares;
 mod singleflight;
 pub mod tap;
-mod time;
-pub mod tls;
 mod transaction;
 mod transfer;
 mod verdict;
@@ -112,12 +110,12 @@ pub use explanation::{
     CachedAnswer, ExplainedEndpoints, ExplainedObject, ExplainedUpstream, Explanation, Hook, Reason, ReasonCode,
 };
 pub use generation::{Block, BlockFilter, Generation, Listener, Site};
+// Types of `host` that the hooks and `Io` mention: a plugin needs one crate.
+pub use host::{Clock, Instant, LocalFuture, streams, tls};
 pub use ids::{BlockId, ListenerId, SiteId};
-pub use io::streams;
 pub use io::unwanted::{UNWANTED_REASONS, Unwanted, UnwantedReplies};
 pub use io::{
-    Connections, Exchange, ExchangeError, ExchangeReply, Fetch, FetchError, HttpMethod, Io, LocalFuture, OnMessage,
-    PoolOwner,
+    Connections, Exchange, ExchangeError, ExchangeReply, Fetch, FetchError, HttpMethod, Io, OnMessage, PoolOwner,
 };
 pub use labels::{Label, LabelFunction, LabelSetter, Labels};
 pub use listener_settings::{
@@ -135,7 +133,6 @@ pub use scheme::Scheme;
 pub use server_metrics::{QueryMetrics, SERVER_METRICS, ServerMetrics};
 pub use shares::{ClientShares, Share, ShareError, client_network};
 pub use singleflight::{ExchangeInFlight, ExchangesInFlight};
-pub use time::{Clock, Instant};
 pub use transaction::{Progress, Transaction};
 pub use transfer::{ZoneSnapshot, ZoneSource, ZoneSources};
 pub use verdict::{Failure, Resolved, Subquery, SubqueryTarget, Verdict};

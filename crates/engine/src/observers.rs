@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 
 use crate::peer::Transport;
 use crate::query::Query;
-use crate::time::Instant;
+use host::Instant;
 
 /// Maximum number of observers in a server block. Each directive adds at most one.
 const OBSERVERS_MAX: usize = 4;

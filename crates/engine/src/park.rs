@@ -24,14 +24,15 @@ use std::sync::Arc;
 use wire::{EdeCode, Opcode};
 
 use crate::generation::Generation;
-use crate::io::{Io, LocalFuture};
+use crate::io::Io;
 use crate::query::ClientTimeout;
 use crate::singleflight::{Join, Key, Outcome};
-use crate::time::Instant;
 use crate::transaction::Detached;
 use crate::transaction::{Progress, Transaction};
 use crate::verdict::Resolved;
 use crate::worker::Worker;
+use host::Instant;
+use host::LocalFuture;
 
 /// Maximum age of a query for a second attempt, after the exchange that it shared with another query has failed.
 /// Clients wait for five seconds, and an exchange takes up to four.

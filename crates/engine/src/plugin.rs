@@ -32,13 +32,14 @@
 //! way to the outside, so scenarios run the same plugin with simulated time and simulated upstreams.
 
 use crate::explanation::{Explanation, Hook};
-use crate::io::{Io, LocalFuture};
+use crate::io::Io;
 use crate::query::Query;
 use crate::response::Response;
 use crate::shares::Share;
-use crate::time::Instant;
 use crate::verdict::{Failure, Resolved, Verdict};
 use crate::worker::Worker;
+use host::Instant;
+use host::LocalFuture;
 
 /// A step in the chain of a server block.
 ///

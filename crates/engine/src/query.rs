@@ -22,7 +22,7 @@ use wire::{Class, Flags, Header, Name, NameRef, Opcode, Opt, OptionCode, Request
 use crate::ids::SiteId;
 use crate::label_values::LabelValues;
 use crate::peer::PeerInfo;
-use crate::time::Instant;
+use host::Instant;
 
 /// Maximum number of steps in a chain. It exceeds the number of directives, and a set of steps fits into a `u64`.
 pub const STEPS_MAX: usize = 64;

@@ -20,10 +20,10 @@ use crate::peer::PeerInfo;
 use crate::plugin::Plugin;
 use crate::query::Query;
 use crate::response::Response;
-use crate::time::{Clock, Instant};
 use crate::transaction::{Progress, Transaction};
 use crate::verdict::{Failure, Verdict};
 use crate::worker::Worker;
+use host::{Clock, Instant};
 
 /// Maximum number of recorded hooks of one query: eight nested subqueries through a long chain, down and up.
 const RECORDED_MAX: usize = 1024;

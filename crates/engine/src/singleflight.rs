@@ -20,8 +20,8 @@ use wire::{Name, NameRef, Type};
 use crate::ids::BlockId;
 use crate::label_values::LabelValues;
 use crate::query::{Asked, Query};
-use crate::time::Instant;
 use crate::verdict::Resolved;
+use host::Instant;
 
 /// Outcome of an exchange, and what was recorded while it ran.
 pub(crate) struct Outcome {

@@ -10,8 +10,8 @@ use wire::MessageBuf;
 use crate::log::{EventBuffer, Level, Source};
 use crate::query::Query;
 use crate::tap::{self, Answerers, Filters, Ring, Tap};
-use crate::time::{Clock, Instant};
 use crate::transaction::{Progress, Transaction};
+use host::{Clock, Instant};
 use metrics::{Counters, Registry};
 
 /// Size in bytes of the buffer for the log events of a batch, enough for some hundred lines.

@@ -32,7 +32,7 @@ impl fmt::Display for StoreError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StoreError::Endpoint { endpoint, reason } => write!(out, "endpoint '{endpoint}': {reason}"),
-            StoreError::File { file, error } => out.write_str(&io_text::cannot_open(file, error)),
+            StoreError::File { file, error } => out.write_str(&host::errors::cannot_open(file, error)),
             StoreError::Tls(reason) => out.write_str(reason),
         }
     }

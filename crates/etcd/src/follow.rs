@@ -11,7 +11,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use engine::Clock;
+use host::Clock;
 use listwatch::{Failure, Notice, Page, Received, Source, Transfer};
 use rand::RngExt;
 use rand::rngs::StdRng;

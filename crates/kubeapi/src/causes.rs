@@ -4,7 +4,7 @@
 #[must_use]
 pub fn causes(error: &(dyn core::error::Error + 'static)) -> String {
     if let Some(error) = error.downcast_ref::<std::io::Error>() {
-        return io_text::describe(error);
+        return host::errors::describe(error);
     }
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -15,5 +15,5 @@ pub fn causes(error: &(dyn core::error::Error + 'static)) -> String {
         }
         cause = error.source();
     }
-    io_text::without_numbers(&text.replace('\n', " "))
+    host::errors::without_numbers(&text.replace('\n', " "))
 }

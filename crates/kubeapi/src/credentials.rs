@@ -96,7 +96,7 @@ fn in_cluster(variable: impl Fn(&str) -> Option<String>, account: &Path) -> Resu
     let mut config = Config::new(url(&format!("https://{host}:{port}"))?);
     let (token, authority) = (account.join("token"), account.join("ca.crt"));
     for file in [&token, &authority] {
-        let unreadable = |error: std::io::Error| SetupError::NotInCluster(io_text::cannot_open(file, &error));
+        let unreadable = |error: std::io::Error| SetupError::NotInCluster(host::errors::cannot_open(file, &error));
         std::fs::metadata(file).map_err(unreadable)?;
     }
     config.auth_info.token_file = Some(token.to_string_lossy().into_owned());
@@ -107,7 +107,7 @@ fn in_cluster(variable: impl Fn(&str) -> Option<String>, account: &Path) -> Resu
 fn kubeconfig(file: &Path, context: Option<&str>) -> Result<Config, SetupError> {
     let problem = |reason: String| SetupError::Kubeconfig(format!("{}: {reason}", file.display()));
     let mut kubeconfig = Kubeconfig::read_from(file).map_err(|error| match error {
-        KubeconfigError::ReadConfig(error, _) => SetupError::Kubeconfig(io_text::cannot_open(file, &error)),
+        KubeconfigError::ReadConfig(error, _) => SetupError::Kubeconfig(host::errors::cannot_open(file, &error)),
         error => problem(causes(&error)),
     })?;
     // Empty, as EdgeMesh writes it, is the current context, as for client-go.

@@ -96,7 +96,7 @@ impl fmt::Display for ClientError {
         match self {
             ClientError::Setup(error) => error.fmt(out),
             ClientError::Credentials(error) => out.write_str(&unusable(error)),
-            ClientError::File { file, error } => out.write_str(&io_text::cannot_open(file, error)),
+            ClientError::File { file, error } => out.write_str(&host::errors::cannot_open(file, error)),
             ClientError::Authorities { file: Some(file), reason } => write!(out, "{}: {reason}", file.display()),
             ClientError::Authorities { file: None, reason } => out.write_str(reason),
             ClientError::ServerName(error) => error.fmt(out),
@@ -109,7 +109,7 @@ impl fmt::Display for ClientError {
 fn unusable(error: &(dyn Error + 'static)) -> String {
     let mut chain = core::iter::successors(Some(error), |error| Error::source(*error));
     let unread = chain.find_map(|error| match error.downcast_ref() {
-        Some(LoadDataError::ReadFile(error, file)) => Some(io_text::cannot_open(file, error)),
+        Some(LoadDataError::ReadFile(error, file)) => Some(host::errors::cannot_open(file, error)),
         _ => None,
     });
     unread.unwrap_or_else(|| causes(error))

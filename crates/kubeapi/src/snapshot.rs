@@ -49,7 +49,7 @@ impl fmt::Display for LoadError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LoadError::Missing => out.write_str("it does not exist"),
-            LoadError::Unreadable(error) => out.write_str(&io_text::describe(error)),
+            LoadError::Unreadable(error) => out.write_str(&host::errors::describe(error)),
             LoadError::TooLong => write!(out, "it is longer than {FILE_MAX} bytes"),
             LoadError::Foreign => out.write_str("it is no snapshot of this version"),
             LoadError::OfAnotherRequest => out.write_str("the stanza that it was written for asked for other objects"),
@@ -140,7 +140,7 @@ impl Keeper {
                 Ok(Err(error)) => {
                     self.meter.snapshot_error();
                     if !reported {
-                        let (file, reason) = (self.file.display(), io_text::describe(&error));
+                        let (file, reason) = (self.file.display(), host::errors::describe(&error));
                         warn!(target: LOG, "Snapshot {file} cannot be written: {reason}");
                     }
                     reported = true;

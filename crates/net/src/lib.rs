@@ -28,6 +28,7 @@ mod limits;
 mod listen;
 mod log;
 mod over_quic;
+mod proxy_policy;
 mod responses;
 mod shared;
 mod streams;

@@ -69,7 +69,7 @@ impl core::error::Error for ListenError {
 impl fmt::Display for ListenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ListenError { protocol, address, error } = self;
-        write!(f, "listen {protocol} {address}: {}", io_text::describe(error))?;
+        write!(f, "listen {protocol} {address}: {}", host::errors::describe(error))?;
         let port = address.port();
         match error.kind() {
             io::ErrorKind::AddrInUse => {

@@ -15,12 +15,13 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};
 use transport::MonotonicClock;
-use transport::proxy::{HeaderScan, apply_policy, scan};
+use transport::proxy::{HeaderScan, scan};
 use transport::spare::{Freed, Spare};
 use transport::tls::{self, StreamProtocol};
 
 use crate::connected::Client;
 use crate::endpoint::{Closing, Endpoint, Stage};
+use crate::proxy_policy::apply_policy;
 use crate::shared::Shared;
 use crate::{grpc, https, tcp};
 

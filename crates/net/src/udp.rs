@@ -20,10 +20,10 @@ use socket2::SockRef;
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 use transport::MonotonicClock;
-use transport::proxy::unwrap_datagram;
 
 use crate::endpoint::{Endpoint, Seen, Stage};
 use crate::limits::BATCHES_IN_A_ROW;
+use crate::proxy_policy::unwrap_datagram;
 use crate::shared::{Admitted, Shared};
 
 /// Socket with its bound address.

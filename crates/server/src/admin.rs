@@ -83,7 +83,7 @@ pub(crate) struct PageListenError {
 
 impl fmt::Display for PageListenError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "listen tcp {}: {}", self.address, io_text::describe(&self.error))
+        write!(out, "listen tcp {}: {}", self.address, host::errors::describe(&self.error))
     }
 }
 

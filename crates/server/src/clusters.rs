@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use cluster::{ClusterHandle, Clusters, FollowError, Index, Request, Source};
-use io_text::mask::masked_urls;
+use host::mask::masked_urls;
 use kubeapi::{ResourceHealth, Subscriber, Subscription};
 use metrics::Registry;
 

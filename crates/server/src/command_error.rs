@@ -45,7 +45,7 @@ pub(crate) enum CommandError {
 impl fmt::Display for CommandError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            CommandError::Read(path, error) => out.write_str(&io_text::cannot_open(path, error)),
+            CommandError::Read(path, error) => out.write_str(&host::errors::cannot_open(path, error)),
             CommandError::Empty(name) => write!(out, "{name}: the file is empty"),
             CommandError::NoConfiguration(name) => {
                 write!(out, "{name}: found neither a ConfigMap of CoreDNS or kube-dns nor a Deployment of kube-dns")
@@ -78,7 +78,7 @@ impl fmt::Display for CommandError {
                     if *queries == 1 { "the query".to_owned() } else { format!("any of the first {queries} queries") };
                 write!(out, "{servers} not answered {queries}; giving up")
             }
-            CommandError::Io(error) => out.write_str(&io_text::describe(error)),
+            CommandError::Io(error) => out.write_str(&host::errors::describe(error)),
             CommandError::Task(error) => error.fmt(out),
         }
     }

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use config::setup::MemoryGuard;
 use config::{Plan, Planning, RegexpBudget};
 use corefile::{Corefile, Diagnostic, Loader, Parsed, Sources, Span, Style};
-use io_text::plain;
+use host::errors::plain;
 
 use crate::cgroup;
 

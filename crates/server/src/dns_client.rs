@@ -72,7 +72,7 @@ impl fmt::Display for ProbeError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ProbeError::Silent => out.write_str("no answer in time"),
-            ProbeError::Failed(error) => out.write_str(&io_text::describe(error)),
+            ProbeError::Failed(error) => out.write_str(&host::errors::describe(error)),
             ProbeError::Invalid => out.write_str("the response is not a DNS message for this query"),
         }
     }

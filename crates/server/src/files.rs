@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use config::setup::{FileCheck, FileStamp, FileWatch, Files, LISTED_MAX, MemoryUse};
 use engine::Io;
-use io_text::plain;
+use host::errors::plain;
 
 use crate::process_metrics::memory_use;
 

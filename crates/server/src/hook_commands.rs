@@ -45,7 +45,7 @@ impl From<io::Error> for HookCommandError {
 impl fmt::Display for HookCommandError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            HookCommandError::Io(error) => out.write_str(&io_text::describe(error)),
+            HookCommandError::Io(error) => out.write_str(&host::errors::describe(error)),
             HookCommandError::Status(status) => status.fmt(out),
         }
     }

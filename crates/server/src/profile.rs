@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use config::setup::MemoryUse;
 use engine::LocalFuture;
-use io_text::mask::masked_arguments;
+use host::mask::masked_arguments;
 use plugins::{CpuProfile, Module, ProfileError, Profiler, Stack};
 use sampler::{Names, Samples, Sampling, StartError};
 

@@ -84,7 +84,7 @@ pub(crate) enum PageError {
 impl core::fmt::Display for PageError {
     fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
-            PageError::Connect(error) => out.write_str(&io_text::describe(error)),
+            PageError::Connect(error) => out.write_str(&host::errors::describe(error)),
             PageError::Http(error) => error.fmt(out),
             PageError::Form => write!(out, "the metrics page is not complete or has more than {PAGE_MAX} bytes"),
             PageError::Late => write!(out, "no metrics page within {} s", TIMEOUT.as_secs_f64()),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::log::{Level, Source};
-use io_text::mask::masked_lines;
+use host::mask::masked_lines;
 use metrics::Registry;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::Receiver;
@@ -351,7 +351,7 @@ impl Pidfile<'_> {
         match std::fs::write(path, format!("{}\n", std::process::id())) {
             Ok(()) => Some(Pidfile(path)),
             Err(error) => {
-                tracing::error!(target: "portolan", "Could not write pidfile {}: {}", path.display(), io_text::describe(&error));
+                tracing::error!(target: "portolan", "Could not write pidfile {}: {}", path.display(), host::errors::describe(&error));
                 None
             }
         }

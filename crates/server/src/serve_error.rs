@@ -38,7 +38,7 @@ impl fmt::Display for ServeError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ServeError::Load(name, error) => {
-                write!(out, "loading Corefile: {}", io_text::cannot_open(name.as_str(), error))
+                write!(out, "loading Corefile: {}", host::errors::cannot_open(name.as_str(), error))
             }
             ServeError::Corefile(diagnostics) => out.write_str(diagnostics),
             ServeError::NoServerBlock(name) => {
@@ -49,7 +49,7 @@ impl fmt::Display for ServeError {
             ServeError::Template(error) => error.fmt(out),
             ServeError::Listen(error) => error.fmt(out),
             ServeError::PageListen(error) => error.fmt(out),
-            ServeError::Io(error) => out.write_str(&io_text::describe(error)),
+            ServeError::Io(error) => out.write_str(&host::errors::describe(error)),
         }
     }
 }
@@ -119,7 +119,7 @@ impl fmt::Display for TemplateError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             TemplateError::Read(path, error) => {
-                write!(out, "the template: {}", io_text::cannot_open(path.as_str(), error))
+                write!(out, "the template: {}", host::errors::cannot_open(path.as_str(), error))
             }
             TemplateError::TooLarge(path, max) => {
                 write!(out, "the template {path} is too large; the maximum is {max} bytes")

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use engine::log::Level;
 use engine::{Clock, Instant};
-use io_text::plain;
+use host::errors::plain;
 use plugins::{OpenedZoneFile, ZoneFile, ZoneStorage};
 use transport::MonotonicClock;
 

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use config::setup::FileStamp;
-use io_text::plain;
+use host::errors::plain;
 
 /// Files and environment variables of a scenario.
 #[derive(Default)]

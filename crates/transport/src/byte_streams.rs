@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::LocalFuture;
-use engine::streams::{ByteListener, ByteStream, Dial, Listen, StreamAddress};
-use engine::tls::TlsServer;
+use host::LocalFuture;
+use host::streams::{ByteListener, ByteStream, Dial, Listen, StreamAddress};
+use host::tls::TlsServer;
 use socket2::SockRef;
 use stub_resolver::{resolve, resolve_async};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use engine::{Clock, Instant};
+use host::{Clock, Instant};
 
 /// Monotonic clock that starts at its first use in the process. Changes of the wall clock do not affect it.
 #[derive(Clone, Copy, Debug, Default)]

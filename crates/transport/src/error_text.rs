@@ -12,7 +12,7 @@ pub fn error_text(error: &io::Error) -> String {
             format!("tls: failed to verify certificate: {}", certificate_error_text(reason))
         }
         Some(error) => format!("tls: {error}"),
-        None => io_text::describe(error),
+        None => host::errors::describe(error),
     }
 }
 
@@ -63,7 +63,7 @@ fn dated(reason: &str) -> Option<String> {
     };
     let mut numbers = reason.split(|c: char| !c.is_ascii_digit()).filter_map(|digits| digits.parse::<u64>().ok());
     let (now, limit) = (numbers.next()?, numbers.next()?);
-    let (year, month, day) = io_text::date(limit / DAY);
+    let (year, month, day) = host::time::date(limit / DAY);
     let days = now.abs_diff(limit) / DAY;
     let distance = match days {
         0 => "less than a day".to_owned(),

@@ -1,4 +1,4 @@
-//! TLS, gRPC framing, byte streams and the PROXY protocol on tokio, files with a bound, and the monotonic clock.
+//! TLS, gRPC framing, byte streams and PROXY headers on tokio, files with a bound, and the monotonic clock.
 //!
 //! The crate implements what DNS sockets (`net`) and the clients of etcd and the Kubernetes API have in common. It does
 //! not know DNS messages, worker threads or connection pools.
@@ -20,6 +20,6 @@ mod validity;
 mod verifier;
 
 pub use clock::MonotonicClock;
-pub use engine::tls::TlsError;
 pub use error_text::{error_text, root_cause, tls_error_text};
+pub use host::tls::TlsError;
 pub use validity::validity;

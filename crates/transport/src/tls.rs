@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use engine::tls::{
+use host::tls::{
     ClientCertificates, ClientTls, Identity, ServerTls, SessionKeys, TlsClient, TlsError, TlsMaker, TlsMaterial,
     TlsServer, Validity,
 };
@@ -283,7 +283,7 @@ fn pair_error(error: rustls::Error) -> TlsError {
 }
 
 fn key_log_error(error: &io::Error) -> TlsError {
-    TlsError::KeyLog(io_text::describe(error).to_string().into())
+    TlsError::KeyLog(host::errors::describe(error).to_string().into())
 }
 
 fn provider() -> Arc<CryptoProvider> {

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use engine::tls::{ClientCertificates, ClientTls, Identity, ServerTls, TlsError, TlsMaker, TlsServer};
+use host::tls::{ClientCertificates, ClientTls, Identity, ServerTls, TlsError, TlsMaker, TlsServer};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::{Client, Rustls, StreamProtocol, acceptor};

@@ -4,7 +4,7 @@
 use std::str;
 use std::time::Duration;
 
-use engine::tls::{CertificateTime, Validity};
+use host::tls::{CertificateTime, Validity};
 
 /// Tags of ASN.1 (X.690).
 const SEQUENCE: u8 = 0x30;

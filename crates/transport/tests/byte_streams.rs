@@ -11,9 +11,9 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::Clock;
-use engine::streams::{ByteListener, ByteStream, Dial, Listen, StreamAddress};
-use engine::tls::{ClientCertificates, ClientTls, Identity, ServerTls, TlsClient, TlsMaker, TlsServer};
+use host::Clock;
+use host::streams::{ByteListener, ByteStream, Dial, Listen, StreamAddress};
+use host::tls::{ClientCertificates, ClientTls, Identity, ServerTls, TlsClient, TlsMaker, TlsServer};
 use tokio::task::LocalSet;
 use transport::MonotonicClock;
 use transport::byte_streams::{connect, listen};

@@ -4,28 +4,22 @@
 
 use core::any::Any;
 use core::fmt;
-use core::future::Future;
 use core::net::{IpAddr, SocketAddr};
-use core::pin::Pin;
 use core::time::Duration;
 use std::io;
 use std::sync::Arc;
 
 use crate::log::{Level, Source};
 use crate::peer::Transport;
-use crate::time::Instant;
-use crate::tls::TlsClient;
+use host::streams::{ByteListener, ByteStream, Dial, Listen};
+use host::tls::TlsClient;
+use host::{Instant, LocalFuture};
 use metrics::Counters;
 use wire::Reply;
 
-pub mod streams;
 pub mod unwanted;
 
-use streams::{ByteListener, ByteStream, Dial, Listen};
 use unwanted::UnwantedReplies;
-
-/// Future that runs on the worker that received the query; it need not be `Send`.
-pub type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
 /// Everything a plugin may use of the outside world: clock, randomness, log and network.
 ///

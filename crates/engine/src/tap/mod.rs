@@ -22,8 +22,8 @@ use std::time::Duration;
 
 use wire::Rcode;
 
-use crate::time::Clock;
 use crate::transaction::{Progress, Transaction};
+use host::Clock;
 
 pub use filter::{Filter, FilterError, Filters};
 pub use record::{ATTEMPTS_MAX, NAME_MAX, Record, RecordFlags, WORDS};

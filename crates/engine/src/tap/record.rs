@@ -19,8 +19,8 @@ use wire::{EdeCode, OptionCode, Rcode, Section, Type};
 use crate::peer::Transport;
 use crate::query::Asked;
 use crate::tap::{Answerers, Reasons};
-use crate::time::{Clock, Instant};
 use crate::transaction::{Progress, Transaction};
+use host::{Clock, Instant};
 
 /// Number of words of a record.
 pub const WORDS: usize = 24;

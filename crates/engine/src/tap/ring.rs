@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::record::{Record, WORDS};
-use crate::time::Instant;
+use host::Instant;
 
 /// Maximum number of records in a ring. A reader that comes every tenth of a second loses none below 10,000 a second.
 /// With `WORDS` of 8 bytes, the ring has 192 KiB.

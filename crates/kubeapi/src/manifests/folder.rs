@@ -80,7 +80,7 @@ impl Folder {
     /// A path that does not exist.
     pub(crate) fn new(roots: &[PathBuf]) -> Result<Folder, SetupError> {
         for path in roots {
-            let setup_error = |error: io::Error| SetupError::Manifests(io_text::cannot_open(path, &error));
+            let setup_error = |error: io::Error| SetupError::Manifests(host::errors::cannot_open(path, &error));
             fs::metadata(path).map_err(setup_error)?;
         }
         Ok(Folder { roots: roots.to_vec(), files: BTreeMap::new(), reported: BTreeMap::new() })
@@ -168,7 +168,7 @@ impl Scan {
             // The entry was deleted after its folder was read, or it is a dangling link.
             Err(error) if depth > 0 && error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => {
-                let report = Report::error(UNREADABLE, io_text::cannot_open(path, &error));
+                let report = Report::error(UNREADABLE, host::errors::cannot_open(path, &error));
                 self.reports.insert(path.to_owned(), report);
             }
             Ok(()) => {}
@@ -219,7 +219,7 @@ fn read(path: &Path, length: u64) -> Result<Parsed, Report> {
         return Err(Report::error("too_long", format!("{}: more than {FILE_MAX} bytes", path.display())));
     }
     let text =
-        fs::read_to_string(path).map_err(|error| Report::error(UNREADABLE, io_text::cannot_open(path, &error)))?;
+        fs::read_to_string(path).map_err(|error| Report::error(UNREADABLE, host::errors::cannot_open(path, &error)))?;
     let text = text.trim_start_matches('\u{feff}');
     let is_json = path.extension().is_some_and(|extension| extension == "json");
     Ok(if is_json { parse::json(text) } else { parse::yaml(text) })

@@ -32,7 +32,6 @@ use tokio::net::UdpSocket;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use transport::MonotonicClock;
-use transport::proxy::unwrap_datagram;
 use transport::tls;
 
 use self::admission::{ListenerLimits, Tables};
@@ -40,6 +39,7 @@ pub(crate) use self::group::QuicSocket;
 use self::group::{Group, Stray};
 use crate::endpoint::{Endpoint, Stage};
 use crate::limits::BATCHES_IN_A_ROW;
+use crate::proxy_policy::unwrap_datagram;
 use crate::shared::Shared;
 
 /// Serves a socket until its address is closed.

@@ -22,7 +22,7 @@ impl OpenError {
 
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&io_text::cannot_open(&self.path, &self.error))
+        f.write_str(&host::errors::cannot_open(&self.path, &self.error))
     }
 }
 

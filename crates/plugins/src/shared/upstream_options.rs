@@ -153,7 +153,7 @@ pub(crate) fn take_targets<'a>(args: &mut Args<'a>) -> Result<&'a [Token], Probl
 /// cannot parse.
 pub(crate) fn listed_in(name: &str, setup: &mut Setup<'_>) -> Result<Vec<SocketAddr>, SetupError> {
     let bytes = setup.files.read(&setup.path(name));
-    let bytes = bytes.map_err(|error| SetupError::new(io_text::cannot_open(name, &error)))?;
+    let bytes = bytes.map_err(|error| SetupError::new(host::errors::cannot_open(name, &error)))?;
     let mut found = Vec::new();
     for listed in nameservers(&String::from_utf8_lossy(&bytes)) {
         match listed {
@@ -273,7 +273,10 @@ impl TlsFiles {
     /// Returns a TLS client for an upstream. Its certificate must match `tls_servername` if set, or else `server_name`.
     pub(crate) fn client(&self, server_name: Option<&String>, setup: &Setup<'_>) -> Result<TlsClient, SetupError> {
         let read = |name: &String| {
-            setup.files.read(&setup.path(name)).map_err(|error| SetupError::new(io_text::cannot_open(name, &error)))
+            setup
+                .files
+                .read(&setup.path(name))
+                .map_err(|error| SetupError::new(host::errors::cannot_open(name, &error)))
         };
         let identity = self.identity.as_ref().map(|(certificates, key)| {
             Ok::<_, SetupError>(Identity { certificates: read(certificates)?, key: read(key)? })

@@ -145,7 +145,7 @@ impl fmt::Display for ControlError {
                 write!(out, "several servers run here; choose one with `--socket`: {}", names.join(", "))
             }
             ControlError::Connect(name, error) => {
-                write!(out, "{name}: {}", io_text::describe(error))?;
+                write!(out, "{name}: {}", host::errors::describe(error))?;
                 if !name.contains('/') && name.contains(':') {
                     write!(out, "; an address over TCP is `http://{name}` or `https://{name}`")?;
                 }
@@ -178,12 +178,14 @@ impl fmt::Display for ControlError {
                 )
             }
             ControlError::Offline(error) => error.fmt(out),
-            ControlError::Output(error) => write!(out, "cannot write to standard output: {}", io_text::describe(error)),
+            ControlError::Output(error) => {
+                write!(out, "cannot write to standard output: {}", host::errors::describe(error))
+            }
             ControlError::File(file, error) => {
-                write!(out, "cannot write {}: {}", file.display(), io_text::describe(error))
+                write!(out, "cannot write {}: {}", file.display(), host::errors::describe(error))
             }
             ControlError::All(error) => error.fmt(out),
-            ControlError::Io(error) => out.write_str(&io_text::describe(error)),
+            ControlError::Io(error) => out.write_str(&host::errors::describe(error)),
         }
     }
 }
@@ -483,7 +485,7 @@ impl ServerOptions {
     /// Returns the TLS configuration for a host with a port.
     fn tls(&self, to: &str) -> Result<Client, ControlError> {
         let read = |option: &str, file: &PathBuf| {
-            let cannot_open = |error| format!("`{option}`: {}", io_text::cannot_open(file, &error));
+            let cannot_open = |error| format!("`{option}`: {}", host::errors::cannot_open(file, &error));
             read_file(file, PEM_FILE_MAX).map_err(|error| ControlError::TlsFiles(cannot_open(error)))
         };
         let identity = match (&self.certificate, &self.key) {

@@ -163,7 +163,7 @@ impl fmt::Display for BindError {
             io::ErrorKind::PermissionDenied => "Give the user of the server this permission, or name another address",
             _ => "Correct the address in the Corefile",
         };
-        write!(f, "{}. {help}", io_text::describe(error))
+        write!(f, "{}. {help}", host::errors::describe(error))
     }
 }
 

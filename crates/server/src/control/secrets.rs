@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use corefile::{Corefile, Directive, Token};
-use io_text::mask::{REMOVED, masked_lines, names_secret};
+use host::mask::{REMOVED, masked_lines, names_secret};
 
 /// Directives whose arguments run a program, which may contain anything.
 const PROGRAMS: [&str; 1] = ["on"];

@@ -58,7 +58,7 @@ fn certificate(path: PathBuf, now: f64) -> Option<Certificate> {
     let file = path.display().to_string();
     let bytes = match read_file(path, PEM_FILE_MAX) {
         Ok(bytes) => bytes,
-        Err(error) => return Some(Certificate { expires_in: Err(Unknown::new(io_text::describe(&error))), file }),
+        Err(error) => return Some(Certificate { expires_in: Err(Unknown::new(host::errors::describe(&error))), file }),
     };
     let certificates = CertificateDer::pem_slice_iter(&bytes).flatten();
     let ends: Option<Vec<f64>> =

@@ -41,7 +41,7 @@ pub(super) async fn corefile(
     api: &Known<Api>,
     settings: &ResolvConf,
 ) -> Known<ReadCorefile> {
-    let cannot_open = |path: &Path, error: &io::Error| Unknown::new(io_text::cannot_open(path, error));
+    let cannot_open = |path: &Path, error: &io::Error| Unknown::new(host::errors::cannot_open(path, error));
     if let Some(path) = conf {
         let origin =
             Origin::Text { name: path.to_owned(), text: read(path).map_err(|error| cannot_open(path, &error))? };
@@ -75,7 +75,7 @@ fn read(path: &Path) -> io::Result<String> {
 fn compiled(source: &str, origin: &Origin, has_files: bool) -> Known<ReadCorefile> {
     let configuration = Configuration::read(origin, DNS_PORT);
     let configuration =
-        configuration.map_err(|error| Unknown::new(format!("{source}: {}", io_text::describe(&error))))?;
+        configuration.map_err(|error| Unknown::new(format!("{source}: {}", host::errors::describe(&error))))?;
     Ok(facts_of(source, configuration, has_files))
 }
 
@@ -135,7 +135,7 @@ fn from_config_map(source: &str, text: &str, containers: &[Container], has_files
     // The interfaces of the server are not known here.
     let some_address = |_: &str| Some(vec![IpAddr::from([127, 0, 0, 1])]);
     let configuration = Configuration::of_parsed(parsed, DNS_PORT, &some_address, None);
-    let mut configuration = configuration.map_err(|error| Unknown::new(io_text::describe(&error)))?;
+    let mut configuration = configuration.map_err(|error| Unknown::new(host::errors::describe(&error)))?;
     configuration.problems.retain(|problem| !ABOUT_FILES.contains(&problem.code.name()));
     Ok(facts_of(source, configuration, has_files))
 }

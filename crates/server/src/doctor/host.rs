@@ -61,7 +61,7 @@ fn flow(line: &str) -> Option<Flow> {
 /// Lists the network interfaces with their addresses.
 pub(super) fn interfaces() -> Known<Vec<Interface>> {
     let listed = if_addrs::get_if_addrs();
-    let listed = listed.map_err(|error| Unknown::new(format!("interfaces: {}", io_text::describe(&error))))?;
+    let listed = listed.map_err(|error| Unknown::new(format!("interfaces: {}", host::errors::describe(&error))))?;
     let mut interfaces: Vec<Interface> = Vec::new();
     for address in listed {
         let ip = address.ip();

@@ -50,10 +50,10 @@ pub(crate) enum OfflineError {
 impl fmt::Display for OfflineError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            OfflineError::Read(path, error) => out.write_str(&io_text::cannot_open(path, error)),
+            OfflineError::Read(path, error) => out.write_str(&host::errors::cannot_open(path, error)),
             OfflineError::Corefile(text) => out.write_str(text.trim_end()),
             OfflineError::Question(error) => error.fmt(out),
-            OfflineError::Io(error) => out.write_str(&io_text::describe(error)),
+            OfflineError::Io(error) => out.write_str(&host::errors::describe(error)),
         }
     }
 }

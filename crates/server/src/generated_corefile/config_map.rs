@@ -34,7 +34,7 @@ pub(crate) enum ConfigMapReadError {
 impl fmt::Display for ConfigMapReadError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ConfigMapReadError::Directory(path, error) => out.write_str(&io_text::cannot_open(path, error)),
+            ConfigMapReadError::Directory(path, error) => out.write_str(&host::errors::cannot_open(path, error)),
             ConfigMapReadError::Setup(error) => error.fmt(out),
             ConfigMapReadError::Api(error) => error.fmt(out),
         }
@@ -131,7 +131,7 @@ async fn follow_directory(path: PathBuf, every: Duration, changes: Sender<InputC
                 }
             }
             Err(error) => {
-                let text = io_text::cannot_open(&path, &error);
+                let text = host::errors::cannot_open(&path, &error);
                 if last_error.as_ref() != Some(&text) {
                     tracing::error!(target: LOG, "{text}");
                 }

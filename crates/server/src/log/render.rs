@@ -108,7 +108,7 @@ fn rfc3339_nanos(since_1970: Duration) -> String {
 
 fn to_seconds(since_1970: Duration) -> String {
     let seconds = since_1970.as_secs();
-    let (year, month, day) = io_text::date(seconds / 86_400);
+    let (year, month, day) = host::time::date(seconds / 86_400);
     let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")
 }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use engine::log::{Event, EventBuffer, Level, Source};
-use io_text::mask::masked_urls;
+use host::mask::masked_urls;
 use net::{LOG_QUEUE_MAX, LogQueue};
 
 use super::render::Renderer;

@@ -158,7 +158,7 @@ impl Scan {
             Err(_) if was_gone => return,
             Err(error) => {
                 let kept = if found.zones.is_empty() { "" } else { "; its zones stay as they were" };
-                let message = format!("{}{kept}", io_text::cannot_open(&self.path, &error));
+                let message = format!("{}{kept}", host::errors::cannot_open(&self.path, &error));
                 notices.push(notice(Level::Warning, message));
                 return;
             }

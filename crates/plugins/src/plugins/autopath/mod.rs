@@ -72,7 +72,7 @@ fn search_path(config: &Config, setup: &mut Setup<'_>) -> Result<Option<SearchPa
 
 fn fixed_path(name: &str, setup: &Setup<'_>) -> Result<SearchPath, SetupError> {
     let bytes = setup.files.read(&setup.path(name));
-    let bytes = bytes.map_err(|error| SetupError::new(io_text::cannot_open(name, &error)))?;
+    let bytes = bytes.map_err(|error| SetupError::new(host::errors::cannot_open(name, &error)))?;
     let mut domains = search_list(&bytes);
     domains.push(Name::root());
     Ok(SearchPath::Fixed(domains))

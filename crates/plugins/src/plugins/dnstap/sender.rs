@@ -248,7 +248,7 @@ impl Sender {
             StreamAddress::Unix(path) => path.display().to_string(),
             StreamAddress::Tcp(address) => address.clone(),
         };
-        io.log(Level::Error, SOURCE, format_args!("{what}: {place}: {}", io_text::describe(error)));
+        io.log(Level::Error, SOURCE, format_args!("{what}: {place}: {}", host::errors::describe(error)));
     }
 
     /// Counts and logs messages that were not delivered.

@@ -173,7 +173,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let path = setup.path(&name);
     let read = read_hosts(setup.files, &path);
     if let Err(error) = &read {
-        setup.warn(io_text::cannot_open(&path, error));
+        setup.warn(host::errors::cannot_open(&path, error));
     }
     let zones = setup.zones_or_keys(&config.zones);
     let inline = Inline { lines: config.lines, selection: Selection { zones: zones.clone(), reverse: config.reverse } };

@@ -103,7 +103,7 @@ fn watch_weights(path: PathBuf, every: Duration, setup: &mut Setup<'_>) -> Resul
     match &read {
         Ok(bytes) => weights.read(bytes, &path).map_err(SetupError::from_error)?,
         // The file may appear later. Until then all addresses have the same weight.
-        Err(error) => setup.warn(io_text::cannot_open(&path, error)),
+        Err(error) => setup.warn(host::errors::cannot_open(&path, error)),
     }
     let watched = Arc::clone(&weights);
     // If the file cannot be read or parsed, the weights do not change.

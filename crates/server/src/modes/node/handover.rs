@@ -223,7 +223,7 @@ impl Handover {
              this one. If it is no instance of this server, stop it",
             self.place,
             self.holder(),
-            io_text::describe(reason)
+            host::errors::describe(reason)
         );
     }
 
@@ -273,7 +273,7 @@ impl Handover {
         tracing::warn!(
             target: LOG,
             "Sharing no sockets with {}, which connected to @{}: {}. If it is no instance of this server, stop it",
-            describe_peer(stream), self.place, io_text::describe(error)
+            describe_peer(stream), self.place, host::errors::describe(error)
         );
     }
 

@@ -55,7 +55,7 @@ impl InterfaceError {
 impl fmt::Display for InterfaceError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (InterfaceError::Add(error) | InterfaceError::Check(error)) = self;
-        out.write_str(&io_text::describe(error))
+        out.write_str(&host::errors::describe(error))
     }
 }
 

@@ -162,7 +162,7 @@ async fn join(handover: &Rc<Handover>, reconciler: &Reconciler) {
                 tracing::warn!(
                     target: LOG,
                     "Taking over no sockets from {holder}: {}. This instance opens its own",
-                    io_text::describe(&error)
+                    host::errors::describe(&error)
                 );
                 break None;
             }

@@ -54,7 +54,7 @@ impl PacketFilterError {
 impl fmt::Display for PacketFilterError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            PacketFilterError::Nftables(error) => out.write_str(&io_text::describe(error)),
+            PacketFilterError::Nftables(error) => out.write_str(&host::errors::describe(error)),
             PacketFilterError::Iptables(message) => out.write_str(message),
             PacketFilterError::IptablesLock => out.write_str("another program holds the lock of iptables"),
         }
@@ -143,7 +143,7 @@ impl PacketFilter {
                 Ok(is_new)
             }
             Err(error) if has_iptables() => {
-                tracing::info!(target: super::LOG, "nftables is not available ({}); using iptables", io_text::describe(&error));
+                tracing::info!(target: super::LOG, "nftables is not available ({}); using iptables", host::errors::describe(&error));
                 self.backend = Backend::Iptables;
                 self.ensure_iptables()
             }
@@ -219,8 +219,8 @@ fn has_iptables() -> bool {
 fn iptables(action: Action, rule: &Rule) -> Result<bool, PacketFilterError> {
     let (program, words) = command(action, rule);
     let status = Command::new(program).args(words).stdout(Stdio::null()).stderr(Stdio::null()).status();
-    let status =
-        status.map_err(|error| PacketFilterError::Iptables(format!("{program}: {}", io_text::describe(&error))))?;
+    let status = status
+        .map_err(|error| PacketFilterError::Iptables(format!("{program}: {}", host::errors::describe(&error))))?;
     if status.code() == Some(LOCKED) {
         return Err(PacketFilterError::IptablesLock);
     }

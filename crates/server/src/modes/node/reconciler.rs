@@ -123,7 +123,7 @@ impl NodeState {
         let mut state = NodeState { interface: None, packet_filter, has_rules: false, errors, last_error: None };
         match Interface::new(settings) {
             Ok(interface) => state.interface = interface,
-            Err(error) => state.fail("interface_check", &io_text::describe(&error)),
+            Err(error) => state.fail("interface_check", &host::errors::describe(&error)),
         }
         state
     }
@@ -190,7 +190,7 @@ impl NodeState {
     fn end(mut self, others_serve: bool) {
         self.drop_rules(others_serve);
         if let Some(Err(error)) = self.interface.take().map(|interface| interface.release(others_serve)) {
-            self.fail("interface_check", &io_text::describe(&error));
+            self.fail("interface_check", &host::errors::describe(&error));
         }
     }
 

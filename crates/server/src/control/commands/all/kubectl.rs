@@ -94,7 +94,7 @@ impl Service {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.spawn().map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => AllError::NoKubectl,
-            _ => AllError::Kubectl(format!("{KUBECTL}: {}", io_text::describe(&error))),
+            _ => AllError::Kubectl(format!("{KUBECTL}: {}", host::errors::describe(&error))),
         })
     }
 

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::LocalFuture;
+use crate::LocalFuture;
 use crate::time::Instant;
 use crate::tls::{TlsClient, TlsServer};
 

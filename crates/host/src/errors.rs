@@ -4,8 +4,6 @@
 //! [`io::Error`] directly: the implementations of `config::setup::Files` and `corefile::Loader` pass every
 //! error through [`plain`] first.
 
-pub mod mask;
-
 use std::io;
 use std::path::Path;
 
@@ -45,22 +43,6 @@ pub fn plain(error: io::Error) -> io::Error {
 #[must_use]
 pub fn cannot_open(path: impl AsRef<Path>, error: &io::Error) -> String {
     format!("cannot open {}: {}", path.as_ref().display(), describe(error))
-}
-
-/// Returns year, month and day of a day since 1970.
-///
-/// Computes with years that begin in March, so that the leap day is
-/// last.
-#[must_use]
-pub fn date(days: u64) -> (u64, u64, u64) {
-    let days = days + 719_468;
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    (year_of_era + era * 400 + u64::from(month <= 2), month, day)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Monotonic time as a value, which tests can simulate.
+//! Monotonic time as a value, which tests can simulate, and calendar dates.
 
 use core::fmt;
 use core::ops::{Add, Sub};
@@ -61,4 +61,19 @@ impl fmt::Debug for Instant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}", Duration::from_nanos(self.0))
     }
+}
+
+/// Returns year, month and day of a day since 1970.
+///
+/// Computes with years that begin in March, so that the leap day is last.
+#[must_use]
+pub fn date(days: u64) -> (u64, u64, u64) {
+    let days = days + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    (year_of_era + era * 400 + u64::from(month <= 2), month, day)
 }

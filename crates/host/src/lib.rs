@@ -1,0 +1,19 @@
+//! What a process has besides DNS, as values and interfaces: time, texts of I/O errors, TLS configurations, byte
+//! streams.
+//!
+//! The crate does no I/O and reads no clock. Crates at the edge implement its traits ([`Clock`], [`tls::TlsMaker`],
+//! [`streams::ByteStream`]); the clients of etcd and the Kubernetes API need these types but no DNS engine.
+
+use core::future::Future;
+use core::pin::Pin;
+
+pub mod errors;
+pub mod mask;
+pub mod streams;
+pub mod time;
+pub mod tls;
+
+pub use time::{Clock, Instant};
+
+/// Future that stays on the thread of its worker; it need not be `Send`.
+pub type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
