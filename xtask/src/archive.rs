@@ -15,7 +15,7 @@ const CAPABILITY: &str = "SCHILY.xattr.security.capability";
 
 /// Entry of an archive.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
+pub struct Entry {
     path: String,
     content: Content,
     mode: u32,
@@ -32,30 +32,35 @@ enum Content {
 }
 
 impl Entry {
-    pub(crate) fn directory(path: &str) -> Entry {
+    /// Creates a directory.
+    pub fn directory(path: &str) -> Entry {
         Entry { path: format!("{path}/"), content: Content::Directory, mode: 0o755, capability: None }
     }
 
-    pub(crate) fn file(path: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Entry {
+    /// Creates a file that all may read.
+    pub fn file(path: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Entry {
         Entry { path: path.into(), content: Content::File(bytes.into()), mode: 0o644, capability: None }
     }
 
-    pub(crate) fn program(path: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Entry {
+    /// Creates a file that all may run.
+    pub fn program(path: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Entry {
         Entry { mode: 0o755, ..Entry::file(path, bytes) }
     }
 
-    pub(crate) fn hard_link(path: &str, target: &str) -> Entry {
+    /// Creates a hard link to another entry.
+    pub fn hard_link(path: &str, target: &str) -> Entry {
         let content = Content::HardLink(target.to_owned());
         Entry { path: path.to_owned(), content, mode: 0o755, capability: None }
     }
 
-    pub(crate) fn with_capability(self, capability: Vec<u8>) -> Entry {
+    /// Sets the extended attribute `security.capability`.
+    pub fn with_capability(self, capability: Vec<u8>) -> Entry {
         Entry { capability: Some(capability), ..self }
     }
 }
 
 /// Packs entries with `seconds` since 1970 as their time. Hard links come last, because their targets must exist.
-pub(crate) fn tar(mut entries: Vec<Entry>, seconds: u64) -> Result<Vec<u8>, Failed> {
+pub fn tar(mut entries: Vec<Entry>, seconds: u64) -> Result<Vec<u8>, Failed> {
     let is_link = |entry: &Entry| matches!(entry.content, Content::HardLink(_));
     entries.sort_by(|one, other| (is_link(one), &one.path).cmp(&(is_link(other), &other.path)));
     let mut archive = Builder::new(Vec::new());
@@ -92,18 +97,18 @@ fn append(archive: &mut Builder<Vec<u8>>, entry: &Entry, seconds: u64) -> std::i
 }
 
 /// Compresses with gzip.
-pub(crate) fn gzip(bytes: &[u8]) -> Result<Vec<u8>, Failed> {
+pub fn gzip(bytes: &[u8]) -> Result<Vec<u8>, Failed> {
     let mut compressed = GzBuilder::new().mtime(0).write(Vec::new(), Compression::best());
     compressed.write_all(bytes).and_then(|()| compressed.finish()).map_err(|error| error.to_string())
 }
 
 /// Returns the SHA-256 digest in hexadecimal digits.
-pub(crate) fn sha256(bytes: &[u8]) -> String {
+pub fn sha256(bytes: &[u8]) -> String {
     digest(&SHA256, bytes).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Returns the time of a reproducible build in seconds since 1970: `SOURCE_DATE_EPOCH`, else the time of the commit.
-pub(crate) fn source_date() -> Result<u64, Failed> {
+pub fn source_date() -> Result<u64, Failed> {
     if let Ok(given) = std::env::var("SOURCE_DATE_EPOCH") {
         return given.parse().map_err(|_| format!("SOURCE_DATE_EPOCH=`{given}` is not a number of seconds"));
     }

@@ -96,23 +96,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "control",
         ],
     ),
-    (
-        "xtask",
-        &[
-            "wire",
-            "metrics",
-            "engine",
-            "config",
-            "control",
-            "doctor",
-            "plugins",
-            "datagrams",
-            "server",
-            "fakeapi",
-            "fuzz",
-            "testkit",
-        ],
-    ),
+    ("xtask", &[]),
+    ("xtask-text", &["metrics", "engine", "config", "control", "doctor", "plugins", "server", "xtask"]),
+    ("xtask-bench", &["wire", "datagrams", "fakeapi", "testkit", "xtask"]),
+    ("xtask-lab", &["wire", "testkit", "xtask"]),
 ];
 
 /// External crates that do I/O or spawn threads. The crates in [`PURE`] must not depend on them.

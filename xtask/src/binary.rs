@@ -9,13 +9,15 @@ use crate::archive::source_date;
 use crate::{Failed, root};
 
 /// Static binary and its debug information.
-pub(crate) struct Built {
-    pub(crate) program: PathBuf,
-    pub(crate) debug: PathBuf,
+pub struct Built {
+    /// Binary without debug information.
+    pub program: PathBuf,
+    /// Its debug information.
+    pub debug: PathBuf,
 }
 
 /// Returns the definition of the command line.
-pub(crate) fn command() -> clap::Command {
+pub fn command() -> clap::Command {
     clap::Command::new("binary").about("Build a static binary for images and releases; takes minutes").arg(
         Arg::new("target")
             .long("target")
@@ -25,7 +27,7 @@ pub(crate) fn command() -> clap::Command {
 }
 
 /// Returns the option for static binaries that were built before.
-pub(crate) fn argument() -> Arg {
+pub fn argument() -> Arg {
     Arg::new("binary")
         .long("binary")
         .value_name("FILE")
@@ -35,7 +37,7 @@ pub(crate) fn argument() -> Arg {
 }
 
 /// Builds the binary and prints where it is.
-pub(crate) fn run(options: &ArgMatches) -> Result<(), Failed> {
+pub fn run(options: &ArgMatches) -> Result<(), Failed> {
     let built = static_binary(options.get_one::<String>("target").map(String::as_str))?;
     println!("{}\n{}", built.program.display(), built.debug.display());
     Ok(())
@@ -43,7 +45,7 @@ pub(crate) fn run(options: &ArgMatches) -> Result<(), Failed> {
 
 /// Builds the binary for a target, or for this machine. It links the C library statically, and no path of this machine
 /// is in it. Needs `objcopy` of the binutils for the same target.
-pub(crate) fn static_binary(target: Option<&str>) -> Result<Built, Failed> {
+pub fn static_binary(target: Option<&str>) -> Result<Built, Failed> {
     let target = target.map_or_else(host, |target| Ok(target.to_owned()))?;
     let folder = target_folder();
     build(&target, &folder)?;

@@ -12,6 +12,8 @@ use clap::{Arg, ArgAction, ArgMatches};
 
 use crate::{Failed, root};
 
+/// Programs with the targets.
+const TARGETS: &str = "crates/fuzz/src/bin";
 /// Default duration per target in seconds.
 const SECONDS: &str = "20";
 /// Maximum length of an input in bytes. Some packets and Corefiles are longer, but length alone finds no new behaviour.
@@ -72,8 +74,8 @@ pub(crate) fn look(session: Session<'_>) -> Result<(), Failed> {
     }
     let host = host()?;
     build(&host)?;
-    let is_selected = |name: &&str| session.only.is_none_or(|only| only == *name);
-    let names: Vec<&str> = fuzz::TARGETS.iter().map(|(name, _)| *name).filter(is_selected).collect();
+    let is_selected = |name: &String| session.only.is_none_or(|only| only == name);
+    let names: Vec<String> = targets()?.into_iter().filter(is_selected).collect();
     let next = AtomicUsize::new(0);
     let run_rest = || {
         while let Some(name) = names.get(next.fetch_add(1, Ordering::Relaxed)) {
@@ -86,6 +88,18 @@ pub(crate) fn look(session: Session<'_>) -> Result<(), Failed> {
         let runs: Vec<_> = (0..cpus).map(|_| scope.spawn(run_rest)).collect();
         runs.into_iter().try_for_each(|run| run.join().unwrap_or_else(|_| Err("fuzz: a thread panicked".to_owned())))
     })
+}
+
+/// Returns the names of the targets: each is a program of the crate `fuzz`.
+fn targets() -> Result<Vec<String>, Failed> {
+    let fail = |error: std::io::Error| format!("{TARGETS}: {error}");
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(root().join(TARGETS)).map_err(fail)? {
+        let path = entry.map_err(fail)?.path();
+        names.extend(path.file_stem().map(|name| name.to_string_lossy().into_owned()));
+    }
+    names.sort();
+    Ok(names)
 }
 
 fn run_target(host: &str, name: &str, session: Session<'_>) -> Result<(), Failed> {

@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::{Failed, root};
 
 /// Builds the server with a cargo profile, and returns its path.
-pub(crate) fn build(profile: &str) -> Result<PathBuf, Failed> {
+pub fn build(profile: &str) -> Result<PathBuf, Failed> {
     let status = Command::new("cargo")
         .args(["build", "--profile", profile, "--quiet", "--package", "portolan"])
         .current_dir(root())
@@ -24,7 +24,7 @@ pub(crate) fn build(profile: &str) -> Result<PathBuf, Failed> {
 }
 
 /// Returns a port on loopback that is currently free.
-pub(crate) fn free_port() -> Result<u16, Failed> {
+pub fn free_port() -> Result<u16, Failed> {
     let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
     listener.local_addr().map(|address| address.port()).map_err(|error| error.to_string())
 }

@@ -2,6 +2,7 @@
 //! findings.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test reads its files")]
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -17,4 +18,12 @@ fn corpus_inputs_produce_no_findings() {
         }
         assert!(count > 0, "{} is empty", folder.display());
     }
+}
+
+#[test]
+fn every_target_has_a_program() {
+    let programs = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/bin")).unwrap();
+    let programs = programs.map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned());
+    let programs: BTreeSet<String> = programs.collect();
+    assert_eq!(programs, fuzz::TARGETS.iter().map(|(name, _)| (*name).to_owned()).collect());
 }

@@ -15,20 +15,22 @@ const PROGRAM_HEADER_SIZE: usize = 56;
 
 /// Static binary.
 #[derive(Clone, Debug)]
-pub(crate) struct Binary {
+pub struct Binary {
     /// Name of the architecture, as Go and OCI have it: `amd64`.
-    pub(crate) architecture: &'static str,
-    pub(crate) bytes: Vec<u8>,
+    pub architecture: &'static str,
+    /// File.
+    pub bytes: Vec<u8>,
 }
 
 impl Binary {
     /// Reads a binary and checks that it needs no dynamic loader, which an image without a distribution does not have.
-    pub(crate) fn read(path: &Path) -> Result<Binary, Failed> {
+    pub fn read(path: &Path) -> Result<Binary, Failed> {
         let bytes = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
         Binary::new(bytes).map_err(|reason| format!("{}: {reason}", path.display()))
     }
 
-    pub(crate) fn new(bytes: Vec<u8>) -> Result<Binary, Failed> {
+    /// Checks the bytes of a binary.
+    pub fn new(bytes: Vec<u8>) -> Result<Binary, Failed> {
         if !bytes.starts_with(b"\x7fELF\x02\x01") {
             return Err("not an ELF binary with 64 bits, least significant byte first".to_owned());
         }

@@ -17,8 +17,8 @@ use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use crate::archive::{self, Entry};
 use crate::{Failed, binary, root};
 
-pub(crate) use elf::Binary;
-pub(crate) use oci::{CAP_NET_BIND_SERVICE, ImageOptions, single};
+pub use elf::Binary;
+pub use oci::{CAP_NET_BIND_SERVICE, ImageOptions, single};
 
 /// Tags of CoreDNS that kubeadm of Kubernetes 1.28 to 1.37 installs (`CoreDNSVersion` in its sources). kubeadm takes
 /// the version of the installed server from its tag, and refuses to upgrade from a version that it does not know.
@@ -28,7 +28,7 @@ const COREDNS_TAGS: [&str; 8] =
 
 /// Image that can be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Flavor {
+pub enum Flavor {
     /// Server of a cluster, in the place of CoreDNS's image.
     Server,
     /// Cache on a node, in the place of the image of NodeLocal DNSCache.
@@ -37,7 +37,7 @@ pub(crate) enum Flavor {
 
 impl Flavor {
     /// Returns the last part of the repository. kubeadm requires `coredns`.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Flavor::Server => "coredns",
             Flavor::Node => "k8s-dns-node-cache",
@@ -45,7 +45,7 @@ impl Flavor {
     }
 
     /// Name of the file with the archive, without its version.
-    pub(crate) fn file(self) -> &'static str {
+    pub fn file(self) -> &'static str {
         match self {
             Flavor::Server => "portolan-image",
             Flavor::Node => "portolan-node-image",
@@ -75,7 +75,7 @@ impl Flavor {
 }
 
 /// Returns the definition of the command line.
-pub(crate) fn command() -> clap::Command {
+pub fn command() -> clap::Command {
     clap::Command::new("image")
         .about("Make an OCI archive of the server, which needs no Docker")
         .arg(binary::argument())
@@ -96,7 +96,7 @@ pub(crate) fn command() -> clap::Command {
 }
 
 /// Returns the option for the repository of images.
-pub(crate) fn repository_argument() -> Arg {
+pub fn repository_argument() -> Arg {
     Arg::new("repository")
         .long("repository")
         .value_name("PREFIX")
@@ -105,13 +105,13 @@ pub(crate) fn repository_argument() -> Arg {
 }
 
 /// Writes an archive.
-pub(crate) fn run(options: &ArgMatches) -> Result<(), Failed> {
+pub fn run(options: &ArgMatches) -> Result<(), Failed> {
     let flavor = if options.get_flag("node") { Flavor::Node } else { Flavor::Server };
     let paths: Vec<PathBuf> = options.get_many("binary").into_iter().flatten().cloned().collect();
     let paths = if paths.is_empty() { vec![binary::static_binary(None)?.program] } else { paths };
     let binaries = paths.iter().map(|path| Binary::read(path)).collect::<Result<Vec<_>, _>>()?;
     let repository = options.get_one::<String>("repository").map_or("", String::as_str);
-    let image = ImageOptions { flavor, repository, version: portolan::VERSION, seconds: archive::source_date()? };
+    let image = ImageOptions { flavor, repository, version: crate::VERSION, seconds: archive::source_date()? };
     let made = make(&image, &binaries)?;
     let default = || root().join("target").join(format!("{}.tar", flavor.file()));
     let output: PathBuf = options.get_one("output").cloned().unwrap_or_else(default);
@@ -122,7 +122,7 @@ pub(crate) fn run(options: &ArgMatches) -> Result<(), Failed> {
 }
 
 /// Returns the archive of an image for all given architectures.
-pub(crate) fn make(options: &ImageOptions<'_>, binaries: &[Binary]) -> Result<Vec<u8>, Failed> {
+pub fn make(options: &ImageOptions<'_>, binaries: &[Binary]) -> Result<Vec<u8>, Failed> {
     let mut base = roots::entries()?;
     base.push(Entry::file("licenses/LICENSE", crate::read_bytes(Path::new("LICENSE"))?));
     base.push(Entry::directory("licenses"));

@@ -18,21 +18,23 @@ const PLAIN_LAYER: &str = "application/vnd.oci.image.layer.v1.tar";
 /// Extended attribute `security.capability`, version 2 (capabilities(7)): `CAP_NET_BIND_SERVICE`, number 10, is
 /// permitted. It is not effective: the kernel would not start the program in a container that drops the capability.
 /// `portolan` raises it itself.
-pub(crate) const CAP_NET_BIND_SERVICE: [u8; 20] = [0, 0, 0, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+pub const CAP_NET_BIND_SERVICE: [u8; 20] = [0, 0, 0, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
 /// Properties of an image, besides its files.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ImageOptions<'a> {
-    pub(crate) flavor: Flavor,
+pub struct ImageOptions<'a> {
+    /// Program that the image is for.
+    pub flavor: Flavor,
     /// Repository before the name of the image.
-    pub(crate) repository: &'a str,
-    pub(crate) version: &'a str,
+    pub repository: &'a str,
+    /// Version of the project.
+    pub version: &'a str,
     /// Time of all files in seconds since 1970.
-    pub(crate) seconds: u64,
+    pub seconds: u64,
 }
 
 /// Returns the full names of an image, one per tag.
-pub(crate) fn names(options: &ImageOptions<'_>) -> Vec<String> {
+pub fn names(options: &ImageOptions<'_>) -> Vec<String> {
     let name = format!("{}/{}", options.repository, options.flavor.name());
     options.flavor.tags(options.version).iter().map(|tag| format!("{name}:{tag}")).collect()
 }
@@ -59,7 +61,7 @@ struct Layer {
 }
 
 /// Packs an image for all binaries. `base` has the files that are the same for all architectures.
-pub(crate) fn archive(options: &ImageOptions<'_>, base: &[Entry], binaries: &[Binary]) -> Result<Vec<u8>, Failed> {
+pub fn archive(options: &ImageOptions<'_>, base: &[Entry], binaries: &[Binary]) -> Result<Vec<u8>, Failed> {
     let mut blobs = Blobs::default();
     let mut manifests = Vec::new();
     for binary in binaries {
@@ -87,13 +89,7 @@ pub(crate) fn archive(options: &ImageOptions<'_>, base: &[Entry], binaries: &[Bi
 /// Packs an image of one layer, for one architecture and with one name. `config` is the field of the same name in the
 /// configuration of the image. The layer is a tar archive, which stays uncompressed: the image does not leave this
 /// machine.
-pub(crate) fn single(
-    name: &str,
-    architecture: &str,
-    config: &Value,
-    layer: Vec<u8>,
-    seconds: u64,
-) -> Result<Vec<u8>, Failed> {
+pub fn single(name: &str, architecture: &str, config: &Value, layer: Vec<u8>, seconds: u64) -> Result<Vec<u8>, Failed> {
     let mut blobs = Blobs::default();
     let diff_id = format!("sha256:{}", sha256(&layer));
     let layer = Layer { diff_id, descriptor: blobs.add(PLAIN_LAYER, layer) };

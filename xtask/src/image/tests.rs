@@ -147,8 +147,7 @@ fn image_has_the_tags_that_kubeadm_knows() {
 #[test]
 fn docs_name_tags_that_the_image_has() {
     let prefix = "localhost/portolan/coredns:";
-    let options =
-        ImageOptions { repository: "localhost/portolan", version: portolan::VERSION, ..options(Flavor::Server) };
+    let options = ImageOptions { repository: "localhost/portolan", version: crate::VERSION, ..options(Flavor::Server) };
     let (names, mut found) = (oci::names(&options), 0);
     for page in ["docs/real-cluster.md", "docs/deploy.md", "docs/tutorial.md"] {
         let text = String::from_utf8(crate::read_bytes(Path::new(page)).unwrap()).unwrap();

@@ -9,16 +9,19 @@ mod sbom;
 #[cfg(test)]
 mod tests;
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 
 use crate::archive::{self, Entry, gzip};
 use crate::image::{self, Binary, Flavor, ImageOptions};
-use crate::{Failed, binary, generate, monitoring, read_bytes, root};
+use crate::{Failed, VERSION, binary, programs, read_bytes, root};
 
 /// Files of the project that belong to a binary.
 const WITH_BINARY: [&str; 2] = ["LICENSE", "README.md"];
+/// Dashboards for Grafana, as ConfigMaps.
+const DASHBOARDS: &str = "dashboards.yaml";
 
 /// Returns the definition of the command line.
 pub(crate) fn command() -> clap::Command {
@@ -82,14 +85,21 @@ pub(crate) fn run(options: &ArgMatches) -> Result<(), Failed> {
     let text = |name: &str| options.get_one::<String>(name).map_or("", String::as_str);
     let release =
         Release { version: text("version"), repository: text("repository"), seconds: archive::source_date()? };
-    check_version(release.version, portolan::VERSION)?;
+    check_version(release.version, VERSION)?;
     let paths: Vec<PathBuf> = options.get_many("binary").into_iter().flatten().cloned().collect();
     let paths = if paths.is_empty() { vec![binary::static_binary(None)?.program] } else { paths };
     let also: Vec<&String> = options.get_many("also").into_iter().flatten().collect();
     let (binaries, programs) = read_programs(&paths, &also)?;
-    let artifacts = make(&release, &binaries, &programs)?;
     let default = || root().join("target").join(format!("release-{}", release.version));
     let output: PathBuf = options.get_one("output").cloned().unwrap_or_else(default);
+    let texts = root().join("target/release-texts");
+    // Those of an earlier release may have had other names.
+    match std::fs::remove_dir_all(&texts) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(format!("{}: {error}", texts.display())),
+        _ => {}
+    }
+    programs::write_release_texts(&texts)?;
+    let artifacts = make(&release, &binaries, &programs, &texts)?;
     write(&output, &artifacts)
 }
 
@@ -124,13 +134,18 @@ fn debug_beside(program: &Path) -> Option<Vec<u8>> {
     std::fs::read(program.with_extension("debug")).ok()
 }
 
-/// Makes all files, with their checksums last.
-fn make(release: &Release<'_>, binaries: &[Binary], programs: &[Program]) -> Result<Vec<Artifact>, Failed> {
-    let version = release.version;
+/// Makes all files, with their checksums last. `texts` is the directory of those that are made from the code.
+fn make(
+    release: &Release<'_>,
+    binaries: &[Binary],
+    programs: &[Program],
+    texts: &Path,
+) -> Result<Vec<Artifact>, Failed> {
+    let (version, manual) = (release.version, files_in(&texts.join("manual"))?);
     let mut artifacts = Vec::new();
     for program in programs {
         let name = format!("portolan-{version}-{}", program.platform);
-        artifacts.push(Artifact::new(format!("{name}.tar.gz"), binary_archive(release, &name, program)?));
+        artifacts.push(Artifact::new(format!("{name}.tar.gz"), binary_archive(release, &name, program, &manual)?));
         if let Some(debug) = &program.debug {
             artifacts.push(Artifact::new(format!("{name}.debug.gz"), gzip(debug)?));
         }
@@ -140,7 +155,7 @@ fn make(release: &Release<'_>, binaries: &[Binary], programs: &[Program]) -> Res
         artifacts.push(Artifact::new(format!("{}-{version}.tar", flavor.file()), image::make(&options, binaries)?));
     }
     artifacts.push(Artifact::new(format!("portolan-{version}.tgz"), chart::package(version, release.seconds)?));
-    artifacts.push(Artifact::new("dashboards.yaml", monitoring::config_maps()?));
+    artifacts.push(Artifact::new(DASHBOARDS, read_bytes(&texts.join(DASHBOARDS))?));
     artifacts.push(Artifact::new(format!("portolan-{version}.cdx.json"), sbom::document(version)?));
     let changelog = String::from_utf8_lossy(&read_bytes(Path::new("CHANGELOG.md"))?).into_owned();
     artifacts.push(Artifact::new("CHANGES.md", notes::section(&changelog, version)?));
@@ -149,20 +164,25 @@ fn make(release: &Release<'_>, binaries: &[Binary], programs: &[Program]) -> Res
 }
 
 /// Packs a binary with its man pages, completions and licence.
-fn binary_archive(release: &Release<'_>, name: &str, program: &Program) -> Result<Vec<u8>, Failed> {
+fn binary_archive(
+    release: &Release<'_>,
+    name: &str,
+    program: &Program,
+    manual: &[(String, Vec<u8>)],
+) -> Result<Vec<u8>, Failed> {
     let mut entries =
         vec![Entry::directory(name), Entry::program(format!("{name}/portolan"), program.bytes.as_slice())];
     for file in WITH_BINARY {
         entries.push(Entry::file(format!("{name}/{file}"), read_bytes(Path::new(file))?));
     }
-    let mut folder = PathBuf::new();
-    for (path, text) in generate::manual_files()? {
-        let parent = path.parent().unwrap_or(Path::new(""));
+    let mut folder = "";
+    for (path, text) in manual {
+        let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
         if parent != folder {
-            parent.clone_into(&mut folder);
-            entries.push(Entry::directory(&format!("{name}/{}", folder.display())));
+            folder = parent;
+            entries.push(Entry::directory(&format!("{name}/{folder}")));
         }
-        entries.push(Entry::file(format!("{name}/{}", path.display()), text.into_bytes()));
+        entries.push(Entry::file(format!("{name}/{path}"), text.as_slice()));
     }
     gzip(&archive::tar(entries, release.seconds)?)
 }

@@ -1,0 +1,207 @@
+//! DNS over HTTPS with HTTP/2 (RFC 9113): POST requests on streams of one connection.
+//!
+//! The first request enters its header fields into the dynamic table of the server (RFC 7541 §2.3.2), and the following
+//! ones refer to them, as in other clients.
+
+use std::collections::HashMap;
+
+use super::dns;
+use super::stream::{Protocol, Taken};
+use super::tally::Tally;
+use xtask::Failed;
+
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+const PING: u8 = 6;
+const GOAWAY: u8 = 7;
+const WINDOW_UPDATE: u8 = 8;
+/// Flag of SETTINGS and PING. On HEADERS and DATA the same bit is END_STREAM.
+const ACK: u8 = 1;
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
+/// Flow control window of a connection in both directions before it is changed.
+const INITIAL_WINDOW: u32 = 65_535;
+/// Largest flow control window. A measurement does not use it up.
+const WINDOW_MAX: u32 = (1 << 31) - 1;
+/// `:status: 200`, entry 8 of the static table (RFC 7541 appendix A).
+const STATUS_200: u8 = 0x88;
+
+/// Client of one connection.
+pub(crate) struct Http2 {
+    query: Vec<u8>,
+    next_stream: u32,
+    /// Bytes of bodies that the server accepts.
+    window: u32,
+    /// Responses that are not complete, by stream.
+    responses: HashMap<u32, Vec<u8>>,
+}
+
+struct Frame<'a> {
+    kind: u8,
+    flags: u8,
+    stream: u32,
+    payload: &'a [u8],
+}
+
+impl Http2 {
+    pub(crate) fn new() -> Http2 {
+        Http2 { query: dns::query(), next_stream: 1, window: INITIAL_WINDOW, responses: HashMap::new() }
+    }
+
+    /// Handles a frame. Returns true if it completes a response.
+    fn handle(&mut self, frame: &Frame<'_>, out: &mut Vec<u8>, tally: &Tally) -> Result<bool, Failed> {
+        match frame.kind {
+            HEADERS if !has_status_200(frame.payload) => return Err("the response has another status than 200".into()),
+            DATA => self.responses.entry(frame.stream).or_default().extend_from_slice(frame.payload),
+            SETTINGS if frame.flags & ACK == 0 => put_frame(out, SETTINGS, ACK, 0, &[]),
+            PING if frame.flags & ACK == 0 => put_frame(out, PING, ACK, 0, frame.payload),
+            WINDOW_UPDATE if frame.stream == 0 => self.window += number(frame.payload),
+            RST_STREAM => return Err(format!("the server reset a stream with the code {}", number(frame.payload))),
+            GOAWAY => {
+                let code = frame.payload.get(4..).map_or(0, number);
+                return Err(format!("the server ends the connection with the code {code}"));
+            }
+            _ => {}
+        }
+        let is_complete = matches!(frame.kind, HEADERS | DATA) && frame.flags & END_STREAM != 0;
+        if is_complete {
+            tally.count(&self.responses.remove(&frame.stream).unwrap_or_default())?;
+        }
+        Ok(is_complete)
+    }
+}
+
+impl Protocol for Http2 {
+    fn start(&mut self, out: &mut Vec<u8>) {
+        out.extend_from_slice(PREFACE);
+        // SETTINGS_ENABLE_PUSH: 0.
+        put_frame(out, SETTINGS, 0, 0, &[0, 2, 0, 0, 0, 0]);
+        put_frame(out, WINDOW_UPDATE, 0, 0, &(WINDOW_MAX - INITIAL_WINDOW).to_be_bytes());
+    }
+
+    fn ask(&mut self, out: &mut Vec<u8>) -> bool {
+        // The query is short.
+        let length = u32::try_from(self.query.len()).unwrap_or(u32::MAX);
+        if self.window < length {
+            return false;
+        }
+        let fields = if self.next_stream == 1 { first_fields(self.query.len()) } else { LATER_FIELDS.to_vec() };
+        put_frame(out, HEADERS, END_HEADERS, self.next_stream, &fields);
+        put_frame(out, DATA, END_STREAM, self.next_stream, &self.query);
+        self.next_stream += 2;
+        self.window -= length;
+        true
+    }
+
+    fn take(&mut self, input: &[u8], out: &mut Vec<u8>, tally: &Tally) -> Result<Taken, Failed> {
+        let (mut rest, mut answers) = (input, 0);
+        while let Some((frame, after)) = split(rest) {
+            answers += usize::from(self.handle(&frame, out, tally)?);
+            rest = after;
+        }
+        Ok(Taken { bytes: input.len() - rest.len(), answers })
+    }
+}
+
+/// Header fields of the first request: indexed fields of the static table, and literals that enter the dynamic table.
+fn first_fields(length: usize) -> Vec<u8> {
+    let literal = |index: u8, value: &str| {
+        // No value has more than 127 bytes.
+        [&[0x40 | index, u8::try_from(value.len()).unwrap_or(0)], value.as_bytes()].concat()
+    };
+    let message = "application/dns-message";
+    [
+        // `:method: POST` and `:scheme: https`.
+        vec![0x83, 0x87],
+        // `:path`, `:authority`, `content-type`, `accept` and `content-length`.
+        literal(4, "/dns-query"),
+        literal(1, "dns.example.org"),
+        literal(31, message),
+        literal(19, message),
+        literal(28, &length.to_string()),
+    ]
+    .concat()
+}
+
+/// The same fields in the following requests. The dynamic table begins at 62 with the entry that was added last.
+const LATER_FIELDS: [u8; 7] = [0x83, 0x87, 0x80 | 66, 0x80 | 65, 0x80 | 64, 0x80 | 63, 0x80 | 62];
+
+/// Returns true if the header fields begin with the status 200. Changes of the table size may precede it.
+fn has_status_200(fields: &[u8]) -> bool {
+    fields.iter().find(|byte| **byte & 0xe0 != 0x20) == Some(&STATUS_200)
+}
+
+/// Returns the number that a payload begins with.
+fn number(payload: &[u8]) -> u32 {
+    payload.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes))
+}
+
+fn put_frame(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
+    // All payloads are short.
+    let length = u32::try_from(payload.len()).unwrap_or(0).to_be_bytes();
+    out.extend_from_slice(&length[1..]);
+    out.extend_from_slice(&[kind, flags]);
+    out.extend_from_slice(&stream.to_be_bytes());
+    out.extend_from_slice(payload);
+}
+
+/// Splits off the first frame, if it is complete.
+fn split(input: &[u8]) -> Option<(Frame<'_>, &[u8])> {
+    let ([a, b, c, kind, flags, s0, s1, s2, s3], rest) = input.split_first_chunk::<9>()?;
+    let length = u32::from_be_bytes([0, *a, *b, *c]);
+    let (payload, rest) = rest.split_at_checked(usize::try_from(length).ok()?)?;
+    Some((Frame { kind: *kind, flags: *flags, stream: u32::from_be_bytes([*s0, *s1, *s2, *s3]), payload }, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn response(stream: u32, fields: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        put_frame(&mut out, HEADERS, END_HEADERS, stream, fields);
+        put_frame(&mut out, DATA, END_STREAM, stream, &dns::answer());
+        out
+    }
+
+    #[test]
+    fn takes_complete_responses_and_acknowledges_settings() {
+        let (mut client, mut out, tally) = (Http2::new(), Vec::new(), Tally::default());
+        let mut input = Vec::new();
+        put_frame(&mut input, SETTINGS, 0, 0, &[]);
+        input.extend_from_slice(&response(1, &[0x20, STATUS_200, 0xc0]));
+        let complete = input.len();
+        input.extend_from_slice(&response(3, &[STATUS_200])[..20]);
+        let taken = client.take(&input, &mut out, &tally);
+        // The frame with the fields of the second response is complete, its data is not.
+        assert_eq!(taken.map(|taken| (taken.bytes - complete, taken.answers)), Ok((10, 1)));
+        assert_eq!((out, tally.answers()), (vec![0, 0, 0, SETTINGS, ACK, 0, 0, 0, 0], 1));
+    }
+
+    #[test]
+    fn refuses_other_statuses_and_resets() {
+        let tally = Tally::default();
+        let mut reset = Vec::new();
+        put_frame(&mut reset, RST_STREAM, 0, 1, &[0, 0, 0, 7]);
+        // `:status: 500` is entry 14 of the static table.
+        for input in [response(1, &[0x8e]), reset] {
+            assert!(Http2::new().take(&input, &mut Vec::new(), &tally).is_err());
+        }
+        assert_eq!(tally.answers(), 0);
+    }
+
+    #[test]
+    fn asks_no_more_than_the_window_allows() {
+        let (mut client, mut out) = (Http2::new(), Vec::new());
+        let length = u32::try_from(dns::query().len()).unwrap_or(0);
+        let asked = std::iter::repeat_with(|| client.ask(&mut out)).take_while(|is_asked| *is_asked).count();
+        assert_eq!(asked, usize::try_from(INITIAL_WINDOW / length).unwrap_or(0));
+        let mut update = Vec::new();
+        put_frame(&mut update, WINDOW_UPDATE, 0, 0, &length.to_be_bytes());
+        assert!(client.take(&update, &mut out, &Tally::default()).is_ok());
+        assert!(client.ask(&mut out));
+    }
+}

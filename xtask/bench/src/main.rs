@@ -1,0 +1,39 @@
+//! Measurements and the replay of recorded answers: `cargo xtask bench` and `cargo xtask replay`.
+#![allow(clippy::disallowed_methods, reason = "this program reads files and runs other programs")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command prints its result")]
+
+mod bench;
+mod replay;
+
+use std::process::ExitCode;
+
+use clap::{Arg, Command};
+
+fn main() -> ExitCode {
+    let done = match command().get_matches().subcommand() {
+        Some(("bench", options)) => bench::run(options),
+        Some(("replay", options)) => replay::run(options),
+        Some(("respond", options)) => bench::respond(options),
+        Some(("load", options)) => bench::load(options),
+        Some(("clients", options)) => bench::clients(options),
+        _ => Ok(()),
+    };
+    xtask::exit_code(done)
+}
+
+/// Returns the definition of the command line. The hidden subcommands are processes of a measurement.
+fn command() -> Command {
+    Command::new("cargo xtask")
+        .bin_name("cargo xtask")
+        .about("Measurements, and the replay of recorded answers")
+        .subcommand_required(true)
+        .subcommand(bench::command())
+        .subcommand(replay::command())
+        .subcommand(Command::new("respond").hide(true).arg(Arg::new("kind").required(true)))
+        .subcommand(
+            Command::new("load")
+                .hide(true)
+                .args(["port", "file", "milliseconds", "pace", "window"].map(|name| Arg::new(name).required(true))),
+        )
+        .subcommand(bench::client_command())
+}

@@ -1,0 +1,175 @@
+//! The other servers: Knot DNS as the upstream, etcd, and a resolver that knows no name.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use testkit::Question;
+use wire::{Header, Name, Rcode, Type};
+
+use super::case::read_text;
+use super::client;
+use xtask::Failed;
+use xtask::server::free_port;
+
+/// Timeout for the first answer of a program.
+pub(crate) const START_TIMEOUT: Duration = Duration::from_secs(20);
+/// Pause between attempts to reach a program that starts.
+pub(crate) const START_PAUSE: Duration = Duration::from_millis(20);
+
+/// Running program that is killed on drop.
+pub(crate) struct Program {
+    child: Child,
+    pub(crate) port: u16,
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Program {
+    /// Starts a command, which serves this port.
+    pub(crate) fn start(command: &mut Command, port: u16) -> Result<Program, Failed> {
+        // Debian has knotd in a directory for administrators.
+        let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/usr/local/sbin";
+        let child = command.env("PATH", path).stdin(Stdio::null()).spawn();
+        let name = command.get_program().to_string_lossy();
+        Ok(Program { child: child.map_err(|error| format!("`{name}` cannot be started: {error}"))?, port })
+    }
+
+    /// Waits until the program is usable.
+    fn wait(self, name: &str, mut is_usable: impl FnMut() -> bool) -> Result<Program, Failed> {
+        let start = Instant::now();
+        while !is_usable() {
+            if start.elapsed() > START_TIMEOUT {
+                return Err(format!("`{name}` does not answer after {START_TIMEOUT:?}"));
+            }
+            std::thread::sleep(START_PAUSE);
+        }
+        Ok(self)
+    }
+}
+
+/// Starts Knot DNS with the zones of a folder, `NAME.zone` each. `folder` is for its own files.
+pub(crate) fn start_knot(zones: &Path, folder: &Path) -> Result<Program, Failed> {
+    let zones = std::path::absolute(zones).map_err(|error| error.to_string())?;
+    let port = free_port()?;
+    let names = zone_names(&zones)?;
+    let config = folder.join("knot.conf");
+    std::fs::write(&config, knot_config(&zones, &names, folder, port)).map_err(|error| error.to_string())?;
+    let knot = Program::start(Command::new("knotd").arg("-c").arg(&config).stdout(Stdio::null()), port)?;
+    let name = names.first().and_then(|name| Name::from_text(name).ok()).ok_or("no zone in `upstream/`")?;
+    let question = Question::new(name, Type::SOA);
+    let server = SocketAddr::from(([127, 0, 0, 1], port));
+    knot.wait("knotd", || client::ask(server, &question, false).is_some())
+}
+
+fn zone_names(folder: &Path) -> Result<Vec<String>, Failed> {
+    let entries = std::fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let files = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+    Ok(files.filter_map(|file| Some(file.strip_suffix(".zone")?.to_owned())).collect())
+}
+
+fn knot_config(zones: &Path, names: &[String], folder: &Path, port: u16) -> String {
+    let (zones, folder) = (zones.display(), folder.display());
+    let mut text = format!(
+        "server:\n  rundir: \"{folder}\"\n  listen: 127.0.0.1@{port}\ndatabase:\n  storage: \"{folder}\"\nlog:\n  - \
+         target: stderr\n    any: error\nzone:\n"
+    );
+    for name in names {
+        text.push_str(&format!(
+            "  - domain: {name}\n    storage: \"{zones}\"\n    file: {name}.zone\n    zonefile-sync: -1\n    \
+             journal-content: none\n"
+        ));
+    }
+    text
+}
+
+/// Starts etcd with the keys of a file: a list of keys and values. `folder` is for its data.
+pub(crate) fn start_etcd(keys: &Path, folder: &Path) -> Result<Program, Failed> {
+    let (port, peers) = (free_port()?, free_port()?);
+    let [clients, peers] = [port, peers].map(|port| format!("http://127.0.0.1:{port}"));
+    let mut command = Command::new("etcd");
+    command
+        .arg("--data-dir")
+        .arg(folder.join("etcd"))
+        .args(["--listen-client-urls", &clients, "--advertise-client-urls", &clients])
+        .args(["--listen-peer-urls", &peers, "--initial-advertise-peer-urls", &peers])
+        .args(["--initial-cluster", &format!("default={peers}"), "--unsafe-no-fsync"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let etcd = Program::start(&mut command, port)?.wait("etcd", || call(port, "maintenance/status", "{}").is_some())?;
+    let keys: Value = serde_json::from_str(&read_text(keys)?).map_err(|error| format!("etcd.json: {error}"))?;
+    for pair in keys.as_array().into_iter().flatten() {
+        // A value that is a text is not JSON.
+        let value = pair[1].as_str().map_or_else(|| pair[1].to_string(), str::to_owned);
+        let key = STANDARD.encode(pair[0].as_str().unwrap_or_default());
+        let body = json!({ "key": key, "value": STANDARD.encode(value) }).to_string();
+        call(port, "kv/put", &body).ok_or_else(|| format!("etcd does not store {}", pair[0]))?;
+    }
+    Ok(etcd)
+}
+
+/// Calls a method of etcd's JSON gateway. Returns `None` if it fails.
+fn call(port: u16, method: &str, body: &str) -> Option<()> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+    stream.set_read_timeout(Some(START_TIMEOUT)).ok()?;
+    let length = body.len();
+    let request = format!("POST /v3/{method} HTTP/1.0\r\nHost: etcd\r\nContent-Length: {length}\r\n\r\n{body}");
+    stream.write_all(request.as_bytes()).ok()?;
+    let mut response = String::new();
+    stream.read_to_string(&mut response).ok()?;
+    response.split("\r\n").next().is_some_and(|status| status.contains(" 200 ")).then_some(())
+}
+
+/// Starts a resolver that knows no name, and returns its port. The answers of kube-dns were recorded with one.
+pub(crate) fn start_empty_resolver() -> Result<u16, Failed> {
+    let open = || {
+        let socket = UdpSocket::bind("127.0.0.1:0")?;
+        let port = socket.local_addr()?.port();
+        std::thread::spawn(move || deny_all(&socket));
+        Ok(port)
+    };
+    open().map_err(|error: std::io::Error| error.to_string())
+}
+
+/// Answers every query with NXDOMAIN until the program ends. Only the header differs from the query.
+fn deny_all(socket: &UdpSocket) {
+    let mut packet = [0; 4096];
+    while let Ok((length, client)) = socket.recv_from(&mut packet) {
+        if let Some(header) = Header::read(&packet[..length]) {
+            let flags = header.flags.with_response(true).with_recursion_available(true).with_rcode(Rcode::NXDOMAIN);
+            packet[2..4].copy_from_slice(&flags.0.to_be_bytes());
+            let _ = socket.send_to(&packet[..length], client);
+        }
+    }
+}
+
+/// Temporary folder that is deleted on drop.
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    pub(crate) fn new() -> Result<Folder, Failed> {
+        let path = std::env::temp_dir().join(format!("portolan-replay-{}", std::process::id()));
+        std::fs::create_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(Folder(path))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
