@@ -2,15 +2,15 @@
 //! print for people.
 //!
 //! `portolan status` and the other commands are thin clients of this API: HTTP/1.1 and JSON over a Unix socket. The
-//! crate has no I/O and no clock. Plugins fill its types, `server::control` serves them, and the commands of
-//! `server::control::commands` print them.
+//! crate has no I/O and no clock. Plugins fill its types, the crate `inspect` serves them, and the commands of the
+//! crate `cli` print them.
 //!
 //! # Adding an endpoint
 //!
 //! 1. A module here with the types of the request and the response, and the text for people.
 //! 2. A variant of [`Endpoint`] with its [`Route`]. The compiler then asks for the next step.
-//! 3. A handler in `server::control::endpoints`.
-//! 4. A command in `server::control::commands`, which requests the endpoint and prints the result.
+//! 3. A handler in `inspect::endpoints`.
+//! 4. A command in `cli::commands`, which requests the endpoint and prints the result.
 //! 5. The schemas of its types in `openapi.rs`. `cargo xtask gen` writes `docs/openapi.json`.
 //!
 //! # Conventions
@@ -31,6 +31,7 @@ pub mod ready;
 pub mod reload;
 pub mod requests;
 pub mod shadow;
+pub mod socket;
 pub mod status;
 pub mod tail;
 pub mod text;

@@ -1,4 +1,4 @@
-//! Facts that checks read. `server::doctor` gathers them; tests write them.
+//! Facts that checks read. `cli::doctor` gathers them; tests write them.
 
 use core::net::IpAddr;
 

@@ -1,7 +1,7 @@
 //! Checks of `portolan doctor`: what is wrong with the DNS of a cluster, and what to do about it.
 //!
 //! ```text
-//!   server::doctor (I/O) ──► Facts ──► CHECKS, one row each ──► Report ──► text, JSON, SARIF
+//!   cli::doctor (I/O) ──► Facts ──► CHECKS, one row each ──► Report ──► text, JSON, SARIF
 //! ```
 //!
 //! A [`Check`] is data plus a pure function of the [`Facts`]: code, area, title, severity, what it needs, meaning, fix.
@@ -12,7 +12,7 @@
 //! # Adding a check
 //!
 //! 1. An entry in the list of its area in `checks`, with its function and the text of the fix beside it.
-//! 2. If it needs a new fact: a field of [`Facts`], gathered in `server::doctor`.
+//! 2. If it needs a new fact: a field of [`Facts`], gathered in `cli::doctor`.
 //! 3. A seeded fault in `tests`, which makes exactly this row fail.
 //! 4. `cargo xtask gen` writes `docs/doctor.md`.
 

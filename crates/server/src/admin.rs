@@ -29,9 +29,9 @@ use tokio::task::AbortHandle;
 use transport::spare::{Freed, Spare};
 
 use crate::compress::gzip;
-use crate::deadlines::HEAD_TIMEOUT;
-use crate::http_server;
 use crate::sockets::announce;
+use process::deadlines::HEAD_TIMEOUT;
+use process::http_server;
 
 /// Limits of open connections per server and per client address. Probes, scrapers and people need far fewer; beyond the
 /// limits, the connection that has been idle longest is closed.

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::{Arg, ArgAction};
 use compat::kube_dns::{CommandLine, Container, Flag, FlagError};
 
-use crate::log::Format;
+use process::log::Format;
 
 /// Exit code of pflag for a command line that it cannot parse.
 const USAGE_ERROR: u8 = 2;

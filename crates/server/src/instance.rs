@@ -22,16 +22,17 @@ use net::{Live, TokioIo, WorkerLimits, Workers};
 use tokio::sync::mpsc::Receiver;
 
 use crate::admin::{Admin, IfTaken};
-use crate::configuration::{self, Configuration, Origin};
-use crate::control::{Control, Loaded, Order, View, Warning, without_secrets};
-use crate::explain::{Bound, Outline, place};
-use crate::files::Disk;
 use crate::jobs::Jobs;
 use crate::lifecycle::{LifecycleHooks, ShutdownKind};
 use crate::own_queries::SelfClient;
 use crate::serve_error::ServeError;
-use crate::version::COMMIT;
-use crate::{cgroup, hook_commands, internal_errors, limit_hits, log, process_metrics, sockets, startup_gates};
+use crate::{hook_commands, sockets};
+use inspect::explain::{Bound, Outline, place};
+use inspect::{Control, Loaded, Order, View, Warning, without_secrets};
+use process::configuration::{self, Configuration, Origin};
+use process::files::Disk;
+use process::version::COMMIT;
+use process::{cgroup, internal_errors, limit_hits, log, process_metrics, startup_gates};
 
 static BUILD_INFO: Metric = Metric {
     name: "coredns_build_info",
@@ -88,7 +89,7 @@ impl Instance {
         registry: &Arc<Registry>,
         hooks: &Rc<dyn LifecycleHooks>,
     ) -> Result<Instance, ServeError> {
-        registry.gauge(&BUILD_INFO, &[crate::VERSION, COMMIT, ""], || Some(1.0));
+        registry.gauge(&BUILD_INFO, &[process::version::VERSION, COMMIT, ""], || Some(1.0));
         process_metrics::publish(registry);
         internal_errors::publish(registry);
         // Alerts on an increase need the counter to exist with the value 0.

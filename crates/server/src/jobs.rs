@@ -27,7 +27,7 @@ impl Jobs {
             query_jobs.map(|job| tokio::task::spawn_local(job(Rc::clone(io), Rc::new(own.clone()))).abort_handle());
         let file_watches = core::mem::take(&mut requests.file_watches).into_iter();
         let file_watches = file_watches.map(|inspection| {
-            tokio::task::spawn_local(crate::files::inspect(inspection, Rc::clone(io))).abort_handle()
+            tokio::task::spawn_local(process::files::inspect(inspection, Rc::clone(io))).abort_handle()
         });
         let graceful = core::mem::take(&mut requests.graceful_jobs).into_iter();
         let graceful = graceful.map(|job| start_graceful(job, io)).collect();

@@ -1,73 +1,24 @@
-//! The server: command line, loading of the Corefile, startup, reload and shutdown. This crate connects all others.
+//! The daemon: startup, reload and shutdown, the modes that replace kube-dns and NodeLocal DNSCache, pages for metrics.
 #![allow(clippy::disallowed_methods, reason = "this crate is the edge: it reads files and the environment")]
 
 mod admin;
-mod capabilities;
-mod cgroup;
-mod check;
-pub mod cli;
-mod clusters;
-mod command_error;
 mod command_line;
 mod compress;
-mod configuration;
-mod conform;
-mod control;
-mod coredns;
-mod deadlines;
-pub mod diagnostics;
-mod directives;
-mod dns_client;
-mod doctor;
-mod dry;
-mod explain;
-mod files;
 mod generated_corefile;
 mod hook_commands;
-mod http_server;
 mod instance;
-mod internal_errors;
 mod jobs;
 mod lifecycle;
-mod limit_hits;
-mod local;
-mod log;
-mod lookup;
-pub mod manual;
-mod manual_sections;
 #[cfg(test)]
 mod memory_bounds_tests;
-mod migrate;
-mod modes;
+pub mod modes;
 mod own_queries;
 mod privileges;
 mod process_limits;
-mod process_metrics;
-mod profile;
-mod rbac;
-mod replica;
-mod report;
 mod run;
 mod serve_error;
 mod sockets;
-mod startup_gates;
-mod version;
-mod zone_storage;
 
-pub use self::control::commands::{ControlCommand, control};
-pub use check::{CheckOptions, OutputFormat, check};
-pub use conform::{ConformanceOptions, conform};
-pub use directives::plugin_names;
-pub use etcd::METRICS as ETCD_METRICS;
 pub use generated_corefile::METRICS as KUBE_DNS_METRICS;
 pub use instance::BUILD_METRICS;
-pub use internal_errors::INTERNAL_ERROR_METRICS;
-pub use kubeapi::METRICS as CLUSTER_METRICS;
-pub use log::Format as LogFormat;
-pub use migrate::{MigrateOptions, migrate};
-pub use modes::kube_dns::kube_dns;
-pub use modes::node::{METRICS as NODE_METRICS, node};
-pub use net::{LIMIT_METRICS, LOG_METRICS, RESPONSE_METRICS};
-pub use process_metrics::PROCESS_METRICS;
 pub use run::{ServeOptions, run};
-pub use version::{VERSION, version_text};

@@ -15,16 +15,16 @@ use tokio::sync::mpsc::Receiver;
 use tokio::sync::oneshot;
 use tokio::task::LocalSet;
 
-use crate::capabilities::capabilities;
-use crate::configuration::Origin;
-use crate::control::Order;
 use crate::instance::Instance;
 use crate::lifecycle::{LifecycleHooks, NoHooks, ShutdownKind};
-use crate::log::{self, Format};
 use crate::privileges::raise_bind_capability;
 use crate::process_limits;
 use crate::serve_error::ServeError;
-use crate::version::version_text;
+use inspect::Order;
+use process::capabilities::capabilities;
+use process::configuration::Origin;
+use process::log::{self, Format};
+use process::version::version_text;
 
 /// Exit code after a second SIGINT during the shutdown, as in CoreDNS.
 const INTERRUPTED_TWICE: u8 = 2;
@@ -59,7 +59,7 @@ pub fn run(options: &ServeOptions) -> ExitCode {
 }
 
 /// Runs a server on this thread and prints the error if it fails.
-pub(crate) fn block_on(format: Format, serving: impl Future<Output = Result<ExitCode, ServeError>>) -> ExitCode {
+pub fn block_on(format: Format, serving: impl Future<Output = Result<ExitCode, ServeError>>) -> ExitCode {
     raise_bind_capability();
     log::start(format);
     net::raise_descriptor_limit();
@@ -99,7 +99,7 @@ fn workers() -> usize {
 
 /// Serves the Corefile of an origin until a signal ends the process. `changes` reports that the Corefile has changed,
 /// or, with `true`, that something it names has changed, which forces a reload.
-pub(crate) async fn serve(
+pub async fn serve(
     options: &ServeOptions,
     origin: Origin,
     registry: &Arc<Registry>,
@@ -251,7 +251,7 @@ impl ShutdownSignals {
     ///
     /// # Errors
     /// Returns an error for a failed system call.
-    pub(crate) fn new() -> std::io::Result<ShutdownSignals> {
+    pub fn new() -> std::io::Result<ShutdownSignals> {
         Ok(ShutdownSignals {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,

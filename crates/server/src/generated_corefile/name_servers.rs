@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 use tokio::sync::mpsc::Sender;
 
 use super::{CorefileGenerator, HostAddresses, InputChange};
-use crate::lookup::Lookup;
+use process::lookup::Lookup;
 
 /// Interval between lookups while a name has no address.
 const RETRY_EVERY: Duration = Duration::from_secs(1);

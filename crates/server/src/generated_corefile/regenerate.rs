@@ -18,8 +18,8 @@ use tokio::time::timeout;
 use super::config_map::{self, ConfigMapReadError};
 use super::name_servers::{self, WantedHosts};
 use super::{CorefileGenerator, HostAddresses, InputChange, LOG};
-use crate::configuration::{GeneratedCorefile, Origin};
-use crate::files::Disk;
+use process::configuration::{GeneratedCorefile, Origin};
+use process::files::Disk;
 
 static UPDATES: Metric = Metric {
     name: "portolan_kube_dns_config_updates_total",

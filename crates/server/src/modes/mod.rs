@@ -4,5 +4,5 @@
 //! A mode turns them into a Corefile (`generated_corefile`), adds what the program did beyond DNS, and serves like any
 //! other Corefile. Modes do not use each other.
 
-pub(crate) mod kube_dns;
-pub(crate) mod node;
+pub mod kube_dns;
+pub mod node;

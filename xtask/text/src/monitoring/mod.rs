@@ -3,7 +3,8 @@
 //! `deploy/monitoring`. It also writes the generated blocks of the runbooks.
 //!
 //! In the expressions, `$S` is the selector of a board's replicas and `$W` the range of its rates. The tests check that
-//! all metrics and labels exist. `crates/server/tests/monitoring.rs` evaluates all expressions with a real Prometheus.
+//! all metrics and labels exist. `crates/portolan/tests/monitoring.rs` evaluates all expressions with a real
+//! Prometheus.
 
 mod alerts;
 mod boards;

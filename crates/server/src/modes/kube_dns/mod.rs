@@ -21,10 +21,10 @@ use metrics::Registry;
 use crate::command_line::{argument, log_format, usage_error};
 use crate::generated_corefile::{self, LOG};
 use crate::lifecycle::NoHooks;
-use crate::log::Format;
 use crate::run::{ServeOptions, ShutdownSignals, block_on, serve};
 use crate::serve_error::ServeError;
-use crate::version::version_text;
+use process::log::Format;
+use process::version::version_text;
 
 /// Serves as the kube-dns pod, or as one of its containers, until a signal ends the process.
 #[must_use]
@@ -76,7 +76,7 @@ async fn run(settings: Settings, said: Vec<Warning>, log_format: Format) -> Resu
 
 /// Returns the program of the pod that a command line selects, and its arguments: by the name of the executable, or by
 /// the subcommand `kube-dns`.
-pub(crate) fn called(words: &[OsString]) -> Option<(Program, Vec<String>)> {
+pub fn called(words: &[OsString]) -> Option<(Program, Vec<String>)> {
     let name = words.first().and_then(|word| Path::new(word).file_name()?.to_str());
     let text = |words: &[OsString]| words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     if let Some(program) = name.and_then(Program::by_name) {
@@ -87,7 +87,7 @@ pub(crate) fn called(words: &[OsString]) -> Option<(Program, Vec<String>)> {
 
 /// Returns the clap definition of the command, for help, man page and completions. The crate `compat` parses the
 /// flags.
-pub(crate) fn command() -> clap::Command {
+pub fn command() -> clap::Command {
     clap::Command::new("kube-dns")
         .about("Replace the kube-dns pod, with the flags of its containers and its ConfigMap")
         .long_about(

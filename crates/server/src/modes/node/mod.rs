@@ -35,12 +35,12 @@ use crate::admin::{Admin, IfTaken};
 use crate::command_line::{argument, log_format, usage_error};
 use crate::generated_corefile::{self, CorefileGenerator};
 use crate::lifecycle::{LifecycleHooks, ShutdownKind};
-use crate::log::Format;
 use crate::run::{ServeOptions, ShutdownSignals, block_on, serve};
 use crate::serve_error::ServeError;
-use crate::version::version_text;
 use generator::NodeCacheGenerator;
 use handover::Handover;
+use process::log::Format;
+use process::version::version_text;
 use reconciler::{ErrorCounters, Reconciler};
 
 /// Log target.
@@ -85,7 +85,7 @@ async fn run(settings: Settings, said: Vec<Warning>, log_format: Format) -> Resu
     said.iter().for_each(|line| tracing::warn!(target: LOG, "{line}"));
     let registry: Arc<Registry> = Registry::new();
     let errors = ErrorCounters::new(&registry);
-    let generator = NodeCacheGenerator::find(&settings, errors.clone(), crate::local::is_pod())?;
+    let generator = NodeCacheGenerator::find(&settings, errors.clone(), process::local::is_pod())?;
     let follow = |changes| drop(tokio::task::spawn_local(Rc::clone(&generator).follow(changes)));
     let startup = async {
         let started =
@@ -219,7 +219,7 @@ impl LifecycleHooks for NodeHooks {
 
 /// Returns the arguments if a command line selects this command, by the name of the executable or the subcommand
 /// `node`.
-pub(crate) fn called(words: &[OsString]) -> Option<Vec<String>> {
+pub fn called(words: &[OsString]) -> Option<Vec<String>> {
     let name = words.first().and_then(|word| Path::new(word).file_name()?.to_str());
     let behind = if name == Some("node-cache") {
         words.get(1..)
@@ -230,7 +230,7 @@ pub(crate) fn called(words: &[OsString]) -> Option<Vec<String>> {
 }
 
 /// Returns the clap definition of the command, for help, man page and completions. The crate `compat` parses the flags.
-pub(crate) fn command() -> clap::Command {
+pub fn command() -> clap::Command {
     clap::Command::new("node")
         .about("Replace NodeLocal DNSCache on a node, with the flags and the template of node-cache")
         .long_about(

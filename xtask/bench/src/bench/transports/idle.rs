@@ -1,4 +1,4 @@
-//! Resident memory of idle connections. `crates/server/tests/idle_connections.rs` checks the limits in each build.
+//! Resident memory of idle connections. `crates/portolan/tests/idle_connections.rs` checks the limits in each build.
 
 use std::io::{BufRead, BufReader};
 use std::process::Child;

@@ -1,0 +1,147 @@
+//! `kubectl`, which finds the replicas of a Service and runs commands in their Pods.
+//!
+//! It has the credentials of the user, and needs these rights in the namespace of the Service: list EndpointSlices, get
+//! Pods, create and get `pods/exec`. Nothing listens for it in the Pods.
+
+use std::io::{self, Read};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::all_error::AllError;
+
+/// Program to run, from the `PATH`.
+const KUBECTL: &str = "kubectl";
+/// Name of the binary in the images of this server.
+const BINARY: &str = "/portolan";
+/// Label of an EndpointSlice with the name of its Service.
+const SERVICE_LABEL: &str = "kubernetes.io/service-name";
+/// Time for an answer: a new TLS connection of `kubectl`, and what a command allows itself.
+const TIMEOUT: Duration = Duration::from_secs(20);
+/// Maximum length of an output in bytes: a status or a table is some kilobytes.
+const OUTPUT_MAX: u64 = 4 << 20;
+
+/// Service whose replicas are asked, and how `kubectl` gets there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in super::super) struct Service {
+    pub(super) namespace: String,
+    pub(super) name: String,
+    /// Context of the kubeconfig; `None` for the current one.
+    pub(super) context: Option<String>,
+}
+
+/// List of EndpointSlices, as far as it is needed.
+#[derive(Deserialize)]
+struct Slices {
+    items: Vec<Slice>,
+}
+
+#[derive(Deserialize)]
+struct Slice {
+    #[serde(default)]
+    endpoints: Option<Vec<Endpoint>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Endpoint {
+    #[serde(default)]
+    target_ref: Option<Target>,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    kind: String,
+    name: String,
+}
+
+impl Service {
+    /// Returns the names of the Pods behind the Service, ready or not, in order.
+    pub(super) fn pods(&self) -> Result<Vec<String>, AllError> {
+        let label = format!("{SERVICE_LABEL}={}", self.name);
+        let output = self.output(&["get", "endpointslices", "-l", &label, "-o", "json"])?;
+        let slices: Slices = serde_json::from_slice(&output.stdout)
+            .map_err(|error| AllError::Kubectl(output.reason(&format!("not a list of EndpointSlices: {error}"))))?;
+        let endpoints = slices.items.into_iter().flat_map(|slice| slice.endpoints.unwrap_or_default());
+        let targets = endpoints.filter_map(|endpoint| endpoint.target_ref).filter(|target| target.kind == "Pod");
+        let mut pods: Vec<String> = targets.map(|target| target.name).collect();
+        pods.sort_unstable();
+        // A Pod with addresses of two families is in two slices.
+        pods.dedup();
+        Ok(pods)
+    }
+
+    /// Runs a command of this program in a Pod.
+    pub(super) fn ask(&self, pod: &str, words: &[String]) -> Result<Output, AllError> {
+        self.output(&self.exec(pod, words))
+    }
+
+    /// Starts a command of this program in a Pod. Its output can be read while it runs.
+    pub(super) fn start(&self, pod: &str, words: &[String]) -> Result<Child, AllError> {
+        self.spawn(&self.exec(pod, words))
+    }
+
+    fn exec<'a>(&self, pod: &'a str, words: &'a [String]) -> Vec<&'a str> {
+        ["exec", pod, "--", BINARY].into_iter().chain(words.iter().map(String::as_str)).collect()
+    }
+
+    fn spawn(&self, words: &[&str]) -> Result<Child, AllError> {
+        let context = self.context.iter().flat_map(|context| ["--context", context]);
+        let mut command = Command::new(KUBECTL);
+        command.args(context).args(["-n", &self.namespace]).args(words);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => AllError::NoKubectl,
+            _ => AllError::Kubectl(format!("{KUBECTL}: {}", host::errors::describe(&error))),
+        })
+    }
+
+    /// Runs `kubectl` to its end, for at most [`TIMEOUT`].
+    fn output(&self, words: &[&str]) -> Result<Output, AllError> {
+        let mut child = self.spawn(words)?;
+        let [stdout, stderr] = [read_all(child.stdout.take()), read_all(child.stderr.take())];
+        let outcome = stdout.recv_timeout(TIMEOUT);
+        if let Err(RecvTimeoutError::Timeout) = outcome {
+            let _ = child.kill();
+        }
+        let _ = child.wait();
+        let Ok(stdout) = outcome else { return Err(AllError::Late(TIMEOUT)) };
+        // A program that `kubectl` has started may keep the pipe open.
+        let stderr = stderr.recv_timeout(TIMEOUT).unwrap_or_default();
+        Ok(Output { stdout, stderr: String::from_utf8_lossy(&stderr).into_owned() })
+    }
+}
+
+/// Output of a command.
+pub(super) struct Output {
+    pub(super) stdout: Vec<u8>,
+    pub(super) stderr: String,
+}
+
+impl Output {
+    /// Returns the last line of the errors, or another reason without one.
+    pub(super) fn reason(&self, other: &str) -> String {
+        last_line(&self.stderr).unwrap_or(other).to_owned()
+    }
+}
+
+/// Returns the last line with text.
+pub(super) fn last_line(text: &str) -> Option<&str> {
+    text.lines().rev().map(str::trim).find(|line| !line.is_empty())
+}
+
+/// Reads a pipe to its end on a thread of its own.
+fn read_all(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
+    let (done, bytes) = channel();
+    std::thread::spawn(move || {
+        let mut all = Vec::new();
+        if let Some(pipe) = pipe {
+            // What was read before an error is all there is.
+            let _ = pipe.take(OUTPUT_MAX).read_to_end(&mut all);
+        }
+        let _ = done.send(all);
+    });
+    bytes
+}

@@ -1,0 +1,154 @@
+//! `--all`: a command for every replica of a Service, with one output.
+//!
+//! `kubectl` runs the command in each Pod (`kubectl`), and `status`, `top` and `tail` merge what the Pods answer. A
+//! replica without an answer is named with the reason, and the exit code says that the output is incomplete.
+
+mod kubectl;
+mod status;
+mod tail;
+mod top;
+
+use clap::{Arg, ArgMatches};
+use control::exit;
+use control::text::harmless;
+use serde::de::DeserializeOwned;
+
+use super::Request;
+use crate::all_error::{AllError, USUAL};
+use crate::client::ControlError;
+pub(super) use kubectl::Service;
+
+/// Maximum number of replicas that are asked: each takes a process of `kubectl` of about 60 MiB. A node cache is no
+/// Service, so the largest clusters have fewer.
+const REPLICAS_MAX: usize = 32;
+
+/// Returns the options of a command that can ask all replicas.
+pub(super) fn options() -> [Arg; 2] {
+    let all = Arg::new("all")
+        .long("all")
+        .value_name("NAMESPACE/SERVICE")
+        .num_args(0..=1)
+        .require_equals(true)
+        .default_missing_value(USUAL)
+        .help("Ask every Pod behind a Service with `kubectl exec` [default without a value: kube-system/kube-dns]");
+    let context = Arg::new("context")
+        .long("context")
+        .value_name("NAME")
+        .help("Context of the kubeconfig, for --all [default: its current context]");
+    [all, context]
+}
+
+/// Returns the Service that a command line names. `is_plugin` is true below `kubectl`, where all replicas are asked
+/// unless the command line names one server.
+pub(super) fn service(matches: &ArgMatches, is_plugin: bool) -> Result<Option<Service>, AllError> {
+    // Other commands have options of these names with another meaning: `cache flush --all`, `doctor --context`.
+    if matches.try_get_one::<String>("all").is_err() {
+        return Ok(None);
+    }
+    let text = |name: &str| matches.try_get_one::<String>(name).ok().flatten().cloned();
+    let has_socket = text("socket").is_some();
+    let wanted = match (text("all").or_else(|| text("context").map(|_| USUAL.to_owned())), has_socket) {
+        (Some(_), true) => return Err(AllError::OneServer),
+        (None, false) if is_plugin => USUAL.to_owned(),
+        (Some(wanted), false) => wanted,
+        (None, _) => return Ok(None),
+    };
+    let is_name = |part: &&str| !part.is_empty() && !part.starts_with('-') && !part.contains('/');
+    let parts = wanted.split_once('/').filter(|(namespace, name)| is_name(namespace) && is_name(name));
+    let Some((namespace, name)) = parts else { return Err(AllError::NotAService(wanted)) };
+    Ok(Some(Service { namespace: namespace.to_owned(), name: name.to_owned(), context: text("context") }))
+}
+
+/// Runs a command for all replicas of a Service. `None` if it is about one server.
+pub(super) fn run(request: &Request, json: bool, service: &Service) -> Option<Result<u8, ControlError>> {
+    let replicas = || Replicas::find(service).map_err(ControlError::All);
+    Some(match request {
+        Request::Status(own) => own.check_all().and_then(|()| replicas()).and_then(|all| status::run(&all, json)),
+        Request::Top(own) => replicas().and_then(|all| top::run(own, &all, json)),
+        Request::Tail(own) => replicas().and_then(|all| tail::run(own, &all, json)),
+        _ => return None,
+    })
+}
+
+/// Pods behind a Service.
+struct Replicas<'a> {
+    service: &'a Service,
+    pods: Vec<String>,
+    /// Pods beyond [`REPLICAS_MAX`].
+    left: Vec<String>,
+}
+
+/// Answer of a replica.
+struct Answer<T> {
+    replica: String,
+    outcome: Result<T, AllError>,
+}
+
+impl Replicas<'_> {
+    fn find(service: &Service) -> Result<Replicas<'_>, AllError> {
+        let mut pods = service.pods()?;
+        if pods.is_empty() {
+            return Err(AllError::NoPods(format!("{}/{}", service.namespace, service.name)));
+        }
+        let left = pods.split_off(pods.len().min(REPLICAS_MAX));
+        Ok(Replicas { service, pods, left })
+    }
+
+    /// Name of the Service.
+    fn name(&self) -> String {
+        format!("{}/{}", self.service.namespace, self.service.name)
+    }
+
+    /// Runs a command with the output as JSON in all Pods at the same time, and parses the answers.
+    fn ask<T: DeserializeOwned + Send>(&self, words: &[String]) -> Vec<Answer<T>> {
+        let ask = |pod: &String| {
+            let output = self.service.ask(pod, words)?;
+            // The exit code may be that of trouble, about which the output says more.
+            let parsed = serde_json::from_slice(&output.stdout);
+            parsed.map_err(|error| AllError::Kubectl(output.reason(&format!("the answer is not understood: {error}"))))
+        };
+        let answers = std::thread::scope(|scope| {
+            let asking: Vec<_> = self.pods.iter().map(|pod| (pod, scope.spawn(move || ask(pod)))).collect();
+            let answer = |(pod, asked): (&String, std::thread::ScopedJoinHandle<'_, Result<T, AllError>>)| Answer {
+                replica: pod.clone(),
+                outcome: asked.join().unwrap_or_else(|_| Err(AllError::Kubectl("the thread ended".to_owned()))),
+            };
+            asking.into_iter().map(answer).collect::<Vec<_>>()
+        });
+        answers.into_iter().chain(self.left.iter().map(|pod| not_asked(pod))).collect()
+    }
+}
+
+fn not_asked<T>(pod: &str) -> Answer<T> {
+    let reason = format!("not asked: at most {REPLICAS_MAX} replicas are");
+    Answer { replica: pod.to_owned(), outcome: Err(AllError::Kubectl(reason)) }
+}
+
+/// Returns the exit code. Trouble of some replicas does not hide that others are unknown.
+fn code<T>(answers: &[Answer<T>], is_fine: impl Fn(&T) -> bool) -> u8 {
+    if answers.iter().any(|answer| answer.outcome.is_err()) {
+        exit::INCOMPLETE
+    } else if answers.iter().filter_map(|answer| answer.outcome.as_ref().ok()).all(is_fine) {
+        exit::FINE
+    } else {
+        exit::TROUBLE
+    }
+}
+
+/// Returns a line for each replica without an answer.
+fn unreached<T>(answers: &[Answer<T>]) -> String {
+    let missing = answers.iter().filter_map(|answer| Some((&answer.replica, answer.outcome.as_ref().err()?)));
+    missing.map(|(replica, error)| format!("✗ {}: {error}\n", harmless(replica))).collect()
+}
+
+/// Returns the width of the column with the names of replicas.
+fn width<'a>(replicas: impl Iterator<Item = &'a String>) -> usize {
+    replicas.map(|replica| replica.chars().count()).chain([TITLE.len()]).max().unwrap_or(TITLE.len())
+}
+
+/// Title of that column.
+const TITLE: &str = "REPLICA";
+
+fn texts<const N: usize>(words: [&str; N]) -> Vec<String> {
+    words.map(str::to_owned).to_vec()
+}

@@ -1,0 +1,81 @@
+//! `portolan loglevel`.
+
+use std::error::Error;
+use std::fmt;
+use std::time::Duration;
+
+use clap::{Arg, ArgMatches};
+use control::log::{Level, Levels, SetLevel};
+use control::{Endpoint, exit};
+
+use super::{CommonOptions, command, json, print, read_duration};
+use crate::client::{ControlError, Socket};
+
+pub(super) const NAME: &str = "loglevel";
+
+/// Options of the command.
+#[derive(Debug)]
+pub(super) struct Options {
+    change: Option<SetLevel>,
+}
+
+pub(super) fn definition() -> clap::Command {
+    let level = Arg::new("level")
+        .value_name("PLUGIN=LEVEL")
+        .value_parser(read_level)
+        .help("Plugin, or `portolan` for the server itself, and `error`, `warning`, `info` or `debug`");
+    let duration = Arg::new("for")
+        .long("for")
+        .value_name("DURATION")
+        .value_parser(read_duration)
+        .default_value("5m")
+        .help("Time after which the usual level applies again, at most a day; `0s` ends a temporary level");
+    command(NAME, "Change the log level of a plugin for some time")
+        .long_about(
+            "Change the log level of a plugin for some time, after which the usual level applies again. Without an argument, \
+             show the temporary levels.",
+        )
+        .arg(level)
+        .arg(duration)
+        .arg(json())
+}
+
+/// Argument that does not name a plugin and a level.
+#[derive(Debug)]
+struct LevelError;
+
+impl fmt::Display for LevelError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("expected PLUGIN=LEVEL, where LEVEL is `error`, `warning`, `info` or `debug`")
+    }
+}
+
+impl Error for LevelError {}
+
+fn read_level(text: &str) -> Result<(String, Level), LevelError> {
+    let (plugin, level) = text.split_once('=').ok_or(LevelError)?;
+    let level = Level::ALL.into_iter().find(|known| known.name() == level).ok_or(LevelError)?;
+    Ok((plugin.to_owned(), level))
+}
+
+impl Options {
+    pub(super) fn read(matches: &ArgMatches) -> Options {
+        let duration: Duration = matches.get_one("for").copied().unwrap_or_default();
+        let level = matches.get_one::<(String, Level)>("level");
+        let change = level.map(|(plugin, level)| SetLevel {
+            plugin: plugin.clone(),
+            level: *level,
+            seconds: duration.as_secs(),
+        });
+        Options { change }
+    }
+}
+
+pub(super) fn run(own: &Options, options: &CommonOptions, socket: &Socket) -> Result<u8, ControlError> {
+    let levels: Levels = match &own.change {
+        Some(change) => socket.post(Endpoint::SetLogLevel, change)?,
+        None => socket.get(Endpoint::LogLevels, &[])?,
+    };
+    print(options, &levels)?;
+    Ok(exit::FINE)
+}

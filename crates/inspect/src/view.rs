@@ -1,0 +1,105 @@
+//! What the endpoints read of the process.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+use config::setup::{Inspection, NamePrivacy, Readiness};
+use control::explain::Place;
+use metrics::Registry;
+use net::{Live, Probes};
+
+use crate::explain::{Bound, Outline};
+use process::clusters::Followed;
+
+/// What the endpoints read. The main thread publishes configurations here; the control thread reads.
+pub struct View {
+    pub(super) registry: Arc<Registry>,
+    pub(super) live: Live,
+    pub(super) workers: Probes,
+    pub(super) clusters: Arc<Followed>,
+    pub(super) started: Instant,
+    loaded: ArcSwap<Loaded>,
+    refused: Mutex<Option<(Instant, String)>>,
+}
+
+/// Warning about a line of the Corefile.
+#[derive(Clone, Debug)]
+pub struct Warning {
+    /// Line.
+    pub place: Place,
+    /// Warning for people.
+    pub text: String,
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}: {}", self.place, self.text)
+    }
+}
+
+/// Configuration that serves now.
+#[derive(Default)]
+pub struct Loaded {
+    /// Number of configurations so far, this one included.
+    pub generation: u64,
+    /// SHA-512 of the configuration.
+    pub hash: String,
+    /// Time at which it began to serve.
+    pub at: Option<Instant>,
+    /// Warnings about the Corefile.
+    pub warnings: Vec<Warning>,
+    /// Files of the Corefile, each with its name and its text without secrets.
+    pub files: Vec<(String, String)>,
+    /// Plugins that are not ready yet.
+    pub readiness: Arc<Readiness>,
+    /// What the plugins show.
+    pub inspection: Inspection,
+    /// Places of the server blocks.
+    pub outline: Outline,
+    /// Addresses that the listeners are bound to.
+    pub bound: Bound,
+    /// How names that clients ask for are shown.
+    pub names: NamePrivacy,
+}
+
+impl View {
+    /// Creates the view of a process that has not published a configuration yet.
+    pub fn new(registry: &Arc<Registry>, live: &Live, workers: Probes, clusters: Arc<Followed>) -> View {
+        View {
+            registry: Arc::clone(registry),
+            live: Arc::clone(live),
+            workers,
+            clusters,
+            started: Instant::now(),
+            loaded: ArcSwap::default(),
+            refused: Mutex::default(),
+        }
+    }
+
+    /// Publishes the configuration that serves now.
+    pub fn publish(&self, loaded: Loaded) {
+        self.loaded.store(Arc::new(loaded));
+        *self.refusal() = None;
+    }
+
+    /// Records that a newer configuration could not be loaded.
+    pub fn refuse(&self, error: &str) {
+        *self.refusal() = Some((Instant::now(), error.to_owned()));
+    }
+
+    /// Returns the configuration that serves now.
+    pub(crate) fn loaded(&self) -> Arc<Loaded> {
+        self.loaded.load_full()
+    }
+
+    /// Returns the age and the error of the last refused configuration, if it was the last one.
+    pub(super) fn refused(&self) -> Option<(Duration, String)> {
+        self.refusal().as_ref().map(|(at, error)| (at.elapsed(), error.clone()))
+    }
+
+    fn refusal(&self) -> MutexGuard<'_, Option<(Instant, String)>> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,12 @@
+//! Entry point of the `portolan` binary.
+
+use std::process::ExitCode;
+
+/// Allocator that returns memory to the system within a second after a burst, including that of idle threads. It is
+/// configured in `.cargo/config.toml`; `docs/decisions/0006-allocator.md` has the reasons for the choice.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+fn main() -> ExitCode {
+    portolan::main()
+}
