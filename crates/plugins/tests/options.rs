@@ -47,7 +47,7 @@ impl<'a> Row<'a> {
     fn read(line: &'a str) -> Row<'a> {
         let (kind, rest) = line.split_once(' ').unwrap_or((line, ""));
         let (text, says) = rest.split_once(" => ").unwrap_or((rest, ""));
-        let text = format!("{BEFORE}{}\n}}\n", text.trim().replace('⏎', "\n"));
+        let text = format!("{BEFORE}{}\n}}\n", text.trim().replace('⏎', "\n").replace('␀', "\0"));
         let (before, marked) = text.split_once('«').unwrap_or((&text, ""));
         let (marked, after) = marked.split_once('»').unwrap_or(("", marked));
         let range = (!marked.is_empty()).then(|| before.len()..before.len() + marked.len());

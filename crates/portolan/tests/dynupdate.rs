@@ -301,7 +301,7 @@ fn a_check_warns_of_mistakes() {
         (format!("tsig {{\nsecret k. YQ==\n}}\n{}", dynamic("k. * A")), "`require_opcode UPDATE` is missing"),
         (format!("tsig {{\nsecret x. YQ==\n}}\n{}", dynamic("k. * A")), "no secret for the key k., which *dynupdate*"),
         (dynamic("k. host A"), "names are absolute; did you mean `host.example.org.`?"),
-        (format!("{0}\n{0}", dynamic("k. * A")), "zone example.org. has a line already"),
+        (format!("{0}\n{0}", dynamic("k. * A")), "a line can only be used once for the zone example.org."),
         (dynamic("k. * A\nmax_records 3"), "exceeds configured limits"),
         (dynamic("k. * A\ndatabase seed"), "database and seed must be different files"),
     ] {

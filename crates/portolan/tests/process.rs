@@ -383,6 +383,15 @@ fn warns_about_a_port_shared_with_another_process() {
 }
 
 #[test]
+fn names_a_page_of_several_server_blocks_once() {
+    let folder = Folder::new("pages-shared");
+    let corefile =
+        ["a.test", "b.test"].map(|zone| format!("{zone}:0 {{\n    whoami\n    prometheus localhost:0\n}}\n"));
+    let mut server = Server::start(&folder.write("Corefile", &corefile.concat()));
+    server.wait_for(" for localhost:0 (/metrics)");
+}
+
+#[test]
 fn answers_queries_while_the_page_port_is_in_use() {
     let folder = Folder::new("pages-taken");
     let holder = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -190,6 +190,8 @@ fn report_taken(address: &str) {
 fn announce_pages<'a>(address: &str, paths: impl Iterator<Item = &'a str>, bound: SocketAddr) {
     let mut paths: Vec<&str> = paths.collect();
     paths.sort_unstable();
+    // Several server blocks may have the same page.
+    paths.dedup();
     announce(&format!("{address} ({})", paths.join(", ")), bound);
 }
 

@@ -55,7 +55,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     setup.for_each_line(configs, |config, setup| {
         let opened = open(config, setup)?;
         if served.iter().any(|other| other.rules.zone == opened.rules.zone) {
-            return Err(SetupError::new(format!("zone {} has a line already", opened.rules.zone)));
+            return Err(SetupError::new(format!("a line can only be used once for the zone {}", opened.rules.zone)));
         }
         served.push(opened);
         Ok(())

@@ -9,7 +9,12 @@ pub static MANIFEST: Manifest<PathBuf> =
         .repeated()
         .without_handler()
         .arguments("root PATH", |path, args| {
-            *path = PathBuf::from(&args.word()?.text);
+            let word = args.word()?;
+            // No file system has such a path, so each file below it would fail for a reason that is hard to see.
+            if word.text.contains('\0') {
+                return Err(args.bad(word, "a path without NUL characters"));
+            }
+            *path = PathBuf::from(&word.text);
             Ok(())
         })
         .settings(|path, settings| settings.root.clone_from(path));

@@ -28,7 +28,13 @@ const SOURCE: Source<'_> = Source::Plugin("secondary");
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const FIRST_PAUSE_MAX: Duration = Duration::from_secs(10);
 /// Interval of checks for a received NOTIFY.
-const EVERY: Duration = Duration::from_secs(1);
+const EVERY: Duration = Duration::from_millis(200);
+/// Average time between two queries that NOTIFYs cause, because their source address can be forged. All NOTIFYs until
+/// then cause one query.
+const NOTIFIED_APART: Duration = Duration::from_secs(1);
+/// Number of queries for NOTIFYs without such a pause: primaries send one at their start, and one for each of a few
+/// changes in a row.
+const NOTIFIED_BURST: u32 = 4;
 /// Timeout of an SOA query.
 const SOA_TIMEOUT: Duration = Duration::from_secs(5);
 /// Timeout of a transfer.
@@ -52,10 +58,17 @@ pub(super) async fn run(held: Arc<Held>, bounds: Bounds, io: Rc<dyn Io>) {
         held.confirm(io.now());
         next = after(held.soa().map_or(0, |soa| soa.refresh), &*io);
     }
+    // Time at which all queries for NOTIFYs so far would have been sent if they had been `NOTIFIED_APART`.
+    let mut paid_at = io.now();
     loop {
         io.sleep_until(next.min(io.now() + EVERY)).await;
         let Some(times) = held.soa() else { return };
-        if held.take_notified() || io.now() >= next {
+        let may_ask = paid_at <= io.now() + NOTIFIED_APART * (NOTIFIED_BURST - 1);
+        let is_notified = may_ask && held.take_notified();
+        if is_notified {
+            paid_at = paid_at.max(io.now()) + NOTIFIED_APART;
+        }
+        if is_notified || io.now() >= next {
             let is_fresh = refresh(&held, bounds, &*io).await;
             if is_fresh {
                 held.confirm(io.now());

@@ -12,11 +12,13 @@ use wire::{Class, Flags, Header, MessageBuf, Name, Opcode, Type};
 
 use super::Lines;
 
-/// Interval at which serials are checked. Bounds the delay of a NOTIFY.
-const EVERY: Duration = Duration::from_secs(1);
+/// Interval at which serials are checked. Bounds the delay of a NOTIFY. The delays of a chain of servers add up.
+const EVERY: Duration = Duration::from_millis(200);
 /// Average time between two NOTIFYs for a zone that changes constantly, as that of a cluster does: each NOTIFY causes a
 /// full transfer.
 const APART: Duration = Duration::from_secs(10);
+/// The same for a zone whose changes can be transferred alone.
+const CHANGES_APART: Duration = Duration::from_secs(1);
 /// Number of NOTIFYs for a zone that may follow each other without a pause, so that a zone that rarely changes is
 /// transferred at once: that of the start, and a few edits in a row.
 const BURST: u32 = 4;
@@ -33,7 +35,7 @@ pub(super) struct Notifier {
 
 struct Notified {
     serial: u32,
-    /// Time at which all NOTIFYs so far would have been sent if they had been [`APART`].
+    /// Time at which all NOTIFYs so far would have been sent if they had been that far apart.
     paid_at: Instant,
 }
 
@@ -61,10 +63,10 @@ impl Notifier {
             for zone in source.zones() {
                 let Some(serial) = source.serial(zone.as_ref()) else { continue };
                 let last = self.notified.get(&zone.to_string());
-                // A client that fetches only the changes may be notified of each version.
-                let may_follow = |last: &Notified| source.has_changes() || last.paid_at <= now + APART * (BURST - 1);
+                let apart = if source.has_changes() { CHANGES_APART } else { APART };
+                let may_follow = |last: &Notified| last.paid_at <= now + apart * (BURST - 1);
                 if last.is_none_or(|last| last.serial != serial && may_follow(last)) {
-                    let paid_at = last.map_or(now, |last| last.paid_at.max(now)) + APART;
+                    let paid_at = last.map_or(now, |last| last.paid_at.max(now)) + apart;
                     self.notified.insert(zone.to_string(), Notified { serial, paid_at });
                     changed.push(zone);
                 }
