@@ -132,7 +132,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "wire",
         ],
     ),
-    ("portolan", &["cli", "compat", "corefile", "etcd", "kubeapi", "net", "process", "server"]),
+    ("portolan", &["cli", "compat", "config", "corefile", "etcd", "kubeapi", "net", "plugins", "process", "server"]),
     ("testkit", &["wire", "corefile", "gotext", "metrics", "engine", "config", "host"]),
     ("fakeapi", &["cluster"]),
     (

@@ -12,6 +12,7 @@ use std::process::ExitCode;
 use cluster::Request;
 use compat::coredns::Release;
 use compat::node_cache::with_examples;
+use config::Directives;
 use corefile::{Diagnostic, Directive, Severity, Style, Token};
 
 use crate::command_error::CommandError;
@@ -80,13 +81,14 @@ pub enum OutputFormat {
 /// Reports the problems of all Corefiles in a file, and returns the exit code that the module describes. With `rbac`,
 /// prints the permissions of a valid Corefile, and writes the diagnostics to standard error.
 #[must_use]
-pub fn check(options: &CheckOptions) -> ExitCode {
+pub fn check(options: &CheckOptions, directives: Directives) -> ExitCode {
     if let Some(code) = &options.explain {
         return explain(code);
     }
     let name = options.file.as_deref().unwrap_or(Path::new("Corefile"));
     let outcome = corefiles(name).and_then(|origins| {
-        let each: Result<Vec<bool>, CommandError> = origins.iter().map(|origin| check_one(origin, options)).collect();
+        let each: Result<Vec<bool>, CommandError> =
+            origins.iter().map(|origin| check_one(origin, options, directives)).collect();
         Ok(each?.into_iter().all(|passed| passed))
     });
     match outcome {
@@ -139,8 +141,8 @@ fn filled_template(name: &str, text: &str) -> Option<String> {
 }
 
 /// Reports the problems of a Corefile, and returns true if it passes.
-fn check_one(origin: &Origin, options: &CheckOptions) -> Result<bool, CommandError> {
-    let mut configuration = Configuration::read(origin, DNS_PORT).map_err(CommandError::Io)?;
+fn check_one(origin: &Origin, options: &CheckOptions, directives: Directives) -> Result<bool, CommandError> {
+    let mut configuration = Configuration::read(origin, DNS_PORT, directives).map_err(CommandError::Io)?;
     let further = options.files || options.rbac;
     let requests = if further { dry_run(&mut configuration, options) } else { Vec::new() };
     match options.coredns {

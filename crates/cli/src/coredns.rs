@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn every_directive_is_either_coredns_or_unknown_to_it() {
-        let names = plugins::DIRECTIVES.iter().filter(|entry| !matches!(entry, DirectiveEntry::Removed(_)));
+        let names = plugins::DIRECTIVES.entries().iter().filter(|entry| !matches!(entry, DirectiveEntry::Removed(_)));
         for name in names.map(DirectiveEntry::name) {
             let text = format!(". {{\n {name}\n}}\n");
             let file = corefile::parse("Corefile".as_ref(), text, &corefile::NoFiles).corefile;

@@ -13,6 +13,7 @@ mod assemble;
 mod block;
 mod codes;
 mod directive_print;
+mod directives;
 mod fingerprint;
 mod keys;
 pub mod options;
@@ -27,8 +28,9 @@ pub use assemble::{BlockOutline, BuildContext, Built};
 pub use codes::{
     CODES, SETUP_WARNED, ZONE_BELOW_DNAME, ZONE_CNAME, ZONE_CNAMES, ZONE_DNAMES, ZONE_GLUE, ZONE_NS_DNAME,
 };
+pub use directives::{DirectiveEntry, Directives, PlaceError, RemovedDirective};
 pub use gotext::regexp::Budget as RegexpBudget;
 pub use keys::Key;
-pub use plan::{DirectiveEntry, Planning, RemovedDirective, plan};
+pub use plan::{Planning, plan};
 pub use planned::{Plan, PlannedListener};
 pub use shared_listeners::conflict_text;

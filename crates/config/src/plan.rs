@@ -17,55 +17,14 @@ use corefile::{Corefile, Diagnostic, ServerBlock, Span, Token, did_you_mean};
 use crate::advice;
 use crate::codes;
 use crate::directive_print::DirectivePrint;
+use crate::directives::{DirectiveEntry, RemovedDirective};
 use crate::keys::{Key, doubt_key, read_key};
-use crate::options::{Directive, DirectiveTraits, Effect, PlannedDirective};
+use crate::options::{DirectiveTraits, Effect};
 use crate::planned::{Plan, PlannedBlock, PlannedListener};
 use crate::setup::{BindTarget, BlockInfo, BlockSettings, MemoryGrowth, MemoryGuard, ReachableZones, SiteInfo};
 use crate::shared_listeners;
 use engine::{ListenerId, Scheme, SiteId, Zones};
 use wire::Name;
-
-/// Entry in the ordered list of directives.
-#[derive(Clone, Copy)]
-pub enum DirectiveEntry {
-    /// Directive of this build.
-    Available(&'static dyn Directive),
-    /// Directive of CoreDNS that this build does not implement yet.
-    Planned(&'static PlannedDirective),
-    /// Directive that occurs in Corefiles, but is not part of CoreDNS. Its position in the list has no effect.
-    Removed(&'static RemovedDirective),
-}
-
-/// Directive that is not part of CoreDNS: either an older version had it, or a custom build has it.
-pub struct RemovedDirective {
-    /// Name.
-    pub name: &'static str,
-    /// Version of CoreDNS that removed it; `None` if it was never part of CoreDNS.
-    pub removed_in: Option<&'static str>,
-    /// Advice for the user, as a sentence without a full stop; may be empty.
-    pub instead: &'static str,
-}
-
-impl DirectiveEntry {
-    /// Name.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        match self {
-            DirectiveEntry::Available(directive) => directive.name(),
-            DirectiveEntry::Planned(directive) => directive.usage.name(),
-            DirectiveEntry::Removed(directive) => directive.name,
-        }
-    }
-
-    /// Parser of the directive.
-    fn directive(&self) -> Option<&'static dyn Directive> {
-        match self {
-            DirectiveEntry::Available(directive) => Some(*directive),
-            DirectiveEntry::Planned(directive) => Some(*directive),
-            DirectiveEntry::Removed(_) => None,
-        }
-    }
-}
 
 /// Input of planning besides the Corefile.
 pub struct Planning<'a> {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::directives::{Directives, PlaceError};
 use corefile::NoFiles;
 
 fn planned(text: &str) -> Result<Vec<String>, Vec<String>> {
@@ -76,4 +77,16 @@ fn refuses_quic_without_certificates() {
 fn reports_all_problems_at_once() {
     let messages = planned("a..b {\n nonsense\n bind\n}\n:53 {\n}\n").unwrap_err();
     assert_eq!(messages.len(), 4, "{messages:?}");
+}
+
+#[test]
+fn adds_a_directive_behind_another_and_none_twice() {
+    static OTHER: RemovedDirective = RemovedDirective { name: "other", removed_in: None, instead: "" };
+    static ENTRIES: [DirectiveEntry; 2] = [DirectiveEntry::Removed(&OTHER), DirectiveEntry::Removed(&OTHER)];
+    let directives = Directives::new(&ENTRIES);
+    let more = directives.with(&BIND, "other").unwrap();
+    assert_eq!(format!("{more:?}"), r#"["other", "bind", "other"]"#);
+    assert_eq!(more.with(&BIND, "other").err(), Some(PlaceError::Twice("bind")));
+    assert_eq!(directives.with(&BIND, "x").err(), Some(PlaceError::NoNeighbour("x".to_owned())));
+    assert_eq!(more.names().collect::<Vec<_>>(), ["bind"]);
 }

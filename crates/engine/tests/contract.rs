@@ -36,6 +36,7 @@ mod tally;
 use core::time::Duration;
 
 use config::DirectiveEntry::{self, Available};
+use config::Directives;
 use testkit::{Answer, Arrival, Entry, Names, Outcome, Parsed, Question, Reaction, Server};
 use wire::{Name, Opt, Type};
 
@@ -61,7 +62,7 @@ static ENTRIES: [DirectiveEntry; 17] = [
 
 #[test]
 fn plugins_pass_their_contract_scenarios() {
-    testkit::run_directory(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/contract"), &ENTRIES, &[]);
+    testkit::run_directory(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/contract"), Directives::new(&ENTRIES), &[]);
 }
 
 /// Signing comes last: after truncation, after the EDNS options, and after the steps above have changed the answer.
@@ -119,7 +120,7 @@ fn signs_every_message_of_a_zone_transfer() {
 }
 
 fn server(corefile: &str) -> Server {
-    let mut server = Server::new(&ENTRIES);
+    let mut server = Server::new(Directives::new(&ENTRIES));
     assert_eq!(server.load(corefile), Ok(()));
     server
 }
@@ -152,7 +153,7 @@ fn refuses_more_plugins_than_a_query_has_notes_for() {
         });
         let entries: Vec<DirectiveEntry> = entries.collect();
         let lines: String = (0..count).map(|number| format!("p{number}\n")).collect();
-        Server::new(&entries).load(&format!(".:53 {{\n{lines}}}\n"))
+        Server::new(Directives::new(entries.leak())).load(&format!(".:53 {{\n{lines}}}\n"))
     };
     assert_eq!(manifests(engine::STEPS_MAX), Ok(()));
     let refused = manifests(engine::STEPS_MAX + 1).expect_err("one too many");

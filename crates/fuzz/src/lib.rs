@@ -170,7 +170,8 @@ pub fn corefile(text: &[u8]) {
     let text = String::from_utf8_lossy(text).into_owned();
     let parsed = ::corefile::parse(Path::new("Corefile"), text, &NoFiles);
     let mut problems = parsed.diagnostics;
-    let planning = Planning { entries: plugins::DIRECTIVES, dns_port: 53, interface: &|_| None, memory: None };
+    let planning =
+        Planning { entries: plugins::DIRECTIVES.entries(), dns_port: 53, interface: &|_| None, memory: None };
     let plan = config::plan(&parsed.corefile, &planning, &mut problems);
     let broken = problems.iter().any(::corefile::Diagnostic::is_error);
     assert!(plan.is_some() || broken, "no plan and no error");

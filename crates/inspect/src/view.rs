@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
+use config::Directives;
 use config::setup::{Inspection, NamePrivacy, Readiness};
 use control::explain::Place;
 use metrics::Registry;
@@ -19,6 +20,8 @@ pub struct View {
     pub(super) live: Live,
     pub(super) workers: Probes,
     pub(super) clusters: Arc<Followed>,
+    /// Directives of this program.
+    pub(super) directives: Directives,
     pub(super) started: Instant,
     loaded: ArcSwap<Loaded>,
     refused: Mutex<Option<(Instant, String)>>,
@@ -66,12 +69,19 @@ pub struct Loaded {
 
 impl View {
     /// Creates the view of a process that has not published a configuration yet.
-    pub fn new(registry: &Arc<Registry>, live: &Live, workers: Probes, clusters: Arc<Followed>) -> View {
+    pub fn new(
+        registry: &Arc<Registry>,
+        live: &Live,
+        workers: Probes,
+        clusters: Arc<Followed>,
+        directives: Directives,
+    ) -> View {
         View {
             registry: Arc::clone(registry),
             live: Arc::clone(live),
             workers,
             clusters,
+            directives,
             started: Instant::now(),
             loaded: ArcSwap::default(),
             refused: Mutex::default(),

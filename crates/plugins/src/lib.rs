@@ -11,6 +11,7 @@
 //!
 //! ```
 //! use config::DirectiveEntry::Available;
+//! use config::Directives;
 //! use config::options::{Args, Manifest, Problem};
 //! use config::setup::{Part, Setup, SetupError};
 //! use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
@@ -70,7 +71,8 @@
 //!     NOERROR aa rd
 //!     www.test. 60 IN A 192.0.2.1
 //! "#;
-//! let problems = testkit::run_text(scenario, &[Available(&MANIFEST), testkit::toys::RECORDS], &[]);
+//! static DIRECTIVES: Directives = Directives::new(&[Available(&MANIFEST), testkit::toys::RECORDS]);
+//! let problems = testkit::run_text(scenario, DIRECTIVES, &[]);
 //! assert!(problems.is_empty(), "{problems:?}");
 //! ```
 
@@ -93,7 +95,8 @@ pub use shared::option_helpers::{HostName, metrics_page};
 pub use shared::record_text::record_text;
 pub use shared::zone_store::ZoneMemory;
 
-use config::DirectiveEntry::{self, Available, Planned, Removed};
+use config::DirectiveEntry::{Available, Planned, Removed};
+use config::Directives;
 use engine::ReasonCode;
 
 use plugins::{
@@ -120,7 +123,7 @@ pub fn reason_codes() -> impl Iterator<Item = &'static ReasonCode> {
 
 /// All directives in the order of the chain, from top to bottom: CoreDNS's with ours in between, then the removed and
 /// the external ones.
-pub static DIRECTIVES: &[DirectiveEntry] = &[
+pub static DIRECTIVES: Directives = Directives::new(&[
     Available(&root::MANIFEST),
     Available(&metadata::MANIFEST),
     Available(&geoip::MANIFEST),
@@ -218,7 +221,7 @@ pub static DIRECTIVES: &[DirectiveEntry] = &[
     Removed(&removed_directives::TAILSCALE),
     Removed(&removed_directives::KUADRANT),
     Removed(&removed_directives::SQLITE),
-];
+]);
 
 #[cfg(test)]
 mod tests {
@@ -246,6 +249,7 @@ mod tests {
     fn follows_the_order_of_coredns() {
         let is_ours = |name: &&str| OURS.iter().any(|(ours, _)| ours == name);
         let names: Vec<_> = DIRECTIVES
+            .entries()
             .iter()
             .filter(|entry| !matches!(entry, Removed(_)))
             .map(config::DirectiveEntry::name)
@@ -263,13 +267,13 @@ mod tests {
             config::DirectiveEntry::Available(directive) => !directive.traits().has_no_handler,
             _ => false,
         };
-        let steps = DIRECTIVES.iter().filter(makes_step).count();
+        let steps = DIRECTIVES.entries().iter().filter(makes_step).count();
         assert!(steps <= engine::STEPS_MAX, "{steps}: `Transaction::passed` needs a wider word");
     }
 
     #[test]
     fn directives_unknown_to_coredns_follow_their_neighbours() {
-        let names: Vec<_> = DIRECTIVES.iter().map(config::DirectiveEntry::name).collect();
+        let names: Vec<_> = DIRECTIVES.entries().iter().map(config::DirectiveEntry::name).collect();
         for (ours, before) in OURS {
             assert!(names.windows(2).any(|two| two == [*before, *ours]), "{ours} follows {before}");
         }

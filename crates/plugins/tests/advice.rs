@@ -53,7 +53,8 @@ fn problems(text: &str) -> Vec<Diagnostic> {
     let parsed = corefile::parse(Path::new("Corefile"), text.to_owned(), &NoFiles);
     let mut problems = parsed.diagnostics;
     let interface = |name: &str| (name == "lo").then(|| vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]);
-    let planning = Planning { entries: plugins::DIRECTIVES, dns_port: 53, interface: &interface, memory: None };
+    let planning =
+        Planning { entries: plugins::DIRECTIVES.entries(), dns_port: 53, interface: &interface, memory: None };
     plan(&parsed.corefile, &planning, &mut problems);
     problems.retain(|problem| ROOMS.iter().any(|room| problem.code.name().starts_with(room)));
     problems

@@ -90,7 +90,7 @@ const SHAPES: [(&str, Shape); 16] = [
 fn errors(text: String, memory: Option<&MemoryGuard>) -> Vec<Diagnostic> {
     let parsed = corefile::parse(Path::new("Corefile"), text, &NoFiles);
     let mut problems = parsed.diagnostics;
-    let planning = Planning { entries: plugins::DIRECTIVES, dns_port: 53, interface: &|_| None, memory };
+    let planning = Planning { entries: plugins::DIRECTIVES.entries(), dns_port: 53, interface: &|_| None, memory };
     let plan = config::plan(&parsed.corefile, &planning, &mut problems);
     problems.retain(Diagnostic::is_error);
     let Some(plan) = plan else { return problems };

@@ -115,7 +115,8 @@ fn build(corefile: &str) -> (Option<Built>, Vec<Diagnostic>) {
     let parsed = corefile::parse(Path::new("Corefile"), corefile.to_owned(), &world);
     let mut problems = parsed.diagnostics;
     let interface = |name: &str| (name == "lo").then(|| vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]);
-    let planning = Planning { entries: plugins::DIRECTIVES, dns_port: 53, interface: &interface, memory: None };
+    let planning =
+        Planning { entries: plugins::DIRECTIVES.entries(), dns_port: 53, interface: &interface, memory: None };
     let planned = plan(&parsed.corefile, &planning, &mut problems);
     let (registry, mut process) = (Registry::new(), Capabilities::default());
     let tls: Arc<dyn TlsMaker> = Arc::new(testkit::PretendedTls);

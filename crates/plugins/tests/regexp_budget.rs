@@ -24,7 +24,8 @@ fn messages(text: &str) -> Vec<String> {
     let parsed = corefile::parse(Path::new("Corefile"), text.to_owned(), &NoFiles);
     let mut problems = parsed.diagnostics;
     let interface = |_: &str| None;
-    let planning = Planning { entries: plugins::DIRECTIVES, dns_port: 53, interface: &interface, memory: None };
+    let planning =
+        Planning { entries: plugins::DIRECTIVES.entries(), dns_port: 53, interface: &interface, memory: None };
     plan(&parsed.corefile, &planning, &mut problems);
     let errors = problems.into_iter().filter(corefile::Diagnostic::is_error);
     errors.map(|problem| format!("{} {}", problem.message, problem.help.unwrap_or_default())).collect()

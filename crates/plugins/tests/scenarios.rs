@@ -9,21 +9,21 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use config::DirectiveEntry;
 use config::setup::Capabilities;
+use config::{DirectiveEntry, Directives};
 use plugins::HostName;
 use testkit::{Arrival, Asked, Extension, Parsed, Problem, Question, Stage, Statement};
 use wire::{Name, Section};
 
 #[test]
 fn plugins_pass_their_scenarios() {
-    let mut entries = plugins::DIRECTIVES.to_vec();
+    let mut entries = plugins::DIRECTIVES.entries().to_vec();
     let is_removed = |entry: &DirectiveEntry| matches!(entry, DirectiveEntry::Removed(_));
     let end = entries.iter().position(is_removed).unwrap_or(entries.len());
     entries.splice(end..end, [testkit::toys::RECORDS, testkit::toys::OUTWARD]);
     testkit::run_directory(
         concat!(env!("CARGO_MANIFEST_DIR"), "/src"),
-        &entries,
+        Directives::new(entries.leak()),
         &[
             || Box::new(Shares),
             || Box::new(Replay),

@@ -12,6 +12,7 @@ use cli::conform::{ConformanceOptions, read_server};
 use cli::migrate::{MigrateOptions, read_version};
 use compat::coredns::Release;
 use compat::kube_dns::Program;
+use config::Directives;
 use process::log::Format;
 use server::ServeOptions;
 
@@ -303,7 +304,7 @@ fn flag(name: &'static str, help: &'static str) -> Arg {
 ///
 /// # Errors
 /// What is wrong with it, or the help that was asked for; both print themselves.
-pub fn read(words: impl IntoIterator<Item = OsString>) -> Result<Command, clap::Error> {
+pub fn read(words: impl IntoIterator<Item = OsString>, directives: Directives) -> Result<Command, clap::Error> {
     let words: Vec<OsString> = words.into_iter().collect();
     if let Some((program, words)) = server::modes::kube_dns::called(&words) {
         let help = || help_of(server::modes::kube_dns::command(), "portolan kube-dns");
@@ -319,7 +320,7 @@ pub fn read(words: impl IntoIterator<Item = OsString>) -> Result<Command, clap::
     let is_plugin = is_plugin(&words);
     let words = words.into_iter().enumerate().map(|(at, word)| if at == 0 { word } else { two_dashes(word) });
     let command = if is_plugin { command().bin_name(PLUGIN_USAGE) } else { command() };
-    command.try_get_matches_from(words).map(|matches| from_matches(&matches, is_plugin)).map_err(explain)
+    command.try_get_matches_from(words).map(|matches| from_matches(&matches, is_plugin, directives)).map_err(explain)
 }
 
 /// Returns true if `kubectl` runs the program as its plugin.
@@ -370,7 +371,7 @@ fn help_of(command: clap::Command, name: &'static str) -> clap::Error {
     asked.err().unwrap_or_else(|| clap::Error::new(kind))
 }
 
-fn from_matches(matches: &ArgMatches, is_plugin: bool) -> Command {
+fn from_matches(matches: &ArgMatches, is_plugin: bool, directives: Directives) -> Command {
     if let Some(check) = matches.subcommand_matches("check") {
         return Command::Check(check_options(check));
     }
@@ -402,6 +403,7 @@ fn from_matches(matches: &ArgMatches, is_plugin: bool) -> Command {
         pidfile: matches.get_one("pidfile").cloned(),
         quiet: matches.get_flag("quiet"),
         log_format: matches.get_one("log-format").and_then(|name: &String| Format::by_name(name)).unwrap_or_default(),
+        directives,
     })
 }
 
@@ -417,7 +419,7 @@ mod tests {
     use super::*;
 
     fn read_text(text: &str) -> Result<Command, clap::Error> {
-        read(text.split(' ').map(OsString::from))
+        read(text.split(' ').map(OsString::from), plugins::DIRECTIVES)
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod manual_sections;
 use std::io::Write;
 use std::process::ExitCode;
 
+use config::Directives;
 use rustix::process::{Resource, getrlimit};
 
 use arguments::Command;
@@ -32,15 +33,20 @@ const USAGE_ERROR: u8 = 2;
 /// Stack that the main thread needs. The default of Linux is 8 MiB.
 const STACK_MIN: usize = 2 << 20;
 
-/// Runs the command that the arguments of the process name, and returns its exit code.
+/// Runs the command that the arguments of the process name, and returns its exit code. `directives` are those of the
+/// program: `plugins::DIRECTIVES`, or with further ones.
 #[must_use]
-pub fn main() -> ExitCode {
+pub fn main(directives: Directives) -> ExitCode {
     let stack = getrlimit(Resource::Stack).current;
     if stack.is_none_or(|stack| stack >= STACK_MIN as u64) {
-        return run();
+        return run(directives);
     }
     // The limit is that of the main thread. The stack of another thread has the size that its creator wants.
-    match std::thread::Builder::new().stack_size(STACK_MIN).spawn(run).map(std::thread::JoinHandle::join) {
+    match std::thread::Builder::new()
+        .stack_size(STACK_MIN)
+        .spawn(move || run(directives))
+        .map(std::thread::JoinHandle::join)
+    {
         Ok(Ok(code)) => code,
         Ok(Err(_)) => ExitCode::FAILURE,
         Err(error) => {
@@ -54,8 +60,8 @@ pub fn main() -> ExitCode {
 }
 
 /// Runs the command that the arguments name.
-fn run() -> ExitCode {
-    let command = match arguments::read(std::env::args_os()) {
+fn run(directives: Directives) -> ExitCode {
+    let command = match arguments::read(std::env::args_os(), directives) {
         Ok(command) => command,
         Err(error) => {
             let _ = error.print();
@@ -64,12 +70,12 @@ fn run() -> ExitCode {
     };
     match command {
         Command::Serve(options) => server::run(&options),
-        Command::Check(options) => cli::check::check(&options),
+        Command::Check(options) => cli::check::check(&options, directives),
         Command::Conformance(options) => cli::conform::conform(&options),
-        Command::Migrate(options) => cli::migrate::migrate(&options),
-        Command::Control(command) => cli::commands::control(&command),
-        Command::KubeDns { program, words } => server::modes::kube_dns::kube_dns(program, words),
-        Command::Node { words } => server::modes::node::node(words),
+        Command::Migrate(options) => cli::migrate::migrate(&options, directives),
+        Command::Control(command) => cli::commands::control(&command, directives),
+        Command::KubeDns { program, words } => server::modes::kube_dns::kube_dns(program, words, directives),
+        Command::Node { words } => server::modes::node::node(words, directives),
         Command::Completions(shell) => print(&manual::completions(shell)),
         Command::Man(words) => match manual::man_page(&words) {
             Ok(page) => print(&page),
@@ -80,7 +86,7 @@ fn run() -> ExitCode {
         },
         Command::Version => print(&(process::version::version_text() + "\n")),
         Command::Plugins => {
-            process::directives::plugin_names().for_each(|name| println!("{name}"));
+            directives.names().for_each(|name| println!("{name}"));
             ExitCode::SUCCESS
         }
     }

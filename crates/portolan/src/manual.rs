@@ -231,7 +231,7 @@ mod tests {
             assert!(exits.is_sorted() && !examples.is_empty(), "{command}");
             for (_, line) in *examples {
                 let words = line.split(' ').map(std::ffi::OsString::from);
-                assert!(line.starts_with("portolan") && arguments::read(words).is_ok(), "{line}");
+                assert!(line.starts_with("portolan") && arguments::read(words, plugins::DIRECTIVES).is_ok(), "{line}");
             }
         }
     }

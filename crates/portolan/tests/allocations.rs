@@ -178,7 +178,8 @@ impl Server {
     fn new(corefile: &str) -> Server {
         let parsed = corefile::parse(Path::new("Corefile"), corefile.to_owned(), &NoFiles);
         let mut problems = parsed.diagnostics;
-        let planning = Planning { entries: plugins::DIRECTIVES, dns_port: 53, interface: &|_| None, memory: None };
+        let planning =
+            Planning { entries: plugins::DIRECTIVES.entries(), dns_port: 53, interface: &|_| None, memory: None };
         let plan = config::plan(&parsed.corefile, &planning, &mut problems).expect("the Corefile is right");
         let registry = Registry::new();
         let mut process = Capabilities::default();

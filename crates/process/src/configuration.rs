@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use config::setup::MemoryGuard;
-use config::{Plan, Planning, RegexpBudget};
+use config::{Directives, Plan, Planning, RegexpBudget};
 use corefile::{Corefile, Diagnostic, Loader, Parsed, Sources, Span, Style};
 use host::errors::plain;
 
@@ -131,6 +131,17 @@ fn is_standard_input(name: &Path) -> bool {
     name == Path::new("stdin") || name == Path::new("-")
 }
 
+/// What the meaning of a Corefile depends on besides its text.
+#[derive(Clone, Copy)]
+pub struct Surroundings<'a> {
+    /// Port of keys without one.
+    pub port: u16,
+    /// Directives of this program.
+    pub directives: Directives,
+    /// Memory of the process that will serve it, if one will.
+    pub memory: Option<&'a MemoryGuard>,
+}
+
 /// Parsed Corefile with its diagnostics.
 pub struct Configuration {
     /// Plan; `None` if there are errors.
@@ -148,28 +159,28 @@ impl Configuration {
     ///
     /// # Errors
     /// The Corefile itself cannot be read.
-    pub fn read(origin: &Origin, port: u16) -> io::Result<Configuration> {
-        Configuration::read_within(origin, port, None)
+    pub fn read(origin: &Origin, port: u16, directives: Directives) -> io::Result<Configuration> {
+        Configuration::read_within(origin, &Surroundings { port, directives, memory: None })
     }
 
-    /// Reads and plans a Corefile for a process with this memory.
+    /// Reads and plans a Corefile for a process.
     ///
     /// # Errors
     /// The Corefile itself cannot be read.
-    pub fn read_within(origin: &Origin, port: u16, memory: Option<&MemoryGuard>) -> io::Result<Configuration> {
-        let (name, text) = origin.read(port)?;
+    pub fn read_within(origin: &Origin, around: &Surroundings<'_>) -> io::Result<Configuration> {
+        let (name, text) = origin.read(around.port)?;
         let parts = if let Origin::Manifest { parts, .. } = origin { parts.as_slice() } else { &[] };
         let loader = DiskAndParts(parts);
         let parsed = corefile::parse(&name, text.clone(), &loader);
         let lacks_brace = parsed.has_unclosed_block();
-        let configuration = Configuration::from_parsed(parsed, port, memory)?;
+        let configuration = Configuration::from_parsed(parsed, around)?;
         if configuration.plan.is_some() || !lacks_brace {
             return Ok(configuration);
         }
         // The missing brace makes the lines after it look wrong. If the indentation shows where it belongs, only it is
         // reported.
         let by_indentation = corefile::parse_by_indentation(&name, text, &loader);
-        let explained = Configuration::from_parsed(by_indentation, port, memory)?;
+        let explained = Configuration::from_parsed(by_indentation, around)?;
         let is_better = explained.plan.is_none() && explained.errors() <= configuration.errors();
         Ok(if is_better { explained } else { configuration })
     }
@@ -178,8 +189,8 @@ impl Configuration {
         self.problems.iter().filter(|problem| problem.is_error()).count()
     }
 
-    fn from_parsed(parsed: Parsed, port: u16, memory: Option<&MemoryGuard>) -> io::Result<Configuration> {
-        Configuration::of_parsed(parsed, port, &crate::local::interface_addresses, memory)
+    fn from_parsed(parsed: Parsed, around: &Surroundings<'_>) -> io::Result<Configuration> {
+        Configuration::of_parsed(parsed, &crate::local::interface_addresses, around)
     }
 
     /// Plans a parsed Corefile. `interface` returns the addresses of a network interface.
@@ -188,10 +199,10 @@ impl Configuration {
     /// The built-in Corefile cannot be read, which does not happen.
     pub fn of_parsed(
         parsed: Parsed,
-        port: u16,
         interface: &dyn Fn(&str) -> Option<Vec<IpAddr>>,
-        memory: Option<&MemoryGuard>,
+        around: &Surroundings<'_>,
     ) -> io::Result<Configuration> {
+        let Surroundings { port, directives, memory } = *around;
         let Parsed { corefile: written, diagnostics: mut problems } = parsed;
         let built_in = match written.blocks.is_empty() && !problems.iter().any(Diagnostic::is_error) {
             // As in CoreDNS, a Corefile without server blocks means the built-in one.
@@ -199,7 +210,7 @@ impl Configuration {
             false => None,
         };
         let served = built_in.as_ref().unwrap_or(&written);
-        let planning = Planning { entries: plugins::DIRECTIVES, dns_port: port, interface, memory };
+        let planning = Planning { entries: directives.entries(), dns_port: port, interface, memory };
         let _budget = RegexpBudget::begin(cgroup::memory_limit());
         let plan = config::plan(served, &planning, &mut problems);
         let plan = plan.filter(|_| !problems.iter().any(Diagnostic::is_error));
@@ -282,7 +293,7 @@ mod tests {
         let read = |rules: usize| {
             let text = format!(".:53 {{\n{}whoami\n}}\n", (0..rules).map(rule).collect::<String>());
             let origin = Origin::Text { name: "Corefile".into(), text };
-            Configuration::read(&origin, 53).expect("a text needs no file")
+            Configuration::read(&origin, 53, plugins::DIRECTIVES).expect("a text needs no file")
         };
         // An expression of 15 MiB fits, unless the memory of the machine that runs the test is limited.
         assert!(cgroup::memory_limit().is_some() || read(1).plan.is_some());

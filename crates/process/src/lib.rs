@@ -8,7 +8,6 @@ pub mod cgroup;
 pub mod clusters;
 pub mod configuration;
 pub mod deadlines;
-pub mod directives;
 pub mod dry;
 pub mod files;
 pub mod http_server;

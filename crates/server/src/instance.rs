@@ -13,7 +13,7 @@ use aws_lc_rs::digest::{SHA512, digest};
 use config::setup::{
     Capabilities, Command, Inspection, LifecycleEvent, MemoryGuard, NamePrivacy, Readiness, ReloadState, SetupWarning,
 };
-use config::{BuildContext, Built, PlannedListener};
+use config::{BuildContext, Built, Directives, PlannedListener};
 use corefile::{Span, Style};
 use engine::log::Level;
 use engine::{Io, Scheme};
@@ -29,7 +29,7 @@ use crate::serve_error::ServeError;
 use crate::{hook_commands, sockets};
 use inspect::explain::{Bound, Outline, place};
 use inspect::{Control, Loaded, Order, View, Warning, without_secrets};
-use process::configuration::{self, Configuration, Origin};
+use process::configuration::{self, Configuration, Origin, Surroundings};
 use process::files::Disk;
 use process::version::COMMIT;
 use process::{cgroup, internal_errors, limit_hits, log, process_metrics, startup_gates};
@@ -106,7 +106,7 @@ impl Instance {
         let limits = WorkerLimits { cpu: cgroup::cpu_quota(), ..WorkerLimits::within(cgroup::memory_limit()) };
         let workers = Workers::start(workers, &live, registry, limits)?;
         let (control, orders) = Control::start(
-            View::new(registry, &live, workers.probes(), process.find().unwrap_or_default()),
+            View::new(registry, &live, workers.probes(), process.find().unwrap_or_default(), directives_of(&process)),
             workers.taps(),
         )?;
         let mut instance = Instance {
@@ -329,9 +329,15 @@ impl Written {
     }
 }
 
+/// Returns the directives that the process offers.
+fn directives_of(process: &Capabilities) -> Directives {
+    process.find().unwrap_or(Directives::new(&[]))
+}
+
 fn read(origin: &Origin, port: u16, process: &Capabilities) -> Result<Configuration, ServeError> {
     let memory: Option<MemoryGuard> = process.find();
-    let read = Configuration::read_within(origin, port, memory.as_ref());
+    let around = Surroundings { port, directives: directives_of(process), memory: memory.as_ref() };
+    let read = Configuration::read_within(origin, &around);
     let configuration = read.map_err(|error| ServeError::Load(origin.name(), error))?;
     let text = configuration.render_problems(Style::Plain);
     if configuration.plan.is_none() {

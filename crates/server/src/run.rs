@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use config::Directives;
 use engine::log::{Level, Source};
 use host::mask::masked_lines;
 use metrics::Registry;
@@ -46,6 +47,8 @@ pub struct ServeOptions {
     pub quiet: bool,
     /// Log format.
     pub log_format: Format,
+    /// Directives of this program.
+    pub directives: Directives,
 }
 
 /// Serves until a signal ends the process. Returns a failure if the server cannot start.
@@ -110,6 +113,7 @@ pub async fn serve(
     let mut signals = Signals::new(shutdown, changes)?;
     log::publish(registry);
     let mut process = capabilities(registry);
+    process.provide(options.directives);
     process.provide(plugins::QueryFields(options.log_format == Format::Json));
     let mut instance = Instance::start(origin, options.port, workers(), process, registry, &hooks)?;
     signals.orders = instance.take_orders();

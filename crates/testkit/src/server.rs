@@ -12,7 +12,7 @@ use config::setup::{
     Capabilities, FileCheck, FileWatch, GracefulJob, HostRequests, Job, Readiness, ReloadState, Shutdown,
     ShutdownTrigger,
 };
-use config::{BuildContext, Built, DirectiveEntry, PlannedListener, Planning, plan};
+use config::{BuildContext, Built, Directives, PlannedListener, Planning, plan};
 use corefile::{Style, render};
 use engine::log::Notice;
 use engine::{Clock, Driver, Generation, Instant, Io, ListenerId, PeerInfo, Progress, Transaction, Transport, Worker};
@@ -42,7 +42,7 @@ pub struct Server {
     pub process: Capabilities,
     /// Metrics of the process.
     pub registry: Arc<Registry>,
-    entries: Vec<DirectiveEntry>,
+    directives: Directives,
     time: VirtualTime,
     executor: Executor,
     worker: Rc<RefCell<Worker>>,
@@ -127,18 +127,18 @@ impl fmt::Display for LoadError {
 impl core::error::Error for LoadError {}
 
 impl Server {
-    /// Creates a process without a Corefile. `entries` are its plugins, in the order of the chain.
+    /// Creates a process without a Corefile. `directives` are those of the program.
     #[must_use]
-    pub fn new(entries: &[DirectiveEntry]) -> Server {
+    pub fn new(directives: Directives) -> Server {
         let (time, registry) = (VirtualTime::new(), Registry::new());
         let io = Rc::new(VirtualIo::new(time.clone(), &registry, SEED));
         let worker = Worker::new(&registry, Box::new(time.clone()), io.random());
         Server {
             io,
             world: Rc::default(),
-            process: with_tls(),
+            process: offers(directives),
             registry,
-            entries: entries.to_vec(),
+            directives,
             time,
             executor: Executor::default(),
             worker: Rc::new(RefCell::new(worker)),
@@ -154,7 +154,8 @@ impl Server {
         let parsed = corefile::parse(FilePath::new("Corefile"), text.to_owned(), &*self.world);
         let file = parsed.corefile;
         let mut problems = parsed.diagnostics;
-        let planning = Planning { entries: &self.entries, dns_port: DNS_PORT, interface: &|_| None, memory: None };
+        let planning =
+            Planning { entries: self.directives.entries(), dns_port: DNS_PORT, interface: &|_| None, memory: None };
         let planned = plan(&file, &planning, &mut problems);
         let broken = problems.iter().any(corefile::Diagnostic::is_error);
         let Some(planned) = planned.filter(|_| !broken) else {
@@ -317,8 +318,9 @@ impl Server {
 }
 
 /// Returns the minimum capabilities of a process.
-fn with_tls() -> Capabilities {
+fn offers(directives: Directives) -> Capabilities {
     let mut process = Capabilities::default();
+    process.provide(directives);
     let tls: Arc<dyn engine::tls::TlsMaker> = Arc::new(crate::PretendedTls);
     process.provide(tls);
     process

@@ -81,7 +81,7 @@ fn texts() -> Result<Vec<(PathBuf, String)>, Failed> {
     texts.push((PathBuf::from("docs/doctor.md"), with_block(&doctor, "checks", &checks_tables())?));
     let explain = read(Path::new("docs/explain.md"))?;
     texts.push((PathBuf::from("docs/explain.md"), with_block(&explain, "reasons", &reasons_table())?));
-    for directive in available() {
+    for directive in plugins::DIRECTIVES.available() {
         texts.push(plugin_readme(directive)?);
     }
     texts.extend(monitoring::texts()?);
@@ -94,20 +94,13 @@ fn manual_files() -> Result<Vec<(PathBuf, String)>, Failed> {
         manual::man_pages().into_iter().map(|(name, page)| (Path::new("man").join(name), page)).collect();
     let language = read(Path::new("docs/corefile.md"))?;
     files.push(man_file("portolan-corefile", 5, "the configuration language", &language));
-    for directive in available() {
+    for directive in plugins::DIRECTIVES.available() {
         let (_, readme) = plugin_readme(directive)?;
         files.push(man_file(&format!("portolan-{}", directive.name()), 7, directive.summary(), &readme));
     }
     files.extend(COMPLETIONS.map(|(shell, name)| (Path::new("completions").join(name), manual::completions(shell))));
     files.sort();
     Ok(files)
-}
-
-fn available() -> impl Iterator<Item = &'static dyn Directive> {
-    plugins::DIRECTIVES.iter().filter_map(|entry| match entry {
-        DirectiveEntry::Available(directive) => Some(*directive),
-        _ => None,
-    })
 }
 
 fn plugin_readme(directive: &dyn Directive) -> Result<(PathBuf, String), Failed> {
@@ -180,7 +173,7 @@ pub(crate) fn metrics_by_part() -> Vec<(&'static str, Vec<&'static Metric>)> {
         ("etcd", portolan::ETCD_METRICS.to_vec()),
         ("portolan node", portolan::NODE_METRICS.to_vec()),
     ];
-    for entry in plugins::DIRECTIVES {
+    for entry in plugins::DIRECTIVES.entries() {
         if let DirectiveEntry::Available(directive) = entry
             && !directive.metrics().is_empty()
             && directive.name() != "prometheus"
@@ -195,7 +188,7 @@ pub(crate) fn metrics_by_part() -> Vec<(&'static str, Vec<&'static Metric>)> {
 fn plugins_table() -> String {
     let mut text = "| plugin | what it does |\n|---|---|\n".to_owned();
     let mut later = Vec::new();
-    for entry in plugins::DIRECTIVES {
+    for entry in plugins::DIRECTIVES.entries() {
         match entry {
             DirectiveEntry::Available(directive) => {
                 let name = directive.name();
@@ -220,6 +213,7 @@ fn plugins_table() -> String {
 /// Formats the chapters of the book for the plugins of this build.
 fn plugin_chapters() -> String {
     let mut names: Vec<&str> = plugins::DIRECTIVES
+        .entries()
         .iter()
         .filter(|entry| matches!(entry, DirectiveEntry::Available(_)))
         .map(DirectiveEntry::name)

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use ::doctor::{Check, Need, Report, Unknown, select};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use cluster::Source;
+use config::Directives;
 use control::doctor::ServerFacts;
 use control::requests::Requests;
 use control::{Endpoint, exit};
@@ -151,11 +152,12 @@ impl Options {
 
     /// Gathers the facts, runs the checks and prints the report. Needs no server.
     #[allow(clippy::print_stderr, reason = "a command prints to its user")]
-    pub(super) fn run(&self, options: &CommonOptions) -> Result<u8, ControlError> {
+    pub(super) fn run(&self, options: &CommonOptions, directives: Directives) -> Result<u8, ControlError> {
         let wanted = GatherOptions {
             names_socket: options.server.socket.is_some(),
             source: self.source.clone(),
             conf: self.conf.clone(),
+            directives,
             service: self.service.clone(),
             packets: self.checks.iter().any(|check| check.needs.contains(&Need::Network)),
             waiting: ask_waiting(options.server.clone()),

@@ -22,6 +22,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use config::Directives;
 use config::options::parse_duration;
 use control::exit;
 use serde::Serialize;
@@ -116,13 +117,13 @@ pub fn read(matches: &ArgMatches, is_plugin: bool) -> Option<ControlCommand> {
 /// and with 3 if some of several servers could not be asked.
 #[allow(clippy::print_stderr, reason = "a command prints to its user")]
 #[must_use]
-pub fn control(command: &ControlCommand) -> ExitCode {
+pub fn control(command: &ControlCommand, directives: Directives) -> ExitCode {
     let ControlCommand { options, request, all } = command;
     let offline = match (request, all) {
         (_, Err(error)) => Some(Err(ControlError::All(error.clone()))),
         (_, Ok(Some(service))) => all::run(request, options.json, service),
-        (Request::Explain(own), _) => own.run_offline(),
-        (Request::Doctor(own), _) => Some(own.run(options)),
+        (Request::Explain(own), _) => own.run_offline(directives),
+        (Request::Doctor(own), _) => Some(own.run(options, directives)),
         _ => None,
     };
     let ask = |socket: Socket| match request {
@@ -137,7 +138,7 @@ pub fn control(command: &ControlCommand) -> ExitCode {
         Request::Tail(own) => tail::run(own, options, &socket),
         Request::Top(own) => top::run(own, options, &socket),
         Request::Report(own) => report::run(own, &socket),
-        Request::Doctor(own) => own.run(options),
+        Request::Doctor(own) => own.run(options, directives),
     };
     let outcome = offline.unwrap_or_else(|| Socket::find(&options.server).and_then(ask));
     match outcome {

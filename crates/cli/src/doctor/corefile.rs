@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use cluster::Request;
+use config::Directives;
 use corefile::{Corefile, Diagnostic, Loader};
 use doctor::objects::Container;
 use doctor::{CorefileFacts, DNS_PORT, DnsService, Facts, Known, Problem, Unknown};
@@ -12,7 +13,7 @@ use doctor::{CorefileFacts, DNS_PORT, DnsService, Facts, Known, Problem, Unknown
 use super::api::Api;
 use super::objects::config_map;
 use super::resolv_conf::{self, ResolvConf};
-use process::configuration::{Configuration, Origin};
+use process::configuration::{Configuration, Origin, Surroundings};
 use process::dry;
 use process::local::is_pod;
 
@@ -39,7 +40,7 @@ pub(super) async fn corefile(
     facts: &Facts,
     is_beside_server: bool,
     api: &Known<Api>,
-    settings: &ResolvConf,
+    (settings, directives): (&ResolvConf, Directives),
 ) -> Known<ReadCorefile> {
     let cannot_open = |path: &Path, error: &io::Error| Unknown::new(host::errors::cannot_open(path, error));
     if let Some(path) = conf {
@@ -47,16 +48,16 @@ pub(super) async fn corefile(
             Origin::Text { name: path.to_owned(), text: read(path).map_err(|error| cannot_open(path, &error))? };
         // Beside a cluster elsewhere, this machine has other name servers than the server.
         let has_files = facts.server.is_ok() || api.is_err();
-        return compiled(&path.display().to_string(), &origin, has_files);
+        return compiled(&path.display().to_string(), &origin, directives, has_files);
     }
     if let Ok(server) = &facts.server {
         let Some(main) = server.files.first() else { return Err(Unknown::new("the server has no Corefile")) };
         // The file may be that of another container, or have changed.
         return match read(Path::new(&main.name)) {
             Ok(text) if main.name.starts_with('/') => {
-                compiled(&main.name, &Origin::Text { name: main.name.clone().into(), text }, true)
+                compiled(&main.name, &Origin::Text { name: main.name.clone().into(), text }, directives, true)
             }
-            _ => Ok(without_secrets(&main.name, &main.text)),
+            _ => Ok(without_secrets(&main.name, &main.text, directives)),
         };
     }
     // A server that does not answer this user is why its Corefile is not known.
@@ -64,7 +65,7 @@ pub(super) async fn corefile(
     let api = api.as_ref().map_err(|reason| of_server.unwrap_or(reason).clone())?;
     // The name servers of a Pod are those of its node, as for the server, unless it asks the cluster DNS.
     let has_files = is_pod() && settings.cluster_domain().is_none();
-    of_config_map(&facts.dns()?, api, has_files).await
+    of_config_map(&facts.dns()?, api, directives, has_files).await
 }
 
 fn read(path: &Path) -> io::Result<String> {
@@ -72,8 +73,8 @@ fn read(path: &Path) -> io::Result<String> {
 }
 
 /// Compiles a Corefile with the files and the environment of this machine.
-fn compiled(source: &str, origin: &Origin, has_files: bool) -> Known<ReadCorefile> {
-    let configuration = Configuration::read(origin, DNS_PORT);
+fn compiled(source: &str, origin: &Origin, directives: Directives, has_files: bool) -> Known<ReadCorefile> {
+    let configuration = Configuration::read(origin, DNS_PORT, directives);
     let configuration =
         configuration.map_err(|error| Unknown::new(format!("{source}: {}", host::errors::describe(&error))))?;
     Ok(facts_of(source, configuration, has_files))
@@ -103,10 +104,10 @@ fn described(problem: &Diagnostic, written: &Corefile) -> Problem {
 }
 
 /// Reads the text that the server sends. It lacks secrets, so it may not compile.
-fn without_secrets(source: &str, text: &str) -> ReadCorefile {
+fn without_secrets(source: &str, text: &str, directives: Directives) -> ReadCorefile {
     if !text.contains(REMOVED) {
         let origin = Origin::Text { name: source.into(), text: text.to_owned() };
-        if let Ok(read) = compiled(source, &origin, true) {
+        if let Ok(read) = compiled(source, &origin, directives, true) {
             return read;
         }
     }
@@ -116,7 +117,12 @@ fn without_secrets(source: &str, text: &str) -> ReadCorefile {
 }
 
 /// Reads the Corefile in the ConfigMap of the Deployment.
-async fn of_config_map(dns: &DnsService<'_>, api: &Api, has_files: bool) -> Known<ReadCorefile> {
+async fn of_config_map(
+    dns: &DnsService<'_>,
+    api: &Api,
+    directives: Directives,
+    has_files: bool,
+) -> Known<ReadCorefile> {
     let deployment = dns.deployment()?;
     let spec = &deployment.spec.template.spec;
     let names = spec.volumes.iter().filter_map(|volume| volume.config_map.as_ref()).map(|source| &source.name);
@@ -124,20 +130,23 @@ async fn of_config_map(dns: &DnsService<'_>, api: &Api, has_files: bool) -> Know
     for name in names.take(CONFIG_MAPS_MAX) {
         let Some(data) = config_map(api, namespace, name).await? else { continue };
         if let Some(text) = data.get(KEY) {
-            return from_config_map(&format!("ConfigMap {namespace}/{name}"), text, &spec.containers, has_files);
+            let configuration = of_remote(text, &spec.containers, directives)?;
+            return Ok(facts_of(&format!("ConfigMap {namespace}/{name}"), configuration, has_files));
         }
     }
     Err(Unknown::new(format!("no ConfigMap of Deployment {} has the key `{KEY}`", deployment.metadata.path())))
 }
 
-fn from_config_map(source: &str, text: &str, containers: &[Container], has_files: bool) -> Known<ReadCorefile> {
+/// Compiles a Corefile of containers elsewhere.
+fn of_remote(text: &str, containers: &[Container], directives: Directives) -> Known<Configuration> {
     let parsed = corefile::parse(Path::new(KEY), text.to_owned(), &Remote(containers));
     // The interfaces of the server are not known here.
     let some_address = |_: &str| Some(vec![IpAddr::from([127, 0, 0, 1])]);
-    let configuration = Configuration::of_parsed(parsed, DNS_PORT, &some_address, None);
+    let configuration =
+        Configuration::of_parsed(parsed, &some_address, &Surroundings { port: DNS_PORT, directives, memory: None });
     let mut configuration = configuration.map_err(|error| Unknown::new(host::errors::describe(&error)))?;
     configuration.problems.retain(|problem| !ABOUT_FILES.contains(&problem.code.name()));
-    Ok(facts_of(source, configuration, has_files))
+    Ok(configuration)
 }
 
 /// Files and environment of containers elsewhere: only the variables are known.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use cluster::Source;
+use config::Directives;
 use control::doctor::ServerFacts;
 use doctor::objects::Objects;
 use doctor::{Facts, Known, Unknown};
@@ -35,6 +36,8 @@ pub(crate) struct Options {
     pub(crate) packets: bool,
     /// Asks the server that runs here for queries that wait.
     pub(crate) waiting: AskWaiting,
+    /// Directives of this program.
+    pub(crate) directives: Directives,
 }
 
 /// Answer of the server that runs here.
@@ -70,7 +73,9 @@ pub(crate) async fn gather(options: Options, server: impl Future<Output = Server
     facts.server = server;
     facts.api_clock_ahead = api.as_ref().map_err(Clone::clone).and_then(Api::clock_ahead);
     // The other gatherers need the Corefile. Without a ConfigMap, it is there at once.
-    let read = deadline.limit("Corefile", corefile(options.conf.as_deref(), &facts, is_here, &api, &settings)).await;
+    let read = deadline
+        .limit("Corefile", corefile(options.conf.as_deref(), &facts, is_here, &api, (&settings, options.directives)))
+        .await;
     let requests = read.as_ref().map_err(Clone::clone).and_then(|read| read.requests.clone());
     facts.corefile = read.map(|ReadCorefile { facts, .. }| facts);
     facts.certificates = certificates_of(&facts, options.conf.is_some());

@@ -17,6 +17,7 @@ use std::process::ExitCode;
 
 use compat::coredns::{Release, unknown_to};
 use compat::migrate::{self as migrations, Migration, Note, NoteKind};
+use config::Directives;
 use corefile::Style;
 use serde_json::{Value, json};
 
@@ -87,10 +88,10 @@ fn concerns(note: &Note, from: Option<Version>) -> bool {
 
 /// Converts a configuration, or compares two servers.
 #[must_use]
-pub fn migrate(options: &MigrateOptions) -> ExitCode {
+pub fn migrate(options: &MigrateOptions, directives: Directives) -> ExitCode {
     let outcome = match options.check {
         Some(servers) => check(servers, options),
-        None => translate(options),
+        None => translate(options, directives),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("{}", error.to_string().trim_end());
@@ -113,7 +114,7 @@ fn files(options: &MigrateOptions) -> Vec<PathBuf> {
     if none { vec![PathBuf::from("-")] } else { options.files.clone() }
 }
 
-fn translate(options: &MigrateOptions) -> Result<ExitCode, CommandError> {
+fn translate(options: &MigrateOptions, directives: Directives) -> Result<ExitCode, CommandError> {
     let mut input = Input::default();
     for path in files(options) {
         input.add(&path, read(&path)?)?;
@@ -135,7 +136,7 @@ fn translate(options: &MigrateOptions) -> Result<ExitCode, CommandError> {
     }
     print!("{}", if options.json { format!("{:#}\n", json(&migration)) } else { migration.text.clone() });
     let lost = migration.notes.iter().any(|note| note.kind == NoteKind::Lost);
-    Ok(if refused(&migration.text) || lost { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(if refused(&migration.text, directives) || lost { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 /// Returns a note if the result has words that CoreDNS does not know.
@@ -191,7 +192,7 @@ fn migrated(input: &Input, defaults: bool) -> Result<(Option<String>, Migration)
 }
 
 /// Returns true if this server would not start with a Corefile, and prints the reasons.
-fn refused(text: &str) -> bool {
+fn refused(text: &str, directives: Directives) -> bool {
     // node-cache's template variables have no values here, so the result cannot be checked.
     if text.contains("__PILLAR__") {
         return false;
@@ -201,7 +202,7 @@ fn refused(text: &str) -> bool {
         return false;
     }
     let origin = Origin::Text { name: "Corefile".into(), text: text.to_owned() };
-    match Configuration::read(&origin, compat::kube_dns::DNS_PORT) {
+    match Configuration::read(&origin, compat::kube_dns::DNS_PORT, directives) {
         Ok(configuration) => {
             eprint!("{}", configuration.render_problems(Style::Plain));
             configuration.plan.is_none()

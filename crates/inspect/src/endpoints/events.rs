@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use config::Directives;
 use control::query::Parameters;
 use control::tail::{FAILURES_KEPT, SECONDS_MAX};
 use engine::tap::Filter;
@@ -21,7 +22,7 @@ pub(super) fn events(context: &Context, access: Access, parameters: &Parameters)
         let value = parameters.get(name).unwrap_or_default();
         filter.set(name, value).map_err(|error| Refusal::invalid(format!("`{name}`: {error}")))?;
         if name == "plugin" {
-            check_plugins(value)?;
+            check_plugins(context.view.directives, value)?;
         }
     }
     let seconds = number(parameters, "seconds", SECONDS_MAX)?;
@@ -40,9 +41,9 @@ pub(super) fn events(context: &Context, access: Access, parameters: &Parameters)
 }
 
 /// Refuses names that no plugin has, which would select nothing.
-fn check_plugins(value: &str) -> Result<(), Refusal> {
+fn check_plugins(directives: Directives, value: &str) -> Result<(), Refusal> {
     let names = value.strip_prefix('!').unwrap_or(value).split(',');
-    names.filter(|name| !name.is_empty()).try_for_each(|name| check_plugin(name, None))
+    names.filter(|name| !name.is_empty()).try_for_each(|name| check_plugin(directives, name, None))
 }
 
 fn pods(parameters: &Parameters) -> Result<Option<Selection>, Refusal> {

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use control::log::{Level, Levels, SECONDS_MAX, SetLevel, Temporary};
 
-use super::super::context::Access;
+use super::super::context::{Access, Context};
 use super::super::refusal::Refusal;
-use process::directives::plugin_names;
+use config::Directives;
 use process::log::levels as store;
 
 /// Returns the temporary levels.
@@ -20,12 +20,12 @@ pub(super) fn levels() -> Levels {
 }
 
 /// Sets a level for some time.
-pub(super) fn set(access: Access, request: &SetLevel) -> Result<Levels, Refusal> {
+pub(super) fn set(context: &Context, access: Access, request: &SetLevel) -> Result<Levels, Refusal> {
     let SetLevel { plugin, level, seconds } = request;
     if *seconds > SECONDS_MAX {
         return Err(Refusal::invalid(format!("{seconds} s is too long; the maximum is {SECONDS_MAX} s (a day)")));
     }
-    check_plugin(plugin, Some(store::SERVER))?;
+    check_plugin(context.view.directives, plugin, Some(store::SERVER))?;
     let name = level.name();
     tracing::info!(target: "portolan", "{access} sets the log level of {plugin} to {name} for {seconds} s");
     store::set(plugin, to_engine(*level), Duration::from_secs(*seconds));
@@ -33,11 +33,11 @@ pub(super) fn set(access: Access, request: &SetLevel) -> Result<Levels, Refusal>
 }
 
 /// Refuses a name that neither a plugin nor `other` has.
-pub(super) fn check_plugin(name: &str, other: Option<&'static str>) -> Result<(), Refusal> {
-    if plugin_names().chain(other).any(|known| known == name) {
+pub(super) fn check_plugin(directives: Directives, name: &str, other: Option<&'static str>) -> Result<(), Refusal> {
+    if directives.names().chain(other).any(|known| known == name) {
         return Ok(());
     }
-    let near = corefile::did_you_mean(name, plugin_names());
+    let near = corefile::did_you_mean(name, directives.names());
     let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
     Err(Refusal::invalid(format!("there is no plugin `{name}`{near}")))
 }

@@ -52,7 +52,7 @@ pub(super) async fn handle(
         Endpoint::CacheFlush => Answer::json(&cache::flush(context, access, &json(body)?)?),
         Endpoint::Reload => Answer::json(&reload::reload(context, access).await?),
         Endpoint::LogLevels => Answer::json(&log::levels()),
-        Endpoint::SetLogLevel => Answer::json(&log::set(access, &json(body)?)?),
+        Endpoint::SetLogLevel => Answer::json(&log::set(context, access, &json(body)?)?),
         Endpoint::Requests => {
             Answer::json(&requests::requests(context, parameters.get("name").map(cache::name_of).transpose()?))
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use cluster::{ClusterHandle, Clusters, FollowError, Request, Source};
 use config::setup::{Capabilities, ReloadState};
-use config::{BuildContext, Built};
+use config::{BuildContext, Built, Directives};
 use control::explain::Explained;
 use corefile::Style;
 use engine::Generation;
@@ -72,10 +72,10 @@ impl core::error::Error for OfflineError {
 ///
 /// # Errors
 /// The Corefile cannot be read or built, or a part of the question is invalid.
-pub fn explain(files: &Files, asked: &Asked<'_>) -> Result<Explained, OfflineError> {
+pub fn explain(files: &Files, asked: &Asked<'_>, directives: Directives) -> Result<Explained, OfflineError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(OfflineError::Io)?;
     LocalSet::new().block_on(&runtime, async {
-        let loaded = load(files).await?;
+        let loaded = load(files, directives).await?;
         let mut explainer = loaded.explainer();
         if let Some(from) = asked.from {
             explainer.located = super::locate(from, &loaded.requests.inspection, &loaded.clusters.sources()).await;
@@ -103,10 +103,10 @@ impl Loaded {
 }
 
 /// Builds a configuration, and waits until its manifests are read.
-pub async fn load(files: &Files) -> Result<Loaded, OfflineError> {
+pub async fn load(files: &Files, directives: Directives) -> Result<Loaded, OfflineError> {
     let origin = Origin::find(Some(&files.conf)).map_err(OfflineError::Io)?;
-    let configuration =
-        Configuration::read(&origin, DNS_PORT).map_err(|error| OfflineError::Read(files.conf.clone(), error))?;
+    let configuration = Configuration::read(&origin, DNS_PORT, directives)
+        .map_err(|error| OfflineError::Read(files.conf.clone(), error))?;
     let text = configuration.render_problems(Style::Plain);
     let Configuration { plan, written, .. } = configuration;
     let plan = plan.ok_or(OfflineError::Corefile(text))?;

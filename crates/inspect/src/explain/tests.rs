@@ -235,7 +235,7 @@ fn with_loaded(name: &str, corefile: &str, test: impl FnOnce(&Loaded)) {
     std::fs::write(&conf, corefile).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     LocalSet::new().block_on(&runtime, async {
-        test(&load(&Files { conf: conf.clone(), manifests: vec![examples()] }).await.unwrap());
+        test(&load(&Files { conf: conf.clone(), manifests: vec![examples()] }, plugins::DIRECTIVES).await.unwrap());
     });
     let _ = std::fs::remove_file(conf);
 }

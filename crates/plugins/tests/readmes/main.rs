@@ -143,7 +143,8 @@ fn warnings(example: &Example) -> String {
     example.files.iter().for_each(|(name, text)| world.write(name, text.as_str()));
     let parsed = corefile::parse(Path::new("Corefile"), example.corefile.clone(), &world);
     let mut problems = parsed.diagnostics;
-    let planning = Planning { entries: plugins::DIRECTIVES, dns_port: 53, interface: &|_| None, memory: None };
+    let planning =
+        Planning { entries: plugins::DIRECTIVES.entries(), dns_port: 53, interface: &|_| None, memory: None };
     plan(&parsed.corefile, &planning, &mut problems);
     render(&problems, &parsed.corefile.sources, Style::Plain)
 }

@@ -61,7 +61,7 @@ use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-use config::DirectiveEntry;
+use config::Directives;
 use config::setup::Capabilities;
 
 pub use stage::Stage;
@@ -93,14 +93,14 @@ pub type MakeExtension = fn() -> Box<dyn Extension>;
 /// # Panics
 /// Panics if a scenario fails, with all its problems, or if there are no scenarios.
 #[allow(clippy::panic, reason = "a test ends so")]
-pub fn run_directory(directory: impl AsRef<Path>, entries: &[DirectiveEntry], extensions: &[MakeExtension]) {
+pub fn run_directory(directory: impl AsRef<Path>, directives: Directives, extensions: &[MakeExtension]) {
     let mut paths = Vec::new();
     collect(directory.as_ref(), &mut paths);
     paths.sort();
     let filter = std::env::var(FILTER).unwrap_or_default();
     let paths: Vec<_> = paths.into_iter().filter(|path| path.to_string_lossy().contains(&filter)).collect();
     assert!(!paths.is_empty(), "there are no scenarios below {}", directory.as_ref().display());
-    let failures: Vec<_> = paths.iter().flat_map(|path| run_file(path, entries, extensions)).collect();
+    let failures: Vec<_> = paths.iter().flat_map(|path| run_file(path, directives, extensions)).collect();
     if !failures.is_empty() {
         panic!("{} of {} scenarios failed:\n\n{}\n", failed(&failures), paths.len(), texts(&failures));
     }
@@ -130,10 +130,10 @@ fn collect(directory: &Path, paths: &mut Vec<PathBuf>) {
     }
 }
 
-fn run_file<'p>(path: &'p Path, entries: &[DirectiveEntry], extensions: &[MakeExtension]) -> Vec<Failure<'p>> {
+fn run_file<'p>(path: &'p Path, directives: Directives, extensions: &[MakeExtension]) -> Vec<Failure<'p>> {
     let problem = |text: String| vec![Problem { line: 0, text }];
     let run = || match fs::read_to_string(path) {
-        Ok(text) => run_text(&text, entries, extensions),
+        Ok(text) => run_text(&text, directives, extensions),
         Err(error) => problem(error.to_string()),
     };
     let problems = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| problem("it panicked, see above".to_owned()));
@@ -142,9 +142,9 @@ fn run_file<'p>(path: &'p Path, entries: &[DirectiveEntry], extensions: &[MakeEx
 
 /// Runs a scenario and returns all its problems.
 #[must_use]
-pub fn run_text(text: &str, entries: &[DirectiveEntry], extensions: &[MakeExtension]) -> Vec<Problem> {
+pub fn run_text(text: &str, directives: Directives, extensions: &[MakeExtension]) -> Vec<Problem> {
     match statement::read(text) {
-        Ok(statements) => stage::play(&statements, entries, extensions),
+        Ok(statements) => stage::play(&statements, directives, extensions),
         Err(problem) => vec![problem],
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use config::DirectiveEntry;
+use config::Directives;
 
 use super::asking::{self, Asked};
 use super::{Extension, MakeExtension, Problem, Statement, looking, tables};
@@ -25,9 +25,9 @@ pub struct Stage {
 }
 
 /// Executes the statements of a scenario and returns its problems.
-pub(super) fn play(statements: &[Statement], entries: &[DirectiveEntry], extensions: &[MakeExtension]) -> Vec<Problem> {
+pub(super) fn play(statements: &[Statement], directives: Directives, extensions: &[MakeExtension]) -> Vec<Problem> {
     let mut stage = Stage {
-        server: Server::new(entries),
+        server: Server::new(directives),
         asked: HashMap::new(),
         next_id: 0,
         problems: String::new(),

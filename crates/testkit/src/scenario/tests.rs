@@ -1,8 +1,9 @@
 use super::*;
+
 use crate::toys::{OUTWARD, RECORDS};
 
 fn run(text: &str) -> Vec<Problem> {
-    run_text(text, &[RECORDS, OUTWARD], &[|| Box::new(Counting(0))])
+    run_text(text, Directives::new(Box::leak(Box::new([RECORDS, OUTWARD]))), &[|| Box::new(Counting(0))])
 }
 
 /// Runs a scenario and returns its problems as text.

@@ -158,7 +158,7 @@ impl Ours {
 }
 
 fn directive(name: &str) -> Option<&'static dyn Directive> {
-    plugins::DIRECTIVES.iter().find_map(|entry| match entry {
+    plugins::DIRECTIVES.entries().iter().find_map(|entry| match entry {
         DirectiveEntry::Available(directive) if directive.name() == name => Some(*directive),
         _ => None,
     })

@@ -5,6 +5,7 @@ mod fresh;
 use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use config::Directives;
 use control::explain::{Code, Explained, Step};
 use control::{Endpoint, exit};
 
@@ -117,7 +118,7 @@ impl Options {
     }
 
     /// Explains from files, if the command line names some.
-    pub(super) fn run_offline(&self) -> Option<Result<u8, ControlError>> {
+    pub(super) fn run_offline(&self, directives: Directives) -> Option<Result<u8, ControlError>> {
         let files = self.files.as_ref()?;
         if self.fresh {
             let reason = "`--fresh` asks a running server, and `--conf` explains without one; leave out either";
@@ -130,7 +131,7 @@ impl Options {
             server: self.server.as_deref(),
             ..Asked::default()
         };
-        let explained = offline::explain(files, &asked).map_err(ControlError::Offline);
+        let explained = offline::explain(files, &asked, directives).map_err(ControlError::Offline);
         Some(explained.and_then(|explained| show(&explained, self.format)))
     }
 }

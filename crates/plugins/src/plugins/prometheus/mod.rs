@@ -4,8 +4,8 @@ mod web;
 
 use std::sync::Arc;
 
-use config::DirectiveEntry;
-use config::options::{Manifest, Property, Usage};
+use config::Directives;
+use config::options::{Directive, Manifest, Property, Usage};
 use config::setup::{Page, Part, ReloadState, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, QueryMetrics, Response, SERVER_METRICS, Verdict, Worker};
 
@@ -85,7 +85,9 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         }
     }
     let registry = setup.registry;
-    show_at_zero(registry);
+    if let Some(directives) = setup.process.find::<Directives>() {
+        show_at_zero(registry, directives);
+    }
     let (block, mut enabled) = (setup.block, Vec::new());
     for site in &block.sites {
         for name in &block.handlers {
@@ -105,12 +107,8 @@ struct Prometheus {
 
 /// Registers the metrics of CoreDNS that have no labels, so that they are exported even if no server block has their
 /// directive. CoreDNS registers them when its process starts.
-fn show_at_zero(registry: &Registry) {
-    let metrics_of = |entry| match entry {
-        &DirectiveEntry::Available(directive) => directive.metrics(),
-        DirectiveEntry::Planned(_) | DirectiveEntry::Removed(_) => &[],
-    };
-    let all = crate::DIRECTIVES.iter().flat_map(metrics_of);
+fn show_at_zero(registry: &Registry, directives: Directives) {
+    let all = directives.available().flat_map(Directive::metrics);
     for metric in all.filter(|metric| metric.labels.is_empty() && metric.name.starts_with("coredns_")) {
         match metric.kind {
             Kind::Counter => _ = registry.counter(metric, &[]),

@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use clap::Arg;
 use compat::kube_dns::{CommandLine, ConfigMapSettings, FLAGS, HostNames, Program, Settings, Warning};
+use config::Directives;
 use metrics::Registry;
 
 use crate::command_line::{argument, log_format, usage_error};
@@ -28,7 +29,7 @@ use process::version::version_text;
 
 /// Serves as the kube-dns pod, or as one of its containers, until a signal ends the process.
 #[must_use]
-pub fn kube_dns(program: Program, words: Vec<String>) -> ExitCode {
+pub fn kube_dns(program: Program, words: Vec<String>, directives: Directives) -> ExitCode {
     let variable = |name: &str| std::env::var(name).ok();
     let read = CommandLine::parse(words, program.flags()).and_then(|words| {
         if words.is_on("version") {
@@ -43,7 +44,7 @@ pub fn kube_dns(program: Program, words: Vec<String>) -> ExitCode {
             ExitCode::SUCCESS
         }
         Ok(Some((settings, said, true, _))) => print(&settings, &said),
-        Ok(Some((settings, said, false, format))) => block_on(format, run(settings, said, format)),
+        Ok(Some((settings, said, false, format))) => block_on(format, run(settings, said, format, directives)),
         Err(problem) => usage_error(&problem),
     }
 }
@@ -60,7 +61,12 @@ fn print(settings: &Settings, said: &[Warning]) -> ExitCode {
     })
 }
 
-async fn run(settings: Settings, said: Vec<Warning>, log_format: Format) -> Result<ExitCode, ServeError> {
+async fn run(
+    settings: Settings,
+    said: Vec<Warning>,
+    log_format: Format,
+    directives: Directives,
+) -> Result<ExitCode, ServeError> {
     let mut signals = ShutdownSignals::new()?;
     said.iter().for_each(|line| tracing::warn!(target: LOG, "{line}"));
     let registry: Arc<Registry> = Registry::new();
@@ -69,8 +75,14 @@ async fn run(settings: Settings, said: Vec<Warning>, log_format: Format) -> Resu
         Ok(started) => started?,
         Err(code) => return Ok(code),
     };
-    let options =
-        ServeOptions { conf: None, port: compat::kube_dns::DNS_PORT, pidfile: None, quiet: false, log_format };
+    let options = ServeOptions {
+        conf: None,
+        port: compat::kube_dns::DNS_PORT,
+        pidfile: None,
+        quiet: false,
+        log_format,
+        directives,
+    };
     serve(&options, origin, &registry, Some(changes), Rc::new(NoHooks), signals).await
 }
 

@@ -26,6 +26,7 @@ use std::time::Duration;
 
 use compat::kube_dns::{CommandLine, ConfigMapSettings, HostNames, Warning};
 use compat::node_cache::{FLAGS, Settings};
+use config::Directives;
 use metrics::{Metric, Registry};
 use net::Opened;
 use tokio::net::TcpStream;
@@ -51,7 +52,7 @@ pub static METRICS: [&Metric; 1] = [&reconciler::ERRORS];
 
 /// Serves as the DNS cache of this node until a signal ends the process.
 #[must_use]
-pub fn node(words: Vec<String>) -> ExitCode {
+pub fn node(words: Vec<String>, directives: Directives) -> ExitCode {
     let has_directory = |path: &str| Path::new(path).is_dir();
     let words = match CommandLine::parse_with(FLAGS, words, &[]) {
         Ok(words) if words.is_on("version") => {
@@ -64,7 +65,7 @@ pub fn node(words: Vec<String>) -> ExitCode {
     let read = Settings::read(&words, &has_directory).and_then(|settings| Ok((settings, log_format(&words)?)));
     match read {
         Ok((settings, format)) if words.is_on("print-corefile") => block_on(format, print(settings, words.warnings())),
-        Ok((settings, format)) => block_on(format, run(settings, words.warnings(), format)),
+        Ok((settings, format)) => block_on(format, run(settings, words.warnings(), format, directives)),
         Err(problem) => usage_error(&problem),
     }
 }
@@ -80,7 +81,12 @@ async fn print(settings: Settings, said: Vec<Warning>) -> Result<ExitCode, Serve
     Ok(ExitCode::SUCCESS)
 }
 
-async fn run(settings: Settings, said: Vec<Warning>, log_format: Format) -> Result<ExitCode, ServeError> {
+async fn run(
+    settings: Settings,
+    said: Vec<Warning>,
+    log_format: Format,
+    directives: Directives,
+) -> Result<ExitCode, ServeError> {
     let mut signals = ShutdownSignals::new()?;
     said.iter().for_each(|line| tracing::warn!(target: LOG, "{line}"));
     let registry: Arc<Registry> = Registry::new();
@@ -108,6 +114,7 @@ async fn run(settings: Settings, said: Vec<Warning>, log_format: Format) -> Resu
         pidfile: settings.pidfile.clone().map(Into::into),
         quiet: settings.is_quiet,
         log_format,
+        directives,
     };
     let lifecycle = Rc::clone(&hooks) as Rc<dyn LifecycleHooks>;
     let outcome = serve(&options, origin, &registry, Some(changes), lifecycle, signals).await;
