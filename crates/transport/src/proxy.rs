@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use engine::{PeerInfo, ProxyHeader, ProxyPolicy};
+use engine::{PeerInfo, ProxyHeader, ProxyPolicy, ProxyTlvs, Transport};
 
 const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
 /// Length of the fixed part of version 2 in bytes.
@@ -13,6 +13,11 @@ const REST_MAX: usize = 2048;
 /// Maximum length of a version 1 line in bytes, with its line end.
 const LINE_MAX: usize = 107;
 const LINE_START: &[u8] = b"PROXY ";
+/// Maximum length in bytes of the TLVs that are kept for the queries of a connection: those of AWS, Azure and GCP have
+/// up to 60 bytes, and those about a client certificate a few hundred. Each connection may hold that many.
+pub const TLVS_MAX: usize = 512;
+/// Type of a TLV that only pads the header. Its value is left out.
+const NOOP: u8 = 4;
 
 /// Result of looking for a header at the start of the data.
 #[derive(Debug, PartialEq, Eq)]
@@ -34,6 +39,8 @@ pub struct ProxiedAddresses {
     pub peer: SocketAddr,
     /// Address that the client connected to.
     pub local: SocketAddr,
+    /// Length in bytes of the TLVs, which are at the end of the header.
+    pub tlvs_len: usize,
 }
 
 /// Looks for a header: version 2, and on a stream also version 1.
@@ -69,11 +76,12 @@ fn version_2(bytes: &[u8]) -> HeaderScan {
 fn read_addresses<const N: usize>(bytes: &[u8]) -> Option<ProxiedAddresses> {
     let (peer, rest) = bytes.split_first_chunk::<N>()?;
     let (local, rest) = rest.split_first_chunk::<N>()?;
-    let ([peer_high, peer_low, local_high, local_low], _) = rest.split_first_chunk::<4>()?;
+    let ([peer_high, peer_low, local_high, local_low], tlvs) = rest.split_first_chunk::<4>()?;
     let port = |high: &u8, low: &u8| u16::from_be_bytes([*high, *low]);
     Some(ProxiedAddresses {
         peer: SocketAddr::new(address(peer)?, port(peer_high, peer_low)),
         local: SocketAddr::new(address(local)?, port(local_high, local_low)),
+        tlvs_len: tlvs.len(),
     })
 }
 
@@ -94,7 +102,9 @@ fn version_1(bytes: &[u8]) -> HeaderScan {
         ["PROXY", "TCP4" | "TCP6", peer, local, peer_port, local_port] => {
             let end_of = |ip: &str, port: &str| Some(SocketAddr::new(ip.parse().ok()?, port.parse().ok()?));
             match (end_of(peer, peer_port), end_of(local, local_port)) {
-                (Some(peer), Some(local)) => HeaderScan::Header(end + 2, Some(ProxiedAddresses { peer, local })),
+                (Some(peer), Some(local)) => {
+                    HeaderScan::Header(end + 2, Some(ProxiedAddresses { peer, local, tlvs_len: 0 }))
+                }
                 _ => HeaderScan::Malformed,
             }
         }
@@ -105,7 +115,7 @@ fn version_1(bytes: &[u8]) -> HeaderScan {
 /// Returns the datagram without its header and the resulting path, or `None` if the datagram must be dropped.
 #[must_use]
 pub fn unwrap_datagram<'d>(policy: &ProxyPolicy, datagram: &'d [u8], from: PeerInfo) -> Option<(&'d [u8], PeerInfo)> {
-    let verdict = (policy.0)(from.address.ip().to_canonical());
+    let verdict = (policy.of)(from.address.ip().to_canonical());
     if verdict == ProxyHeader::Skip {
         return Some((datagram, from));
     }
@@ -113,19 +123,54 @@ pub fn unwrap_datagram<'d>(policy: &ProxyPolicy, datagram: &'d [u8], from: PeerI
         HeaderScan::NoHeader => Some((datagram, from)),
         HeaderScan::Incomplete | HeaderScan::Malformed => None,
         HeaderScan::Header(length, ends) => {
-            apply_policy(verdict, ends, from).and_then(|from| Some((datagram.get(length..)?, from)))
+            let (header, rest) = datagram.split_at_checked(length)?;
+            Some((rest, apply_policy(policy, verdict, ends, header, from)?))
         }
     }
 }
 
-/// Returns the path with the addresses from the header, or `None` if the policy rejects the header.
+/// Returns the path with the addresses from the header, and its TLVs if the policy keeps them. `None` if the header is
+/// rejected.
 #[must_use]
-pub fn apply_policy(policy: ProxyHeader, ends: Option<ProxiedAddresses>, from: PeerInfo) -> Option<PeerInfo> {
-    match (policy, ends) {
+pub fn apply_policy(
+    policy: &ProxyPolicy,
+    verdict: ProxyHeader,
+    ends: Option<ProxiedAddresses>,
+    header: &[u8],
+    from: PeerInfo,
+) -> Option<PeerInfo> {
+    match (verdict, ends) {
         (ProxyHeader::Reject, _) => None,
-        (ProxyHeader::Use, Some(ProxiedAddresses { peer, local })) => Some(PeerInfo { address: peer, local, ..from }),
+        (ProxyHeader::Use, Some(ProxiedAddresses { peer, local, tlvs_len })) => {
+            // A datagram over QUIC has no query, and the connection outlives it.
+            let keeps = policy.keeps_tlvs && !matches!(from.transport, Transport::Quic | Transport::Https3);
+            let tlvs = header.len().checked_sub(tlvs_len).and_then(|at| header.get(at..)).unwrap_or_default();
+            let tlvs = if keeps { keep(tlvs) } else { ProxyTlvs::None };
+            Some(PeerInfo { address: peer, local, tlvs, ..from })
+        }
         (ProxyHeader::Use | ProxyHeader::Ignore | ProxyHeader::Skip, _) => Some(from),
     }
+}
+
+/// Copies the TLVs of a header, without the values of padding. None if they are malformed.
+fn keep(mut tlvs: &[u8]) -> ProxyTlvs {
+    if tlvs.len() > TLVS_MAX {
+        return ProxyTlvs::TooLong;
+    }
+    let mut kept = Vec::with_capacity(tlvs.len());
+    while let Some(([kind, high, low], rest)) = tlvs.split_first_chunk::<3>() {
+        let Some((value, rest)) = rest.split_at_checked(u16::from_be_bytes([*high, *low]).into()) else {
+            return ProxyTlvs::None;
+        };
+        if *kind == NOOP {
+            kept.extend_from_slice(&[NOOP, 0, 0]);
+        } else {
+            kept.extend_from_slice(&[*kind, *high, *low]);
+            kept.extend_from_slice(value);
+        }
+        tlvs = rest;
+    }
+    if !tlvs.is_empty() || kept.is_empty() { ProxyTlvs::None } else { ProxyTlvs::Kept(kept.into()) }
 }
 
 #[cfg(test)]
@@ -139,7 +184,7 @@ mod tests {
     }
 
     fn ends(peer: &str, local: &str) -> Option<ProxiedAddresses> {
-        Some(ProxiedAddresses { peer: peer.parse().unwrap(), local: local.parse().unwrap() })
+        Some(ProxiedAddresses { peer: peer.parse().unwrap(), local: local.parse().unwrap(), tlvs_len: 0 })
     }
 
     #[test]
@@ -152,7 +197,8 @@ mod tests {
         let mut v6 = [0; 36];
         (v6[15], v6[31], v6[33], v6[35]) = (1, 2, 9, 53);
         let v6 = version_2_header(0x21, 0x21, &[&v6[..], b"more"].concat());
-        assert_eq!(scan(&v6, true), HeaderScan::Header(56, ends("[::1]:9", "[::2]:53")));
+        let with_tlvs = ends("[::1]:9", "[::2]:53").map(|ends| ProxiedAddresses { tlvs_len: 4, ..ends });
+        assert_eq!(scan(&v6, true), HeaderScan::Header(56, with_tlvs));
         assert_eq!(scan(&version_2_header(0x20, 0, b""), true), HeaderScan::Header(16, None));
         let line = b"PROXY TCP4 10.0.0.1 192.0.2.1 5353 53\r\nquery";
         assert_eq!(scan(line, true), HeaderScan::Header(39, ends("10.0.0.1:5353", "192.0.2.1:53")));
@@ -182,7 +228,7 @@ mod tests {
         let header = version_2_header(0x21, 0x12, &[10, 0, 0, 1, 192, 0, 2, 1, 0, 9, 0, 53]);
         let datagram = [&header[..], b"query"].concat();
         let through = |said: ProxyHeader, datagram: &[u8]| {
-            let policy = ProxyPolicy(Arc::new(move |_| said));
+            let policy = ProxyPolicy { of: Arc::new(move |_| said), keeps_tlvs: false };
             let unwrapped = unwrap_datagram(&policy, datagram, PeerInfo::default());
             unwrapped.map(|(rest, from)| (rest.len(), from.address.to_string()))
         };
