@@ -237,6 +237,11 @@ fn listen_addresses(
     if settings.bind.is_empty() {
         return vec![None];
     }
+    let refused = problems.len();
+    problems.extend(settings.bind.iter().filter_map(link_local_problem));
+    if problems.len() > refused {
+        return Vec::new();
+    }
     let mut resolve = |targets: &[BindTarget]| -> Vec<IpAddr> {
         let resolved =
             targets.iter().map(|target| resolve(target, planning).map_err(|problem| problems.push(*problem)));
@@ -260,6 +265,25 @@ fn resolve(target: &BindTarget, planning: &Planning<'_>) -> Result<Vec<IpAddr>, 
         let message = format!("not a valid IP address or interface name: `{}`", target.text);
         Box::new(Diagnostic::error(codes::BIND_UNKNOWN, target.span, message))
     })
+}
+
+/// Returns the error for a link-local IPv6 address. It exists once per interface (RFC 4007 §6), and a listener is identified by its
+/// address and port alone; the system refuses such an address without its interface.
+fn link_local_problem(target: &BindTarget) -> Option<Diagnostic> {
+    let (address, interface) = target.text.split_once('%').unwrap_or((&target.text, ""));
+    let ip: IpAddr = address.parse().ok()?;
+    let is_link_local = matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local());
+    if !is_link_local && interface.is_empty() {
+        return None;
+    }
+    let (message, help) = if is_link_local {
+        let help = "use another address; a server block without `bind` receives queries to link-local addresses too";
+        (format!("cannot listen on the link-local address `{}`", target.text), help)
+    } else {
+        let help = "write the address without its interface";
+        (format!("not a valid IP address or interface name: `{}`", target.text), help)
+    };
+    Some(Diagnostic::error(codes::BIND_UNKNOWN, target.span, message).with_help(help))
 }
 
 /// Keys of a server block, and the addresses it listens on.

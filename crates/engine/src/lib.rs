@@ -123,7 +123,7 @@ pub use listener_settings::{
 };
 pub use observers::{ExchangeObserver, ExchangeObservers, ObservedExchange, TooManyObserversError};
 pub use park::{Driver, drive};
-pub use peer::{PeerInfo, Transport};
+pub use peer::{PeerInfo, ProxyTlvs, Transport};
 pub use plugin::Plugin;
 pub use query::{Query, STEPS_MAX, UDP_SIZE};
 pub use rehearsal::{Decision, RecordedHook, Rehearsal, Rehearsed};

@@ -93,9 +93,14 @@ impl Default for CallLimits {
     }
 }
 
-/// Handling of PROXY protocol headers, depending on the address of the proxy.
+/// Handling of PROXY protocol headers.
 #[derive(Clone)]
-pub struct ProxyPolicy(pub Arc<dyn Fn(IpAddr) -> ProxyHeader + Send + Sync>);
+pub struct ProxyPolicy {
+    /// Handling of the headers of a proxy, by its address.
+    pub of: Arc<dyn Fn(IpAddr) -> ProxyHeader + Send + Sync>,
+    /// True to keep the TLVs of used headers for the label `proxyproto/tlv`.
+    pub keeps_tlvs: bool,
+}
 
 impl core::fmt::Debug for ProxyPolicy {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {

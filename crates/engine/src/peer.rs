@@ -1,6 +1,7 @@
 //! Transport and addresses of a query.
 
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 
 /// Transport of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -43,8 +44,20 @@ impl Transport {
     }
 }
 
+/// Type-length-value fields (TLVs) of a PROXY protocol header.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ProxyTlvs {
+    /// There are no fields, or the listener does not keep them.
+    #[default]
+    None,
+    /// The fields are longer than what is kept.
+    TooLong,
+    /// The fields as in the header. Shared by all queries of a connection.
+    Kept(Arc<[u8]>),
+}
+
 /// Addresses and transport of a query.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct PeerInfo {
     /// Address of the client.
     pub address: SocketAddr,
@@ -52,11 +65,13 @@ pub struct PeerInfo {
     pub local: SocketAddr,
     /// Transport.
     pub transport: Transport,
+    /// TLVs of the PROXY protocol header before the query or at the start of its connection.
+    pub tlvs: ProxyTlvs,
 }
 
 impl Default for PeerInfo {
     fn default() -> Self {
         let nowhere = SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), 0);
-        PeerInfo { address: nowhere, local: nowhere, transport: Transport::Udp }
+        PeerInfo { address: nowhere, local: nowhere, transport: Transport::Udp, tlvs: ProxyTlvs::None }
     }
 }

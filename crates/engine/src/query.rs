@@ -179,7 +179,7 @@ impl Query {
         self.request.qtype = qtype;
         self.request.qclass = Class::IN;
         self.packet.clear();
-        self.peer = parent.peer;
+        self.peer = parent.peer.clone();
         self.received = parent.received;
         self.begin();
         self.udp_size = parent.udp_size;
@@ -192,7 +192,7 @@ impl Query {
         self.request = other.request.clone();
         self.packet.clear();
         self.packet.extend_from_slice(&other.packet);
-        self.peer = other.peer;
+        self.peer = other.peer.clone();
         self.received = other.received;
         self.take_question(other);
         self.udp_size = other.udp_size;

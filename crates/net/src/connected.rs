@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{Clock, Instant, Listening, PeerInfo, Progress, Scheme, Transaction, Transport};
+use engine::{Clock, Instant, Listening, PeerInfo, Progress, ProxyTlvs, Scheme, Transaction, Transport};
 use transport::MonotonicClock;
 
 use crate::connections::Connection;
@@ -83,16 +83,17 @@ impl Client {
             Scheme::Https => Transport::Https,
             _ => Transport::Tcp,
         };
-        let peer = PeerInfo { address: peer, local, transport };
+        let peer = PeerInfo { address: peer, local, transport, tlvs: ProxyTlvs::None };
         let (shared, endpoint) = (Rc::clone(shared), Rc::clone(endpoint));
         Some(Client { shared, endpoint, scheme, peer, limits, listening, connection: Arc::new(connection), caller })
     }
 
     /// Replaces the peer address by the one from a PROXY header, and counts the connection for that address.
     pub(crate) fn comes_from(&mut self, peer: PeerInfo) {
+        let address = peer.address.ip();
         self.peer = peer;
-        self.connection.belongs_to(peer.address.ip());
-        self.caller.iter().for_each(|caller| caller.belongs_to(peer.address.ip()));
+        self.connection.belongs_to(address);
+        self.caller.iter().for_each(|caller| caller.belongs_to(address));
     }
 
     /// Records the time of the latest query.
@@ -113,7 +114,7 @@ impl Client {
         let mut transaction = worker.take_transaction();
         transaction.query.packet.clear();
         transaction.query.packet.extend_from_slice(query);
-        transaction.query.peer = self.peer;
+        transaction.query.peer = self.peer.clone();
         transaction.query.received = MonotonicClock.now();
         self.touch_at(transaction.query.received);
         let progress = seen.generation.receive(seen.listener, &mut transaction, &mut worker);

@@ -204,6 +204,8 @@ pub struct Limits {
     pub control: Counter,
     /// Answers that the kernel refused because its buffer was full.
     pub(crate) sends: Counter,
+    /// PROXY protocol headers with longer TLVs than [`TLVS_MAX`](crate::proxy_policy::TLVS_MAX).
+    pub(crate) proxy_tlvs: Counter,
 }
 
 impl Limits {
@@ -227,6 +229,7 @@ impl Limits {
             pages: counter("page_connections"),
             control: counter("control_connections"),
             sends: counter("udp_send_buffer"),
+            proxy_tlvs: counter("proxy_tlvs"),
         }
     }
 }

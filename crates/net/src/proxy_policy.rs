@@ -1,13 +1,19 @@
 //! What a listener does with PROXY headers: the client that a header names replaces the peer, if the policy trusts the
 //! peer.
 
-use engine::{PeerInfo, ProxyHeader, ProxyPolicy};
+use engine::{PeerInfo, ProxyHeader, ProxyPolicy, ProxyTlvs, Transport};
 use transport::proxy::{HeaderScan, ProxiedAddresses, scan};
+
+/// Maximum length in bytes of the TLVs that are kept for the queries of a connection: those of AWS, Azure and GCP have
+/// up to 60 bytes, and those about a client certificate a few hundred. Each connection may hold that many.
+pub(crate) const TLVS_MAX: usize = 512;
+/// Type of a TLV that only pads the header. Its value is left out.
+const NOOP: u8 = 4;
 
 /// Returns the datagram without its header and the resulting path, or `None` if the datagram must be dropped.
 #[must_use]
 pub fn unwrap_datagram<'d>(policy: &ProxyPolicy, datagram: &'d [u8], from: PeerInfo) -> Option<(&'d [u8], PeerInfo)> {
-    let verdict = (policy.0)(from.address.ip().to_canonical());
+    let verdict = (policy.of)(from.address.ip().to_canonical());
     if verdict == ProxyHeader::Skip {
         return Some((datagram, from));
     }
@@ -15,19 +21,54 @@ pub fn unwrap_datagram<'d>(policy: &ProxyPolicy, datagram: &'d [u8], from: PeerI
         HeaderScan::NoHeader => Some((datagram, from)),
         HeaderScan::Incomplete | HeaderScan::Malformed => None,
         HeaderScan::Header(length, ends) => {
-            apply_policy(verdict, ends, from).and_then(|from| Some((datagram.get(length..)?, from)))
+            let (header, rest) = datagram.split_at_checked(length)?;
+            Some((rest, apply_policy(policy, verdict, ends, header, from)?))
         }
     }
 }
 
-/// Returns the path with the addresses from the header, or `None` if the policy rejects the header.
+/// Returns the path with the addresses from the header, and its TLVs if the policy keeps them. `None` if the header is
+/// rejected.
 #[must_use]
-pub fn apply_policy(policy: ProxyHeader, ends: Option<ProxiedAddresses>, from: PeerInfo) -> Option<PeerInfo> {
-    match (policy, ends) {
+pub fn apply_policy(
+    policy: &ProxyPolicy,
+    verdict: ProxyHeader,
+    ends: Option<ProxiedAddresses>,
+    header: &[u8],
+    from: PeerInfo,
+) -> Option<PeerInfo> {
+    match (verdict, ends) {
         (ProxyHeader::Reject, _) => None,
-        (ProxyHeader::Use, Some(ProxiedAddresses { peer, local })) => Some(PeerInfo { address: peer, local, ..from }),
+        (ProxyHeader::Use, Some(ProxiedAddresses { peer, local, tlvs_len })) => {
+            // A datagram over QUIC has no query, and the connection outlives it.
+            let keeps = policy.keeps_tlvs && !matches!(from.transport, Transport::Quic | Transport::Https3);
+            let tlvs = header.len().checked_sub(tlvs_len).and_then(|at| header.get(at..)).unwrap_or_default();
+            let tlvs = if keeps { keep(tlvs) } else { ProxyTlvs::None };
+            Some(PeerInfo { address: peer, local, tlvs, ..from })
+        }
         (ProxyHeader::Use | ProxyHeader::Ignore | ProxyHeader::Skip, _) => Some(from),
     }
+}
+
+/// Copies the TLVs of a header, without the values of padding. None if they are malformed.
+fn keep(mut tlvs: &[u8]) -> ProxyTlvs {
+    if tlvs.len() > TLVS_MAX {
+        return ProxyTlvs::TooLong;
+    }
+    let mut kept = Vec::with_capacity(tlvs.len());
+    while let Some(([kind, high, low], rest)) = tlvs.split_first_chunk::<3>() {
+        let Some((value, rest)) = rest.split_at_checked(u16::from_be_bytes([*high, *low]).into()) else {
+            return ProxyTlvs::None;
+        };
+        if *kind == NOOP {
+            kept.extend_from_slice(&[NOOP, 0, 0]);
+        } else {
+            kept.extend_from_slice(&[*kind, *high, *low]);
+            kept.extend_from_slice(value);
+        }
+        tlvs = rest;
+    }
+    if !tlvs.is_empty() || kept.is_empty() { ProxyTlvs::None } else { ProxyTlvs::Kept(kept.into()) }
 }
 
 #[cfg(test)]
@@ -41,7 +82,7 @@ mod tests {
         let header = [&signature[..], &[0x21, 0x12, 0, 12, 10, 0, 0, 1, 192, 0, 2, 1, 0, 9, 0, 53]].concat();
         let datagram = [&header[..], b"query"].concat();
         let through = |said: ProxyHeader, datagram: &[u8]| {
-            let policy = ProxyPolicy(Arc::new(move |_| said));
+            let policy = ProxyPolicy { of: Arc::new(move |_| said), keeps_tlvs: false };
             let unwrapped = unwrap_datagram(&policy, datagram, PeerInfo::default());
             unwrapped.map(|(rest, from)| (rest.len(), from.address.to_string()))
         };

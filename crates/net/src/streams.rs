@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{Clock, ProxyHeader, Scheme};
+use engine::{Clock, ProxyHeader, ProxyTlvs, Scheme};
 use hyper::Version;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -161,7 +161,7 @@ impl Client {
     async fn read_proxy_header(&mut self, stream: &mut TcpStream, buffer: &mut Vec<u8>) -> io::Result<bool> {
         let Some(policy) = &self.listening.proxy else { return Ok(true) };
         let deadline = Instant::now() + self.limits.read;
-        let verdict = (policy.0)(self.peer.address.ip().to_canonical());
+        let verdict = (policy.of)(self.peer.address.ip().to_canonical());
         if verdict == ProxyHeader::Skip {
             return Ok(true);
         }
@@ -170,8 +170,13 @@ impl Client {
                 HeaderScan::NoHeader => return Ok(true),
                 HeaderScan::Malformed => return Ok(false),
                 HeaderScan::Header(length, ends) => {
+                    let header = buffer.get(..length).unwrap_or_default();
+                    let applied = apply_policy(policy, verdict, ends, header, self.peer.clone());
                     buffer.drain(..length);
-                    let Some(peer) = apply_policy(verdict, ends, self.peer) else { return Ok(false) };
+                    let Some(peer) = applied else { return Ok(false) };
+                    if peer.tlvs == ProxyTlvs::TooLong {
+                        self.shared.count(self.shared.limits.proxy_tlvs);
+                    }
                     self.comes_from(peer);
                     return Ok(true);
                 }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use datagrams::{BATCH, Batch, send_from};
-use engine::{Clock, Generation, PeerInfo, Progress, Transaction, Transport};
+use engine::{Clock, Generation, PeerInfo, Progress, ProxyTlvs, Transaction, Transport};
 use socket2::SockRef;
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
@@ -113,12 +113,15 @@ fn answer_batch(
     for at in 0..received {
         let Some(peer) = batch.peer(at) else { continue };
         let local = batch.local(at).map_or(bound.local, |ip| SocketAddr::new(ip, bound.local.port()));
-        let from = PeerInfo { address: peer, local, transport: Transport::Udp };
+        let from = PeerInfo { address: peer, local, transport: Transport::Udp, tlvs: ProxyTlvs::None };
         let unwrapped = match &generation.listener(*listener).listening.proxy {
             None => Some((batch.datagram(at), from)),
             Some(policy) => unwrap_datagram(policy, batch.datagram(at), from),
         };
         let Some((packet, from)) = unwrapped else { continue };
+        if from.tlvs == ProxyTlvs::TooLong {
+            shared.count(shared.limits.proxy_tlvs);
+        }
         transaction.query.packet.clear();
         transaction.query.packet.extend_from_slice(packet);
         transaction.query.peer = from;
@@ -157,11 +160,12 @@ fn park(
     transaction: Box<Transaction>,
     admitted: Admitted,
 ) {
-    let (bound, sender, from) = (Rc::clone(bound), Rc::clone(shared), transaction.query.peer);
+    let PeerInfo { address, local, .. } = transaction.query.peer;
+    let (bound, sender) = (Rc::clone(bound), Rc::clone(shared));
     shared.run(generation, transaction, admitted, move |transaction, progress| {
         if progress == Progress::Answered {
             let Transaction { query, response, .. } = transaction;
-            if send_from(bound.socket.as_raw_fd(), response.finish(query), from.address, from.local.ip()).is_err() {
+            if send_from(bound.socket.as_raw_fd(), response.finish(query), address, local.ip()).is_err() {
                 sender.count(sender.limits.sends);
             }
         }

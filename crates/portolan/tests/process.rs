@@ -575,6 +575,58 @@ fn accepts_client_addresses_from_trusted_proxies_only() {
 }
 
 #[test]
+fn tlvs_of_proxies_are_a_label() {
+    let folder = Folder::new("proxy-tlvs");
+    let corefile = |tlvs: &str| {
+        let options = format!("proxyproto {{\n allow 127.0.0.1/32\n {tlvs}\n }}");
+        format!(
+            ".:0 {{\n metadata\n {options}\n whoami\n prometheus localhost:0\n log . \"{{remote}} <{{/proxyproto/tlv}}>\"\n}}\n"
+        )
+    };
+    let mut server = Server::start(&folder.write("Corefile", &corefile("tlv_metadata")));
+    let (address, pages) = (server.address_of("dns://:0"), server.address_of("localhost:0"));
+    let query = crate::support::query(7, "one.test.", Type::A);
+    let header = |command: u8, tlvs: &[u8]| {
+        let length = u16::try_from(12 + tlvs.len()).unwrap().to_be_bytes();
+        let addresses = b"\x0a\x09\x08\x07\xc0\0\x02\x01\x12\x34\0\x35";
+        [&b"\r\n\r\n\0\r\nQUIT\n"[..], &[command, 0x12], &length, addresses, tlvs].concat()
+    };
+    let client = Client::new(address);
+    let ask = |start: &[u8]| {
+        client.send_bytes(&[start, &query].concat());
+        client.receive_any().unwrap();
+    };
+    let hello = b"\xea\0\x05hello";
+    ask(&header(0x21, hello));
+    server.wait_for("10.9.8.7 <ea000568656c6c6f>");
+    // The value of padding is left out.
+    ask(&header(0x21, &[&b"\x04\0\x02ab"[..], hello].concat()));
+    server.wait_for("10.9.8.7 <040000ea000568656c6c6f>");
+    for without in [&b""[..], b"\xea\0\x06hello", b"\xea\0", &[&b"\xea\x02\0"[..], &[0; 512]].concat()] {
+        ask(&header(0x21, without));
+        server.wait_for("10.9.8.7 <->");
+    }
+    ask(&header(0x20, hello));
+    server.wait_for("127.0.0.1 <->");
+    let hits = "portolan_limit_hits_total{limit=\"proxy_tlvs\"} 1\n";
+    assert!(page(pages, "/metrics").unwrap().1.contains(hits));
+
+    // All queries of a connection have the TLVs of its header.
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    let framed = [&u16::try_from(query.len()).unwrap().to_be_bytes()[..], &query].concat();
+    stream.write_all(&[&header(0x21, b"\xe0\0\x01\x09"), &framed[..], &framed].concat()).unwrap();
+    stream.shutdown(std::net::Shutdown::Write).unwrap();
+    stream.read_to_end(&mut Vec::new()).unwrap();
+    (0..2).for_each(|_| drop(server.wait_for("10.9.8.7 <e0000109>")));
+
+    let mut server = Server::start(&folder.write("Corefile", &corefile("")));
+    let client = Client::new(server.address_of("dns://:0"));
+    client.send_bytes(&[&header(0x21, hello)[..], &query].concat());
+    client.receive_any().unwrap();
+    server.wait_for("10.9.8.7 <->");
+}
+
+#[test]
 fn metrics_include_the_process_and_counters_at_zero() {
     let folder = Folder::new("metrics");
     let mut server = Server::start(&folder.write("Corefile", HOSTS));

@@ -225,7 +225,8 @@ impl Server {
         transaction.query.packet.clear();
         transaction.query.packet.extend_from_slice(packet);
         let local = SocketAddr::new(SERVER, port);
-        transaction.query.peer = PeerInfo { address: arrival.peer, local, transport: arrival.transport };
+        transaction.query.peer =
+            PeerInfo { address: arrival.peer, local, transport: arrival.transport, ..PeerInfo::default() };
         transaction.query.received = self.now();
         let progress = generation.receive(listener, &mut transaction, &mut self.worker.borrow_mut());
         if progress == Progress::Waiting {

@@ -32,6 +32,8 @@ pub struct ProxiedAddresses {
     pub peer: SocketAddr,
     /// Address that the client connected to.
     pub local: SocketAddr,
+    /// Length in bytes of the TLVs, which are at the end of the header.
+    pub tlvs_len: usize,
 }
 
 /// Looks for a header: version 2, and on a stream also version 1.
@@ -67,11 +69,12 @@ fn version_2(bytes: &[u8]) -> HeaderScan {
 fn read_addresses<const N: usize>(bytes: &[u8]) -> Option<ProxiedAddresses> {
     let (peer, rest) = bytes.split_first_chunk::<N>()?;
     let (local, rest) = rest.split_first_chunk::<N>()?;
-    let ([peer_high, peer_low, local_high, local_low], _) = rest.split_first_chunk::<4>()?;
+    let ([peer_high, peer_low, local_high, local_low], tlvs) = rest.split_first_chunk::<4>()?;
     let port = |high: &u8, low: &u8| u16::from_be_bytes([*high, *low]);
     Some(ProxiedAddresses {
         peer: SocketAddr::new(address(peer)?, port(peer_high, peer_low)),
         local: SocketAddr::new(address(local)?, port(local_high, local_low)),
+        tlvs_len: tlvs.len(),
     })
 }
 
@@ -92,7 +95,9 @@ fn version_1(bytes: &[u8]) -> HeaderScan {
         ["PROXY", "TCP4" | "TCP6", peer, local, peer_port, local_port] => {
             let end_of = |ip: &str, port: &str| Some(SocketAddr::new(ip.parse().ok()?, port.parse().ok()?));
             match (end_of(peer, peer_port), end_of(local, local_port)) {
-                (Some(peer), Some(local)) => HeaderScan::Header(end + 2, Some(ProxiedAddresses { peer, local })),
+                (Some(peer), Some(local)) => {
+                    HeaderScan::Header(end + 2, Some(ProxiedAddresses { peer, local, tlvs_len: 0 }))
+                }
                 _ => HeaderScan::Malformed,
             }
         }
@@ -110,7 +115,7 @@ mod tests {
     }
 
     fn ends(peer: &str, local: &str) -> Option<ProxiedAddresses> {
-        Some(ProxiedAddresses { peer: peer.parse().unwrap(), local: local.parse().unwrap() })
+        Some(ProxiedAddresses { peer: peer.parse().unwrap(), local: local.parse().unwrap(), tlvs_len: 0 })
     }
 
     #[test]
@@ -123,7 +128,8 @@ mod tests {
         let mut v6 = [0; 36];
         (v6[15], v6[31], v6[33], v6[35]) = (1, 2, 9, 53);
         let v6 = version_2_header(0x21, 0x21, &[&v6[..], b"more"].concat());
-        assert_eq!(scan(&v6, true), HeaderScan::Header(56, ends("[::1]:9", "[::2]:53")));
+        let with_tlvs = ends("[::1]:9", "[::2]:53").map(|ends| ProxiedAddresses { tlvs_len: 4, ..ends });
+        assert_eq!(scan(&v6, true), HeaderScan::Header(56, with_tlvs));
         assert_eq!(scan(&version_2_header(0x20, 0, b""), true), HeaderScan::Header(16, None));
         let line = b"PROXY TCP4 10.0.0.1 192.0.2.1 5353 53\r\nquery";
         assert_eq!(scan(line, true), HeaderScan::Header(39, ends("10.0.0.1:5353", "192.0.2.1:53")));

@@ -114,7 +114,7 @@ impl Watched {
         transaction.query.packet.clear();
         transaction.query.packet.extend_from_slice(packet);
         let address: SocketAddr = client.parse().expect("an address");
-        transaction.query.peer = PeerInfo { address, local: address, transport: Transport::Tcp };
+        transaction.query.peer = PeerInfo { address, local: address, transport: Transport::Tcp, ..PeerInfo::default() };
         transaction.query.received = self.received;
         let _ = self.generation.receive(ListenerId(0), &mut transaction, &mut self.worker);
         self.worker.give_transaction(transaction);

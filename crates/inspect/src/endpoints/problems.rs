@@ -13,8 +13,8 @@ const SILENCE_MAX: f64 = 60.0;
 /// Duration of an outage in seconds from which it is a problem: a connection that breaks is replaced sooner.
 const OUTAGE_MIN: f64 = 5.0;
 /// Limits whose hits cost no query an answer. The alert PortolanLimitHit leaves them out too.
-const HARMLESS_LIMITS: [&str; 5] =
-    ["control_connections", "control_responses", "page_connections", "profile_memory", "request_bodies"];
+const HARMLESS_LIMITS: [&str; 6] =
+    ["control_connections", "control_responses", "page_connections", "profile_memory", "proxy_tlvs", "request_bodies"];
 /// Share of the memory limit from which it is a problem.
 const MEMORY_SHARE_MAX: f64 = 0.8;
 /// Share of throttled periods from which it is a problem.

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use datagrams::{BATCH, Batch, Outgoing};
-use engine::{Clock, PeerInfo, Progress, Scheme, Transaction, Transport};
+use engine::{Clock, PeerInfo, Progress, ProxyTlvs, Scheme, Transaction, Transport};
 use quic::{Config, Event, Limit, Protocol, QueryKey, Route, Settings, StdSystemTime};
 use rand::Rng;
 use tokio::io::Interest;
@@ -191,7 +191,8 @@ impl Listener {
         let (bytes, proxied) = match &seen.generation.listener(seen.listener).listening.proxy {
             None => (batch.datagram(at), None),
             Some(policy) => {
-                let from = PeerInfo { address: peer, local: self.local, transport: self.transport() };
+                let from =
+                    PeerInfo { address: peer, local: self.local, transport: self.transport(), tlvs: ProxyTlvs::None };
                 match unwrap_datagram(policy, batch.datagram(at), from) {
                     Some((bytes, from)) => (bytes, Some(from.address)),
                     None => return,
@@ -268,7 +269,8 @@ impl Listener {
         transaction.query.packet.clear();
         transaction.query.packet.extend_from_slice(message);
         let local = local.map_or(self.local, |ip| SocketAddr::new(ip, self.local.port()));
-        transaction.query.peer = PeerInfo { address: client, local, transport: self.transport() };
+        transaction.query.peer =
+            PeerInfo { address: client, local, transport: self.transport(), tlvs: ProxyTlvs::None };
         transaction.query.received = MonotonicClock.now();
         let progress = seen.generation.receive(seen.listener, &mut transaction, &mut worker);
         drop(worker);

@@ -130,7 +130,7 @@ impl Plugin for Dnstap {
 impl Dnstap {
     /// Creates the message for a query or a response of a client. The caller sets the times.
     fn message<'a>(&self, kind: Kind, query: &Query, bytes: &'a [u8]) -> Message<'a> {
-        let PeerInfo { address: peer, local, transport } = query.peer;
+        let PeerInfo { address: peer, local, transport, .. } = query.peer;
         let over_tls = self.over_tls.of(query).copied().unwrap_or_default();
         Message {
             kind,

@@ -1,10 +1,15 @@
 //! Reads client addresses from the PROXY protocol headers of load balancers.
 
+use core::fmt::Write;
 use std::sync::Arc;
 
 use config::options::{Args, Manifest, Problem, Property, Usage};
 use config::setup::{Part, ProxyHeader, ProxyPolicy, Setup, SetupError};
+use engine::ProxyTlvs;
 use ipnet::IpNet;
+
+/// Label with the TLVs, as in CoreDNS.
+const LABEL: &str = "proxyproto/tlv";
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "proxyproto",
@@ -44,6 +49,16 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
         doc: "Only `0s` is supported by this build: every datagram has its own header.",
         set: refuse_sessions,
     },
+    Property {
+        usage: Usage("tlv_metadata"),
+        default: "",
+        doc: "Publish the type-length-value fields (TLVs) of headers of version 2 as the label `proxyproto/tlv`, in \
+              hexadecimal.",
+        set: |config, _| {
+            config.keeps_tlvs = true;
+            Ok(())
+        },
+    },
 ])
 .settings(|config, settings| settings.listening.proxy = Some(config.policy()));
 
@@ -58,6 +73,7 @@ const HEADERS: [(&str, ProxyHeader); 4] = [
 pub struct Config {
     allow: Vec<IpNet>,
     default: Option<ProxyHeader>,
+    keeps_tlvs: bool,
 }
 
 fn refuse_sessions(_: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
@@ -82,12 +98,25 @@ impl Config {
             None if allow.is_empty() => ProxyHeader::Use,
             None => ProxyHeader::Ignore,
         };
-        ProxyPolicy(Arc::new(move |proxy| {
-            if allow.iter().any(|network| network.contains(&proxy)) { ProxyHeader::Use } else { others }
-        }))
+        let is_trusted = move |proxy| allow.iter().any(|network| network.contains(&proxy));
+        let of = Arc::new(move |proxy| if is_trusted(proxy) { ProxyHeader::Use } else { others });
+        ProxyPolicy { of, keeps_tlvs: self.keeps_tlvs }
     }
 }
 
-fn build(_: Vec<Config>, _: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    if configs.into_iter().any(|config| config.keeps_tlvs) {
+        setup.labels().publish(LABEL, |query| match &query.peer.tlvs {
+            ProxyTlvs::Kept(tlvs) => Some(hexadecimal(tlvs)),
+            ProxyTlvs::None | ProxyTlvs::TooLong => None,
+        });
+    }
     Ok(None)
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }

@@ -138,7 +138,7 @@ impl Job {
 
     /// Returns the answer of this server to the client of the other one.
     async fn ask_own(&self, own: &Own, sample: &Sample, io: &dyn Io) -> Result<Answer, AskError> {
-        let mut answer = own.queries.ask(own.listener, sample.peer, &sample.query);
+        let mut answer = own.queries.ask(own.listener, sample.peer.clone(), &sample.query);
         match first(&mut answer, &mut io.sleep_until(io.now() + self.config.timeout)).await {
             First::One(response) => response.and_then(|bytes| Answer::read(&bytes)).ok_or(AskError::Failed),
             First::Other(()) => Err(AskError::Timeout),

@@ -27,7 +27,7 @@ impl Mirrored {
     /// Returns the client as this server would see it.
     pub(super) fn peer(&self, local: SocketAddr) -> PeerInfo {
         let transport = if self.over_udp { Transport::Udp } else { Transport::Tcp };
-        PeerInfo { address: self.client, local, transport }
+        PeerInfo { address: self.client, local, transport, ..PeerInfo::default() }
     }
 }
 

@@ -137,8 +137,13 @@ impl Sampler {
             self.results.count_skipped();
             return worker.counters.count(self.outcomes.skipped);
         }
-        let sample =
-            Sample { query: query.packet.as_slice().into(), response: bytes.into(), peer: query.peer, at, since_1970 };
+        let sample = Sample {
+            query: query.packet.as_slice().into(),
+            response: bytes.into(),
+            peer: query.peer.clone(),
+            at,
+            since_1970,
+        };
         if !self.entrance.put(sample) {
             self.results.count_dropped();
             worker.counters.count(self.outcomes.dropped);
