@@ -7,7 +7,7 @@ use std::any::Any;
 use std::hash::BuildHasher;
 
 use hashbrown::HashTable;
-use invariant::Expected as _;
+use host::invariant::Expected as _;
 
 use crate::kinds::{Effect, IndexReducer, ObjectState};
 use crate::object::{Event, Meta, Object};

@@ -10,7 +10,7 @@ use crate::records::Change;
 use crate::snapshot::{self, SnapshotError};
 use crate::watches::Watches;
 use crate::{Kind, Kinds, Spec, Watch};
-use invariant::Expected as _;
+use host::invariant::Expected as _;
 
 /// Single writer of an [`Index`], with the state of each watch that it needs to interpret the next event.
 pub struct Reducer {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::kinds::{ImportState, NamespaceState, NodeState, PodState, ServiceState, SliceState, mesh};
 use crate::records::{Records, Reduce};
 use crate::{Kind, Kinds, Watch};
-use invariant::Expected as _;
+use host::invariant::Expected as _;
 
 /// Open watches by number. A number is never reused, so a late event cannot reach another watch.
 #[derive(Default)]

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 
-use invariant::Place;
+use host::invariant::Place;
 use metrics::{Kind, Metric, Registry};
 
 static INTERNAL_ERRORS: Metric = Metric {
@@ -26,8 +26,8 @@ pub fn publish(registry: &Arc<Registry>) {
     // Alerts on an increase need a series with the value 0.
     registry.gauge(&INTERNAL_ERRORS, &[""], || Some(0.0));
     let (registry, start, log_at) = (Arc::clone(registry), Instant::now(), AtomicU64::new(0));
-    invariant::observe(Box::new(move |place| {
-        static REGISTER: [Once; invariant::PLACES_MAX] = [const { Once::new() }; invariant::PLACES_MAX];
+    host::invariant::observe(Box::new(move |place| {
+        static REGISTER: [Once; host::invariant::PLACES_MAX] = [const { Once::new() }; host::invariant::PLACES_MAX];
         if let Some(once) = REGISTER.get(place.index()) {
             once.call_once(|| export(&registry, place));
         }

@@ -136,7 +136,7 @@ impl Hosts {
         let before = if is_there { self.nodes.replace(Arc::new(node), same) } else { self.nodes.remove(hash, same) };
         let Some(above) = name.parent().filter(|_| before.is_some() != is_there) else { return };
         let mut parent = self.node(above);
-        invariant::holds(is_there || parent.children > 0, "the parent of a name counts it");
+        host::invariant::holds(is_there || parent.children > 0, "the parent of a name counts it");
         parent.children = if is_there { parent.children + 1 } else { parent.children.saturating_sub(1) };
         self.publish(above, parent);
     }

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
-use invariant::Expected as _;
+use host::invariant::Expected as _;
 use rcu::Seed;
 
 use super::claim::{Age, Claim, Entry};

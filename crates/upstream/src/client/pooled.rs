@@ -21,7 +21,7 @@ use core::time::Duration;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use foldhash::fast::RandomState;
-use invariant::Expected as _;
+use host::invariant::Expected as _;
 use wire::Reply;
 
 use super::carrier::{Carrier, Choice, Fate};
@@ -148,7 +148,7 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
         // The driver may report a connection that this client has closed in the meantime.
         let Some(connection) = self.connections.get_mut(id.0) else { return };
         let State::Connecting(query) = connection.state else {
-            return invariant::broken("a connection is reported as connected once");
+            return host::invariant::broken("a connection is reported as connected once");
         };
         connection.state = State::Open;
         (connection.opened, connection.used) = (now, now);

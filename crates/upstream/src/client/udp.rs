@@ -11,7 +11,7 @@ use core::time::Duration;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use foldhash::fast::RandomState;
-use invariant::Expected as _;
+use host::invariant::Expected as _;
 use wire::Reply;
 
 use super::ports::{IDLE_MAX, Ports, PortsId, USES_MAX};

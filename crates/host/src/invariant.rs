@@ -5,7 +5,7 @@
 //! would hide the fault, and a panic would cost more than one query.
 //!
 //! ```
-//! use invariant::Expected as _;
+//! use host::invariant::Expected as _;
 //! # let mut connections = std::collections::HashMap::from([(1, "open")]);
 //! # let mut close = |id| {
 //! let Some(connection) = connections.get_mut(&id).expected("the connection of a query") else { return };
