@@ -28,11 +28,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("doctor", &["control", "corefile"]),
     ("engine", &["wire", "metrics", "host"]),
     ("config", &["wire", "corefile", "gotext", "metrics", "engine"]),
+    ("plugin", &["wire", "metrics", "engine", "config", "testkit"]),
     (
         "plugins",
         &[
             "wire", "corefile", "rcu", "cluster", "skydns", "upstream", "zone", "gotext", "engine", "metrics",
-            "config", "host",
+            "config", "host", "plugin",
         ],
     ),
     ("datagrams", &[]),

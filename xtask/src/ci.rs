@@ -23,6 +23,8 @@ const CHECKS: &[Check] = &[
     Check("licences, sources and bans", "cargo", &["deny", "--all-features", "check", "licenses", "sources", "bans"]),
 ];
 
+/// Package outside of the workspace, as users write theirs.
+const TEMPLATE: &str = "examples/plugin-template";
 /// Arguments of cargo that run all tests, as the README shows them, to the end.
 const TESTS: &[&str] = &["test", "--workspace", "--quiet", "--no-fail-fast"];
 /// Maximum number of test programs that run a second time. More of them do not fail by coincidence.
@@ -44,6 +46,7 @@ pub(crate) fn run() -> Result<(), Failed> {
             return Err(format!("{name}: FAILED"));
         }
     }
+    check_template()?;
     let Tested { unreliable, skipped } = test()?;
     fuzzing::look(FUZZING)?;
     check_advisories()?;
@@ -53,6 +56,27 @@ pub(crate) fn run() -> Result<(), Failed> {
         println!("UNRELIABLE: `cargo test {program}` failed, and passed in a second run; see above, and mend the test");
     }
     Ok(())
+}
+
+/// Checks that the example of a program with a plugin of its own compiles. Its scenarios are played by the tests of the
+/// crate `plugin`.
+fn check_template() -> Result<(), Failed> {
+    println!("plugin template: cargo check in {TEMPLATE}");
+    let folder = root().join(TEMPLATE);
+    // Without the same versions, all dependencies would be compiled again.
+    let lock = std::fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock"));
+    lock.map_err(|error| format!("{TEMPLATE}/Cargo.lock: {error}"))?;
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
+    let status = Command::new("cargo")
+        .args(["check", "--quiet", "--all-targets", "--target-dir"])
+        .arg(target)
+        .current_dir(folder)
+        .status();
+    if status.map_err(|error| format!("cargo: {error}"))?.success() {
+        Ok(())
+    } else {
+        Err("plugin template: FAILED".to_owned())
+    }
 }
 
 /// Result of a run of all tests that have passed.

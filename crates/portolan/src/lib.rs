@@ -22,10 +22,12 @@ pub use cli::diagnostics;
 pub use etcd::METRICS as ETCD_METRICS;
 pub use kubeapi::METRICS as CLUSTER_METRICS;
 pub use net::{LIMIT_METRICS, LOG_METRICS, RESPONSE_METRICS};
+pub use plugins::DIRECTIVES;
 pub use process::internal_errors::INTERNAL_ERROR_METRICS;
 pub use process::process_metrics::PROCESS_METRICS;
 pub use server::modes::node::METRICS as NODE_METRICS;
 pub use server::{BUILD_METRICS, KUBE_DNS_METRICS};
+pub use tikv_jemallocator::Jemalloc;
 
 /// Exit code for a command line that cannot be used.
 const USAGE_ERROR: u8 = 2;
@@ -34,7 +36,7 @@ const USAGE_ERROR: u8 = 2;
 const STACK_MIN: usize = 2 << 20;
 
 /// Runs the command that the arguments of the process name, and returns its exit code. `directives` are those of the
-/// program: `plugins::DIRECTIVES`, or with further ones.
+/// program: [`DIRECTIVES`], or with further ones.
 #[must_use]
 pub fn main(directives: Directives) -> ExitCode {
     let stack = getrlimit(Resource::Stack).current;

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 /// Allocator that returns memory to the system within a second after a burst, including that of idle threads. It is
 /// configured in `.cargo/config.toml`; `docs/decisions/0006-allocator.md` has the reasons for the choice.
 #[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+static ALLOCATOR: portolan::Jemalloc = portolan::Jemalloc;
 
 fn main() -> ExitCode {
-    portolan::main(plugins::DIRECTIVES)
+    portolan::main(portolan::DIRECTIVES)
 }

@@ -11,8 +11,8 @@ use ipnet::IpNet;
 use metrics::{Counter, Kind, Metric};
 use wire::{EdeCode, Name, Rcode, Type};
 
-use crate::shared::per_site::PerSite;
 use networks::Policies;
+use plugin::PerSite;
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "acl",

@@ -20,9 +20,9 @@ pub(crate) use manifest::MANIFEST;
 
 use crate::shared::cluster_view::Exposed;
 use crate::shared::option_helpers::FixedSearch;
-use crate::shared::per_site::PerSite;
 use manifest::{Clients, Config, Source};
 use path::{ClusterPath, SearchPath};
+use plugin::PerSite;
 
 static SUCCESSES: Metric = Metric {
     name: "coredns_autopath_success_total",

@@ -16,9 +16,9 @@ use engine::{Failure, Hooks, Plugin, Query, Response, Subquery, SubqueryTarget, 
 use metrics::{Counter, Kind, Metric};
 use wire::{Class, EdeCode, Mark, Name, NameRef, Opcode, Rcode, Section, Type};
 
-use crate::shared::per_site::PerSite;
 use crate::shared::signing::Key;
 use denial::Says;
+use plugin::PerSite;
 use sign::Signer;
 use store::Store;
 

@@ -23,10 +23,10 @@ pub(crate) use manifest::MANIFEST;
 
 use crate::shared::log_format::{Format, Seen};
 use crate::shared::option_helpers::HostName;
-use crate::shared::per_site::PerSite;
 use crate::shared::record_queue::Outlet;
 use manifest::Config;
 use message::{Kind, Message, Protocol, Sender, write_frame};
+use plugin::PerSite;
 
 static LOST: Metric = Metric {
     name: "portolan_dnstap_lost_messages_total",

@@ -8,8 +8,8 @@ use skydns::{Credentials, LeaseBounds, Request, Tls};
 use wire::Name;
 
 use super::walk::ApexFallback;
-use crate::shared::fallthrough::{DENIED, FallsThrough, fallthrough};
 use crate::shared::option_helpers::no_arguments;
+use plugin::fallthrough::{DENIED, FallsThrough, fallthrough};
 
 /// Parsed `etcd` directive.
 #[derive(Debug)]

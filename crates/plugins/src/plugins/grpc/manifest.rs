@@ -9,10 +9,10 @@ use upstream::ScopedAddress;
 use wire::Name;
 
 use super::metrics;
-use crate::shared::fallthrough::{FallsThrough, fallthrough};
 use crate::shared::upstream_options::{
     HasUpstreams, UpstreamOptions, except, policy, take_targets, tls, tls_servername,
 };
+use plugin::fallthrough::{FallsThrough, fallthrough};
 
 /// Default ports: with the scheme `grpc://`, and otherwise.
 const GRPC_PORT: u16 = 443;

@@ -20,8 +20,8 @@ use wire::{EdeCode, Name, Owner, Rcode, Section, Type, address_of};
 
 use table::{IgnoredLines, IgnoredLinesError, Selection, Table, address};
 
-use crate::shared::fallthrough::{FallsThrough, fallthrough};
 use crate::shared::open_error::OpenError;
+use plugin::fallthrough::{FallsThrough, fallthrough};
 
 /// Parsed `hosts` line.
 pub struct Config {

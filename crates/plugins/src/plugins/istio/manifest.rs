@@ -8,7 +8,7 @@ use config::options::{Args, DirectiveContext, Effect, Manifest, Problem, Propert
 use wire::Name;
 
 use crate::shared::cluster_sources::{self, HasSources, Sources, texts};
-use crate::shared::fallthrough::{FallsThrough, fallthrough};
+use plugin::fallthrough::{FallsThrough, fallthrough};
 
 /// Parsed `istio` block.
 #[derive(Debug)]

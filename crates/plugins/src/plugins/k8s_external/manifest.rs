@@ -3,7 +3,7 @@
 use config::options::{Args, Manifest, Problem, Property, Role, Usage};
 use wire::{LABEL_MAX, Name};
 
-use crate::shared::fallthrough::{DENIED, FallsThrough, fallthrough};
+use plugin::fallthrough::{DENIED, FallsThrough, fallthrough};
 
 /// Parsed `k8s_external` block.
 #[derive(Debug, Default)]

@@ -8,8 +8,8 @@ use wire::{Name, NameRef};
 
 use crate::shared::cluster_sources::{self, HasSources, Sources, texts};
 use crate::shared::cluster_view::is_reverse;
-use crate::shared::fallthrough::{DENIED, FallsThrough, fallthrough};
 use crate::shared::option_helpers::TRANSFERRED;
+use plugin::fallthrough::{DENIED, FallsThrough, fallthrough};
 
 /// Mode of `pods`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

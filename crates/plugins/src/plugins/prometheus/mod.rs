@@ -10,8 +10,8 @@ use config::setup::{Page, Part, ReloadState, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, QueryMetrics, Response, SERVER_METRICS, Verdict, Worker};
 
 use crate::shared::option_helpers::{listen_address, metrics_page, no_arguments, url_path};
-use crate::shared::per_site::PerSite;
 use metrics::{Kind, Metric, Registry};
+use plugin::PerSite;
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "prometheus",

@@ -12,8 +12,8 @@ use engine::{Hooks, Refuses, Zones};
 use wire::Name;
 use zone::Limits;
 
-use crate::shared::fallthrough::{DENIED, FallsThrough, fallthrough};
 use crate::shared::zone_store::{Authority, Held, ZoneMemory, directory, offer};
+use plugin::fallthrough::{DENIED, FallsThrough, fallthrough};
 
 /// Parsed `secondary` line.
 #[derive(Default)]

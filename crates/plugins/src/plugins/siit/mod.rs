@@ -13,8 +13,8 @@ use metrics::{Counter, Kind, Metric};
 use wire::{Class, NameError, Owner, Rcode, Section, Type};
 
 use crate::shared::embedded_addresses::{Prefix, has, take_over};
-use crate::shared::per_site::PerSite;
 use crate::shared::soa_record::negative_ttl;
+use plugin::PerSite;
 use table::Table;
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(

@@ -25,9 +25,9 @@ use wire::{Class, EdeCode, Name, NameRef, Owner, Rcode, Section, Type};
 use zone::text::{ParseError, Record};
 
 use crate::shared::option_helpers::FOLLOWED;
-use crate::shared::per_site::PerSite;
 use data::TemplateData;
 use manifest::{Config, NoValueError, PROPERTIES, read_arguments};
+use plugin::PerSite;
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "template",

@@ -4,17 +4,16 @@ use config::options::{Args, Problem, Property, Usage};
 use wire::Name;
 
 /// Documentation of `fallthrough` for a plugin that is authoritative for all names of its zones.
-pub(crate) const DENIED: &str =
-    "Pass queries for names that do not exist to the next plugin: in all zones, or only in ZONES.";
+pub const DENIED: &str = "Pass queries for names that do not exist to the next plugin: in all zones, or only in ZONES.";
 
 /// A configuration with a `fallthrough` option.
-pub(crate) trait FallsThrough {
+pub trait FallsThrough {
     /// Returns the zones in which queries may fall through. An empty list turns fallthrough off.
     fn fallthrough(&mut self) -> &mut Vec<Name>;
 }
 
 /// Returns the property `fallthrough`. `doc` says which queries it passes on.
-pub(crate) const fn fallthrough<C: FallsThrough>(doc: &'static str) -> Property<C> {
+pub const fn fallthrough<C: FallsThrough>(doc: &'static str) -> Property<C> {
     Property { usage: Usage("fallthrough [ZONES...]"), default: "off", doc, set: set_fallthrough }
 }
 

@@ -1,0 +1,3 @@
+//! The plugins of this program.
+
+pub mod greet;
