@@ -279,7 +279,7 @@ fn listen_addresses(
         return vec![None];
     }
     let refused = problems.len();
-    problems.extend(settings.bind.iter().filter_map(|target| refuse_link_local(target).err()));
+    problems.extend(settings.bind.iter().filter_map(link_local_problem));
     if problems.len() > refused {
         return Vec::new();
     }
@@ -308,14 +308,14 @@ fn resolve(target: &BindTarget, planning: &Planning<'_>) -> Result<Vec<IpAddr>, 
     })
 }
 
-/// Refuses a link-local IPv6 address. It exists once per interface (RFC 4007 §6), and a listener is identified by its
+/// Returns the error for a link-local IPv6 address. It exists once per interface (RFC 4007 §6), and a listener is identified by its
 /// address and port alone; the system refuses such an address without its interface.
-fn refuse_link_local(target: &BindTarget) -> Result<(), Diagnostic> {
+fn link_local_problem(target: &BindTarget) -> Option<Diagnostic> {
     let (address, interface) = target.text.split_once('%').unwrap_or((&target.text, ""));
-    let Ok(ip) = address.parse::<IpAddr>() else { return Ok(()) };
+    let ip: IpAddr = address.parse().ok()?;
     let is_link_local = matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local());
     if !is_link_local && interface.is_empty() {
-        return Ok(());
+        return None;
     }
     let (message, help) = if is_link_local {
         let help = "use another address; a server block without `bind` receives queries to link-local addresses too";
@@ -324,7 +324,7 @@ fn refuse_link_local(target: &BindTarget) -> Result<(), Diagnostic> {
         let help = "write the address without its interface";
         (format!("not a valid IP address or interface name: `{}`", target.text), help)
     };
-    Err(Diagnostic::error(codes::BIND_UNKNOWN, target.span, message).with_help(help))
+    Some(Diagnostic::error(codes::BIND_UNKNOWN, target.span, message).with_help(help))
 }
 
 /// Keys of a server block, and the addresses it listens on.
