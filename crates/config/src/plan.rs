@@ -308,8 +308,8 @@ fn resolve(target: &BindTarget, planning: &Planning<'_>) -> Result<Vec<IpAddr>, 
     })
 }
 
-/// Returns the error for a link-local IPv6 address. It exists once per interface (RFC 4007 §6), and a listener is identified by its
-/// address and port alone; the system refuses such an address without its interface.
+/// Returns the error for a link-local IPv6 address. It exists once per interface (RFC 4007 §6), and a listener is
+/// identified by its address and port alone; the system refuses such an address without its interface.
 fn link_local_problem(target: &BindTarget) -> Option<Diagnostic> {
     let (address, interface) = target.text.split_once('%').unwrap_or((&target.text, ""));
     let ip: IpAddr = address.parse().ok()?;
