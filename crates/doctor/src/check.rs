@@ -212,9 +212,9 @@ impl Evidence {
 
     /// Adds a note about what was looked at.
     #[must_use]
-    pub fn noting(mut self, note: String) -> Evidence {
+    pub fn noting(mut self, note: &str) -> Evidence {
         self.seen.push_str("; ");
-        self.seen.push_str(&note);
+        self.seen.push_str(note);
         self
     }
 
