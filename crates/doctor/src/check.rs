@@ -210,6 +210,14 @@ impl Evidence {
         parts.into_iter().fold(self, Evidence::without)
     }
 
+    /// Adds a note about what was looked at.
+    #[must_use]
+    pub fn noting(mut self, note: &str) -> Evidence {
+        self.seen.push_str("; ");
+        self.seen.push_str(note);
+        self
+    }
+
     /// Returns what was looked at.
     #[must_use]
     pub fn seen(&self) -> &str {

@@ -46,7 +46,23 @@ pub(crate) enum Stage {
 }
 
 /// Receiver of the shutdown stage.
-pub(crate) type Closing = watch::Receiver<Stage>;
+///
+/// It returns stages as values. A reference into the channel is a lock: in a branch of `tokio::select!` it lives until
+/// the end of the branch, and if that waits, the next [`Endpoint::reach`] on the same thread never returns.
+#[derive(Clone)]
+pub(crate) struct Closing(watch::Receiver<Stage>);
+
+impl Closing {
+    /// Waits until the address has reached this stage. An address that is gone is closed.
+    pub(crate) async fn reaches(&mut self, stage: Stage) -> Stage {
+        self.0.wait_for(|reached| *reached >= stage).await.map_or(Stage::Closed, |reached| *reached)
+    }
+
+    /// Waits until the address has passed this stage.
+    pub(crate) async fn passes(&mut self, stage: Stage) -> Stage {
+        self.0.wait_for(|reached| *reached > stage).await.map_or(Stage::Closed, |reached| *reached)
+    }
+}
 
 impl Endpoint {
     /// Finds the listener with this label. Returns `None` if the current generation has none, which happens if another
@@ -71,7 +87,7 @@ impl Endpoint {
 
     /// Subscribes to the shutdown stage.
     pub(crate) fn closing(&self) -> Closing {
-        self.stage.subscribe()
+        Closing(self.stage.subscribe())
     }
 
     /// Moves the address to a shutdown stage.

@@ -206,6 +206,6 @@ async fn unless_closed<T>(mut closing: Closing, opening: impl Future<Output = io
     tokio::select! {
         biased;
         outcome = opening => outcome,
-        _ = closing.wait_for(|stage| *stage >= Stage::Ending) => Err(io::ErrorKind::ConnectionAborted.into()),
+        _ = closing.reaches(Stage::Ending) => Err(io::ErrorKind::ConnectionAborted.into()),
     }
 }

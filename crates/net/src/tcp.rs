@@ -130,7 +130,7 @@ impl Connection {
             tokio::select! {
                 open = input.read(&mut stream, &self.client, answer_awaited), if reads => self.ending.set(!open),
                 () = self.arrived.notified() => {}
-                _ = closing.wait_for(|stage| *stage >= Stage::Ending), if !self.ending.get() => {
+                _ = closing.reaches(Stage::Ending), if !self.ending.get() => {
                     // Bytes that the kernel has already acknowledged must be served. A new client's first query may
                     // still be on the network.
                     let grace = if self.has_asked.get() { Duration::ZERO } else { FIRST_QUERY_GRACE };

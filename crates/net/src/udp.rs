@@ -47,7 +47,7 @@ pub(crate) async fn serve(shared: Rc<Shared>, endpoint: Rc<Endpoint>, socket: st
     loop {
         tokio::select! {
             readable = bound.socket.readable() => readable?,
-            _ = closing.wait_for(|stage| *stage == Stage::Closed) => break,
+            _ = closing.reaches(Stage::Closed) => break,
         }
         for _ in 0..BATCHES_IN_A_ROW {
             let received = receive(&bound.socket, &mut batch);

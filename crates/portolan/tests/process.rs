@@ -281,6 +281,21 @@ fn a_blocked_file_read_does_not_delay_shutdown() {
     assert_eq!(server.wait(), Some(0));
 }
 
+#[test]
+fn connections_without_a_query_do_not_delay_shutdown() {
+    let folder = Folder::new("silent");
+    let mut server = Server::start(&folder.write("Corefile", HOSTS));
+    let address = server.address_of("dns://:0");
+    server.wait_for("Portolan-");
+    let descriptors = format!("/proc/{}/fd", server.id());
+    let open = || std::fs::read_dir(&descriptors).unwrap().count();
+    let before = open();
+    let clients: Vec<_> = (0..8).map(|_| std::net::TcpStream::connect(address).unwrap()).collect();
+    wait_until("all connections are accepted", || open() >= before + clients.len());
+    server.signal("TERM");
+    assert_eq!(server.wait(), Some(0));
+}
+
 /// Sends queries without a pause until `stop` is set. Returns the latency of each answer.
 fn ask_in_time(mut client: Client, stop: &Arc<AtomicBool>) -> thread::JoinHandle<Vec<Duration>> {
     let stop = Arc::clone(stop);

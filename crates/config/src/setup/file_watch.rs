@@ -2,7 +2,7 @@
 
 use core::error::Error;
 use core::time::Duration;
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hash};
 use std::io;
 use std::path::PathBuf;
 
@@ -40,17 +40,16 @@ impl FileWatch {
     }
 
     /// Returns a check like [`FileWatch::of_file`] of the contents that a function reads, such as several files.
-    pub fn of_content(
-        (directive, source): (&'static str, impl Fn(&dyn Files) -> io::Result<Vec<u8>> + Send + 'static),
+    pub fn of_content<C: Hash + 'static>(
+        (directive, source): (&'static str, impl Fn(&dyn Files) -> io::Result<C> + Send + 'static),
         every: Duration,
-        read: &io::Result<Vec<u8>>,
-        mut changed: impl FnMut(&dyn Files, io::Result<Vec<u8>>) -> Result<(), Box<dyn Error>> + Send + 'static,
+        read: &io::Result<C>,
+        mut changed: impl FnMut(&dyn Files, io::Result<C>) -> Result<(), Box<dyn Error>> + Send + 'static,
     ) -> FileWatch {
         let seed = foldhash::quality::RandomState::default();
         // A hash identifies the contents, which may be large.
-        let sign = move |read: &io::Result<Vec<u8>>| {
-            read.as_ref().map(|bytes| (bytes.len(), seed.hash_one(bytes))).map_err(io::Error::kind)
-        };
+        let sign =
+            move |read: &io::Result<C>| read.as_ref().map(|contents| seed.hash_one(contents)).map_err(io::Error::kind);
         let mut seen = sign(read);
         let check = move |context: FileCheck<'_>| {
             let read = source(context.files);

@@ -81,7 +81,7 @@ pub(super) const CHECKS: &[Check] = &[
         meaning: "Sends a query of 1,232 bytes that may not be fragmented (DF) to the replicas and the upstreams. If only small \
                   queries are answered, the MTU of the path is too small for the answers that EDNS allows. Asks each upstream \
                   over UDP and TCP for the NS, DNSKEY and TXT records of its zone: an answer of 513 to 1,232 bytes that \
-                  arrives over TCP only is lost on the way back. An upstream without such an answer is not checked for that.",
+                  arrives over TCP only is lost on the way back. A private zone may have no such answer, and then nothing can get lost.",
         fix: "`bufsize 1232` in the Corefile or less, and the MTU of the overlay network set to that of the links minus its \
               headers",
         run: mtu,
@@ -231,13 +231,24 @@ fn mtu(facts: &Facts) -> Outcome {
     let silent = all.iter().filter(|one| !is_seen(one));
     let silent = silent.map(|(address, ..)| Unknown::new(format!("{address} answers no query of a usual size")));
     let answering = || asked.iter().flat_map(|upstreams| upstreams.iter()).filter(|one| one.answered() > 0);
-    let without = answering().filter(|one| one.large_answer.is_none());
-    let without = without.map(|one| Unknown::new(format!("{} has no answer above 512 bytes to ask for", one.address)));
+    let (small, without): (Vec<_>, Vec<_>) =
+        answering().filter(|one| one.large_answer.is_none()).partition(|one| has_small_answers(one));
+    let without =
+        without.iter().map(|one| Unknown::new(format!("{} has no answer above 512 bytes to ask for", one.address)));
+    let small = small.iter().map(|one| format!("answers of {} for {} are small", one.address, one.zone));
     let evidence = Evidence::of(all.len(), "server")?.without_all(gaps).without_all(silent).without_all(without);
+    let evidence = small.fold(evidence, |evidence, note| evidence.noting(&note));
     let lost = all.iter().filter(|(_, small, large)| *small && large.is_lost());
     let text = |(address, _, large): &(_, _, &Attempt)| format!("{address}: a query of 1,232 bytes with DF: {large}");
     let back = answering().filter_map(lost_answer);
     evidence.found(lost.map(|one| Finding::new(text(one))).chain(back))
+}
+
+/// Returns true if an upstream has no large answers: it answers over TCP, where nothing gets lost, for a zone of its
+/// own. The root zone has some.
+fn has_small_answers(upstream: &UpstreamProbe) -> bool {
+    let is_root = upstream.zone.trim_end_matches('.').is_empty();
+    !is_root && upstream.tcp.is_answered()
 }
 
 /// Returns a finding if a large answer of an upstream arrives over TCP only.

@@ -300,6 +300,25 @@ fn one_silent_upstream_of_two_is_not_fine() {
 }
 
 #[test]
+fn a_private_zone_without_large_answers_is_fine() {
+    let without = |zone: &'static str, tcp: Attempt| {
+        move |world: &mut World| {
+            let probe = &mut world.facts.upstreams.as_mut().unwrap()[1];
+            (probe.zone, probe.large_answer, probe.tcp) = (zone.to_owned(), None, tcp.clone());
+        }
+    };
+    let answered = || Attempt::Answered(0.004);
+    assert_eq!(lost(without("corp.example", answered())), [""; 0]);
+    assert_eq!(lost(without(".", answered())), ["PD-N05"]);
+    assert_eq!(lost(without("", answered())), ["PD-N05"]);
+    assert!(lost(without("corp.example", Attempt::Silent)).contains(&"PD-N05"));
+    let mut world = World::healthy();
+    without("corp.example", answered())(&mut world);
+    let row = row(&mut world, "PD-N05");
+    assert!(row.evidence.unwrap().ends_with("for corp.example are small"));
+}
+
+#[test]
 fn more_upstreams_than_are_asked_are_not_fine() {
     let lost = lost(|world| world.corefile.push_str("lab.:53 {\n forward lab 10.0.0.4\n}\n"));
     assert_eq!(lost, ["PD-U01", "PD-U02", "PD-U03"]);

@@ -8,6 +8,7 @@ use super::environment::Environment;
 use super::functions;
 use super::parse::{Node, Operator};
 use super::signatures::Function;
+use crate::regexp::Regexp;
 use crate::value::Value;
 
 /// Maximum number of steps of an evaluation: nodes that are evaluated, elements of lists that are built, and each
@@ -15,6 +16,9 @@ use crate::value::Value;
 const STEPS_MAX: usize = 50_000;
 /// Bytes of a text that count as a step.
 const TEXT_STEP: usize = 16;
+/// Steps that a computed regular expression takes, so that an evaluation compiles at most nine. Each takes up to a
+/// millisecond and 64 KiB.
+const COMPILE_STEPS: usize = STEPS_MAX / 10;
 /// Maximum number of elements in a range, minus one.
 const RANGE_MAX: i64 = 1000;
 
@@ -63,6 +67,7 @@ impl<'e, E: Environment> Evaluation<'e, E> {
             },
             Node::Binary(operator, one, other) => self.binary(*operator, one, other)?,
             Node::Matches(text, regex) => Value::Bool(regex.is_match(&self.text(text)?)),
+            Node::MatchesComputed(parts) => self.matches_computed(parts)?,
             Node::Conditional(parts) => {
                 let [condition, yes, no] = &**parts;
                 self.value(if self.flag(condition)? { yes } else { no })?
@@ -159,6 +164,21 @@ impl<'e, E: Environment> Evaluation<'e, E> {
                 self.environment.call(function, &args)
             }
         }
+    }
+
+    /// Tests a text with a computed regular expression. As in expr, `nil` does not match and is not matched.
+    fn matches_computed(&self, [text, pattern]: &[Node; 2]) -> Option<Value> {
+        let (text, pattern) = match (self.value(text)?, self.value(pattern)?) {
+            (Value::Text(text), Value::Text(pattern)) => (text, pattern),
+            (Value::Nil, _) | (_, Value::Nil) => return Some(Value::Bool(false)),
+            _ => return None,
+        };
+        self.steps.set(self.steps.get() + COMPILE_STEPS + text.len());
+        if self.steps.get() > STEPS_MAX {
+            return None;
+        }
+        let regex = Regexp::compile_computed(&pattern).ok()?;
+        Some(Value::Bool(regex.is_match(&text)))
     }
 
     fn binary(&self, operator: Operator, one: &Node, other: &Node) -> Option<Value> {

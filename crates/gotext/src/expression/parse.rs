@@ -79,6 +79,8 @@ pub(super) enum Node {
     Negative(Box<Node>),
     Binary(Operator, Box<Node>, Box<Node>),
     Matches(Box<Node>, Box<Regexp>),
+    /// Test with a regular expression that is computed.
+    MatchesComputed(Box<[Node; 2]>),
     Conditional(Box<[Node; 3]>),
     List(Vec<Node>),
     /// Expressions of which only the last one counts.
@@ -286,7 +288,7 @@ impl<F: Clone> Parser<'_, F> {
         Ok(left)
     }
 
-    /// Parses `TEXT matches REGEX`. The regular expression must be constant, so that it is compiled once.
+    /// Parses `TEXT matches REGEX`. A constant regular expression is compiled once.
     fn matching(&mut self, left: Typed, at: usize) -> Outcome<Typed> {
         self.tokens.next();
         self.want_type(&left, Type::Text, "matches", at)?;
@@ -299,7 +301,7 @@ impl<F: Clone> Parser<'_, F> {
             (_, result) if !result.fits(Type::Text) => {
                 Err(ParseError::at(at, ExpressionError::Mismatch("matches".to_owned(), left.1, result)))
             }
-            _ => Err(ParseError::at(at, ExpressionError::NotConstant("matches".to_owned(), "a regular expression"))),
+            (pattern, _) => Ok((Node::MatchesComputed(Box::new([left.0, pattern])), Type::Bool)),
         }
     }
 

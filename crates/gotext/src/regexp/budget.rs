@@ -58,7 +58,7 @@ impl Drop for Budget {
 }
 
 /// Compiles an expression with `build`, which gets the memory limit in bytes, and counts its size.
-pub(super) fn draw(mut build: impl FnMut(usize) -> Result<Regex, regex::Error>) -> Result<Regex, RegexpError> {
+pub(super) fn draw(build: &mut dyn FnMut(usize) -> Result<Regex, regex::Error>) -> Result<Regex, RegexpError> {
     let Some(account) = CURRENT.get() else { return build(BUDGET_MAX).map_err(|_| RegexpError::TooLarge) };
     let Account { total, used, next_max } = account;
     let mut size = SIZE_MIN.min(next_max);

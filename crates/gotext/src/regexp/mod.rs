@@ -24,6 +24,11 @@ use error::{DEPTH_MAX, LENGTH_MAX};
 /// Groups of a match.
 pub use regex::Captures;
 
+/// Maximum length in bytes of an expression that is computed for a query: as long as a domain name in text form.
+pub const COMPUTED_LENGTH_MAX: usize = 256;
+/// Maximum memory in bytes of an expression that is computed for a query. Clients may choose a part of it.
+pub const COMPUTED_SIZE_MAX: usize = 64 << 10;
+
 /// Compiled regular expression in Go's syntax.
 #[derive(Debug)]
 pub struct Regexp {
@@ -38,14 +43,33 @@ impl Regexp {
     /// # Errors
     /// The first error in the expression.
     pub fn compile(text: &str) -> Result<Regexp, RegexpError> {
-        if text.len() > LENGTH_MAX {
+        Regexp::compile_with(text, LENGTH_MAX, budget::draw)
+    }
+
+    /// Parses and compiles an expression that is used once, while a query is answered: at most
+    /// [`COMPUTED_LENGTH_MAX`] bytes long, and with at most [`COMPUTED_SIZE_MAX`] bytes of memory.
+    ///
+    /// # Errors
+    /// The first error in the expression.
+    pub fn compile_computed(text: &str) -> Result<Regexp, RegexpError> {
+        Regexp::compile_with(text, COMPUTED_LENGTH_MAX, |build| {
+            build(COMPUTED_SIZE_MAX).map_err(|_| RegexpError::TooLarge)
+        })
+    }
+
+    fn compile_with(
+        text: &str,
+        length_max: usize,
+        compile: impl FnOnce(&mut dyn FnMut(usize) -> Result<Regex, regex::Error>) -> Result<Regex, RegexpError>,
+    ) -> Result<Regexp, RegexpError> {
+        if text.len() > length_max {
             return Err(RegexpError::TooLong);
         }
         let translate::Translated { text: translated, names } = translate::translate(text)?;
         let mut builder = RegexBuilder::new(&translated);
         // The translation adds groups around repeated items, so it nests deeper than the original.
         builder.nest_limit(4 * DEPTH_MAX);
-        let regex = budget::draw(|size| builder.size_limit(size).build())?;
+        let regex = compile(&mut |size| builder.size_limit(size).build())?;
         Ok(Regexp { written: text.to_owned(), regex, names })
     }
 

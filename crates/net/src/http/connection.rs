@@ -63,7 +63,7 @@ pub(crate) async fn serve_until_closed(
 ) -> io::Result<()> {
     tokio::select! {
         ended = &mut connection => return ended.map_err(io::Error::other),
-        _ = closing.wait_for(|stage| *stage >= Stage::Ending) => {}
+        _ = closing.reaches(Stage::Ending) => {}
         stop = activity.stopped() => if stop == Stop::Stalled {
             return Err(io::ErrorKind::TimedOut.into());
         },
@@ -91,7 +91,7 @@ where
             stream.put_back(&parts.read_buf);
             return Ok(Some(stream));
         }
-        _ = closing.wait_for(|stage| *stage >= Stage::Ending) => {}
+        _ = closing.reaches(Stage::Ending) => {}
         stop = activity.stopped() => if stop == Stop::Stalled {
             return Err(io::ErrorKind::TimedOut.into());
         },
@@ -108,7 +108,7 @@ pub(crate) async fn wait_for_request<S: AsyncRead + AsyncWrite + Unpin>(
 ) -> io::Result<bool> {
     let begins = tokio::select! {
         begins = poll_fn(|context| stream.poll_begin(context, &mut client.shared.read_buffer.borrow_mut())) => begins?,
-        _ = closing.wait_for(|stage| *stage >= Stage::Ending) => false,
+        _ = closing.reaches(Stage::Ending) => false,
         _ = activity.stopped() => false,
     };
     if !begins {

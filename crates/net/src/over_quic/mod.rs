@@ -67,8 +67,8 @@ pub(crate) async fn serve(shared: Rc<Shared>, endpoint: Rc<Endpoint>, opened: Qu
             () = timer.as_mut(), if timeout.is_some() => listener.quic.borrow_mut().handle_timeout(Instant::now()),
             () = listener.ready.notified() => {}
             () = listener.evicted.notified() => listener.quic.borrow_mut().close_evicted(Instant::now()),
-            reached = closing.wait_for(|reached| *reached > stage) => {
-                stage = reached.map_or(Stage::Closed, |reached| *reached);
+            reached = closing.passes(stage) => {
+                stage = reached;
                 if ends_at.is_none() {
                     listener.quic.borrow_mut().end(Instant::now());
                     let now = tokio::time::Instant::now();

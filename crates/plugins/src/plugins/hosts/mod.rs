@@ -18,7 +18,7 @@ use engine::{Explanation, Hook, Hooks, Instant, Plugin, Query, ReasonCode, Respo
 use metrics::{Kind, Metric, Registry};
 use wire::{EdeCode, Name, Owner, Rcode, Section, Type, address_of};
 
-use table::{IgnoredLines, IgnoredLinesError, Selection, Table, address};
+use table::{HostsFile, IgnoredLines, Selection, Table, address};
 
 use crate::shared::open_error::OpenError;
 use plugin::fallthrough::{FallsThrough, fallthrough};
@@ -178,20 +178,20 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let zones = setup.zones_or_keys(&config.zones);
     let inline = Inline { lines: config.lines, selection: Selection { zones: zones.clone(), reverse: config.reverse } };
     let (table, ignored) = inline.table(read.as_deref().unwrap_or_default());
-    ignored.iter().for_each(|ignored| setup.warn(format_args!("{}:{ignored}", path.display())));
+    ignored.iter().for_each(|ignored| setup.warn(ignored));
     let hosts = Arc::new(ArcSwap::from_pointee(table));
     count_entries(setup.registry, &name, &hosts);
     let reloaded = Reloaded::new(setup, path.clone());
     reloaded.note(setup.files);
     let (current, file) = (Arc::clone(&hosts), path.clone());
     let source = move |files: &dyn Files| read_hosts(files, &path);
-    let watch = FileWatch::of_content((MANIFEST.name, source), config.reload, &read, move |files, bytes| {
+    let watch = FileWatch::of_content((MANIFEST.name, source), config.reload, &read, move |files, read| {
         // If the file cannot be read, the previous table keeps serving.
-        let bytes = bytes.map_err(|error| OpenError::new(&file, error))?;
-        let (table, ignored) = inline.table(&bytes);
+        let read = read.map_err(|error| OpenError::new(&file, error))?;
+        let (table, ignored) = inline.table(&read);
         current.store(Arc::new(table));
         reloaded.note(files);
-        ignored.map_or(Ok(()), |ignored| Err(IgnoredLinesError { path: file.clone(), ignored }.into()))
+        ignored.map_or(Ok(()), |ignored| Err(ignored.into()))
     });
     setup.requests.file_watches.push(watch);
     let fallthrough: Zones = config.fallthrough.into_iter().collect();
@@ -202,18 +202,14 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
 
 /// Reads a hosts file, or the hosts files in a directory, such as a mounted ConfigMap. As in dnsmasq, hidden files and
 /// the copies of editors do not count.
-fn read_hosts(files: &dyn Files, path: &Path) -> io::Result<Vec<u8>> {
-    let Ok(listed) = files.list(path) else { return files.read(path) };
+fn read_hosts(files: &dyn Files, path: &Path) -> io::Result<Vec<HostsFile>> {
+    let read = |path: &Path| files.read(path).map(|bytes| HostsFile { path: path.to_owned(), bytes });
+    let Ok(listed) = files.list(path) else { return Ok(vec![read(path)?]) };
     let is_hosts = |file: &PathBuf| {
         let name = file.strip_prefix(path).ok().and_then(Path::to_str).unwrap_or_default();
         !(name.contains('/') || name.starts_with('.') || name.ends_with('~') || name.starts_with('#'))
     };
-    let mut all = Vec::new();
-    for file in listed.iter().filter(|file| is_hosts(file)) {
-        all.extend(files.read(file)?);
-        all.push(b'\n');
-    }
-    Ok(all)
+    listed.iter().filter(|file| is_hosts(file)).map(|file| read(file)).collect()
 }
 
 fn count_entries(registry: &Registry, file: &str, hosts: &Arc<ArcSwap<Table>>) {
@@ -255,10 +251,10 @@ struct Inline {
 }
 
 impl Inline {
-    /// Returns the records of a file and of the block, and the ignored lines of the file.
-    fn table(&self, file: &[u8]) -> (Table, Option<IgnoredLines>) {
+    /// Returns the records of files and of the block, and the ignored lines of the files.
+    fn table(&self, files: &[HostsFile]) -> (Table, Option<IgnoredLines>) {
         let mut table = Table::default();
-        let ignored = table.read(file, &self.selection);
+        let ignored = table.read(files, &self.selection);
         for line in &self.lines {
             if let [address, names @ ..] = line.as_slice() {
                 // Errors of the block have been reported when the Corefile was read.

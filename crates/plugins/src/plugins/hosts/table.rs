@@ -3,14 +3,21 @@
 use core::fmt;
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use engine::Zones;
 use foldhash::fast::RandomState;
 use wire::{Name, NameRef};
 
-/// Maximum length of a hosts file in bytes: about 200,000 lines.
+/// Maximum length of all hosts files of a line in bytes: about 200,000 lines.
 pub(super) const FILE_MAX: usize = 16 << 20;
+
+/// File with hosts.
+#[derive(Debug, Hash)]
+pub(super) struct HostsFile {
+    pub(super) path: PathBuf,
+    pub(super) bytes: Vec<u8>,
+}
 
 /// Selection of the records that a table keeps.
 pub(super) struct Selection {
@@ -28,19 +35,30 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Adds the lines of a hosts file, in which `#` starts a comment. Returns the ignored lines.
-    pub(super) fn read(&mut self, bytes: &[u8], selection: &Selection) -> Option<IgnoredLines> {
-        let text = String::from_utf8_lossy(&bytes[..bytes.len().min(FILE_MAX)]);
-        let mut ignored =
-            (bytes.len() > FILE_MAX).then(|| IgnoredLines::new(text.lines().count(), IgnoredReason::Rest));
-        for (at, line) in text.lines().enumerate() {
+    /// Adds the lines of hosts files. Returns the ignored lines.
+    pub(super) fn read(&mut self, files: &[HostsFile], selection: &Selection) -> Option<IgnoredLines> {
+        let (mut ignored, mut left) = (None, FILE_MAX);
+        for file in files {
+            let part = whole_lines(&file.bytes, left);
+            self.read_file(&file.path, part, selection, &mut ignored);
+            if file.bytes.len() > left {
+                let line = part.iter().filter(|byte| **byte == b'\n').count() + 1;
+                ignored.get_or_insert_with(|| IgnoredLines::new(&file.path, line, IgnoredReason::Rest));
+            }
+            left = left.saturating_sub(file.bytes.len());
+        }
+        ignored
+    }
+
+    /// Adds the lines of a hosts file, in which `#` starts a comment.
+    fn read_file(&mut self, path: &Path, bytes: &[u8], selection: &Selection, ignored: &mut Option<IgnoredLines>) {
+        for (at, line) in String::from_utf8_lossy(bytes).lines().enumerate() {
             let mut words = line.split('#').next().unwrap_or_default().split_whitespace();
             let Some(address) = words.next() else { continue };
             if let Err(what) = self.add(address, words, selection) {
-                ignored.get_or_insert_with(|| IgnoredLines::new(at + 1, what)).lines += 1;
+                ignored.get_or_insert_with(|| IgnoredLines::new(path, at + 1, what)).lines += 1;
             }
         }
-        ignored
     }
 
     /// Adds the names of an address.
@@ -104,29 +122,16 @@ impl Table {
     }
 }
 
-/// IgnoredLines lines of a hosts file: the first one with its reason, and their number.
+/// Ignored lines of hosts files: the first one with its reason, and their number. The other lines are in use.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct IgnoredLines {
+    path: PathBuf,
     line: usize,
     what: IgnoredReason,
     lines: usize,
 }
 
-/// Ignored lines of a watched hosts file. The other lines are in use.
-#[derive(Debug)]
-pub(super) struct IgnoredLinesError {
-    pub(super) path: PathBuf,
-    pub(super) ignored: IgnoredLines,
-}
-
-impl fmt::Display for IgnoredLinesError {
-    /// Writes `FILE:LINE: REASON`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.path.display(), self.ignored)
-    }
-}
-
-impl core::error::Error for IgnoredLinesError {}
+impl core::error::Error for IgnoredLines {}
 
 /// Reason why a line is ignored.
 #[derive(Debug, PartialEq, Eq)]
@@ -140,25 +145,35 @@ pub(super) enum IgnoredReason {
 }
 
 impl IgnoredLines {
-    fn new(line: usize, what: IgnoredReason) -> IgnoredLines {
-        IgnoredLines { line, what, lines: 0 }
+    fn new(path: &Path, line: usize, what: IgnoredReason) -> IgnoredLines {
+        IgnoredLines { path: path.to_owned(), line, what, lines: 0 }
     }
 }
 
 impl fmt::Display for IgnoredLines {
-    /// Writes `LINE: REASON`.
+    /// Writes `FILE:LINE: REASON`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: ", self.path.display(), self.line)?;
         match &self.what {
-            IgnoredReason::Address(word) => write!(f, "{}: line ignored: `{word}` is not an IP address", self.line)?,
-            IgnoredReason::Name(word) => write!(f, "{}: name ignored: `{word}` is not a domain name", self.line)?,
-            IgnoredReason::Rest => {
-                write!(f, "{}: the file is longer than {FILE_MAX} bytes; the rest is ignored", self.line)?;
-            }
+            IgnoredReason::Address(word) => write!(f, "line ignored: `{word}` is not an IP address")?,
+            IgnoredReason::Name(word) => write!(f, "name ignored: `{word}` is not a domain name")?,
+            IgnoredReason::Rest => write!(f, "longer than {FILE_MAX} bytes; the rest is ignored")?,
         }
         match self.lines {
             0 | 1 => Ok(()),
             lines => write!(f, " ({lines} lines have such errors)"),
         }
+    }
+}
+
+/// Returns the lines of a file that fit. A part of a line could be another name.
+fn whole_lines(bytes: &[u8], length_max: usize) -> &[u8] {
+    match bytes.get(..length_max) {
+        Some(start) if start.len() < bytes.len() => {
+            let end = start.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+            &start[..end]
+        }
+        _ => bytes,
     }
 }
 
@@ -176,8 +191,11 @@ mod tests {
         let mut table = Table::default();
         let zones = ["test.", "localhost."].map(|zone| Name::from_text(zone).unwrap()).into_iter().collect();
         let selection = Selection { zones, reverse: true };
-        let ignored = table.read(b"127.0.0.1 localhost LocalHost # c\n#x\n10.0.0.1\tweb.test a..b\n\nnonsense x.test\n::1%lo six.test\n10.0.0.2 *.w.test\n10.0.0.9 out.example\n", &selection);
-        let said = "3: name ignored: `a..b` is not a domain name (2 lines have such errors)";
+        let file = |path: &str, bytes: &[u8]| HostsFile { path: path.into(), bytes: bytes.to_vec() };
+        let lines = b"127.0.0.1 localhost LocalHost # c\n#x\n10.0.0.1\tweb.test a..b\n\nnonsense x.test\n::1%lo six.test\n10.0.0.2 *.w.test\n10.0.0.9 out.example\n";
+        let files = [file("d/a", b"# no errors\n\n"), file("d/b", lines), file("d/c", b"x y\n")];
+        let ignored = table.read(&files, &selection);
+        let said = "d/b:3: name ignored: `a..b` is not a domain name (3 lines have such errors)";
         assert_eq!(ignored.map(|ignored| ignored.to_string()).as_deref(), Some(said));
         let look = |name: &str| table.addresses(Name::from_text(name).unwrap().as_ref()).map(<[IpAddr]>::to_vec);
         assert_eq!(look("localhost."), Some(vec!["127.0.0.1".parse().unwrap()]));
@@ -188,5 +206,20 @@ mod tests {
         let names = |address: &str| table.names(address.parse().unwrap()).len();
         assert_eq!((names("10.0.0.1"), names("10.0.0.2"), names("10.0.0.9")), (1, 0, 0));
         assert_eq!(look("out.example."), None);
+    }
+
+    #[test]
+    fn ignores_what_is_after_the_maximum_length() {
+        let mut long = b"10.0.0.1 first.test\n".to_vec();
+        long.resize(FILE_MAX - 18, b'#');
+        long.extend_from_slice(b"\n10.0.0.2 long.test\n10.0.0.3 last.test\n");
+        let files = [("a", long), ("b", b"10.0.0.4 other.test\n".to_vec())];
+        let files = files.map(|(path, bytes)| HostsFile { path: path.into(), bytes });
+        let mut table = Table::default();
+        let zones = core::iter::once(Name::root()).collect();
+        let ignored = table.read(&files, &Selection { zones, reverse: true });
+        let said = "a:3: longer than 16777216 bytes; the rest is ignored";
+        assert_eq!(ignored.map(|ignored| ignored.to_string()).as_deref(), Some(said));
+        assert_eq!(table.len(), 2, "the address and the name of the first line");
     }
 }
