@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 
-use datagrams::SteeringByte;
+use linux::datagrams::SteeringByte;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use crate::limits::{KERNEL_BUFFER, KERNEL_BUFFERS_MAX};
@@ -147,7 +147,7 @@ fn open_at(address: &Address, mut wanted: SocketAddr, workers: usize) -> Result<
     }
     if let [(Some(first), _), _, ..] = sockets.as_slice() {
         // Optional: without the filter, the kernel distributes clients by the hash of their addresses.
-        let _ = datagrams::spread_at_random(first, workers);
+        let _ = linux::datagrams::spread_at_random(first, workers);
     }
     Ok(Opened { label: address.label.clone(), bound: wanted, sockets, quic: Vec::new() })
 }
@@ -165,7 +165,7 @@ fn open_quic(address: &Address, mut wanted: SocketAddr, workers: usize) -> io::R
             long_offset: quic::LONG_OFFSET,
         };
         // Optional: without the filter, workers pass datagrams on to the owner of their connection.
-        let _ = datagrams::steer_by_byte(first, quic.len(), byte);
+        let _ = linux::datagrams::steer_by_byte(first, quic.len(), byte);
     }
     Ok(Opened { label: address.label.clone(), bound: wanted, sockets: Vec::new(), quic })
 }
@@ -197,7 +197,7 @@ fn udp_socket(address: SocketAddr, wildcard: bool, workers: usize) -> io::Result
     let _ = socket.set_send_buffer_size(bytes);
     if wildcard {
         // Makes the kernel report the local address of each datagram, so that the answer leaves from there.
-        datagrams::ask_for_local_address(&socket, address.is_ipv6())?;
+        linux::datagrams::ask_for_local_address(&socket, address.is_ipv6())?;
     }
     Ok(socket.into())
 }

@@ -14,8 +14,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use datagrams::{BATCH, Batch, send_from};
 use engine::{Clock, Generation, PeerInfo, Progress, ProxyTlvs, Transaction, Transport};
+use linux::datagrams::{BATCH, Batch, send_from};
 use socket2::SockRef;
 use tokio::io::Interest;
 use tokio::net::UdpSocket;

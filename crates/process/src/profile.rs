@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use config::setup::MemoryUse;
 use engine::LocalFuture;
 use host::mask::masked_arguments;
+use linux::sampler::{Names, Samples, Sampling, StartError};
 use plugins::{CpuProfile, Module, ProfileError, Profiler, Stack};
-use sampler::{Names, Samples, Sampling, StartError};
 
 use crate::limit_hits;
 use crate::process_metrics::memory_use;
@@ -18,7 +18,7 @@ const PERIOD: Duration = Duration::from_millis(10);
 
 /// Bytes that a profile takes at most: the buffer of samples, the same again for the different stacks and for the
 /// response, and the symbol table of the binary, of which a release build has 4 MiB.
-const PROFILE_BYTES: u64 = 3 * sampler::BUFFER_BYTES as u64 + (8 << 20);
+const PROFILE_BYTES: u64 = 3 * linux::sampler::BUFFER_BYTES as u64 + (8 << 20);
 
 /// Takes profiles of this process, one at a time.
 pub(crate) struct Sampler;
@@ -78,7 +78,7 @@ fn profile(samples: Samples) -> CpuProfile {
     let addresses = || samples.stacks.iter().flat_map(|stack| stack.addresses.iter().copied());
     let names = Names::look_up(&samples.modules, addresses());
     let functions = addresses().filter_map(|address| Some((address, names.name(address)?.to_owned())));
-    let module = |module: &sampler::Module| Module {
+    let module = |module: &linux::sampler::Module| Module {
         path: module.path.display().to_string(),
         code: module.start..module.end,
         offset: module.offset,
@@ -93,7 +93,7 @@ fn profile(samples: Samples) -> CpuProfile {
     }
 }
 
-fn stack(stack: sampler::Stack) -> Stack {
+fn stack(stack: linux::sampler::Stack) -> Stack {
     Stack { addresses: stack.addresses, thread: stack.thread, times: stack.times }
 }
 

@@ -22,7 +22,7 @@ impl Socket {
         let socket = std::net::UdpSocket::bind((source.unwrap_or(any), 0))?;
         socket.connect(to)?;
         // A kernel without the option reports fewer errors, and the queries time out.
-        let _ = datagrams::report_icmp_errors(&socket, to.is_ipv4());
+        let _ = linux::datagrams::report_icmp_errors(&socket, to.is_ipv4());
         socket.set_nonblocking(true)?;
         let socket = UdpSocket::from_std(socket)?;
         let local = socket.local_addr().ok();

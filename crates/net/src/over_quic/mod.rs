@@ -23,8 +23,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use datagrams::{BATCH, Batch, Outgoing};
 use engine::{Clock, PeerInfo, Progress, ProxyTlvs, Scheme, Transaction, Transport};
+use linux::datagrams::{BATCH, Batch, Outgoing};
 use quic::{Config, Event, Limit, Protocol, QueryKey, Route, Settings, StdSystemTime};
 use rand::Rng;
 use tokio::io::Interest;

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use clap::ArgMatches;
-use datagrams::{BATCH, Batch};
+use linux::datagrams::{BATCH, Batch};
 use serde_json::{Value, json};
 use testkit::Question;
 use tokio::io::Interest;

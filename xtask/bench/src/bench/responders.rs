@@ -4,7 +4,7 @@ use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 use std::thread;
 
-use datagrams::{BATCH, Batch};
+use linux::datagrams::{BATCH, Batch};
 
 use xtask::Failed;
 

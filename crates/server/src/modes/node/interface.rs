@@ -12,7 +12,7 @@ use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 
 use compat::node_cache::{InterfaceKind, Settings};
-use linuxnet::link;
+use linux::net::link;
 
 use super::netlink_socket::NetlinkSocket;
 

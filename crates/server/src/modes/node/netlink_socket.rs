@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use std::mem::MaybeUninit;
 use std::time::Duration;
 
-use linuxnet::netlink::{Message, MessageBuffer, split_messages};
+use linux::net::netlink::{Message, MessageBuffer, split_messages};
 use socket2::{Domain, Protocol, Socket, Type};
 
 /// Read timeout. The kernel answers immediately, so this only prevents a hang.

@@ -7,9 +7,9 @@ use std::process::{Command, Stdio};
 
 use aws_lc_rs::rand;
 use compat::node_cache::{Backend, Settings};
-use linuxnet::iptables::{Action, command};
-use linuxnet::nftables::{self, Table};
-use linuxnet::{Rule, Side, conntrack_bypass};
+use linux::net::iptables::{Action, command};
+use linux::net::nftables::{self, Table};
+use linux::net::{Rule, Side, conntrack_bypass};
 
 use super::netlink_socket::NetlinkSocket;
 

@@ -13,7 +13,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use sampler::{Names, Samples, Sampling, StartError};
+use linux::sampler::{Names, Samples, Sampling, StartError};
 
 const PERIOD: Duration = Duration::from_millis(1);
 /// CPU time of a thread in which the timer takes some samples of it, even if the kernel counts in ticks of 10 ms.
@@ -65,12 +65,12 @@ fn names_the_functions_of_each_thread() {
     let _one = ONE.lock().unwrap();
     let samples = profile_of_two_threads();
     let names = Names::look_up(&samples.modules, samples.stacks.iter().flat_map(|stack| stack.addresses.clone()));
-    let has = |stack: &sampler::Stack, name: &str| {
+    let has = |stack: &linux::sampler::Stack, name: &str| {
         stack.addresses.iter().any(|address| names.name(*address).is_some_and(|function| function.contains(name)))
     };
     let all = |wanted: &[&str]| samples.stacks.iter().any(|stack| wanted.iter().all(|name| has(stack, name)));
     assert!(all(&["compute_until", "profile_of_two_threads", "names_the_functions_of_each_thread"]), "{names:#?}");
-    let of_thread = |stack: &sampler::Stack| stack.thread == "busy" && has(stack, "compute_until");
+    let of_thread = |stack: &linux::sampler::Stack| stack.thread == "busy" && has(stack, "compute_until");
     assert!(samples.stacks.iter().any(of_thread), "{names:#?}");
 }
 

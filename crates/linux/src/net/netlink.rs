@@ -3,7 +3,7 @@
 //!
 //! Only a dozen message types of two netlink families are needed. A library for both would bring far more.
 
-use crate::uapi::{NLA_ALIGNTO, NLA_F_NESTED, NLMSG_ALIGNTO, NLMSG_ERROR, NLMSG_HDRLEN};
+use crate::net::uapi::{NLA_ALIGNTO, NLA_F_NESTED, NLMSG_ALIGNTO, NLMSG_ERROR, NLMSG_HDRLEN};
 
 /// One or more messages under construction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -115,7 +115,7 @@ pub fn split_messages(datagram: &[u8]) -> impl Iterator<Item = Message<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::uapi::{NLM_F_ACK, NLM_F_REQUEST};
+    use crate::net::uapi::{NLM_F_ACK, NLM_F_REQUEST};
 
     #[test]
     fn writes_lengths_and_padding() {

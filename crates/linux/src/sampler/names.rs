@@ -7,7 +7,7 @@ use std::path::Path;
 use object::read::ReadCache;
 use object::{Object, ObjectSymbol, SymbolKind};
 
-use crate::modules::Module;
+use crate::sampler::modules::Module;
 
 /// Names of functions by address.
 #[derive(Debug, Default)]

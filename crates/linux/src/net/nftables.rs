@@ -8,9 +8,9 @@
 
 use core::net::IpAddr;
 
-use crate::netlink::{MessageBuffer, PayloadWriter};
-use crate::rules::{Hook, Protocol, Rule, Side, Verdict};
-use crate::uapi::*;
+use crate::net::netlink::{MessageBuffer, PayloadWriter};
+use crate::net::rules::{Hook, Protocol, Rule, Side, Verdict};
+use crate::net::uapi::*;
 
 /// Netlink protocol (`NETLINK_NETFILTER`).
 pub const PROTOCOL: i32 = libc::NETLINK_NETFILTER;

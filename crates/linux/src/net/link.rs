@@ -2,8 +2,8 @@
 
 use core::net::IpAddr;
 
-use crate::netlink::MessageBuffer;
-use crate::uapi::{
+use crate::net::netlink::MessageBuffer;
+use crate::net::uapi::{
     AF_INET, AF_INET6, IFA_ADDRESS, IFA_CACHEINFO, IFA_F_NODAD, IFA_LOCAL, IFF_UP, IFLA_AF_SPEC, IFLA_IFNAME,
     IFLA_INET6_ADDR_GEN_MODE, IFLA_INFO_KIND, IFLA_LINKINFO, IN6_ADDR_GEN_MODE_NONE, INFINITY_LIFE_TIME, NLM_F_ACK,
     NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, RTM_DELLINK, RTM_GETLINK, RTM_NEWADDR, RTM_NEWLINK,
@@ -12,7 +12,7 @@ use crate::uapi::{
 /// Netlink protocol (`NETLINK_ROUTE`).
 pub const PROTOCOL: i32 = libc::NETLINK_ROUTE;
 
-fn request(kind: u16, flags: u16, write: impl FnOnce(&mut crate::netlink::PayloadWriter<'_>)) -> MessageBuffer {
+fn request(kind: u16, flags: u16, write: impl FnOnce(&mut crate::net::netlink::PayloadWriter<'_>)) -> MessageBuffer {
     let mut messages = MessageBuffer::default();
     messages.push(kind, NLM_F_REQUEST | flags, 1, write);
     messages
@@ -58,7 +58,7 @@ pub fn get(name: &str) -> MessageBuffer {
 
 /// Returns the interface index in a message.
 #[must_use]
-pub fn index(message: &crate::netlink::Message<'_>) -> Option<u32> {
+pub fn index(message: &crate::net::netlink::Message<'_>) -> Option<u32> {
     let bytes = message.payload.get(4..8)?.try_into().ok()?;
     (message.message_type == RTM_NEWLINK).then(|| u32::from_ne_bytes(bytes))
 }

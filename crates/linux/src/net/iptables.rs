@@ -5,7 +5,7 @@
 
 use core::net::IpAddr;
 
-use crate::rules::{Hook, Protocol, Rule, Side, Verdict};
+use crate::net::rules::{Hook, Protocol, Rule, Side, Verdict};
 
 /// Operation on a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +61,7 @@ pub fn command(action: Action, rule: &Rule) -> (&'static str, Vec<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conntrack_bypass;
+    use crate::net::conntrack_bypass;
 
     #[test]
     fn writes_the_rules_of_an_address() {

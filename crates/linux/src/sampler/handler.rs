@@ -12,8 +12,8 @@ use std::time::Duration;
 use framehop::{CacheNative, MustNotAllocateDuringUnwind, UnwindRegsNative, Unwinder, UnwinderNative};
 use libc::{c_int, c_void, siginfo_t, ucontext_t};
 
-use crate::modules::Module;
-use crate::{BUFFER_BYTES, DEPTH_MAX, StartError};
+use crate::sampler::modules::Module;
+use crate::sampler::{BUFFER_BYTES, DEPTH_MAX, StartError};
 
 /// Words of the buffer.
 const WORDS: usize = BUFFER_BYTES / size_of::<u64>();
