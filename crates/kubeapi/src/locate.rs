@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::failure::ApiError;
-use crate::manifests::Manifests;
+use crate::on_disk::Manifests;
 use crate::target::encode;
 use crate::{ReadError, Reader};
 

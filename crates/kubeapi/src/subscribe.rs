@@ -17,7 +17,7 @@ use crate::health::ViewHealth;
 use crate::meter::Meter;
 use crate::target::Target;
 use crate::watch::{Shared, Sink, Watcher};
-use crate::{SetupError, Timing, credentials, manifests, snapshot};
+use crate::{SetupError, Timing, credentials, on_disk, snapshot};
 
 /// Part of a cluster that is kept up to date. Its tasks end when the last holder drops it.
 pub struct Subscription {
@@ -40,7 +40,7 @@ pub struct Subscription {
 /// A problem that does not go away without a change of configuration.
 pub fn check(request: &Request) -> Result<Vec<String>, SetupError> {
     match &request.source {
-        Source::Manifests(paths) => Ok(manifests::Manifests::new(paths, request)?.mistakes()),
+        Source::Manifests(paths) => Ok(on_disk::Manifests::new(paths, request)?.mistakes()),
         Source::InCluster => Ok(Vec::new()),
         Source::Kubeconfig { .. } | Source::Endpoint { .. } => credentials::config(&request.source).map(|_| Vec::new()),
     }
@@ -53,7 +53,7 @@ pub fn check(request: &Request) -> Result<Vec<String>, SetupError> {
 pub struct Subscriber {
     meter: Rc<Meter>,
     timing: Rc<Timing>,
-    manifest_log: Rc<manifests::ReportLog>,
+    manifest_log: Rc<on_disk::ReportLog>,
     given: RefCell<Vec<Weak<Subscription>>>,
 }
 
@@ -129,13 +129,13 @@ impl Subscriber {
     }
 
     fn start_manifests(&self, paths: &[std::path::PathBuf], request: &Request) -> Result<Started, SetupError> {
-        let folder = manifests::Manifests::new(paths, request)?;
+        let folder = on_disk::Manifests::new(paths, request)?;
         let spec = request.watches_of_manifests();
         let (shared, index) = self.reducer(&spec);
         let sinks: Vec<_> = (0..).zip(&spec.watches).map(|(at, watch)| Sink::new(&shared, at, watch.kind)).collect();
         let mut tasks = JoinSet::new();
-        let reporter = manifests::Reporter::new(&self.manifest_log, &self.meter);
-        tasks.spawn_local(manifests::run(folder, sinks, reporter, self.timing.poll));
+        let reporter = on_disk::Reporter::new(&self.manifest_log, &self.meter);
+        tasks.spawn_local(on_disk::run(folder, sinks, reporter, self.timing.poll));
         let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
         Ok(Started { index, health: Arc::clone(&shared.health), source: names.join(" "), tasks })
     }

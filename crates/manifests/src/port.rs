@@ -7,7 +7,7 @@ use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use super::model::TargetPort;
 
 /// Deserializes a port number that may be absent.
-pub(super) fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u16>, D::Error> {
+pub fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u16>, D::Error> {
     match Port::deserialize(deserializer)? {
         Port::None => Ok(None),
         Port::Number(number) => Ok(Some(number)),

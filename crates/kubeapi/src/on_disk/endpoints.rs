@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use super::model::{
+use manifests::{
     AddressType, EndpointPort, EndpointSlice, Endpoints, Metadata, Pod, SERVICE_NAME, Service, ServicePort,
     SliceConditions, SliceEndpoint, Subset, SubsetAddress, TargetPort, TargetRef,
 };

@@ -25,7 +25,7 @@ const FINDINGS_MAX: usize = 10;
 
 /// Object of a kind that answers depend on.
 #[derive(Clone, Debug)]
-pub(crate) enum Manifest {
+pub enum Manifest {
     Namespace(Namespace),
     Service(Service),
     EndpointSlice(EndpointSlice),
@@ -37,7 +37,7 @@ pub(crate) enum Manifest {
 
 impl Manifest {
     /// Returns the name of the kind and the metadata.
-    pub(crate) fn identity(&self) -> (&'static str, &Metadata) {
+    pub fn identity(&self) -> (&'static str, &Metadata) {
         match self {
             Manifest::Namespace(namespace) => ("Namespace", &namespace.metadata),
             Manifest::Service(service) => ("Service", &service.metadata),
@@ -53,20 +53,20 @@ impl Manifest {
 
 /// Content of a file.
 #[derive(Debug, Default)]
-pub(crate) struct Parsed {
-    pub(crate) manifests: Vec<Manifest>,
+pub struct Parsed {
+    pub manifests: Vec<Manifest>,
     /// Objects that cannot be read.
-    pub(crate) errors: Findings,
+    pub errors: Findings,
     /// Likely mistakes in the other objects.
-    pub(crate) warnings: Findings,
+    pub warnings: Findings,
 }
 
 /// Errors or likely mistakes in a file, of which only the first ones are kept.
 #[derive(Debug, Default)]
-pub(crate) struct Findings {
-    pub(crate) shown: Vec<ManifestError>,
+pub struct Findings {
+    pub shown: Vec<ManifestError>,
     /// Number of further ones.
-    pub(crate) more: usize,
+    pub more: usize,
 }
 
 impl Findings {
@@ -81,11 +81,11 @@ impl Findings {
 
 /// Error or likely mistake in a file.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct ManifestError {
+pub struct ManifestError {
     /// Line number in the file, starting at 1.
-    pub(crate) line: usize,
+    pub line: usize,
     /// Description on one line, without a line number.
-    pub(crate) text: String,
+    pub text: String,
 }
 
 impl core::fmt::Display for ManifestError {
@@ -98,7 +98,7 @@ impl core::error::Error for ManifestError {}
 
 /// Parses a file of YAML documents and skips those of other kinds. An invalid document or item does not affect the
 /// others.
-pub(crate) fn yaml(text: &str) -> Parsed {
+pub fn yaml(text: &str) -> Parsed {
     let mut parsed = Parsed::default();
     for (first_line, text) in documents(text) {
         let added = parsed.add_document(&Document { text, first_line });
@@ -109,7 +109,7 @@ pub(crate) fn yaml(text: &str) -> Parsed {
 
 /// Parses a file of concatenated JSON objects. An invalid object does not affect the others, but after invalid JSON the
 /// rest of the file cannot be read.
-pub(crate) fn json(text: &str) -> Parsed {
+pub fn json(text: &str) -> Parsed {
     let mut parsed = Parsed::default();
     let mut documents = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
     while let Some(document) = documents.next() {

@@ -10,24 +10,24 @@ use serde_saphyr::Spanned;
 use super::port;
 
 /// Label on an EndpointSlice with the name of its Service.
-pub(crate) const SERVICE_NAME: &str = "kubernetes.io/service-name";
+pub const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
 /// Type of a document.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(crate) struct Head {
+pub struct Head {
     #[serde(deserialize_with = "or_default")]
     pub(crate) api_version: String,
     #[serde(deserialize_with = "or_default")]
-    pub(crate) kind: Text,
+    pub kind: Text,
 }
 
 /// Text with its line, for messages.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Text {
-    pub(crate) text: String,
+pub struct Text {
+    pub text: String,
     /// Line in the YAML document, starting at 1. 0 if it is unknown: in JSON, and in an item of a list.
-    pub(crate) line: usize,
+    pub line: usize,
 }
 
 impl From<String> for Text {
@@ -47,30 +47,30 @@ impl<'de> Deserialize<'de> for Text {
 /// `metadata` of an object.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(crate) struct Metadata {
+pub struct Metadata {
     #[serde(deserialize_with = "or_default")]
-    pub(crate) name: String,
+    pub name: String,
     #[serde(deserialize_with = "or_default")]
-    pub(crate) namespace: String,
+    pub namespace: String,
     #[serde(deserialize_with = "or_default")]
-    pub(crate) labels: BTreeMap<String, String>,
+    pub labels: BTreeMap<String, String>,
     #[serde(skip_serializing)]
-    pub(crate) deletion_timestamp: Option<IgnoredAny>,
+    pub deletion_timestamp: Option<IgnoredAny>,
 }
 
 impl Metadata {
     /// Returns namespace and name.
-    pub(crate) fn key(&self) -> (String, String) {
+    pub fn key(&self) -> (String, String) {
         (self.namespace.clone(), self.name.clone())
     }
 
     /// Returns the metadata for the reducer. It has no version, so every object is compared again after a change of a
     /// file.
-    pub(crate) fn meta(&self) -> Meta<'_> {
+    pub fn meta(&self) -> Meta<'_> {
         Meta { namespace: &self.namespace, name: &self.name, version: "" }
     }
 
-    pub(crate) fn label(&self, name: &str) -> Option<&str> {
+    pub fn label(&self, name: &str) -> Option<&str> {
         self.labels.get(name).map(String::as_str)
     }
 }
@@ -78,53 +78,53 @@ impl Metadata {
 /// core/v1 Namespace.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Namespace {
+pub struct Namespace {
     #[serde(deserialize_with = "or_default")]
-    pub(crate) metadata: Metadata,
+    pub metadata: Metadata,
 }
 
 /// core/v1 Service.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Service {
+pub struct Service {
     #[serde(deserialize_with = "or_default")]
-    pub(crate) metadata: Metadata,
+    pub metadata: Metadata,
     #[serde(deserialize_with = "or_default")]
-    pub(crate) spec: ServiceSpec,
+    pub spec: ServiceSpec,
     #[serde(deserialize_with = "or_default")]
-    pub(crate) status: ServiceStatus,
+    pub status: ServiceStatus,
 }
 
 /// `status` of a Service.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(crate) struct ServiceStatus {
+pub struct ServiceStatus {
     #[serde(deserialize_with = "or_default")]
-    pub(crate) load_balancer: LoadBalancer,
+    pub load_balancer: LoadBalancer,
 }
 
 /// `status.loadBalancer` of a Service.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct LoadBalancer {
+pub struct LoadBalancer {
     #[serde(deserialize_with = "or_default")]
-    pub(crate) ingress: Vec<Ingress>,
+    pub ingress: Vec<Ingress>,
 }
 
 /// Entry of a load balancer: an IP address or a host name.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Ingress {
+pub struct Ingress {
     #[serde(deserialize_with = "or_default")]
-    pub(crate) ip: String,
+    pub ip: String,
     #[serde(deserialize_with = "or_default")]
-    pub(crate) hostname: String,
+    pub hostname: String,
 }
 
 impl Service {
     /// Returns the external addresses of the Service: `externalIPs`, then IP address or host name of each load balancer
     /// entry.
-    pub(crate) fn external(&self) -> impl Iterator<Item = &str> {
+    pub fn external(&self) -> impl Iterator<Item = &str> {
         let entries = self.status.load_balancer.ingress.iter();
         let ingress = entries.map(|entry| if entry.ip.is_empty() { &*entry.hostname } else { &*entry.ip });
         self.spec.external_ips.iter().map(String::as_str).chain(ingress).filter(|text| !text.is_empty())
@@ -134,74 +134,74 @@ impl Service {
 /// multicluster.x-k8s.io ServiceImport.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct ServiceImport {
+pub struct ServiceImport {
     #[serde(deserialize_with = "or_default")]
-    pub(crate) metadata: Metadata,
+    pub metadata: Metadata,
     #[serde(deserialize_with = "or_default")]
-    pub(crate) spec: ImportSpec,
+    pub spec: ImportSpec,
 }
 
 /// `spec` of a ServiceImport.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct ImportSpec {
+pub struct ImportSpec {
     #[serde(rename = "type", deserialize_with = "or_default")]
-    pub(crate) import_type: String,
+    pub import_type: String,
     #[serde(deserialize_with = "or_default")]
-    pub(crate) ips: Vec<String>,
+    pub ips: Vec<String>,
     #[serde(deserialize_with = "or_default")]
-    pub(crate) ports: Vec<ServicePort>,
+    pub ports: Vec<ServicePort>,
 }
 
 /// `spec` of a Service.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(crate) struct ServiceSpec {
+pub struct ServiceSpec {
     #[serde(rename = "type", deserialize_with = "or_default")]
-    pub(crate) service_type: String,
+    pub service_type: String,
     #[serde(rename = "clusterIP", deserialize_with = "or_default")]
-    pub(crate) cluster_ip: Text,
+    pub cluster_ip: Text,
     #[serde(rename = "clusterIPs", deserialize_with = "or_default")]
-    pub(crate) cluster_ips: Vec<Text>,
+    pub cluster_ips: Vec<Text>,
     #[serde(deserialize_with = "or_default")]
-    pub(crate) external_name: String,
+    pub external_name: String,
     #[serde(rename = "externalIPs", deserialize_with = "or_default")]
-    pub(crate) external_ips: Vec<String>,
+    pub external_ips: Vec<String>,
     #[serde(deserialize_with = "or_default")]
-    pub(crate) ports: Vec<ServicePort>,
+    pub ports: Vec<ServicePort>,
     #[serde(deserialize_with = "or_default")]
-    pub(crate) selector: BTreeMap<String, String>,
+    pub selector: BTreeMap<String, String>,
     #[serde(deserialize_with = "or_default")]
-    pub(crate) ip_families: Vec<String>,
+    pub ip_families: Vec<String>,
     #[serde(deserialize_with = "or_default")]
-    pub(crate) ip_family_policy: String,
+    pub ip_family_policy: String,
     #[serde(deserialize_with = "or_default")]
-    pub(crate) publish_not_ready_addresses: bool,
+    pub publish_not_ready_addresses: bool,
 }
 
 /// Port of a Service.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(crate) struct ServicePort {
+pub struct ServicePort {
     #[serde(deserialize_with = "or_default")]
-    pub(crate) name: String,
+    pub name: String,
     #[serde(deserialize_with = "or_tcp")]
-    pub(crate) protocol: Protocol,
+    pub protocol: Protocol,
     #[serde(deserialize_with = "port::number")]
-    pub(crate) port: Option<u16>,
-    pub(crate) target_port: Option<TargetPort>,
+    pub port: Option<u16>,
+    pub target_port: Option<TargetPort>,
 }
 
 /// Target port of a Service port: a number, or the name of a container port.
 #[derive(Clone, Debug)]
-pub(crate) enum TargetPort {
+pub enum TargetPort {
     Number(u16),
     Name(String),
 }
 
 /// Protocol of a port. Defaults to `TCP`, as in the API server.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Protocol(pub(crate) String);
+pub struct Protocol(pub String);
 
 impl Default for Protocol {
     fn default() -> Protocol {
@@ -212,19 +212,19 @@ impl Default for Protocol {
 /// discovery.k8s.io EndpointSlice.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(crate) struct EndpointSlice {
+pub struct EndpointSlice {
     #[serde(deserialize_with = "or_default")]
-    pub(crate) metadata: Metadata,
-    pub(crate) address_type: AddressType,
+    pub metadata: Metadata,
+    pub address_type: AddressType,
     #[serde(deserialize_with = "or_default")]
-    pub(crate) endpoints: Vec<SliceEndpoint>,
+    pub endpoints: Vec<SliceEndpoint>,
     #[serde(deserialize_with = "or_default")]
-    pub(crate) ports: Vec<EndpointPort>,
+    pub ports: Vec<EndpointPort>,
 }
 
 /// `addressType` of an EndpointSlice.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
-pub(crate) enum AddressType {
+pub enum AddressType {
     #[default]
     #[serde(rename = "IPv4")]
     Ipv4,
@@ -237,97 +237,97 @@ pub(crate) enum AddressType {
 /// Endpoint of an EndpointSlice.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(crate) struct SliceEndpoint {
+pub struct SliceEndpoint {
     #[serde(deserialize_with = "or_default")]
-    pub(crate) addresses: Vec<Text>,
+    pub addresses: Vec<Text>,
     #[serde(deserialize_with = "or_default")]
-    pub(crate) conditions: SliceConditions,
+    pub conditions: SliceConditions,
     #[serde(deserialize_with = "or_default")]
-    pub(crate) hostname: String,
+    pub hostname: String,
     #[serde(deserialize_with = "or_default")]
-    pub(crate) target_ref: TargetRef,
+    pub target_ref: TargetRef,
     #[serde(deserialize_with = "or_default")]
-    pub(crate) zone: String,
+    pub zone: String,
 }
 
 /// `conditions` of an endpoint.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct SliceConditions {
-    pub(crate) ready: Option<bool>,
+pub struct SliceConditions {
+    pub ready: Option<bool>,
 }
 
 /// Object that an endpoint refers to.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct TargetRef {
+pub struct TargetRef {
     #[serde(deserialize_with = "or_default")]
-    pub(crate) kind: String,
+    pub kind: String,
     #[serde(deserialize_with = "or_default")]
-    pub(crate) name: String,
+    pub name: String,
 }
 
 /// Port of an EndpointSlice or a subset.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(default)]
-pub(crate) struct EndpointPort {
+pub struct EndpointPort {
     #[serde(deserialize_with = "or_default")]
-    pub(crate) name: String,
+    pub name: String,
     #[serde(deserialize_with = "or_tcp")]
-    pub(crate) protocol: Protocol,
+    pub protocol: Protocol,
     #[serde(deserialize_with = "port::number")]
-    pub(crate) port: Option<u16>,
+    pub port: Option<u16>,
 }
 
 /// core/v1 Endpoints.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Endpoints {
+pub struct Endpoints {
     #[serde(deserialize_with = "or_default")]
-    pub(crate) metadata: Metadata,
+    pub metadata: Metadata,
     #[serde(deserialize_with = "or_default")]
-    pub(crate) subsets: Vec<Subset>,
+    pub subsets: Vec<Subset>,
 }
 
 /// Addresses that share the same ports.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(crate) struct Subset {
+pub struct Subset {
     #[serde(deserialize_with = "or_default")]
-    pub(crate) addresses: Vec<SubsetAddress>,
+    pub addresses: Vec<SubsetAddress>,
     #[serde(deserialize_with = "or_default")]
-    pub(crate) not_ready_addresses: Vec<SubsetAddress>,
+    pub not_ready_addresses: Vec<SubsetAddress>,
     #[serde(deserialize_with = "or_default")]
-    pub(crate) ports: Vec<EndpointPort>,
+    pub ports: Vec<EndpointPort>,
 }
 
 /// Address in an Endpoints object.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(crate) struct SubsetAddress {
+pub struct SubsetAddress {
     #[serde(deserialize_with = "or_default")]
-    pub(crate) ip: Text,
+    pub ip: Text,
     #[serde(deserialize_with = "or_default")]
-    pub(crate) hostname: String,
+    pub hostname: String,
     #[serde(deserialize_with = "or_default")]
-    pub(crate) target_ref: TargetRef,
+    pub target_ref: TargetRef,
 }
 
 /// core/v1 Pod.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Pod {
+pub struct Pod {
     #[serde(deserialize_with = "or_default")]
-    pub(crate) metadata: Metadata,
+    pub metadata: Metadata,
     #[serde(deserialize_with = "or_default")]
-    pub(crate) spec: PodSpec,
+    pub spec: PodSpec,
     #[serde(deserialize_with = "or_default")]
-    pub(crate) status: PodStatus,
+    pub status: PodStatus,
 }
 
 impl Pod {
     /// Returns true if the Pod has no `Ready` condition or a true one. A Pod in a manifest is assumed to run.
-    pub(crate) fn is_ready(&self) -> bool {
+    pub fn is_ready(&self) -> bool {
         let mut conditions = self.status.conditions.iter();
         conditions.find(|condition| condition.condition == "Ready").is_none_or(|condition| condition.status == "True")
     }
@@ -336,54 +336,54 @@ impl Pod {
 /// `spec` of a Pod.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct PodSpec {
+pub struct PodSpec {
     #[serde(rename = "hostNetwork")]
-    pub(crate) host_network: Option<bool>,
+    pub host_network: Option<bool>,
     #[serde(deserialize_with = "or_default")]
-    pub(crate) hostname: String,
+    pub hostname: String,
     #[serde(deserialize_with = "or_default")]
-    pub(crate) subdomain: String,
+    pub subdomain: String,
     #[serde(deserialize_with = "or_default")]
-    pub(crate) containers: Vec<Container>,
+    pub containers: Vec<Container>,
 }
 
 /// Container of a Pod.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Container {
+pub struct Container {
     #[serde(deserialize_with = "or_default")]
-    pub(crate) ports: Vec<ContainerPort>,
+    pub ports: Vec<ContainerPort>,
 }
 
 /// Port of a container.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(crate) struct ContainerPort {
+pub struct ContainerPort {
     #[serde(deserialize_with = "or_default")]
-    pub(crate) name: String,
+    pub name: String,
     #[serde(deserialize_with = "or_tcp")]
-    pub(crate) protocol: Protocol,
+    pub protocol: Protocol,
     #[serde(deserialize_with = "port::number")]
-    pub(crate) container_port: Option<u16>,
+    pub container_port: Option<u16>,
 }
 
 /// `status` of a Pod.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct PodStatus {
+pub struct PodStatus {
     #[serde(deserialize_with = "or_default")]
-    pub(crate) phase: String,
+    pub phase: String,
     #[serde(rename = "podIP", deserialize_with = "or_default")]
-    pub(crate) pod_ip: Text,
+    pub pod_ip: Text,
     #[serde(rename = "podIPs", deserialize_with = "or_default")]
-    pub(crate) pod_ips: Vec<PodIp>,
+    pub pod_ips: Vec<PodIp>,
     #[serde(deserialize_with = "or_default")]
-    pub(crate) conditions: Vec<PodCondition>,
+    pub conditions: Vec<PodCondition>,
 }
 
 impl PodStatus {
     /// Returns the addresses: `podIPs`, or `podIP` alone if that list is empty.
-    pub(crate) fn addresses(&self) -> Vec<&str> {
+    pub fn addresses(&self) -> Vec<&str> {
         let single = Some(&*self.pod_ip.text).filter(|single| self.pod_ips.is_empty() && !single.is_empty());
         self.pod_ips.iter().map(|one| &*one.ip.text).chain(single).collect()
     }
@@ -392,19 +392,19 @@ impl PodStatus {
 /// IP address of a Pod.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct PodIp {
+pub struct PodIp {
     #[serde(deserialize_with = "or_default")]
-    pub(crate) ip: Text,
+    pub ip: Text,
 }
 
 /// Condition of a Pod.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct PodCondition {
+pub struct PodCondition {
     #[serde(rename = "type", deserialize_with = "or_default")]
-    pub(crate) condition: String,
+    pub condition: String,
     #[serde(deserialize_with = "or_default")]
-    pub(crate) status: String,
+    pub status: String,
 }
 
 /// Deserializes a field whose value may be null.

@@ -11,14 +11,15 @@ use cluster::{Kind, Request, Selector};
 
 use super::allocate::Allocator;
 use super::endpoints;
-use super::mesh::{self, MeshManifest};
-use super::model::{
+use super::mesh;
+use crate::SetupError;
+use crate::watch::Sink;
+use manifests::Manifest;
+use manifests::MeshManifest;
+use manifests::{
     AddressType, EndpointSlice, Endpoints, Metadata, Namespace, Pod, SERVICE_NAME, Service, ServiceImport, ServicePort,
     SliceEndpoint, Text,
 };
-use super::parse::Manifest;
-use crate::SetupError;
-use crate::watch::Sink;
 
 /// Labels on an EndpointSlice with the name of its ServiceImport and the cluster that its endpoints are in.
 const COMMON_SERVICE_NAME: &str = "multicluster.kubernetes.io/service-name";
@@ -116,8 +117,8 @@ impl Cluster {
                     }
                 }),
                 Kind::Pod => each(&self.pods, selection, |pod| apply_pod(sink, pod)),
-                Kind::ServiceEntry => each(&self.service_entries, selection, |entry| entry.apply_to(sink)),
-                Kind::WorkloadEntry => each(&self.workload_entries, selection, |entry| entry.apply_to(sink)),
+                Kind::ServiceEntry => each(&self.service_entries, selection, |entry| mesh::apply(entry, sink)),
+                Kind::WorkloadEntry => each(&self.workload_entries, selection, |entry| mesh::apply(entry, sink)),
                 Kind::WorkloadPod => each(&self.pods, selection, |pod| {
                     if is_live(pod) {
                         mesh::apply_pod(sink, pod);

@@ -18,17 +18,17 @@ pub(crate) enum ManifestKind {
 
 /// Row of the table.
 pub(crate) struct KindRow {
-    pub(crate) kind: ManifestKind,
+    pub kind: ManifestKind,
     /// Value of `kind`.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// API group, empty for the core group.
-    pub(crate) group: &'static str,
+    pub group: &'static str,
     /// Value of `apiVersion` to suggest.
     pub(crate) api_version: &'static str,
     /// True if all versions of the group are read, because they have the same fields.
     any_version: bool,
     /// Fields to check for misspelled names.
-    pub(crate) fields: &'static Fields,
+    pub fields: &'static Fields,
 }
 
 /// All kinds.
@@ -62,7 +62,7 @@ const fn istio(kind: ManifestKind, name: &'static str, fields: &'static Fields) 
 }
 
 /// Type of a document.
-pub(crate) enum Document<'a> {
+pub enum Document<'a> {
     /// Object that answers depend on.
     Object(&'static KindRow),
     /// List with this item kind, which items without a kind of their own have. Empty for kind `List`.
@@ -73,7 +73,7 @@ pub(crate) enum Document<'a> {
 
 impl<'a> Document<'a> {
     /// Returns the type of a document with this head.
-    pub(crate) fn of(head: &'a Head) -> Document<'a> {
+    pub fn of(head: &'a Head) -> Document<'a> {
         let (version, kind) = (head.api_version.as_str(), head.kind.text.as_str());
         match row(kind).filter(|row| row.has_version(version)) {
             Some(row) => Document::Object(row),

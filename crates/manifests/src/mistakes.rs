@@ -39,7 +39,7 @@ pub(crate) fn of_head(head: &Head) -> Option<String> {
 }
 
 /// Returns the lines and messages of cluster IPs that are not IP addresses.
-pub(crate) fn of_service(service: &Service) -> impl Iterator<Item = Mistake> {
+pub fn of_service(service: &Service) -> impl Iterator<Item = Mistake> {
     let (spec, metadata) = (&service.spec, &service.metadata);
     // Objects from an API server have the first address in both fields.
     let single = Some(&spec.cluster_ip).filter(|single| spec.cluster_ips.iter().all(|ip| ip.text != single.text));
@@ -73,7 +73,7 @@ pub(crate) fn of_slice(slice: &EndpointSlice) -> impl Iterator<Item = Mistake> {
 }
 
 /// Returns the addresses of an Endpoints object that are not IP addresses.
-pub(crate) fn of_endpoints(endpoints: &Endpoints) -> impl Iterator<Item = Mistake> {
+pub fn of_endpoints(endpoints: &Endpoints) -> impl Iterator<Item = Mistake> {
     let subsets = endpoints.subsets.iter();
     let addresses = subsets.flat_map(|subset| subset.addresses.iter().chain(&subset.not_ready_addresses));
     bad_addresses(addresses.map(|address| &address.ip), "Endpoints", &endpoints.metadata.name)

@@ -7,7 +7,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use super::model::Text;
 
 /// Fields of an object or of a part of it.
-pub(crate) struct Fields {
+pub struct Fields {
     /// Fields that answers depend on, with their own fields.
     used: &'static [(&'static str, &'static Fields)],
     /// Fields that are similar to one of `used` and are not misspelled.
@@ -95,7 +95,7 @@ const POD_STATUS: Fields = Fields {
     used: &[("phase", &VALUE), ("podIP", &VALUE), ("podIPs", &POD_IP), ("conditions", &POD_CONDITION)],
     similar: &["hostIP", "hostIPs"],
 };
-pub(crate) const POD: Fields =
+pub const POD: Fields =
     Fields { used: &[("metadata", &METADATA), ("spec", &POD_SPEC), ("status", &POD_STATUS)], similar: &[] };
 const MESH_PORT: Fields = Fields {
     used: &[("name", &VALUE), ("number", &VALUE), ("protocol", &VALUE), ("targetPort", &VALUE)],
@@ -131,7 +131,7 @@ pub(crate) enum FieldTree {
 
 impl FieldTree {
     /// Calls `each` with the line and a description of each misspelled field.
-    pub(crate) fn misspelled(&self, fields: &Fields, each: &mut dyn FnMut(usize, String)) {
+    pub fn misspelled(&self, fields: &Fields, each: &mut dyn FnMut(usize, String)) {
         match self {
             FieldTree::Map(entries) if !fields.used.is_empty() => {
                 entries.iter().for_each(|(name, value)| check(name, value, fields, each));

@@ -6,8 +6,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::parse::{self, Findings, Manifest, Parsed};
 use crate::SetupError;
+use manifests::{Findings, Manifest, Parsed};
 
 /// Maximum depth of nested folders. It also ends cycles of symbolic links.
 const DEPTH_MAX: usize = 16;
@@ -222,7 +222,7 @@ fn read(path: &Path, length: u64) -> Result<Parsed, Report> {
         fs::read_to_string(path).map_err(|error| Report::error(UNREADABLE, host::errors::cannot_open(path, &error)))?;
     let text = text.trim_start_matches('\u{feff}');
     let is_json = path.extension().is_some_and(|extension| extension == "json");
-    Ok(if is_json { parse::json(text) } else { parse::yaml(text) })
+    Ok(if is_json { manifests::json(text) } else { manifests::yaml(text) })
 }
 
 /// Returns the manifests of a file and reports its mistakes. If the file has errors, objects that it had `before` and

@@ -9,14 +9,8 @@
 mod allocate;
 mod cluster_of;
 mod endpoints;
-mod fields;
 mod folder;
-mod kinds;
 mod mesh;
-mod mistakes;
-mod model;
-mod parse;
-mod port;
 mod reporter;
 
 use cluster::Request;
