@@ -5,6 +5,7 @@
 //! debugging and has a size limit. The root also has `Complete`, which kube-dns did not have.
 
 use core::fmt::Write;
+use core::net::IpAddr;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -93,7 +94,7 @@ impl Tree {
             for endpoint in slice.endpoints() {
                 let Some(ip) = ip_of(endpoint) else { continue };
                 let label: Cow<'_, str> = String::from_utf8_lossy((KUBE_DNS.label)(endpoint, &mut buffer));
-                len += self.set(&label, &ip.to_string(), 0);
+                len += self.add_address(&label, ip);
                 for port in slice.ports.iter().filter(|port| !port.name.is_empty()) {
                     let target = format!("{label}.{host}");
                     len += self.port(&port.protocol, &port.name).set(&label, &target, port.number.unwrap_or(0));
@@ -101,6 +102,18 @@ impl Tree {
             }
         }
         len
+    }
+
+    /// Adds an address of an endpoint. A further address with the same host name, such as one of the other family, gets
+    /// the label that it would have without a host name, because labels are unique.
+    fn add_address(&mut self, label: &str, ip: IpAddr) -> usize {
+        let host = ip.to_string();
+        if self.entries.get(label).is_none_or(|known| *known == record(&host, 0)) {
+            return self.set(label, &host, 0);
+        }
+        let mut buffer = [0; 63];
+        let own = String::from_utf8_lossy(address_label(ip, &mut buffer));
+        self.set(&own, &host, 0)
     }
 
     fn port(&mut self, protocol: &str, name: &str) -> &mut Tree {
@@ -161,4 +174,20 @@ fn record(host: &str, port: u16) -> String {
     }
     text.push_str(", \"priority\": 10, \"weight\": 10, \"ttl\": 30}");
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shows_all_addresses_of_a_host_name() {
+        let mut node = Tree::default();
+        for ip in ["10.1.0.9", "fd00::9", "10.1.0.9"] {
+            node.add_address("d-0", ip.parse().unwrap());
+        }
+        let shown: Vec<_> = node.entries.iter().map(|(label, entry)| (label.as_str(), entry.as_str())).collect();
+        let of = |host| record(host, 0);
+        assert_eq!(shown, [("3137383735666165", of("fd00::9").as_str()), ("d-0", of("10.1.0.9").as_str())]);
+    }
 }

@@ -55,7 +55,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("page ADDRESS PATH"),
         default: "off",
-        doc: "Serve all metrics of the server at this address and path, too.",
+        doc: "Serve all metrics of the server at this address and path, and at this path of the other endpoints, too.",
         set: |config, args| {
             let address = listen_address(args)?.unwrap_or_default();
             config.metrics_page = Some((address, url_path(args)?));
@@ -116,6 +116,10 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         pages(address, setup);
     }
     if let Some((address, path)) = config.metrics_page {
+        // All handlers of kube-dns are in one table, which serves both ports.
+        if let Some(pages) = config.pages.filter(|pages| *pages != address) {
+            setup.requests.pages.push(metrics_page(setup.registry, pages, path.clone()));
+        }
         setup.requests.pages.push(metrics_page(setup.registry, address, path));
     }
     let count = config.count.map(|names| Count::new(&names, config.is_stub, setup));

@@ -69,7 +69,7 @@ impl Kubernetes {
             ServiceKind::ClusterIp(_) if is_hidden(self.ignore_empty, service) => Outcome::NoName,
             ServiceKind::ClusterIp(ips) => of_cluster_ips(context, service, ips, part, response),
             ServiceKind::Headless => of_endpoints(context, service, part, response, worker),
-            ServiceKind::ExternalName(target) => of_alias(context, target, part, response),
+            ServiceKind::ExternalName(target) => of_alias(context, (service, target), part, response),
             ServiceKind::Undeclared => Outcome::NoName,
         }
     }
@@ -246,12 +246,19 @@ fn of_endpoints(
 }
 
 /// Answers for an ExternalName Service. Its target may be an IP address, which only kube-dns supports.
-fn of_alias<'s>(context: &AnswerContext<'_>, target: &'s str, part: Part<'_>, response: &mut Response) -> Outcome<'s> {
+fn of_alias<'s>(
+    context: &AnswerContext<'_>,
+    (service, target): (&Service, &'s str),
+    part: Part<'_>,
+    response: &mut Response,
+) -> Outcome<'s> {
     if !matches!(part, Part::Whole) || target.is_empty() {
         return Outcome::NoName;
     }
     if let Ok(ip) = target.parse() {
-        if context.wants(ip) && context.qtype.is_address() {
+        if context.qtype == Type::SRV {
+            own_target(context, service, ip, response);
+        } else if context.wants(ip) && context.qtype.is_address() {
             response.message.push_address(Section::Answer, context.owner, context.ttl, ip);
         }
         return Outcome::of_message(response);
@@ -259,6 +266,15 @@ fn of_alias<'s>(context: &AnswerContext<'_>, target: &'s str, part: Part<'_>, re
     match context.qtype {
         Type::A | Type::AAAA | Type::CNAME | Type::SRV => Outcome::Alias(target),
         _ => Outcome::NoData,
+    }
+}
+
+/// Appends the SRV record of an ExternalName that is an IP address. Its target is the name of the Service itself.
+fn own_target(context: &AnswerContext<'_>, service: &Service, ip: IpAddr, response: &mut Response) {
+    let Some(target) = context.tree.service_name(service) else { return };
+    context.push_srv(response, target.as_ref(), weight(context.share.unwrap_or(1)), 0);
+    if context.has_glue {
+        response.message.push_address(Section::Additional, Owner::Name(target.as_ref()), context.ttl, ip);
     }
 }
 
@@ -277,6 +293,7 @@ fn share(qtype: Type, service: &Service, part: Part<'_>) -> Option<usize> {
             Some(ips.len() * service.ports.iter().filter(|port| port.matches(name, protocol)).count())
         }
         (ServiceKind::ClusterIp(ips), Part::Whole | Part::Each) => Some(ips.len()),
+        (ServiceKind::ExternalName(target), Part::Whole) => target.parse::<IpAddr>().ok().map(|_| 1),
         (ServiceKind::Headless, _) => Some(count_once(&EndpointList { service, which }, ports)),
         _ => None,
     }
