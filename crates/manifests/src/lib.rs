@@ -1,6 +1,6 @@
-//! Kubernetes manifests as text → objects: YAML with several documents, JSON, and lists in both, with likely mistakes.
+//! Kubernetes manifests as text → objects: YAML with several documents, JSON, and lists in both; likely mistakes too.
 //!
-//! The crate opens no file. It is apart from `kubeapi` because the parsers of so many types take long to compile.
+//! The crate opens no file. It is apart from `kubeapi` because parsers of many types take long to compile.
 
 #![allow(missing_docs, reason = "fields have the names and the meaning of the Kubernetes API")]
 
@@ -13,6 +13,11 @@ mod parse;
 mod port;
 
 pub use mesh::MeshManifest;
-pub use model::*;
-pub use parse::*;
-pub use port::*;
+pub use model::{
+    AddressType, Container, ContainerPort, EndpointPort, EndpointSlice, Endpoints, Head, ImportSpec, Ingress,
+    LoadBalancer, Metadata, Namespace, Pod, PodCondition, PodIp, PodSpec, PodStatus, Protocol, SERVICE_NAME, Service,
+    ServiceImport, ServicePort, ServiceSpec, ServiceStatus, SliceConditions, SliceEndpoint, Subset, SubsetAddress,
+    TargetPort, TargetRef, Text,
+};
+pub use parse::{Findings, Manifest, ManifestError, Parsed, json, yaml};
+pub use port::number;

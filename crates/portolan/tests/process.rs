@@ -595,7 +595,8 @@ fn tlvs_of_proxies_are_a_label() {
     let corefile = |tlvs: &str| {
         let options = format!("proxyproto {{\n allow 127.0.0.1/32\n {tlvs}\n }}");
         format!(
-            ".:0 {{\n metadata\n {options}\n whoami\n prometheus localhost:0\n log . \"{{remote}} <{{/proxyproto/tlv}}>\"\n}}\n"
+            ".:0 {{\n metadata\n {options}\n whoami\n prometheus localhost:0\n \
+             log . \"{{remote}} <{{/proxyproto/tlv}}>\"\n}}\n"
         )
     };
     let mut server = Server::start(&folder.write("Corefile", &corefile("tlv_metadata")));

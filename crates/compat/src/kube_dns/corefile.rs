@@ -25,6 +25,8 @@ pub enum HostNames<'a> {
 
 /// Time to serve on after the order to end: long enough for clients to stop using this server.
 const LAMEDUCK: &str = "5s";
+/// Minimum TTL of *cache* in seconds, unless its line sets one.
+const CACHE_TTL_MIN: u32 = 5;
 /// TTL in seconds of cluster records, and maximum TTL of answers in stub domains ([`stub_blocks`]).
 const TTL: u32 = 30;
 /// Address of the profiles that `--profiling` enables, as in kube-dns.
@@ -410,7 +412,8 @@ impl Writer<'_> {
         }
         let most = dnsmasq.ttl_max.map_or(String::new(), |ttl| format!(" {ttl}"));
         text.open(&format!("cache{most}"));
-        text.line(&format!("success {}{}", dnsmasq.cache_size, bounds(dnsmasq.ttl_max, dnsmasq.ttl_min)));
+        let least = dnsmasq.ttl_min.or_else(|| alias_ttl(dnsmasq));
+        text.line(&format!("success {}{}", dnsmasq.cache_size, bounds(dnsmasq.ttl_max, least)));
         if dnsmasq.keeps_denials {
             text.line(&format!(
                 "denial {}{}",
@@ -498,6 +501,14 @@ fn dnsmasq_line(sidecar: &Sidecar, is_stub: bool) -> String {
         Some(server) => format!("dnsmasq {} {server} {}ms", sidecar.namespace, sidecar.poll.as_millis()),
         None => format!("dnsmasq {}", sidecar.namespace),
     }
+}
+
+/// Returns the lowest TTL of an alias, if it is below the usual minimum of *cache*. The answer has records of an
+/// upstream too, so it would be cached, with the minimum as the TTL of all its records.
+fn alias_ttl(dnsmasq: &Dnsmasq) -> Option<u32> {
+    let aliases = dnsmasq.local_records.iter().filter(|record| record.rtype == "CNAME");
+    let ttls = aliases.map(|record| record.ttl.unwrap_or(dnsmasq.local_ttl));
+    ttls.min().filter(|ttl| *ttl < CACHE_TTL_MIN)
 }
 
 /// Returns ` TTL MINTTL` for a class of the cache, as far as they are set.

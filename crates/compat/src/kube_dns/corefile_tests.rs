@@ -381,6 +381,20 @@ fn own_records_have_their_ttl_or_local_ttl() {
     }
 }
 
+#[test]
+fn aliases_keep_a_ttl_below_the_minimum_of_the_cache() {
+    for (flags, success) in [
+        ("-- --cname=w.example,x.example", "success 150 3600 0\n        denial 150\n"),
+        ("-- --cname=w.example,x.example,4 --cname=v.example,x.example,3 --max-cache-ttl=60", "success 150 60 3\n"),
+        ("-- --cname=w.example,x.example,5", "success 150\n"),
+        ("-- --cname=w.example,x.example --min-cache-ttl=10", "success 150 3600 10\n"),
+        ("-- --host-record=a.example,10.0.0.6", "success 150\n"),
+    ] {
+        let text = corefile(&settings(Program::Pod, flags), &ConfigMapSettings::default(), HostNames::Unresolved);
+        assert!(text.contains(success), "{flags}\n{text}");
+    }
+}
+
 /// kops uses the misspelt zone `in6.arpa`.
 #[test]
 fn zones_sent_to_the_port_of_kube_dns_are_served_here() {

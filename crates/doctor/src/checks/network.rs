@@ -81,7 +81,8 @@ pub(super) const CHECKS: &[Check] = &[
         meaning: "Sends a query of 1,232 bytes that may not be fragmented (DF) to the replicas and the upstreams. If only small \
                   queries are answered, the MTU of the path is too small for the answers that EDNS allows. Asks each upstream \
                   over UDP and TCP for the NS, DNSKEY and TXT records of its zone: an answer of 513 to 1,232 bytes that \
-                  arrives over TCP only is lost on the way back. A private zone may have no such answer, and then nothing can get lost.",
+                  arrives over TCP only is lost on the way back. A private zone may have no such answer, and then \
+                  nothing can get lost.",
         fix: "`bufsize 1232` in the Corefile or less, and the MTU of the overlay network set to that of the links minus its \
               headers",
         run: mtu,

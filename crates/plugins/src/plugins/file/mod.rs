@@ -7,13 +7,14 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use config::options::{Manifest, Property, Role, Usage};
 use config::setup::{FileWatch, Part, Setup, SetupError};
+use engine::log::Level;
 use engine::{Hooks, Refuses, Zones};
 use gotext::format_duration;
 use wire::Name;
 use zone::LoadErrorKind;
 
 use crate::shared::option_helpers::{FOLLOWED, NO_RELOAD, TRANSFERRED, upstream};
-use crate::shared::zone_store::{Authority, FileZone, directory, offer};
+use crate::shared::zone_store::{Authority, FileZone, SignedFiles, directory, offer};
 
 /// Configuration of a `file` line.
 pub struct Config {
@@ -91,7 +92,8 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         for origin in origins.names() {
             let zone = open(&config, origin, every, setup)?;
             all.push(Arc::clone(&zone.held));
-            setup.requests.file_watches.push(watch(zone, every, config.by_time));
+            let is_signed = setup.below.find::<SignedFiles>().is_some_and(|signed| signed.contain(&zone.path));
+            setup.requests.file_watches.push(watch(zone, every, config.by_time, is_signed));
         }
         Ok(())
     });
@@ -140,9 +142,10 @@ const fn is_elsewhere(kind: &LoadErrorKind) -> bool {
     matches!(kind, LoadErrorKind::OtherZone(_))
 }
 
-fn watch(zone: Arc<FileZone>, every: Duration, by_time: bool) -> FileWatch {
+/// Returns the check of a zone. If *sign* has written a new version, it has reported the mistakes in it.
+fn watch(zone: Arc<FileZone>, every: Duration, by_time: bool, is_signed: bool) -> FileWatch {
     FileWatch::new(every, move |looking| {
-        let notices = zone.follow(looking.files, by_time, MANIFEST.name);
-        looking.notices.extend(notices.into_iter().map(|(_, notice)| notice));
+        let notices = zone.follow(looking.files, by_time, MANIFEST.name).into_iter().map(|(_, notice)| notice);
+        looking.notices.extend(notices.filter(|notice| !is_signed || notice.level != Level::Warning));
     })
 }

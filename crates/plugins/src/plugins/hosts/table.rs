@@ -192,7 +192,8 @@ mod tests {
         let zones = ["test.", "localhost."].map(|zone| Name::from_text(zone).unwrap()).into_iter().collect();
         let selection = Selection { zones, reverse: true };
         let file = |path: &str, bytes: &[u8]| HostsFile { path: path.into(), bytes: bytes.to_vec() };
-        let lines = b"127.0.0.1 localhost LocalHost # c\n#x\n10.0.0.1\tweb.test a..b\n\nnonsense x.test\n::1%lo six.test\n10.0.0.2 *.w.test\n10.0.0.9 out.example\n";
+        let lines = b"127.0.0.1 localhost LocalHost # c\n#x\n10.0.0.1\tweb.test a..b\n\nnonsense x.test\n\
+            ::1%lo six.test\n10.0.0.2 *.w.test\n10.0.0.9 out.example\n";
         let files = [file("d/a", b"# no errors\n\n"), file("d/b", lines), file("d/c", b"x y\n")];
         let ignored = table.read(&files, &selection);
         let said = "d/b:3: name ignored: `a..b` is not a domain name (3 lines have such errors)";

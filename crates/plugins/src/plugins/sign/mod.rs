@@ -20,6 +20,7 @@ use wire::Name;
 use zone::LoadError;
 
 use crate::shared::signing::{Key, ValidityPeriod};
+use crate::shared::zone_store::SignedFiles;
 use validity::Validity;
 
 /// Parsed `sign` line.
@@ -85,14 +86,16 @@ fn set_keys(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
 }
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    let mut signed = Vec::new();
     setup.for_each_line(configs, |config, setup| {
         let zones = setup.zones_or_keys(&config.zones);
         find_stray(&config, zones.names(), setup)?;
         for origin in zones.names() {
-            open(&config, origin, setup)?;
+            signed.extend(open(&config, origin, setup)?);
         }
         Ok(())
     });
+    setup.below.provide(SignedFiles(signed.into()));
     Ok(None)
 }
 
@@ -105,19 +108,20 @@ fn find_stray(config: &Config, zones: &[Name], setup: &Setup<'_>) -> Result<(), 
         .map_or(Ok(()), |message| Err(SetupError::new(message)))
 }
 
-/// Schedules the checks of a zone.
-fn open(config: &Config, origin: &Name, setup: &mut Setup<'_>) -> Result<(), SetupError> {
+/// Schedules the checks of a zone. Returns the path of the signed file.
+fn open(config: &Config, origin: &Name, setup: &mut Setup<'_>) -> Result<Option<PathBuf>, SetupError> {
     let keys: Vec<Key> = load(config, setup)?.into_iter().filter(|key| key.zone == *origin).collect();
     if keys.is_empty() {
         setup.warn(format_args!("zone {origin} is not signed: none of the keys belongs to it"));
-        return Ok(());
+        return Ok(None);
     }
     let target = setup.path(&config.directory).join(format!("db.{origin}signed"));
     let source = setup.path(&config.file);
+    let signed = Some(target.clone());
     let mut zone = ZoneFile { origin: origin.clone(), source, target, keys, known: None, last_notice: None };
     let check = move |mut context: FileCheck<'_>| zone.check(&mut context);
     setup.requests.file_watches.push(FileWatch { at_once: true, ..FileWatch::new(EVERY, check) });
-    Ok(())
+    Ok(signed)
 }
 
 fn load(config: &Config, setup: &Setup<'_>) -> Result<Vec<Key>, SetupError> {

@@ -25,6 +25,18 @@ pub(crate) struct FileZone {
     differs: AtomicBool,
 }
 
+/// Zone files that *sign* writes in this server block. *sign* reports the mistakes of what it has signed, with their
+/// positions in the file that people edit.
+#[derive(Clone, Default)]
+pub(crate) struct SignedFiles(pub(crate) Arc<[PathBuf]>);
+
+impl SignedFiles {
+    /// Returns true if *sign* writes this file.
+    pub(crate) fn contain(&self, path: &Path) -> bool {
+        self.0.iter().any(|signed| signed == path)
+    }
+}
+
 /// Log event about a zone file, with the code of its diagnostic.
 pub(crate) type CodedNotice = (Code, Notice);
 
