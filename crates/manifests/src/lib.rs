@@ -17,7 +17,7 @@ pub use model::{
     AddressType, Container, ContainerPort, EndpointPort, EndpointSlice, Endpoints, Head, ImportSpec, Ingress,
     LoadBalancer, Metadata, Namespace, Pod, PodCondition, PodIp, PodSpec, PodStatus, Protocol, SERVICE_NAME, Service,
     ServiceImport, ServicePort, ServiceSpec, ServiceStatus, SliceConditions, SliceEndpoint, Subset, SubsetAddress,
-    TargetPort, TargetRef, Text,
+    TargetRef, Text,
 };
 pub use parse::{Findings, Manifest, ManifestError, Parsed, json, yaml};
-pub use port::number;
+pub use port::TargetPort;

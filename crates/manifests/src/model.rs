@@ -7,7 +7,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 use serde_saphyr::Spanned;
 
-use super::port;
+use super::port::{self, TargetPort};
 
 /// Label on an EndpointSlice with the name of its Service.
 pub const SERVICE_NAME: &str = "kubernetes.io/service-name";
@@ -190,13 +190,6 @@ pub struct ServicePort {
     #[serde(deserialize_with = "port::number")]
     pub port: Option<u16>,
     pub target_port: Option<TargetPort>,
-}
-
-/// Target port of a Service port: a number, or the name of a container port.
-#[derive(Clone, Debug)]
-pub enum TargetPort {
-    Number(u16),
-    Name(String),
 }
 
 /// Protocol of a port. Defaults to `TCP`, as in the API server.

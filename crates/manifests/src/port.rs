@@ -4,10 +4,15 @@ use core::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 
-use super::model::TargetPort;
+/// Target port of a Service port: a number, or the name of a container port.
+#[derive(Clone, Debug)]
+pub enum TargetPort {
+    Number(u16),
+    Name(String),
+}
 
 /// Deserializes a port number that may be absent.
-pub fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u16>, D::Error> {
+pub(crate) fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u16>, D::Error> {
     match Port::deserialize(deserializer)? {
         Port::None => Ok(None),
         Port::Number(number) => Ok(Some(number)),
