@@ -6,6 +6,7 @@ use engine::{CachedAnswer, Explanation, Instant, Query, ReasonCode};
 use wire::Rcode;
 
 use super::Cache;
+use super::class::Class;
 use super::entry::{Entry, Key};
 
 /// Codes of the reasons.
@@ -26,24 +27,24 @@ impl Cache {
     /// Explains an answer from the cache; `None` if it has no entry for the question.
     pub(super) fn explained(&self, query: &Query, now: Instant) -> Option<Explanation> {
         let key = Key::of(query);
-        let read = |denial: bool| {
-            let store = &self.stores[usize::from(denial)];
-            store.read(&key, |entry| (entry.left(now).is_some(), self.explain_entry(entry, denial, now)))
+        let read = |class: Class| {
+            let explained = |entry: &Entry| (entry.left(now).is_some(), self.explain_entry(entry, class, now));
+            self.stores[class].read(&key, explained)
         };
-        let mut found = [read(false), read(true)];
+        let mut found = Class::ALL.map(read);
         // A valid entry wins over an expired one.
         found.sort_by_key(|found| found.as_ref().is_none_or(|(valid, _)| !valid));
         found.into_iter().flatten().next().map(|(_, explanation)| explanation)
     }
 
-    fn explain_entry(&self, entry: &Entry, denial: bool, now: Instant) -> Explanation {
+    fn explain_entry(&self, entry: &Entry, class: Class, now: Instant) -> Explanation {
         let (age, ttl) = (entry.age(now), Duration::from_secs(entry.ttl().into()));
-        let cache = CachedAnswer { denial, age, ttl, stale: self.keep_stale() };
+        let cache = CachedAnswer { denial: class == Class::Denial, age, ttl, stale: self.keep_stale() };
         let is_failure = entry.rcode() == Rcode::SERVFAIL;
-        let text = match (is_failure, denial) {
+        let text = match (is_failure, class) {
             (true, _) => "failure",
-            (false, true) => "denial",
-            (false, false) => "hit",
+            (false, Class::Denial) => "denial",
+            (false, Class::Answer) => "hit",
         };
         let explanation = Explanation { cache: Some(cache), ..Explanation::new(text) };
         if cache.left().is_none() {

@@ -6,6 +6,7 @@ use config::setup::{BlockInfo, CacheScope, CachedEntry, InspectCache, Kept};
 use engine::{Instant, Query, Response};
 use wire::{NameRef, Section, Type};
 
+use super::class::{Class, PerClass};
 use super::entry::Entry;
 use super::store::Store;
 use crate::shared::option_helpers::block_name;
@@ -15,11 +16,11 @@ use crate::shared::record_text::record_text;
 pub(super) struct CacheView {
     block: String,
     capacity: usize,
-    stores: Arc<Kept<[Store; 2]>>,
+    stores: Arc<Kept<PerClass<Store>>>,
 }
 
 impl CacheView {
-    pub(super) fn new(block: &BlockInfo, capacity: usize, stores: &Arc<Kept<[Store; 2]>>) -> CacheView {
+    pub(super) fn new(block: &BlockInfo, capacity: usize, stores: &Arc<Kept<PerClass<Store>>>) -> CacheView {
         CacheView { block: block_name(block), capacity, stores: Arc::clone(stores) }
     }
 }
@@ -30,15 +31,15 @@ impl InspectCache for CacheView {
     }
 
     fn size(&self) -> (usize, usize) {
-        (self.stores.iter().map(Store::len).sum(), self.capacity)
+        (self.stores.values().map(Store::len).sum(), self.capacity)
     }
 
     fn find(&self, name: NameRef<'_>, qtype: Option<Type>, now: Instant) -> Vec<CachedEntry> {
         let mut found = Vec::new();
-        for (denial, store) in [false, true].into_iter().zip(self.stores.iter()) {
-            store.for_each(|entry| {
+        for class in Class::ALL {
+            self.stores[class].for_each(|entry| {
                 if entry.name() == name.as_bytes() && qtype.is_none_or(|qtype| qtype == entry.qtype()) {
-                    found.push(shown(entry, denial, name, now));
+                    found.push(shown(entry, class, name, now));
                 }
             });
         }
@@ -53,16 +54,16 @@ impl InspectCache for CacheView {
             }
             CacheScope::All => true,
         };
-        self.stores.iter().map(|store| store.remove_if(is_meant)).sum()
+        self.stores.values().map(|store| store.remove_if(is_meant)).sum()
     }
 }
 
-fn shown(entry: &Entry, denial: bool, name: NameRef<'_>, now: Instant) -> CachedEntry {
+fn shown(entry: &Entry, class: Class, name: NameRef<'_>, now: Instant) -> CachedEntry {
     let key = entry.key();
     CachedEntry {
         qtype: entry.qtype(),
         rcode: entry.rcode(),
-        denial,
+        denial: class == Class::Denial,
         dnssec_ok: key.dnssec_ok,
         checking_disabled: key.checking_disabled,
         ttl: entry.ttl(),

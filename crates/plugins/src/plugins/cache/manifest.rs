@@ -9,11 +9,12 @@ use wire::Name;
 
 use crate::shared::option_helpers::zones_label;
 
+use super::class::Class;
 use super::metrics;
 
 /// Bounds for one class of responses: answers or denials.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Class {
+pub(super) struct Bounds {
     pub(super) capacity: usize,
     pub(super) ttl_max: u32,
     pub(super) ttl_min: u32,
@@ -50,8 +51,8 @@ pub(super) struct Stale {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     pub(super) zones: Vec<Name>,
-    pub(super) success: Class,
-    pub(super) denial: Class,
+    pub(super) success: Bounds,
+    pub(super) denial: Bounds,
     pub(super) prefetch: Prefetch,
     pub(super) stale: Option<Stale>,
     pub(super) prefer_positive: bool,
@@ -76,8 +77,8 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     include_str!("README.md"),
     || Config {
         zones: Vec::new(),
-        success: Class { capacity: CAPACITY, ttl_max: SUCCESS_TTL, ttl_min: TTL_MIN, disabled: Vec::new() },
-        denial: Class { capacity: CAPACITY, ttl_max: DENIAL_TTL, ttl_min: TTL_MIN, disabled: Vec::new() },
+        success: Bounds { capacity: CAPACITY, ttl_max: SUCCESS_TTL, ttl_min: TTL_MIN, disabled: Vec::new() },
+        denial: Bounds { capacity: CAPACITY, ttl_max: DENIAL_TTL, ttl_min: TTL_MIN, disabled: Vec::new() },
         prefetch: Prefetch { amount: 0, within: Duration::from_secs(60), percentage: 10 },
         stale: None,
         prefer_positive: false,
@@ -161,8 +162,8 @@ static PROPERTIES: &[Property<Config>] = &[
         default: "",
         doc: "Do not cache answers, or denials, for names in ZONES. The default is all names.",
         set: |config, args| {
-            let denial = args.choice(&[("success", false), ("denial", true)])?;
-            let class = if denial { &mut config.denial } else { &mut config.success };
+            let class = args.choice(&Class::ALL.map(|class| (class.label(), class)))?;
+            let class = config.bounds_mut(class);
             class.disabled = args.zones_or_all()?;
             Ok(())
         },
@@ -193,7 +194,7 @@ fn read_arguments(config: &mut Config, args: &mut Args<'_>) -> Result<(), Proble
     Ok(())
 }
 
-fn read_class(class: &mut Class, args: &mut Args<'_>) -> Result<(), Problem> {
+fn read_class(class: &mut Bounds, args: &mut Args<'_>) -> Result<(), Problem> {
     class.capacity = args.number(0..)?;
     if !args.rest().is_empty() {
         class.ttl_max = args.number(1..)?;
@@ -259,6 +260,21 @@ fn check(context: &DirectiveContext<'_, Config>) -> Result<(), Problem> {
 }
 
 impl Config {
+    /// Returns the bounds of a class.
+    pub(super) fn bounds(&self, class: Class) -> &Bounds {
+        match class {
+            Class::Answer => &self.success,
+            Class::Denial => &self.denial,
+        }
+    }
+
+    fn bounds_mut(&mut self, class: Class) -> &mut Bounds {
+        match class {
+            Class::Answer => &mut self.success,
+            Class::Denial => &mut self.denial,
+        }
+    }
+
     /// Returns the zones in effect as the value of a metric label, separated by commas.
     pub(super) fn zones_label(&self, block: &BlockInfo) -> String {
         let zones = if self.zones.is_empty() { &block.zones } else { &self.zones };

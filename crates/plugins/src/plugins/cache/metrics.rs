@@ -1,5 +1,6 @@
 //! Metrics of *cache*.
 
+use super::class::Class;
 use metrics::{Counter, Kind, Metric, Registry, Table};
 
 const LABELS: [&str; 3] = ["server", "zones", "view"];
@@ -65,7 +66,7 @@ pub(super) static ALL: [&Metric; 9] =
     [&ENTRIES, &REQUESTS, &HITS, &MISSES, &PREFETCHES, &DROPS, &STALE, &EVICTIONS, &INSERTIONS];
 
 /// Label values of the two classes of entries, by index.
-pub(super) const TYPES: [&str; 2] = ["success", "denial"];
+const TYPES: [&str; 2] = [Class::Answer.label(), Class::Denial.label()];
 
 /// Series of one site.
 #[derive(Clone, Copy)]
@@ -95,15 +96,15 @@ impl CacheMetrics {
         }
     }
 
-    pub(super) fn hits(&self, denial: bool) -> Counter {
-        self.hits.counter([usize::from(denial), 0, 0])
+    pub(super) fn hits(&self, class: Class) -> Counter {
+        self.hits.counter([class as usize, 0, 0])
     }
 
-    pub(super) fn insertions(&self, denial: bool) -> Counter {
-        self.insertions.counter([usize::from(denial), 0, 0])
+    pub(super) fn insertions(&self, class: Class) -> Counter {
+        self.insertions.counter([class as usize, 0, 0])
     }
 
-    pub(super) fn evictions(&self, denial: bool) -> Counter {
-        self.evictions.counter([usize::from(denial), 0, 0])
+    pub(super) fn evictions(&self, class: Class) -> Counter {
+        self.evictions.counter([class as usize, 0, 0])
     }
 }

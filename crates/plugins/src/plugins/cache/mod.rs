@@ -3,6 +3,7 @@
 //! Queries are looked up on the way down. On the way up, responses are stored, or replaced by an expired entry if they
 //! failed and `serve_stale` is on.
 
+mod class;
 mod entry;
 mod explain;
 mod inspection;
@@ -21,12 +22,13 @@ use wire::{EdeCode, Mark, Opcode, Rcode, Section, Type};
 pub(crate) use explain::REASONS;
 pub(crate) use manifest::MANIFEST;
 
-use self::metrics::{CacheMetrics, ENTRIES, TYPES};
+use self::metrics::{CacheMetrics, ENTRIES};
 use crate::shared::cache_statistics::CacheStatistics;
 use crate::shared::response_class::Kind;
+use class::{Class, Freshness, PerClass};
 use entry::{Entry, Key};
 use inspection::CacheView;
-use manifest::{Class, Config, Stale};
+use manifest::{Bounds, Config, Stale};
 use store::Store;
 
 /// Note of a query: the client set AD.
@@ -52,18 +54,19 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     // entries.
     let on: Vec<_> = setup.block.sites.iter().map(|site| (&site.server, &site.zone, &site.view)).collect();
     let key = format!("cache {on:?} {zones_label} {config:?}");
-    let capacities = [config.success.capacity, config.denial.capacity];
-    let stores = setup.keep(key, move || capacities.map(Store::new));
+    let capacities = PerClass::new(|class| config.bounds(class).capacity);
+    let stores = setup.keep(key, move || PerClass::new(|class| Store::new(capacities[class])));
     let sites: Vec<_> = setup
         .block
         .sites
         .iter()
         .map(|site| {
-            for (place, name) in TYPES.into_iter().enumerate() {
+            for class in Class::ALL {
                 let stores = Arc::downgrade(&stores);
                 #[allow(clippy::cast_precision_loss, reason = "Prometheus values are floats")]
-                let read = move || stores.upgrade().map(|stores| stores[place].len() as f64);
-                setup.registry.gauge(&ENTRIES, &[&site.server, name, &zones_label, &setup.block.view], read);
+                let read = move || stores.upgrade().map(|stores| stores[class].len() as f64);
+                let labels = [&site.server, class.label(), &zones_label, &setup.block.view];
+                setup.registry.gauge(&ENTRIES, &labels, read);
             }
             CacheMetrics::new(setup.registry, &site.server, &zones_label, &site.view)
         })
@@ -83,7 +86,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         stores,
         local: local.0,
         local_answers: setup.below.find(),
-        not_kept: [&config.success, &config.denial].map(|class| class.disabled.iter().cloned().collect()),
+        not_kept: PerClass::new(|class| config.bounds(class).disabled.iter().cloned().collect()),
         config,
     };
     Ok(Some(Part { zones: Some(zones), ..Part::new(plugin, Hooks::BOTH) }))
@@ -91,8 +94,8 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
 
 /// Collects the statistics for the plugins above.
 fn statistics(sites: &[CacheMetrics], capacity: usize) -> CacheStatistics {
-    let of_both = |counter: fn(&CacheMetrics, bool) -> Counter| {
-        sites.iter().flat_map(|site| [counter(site, false), counter(site, true)]).collect()
+    let of_both = |counter: fn(&CacheMetrics, Class) -> Counter| {
+        sites.iter().flat_map(|site| Class::ALL.map(|class| counter(site, class))).collect()
     };
     CacheStatistics {
         capacity,
@@ -107,36 +110,50 @@ struct Cache {
     config: Config,
     first_site: SiteId,
     sites: Vec<CacheMetrics>,
-    /// Stores for answers and for denials.
-    stores: Arc<Kept<[Store; 2]>>,
+    stores: Arc<Kept<PerClass<Store>>>,
     /// Zones that a plugin below answers from memory.
     local: Zones,
     /// Queries that a plugin below answers from memory, even if another plugin answered them before.
     local_answers: Option<LocalAnswers>,
-    /// Zones in which answers, and in which denials, are not cached.
-    not_kept: [Zones; 2],
+    /// Zones in which a class is not cached.
+    not_kept: PerClass<Zones>,
 }
 
-/// True for a query of a client; false for a rehearsal, which leaves the entries as they are.
-type IsServing = bool;
-const SERVING: IsServing = true;
-const REHEARSING: IsServing = false;
+/// Purpose of a run through the chain.
+trait Mode {
+    /// True if it may change the entries.
+    const KEEPS: bool;
+}
+
+/// A client waits, or an entry is refreshed.
+struct Serving;
+
+impl Mode for Serving {
+    const KEEPS: bool = true;
+}
+
+/// An explanation of what would be answered.
+struct Rehearsing;
+
+impl Mode for Rehearsing {
+    const KEEPS: bool = false;
+}
 
 impl Plugin for Cache {
     fn on_query(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
-        self.down::<SERVING>(query, response, worker)
+        self.down::<Serving>(query, response, worker)
     }
 
     fn on_response(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
-        self.up::<SERVING>(query, response, worker)
+        self.up::<Serving>(query, response, worker)
     }
 
     fn rehearse_query(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
-        self.down::<REHEARSING>(query, response, worker)
+        self.down::<Rehearsing>(query, response, worker)
     }
 
     fn rehearse_response(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
-        self.up::<REHEARSING>(query, response, worker)
+        self.up::<Rehearsing>(query, response, worker)
     }
 
     fn explain(&self, hook: Hook, query: &Query, response: &Response, now: Instant) -> Option<Explanation> {
@@ -145,12 +162,7 @@ impl Plugin for Cache {
 }
 
 impl Cache {
-    fn down<const SERVES: IsServing>(
-        &self,
-        query: &mut Query,
-        response: &mut Response,
-        worker: &mut Worker,
-    ) -> Verdict {
+    fn down<M: Mode>(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
         if query.qtype.is_transfer() || self.is_local(query) {
             query.set_note(PASSED);
             return Verdict::Pass;
@@ -162,7 +174,7 @@ impl Cache {
             // AD in a query asks the upstream to report in AD if the data is authentic (RFC 6840 §5.7).
             query.request.header.flags = query.flags().with_authentic_data(true);
         }
-        if self.answer::<SERVES>(query, response, worker) {
+        if self.answer::<M>(query, response, worker) {
             restrict_ad(query, response);
             response.set_local();
             return Verdict::Done;
@@ -174,7 +186,7 @@ impl Cache {
         Verdict::Pass
     }
 
-    fn up<const SERVES: IsServing>(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
+    fn up<M: Mode>(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
         let note = query.note();
         if note & PASSED != 0 || response.is_local() {
             self.cap_ttls(query, response);
@@ -184,7 +196,7 @@ impl Cache {
         if note & REFRESH != 0 && !is_good(response) {
             self.refresh_failed(query, now);
         } else if note & HAS_STALE != 0 && self.is_outdone_by_stale(query, response, now) {
-            if SERVES && !query.has_timed_out() {
+            if M::KEEPS && !query.has_timed_out() {
                 self.refresh_failed(query, now);
             }
             if query.is_awaited() {
@@ -193,11 +205,11 @@ impl Cache {
             }
             return Verdict::Done;
         } else {
-            if SERVES && note & HAS_STALE != 0 {
+            if M::KEEPS && note & HAS_STALE != 0 {
                 // Another query may verify the entry, unless this response replaces it.
                 self.end_refresh(query, now);
             }
-            self.keep::<SERVES>(query, response, worker, now);
+            self.keep::<M>(query, response, worker, now);
         }
         restrict_ad(query, response);
         Verdict::Pass
@@ -220,16 +232,26 @@ enum Found {
 
 /// Caching decision for a response.
 struct Fate {
-    /// Store for the response: `false` for answers, `true` for denials, `None` if it is not cached.
-    class: Option<bool>,
+    /// Class of the response; `None` if it is not cached.
+    class: Option<Class>,
     /// TTL in seconds of all its records.
     ttl: u32,
 }
 
-/// Order of lookup. Each pair is (denial, valid).
-type Order = [(bool, bool); 4];
-const ALIVE_FIRST: Order = [(false, true), (true, true), (false, false), (true, false)];
-const ANSWERS_FIRST: Order = [(false, true), (false, false), (true, true), (true, false)];
+/// Order in which entries for a question are looked for.
+type LookupOrder = [(Class, Freshness); 4];
+const VALID_FIRST: LookupOrder = [
+    (Class::Answer, Freshness::Valid),
+    (Class::Denial, Freshness::Valid),
+    (Class::Answer, Freshness::Expired),
+    (Class::Denial, Freshness::Expired),
+];
+const ANSWERS_FIRST: LookupOrder = [
+    (Class::Answer, Freshness::Valid),
+    (Class::Answer, Freshness::Expired),
+    (Class::Denial, Freshness::Valid),
+    (Class::Denial, Freshness::Expired),
+];
 
 impl Cache {
     /// Returns true if a plugin below answers the query from memory.
@@ -241,13 +263,13 @@ impl Cache {
     /// Answers from the cache if possible. Otherwise records in the note of the query if there is an expired entry.
     ///
     /// As in CoreDNS, an expired entry counts as a hit even if it is verified first.
-    fn answer<const SERVES: IsServing>(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> bool {
+    fn answer<M: Mode>(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> bool {
         let now = query.received;
-        let Some((denial, found)) = self.find::<SERVES>(query, response, now) else {
+        let Some((class, found)) = self.find::<M>(query, response, now) else {
             self.count(query, worker, |metrics| metrics.misses);
             return false;
         };
-        self.count(query, worker, |metrics| metrics.hits(denial));
+        self.count(query, worker, |metrics| metrics.hits(class));
         match (found, self.config.stale) {
             (Found::Fresh { prefetch }, _) => {
                 if prefetch {
@@ -258,8 +280,8 @@ impl Cache {
             (Found::Stale { held_back: false }, Some(Stale { verify: Some(timeout), recheck, .. })) => {
                 // With a limit for the wait, or between attempts, one query at a time verifies an entry.
                 let verifies_alone = !timeout.is_zero() || !recheck.is_zero();
-                if SERVES && verifies_alone && !self.begin_refresh(denial, query, now) {
-                    return self.serve_stale(denial, query, response, worker);
+                if M::KEEPS && verifies_alone && !self.begin_refresh(class, query, now) {
+                    return self.serve_stale(class, query, response, worker);
                 }
                 query.set_note(query.note() | HAS_STALE);
                 if !timeout.is_zero() {
@@ -268,8 +290,8 @@ impl Cache {
                 false
             }
             (Found::Stale { held_back }, _) => {
-                let served = self.serve_stale(denial, query, response, worker);
-                if SERVES && served && !held_back && self.begin_refresh(denial, query, now) {
+                let served = self.serve_stale(class, query, response, worker);
+                if M::KEEPS && served && !held_back && self.begin_refresh(class, query, now) {
                     self.refresh(query, worker);
                 }
                 served
@@ -290,45 +312,41 @@ impl Cache {
     ///
     /// An answer and a denial for the same question exist together only if the denial is a failure, which does not hide
     /// a valid answer, or if expired answers are preferred.
-    fn find<const SERVES: IsServing>(
-        &self,
-        query: &Query,
-        response: &mut Response,
-        now: Instant,
-    ) -> Option<(bool, Found)> {
-        let order = if self.config.prefer_positive { ANSWERS_FIRST } else { ALIVE_FIRST };
+    fn find<M: Mode>(&self, query: &Query, response: &mut Response, now: Instant) -> Option<(Class, Found)> {
+        let order = if self.config.prefer_positive { ANSWERS_FIRST } else { VALID_FIRST };
         let key = Key::of(query);
-        order.into_iter().filter(|(_, alive)| *alive || self.config.stale.is_some()).find_map(|(denial, alive)| {
-            let look = |entry: &Entry| self.look::<SERVES>(entry, alive, response, now);
-            self.stores[usize::from(denial)].read(&key, look).flatten().map(|found| (denial, found))
+        let may_use = |freshness: Freshness| freshness == Freshness::Valid || self.config.stale.is_some();
+        order.into_iter().filter(|(_, freshness)| may_use(*freshness)).find_map(|(class, freshness)| {
+            let look = |entry: &Entry| self.look::<M>(entry, freshness, response, now);
+            self.stores[class].read(&key, look).flatten().map(|found| (class, found))
         })
     }
 
-    fn look<const SERVES: IsServing>(
+    fn look<M: Mode>(
         &self,
         entry: &Entry,
-        alive: bool,
+        freshness: Freshness,
         response: &mut Response,
         now: Instant,
     ) -> Option<Found> {
-        match entry.left(now) {
-            Some(left) if alive => {
+        match (freshness, entry.left(now)) {
+            (Freshness::Valid, Some(left)) => {
                 entry.restore(response, if self.config.keep_ttl { entry.ttl() } else { left });
                 if entry.rcode() == Rcode::SERVFAIL {
                     response.set_ede(EdeCode::CACHED_ERROR, "an earlier query for this name failed");
                 }
-                Some(Found::Fresh { prefetch: SERVES && entry.hit(self.config.prefetch, left, now) })
+                Some(Found::Fresh { prefetch: M::KEEPS && entry.hit(self.config.prefetch, left, now) })
             }
-            None if !alive && entry.is_of_use(now, self.keep_stale()) => {
+            (Freshness::Expired, None) if entry.is_of_use(now, self.keep_stale()) => {
                 Some(Found::Stale { held_back: entry.is_held_back(now) })
             }
             _ => None,
         }
     }
 
-    fn begin_refresh(&self, denial: bool, query: &Query, now: Instant) -> bool {
+    fn begin_refresh(&self, class: Class, query: &Query, now: Instant) -> bool {
         let begin = |entry: &Entry| entry.begin_refresh(now);
-        self.stores[usize::from(denial)].read(&Key::of(query), begin).unwrap_or(false)
+        self.stores[class].read(&Key::of(query), begin).unwrap_or(false)
     }
 
     fn refresh_failed(&self, query: &Query, now: Instant) {
@@ -338,16 +356,16 @@ impl Cache {
 
     /// Records that no refresh of the entries for a question is running. The next one may start at `at`.
     fn end_refresh(&self, query: &Query, at: Instant) {
-        for store in self.stores.iter() {
+        for store in self.stores.values() {
             store.read(&Key::of(query), |entry| entry.end_refresh(at));
         }
     }
 
     /// Writes an expired entry into the response and marks it as stale (RFC 8914 §4.4, §4.20).
-    fn serve_stale(&self, denial: bool, query: &Query, response: &mut Response, worker: &Worker) -> bool {
+    fn serve_stale(&self, class: Class, query: &Query, response: &mut Response, worker: &Worker) -> bool {
         let ttl = self.config.stale.map_or(0, |stale| stale.ttl);
         let restore = |entry: &Entry| entry.restore(response, ttl);
-        if self.stores[usize::from(denial)].read(&Key::of(query), restore).is_none() {
+        if self.stores[class].read(&Key::of(query), restore).is_none() {
             return false;
         }
         let is_denial = response.rcode() == Rcode::NXDOMAIN;
@@ -360,7 +378,7 @@ impl Cache {
     /// Returns true if the response from below is worse than an expired entry.
     fn is_outdone_by_stale(&self, query: &Query, response: &Response, now: Instant) -> bool {
         let of_use = |entry: &Entry| entry.is_of_use(now, self.keep_stale());
-        let answer_of_use = || self.stores[0].read(&Key::of(query), of_use) == Some(true);
+        let answer_of_use = || self.stores[Class::Answer].read(&Key::of(query), of_use) == Some(true);
         let denies = || Kind::of(query, response) != Kind::NoError;
         !is_good(response) || (self.config.prefer_positive && denies() && answer_of_use())
     }
@@ -368,7 +386,7 @@ impl Cache {
     fn replace_by_stale(&self, query: &Query, response: &mut Response, worker: &Worker) {
         let failure = response.failure().cloned();
         response.begin(query);
-        if !(self.serve_stale(false, query, response, worker) || self.serve_stale(true, query, response, worker))
+        if !Class::ALL.into_iter().any(|class| self.serve_stale(class, query, response, worker))
             && let Some(failure) = failure
         {
             response.fail(query, failure);
@@ -381,36 +399,37 @@ impl Cache {
 
     /// Stores a response if it is cacheable. As in CoreDNS, all its records get the same TTL: the lowest of them,
     /// within the configured bounds.
-    fn keep<const SERVES: IsServing>(&self, query: &Query, response: &mut Response, worker: &mut Worker, now: Instant) {
+    fn keep<M: Mode>(&self, query: &Query, response: &mut Response, worker: &mut Worker, now: Instant) {
         if response.failure().is_some_and(|failure| failure.ede == EdeCode::INVALID_DATA) {
             self.count(query, worker, |metrics| metrics.drops);
         }
         let Some(fate) = self.fate(query, response) else { return };
         response.message.set_ttls(fate.ttl);
-        let Fate { ttl, class: Some(denial) } = fate else { return };
-        let place = usize::from(denial);
-        if !SERVES || response.message.is_truncated() || self.not_kept[place].contain(query.key()) || ttl == 0 {
+        let Fate { ttl, class: Some(class) } = fate else { return };
+        if !M::KEEPS || response.message.is_truncated() || self.not_kept[class].contain(query.key()) || ttl == 0 {
             return;
         }
         let entry = Entry::new(query, response, ttl, now);
-        let evicted = self.stores[place].keep(entry, now, self.keep_stale(), worker.random());
+        let evicted = self.stores[class].keep(entry, now, self.keep_stale(), worker.random());
         if let Some(metrics) = self.metrics(query) {
-            worker.counters.count(metrics.insertions(denial));
-            worker.counters.add(metrics.evictions(denial), evicted as u64);
+            worker.counters.count(metrics.insertions(class));
+            worker.counters.add(metrics.evictions(class), evicted as u64);
         }
-        self.outdate(denial, response.rcode(), query, now + Duration::from_secs(ttl.into()));
+        self.outdate(class, response.rcode(), query, now + Duration::from_secs(ttl.into()));
     }
 
     /// Invalidates the entry that a new one contradicts. A failure invalidates nothing. If expired answers are
     /// preferred, the old answer stays, but is not refreshed while the denial is valid.
-    fn outdate(&self, denial: bool, rcode: Rcode, query: &Query, holds_until: Instant) {
+    fn outdate(&self, class: Class, rcode: Rcode, query: &Query, holds_until: Instant) {
         let key = Key::of(query);
-        if !denial {
-            self.stores[1].remove(&key);
-        } else if self.config.prefer_positive {
-            self.stores[0].read(&key, |entry| entry.end_refresh(holds_until));
-        } else if rcode != Rcode::SERVFAIL {
-            self.stores[0].remove(&key);
+        let answers = &self.stores[Class::Answer];
+        match class {
+            Class::Answer => self.stores[Class::Denial].remove(&key),
+            Class::Denial if self.config.prefer_positive => {
+                answers.read(&key, |entry| entry.end_refresh(holds_until));
+            }
+            Class::Denial if rcode != Rcode::SERVFAIL => answers.remove(&key),
+            Class::Denial => {}
         }
     }
 
@@ -421,21 +440,20 @@ impl Cache {
         let soa = response.message.section(Section::Authority).find(|mark| mark.rtype == Type::SOA);
         let negative = soa.map_or(own, |soa| own.min(minimum_of(response, soa)));
         let (class, ttl) = match Kind::of(query, response) {
-            Kind::NoError if empty || leads_to_answer(query, response) => (Some(false), own),
+            Kind::NoError if empty || leads_to_answer(query, response) => (Some(Class::Answer), own),
             // A CNAME record without its target counts as a denial if an SOA record says for how long.
-            Kind::NoError | Kind::NameError => (soa.map(|_| true), negative),
-            Kind::NoData => (Some(true), negative),
-            Kind::Delegation => (Some(false), TTL_OF_NOTHING),
+            Kind::NoError | Kind::NameError => (soa.map(|_| Class::Denial), negative),
+            Kind::NoData => (Some(Class::Denial), negative),
+            Kind::Delegation => (Some(Class::Answer), TTL_OF_NOTHING),
             Kind::ServerError => {
                 let seconds = u32::try_from(self.config.servfail.as_secs()).unwrap_or(u32::MAX);
                 let kept = seconds > 0 && is_of_upstreams(response);
-                return Some(Fate { class: kept.then_some(true), ttl: seconds });
+                return Some(Fate { class: kept.then_some(Class::Denial), ttl: seconds });
             }
             Kind::OtherError => (None, TTL_OF_NOTHING),
             Kind::Meta => return None,
         };
-        let Class { ttl_max, ttl_min, .. } =
-            if class == Some(true) { &self.config.denial } else { &self.config.success };
+        let Bounds { ttl_max, ttl_min, .. } = self.config.bounds(class.unwrap_or(Class::Answer));
         Some(Fate { class, ttl: ttl.max(*ttl_min).min(*ttl_max) })
     }
 
