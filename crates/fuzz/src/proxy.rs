@@ -1,6 +1,9 @@
 //! Headers of the PROXY protocol, which the first bytes of a connection or a datagram may be.
 
-use transport::proxy::{HeaderScan, scan};
+use std::sync::Arc;
+
+use engine::{PeerInfo, ProxyHeader, ProxyPolicy, ProxyTlvs};
+use transport::proxy::{HeaderScan, TLVS_MAX, scan, unwrap_datagram};
 
 /// The first bytes of a connection and of a datagram. A header lies within them, and has the same length whatever
 /// follows it. A part of a header is never taken for a whole one.
@@ -14,4 +17,18 @@ pub fn header(input: &[u8]) {
             assert_eq!(scan(&input[..end], is_stream), HeaderScan::Incomplete, "{end} of {length} bytes");
         }
     }
+    keeps_tlvs(input);
+}
+
+/// The TLVs of a datagram are whole, bounded, and no longer than its header.
+fn keeps_tlvs(input: &[u8]) {
+    let policy = ProxyPolicy { of: Arc::new(|_| ProxyHeader::Use), keeps_tlvs: true };
+    let Some((query, peer)) = unwrap_datagram(&policy, input, PeerInfo::default()) else { return };
+    let ProxyTlvs::Kept(kept) = peer.tlvs else { return };
+    assert!(kept.len() <= TLVS_MAX.min(input.len() - query.len()), "{} bytes", kept.len());
+    let mut left = &kept[..];
+    while let [_, high, low, rest @ ..] = left {
+        left = &rest[usize::from(u16::from_be_bytes([*high, *low]))..];
+    }
+    assert!(left.is_empty() && !kept.is_empty(), "{kept:?}");
 }

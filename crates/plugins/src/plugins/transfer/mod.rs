@@ -114,9 +114,11 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         lines.push(config);
     }
     let transfer = Arc::new(Lines { lines, by_zone, sources });
-    if transfer.lines.iter().any(|line| !line.peers.is_empty()) {
-        let notifier = Notifier::new(Arc::clone(&transfer));
-        setup.requests.jobs.push(Box::new(move |io| Box::pin(notifier.run(io))));
+    for (at, line) in transfer.lines.iter().enumerate() {
+        for peer in &line.peers {
+            let notifier = Notifier::new(Arc::clone(&transfer), at, *peer);
+            setup.requests.jobs.push(Box::new(move |io| Box::pin(notifier.run(io))));
+        }
     }
     Ok(Some(Part { zones: Some(zones), ..Part::new(Transfer(transfer), Hooks::DOWN) }))
 }
@@ -130,9 +132,14 @@ struct Lines {
 }
 
 impl Lines {
+    /// Index of the line with the longest zone that contains the name.
+    fn index(&self, name: &Name) -> Option<usize> {
+        self.by_zone.longest(name.as_ref()).map(|(_, line)| *line)
+    }
+
     /// Line with the longest zone that contains the name.
     fn of(&self, name: &Name) -> Option<&Config> {
-        self.by_zone.longest(name.as_ref()).and_then(|(_, line)| self.lines.get(*line))
+        self.lines.get(self.index(name)?)
     }
 }
 

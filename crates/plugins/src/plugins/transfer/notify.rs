@@ -27,8 +27,12 @@ const TRIES: usize = 3;
 /// Timeout of an attempt.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
+/// Notifier of one server. Each server has its own, so that one that does not answer delays no other.
 pub(super) struct Notifier {
     lines: Arc<Lines>,
+    /// Index of its line.
+    line: usize,
+    peer: SocketAddr,
     /// Last notified version of each zone.
     notified: HashMap<String, Notified>,
 }
@@ -40,27 +44,25 @@ struct Notified {
 }
 
 impl Notifier {
-    pub(super) fn new(lines: Arc<Lines>) -> Notifier {
-        Notifier { lines, notified: HashMap::new() }
+    pub(super) fn new(lines: Arc<Lines>, line: usize, peer: SocketAddr) -> Notifier {
+        Notifier { lines, line, peer, notified: HashMap::new() }
     }
 
     pub(super) async fn run(mut self, io: Rc<dyn Io>) {
         loop {
             io.sleep_until(io.now() + EVERY).await;
             for zone in self.changed(io.now()) {
-                let Some(line) = self.lines.of(&zone) else { continue };
-                for peer in &line.peers {
-                    notify(&zone, *peer, line.source, &*io).await;
-                }
+                let source = self.lines.lines.get(self.line).and_then(|line| line.source);
+                notify(&zone, self.peer, source, &*io).await;
             }
         }
     }
 
-    /// Returns the zones whose serial differs from the last notified one.
+    /// Returns the zones of the line whose serial differs from the last notified one.
     fn changed(&mut self, now: Instant) -> Vec<Name> {
         let mut changed = Vec::new();
         for source in &self.lines.sources.0 {
-            for zone in source.zones() {
+            for zone in source.zones().into_iter().filter(|zone| self.lines.index(zone) == Some(self.line)) {
                 let Some(serial) = source.serial(zone.as_ref()) else { continue };
                 let last = self.notified.get(&zone.to_string());
                 let apart = if source.has_changes() { CHANGES_APART } else { APART };
