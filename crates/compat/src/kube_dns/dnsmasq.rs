@@ -23,6 +23,8 @@ const UDP_SIZE_MAX: u16 = 4096;
 /// Default of dnsmasq 2.90 and later: fits into one packet on practically every path.
 const UDP_SIZE_DEFAULT: u16 = 1232;
 const WILDCARD: &str = "names below a domain `*DOMAIN` and the domain itself are treated alike";
+const HOSTS_FILE: &str =
+    "its names are not looked up in domains of --local, and at most localhost of /etc/hosts is served beside it";
 /// File from which dnsmasq reads the upstreams by default.
 pub(crate) const RESOLV_CONF: &str = "/etc/resolv.conf";
 
@@ -306,9 +308,7 @@ impl Dnsmasq {
         }
         self.hosts_files.push(value.to_owned());
         match self.hosts_files.len() {
-            1 => Outcome::AppliedWithWarning(
-                "its names are not looked up in domains of --local, and of /etc/hosts at most localhost is served beside it",
-            ),
+            1 => Outcome::AppliedWithWarning(HOSTS_FILE),
             _ => Outcome::Ignored("only the first file or directory is read"),
         }
     }
