@@ -33,6 +33,8 @@ const TTL: u32 = 30;
 const PROFILES: &str = "localhost:6060";
 /// Reverse zones.
 const REVERSE: [&str; 2] = ["in-addr.arpa", "ip6.arpa"];
+/// Hosts file that dnsmasq reads by default.
+const HOSTS: &str = "/etc/hosts";
 /// Port of kube-dns in its pod, where dnsmasq has port 53.
 const BEHIND_DNSMASQ: u16 = 10053;
 
@@ -113,7 +115,7 @@ impl Writer<'_> {
             self.logging(dnsmasq, text);
         }
         self.metrics_page(text);
-        self.pod(false, text);
+        self.pod(false, self.settings.dnsmasq.as_ref(), text);
         if self.settings.kube_dns.as_ref().is_some_and(|kube_dns| kube_dns.profiling) {
             text.line(&format!("pprof {PROFILES}"));
         }
@@ -143,7 +145,7 @@ impl Writer<'_> {
         text.line(&format!("bind {ip}"));
         text.line("errors");
         self.metrics_page(text);
-        self.pod(true, text);
+        self.pod(true, None, text);
         self.answers_of(None, text);
         text.close();
     }
@@ -185,7 +187,7 @@ impl Writer<'_> {
             self.logging(dnsmasq, text);
         }
         self.metrics_page(text);
-        self.pod(true, text);
+        self.pod(true, self.settings.dnsmasq.as_ref(), text);
         if self.settings.dnsmasq.as_ref().is_none_or(|dnsmasq| dnsmasq.rotates) {
             text.line("loadbalance");
         }
@@ -379,8 +381,9 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes *kubedns*: the HTTP endpoints, metrics and answers that are specific to the pod.
-    fn pod(&self, is_stub: bool, text: &mut Text) {
+    /// Writes *kubedns*: the HTTP endpoints, metrics and answers that are specific to the pod. `dnsmasq` is the one whose
+    /// answers the block gives.
+    fn pod(&self, is_stub: bool, dnsmasq: Option<&Dnsmasq>, text: &mut Text) {
         let kube_dns = self.settings.kube_dns.as_ref();
         match kube_dns.filter(|_| !is_stub) {
             Some(kube_dns) => text.open(&format!("kubedns :{}", kube_dns.pages_port)),
@@ -402,6 +405,9 @@ impl Writer<'_> {
             // A sidecar in another process queries it.
             None if self.settings.dnsmasq.is_some() => text.line("dnsmasq kubedns"),
             None => {}
+        }
+        if let Some(dnsmasq) = dnsmasq.filter(|dnsmasq| !dnsmasq.filtered.is_empty()) {
+            text.line(&format!("filter {}", dnsmasq.filtered.join(" ")));
         }
         text.close();
     }
@@ -453,9 +459,7 @@ impl Writer<'_> {
     /// Writes the records that dnsmasq answers itself in a domain. The empty domain contains all names.
     fn own_records(&self, dnsmasq: &Dnsmasq, domain: &str, text: &mut Text) {
         let comes = |name: &str| self.comes_to(domain, name);
-        for rtype in &dnsmasq.filtered {
-            text.line(&format!("template IN {rtype}"));
-        }
+        existing_names(dnsmasq, comes, text);
         if dnsmasq.keeps_plain_names && domain.is_empty() {
             no_plain_names(text);
         }
@@ -479,7 +483,7 @@ impl Writer<'_> {
             names.into_iter().for_each(|name| no_other_types(name, text));
             return;
         }
-        let has_hosts = !hosts.is_empty() || !dnsmasq.hosts_files.is_empty();
+        let has_hosts = !hosts.is_empty() || !dnsmasq.hosts_files.is_empty() || dnsmasq.reads_hosts;
         if is_reverse {
             // With the zone `.`, *hosts* reads the names of all domains.
             if has_hosts {
@@ -557,10 +561,22 @@ fn own_addresses(domain: &str, addresses: &[IpAddr], ttl: u32, text: &mut Text) 
         }
         text.close();
     }
-    // Without this, a negative answer from upstream would deny the addresses too.
-    text.open(&format!("template IN ANY {domain}"));
-    text.line("rcode NOERROR");
-    text.close();
+}
+
+/// Forwards other types of the names with local records, as dnsmasq does. If the upstream says NXDOMAIN, the answer is
+/// NODATA, because NXDOMAIN would deny the local records too (RFC 8020 §2).
+fn existing_names(dnsmasq: &Dnsmasq, comes: impl Fn(&str) -> bool, text: &mut Text) {
+    let of_addresses = dnsmasq.addresses.iter().filter(|(of, addresses)| comes(of) && !addresses.is_empty());
+    for (domain, _) in of_addresses {
+        text.line(&format!("rewrite continue rcode exact {domain}. NXDOMAIN NOERROR"));
+        text.line(&format!("rewrite continue rcode suffix .{domain}. NXDOMAIN NOERROR"));
+    }
+    // An alias answers queries for all types.
+    let records = dnsmasq.local_records.iter().filter(|record| record.rtype != "CNAME");
+    let names: BTreeSet<&str> = records.map(|record| record.name.as_str()).filter(|name| comes(name)).collect();
+    for name in names {
+        text.line(&format!("rewrite continue rcode exact {name}. NXDOMAIN NOERROR"));
+    }
 }
 
 /// Answers NODATA for the other types of a name that has records in a denied domain.
@@ -603,11 +619,17 @@ fn own_record(record: &Record, ttl: u32, text: &mut Text) {
 }
 
 fn hosts_lines(dnsmasq: &Dnsmasq, hosts: &[&HostRecord], zones: &str, text: &mut Text) {
-    let file = dnsmasq.hosts_files.first().map_or("/dev/null", String::as_str);
+    let default = if dnsmasq.reads_hosts { HOSTS } else { "/dev/null" };
+    let file = dnsmasq.hosts_files.first().map_or(default, String::as_str);
     text.open(&format!("hosts {}{zones}", word(file)));
+    // *hosts* reads one file. Of `/etc/hosts`, the name is left that must not be forwarded (RFC 6761 §6.3).
+    if dnsmasq.reads_hosts && file != HOSTS {
+        ["127.0.0.1 localhost", "::1 localhost"].into_iter().for_each(|line| text.line(line));
+    }
     hosts.iter().for_each(|host| text.line(&format!("{} {}", host.ip, host.name)));
     text.line(&format!("ttl {}", dnsmasq.local_ttl));
     text.line("fallthrough");
+    text.line("fallthrough_nodata");
     text.close();
 }
 
@@ -617,9 +639,13 @@ fn host_templates(hosts: &[&HostRecord], local_ttl: u32, text: &mut Text) {
     let names: BTreeSet<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
     for name in names {
         for (rtype, is_v4) in [("A", true), ("AAAA", false)] {
+            let of_family = || hosts.iter().filter(|host| host.name == name && host.ip.is_ipv4() == is_v4);
+            if of_family().next().is_none() {
+                continue;
+            }
             text.open(&format!("template IN {rtype} {name}"));
             text.line(&format!("match {}", exactly(name)));
-            for host in hosts.iter().filter(|host| host.name == name && host.ip.is_ipv4() == is_v4) {
+            for host in of_family() {
                 let (ip, ttl) = (host.ip, host.ttl.unwrap_or(local_ttl));
                 text.line(&format!("answer {}", word(&format!("{{{{ .Name }}}} {ttl} IN {rtype} {ip}"))));
             }

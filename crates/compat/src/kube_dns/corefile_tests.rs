@@ -47,6 +47,11 @@ fn one_process_replaces_the_pod() {
         success 9984
         denial 9984
     }
+    hosts /etc/hosts {
+        ttl 0
+        fallthrough
+        fallthrough_nodata
+    }
     federations cluster.local {
         fed fed.example.com
     }
@@ -76,6 +81,11 @@ acme.example:53 {
         success 9984
         denial 9984
     }
+    hosts /etc/hosts {
+        ttl 0
+        fallthrough
+        fallthrough_nodata
+    }
     forward . 1.2.3.4:5353 10.9.9.9 {
         policy sequential
         failover SERVFAIL
@@ -94,6 +104,11 @@ later.example:53 {
     cache {
         success 9984
         denial 9984
+    }
+    hosts /etc/hosts {
+        ttl 0
+        fallthrough
+        fallthrough_nodata
     }
     # no address known yet for ns.later.example
     template ANY ANY {
@@ -134,6 +149,11 @@ fn reads_the_stock_flags_of_all_three_containers() {
     cache {
         success 1000
         disable denial
+    }
+    hosts /etc/hosts {
+        ttl 0
+        fallthrough
+        fallthrough_nodata
     }
     kubernetes cluster.local in-addr.arpa ip6.arpa {
         compat kube-dns
@@ -201,6 +221,11 @@ fn writes_a_corefile_for_each_container_alone() {
         success 100
         denial 100
     }
+    hosts /etc/hosts {
+        ttl 0
+        fallthrough
+        fallthrough_nodata
+    }
     loop
     forward . 9.9.9.9 {
         policy sequential
@@ -219,6 +244,11 @@ cluster.local:53 {
     cache {
         success 100
         denial 100
+    }
+    hosts /etc/hosts {
+        ttl 0
+        fallthrough
+        fallthrough_nodata
     }
     forward . 127.0.0.1:1053 {
         policy sequential
@@ -255,6 +285,11 @@ x.lan:53 {
     cache {
         success 100
         denial 100
+    }
+    hosts /etc/hosts {
+        ttl 0
+        fallthrough
+        fallthrough_nodata
     }
     forward . 9.9.9.9 {
         policy sequential
@@ -299,12 +334,13 @@ fn writes_records_of_dnsmasq() {
     for part in [
         "    log\n",
         "    cache 60 {\n        success 150 60 10\n        denial 150 60 10\n    }\n",
-        "    template IN AAAA\n",
+        "        filter AAAA\n",
+        "    rewrite continue rcode exact dev.example. NXDOMAIN NOERROR\n    rewrite continue rcode suffix .dev.example. NXDOMAIN NOERROR\n    rewrite continue rcode exact t.example. NXDOMAIN NOERROR\n",
         "    template IN A {\n        match ^[^.]+\\.$\n        rcode NXDOMAIN\n        fallthrough\n    }\n    template IN AAAA {\n        match ^[^.]+\\.$\n",
-        "    template IN A dev.example {\n        answer \"{{ .Name }} 0 IN A 10.0.0.5\"\n    }\n    template IN ANY dev.example {\n        rcode NOERROR\n    }\n",
+        "    template IN A dev.example {\n        answer \"{{ .Name }} 0 IN A 10.0.0.5\"\n    }\n",
         "    template ANY ANY ads.example {\n        rcode NXDOMAIN\n",
         "        match ^t\\.example\\.$\n        answer \"{{ .Name }} 0 IN TXT \\\"one\\\" \\\"two\\\"\"\n",
-        "    hosts /dev/null {\n        10.0.0.6 a.example\n        10.0.0.7 h.lan\n        ttl 0\n        fallthrough\n    }\n",
+        "    hosts /etc/hosts {\n        10.0.0.6 a.example\n        10.0.0.7 h.lan\n        ttl 0\n        fallthrough\n        fallthrough_nodata\n    }\n",
         "        max_concurrent 500\n",
         "    template IN ANY w.example {\n        match ^w\\.example\\.$\n",
         "    template IN A h.lan {\n        match ^h\\.lan\\.$\n        answer \"{{ .Name }} 0 IN A 10.0.0.7\"\n        fallthrough\n    }\n",
@@ -312,8 +348,12 @@ fn writes_records_of_dnsmasq() {
     ] {
         assert!(text.contains(part), "{part}\n{text}");
     }
-    // DS and NS of top-level domains are forwarded.
-    assert!(!text.contains("template ANY ANY {"), "{text}");
+    // DS and NS of top-level domains are forwarded, and so are other types of names with local records.
+    for denied in
+        ["template ANY ANY {", "template IN ANY dev.example", "template IN AAAA h.lan", "rcode exact w.example"]
+    {
+        assert!(!text.contains(denied), "{denied}\n{text}");
+    }
 }
 
 /// Arguments after `--` configure dnsmasq, on port 53 by default. Without `--` there is no dnsmasq, as in the pod.
@@ -471,13 +511,21 @@ fn reverse_zones_know_the_hosts() {
                  --host-record=a.example,10.0.0.6 --addn-hosts=/etc/more";
     let text = corefile(&settings(Program::Nanny, flags), &ConfigMapSettings::default(), HostNames::Unresolved);
     let (_, reverse) = text.split_once("\nin-addr.arpa:53 {").expect("a block for the reverse zone");
-    let hosts = "    hosts /etc/more . {\n        10.0.0.6 a.example\n        ttl 0\n        fallthrough\n    }\n";
-    assert!(reverse.contains(hosts), "{text}");
-    assert!(text.contains("    hosts /etc/more {\n        10.0.0.6 a.example\n"), "{text}");
+    let lines = "        127.0.0.1 localhost\n        ::1 localhost\n        10.0.0.6 a.example\n";
+    let hosts = format!(
+        "    hosts /etc/more . {{\n{lines}        ttl 0\n        fallthrough\n        fallthrough_nodata\n    }}\n"
+    );
+    assert!(reverse.contains(&hosts), "{text}");
+    assert!(text.contains(&format!("    hosts /etc/more {{\n{lines}")), "{text}");
     let only = corefile(
-        &settings(Program::Nanny, "-- --server=/in-addr.arpa/127.0.0.1#10053"),
+        &settings(Program::Nanny, "-- --no-hosts --server=/in-addr.arpa/127.0.0.1#10053"),
         &ConfigMapSettings::default(),
         HostNames::Unresolved,
     );
     assert!(!only.contains("hosts "), "{only}");
+    let flags = "-- --server=/in-addr.arpa/127.0.0.1#10053";
+    let default = corefile(&settings(Program::Nanny, flags), &ConfigMapSettings::default(), HostNames::Unresolved);
+    let (main, reverse) = default.split_once("\nin-addr.arpa:53 {").expect("a block for the reverse zone");
+    assert!(main.contains("    hosts /etc/hosts {\n        ttl 0\n"), "{default}");
+    assert!(reverse.contains("    hosts /etc/hosts . {\n        ttl 0\n"), "{default}");
 }

@@ -23,6 +23,8 @@ const UDP_SIZE_MAX: u16 = 4096;
 /// Default of dnsmasq 2.90 and later: fits into one packet on practically every path.
 const UDP_SIZE_DEFAULT: u16 = 1232;
 const WILDCARD: &str = "names below a domain `*DOMAIN` and the domain itself are treated alike";
+const HOSTS_FILE: &str =
+    "its names are not looked up in domains of --local, and at most localhost of /etc/hosts is served beside it";
 /// File from which dnsmasq reads the upstreams by default.
 pub(crate) const RESOLV_CONF: &str = "/etc/resolv.conf";
 
@@ -61,7 +63,9 @@ pub struct Dnsmasq {
     pub udp_size: Option<u16>,
     /// Default TTL in seconds of local records. 0 as in dnsmasq, so clients do not cache them.
     pub local_ttl: u32,
-    /// Hosts files.
+    /// True if `/etc/hosts` is read.
+    pub reads_hosts: bool,
+    /// Further hosts files.
     pub hosts_files: Vec<String>,
     /// Names with their addresses.
     pub hosts: Vec<HostRecord>,
@@ -131,6 +135,7 @@ impl Default for Dnsmasq {
             is_logging: false,
             udp_size: Some(UDP_SIZE_DEFAULT),
             local_ttl: 0,
+            reads_hosts: true,
             hosts_files: Vec::new(),
             hosts: Vec::new(),
             local_records: Vec::new(),
@@ -249,9 +254,8 @@ impl Dnsmasq {
     fn take(&mut self, name: &str, value: &str) -> Outcome {
         match name {
             "keep-in-foreground" | "no-daemon" => Outcome::Applied,
-            "log-facility" | "user" | "group" | "pid-file" | "no-hosts" | "dns-loop-detect" => {
-                self.take_given(name, value)
-            }
+            "no-hosts" => set(&mut self.reads_hosts, false),
+            "log-facility" | "user" | "group" | "pid-file" | "dns-loop-detect" => self.take_given(name, value),
             "cache-size" => number(value, &mut self.cache_size),
             "port" => number(value, &mut self.port),
             "dns-forward-max" => number(value, &mut self.forward_max),
@@ -292,8 +296,7 @@ impl Dnsmasq {
 
     fn take_given(&self, name: &str, value: &str) -> Outcome {
         match (name, value) {
-            ("log-facility", "-") | ("no-hosts", _) => Outcome::Applied,
-            ("dns-loop-detect", _) => Outcome::Applied,
+            ("log-facility", "-") | ("dns-loop-detect", _) => Outcome::Applied,
             ("log-facility", _) => Outcome::Ignored("the log goes to standard output"),
             _ => Outcome::Ignored("the process keeps its user and needs no PID file"),
         }
@@ -305,7 +308,7 @@ impl Dnsmasq {
         }
         self.hosts_files.push(value.to_owned());
         match self.hosts_files.len() {
-            1 => Outcome::AppliedWithWarning("its names are not looked up in domains of --local"),
+            1 => Outcome::AppliedWithWarning(HOSTS_FILE),
             _ => Outcome::Ignored("only the first file or directory is read"),
         }
     }

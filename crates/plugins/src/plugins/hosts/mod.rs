@@ -5,6 +5,7 @@
 
 mod table;
 
+use core::net::IpAddr;
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use std::io;
@@ -33,6 +34,7 @@ pub struct Config {
     reload: Duration,
     fallthrough: Vec<Name>,
     fallthrough_unsupported: bool,
+    fallthrough_nodata: bool,
 }
 
 impl FallsThrough for Config {
@@ -73,6 +75,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
         reload: RELOAD,
         fallthrough: Vec::new(),
         fallthrough_unsupported: false,
+        fallthrough_nodata: false,
     },
     build,
 )
@@ -131,6 +134,16 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
             Ok(())
         },
     },
+    Property {
+        usage: Usage("fallthrough_nodata"),
+        default: "off",
+        doc: "Pass queries to the next plugin if the name has an entry, but no address of the family or type. NXDOMAIN \
+              from there becomes NODATA, because the name exists. Requires `fallthrough`. Not in CoreDNS.",
+        set: |config, _| {
+            config.fallthrough_nodata = true;
+            Ok(())
+        },
+    },
 ])
 .other_lines("ADDRESS [NAME...]", read_line)
 .metrics(&[&ENTRIES, &RELOADED])
@@ -161,8 +174,12 @@ fn read_line(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
 }
 
 fn check(context: &DirectiveContext<'_, Config>) -> Result<(), Problem> {
-    if context.config.fallthrough_unsupported && context.config.fallthrough.is_empty() {
+    let config = context.config;
+    if config.fallthrough_unsupported && config.fallthrough.is_empty() {
         return Err(context.problem_with("fallthrough_unsupported", "fallthrough_unsupported requires fallthrough"));
+    }
+    if config.fallthrough_nodata && config.fallthrough.is_empty() {
+        return Err(context.problem_with("fallthrough_nodata", "fallthrough_nodata requires fallthrough"));
     }
     Ok(())
 }
@@ -196,8 +213,10 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     setup.requests.file_watches.push(watch);
     let fallthrough: Zones = config.fallthrough.into_iter().collect();
     let unsupported = config.fallthrough_unsupported;
-    let plugin = Hosts { hosts, zones, ttl: config.ttl, fallthrough: fallthrough.clone(), unsupported };
-    Ok(Some(Part { fallthrough, ..Part::new(plugin, Hooks::DOWN) }))
+    let nodata = config.fallthrough_nodata;
+    let plugin = Hosts { hosts, zones, ttl: config.ttl, fallthrough: fallthrough.clone(), unsupported, nodata };
+    let hooks = if nodata { Hooks::BOTH } else { Hooks::DOWN };
+    Ok(Some(Part { fallthrough, ..Part::new(plugin, hooks) }))
 }
 
 /// Reads a hosts file, or the hosts files in a directory, such as a mounted ConfigMap. As in dnsmasq, hidden files and
@@ -272,6 +291,8 @@ struct Hosts {
     fallthrough: Zones,
     /// Passes queries for types other than A, AAAA and PTR to the next plugin, even if the name has an entry.
     unsupported: bool,
+    /// Passes queries to the next plugin if the name has an entry without an address of the family or type.
+    nodata: bool,
 }
 
 impl Plugin for Hosts {
@@ -296,7 +317,7 @@ impl Plugin for Hosts {
             response.set_ede(EdeCode::OTHER, "the name is not in the hosts file");
             return Verdict::Missing;
         };
-        if self.unsupported && !query.qtype.is_address() && self.fallthrough.contain(query.key()) {
+        if self.passes(query, addresses) && self.fallthrough.contain(query.key()) {
             return Verdict::Pass;
         }
         self.begin(response);
@@ -306,6 +327,15 @@ impl Plugin for Hosts {
             }
         }
         Verdict::Done
+    }
+
+    /// Replaces NXDOMAIN for a name with an entry. It would deny the entry, too (RFC 8020 §2).
+    fn on_response(&self, query: &mut Query, response: &mut Response, _: &mut Worker) -> Verdict {
+        let is_denied = response.rcode() == Rcode::NXDOMAIN && self.zones.contain(query.key());
+        if is_denied && self.hosts.load().addresses(query.key()).is_some() {
+            response.set_rcode(Rcode::NOERROR);
+        }
+        Verdict::Pass
     }
 
     fn explain(&self, _: Hook, query: &Query, response: &Response, _: Instant) -> Option<Explanation> {
@@ -327,6 +357,15 @@ static NOT_LISTED: ReasonCode = ReasonCode {
 };
 
 impl Hosts {
+    /// Returns true if the next plugin may have an answer for a name with an entry.
+    fn passes(&self, query: &Query, addresses: &[IpAddr]) -> bool {
+        match query.qtype.is_address() {
+            true => self.nodata && !addresses.iter().any(|address| address.is_ipv4() == (query.qtype == Type::A)),
+            // An answer of type ANY from below would lack the addresses of the entry.
+            false => self.unsupported || (self.nodata && query.qtype != Type::ANY),
+        }
+    }
+
     fn begin(&self, response: &mut Response) {
         response.set_authoritative(true);
         response.set_local();

@@ -1,23 +1,25 @@
 //! HTTP pages and metrics of the kube-dns pod, and dnsmasq's cache statistics.
 //!
 //! `count` has the metrics of the process `kube-dns`, `statistics` those of dnsmasq, and `dump` the page with the
-//! records.
+//! records. `filter` removes records from answers, as dnsmasq can.
 
 mod count;
 mod dump;
+mod filter;
 mod statistics;
 
 use core::net::SocketAddr;
 use core::time::Duration;
 use std::sync::Arc;
 
-use config::options::{Manifest, Property, Usage};
+use config::options::{Args, Manifest, Problem, Property, Usage};
 use config::setup::{Page, PageContent, Part, Readiness, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
 use metrics::Metric;
+use wire::Type;
 
 use crate::shared::cluster_view::Exposed;
-use crate::shared::option_helpers::{listen_address, metric_word, metrics_page, url_path};
+use crate::shared::option_helpers::{listen_address, metric_word, metrics_page, mnemonic, url_path};
 
 use count::Count;
 use statistics::Statistics;
@@ -82,6 +84,19 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
         },
     },
     Property {
+        usage: Usage("filter TYPE..."),
+        default: "off",
+        doc: "Remove the records of these types from the answer section, as `--filter-AAAA` of dnsmasq does. The \
+              response code and aliases stay.",
+        set: |config, args| {
+            config.filtered.push(a_type(args)?);
+            while !args.rest().is_empty() {
+                config.filtered.push(a_type(args)?);
+            }
+            Ok(())
+        },
+    },
+    Property {
         usage: Usage("stub"),
         default: "off",
         doc: "Count queries forwarded by this server block as those of a stub domain in `metrics`.",
@@ -92,6 +107,11 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     },
 ])
 .metrics(&METRICS);
+
+fn a_type(args: &mut Args<'_>) -> Result<Type, Problem> {
+    let word = args.word()?;
+    mnemonic(args, word, "a type in capitals such as `AAAA`", Type::mnemonic)
+}
 
 static METRICS: [&Metric; 11] = {
     let [a, b, c, d, e] = count::METRICS;
@@ -107,6 +127,7 @@ pub struct Config {
     metrics_page: Option<(String, String)>,
     dnsmasq: Option<(String, Option<(SocketAddr, Duration)>)>,
     is_stub: bool,
+    filtered: Vec<Type>,
 }
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
@@ -131,10 +152,11 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         }
         Some((prefix, None)) => Statistics::show(&prefix, config.is_stub, setup),
     };
-    if count.is_none() && statistics.is_none() {
+    let filtered = config.filtered;
+    if count.is_none() && statistics.is_none() && filtered.is_empty() {
         return Ok(None);
     }
-    Ok(Some(Part::new(KubeDns { count, statistics }, Hooks::BOTH)))
+    Ok(Some(Part::new(KubeDns { count, statistics, filtered }, Hooks::BOTH)))
 }
 
 /// Registers `/readiness`, and `/cache` if there is a cluster.
@@ -157,6 +179,8 @@ fn is_ready(readiness: &Readiness) -> PageContent {
 struct KubeDns {
     count: Option<Count>,
     statistics: Option<Statistics>,
+    /// Types whose records are removed from answers.
+    filtered: Vec<Type>,
 }
 
 impl Plugin for KubeDns {
@@ -168,6 +192,9 @@ impl Plugin for KubeDns {
     }
 
     fn on_response(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
+        if !self.filtered.is_empty() {
+            filter::remove(&self.filtered, query, response, worker);
+        }
         if let Some(count) = &self.count {
             count.count(query, response, worker);
         }
