@@ -1,9 +1,6 @@
 //! Headers of the PROXY protocol, which the first bytes of a connection or a datagram may be.
 
-use std::sync::Arc;
-
-use engine::{PeerInfo, ProxyHeader, ProxyPolicy, ProxyTlvs};
-use transport::proxy::{HeaderScan, TLVS_MAX, scan, unwrap_datagram};
+use transport::proxy::{HeaderScan, TLVS_MAX, Tlvs, scan, tlvs_of};
 
 /// The first bytes of a connection and of a datagram. A header lies within them, and has the same length whatever
 /// follows it. A part of a header is never taken for a whole one.
@@ -20,12 +17,11 @@ pub fn header(input: &[u8]) {
     keeps_tlvs(input);
 }
 
-/// The TLVs of a datagram are whole, bounded, and no longer than its header.
+/// The TLVs of a header are whole, bounded, and no longer than the header.
 fn keeps_tlvs(input: &[u8]) {
-    let policy = ProxyPolicy { of: Arc::new(|_| ProxyHeader::Use), keeps_tlvs: true };
-    let Some((query, peer)) = unwrap_datagram(&policy, input, PeerInfo::default()) else { return };
-    let ProxyTlvs::Kept(kept) = peer.tlvs else { return };
-    assert!(kept.len() <= TLVS_MAX.min(input.len() - query.len()), "{} bytes", kept.len());
+    let HeaderScan::Header(length, Some(ends)) = scan(input, false) else { return };
+    let Tlvs::Whole(kept) = tlvs_of(&input[..length], ends.tlvs_len) else { return };
+    assert!(kept.len() <= TLVS_MAX.min(length), "{} bytes", kept.len());
     let mut left = &kept[..];
     while let [_, high, low, rest @ ..] = left {
         left = &rest[usize::from(u16::from_be_bytes([*high, *low]))..];

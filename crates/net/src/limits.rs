@@ -204,7 +204,7 @@ pub struct Limits {
     pub control: Counter,
     /// Answers that the kernel refused because its buffer was full.
     pub(crate) sends: Counter,
-    /// PROXY protocol headers with longer TLVs than [`TLVS_MAX`](crate::proxy_policy::TLVS_MAX).
+    /// PROXY protocol headers with longer TLVs than [`TLVS_MAX`](transport::proxy::TLVS_MAX).
     pub(crate) proxy_tlvs: Counter,
 }
 

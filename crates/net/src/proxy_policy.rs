@@ -2,13 +2,7 @@
 //! peer.
 
 use engine::{PeerInfo, ProxyHeader, ProxyPolicy, ProxyTlvs, Transport};
-use transport::proxy::{HeaderScan, ProxiedAddresses, scan};
-
-/// Maximum length in bytes of the TLVs that are kept for the queries of a connection: those of AWS, Azure and GCP have
-/// up to 60 bytes, and those about a client certificate a few hundred. Each connection may hold that many.
-pub(crate) const TLVS_MAX: usize = 512;
-/// Type of a TLV that only pads the header. Its value is left out.
-const NOOP: u8 = 4;
+use transport::proxy::{HeaderScan, ProxiedAddresses, Tlvs, scan, tlvs_of};
 
 /// Returns the datagram without its header and the resulting path, or `None` if the datagram must be dropped.
 #[must_use]
@@ -42,33 +36,15 @@ pub fn apply_policy(
         (ProxyHeader::Use, Some(ProxiedAddresses { peer, local, tlvs_len })) => {
             // A datagram over QUIC has no query, and the connection outlives it.
             let keeps = policy.keeps_tlvs && !matches!(from.transport, Transport::Quic | Transport::Https3);
-            let tlvs = header.len().checked_sub(tlvs_len).and_then(|at| header.get(at..)).unwrap_or_default();
-            let tlvs = if keeps { keep(tlvs) } else { ProxyTlvs::None };
+            let tlvs = match keeps.then(|| tlvs_of(header, tlvs_len)) {
+                Some(Tlvs::Whole(kept)) => ProxyTlvs::Kept(kept.into()),
+                Some(Tlvs::TooLong) => ProxyTlvs::TooLong,
+                Some(Tlvs::Absent) | None => ProxyTlvs::None,
+            };
             Some(PeerInfo { address: peer, local, tlvs, ..from })
         }
         (ProxyHeader::Use | ProxyHeader::Ignore | ProxyHeader::Skip, _) => Some(from),
     }
-}
-
-/// Copies the TLVs of a header, without the values of padding. None if they are malformed.
-fn keep(mut tlvs: &[u8]) -> ProxyTlvs {
-    if tlvs.len() > TLVS_MAX {
-        return ProxyTlvs::TooLong;
-    }
-    let mut kept = Vec::with_capacity(tlvs.len());
-    while let Some(([kind, high, low], rest)) = tlvs.split_first_chunk::<3>() {
-        let Some((value, rest)) = rest.split_at_checked(u16::from_be_bytes([*high, *low]).into()) else {
-            return ProxyTlvs::None;
-        };
-        if *kind == NOOP {
-            kept.extend_from_slice(&[NOOP, 0, 0]);
-        } else {
-            kept.extend_from_slice(&[*kind, *high, *low]);
-            kept.extend_from_slice(value);
-        }
-        tlvs = rest;
-    }
-    if !tlvs.is_empty() || kept.is_empty() { ProxyTlvs::None } else { ProxyTlvs::Kept(kept.into()) }
 }
 
 #[cfg(test)]

@@ -11,6 +11,11 @@ const REST_MAX: usize = 2048;
 /// Maximum length of a version 1 line in bytes, with its line end.
 const LINE_MAX: usize = 107;
 const LINE_START: &[u8] = b"PROXY ";
+/// Maximum length in bytes of the TLVs that are kept for the queries of a connection: those of AWS, Azure and GCP have
+/// up to 60 bytes, and those about a client certificate a few hundred. Each connection may hold that many.
+pub const TLVS_MAX: usize = 512;
+/// Type of a TLV that only pads the header. Its value is left out.
+const NOOP: u8 = 4;
 
 /// Result of looking for a header at the start of the data.
 #[derive(Debug, PartialEq, Eq)]
@@ -103,6 +108,40 @@ fn version_1(bytes: &[u8]) -> HeaderScan {
         }
         _ => HeaderScan::Malformed,
     }
+}
+
+/// Type-length-value fields (TLVs) of a header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Tlvs {
+    /// There are none, or they are malformed.
+    Absent,
+    /// They are longer than [`TLVS_MAX`].
+    TooLong,
+    /// All fields, without the values of padding.
+    Whole(Vec<u8>),
+}
+
+/// Copies the TLVs of a header, its last `tlvs_len` bytes.
+#[must_use]
+pub fn tlvs_of(header: &[u8], tlvs_len: usize) -> Tlvs {
+    let mut tlvs = header.len().checked_sub(tlvs_len).and_then(|at| header.get(at..)).unwrap_or_default();
+    if tlvs.len() > TLVS_MAX {
+        return Tlvs::TooLong;
+    }
+    let mut kept = Vec::with_capacity(tlvs.len());
+    while let Some(([kind, high, low], rest)) = tlvs.split_first_chunk::<3>() {
+        let Some((value, rest)) = rest.split_at_checked(u16::from_be_bytes([*high, *low]).into()) else {
+            return Tlvs::Absent;
+        };
+        if *kind == NOOP {
+            kept.extend_from_slice(&[NOOP, 0, 0]);
+        } else {
+            kept.extend_from_slice(&[*kind, *high, *low]);
+            kept.extend_from_slice(value);
+        }
+        tlvs = rest;
+    }
+    if !tlvs.is_empty() || kept.is_empty() { Tlvs::Absent } else { Tlvs::Whole(kept) }
 }
 
 #[cfg(test)]
