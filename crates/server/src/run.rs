@@ -355,7 +355,8 @@ impl Pidfile<'_> {
         match std::fs::write(path, format!("{}\n", std::process::id())) {
             Ok(()) => Some(Pidfile(path)),
             Err(error) => {
-                tracing::error!(target: "portolan", "Could not write pidfile {}: {}", path.display(), host::errors::describe(&error));
+                let reason = host::errors::describe(&error);
+                tracing::error!(target: "portolan", "Could not write pidfile {}: {reason}", path.display());
                 None
             }
         }

@@ -335,15 +335,20 @@ fn writes_records_of_dnsmasq() {
         "    log\n",
         "    cache 60 {\n        success 150 60 10\n        denial 150 60 10\n    }\n",
         "        filter AAAA\n",
-        "    rewrite continue rcode exact dev.example. NXDOMAIN NOERROR\n    rewrite continue rcode suffix .dev.example. NXDOMAIN NOERROR\n    rewrite continue rcode exact t.example. NXDOMAIN NOERROR\n",
-        "    template IN A {\n        match ^[^.]+\\.$\n        rcode NXDOMAIN\n        fallthrough\n    }\n    template IN AAAA {\n        match ^[^.]+\\.$\n",
+        "    rewrite continue rcode exact dev.example. NXDOMAIN NOERROR\n\
+         \u{20}   rewrite continue rcode suffix .dev.example. NXDOMAIN NOERROR\n\
+         \u{20}   rewrite continue rcode exact t.example. NXDOMAIN NOERROR\n",
+        "    template IN A {\n        match ^[^.]+\\.$\n        rcode NXDOMAIN\n        fallthrough\n    }\n\
+         \u{20}   template IN AAAA {\n        match ^[^.]+\\.$\n",
         "    template IN A dev.example {\n        answer \"{{ .Name }} 0 IN A 10.0.0.5\"\n    }\n",
         "    template ANY ANY ads.example {\n        rcode NXDOMAIN\n",
         "        match ^t\\.example\\.$\n        answer \"{{ .Name }} 0 IN TXT \\\"one\\\" \\\"two\\\"\"\n",
-        "    hosts /etc/hosts {\n        10.0.0.6 a.example\n        10.0.0.7 h.lan\n        ttl 0\n        fallthrough\n        fallthrough_nodata\n    }\n",
+        "    hosts /etc/hosts {\n        10.0.0.6 a.example\n        10.0.0.7 h.lan\n        ttl 0\n\
+         \u{20}       fallthrough\n        fallthrough_nodata\n    }\n",
         "        max_concurrent 500\n",
         "    template IN ANY w.example {\n        match ^w\\.example\\.$\n",
-        "    template IN A h.lan {\n        match ^h\\.lan\\.$\n        answer \"{{ .Name }} 0 IN A 10.0.0.7\"\n        fallthrough\n    }\n",
+        "    template IN A h.lan {\n        match ^h\\.lan\\.$\n        answer \"{{ .Name }} 0 IN A 10.0.0.7\"\n\
+         \u{20}       fallthrough\n    }\n",
         "    template IN ANY h.lan {\n        match ^h\\.lan\\.$\n        rcode NOERROR\n        fallthrough\n    }\n",
     ] {
         assert!(text.contains(part), "{part}\n{text}");

@@ -143,7 +143,8 @@ impl PacketFilter {
                 Ok(is_new)
             }
             Err(error) if has_iptables() => {
-                tracing::info!(target: super::LOG, "nftables is not available ({}); using iptables", host::errors::describe(&error));
+                let reason = host::errors::describe(&error);
+                tracing::info!(target: super::LOG, "nftables is not available ({reason}); using iptables");
                 self.backend = Backend::Iptables;
                 self.ensure_iptables()
             }
