@@ -379,8 +379,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes *kubedns*: the HTTP endpoints, metrics and answers that are specific to the pod. `dnsmasq` is the one whose
-    /// answers the block gives.
+    /// Writes *kubedns*: the HTTP endpoints, metrics and answers that are specific to the pod. `dnsmasq` has filters
+    /// for the block.
     fn pod(&self, is_stub: bool, dnsmasq: Option<&Dnsmasq>, text: &mut Text) {
         let kube_dns = self.settings.kube_dns.as_ref();
         match kube_dns.filter(|_| !is_stub) {

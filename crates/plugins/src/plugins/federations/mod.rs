@@ -230,8 +230,8 @@ fn far(name: &Federated<'_>, location: &Location) -> Result<Name, NameError> {
 fn has_endpoints(service: &Service) -> bool {
     match service.kind {
         ServiceKind::ExternalName(_) => true,
-        // kube-dns counts endpoints that are not ready for a Service with a cluster IP only. A headless Service without a
-        // ready endpoint has no records.
+        // kube-dns counts endpoints that are not ready for a Service with a cluster IP only. A headless Service without
+        // a ready endpoint has no records.
         ServiceKind::ClusterIp(_) => service.has_endpoints() || service.not_ready_count() > 0,
         ServiceKind::Headless => service.has_endpoints(),
         ServiceKind::Undeclared => false,
