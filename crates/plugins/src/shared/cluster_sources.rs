@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use cluster::{Request, Source, Tls};
-use config::options::{Args, Problem, Property, Usage};
+use config::options::{Args, DirectiveContext, Problem, Property, Usage};
 use config::setup::Setup;
 
 /// Paths of the client certificate, its key and the CA certificates, as written in the Corefile.
@@ -17,6 +17,23 @@ pub(crate) struct Sources {
     kubeconfig: Option<(String, Option<String>)>,
     manifests: Vec<String>,
     pub(crate) namespaces: Vec<String>,
+}
+
+impl Sources {
+    /// Warns of `tls` that the connection to the API server does not use, because it looks as if it were encrypted.
+    ///
+    /// # Errors
+    /// The warning.
+    pub(crate) fn check_tls<C>(&self, context: &DirectiveContext<'_, C>) -> Result<(), Problem> {
+        let is_plain = self.endpoints.first().is_some_and(|endpoint| endpoint.starts_with("http://"));
+        match context.word_of("tls").filter(|_| is_plain && self.kubeconfig.is_none()) {
+            Some(word) => {
+                let message = "tls has no effect: the connection to this endpoint is not encrypted";
+                Err(context.warning_at(word, message, "write the endpoint as `https://HOST:PORT`"))
+            }
+            None => Ok(()),
+        }
+    }
 }
 
 /// A configuration with these options.

@@ -72,6 +72,10 @@ pub(crate) static MANIFEST: Manifest<Config> = Manifest::new(
     if config.listen && is_tls && config.tls.is_none() {
         return Err(context.problem("`listen` on `tls://` requires a line `tls CERT KEY`"));
     }
+    if let Some(word) = context.word_of("tls").filter(|_| !is_tls) {
+        let message = "tls has no effect: connections to this address are not encrypted";
+        return Err(context.warning_at(word, message, "write the address as `tls://ADDRESS`"));
+    }
     Ok(())
 })
 .metrics(&[&super::LOST]);

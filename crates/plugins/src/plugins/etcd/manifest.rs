@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use config::options::{Args, Manifest, Problem, Property, Role, Usage};
+use config::options::{Args, DirectiveContext, Manifest, Problem, Property, Role, Usage};
 use gotext::parse_duration;
 use skydns::{Credentials, LeaseBounds, Request, Tls};
 use wire::Name;
@@ -62,8 +62,21 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 })
 .properties(PROPERTIES)
 .metrics(&super::METRICS)
+.check(check)
 .asks_server()
 .role(|line| Role::answers(&line.config.zones, &line.config.fallthrough));
+
+/// Warns of `tls` that no connection uses, because it looks as if the credentials went over TLS.
+fn check(context: &DirectiveContext<'_, Config>) -> Result<(), Problem> {
+    let is_plain = context.config.endpoints.iter().all(|endpoint| endpoint.starts_with("http://"));
+    match context.word_of("tls").filter(|_| is_plain) {
+        Some(word) => {
+            let message = "tls has no effect: connections to these endpoints are not encrypted";
+            Err(context.warning_at(word, message, "write the endpoints as `https://HOST:PORT`"))
+        }
+        None => Ok(()),
+    }
+}
 
 static PROPERTIES: &[Property<Config>] = &[
     Property {

@@ -258,11 +258,28 @@ impl Etcd {
             Some(None) => Found::Unreadable,
             // The name exists if others exist below it. It still falls through, because another plugin may have its PTR
             // record.
-            None => match absent(&self.select(view, query, worker), query) {
-                None | Some(Found::Unreadable) => Found::Nothing(Rcode::NOERROR),
-                Some(found) => found,
-            },
+            None => {
+                let selection = self.select(view, query, worker);
+                match absent(&selection, query) {
+                    None if query.qtype == Type::CNAME => self.only_alias(&selection, query, response, worker),
+                    None | Some(Found::Unreadable) => Found::Nothing(Rcode::NOERROR),
+                    Some(found) => found,
+                }
+            }
         }
+    }
+
+    /// Answers a CNAME query for a name whose only record, below it, is an alias. Address queries get this CNAME record,
+    /// too.
+    fn only_alias(&self, all: &Selection<'_>, query: &Query, response: &mut Response, worker: &Worker) -> Found {
+        let mut records = all.records();
+        let (Some(only), None) = (records.next(), records.next()) else { return Found::Nothing(Rcode::NOERROR) };
+        // The records below a name are among its own records, so such an alias is not followed either.
+        let target = only.record.host.name().filter(|target| !target.is_within(query.name()));
+        let Some(target) = target else { return Found::Nothing(Rcode::NOERROR) };
+        let fields = (Type::CNAME, self.ttl(only.record, worker));
+        response.message.push_name(Section::Answer, Owner::Question, fields, target);
+        Found::of_message(response)
     }
 
     fn ttl(&self, record: &Record, worker: &Worker) -> u32 {

@@ -144,7 +144,7 @@ fn check(context: &DirectiveContext<'_, Config>) -> Result<(), Problem> {
     if context.config.vips == Vips::Captured && !context.config.pods {
         return Err(context.problem_with("vips", "`vips captured` needs `pods` to identify the client's pod"));
     }
-    Ok(())
+    context.config.sources.check_tls(context)
 }
 
 impl HasSources for Config {

@@ -329,7 +329,7 @@ fn check(context: &DirectiveContext<'_, Config>) -> Result<(), Problem> {
         let problem = format!("is not authoritative for the multicluster zone {foreign}");
         return Err(context.problem_with("multicluster", &problem));
     }
-    Ok(())
+    config.sources.check_tls(context)
 }
 
 impl HasSources for Config {
