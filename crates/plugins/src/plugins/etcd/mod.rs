@@ -269,8 +269,7 @@ impl Etcd {
         }
     }
 
-    /// Answers a CNAME query for a name whose only record, below it, is an alias. Address queries get this CNAME
-    /// record, too.
+    /// Answers a CNAME query for a name whose only record, below it, is an alias. Address queries get this record too.
     fn only_alias(&self, all: &Selection<'_>, query: &Query, response: &mut Response, worker: &Worker) -> Found {
         let mut records = all.records();
         let (Some(only), None) = (records.next(), records.next()) else { return Found::Nothing(Rcode::NOERROR) };
