@@ -1,5 +1,6 @@
 //! State of the server on one screen.
 
+mod problem;
 mod replica;
 mod text;
 #[cfg(test)]
@@ -7,6 +8,7 @@ mod text_tests;
 
 use serde::{Deserialize, Serialize};
 
+pub use problem::{Problem, ProblemCode};
 pub use replica::Replica;
 
 /// State of the server.
@@ -261,6 +263,9 @@ pub struct FailedExchange {
     pub age_seconds: f64,
     /// Error.
     pub error: String,
+    /// True if it was over TCP after a truncated answer over UDP.
+    #[serde(default)]
+    pub over_tcp: bool,
 }
 
 /// Failed exchanges of an upstream from which it is in trouble: fewer happen in a healthy network.
@@ -371,16 +376,6 @@ pub struct Resources {
     pub cpu_limit: Option<f64>,
     /// Share of the cgroup's periods in which it was throttled, over the same period; `null` without a CPU limit.
     pub throttled_share: Option<f64>,
-}
-
-/// Problem that needs attention.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Problem {
-    /// Stable code, such as `PD-U02`.
-    pub code: String,
-    /// Description of the problem, with the names of this case.
-    pub text: String,
 }
 
 impl Status {

@@ -69,7 +69,7 @@ impl Status {
             return writeln!(out, "  no problems");
         }
         for problem in &self.problems {
-            writeln!(out, "    {}  {}", harmless(&problem.code), harmless(&problem.text))?;
+            writeln!(out, "    {}  {}", harmless(problem.code.name()), harmless(&problem.text))?;
         }
         writeln!(out, "  {}: portolan doctor", counted(self.problems.len() as u64, "problem"))
     }

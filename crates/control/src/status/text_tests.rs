@@ -137,14 +137,13 @@ fn says_what_is_wrong_first() {
     status.upstreams.push(upstream("10.0.0.4:53", UpstreamState::Suspected));
     let lossy = Upstream {
         failures: 22,
-        last_failure: Some(FailedExchange { age_seconds: 3.0, error: "no reply in time".to_owned() }),
+        last_failure: Some(FailedExchange { age_seconds: 3.0, error: "no reply in time".to_owned(), over_tcp: false }),
         ..upstream("10.0.0.5:53", UpstreamState::Up)
     };
     status.upstreams.push(lossy);
     status.limits.reached = vec![LimitHits { limit: "parked_queries".to_owned(), hits: 1200 }];
     status.resources.throttled_share = Some(0.25);
-    status.problems =
-        vec![Problem { code: "PD-U02".to_owned(), text: "upstream 10.0.0.3:53 has been down for 4 m".to_owned() }];
+    status.problems = vec![Problem::new(ProblemCode::UpstreamFails, "upstream 10.0.0.3:53 has been down for 4 m")];
     let expected = "\
 portolan 0.3.0 (CoreDNS 1.15.0 compatible)  pod portolan-6c9  up 3 d 4 h   ✗ not ready: kubernetes
   Corefile     ✗ generation 7, sha 5f2c…, loaded 2 h ago · 3 blocks, 3 warnings · a newer one was refused 41 s ago
@@ -187,7 +186,7 @@ fn an_upstream_that_refuses_many_queries_is_marked() {
 #[test]
 fn an_upstream_counts_as_fine_only_after_a_reply() {
     let text = |replies, failures| {
-        let last_failure = FailedExchange { age_seconds: 3.0, error: "connection refused".to_owned() };
+        let last_failure = FailedExchange { age_seconds: 3.0, error: "connection refused".to_owned(), over_tcp: false };
         Upstream {
             replies,
             failures,
@@ -274,7 +273,7 @@ portolan 0.3.0 (CoreDNS 1.15.0 compatible)  host portolan-6c9  up 3 d 4 h   ✓ 
 fn hostile_names_cannot_change_the_terminal() {
     let mut status = healthy();
     status.clusters[0].source = "https://a\u{1b}[31m".to_owned();
-    status.problems = vec![Problem { code: "PD-C03".to_owned(), text: "\u{202e}desrever\n".to_owned() }];
+    status.problems = vec![Problem::new(ProblemCode::ReloadFailed, "\u{202e}desrever\n")];
     let text = status.to_string();
     assert!(
         !text.contains(['\u{1b}', '\u{202e}']) && text.contains("\\u{1b}[31m") && text.contains("\\u{202e}"),

@@ -1,5 +1,6 @@
 //! Corefile, and whether all replicas serve the same.
 
+use control::status::ProblemCode;
 use std::collections::BTreeMap;
 
 use control::text::counted;
@@ -99,7 +100,7 @@ fn compiles(facts: &Facts) -> Outcome {
 
 fn reloaded(facts: &Facts) -> Outcome {
     let generation = known(&facts.server)?.status.corefile.generation;
-    Evidence::fact(format!("generation {generation} serves")).found(of_status(facts, "PD-C03")?)
+    Evidence::fact(format!("generation {generation} serves")).found(of_status(facts, ProblemCode::ReloadFailed)?)
 }
 
 /// Returns the warnings of the server about this Corefile that its compilation here does not show, such as those about

@@ -3,7 +3,7 @@
 use core::net::IpAddr;
 use std::collections::BTreeSet;
 
-use control::status::Serving;
+use control::status::{ProblemCode, Serving};
 use control::text::counted;
 
 use super::of_status;
@@ -94,7 +94,7 @@ pub(super) const CHECKS: &[Check] = &[
 fn ready(facts: &Facts) -> Outcome {
     let status = &known(&facts.server)?.status;
     let ending = (status.serving == Serving::Ending).then(|| Unknown::new("the server shuts down"));
-    Evidence::fact("readiness of the server").without_all(ending).found(of_status(facts, "PD-K09")?)
+    Evidence::fact("readiness of the server").without_all(ending).found(of_status(facts, ProblemCode::NotReady)?)
 }
 
 fn kubelet_address(facts: &Facts) -> Outcome {

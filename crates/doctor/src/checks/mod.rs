@@ -15,7 +15,7 @@ mod workload;
 
 use core::fmt;
 
-use control::status::Problem;
+use control::status::{Problem, ProblemCode};
 
 use crate::{Area, Check, Facts, Finding, Known};
 
@@ -74,9 +74,13 @@ impl fmt::Display for SelectError {
 
 impl core::error::Error for SelectError {}
 
-/// Returns the problems of the status of the server with a code, as findings.
-fn of_status(facts: &Facts, code: &str) -> Known<Vec<Finding>> {
+/// Returns the problems of the status of the server with a code.
+fn problems_of(facts: &Facts, code: ProblemCode) -> Known<impl Iterator<Item = &Problem>> {
     let server = crate::known::known(&facts.server)?;
-    let own = server.status.problems.iter().filter(|problem| problem.code == code);
-    Ok(own.map(|problem: &Problem| Finding::new(problem.text.clone())).collect())
+    Ok(server.status.problems.iter().filter(move |problem| problem.code == code))
+}
+
+/// Returns the problems of the status of the server with a code, as findings.
+fn of_status(facts: &Facts, code: ProblemCode) -> Known<Vec<Finding>> {
+    Ok(problems_of(facts, code)?.map(|problem| Finding::new(problem.text.clone())).collect())
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use control::status::{Resource, WatchState};
+use control::status::{ProblemCode, Resource, WatchState};
 
 use super::of_status;
 use crate::known::known;
@@ -53,7 +53,7 @@ pub(super) const CHECKS: &[Check] = &[
 const NAMED_MAX: usize = 50;
 
 fn current(facts: &Facts) -> Outcome {
-    let (late, refused) = (of_status(facts, "PD-R02")?, of_status(facts, "PD-R01")?);
+    let (late, refused) = (of_status(facts, ProblemCode::WatchLate)?, of_status(facts, ProblemCode::WatchRefused)?);
     if late.is_empty() && !refused.is_empty() {
         return Err(Unknown::new("a watch that the API server refuses is a finding of PD-R01"));
     }
@@ -78,7 +78,7 @@ fn not_current(watch: &Resource) -> Option<Unknown> {
 }
 
 fn rights(facts: &Facts) -> Outcome {
-    let reported = of_status(facts, "PD-R01").unwrap_or_default();
+    let reported = of_status(facts, ProblemCode::WatchRefused).unwrap_or_default();
     let access = match known(&facts.access) {
         Ok(access) => access,
         // The server itself knows what it was refused.

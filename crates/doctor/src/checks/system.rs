@@ -1,5 +1,6 @@
 //! Process and machine.
 
+use control::status::ProblemCode;
 use control::text::{count, counted, duration};
 
 use super::of_status;
@@ -83,7 +84,8 @@ fn clock(facts: &Facts) -> Outcome {
 
 fn limits(facts: &Facts) -> Outcome {
     let window = known(&facts.server)?.status.limits.window_seconds;
-    Evidence::fact(format!("limits of the last {}", duration(window))).found(of_status(facts, "PD-T05")?)
+    Evidence::fact(format!("limits of the last {}", duration(window)))
+        .found(of_status(facts, ProblemCode::LimitReached)?)
 }
 
 /// Number of answers below which a share says nothing, as for the status of the server.
@@ -91,7 +93,7 @@ const ANSWERS_MIN: u64 = 100;
 
 fn failures(facts: &Facts) -> Outcome {
     let answers = &known(&facts.server)?.status.answers;
-    let findings = of_status(facts, "PD-T06")?;
+    let findings = of_status(facts, ProblemCode::AnswersFail)?;
     let total = answers.codes.iter().fold(0_u64, |total, code| total.saturating_add(code.answers));
     let text = format!("{} in {}", counted(total, "answer"), duration(answers.window_seconds));
     let uncounted = match (answers.per_second, answers.uncounted_blocks) {

@@ -3,10 +3,10 @@
 use core::net::{IpAddr, SocketAddr};
 use std::collections::BTreeSet;
 
-use control::status::{Status, Upstream};
+use control::status::{Problem, ProblemCode, Status, Upstream};
 use control::text::duration;
 
-use super::of_status;
+use super::{of_status, problems_of};
 use crate::dns::DNS_PORT;
 use crate::known::known;
 use crate::{Area, Check, EncryptedProbe, Evidence, Facts, Finding, Need, Outcome, Severity, Unknown, UpstreamProbe};
@@ -132,7 +132,8 @@ fn forward_loop(facts: &Facts) -> Outcome {
     };
     let mut findings: Vec<Finding> = upstreams.iter().filter_map(finding).collect();
     if findings.is_empty() {
-        findings.extend(of_status(facts, "PD-U01").into_iter().flatten().map(|one| one.fix(FIX_CIRCLE)));
+        findings
+            .extend(of_status(facts, ProblemCode::ForwardingLoop).into_iter().flatten().map(|one| one.fix(FIX_CIRCLE)));
         findings.extend(facts.upstreams.iter().flatten().filter_map(came_back));
         findings.extend(loops_in_corefile(facts));
     }
@@ -213,24 +214,25 @@ const LOST_MIN: usize = 2;
 
 fn unwanted(facts: &Facts) -> Outcome {
     let server = known(&facts.server)?;
-    let findings = of_status(facts, "PD-U06")?;
+    let findings = of_status(facts, ProblemCode::UnwantedReplies)?;
     Evidence::of(server.status.upstreams.len(), "upstream")?.found(findings)
 }
 
 fn slow(facts: &Facts) -> Outcome {
-    let reported = of_status(facts, "PD-U02");
+    let reported = problems_of(facts, ProblemCode::UpstreamFails);
     let probed = known(&facts.upstreams);
     if let (Err(_), Err(reason), true) = (&reported, &probed, facts.encrypted.is_empty()) {
         return Err(reason.clone());
     }
-    let mut findings: Vec<Finding> =
-        reported.unwrap_or_default().into_iter().map(|one| with_command(facts, one)).collect();
+    let reported: Vec<&Problem> = reported.into_iter().flatten().collect();
+    let is_reported = |address: &str| reported.iter().any(|problem| problem.upstream.as_deref() == Some(address));
+    let mut findings: Vec<Finding> = reported.iter().map(|problem| with_command(facts, problem)).collect();
     // A loop answers nothing; that is the finding of PD-U01.
     let is_loop =
         |probe: &&UpstreamProbe| probe.came_back == Ok(true) || loop_reason(facts, probe.address.ip()).is_some();
     for probe in probed.into_iter().flatten().filter(|probe| !is_loop(probe)) {
         if let Some(text) = trouble(probe)
-            && !findings.iter().any(|finding| names(&finding.text, &probe.address.to_string()))
+            && !is_reported(&probe.address.to_string())
         {
             findings.push(Finding::new(text).fix(command(&probe.zone, probe.address, None)));
         }
@@ -238,16 +240,16 @@ fn slow(facts: &Facts) -> Outcome {
     for probe in facts.encrypted.iter().filter(|probe| probe.connect.is_lost()) {
         let EncryptedProbe { upstream, connect } = probe;
         if let Some(address) = upstream.address()
-            && !findings.iter().any(|finding| names(&finding.text, &upstream.host))
+            && !is_reported(&upstream.host)
         {
             let text =
                 format!("upstream {upstream} of zone {}: no TCP connection ({connect})", root_of(&upstream.zone));
             findings.push(Finding::new(text).fix(command(&upstream.zone, address, Some(&upstream.scheme))));
         }
     }
-    let reported = facts.server.iter().flat_map(|server| &server.status.upstreams).map(|one| one.address.clone());
+    let known = facts.server.iter().flat_map(|server| &server.status.upstreams).map(|one| one.address.clone());
     let plain = facts.upstreams.iter().flatten().map(|probe| probe.address.to_string());
-    let asked: BTreeSet<String> = reported.chain(plain).collect();
+    let asked: BTreeSet<String> = known.chain(plain).collect();
     let asked = Evidence::of(asked.len().max(facts.encrypted.len()), "upstream")?;
     let unasked = not_asked(facts).or_else(|| unknown_to_all(facts));
     asked.without_all(unasked).without_all(unreported(facts)).found(findings)
@@ -269,30 +271,24 @@ fn unreported(facts: &Facts) -> Option<Unknown> {
     facts.server.as_ref().err().cloned()
 }
 
-/// Returns true if a text has an address as a word. The server reports its upstreams as texts.
-fn names(text: &str, address: &str) -> bool {
-    text.split(' ').any(|word| word.trim_end_matches(':') == address)
-}
-
-/// Adds the command that asks the upstream which the server reports.
-fn with_command(facts: &Facts, finding: Finding) -> Finding {
-    let encrypted = facts.encrypted.iter().find(|probe| names(&finding.text, &probe.upstream.host));
+/// Makes a finding with the command that asks the upstream which the server reports.
+fn with_command(facts: &Facts, problem: &Problem) -> Finding {
+    let finding = Finding::new(problem.text.clone());
+    let Some(reported) = &problem.upstream else { return finding };
+    let encrypted = facts.encrypted.iter().find(|probe| probe.upstream.host == *reported);
     if let Some(EncryptedProbe { upstream, .. }) = encrypted
         && let Some(address) = upstream.address()
     {
         return finding.fix(command(&upstream.zone, address, Some(&upstream.scheme)));
     }
+    let Ok(address) = reported.parse() else { return finding };
     let mut forwarded = facts.corefile.iter().flat_map(|corefile| &corefile.forwarded);
-    let zone = forwarded.find(|one| names(&finding.text, &one.address.to_string())).map_or("", |one| &one.zone);
-    let address = finding.text.split(' ').find_map(|word| word.trim_end_matches(':').parse().ok());
-    match address {
-        Some(address) => {
-            // The failed query may have followed a truncated answer over UDP.
-            let scheme = finding.text.contains("over TCP: ").then_some("tcp");
-            finding.fix(command(zone, address, scheme))
-        }
-        None => finding,
-    }
+    let zone = forwarded.find(|one| one.address == address).map_or("", |one| &one.zone);
+    let mut upstreams = facts.server.iter().flat_map(|server| &server.status.upstreams);
+    let failure = upstreams.find(|one| one.address == *reported).and_then(|one| one.last_failure.as_ref());
+    // The failed query may have followed a truncated answer over UDP.
+    let scheme = failure.is_some_and(|failure| failure.over_tcp).then_some("tcp");
+    finding.fix(command(zone, address, scheme))
 }
 
 /// Returns the command that queries an upstream, with an introduction.

@@ -4,6 +4,7 @@ use super::of_status;
 use crate::known::known;
 use crate::objects::{DisruptionBudget, PodSpec};
 use crate::{Area, Check, CorefileFacts, Evidence, Facts, Finding, Need, Outcome, Severity, Unknown};
+use control::status::ProblemCode;
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -99,7 +100,7 @@ fn resources(facts: &Facts) -> Outcome {
         Some(limit) if finding.text.starts_with("memory") => finding.fix(limit.clone()),
         _ => finding,
     };
-    let findings = of_status(facts, "PD-K06")?.into_iter().map(fixed);
+    let findings = of_status(facts, ProblemCode::ResourcesShort)?.into_iter().map(fixed);
     let mut parts = Vec::new();
     parts.extend(resources.memory_limit_bytes.map(|_| "memory"));
     parts.extend(resources.cpu_limit.map(|_| "CPU"));

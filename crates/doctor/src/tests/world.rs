@@ -71,7 +71,9 @@ impl World {
 
     /// Adds a problem to the status of the server.
     pub(super) fn report_problem(&mut self, code: &str, text: &str) {
-        let problem = serde_json::json!({ "code": code, "text": text });
+        let upstream = text.strip_prefix("upstream ").and_then(|rest| rest.split([' ', ',']).next());
+        let upstream = upstream.map(|address| address.trim_end_matches(':'));
+        let problem = serde_json::json!({ "code": code, "text": text, "upstream": upstream });
         self.json["server"]["status"]["problems"].as_array_mut().unwrap().push(problem);
     }
 }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use control::status::{Cluster, LoopProbe, Problem, Resource, Serving, Status, UpstreamState, WatchState};
+use control::status::{
+    Cluster, LoopProbe, Problem, ProblemCode, Resource, Serving, Status, Upstream, UpstreamState, WatchState,
+};
 use control::text::{count, duration};
 
 use super::super::Loaded;
@@ -28,64 +30,80 @@ const ANSWERS_MIN: u64 = 100;
 /// Returns the problems, worst first.
 pub(super) fn problems(status: &Status) -> Vec<Problem> {
     let mut problems = Vec::new();
-    let mut add = |code: &str, text: String| problems.push(Problem { code: code.to_owned(), text });
+    let mut add = |problem: Problem| problems.push(problem);
     // What a plugin waits for comes before that it is not ready.
     for cluster in &status.clusters {
         add_watches(cluster, &mut add);
     }
     if status.serving == Serving::NotReady {
-        add("PD-K09", format!("not ready: {}", status.unready.join(", ")));
+        add(Problem::new(ProblemCode::NotReady, format!("not ready: {}", status.unready.join(", "))));
     }
     if let Some(refused) = &status.corefile.refused {
         let reason = without_excerpt(&refused.error);
-        add("PD-C03", format!("the last reload failed {} ago: {reason}", duration(refused.age_seconds)));
+        add(Problem::new(
+            ProblemCode::ReloadFailed,
+            format!("the last reload failed {} ago: {reason}", duration(refused.age_seconds)),
+        ));
     }
     for text in status.loops.iter().filter_map(LoopProbe::looping_text) {
-        add("PD-U01", text);
+        add(Problem::new(ProblemCode::ForwardingLoop, text));
     }
     for upstream in status.upstreams.iter().filter(|upstream| upstream.state == UpstreamState::Down) {
         let since = upstream.down_seconds.map_or(String::new(), |since| format!(" for {}", duration(since)));
         let error = upstream.error.as_deref().map_or(String::new(), |error| format!(": {error}"));
-        add("PD-U02", format!("upstream {} has been down{since}{error}", upstream.address));
+        let text = format!("upstream {} has been down{since}{error}", upstream.address);
+        add(Problem::of_upstream(ProblemCode::UpstreamFails, &upstream.address, text));
     }
     for upstream in status.upstreams.iter().filter(|one| one.state != UpstreamState::Down && one.is_failing()) {
-        add("PD-U02", format!("upstream {}{}", upstream.address, upstream.failures_text().replacen(',', ":", 1)));
+        add(of_upstream(ProblemCode::UpstreamFails, upstream, &upstream.failures_text()));
     }
     add_failures(status, &mut add);
     for upstream in status.upstreams.iter().filter(|upstream| upstream.is_refusing()) {
-        add("PD-T06", format!("upstream {}{}", upstream.address, upstream.refusals_text().replacen(',', ":", 1)));
+        add(of_upstream(ProblemCode::AnswersFail, upstream, &upstream.refusals_text()));
     }
     for upstream in status.upstreams.iter().filter(|upstream| upstream.is_forged()) {
-        add("PD-U06", format!("upstream {}{}", upstream.address, upstream.unwanted_text().replacen(',', ":", 1)));
+        add(of_upstream(ProblemCode::UnwantedReplies, upstream, &upstream.unwanted_text()));
     }
     for limit in status.limits.reached.iter().filter(|limit| !HARMLESS_LIMITS.contains(&limit.limit.as_str())) {
         let window = duration(status.limits.window_seconds);
-        add("PD-T05", format!("limit {} reached {} times in {window}", limit.limit, count(limit.hits)));
+        add(Problem::new(
+            ProblemCode::LimitReached,
+            format!("limit {} reached {} times in {window}", limit.limit, count(limit.hits)),
+        ));
     }
     add_resources(status, &mut problems);
     problems
 }
 
+/// Returns a problem of an upstream. `figures` is the part of its line in the status that shows it.
+fn of_upstream(code: ProblemCode, upstream: &Upstream, figures: &str) -> Problem {
+    let text = format!("upstream {}{}", upstream.address, figures.replacen(',', ":", 1));
+    Problem::of_upstream(code, &upstream.address, text)
+}
+
 /// Returns the problems of certificates. Two listeners may use the same files.
 pub(super) fn of_certificates(loaded: &Loaded) -> impl Iterator<Item = Problem> {
     let texts: BTreeSet<String> = loaded.inspection.certificates.iter().filter_map(|one| one.problem()).collect();
-    texts.into_iter().map(|text| Problem { code: "PD-T02".to_owned(), text })
+    texts.into_iter().map(|text| Problem::new(ProblemCode::CertificateEnds, text))
 }
 
 /// Adds the response codes of failures that many answers have.
-fn add_failures(status: &Status, add: &mut impl FnMut(&str, String)) {
+fn add_failures(status: &Status, add: &mut impl FnMut(Problem)) {
     let total: u64 = status.answers.codes.iter().map(|code| code.answers).sum();
     for code in status.answers.codes.iter().filter(|code| FAILURES.contains(&code.code.as_str())) {
         let percent = code.answers * 100 / total.max(1);
         if total >= ANSWERS_MIN && percent > FAILED_PERCENT_MAX {
             let window = duration(status.answers.window_seconds);
-            add("PD-T06", format!("{} is {percent} % of {} answers in {window}", code.code, count(total)));
+            add(Problem::new(
+                ProblemCode::AnswersFail,
+                format!("{} is {percent} % of {} answers in {window}", code.code, count(total)),
+            ));
         }
     }
 }
 
 /// Adds the watches that fail or are silent. Those with the same error share a problem.
-fn add_watches(cluster: &Cluster, add: &mut impl FnMut(&str, String)) {
+fn add_watches(cluster: &Cluster, add: &mut impl FnMut(Problem)) {
     let mut failing: Vec<(&str, f64, Vec<&str>)> = Vec::new();
     for resource in &cluster.resources {
         let (name, age) = (resource.name.as_str(), resource.age_seconds.unwrap_or(0.0));
@@ -97,7 +115,10 @@ fn add_watches(cluster: &Cluster, add: &mut impl FnMut(&str, String)) {
                 }
                 None => failing.push((error, seconds, vec![name])),
             },
-            _ if age > SILENCE_MAX => add("PD-R02", format!("watch of {name} has been silent for {}", duration(age))),
+            _ if age > SILENCE_MAX => {
+                let text = format!("watch of {name} has been silent for {}", duration(age));
+                add(Problem::new(ProblemCode::WatchLate, text));
+            }
             _ => {}
         }
     }
@@ -105,14 +126,15 @@ fn add_watches(cluster: &Cluster, add: &mut impl FnMut(&str, String)) {
     for (error, seconds, names) in failing {
         let is_refused = error.contains("403");
         if is_refused || seconds > OUTAGE_MIN {
-            let code = if is_refused { "PD-R01" } else { "PD-R02" };
-            add(code, format!("watch of {} has been failing for {}: {error}", names.join(", "), duration(seconds)));
+            let code = if is_refused { ProblemCode::WatchRefused } else { ProblemCode::WatchLate };
+            let text = format!("watch of {} has been failing for {}: {error}", names.join(", "), duration(seconds));
+            add(Problem::new(code, text));
         }
     }
 }
 
 /// Adds the resources whose first list has not begun to arrive: the API server accepts the request and does not answer.
-fn add_unlisted(cluster: &Cluster, add: &mut impl FnMut(&str, String)) {
+fn add_unlisted(cluster: &Cluster, add: &mut impl FnMut(Problem)) {
     let silence = |resource: &Resource| {
         let listing = resource.listing_seconds.filter(|_| resource.state == WatchState::Listing)?;
         Some(resource.age_seconds.unwrap_or(listing)).filter(|silence| *silence > OUTAGE_MIN)
@@ -122,14 +144,13 @@ fn add_unlisted(cluster: &Cluster, add: &mut impl FnMut(&str, String)) {
     let Some(longest) = silent.iter().map(|(_, silence)| *silence).reduce(f64::max) else { return };
     let names: Vec<&str> = silent.iter().map(|(name, _)| *name).collect();
     let (names, source) = (names.join(", "), &cluster.source);
-    add(
-        "PD-R02",
-        format!("{names} not listed: {source} has accepted the requests and sent nothing for {}", duration(longest)),
-    );
+    let text =
+        format!("{names} not listed: {source} has accepted the requests and sent nothing for {}", duration(longest));
+    add(Problem::new(ProblemCode::WatchLate, text));
 }
 
 fn add_resources(status: &Status, problems: &mut Vec<Problem>) {
-    let mut add = |text: String| problems.push(Problem { code: "PD-K06".to_owned(), text });
+    let mut add = |text: String| problems.push(Problem::new(ProblemCode::ResourcesShort, text));
     let resources = &status.resources;
     if let (Some(used), Some(limit)) = (resources.memory_bytes, resources.memory_limit_bytes) {
         #[allow(clippy::cast_precision_loss, reason = "two digits are shown")]

@@ -168,9 +168,11 @@ fn upstreams(loaded: &Loaded, before: &Totals, now: &Totals) -> Vec<Upstream> {
             failures: failures(now) - failures(before),
             refusals: refusals(&address, before, now),
             unwanted: unwanted(now) - unwanted(before),
-            last_failure: upstream
-                .last_failure
-                .map(|(at, error)| FailedExchange { age_seconds: clock.since(at).as_secs_f64(), error }),
+            last_failure: upstream.last_failure.map(|(at, error)| FailedExchange {
+                age_seconds: clock.since(at).as_secs_f64(),
+                over_tcp: error.starts_with(plugins::OVER_TCP),
+                error,
+            }),
             address,
             transport: upstream.transport.to_owned(),
             state: match upstream.health {

@@ -60,7 +60,7 @@ pub(super) fn problems(status: &Status, room: &mut Room) -> Markup {
 }
 
 fn item(problem: &Problem) -> Markup {
-    html! { li { strong { (plain(&problem.code)) } " " (plain(&problem.text)) } }
+    html! { li { strong { (plain(problem.code.name())) } " " (plain(&problem.text)) } }
 }
 
 /// Renders the state in words, as `portolan status` does.

@@ -2,8 +2,8 @@
 
 use control::explain::{Explained, Passage, Place, Question as Asked, Search, Step, Upstream as AskedUpstream, Why};
 use control::status::{
-    Answers, Cache, Cluster, CodeCount, Corefile, Latency, Limits, Problem, Resources, Serving, Status, Upstream,
-    UpstreamState,
+    Answers, Cache, Cluster, CodeCount, Corefile, Latency, Limits, Problem, ProblemCode, Resources, Serving, Status,
+    Upstream, UpstreamState,
 };
 use control::tail::{Client, ClientKind, Event};
 use control::top::{By, Counts, Row, Top, Window};
@@ -108,11 +108,11 @@ pub(super) fn status() -> Status {
             throttled_share: Some(0.0),
         },
         problems: vec![
-            Problem {
-                code: "PD-U02".to_owned(),
-                text: "upstream 10.0.0.3:53 has been down for 4 m 10 s: no reply within 2 s".to_owned(),
-            },
-            Problem { code: "PD-K06".to_owned(), text: "the CPU was throttled in 9 % of the periods".to_owned() },
+            Problem::new(
+                ProblemCode::UpstreamFails,
+                "upstream 10.0.0.3:53 has been down for 4 m 10 s: no reply within 2 s",
+            ),
+            Problem::new(ProblemCode::ResourcesShort, "the CPU was throttled in 9 % of the periods"),
         ],
     }
 }
@@ -306,7 +306,7 @@ pub(super) fn hostile(number: usize) -> Content {
     status.version.clone_from(&long);
     status.upstreams =
         (0..number).map(|at| upstream(&format!("{at}{long}"), UpstreamState::Down, Some(&long))).collect();
-    status.problems = (0..number).map(|_| Problem { code: name.clone(), text: long.clone() }).collect();
+    status.problems = (0..number).map(|_| Problem::new(ProblemCode::Other(name.clone()), long.clone())).collect();
     let cluster = Cluster { source: long.clone(), ..status.clusters[0].clone() };
     status.clusters = vec![cluster; number];
     let blocks: Vec<String> = (0..40).map(|_| long.clone()).collect();
