@@ -122,6 +122,12 @@ fn the_fix_of_an_upstream_is_the_command_that_asks_it() {
     assert_eq!(fix(other, |_| ()), "To query it: `dig . SOA @10.0.0.2`");
     let tls = fix(down, |world| world.facts.encrypted = vec![encrypted("127.0.0.1:20999", Attempt::NotTried)]);
     assert_eq!(tls, "To query it: `dig corp. SOA @127.0.0.1 -p 20999 +tls +tls-ca`");
+    let tcp = fix(down, |world| {
+        let upstream = &mut world.json["server"]["status"]["upstreams"][0];
+        upstream["address"] = "127.0.0.1:20999".into();
+        upstream["last_failure"] = serde_json::json!({ "age_seconds": 3.0, "error": "refused", "over_tcp": true });
+    });
+    assert_eq!(tcp, "To query it: `dig corp. SOA @127.0.0.1 -p 20999 +tcp`");
 }
 
 #[test]
