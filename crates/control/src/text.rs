@@ -136,6 +136,14 @@ pub const fn ede_meaning(code: u64) -> Option<&'static str> {
     })
 }
 
+/// Characters of a hash that are shown.
+const HASH_SHOWN: usize = 4;
+
+/// Shortens a hash.
+pub(crate) fn shown_hash(hash: &str) -> String {
+    format!("{}…", harmless(hash.get(..HASH_SHOWN).unwrap_or(hash)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,11 +1,14 @@
-//! Imports between the top-level modules of a crate, read from its source.
+//! Imports between the modules of a crate, read from its source.
 //!
 //! The reader walks the module tree from the crate's root file, along the `mod` declarations, and collects the paths
 //! that start with `crate`, `self` or `super`. It reads tokens, so comments and links in docstrings do not count, and
 //! paths in the bodies of macros do. Code under `#[cfg(test)]` is skipped.
 //!
-//! A path that starts with a name of the root file (`crate::Name` after `pub use x::Name`) leads to the module that
-//! the root file takes the name from. Method calls name no module, so they are not seen.
+//! A path to a name that a module imports (`crate::Name` after `pub use x::Name`) leads to the module that it takes the
+//! name from. Method calls name no module, so they are not seen.
+//!
+//! An import counts between siblings: `a::b` that uses `a::c::Thing` is above `a::c`, and `a::b` that uses `d::Thing`
+//! puts `a` above `d`. Between a module and those in it, nothing is above.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -17,16 +20,17 @@ use crate::Failed;
 /// Reader of source files; `None` for a missing file.
 pub(super) type Read<'r> = &'r dyn Fn(&Path) -> Option<String>;
 
-/// One import of a module by another one.
+/// Import of a module by another one with the same parent.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Import {
+    /// Path of the module that imports: `a::b`.
     pub(super) from: String,
     pub(super) to: String,
     pub(super) file: PathBuf,
     pub(super) line: usize,
 }
 
-/// Returns the imports between the top-level modules of the crate with this root file.
+/// Returns the imports between the modules of the crate with this root file.
 ///
 /// # Errors
 /// Fails if a module has no file, if a file is no Rust source, or if a glob hides what is imported.
@@ -48,12 +52,14 @@ struct Module {
 
 /// Path in a module, from the crate's root.
 struct Reference {
-    /// Top-level module that has the path, or `None` for the root file.
-    from: Option<String>,
+    /// Module that has the path. Empty for the root file.
+    from: Vec<String>,
     path: Vec<String>,
-    /// Name that a `use` gives to the target.
+    /// Name that a `use` gives to the target; `None` for a path in code.
     name: Option<String>,
     is_macro: bool,
+    /// True for `use child::Name`, and for a `use` of another crate.
+    is_local: bool,
     file: PathBuf,
     line: usize,
 }
@@ -61,9 +67,9 @@ struct Reference {
 struct Reader<'r> {
     read: Read<'r>,
     references: Vec<Reference>,
-    modules: BTreeSet<String>,
-    /// Macros with the top-level modules that define them.
-    macros: BTreeMap<String, String>,
+    modules: BTreeSet<Vec<String>>,
+    /// Macros with the modules that define them.
+    macros: BTreeMap<String, Vec<String>>,
 }
 
 /// Attributes before an item, as far as they matter here.
@@ -130,7 +136,7 @@ impl Reader<'_> {
                 return Ok(&rest[end..]);
             }
             [TokenTree::Ident(word), TokenTree::Punct(_), TokenTree::Ident(name), ..] if word == "macro_rules" => {
-                self.macros.extend(module.path.first().map(|module| (plain(name), module.clone())));
+                self.macros.insert(plain(name), module.path.clone());
             }
             [TokenTree::Ident(_), ..] => return Ok(self.path(tokens, module)),
             [TokenTree::Group(group), ..] => self.scan(group.stream(), module)?,
@@ -148,9 +154,7 @@ impl Reader<'_> {
         parent: &Module,
     ) -> Result<&'t [TokenTree], Failed> {
         let path: Vec<String> = parent.path.iter().cloned().chain([name.to_owned()]).collect();
-        if let [only] = &path[..] {
-            self.modules.insert(only.clone());
-        }
+        self.modules.insert(path.clone());
         let children = parent.children.join(name);
         if let [TokenTree::Group(body), rest @ ..] = rest {
             self.scan(body.stream(), &Module { path, file: parent.file.clone(), children })?;
@@ -187,6 +191,7 @@ impl Reader<'_> {
                 }
             }
             if let Some(first) = branch.first().filter(|_| !is_tree) {
+                let name = name.or_else(|| path.iter().rfind(|word| *word != "self").cloned());
                 self.refer(path, name, false, first, module);
             }
         }
@@ -214,56 +219,78 @@ impl Reader<'_> {
 
     /// Records a path if it leads into the crate.
     fn refer(&mut self, path: Vec<String>, name: Option<String>, is_macro: bool, first: &TokenTree, module: &Module) {
-        let Some(path) = from_root(path, &module.path) else { return };
-        let (from, file, line) = (module.path.first().cloned(), module.file.clone(), first.span().start().line);
-        self.references.push(Reference { from, path, name, is_macro, file, line });
+        let local = [&module.path[..], &path].concat();
+        let absolute = from_root(path, &module.path);
+        let is_local = absolute.is_none();
+        let Some(path) = absolute.or_else(|| name.is_some().then_some(local)) else { return };
+        let (from, file, line) = (module.path.clone(), module.file.clone(), first.span().start().line);
+        self.references.push(Reference { from, path, name, is_macro, is_local, file, line });
     }
 
-    fn resolve(self) -> Result<Vec<Import>, Failed> {
-        let (mut imports, mut names) = (Vec::new(), BTreeMap::new());
+    fn resolve(mut self) -> Result<Vec<Import>, Failed> {
+        // All modules are known now, so those of other crates can be told from children.
+        let modules = &self.modules;
+        self.references.retain(|one| !one.is_local || modules.contains(&one.path[..=one.from.len()]));
+        let (mut imports, mut names) = (Vec::new(), Names::new());
         for Reference { from, path, name, file, line, .. } in &self.references {
-            let is_hidden = match from {
-                None => path.ends_with(&["*".to_owned()]) && self.modules.contains(&path[0]),
-                Some(_) => path[..] == ["*"],
-            };
-            if is_hidden {
+            if self.is_hidden(from, path) {
                 let place = format!("{}:{line}", file.display());
                 return Err(format!("{place}: a glob hides which modules are imported; name the items"));
             }
-            if let (None, Some(last)) = (from, name.as_ref().or(path.last())) {
-                names.insert(last.as_str(), path.as_slice());
+            if let Some(name) = name {
+                names.insert(from.iter().cloned().chain([name.clone()]).collect(), path);
             }
         }
         for Reference { from, path, is_macro, file, line, .. } in &self.references {
-            let (Some(from), Some(to)) = (from, self.target(path, *is_macro, &names)) else { continue };
-            if from != to {
-                let (from, to) = (from.clone(), to.to_owned());
+            let Some(to) = self.target(path, *is_macro, &names) else { continue };
+            if let Some((from, to)) = siblings(from, &to) {
                 imports.push(Import { from, to, file: file.clone(), line: *line });
             }
         }
         Ok(imports)
     }
 
-    /// Returns the top-level module that a path leads to. Returns `None` for an item of the root file.
-    fn target<'s>(
-        &'s self,
-        path: &'s [String],
-        is_macro: bool,
-        names: &BTreeMap<&str, &'s [String]>,
-    ) -> Option<&'s str> {
-        let mut first = path.first()?;
-        // A name of the root file may stand for another one, but not more often than there are names.
+    /// Returns true for a glob whose items may come from other modules: that of a module around this one, and that of a
+    /// module in this one, whose items get a second path by it.
+    fn is_hidden(&self, from: &[String], path: &[String]) -> bool {
+        let Some((star, module)) = path.split_last() else { return false };
+        star == "*" && (from.len() > module.len() && from.starts_with(module) || self.is_within(module, from))
+    }
+
+    fn is_within(&self, module: &[String], around: &[String]) -> bool {
+        module.len() > around.len() && module.starts_with(around) && self.modules.contains(module)
+    }
+
+    /// Returns the module that a path leads to.
+    fn target(&self, path: &[String], is_macro: bool, names: &Names<'_>) -> Option<Vec<String>> {
+        let mut path = path.to_vec();
+        // A name may stand for another one, but not more often than there are names.
         for _ in 0..=names.len() {
-            let definer = self.macros.get(first);
-            match (self.modules.contains(first), names.get(first.as_str())) {
-                _ if is_macro && definer.is_some() => return definer.map(String::as_str),
-                (true, _) => return Some(first),
-                (false, Some(path)) => first = path.first()?,
-                (false, None) => return definer.map(String::as_str),
+            let end = (0..=path.len()).rfind(|end| *end == 0 || self.modules.contains(&path[..*end])).unwrap_or(0);
+            let Some(item) = path.get(end) else { return Some(path) };
+            if let Some(definer) = self.macros.get(item).filter(|_| is_macro || end == 0) {
+                return Some(definer.clone());
+            }
+            match names.get(&path[..=end]) {
+                Some(other) if other[..] != path[..=end] => path = [other, &path[end + 1..]].concat(),
+                _ => {
+                    path.truncate(end);
+                    return Some(path);
+                }
             }
         }
         None
     }
+}
+
+/// Names that modules import, each with its path and what it stands for.
+type Names<'r> = BTreeMap<Vec<String>, &'r [String]>;
+
+/// Returns the two modules below the lowest one that contains both; `None` if one of them contains the other.
+fn siblings(from: &[String], to: &[String]) -> Option<(String, String)> {
+    let common = from.iter().zip(to).take_while(|(one, other)| one == other).count();
+    let below = |path: &[String]| path.get(common).map(|_| path[..=common].join("::"));
+    Some((below(from)?, below(to)?))
 }
 
 /// Makes a path absolute. Returns `None` if it starts outside the crate or with a local name.

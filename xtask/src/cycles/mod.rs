@@ -1,8 +1,8 @@
-//! Import cycles between the top-level modules of each crate.
+//! Import cycles between the modules of each crate: between its top-level modules, and between those of each folder.
 //!
 //! A module that imports another one is above it. In a cycle nothing is above and nothing below, so no module can be
-//! read, tested or moved without the others. The check covers each library and each program of the workspace. A
-//! module with a folder counts as one module, and the root file (`lib.rs`, `main.rs`) does not count.
+//! read, tested or moved without the others. The check covers each library and each program of the workspace. Among
+//! its siblings, a module with a folder counts as one module; the root file (`lib.rs`, `mod.rs`) does not count.
 
 mod imports;
 
@@ -190,10 +190,22 @@ mod tests {
             "struct S { #[cfg(test)] a: crate::b::B, b: u8 }",
             "use b::f; use crate::own; use ::b::g; fn g() { b::f() }",
             "mod b {} mod part { use super::b; } use self::b as c;",
-            "use crate::a::own; mod part { use super::*; use crate::a::*; }",
+            "use crate::a::own; mod part { use super::own; use crate::a::own; }",
         ] {
             assert_eq!(checked(&[("lib.rs", LIB), ("a.rs", a), ("b.rs", B)]), Ok(Vec::new()), "{a}");
         }
+    }
+
+    #[test]
+    fn sees_cycles_between_the_modules_of_a_folder() {
+        let folder = |parent: &str, b: &str, c: &str| {
+            checked(&[("lib.rs", "mod a;"), ("a/mod.rs", parent), ("a/b.rs", b), ("a/c.rs", c)]).unwrap()
+        };
+        let parent = "mod b;\nmod c;\npub(crate) use c::C;\nstruct A;\n";
+        let problems = folder(parent, "use super::C;", "use crate::a::b::B;");
+        assert!(problems[0].starts_with("`x` has the import cycle a::b → a::c → a::b:"), "{problems:?}");
+        // Between a module and those in it, nothing is above.
+        assert_eq!(folder(parent, "use super::A;", "use crate::a::b::B;"), Vec::<String>::new());
     }
 
     #[test]
@@ -217,6 +229,7 @@ mod tests {
         assert!(glob("", "use crate::*;").unwrap_err().starts_with("a.rs:1: a glob hides"));
         assert!(glob("", "\nuse super::*;").unwrap_err().starts_with("a.rs:2: "));
         assert!(glob("pub use a::*;", "").unwrap_err().starts_with("lib.rs:2: "));
+        assert!(glob("", "mod b { use super::*; }").unwrap_err().starts_with("a.rs:1: "));
         assert_eq!(glob("use other::*;", "use other::*;"), Ok(Vec::new()));
     }
 }

@@ -10,6 +10,7 @@ mod reload;
 mod report;
 mod requests;
 mod screen;
+mod service;
 mod shadow;
 mod status;
 mod tail;
@@ -36,7 +37,7 @@ pub struct ControlCommand {
     options: CommonOptions,
     request: Request,
     /// Service whose replicas are all asked, in place of one server.
-    all: Result<Option<all::Service>, AllError>,
+    all: Result<Option<service::Service>, AllError>,
 }
 
 /// Options of all commands.
@@ -110,7 +111,7 @@ pub fn read(matches: &ArgMatches, is_plugin: bool) -> Option<ControlCommand> {
         authorities: inner.try_get_one("ca").ok().flatten().cloned(),
     };
     let json = inner.try_get_one("json").ok().flatten().copied().unwrap_or(false);
-    Some(ControlCommand { options: CommonOptions { server, json }, request, all: all::service(inner, is_plugin) })
+    Some(ControlCommand { options: CommonOptions { server, json }, request, all: service::service(inner, is_plugin) })
 }
 
 /// Runs a command. Exits with 0 if all is well, with 1 if the server reports trouble, with 2 if it could not be asked,

@@ -7,7 +7,7 @@ use control::status::{Replica, Status};
 use control::{Endpoint, exit};
 use futures_util::future::join_all;
 
-use super::{CommonOptions, all, command, json, print, read_duration};
+use super::{CommonOptions, command, json, print, read_duration, service};
 use crate::client::{ControlError, Socket, runtime};
 use inspect::replica::corefile_hash;
 
@@ -34,7 +34,7 @@ pub(super) fn definition() -> clap::Command {
              Exits with 0 if there is no problem, with 1 if there is one, with 2 if the server could not be asked, and with \
              3 if a replica could not be asked.",
         )
-        .args(all::options())
+        .args(service::options())
         .arg(json())
         .arg(wait)
 }

@@ -6,7 +6,7 @@ use clap::{Arg, ArgAction, ArgMatches};
 use control::tail::{FAILURES_KEPT, Format, Line, SECONDS_MAX};
 use control::{Endpoint, exit};
 
-use super::{CommonOptions, all, command, json, print_bytes, read_duration, read_number};
+use super::{CommonOptions, command, json, print_bytes, read_duration, read_number, service};
 use crate::client::{ControlError, Socket};
 
 pub(super) const NAME: &str = "tail";
@@ -44,7 +44,7 @@ pub(super) fn definition() -> clap::Command {
              queries match than can be shown, the output says which part it shows. With --all, the lines are those of all \
              replicas of the cluster DNS, each with its replica, and the exit status is 3 if one could not be asked.",
         )
-        .args(all::options())
+        .args(service::options())
         .args(filters)
         .arg(Arg::new("namespace").long("namespace").short('n').value_name("NAMESPACE").help("Namespace of the client"))
         .arg(

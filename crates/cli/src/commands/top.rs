@@ -7,7 +7,7 @@ use control::top::{By, ROWS_DEFAULT, ROWS_MAX, Top, Window};
 use control::{Endpoint, exit};
 
 use super::screen::Screen;
-use super::{CommonOptions, all, command, json, print, read_number};
+use super::{CommonOptions, command, json, print, read_number, service};
 use crate::client::{ControlError, Socket};
 
 pub(super) const NAME: &str = "top";
@@ -46,7 +46,7 @@ pub(super) fn definition() -> clap::Command {
              cost the others. At high rates a sample is counted, and the first line says which. With --all, the table has \
              the groups of each replica of the cluster DNS, and the exit status is 3 if one could not be asked.",
         )
-        .args(all::options())
+        .args(service::options())
         .arg(by)
         .arg(window)
         .arg(rows)

@@ -17,6 +17,7 @@ mod gather;
 mod host;
 mod kubelets;
 mod location;
+mod names;
 mod objects;
 mod probes;
 mod replicas;

@@ -10,6 +10,7 @@ use doctor::{
 };
 use wire::{Name, Rcode, Type};
 
+use super::names::name;
 use super::resolv_conf::ResolvConf;
 use super::returns::Returns;
 use crate::dns_client::{Answer, ProbeError, Query, connect, tcp, udp, udp_repeated};
@@ -232,9 +233,4 @@ async fn search_probe(server: SocketAddr, domain: &str) -> SearchProbe {
         Err(_) => None,
     };
     SearchProbe { domain: domain.to_owned(), answered }
-}
-
-pub(super) fn name(text: &str) -> Known<Name> {
-    let text = format!("{}.", text.trim_end_matches('.'));
-    Name::from_text(&text).map_err(|error| Unknown::new(format!("`{text}` is not a domain name: {error}")))
 }

@@ -12,7 +12,7 @@ use futures_util::future::join_all;
 use tokio::time::sleep;
 use wire::{Name, Type};
 
-use super::probes::name;
+use super::names::name;
 use crate::dns_client::{Query, udp};
 
 /// Number of queries with names of their own to an upstream. A Service sends each to one of its replicas.

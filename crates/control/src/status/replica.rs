@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use serde::{Deserialize, Serialize};
 
-use super::text::shown_hash;
 use crate::text::harmless;
+use crate::text::shown_hash;
 
 /// Server of the same Service.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -7,12 +7,10 @@ use super::{
     Answers, Cache, Cluster, CodeCount, Corefile, Latency, Limits, LoopProbe, Resource, Resources, Serving, Status,
     Upstream, UpstreamState, WatchState,
 };
-use crate::text::{count, counted, duration, harmless, mebibytes, mebibytes_bare, percent, rate};
+use crate::text::{count, counted, duration, harmless, mebibytes, mebibytes_bare, percent, rate, shown_hash};
 
 /// Column of the second part of a line with two parts.
 const SECOND_COLUMN: usize = 62;
-/// Characters of a hash that are shown.
-const HASH_SHOWN: usize = 4;
 /// Response codes that are shown even if they are rare.
 const CODES_SHOWN: [&str; 3] = ["NOERROR", "NXDOMAIN", "SERVFAIL"];
 /// Upstreams that are shown; the rest is counted.
@@ -84,11 +82,6 @@ fn row(out: &mut fmt::Formatter<'_>, title: &str, text: &str) -> fmt::Result {
 fn pair(first: &str, second: &str) -> String {
     let gap = SECOND_COLUMN.saturating_sub(first.chars().count()).max(3);
     format!("{first}{}{second}", " ".repeat(gap))
-}
-
-/// Shortens a hash.
-pub(super) fn shown_hash(hash: &str) -> String {
-    format!("{}…", harmless(hash.get(..HASH_SHOWN).unwrap_or(hash)))
 }
 
 impl Corefile {

@@ -14,6 +14,7 @@
 
 mod filter;
 mod pattern;
+mod reasons;
 mod record;
 mod ring;
 
@@ -26,8 +27,9 @@ use crate::transaction::{Progress, Transaction};
 use host::Clock;
 
 pub use filter::{Filter, FilterError, Filters};
+pub use reasons::Reasons;
 pub use record::{ATTEMPTS_MAX, NAME_MAX, Record, RecordFlags, WORDS};
-pub use ring::{CAPACITY_MAX, Reasons, Ring, TAILS_MAX, drain};
+pub use ring::{CAPACITY_MAX, Ring, TAILS_MAX, drain};
 
 use record::Finished;
 

@@ -5,6 +5,7 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use super::reasons::Reasons;
 use super::record::{Record, WORDS};
 use host::Instant;
 
@@ -21,45 +22,6 @@ const RECORDS_MAX: usize = 8192;
 const RESERVED_PART: u64 = 4;
 /// Maximum number of filters at the same time: a few people. Each costs every query some compares.
 pub const TAILS_MAX: usize = 4;
-
-/// Reasons for a record, as a set of bits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reasons(pub(super) u16);
-
-impl Reasons {
-    /// The query is one of the sample.
-    pub const SAMPLE: Reasons = Reasons(1);
-    /// The query failed.
-    pub const FAILURE: Reasons = Reasons(2);
-    /// First filter.
-    const TAIL: u16 = 4;
-
-    pub(super) const fn with_tail(self, at: usize) -> Reasons {
-        Reasons(self.0 | Reasons::TAIL << at)
-    }
-
-    pub(super) const fn is_empty(self) -> bool {
-        self.0 == 0
-    }
-
-    /// Returns true if the query is one of the sample, or failed.
-    #[must_use]
-    pub const fn is_counted(self) -> bool {
-        self.0 & (Reasons::SAMPLE.0 | Reasons::FAILURE.0) != 0
-    }
-
-    /// Returns true if the query failed.
-    #[must_use]
-    pub const fn is_failure(self) -> bool {
-        self.0 & Reasons::FAILURE.0 != 0
-    }
-
-    /// Returns true if this filter selected the query.
-    #[must_use]
-    pub const fn has_tail(self, at: usize) -> bool {
-        self.0 & Reasons::TAIL << at != 0
-    }
-}
 
 /// Ring of one worker, with what its reader has to know and to set.
 pub struct Ring {

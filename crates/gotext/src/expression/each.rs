@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use super::environment::Environment;
 use super::evaluate::Evaluation;
 use super::functions;
+use super::local_names::Each;
 use super::parse::Node;
-use super::scopes::Each;
 use super::signatures::Function;
 use crate::value::Value;
 

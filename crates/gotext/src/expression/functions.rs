@@ -120,7 +120,7 @@ fn on_lists(function: Function, args: &[Value]) -> Option<Value> {
         Function::Last => list()?.last().cloned().unwrap_or_default(),
         Function::Get => match (args.first()?, args.get(1)?) {
             (Value::Map(map), Value::Text(key)) => map.get(key).cloned().unwrap_or_default(),
-            (whole @ (Value::List(_) | Value::Text(_)), at) => super::evaluate::index(whole, at).unwrap_or_default(),
+            (whole @ (Value::List(_) | Value::Text(_)), at) => super::indexing::index(whole, at).unwrap_or_default(),
             _ => Value::Nil,
         },
         Function::Take => {

@@ -11,8 +11,10 @@ mod environment;
 mod error;
 mod evaluate;
 mod functions;
+mod indexing;
 mod json;
 mod lex;
+mod local_names;
 mod parse;
 mod scopes;
 #[cfg(test)]

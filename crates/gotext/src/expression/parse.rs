@@ -5,7 +5,7 @@ use ipnet::IpNet;
 use super::environment::{Parameters, Scope};
 use super::error::{DEPTH_MAX, ExpressionError, LENGTH_MAX};
 use super::lex::{Token, TokenKind, tokens};
-use super::scopes::{Each, Local};
+use super::local_names::{Each, Local};
 use super::signatures::{Function, Signature};
 use super::types::Type;
 use crate::ParseError;

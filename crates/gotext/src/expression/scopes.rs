@@ -2,74 +2,11 @@
 
 use super::error::ExpressionError;
 use super::lex::{Token, TokenKind};
+use super::local_names::{Each, Local};
 use super::parse::{Node, Outcome, Parser, Typed};
 use super::types::Type;
 use crate::ParseError;
 use crate::value::Value;
-
-/// Function with a predicate, which it evaluates for each element of a list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Each {
-    All,
-    Any,
-    One,
-    None,
-    Filter,
-    Map,
-    Count,
-    Sum,
-    Find,
-    FindIndex,
-    FindLast,
-    FindLastIndex,
-    GroupBy,
-    SortBy,
-    Reduce,
-}
-
-impl Each {
-    /// Returns the function with this name.
-    fn of(name: &str) -> Option<Each> {
-        Some(match name {
-            "all" => Each::All,
-            "any" => Each::Any,
-            "one" => Each::One,
-            "none" => Each::None,
-            "filter" => Each::Filter,
-            "map" => Each::Map,
-            "count" => Each::Count,
-            "sum" => Each::Sum,
-            "find" => Each::Find,
-            "findIndex" => Each::FindIndex,
-            "findLast" => Each::FindLast,
-            "findLastIndex" => Each::FindLastIndex,
-            "groupBy" => Each::GroupBy,
-            "sortBy" => Each::SortBy,
-            "reduce" => Each::Reduce,
-            _ => return None,
-        })
-    }
-
-    /// Returns true if the predicate is a condition.
-    const fn is_condition(self) -> bool {
-        !matches!(self, Each::Map | Each::Sum | Each::GroupBy | Each::SortBy | Each::Reduce)
-    }
-
-    const fn result(self) -> Type {
-        match self {
-            Each::All | Each::Any | Each::One | Each::None => Type::Bool,
-            Each::Filter | Each::Map | Each::SortBy => Type::List,
-            Each::Count => Type::Integer,
-            _ => Type::Any,
-        }
-    }
-}
-
-/// Local name and the type of its value. The values are on a stack in the same order while the expression is evaluated.
-pub(super) struct Local {
-    name: String,
-    result: Type,
-}
 
 /// Names in a predicate: the element, its index, and in `reduce` the result so far.
 const PREDICATE: [&str; 3] = ["#", "#index", "#acc"];

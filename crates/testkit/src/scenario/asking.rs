@@ -7,20 +7,14 @@ use engine::Transport;
 use wire::{Name, Opt, OptionCode, Type};
 
 use super::compare::{Expected, compare};
+use super::stage::Asked;
 use super::{Problem, Stage, Statement, Words};
-use crate::{Arrival, Outcome, Parsed, Question, Ticket};
+use crate::{Arrival, Outcome, Parsed, Question};
 
 /// Time to wait for a response: longer than any deadline of the server.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// UDP payload size in bytes that every client accepts (RFC 1035 §4.2.1).
 const UDP_SIZE_MIN: u16 = 512;
-
-/// A query that was sent.
-pub(super) struct Asked {
-    ticket: Ticket,
-    /// The query, if the response must follow the rules.
-    question: Option<(Question, Transport)>,
-}
 
 /// Executes `ask NAME TYPE [WORDS…]` with the answer below, or `… as LABEL` with the answer checked later.
 pub(super) fn ask(stage: &mut Stage, statement: &Statement) -> Result<(), Problem> {

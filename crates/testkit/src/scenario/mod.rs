@@ -52,6 +52,7 @@
 mod asking;
 mod compare;
 mod looking;
+mod play;
 mod reply;
 mod stage;
 mod statement;
@@ -144,7 +145,7 @@ fn run_file<'p>(path: &'p Path, directives: Directives, extensions: &[MakeExtens
 #[must_use]
 pub fn run_text(text: &str, directives: Directives, extensions: &[MakeExtension]) -> Vec<Problem> {
     match statement::read(text) {
-        Ok(statements) => stage::play(&statements, directives, extensions),
+        Ok(statements) => play::play(&statements, directives, extensions),
         Err(problem) => vec![problem],
     }
 }

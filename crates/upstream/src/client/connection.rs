@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use super::carrier::Carrier;
-use super::pool::{PoolId, PoolLimits};
+use super::pool_limits::{PoolId, PoolLimits};
 use super::{ConnectionId, QueryId};
 
 /// State of a connection.

@@ -5,23 +5,9 @@ use std::collections::VecDeque;
 
 use super::carrier::{Carrier, Choice, Counts};
 use super::connection::Connection;
-use super::slots::{Key, Slots};
+use super::pool_limits::PoolLimits;
+use super::slots::Slots;
 use super::{ConnectionId, QueryId};
-
-/// Limits of pooled connections.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PoolLimits {
-    /// Idle time after which a connection is closed.
-    pub idle_max: Duration,
-    /// Age after which a connection is not reused; zero for no limit.
-    pub age_max: Duration,
-    /// Maximum number of idle connections; zero for no limit.
-    pub kept_max: usize,
-}
-
-/// Key of a pool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct PoolId(pub(super) Key);
 
 pub(super) struct Pool<R> {
     pub(super) route: R,

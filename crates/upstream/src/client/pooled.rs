@@ -26,7 +26,9 @@ use wire::Reply;
 
 use super::carrier::{Carrier, Choice, Fate};
 use super::connection::{Connection, State, Timer};
-use super::pool::{Pool, PoolId, PoolLimits};
+use super::pool::Pool;
+use super::pool_limits::PoolId;
+use super::pool_limits::PoolLimits;
 use super::slots::Slots;
 use super::{ConnectionId, QueryError, QueryId, Random, after};
 

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use wire::{Class, NameRef, Type};
 
-use super::draft::Trial;
+use super::draft::{Applied, Draft, Trial, UpdateLimits};
 use super::error::UpdateError;
-use super::request::UpdateRecord;
+use super::request::{UpdateRecord, UpdateRequest};
 use super::types::{is_known, is_query_only, is_unsupported};
 use crate::store::{Soa, serial_is_newer};
 
@@ -23,6 +23,34 @@ pub(super) struct Outcome {
     pub(super) is_changed: bool,
     /// True if an SOA record of the update gave the new serial.
     pub(super) has_serial: bool,
+}
+
+impl Draft {
+    /// Applies a request completely or not at all (RFC 2136 §3). `allows` judges each record of the update section,
+    /// after the prerequisites and before the records are checked.
+    ///
+    /// # Errors
+    /// The response to the client. The draft is unchanged.
+    pub fn apply(
+        &mut self,
+        request: &UpdateRequest,
+        allows: impl Fn(NameRef<'_>, Type) -> bool,
+        limits: UpdateLimits,
+    ) -> Result<Applied, UpdateError> {
+        let mut trial = Trial { draft: self, names: BTreeMap::new() };
+        check_prerequisites(&mut trial, &request.prerequisites)?;
+        check_updates(trial.origin(), &request.updates, allows)?;
+        let outcome = apply_all(&mut trial, &request.updates);
+        if !outcome.is_changed {
+            return Ok(Applied::Unchanged);
+        }
+        if !outcome.has_serial {
+            trial.bump_serial();
+        }
+        let names = trial.names;
+        let change = self.take(names, limits)?;
+        Ok(Applied::Changed(change))
+    }
 }
 
 /// Evaluates the prerequisite section (RFC 2136 §3.2).

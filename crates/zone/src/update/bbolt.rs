@@ -65,7 +65,7 @@ impl Meta {
         let is_meta = u32_at(meta, 0)? == MAGIC && u32_at(meta, 4)? == VERSION;
         let page_size = usize::try_from(u32_at(meta, 8)?).ok()?;
         let is_valid =
-            is_meta && PAGE_SIZES.contains(&page_size) && super::journal::fnv(content) == u64::from_le_bytes(*sum);
+            is_meta && PAGE_SIZES.contains(&page_size) && super::checksum::fnv(content) == u64::from_le_bytes(*sum);
         is_valid.then_some(Meta { page_size, root: u64_at(meta, 16)?, transaction: u64_at(meta, 48)? })
     }
 }

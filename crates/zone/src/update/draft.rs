@@ -5,10 +5,8 @@ use std::sync::Arc;
 
 use wire::{Class, Name, NameRef, Type};
 
-use super::change::{Change, RECORD_FIXED_LEN, WireRecord, WireRecords, push_record};
+use super::change::{Change, RECORD_FIXED_LEN, WireRecord, push_record};
 use super::error::UpdateError;
-use super::request::UpdateRequest;
-use super::{apply, journal};
 use crate::store::Soa;
 use crate::text::{fold_names, has_names};
 use crate::{Builder, Zone, ZoneError};
@@ -96,34 +94,12 @@ impl Draft {
         own.or_else(|| self.base.soa()).map_or(0, |soa| soa.serial)
     }
 
-    /// Applies a request completely or not at all (RFC 2136 §3). `allows` judges each record of the update section,
-    /// after the prerequisites and before the records are checked.
-    ///
-    /// # Errors
-    /// The response to the client. The draft is unchanged.
-    pub fn apply(
-        &mut self,
-        request: &UpdateRequest,
-        allows: impl Fn(NameRef<'_>, Type) -> bool,
-        limits: UpdateLimits,
-    ) -> Result<Applied, UpdateError> {
-        let mut trial = Trial { draft: self, names: BTreeMap::new() };
-        apply::check_prerequisites(&mut trial, &request.prerequisites)?;
-        apply::check_updates(trial.origin(), &request.updates, allows)?;
-        let outcome = apply::apply_all(&mut trial, &request.updates);
-        if !outcome.is_changed {
-            return Ok(Applied::Unchanged);
-        }
-        if !outcome.has_serial {
-            trial.bump_serial();
-        }
-        let names = trial.names;
-        let change = self.take(names, limits)?;
-        Ok(Applied::Changed(change))
-    }
-
     /// Takes over names if the limits allow it, and returns the difference.
-    fn take(&mut self, mut names: BTreeMap<Labels, DraftName>, limits: UpdateLimits) -> Result<Change, UpdateError> {
+    pub(super) fn take(
+        &mut self,
+        mut names: BTreeMap<Labels, DraftName>,
+        limits: UpdateLimits,
+    ) -> Result<Change, UpdateError> {
         let (mut records, mut bytes) = (self.records, self.bytes);
         let (mut removed, mut added) = (Vec::new(), Vec::new());
         let from = self.serial();
@@ -151,20 +127,8 @@ impl Draft {
         Ok(Change { from, to, removed: removed.into(), added: added.into() })
     }
 
-    /// Applies a change of a journal, in place: a name with many records is copied once for all changes.
-    ///
-    /// # Errors
-    /// The change does not follow this version. The draft is unspecified then.
-    pub fn replay(&mut self, change: &Change) -> Result<(), journal::JournalError> {
-        let mismatch = journal::JournalError::Mismatch { from: change.from, to: change.to };
-        let is_next = self.serial() == change.from
-            && WireRecords(&change.removed).all(|record| self.remove_exactly(&record))
-            && WireRecords(&change.added).all(|record| self.add_exactly(&record));
-        if is_next && self.serial() == change.to { Ok(()) } else { Err(mismatch) }
-    }
-
     /// Removes a record. Returns false if the draft does not have it.
-    fn remove_exactly(&mut self, record: &WireRecord<'_>) -> bool {
+    pub(super) fn remove_exactly(&mut self, record: &WireRecord<'_>) -> bool {
         let Some(name) = self.name_mut(record.owner) else { return false };
         let Some(set) = name.set_mut(record.rtype).filter(|set| set.ttl == record.ttl) else { return false };
         let Some(at) = set.records.iter().position(|data| **data == *record.rdata) else { return false };
@@ -176,7 +140,7 @@ impl Draft {
     }
 
     /// Adds a record. Returns false if the draft has it already, or if it is malformed.
-    fn add_exactly(&mut self, record: &WireRecord<'_>) -> bool {
+    pub(super) fn add_exactly(&mut self, record: &WireRecord<'_>) -> bool {
         let Some(name) = self.name_mut(record.owner) else { return false };
         if name.sets.is_empty() {
             name.owner = record.owner.as_bytes().into();
@@ -259,8 +223,8 @@ pub fn records_len(zone: &Zone) -> usize {
 
 /// Names that one request has read or changed so far.
 pub(super) struct Trial<'d> {
-    draft: &'d Draft,
-    names: BTreeMap<Labels, DraftName>,
+    pub(super) draft: &'d Draft,
+    pub(super) names: BTreeMap<Labels, DraftName>,
 }
 
 impl Trial<'_> {
@@ -282,7 +246,7 @@ impl Trial<'_> {
     }
 
     /// Increments the serial; 0 is skipped (RFC 2136 §7.11).
-    fn bump_serial(&mut self) {
+    pub(super) fn bump_serial(&mut self) {
         let origin = self.origin().to_name();
         let soa = self.name(origin.as_ref()).set_mut(Type::SOA).and_then(|set| set.records.first_mut());
         let serial = soa.and_then(|soa| {

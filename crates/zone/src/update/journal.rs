@@ -23,6 +23,7 @@ use wire::{Class, Name, NameRef};
 
 use super::bbolt;
 use super::change::{Change, WireRecords, push_record};
+use super::checksum::{fnv, fnv_from};
 use super::draft::Draft;
 use super::seed::{InvalidSeed, check_seed};
 use crate::text::is_well_formed;
@@ -219,13 +220,18 @@ fn checksum(kind: Kind, payload: &[u8]) -> u64 {
     fnv_from(fnv(&[kind as u8, one, two, three, four]), payload)
 }
 
-/// FNV-1a with 64 bits.
-pub(super) fn fnv(bytes: &[u8]) -> u64 {
-    fnv_from(0xcbf2_9ce4_8422_2325, bytes)
-}
-
-fn fnv_from(start: u64, bytes: &[u8]) -> u64 {
-    bytes.iter().fold(start, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3))
+impl Draft {
+    /// Applies a change of a journal, in place: a name with many records is copied once for all changes.
+    ///
+    /// # Errors
+    /// The change does not follow this version. The draft is unspecified then.
+    pub fn replay(&mut self, change: &Change) -> Result<(), JournalError> {
+        let mismatch = JournalError::Mismatch { from: change.from, to: change.to };
+        let is_next = self.serial() == change.from
+            && WireRecords(&change.removed).all(|record| self.remove_exactly(&record))
+            && WireRecords(&change.added).all(|record| self.add_exactly(&record));
+        if is_next && self.serial() == change.to { Ok(()) } else { Err(mismatch) }
+    }
 }
 
 /// Reads an entry. Returns the rest of the bytes as well. `None` if it is incomplete or damaged.

@@ -13,6 +13,7 @@
 mod apply;
 mod bbolt;
 mod change;
+mod checksum;
 mod draft;
 mod error;
 pub mod journal;

@@ -2,7 +2,7 @@
 
 use super::configuration as files;
 use super::credentials as keys;
-use super::home::Home;
+use super::home::{Home, KUBECONFIG};
 use super::network;
 
 /// Component: its name, its program, and its arguments.
@@ -86,7 +86,7 @@ fn api_server(home: &Home, can_stream_lists: bool) -> Component {
 
 fn controllers(home: &Home) -> Component {
     let arguments = [
-        format!("--kubeconfig={}", home.text(files::KUBECONFIG)),
+        format!("--kubeconfig={}", home.text(KUBECONFIG)),
         format!("--service-account-private-key-file={}", home.text(keys::ACCOUNT_KEY)),
         format!("--root-ca-file={}", home.text(keys::AUTHORITY)),
         format!("--cluster-signing-cert-file={}", home.text(keys::AUTHORITY)),
@@ -102,7 +102,7 @@ fn controllers(home: &Home) -> Component {
 
 fn scheduler(home: &Home) -> Component {
     let arguments = [
-        format!("--kubeconfig={}", home.text(files::KUBECONFIG)),
+        format!("--kubeconfig={}", home.text(KUBECONFIG)),
         "--leader-elect=false".to_owned(),
         format!("--cert-dir={}", home.text("certificates/scheduler")),
     ];

@@ -3,20 +3,16 @@
 use serde_json::{Value, json};
 
 use super::credentials::{AUTHORITY, Tokens};
-use super::home::Home;
+use super::home::{CONTAINERD_SOCKET, Home, KUBECONFIG};
 use super::{images, network, programs};
 use xtask::Failed;
 
-/// Configuration for kubectl and all components but the kubelet.
-pub(crate) const KUBECONFIG: &str = "kubeconfig";
 pub(crate) const KUBELET_KUBECONFIG: &str = "kubelet.kubeconfig";
 pub(crate) const KUBELET: &str = "kubelet.json";
 pub(crate) const PROXY: &str = "proxy.json";
 pub(crate) const CONTAINERD: &str = "containerd.toml";
 /// Corefile of the name server outside.
 pub(crate) const OUTSIDE: &str = "outside/Corefile";
-/// Socket of containerd in the mount namespace of the node.
-pub(crate) const CONTAINERD_SOCKET: &str = "/run/containerd/containerd.sock";
 /// Resolver configuration of the node.
 const RESOLV_CONF: &str = "resolv.conf";
 /// Folder with the configuration of the network of pods.

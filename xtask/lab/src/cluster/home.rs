@@ -4,6 +4,11 @@ use std::path::{Path, PathBuf};
 
 use xtask::Failed;
 
+/// Configuration for kubectl and all components but the kubelet.
+pub(crate) const KUBECONFIG: &str = "kubeconfig";
+/// Socket of containerd in the mount namespace of the node.
+pub(crate) const CONTAINERD_SOCKET: &str = "/run/containerd/containerd.sock";
+
 /// Folder of a cluster. Its path is absolute, because programs with other working folders use it.
 #[derive(Clone, Debug)]
 pub(crate) struct Home(PathBuf);

@@ -3,8 +3,7 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::configuration::KUBECONFIG;
-use super::home::Home;
+use super::home::{CONTAINERD_SOCKET, Home, KUBECONFIG};
 use super::steps::output_of;
 use xtask::Failed;
 
@@ -35,7 +34,7 @@ impl<'a> Inside<'a> {
         }
         command.arg("--").arg(program).args(words);
         command.env("KUBECONFIG", self.home.path(KUBECONFIG));
-        command.env("CONTAINERD_ADDRESS", super::configuration::CONTAINERD_SOCKET);
+        command.env("CONTAINERD_ADDRESS", CONTAINERD_SOCKET);
         command
     }
 

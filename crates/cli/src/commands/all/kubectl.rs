@@ -11,6 +11,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use crate::all_error::AllError;
+use crate::commands::service::Service;
 
 /// Program to run, from the `PATH`.
 const KUBECTL: &str = "kubectl";
@@ -22,15 +23,6 @@ const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 const TIMEOUT: Duration = Duration::from_secs(20);
 /// Maximum length of an output in bytes: a status or a table is some kilobytes.
 const OUTPUT_MAX: u64 = 4 << 20;
-
-/// Service whose replicas are asked, and how `kubectl` gets there.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in super::super) struct Service {
-    pub(super) namespace: String,
-    pub(super) name: String,
-    /// Context of the kubeconfig; `None` for the current one.
-    pub(super) context: Option<String>,
-}
 
 /// List of EndpointSlices, as far as it is needed.
 #[derive(Deserialize)]

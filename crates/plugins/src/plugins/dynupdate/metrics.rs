@@ -6,6 +6,7 @@ use config::setup::Setup;
 use metrics::{Counter, Counters, Histogram, Kind, Metric, TIME};
 use wire::Rcode;
 
+use super::limit::Limit;
 use super::zone::DynamicZone;
 
 /// Response codes of updates. Others are counted as SERVFAIL.
@@ -60,19 +61,6 @@ static BYTES: Metric = Metric {
     labels: &["zone"],
 };
 pub(super) static METRICS: [&Metric; 6] = [&UPDATES, &LIMITED, &COMMIT, &SERIAL, &RECORDS, &BYTES];
-
-/// Limit that an update exceeded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Limit {
-    Records,
-    Bytes,
-    UpdateRecords,
-    Queue,
-}
-
-impl Limit {
-    const NAMES: [&'static str; 4] = ["max_records", "max_bytes", "max_update_records", "queue"];
-}
 
 /// Counters of one zone.
 pub(super) struct ZoneCounters {

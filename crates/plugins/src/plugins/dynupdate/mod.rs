@@ -3,6 +3,7 @@
 //! `rules.rs` has the permissions, `zone.rs` the queue of updates and the commit, `storage.rs` what the process
 //! provides. The state machine of an update and the format of the journal are in the crate `zone`.
 
+mod limit;
 mod metrics;
 mod options;
 mod rules;
@@ -23,7 +24,8 @@ use wire::{Class, EdeCode, Flags, Header, MessageBuf, Name, Opcode, Opt, OptionC
 
 use crate::shared::update_keys::UpdateKeys;
 use crate::shared::zone_store::{Authority, ZoneMemory, code_of, directory};
-use metrics::{Limit, METRICS, ZoneCounters};
+use limit::Limit;
+use metrics::{METRICS, ZoneCounters};
 use options::{Config, PROPERTIES, check, read_zone};
 use rules::Rules;
 use storage::NoStorage;

@@ -25,7 +25,7 @@ use zone::update::journal::{self, HISTORY_MAX, History, JournalError};
 use zone::update::{Applied, Change, Draft, UpdateError, UpdateLimits, UpdateRequest, records_len};
 use zone::{Zone, ZoneError};
 
-use super::metrics::Limit;
+use super::limit::Limit;
 use super::rules::Rules;
 use super::storage::{OpenedZoneFile, ZoneFile, ZoneStorage};
 use crate::shared::zone_store::{Held, ZoneMemory};

@@ -4,20 +4,18 @@ use core::time::Duration;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use engine::log::{Level, Source};
+use engine::log::Level;
 use engine::{
     Exchange, ExchangeError, ExchangeReply, Failure, Instant, Io, Query, Resolved, Share, ShareError, Transport,
 };
 use upstream::{Action, Attempts, Decision, Protocol};
 use wire::{EdeCode, Rcode, Reply, Type};
 
-use super::forgery::Suspicion;
-use super::inspection::OVER_TCP;
+use super::SOURCE;
+use super::outage::OVER_TCP;
 use super::stanza::{Stanza, Upstream};
 use crate::shared::upstream_options::{failure, notify_observers};
 
-/// Source of events in the log.
-pub(super) const SOURCE: Source<'_> = Source::Plugin("forward");
 /// Time to wait for the response to a probe.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Time after which an unanswered UDP query is sent once more: longer than most responses take, and shorter than the
@@ -317,5 +315,36 @@ mod tests {
     fn the_state_of_a_waiting_query_is_small() {
         let size = size_of_state(Stanza::forward);
         assert!(size <= STATE_MAX, "{size} bytes");
+    }
+}
+
+/// Outcome of counting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Suspicion {
+    /// No or few replies without a query.
+    Low,
+    /// The threshold has been reached now, and the caches have been emptied.
+    Raised,
+}
+
+impl Stanza {
+    /// Counts the replies that came without a query since the last exchange with an upstream, on any worker. Takes no
+    /// lock if there are none. Empties the caches above at the threshold.
+    pub(super) fn count_unwanted(&self, upstream: &Upstream, io: &dyn Io) -> Suspicion {
+        let Some(replies @ [_, id, question]) = upstream.forgery.replies().take() else { return Suspicion::Low };
+        for (reason, count) in replies.into_iter().enumerate() {
+            io.counters().add(upstream.metrics.unwanted(reason), count);
+        }
+        let guesses = id.saturating_add(question);
+        if guesses == 0 || !upstream.forgery.is_raised(io.now().since(Instant::START), guesses) {
+            return Suspicion::Low;
+        }
+        let (address, entries) = (upstream.address, self.caches.flush());
+        let message = format_args!(
+            "many replies from upstream {address} match no query, possibly an attempt to forge one: {entries} cached \
+             answers dropped"
+        );
+        io.log(Level::Warning, SOURCE, message);
+        Suspicion::Raised
     }
 }

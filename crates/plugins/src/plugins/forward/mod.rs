@@ -9,20 +9,22 @@ mod forgery;
 mod inspection;
 mod manifest;
 mod metrics;
+mod outage;
 mod race;
 mod stanza;
 
 use std::sync::Arc;
 
 use config::setup::{CachesAbove, Part, Setup, SetupError};
+use engine::log::Source;
 use engine::{
     Explanation, Failure, Hook, Hooks, Instant, Io, LocalFuture, Plugin, Query, Resolved, Response, Share, Verdict,
     Worker,
 };
 
 pub(crate) use explain::REASONS;
-pub use inspection::OVER_TCP;
 pub(crate) use manifest::MANIFEST;
+pub use outage::OVER_TCP;
 pub use stanza::HostLookup;
 
 use self::metrics::ForwardMetrics;
@@ -30,6 +32,9 @@ use crate::shared::resolver_arpa;
 use inspection::UpstreamsView;
 use manifest::Config;
 use stanza::Stanza;
+
+/// Source of events in the log.
+const SOURCE: Source<'_> = Source::Plugin("forward");
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     let metrics = ForwardMetrics::new(setup.registry);

@@ -13,9 +13,9 @@ use upstream::{CaseMemory, CookieJar, Health, Limits, Policy, Protocol, Target};
 use wire::{Name, NameRef, Rcode};
 
 use super::forgery::ForgeryWatch;
-use super::inspection::Outage;
 use super::manifest::Config;
 use super::metrics::{ForwardMetrics, UpstreamMetrics};
+use super::outage::Outage;
 use crate::shared::upstream_options::{ForwardedNames, listed_in, none_listed, with_interface};
 
 /// Time limit for a query, including all attempts.

@@ -11,6 +11,7 @@ mod rows;
 mod site;
 mod table;
 mod turn;
+mod work;
 
 use std::path::Path;
 use std::process::Command;

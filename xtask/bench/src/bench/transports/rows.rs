@@ -7,6 +7,7 @@ use super::client::{Job, Order, Transport};
 use super::idle;
 use super::site::{Certificates, Site};
 use super::turn::{self, Turn};
+pub(crate) use super::work::Work;
 use super::{ROUNDS, site};
 use xtask::Failed;
 
@@ -18,22 +19,6 @@ pub(crate) struct Row {
     pub(crate) required: Required,
     /// Reason why CoreDNS has no figure.
     pub(crate) missing_in_coredns: Option<&'static str>,
-}
-
-/// Work of the servers.
-pub(crate) enum Work {
-    /// Queries over UDP.
-    Udp,
-    /// Queries over warm connections: their transport, their number, and the queries in flight on each.
-    Load(Transport, usize, usize),
-    /// Queries over UDP, forwarded to an upstream over this transport.
-    Forward(Transport),
-    /// Full TLS handshakes over TCP with this key exchange.
-    Handshakes(&'static str),
-    /// TLS sessions of a client that comes back.
-    Resumptions,
-    /// Idle connections.
-    Idle(Transport),
 }
 
 /// Unit of a figure.

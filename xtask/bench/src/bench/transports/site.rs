@@ -10,7 +10,7 @@ use super::super::processes::{LOAD_CPU, Pinned, SERVER_CPU};
 use super::super::{Corefile, Folder};
 use super::SERVER_NAME;
 use super::client::Transport;
-use super::rows::Work;
+use super::work::Work;
 use xtask::{Failed, server};
 
 /// File of the authority's certificate.

@@ -2,9 +2,9 @@
 
 use super::bed::{Bed, Server};
 use super::report::Report;
-use crate::cluster::home::LOGS;
+use crate::cluster::home::{KUBECONFIG, LOGS};
 use crate::cluster::network::DNS;
-use crate::cluster::{configuration, programs};
+use crate::cluster::programs;
 use xtask::Failed;
 
 /// Images of these specs, as parts of names that differ between versions of Kubernetes. `e2e.test` lists those of its
@@ -54,7 +54,7 @@ pub(crate) fn e2e(bed: &Bed<'_>, _rounds: usize, report: &mut Report) -> Result<
     let mut passes = true;
     for server in &bed.servers {
         bed.install(*server)?;
-        let kubeconfig = format!("--kubeconfig={}", bed.inside.home.text(configuration::KUBECONFIG));
+        let kubeconfig = format!("--kubeconfig={}", bed.inside.home.text(KUBECONFIG));
         let words = ["--provider=local", "--ginkgo.no-color", "--ginkgo.v", &kubeconfig, FOCUS, SKIP];
         let output = bed.inside.output("e2e.test", &words);
         let (Ok(text) | Err(text)) = &output;

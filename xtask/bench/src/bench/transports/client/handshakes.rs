@@ -11,7 +11,8 @@ use tokio_rustls::TlsConnector;
 
 use super::dns::Dns;
 use super::order::Order;
-use super::stream::{self, Plan};
+use super::protocol::Plan;
+use super::stream;
 use super::tally::Tally;
 use super::{measure, tls};
 use xtask::Failed;

@@ -1,7 +1,7 @@
 //! DNS over HTTPS with HTTP/1.1: one POST after the other.
 
-use super::dns;
-use super::stream::{Protocol, Taken};
+use super::protocol::{Protocol, Taken};
+use super::question;
 use super::tally::Tally;
 use xtask::Failed;
 
@@ -12,7 +12,7 @@ pub(crate) struct Http1 {
 
 impl Http1 {
     pub(crate) fn new() -> Http1 {
-        let query = dns::query();
+        let query = question::query();
         let head = format!(
             "POST /dns-query HTTP/1.1\r\nHost: dns.example.org\r\nAccept: application/dns-message\r\n\
              Content-Type: application/dns-message\r\nContent-Length: {}\r\n\r\n",
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn takes_complete_responses_with_the_status_200() {
-        let body = dns::answer();
+        let body = question::answer();
         let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nDate: x\r\n\r\n", body.len());
         let (response, tally) = ([head.as_bytes(), &body].concat(), Tally::default());
         let take = |input: &[u8]| Http1::new().take(input, &mut Vec::new(), &tally);

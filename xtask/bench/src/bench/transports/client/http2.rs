@@ -5,8 +5,8 @@
 
 use std::collections::HashMap;
 
-use super::dns;
-use super::stream::{Protocol, Taken};
+use super::protocol::{Protocol, Taken};
+use super::question;
 use super::tally::Tally;
 use xtask::Failed;
 
@@ -48,7 +48,7 @@ struct Frame<'a> {
 
 impl Http2 {
     pub(crate) fn new() -> Http2 {
-        Http2 { query: dns::query(), next_stream: 1, window: INITIAL_WINDOW, responses: HashMap::new() }
+        Http2 { query: question::query(), next_stream: 1, window: INITIAL_WINDOW, responses: HashMap::new() }
     }
 
     /// Handles a frame. Returns true if it completes a response.
@@ -163,7 +163,7 @@ mod tests {
     fn response(stream: u32, fields: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
         put_frame(&mut out, HEADERS, END_HEADERS, stream, fields);
-        put_frame(&mut out, DATA, END_STREAM, stream, &dns::answer());
+        put_frame(&mut out, DATA, END_STREAM, stream, &question::answer());
         out
     }
 
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn asks_no_more_than_the_window_allows() {
         let (mut client, mut out) = (Http2::new(), Vec::new());
-        let length = u32::try_from(dns::query().len()).unwrap_or(0);
+        let length = u32::try_from(question::query().len()).unwrap_or(0);
         let asked = std::iter::repeat_with(|| client.ask(&mut out)).take_while(|is_asked| *is_asked).count();
         assert_eq!(asked, usize::try_from(INITIAL_WINDOW / length).unwrap_or(0));
         let mut update = Vec::new();

@@ -9,6 +9,8 @@ mod handshakes;
 mod http1;
 mod http2;
 mod order;
+mod protocol;
+mod question;
 mod quic;
 mod stream;
 mod tally;
@@ -23,7 +25,7 @@ use serde_json::{Value, json};
 use tokio::task::LocalSet;
 
 pub(crate) use self::order::{Job, Order, Transport};
-use self::stream::Plan;
+use self::protocol::Plan;
 use self::tally::Tally;
 use super::super::processes::cpu_of;
 use xtask::Failed;

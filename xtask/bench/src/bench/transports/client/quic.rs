@@ -16,7 +16,8 @@ use tokio::net::UdpSocket;
 
 use super::super::SERVER_NAME;
 use super::dns;
-use super::stream::Plan;
+use super::protocol::Plan;
+use super::question;
 use super::tally::Tally;
 use xtask::Failed;
 
@@ -171,7 +172,7 @@ impl Conversation {
         let mut endpoint = Endpoint::new(Arc::default(), None, false, None);
         let connected = endpoint.connect(Instant::now(), config, server, SERVER_NAME);
         let (handle, connection) = connected.map_err(|error| error.to_string())?;
-        let (request, responses) = (framing.request(&dns::query()), HashMap::new());
+        let (request, responses) = (framing.request(&question::query()), HashMap::new());
         let is_connected = false;
         Ok(Conversation { socket, server, endpoint, handle, connection, is_connected, framing, request, responses })
     }
@@ -285,8 +286,8 @@ mod tests {
     #[test]
     fn a_response_over_quic_is_one_message() {
         let mut response = Vec::new();
-        dns::frame(&dns::answer(), &mut response);
-        assert_eq!(Framing::Doq.message(&response), Ok(dns::answer()));
+        dns::frame(&question::answer(), &mut response);
+        assert_eq!(Framing::Doq.message(&response), Ok(question::answer()));
         assert!(Framing::Doq.message(&response[..response.len() - 1]).is_err());
         response.push(0);
         assert!(Framing::Doq.message(&response).is_err());
@@ -299,10 +300,10 @@ mod tests {
             put_frame(&mut out, HEADERS, fields);
             // A frame of an unknown type, with a long length.
             put_frame(&mut out, 0x21, &[0; 100]);
-            put_frame(&mut out, DATA, &dns::answer());
+            put_frame(&mut out, DATA, &question::answer());
             out
         };
-        assert_eq!(Framing::Http3.message(&response(&STATUS_200)), Ok(dns::answer()));
+        assert_eq!(Framing::Http3.message(&response(&STATUS_200)), Ok(question::answer()));
         // `:status: 404` is entry 27.
         assert!(Framing::Http3.message(&response(&[0, 0, 0xc0 | 27])).is_err());
         assert!(Framing::Http3.message(&response(&STATUS_200)[..9]).is_err());

@@ -9,45 +9,13 @@ use super::dns::Dns;
 use super::http1::Http1;
 use super::http2::Http2;
 use super::order::Transport;
+use super::protocol::{Plan, Protocol};
 use super::tally::Tally;
 use super::tls;
 use xtask::Failed;
 
 /// Bytes that are read at once.
 const INPUT: usize = 64 << 10;
-
-/// Course of a conversation.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Plan {
-    /// Maximum number of queries that wait for their answers.
-    pub(crate) in_flight: usize,
-    /// Number of queries.
-    pub(crate) queries: u64,
-    /// True if the connection stays open after the last answer.
-    pub(crate) stays: bool,
-}
-
-/// Number of bytes that a protocol read from its input, and of complete answers in them.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Taken {
-    pub(crate) bytes: usize,
-    pub(crate) answers: usize,
-}
-
-/// Client of one version of the protocol, without I/O.
-pub(crate) trait Protocol {
-    /// Appends what a connection starts with.
-    fn start(&mut self, _: &mut Vec<u8>) {}
-
-    /// Appends a query. Returns false if the connection can take none now.
-    fn ask(&mut self, out: &mut Vec<u8>) -> bool;
-
-    /// Takes complete responses from the input, and appends what the protocol demands in reply.
-    ///
-    /// # Errors
-    /// Fails if a response is invalid.
-    fn take(&mut self, input: &[u8], out: &mut Vec<u8>, tally: &Tally) -> Result<Taken, Failed>;
-}
 
 /// Converses with a server over a connection of its own.
 pub(crate) async fn connect_and_converse(

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use super::dns;
+use super::question;
 use xtask::Failed;
 
 /// Count of the answers of all connections, and the first failure.
@@ -22,7 +22,7 @@ impl Tally {
     /// # Errors
     /// Fails if the message does not answer the query.
     pub(crate) fn count(&self, message: &[u8]) -> Result<(), Failed> {
-        dns::check(message)?;
+        question::check(message)?;
         self.answers.set(self.answers.get() + 1);
         self.changed.notify_one();
         Ok(())
