@@ -16,12 +16,16 @@ pub(crate) enum AllError {
     Kubectl(String),
     /// `kubectl` took longer than this.
     Late(Duration),
+    /// An output is longer than this number of bytes.
+    TooLong(u64),
     /// The Service has no Pods.
     NoPods(String),
     /// The text is not `NAMESPACE/SERVICE`.
     NotAService(String),
     /// The command cannot ask several replicas.
     OneServer,
+    /// The command reads a file of this machine.
+    OwnFile,
 }
 
 impl fmt::Display for AllError {
@@ -32,10 +36,14 @@ impl fmt::Display for AllError {
             ),
             AllError::Kubectl(reason) => out.write_str(&harmless(reason)),
             AllError::Late(limit) => write!(out, "no answer within {} s", limit.as_secs()),
+            AllError::TooLong(limit) => write!(out, "the output is longer than {} MiB", limit >> 20),
             AllError::NoPods(service) => {
                 write!(out, "Service {service} has no Pods behind it; `--all=NAMESPACE/SERVICE` names another Service")
             }
             AllError::NotAService(text) => write!(out, "`{text}` is not NAMESPACE/SERVICE, such as {USUAL}"),
+            AllError::OwnFile => {
+                out.write_str("`--all` and `--conf` exclude each other: a replica has its own Corefile")
+            }
             AllError::OneServer => {
                 out.write_str("`--all` and `--socket` exclude each other: a socket is that of one server")
             }

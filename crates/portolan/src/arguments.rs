@@ -28,7 +28,7 @@ pub enum Command {
     /// Convert an existing cluster DNS configuration to a Corefile, or compare two servers.
     Migrate(MigrateOptions),
     /// Look into or change the running server.
-    Control(ControlCommand),
+    Control(Box<ControlCommand>),
     /// Run as the kube-dns pod or as one of its containers.
     KubeDns {
         /// The pod or the container.
@@ -382,7 +382,7 @@ fn from_matches(matches: &ArgMatches, is_plugin: bool, directives: Directives) -
         return Command::Migrate(migrate_options(migrate));
     }
     if let Some(control) = cli::commands::read(matches, is_plugin) {
-        return Command::Control(control);
+        return Command::Control(Box::new(control));
     }
     if let Some(shell) = matches.subcommand_matches("completions").and_then(|completions| completions.get_one("shell"))
     {

@@ -12,5 +12,6 @@
 mod real_api;
 mod real_clients;
 mod real_deploy;
+mod real_kubectl;
 mod real_proxies;
 mod support;

@@ -33,10 +33,15 @@ impl Bed {
         let binary = env!("CARGO_BIN_EXE_portolan");
         let script = format!(
             "#!/bin/sh\necho \"$*\" >> {calls}\n\
+             if [ -e {denied} ]; then echo '{{\"items\":[]}}'; cat {denied} >&2; exit 1; fi\n\
              case \"$*\" in *'get endpointslices -l kubernetes.io/service-name=kube-dns -o json') exec cat {slices};; esac\n\
              while [ \"$1\" != exec ]; do shift; done\n\
              case \"$2\" in {sockets}*) echo \"Error from server (NotFound): pods \\\"$2\\\" not found\" >&2; exit 1;; esac\n\
-             shift 4\nexec {binary} \"$@\" --socket \"$socket\"\n",
+             shift 2; [ \"$1\" = -c ] && shift 2; shift 2\n\
+             case \"$*\" in *--\\ *) first=\"${{*%% -- *}}\"; rest=\"${{*#* -- }}\";; *) first=\"$*\"; rest=;; esac\n\
+             {binary} $first --socket \"$socket\" ${{rest:+-- $rest}}\n\
+             code=$?; [ $code = 0 ] || echo \"command terminated with exit code $code\" >&2\nexit $code\n",
+            denied = folder.path().join("denied").display(),
             calls = folder.path().join("calls").display(),
             slices = slices.display(),
         );
@@ -207,4 +212,83 @@ fn says_why_no_replica_can_be_asked() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_portolan"));
     let ran: Ran = command.args(["status", "--all"]).env("PATH", "/nowhere").output().unwrap().into();
     assert!(ran.code == 2 && ran.stderr.contains("`--all` runs `kubectl`"), "{}", ran.stderr);
+}
+
+#[test]
+fn runs_other_commands_in_every_replica() {
+    let bed = Bed::start(&PODS);
+    let missing = "✗ dns-gone: Error from server (NotFound): pods \"dns-gone\" not found\n";
+    let mut failed = Vec::new();
+    for (words, expected) in [
+        (&["explain", "web.a.test."][..], "web.a.test.  A"),
+        (&["ready"], "ready"),
+        (&["reload"], "✓ generation 2"),
+        (&["requests"], "no query waits"),
+        (&["loglevel", "errors=debug", "--for", "1m"], "debug"),
+        (&["cache", "get", "web.a.test."], "no server block has `cache`"),
+        (&["cache", "flush", "--all"], "no server block has `cache`"),
+        (&["cache", "flush", "--below", "a.test."], "no server block has `cache`"),
+    ] {
+        let ran = bed.plugin(words);
+        assert_eq!(ran.code, 3, "{words:?}: {} {}", ran.stdout, ran.stderr);
+        assert!(ran.stdout.starts_with("── dns-a") && ran.stdout.ends_with(missing), "{words:?}: {}", ran.stdout);
+        failed.extend((!ran.stdout.contains(expected)).then(|| format!("{words:?}: {}", ran.stdout)));
+    }
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+    let ran = bed.run(&["explain", "web.a.test.", "--all", "--json"]);
+    let document: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let replicas = document["replicas"].as_array().unwrap();
+    assert_eq!(replicas[1]["output"]["question"]["name"], "web.a.test.", "{document}");
+    assert!(replicas[3]["error"].as_str().unwrap().contains("NotFound"), "{document}");
+    let ran = bed.run(&["cache", "flush", "--all", "--replicas=dns/kube-dns", "--container", "dns", "--json"]);
+    assert!(ran.code == 3 && serde_json::from_str::<Value>(&ran.stdout).is_ok(), "{} {}", ran.stdout, ran.stderr);
+    let calls = std::fs::read_to_string(bed.folder.path().join("calls")).unwrap();
+    assert!(calls.contains("-n dns exec dns-a -c dns -- /portolan cache flush --json --all"), "{calls}");
+    assert!(calls.contains("/portolan cache get -- web.a.test."), "{calls}");
+}
+
+#[test]
+fn explains_from_files_as_a_plugin_too() {
+    let bed = Bed::start(&PODS[..3]);
+    let corefile = bed.folder.path().join("dns-a.corefile").display().to_string();
+    let ran = bed.plugin(&["explain", "web.a.test.", "--conf", &corefile]);
+    assert!(ran.code == 0 && !ran.stdout.contains("──"), "{} {}", ran.stdout, ran.stderr);
+    let ran = bed.run(&["explain", "web.a.test.", "--conf", &corefile, "--all"]);
+    assert!(ran.code == 2 && ran.stderr.contains("`--all` and `--conf` exclude each other"), "{}", ran.stderr);
+}
+
+#[test]
+fn writes_a_report_of_every_replica() {
+    let bed = Bed::start(&PODS);
+    let output = bed.folder.path().join("reports");
+    std::fs::create_dir(&output).unwrap();
+    let ran = bed.run(&["report", "--all", "--output", output.to_str().unwrap()]);
+    assert_eq!(ran.code, 3, "{} {}", ran.stdout, ran.stderr);
+    for pod in &PODS[..3] {
+        let archive = std::fs::read(output.join(format!("portolan-report-{pod}.tar.gz"))).unwrap();
+        assert_eq!(archive[..2], [0x1f, 0x8b], "{pod}: gzip");
+    }
+    assert_eq!(std::fs::read_dir(&output).unwrap().count(), 3);
+    let ran = bed.run(&["report", "--all", "--output", output.join("x").to_str().unwrap()]);
+    assert!(ran.code == 2 && ran.stderr.contains("is no directory"), "{}", ran.stderr);
+}
+
+/// kubectl prints an empty list beside its error, and the exit code of a command after what the command printed.
+#[test]
+fn names_the_cause_and_not_what_follows_from_it() {
+    let bed = Bed::start(&PODS[..1]);
+    let denied =
+        "Error from server (Forbidden): endpointslices.discovery.k8s.io is forbidden: User \"jane\" cannot list\n";
+    let path = bed.folder.write("denied", denied);
+    for words in [&["status", "--all"][..], &["top", "--all"], &["tail", "--all"], &["reload", "--all"]] {
+        let ran = bed.run(words);
+        assert!(ran.code == 2 && ran.stderr.contains("(Forbidden)"), "{words:?}: {} {}", ran.code, ran.stderr);
+        assert!(!ran.stderr.contains("no Pods"), "{words:?}: {}", ran.stderr);
+    }
+    std::fs::remove_file(path).unwrap();
+    std::fs::remove_file(bed.folder.path().join("dns-a.sock")).unwrap();
+    for words in [&["status", "--all"][..], &["reload", "--all"], &["explain", "a.test.", "--all"]] {
+        let ran = bed.run(words);
+        assert!(ran.code == 3 && ran.stdout.contains("dns-a.sock"), "{words:?}: {} {}", ran.code, ran.stdout);
+    }
 }

@@ -4,7 +4,7 @@ use clap::{Arg, ArgAction, ArgGroup, ArgMatches};
 use control::cache::{Cached, FlushRequest, Flushed, Scope};
 use control::{Endpoint, exit};
 
-use super::{CommonOptions, command, json, print};
+use super::{CommonOptions, command, json, print, service};
 use crate::client::{ControlError, Socket};
 
 pub(super) const NAME: &str = "cache";
@@ -25,6 +25,7 @@ pub(super) fn definition() -> clap::Command {
         )
         .arg(name().required(true))
         .arg(Arg::new("type").value_name("TYPE").help("Record type [default: all]"))
+        .args(service::options_beside_all())
         .arg(json());
     let flush = command("flush", "Remove cached responses")
         .long_about(
@@ -35,6 +36,7 @@ pub(super) fn definition() -> clap::Command {
         .arg(Arg::new("below").long("below").value_name("NAME").help("Domain name, with all names below it"))
         .arg(Arg::new("all").long("all").action(ArgAction::SetTrue).help("All responses"))
         .group(ArgGroup::new("scope").args(["name", "below", "all"]).required(true))
+        .args(service::options_beside_all())
         .arg(json());
     command(NAME, "Look into the cache of the running server")
         .subcommand_required(true)
@@ -56,6 +58,27 @@ impl Options {
             })),
             _ => None,
         }
+    }
+
+    /// Returns the command for one replica.
+    pub(super) fn words(&self, json: bool) -> Vec<String> {
+        let json = json.then(|| "--json".to_owned());
+        let (subcommand, rest): (&str, Vec<String>) = match self {
+            Options::Get { name, qtype } => (
+                "get",
+                std::iter::once("--").chain([name.as_str()]).chain(qtype.as_deref()).map(str::to_owned).collect(),
+            ),
+            Options::Flush(FlushRequest { scope, name }) => {
+                let name = name.clone().unwrap_or_default();
+                let scope = match scope {
+                    Scope::All => vec!["--all".to_owned()],
+                    Scope::Below => vec![format!("--below={name}")],
+                    Scope::Name => vec!["--".to_owned(), name],
+                };
+                ("flush", scope)
+            }
+        };
+        [NAME, subcommand].map(str::to_owned).into_iter().chain(json).chain(rest).collect()
     }
 }
 

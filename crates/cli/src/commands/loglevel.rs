@@ -8,7 +8,7 @@ use clap::{Arg, ArgMatches};
 use control::log::{Level, Levels, SetLevel};
 use control::{Endpoint, exit};
 
-use super::{CommonOptions, command, json, print, read_duration};
+use super::{CommonOptions, command, json, print, read_duration, service};
 use crate::client::{ControlError, Socket};
 
 pub(super) const NAME: &str = "loglevel";
@@ -37,6 +37,7 @@ pub(super) fn definition() -> clap::Command {
         )
         .arg(level)
         .arg(duration)
+        .args(service::options())
         .arg(json())
 }
 
@@ -68,6 +69,14 @@ impl Options {
             seconds: duration.as_secs(),
         });
         Options { change }
+    }
+
+    /// Returns the command for one replica.
+    pub(super) fn words(&self) -> Vec<String> {
+        let change = self.change.iter().flat_map(|change| {
+            [format!("{}={}", change.plugin, change.level.name()), format!("--for={}s", change.seconds)]
+        });
+        std::iter::once(NAME.to_owned()).chain(change).collect()
     }
 }
 

@@ -3,7 +3,7 @@
 use control::ready::Readiness;
 use control::{Endpoint, exit};
 
-use super::{CommonOptions, command, json, print};
+use super::{CommonOptions, command, json, print, service};
 use crate::client::{ControlError, Socket};
 
 pub(super) const NAME: &str = "ready";
@@ -16,6 +16,7 @@ pub(super) fn definition() -> clap::Command {
              process, also on the network of the node. Exits with 0 if the server is ready, with 1 if it is not, and with 2 \
              if it could not be asked.",
         )
+        .args(service::options())
         .arg(json())
 }
 

@@ -3,7 +3,7 @@
 use control::reload::Reloaded;
 use control::{Endpoint, exit};
 
-use super::{CommonOptions, command, json, print};
+use super::{CommonOptions, command, json, print, service};
 use crate::client::{ControlError, Socket};
 
 pub(super) const NAME: &str = "reload";
@@ -14,6 +14,7 @@ pub(super) fn definition() -> clap::Command {
             "Reload the Corefile, like SIGUSR1, and wait until it serves or is rejected. Exits with 0 if it serves, with 1 if \
              it is rejected and the old one continues to serve, and with 2 if the server could not be asked.",
         )
+        .args(service::options())
         .arg(json())
 }
 

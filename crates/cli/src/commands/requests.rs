@@ -3,7 +3,7 @@
 use control::requests::Requests;
 use control::{Endpoint, exit};
 
-use super::{CommonOptions, command, json, print};
+use super::{CommonOptions, command, json, print, service};
 use crate::client::{ControlError, Socket};
 
 pub(super) const NAME: &str = "requests";
@@ -14,6 +14,7 @@ pub(super) fn definition() -> clap::Command {
             "Show the queries that wait for an upstream, oldest first. Identical queries share one exchange. Exits with 0 if no \
              exchange is slow, with 1 if one takes longer than a second, and with 2 if the server could not be asked.",
         )
+        .args(service::options())
         .arg(json())
 }
 

@@ -3,18 +3,21 @@
 use control::shadow::{Comparison, Shadows};
 use control::{Endpoint, exit};
 
-use super::{CommonOptions, command, json, print};
+use super::{CommonOptions, command, json, print, service};
 use crate::client::{ControlError, Socket};
 
 pub(super) const NAME: &str = "shadow";
+/// Name of the subcommand.
+pub(super) const REPORT: &str = "report";
 
 pub(super) fn definition() -> clap::Command {
-    let report = command("report", "Show how the answers differ from those of the other server")
+    let report = command(REPORT, "Show how the answers differ from those of the other server")
         .long_about(
             "Show how the answers differ from those of the other server: the share of equal answers, and groups of \
              differences with examples. Exits with 0 if no answer differs, with 1 if answers differ in a way that is \
              not known or the configuration has no such comparison, and with 2 if the server could not be asked.",
         )
+        .args(service::options())
         .arg(json());
     command(NAME, "Compare the running server with the DNS server that it replaces (directive shadow)")
         .subcommand_required(true)

@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
+use control::exit;
 use serde::Deserialize;
 
 use crate::all_error::AllError;
@@ -23,6 +24,8 @@ const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 const TIMEOUT: Duration = Duration::from_secs(20);
 /// Maximum length of an output in bytes: a status or a table is some kilobytes.
 const OUTPUT_MAX: u64 = 4 << 20;
+/// Beginning of the line with which `kubectl exec` reports the exit code of the command.
+const ENDED: &str = "command terminated with exit code ";
 
 /// List of EndpointSlices, as far as it is needed.
 #[derive(Deserialize)]
@@ -54,6 +57,10 @@ impl Service {
     pub(super) fn pods(&self) -> Result<Vec<String>, AllError> {
         let label = format!("{SERVICE_LABEL}={}", self.name);
         let output = self.output(&["get", "endpointslices", "-l", &label, "-o", "json"])?;
+        // Without the right, kubectl prints an empty list beside its error.
+        if !output.is_success {
+            return Err(AllError::Kubectl(output.reason("kubectl failed without a message")));
+        }
         let slices: Slices = serde_json::from_slice(&output.stdout)
             .map_err(|error| AllError::Kubectl(output.reason(&format!("not a list of EndpointSlices: {error}"))))?;
         let endpoints = slices.items.into_iter().flat_map(|slice| slice.endpoints.unwrap_or_default());
@@ -75,8 +82,10 @@ impl Service {
         self.spawn(&self.exec(pod, words))
     }
 
-    fn exec<'a>(&self, pod: &'a str, words: &'a [String]) -> Vec<&'a str> {
-        ["exec", pod, "--", BINARY].into_iter().chain(words.iter().map(String::as_str)).collect()
+    fn exec<'a>(&'a self, pod: &'a str, words: &'a [String]) -> Vec<&'a str> {
+        let container = self.container.iter().flat_map(|container| ["-c", container]);
+        let words = words.iter().map(String::as_str);
+        ["exec", pod].into_iter().chain(container).chain(["--", BINARY]).chain(words).collect()
     }
 
     fn spawn(&self, words: &[&str]) -> Result<Child, AllError> {
@@ -98,11 +107,15 @@ impl Service {
         if let Err(RecvTimeoutError::Timeout) = outcome {
             let _ = child.kill();
         }
-        let _ = child.wait();
+        let status = child.wait();
         let Ok(stdout) = outcome else { return Err(AllError::Late(TIMEOUT)) };
+        if stdout.len() as u64 >= OUTPUT_MAX {
+            return Err(AllError::TooLong(OUTPUT_MAX));
+        }
         // A program that `kubectl` has started may keep the pipe open.
         let stderr = stderr.recv_timeout(TIMEOUT).unwrap_or_default();
-        Ok(Output { stdout, stderr: String::from_utf8_lossy(&stderr).into_owned() })
+        let is_success = status.is_ok_and(|status| status.success());
+        Ok(Output { stdout, stderr: String::from_utf8_lossy(&stderr).into_owned(), is_success })
     }
 }
 
@@ -110,18 +123,45 @@ impl Service {
 pub(super) struct Output {
     pub(super) stdout: Vec<u8>,
     pub(super) stderr: String,
+    pub(super) is_success: bool,
 }
 
 impl Output {
     /// Returns the last line of the errors, or another reason without one.
     pub(super) fn reason(&self, other: &str) -> String {
-        last_line(&self.stderr).unwrap_or(other).to_owned()
+        reason(&self.stderr).unwrap_or_else(|| other.to_owned())
+    }
+
+    /// Returns the exit code of the command in the Pod. `None` if `kubectl` itself failed.
+    pub(super) fn code(&self) -> Option<u8> {
+        if self.is_success { Some(exit::FINE) } else { self.stderr.lines().find_map(code_in) }
+    }
+
+    /// Returns the errors of the command in the Pod, without those of `kubectl`.
+    pub(super) fn said(&self) -> String {
+        self.stderr.lines().filter(|line| !is_about_kubectl(line)).map(|line| format!("{line}\n")).collect()
     }
 }
 
-/// Returns the last line with text.
-pub(super) fn last_line(text: &str) -> Option<&str> {
-    text.lines().rev().map(str::trim).find(|line| !line.is_empty())
+/// Returns the exit code that a line of `kubectl` reports.
+fn code_in(line: &str) -> Option<u8> {
+    line.trim().strip_prefix(ENDED)?.parse().ok()
+}
+
+/// Returns true for a line with which `kubectl` describes what it did. Its errors are no such lines.
+fn is_about_kubectl(line: &str) -> bool {
+    code_in(line).is_some() || line.starts_with("Defaulted container ")
+}
+
+/// Returns the last line of errors, and what to do about it.
+pub(super) fn reason(errors: &str) -> Option<String> {
+    let lines = errors.lines().rev().map(str::trim).filter(|line| !line.is_empty());
+    // The exit code says less than what the command printed before.
+    let line = lines.clone().find(|line| !is_about_kubectl(line)).or_else(|| lines.clone().next())?;
+    let is_elsewhere = line.contains(&format!("\"{BINARY}\"")) && line.contains("no such file or directory");
+    let advice =
+        if is_elsewhere { "; if the Pod has several containers, `--container` names that of the server" } else { "" };
+    Some(format!("{line}{advice}"))
 }
 
 /// Reads a pipe to its end on a thread of its own.
@@ -136,4 +176,24 @@ fn read_all(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
         let _ = done.send(all);
     });
     bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cause_is_not_the_last_line() {
+        let errors = "/run/x.sock: no such file or directory\ncommand terminated with exit code 2\n";
+        let output = Output { stdout: Vec::new(), stderr: errors.to_owned(), is_success: false };
+        assert_eq!((output.code(), output.reason("")), (Some(2), "/run/x.sock: no such file or directory".to_owned()));
+        assert_eq!(output.said(), "/run/x.sock: no such file or directory\n");
+        assert_eq!(
+            reason("command terminated with exit code 137\n").as_deref(),
+            Some("command terminated with exit code 137")
+        );
+        assert_eq!((reason("\n"), reason("Error from server\n\n")), (None, Some("Error from server".to_owned())));
+        let elsewhere = reason("exec: \"/portolan\": stat /portolan: no such file or directory");
+        assert!(elsewhere.is_some_and(|reason| reason.contains("`--container`")));
+    }
 }

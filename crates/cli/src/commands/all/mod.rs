@@ -1,9 +1,12 @@
 //! `--all`: a command for every replica of a Service, with one output.
 //!
-//! `kubectl` runs the command in each Pod (`kubectl`), and `status`, `top` and `tail` merge what the Pods answer. A
-//! replica without an answer is named with the reason, and the exit code says that the output is incomplete.
+//! `kubectl` runs the command in each Pod (`kubectl`), and `status`, `top` and `tail` merge what the Pods answer; the
+//! output of other commands is that of each Pod (`each`). A replica without an answer is named with the reason, and the
+//! exit code says that the output is incomplete.
 
+mod each;
 mod kubectl;
+mod report;
 mod status;
 mod tail;
 mod top;
@@ -12,8 +15,8 @@ use control::exit;
 use control::text::harmless;
 use serde::de::DeserializeOwned;
 
-use super::Request;
 use super::service::Service;
+use super::{Request, ready, reload, requests, shadow};
 use crate::all_error::AllError;
 use crate::client::ControlError;
 
@@ -24,12 +27,25 @@ const REPLICAS_MAX: usize = 32;
 /// Runs a command for all replicas of a Service. `None` if it is about one server.
 pub(super) fn run(request: &Request, json: bool, service: &Service) -> Option<Result<u8, ControlError>> {
     let replicas = || Replicas::find(service).map_err(ControlError::All);
-    Some(match request {
-        Request::Status(own) => own.check_all().and_then(|()| replicas()).and_then(|all| status::run(&all, json)),
-        Request::Top(own) => replicas().and_then(|all| top::run(own, &all, json)),
-        Request::Tail(own) => replicas().and_then(|all| tail::run(own, &all, json)),
-        _ => return None,
-    })
+    let with_json = |words: Vec<String>| words.into_iter().chain(json.then(|| "--json".to_owned())).collect();
+    let words: Vec<String> = match request {
+        Request::Status(own) => {
+            return Some(own.check_all().and_then(|()| replicas()).and_then(|all| status::run(&all, json)));
+        }
+        Request::Top(own) => return Some(replicas().and_then(|all| top::run(own, &all, json))),
+        Request::Tail(own) => return Some(replicas().and_then(|all| tail::run(own, &all, json))),
+        Request::Report(own) => return Some(replicas().and_then(|all| report::run(own, &all))),
+        // It looks at the cluster from here.
+        Request::Doctor(_) => return None,
+        Request::Explain(own) => return Some(replicas().and_then(|all| each::run(&own.words(), &all, own.is_json()))),
+        Request::Cache(own) => own.words(json),
+        Request::LogLevel(own) => with_json(own.words()),
+        Request::Ready => with_json(texts([ready::NAME])),
+        Request::Reload => with_json(texts([reload::NAME])),
+        Request::Requests => with_json(texts([requests::NAME])),
+        Request::Shadow => with_json(texts([shadow::NAME, shadow::REPORT])),
+    };
+    Some(replicas().and_then(|all| each::run(&words, &all, json)))
 }
 
 /// Pods behind a Service.
@@ -69,6 +85,12 @@ impl Replicas<'_> {
             let parsed = serde_json::from_slice(&output.stdout);
             parsed.map_err(|error| AllError::Kubectl(output.reason(&format!("the answer is not understood: {error}"))))
         };
+        self.each(ask)
+    }
+
+    /// Asks all Pods at the same time.
+    fn each<T: Send>(&self, ask: impl Fn(&String) -> Result<T, AllError> + Sync) -> Vec<Answer<T>> {
+        let ask = &ask;
         let answers = std::thread::scope(|scope| {
             let asking: Vec<_> = self.pods.iter().map(|pod| (pod, scope.spawn(move || ask(pod)))).collect();
             let answer = |(pod, asked): (&String, std::thread::ScopedJoinHandle<'_, Result<T, AllError>>)| Answer {

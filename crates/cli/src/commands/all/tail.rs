@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::super::print_bytes;
 use super::super::tail::Options;
-use super::kubectl::last_line;
+use super::kubectl::reason;
 use super::{Answer, Replicas, unreached, width};
 use crate::all_error::AllError;
 use crate::client::ControlError;
@@ -125,7 +125,7 @@ fn read(at: usize, child: &mut Child, lines: SyncSender<Arrived>) {
         let said = errors.join().unwrap_or_default();
         let outcome = match outcome {
             // A server says more if it has nothing to show. Only an error of `kubectl` begins like this.
-            Ok(false) if is_error(&said) => Err(AllError::Kubectl(last_line(&said).unwrap_or_default().to_owned())),
+            Ok(false) if is_error(&said) => Err(AllError::Kubectl(reason(&said).unwrap_or_default())),
             Ok(_) => Ok(()),
             Err(error) => Err(error),
         };
@@ -153,7 +153,7 @@ fn pass_on(at: usize, stdout: ChildStdout, lines: &SyncSender<Arrived>) -> Resul
 
 /// Returns true for errors of `kubectl` or of the command, and not for notices.
 fn is_error(said: &str) -> bool {
-    last_line(said).is_some_and(|line| !line.starts_with("no recorded failure") && !line.starts_with("Defaulted"))
+    reason(said).is_some_and(|line| !line.starts_with("no recorded failure") && !line.starts_with("Defaulted"))
 }
 
 #[allow(clippy::print_stderr, reason = "a command prints to its user")]

@@ -9,7 +9,7 @@ use config::Directives;
 use control::explain::{Code, Explained, Step};
 use control::{Endpoint, exit};
 
-use super::{as_json, command, json, print_text};
+use super::{as_json, command, json, print_text, service};
 use crate::client::{ControlError, Socket};
 use inspect::explain::Asked;
 use inspect::explain::offline;
@@ -88,6 +88,7 @@ pub(super) fn definition() -> clap::Command {
                 .conflicts_with("json")
                 .help("Format of the output; mermaid makes a flowchart [default: text]"),
         )
+        .args(service::options())
         .arg(json().help("Short for --format json"))
 }
 
@@ -106,6 +107,21 @@ impl Options {
             format: Format::read(matches),
             files: conf.map(|conf| offline::Files { conf, manifests }),
         })
+    }
+
+    /// Returns the command for one replica.
+    pub(super) fn words(&self) -> Vec<String> {
+        let option = |name: &str, value: &Option<String>| value.as_ref().map(|value| format!("--{name}={value}"));
+        let format =
+            Format::NAMES.iter().find(|(_, format)| *format == self.format).map(|(name, _)| format!("--format={name}"));
+        let fresh = self.fresh.then(|| "--fresh".to_owned());
+        let options = [option("from", &self.from), option("server", &self.server), format, fresh];
+        let words = ["--".to_owned(), self.name.clone()].into_iter().chain(self.qtype.clone());
+        std::iter::once(NAME.to_owned()).chain(options.into_iter().flatten()).chain(words).collect()
+    }
+
+    pub(super) fn is_json(&self) -> bool {
+        self.format == Format::Json
     }
 
     /// Returns the parameters of a request. `denied` are the names that the server was asked for and denied.
