@@ -47,28 +47,32 @@ impl Merge for () {
 
 /// Sketch with a fixed number of counters.
 ///
-/// A key is found by comparing its hash with those of all counters. For some hundred counters, that takes a fraction of
-/// a microsecond and half of the memory of a hash table.
+/// A key is found by comparing a byte of its hash with that byte of all counters, many at a time. For some hundred
+/// counters, that takes some tens of nanoseconds and a fraction of the memory of a hash table.
 #[derive(Clone, Debug)]
 pub(super) struct SpaceSaving<V> {
-    /// Hashes of the keys, in the order of `counters`.
-    hashes: Vec<u32>,
+    /// A byte of the hash of each key, in the order of `counters`.
+    tags: Vec<u8>,
     counters: Vec<(Box<str>, Counter<V>)>,
     capacity: usize,
+    /// Count of the smallest counter when one was last looked for. Counts only grow, so none is smaller.
+    least: u32,
+    /// Counters before this one are larger than `least`, so the search for the smallest one goes on here.
+    searched: usize,
 }
 
 impl<V: Merge + Clone> SpaceSaving<V> {
     /// Creates a sketch with `capacity` counters. It grows by doubling, so a power of two leaves no memory unused.
     pub(super) fn new(capacity: usize) -> SpaceSaving<V> {
-        SpaceSaving { hashes: Vec::new(), counters: Vec::new(), capacity }
+        SpaceSaving { tags: Vec::new(), counters: Vec::new(), capacity, least: 0, searched: 0 }
     }
 
     /// Counts `weight` occurrences of a key, and returns the value of its counter.
     pub(super) fn count(&mut self, key: &str, weight: u32) -> &mut V {
-        let hash = hash_of(key);
-        let at = self.find(hash, key).unwrap_or_else(|| {
+        let tag = tag_of(key);
+        let at = self.find(tag, key).unwrap_or_else(|| {
             let error = if self.is_full() { self.make_room() } else { 0 };
-            self.push(hash, key.into(), Counter { count: error, error, value: V::default() });
+            self.push(tag, key.into(), Counter { count: error, error, value: V::default() });
             self.counters.len() - 1
         });
         let (_, counter) = &mut self.counters[at];
@@ -80,23 +84,34 @@ impl<V: Merge + Clone> SpaceSaving<V> {
         self.counters.len() >= self.capacity
     }
 
-    fn find(&self, hash: u32, key: &str) -> Option<usize> {
-        let is_key = |at: &usize| self.hashes[*at] == hash && *self.counters[*at].0 == *key;
-        (0..self.hashes.len()).find(is_key)
+    fn find(&self, tag: u8, key: &str) -> Option<usize> {
+        let is_key = |at: &usize| *self.counters[*at].0 == *key;
+        memchr::memchr_iter(tag, &self.tags).find(is_key)
     }
 
-    fn push(&mut self, hash: u32, key: Box<str>, counter: Counter<V>) {
-        self.hashes.push(hash);
+    fn push(&mut self, tag: u8, key: Box<str>, counter: Counter<V>) {
+        self.tags.push(tag);
         self.counters.push((key, counter));
     }
 
     /// Removes the smallest counter, and returns its count.
+    ///
+    /// Under a flood of names that all differ, each takes this way. So the search goes on where the last one ended: the
+    /// counters before are larger, and a new one is larger too because it begins with the count that it took over.
     fn make_room(&mut self) -> u32 {
-        let counts = self.counters.iter().map(|(_, counter)| counter.count);
-        let Some((at, count)) = counts.enumerate().min_by_key(|(_, count)| *count) else { return 0 };
-        self.hashes.swap_remove(at);
-        self.counters.swap_remove(at);
-        count
+        let count_of = |(_, counter): &(Box<str>, Counter<V>)| counter.count;
+        let is_least = |one: &(Box<str>, Counter<V>)| count_of(one) == self.least;
+        let next = self.counters[self.searched..].iter().position(is_least).map(|at| self.searched + at);
+        let at = next.or_else(|| {
+            let counts = self.counters.iter().map(count_of);
+            counts.enumerate().min_by_key(|(_, count)| *count).map(|(at, _)| at)
+        });
+        let Some(at) = at else { return 0 };
+        // The last counter comes to the place of the removed one, where the next search begins.
+        self.tags.swap_remove(at);
+        let (_, removed) = self.counters.swap_remove(at);
+        (self.least, self.searched) = (removed.count, at);
+        removed.count
     }
 
     /// Largest number of occurrences that a key without a counter may have.
@@ -110,9 +125,9 @@ impl<V: Merge + Clone> SpaceSaving<V> {
         let (own_max, other_max) = (self.unseen_max(), other.unseen_max());
         let own = self.counters.len();
         let mut is_in_both = vec![false; own];
-        for (hash, (key, counter)) in other.hashes.iter().zip(&other.counters) {
+        for (tag, (key, counter)) in other.tags.iter().zip(&other.counters) {
             // Keys that are added here differ from those that follow, so only the own ones are searched.
-            if let Some(at) = self.find(*hash, key) {
+            if let Some(at) = self.find(*tag, key) {
                 let (_, also) = &mut self.counters[at];
                 also.add(counter.count, counter.error);
                 also.value.merge(&counter.value);
@@ -120,7 +135,7 @@ impl<V: Merge + Clone> SpaceSaving<V> {
             } else {
                 let mut counter = counter.clone();
                 counter.add(own_max, own_max);
-                self.push(*hash, key.clone(), counter);
+                self.push(*tag, key.clone(), counter);
             }
         }
         for ((_, counter), is_in_both) in self.counters.iter_mut().zip(is_in_both) {
@@ -136,8 +151,9 @@ impl<V: Merge + Clone> SpaceSaving<V> {
             self.counters.sort_unstable_by_key(|(_, counter)| Reverse(counter.count));
             self.counters.truncate(self.capacity);
             self.counters.shrink_to_fit();
-            self.hashes = self.counters.iter().map(|(key, _)| hash_of(key)).collect();
+            self.tags = self.counters.iter().map(|(key, _)| tag_of(key)).collect();
         }
+        (self.least, self.searched) = (0, 0);
     }
 
     /// Keys with their counters, in no order.
@@ -149,9 +165,7 @@ impl<V: Merge + Clone> SpaceSaving<V> {
     #[cfg(test)]
     pub(super) fn memory(&self) -> usize {
         let keys: usize = self.counters.iter().map(|(key, _)| key.len()).sum();
-        size_of::<u32>() * self.hashes.capacity()
-            + size_of::<(Box<str>, Counter<V>)>() * self.counters.capacity()
-            + keys
+        self.tags.capacity() + size_of::<(Box<str>, Counter<V>)>() * self.counters.capacity() + keys
     }
 
     #[cfg(test)]
@@ -160,11 +174,9 @@ impl<V: Merge + Clone> SpaceSaving<V> {
     }
 }
 
-/// Returns the hash of a key. It needs no secret seed: equal hashes of different keys cost one comparison.
-fn hash_of(key: &str) -> u32 {
-    #[allow(clippy::cast_possible_truncation, reason = "some bits of it are enough")]
-    let hash = FixedState::default().hash_one(key) as u32;
-    hash
+/// Returns a byte of the hash of a key. It needs no secret seed: equal bytes of different keys cost one comparison.
+fn tag_of(key: &str) -> u8 {
+    FixedState::default().hash_one(key).to_le_bytes()[0]
 }
 
 #[cfg(test)]
@@ -239,6 +251,31 @@ mod tests {
             let mut exact = HashMap::new();
             let sketch = stream(seed, keys, 20_000, &mut exact);
             check(&sketch, &exact, &format!("seed {seed}, {keys} keys"));
+        }
+    }
+
+    #[test]
+    fn a_new_key_takes_the_smallest_counter_over() {
+        for (seed, keys) in [(1, 80), (2, 20_000), (3, 1 << 40)] {
+            let (mut random, mut sketch) = (Random(seed), SpaceSaving::<u32>::new(CAPACITY));
+            for event in 0..5_000 {
+                let key = format!("n{}", random.key(keys));
+                let least = sketch.iter().map(|(_, counter)| counter.count).min().unwrap_or(0);
+                let is_known = sketch.iter().any(|(known, _)| known == key);
+                let is_full = sketch.len() == CAPACITY;
+                sketch.count(&key, 1 + u32::try_from(random.next() % 3).expect("a small number"));
+                let (_, counter) = sketch.iter().find(|(known, _)| *known == key).expect("it was counted");
+                let expected = if is_full { least } else { 0 };
+                assert!(
+                    is_known || counter.error == expected,
+                    "seed {seed}, event {event}: {counter:?}, least {least}"
+                );
+                if event % 1_000 == 999 {
+                    // A merged sketch is counted in again.
+                    let other = sketch.clone();
+                    sketch.merge(&other);
+                }
+            }
         }
     }
 
