@@ -14,10 +14,10 @@ mod port;
 
 pub use mesh::MeshManifest;
 pub use model::{
-    AddressType, Container, ContainerPort, EndpointPort, EndpointSlice, Endpoints, Head, ImportSpec, Ingress,
-    LoadBalancer, Metadata, Namespace, Pod, PodCondition, PodIp, PodSpec, PodStatus, Protocol, SERVICE_NAME, Service,
-    ServiceImport, ServicePort, ServiceSpec, ServiceStatus, SliceConditions, SliceEndpoint, Subset, SubsetAddress,
-    TargetRef, Text,
+    AddressType, Container, ContainerPort, DnsConfig, DnsOption, EndpointPort, EndpointSlice, Endpoints, Head,
+    ImportSpec, Ingress, LoadBalancer, Metadata, Namespace, Pod, PodCondition, PodIp, PodSpec, PodStatus, Protocol,
+    SERVICE_NAME, Service, ServiceImport, ServicePort, ServiceSpec, ServiceStatus, SliceConditions, SliceEndpoint,
+    Subset, SubsetAddress, TargetRef, Text,
 };
 pub use parse::{Findings, Manifest, ManifestError, Parsed, json, yaml};
 pub use port::TargetPort;

@@ -338,6 +338,27 @@ pub struct PodSpec {
     pub subdomain: String,
     #[serde(deserialize_with = "or_default")]
     pub containers: Vec<Container>,
+    #[serde(rename = "dnsPolicy")]
+    pub dns_policy: Option<String>,
+    #[serde(rename = "dnsConfig")]
+    pub dns_config: Option<DnsConfig>,
+}
+
+/// `dnsConfig` of a Pod.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct DnsConfig {
+    pub nameservers: Option<Vec<String>>,
+    pub searches: Option<Vec<String>>,
+    pub options: Option<Vec<DnsOption>>,
+}
+
+/// Option of a resolver, such as `ndots`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct DnsOption {
+    pub name: String,
+    pub value: Option<String>,
 }
 
 /// Container of a Pod.

@@ -31,6 +31,7 @@ mod etcd;
 mod everything;
 mod explain;
 mod explain_client;
+mod explain_resolver;
 mod gate;
 mod grpc;
 mod guides;

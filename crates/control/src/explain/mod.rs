@@ -48,8 +48,10 @@ pub struct Explained {
 impl Explained {
     /// Returns true if everything that decides about the answer could be looked at.
     #[must_use]
-    pub const fn is_complete(&self) -> bool {
-        self.unjudged.is_empty() && self.differing.is_empty()
+    pub fn is_complete(&self) -> bool {
+        self.unjudged.is_empty()
+            && self.differing.is_empty()
+            && !self.search.as_ref().is_some_and(Search::asks_elsewhere)
     }
 }
 
@@ -117,15 +119,35 @@ pub struct Listener {
     pub address: Option<String>,
 }
 
-/// Search path of a pod with `dnsPolicy: ClusterFirst` on a kubelet whose `clusterDomain` is the first zone of
-/// *kubernetes*. Both are assumed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Search path of a pod: that of `dnsPolicy: ClusterFirst` on a kubelet whose `clusterDomain` is the first zone of
+/// *kubernetes*, unless the Pod and its kubelet could be read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Search {
     /// Domains, in order.
     pub domains: Vec<String>,
     /// Number of dots from which a name is first asked for as it is.
     pub ndots: u64,
+    /// `dnsPolicy` that takes effect, if the Pod could be read: `ClusterFirst`, `Default` or `None`.
+    #[serde(default)]
+    pub policy: Option<String>,
+    /// Nameservers of the Pod's `dnsConfig`.
+    #[serde(default)]
+    pub nameservers: Vec<String>,
+    /// True if the cluster domain of the Pod's kubelet is not known, and assumed.
+    #[serde(default)]
+    pub assumed: bool,
+    /// Reason, if the kubelet was asked in vain.
+    #[serde(default)]
+    pub unknown: Option<String>,
+}
+
+impl Search {
+    /// Returns true if the Pod does not ask the cluster DNS, or it is not known if it does.
+    #[must_use]
+    pub fn asks_elsewhere(&self) -> bool {
+        self.policy.as_deref().is_some_and(|policy| policy != "ClusterFirst")
+    }
 }
 
 /// One query.

@@ -2,13 +2,13 @@
 
 use core::fmt::{self, Write};
 
-use super::{Asked, Cached, Client, Differing, Explained, NotReady, NotReadyEndpoint, Place, Step, Upstream};
+use super::{Asked, Cached, Client, Differing, Explained, NotReady, NotReadyEndpoint, Place, Search, Step, Upstream};
 use crate::text::{count, duration, harmless};
 
 /// Maximum width of the column with results. Longer ones move the columns after them.
 const RESULT_WIDTH_MAX: usize = 44;
-/// Note on the search path. Only the kubelet and the Pod know the true one; the check compares the kubelets.
-const ASSUMED: &str = "assumed, see PD-K02";
+/// Check of `portolan doctor` that compares the cluster domain of the kubelets.
+const CHECK: &str = "PD-K02";
 /// Number of steps from which earlier ones of the search path share a line if they have nothing to tell.
 const SHOWN_RECORDS_MAX: usize = 1;
 /// Maximum number of endpoints that are not ready on a line.
@@ -21,7 +21,7 @@ impl fmt::Display for Explained {
             write!(out, "  from {client}")?;
         }
         if let Some(search) = &self.search {
-            write!(out, "   search {} · ndots {} ({ASSUMED})", search.domains.join(" "), search.ndots)?;
+            write!(out, "   search {search}")?;
         }
         writeln!(out)?;
         let names = self.steps.iter().map(|step| harmless(&step.name).chars().count());
@@ -48,6 +48,7 @@ impl Explained {
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         let mut notes: Vec<String> = self.from.iter().filter_map(Client::note).collect();
+        notes.extend(self.search.iter().filter_map(Search::note));
         let rules: Vec<String> = self.unjudged.iter().map(|rule| format!("{} ({})", rule.plugin, rule.place)).collect();
         if !rules.is_empty() {
             let rules = rules.join(", ");
@@ -65,6 +66,40 @@ impl Explained {
             )
         }));
         notes
+    }
+}
+
+/// Domains, `ndots`, and what they are taken from. Only the Pod and the kubelet know the true ones.
+impl fmt::Display for Search {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let domains: Vec<String> = self.domains.iter().map(|domain| harmless(domain)).collect();
+        let domains = if domains.is_empty() { "without domains".to_owned() } else { domains.join(" ") };
+        write!(out, "{domains} · ndots {} (", self.ndots)?;
+        match (&self.policy, self.assumed) {
+            (None, _) => write!(out, "assumed, see {CHECK})"),
+            (Some(policy), false) => write!(out, "dnsPolicy {})", harmless(policy)),
+            (Some(policy), true) => {
+                write!(out, "dnsPolicy {}; cluster domain assumed, see {CHECK})", harmless(policy))
+            }
+        }
+    }
+}
+
+impl Search {
+    /// Says which servers the Pod asks in place of this one, or why the cluster domain is assumed.
+    fn note(&self) -> Option<String> {
+        let servers = self.nameservers.join(", ");
+        match self.policy.as_deref()? {
+            "Default" if servers.is_empty() => Some(
+                "the Pod has dnsPolicy Default: it asks the nameservers of its node, with the search domains of the \
+                 node, and this server only if they forward to it"
+                    .to_owned(),
+            ),
+            "Default" | "None" => Some(format!(
+                "the Pod asks the nameservers of its dnsConfig: {servers}; this server only if it is one of them"
+            )),
+            _ => self.unknown.as_ref().map(|reason| format!("the cluster domain is assumed: {reason}")),
+        }
     }
 }
 

@@ -8,10 +8,10 @@ use super::super::context::Context;
 use super::super::refusal::Refusal;
 use crate::explain::{Asked, Explainer, Located};
 
-/// Reads the addresses of the client from the source of its cluster, if the index does not have them.
+/// Reads the client from the source of its cluster.
 pub(super) async fn locate(context: &Context, parameters: &Parameters) -> Option<Located> {
-    let (from, loaded) = (parameters.get("from")?, context.view.loaded());
-    crate::explain::locate(from, &loaded.inspection, &context.view.clusters.sources()).await
+    let from = parameters.get("from")?;
+    crate::explain::locate(from, &context.view.clusters.sources()).await
 }
 
 /// Explains the answer to a question, with the plugins and caches that serve now.

@@ -5,39 +5,38 @@ use std::net::IpAddr;
 use cluster::Source;
 use config::setup::{InspectCluster, Inspection};
 use control::explain::{Client, Search};
-use kubeapi::LocateError;
+use kubeapi::{DnsPolicy, LocateError, LocatedPod, PodResolver};
 
 use super::ExplainError;
 
+/// `ndots` of a resolver without the option (resolv.conf(5)).
+const NDOTS_USUAL: u64 = 1;
 /// `ndots` of the resolv.conf that kubelet writes for `dnsPolicy: ClusterFirst`.
 const NDOTS: u64 = 5;
 
 /// Maximum number of clusters that are asked for a pod. Most Corefiles have one.
 const SOURCES_MAX: usize = 4;
 
-/// Addresses of a pod as the source of a cluster has them; empty if there is no such pod. An error has the reason why
-/// they are not known.
-pub(crate) type Located = Result<Vec<IpAddr>, LocateError>;
+/// Pod as the source of a cluster has it, without addresses if there is no such pod. An error has the reason why they
+/// are not known.
+pub(crate) type Located = Result<LocatedPod, LocateError>;
 
-/// Reads the addresses of a client that is named as `NAMESPACE/POD` from the source of its cluster. `None` if the index
-/// has all that is known, or the client is not named so.
-pub(crate) async fn locate(text: &str, inspection: &Inspection, sources: &[Source]) -> Option<Located> {
+/// Reads a client that is named as `NAMESPACE/POD` from the source of its cluster. `None` without a source, or if the
+/// client is not named so. The index has addresses of pods, but not how their resolvers ask.
+pub(crate) async fn locate(text: &str, sources: &[Source]) -> Option<Located> {
     let (namespace, pod) = pod_in(text)?;
-    let is_known = |cluster: &dyn InspectCluster| {
-        cluster.has_all_pods(namespace) && !cluster.addresses_of_pod(namespace, pod).is_empty()
-    };
-    if sources.is_empty() || inspection.clusters.iter().any(|cluster| is_known(&**cluster)) {
+    if sources.is_empty() {
         return None;
     }
     let mut reason = None;
     for source in sources.iter().take(SOURCES_MAX) {
-        match kubeapi::pod_addresses(source, namespace, pod).await {
-            Ok(addresses) if !addresses.is_empty() => return Some(Ok(addresses)),
+        match kubeapi::locate_pod(source, namespace, pod).await {
+            Ok(found) if !found.addresses.is_empty() || found.resolver.is_some() => return Some(Ok(found)),
             Ok(_) => {}
             Err(error) => reason = Some(error),
         }
     }
-    Some(reason.map_or_else(|| Ok(Vec::new()), Err))
+    Some(reason.map_or_else(|| Ok(LocatedPod::default()), Err))
 }
 
 /// Returns namespace and name of a pod.
@@ -61,7 +60,8 @@ pub(super) fn find(
         (_, Some(pod)) => named(pod, clusters, located),
         _ => return Err(ExplainError::From(text.to_owned())),
     };
-    let search = client.namespace.as_deref().and_then(|namespace| search_of(namespace, inspection));
+    let resolver = located.and_then(|located| located.as_ref().ok()?.resolver.as_ref());
+    let search = client.namespace.as_deref().and_then(|namespace| search_of(namespace, inspection, resolver));
     Ok((Some(client), search))
 }
 
@@ -82,7 +82,7 @@ fn named<'a>(
 ) -> Client {
     let is_known = clusters.clone().any(|cluster| cluster.has_all_pods(namespace));
     let mut addresses: Vec<IpAddr> = clusters.flat_map(|cluster| cluster.addresses_of_pod(namespace, pod)).collect();
-    addresses.extend(located.iter().flat_map(|located| located.iter().flatten()));
+    addresses.extend(located.iter().flat_map(|located| located.iter()).flat_map(|found| &found.addresses));
     // Most queries of a pod with both families come from its IPv4 address, because most clusters prefer that family.
     addresses.sort_unstable();
     addresses.dedup();
@@ -99,12 +99,52 @@ fn named<'a>(
     }
 }
 
-/// Returns the search path of a pod. Its cluster domain is the first zone of the cluster that has its namespace.
-fn search_of(namespace: &str, inspection: &Inspection) -> Option<Search> {
+/// Returns the search path of a pod. Unless its kubelet is known, its cluster domain is the first zone of the cluster
+/// that has its namespace.
+fn search_of(namespace: &str, inspection: &Inspection, resolver: Option<&PodResolver>) -> Option<Search> {
+    let Some(resolver) = resolver else {
+        let domains = cluster_domains(namespace, &zone_of(namespace, inspection)?);
+        return Some(Search { domains, ndots: NDOTS, ..Search::default() });
+    };
+    let PodResolver { policy, nameservers, searches, ndots, cluster_domain } = resolver;
+    let policy_text = match policy {
+        DnsPolicy::ClusterFirst => "ClusterFirst",
+        DnsPolicy::Node => "Default",
+        DnsPolicy::None => "None",
+    };
+    let (mut domains, usual) = match policy {
+        DnsPolicy::ClusterFirst => {
+            let known = cluster_domain.as_ref().and_then(|known| known.as_ref().ok());
+            let domain = known.cloned().or_else(|| zone_of(namespace, inspection))?;
+            (cluster_domains(namespace, &domain), NDOTS)
+        }
+        DnsPolicy::Node | DnsPolicy::None => (Vec::new(), NDOTS_USUAL),
+    };
+    for search in searches {
+        // kubelet leaves repeated ones out.
+        if !domains.contains(search) {
+            domains.push(search.clone());
+        }
+    }
+    Some(Search {
+        domains,
+        ndots: ndots.unwrap_or(usual),
+        policy: Some(policy_text.to_owned()),
+        nameservers: nameservers.clone(),
+        assumed: *policy == DnsPolicy::ClusterFirst && !matches!(cluster_domain, Some(Ok(_))),
+        unknown: cluster_domain.as_ref().and_then(|known| known.as_ref().err()).map(ToString::to_string),
+    })
+}
+
+/// Returns the first zone of the cluster that has a namespace.
+fn zone_of(namespace: &str, inspection: &Inspection) -> Option<String> {
     let clusters = || inspection.clusters.iter().filter(|cluster| !cluster.zones().is_empty());
     let own = clusters().find(|cluster| cluster.has_namespace(namespace)).or_else(|| clusters().next())?;
-    let domain = own.zones().first()?.to_string();
+    Some(own.zones().first()?.to_string())
+}
+
+/// Returns the search domains of `dnsPolicy: ClusterFirst`.
+fn cluster_domains(namespace: &str, domain: &str) -> Vec<String> {
     let domain = domain.trim_end_matches('.');
-    let domains = vec![format!("{namespace}.svc.{domain}"), format!("svc.{domain}"), domain.to_owned()];
-    Some(Search { domains, ndots: NDOTS })
+    vec![format!("{namespace}.svc.{domain}"), format!("svc.{domain}"), domain.to_owned()]
 }

@@ -78,7 +78,7 @@ pub fn explain(files: &Files, asked: &Asked<'_>, directives: Directives) -> Resu
         let loaded = load(files, directives).await?;
         let mut explainer = loaded.explainer();
         if let Some(from) = asked.from {
-            explainer.located = super::locate(from, &loaded.requests.inspection, &loaded.clusters.sources()).await;
+            explainer.located = super::locate(from, &loaded.clusters.sources()).await;
         }
         explainer.explain(asked).map_err(OfflineError::Question)
     })

@@ -294,7 +294,11 @@ fn the_codes_that_decide_are_those_of_the_plugin() {
 
 #[test]
 fn names_follow_resolv_conf() {
-    let search = control::explain::Search { domains: vec!["a.test".to_owned(), "test".to_owned()], ndots: 2 };
+    let search = control::explain::Search {
+        domains: vec!["a.test".to_owned(), "test".to_owned()],
+        ndots: 2,
+        ..Default::default()
+    };
     let names = |text: &str| {
         let names = super::names_of(text, Some(&search)).unwrap();
         names.iter().map(ToString::to_string).collect::<Vec<_>>()

@@ -17,8 +17,8 @@ use crate::watch::Sink;
 use manifests::Manifest;
 use manifests::MeshManifest;
 use manifests::{
-    AddressType, EndpointSlice, Endpoints, Metadata, Namespace, Pod, SERVICE_NAME, Service, ServiceImport, ServicePort,
-    SliceEndpoint, Text,
+    AddressType, EndpointSlice, Endpoints, Metadata, Namespace, Pod, PodSpec, SERVICE_NAME, Service, ServiceImport,
+    ServicePort, SliceEndpoint, Text,
 };
 
 /// Labels on an EndpointSlice with the name of its ServiceImport and the cluster that its endpoints are in.
@@ -95,6 +95,11 @@ impl Cluster {
         let endpoints = slices.flat_map(|slice| &slice.endpoints).filter(is_it);
         let texts = own.chain(endpoints.flat_map(|endpoint| &endpoint.addresses));
         texts.filter_map(|text| text.text.parse().ok()).collect()
+    }
+
+    /// Returns the `spec` of a Pod.
+    pub(crate) fn pod_spec(&self, namespace: &str, pod: &str) -> Option<&PodSpec> {
+        self.pods.get(&(namespace.to_owned(), pod.to_owned())).map(|pod| &pod.spec)
     }
 
     /// Applies all objects that `selection` selects to the sinks of their kinds, as a complete list.

@@ -19,6 +19,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use cluster_of::{Cluster, Selection};
+use manifests::PodSpec;
 pub(crate) use reporter::{ReportLog, Reporter};
 use tracing::error;
 
@@ -38,14 +39,20 @@ impl Manifests {
         Ok(Manifests { folder: folder::Folder::new(paths)?, selection: Selection::new(request)? })
     }
 
-    /// Reads all files and returns the addresses of a Pod: its own, and those of endpoints that refer to it.
+    /// Reads all files and returns the addresses of a Pod, its own and those of endpoints that refer to it, and its
+    /// `spec` if there is one.
     ///
     /// # Errors
     /// A path that does not exist.
-    pub(crate) fn pod_addresses(paths: &[PathBuf], namespace: &str, pod: &str) -> Result<Vec<IpAddr>, SetupError> {
+    pub(crate) fn pod(
+        paths: &[PathBuf],
+        namespace: &str,
+        pod: &str,
+    ) -> Result<(Vec<IpAddr>, Option<PodSpec>), SetupError> {
         let mut folder = folder::Folder::new(paths)?;
         folder.check();
-        Ok(Cluster::new(folder.manifests()).pod_addresses(namespace, pod))
+        let cluster = Cluster::new(folder.manifests());
+        Ok((cluster.pod_addresses(namespace, pod), cluster.pod_spec(namespace, pod).cloned()))
     }
 
     /// Reads all files and returns the errors and likely mistakes in them.

@@ -54,7 +54,7 @@ fn explanation(explained: &Explained) -> Markup {
             @if let Some(advice) = &explained.advice { div { dt { "Do" } dd { (plain(advice)) } } }
             @for note in explained.notes() { div { dt { "Note" } dd { (plain(&note)) } } }
             @if let Some(search) = &explained.search {
-                div { dt { "Search path" } dd { (plain(&search.domains.join(" "))) " · ndots " (search.ndots) " (assumed, see PD-K02)" } }
+                div { dt { "Search path" } dd { (plain(&search.to_string())) } }
             }
         }
         (boxed("explain", &html! {

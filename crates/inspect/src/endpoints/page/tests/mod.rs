@@ -159,7 +159,7 @@ fn shows_the_answer_to_a_question_first() {
         from: Some(Client::default()),
         listener: None,
         asked_from: None,
-        search: Some(Search { domains: vec!["shop.svc.cluster.local".to_owned()], ndots: 5 }),
+        search: Some(Search { domains: vec!["shop.svc.cluster.local".to_owned()], ndots: 5, ..Default::default() }),
         steps: vec![step],
         answered: None,
         queries: 2,

@@ -358,7 +358,7 @@ fn explained(name: &str, number: usize) -> Explained {
         from: None,
         listener: None,
         asked_from: None,
-        search: Some(Search { domains: vec![name.to_owned(); 6], ndots: 5 }),
+        search: Some(Search { domains: vec![name.to_owned(); 6], ndots: 5, ..Default::default() }),
         steps: vec![step; number.min(8)],
         answered: None,
         queries: 16,

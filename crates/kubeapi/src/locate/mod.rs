@@ -1,8 +1,10 @@
-//! Addresses of one Pod, for questions about it.
+//! Addresses and resolver of one Pod, for questions about it.
 //!
 //! The index keeps the names of Pods only where a plugin needs them, because they would cost memory for every endpoint.
 //! A question about one Pod is rare, so it reads the Pod from the source of the objects instead: the Pod itself, or, if
 //! Pods may not be read, the EndpointSlices of its namespace, which name it in `targetRef`.
+
+mod resolver;
 
 use core::fmt;
 use core::net::IpAddr;
@@ -17,6 +19,8 @@ use crate::failure::ApiError;
 use crate::on_disk::Manifests;
 use crate::target::encode;
 use crate::{ReadError, Reader};
+use resolver::PodSpec;
+pub use resolver::{DnsPolicy, KubeletError, PodResolver};
 
 /// Time limit for all requests. A person waits for the answer.
 const TIME_MAX: Duration = Duration::from_secs(2);
@@ -26,6 +30,15 @@ const PAGE_OBJECTS: u32 = 500;
 const PAGES_MAX: usize = 20;
 /// Maximum size of a response in bytes: a slice with 1,000 endpoints has about 300 KiB.
 const RESPONSE_MAX: usize = 16 << 20;
+
+/// Pod, as far as a question about it needs it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LocatedPod {
+    /// Addresses; empty if there is no such Pod with an address.
+    pub addresses: Vec<IpAddr>,
+    /// Settings of its resolver; `None` if the Pod itself could not be read.
+    pub resolver: Option<PodResolver>,
+}
 
 /// Reason why it is unknown which addresses a Pod has.
 #[derive(Debug)]
@@ -66,13 +79,14 @@ impl core::error::Error for LocateError {
     }
 }
 
-/// Reads the addresses of a Pod from the source of the objects; none if the source has no such Pod with an address.
+/// Reads the addresses and the resolver of a Pod from the source of the objects; no addresses if the source has no such
+/// Pod.
 ///
 /// Needs a tokio runtime with I/O and time.
 ///
 /// # Errors
 /// It is unknown which addresses the Pod has.
-pub async fn pod_addresses(source: &Source, namespace: &str, pod: &str) -> Result<Vec<IpAddr>, LocateError> {
+pub async fn locate_pod(source: &Source, namespace: &str, pod: &str) -> Result<LocatedPod, LocateError> {
     if let Some(text) = [namespace, pod].into_iter().find(|text| !is_name(text)) {
         return Err(LocateError::Name(text.to_owned()));
     }
@@ -82,10 +96,10 @@ pub async fn pod_addresses(source: &Source, namespace: &str, pod: &str) -> Resul
             .await
             .map_err(|_| LocateError::Late)?,
     };
-    found.map(|mut addresses| {
-        addresses.sort_unstable();
-        addresses.dedup();
-        addresses
+    found.map(|mut found| {
+        found.addresses.sort_unstable();
+        found.addresses.dedup();
+        found
     })
 }
 
@@ -95,14 +109,21 @@ fn is_name(text: &str) -> bool {
     (1..=253).contains(&text.len()) && text.bytes().all(is_letter)
 }
 
-async fn in_manifests(paths: Vec<PathBuf>, namespace: String, pod: String) -> Result<Vec<IpAddr>, LocateError> {
-    let reading = tokio::task::spawn_blocking(move || Manifests::pod_addresses(&paths, &namespace, &pod));
-    let addresses = reading.await.map_err(|error| LocateError::Source(error.to_string()))?;
-    let addresses = addresses.map_err(|error| LocateError::Source(error.to_string()))?;
-    if addresses.is_empty() { Err(LocateError::NotInManifests) } else { Ok(addresses) }
+async fn in_manifests(paths: Vec<PathBuf>, namespace: String, pod: String) -> Result<LocatedPod, LocateError> {
+    let reading = tokio::task::spawn_blocking(move || Manifests::pod(&paths, &namespace, &pod));
+    let found = reading.await.map_err(|error| LocateError::Source(error.to_string()))?;
+    let (addresses, spec) = found.map_err(|error| LocateError::Source(error.to_string()))?;
+    if addresses.is_empty() && spec.is_none() {
+        return Err(LocateError::NotInManifests);
+    }
+    let resolver = match spec {
+        Some(spec) => Some(PodSpec::from(&spec).resolver(None).await),
+        None => None,
+    };
+    Ok(LocatedPod { addresses, resolver })
 }
 
-async fn at_server(source: Source, namespace: &str, pod: &str) -> Result<Vec<IpAddr>, LocateError> {
+async fn at_server(source: Source, namespace: &str, pod: &str) -> Result<LocatedPod, LocateError> {
     // The kubeconfig may name a program for credentials.
     let connecting = tokio::task::spawn_blocking(move || Reader::new(&source)).await;
     let reader = connecting.map_err(|error| LocateError::Source(error.to_string()))?;
@@ -110,9 +131,16 @@ async fn at_server(source: Source, namespace: &str, pod: &str) -> Result<Vec<IpA
     // The usual role of a DNS server has the verbs `list` and `watch`, not `get`.
     let path = format!("/api/v1/namespaces/{namespace}/pods?fieldSelector=metadata.name%3D{pod}");
     match list::<Pod>(&reader, &path).await {
-        Ok(list) => Ok(list.items.iter().flat_map(Pod::addresses).collect()),
+        Ok(list) => {
+            let addresses = list.items.iter().flat_map(Pod::addresses).collect();
+            let resolver = match list.items.into_iter().next() {
+                Some(pod) => Some(pod.spec.resolver(Some(&reader)).await),
+                None => None,
+            };
+            Ok(LocatedPod { addresses, resolver })
+        }
         Err(error) => match in_slices(&reader, namespace, pod).await {
-            Ok(addresses) if !addresses.is_empty() => Ok(addresses),
+            Ok(addresses) if !addresses.is_empty() => Ok(LocatedPod { addresses, resolver: None }),
             _ => Err(LocateError::NoPods(error)),
         },
     }
@@ -154,6 +182,8 @@ struct ListMetadata {
 
 #[derive(Deserialize)]
 struct Pod {
+    #[serde(default)]
+    spec: PodSpec,
     #[serde(default)]
     status: PodStatus,
 }
@@ -222,8 +252,8 @@ mod tests {
     fn located(api: &FakeApi, pod: &str) -> Result<Vec<String>, String> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let source = Source::Endpoint { url: api.url().to_owned(), tls: None };
-        let found = runtime.block_on(pod_addresses(&source, "shop", pod));
-        found.map(|found| found.iter().map(ToString::to_string).collect()).map_err(|error| error.to_string())
+        let found = runtime.block_on(locate_pod(&source, "shop", pod));
+        found.map(|found| found.addresses.iter().map(ToString::to_string).collect()).map_err(|error| error.to_string())
     }
 
     fn api() -> FakeApi {
