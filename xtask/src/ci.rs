@@ -10,7 +10,7 @@ use crate::{Failed, fuzzing, root};
 
 /// Run of the fuzz targets. The seed is fixed, so that a change passes or fails for what it contains; `cargo xtask
 /// fuzz` explores.
-const FUZZING: fuzzing::Session<'_> = fuzzing::Session { only: None, seconds: 15, seed: Some(1), keep: false };
+const FUZZING: fuzzing::Session<'_> = fuzzing::Session { only: None, seconds: 10, seed: Some(1), keep: false };
 
 /// Check: its name, the program and its arguments.
 struct Check(&'static str, &'static str, &'static [&'static str]);
