@@ -28,6 +28,8 @@ pub enum ExpressionError {
     BadEscape,
     /// Unknown variable or function.
     UnknownName(String),
+    /// Function of expr that this implementation does not have.
+    UnsupportedFunction(String),
     /// Name in `let` that something else has.
     Redeclared(String),
     /// Arguments that this function does not take.
@@ -50,6 +52,9 @@ impl fmt::Display for ExpressionError {
             ExpressionError::Unexpected(what) => write!(f, "unexpected `{what}`"),
             ExpressionError::BadEscape => f.write_str("a backslash does not start a known escape sequence"),
             ExpressionError::UnknownName(name) => write!(f, "unknown name {name}"),
+            ExpressionError::UnsupportedFunction(name) => {
+                write!(f, "`{name}` is a function of expr for times, which expressions do not have here")
+            }
             ExpressionError::Redeclared(name) => write!(f, "cannot redeclare {name}"),
             ExpressionError::BadArguments(function) => write!(f, "`{function}` does not take these arguments"),
             ExpressionError::Mismatch(operator, one, other) => {

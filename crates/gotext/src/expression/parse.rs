@@ -99,6 +99,10 @@ pub(super) enum Node {
     Slice(Box<Node>, Option<Box<Node>>, Option<Box<Node>>),
 }
 
+/// Functions of expr that are not supported: they need Go's layouts of dates, a table of time zones and a clock, and an
+/// expression depends on the query alone.
+const FUNCTIONS_OF_TIME: [&str; 4] = ["date", "duration", "now", "timezone"];
+
 /// Returns true if a function of the language has this name.
 pub(super) fn is_function(name: &str) -> bool {
     Signature::of(name).is_some()
@@ -469,7 +473,7 @@ impl<F: Clone> Parser<'_, F> {
     /// Builds the call of a function of the environment.
     fn external(&mut self, name: &str, args: Vec<Typed>) -> Result<Typed, ExpressionError> {
         let known = self.scope.functions.iter().find(|function| function.name == name);
-        let known = known.ok_or_else(|| ExpressionError::UnknownName(name.to_owned()))?;
+        let known = known.ok_or_else(|| unknown(name))?;
         let (function, nodes) = match &known.parameters {
             Parameters::Values(types, function) => (function.clone(), operands(name, args, types)?),
             Parameters::Constant { description, bind } => match operands(name, args, &[Type::Text])?.as_slice() {
@@ -480,6 +484,14 @@ impl<F: Clone> Parser<'_, F> {
         self.functions.push(function);
         Ok((Node::External(self.functions.len() - 1, nodes), known.result))
     }
+}
+
+/// Explains why there is no function of this name.
+fn unknown(name: &str) -> ExpressionError {
+    if FUNCTIONS_OF_TIME.contains(&name) {
+        return ExpressionError::UnsupportedFunction(name.to_owned());
+    }
+    ExpressionError::UnknownName(name.to_owned())
 }
 
 /// Checks the number and the types of the arguments of a function.

@@ -15,7 +15,9 @@ use gotext::regexp::{Captures, Regexp};
 use wire::Name;
 
 use crate::shared::option_helpers::{FOLLOWED, NO_RELOAD, TRANSFERRED, regular_expression, upstream};
-use crate::shared::zone_store::{Authority, CodedNotice, Directory, FileZone, ZoneMemory, directory, offer};
+use crate::shared::zone_store::{
+    Authority, CodedNotice, Directory, FileZone, SignedFiles, ZoneMemory, directory, offer,
+};
 
 /// Parsed `auto` line.
 pub struct Config {
@@ -99,7 +101,8 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         within.extend(zones_of_line.names().iter().cloned());
         let path = setup.path(&config.directory);
         let every = config.reload;
-        let scan = Scan { path, pattern: config.pattern, template: config.template, within: zones_of_line, memory };
+        let (pattern, template, signed) = (config.pattern, config.template, SignedFiles::shared(setup.reload_state));
+        let scan = Scan { path, pattern, template, within: zones_of_line, memory, signed };
         let (shared, served) = (Arc::clone(&all), Arc::clone(&zones));
         let look = move |files: &dyn Files, notices: &mut Vec<CodedNotice>| {
             let mut all = shared.lock().unwrap_or_else(PoisonError::into_inner);
@@ -145,6 +148,7 @@ struct Scan {
     template: String,
     within: Zones,
     memory: ZoneMemory,
+    signed: Arc<SignedFiles>,
 }
 
 impl Scan {
@@ -186,7 +190,8 @@ impl Scan {
         for (text, (origin, path)) in now {
             let is_new = !found.zones.contains_key(&text);
             let inserted = is_new.then(|| format!("Inserting zone `{origin}' from: {}", path.display()));
-            let zone = found.zones.entry(text).or_insert_with(|| FileZone::new(origin.as_ref(), path, self.memory));
+            let new = || FileZone::new(origin.as_ref(), path, self.memory, Arc::clone(&self.signed));
+            let zone = found.zones.entry(text).or_insert_with(new);
             for (code, mut notice) in zone.follow(files, false, MANIFEST.name) {
                 if let Some(inserted) = inserted.as_ref().filter(|_| notice.level == Level::Info) {
                     notice.message.clone_from(inserted);

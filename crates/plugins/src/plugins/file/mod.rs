@@ -7,7 +7,6 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use config::options::{Manifest, Property, Role, Usage};
 use config::setup::{FileWatch, Part, Setup, SetupError};
-use engine::log::Level;
 use engine::{Hooks, Refuses, Zones};
 use gotext::format_duration;
 use wire::Name;
@@ -92,8 +91,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         for origin in origins.names() {
             let zone = open(&config, origin, every, setup)?;
             all.push(Arc::clone(&zone.held));
-            let is_signed = setup.below.find::<SignedFiles>().is_some_and(|signed| signed.contain(&zone.path));
-            setup.requests.file_watches.push(watch(zone, every, config.by_time, is_signed));
+            setup.requests.file_watches.push(watch(zone, every, config.by_time));
         }
         Ok(())
     });
@@ -112,12 +110,14 @@ fn open(config: &Config, origin: &Name, every: Duration, setup: &mut Setup<'_>) 
     let path = setup.path(&config.file);
     let key = format!("file/{}/{origin}", path.display());
     let memory = setup.process.find().unwrap_or_default();
-    let known = setup.reload_state.take_over(key.clone(), || FileZone::new(origin.as_ref(), path.clone(), memory));
+    let signed = SignedFiles::shared(setup.reload_state);
+    let new = || FileZone::new(origin.as_ref(), path.clone(), memory, Arc::clone(&signed));
+    let known = setup.reload_state.take_over(key.clone(), new);
     if known.held.zone().is_some() && known.is_current(setup.files) {
         return Ok(known);
     }
     // The running generation keeps its zone until this one replaces it.
-    let fresh = Arc::new(FileZone::new(origin.as_ref(), path, memory));
+    let fresh = Arc::new(new());
     let looked = fresh.look(setup.files, config.by_time);
     let is_gone = matches!(&looked, Err(error) if may_come(&error.kind)) && known.held.known().is_some();
     let zone = if is_gone { known } else { fresh };
@@ -142,10 +142,10 @@ const fn is_elsewhere(kind: &LoadErrorKind) -> bool {
     matches!(kind, LoadErrorKind::OtherZone(_))
 }
 
-/// Returns the check of a zone. If *sign* has written a new version, it has reported the mistakes in it.
-fn watch(zone: Arc<FileZone>, every: Duration, by_time: bool, is_signed: bool) -> FileWatch {
+/// Returns the check of a zone.
+fn watch(zone: Arc<FileZone>, every: Duration, by_time: bool) -> FileWatch {
     FileWatch::new(every, move |looking| {
-        let notices = zone.follow(looking.files, by_time, MANIFEST.name).into_iter().map(|(_, notice)| notice);
-        looking.notices.extend(notices.filter(|notice| !is_signed || notice.level != Level::Warning));
+        let notices = zone.follow(looking.files, by_time, MANIFEST.name);
+        looking.notices.extend(notices.into_iter().map(|(_, notice)| notice));
     })
 }

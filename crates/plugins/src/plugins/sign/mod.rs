@@ -11,6 +11,7 @@ use core::fmt;
 use core::time::Duration;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use config::options::{Args, Effect, Manifest, Problem, Property, Role, Usage};
@@ -86,16 +87,14 @@ fn set_keys(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
 }
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
-    let mut signed = Vec::new();
     setup.for_each_line(configs, |config, setup| {
         let zones = setup.zones_or_keys(&config.zones);
         find_stray(&config, zones.names(), setup)?;
         for origin in zones.names() {
-            signed.extend(open(&config, origin, setup)?);
+            open(&config, origin, setup)?;
         }
         Ok(())
     });
-    setup.below.provide(SignedFiles(signed.into()));
     Ok(None)
 }
 
@@ -108,20 +107,20 @@ fn find_stray(config: &Config, zones: &[Name], setup: &Setup<'_>) -> Result<(), 
         .map_or(Ok(()), |message| Err(SetupError::new(message)))
 }
 
-/// Schedules the checks of a zone. Returns the path of the signed file.
-fn open(config: &Config, origin: &Name, setup: &mut Setup<'_>) -> Result<Option<PathBuf>, SetupError> {
+/// Schedules the checks of a zone.
+fn open(config: &Config, origin: &Name, setup: &mut Setup<'_>) -> Result<(), SetupError> {
     let keys: Vec<Key> = load(config, setup)?.into_iter().filter(|key| key.zone == *origin).collect();
     if keys.is_empty() {
         setup.warn(format_args!("zone {origin} is not signed: none of the keys belongs to it"));
-        return Ok(None);
+        return Ok(());
     }
     let target = setup.path(&config.directory).join(format!("db.{origin}signed"));
     let source = setup.path(&config.file);
-    let signed = Some(target.clone());
-    let mut zone = ZoneFile { origin: origin.clone(), source, target, keys, known: None, last_notice: None };
+    let signed = SignedFiles::shared(setup.reload_state);
+    let mut zone = ZoneFile { origin: origin.clone(), source, target, keys, signed, known: None, last_notice: None };
     let check = move |mut context: FileCheck<'_>| zone.check(&mut context);
     setup.requests.file_watches.push(FileWatch { at_once: true, ..FileWatch::new(EVERY, check) });
-    Ok(signed)
+    Ok(())
 }
 
 fn load(config: &Config, setup: &Setup<'_>) -> Result<Vec<Key>, SetupError> {
@@ -142,6 +141,8 @@ struct ZoneFile {
     source: PathBuf,
     target: PathBuf,
     keys: Vec<Key>,
+    /// Files that were signed, for the directives that serve them.
+    signed: Arc<SignedFiles>,
     /// Validity of the signatures in the signed file, once read.
     known: Option<Validity>,
     /// Last logged message, so that the same message is not logged at every check.
@@ -210,6 +211,9 @@ impl ZoneFile {
         let target = &self.target;
         let written = files.replace(target, &mut |out| signed.write(out));
         written.map_err(|error| SignError::Write(target.clone(), error))?;
+        if let Ok(stamp) = files.stamp(target) {
+            self.signed.add(target, stamp);
+        }
         self.known = Some(Validity::of(period, &self.keys));
         let tags: Vec<String> = self.keys.iter().map(|key| key.tag.to_string()).collect();
         let origin = &self.origin;

@@ -1,10 +1,11 @@
 //! A zone that is loaded from a file and reloaded when the file changes.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use config::setup::{FileStamp, Files};
+use config::setup::{FileStamp, Files, ReloadState};
 use corefile::Code;
 use engine::log::{Level, Notice};
 use wire::NameRef;
@@ -19,21 +20,33 @@ pub(crate) struct FileZone {
     /// Path of the file.
     pub(crate) path: PathBuf,
     memory: ZoneMemory,
+    signed: Arc<SignedFiles>,
     /// Stamps of the file and its includes when they were last read.
     seen: Mutex<Vec<(PathBuf, Option<FileStamp>)>>,
     /// True if the file has changed without a new serial, so that the zone is not what the file says.
     differs: AtomicBool,
 }
 
-/// Zone files that *sign* writes in this server block. *sign* reports the mistakes of what it has signed, with their
-/// positions in the file that people edit.
-#[derive(Clone, Default)]
-pub(crate) struct SignedFiles(pub(crate) Arc<[PathBuf]>);
+/// Zone files that *sign* has written since the start of the process, by path, with their stamps. *sign* reports the
+/// mistakes of what it signs, with their positions in the file that people edit, so nothing else reports them again.
+/// One entry per zone that a *sign* line has signed.
+#[derive(Default)]
+pub(crate) struct SignedFiles(Mutex<BTreeMap<PathBuf, FileStamp>>);
 
 impl SignedFiles {
-    /// Returns true if *sign* writes this file.
-    pub(crate) fn contain(&self, path: &Path) -> bool {
-        self.0.iter().any(|signed| signed == path)
+    /// Returns the signed files of all server blocks and generations.
+    pub(crate) fn shared(reload_state: &mut ReloadState) -> Arc<SignedFiles> {
+        reload_state.take_over("sign/files".to_owned(), SignedFiles::default)
+    }
+
+    /// Records that *sign* has written this version of a file and reported its mistakes.
+    pub(crate) fn add(&self, path: &Path, stamp: FileStamp) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned(), stamp);
+    }
+
+    fn contain(&self, path: &Path, stamp: Option<FileStamp>) -> bool {
+        let files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        stamp.is_some() && files.get(path).copied() == stamp
     }
 }
 
@@ -48,16 +61,16 @@ pub(crate) enum Change {
     Taken {
         /// Serial of the new version.
         serial: u32,
-        /// Problems in the file that did not prevent loading.
+        /// Problems in the file that did not prevent loading, and that *sign* has not reported.
         warnings: Vec<LoadError>,
     },
 }
 
 impl FileZone {
     /// Creates a zone that has not been loaded yet.
-    pub(crate) fn new(origin: NameRef<'_>, path: PathBuf, memory: ZoneMemory) -> FileZone {
+    pub(crate) fn new(origin: NameRef<'_>, path: PathBuf, memory: ZoneMemory, signed: Arc<SignedFiles>) -> FileZone {
         let (seen, differs) = Default::default();
-        FileZone { held: Arc::new(Held::new(origin)), path, memory, seen, differs }
+        FileZone { held: Arc::new(Held::new(origin)), path, memory, signed, seen, differs }
     }
 
     /// Reads the file if it or one of its includes has changed since the last read. Replaces the zone if the serial
@@ -86,7 +99,8 @@ impl FileZone {
         }
         self.differs.store(false, Ordering::Relaxed);
         self.held.set(zone);
-        Ok(Change::Taken { serial, warnings })
+        let is_reported = self.signed.contain(&self.path, seen.first().and_then(|(_, stamp)| *stamp));
+        Ok(Change::Taken { serial, warnings: if is_reported { Vec::new() } else { warnings } })
     }
 
     /// Returns true if the zone is what its files say. Reads them, so that `files` can record their contents.
