@@ -103,7 +103,7 @@ pub use pod_names::NamedPod;
 pub use port::Port;
 pub use records::Change;
 pub use reducer::Reducer;
-pub use request::{ClusterHandle, Clusters, FollowError, Purpose, RateLimit, Request, Source, Tls};
+pub use request::{ClusterHandle, Clusters, Purpose, RateLimit, Request, Source, Tls};
 pub use selector::{Selector, SelectorError};
 pub use service::{External, Service, ServiceKind};
 pub use slice::{Endpoint, Slice};

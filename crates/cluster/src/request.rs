@@ -1,10 +1,10 @@
 //! Description of the objects that a zone needs and of their source. Equal requests can share one set of watches.
 
-use core::error::Error;
-use core::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+
+use host::FollowError;
 
 use crate::{Index, Kind, Spec, Watch};
 
@@ -205,31 +205,6 @@ impl Request {
             pod_names: self.pod_names,
             pod_labels: self.pod_labels.iter().map(|key| key.as_str().into()).collect(),
         }
-    }
-}
-
-/// Error: a cluster cannot be followed, and only a change of the configuration helps. It says what is wrong, as its
-/// cause does.
-#[derive(Debug)]
-pub struct FollowError(Box<dyn Error + Send + Sync>);
-
-impl FollowError {
-    /// Creates an error from its cause: an error, or a message.
-    #[must_use]
-    pub fn new(cause: impl Into<Box<dyn Error + Send + Sync>>) -> FollowError {
-        FollowError(cause.into())
-    }
-}
-
-impl fmt::Display for FollowError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(out)
-    }
-}
-
-impl Error for FollowError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.0.source()
     }
 }
 

@@ -37,11 +37,13 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use host::FollowError;
+
 use crate::mesh;
 use crate::object::{self, AddressType, Event, Meta, Object};
 use crate::{
-    Address, Change, ClusterHandle, Clusters, Endpoint, FollowError, Index, Kind, Kinds, NotReadyEndpoint, Port,
-    Reducer, Request, Service, ServiceKind, Spec, Watch,
+    Address, Change, ClusterHandle, Clusters, Endpoint, Index, Kind, Kinds, NotReadyEndpoint, Port, Reducer, Request,
+    Service, ServiceKind, Spec, Watch,
 };
 
 /// Kinds that a cluster's own names and those of its ClusterSet are made from.

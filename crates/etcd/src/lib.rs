@@ -25,8 +25,9 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
 
+use host::FollowError;
 use metrics::Registry;
-use skydns::{FollowError, Index, Reducer, Request, StoreHandle, Stores};
+use skydns::{Index, Reducer, Request, StoreHandle, Stores};
 use tokio::task::AbortHandle;
 
 use endpoint::Endpoint;

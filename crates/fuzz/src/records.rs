@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use ::skydns::{Event, FollowError, Index, Pair, Reducer, Request, StoreHandle, Stores, name_of};
+use ::skydns::{Event, Index, Pair, Reducer, Request, StoreHandle, Stores, name_of};
+use host::FollowError;
 use testkit::Server;
 use wire::{Class, Flags, Header, MessageBuf, Name, NameRef, Opt, Type};
 

@@ -1,5 +1,5 @@
-//! What a process has besides DNS, as values and interfaces: time, invariants, texts of I/O errors, TLS
-//! configurations, byte streams.
+//! What a process has besides DNS, as values and interfaces: time, invariants, texts of I/O errors, the error of
+//! sources that cannot be followed, TLS configurations, byte streams.
 //!
 //! The crate does no I/O and reads no clock. Crates at the edge implement its traits ([`Clock`], [`tls::TlsMaker`],
 //! [`streams::ByteStream`]); the clients of etcd and the Kubernetes API need these types but no DNS engine.
@@ -8,12 +8,14 @@ use core::future::Future;
 use core::pin::Pin;
 
 pub mod errors;
+mod follow;
 pub mod invariant;
 pub mod mask;
 pub mod streams;
 pub mod time;
 pub mod tls;
 
+pub use follow::FollowError;
 pub use time::{Clock, Instant};
 
 /// Future that stays on the thread of its worker; it need not be `Send`.

@@ -5,7 +5,8 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use cluster::{ClusterHandle, Clusters, FollowError, Index, Request, Source};
+use cluster::{ClusterHandle, Clusters, Index, Request, Source};
+use host::FollowError;
 use host::mask::masked_urls;
 use kubeapi::{ResourceHealth, Subscriber, Subscription};
 use metrics::Registry;

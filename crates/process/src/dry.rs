@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use cluster::{ClusterHandle, Clusters, FollowError, Index, Reducer, Request};
+use cluster::{ClusterHandle, Clusters, Index, Reducer, Request};
 use config::setup::{Capabilities, FileStamp, Files, ReloadState, SetupWarning};
 use config::{BuildContext, Plan};
 use corefile::Diagnostic;
+use host::FollowError;
 use metrics::Registry;
 use plugins::{HostLookup, ZoneStorage};
 
@@ -130,9 +131,9 @@ struct EmptyStores {
 }
 
 impl skydns::Stores for EmptyStores {
-    fn follow(&self, request: &skydns::Request) -> Result<Arc<dyn skydns::StoreHandle>, skydns::FollowError> {
+    fn follow(&self, request: &skydns::Request) -> Result<Arc<dyn skydns::StoreHandle>, FollowError> {
         if self.checks_sources {
-            etcd::check(request).map_err(skydns::FollowError::new)?;
+            etcd::check(request).map_err(FollowError::new)?;
         }
         let (_, index) = skydns::Reducer::new(&request.canonical());
         Ok(Arc::new(EmptyRecords(index)))

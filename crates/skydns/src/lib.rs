@@ -21,5 +21,5 @@ pub use key::name_of;
 pub use lease::Lease;
 pub use record::{Host, LeaseBounds, Record, RecordError, RecordFilter, RecordRole};
 pub use reducer::{Event, Pair, Reducer};
-pub use request::{Credentials, FollowError, Range, Request, StoreHandle, Stores, Tls};
+pub use request::{Credentials, Range, Request, StoreHandle, Stores, Tls};
 pub use select::{KeyedRecord, Selection};

@@ -1,10 +1,10 @@
 //! Description of the records that a zone needs and of their store. Equal requests can share one set of watches.
 
-use core::error::Error;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use host::FollowError;
 use wire::Name;
 
 use crate::Index;
@@ -100,31 +100,6 @@ impl Request {
             [Some(Range { from: below, to: end, is_single: false }), single].into_iter().flatten()
         })
         .collect()
-    }
-}
-
-/// Error: a store cannot be followed, and only a change of the configuration helps. It says what is wrong, as its cause
-/// does.
-#[derive(Debug)]
-pub struct FollowError(Box<dyn Error + Send + Sync>);
-
-impl FollowError {
-    /// Creates an error from its cause: an error, or a message.
-    #[must_use]
-    pub fn new(cause: impl Into<Box<dyn Error + Send + Sync>>) -> FollowError {
-        FollowError(cause.into())
-    }
-}
-
-impl fmt::Display for FollowError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(out)
-    }
-}
-
-impl Error for FollowError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.0.source()
     }
 }
 

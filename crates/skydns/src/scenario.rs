@@ -13,7 +13,9 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::{Event, FollowError, Index, Pair, Range, RecordError, Reducer, Request, StoreHandle, Stores};
+use host::FollowError;
+
+use crate::{Event, Index, Pair, Range, RecordError, Reducer, Request, StoreHandle, Stores};
 
 /// Fake store defined by script lines. Each follower sees the keys that its request covers.
 #[derive(Clone, Default)]

@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use cluster::{ClusterHandle, Clusters, FollowError, Request, Source};
+use cluster::{ClusterHandle, Clusters, Request, Source};
 use config::setup::{Capabilities, ReloadState};
 use config::{BuildContext, Built, Directives};
 use control::explain::Explained;
 use corefile::Style;
 use engine::Generation;
+use host::FollowError;
 use metrics::Registry;
 use tokio::task::LocalSet;
 

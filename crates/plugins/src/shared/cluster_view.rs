@@ -4,9 +4,10 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use cluster::{Address, ClusterHandle, Clusters, FollowError, Index, Kind, NamedPod, Request, Source};
+use cluster::{Address, ClusterHandle, Clusters, Index, Kind, NamedPod, Request, Source};
 use config::setup::{InspectCluster, InspectedPod};
 use engine::{Failure, Response, Zones};
+use host::FollowError;
 use wire::{EdeCode, Name, NameRef};
 
 /// A cluster as one stanza serves it, published as `Arc<Exposed>`.
