@@ -42,7 +42,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("kubeapi", &["cluster", "manifests", "listwatch", "metrics", "host", "transport", "stub-resolver"]),
     ("compat", &["corefile"]),
     ("etcd", &["skydns", "listwatch", "metrics", "transport", "host", "stub-resolver"]),
-    ("conformance", &["wire", "cluster", "kubeapi"]),
+    ("conformance", &["wire", "cluster", "kubeapi", "stub-resolver"]),
     (
         "process",
         &[

@@ -6,8 +6,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use rustix::net::sockopt::{Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery, set_ip_mtu_discover, set_ipv6_mtu_discover};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpStream, UdpSocket};
+use stub_resolver::exchange::{connect_udp, frame, read_frame, receive};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 use wire::{Class, Flags, Header, Message, MessageBuf, Name, Opt, OptionCode, Rcode, Type};
 
@@ -200,37 +201,28 @@ async fn within(
 }
 
 async fn udp_exchange(server: SocketAddr, query: &Query) -> Result<Reply, ProbeError> {
-    let any = if server.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
-    // A socket of its own, so that a Service can send each query to another replica.
-    let socket = UdpSocket::bind(any).await?;
+    let socket = connect_udp(server).await?;
     if query.length.is_some() {
         match server {
             SocketAddr::V4(_) => set_ip_mtu_discover(&socket, Ipv4PathMtuDiscovery::DO).map_err(io::Error::from)?,
             SocketAddr::V6(_) => set_ipv6_mtu_discover(&socket, Ipv6PathMtuDiscovery::DO).map_err(io::Error::from)?,
         }
     }
-    socket.connect(server).await?;
     let (id, start) = (rand::random(), Instant::now());
     socket.send(&query.bytes(id)).await?;
-    let mut buffer = vec![0; usize::from(u16::MAX)];
-    loop {
-        let length = socket.recv(&mut buffer).await?;
-        if query.accepts(id, buffer.get(..length).unwrap_or_default())? {
-            buffer.truncate(length);
-            return Ok(Reply { seconds: start.elapsed().as_secs_f64(), message: buffer });
-        }
-    }
+    receive(&socket, |bytes| {
+        let is_ours = query.accepts(id, bytes)?;
+        Ok(is_ours.then(|| Reply { seconds: start.elapsed().as_secs_f64(), message: bytes.to_vec() }))
+    })
+    .await
 }
 
 async fn tcp_exchange(server: SocketAddr, query: &Query) -> Result<Reply, ProbeError> {
     let start = Instant::now();
     let mut stream = TcpStream::connect(server).await?;
     let id = rand::random();
-    let message = query.bytes(id);
-    let length = u16::try_from(message.len()).map_err(|_| ProbeError::Invalid)?;
-    stream.write_all(&[&length.to_be_bytes()[..], &message].concat()).await?;
-    let mut message = vec![0; usize::from(stream.read_u16().await?)];
-    stream.read_exact(&mut message).await?;
+    stream.write_all(&frame(&query.bytes(id)).map_err(|_| ProbeError::Invalid)?).await?;
+    let message = read_frame(&mut stream).await?;
     if !query.accepts(id, &message)? {
         return Err(ProbeError::Invalid);
     }

@@ -7,8 +7,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpStream, UdpSocket};
+use stub_resolver::exchange;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
 use tokio::time::timeout;
 use wire::{Class, Flags, HEADER_LEN, Header, Message, MessageBuf, Name, Opcode, Opt, OptionCode, Type};
 
@@ -108,19 +109,10 @@ pub(crate) async fn udp(server: SocketAddr, query: &Query) -> Result<Response, Q
 }
 
 async fn udp_once(server: SocketAddr, query: &Query) -> Result<Response, QueryError> {
-    let any = if server.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
-    // One socket per query, so that a Service with several servers can direct each query to another one.
-    let socket = UdpSocket::bind(any).await?;
-    socket.connect(server).await?;
+    let socket = exchange::connect_udp(server).await?;
     let id = rand::random();
     socket.send(&query.bytes(id)).await?;
-    let mut buffer = vec![0; usize::from(u16::MAX)];
-    loop {
-        let length = socket.recv(&mut buffer).await?;
-        if let Some(response) = query.read(id, buffer.get(..length).unwrap_or_default())? {
-            return Ok(response);
-        }
-    }
+    exchange::receive(&socket, |bytes| query.read(id, bytes)).await
 }
 
 /// Sends queries over one TCP connection, all at once. The responses may arrive in any order (RFC 7766 §6.2.1.1).
@@ -134,16 +126,13 @@ async fn tcp_once(server: SocketAddr, queries: &[Query]) -> Result<Vec<Response>
     let ids: Vec<u16> = (0..u16::MAX).map(|step| first.wrapping_add(step)).take(queries.len()).collect();
     let mut bytes = Vec::new();
     for (query, id) in queries.iter().zip(&ids) {
-        let query = query.bytes(*id);
-        debug_assert!(u16::try_from(query.len()).is_ok(), "a query has one name and an OPT record");
-        bytes.extend(u16::try_from(query.len()).unwrap_or(u16::MAX).to_be_bytes());
-        bytes.extend(query);
+        // A query has one name and an OPT record, so its length fits.
+        bytes.extend(exchange::frame(&query.bytes(*id)).map_err(io::Error::other)?);
     }
     stream.write_all(&bytes).await?;
     let mut answers = Vec::new();
     while answers.len() < queries.len() {
-        let mut message = vec![0; usize::from(stream.read_u16().await?)];
-        stream.read_exact(&mut message).await?;
+        let message = exchange::read_frame(&mut stream).await?;
         for (query, id) in queries.iter().zip(&ids) {
             answers.extend(query.read(*id, &message)?);
         }

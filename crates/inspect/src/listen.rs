@@ -5,7 +5,7 @@ use std::error::Error;
 use std::fmt;
 use std::fs;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{SocketAddr as Name, UnixListener, UnixStream};
@@ -16,13 +16,11 @@ use std::time::Duration;
 
 use config::setup::ControlAddress;
 use engine::tls::TlsServer;
-use metrics::{Counter, Counters};
-use net::{ConnectionTable, Limits, TableLimits};
+use net::{ConnectionTable, TableLimits};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
-use transport::spare::{Freed, Spare};
 use transport::tls::accept_tls;
 
 use super::answer::respond;
@@ -32,6 +30,7 @@ use super::peer::check_user;
 use super::refusal::Refusal;
 use control::socket::{ABSTRACT, PATH};
 use process::deadlines::HEAD_TIMEOUT;
+use process::http_listener::{Evictions, Gate};
 use process::http_server;
 
 /// Directory of the default socket. A chart mounts a volume here; the root file system may be read-only.
@@ -40,12 +39,10 @@ const DIRECTORY: &str = "/run/portolan";
 /// Maximum number of connections per listener: a few people and tools. Beyond it, the one that has been idle longest is
 /// closed.
 const OPEN_MAX: usize = 8;
-/// Spare descriptors: for two users at the same time.
-const SPARE: usize = 2;
+/// Connections to accept before the open ones run: few come, and each may evict another.
+const ACCEPTED_AT_ONCE: usize = 1;
 /// Pause after a failed accept, and between attempts to bind an address.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Address that the peers of a Unix socket share in the connection table.
-const UNIX_PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// Mode of a socket with a path. The check of the peer's user does not depend on it.
 const MODE: u32 = 0o600;
 
@@ -66,13 +63,10 @@ struct Running {
 /// TLS of a listener, if it has TLS. A reload replaces it.
 type Tls = Rc<RefCell<Option<Arc<dyn TlsServer>>>>;
 
-/// Counter of connections that were closed in favour of new ones.
-struct Evictions(Counters, Counter);
-
 impl Listeners {
     pub(super) fn new(context: &Rc<Context>) -> Listeners {
         let registry = &context.view.registry;
-        let evictions = Evictions(registry.counters(), Limits::new(registry).control);
+        let evictions = Evictions::new(registry, |limits| limits.control);
         Listeners { context: Rc::clone(context), evictions: Rc::new(evictions), running: Vec::new() }
     }
 
@@ -239,23 +233,13 @@ fn is_abandoned(path: &Path) -> bool {
 }
 
 async fn accept(server: Server, bound: Bound) {
-    loop {
-        // Open connections run before new ones are accepted. Otherwise a flood could evict one before its request is
-        // read.
-        tokio::task::yield_now().await;
-        let accepted = match &bound {
-            Bound::Unix(listener) => listener.accept().await.map(|(stream, _)| server.admit_unix(stream)),
-            Bound::Tcp(listener) => listener.accept().await.map(|(stream, peer)| server.admit_tcp(stream, peer.ip())),
-        };
-        if accepted.is_err() {
-            // The process has most likely no file descriptor left.
-            let freed = match &bound {
-                Bound::Unix(listener) => server.spare.free_one(listener).await,
-                Bound::Tcp(listener) => server.spare.free_one(listener).await,
-            };
-            if freed == Freed::Nothing {
-                server.table.evict_one();
-            }
+    let gate = &server.gate;
+    match &bound {
+        Bound::Unix(listener) => {
+            gate.run(listener, ACCEPTED_AT_ONCE, |stream, from| server.admit_unix(stream, from)).await;
+        }
+        Bound::Tcp(listener) => {
+            gate.run(listener, ACCEPTED_AT_ONCE, |stream, from| server.admit_tcp(stream, from)).await;
         }
     }
 }
@@ -264,20 +248,17 @@ async fn accept(server: Server, bound: Bound) {
 #[derive(Clone)]
 struct Server {
     context: Rc<Context>,
-    evictions: Rc<Evictions>,
     tls: Tls,
-    table: Arc<ConnectionTable>,
+    gate: Gate,
     /// Connections of users that are refused, and of TLS clients that have not shown their certificate yet. They have a
     /// table of their own, so that they keep nobody out.
     strangers: Arc<ConnectionTable>,
-    spare: Rc<Spare>,
 }
 
 impl Server {
     fn new(context: Rc<Context>, evictions: Rc<Evictions>, tls: Tls) -> Server {
         let limits = TableLimits { open_max: OPEN_MAX, per_address_max: OPEN_MAX, buffered_max: 0 };
-        let [table, strangers] = [(); 2].map(|()| ConnectionTable::new(limits));
-        Server { context, evictions, tls, table, strangers, spare: Spare::open_later(SPARE) }
+        Server { context, tls, gate: Gate::new(limits, evictions), strangers: ConnectionTable::new(limits) }
     }
 
     /// Admits a TCP connection; with TLS, after a handshake in which the client shows a valid certificate.
@@ -297,17 +278,17 @@ impl Server {
         });
     }
 
-    fn admit_unix(&self, stream: tokio::net::UnixStream) {
+    fn admit_unix(&self, stream: tokio::net::UnixStream, from: IpAddr) {
         let Ok(peer) = stream.peer_cred() else { return };
         match check_user(peer.uid(), net::own_user()) {
-            Ok(()) => self.admit(stream, Access::Full { user: peer.uid() }, UNIX_PEER),
-            Err(refusal) => self.refuse(stream, refusal),
+            Ok(()) => self.admit(stream, Access::Full { user: peer.uid() }, from),
+            Err(refusal) => self.refuse(stream, from, refusal),
         }
     }
 
     /// Tells a peer of a Unix socket why it is refused, in response to its first request.
-    fn refuse(&self, stream: tokio::net::UnixStream, refusal: Refusal) {
-        let (connection, _) = self.strangers.admit(UNIX_PEER);
+    fn refuse(&self, stream: tokio::net::UnixStream, from: IpAddr, refusal: Refusal) {
+        let (connection, _) = self.strangers.admit(from);
         tokio::task::spawn_local(async move {
             let serving = http_server::serve(stream, &connection, async |request| {
                 http_server::without_body(request).await;
@@ -322,20 +303,9 @@ impl Server {
     }
 
     fn admit(&self, stream: impl AsyncRead + AsyncWrite + Unpin + 'static, access: Access, from: IpAddr) {
-        let (connection, evicted) = self.table.admit(from);
-        if evicted {
-            self.evictions.0.count(self.evictions.1);
-        }
-        let (context, spare) = (Rc::clone(&self.context), Rc::clone(&self.spare));
-        tokio::task::spawn_local(async move {
-            let serving = http_server::serve(stream, &connection, |request| answer(&context, access, request));
-            tokio::select! {
-                biased;
-                () = connection.evicted() => {}
-                // Errors of a single connection, such as a reset by the client, need no report.
-                _ = serving => {}
-            }
-            spare.refill();
+        let context = Rc::clone(&self.context);
+        self.gate.admit(from, async move |connection| {
+            http_server::serve(stream, connection, |request| answer(&context, access, request)).await
         });
     }
 }

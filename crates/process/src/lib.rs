@@ -10,6 +10,7 @@ pub mod configuration;
 pub mod deadlines;
 pub mod dry;
 pub mod files;
+pub mod http_listener;
 pub mod http_server;
 pub mod internal_errors;
 pub mod limit_hits;

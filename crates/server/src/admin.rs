@@ -1,19 +1,17 @@
 //! HTTP servers for the pages of directives, such as `/metrics` and `/health`.
 //!
 //! There is one server per address. A reload keeps a server whose address is still needed and replaces its pages. Each
-//! server bounds its connections with a [`ConnectionTable`], and each connection with the deadlines of [`http_server`].
+//! server bounds its connections with a [`Gate`], and each connection with the deadlines of [`http_server`].
 
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::error::Error;
 use std::fmt;
-use std::future::poll_fn;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use config::setup::{Page, PageContent};
@@ -21,16 +19,16 @@ use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
-use metrics::{Counter, Counters, Registry};
-use net::{Connection, ConnectionTable, Limits, TableLimits};
+use metrics::Registry;
+use net::{Connection, TableLimits};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use tokio::net::TcpStream;
 use tokio::task::AbortHandle;
-use transport::spare::{Freed, Spare};
 
 use crate::compress::gzip;
 use crate::sockets::announce;
 use process::deadlines::HEAD_TIMEOUT;
+use process::http_listener::{Evictions, Gate};
 use process::http_server;
 
 /// Limits of open connections per server and per client address. Probes, scrapers and people need far fewer; beyond the
@@ -43,8 +41,6 @@ const BACKLOG: i32 = 4096;
 
 /// Connections to accept before the open ones run: fewer than [`TABLE`] allows per client.
 const ACCEPTED_AT_ONCE: usize = 64;
-/// Spare descriptors: for a probe and a scrape at the same time.
-const SPARE: usize = 2;
 
 type Pages = Rc<RefCell<HashMap<Cow<'static, str>, Page>>>;
 
@@ -159,18 +155,18 @@ impl Server {
     fn start(address: &str, listener: Option<TcpListener>, registry: &Registry) -> io::Result<Server> {
         let (pages, address) = (Pages::default(), address.to_owned());
         let listener = listener.map(tokio::net::TcpListener::from_std).transpose()?;
-        let accept_loop = AcceptLoop {
-            pages: Rc::clone(&pages),
-            table: ConnectionTable::new(TABLE),
-            evictions: Evictions::new(registry),
-            spare: Spare::open_later(SPARE),
-        };
+        let gate = Gate::new(TABLE, Rc::new(Evictions::new(registry, |limits| limits.pages)));
+        let served = Rc::clone(&pages);
         let serving = async move {
             let listener = match listener {
                 Some(listener) => listener,
-                None => listen_until_free(&address, &accept_loop.pages).await,
+                None => listen_until_free(&address, &served).await,
             };
-            accept_loop.run(listener).await;
+            let accepted = |stream, from| {
+                let pages = Rc::clone(&served);
+                gate.admit(from, async move |connection| serve(stream, &pages, connection).await);
+            };
+            gate.run(&listener, ACCEPTED_AT_ONCE, accepted).await;
         };
         Ok(Server { pages, handle: tokio::task::spawn_local(serving).abort_handle() })
     }
@@ -240,67 +236,6 @@ fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     socket.bind(&SockAddr::from(address))?;
     socket.listen(BACKLOG)?;
     Ok(socket.into())
-}
-
-/// Accept loop of one address.
-struct AcceptLoop {
-    pages: Pages,
-    table: Arc<ConnectionTable>,
-    evictions: Evictions,
-    spare: Rc<Spare>,
-}
-
-impl AcceptLoop {
-    async fn run(&self, listener: tokio::net::TcpListener) {
-        loop {
-            // Open connections run before new ones are accepted. Otherwise a probe could be evicted before its request
-            // is read.
-            tokio::task::yield_now().await;
-            let Ok((stream, peer)) = listener.accept().await else {
-                // The process has most likely no file descriptor left.
-                if self.spare.free_one(&listener).await == Freed::Nothing {
-                    self.table.evict_one();
-                }
-                continue;
-            };
-            self.admit(stream, peer);
-            for _ in 1..ACCEPTED_AT_ONCE {
-                let waiting = poll_fn(|context| Poll::Ready(listener.poll_accept(context))).await;
-                let Poll::Ready(Ok((stream, peer))) = waiting else { break };
-                self.admit(stream, peer);
-            }
-        }
-    }
-
-    fn admit(&self, stream: TcpStream, peer: SocketAddr) {
-        let (connection, evicted) = self.table.admit(peer.ip());
-        if evicted {
-            self.evictions.count();
-        }
-        let (pages, spare) = (Rc::clone(&self.pages), Rc::clone(&self.spare));
-        tokio::task::spawn_local(async move {
-            tokio::select! {
-                biased;
-                () = connection.evicted() => {}
-                // Errors of a single connection, such as a reset by the client, need no report.
-                _ = serve(stream, &pages, &connection) => {}
-            }
-            spare.refill();
-        });
-    }
-}
-
-/// Counter of connections that were closed in favour of new ones.
-struct Evictions(Counters, Counter);
-
-impl Evictions {
-    fn new(registry: &Registry) -> Evictions {
-        Evictions(registry.counters(), Limits::new(registry).pages)
-    }
-
-    fn count(&self) {
-        self.0.count(self.1);
-    }
 }
 
 /// Serves one client, over TLS if the pages require it.

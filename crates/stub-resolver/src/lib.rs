@@ -14,6 +14,7 @@
 //! ```
 #![allow(clippy::disallowed_methods, reason = "this crate is at the edge: it reads files and opens sockets")]
 
+pub mod exchange;
 mod hosts;
 mod order;
 mod query;

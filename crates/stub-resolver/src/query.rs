@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use wire::{Class, Flags, Header, Message, MessageBuf, Name, Rcode, Section, Type};
 
+use crate::exchange::frame;
 use crate::resolv_conf::ResolvConf;
 
 /// Largest response that is read over UDP: queries offer no larger size (RFC 1035 §4.2.1), but servers may ignore that.
@@ -108,8 +109,7 @@ fn over_tcp(server: SocketAddr, packet: &[u8], timeout: Duration) -> io::Result<
     let mut stream = TcpStream::connect_timeout(&server, timeout)?;
     stream.set_read_timeout(Some(timeout))?;
     stream.set_write_timeout(Some(timeout))?;
-    let length = u16::try_from(packet.len()).map_err(io::Error::other)?;
-    stream.write_all(&[&length.to_be_bytes(), packet].concat())?;
+    stream.write_all(&frame(packet).map_err(io::Error::other)?)?;
     let mut length = [0; 2];
     stream.read_exact(&mut length)?;
     let mut response = vec![0; u16::from_be_bytes(length).into()];
