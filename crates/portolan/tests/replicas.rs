@@ -1,10 +1,11 @@
 //! Commands for all replicas of a Service: three servers on this machine, behind a program in place of `kubectl` that
 //! knows their Pods.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::{Command, Stdio};
+use std::sync::mpsc::Receiver;
 
 use crate::support::control::{ControlSocket, Ran};
 use crate::support::{Client, Folder, Server};
@@ -176,6 +177,37 @@ fn follows_the_queries_of_all_replicas() {
     drop(arrived);
     drop(bed);
     let _ = reader.join();
+}
+
+/// Reads lines on a thread of its own.
+fn lines_of(pipe: impl Read + Send + 'static) -> Receiver<String> {
+    let (lines, arrived) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        BufReader::new(pipe).lines().map_while(Result::ok).try_for_each(|line| lines.send(line))
+    });
+    arrived
+}
+
+#[test]
+fn names_a_replica_that_is_lost_while_the_others_are_followed() {
+    let mut bed = Bed::start(&PODS);
+    let mut command = bed.command(env!("CARGO_BIN_EXE_portolan"), &["tail", "--all"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let (lines, errors) = (lines_of(child.stdout.take().unwrap()), lines_of(child.stderr.take().unwrap()));
+    let is_named = |pod: &str| errors.try_iter().any(|line| line.starts_with(&format!("✗ {pod}: ")));
+    crate::support::wait_until("the missing replica is named", || is_named("dns-gone"));
+    crate::support::wait_until("a query is shown", || {
+        bed.ask(2, "lost.a.test.");
+        lines.try_iter().any(|line| line.starts_with("dns-c") && line.contains("lost.a.test."))
+    });
+    drop(bed.servers.pop());
+    crate::support::wait_until("the lost replica is named", || is_named("dns-c"));
+    crate::support::wait_until("the others are followed", || {
+        bed.ask(0, "still.a.test.");
+        lines.try_iter().any(|line| line.starts_with("dns-a") && line.contains("still.a.test."))
+    });
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 #[test]

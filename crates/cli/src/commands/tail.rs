@@ -154,6 +154,11 @@ impl Options {
         self.value("follow").is_some_and(|follow| follow == "false")
     }
 
+    /// Returns the time after which the stream ends.
+    pub(super) fn duration(&self) -> Option<Duration> {
+        self.value("seconds").and_then(|seconds| seconds.parse().ok()).map(Duration::from_secs)
+    }
+
     /// Returns the maximum number of recorded failures.
     pub(super) fn last(&self) -> usize {
         self.value("last").and_then(|last| last.parse().ok()).unwrap_or(FAILURES_KEPT)

@@ -21,7 +21,7 @@ const BINARY: &str = "/portolan";
 /// Label of an EndpointSlice with the name of its Service.
 const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 /// Time for an answer: a new TLS connection of `kubectl`, and what a command allows itself.
-const TIMEOUT: Duration = Duration::from_secs(20);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(20);
 /// Maximum length of an output in bytes: a status or a table is some kilobytes.
 const OUTPUT_MAX: u64 = 4 << 20;
 /// Beginning of the line with which `kubectl exec` reports the exit code of the command.

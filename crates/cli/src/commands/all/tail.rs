@@ -2,7 +2,8 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout};
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
 
 use control::exit;
 use control::tail::{Format, Line};
@@ -11,7 +12,7 @@ use serde_json::json;
 
 use super::super::print_bytes;
 use super::super::tail::Options;
-use super::kubectl::reason;
+use super::kubectl::{TIMEOUT, reason};
 use super::{Answer, Replicas, unreached, width};
 use crate::all_error::AllError;
 use crate::client::ControlError;
@@ -29,8 +30,7 @@ enum Arrived {
 
 pub(in super::super) fn run(own: &Options, replicas: &Replicas<'_>, json: bool) -> Result<u8, ControlError> {
     own.check()?;
-    let mut tail = Tail { own, json, replicas, width: width(replicas.pods.iter()), answers: Vec::new() };
-    tail.run()
+    Tail::new(own, json, replicas).run()
 }
 
 struct Tail<'a> {
@@ -38,10 +38,17 @@ struct Tail<'a> {
     json: bool,
     replicas: &'a Replicas<'a>,
     width: usize,
+    /// Replicas that have ended.
     answers: Vec<Answer<()>>,
+    /// Number of `answers` whose errors are printed.
+    reported: usize,
 }
 
-impl Tail<'_> {
+impl<'a> Tail<'a> {
+    fn new(own: &'a Options, json: bool, replicas: &'a Replicas<'a>) -> Tail<'a> {
+        Tail { own, json, replicas, width: width(replicas.pods.iter()), answers: Vec::new(), reported: 0 }
+    }
+
     fn run(&mut self) -> Result<u8, ControlError> {
         let (lines, arrived) = sync_channel(WAITING_MAX);
         let mut children: Vec<Child> = Vec::new();
@@ -55,7 +62,7 @@ impl Tail<'_> {
             }
         }
         drop(lines);
-        let printed = self.show(arrived.iter());
+        let printed = self.show(&arrived, self.limit());
         for child in &mut children {
             // It may have ended.
             let _ = child.kill();
@@ -63,28 +70,56 @@ impl Tail<'_> {
         }
         printed?;
         self.answers.extend(self.replicas.left.iter().map(|pod| super::not_asked(pod)));
-        eprint(&unreached(&self.answers));
+        self.report();
         let is_complete = self.answers.iter().all(|answer| answer.outcome.is_ok());
         Ok(if is_complete { exit::FINE } else { exit::INCOMPLETE })
     }
 
+    /// Returns the time after which replicas that have not ended are given up. `None` for a stream without an end.
+    fn limit(&self) -> Option<Duration> {
+        if self.own.is_record() { Some(TIMEOUT) } else { self.own.duration().map(|duration| duration + TIMEOUT) }
+    }
+
     /// Prints lines: as they arrive, or, if all of them are from before, in their order.
-    fn show(&mut self, arrived: impl Iterator<Item = Arrived>) -> Result<(), ControlError> {
+    fn show(&mut self, arrived: &Receiver<Arrived>, limit: Option<Duration>) -> Result<(), ControlError> {
         let is_record = self.own.is_record();
+        let end = limit.map(|limit| Instant::now() + limit);
         let mut kept: Vec<(usize, Box<Line>)> = Vec::new();
-        for one in arrived {
-            match one {
-                Arrived::Line(at, line) if is_record => kept.push((at, line)),
-                Arrived::Line(at, line) => {
+        loop {
+            match next(arrived, end) {
+                Ok(Arrived::Line(at, line)) if is_record => kept.push((at, line)),
+                Ok(Arrived::Line(at, line)) => {
                     if !self.print(at, &line)? {
                         return Ok(());
                     }
                 }
-                Arrived::Ended(at, outcome) => {
+                Ok(Arrived::Ended(at, outcome)) => {
                     self.answers.push(Answer { replica: self.replicas.pods[at].clone(), outcome });
+                    // A stream may have no end at which to say it.
+                    if !is_record {
+                        self.report();
+                    }
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => {
+                    self.give_up(limit.unwrap_or_default());
+                    break;
                 }
             }
         }
+        self.print_kept(kept)
+    }
+
+    /// Notes that the replicas that have not ended took longer than the limit.
+    fn give_up(&mut self, limit: Duration) {
+        let has_ended = |pod: &&String| self.answers.iter().any(|answer| answer.replica == **pod);
+        let late: Vec<&String> = self.replicas.pods.iter().filter(|pod| !has_ended(pod)).collect();
+        let late = late.into_iter().map(|pod| Answer { replica: pod.clone(), outcome: Err(AllError::Late(limit)) });
+        self.answers.extend(late);
+    }
+
+    /// Prints the last lines of all replicas in their order.
+    fn print_kept(&self, mut kept: Vec<(usize, Box<Line>)>) -> Result<(), ControlError> {
         kept.sort_by(|(_, one), (_, other)| time(one).cmp(time(other)));
         let first = kept.len().saturating_sub(self.own.last());
         for (at, line) in &kept[first..] {
@@ -93,6 +128,12 @@ impl Tail<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Prints the errors that are not printed yet.
+    fn report(&mut self) {
+        eprint(&unreached(&self.answers[self.reported..]));
+        self.reported = self.answers.len();
     }
 
     fn print(&self, at: usize, line: &Line) -> Result<bool, ControlError> {
@@ -104,6 +145,14 @@ impl Tail<'_> {
             _ => format!("{:<width$}  {}", harmless(replica), line.text(format)),
         };
         print_bytes((text + "\n").as_bytes())
+    }
+}
+
+/// Waits for a line or an end of a replica, until a time if there is one.
+fn next(arrived: &Receiver<Arrived>, end: Option<Instant>) -> Result<Arrived, RecvTimeoutError> {
+    match end {
+        Some(end) => arrived.recv_timeout(end.saturating_duration_since(Instant::now())),
+        None => arrived.recv().map_err(|_| RecvTimeoutError::Disconnected),
     }
 }
 
@@ -121,32 +170,30 @@ fn read(at: usize, child: &mut Child, lines: SyncSender<Arrived>) {
         text
     });
     std::thread::spawn(move || {
-        let outcome = stdout.map_or(Ok(true), |stdout| pass_on(at, stdout, &lines));
+        let outcome = stdout.map_or(Ok(()), |stdout| pass_on(at, stdout, &lines));
         let said = errors.join().unwrap_or_default();
         let outcome = match outcome {
-            // A server says more if it has nothing to show. Only an error of `kubectl` begins like this.
-            Ok(false) if is_error(&said) => Err(AllError::Kubectl(reason(&said).unwrap_or_default())),
-            Ok(_) => Ok(()),
-            Err(error) => Err(error),
+            // Also after lines: a connection may break, and the Pod may end.
+            Ok(()) if is_error(&said) => Err(AllError::Kubectl(reason(&said).unwrap_or_default())),
+            outcome => outcome,
         };
         let _ = lines.send(Arrived::Ended(at, outcome));
     });
 }
 
-/// Passes lines on until the end. Returns false if there was none.
-fn pass_on(at: usize, stdout: ChildStdout, lines: &SyncSender<Arrived>) -> Result<bool, AllError> {
-    let (mut reader, mut has_lines) = (BufReader::new(stdout), false);
+/// Passes lines on until the end.
+fn pass_on(at: usize, stdout: ChildStdout, lines: &SyncSender<Arrived>) -> Result<(), AllError> {
+    let mut reader = BufReader::new(stdout);
     loop {
         let mut line = Vec::new();
         let length = reader.by_ref().take(LENGTH_MAX).read_until(b'\n', &mut line);
         if !length.is_ok_and(|length| length > 0) {
-            return Ok(has_lines);
+            return Ok(());
         }
         let line = serde_json::from_slice(&line)
             .map_err(|error| AllError::Kubectl(format!("a line is not understood: {error}")))?;
-        has_lines = true;
         if lines.send(Arrived::Line(at, Box::new(line))).is_err() {
-            return Ok(has_lines);
+            return Ok(());
         }
     }
 }
@@ -159,4 +206,40 @@ fn is_error(said: &str) -> bool {
 #[allow(clippy::print_stderr, reason = "a command prints to its user")]
 fn eprint(text: &str) {
     eprint!("{text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::tail::definition;
+    use super::*;
+    use crate::commands::service::Service;
+
+    #[test]
+    fn names_replicas_that_do_not_end_in_time() {
+        let pods = ["dns-a", "dns-b"].map(str::to_owned).to_vec();
+        let service = Service {
+            namespace: "kube-system".to_owned(),
+            name: "kube-dns".to_owned(),
+            context: None,
+            container: None,
+        };
+        let replicas = Replicas { service: &service, pods, left: Vec::new() };
+        let own = Options::read(&definition().get_matches_from(["tail", "--last", "3"]));
+        let mut tail = Tail::new(&own, false, &replicas);
+        let (lines, arrived) = sync_channel(WAITING_MAX);
+        assert!(lines.send(Arrived::Ended(0, Ok(()))).is_ok());
+        // The other replica keeps its end of the channel.
+        assert!(tail.show(&arrived, Some(Duration::from_millis(1))).is_ok());
+        let late: Vec<_> =
+            tail.answers.iter().map(|answer| (answer.replica.as_str(), answer.outcome.clone())).collect();
+        assert_eq!(late, [("dns-a", Ok(())), ("dns-b", Err(AllError::Late(Duration::from_millis(1))))]);
+        assert_eq!(tail.limit(), Some(TIMEOUT));
+        let limit = |words: [&str; 2]| {
+            let own = Options::read(&definition().get_matches_from(words));
+            Tail::new(&own, false, &replicas).limit()
+        };
+        assert_eq!(limit(["tail", "--for=5s"]), Some(Duration::from_secs(5) + TIMEOUT));
+        assert_eq!(limit(["tail", "--json"]), None);
+        drop(lines);
+    }
 }
