@@ -5,6 +5,8 @@ use core::time::Duration;
 
 /// Time limit of an endpoint that only reads memory.
 const READ_LIMIT: Duration = Duration::from_secs(1);
+/// Time limit of an explanation, which may read the client from the API server: 2 s for that, and 1 s for the rest.
+const EXPLAIN_LIMIT: Duration = Duration::from_secs(3);
 /// Time limit of a reload, which may wait for a cluster to be listed.
 const RELOAD_LIMIT: Duration = Duration::from_secs(60);
 /// Time limit of a report, which compresses all metrics.
@@ -192,12 +194,14 @@ impl Endpoint {
         match self {
             Endpoint::Page => Route {
                 parameters: PAGE_PARAMETERS,
+                time_limit: EXPLAIN_LIMIT,
                 ..Route::get("/", "Status page for browsers, also with an explanation")
             },
             Endpoint::Status => Route::get("/v1/status", "State of the server on one screen"),
             Endpoint::Ready => Route::get("/v1/ready", "Readiness of the server, for probes"),
             Endpoint::Explain => Route {
                 parameters: EXPLAIN_PARAMETERS,
+                time_limit: EXPLAIN_LIMIT,
                 ..Route::get("/v1/explain", "Answer to a query, and how it comes about")
             },
             Endpoint::CacheGet => {

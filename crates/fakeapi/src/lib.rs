@@ -319,6 +319,7 @@ impl FakeApi {
     }
 
     /// Puts a document at a path that is not that of an object, such as `/api/v1/nodes/NAME/proxy/configz`.
+    /// [`Fault::Stall`] for the path holds it back.
     pub fn put_document(&self, path: &str, document: Value) {
         self.change(|state| state.documents.insert(path.to_owned(), document));
     }
@@ -376,6 +377,12 @@ impl Shared {
 }
 
 impl State {
+    /// Returns the document at a path, and the fault that a test set for the path.
+    fn document(&mut self, path: &str) -> Option<(Value, Option<Fault>)> {
+        let document = self.documents.get(path)?.clone();
+        Some((document, self.next_fault(path)))
+    }
+
     /// Returns the fault of the next request for a resource.
     fn next_fault(&mut self, resource: &str) -> Option<Fault> {
         match self.faults.get_mut(resource)? {

@@ -1,6 +1,7 @@
 //! Thread that accepts connections and passes requests on.
 
 use std::convert::Infallible;
+use std::future;
 use std::net::TcpListener;
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ use crate::answer::answer;
 use crate::format::Format;
 use crate::query::Query;
 use crate::reply::{Body, Reply, status, whole};
-use crate::{ReceivedRequest, Shared};
+use crate::{Fault, ReceivedRequest, Shared};
 
 /// Serves until `stopped` fires.
 pub(crate) fn run(
@@ -112,8 +113,11 @@ async fn request_answer(request: Request<Incoming>, certificate: bool, shared: &
 }
 
 async fn reply(request: Request<Incoming>, certificate: bool, preferred: Format, shared: &Arc<Shared>) -> Reply {
-    if let Some(document) = shared.lock().documents.get(request.uri().path()) {
-        return whole(200, document.clone());
+    let document = shared.lock().document(request.uri().path());
+    match document {
+        Some((_, Some(Fault::Stall))) => future::pending().await,
+        Some((document, _)) => return whole(200, document),
+        None => {}
     }
     let Some(query) = Query::parse(request.uri()) else { return status(404, None, "no such path") };
     let seen = ReceivedRequest {

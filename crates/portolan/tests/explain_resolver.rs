@@ -68,6 +68,22 @@ fn says_why_the_domain_is_assumed() {
     assert!(ran.stdout.contains("· ndots 5 (assumed, see PD-K02)"), "{}{}", ran.stdout, ran.stderr);
 }
 
+/// A node that is down is a reason to ask for an explanation.
+#[test]
+fn explains_without_a_kubelet_or_an_api_server_that_responds() {
+    let api = api(&[("web", json!({ "dnsConfig": { "options": [{ "name": "ndots", "value": "2" }] } }))]);
+    kubelet(&api, "other.example");
+    api.fault("/api/v1/nodes/n1/proxy/configz", Fault::Stall);
+    let ran = explain(&api, "web");
+    let search = "svc.cluster.local cluster.local · ndots 2 (dnsPolicy ClusterFirst; cluster domain assumed";
+    assert!(ran.code == 0 && ran.stdout.contains(search), "{}{}", ran.stdout, ran.stderr);
+    assert!(ran.stdout.contains("the kubelet of n1 cannot be asked: no response within 1 s"), "{}", ran.stdout);
+    api.fault("pods", Fault::Stall);
+    let ran = explain(&api, "web");
+    assert!(ran.stdout.contains("db.shop.svc.cluster.local."), "{}{}", ran.stdout, ran.stderr);
+    assert!(ran.stdout.contains("address unknown") && ran.stdout.contains("(assumed, see PD-K02)"), "{}", ran.stdout);
+}
+
 #[test]
 fn a_pod_that_asks_other_servers_is_named() {
     let api = api(&[

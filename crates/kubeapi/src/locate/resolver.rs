@@ -4,12 +4,17 @@
 //! domains and nameservers of the node, which kubelet appends or uses, cannot be read from the API server.
 
 use core::fmt;
+use core::time::Duration;
 
 use manifests::DnsConfig;
 use serde::Deserialize;
 
 use super::{RESPONSE_MAX, is_name};
 use crate::Reader;
+
+/// Time limit for the kubelet, so that a node that does not respond leaves time for the rest of the answer: half of the
+/// time for all requests.
+const KUBELET_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// Settings of a Pod's resolver.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -130,7 +135,9 @@ async fn cluster_domain(node: Option<&str>, reader: &Reader) -> Result<String, K
     let Some(node) = node.filter(|node| is_name(node)) else { return Err(KubeletError::NoNode) };
     let path = format!("/api/v1/nodes/{node}/proxy/configz");
     let no_answer = |reason: String| KubeletError::NoAnswer(node.to_owned(), reason);
-    let document = reader.get(&path, RESPONSE_MAX).await.map_err(|error| match error.status() {
+    let getting = tokio::time::timeout(KUBELET_TIME_MAX, reader.get(&path, RESPONSE_MAX)).await;
+    let getting = getting.map_err(|_| no_answer(format!("no response within {} s", KUBELET_TIME_MAX.as_secs())))?;
+    let document = getting.map_err(|error| match error.status() {
         Some(403) => KubeletError::Refused(node.to_owned()),
         _ => no_answer(error.to_string()),
     })?;
