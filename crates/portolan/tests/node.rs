@@ -536,6 +536,28 @@ fn a_thief_without_capabilities_gets_no_sockets() {
     });
 }
 
+/// A busy instance that has just become the only one binds the name late. Until then it answers all queries.
+#[test]
+fn waits_for_an_instance_that_serves_the_addresses() {
+    in_namespace("waits_for_an_instance_that_serves_the_addresses", || {
+        assert!(run("ip", &["link", "add", INTERFACE, "type", "bridge"]).0);
+        assert!(run("ip", &["link", "set", INTERFACE, "up"]).0);
+        let local = [LINK, SERVICE];
+        assert!(local.iter().all(|ip| run("ip", &["addr", "add", &format!("{ip}/32"), "dev", INTERFACE]).0));
+        let held = local.map(|ip| UdpSocket::bind((ip, 53)).unwrap());
+        let node = Node::new();
+        let words = node.words(&["-interfacekind", "bridge"]);
+        let mut server = Server::start_with(&words.iter().map(OsString::as_os_str).collect::<Vec<_>>());
+        server.wait_for("0.0.0.0:9353");
+        let begin = Instant::now();
+        wait_until("longer than after the end of an instance", || begin.elapsed() > Duration::from_secs(2));
+        let listener = meeting_point();
+        assert!(accept_request(&listener).is_some(), "it requests the sockets");
+        drop((listener, held));
+        server.wait_for("Portolan-");
+    });
+}
+
 #[test]
 fn an_impostor_without_capabilities_is_no_instance() {
     in_namespace("an_impostor_without_capabilities_is_no_instance", || {
