@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::support::asker::Asker;
 use crate::support::namespace::{enter, is_inside, run, say};
 use crate::support::upstream::Upstream;
 use crate::support::{Client, Folder, Server, page, query, skip, wait_until};
@@ -314,39 +315,6 @@ fn addresses_of_a_dummy_expire_after_a_crash() {
         next.wait();
         assert!(leaves_nothing());
     });
-}
-
-/// Client threads that send queries until the end of the test and count those without an answer.
-struct Asker {
-    ends: Arc<AtomicBool>,
-    asked: Arc<AtomicUsize>,
-    missed: Arc<AtomicUsize>,
-    threads: Vec<std::thread::JoinHandle<()>>,
-}
-
-impl Asker {
-    fn start(asks: Vec<Box<dyn FnMut() -> bool + Send>>) -> Asker {
-        let (ends, asked, missed) = Default::default();
-        let mut asker = Asker { ends, asked, missed, threads: Vec::new() };
-        for mut ask in asks {
-            let (ends, asked, missed) = (Arc::clone(&asker.ends), Arc::clone(&asker.asked), Arc::clone(&asker.missed));
-            asker.threads.push(std::thread::spawn(move || {
-                while !ends.load(Ordering::SeqCst) {
-                    asked.fetch_add(1, Ordering::SeqCst);
-                    if !ask() {
-                        missed.fetch_add(1, Ordering::SeqCst);
-                    }
-                }
-            }));
-        }
-        asker
-    }
-
-    fn end(self) -> (usize, usize) {
-        self.ends.store(true, Ordering::SeqCst);
-        self.threads.into_iter().for_each(|thread| thread.join().unwrap());
-        (self.asked.load(Ordering::SeqCst), self.missed.load(Ordering::SeqCst))
-    }
 }
 
 fn turns() -> usize {
