@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::support::asker::Asker;
 use crate::support::namespace::{enter, is_inside, run, say};
 use crate::support::upstream::Upstream;
 use crate::support::{Client, Folder, Server, page, query, skip, wait_until};
@@ -316,39 +317,6 @@ fn addresses_of_a_dummy_expire_after_a_crash() {
     });
 }
 
-/// Client threads that send queries until the end of the test and count those without an answer.
-struct Asker {
-    ends: Arc<AtomicBool>,
-    asked: Arc<AtomicUsize>,
-    missed: Arc<AtomicUsize>,
-    threads: Vec<std::thread::JoinHandle<()>>,
-}
-
-impl Asker {
-    fn start(asks: Vec<Box<dyn FnMut() -> bool + Send>>) -> Asker {
-        let (ends, asked, missed) = Default::default();
-        let mut asker = Asker { ends, asked, missed, threads: Vec::new() };
-        for mut ask in asks {
-            let (ends, asked, missed) = (Arc::clone(&asker.ends), Arc::clone(&asker.asked), Arc::clone(&asker.missed));
-            asker.threads.push(std::thread::spawn(move || {
-                while !ends.load(Ordering::SeqCst) {
-                    asked.fetch_add(1, Ordering::SeqCst);
-                    if !ask() {
-                        missed.fetch_add(1, Ordering::SeqCst);
-                    }
-                }
-            }));
-        }
-        asker
-    }
-
-    fn end(self) -> (usize, usize) {
-        self.ends.store(true, Ordering::SeqCst);
-        self.threads.into_iter().for_each(|thread| thread.join().unwrap());
-        (self.asked.load(Ordering::SeqCst), self.missed.load(Ordering::SeqCst))
-    }
-}
-
 fn turns() -> usize {
     std::env::var(TURNS).ok().and_then(|text| text.parse().ok()).unwrap_or(TURNS_USUAL)
 }
@@ -533,6 +501,28 @@ fn a_thief_without_capabilities_gets_no_sockets() {
         assert_eq!(address(&mut client(LINK), "web.example.org."), Some("192.0.2.7".parse().unwrap()));
         // A real instance still takes over.
         Node::new().start(&[]).wait_for("Taking over the sockets of 2 addresses");
+    });
+}
+
+/// A busy instance that has just become the only one binds the name late. Until then it answers all queries.
+#[test]
+fn waits_for_an_instance_that_serves_the_addresses() {
+    in_namespace("waits_for_an_instance_that_serves_the_addresses", || {
+        assert!(run("ip", &["link", "add", INTERFACE, "type", "bridge"]).0);
+        assert!(run("ip", &["link", "set", INTERFACE, "up"]).0);
+        let local = [LINK, SERVICE];
+        assert!(local.iter().all(|ip| run("ip", &["addr", "add", &format!("{ip}/32"), "dev", INTERFACE]).0));
+        let held = local.map(|ip| UdpSocket::bind((ip, 53)).unwrap());
+        let node = Node::new();
+        let words = node.words(&["-interfacekind", "bridge"]);
+        let mut server = Server::start_with(&words.iter().map(OsString::as_os_str).collect::<Vec<_>>());
+        server.wait_for("0.0.0.0:9353");
+        let begin = Instant::now();
+        wait_until("longer than after the end of an instance", || begin.elapsed() > Duration::from_secs(2));
+        let listener = meeting_point();
+        assert!(accept_request(&listener).is_some(), "it requests the sockets");
+        drop((listener, held));
+        server.wait_for("Portolan-");
     });
 }
 

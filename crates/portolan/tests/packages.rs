@@ -307,6 +307,20 @@ fn monitoring_objects_contain_the_rules_and_the_dashboards() {
     assert_eq!(find(&objects, "PrometheusRule")["spec"], packages::read(&chart().join("files/rules.yaml")).remove(0));
 }
 
+/// A rule that changes reaches the golden manifests where there is no `helm` to compare them, too.
+#[test]
+fn golden_manifests_have_the_current_rules() {
+    let rules = packages::read(&chart().join("files/rules.yaml")).remove(0);
+    let mut compared = 0;
+    for file in packages::golden() {
+        for object in packages::read(&file).iter().filter(|object| object["kind"] == "PrometheusRule") {
+            assert_eq!(object["spec"], rules, "{}", file.display());
+            compared += 1;
+        }
+    }
+    assert!(compared >= 1, "no rules");
+}
+
 #[test]
 fn chart_has_the_version_of_the_server() {
     let chart = packages::read(&chart().join("Chart.yaml")).remove(0);

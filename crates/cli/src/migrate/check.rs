@@ -5,7 +5,7 @@ use std::collections::{HashSet, VecDeque};
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
-use conformance::{Comparison, Difference, DifferenceKind, compare};
+use conformance::{Comparison, compare};
 use tokio::task::JoinHandle;
 use wire::{Name, Type};
 
@@ -17,8 +17,6 @@ use crate::command_error::CommandError;
 const IN_FLIGHT_MAX: usize = 32;
 /// Number of unanswered queries at the start after which the command gives up.
 const UNANSWERED_MAX: usize = 10;
-/// Text of a [`Difference`] for a server that did not answer.
-const NO_ANSWER: &str = "no answer";
 
 /// Sends the queries from the files to both servers and prints the differences.
 ///
@@ -65,12 +63,10 @@ fn questions_of(options: &MigrateOptions) -> Result<Vec<(Name, Type)>, CommandEr
 
 /// Returns an error that names the server that has answered none of the first queries, if there is one.
 fn check_servers_answer(servers: [SocketAddr; 2], first: &[Comparison]) -> Result<(), CommandError> {
-    let never_answered = |said: fn(&Difference) -> &str| {
-        let is_silence = |one: &Difference| one.differs == DifferenceKind::Silence && said(one) == NO_ANSWER;
-        first.iter().all(|one| one.difference.as_ref().is_some_and(is_silence))
-    };
+    // Whatever the reason: a refused connection is no answer either.
+    let never_answered = |server: usize| first.iter().all(|one| one.took[server].is_none());
     let [old, new] = servers;
-    let who = match (never_answered(|one| &one.old), never_answered(|one| &one.new)) {
+    let who = match (never_answered(0), never_answered(1)) {
         (false, false) => return Ok(()),
         (true, false) => format!("the old server {old} has"),
         (false, true) => format!("the new server {new} has"),
@@ -102,5 +98,43 @@ impl Comparisons {
         }
         let first = self.in_flight.pop_front()?;
         Some(first.await.map_err(CommandError::Task))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::time::Duration;
+
+    use conformance::{Difference, DifferenceKind};
+
+    use super::*;
+
+    /// Result of a query that the servers answered, or did not with this error.
+    fn comparison(errors: [Option<&str>; 2]) -> Comparison {
+        let [old, new] = errors.map(|error| error.unwrap_or("NOERROR").to_owned());
+        let differs = DifferenceKind::Silence;
+        Comparison {
+            question: "a.test. A".to_owned(),
+            rcode: None,
+            took: errors.map(|error| error.is_none().then_some(Duration::ZERO)),
+            difference: Some(Difference { question: "a.test. A".to_owned(), differs, old, new }),
+        }
+    }
+
+    #[test]
+    fn gives_up_on_a_server_that_refuses_connections() {
+        let servers = ["192.0.2.1:53", "192.0.2.2:53"].map(|server| server.parse().unwrap());
+        let gives_up = |first: &[Comparison]| {
+            check_servers_answer(servers, first).err().map(|error| match error {
+                CommandError::Unanswered(who, count) => (who, count),
+                other => panic!("{other}"),
+            })
+        };
+        let (refused, silent) = (Some("connection refused"), Some("no answer"));
+        let dead = || comparison([None, refused]);
+        assert_eq!(gives_up(&[dead()]), Some(("the new server 192.0.2.2:53 has".to_owned(), 1)));
+        let both = gives_up(&[comparison([silent, refused]), comparison([refused, silent])]);
+        assert_eq!(both, Some(("both servers, 192.0.2.1:53 and 192.0.2.2:53, have".to_owned(), 2)));
+        assert_eq!(gives_up(&[dead(), comparison([refused, None])]), None);
     }
 }

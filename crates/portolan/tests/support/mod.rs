@@ -1,6 +1,7 @@
 //! The binary as users run it: on free ports, with queries over real sockets, and controlled by signals.
 #![allow(dead_code, reason = "each test program uses its own part")]
 
+pub(crate) mod asker;
 pub(crate) mod browser;
 pub(crate) mod control;
 pub(crate) mod http;

@@ -18,6 +18,7 @@ mod packet_filter;
 mod reconciler;
 
 use std::ffi::OsString;
+use std::net::IpAddr;
 use std::path::Path;
 use std::process::ExitCode;
 use std::rc::Rc;
@@ -28,7 +29,7 @@ use compat::kube_dns::{CommandLine, ConfigMapSettings, HostNames, Warning};
 use compat::node_cache::{FLAGS, Settings};
 use config::Directives;
 use metrics::{Metric, Registry};
-use net::Opened;
+use net::{Address, AddressKind, Opened};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 
@@ -106,7 +107,7 @@ async fn run(
     };
     let reconciler = Reconciler::start(&settings, errors)?;
     let handover = Handover::new(settings.interface.as_deref().unwrap_or_default())?;
-    join(&handover, &reconciler).await;
+    join(&handover, &reconciler, &settings).await;
     let hooks = Rc::new(NodeHooks { reconciler, handover });
     let options = ServeOptions {
         conf: None,
@@ -148,14 +149,19 @@ async fn wait_for_upstream(generator: &NodeCacheGenerator) {
 /// Limit for finding the running instance. An instance that has just become the only one needs a moment to bind the
 /// name of the meeting point.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(500);
+/// The same while another process has the addresses of this one: a busy instance binds the name late, and sockets of
+/// both would get each other's queries. Bounded, because a process of another kind may have the addresses.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval between attempts to find it.
 const CONNECT_RETRY: Duration = Duration::from_millis(5);
 
 /// Takes the sockets over from the running instance, if there is one. Sets the rules first, so that they are in place
 /// even if the other instance ends at this moment.
-async fn join(handover: &Rc<Handover>, reconciler: &Reconciler) {
-    let timeout = if reconciler.found_interface() { CONNECT_TIMEOUT } else { Duration::ZERO };
-    let end = Instant::now() + timeout;
+async fn join(handover: &Rc<Handover>, reconciler: &Reconciler, settings: &Settings) {
+    let begin = Instant::now();
+    let end = begin + if reconciler.found_interface() { CONNECT_TIMEOUT } else { Duration::ZERO };
+    let may_follow =
+        || reconciler.found_interface() && Instant::now() < begin + BUSY_TIMEOUT && others_listen(settings);
     let stream = loop {
         let found = handover.connect().await.and_then(|stream| {
             let Some(stream) = stream else { return Ok(None) };
@@ -173,11 +179,18 @@ async fn join(handover: &Rc<Handover>, reconciler: &Reconciler) {
                 );
                 break None;
             }
-            Ok(None) if Instant::now() >= end => break None,
+            Ok(None) if Instant::now() >= end && !may_follow() => break None,
             _ => tokio::time::sleep(CONNECT_RETRY).await,
         }
     };
     tokio::task::spawn_local(Rc::clone(handover).run(stream));
+}
+
+/// Returns true if another process has a socket at an address that this one will serve.
+fn others_listen(settings: &Settings) -> bool {
+    let (port, kind) = (settings.port, AddressKind::Dns);
+    let address = |ip: &IpAddr| Address { label: String::new(), ip: Some(*ip), port, kind };
+    settings.local.iter().any(|ip| net::is_taken(&address(ip)))
 }
 
 /// Serves all metrics at node-cache's own address, in addition to the address that the Corefile names.
