@@ -10,7 +10,9 @@ use wire::{Class, NameRef, Owner, Section, Type};
 use super::name::Part;
 use super::{Kubernetes, Pods, is_hidden};
 use crate::shared::endpoint_hash::KUBE_DNS;
-use crate::shared::service_records::{AnswerContext, EndpointList, Outcome, PLAIN, PortNames, Tree, Which, weight};
+use crate::shared::service_records::{
+    AnswerContext, EndpointList, Outcome, PLAIN, PortNames, Tree, Which, matching, weight,
+};
 
 /// Label between the names of Services and the zone.
 const SERVICES: &[u8] = b"svc";
@@ -91,7 +93,7 @@ fn endpoints<'s>(
     worker: &mut Worker,
 ) -> Outcome<'s> {
     let (list, ports) = endpoints_of(service, part);
-    if let (Type::A | Type::AAAA | Type::CNAME, Some(target)) = (context.qtype, only_name(service, &list)) {
+    if let (Type::A | Type::AAAA | Type::CNAME, Some(target)) = (context.qtype, only_name(service, part, &list)) {
         return Outcome::Alias(target);
     }
     match context.endpoints(&list, ports, response, worker) {
@@ -102,9 +104,14 @@ fn endpoints<'s>(
 }
 
 /// Returns the host name of the only endpoint, if its address is a name (slices of type `FQDN`). With several endpoints
-/// there is no alias, because a name has only one CNAME record (RFC 1034 §3.6.2).
-fn only_name<'s>(service: &'s Service, list: &EndpointList<'_>) -> Option<&'s str> {
-    let mut each = list.each();
+/// there is no alias, because a name has only one CNAME record (RFC 1034 §3.6.2). Below the name of a port, only
+/// endpoints with this port count.
+fn only_name<'s>(service: &'s Service, part: Part<'_>, list: &EndpointList<'_>) -> Option<&'s str> {
+    let has_port = |endpoint: &Endpoint<'_>| match part {
+        Part::Port(..) => matching(*endpoint, part.ports()).next().is_some(),
+        _ => true,
+    };
+    let mut each = list.each().filter(has_port);
     let (Some(Address::Name(only)), None) = (each.next().map(Endpoint::address), each.next()) else { return None };
     let addresses = service.endpoints().map(Endpoint::address);
     let mut names = addresses.filter_map(|address| if let Address::Name(name) = address { Some(name) } else { None });
