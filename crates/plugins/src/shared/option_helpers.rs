@@ -91,11 +91,15 @@ pub(crate) fn no_arguments<C>(_: &mut C, _: &mut Args<'_>) -> Result<(), Problem
     Ok(())
 }
 
+/// Names of ports that an address may have in place of a number: those of [`listen_address`] that people write. Go knows
+/// some more, and those of /etc/services, which a container of this server does not have.
+const PORT_NAMES: [(&str, &str); 3] = [("domain", "53"), ("http", "80"), ("https", "443")];
+
 /// Takes an address to listen on, `[HOST]:PORT`, if there is one.
 ///
 /// # Errors
-/// Fails if the word does not have this form or its port is above 65535. Host and port name are resolved later, when
-/// the server listens on them.
+/// Fails if the word does not have this form, or its port is no number up to 65535 and none of [`PORT_NAMES`]. The host
+/// is resolved later, when the server listens on it.
 pub(crate) fn listen_address(args: &mut Args<'_>) -> Result<Option<String>, Problem> {
     let Some(word) = args.next_word() else { return Ok(None) };
     let brackets_match = word.text.starts_with('[') == word.text.contains("]:");
@@ -104,8 +108,14 @@ pub(crate) fn listen_address(args: &mut Args<'_>) -> Result<Option<String>, Prob
             Err(args.bad(word, "an address with a port of at most 65535"))
         }
         Some((host, port)) if brackets_match && (!host.contains(':') || host.starts_with('[')) => {
-            // As in Go, an empty port is port 0: the kernel chooses one.
-            Ok(Some(if port.is_empty() { format!("{}0", word.text) } else { word.text.clone() }))
+            let port = match PORT_NAMES.iter().find(|(name, _)| *name == port) {
+                Some((_, number)) => number,
+                // As in Go, an empty port is port 0: the kernel chooses one.
+                None if port.is_empty() => "0",
+                None if port.parse::<u16>().is_ok() => port,
+                None => return Err(args.bad(word, "an address with a number as its port")),
+            };
+            Ok(Some(format!("{host}:{port}")))
         }
         _ => Err(args.bad(word, "an address of the form `[HOST]:PORT`")),
     }
