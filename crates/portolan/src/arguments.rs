@@ -319,7 +319,9 @@ pub fn read(words: impl IntoIterator<Item = OsString>, directives: Directives) -
     }
     let is_plugin = is_plugin(&words);
     let words = words.into_iter().enumerate().map(|(at, word)| if at == 0 { word } else { two_dashes(word) });
-    let command = if is_plugin { command().bin_name(PLUGIN_USAGE) } else { command() };
+    // Nobody serves DNS with `kubectl`.
+    let plugin = || command().bin_name(PLUGIN_USAGE).arg_required_else_help(true);
+    let command = if is_plugin { plugin() } else { command() };
     command.try_get_matches_from(words).map(|matches| from_matches(&matches, is_plugin, directives)).map_err(explain)
 }
 

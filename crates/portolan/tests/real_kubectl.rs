@@ -120,7 +120,9 @@ fn respond(pods: &[Pod], may_list: bool, method: &str, path: &str) -> (u16, Valu
             });
             (
                 200,
-                json!({ "kind": "EndpointSliceList", "apiVersion": "discovery.k8s.io/v1", "metadata": {}, "items": [slice] }),
+                json!({
+                    "kind": "EndpointSliceList", "apiVersion": "discovery.k8s.io/v1", "metadata": {}, "items": [slice],
+                }),
             )
         }
         (_, [.., "pods", _, "exec"]) => {
@@ -144,7 +146,9 @@ fn pod(name: &str, containers: &[&str]) -> Value {
 }
 
 fn failure(code: u16, reason: &str, message: &str) -> (u16, Value) {
-    let status = json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "message": message, "code": code });
+    let status = json!({
+        "kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "message": message, "code": code,
+    });
     (code, status)
 }
 
@@ -170,7 +174,8 @@ fn run(mut stream: TcpStream, key: &str, socket: &str, words: &[String]) -> Opti
         aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA1_FOR_LEGACY_USE_ONLY, format!("{key}{WEBSOCKET}").as_bytes());
     let accept = STANDARD.encode(digest.as_ref());
     let head = format!(
-        "HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-accept: {accept}\r\n\
+        "HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\
+         sec-websocket-accept: {accept}\r\n\
          sec-websocket-protocol: v5.channel.k8s.io\r\n\r\n"
     );
     stream.write_all(head.as_bytes()).ok()?;
@@ -222,7 +227,8 @@ impl Bed {
         for name in ["a", "b"] {
             let socket = folder.path().join(format!("{name}.sock")).display().to_string();
             let text = format!(
-                ".:0 {{\n bind 127.0.0.1\n control {socket}\n template IN A a.test {{\n  answer \"{{{{ .Name }}}} 60 IN A 192.0.2.7\"\n }}\n}}\n"
+                ".:0 {{\n bind 127.0.0.1\n control {socket}\n template IN A a.test {{\n  \
+                 answer \"{{{{ .Name }}}} 60 IN A 192.0.2.7\"\n }}\n}}\n"
             );
             let mut server = Server::start(&folder.write(&format!("{name}.corefile"), &text));
             sockets.push(ControlSocket::of(&mut server).0);

@@ -215,6 +215,14 @@ fn is_a_plugin_of_kubectl() {
     let bed = Bed::start(&PODS[..3]);
     let ran = bed.plugin(&["status"]);
     assert!(ran.code == 0 && ran.stdout.contains("· 3 replicas"), "{} {}{}", ran.code, ran.stdout, ran.stderr);
+    let ran = bed.plugin(&[]);
+    assert!(
+        ran.code == 2 && ran.stderr.contains("Usage: kubectl portolan"),
+        "{} {}{}",
+        ran.code,
+        ran.stdout,
+        ran.stderr
+    );
     let help = bed.plugin(&["status", "--help"]).stdout;
     assert!(help.contains("Usage: kubectl portolan status"), "{help}");
     // These options of other commands have the same names.

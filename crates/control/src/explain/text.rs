@@ -91,8 +91,9 @@ impl Search {
         let servers = self.nameservers.join(", ");
         match self.policy.as_deref()? {
             "Default" if servers.is_empty() => Some(
-                "the Pod has dnsPolicy Default: it asks the nameservers of its node, with the search domains of the \
-                 node, and this server only if they forward to it"
+                "dnsPolicy Default applies to the Pod, which is so too for a Pod on the network of its node \
+                 (ClusterFirstWithHostNet would ask the cluster DNS): it asks the nameservers of its node, with the \
+                 search domains of the node, and this server only if they forward to it"
                     .to_owned(),
             ),
             "Default" | "None" => Some(format!(

@@ -156,8 +156,9 @@ fn is_about_kubectl(line: &str) -> bool {
 /// Returns the last line of errors, and what to do about it.
 pub(super) fn reason(errors: &str) -> Option<String> {
     let lines = errors.lines().rev().map(str::trim).filter(|line| !line.is_empty());
-    // The exit code says less than what the command printed before.
-    let line = lines.clone().find(|line| !is_about_kubectl(line)).or_else(|| lines.clone().next())?;
+    // The exit code says less than what the command printed before, and a hint at `--help` less than the error.
+    let error = lines.clone().find(|line| line.starts_with("error: "));
+    let line = error.or_else(|| lines.clone().find(|line| !is_about_kubectl(line))).or_else(|| lines.clone().next())?;
     let is_elsewhere = line.contains(&format!("\"{BINARY}\"")) && line.contains("no such file or directory");
     let advice =
         if is_elsewhere { "; if the Pod has several containers, `--container` names that of the server" } else { "" };
@@ -192,6 +193,9 @@ mod tests {
             reason("command terminated with exit code 137\n").as_deref(),
             Some("command terminated with exit code 137")
         );
+        let usage = "error: unexpected argument '--x' found\n\nUsage: …\n\nFor more information, try '--help'.\n\
+                     command terminated with exit code 2\n";
+        assert_eq!(reason(usage).as_deref(), Some("error: unexpected argument '--x' found"));
         assert_eq!((reason("\n"), reason("Error from server\n\n")), (None, Some("Error from server".to_owned())));
         let elsewhere = reason("exec: \"/portolan\": stat /portolan: no such file or directory");
         assert!(elsewhere.is_some_and(|reason| reason.contains("`--container`")));
