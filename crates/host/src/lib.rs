@@ -1,5 +1,5 @@
-//! What a process has besides DNS, as values and interfaces: time, invariants, texts of I/O errors, the error of
-//! sources that cannot be followed, TLS configurations, byte streams.
+//! Values and interfaces that a process needs besides DNS: time, invariants, texts of I/O errors, the error for a
+//! source that cannot be followed, TLS configurations, byte streams.
 //!
 //! The crate does no I/O and reads no clock. Crates at the edge implement its traits ([`Clock`], [`tls::TlsMaker`],
 //! [`streams::ByteStream`]); the clients of etcd and the Kubernetes API need these types but no DNS engine.

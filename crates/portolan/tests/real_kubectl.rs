@@ -92,8 +92,16 @@ fn serve(stream: TcpStream, pods: &[Pod], may_list: bool) -> Option<()> {
 
 fn respond(pods: &[Pod], may_list: bool, method: &str, path: &str) -> (u16, Value) {
     let parts: Vec<&str> = path.split('/').skip(1).collect();
-    let resource = |name: &str, kind: &str| json!({ "name": name, "singularName": "", "namespaced": true, "kind": kind, "verbs": ["get", "list"] });
-    let list = |version: &str, resource: Value| json!({ "kind": "APIResourceList", "groupVersion": version, "resources": [resource] });
+    let resource = |name: &str, kind: &str| {
+        json!({
+            "name": name, "singularName": "", "namespaced": true, "kind": kind, "verbs": ["get", "list"],
+        })
+    };
+    let list = |version: &str, resource: Value| {
+        json!({
+            "kind": "APIResourceList", "groupVersion": version, "resources": [resource],
+        })
+    };
     let version = json!({ "groupVersion": "discovery.k8s.io/v1", "version": "v1" });
     match (method, &parts[..]) {
         (_, ["api"]) => (200, json!({ "kind": "APIVersions", "versions": ["v1"] })),

@@ -20,8 +20,8 @@ pub(super) fn definition() -> clap::Command {
     let name = || Arg::new("name").value_name("NAME").help("Domain name");
     let get = command("get", "Show the cached responses for a name")
         .long_about(
-            "Show the cached responses for a name, with the time that is left. Exits with 0 if there are some, with 1 if there \
-             are none, and with 2 if the server could not be asked.",
+            "Show the cached responses for a name, with the time that is left. Exits with 0 if there are some, with 1 \
+             if there are none, and with 2 if the server could not be asked.",
         )
         .arg(name().required(true))
         .arg(Arg::new("type").value_name("TYPE").help("Record type [default: all]"))
@@ -29,8 +29,8 @@ pub(super) fn definition() -> clap::Command {
         .arg(json());
     let flush = command("flush", "Remove cached responses")
         .long_about(
-            "Remove cached responses: those for NAME, with --below also those for all names below it, or with --all all. A \
-             query that waits for an upstream meanwhile still stores its answer.",
+            "Remove cached responses: those for NAME, with --below also those for all names below it, or with --all all. \
+             A query that waits for an upstream meanwhile still stores its answer.",
         )
         .arg(name())
         .arg(Arg::new("below").long("below").value_name("NAME").help("Domain name, with all names below it"))

@@ -39,7 +39,7 @@ pub enum DnsPolicy {
     ClusterFirst,
     /// The nameservers of the node: `Default`, and `ClusterFirst` of a Pod on the network of the node.
     Node,
-    /// Those of `dnsConfig` only.
+    /// The nameservers of `dnsConfig` only.
     None,
 }
 

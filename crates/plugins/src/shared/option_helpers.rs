@@ -91,8 +91,8 @@ pub(crate) fn no_arguments<C>(_: &mut C, _: &mut Args<'_>) -> Result<(), Problem
     Ok(())
 }
 
-/// Names of ports that an address may have in place of a number: those that people write. Go knows some more, and those
-/// of /etc/services, which a container of this server does not have.
+/// Names of ports that an address may have in place of a number. Go knows more names, and reads /etc/services; the
+/// image of this server has no such file.
 const PORT_NAMES: [(&str, &str); 3] = [("domain", "53"), ("http", "80"), ("https", "443")];
 
 /// Takes an address to listen on, `[HOST]:PORT`, if there is one.

@@ -57,14 +57,25 @@ pub(super) fn definition() -> clap::Command {
     let path = |name: &'static str| Arg::new(name).long(name).value_parser(value_parser!(PathBuf));
     command(NAME, "Explain the answer to a query: which names a pod asks for, and which plugin answers why")
         .long_about(
-            "Explain the answer to a query: which names a client asks for, which server block and plugin answers each of \
-             them, from what data, and why. Nothing is sent to upstreams, except with --fresh. Exits with 0 if the name has records or the \
-             answer is that of an upstream, with 1 if not, with 2 if the server could not be asked, and with 3 if the answer depends on an address of the client that is not known.",
+            "Explain the answer to a query: which names a client asks for, which server block and plugin answers \
+             each of them, from what data, and why. Nothing is sent to upstreams, except with --fresh. Exits with 0 \
+             if the name has records or the answer is that of an upstream, with 1 if not, with 2 if the server could \
+             not be asked, and with 3 if the answer depends on an address of the client that is not known.",
         )
-        .arg(Arg::new("name").value_name("NAME").required(true).help("Domain name; a final dot excludes the search path"))
+        .arg(
+            Arg::new("name")
+                .value_name("NAME")
+                .required(true)
+                .help("Domain name; a final dot excludes the search path"),
+        )
         .arg(Arg::new("type").value_name("TYPE").help("Record type [default: A]"))
         .arg(Arg::new("from").long("from").value_name("CLIENT").help("Client: NAMESPACE/POD or an IP address"))
-        .arg(Arg::new("server").long("server").value_name("LISTENER").help("Listener such as dns://:53 [default: the one on port 53, else the first one over UDP and TCP]"))
+        .arg(
+            Arg::new("server")
+                .long("server")
+                .value_name("LISTENER")
+                .help("Listener such as dns://:53 [default: the one on port 53, else the first one over UDP and TCP]"),
+        )
         .arg(
             Arg::new("fresh")
                 .long("fresh")
