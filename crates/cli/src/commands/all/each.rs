@@ -6,12 +6,12 @@ use control::exit;
 use control::text::harmless;
 use serde_json::{Value, json};
 
-use super::super::{as_json, print_text};
-use super::{Answer, Replicas, unreached};
+use super::super::print_text;
+use super::{Answer, Replicas, document, unreached};
 use crate::all_error::AllError;
 use crate::client::ControlError;
 
-/// What a command printed in a Pod.
+/// Output of a command in a Pod, with its exit code.
 #[derive(Debug, PartialEq, Eq)]
 struct Said {
     code: u8,
@@ -20,7 +20,7 @@ struct Said {
 
 pub(super) fn run(words: &[String], replicas: &Replicas<'_>, json: bool) -> Result<u8, ControlError> {
     let answers = replicas.each(|pod| said(replicas, pod, words));
-    print_text(&if json { document(replicas, &answers)? } else { text(&answers) })?;
+    print_text(&if json { document(replicas, &answers, members)? } else { text(&answers) })?;
     Ok(code(&answers))
 }
 
@@ -28,21 +28,14 @@ pub(super) fn run(words: &[String], replicas: &Replicas<'_>, json: bool) -> Resu
 fn said(replicas: &Replicas<'_>, pod: &str, words: &[String]) -> Result<Said, AllError> {
     let output = replicas.service.ask(pod, words)?;
     let code = output.code().filter(|code| *code != exit::NOT_ASKED);
-    let Some(code) = code else {
-        return Err(AllError::Kubectl(output.reason("kubectl failed without a message")));
-    };
+    let Some(code) = code else { return Err(output.failure()) };
     Ok(Said { code, text: String::from_utf8_lossy(&output.stdout).into_owned() + &output.said() })
 }
 
-fn document(replicas: &Replicas<'_>, answers: &[Answer<Said>]) -> Result<String, ControlError> {
-    let one = |answer: &Answer<Said>| match &answer.outcome {
-        Ok(said) => {
-            let output = serde_json::from_str(&said.text).unwrap_or_else(|_| Value::String(said.text.clone()));
-            json!({ "replica": answer.replica, "exit_code": said.code, "output": output })
-        }
-        Err(error) => json!({ "replica": answer.replica, "error": error.to_string() }),
-    };
-    as_json(&json!({ "service": replicas.name(), "replicas": answers.iter().map(one).collect::<Vec<_>>() }))
+/// Returns the exit code, and the output: JSON, or text of a command that could not print JSON.
+fn members(said: &Said) -> Value {
+    let output = serde_json::from_str(&said.text).unwrap_or_else(|_| Value::String(said.text.clone()));
+    json!({ "exit_code": said.code, "output": output })
 }
 
 /// Returns the outputs below the names of their replicas. Replicas that say the same are named together.

@@ -59,7 +59,7 @@ impl Service {
         let output = self.output(&["get", "endpointslices", "-l", &label, "-o", "json"])?;
         // Without the right, kubectl prints an empty list beside its error.
         if !output.is_success {
-            return Err(AllError::Kubectl(output.reason("kubectl failed without a message")));
+            return Err(output.failure());
         }
         let slices: Slices = serde_json::from_slice(&output.stdout)
             .map_err(|error| AllError::Kubectl(output.reason(&format!("not a list of EndpointSlices: {error}"))))?;
@@ -130,6 +130,11 @@ impl Output {
     /// Returns the last line of the errors, or another reason without one.
     pub(super) fn reason(&self, other: &str) -> String {
         reason(&self.stderr).unwrap_or_else(|| other.to_owned())
+    }
+
+    /// Returns the error of a command that has failed.
+    pub(super) fn failure(&self) -> AllError {
+        AllError::Kubectl(self.reason("kubectl failed without a message"))
     }
 
     /// Returns the exit code of the command in the Pod. `None` if `kubectl` itself failed.

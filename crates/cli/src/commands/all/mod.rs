@@ -14,9 +14,10 @@ mod top;
 use control::exit;
 use control::text::harmless;
 use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 
 use super::service::Service;
-use super::{Request, ready, reload, requests, shadow};
+use super::{Request, as_json, ready, reload, requests, shadow};
 use crate::all_error::AllError;
 use crate::client::ControlError;
 
@@ -117,6 +118,23 @@ fn code<T>(answers: &[Answer<T>], is_fine: impl Fn(&T) -> bool) -> u8 {
     } else {
         exit::TROUBLE
     }
+}
+
+/// Returns the answers as JSON. `members` are those of an answer, beside the name of its replica.
+fn document<T>(
+    replicas: &Replicas<'_>,
+    answers: &[Answer<T>],
+    members: impl Fn(&T) -> Value,
+) -> Result<String, ControlError> {
+    let one = |answer: &Answer<T>| {
+        let mut object = match &answer.outcome {
+            Ok(value) => members(value),
+            Err(error) => json!({ "error": error.to_string() }),
+        };
+        object["replica"] = answer.replica.as_str().into();
+        object
+    };
+    as_json(&json!({ "service": replicas.name(), "replicas": answers.iter().map(one).collect::<Vec<_>>() }))
 }
 
 /// Returns a line for each replica without an answer.

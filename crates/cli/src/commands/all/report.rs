@@ -9,7 +9,6 @@ use control::text::harmless;
 use super::super::print_text;
 use super::super::report::Options;
 use super::{Answer, Replicas, code, texts, unreached};
-use crate::all_error::AllError;
 use crate::client::ControlError;
 
 pub(super) fn run(own: &Options, replicas: &Replicas<'_>) -> Result<u8, ControlError> {
@@ -18,7 +17,7 @@ pub(super) fn run(own: &Options, replicas: &Replicas<'_>) -> Result<u8, ControlE
         let output = replicas.service.ask(pod, &texts(["report"]))?;
         match output.code() {
             Some(exit::FINE) => Ok(output.stdout),
-            _ => Err(AllError::Kubectl(output.reason("kubectl failed without a message"))),
+            _ => Err(output.failure()),
         }
     });
     let text = write(folder, &answers)? + &unreached(&answers);

@@ -6,8 +6,8 @@ use control::status::{Answers, Cache, Serving, Status};
 use control::text::{duration, harmless, percent, rate};
 use serde_json::json;
 
-use super::super::{as_json, print_text};
-use super::{Answer, Replicas, TITLE, code, texts, unreached, width};
+use super::super::print_text;
+use super::{Answer, Replicas, TITLE, code, document, texts, unreached, width};
 use crate::client::ControlError;
 
 /// Number of digits of the hash of a configuration that are shown, as in the status of one server.
@@ -15,16 +15,12 @@ const HASH_SHOWN: usize = 8;
 
 pub(super) fn run(replicas: &Replicas<'_>, json: bool) -> Result<u8, ControlError> {
     let answers: Vec<Answer<Status>> = replicas.ask(&texts(["status", "--json"]));
-    print_text(&if json { document(replicas, &answers)? } else { text(&replicas.name(), &answers) })?;
+    print_text(&if json {
+        document(replicas, &answers, |status| json!({ "status": status }))?
+    } else {
+        text(&replicas.name(), &answers)
+    })?;
     Ok(code(&answers, Status::is_fine))
-}
-
-fn document(replicas: &Replicas<'_>, answers: &[Answer<Status>]) -> Result<String, ControlError> {
-    let one = |answer: &Answer<Status>| match &answer.outcome {
-        Ok(status) => json!({ "replica": answer.replica, "status": status }),
-        Err(error) => json!({ "replica": answer.replica, "error": error.to_string() }),
-    };
-    as_json(&json!({ "service": replicas.name(), "replicas": answers.iter().map(one).collect::<Vec<_>>() }))
 }
 
 fn text(service: &str, answers: &[Answer<Status>]) -> String {

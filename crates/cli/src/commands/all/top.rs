@@ -4,23 +4,15 @@ use control::text::harmless;
 use control::top::{By, Column, Row, Top, columns};
 use serde_json::json;
 
+use super::super::print_text;
 use super::super::top::Options;
-use super::super::{as_json, print_text};
-use super::{Answer, Replicas, TITLE, code, unreached, width};
+use super::{Answer, Replicas, TITLE, code, document, unreached, width};
 use crate::client::ControlError;
 
 pub(in super::super) fn run(own: &Options, replicas: &Replicas<'_>, json: bool) -> Result<u8, ControlError> {
     let answers: Vec<Answer<Top>> = replicas.ask(&own.words());
-    print_text(&if json { document(replicas, &answers)? } else { text(own, &answers) })?;
+    print_text(&if json { document(replicas, &answers, |top| json!({ "top": top }))? } else { text(own, &answers) })?;
     Ok(code(&answers, |_| true))
-}
-
-fn document(replicas: &Replicas<'_>, answers: &[Answer<Top>]) -> Result<String, ControlError> {
-    let one = |answer: &Answer<Top>| match &answer.outcome {
-        Ok(top) => json!({ "replica": answer.replica, "top": top }),
-        Err(error) => json!({ "replica": answer.replica, "error": error.to_string() }),
-    };
-    as_json(&json!({ "service": replicas.name(), "replicas": answers.iter().map(one).collect::<Vec<_>>() }))
 }
 
 fn text(own: &Options, answers: &[Answer<Top>]) -> String {
