@@ -29,8 +29,8 @@ pub(super) fn definition() -> clap::Command {
         .arg(json());
     let flush = command("flush", "Remove cached responses")
         .long_about(
-            "Remove cached responses: those for NAME, with --below also those for all names below it, or with --all all. \
-             A query that waits for an upstream meanwhile still stores its answer.",
+            "Remove cached responses: those for NAME, with --below also those for all names below it, or with --all \
+             all. A query that waits for an upstream meanwhile still stores its answer.",
         )
         .arg(name())
         .arg(Arg::new("below").long("below").value_name("NAME").help("Domain name, with all names below it"))
