@@ -29,6 +29,28 @@ const TEMPLATE: &str = "examples/plugin-template";
 const TESTS: &[&str] = &["test", "--workspace", "--quiet", "--no-fail-fast"];
 /// Maximum number of test programs that run a second time. More of them do not fail by coincidence.
 const SECOND_RUNS_MAX: usize = 3;
+/// Variable that `.ci/run` sets if it has installed everything that it can.
+const INSTALLED: &str = "PORTOLAN_CI_INSTALLED";
+/// What `.ci/run` does not install, in the words of the tests that it keeps from running. A test that another cause
+/// keeps from running is one that nobody runs any more.
+const NOT_INSTALLED: &[&str] = &[
+    // Built from sources, which takes longer than all other checks.
+    "kube-apiserver",
+    "PORTOLAN_COREDNS",
+    "PORTOLAN_STATIC",
+    "`h2spec`",
+    // Programs with many dependencies, for a single test each.
+    "`dnsdist`",
+    "`haproxy`",
+    "`dnspython`",
+    "go:",
+    // Properties of the machine.
+    "no QUIC",
+    "cgroups",
+    "Linux 5.11",
+    "namespace",
+    "unshare",
+];
 /// Maximum time that a line of cargo's output needs after its end.
 const REST_MAX: Duration = Duration::from_secs(1);
 
@@ -52,6 +74,9 @@ pub(crate) fn run() -> Result<(), Failed> {
     check_advisories()?;
     println!("{} parts of tests did not run here", skipped.len());
     skipped.iter().for_each(|line| println!("{line}"));
+    if std::env::var_os(INSTALLED).is_some() {
+        check_skipped(&skipped)?;
+    }
     for program in &unreliable {
         println!("UNRELIABLE: `cargo test {program}` failed, and passed in a second run; see above, and mend the test");
     }
@@ -122,6 +147,15 @@ fn test() -> Result<Tested, Failed> {
     Ok(Tested { unreliable: failed, skipped })
 }
 
+/// Fails if a test did not run for want of what `.ci/run` installs.
+fn check_skipped(skipped: &BTreeSet<String>) -> Result<(), Failed> {
+    let is_unexpected = |line: &&String| !NOT_INSTALLED.iter().any(|cause| line.contains(cause));
+    match skipped.iter().find(is_unexpected) {
+        None => Ok(()),
+        Some(line) => Err(format!("tests: FAILED, a test no longer runs: {line}\nInstall what it needs in .ci/run")),
+    }
+}
+
 /// Returns the number of tests that run at a time. Those of the whole server mostly wait: on two CPUs, they take 268 s
 /// with two threads and 123 s with five.
 fn threads() -> usize {
@@ -183,6 +217,14 @@ mod tests {
             said.lines().filter_map(failed_program).collect::<Vec<_>>(),
             ["-p portolan --test node", "-p portolan-net --lib"]
         );
+    }
+
+    #[test]
+    fn a_test_that_lacks_an_installed_program_fails_the_checks() {
+        let skipped = |line: &str| BTreeSet::from([line.to_owned()]);
+        assert!(check_skipped(&skipped("SKIPPED: `haproxy` or `kdig` is missing; install their packages")).is_ok());
+        let error = check_skipped(&skipped("SKIPPED: a test needs [\"helm\"] in the PATH")).unwrap_err();
+        assert!(error.contains("no longer runs: SKIPPED: a test needs [\"helm\"]"), "{error}");
     }
 
     /// Workflows of GitHub Actions.
