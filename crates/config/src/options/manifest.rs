@@ -5,7 +5,7 @@
 //! checks. All lines of a server block are then built into one plugin.
 //!
 //! ```text
-//!   Manifest::new("ttl_cap", "limits TTLs", README, Config::default, build)
+//!   Manifest::new("ttl_cap", "limits TTLs", Config::default, build)
 //!       .arguments("ttl_cap SECONDS", |config, args| { config.cap = args.number(0..=86_400)?; Ok(()) })
 //!       .metrics(&[&CAPPED])
 //! ```
@@ -28,7 +28,6 @@ pub struct Manifest<C: 'static> {
     /// Name.
     pub name: &'static str,
     summary: &'static str,
-    readme: &'static str,
     syntax: Syntax,
     start: fn() -> C,
     arguments: SetProperty<C>,
@@ -49,17 +48,10 @@ impl<C: 'static> Manifest<C> {
     /// `summary` says in one sentence, without a full stop, what the directive does. `start` creates the initial
     /// configuration, and `build` creates the plugin.
     #[must_use]
-    pub const fn new(
-        name: &'static str,
-        summary: &'static str,
-        readme: &'static str,
-        start: fn() -> C,
-        build: Build<C>,
-    ) -> Manifest<C> {
+    pub const fn new(name: &'static str, summary: &'static str, start: fn() -> C, build: Build<C>) -> Manifest<C> {
         Manifest {
             name,
             summary,
-            readme,
             syntax: Syntax {
                 name,
                 usage: Usage(name),
@@ -292,8 +284,6 @@ pub trait Directive: Sync {
     fn name(&self) -> &'static str;
     /// Summary.
     fn summary(&self) -> &'static str;
-    /// README.
-    fn readme(&self) -> &'static str;
     /// Syntax of its own line.
     fn usage(&self) -> Usage;
     /// Properties, for the documentation.
@@ -347,10 +337,6 @@ impl<C: Send + 'static> Directive for Manifest<C> {
 
     fn summary(&self) -> &'static str {
         self.summary
-    }
-
-    fn readme(&self) -> &'static str {
-        self.readme
     }
 
     fn changes_block_settings(&self) -> bool {
