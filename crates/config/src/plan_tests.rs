@@ -25,7 +25,7 @@ fn planned(text: &str) -> Result<Vec<String>, Vec<String>> {
 
 /// A directive that binds, as the plugin does.
 static BIND: crate::options::Manifest<Vec<BindTarget>> =
-    crate::options::Manifest::new("bind", "binds", "", Vec::new, |_, _| Ok(None))
+    crate::options::Manifest::new("bind", "binds", Vec::new, |_, _| Ok(None))
         .repeated()
         .arguments("bind ADDRESS...", |config, args| {
             config.extend(args.take_rest().iter().map(|word| BindTarget { text: word.text.clone(), span: word.span }));

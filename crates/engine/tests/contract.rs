@@ -148,7 +148,7 @@ fn refuses_more_plugins_than_a_query_has_notes_for() {
         let entries = (0..count).map(|number| {
             let build: config::options::Build<()> =
                 |_, _| Ok(Some(config::setup::Part::new(Pass, engine::Hooks::DOWN)));
-            let manifest = config::options::Manifest::new(format!("p{number}").leak(), "", "", || (), build);
+            let manifest = config::options::Manifest::new(format!("p{number}").leak(), "", || (), build);
             Available(Box::leak(Box::new(manifest)))
         });
         let entries: Vec<DirectiveEntry> = entries.collect();

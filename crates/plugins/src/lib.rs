@@ -34,7 +34,7 @@
 //! }
 //!
 //! static MANIFEST: Manifest<Greet> =
-//!     Manifest::new("greet", "answer TXT queries", "", Greet::default, build).arguments("greet TEXT", read);
+//!     Manifest::new("greet", "answer TXT queries", Greet::default, build).arguments("greet TEXT", read);
 //!
 //! /// Gets the options of each line; there is one, because the manifest does not allow more.
 //! fn build(lines: Vec<Greet>, _: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {

@@ -24,7 +24,7 @@ pub static RECORDS: DirectiveEntry = DirectiveEntry::Available(&RECORDS_MANIFEST
 pub static OUTWARD: DirectiveEntry = DirectiveEntry::Available(&OUTWARD_MANIFEST);
 
 static RECORDS_MANIFEST: Manifest<RecordsConfig> =
-    Manifest::new("records", "answers from a list of records", "", RecordsConfig::default, build_records)
+    Manifest::new("records", "answers from a list of records", RecordsConfig::default, build_records)
         .repeated()
         .arguments("records [ZONES...]", |config, args| {
             config.zones = args.zones()?;
@@ -90,7 +90,6 @@ impl Plugin for Records {
 static OUTWARD_MANIFEST: Manifest<OutwardConfig> = Manifest::new(
     "outward",
     "sends each question to one upstream",
-    "",
     || OutwardConfig { to: SocketAddr::from(([0, 0, 0, 0], DNS_PORT)), zones: Vec::new() },
     build_outward,
 )

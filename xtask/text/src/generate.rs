@@ -103,8 +103,13 @@ fn manual_files() -> Result<Vec<(PathBuf, String)>, Failed> {
     Ok(files)
 }
 
+/// Returns the path of the README of a directive.
+pub(crate) fn readme_path(directive: &dyn Directive) -> PathBuf {
+    Path::new("crates/plugins/src/plugins").join(directive.name()).join("README.md")
+}
+
 fn plugin_readme(directive: &dyn Directive) -> Result<(PathBuf, String), Failed> {
-    let path = Path::new("crates/plugins/src/plugins").join(directive.name()).join("README.md");
+    let path = readme_path(directive);
     let in_file = |error| format!("{}: {error}", path.display());
     let mut text = with_block(&read(&path)?, "syntax", &syntax(directive)).map_err(in_file)?;
     if !directive.metrics().is_empty() {

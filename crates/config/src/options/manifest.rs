@@ -5,15 +5,16 @@
 //! checks. All lines of a server block are then built into one plugin.
 //!
 //! ```text
-//!   Manifest::new("ttl_cap", "limits TTLs", README, Config::default, build)
+//!   Manifest::new("ttl_cap", "limits TTLs", Config::default, build)
 //!       .arguments("ttl_cap SECONDS", |config, args| { config.cap = args.number(0..=86_400)?; Ok(()) })
 //!       .metrics(&[&CAPPED])
 //! ```
 
-use corefile::{Diagnostic, Line, Span, Token, did_you_mean};
+use corefile::{Diagnostic, Span, Token};
 
 use super::args::{Args, Problem};
 use super::role::{PlacedRole, Role};
+use super::syntax::{Configs, RemovedProperty, Repeat, Syntax, Words};
 use super::usage::Usage;
 use crate::codes;
 use crate::setup::{BlockInfo, BlockSettings, Part, Setup, SetupError};
@@ -27,21 +28,17 @@ pub struct Manifest<C: 'static> {
     /// Name.
     pub name: &'static str,
     summary: &'static str,
-    readme: &'static str,
-    repeat: Repeat,
+    syntax: Syntax,
     start: fn() -> C,
-    usage: Usage,
     arguments: SetProperty<C>,
     properties: &'static [Property<C>],
-    other_lines: Option<(Usage, SetProperty<C>)>,
+    set_other_line: SetProperty<C>,
     complete: SetProperty<C>,
     metrics: &'static [&'static Metric],
     check: fn(&DirectiveContext<'_, C>) -> Result<(), Problem>,
     settings: Option<fn(&C, &mut BlockSettings)>,
     traits: DirectiveTraits,
     role: fn(&DirectiveContext<'_, C>) -> Role,
-    removed: &'static [RemovedProperty],
-    deprecated: &'static [RemovedProperty],
     build: Build<C>,
 }
 
@@ -51,23 +48,22 @@ impl<C: 'static> Manifest<C> {
     /// `summary` says in one sentence, without a full stop, what the directive does. `start` creates the initial
     /// configuration, and `build` creates the plugin.
     #[must_use]
-    pub const fn new(
-        name: &'static str,
-        summary: &'static str,
-        readme: &'static str,
-        start: fn() -> C,
-        build: Build<C>,
-    ) -> Manifest<C> {
+    pub const fn new(name: &'static str, summary: &'static str, start: fn() -> C, build: Build<C>) -> Manifest<C> {
         Manifest {
             name,
             summary,
-            readme,
-            repeat: Repeat::Once,
+            syntax: Syntax {
+                name,
+                usage: Usage(name),
+                repeat: Repeat::Once,
+                other_lines: None,
+                removed: &[],
+                deprecated: &[],
+            },
             start,
-            usage: Usage(name),
             arguments: |_, _| Ok(()),
             properties: &[],
-            other_lines: None,
+            set_other_line: |_, _| Ok(()),
             complete: |_, _| Ok(()),
             metrics: &[],
             check: |_| Ok(()),
@@ -81,8 +77,6 @@ impl<C: 'static> Manifest<C> {
                 sets_labels: false,
             },
             role: |_| Role::default(),
-            removed: &[],
-            deprecated: &[],
             build,
         }
     }
@@ -90,19 +84,19 @@ impl<C: 'static> Manifest<C> {
     /// Allows several lines in a server block.
     #[must_use]
     pub const fn repeated(self) -> Self {
-        Manifest { repeat: Repeat::Many, ..self }
+        Manifest { syntax: Syntax { repeat: Repeat::Many, ..self.syntax }, ..self }
     }
 
     /// Allows several lines in a server block, like CoreDNS, but only the first one has an effect. A warning says so.
     #[must_use]
     pub const fn first_line_wins(self) -> Self {
-        Manifest { repeat: Repeat::FirstWins, ..self }
+        Manifest { syntax: Syntax { repeat: Repeat::FirstWins, ..self.syntax }, ..self }
     }
 
     /// Declares the syntax of the directive's own line, including its name, and its setter.
     #[must_use]
     pub const fn arguments(self, usage: &'static str, set: SetProperty<C>) -> Self {
-        Manifest { usage: Usage(usage), arguments: set, ..self }
+        Manifest { syntax: Syntax { usage: Usage(usage), ..self.syntax }, arguments: set, ..self }
     }
 
     /// Declares the properties in its sub-block.
@@ -114,7 +108,7 @@ impl<C: 'static> Manifest<C> {
     /// Declares the syntax and the setter of lines in its sub-block that do not start with the name of a property.
     #[must_use]
     pub const fn other_lines(self, usage: &'static str, set: SetProperty<C>) -> Self {
-        Manifest { other_lines: Some((Usage(usage), set)), ..self }
+        Manifest { syntax: Syntax { other_lines: Some(Usage(usage)), ..self.syntax }, set_other_line: set, ..self }
     }
 
     /// Sets a function that completes the configuration after all lines. It gets no words.
@@ -187,13 +181,13 @@ impl<C: 'static> Manifest<C> {
     /// Declares properties that older versions of CoreDNS had. They are errors.
     #[must_use]
     pub const fn removed(self, removed: &'static [RemovedProperty]) -> Self {
-        Manifest { removed, ..self }
+        Manifest { syntax: Syntax { removed, ..self.syntax }, ..self }
     }
 
     /// Declares which of its properties are accepted without effect. They yield a warning.
     #[must_use]
     pub const fn deprecated(self, deprecated: &'static [RemovedProperty]) -> Self {
-        Manifest { deprecated, ..self }
+        Manifest { syntax: Syntax { deprecated, ..self.syntax }, ..self }
     }
 }
 
@@ -215,27 +209,8 @@ pub struct DirectiveTraits {
     pub sets_labels: bool,
 }
 
-/// Property of an older version of CoreDNS.
-pub struct RemovedProperty {
-    /// Name.
-    pub name: &'static str,
-    /// Version of the change, and what to do, as a sentence without a full stop.
-    pub instead: &'static str,
-}
-
 /// Builds a plugin from the configurations of all lines. `None` if the directive adds no step to the chain.
 pub type Build<C> = fn(Vec<C>, &mut Setup<'_>) -> Result<Option<Part>, SetupError>;
-
-/// Number of lines that a directive may have in a server block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Repeat {
-    /// One line.
-    Once,
-    /// Several lines, of which only the first has an effect.
-    FirstWins,
-    /// Several lines, each with its own configuration, in order.
-    Many,
-}
 
 /// Property: a line in the sub-block of a directive.
 pub struct Property<C> {
@@ -309,8 +284,6 @@ pub trait Directive: Sync {
     fn name(&self) -> &'static str;
     /// Summary.
     fn summary(&self) -> &'static str;
-    /// README.
-    fn readme(&self) -> &'static str;
     /// Syntax of its own line.
     fn usage(&self) -> Usage;
     /// Properties, for the documentation.
@@ -366,10 +339,6 @@ impl<C: Send + 'static> Directive for Manifest<C> {
         self.summary
     }
 
-    fn readme(&self) -> &'static str {
-        self.readme
-    }
-
     fn changes_block_settings(&self) -> bool {
         self.settings.is_some()
     }
@@ -379,7 +348,7 @@ impl<C: Send + 'static> Directive for Manifest<C> {
     }
 
     fn usage(&self) -> Usage {
-        self.usage
+        self.syntax.usage
     }
 
     fn properties(&self) -> Vec<PropertyDoc> {
@@ -401,93 +370,45 @@ impl<C: Send + 'static> Directive for Manifest<C> {
         block: &BlockInfo,
         problems: &mut Vec<Diagnostic>,
     ) -> Option<Box<dyn ParsedDirective>> {
-        let before = problems.len();
-        problems.extend(lines.get(1).and_then(|second| self.refuse_repeated(second)));
-        let counting = if self.repeat == Repeat::FirstWins { lines.len().min(1) } else { lines.len() };
-        let configs: Vec<C> = lines[..counting].iter().map(|line| self.read_line(line, block, problems)).collect();
-        if problems[before..].iter().any(codes::is_mistake) {
-            return None;
-        }
-        let place = |(config, written): (&C, &&corefile::Directive)| {
-            PlacedRole::new((self.role)(&DirectiveContext { config, written, block }), written)
-        };
-        let roles = configs.iter().zip(lines).map(place).collect();
+        let mut configs = ManifestConfigs { manifest: self, configs: Vec::new() };
+        let roles = self.syntax.read(lines, block, &mut configs, problems)?;
+        let configs = configs.configs;
         Some(Box::new(ReadLines { configs, roles, settings: self.settings, build: self.build }))
     }
 }
 
-impl<C: 'static> Manifest<C> {
-    /// Returns the diagnostic for a second line, if the directive does not allow it.
-    fn refuse_repeated(&self, second: &corefile::Directive) -> Option<Diagnostic> {
-        let (name, span) = (self.name, second.name.span);
-        match self.repeat {
-            Repeat::Many => None,
-            Repeat::Once => {
-                let message = format!("`{name}` can only be used once in a server block");
-                Some(Diagnostic::error(codes::REPEATED, span, message))
-            }
-            Repeat::FirstWins => {
-                let message =
-                    format!("`{name}` occurs more than once in this server block; only its first line counts");
-                Some(Diagnostic::warning(codes::REPEATED, span, message))
-            }
-        }
-    }
-
-    fn read_line(&self, written: &corefile::Directive, block: &BlockInfo, problems: &mut Vec<Diagnostic>) -> C {
-        let before = problems.len();
-        let mut config = (self.start)();
-        take(problems, &mut config, Args::new(&written.name, &written.args, self.usage), self.arguments);
-        for line in written.lines() {
-            self.read_property(&mut config, line, problems);
-        }
-        if !problems[before..].iter().any(codes::is_mistake) {
-            take(problems, &mut config, Ok(Args::none(&written.name, self.usage)), self.complete);
-        }
-        if !problems[before..].iter().any(codes::is_mistake) {
-            let context = DirectiveContext { config: &config, written, block };
-            problems.extend((self.check)(&context).err().map(|problem| *problem));
-        }
-        config
-    }
-
-    fn read_property(&self, config: &mut C, line: &Line, problems: &mut Vec<Diagnostic>) {
-        let Some((name, words)) = line.words.split_first() else { return };
-        let old = |known: &'static [RemovedProperty]| known.iter().find(|old| old.name == name.text);
-        if let Some(old) = old(self.removed) {
-            let message = format!("`{}` has no property `{}` any more", self.name, name.text);
-            problems.push(Diagnostic::error(codes::REMOVED_PROPERTY, name.span, message).with_help(old.instead));
-            return;
-        }
-        if let Some(old) = old(self.deprecated) {
-            let message = format!("`{}` of `{}` has no effect any more", name.text, self.name);
-            problems.push(Diagnostic::warning(codes::DEPRECATED_PROPERTY, name.span, message).with_help(old.instead));
-        }
-        match (self.properties.iter().find(|property| property.usage.name() == name.text), self.other_lines) {
-            (Some(property), _) => take(problems, config, Args::new(name, words, property.usage), property.set),
-            (None, Some((usage, set))) => take(problems, config, Args::new(name, words, usage), set),
-            (None, None) => problems.push(*self.unknown_property(name)),
-        }
-    }
-
-    fn unknown_property(&self, name: &Token) -> Problem {
-        let message = format!("unknown property `{}` of `{}`", name.text, self.name);
-        let problem = Diagnostic::error(codes::UNKNOWN_PROPERTY, name.span, message);
-        let names = self.properties.iter().map(|property| property.usage.name());
-        Box::new(match did_you_mean(&name.text, names.clone()) {
-            Some(near) => problem.with_help(format!("did you mean `{near}`?")),
-            None if self.properties.is_empty() => problem.with_help(format!("`{}` has no properties", self.name)),
-            None => problem.with_help(format!("valid properties: {}", names.collect::<Vec<_>>().join(", "))),
-        })
-    }
+/// Configurations of the lines that were read so far.
+struct ManifestConfigs<'a, C: 'static> {
+    manifest: &'a Manifest<C>,
+    configs: Vec<C>,
 }
 
-/// Passes the words of a line to a setter and collects errors and warnings.
-fn take<C>(problems: &mut Vec<Diagnostic>, config: &mut C, args: Result<Args<'_>, Problem>, set: SetProperty<C>) {
-    let taken = args.and_then(|mut args| set(config, &mut args).map(|()| args.into_warnings()));
-    match taken {
-        Ok(warnings) => problems.extend(warnings),
-        Err(problem) => problems.push(*problem),
+impl<C> Configs for ManifestConfigs<'_, C> {
+    fn start(&mut self) {
+        self.configs.push((self.manifest.start)());
+    }
+
+    fn property(&self, index: usize) -> Option<Usage> {
+        self.manifest.properties.get(index).map(|property| property.usage)
+    }
+
+    fn set(&mut self, words: Words, args: &mut Args<'_>) -> Result<(), Problem> {
+        let set = match words {
+            Words::Arguments => self.manifest.arguments,
+            Words::Property(index) => self.manifest.properties[index].set,
+            Words::OtherLine => self.manifest.set_other_line,
+            Words::Complete => self.manifest.complete,
+        };
+        self.configs.last_mut().map_or(Ok(()), |config| set(config, args))
+    }
+
+    fn check(&self, written: &corefile::Directive, block: &BlockInfo) -> Result<(), Problem> {
+        let last = self.configs.last();
+        last.map_or(Ok(()), |config| (self.manifest.check)(&DirectiveContext { config, written, block }))
+    }
+
+    fn role(&self, line: usize, written: &corefile::Directive, block: &BlockInfo) -> Role {
+        (self.manifest.role)(&DirectiveContext { config: &self.configs[line], written, block })
     }
 }
 

@@ -8,17 +8,18 @@ mod args;
 mod manifest;
 mod planned;
 mod role;
+mod syntax;
 mod usage;
 mod values;
 
 pub use args::{Args, Problem};
 pub use gotext::parse_duration;
 pub use manifest::{
-    Build, Directive, DirectiveContext, DirectiveTraits, Manifest, ParsedDirective, Property, PropertyDoc,
-    RemovedProperty, SetProperty,
+    Build, Directive, DirectiveContext, DirectiveTraits, Manifest, ParsedDirective, Property, PropertyDoc, SetProperty,
 };
 pub use planned::PlannedDirective;
 pub use role::{Effect, PlacedRole, QueriedUpstream, Role};
+pub use syntax::RemovedProperty;
 pub use usage::Usage;
 pub use values::zone_names;
 pub(crate) use values::{cidr_zones, zone_doubt};

@@ -35,10 +35,6 @@ impl Directive for PlannedDirective {
         "not in this build"
     }
 
-    fn readme(&self) -> &'static str {
-        ""
-    }
-
     fn changes_block_settings(&self) -> bool {
         false
     }

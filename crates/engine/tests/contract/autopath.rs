@@ -7,7 +7,7 @@ use engine::{Hooks, Plugin, Query, Response, Subquery, SubqueryTarget, Verdict, 
 use wire::{Name, NameRef, Owner, Rcode, Section, Type};
 
 pub static MANIFEST: Manifest<Config> =
-    Manifest::new("autopath", "walks the client's search path", "", Config::default, build).arguments(
+    Manifest::new("autopath", "walks the client's search path", Config::default, build).arguments(
         "autopath ZONES...",
         |config, args| {
             config.search = args.zones()?;

@@ -6,9 +6,9 @@ use engine::{Hooks, Plugin, Query, Response, Subquery, SubqueryTarget, Verdict, 
 use wire::{Name, Section, Type};
 
 /// Variant below the test cache, as *kubernetes* is below *cache*.
-pub static CHASE: Manifest<()> = Manifest::new("chase", "follows CNAMEs", "", || (), build);
+pub static CHASE: Manifest<()> = Manifest::new("chase", "follows CNAMEs", || (), build);
 /// Variant above the test cache, as *dns64* and *rewrite* are above *cache*.
-pub static CHASE_ABOVE: Manifest<()> = Manifest::new("chase_above", "follows CNAMEs", "", || (), build);
+pub static CHASE_ABOVE: Manifest<()> = Manifest::new("chase_above", "follows CNAMEs", || (), build);
 
 fn build(_: Vec<()>, _: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     Ok(Some(Part::new(Chase, Hooks::UP)))

@@ -11,7 +11,7 @@ use testkit::Record;
 use wire::{Header, MessageBuf, Rcode, Reply, Section, Type};
 
 pub static MANIFEST: Manifest<Config> =
-    Manifest::new("directory", "reads records from an external store", "", Config::default, build)
+    Manifest::new("directory", "reads records from an external store", Config::default, build)
         .arguments("directory [fallthrough]", |config, args| {
             config.falls_through = args.next_word().is_some();
             Ok(())

@@ -7,7 +7,7 @@ use config::setup::{Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Subquery, SubqueryTarget, Verdict, Worker};
 use wire::{Owner, Rcode, Section, Type};
 
-pub static MANIFEST: Manifest<()> = Manifest::new("dns64", "synthesizes AAAA records", "", || (), build);
+pub static MANIFEST: Manifest<()> = Manifest::new("dns64", "synthesizes AAAA records", || (), build);
 
 /// Well-known prefix (RFC 6052 §2.1).
 const PREFIX: [u8; 12] = [0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0];

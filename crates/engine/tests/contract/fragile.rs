@@ -5,7 +5,7 @@ use config::setup::{Part, Setup, SetupError};
 use engine::{Hooks, Io, LocalFuture, Plugin, Query, Resolved, Response, Subquery, SubqueryTarget, Verdict, Worker};
 use wire::Type;
 
-pub static MANIFEST: Manifest<()> = Manifest::new("fragile", "panics on request of the name", "", || (), build);
+pub static MANIFEST: Manifest<()> = Manifest::new("fragile", "panics on request of the name", || (), build);
 
 fn build(_: Vec<()>, _: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     Ok(Some(Part::new(Fragile, Hooks::BOTH)))

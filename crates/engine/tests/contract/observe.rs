@@ -8,7 +8,7 @@ use config::setup::{Part, Setup, SetupError, StepWrapper};
 use engine::log::{Level, Source};
 use engine::{Hooks, Io, LocalFuture, Plugin, Query, Resolved, Response, Verdict, Worker};
 
-pub static MANIFEST: Manifest<()> = Manifest::new("observe", "logs the steps of a query", "", || (), build);
+pub static MANIFEST: Manifest<()> = Manifest::new("observe", "logs the steps of a query", || (), build);
 
 fn build(_: Vec<()>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     setup.below.provide(StepWrapper(Box::new(|name, plugin, hooks| {

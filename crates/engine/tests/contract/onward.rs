@@ -8,7 +8,6 @@ use wire::OptionCode;
 pub static MANIFEST: Manifest<()> = Manifest::new(
     "onward",
     "adds an EDNS option for upstreams",
-    "",
     || (),
     |_, _| Ok(Some(Part::new(Onward, Hooks::DOWN))),
 );

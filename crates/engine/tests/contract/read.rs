@@ -5,7 +5,7 @@ use config::setup::{Part, Setup, SetupError};
 use engine::log::{Level, Source};
 use engine::{Hooks, Label, Plugin, Query, Response, Verdict, Worker, Zones};
 
-pub static MANIFEST: Manifest<String> = Manifest::new("read", "logs the value of a label", "", String::new, build)
+pub static MANIFEST: Manifest<String> = Manifest::new("read", "logs the value of a label", String::new, build)
     .arguments("read LABEL", |label, args| {
         *label = args.word()?.text.clone();
         Ok(())

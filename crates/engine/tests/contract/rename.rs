@@ -11,7 +11,7 @@ pub static RENAME: Manifest<Rules> = manifest("rename");
 pub static RENAME_AGAIN: Manifest<Rules> = manifest("rename_again");
 
 const fn manifest(name: &'static str) -> Manifest<Rules> {
-    Manifest::new(name, "changes suffixes of names", "", Vec::new, build).other_lines("FROM TO", |rules, args| {
+    Manifest::new(name, "changes suffixes of names", Vec::new, build).other_lines("FROM TO", |rules, args| {
         let [from, to] = [args.name(), args.word()?].map(|word| zone_names(&word.text).pop().unwrap_or_default());
         rules.push(Rule { from, to });
         Ok(())

@@ -8,7 +8,7 @@ use config::setup::{Part, Setup, SetupError};
 use engine::{Hooks, MessageSigner, Plugin, Query, Response, Verdict, Worker};
 use wire::Type;
 
-pub static MANIFEST: Manifest<()> = Manifest::new("sign", "signs responses", "", || (), build);
+pub static MANIFEST: Manifest<()> = Manifest::new("sign", "signs responses", || (), build);
 
 /// Length in bytes of the record before its data: root owner, type, class ANY, TTL, length.
 const FIXED_LEN: usize = 11;

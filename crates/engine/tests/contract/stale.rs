@@ -12,7 +12,6 @@ use wire::{EdeCode, Flags, Mark, Rcode, Type};
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "stale",
     "a cache that serves stale answers",
-    "",
     || Config { fresh: Duration::ZERO, mode: Mode::Verify, patience: None },
     build,
 )

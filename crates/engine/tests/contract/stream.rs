@@ -6,7 +6,7 @@ use engine::{Continuation, Hooks, Plugin, Query, Response, Verdict, Worker};
 use wire::{MessageBuf, Owner, Section, Type};
 
 pub static MANIFEST: Manifest<u8> =
-    Manifest::new("stream", "answers in several messages", "", || 0, build).arguments("stream COUNT", |count, args| {
+    Manifest::new("stream", "answers in several messages", || 0, build).arguments("stream COUNT", |count, args| {
         *count = args.number(1..=u8::MAX)?;
         Ok(())
     });

@@ -6,7 +6,7 @@ use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
 use metrics::{Counter, Kind, Metric};
 
 pub static MANIFEST: Manifest<()> =
-    Manifest::new("tally", "counts queries and answers", "", || (), build).metrics(&[&TALLY]);
+    Manifest::new("tally", "counts queries and answers", || (), build).metrics(&[&TALLY]);
 
 static TALLY: Metric =
     Metric { name: "tally_total", help: "Queries and answers.", kind: Kind::Counter, labels: &["zone", "what"] };

@@ -15,7 +15,6 @@ const TTL: u32 = 60;
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "greet",
     "answer TXT queries with a greeting",
-    include_str!("README.md"),
     || Config { text: Vec::new(), zones: Vec::new(), ttl: TTL },
     build,
 )

@@ -15,6 +15,7 @@ use clap::{Arg, ArgMatches, value_parser};
 use config::DirectiveEntry;
 use config::options::Directive;
 
+use crate::generate::readme_path;
 use crate::markdown::read;
 use readme::Readme;
 use xtask::Failed;
@@ -46,7 +47,7 @@ pub(crate) fn run(options: &ArgMatches) -> Result<(), Failed> {
         None => download(version)?,
     };
     let ours = Ours::new()?;
-    let missing = ours.missing(&plugins(&sources)?);
+    let missing = ours.missing(&plugins(&sources)?)?;
     let (explained, open): (Vec<Missing>, Vec<Missing>) =
         missing.into_iter().partition(|missing| missing.reason(EXPLAINED).is_some());
     for missing in &explained {
@@ -140,20 +141,20 @@ impl Ours {
     }
 
     /// Returns the words of plugins that Portolan lacks.
-    fn missing(&self, plugins: &[Plugin]) -> Vec<Missing> {
+    fn missing(&self, plugins: &[Plugin]) -> Result<Vec<Missing>, Failed> {
         let mut missing = Vec::new();
         for Plugin { name, readme } in plugins {
             let Some(directive) = directive(name) else {
                 missing.push(Missing { plugin: name.clone(), word: None });
                 continue;
             };
-            let known = words(directive);
+            let known = words(directive)?;
             let words = readme.words.iter().filter(|word| !known.contains(word.as_str()));
             let metrics = readme.metrics.iter().filter(|metric| !self.metrics.contains(metric.as_str()));
             let lacks = words.chain(metrics).cloned();
             missing.extend(lacks.map(|word| Missing { plugin: name.clone(), word: Some(word) }));
         }
-        missing
+        Ok(missing)
     }
 }
 
@@ -165,7 +166,9 @@ fn directive(name: &str) -> Option<&'static dyn Directive> {
 }
 
 /// Returns the words that a directive documents: those of its syntax and of its README.
-fn words(directive: &'static dyn Directive) -> BTreeSet<&'static str> {
+fn words(directive: &'static dyn Directive) -> Result<BTreeSet<String>, Failed> {
     let usages = directive.properties().into_iter().map(|property| property.usage.0);
-    usages.chain([directive.usage().0, directive.readme()]).flat_map(readme::words).collect()
+    let readme = read(&readme_path(directive))?;
+    let texts = usages.chain([directive.usage().0, readme.as_str()]);
+    Ok(texts.flat_map(readme::words).map(str::to_owned).collect())
 }

@@ -49,7 +49,7 @@ fn reports_what_portolan_lacks() {
     write("plugin/forward/README.md", README);
     write("plugin/warp/README.md", "# warp\n");
     write("notes/coredns-9.0.0.md", "+++\nplugin/warp: Add warp (#1)\ncore: Faster\n* plugin/forward: Teleport\n");
-    let missing = Ours::new().unwrap().missing(&plugins(&folder).unwrap());
+    let missing = Ours::new().unwrap().missing(&plugins(&folder).unwrap()).unwrap();
     let shown: Vec<String> = missing.iter().map(ToString::to_string).collect();
     let expected = ["forward: `sideways`", "forward: `teleport`", "forward: `coredns_forward_teleports_total`"];
     assert_eq!(shown, [&expected[..], &["plugin `warp`"]].concat());

@@ -17,7 +17,6 @@ use plugin::PerSite;
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "acl",
     "allow, refuse, filter or drop queries by client address and query type",
-    include_str!("README.md"),
     Config::default,
     build,
 )

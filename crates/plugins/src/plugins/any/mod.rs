@@ -8,7 +8,6 @@ use wire::{Class, Owner, Section, Type};
 pub static MANIFEST: Manifest<()> = Manifest::new(
     "any",
     "give a minimal answer to queries of type ANY",
-    include_str!("README.md"),
     || (),
     |_, _: &mut Setup<'_>| -> Result<Option<Part>, SetupError> { Ok(Some(Part::new(Any, Hooks::DOWN))) },
 )

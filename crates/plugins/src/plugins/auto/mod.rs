@@ -35,7 +35,6 @@ const TEMPLATE: &str = "{1}";
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "auto",
     "serve every zone file in a directory",
-    include_str!("README.md"),
     || Config {
         zones: Vec::new(),
         directory: String::new(),

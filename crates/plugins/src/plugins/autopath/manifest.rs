@@ -36,7 +36,6 @@ pub(super) enum Clients {
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "autopath",
     "resolve the search path of clients on the server",
-    include_str!("README.md"),
     Config::default,
     super::build,
 )

@@ -3,32 +3,27 @@
 use config::options::{Args, Manifest, Problem, Property, Usage};
 use config::setup::{BindTarget, BlockSettings};
 
-pub static MANIFEST: Manifest<Config> = Manifest::new(
-    "bind",
-    "set the addresses that a server block listens on",
-    include_str!("README.md"),
-    Config::default,
-    |_, _| Ok(None),
-)
-.without_handler()
-.repeated()
-.arguments("bind ADDRESS|INTERFACE...", |config, args| {
-    config.on = targets(args)?;
-    Ok(())
-})
-.properties(&[Property {
-    usage: Usage("except ADDRESS|INTERFACE..."),
-    default: "",
-    doc: "Addresses, or the addresses of interfaces, to leave out of those that the line would listen on.",
-    set: |config, args| {
-        config.except.extend(targets(args)?);
-        Ok(())
-    },
-}])
-.settings(|config: &Config, settings: &mut BlockSettings| {
-    settings.bind.extend(config.on.iter().cloned());
-    settings.bind_except.extend(config.except.iter().cloned());
-});
+pub static MANIFEST: Manifest<Config> =
+    Manifest::new("bind", "set the addresses that a server block listens on", Config::default, |_, _| Ok(None))
+        .without_handler()
+        .repeated()
+        .arguments("bind ADDRESS|INTERFACE...", |config, args| {
+            config.on = targets(args)?;
+            Ok(())
+        })
+        .properties(&[Property {
+            usage: Usage("except ADDRESS|INTERFACE..."),
+            default: "",
+            doc: "Addresses, or the addresses of interfaces, to leave out of those that the line would listen on.",
+            set: |config, args| {
+                config.except.extend(targets(args)?);
+                Ok(())
+            },
+        }])
+        .settings(|config: &Config, settings: &mut BlockSettings| {
+            settings.bind.extend(config.on.iter().cloned());
+            settings.bind_except.extend(config.except.iter().cloned());
+        });
 
 /// Configuration of a `bind` line.
 #[derive(Default)]

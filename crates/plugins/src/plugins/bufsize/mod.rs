@@ -4,20 +4,15 @@ use config::options::Manifest;
 use config::setup::{Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
 
-pub static MANIFEST: Manifest<u16> = Manifest::new(
-    "bufsize",
-    "set the maximum size of responses over UDP",
-    include_str!("README.md"),
-    || engine::UDP_SIZE,
-    build,
-)
-.first_line_wins()
-.arguments("bufsize [SIZE]", |size, args| {
-    if !args.rest().is_empty() {
-        *size = args.number(SIZE_MIN..=SIZE_MAX)?;
-    }
-    Ok(())
-});
+pub static MANIFEST: Manifest<u16> =
+    Manifest::new("bufsize", "set the maximum size of responses over UDP", || engine::UDP_SIZE, build)
+        .first_line_wins()
+        .arguments("bufsize [SIZE]", |size, args| {
+            if !args.rest().is_empty() {
+                *size = args.number(SIZE_MIN..=SIZE_MAX)?;
+            }
+            Ok(())
+        });
 
 /// Message size in bytes that every client accepts (RFC 1035 §4.2.1).
 const SIZE_MIN: u16 = 512;

@@ -74,7 +74,6 @@ const PERCENTAGES: core::ops::RangeInclusive<u32> = 10..=90;
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "cache",
     "cache responses",
-    include_str!("README.md"),
     || Config {
         zones: Vec::new(),
         success: Bounds { capacity: CAPACITY, ttl_max: SUCCESS_TTL, ttl_min: TTL_MIN, disabled: Vec::new() },

@@ -6,7 +6,7 @@ use config::options::Manifest;
 use config::setup::{Part, Setup, SetupError};
 
 pub static MANIFEST: Manifest<Duration> =
-    Manifest::new("cancel", "accepted for compatibility; has no effect", include_str!("README.md"), || TIMEOUT, build)
+    Manifest::new("cancel", "accepted for compatibility; has no effect", || TIMEOUT, build)
         .first_line_wins()
         .arguments("cancel [DURATION]", |timeout, args| {
             if !args.rest().is_empty() {

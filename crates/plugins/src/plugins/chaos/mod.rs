@@ -10,7 +10,6 @@ use crate::HostName;
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "chaos",
     "answer queries of class CH about the server",
-    include_str!("README.md"),
     || Config { version: VERSION.to_owned(), authors: vec![AUTHORS.to_owned()] },
     build,
 )

@@ -13,7 +13,6 @@ use crate::shared::server_certificates::Certificates;
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "control",
     "look into the running server: status, cache, log levels",
-    include_str!("README.md"),
     Config::default,
     build,
 )

@@ -39,31 +39,26 @@ pub struct Config {
     announced: Vec<(Scheme, u16)>,
 }
 
-pub static MANIFEST: Manifest<Config> = Manifest::new(
-    "ddr",
-    "announce the encrypted transports of the server",
-    include_str!("README.md"),
-    Config::default,
-    build,
-)
-.arguments("ddr NAME [ADDRESS...]", read)
-.properties(&[Property {
-    usage: Usage("announce tls|https|https3|quic [PORT]"),
-    default: "the encrypted keys of the server block",
-    doc: "Announces this transport, on its default port or this one. May appear more than once.",
-    set: |config, args| {
-        let scheme = args.choice(&[
-            ("tls", Scheme::Tls),
-            ("https", Scheme::Https),
-            ("https3", Scheme::Https3),
-            ("quic", Scheme::Quic),
-        ])?;
-        let port = if args.rest().is_empty() { scheme.port(0) } else { args.number(1..)? };
-        config.announced.push((scheme, port));
-        Ok(())
-    },
-}])
-.role(|_| Role::answers(&[zone()], &[]));
+pub static MANIFEST: Manifest<Config> =
+    Manifest::new("ddr", "announce the encrypted transports of the server", Config::default, build)
+        .arguments("ddr NAME [ADDRESS...]", read)
+        .properties(&[Property {
+            usage: Usage("announce tls|https|https3|quic [PORT]"),
+            default: "the encrypted keys of the server block",
+            doc: "Announces this transport, on its default port or this one. May appear more than once.",
+            set: |config, args| {
+                let scheme = args.choice(&[
+                    ("tls", Scheme::Tls),
+                    ("https", Scheme::Https),
+                    ("https3", Scheme::Https3),
+                    ("quic", Scheme::Quic),
+                ])?;
+                let port = if args.rest().is_empty() { scheme.port(0) } else { args.number(1..)? };
+                config.announced.push((scheme, port));
+                Ok(())
+            },
+        }])
+        .role(|_| Role::answers(&[zone()], &[]));
 
 fn read(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
     let word = args.word()?;

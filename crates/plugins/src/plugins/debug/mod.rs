@@ -4,9 +4,7 @@ use config::options::Manifest;
 use config::setup::{Part, Setup, SetupError};
 
 pub static MANIFEST: Manifest<()> =
-    Manifest::new("debug", "end the process on a panic", include_str!("README.md"), || (), build)
-        .first_line_wins()
-        .without_handler();
+    Manifest::new("debug", "end the process on a panic", || (), build).first_line_wins().without_handler();
 
 fn build(_: Vec<()>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     setup.requests.panics_end = true;

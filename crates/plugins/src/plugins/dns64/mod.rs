@@ -12,52 +12,47 @@ use crate::shared::embedded_addresses::{Prefix, has, take_over};
 use crate::shared::soa_record::negative_ttl;
 use plugin::PerSite;
 
-pub static MANIFEST: Manifest<Config> = Manifest::new(
-    "dns64",
-    "synthesise AAAA records from A records (DNS64)",
-    include_str!("README.md"),
-    Config::default,
-    build,
-)
-.first_line_wins()
-.arguments("dns64 [PREFIX]", |config, args| {
-    if !args.rest().is_empty() {
-        config.prefix = Prefix::read(args)?;
-    }
-    Ok(())
-})
-.properties(&[
-    Property {
-        usage: Usage("prefix PREFIX"),
-        default: "64:ff9b::/96",
-        doc: "IPv6 prefix that IPv4 addresses are embedded in (RFC 6052): 32, 40, 48, 56, 64 or 96 bits long.",
-        set: |config, args| {
-            config.prefix = Prefix::read(args)?;
+pub static MANIFEST: Manifest<Config> =
+    Manifest::new("dns64", "synthesise AAAA records from A records (DNS64)", Config::default, build)
+        .first_line_wins()
+        .arguments("dns64 [PREFIX]", |config, args| {
+            if !args.rest().is_empty() {
+                config.prefix = Prefix::read(args)?;
+            }
             Ok(())
-        },
-    },
-    Property {
-        usage: Usage("translate_all"),
-        default: "off",
-        doc: "Replace the AAAA records of names that have some by synthesised ones, if the name has A records.",
-        set: |config, _| {
-            config.translate_all = true;
-            Ok(())
-        },
-    },
-    Property {
-        usage: Usage("allow_ipv4"),
-        default: "off",
-        doc: "Synthesise records also for queries that come over IPv4.",
-        set: |config, _| {
-            config.allow_ipv4 = true;
-            Ok(())
-        },
-    },
-])
-.metrics(&METRICS)
-.asks_server()
-.role(|_| Role::new(Effect::OnAnswers, &[]));
+        })
+        .properties(&[
+            Property {
+                usage: Usage("prefix PREFIX"),
+                default: "64:ff9b::/96",
+                doc: "IPv6 prefix that IPv4 addresses are embedded in (RFC 6052): 32, 40, 48, 56, 64 or 96 bits long.",
+                set: |config, args| {
+                    config.prefix = Prefix::read(args)?;
+                    Ok(())
+                },
+            },
+            Property {
+                usage: Usage("translate_all"),
+                default: "off",
+                doc: "Replace the AAAA records of names that have some by synthesised ones, if the name has A records.",
+                set: |config, _| {
+                    config.translate_all = true;
+                    Ok(())
+                },
+            },
+            Property {
+                usage: Usage("allow_ipv4"),
+                default: "off",
+                doc: "Synthesise records also for queries that come over IPv4.",
+                set: |config, _| {
+                    config.allow_ipv4 = true;
+                    Ok(())
+                },
+            },
+        ])
+        .metrics(&METRICS)
+        .asks_server()
+        .role(|_| Role::new(Effect::OnAnswers, &[]));
 
 static TRANSLATED: Metric = Metric {
     name: "coredns_dns64_requests_translated_total",

@@ -38,7 +38,6 @@ pub struct Config {
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "dnssec",
     "sign responses on the fly",
-    include_str!("README.md"),
     || Config { zones: Vec::new(), files: Vec::new(), capacity: CAPACITY },
     build,
 )

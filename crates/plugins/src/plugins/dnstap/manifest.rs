@@ -8,7 +8,6 @@ use crate::shared::log_format::Format;
 pub(crate) static MANIFEST: Manifest<Config> = Manifest::new(
     "dnstap",
     "send queries and responses to a dnstap collector",
-    include_str!("README.md"),
     Config::default,
     super::build,
 )

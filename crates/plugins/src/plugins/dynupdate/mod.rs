@@ -36,7 +36,6 @@ use zone::{DynamicZone, Outcome, Pending};
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "dynupdate",
     "serve zones that clients update with signed messages (RFC 2136)",
-    include_str!("README.md"),
     Config::default,
     build,
 )

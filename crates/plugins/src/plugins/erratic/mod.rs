@@ -17,7 +17,6 @@ use crate::shared::option_helpers::FixedSearch;
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "erratic",
     "answer queries unreliably to test clients",
-    include_str!("README.md"),
     Config::default,
     build,
 )

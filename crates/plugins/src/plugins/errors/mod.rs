@@ -14,37 +14,32 @@ use consolidate::{Rule, Rules};
 
 const SOURCE: Source<'_> = Source::Plugin("errors");
 
-pub static MANIFEST: Manifest<Config> = Manifest::new(
-    "errors",
-    "log errors that occur while processing queries",
-    include_str!("README.md"),
-    Config::default,
-    build,
-)
-.arguments("errors [stdout]", |_, args| {
-    args.next_word().map_or(Ok(()), |word| match word.text.as_str() {
-        "stdout" => Ok(()),
-        _ => Err(args.bad(word, "`stdout`, the only place that errors are written to")),
-    })
-})
-.properties(&[
-    Property {
-        usage: Usage("stacktrace"),
-        default: "off",
-        doc: "Accepted for compatibility with CoreDNS. A panic is always logged with its source location.",
-        set: no_arguments,
-    },
-    Property {
-        usage: Usage("consolidate DURATION REGEXP [LEVEL] [show_first]"),
-        default: "",
-        doc: "Count errors that match REGEXP and log their number after DURATION, at LEVEL: `error` (default), \
+pub static MANIFEST: Manifest<Config> =
+    Manifest::new("errors", "log errors that occur while processing queries", Config::default, build)
+        .arguments("errors [stdout]", |_, args| {
+            args.next_word().map_or(Ok(()), |word| match word.text.as_str() {
+                "stdout" => Ok(()),
+                _ => Err(args.bad(word, "`stdout`, the only place that errors are written to")),
+            })
+        })
+        .properties(&[
+            Property {
+                usage: Usage("stacktrace"),
+                default: "off",
+                doc: "Accepted for compatibility with CoreDNS. A panic is always logged with its source location.",
+                set: no_arguments,
+            },
+            Property {
+                usage: Usage("consolidate DURATION REGEXP [LEVEL] [show_first]"),
+                default: "",
+                doc: "Count errors that match REGEXP and log their number after DURATION, at LEVEL: `error` (default), \
               `warning`, `info` or `debug`. With `show_first` the first error is logged at once, at LEVEL too.",
-        set: |config, args| {
-            config.rules.push(Rule::read(args)?);
-            Ok(())
-        },
-    },
-]);
+                set: |config, args| {
+                    config.rules.push(Rule::read(args)?);
+                    Ok(())
+                },
+            },
+        ]);
 
 #[derive(Default)]
 pub struct Config {

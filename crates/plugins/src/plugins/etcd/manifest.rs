@@ -43,7 +43,6 @@ const LEASE_DEFAULT: LeaseBounds = LeaseBounds { min: 30, max: 24 * 3600 };
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "etcd",
     "serve records from etcd in the format of SkyDNS",
-    include_str!("README.md"),
     || Config {
         zones: Vec::new(),
         path: "/skydns".to_owned(),

@@ -18,7 +18,6 @@ use crate::shared::service_records::{end_alias, labels_of};
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "federations",
     "answer names of Kubernetes Federation v1",
-    include_str!("README.md"),
     || Config { zones: Vec::new(), federations: BTreeMap::new(), location: None, ttl: TTL },
     build,
 )

@@ -29,7 +29,6 @@ const RELOAD: Duration = Duration::from_secs(60);
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "file",
     "serve zones from zone files",
-    include_str!("README.md"),
     || Config { file: String::new(), zones: Vec::new(), reload: None, by_time: false, fallthrough: None },
     build,
 )

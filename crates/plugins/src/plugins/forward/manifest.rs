@@ -55,7 +55,6 @@ impl HasUpstreams for Config {
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "forward",
     "forward queries to other DNS servers",
-    include_str!("README.md"),
     || Config {
         targets: Vec::new(),
         force_tcp: false,

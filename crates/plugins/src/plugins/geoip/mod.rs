@@ -16,7 +16,7 @@ use crate::shared::open_error;
 use PathElement::{Index, Key};
 
 pub static MANIFEST: Manifest<Config> =
-    Manifest::new("geoip", "look up clients in a GeoIP database", include_str!("README.md"), Config::default, build)
+    Manifest::new("geoip", "look up clients in a GeoIP database", Config::default, build)
         .arguments("geoip DBFILE", |config, args| {
             config.file.clone_from(&args.word()?.text);
             Ok(())

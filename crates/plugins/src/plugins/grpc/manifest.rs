@@ -50,7 +50,7 @@ impl FallsThrough for Config {
 }
 
 pub static MANIFEST: Manifest<Config> =
-    Manifest::new("grpc", "forward queries over gRPC", include_str!("README.md"), Config::default, super::build)
+    Manifest::new("grpc", "forward queries over gRPC", Config::default, super::build)
         .arguments("grpc FROM TO...", |config, args| {
             config.upstreams.take_from(args)?;
             for word in take_targets(args)? {

@@ -12,30 +12,25 @@ pub struct Config {
     connections_max: Option<u32>,
 }
 
-pub static MANIFEST: Manifest<Config> = Manifest::new(
-    "grpc_server",
-    "limit queries and connections over gRPC",
-    include_str!("README.md"),
-    Config::default,
-    build,
-)
-.without_handler()
-.repeated()
-.properties(&[
-    Property {
-        usage: Usage("max_streams NUMBER"),
-        default: "256",
-        doc: "Maximum number of concurrent queries per connection; 0 for no limit.",
-        set: |config, args| number_once(&mut config.calls_max, args, 0..),
-    },
-    Property {
-        usage: Usage("max_connections NUMBER"),
-        default: "200",
-        doc: "Maximum number of open connections per listening address; 0 for no limit.",
-        set: |config, args| number_once(&mut config.connections_max, args, 0..),
-    },
-])
-.settings(|config, settings| settings.listening.calls = limits(config));
+pub static MANIFEST: Manifest<Config> =
+    Manifest::new("grpc_server", "limit queries and connections over gRPC", Config::default, build)
+        .without_handler()
+        .repeated()
+        .properties(&[
+            Property {
+                usage: Usage("max_streams NUMBER"),
+                default: "256",
+                doc: "Maximum number of concurrent queries per connection; 0 for no limit.",
+                set: |config, args| number_once(&mut config.calls_max, args, 0..),
+            },
+            Property {
+                usage: Usage("max_connections NUMBER"),
+                default: "200",
+                doc: "Maximum number of open connections per listening address; 0 for no limit.",
+                set: |config, args| number_once(&mut config.connections_max, args, 0..),
+            },
+        ])
+        .settings(|config, settings| settings.listening.calls = limits(config));
 
 fn limits(config: &Config) -> CallLimits {
     let usual = CallLimits::default();

@@ -8,7 +8,6 @@ use wire::Flags;
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "header",
     "set or clear header flags of queries and responses",
-    include_str!("README.md"),
     Config::default,
     build,
 )

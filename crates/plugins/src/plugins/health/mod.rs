@@ -14,7 +14,6 @@ use metrics::{Counter, Histogram, Kind, Metric, SLIM_TIME};
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "health",
     "serve a liveness endpoint over HTTP",
-    include_str!("README.md"),
     || Config { address: ":8080".to_owned(), lameduck: Duration::ZERO },
     build,
 )

@@ -65,7 +65,6 @@ static RELOADED: Metric = Metric {
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "hosts",
     "serve records from a hosts file",
-    include_str!("README.md"),
     || Config {
         file: None,
         zones: Vec::new(),

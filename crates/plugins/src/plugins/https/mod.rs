@@ -20,7 +20,6 @@ const HTTP3_PORT: u16 = 443;
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "https",
     "limit connections over HTTPS",
-    include_str!("README.md"),
     Config::default,
     build,
 )

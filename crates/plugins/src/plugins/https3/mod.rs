@@ -15,25 +15,24 @@ pub struct Config {
 /// Number of streams for `max_streams 0`, the default of the QUIC library of CoreDNS.
 const STREAMS_OF_LIBRARY: u32 = 100;
 
-pub static MANIFEST: Manifest<Config> =
-    Manifest::new("https3", "limit queries over HTTP/3", include_str!("README.md"), Config::default, build)
-        .without_handler()
-        .repeated()
-        .properties(&[
-            Property {
-                usage: Usage("max_streams NUMBER"),
-                default: "256",
-                doc: "Maximum number of concurrent queries per connection; 0 for 100.",
-                set: |config, args| number_once(&mut config.streams_max, args, 0..),
-            },
-            Property {
-                usage: Usage("max_connections NUMBER"),
-                default: "200",
-                doc: "Maximum number of open connections per listening address; 0 for no limit.",
-                set: |config, args| number_once(&mut config.connections_max, args, 0..),
-            },
-        ])
-        .settings(|config, settings| settings.listening.https3 = limits(config));
+pub static MANIFEST: Manifest<Config> = Manifest::new("https3", "limit queries over HTTP/3", Config::default, build)
+    .without_handler()
+    .repeated()
+    .properties(&[
+        Property {
+            usage: Usage("max_streams NUMBER"),
+            default: "256",
+            doc: "Maximum number of concurrent queries per connection; 0 for 100.",
+            set: |config, args| number_once(&mut config.streams_max, args, 0..),
+        },
+        Property {
+            usage: Usage("max_connections NUMBER"),
+            default: "200",
+            doc: "Maximum number of open connections per listening address; 0 for no limit.",
+            set: |config, args| number_once(&mut config.connections_max, args, 0..),
+        },
+    ])
+    .settings(|config, settings| settings.listening.https3 = limits(config));
 
 fn limits(config: &Config) -> QuicLimits {
     let usual = QuicLimits::default();

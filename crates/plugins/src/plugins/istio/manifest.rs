@@ -49,7 +49,6 @@ const TTL_MAX: u32 = 3600;
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "istio",
     "serve the hosts of Istio service entries",
-    include_str!("README.md"),
     || Config {
         zones: Vec::new(),
         sources: Sources::default(),

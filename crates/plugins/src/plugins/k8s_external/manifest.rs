@@ -28,7 +28,6 @@ const TTL_MAX: u32 = 3600;
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "k8s_external",
     "serve the external addresses of services in a cluster",
-    include_str!("README.md"),
     Config::default,
     super::build,
 )

@@ -27,7 +27,6 @@ use statistics::Statistics;
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "kubedns",
     "serve the HTTP endpoints and metrics of kube-dns",
-    include_str!("README.md"),
     Config::default,
     build,
 )

@@ -66,7 +66,6 @@ const TTL_MAX: u32 = 3600;
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "kubernetes",
     "serve the services, endpoints and pods of a cluster",
-    include_str!("README.md"),
     || Config {
         zones: Vec::new(),
         sources: Sources::default(),

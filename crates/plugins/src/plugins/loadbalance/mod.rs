@@ -20,7 +20,6 @@ use weights::Weights;
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "loadbalance",
     "randomise the order of records in responses",
-    include_str!("README.md"),
     Config::default,
     build,
 )

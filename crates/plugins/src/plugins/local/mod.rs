@@ -11,7 +11,6 @@ use wire::{Class, NameRef, Owner, Rcode, Section, Type};
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "local",
     "answer queries for localhost and reserved reverse zones",
-    include_str!("README.md"),
     || Config { prefix: true },
     build,
 )

@@ -13,22 +13,21 @@ use wire::Name;
 use crate::shared::log_format::{Format, Seen};
 use crate::shared::response_class::Kind;
 
-pub static MANIFEST: Manifest<Rule> =
-    Manifest::new("log", "log queries", include_str!("README.md"), Rule::default, build)
-        .repeated()
-        .arguments("log [NAMES...] [FORMAT]", read)
-        .properties(&[Property {
-            usage: Usage("class all|success|denial|error [CLASSES...]"),
-            default: "all",
-            doc: "Classes of responses to log.",
-            set: |rule, args| {
-                while !args.rest().is_empty() {
-                    rule.classes |= args.choice(&CLASSES)?;
-                }
-                Ok(())
-            },
-        }])
-        .role(|line| Role::new(Effect::Aside, &line.config.names));
+pub static MANIFEST: Manifest<Rule> = Manifest::new("log", "log queries", Rule::default, build)
+    .repeated()
+    .arguments("log [NAMES...] [FORMAT]", read)
+    .properties(&[Property {
+        usage: Usage("class all|success|denial|error [CLASSES...]"),
+        default: "all",
+        doc: "Classes of responses to log.",
+        set: |rule, args| {
+            while !args.rest().is_empty() {
+                rule.classes |= args.choice(&CLASSES)?;
+            }
+            Ok(())
+        },
+    }])
+    .role(|line| Role::new(Effect::Aside, &line.config.names));
 
 /// Classes of responses, as bits.
 const SUCCESS: u8 = 1;

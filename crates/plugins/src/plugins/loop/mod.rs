@@ -19,7 +19,7 @@ use wire::{Class, EdeCode, Flags, Header, MessageBuf, Name, Type};
 use crate::shared::probe_mark::finish_probe;
 
 pub static MANIFEST: Manifest<()> =
-    Manifest::new("loop", "detect forwarding loops", include_str!("README.md"), || (), build).metrics(&[&DETECTED]);
+    Manifest::new("loop", "detect forwarding loops", || (), build).metrics(&[&DETECTED]);
 
 static DETECTED: Metric = Metric {
     name: "portolan_loop_detections_total",

@@ -4,19 +4,14 @@ use config::options::{Effect, Manifest, Role};
 use config::setup::{Part, Setup, SetupError};
 use wire::Name;
 
-pub static MANIFEST: Manifest<Vec<Name>> = Manifest::new(
-    "metadata",
-    "share information about queries between plugins",
-    include_str!("README.md"),
-    Vec::new,
-    build,
-)
-.arguments("metadata [ZONES...]", |zones, args| {
-    *zones = args.zones()?;
-    Ok(())
-})
-.sets_labels()
-.role(|line| Role::new(Effect::Aside, line.config));
+pub static MANIFEST: Manifest<Vec<Name>> =
+    Manifest::new("metadata", "share information about queries between plugins", Vec::new, build)
+        .arguments("metadata [ZONES...]", |zones, args| {
+            *zones = args.zones()?;
+            Ok(())
+        })
+        .sets_labels()
+        .role(|line| Role::new(Effect::Aside, line.config));
 
 fn build(configs: Vec<Vec<Name>>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     let named: Vec<Name> = configs.into_iter().flatten().collect();

@@ -10,7 +10,6 @@ use crate::shared::response_class::Kind;
 pub static MANIFEST: Manifest<()> = Manifest::new(
     "minimal",
     "remove optional sections from responses",
-    include_str!("README.md"),
     || (),
     |_, _: &mut Setup<'_>| -> Result<Option<Part>, SetupError> { Ok(Some(Part::new(Minimal, Hooks::UP))) },
 )

@@ -3,20 +3,15 @@
 use config::options::Manifest;
 use config::setup::{Part, Setup, SetupError};
 
-pub static MANIFEST: Manifest<Option<usize>> = Manifest::new(
-    "multisocket",
-    "accepted for compatibility; has no effect",
-    include_str!("README.md"),
-    || None,
-    build,
-)
-.without_handler()
-.arguments("multisocket [NUMBER]", |number, args| {
-    if !args.rest().is_empty() {
-        *number = Some(args.number(1..=SOCKETS_MAX)?);
-    }
-    Ok(())
-});
+pub static MANIFEST: Manifest<Option<usize>> =
+    Manifest::new("multisocket", "accepted for compatibility; has no effect", || None, build)
+        .without_handler()
+        .arguments("multisocket [NUMBER]", |number, args| {
+            if !args.rest().is_empty() {
+                *number = Some(args.number(1..=SOCKETS_MAX)?);
+            }
+            Ok(())
+        });
 
 /// Maximum in CoreDNS.
 const SOCKETS_MAX: usize = 1024;

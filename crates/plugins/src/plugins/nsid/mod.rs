@@ -8,12 +8,14 @@ use wire::OptionCode;
 use crate::HostName;
 
 pub static MANIFEST: Manifest<Option<String>> =
-    Manifest::new("nsid", "identify the server in responses (NSID)", include_str!("README.md"), || None, build)
-        .arguments("nsid [DATA...]", |data, args| {
+    Manifest::new("nsid", "identify the server in responses (NSID)", || None, build).arguments(
+        "nsid [DATA...]",
+        |data, args| {
             let words: Vec<&str> = args.take_rest().iter().map(|word| word.text.as_str()).collect();
             *data = (!words.is_empty()).then(|| words.join(" "));
             Ok(())
-        });
+        },
+    );
 
 fn build(configs: Vec<Option<String>>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     let data = configs.into_iter().flatten().next().unwrap_or_else(|| HostName::of(setup));

@@ -4,7 +4,7 @@ use config::options::Manifest;
 use config::setup::{Command, LifecycleEvent, Part, Setup, SetupError};
 
 pub static MANIFEST: Manifest<Option<Command>> =
-    Manifest::new("on", "run commands when the server starts or stops", include_str!("README.md"), || None, build)
+    Manifest::new("on", "run commands when the server starts or stops", || None, build)
         .repeated()
         .without_handler()
         .arguments("on startup|shutdown|certrenew COMMAND [ARGUMENTS...]", |command, args| {

@@ -15,31 +15,26 @@ use crate::shared::option_helpers::listen_address;
 
 pub use profile::{CpuProfile, Module, Stack};
 
-pub static MANIFEST: Manifest<Config> = Manifest::new(
-    "pprof",
-    "serve CPU profiles over HTTP",
-    include_str!("README.md"),
-    || Config { address: "localhost:6053".to_owned() },
-    build,
-)
-.without_handler()
-.arguments("pprof [ADDRESS]", |config, args| {
-    if let Some(address) = listen_address(args)? {
-        config.address = address;
-    }
-    Ok(())
-})
-.properties(&[Property {
-    usage: Usage("block [RATE]"),
-    default: "",
-    doc: "Accepted for compatibility with CoreDNS. There are no goroutines to profile.",
-    set: |_, args| {
-        if !args.rest().is_empty() {
-            args.number(i64::MIN..=i64::MAX)?;
-        }
-        Ok(())
-    },
-}]);
+pub static MANIFEST: Manifest<Config> =
+    Manifest::new("pprof", "serve CPU profiles over HTTP", || Config { address: "localhost:6053".to_owned() }, build)
+        .without_handler()
+        .arguments("pprof [ADDRESS]", |config, args| {
+            if let Some(address) = listen_address(args)? {
+                config.address = address;
+            }
+            Ok(())
+        })
+        .properties(&[Property {
+            usage: Usage("block [RATE]"),
+            default: "",
+            doc: "Accepted for compatibility with CoreDNS. There are no goroutines to profile.",
+            set: |_, args| {
+                if !args.rest().is_empty() {
+                    args.number(i64::MIN..=i64::MAX)?;
+                }
+                Ok(())
+            },
+        }]);
 
 /// Default duration of a profile in seconds, as in Go.
 const SECONDS: u64 = 30;

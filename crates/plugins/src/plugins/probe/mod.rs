@@ -23,19 +23,14 @@ use crate::shared::option_helpers::{listen_address, metric_word, mnemonic, quote
 use health::{Health, State};
 use question::{ProbeError, Question};
 
-pub static MANIFEST: Manifest<Config> = Manifest::new(
-    "probe",
-    "probe DNS servers and report their health over HTTP",
-    include_str!("README.md"),
-    Config::default,
-    build,
-)
-.without_handler()
-.repeated()
-.arguments("probe LABEL SERVER NAME [INTERVAL] [TYPE]", read_arguments)
-.properties(PROPERTIES)
-.metrics(&[&DURATION, &FAILURES, &HEALTHY])
-.check(check);
+pub static MANIFEST: Manifest<Config> =
+    Manifest::new("probe", "probe DNS servers and report their health over HTTP", Config::default, build)
+        .without_handler()
+        .repeated()
+        .arguments("probe LABEL SERVER NAME [INTERVAL] [TYPE]", read_arguments)
+        .properties(PROPERTIES)
+        .metrics(&[&DURATION, &FAILURES, &HEALTHY])
+        .check(check);
 
 static DURATION: Metric = Metric {
     name: "portolan_probe_duration_seconds",

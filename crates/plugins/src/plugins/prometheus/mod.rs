@@ -16,7 +16,6 @@ use plugin::PerSite;
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "prometheus",
     "export metrics in Prometheus format",
-    include_str!("README.md"),
     || Config { address: DEFAULT_ADDRESS.to_owned(), path: "/metrics".to_owned(), web: None },
     build,
 )

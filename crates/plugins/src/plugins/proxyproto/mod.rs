@@ -14,7 +14,6 @@ const LABEL: &str = "proxyproto/tlv";
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "proxyproto",
     "accept the PROXY protocol from load balancers",
-    include_str!("README.md"),
     Config::default,
     build,
 )

@@ -13,31 +13,30 @@ pub struct Config {
     worker_pool_size: Option<u32>,
 }
 
-pub static MANIFEST: Manifest<Config> =
-    Manifest::new("quic", "limit queries over QUIC", include_str!("README.md"), Config::default, build)
-        .without_handler()
-        .repeated()
-        .properties(&[
-            Property {
-                usage: Usage("max_streams NUMBER"),
-                default: "256",
-                doc: "Maximum number of concurrent queries per connection, at least 1.",
-                set: |config, args| number_once(&mut config.streams_max, args, 1..),
-            },
-            Property {
-                usage: Usage("max_connections NUMBER"),
-                default: "200",
-                doc: "Maximum number of open connections per listening address; 0 for no limit.",
-                set: |config, args| number_once(&mut config.connections_max, args, 0..),
-            },
-            Property {
-                usage: Usage("worker_pool_size NUMBER"),
-                default: "1024",
-                doc: "Accepted for compatibility; has no effect. At least 1.",
-                set: |config, args| number_once(&mut config.worker_pool_size, args, 1..),
-            },
-        ])
-        .settings(|config, settings| settings.listening.quic = limits(config));
+pub static MANIFEST: Manifest<Config> = Manifest::new("quic", "limit queries over QUIC", Config::default, build)
+    .without_handler()
+    .repeated()
+    .properties(&[
+        Property {
+            usage: Usage("max_streams NUMBER"),
+            default: "256",
+            doc: "Maximum number of concurrent queries per connection, at least 1.",
+            set: |config, args| number_once(&mut config.streams_max, args, 1..),
+        },
+        Property {
+            usage: Usage("max_connections NUMBER"),
+            default: "200",
+            doc: "Maximum number of open connections per listening address; 0 for no limit.",
+            set: |config, args| number_once(&mut config.connections_max, args, 0..),
+        },
+        Property {
+            usage: Usage("worker_pool_size NUMBER"),
+            default: "1024",
+            doc: "Accepted for compatibility; has no effect. At least 1.",
+            set: |config, args| number_once(&mut config.worker_pool_size, args, 1..),
+        },
+    ])
+    .settings(|config, settings| settings.listening.quic = limits(config));
 
 fn limits(config: &Config) -> QuicLimits {
     let usual = QuicLimits::default();

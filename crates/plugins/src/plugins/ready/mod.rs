@@ -10,7 +10,6 @@ use crate::shared::option_helpers::listen_address;
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "ready",
     "serve a readiness endpoint over HTTP",
-    include_str!("README.md"),
     || Config { address: ":8181".to_owned(), again: false },
     build,
 )

@@ -9,7 +9,6 @@ use metrics::{Kind, Metric};
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "reload",
     "reload the Corefile when it changes",
-    include_str!("README.md"),
     || Config { interval: Duration::from_secs(30), jitter: Duration::from_secs(15) },
     build,
 )

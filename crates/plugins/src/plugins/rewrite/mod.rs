@@ -21,25 +21,20 @@ use answer::Change;
 use pattern::{Pattern, Template};
 use rule::{Action, Renaming, Rule};
 
-pub static MANIFEST: Manifest<Config> = Manifest::new(
-    "rewrite",
-    "rewrite queries and responses according to rules",
-    include_str!("README.md"),
-    Config::default,
-    build,
-)
-.repeated()
-.arguments("rewrite [continue|stop] [FIELD [TYPE] FROM TO [OPTIONS...]]", |config, args| {
-    config.words = args.take_rest().to_vec();
-    Ok(())
-})
-.other_lines("FIELD [WORDS...]", add_line)
-.complete(complete)
-.asks_server()
-.role(|line| match line.config.rule.as_ref().map(|rule| &rule.action) {
-    Some(Action::Name(_)) => Role::new(Effect::Renames, &[]),
-    _ => Role::new(Effect::OnAnswers, &[]),
-});
+pub static MANIFEST: Manifest<Config> =
+    Manifest::new("rewrite", "rewrite queries and responses according to rules", Config::default, build)
+        .repeated()
+        .arguments("rewrite [continue|stop] [FIELD [TYPE] FROM TO [OPTIONS...]]", |config, args| {
+            config.words = args.take_rest().to_vec();
+            Ok(())
+        })
+        .other_lines("FIELD [WORDS...]", add_line)
+        .complete(complete)
+        .asks_server()
+        .role(|line| match line.config.rule.as_ref().map(|rule| &rule.action) {
+            Some(Action::Name(_)) => Role::new(Effect::Renames, &[]),
+            _ => Role::new(Effect::OnAnswers, &[]),
+        });
 
 /// Minimum number of words of a rule. With fewer, the line only has the mode, and the block has the rule.
 const RULE_WORDS_MIN: usize = 2;

@@ -5,7 +5,7 @@ use config::setup::{Part, Setup, SetupError};
 use std::path::PathBuf;
 
 pub static MANIFEST: Manifest<PathBuf> =
-    Manifest::new("root", "set the directory for relative file names", include_str!("README.md"), PathBuf::new, build)
+    Manifest::new("root", "set the directory for relative file names", PathBuf::new, build)
         .repeated()
         .without_handler()
         .arguments("root PATH", |path, args| {

@@ -19,7 +19,6 @@ use cookies::{Checked, Secrets};
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "rrl",
     "limit the rate of responses, so that forged queries cannot flood others",
-    include_str!("README.md"),
     Config::default,
     build,
 )

@@ -54,7 +54,6 @@ const DNS_PORT: u16 = 53;
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "secondary",
     "serve zones transferred from a primary server",
-    include_str!("README.md"),
     Config::default,
     build,
 )

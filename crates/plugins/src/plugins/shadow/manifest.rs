@@ -11,7 +11,6 @@ use super::compare::Ignored;
 pub(crate) static MANIFEST: Manifest<Config> = Manifest::new(
     "shadow",
     "compare the answers with those of another server",
-    include_str!("README.md"),
     Config::default,
     super::build,
 )

@@ -5,8 +5,7 @@ use config::setup::{Part, Setup, SetupError};
 use metrics::{Kind, Metric};
 
 pub static MANIFEST: Manifest<()> =
-    Manifest::new("shed", "accepted for compatibility; has no effect", include_str!("README.md"), || (), build)
-        .metrics(&[&DROPPED]);
+    Manifest::new("shed", "accepted for compatibility; has no effect", || (), build).metrics(&[&DROPPED]);
 
 static DROPPED: Metric = Metric {
     name: "coredns_shed_dropped_total",

@@ -45,7 +45,6 @@ const FOR_MORE: u64 = 5 * 86_400;
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "sign",
     "sign zone files with DNSSEC",
-    include_str!("README.md"),
     || Config { file: String::new(), zones: Vec::new(), keys: Vec::new(), directory: "/var/lib/coredns".to_owned() },
     build,
 )

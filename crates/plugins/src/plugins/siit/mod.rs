@@ -20,7 +20,6 @@ use table::Table;
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "siit",
     "synthesise A records from AAAA records (SIIT)",
-    include_str!("README.md"),
     Config::default,
     build,
 )

@@ -29,20 +29,15 @@ use data::TemplateData;
 use manifest::{Config, NoValueError, PROPERTIES, read_arguments};
 use plugin::PerSite;
 
-pub static MANIFEST: Manifest<Config> = Manifest::new(
-    "template",
-    "answer queries with records made from templates",
-    include_str!("README.md"),
-    Config::default,
-    build,
-)
-.repeated()
-.arguments("template CLASS TYPE [ZONES...]", read_arguments)
-.properties(PROPERTIES)
-.metrics(&METRICS)
-.deprecated(&[FOLLOWED])
-.asks_server()
-.role(|line| line.config.role());
+pub static MANIFEST: Manifest<Config> =
+    Manifest::new("template", "answer queries with records made from templates", Config::default, build)
+        .repeated()
+        .arguments("template CLASS TYPE [ZONES...]", read_arguments)
+        .properties(PROPERTIES)
+        .metrics(&METRICS)
+        .deprecated(&[FOLLOWED])
+        .asks_server()
+        .role(|line| line.config.role());
 
 /// Default TTL of records in seconds, as in CoreDNS.
 const TTL: u32 = 3600;

@@ -24,7 +24,6 @@ pub struct Config {
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "tls",
     "set the certificate for DNS over TLS, HTTPS, QUIC and gRPC",
-    include_str!("README.md"),
     Config::default,
     build,
 )

@@ -7,7 +7,6 @@ use config::options::{Args, Manifest, Problem, Property, Usage};
 pub(crate) static MANIFEST: Manifest<Config> = Manifest::new(
     "trace",
     "send traces of queries to a collector",
-    include_str!("README.md"),
     Config::default,
     super::build,
 )

@@ -35,7 +35,6 @@ const DNS_PORT: u16 = 53;
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "transfer",
     "transfer zones to other servers",
-    include_str!("README.md"),
     Config::default,
     build,
 )

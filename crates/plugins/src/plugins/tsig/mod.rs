@@ -51,52 +51,47 @@ impl<T: PartialEq> Required<T> {
     }
 }
 
-pub static MANIFEST: Manifest<Config> = Manifest::new(
-    "tsig",
-    "verify signed queries and sign their responses (TSIG)",
-    include_str!("README.md"),
-    Config::default,
-    build,
-)
-.arguments("tsig [ZONES...]", |config, args| {
-    config.zones = args.zones()?;
-    Ok(())
-})
-.properties(&[
-    Property {
-        usage: Usage("secret NAME KEY"),
-        default: "",
-        doc: "Name of a key, and its secret in base64.",
-        set: set_secret,
-    },
-    Property {
-        usage: Usage("secrets FILE"),
-        default: "",
-        doc: "File with keys in BIND's format: `key \"NAME\" { algorithm hmac-sha256; secret \"KEY\"; };`.",
-        set: |config, args| {
-            config.files.push(args.word()?.text.clone());
+pub static MANIFEST: Manifest<Config> =
+    Manifest::new("tsig", "verify signed queries and sign their responses (TSIG)", Config::default, build)
+        .arguments("tsig [ZONES...]", |config, args| {
+            config.zones = args.zones()?;
             Ok(())
-        },
-    },
-    Property {
-        usage: Usage("require all|none|QTYPE..."),
-        default: "none",
-        doc: "Query types that must be signed.",
-        set: |config, args| {
-            config.types = required(args, "`all`, `none` or a type")?;
-            Ok(())
-        },
-    },
-    Property {
-        usage: Usage("require_opcode all|none|OPCODE..."),
-        default: "none",
-        doc: "Opcodes whose messages must be signed.",
-        set: |config, args| {
-            config.opcodes = required(args, "`all`, `none` or an opcode")?;
-            Ok(())
-        },
-    },
-]);
+        })
+        .properties(&[
+            Property {
+                usage: Usage("secret NAME KEY"),
+                default: "",
+                doc: "Name of a key, and its secret in base64.",
+                set: set_secret,
+            },
+            Property {
+                usage: Usage("secrets FILE"),
+                default: "",
+                doc: "File with keys in BIND's format: `key \"NAME\" { algorithm hmac-sha256; secret \"KEY\"; };`.",
+                set: |config, args| {
+                    config.files.push(args.word()?.text.clone());
+                    Ok(())
+                },
+            },
+            Property {
+                usage: Usage("require all|none|QTYPE..."),
+                default: "none",
+                doc: "Query types that must be signed.",
+                set: |config, args| {
+                    config.types = required(args, "`all`, `none` or a type")?;
+                    Ok(())
+                },
+            },
+            Property {
+                usage: Usage("require_opcode all|none|OPCODE..."),
+                default: "none",
+                doc: "Opcodes whose messages must be signed.",
+                set: |config, args| {
+                    config.opcodes = required(args, "`all`, `none` or an opcode")?;
+                    Ok(())
+                },
+            },
+        ]);
 
 fn set_secret(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
     let word = args.word()?;

@@ -9,27 +9,22 @@ use engine::Query;
 use crate::shared::option_helpers::expression_of;
 use crate::shared::query_expression::{Names, QueryExpression, Values};
 
-pub static MANIFEST: Manifest<Config> = Manifest::new(
-    "view",
-    "select a server block by an expression on the query",
-    include_str!("README.md"),
-    Config::default,
-    build,
-)
-.arguments("view NAME", |config, args| {
-    config.name = args.word()?.text.clone();
-    Ok(())
-})
-.properties(&[Property {
-    usage: Usage("expr EXPRESSION..."),
-    default: "",
-    doc: "An expression that must evaluate to true. If `expr` appears more than once, all must be true.",
-    set: |config, args| {
-        config.expressions.push(expression_of(args, Names::default())?);
-        Ok(())
-    },
-}])
-.settings(|config, settings| settings.view.clone_from(&config.name));
+pub static MANIFEST: Manifest<Config> =
+    Manifest::new("view", "select a server block by an expression on the query", Config::default, build)
+        .arguments("view NAME", |config, args| {
+            config.name = args.word()?.text.clone();
+            Ok(())
+        })
+        .properties(&[Property {
+            usage: Usage("expr EXPRESSION..."),
+            default: "",
+            doc: "An expression that must evaluate to true. If `expr` appears more than once, all must be true.",
+            set: |config, args| {
+                config.expressions.push(expression_of(args, Names::default())?);
+                Ok(())
+            },
+        }])
+        .settings(|config, settings| settings.view.clone_from(&config.name));
 
 #[derive(Default)]
 pub struct Config {

@@ -7,14 +7,9 @@ use config::setup::{Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
 use wire::{Name, NameRef, Owner, Section, Type};
 
-pub static MANIFEST: Manifest<()> = Manifest::new(
-    "whoami",
-    "answer with the IP address and port of the client",
-    include_str!("README.md"),
-    || (),
-    build,
-)
-.role(|_| Role::answers(&[], &[]));
+pub static MANIFEST: Manifest<()> =
+    Manifest::new("whoami", "answer with the IP address and port of the client", || (), build)
+        .role(|_| Role::answers(&[], &[]));
 
 fn build(_: Vec<()>, _: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     Ok(Some(Part::new(Whoami, Hooks::DOWN)))
