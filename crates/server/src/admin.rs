@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::error::Error;
 use std::fmt;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use metrics::Registry;
 use net::{Connection, TableLimits};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::task::AbortHandle;
 
 use crate::compress::gzip;
@@ -98,7 +98,7 @@ impl Admin {
     /// Opens the sockets that `pages` need and that are not open yet, without any other effect.
     ///
     /// # Errors
-    /// Fails if an address could not be bound.
+    /// Fails if an address could not be bound, or its socket could not be registered with the runtime.
     pub(crate) fn prepare(&self, pages: &[Page], if_taken: IfTaken) -> Result<Prepared, PageListenError> {
         let mut listeners: Vec<(String, Option<TcpListener>)> = Vec::new();
         for page in pages {
@@ -122,13 +122,11 @@ impl Admin {
         Ok(Prepared { listeners })
     }
 
-    /// Serves exactly these pages, and stops the servers that have none.
-    ///
-    /// # Errors
-    /// Returns an error if a socket could not be registered with the runtime.
-    pub(crate) fn serve(&mut self, prepared: Prepared, pages: Vec<Page>) -> io::Result<()> {
+    /// Serves exactly these pages, and stops the servers that have none. It cannot fail, because the configuration of the
+    /// pages serves already.
+    pub(crate) fn serve(&mut self, prepared: Prepared, pages: Vec<Page>) {
         for (address, listener) in prepared.listeners {
-            let server = Server::start(&address, listener, &self.registry)?;
+            let server = Server::start(&address, listener, &self.registry);
             self.servers.insert(address, server);
         }
         self.servers.retain(|address, server| {
@@ -147,14 +145,12 @@ impl Admin {
                 known.insert(page.path.clone(), page);
             }
         }
-        Ok(())
     }
 }
 
 impl Server {
-    fn start(address: &str, listener: Option<TcpListener>, registry: &Registry) -> io::Result<Server> {
+    fn start(address: &str, listener: Option<TcpListener>, registry: &Registry) -> Server {
         let (pages, address) = (Pages::default(), address.to_owned());
-        let listener = listener.map(tokio::net::TcpListener::from_std).transpose()?;
         let gate = Gate::new(TABLE, Rc::new(Evictions::new(registry, |limits| limits.pages)));
         let served = Rc::clone(&pages);
         let serving = async move {
@@ -168,7 +164,7 @@ impl Server {
             };
             gate.run(&listener, ACCEPTED_AT_ONCE, accepted).await;
         };
-        Ok(Server { pages, handle: tokio::task::spawn_local(serving).abort_handle() })
+        Server { pages, handle: tokio::task::spawn_local(serving).abort_handle() }
     }
 }
 
@@ -192,18 +188,18 @@ fn announce_pages<'a>(address: &str, paths: impl Iterator<Item = &'a str>, bound
 }
 
 /// Retries until it can listen on an address that another process uses.
-async fn listen_until_free(address: &str, pages: &Pages) -> tokio::net::TcpListener {
+async fn listen_until_free(address: &str, pages: &Pages) -> TcpListener {
     loop {
         tokio::time::sleep(LISTEN_AGAIN).await;
         let Ok(listener) = listen(address) else { continue };
-        let bound = listener.local_addr();
-        if let (Ok(listener), Ok(bound)) = (tokio::net::TcpListener::from_std(listener), bound) {
+        if let Ok(bound) = listener.local_addr() {
             announce_pages(address, pages.borrow().keys().map(|path| &**path), bound);
             return listener;
         }
     }
 }
 
+/// Binds to an address and registers the socket with the runtime of this thread.
 fn listen(address: &str) -> io::Result<TcpListener> {
     let mut candidates = match address.strip_prefix(':') {
         Some(port) => {
@@ -235,7 +231,7 @@ fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     socket.set_nonblocking(true)?;
     socket.bind(&SockAddr::from(address))?;
     socket.listen(BACKLOG)?;
-    Ok(socket.into())
+    TcpListener::from_std(socket.into())
 }
 
 /// Serves one client, over TLS if the pages require it.

@@ -137,7 +137,7 @@ impl Instance {
         // At startup, serving does not wait for these conditions. The job logs those that are not met in time.
         let startup_gates = core::mem::take(&mut built.requests.startup_gates);
         built.requests.jobs.push(Box::new(|_| Box::pin(startup_gates::wait(startup_gates))));
-        instance.take_up(built.requests, prepared, written)?;
+        instance.take_up(built.requests, prepared, written);
         Ok(instance)
     }
 
@@ -192,7 +192,7 @@ impl Instance {
         self.workers.load_generation();
         self.listeners = built.listeners;
         self.reload_state = built.reload_state;
-        self.take_up(built.requests, prepared, written)?;
+        self.take_up(built.requests, prepared, written);
         Ok(())
     }
 
@@ -206,13 +206,14 @@ impl Instance {
         }
     }
 
-    /// Starts the jobs, pages and commands of the generation that serves now.
+    /// Starts the jobs, pages and commands of the generation that serves now. It cannot fail: a reload that serves would
+    /// count as failed.
     fn take_up(
         &mut self,
         mut requests: config::setup::HostRequests,
         prepared: crate::admin::Prepared,
         written: Written,
-    ) -> io::Result<()> {
+    ) {
         log::levels::set_usual(if requests.panics_end { Level::Debug } else { Level::Info });
         self.lameduck = requests.lameduck;
         self.reload_every = requests.reload;
@@ -227,9 +228,8 @@ impl Instance {
         self.jobs = Jobs::start(&mut requests, &self.io, &own);
         self.control.listen(requests.control.addresses());
         self.publish(written, requests.inspection, requests.control.names);
-        self.admin.serve(prepared, requests.pages)?;
+        self.admin.serve(prepared, requests.pages);
         hook_commands::run(&self.commands, LifecycleEvent::Start);
-        Ok(())
     }
 
     /// Publishes the configuration that serves now on the control socket. If *reload* is in use, publishes its hash as

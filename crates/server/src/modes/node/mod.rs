@@ -198,7 +198,7 @@ fn serve_metrics(settings: &Settings, registry: &Arc<Registry>) -> Result<Admin,
     let page = plugins::metrics_page(registry, settings.metrics.clone(), "/metrics".to_owned());
     let mut admin = Admin::new(registry);
     let prepared = admin.prepare(core::slice::from_ref(&page), IfTaken::TryAgain)?;
-    admin.serve(prepared, vec![page])?;
+    admin.serve(prepared, vec![page]);
     Ok(admin)
 }
 
