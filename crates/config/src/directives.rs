@@ -80,14 +80,14 @@ impl Directives {
         })
     }
 
-    /// Adds a directive that directly follows `before` in the chain. The list lives as long as the process, so a
+    /// Adds a directive that directly follows `above` in the chain. The list lives as long as the process, so a
     /// program calls this at its start.
     ///
     /// # Errors
-    /// There is no directive `before`, or already one with the name of the new one.
-    pub fn with(self, directive: &'static dyn Directive, before: &str) -> Result<Directives, PlaceError> {
+    /// There is no directive `above`, or already one with the name of the new one.
+    pub fn with(self, directive: &'static dyn Directive, above: &str) -> Result<Directives, PlaceError> {
         let at = |name: &str| self.0.iter().position(|entry| entry.name() == name);
-        let Some(place) = at(before) else { return Err(PlaceError::NoNeighbour(before.to_owned())) };
+        let Some(place) = at(above) else { return Err(PlaceError::NoNeighbour(above.to_owned())) };
         if at(directive.name()).is_some() {
             return Err(PlaceError::Twice(directive.name()));
         }

@@ -8,7 +8,7 @@ use greeting_dns::greet;
 static ALLOCATOR: portolan::Jemalloc = portolan::Jemalloc;
 
 fn main() -> ExitCode {
-    // Behind *cache*, so that its answers are cached like those of other plugins.
+    // Below *cache*, so that its answers are cached like those of other plugins.
     match portolan::DIRECTIVES.with(&greet::MANIFEST, "cache") {
         Ok(directives) => portolan::main(directives),
         Err(error) => {
