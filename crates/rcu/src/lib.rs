@@ -136,7 +136,10 @@ impl<T: Entry + Clone> Shards<T> {
     pub fn replace(&self, entry: T, equal: impl FnMut(&T) -> bool) -> Option<T> {
         let hash = entry.hash(&self.seed);
         self.write(hash, |table| match table.find_mut(hash, equal) {
-            Some(kept) => Some(std::mem::replace(kept, entry)),
+            Some(kept) => {
+                debug_assert!(kept.hash(&self.seed) == hash, "the hash of an entry does not change in the table");
+                Some(std::mem::replace(kept, entry))
+            }
             None => {
                 table.insert_unique(hash, entry, |kept| kept.hash(&self.seed));
                 None
@@ -148,7 +151,9 @@ impl<T: Entry + Clone> Shards<T> {
     pub fn remove(&self, hash: u64, mut equal: impl FnMut(&T) -> bool) -> Option<T> {
         self.read(hash, &mut equal, |_| ())?;
         self.write(hash, |table| {
+            // Another writer may have removed it since.
             let (entry, _) = table.find_entry(hash, equal).ok()?.remove();
+            debug_assert!(entry.hash(&self.seed) == hash, "the hash of an entry does not change in the table");
             if table.len() * SPARSE < table.capacity() {
                 table.shrink_to_fit(|kept| kept.hash(&self.seed));
             }
@@ -185,6 +190,7 @@ impl<T: Entry + Clone> Shards<T> {
         // them are free to select the shard.
         #[allow(clippy::cast_possible_truncation, reason = "the mask keeps fewer bits than any usize has")]
         let number = (hash >> 32) as usize & (self.shards.len() - 1);
+        debug_assert!(self.shards.len().is_power_of_two(), "the mask selects each shard");
         number
     }
 
