@@ -2,6 +2,8 @@
 
 use core::time::Duration;
 
+use host::invariant::holds;
+
 use crate::event::{Failure, FailureKind};
 
 /// Upper bound on the pause that a source asks for. A wrong value there must not stop updates for a day.
@@ -53,6 +55,8 @@ impl Backoff {
     /// Creates a backoff before the first failure.
     #[must_use]
     pub fn new(rule: BackoffRule) -> Backoff {
+        let (BackoffRule::PartOfOutage { min, max, .. } | BackoffRule::Doubling { min, max, .. }) = rule;
+        holds(!min.is_zero() && min <= max, "pauses have a range above zero");
         Backoff { rule, failing: None, reached: false, failures: 0 }
     }
 
@@ -82,6 +86,8 @@ impl Backoff {
         let pause = (failing_for / PAUSE_PART).clamp(min, longest);
         let asked = failure.retry_after.unwrap_or_default().min(RETRY_AFTER_MAX).mul_f64(1.0 + jitter / 4.0);
         let pause = pause.mul_f64(1.0 + jitter).max(asked);
+        holds(pause >= min, "a failure is followed by a pause");
+        holds(pause <= max.max(2 * min).max(RETRY_AFTER_MAX + RETRY_AFTER_MAX / 4), "a pause is bounded");
         self.failing = Some((now.saturating_sub(failing_for), now + pause));
         pause
     }
@@ -94,7 +100,9 @@ impl Backoff {
         let is_reached = failure.kind != FailureKind::Disconnected;
         let is_news = is_reached && !self.reached;
         self.reached = is_reached || known.is_some() && self.reached;
-        known.filter(|_| !is_news).map_or(now, |(since, _)| since)
+        let since = known.filter(|_| !is_news).map_or(now, |(since, _)| since);
+        holds(since <= now, "an outage begins before it ends");
+        since
     }
 }
 
@@ -104,7 +112,9 @@ fn doubled((min, max): (Duration, Duration), rounds: usize, jitter: f64) -> Dura
         return Duration::ZERO;
     }
     let doublings = (rounds - 1).min(16);
-    min.saturating_mul(1 << doublings).min(max).mul_f64(1.0 + jitter / 2.0)
+    let pause = min.saturating_mul(1 << doublings).min(max).mul_f64(1.0 + jitter / 2.0);
+    holds(min <= pause && pause <= 2 * max, "a pause is bounded");
+    pause
 }
 
 #[cfg(test)]

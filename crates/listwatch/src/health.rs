@@ -3,6 +3,8 @@
 use core::time::Duration;
 use std::collections::HashSet;
 
+use host::invariant::holds;
+
 use crate::event::Failure;
 
 /// Health of a list and its watch.
@@ -31,7 +33,8 @@ impl Health {
         if !self.is_failing() {
             *self = Health::Failing { since: now, logged: HashSet::new() };
         }
-        let Health::Failing { logged, .. } = self else { return false };
+        let Health::Failing { logged, since } = self else { return holds(false, "a failure makes the health failing") };
+        holds(*since <= now, "an outage begins before it ends");
         !(is_first && failure.is_transient) && logged.insert(failure.reason)
     }
 

@@ -2,6 +2,8 @@
 
 use core::time::Duration;
 
+use host::invariant::holds;
+
 use crate::backoff::Backoff;
 use crate::event::{Action, Event, Failure, FailureKind, Notice, Page, Received, Request, Step, Transfer};
 use crate::health::Health;
@@ -10,6 +12,9 @@ use crate::policy::{Policy, Resume};
 /// Failure of a response that ended too early: a watch right after its begin and without an event, or a list before it
 /// was complete.
 const SHORT: Failure = Failure { is_transient: true, ..Failure::new(FailureKind::Other, "short") };
+
+/// Maximum number of notices of a step: a list that is complete, and the end of an outage.
+const NOTICES_MAX: usize = 2;
 
 /// State of a list and its watch, which decides on the next request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,6 +120,9 @@ impl<P: Clone, C: Clone> Machine<P, C> {
     /// Processes an event at the time `now` and returns the next action. `jitter` is a random number from 0 to 1 that
     /// spreads the retries of a fleet. An event that does not belong to the last action repeats the request.
     pub fn on(&mut self, event: Event<P, C>, now: Duration, jitter: f64) -> Step<P, C> {
+        holds((0.0..=1.0).contains(&jitter), "jitter is from 0 to 1");
+        holds(self.attempt <= now, "time does not go backwards");
+        holds(self.notices.is_empty(), "the notices of a step leave with it");
         let action = match event {
             Event::Opened => self.opened(now),
             Event::Read(Received::Data { events, position, ends_list }) => {
@@ -126,7 +134,44 @@ impl<P: Clone, C: Clone> Machine<P, C> {
             Event::ReadFailed(failure) => self.failed(&failure, true, now, jitter),
             Event::Woke => self.woke(now),
         };
+        self.check(&action);
         Step { notices: core::mem::take(&mut self.notices), action }
+    }
+
+    /// Checks that an action fits the state, and the notices of the step.
+    fn check(&self, action: &Action<P, C>) {
+        let fits = match action {
+            Action::Open(Request::Stream) => matches!(self.state, State::Listing) && self.streams,
+            Action::Open(Request::Page { .. }) => matches!(self.state, State::Paging { .. }),
+            Action::Open(Request::Check { .. }) => self.is_checking(),
+            Action::Open(Request::Watch { .. }) => self.is_watching(),
+            Action::Read { silence } => !self.is_pausing() && !silence.is_zero(),
+            Action::Sleep(pause) => self.is_pausing() && !pause.is_zero(),
+        };
+        holds(fits, "the action is that of the state");
+        if let State::Waiting { then } = &self.state {
+            holds(!matches!(**then, State::Waiting { .. }), "a pause leads to a request");
+        }
+        let is_checked = !self.is_checking() || self.policy.resume == Resume::Check;
+        holds(is_checked, "a position is checked if the source can check it");
+        holds(self.notices.len() <= NOTICES_MAX, "a step has few notices");
+        if self.notices.iter().any(|notice| matches!(notice, Notice::Listed(_))) {
+            holds(self.known == Known::Listed, "a list that is reported is known");
+            holds(self.is_watching(), "a watch follows a complete list");
+            holds(!self.health.is_failing(), "a complete list ends an outage");
+        }
+        if self.notices.contains(&Notice::AssumedEmpty) {
+            holds(self.known == Known::Empty, "a collection that is assumed to be empty is known");
+            holds(matches!(self.state, State::Absent), "an unknown kind is listed again after a pause");
+        }
+    }
+
+    const fn is_pausing(&self) -> bool {
+        matches!(self.state, State::Waiting { .. } | State::Absent)
+    }
+
+    const fn is_checking(&self) -> bool {
+        matches!(self.state, State::Following(Watch { is_doubted: true, .. }))
     }
 
     fn opened(&mut self, now: Duration) -> Action<P, C> {
@@ -137,6 +182,7 @@ impl<P: Clone, C: Clone> Machine<P, C> {
                     self.listed(transfer, now);
                 }
             }
+            // A later page belongs to the same list, and a check has no content.
             _ => {}
         }
         self.read()
@@ -159,6 +205,7 @@ impl<P: Clone, C: Clone> Machine<P, C> {
                     self.well(now);
                 }
             }
+            // The source applies the objects of a page itself, and a check has none that are new.
             _ => {}
         }
         self.read()
@@ -321,6 +368,7 @@ impl<P: Clone, C: Clone> Machine<P, C> {
         if was_failing {
             self.notices.push(Notice::Recovered { after });
         }
+        holds(!self.health.is_failing(), "a success ends an outage");
     }
 
     /// Returns the state that starts a new list.
