@@ -6,7 +6,7 @@ mod network;
 use core::time::Duration;
 
 use network::{Conditions, Generator, MultiplexPair, StreamPair, UdpPair};
-use upstream::{Mismatch, QueryError, UdpClient, UdpQuery};
+use upstream::{Mismatch, QueryError, UdpClient, UdpEvent, UdpQuery};
 
 /// Number of random networks per test.
 const SEEDS: u64 = 1000;
@@ -476,4 +476,17 @@ fn a_busy_connection_is_replaced_when_it_is_too_old() {
     }
     assert!(pair.outcomes.values().all(Result::is_ok));
     assert_eq!(pair.opened, 3);
+}
+
+#[test]
+fn a_socket_that_cannot_be_opened_is_not_closed_after_its_query_was_cancelled() {
+    let mut client = UdpClient::new(Box::new(|| 7));
+    let message = network::query(1);
+    let query = UdpQuery { route: &"192.0.2.1:53", message: &message, deadline: SECOND, retransmit_after: None };
+    let first = client.start(Duration::ZERO, &query).unwrap();
+    client.cancel(first.query);
+    assert_eq!(client.poll_event(), Some(UdpEvent::Open(first.socket, "192.0.2.1:53")));
+    client.handle_open_error(first.socket, &QueryError::Exhausted);
+    let second = client.start(Duration::ZERO, &query).unwrap();
+    assert_eq!(client.poll_event(), Some(UdpEvent::Open(second.socket, "192.0.2.1:53")));
 }

@@ -107,10 +107,12 @@ impl<R> Ports<R> {
         self.idle.push(socket);
     }
 
-    /// Removes a busy socket, which takes no more queries.
+    /// Removes a socket, which takes no more queries.
     pub(super) fn forget(&mut self, socket: SocketId) {
-        if let Some(at) = self.busy.iter().position(|busy| *busy == socket) {
-            self.busy.swap_remove(at);
+        match self.busy.iter().position(|busy| *busy == socket) {
+            Some(at) => _ = self.busy.swap_remove(at),
+            // A socket is idle before it is open if its query was cancelled at once.
+            None => self.idle.retain(|idle| *idle != socket),
         }
     }
 
