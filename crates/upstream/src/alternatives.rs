@@ -4,6 +4,8 @@ use core::hash::Hash;
 use core::time::Duration;
 use std::collections::HashMap;
 
+use host::invariant::holds;
+
 /// Maximum number of upstreams whose offers are kept: more than Corefiles have. Further ones are asked over HTTP/2.
 const KNOWN_MAX: usize = 256;
 /// Time for which an offer is not used after a connection failed, for example since a firewall drops UDP.
@@ -43,6 +45,7 @@ impl<U: Eq + Hash> Alternatives<U> {
                 return;
             }
         }
+        holds(self.known.len() <= KNOWN_MAX, "the number of offers is bounded");
         let known = self.known.entry(upstream).or_insert(Known { port, valid_until: now, broken_until: now });
         if known.port != port {
             *known = Known { port, valid_until: now, broken_until: now };

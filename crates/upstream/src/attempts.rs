@@ -3,6 +3,7 @@
 
 use core::time::Duration;
 
+use host::invariant::holds;
 use wire::{Rcode, Reply};
 
 use crate::Health;
@@ -81,11 +82,13 @@ impl Attempts {
             return Action::GiveUp;
         }
         let until = (now + self.limits.each).min(self.limits.deadline);
+        holds(now <= until, "an attempt ends after it begins");
         loop {
             if self.at == self.order.len() {
                 self.at = 0;
                 self.down = 0;
             }
+            holds(self.down <= self.at, "upstreams that are down have been tried in this round");
             let upstream = self.order[self.at];
             self.at += 1;
             if !health(upstream).is_down(self.limits.max_fails) {
@@ -116,6 +119,7 @@ impl Attempts {
     /// should be tried.
     #[must_use]
     pub fn judge(&self, reply: &Reply, failover: impl Fn(Rcode) -> bool) -> Decision {
+        holds(self.at <= self.order.len(), "a round has as many attempts as upstreams");
         let another_left = self.at < self.order.len();
         if another_left && failover(reply.rcode()) { Decision::TryAnother } else { Decision::Accept }
     }

@@ -107,8 +107,9 @@ pub use alternatives::Alternatives;
 pub use attempts::{Action, Attempts, Decision, Limits};
 pub use caps::{CaseCheck, CaseMemory, CaseVerdict, with_random_case};
 pub use client::{
-    ConnectionId, FrameReader, Mismatch, MultiplexClient, PoolEvent, PoolLimits, PoolQuery, PoolReply, QueryError,
-    QueryId, Random, SocketId, Started, StreamClient, Transmit, UdpClient, UdpEvent, UdpQuery, append_frame,
+    Carrier, ConnectionId, FrameReader, Framed, Mismatch, MultiplexClient, Multiplexed, PoolClient, PoolEvent,
+    PoolLimits, PoolQuery, PoolReply, QueryError, QueryId, Random, SocketId, Started, StreamClient, Transmit,
+    UdpClient, UdpEvent, UdpQuery, append_frame,
 };
 pub use cookies::{CookieJar, CookiePath, CookieVerdict, with_cookie};
 pub use forgery::ForgeryAlarm;

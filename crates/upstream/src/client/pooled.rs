@@ -21,7 +21,7 @@ use core::time::Duration;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use foldhash::fast::RandomState;
-use host::invariant::Expected as _;
+use host::invariant::{Expected as _, holds};
 use wire::Reply;
 
 use super::carrier::{Carrier, Choice, Fate};
@@ -73,19 +73,19 @@ pub enum PoolEvent<R> {
 /// TLS configuration.
 pub struct PoolClient<R, C> {
     random: Random,
-    by_route: HashMap<R, PoolId, RandomState>,
-    pools: Slots<Pool<R>>,
+    pub(super) by_route: HashMap<R, PoolId, RandomState>,
+    pub(super) pools: Slots<Pool<R>>,
     pub(super) connections: Slots<Connection<C>>,
     pub(super) queries: Slots<Query>,
-    timers: BTreeSet<(Duration, Timer)>,
+    pub(super) timers: BTreeSet<(Duration, Timer)>,
     events: VecDeque<PoolEvent<R>>,
 }
 
 pub(super) struct Query {
     pub(super) message: Vec<u8>,
-    pool: PoolId,
+    pub(super) pool: PoolId,
     limits: PoolLimits,
-    deadline: Duration,
+    pub(super) deadline: Duration,
     /// Connection that carries the query; `None` while it waits for one.
     pub(super) connection: Option<ConnectionId>,
     /// True if the connection was opened before the query.
@@ -126,11 +126,12 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
         message.iter_mut().take(2).for_each(|byte| *byte = 0);
         let query = Query { message, pool, limits, deadline, connection, is_reused: false, sent: now, retries: 0 };
         let id = QueryId(self.queries.insert(query));
-        if let Some(pool) = self.pools.get_mut(pool.0) {
+        if let Some(pool) = self.pools.get_mut(pool.0).expected("the pool of a new query") {
             pool.queries += 1;
         }
-        self.timers.insert((deadline, Timer::Query(id)));
+        holds(self.timers.insert((deadline, Timer::Query(id))), "a new query has no timer");
         self.assign(now, id);
+        self.check();
         Ok(id)
     }
 
@@ -156,6 +157,7 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
         (connection.opened, connection.used) = (now, now);
         let pool = connection.pool;
         if let Some(pool) = self.pools.get_mut(pool.0).expected("the pool of a connection") {
+            holds(pool.connecting > 0, "a pool counts the connections that are being opened");
             pool.connecting -= 1;
             pool.open.push(id);
         }
@@ -163,12 +165,14 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
             self.complete(now, query, Err(QueryError::Exhausted));
         }
         self.wake_waiting(now, pool);
+        self.check();
     }
 
     /// Processes the end of a connection, or the failure to open it. The driver has closed it.
     ///
     /// The queries that the protocol does not retry fail with `error`. The others are retried on other connections.
     pub fn handle_closed(&mut self, now: Duration, id: ConnectionId, error: &QueryError) {
+        // The driver may report the end of a connection that this client has closed in the meantime.
         let Some(mut connection) = self.remove_connection(id) else { return };
         if let State::Connecting(query) = connection.state {
             self.complete(now, query, Err(error.clone()));
@@ -179,6 +183,7 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
         }
         self.wake_waiting(now, connection.pool);
         self.remove_empty_pool(connection.pool);
+        self.check();
     }
 
     /// Fails the queries whose deadline has passed, and closes connections that are idle for too long.
@@ -196,11 +201,14 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
                 }
             }
         }
+        holds(self.poll_timeout().is_none_or(|at| at > now), "all timers up to now have fired");
+        self.check();
     }
 
     /// Ends a query that nobody waits for any more. There is no event for it.
     pub fn cancel(&mut self, now: Duration, query: QueryId) {
         self.remove_query(now, query);
+        self.check();
     }
 
     /// Returns true if no query is in flight and no action is pending.
@@ -226,7 +234,8 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
 
     /// Finds a connection for a query, or opens one, or lets the query wait.
     pub(super) fn assign(&mut self, now: Duration, id: QueryId) {
-        while let Some(query) = self.queries.get(id.0) {
+        while let Some(query) = self.queries.get(id.0).expected("a query that needs a connection") {
+            holds(query.connection.is_none(), "a query that needs a connection has none");
             let (pool, limits) = (query.pool, query.limits);
             self.remove_surplus(now, pool, limits);
             let Some(pooled) = self.pools.get_mut(pool.0).expected("the pool of a query") else { return };
@@ -255,6 +264,7 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
         if let Some(pool) = self.pools.get_mut(pool.0).expected("the pool of a query") {
             pool.connecting += 1;
             pool.connections += 1;
+            holds(pool.connecting <= pool.connections, "connections that are being opened are counted as connections");
             self.events.push_back(PoolEvent::Open(connection, pool.route.clone()));
         }
         if let Some(query) = self.queries.get_mut(id.0).expected("a query that opens a connection") {
@@ -291,6 +301,7 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
     fn assign_waiting(&mut self, now: Duration, id: PoolId) {
         // The timer outlives a pool whose last query has ended.
         let Some(pool) = self.pools.get_mut(id.0) else { return };
+        // Each query waits again at most once, so this ends although `assign` adds to the list.
         for query in core::mem::take(&mut pool.waiting) {
             self.assign(now, query);
         }
@@ -319,10 +330,12 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
     }
 
     fn remove_empty_pool(&mut self, id: PoolId) {
+        // The end of the last query may have removed the pool already.
         if self.pools.get(id.0).is_some_and(Pool::is_empty)
             && let Some(pool) = self.pools.remove(id.0)
         {
-            self.by_route.remove(&pool.route);
+            holds(pool.waiting.is_empty() && pool.open.is_empty(), "an empty pool has no queries and connections");
+            holds(self.by_route.remove(&pool.route) == Some(id), "the route of a pool leads to it");
         }
     }
 
@@ -330,10 +343,11 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
     fn time_out(&mut self, now: Duration, id: QueryId) {
         let Some(query) = self.queries.get(id.0).expected("the query of a timer") else { return };
         let (carried_by, sent) = (query.connection, query.sent);
-        let connection = carried_by.and_then(|id| self.connections.get(id.0));
+        let connection = carried_by.and_then(|id| self.connections.get(id.0).expected("the connection of a query"));
         let is_sent = connection.is_some_and(|connection| !matches!(connection.state, State::Connecting(_)));
         self.complete(now, id, Err(if is_sent { QueryError::Timeout } else { QueryError::Unconnected }));
         let Some(id) = carried_by else { return };
+        // A connection that was being opened for the query, or was retired, has ended with it.
         match self.connections.get(id.0).map(|connection| connection.carrier.after_timeout(sent)) {
             Some(Fate::Closed) => {
                 self.events.push_back(PoolEvent::Close(id));
@@ -346,11 +360,12 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
 
     /// Takes a connection out of its pool. Closes it if no query is in flight.
     pub(super) fn retire(&mut self, id: ConnectionId) {
+        // The driver may report about a connection that this client has closed in the meantime.
         let Some(connection) = self.connections.get_mut(id.0) else { return };
         if connection.state == State::Open {
             connection.state = State::Retired;
             if let Some(pool) = self.pools.get_mut(connection.pool.0).expected("the pool of a connection") {
-                pool.open.retain(|open| *open != id);
+                pool.remove_open(id);
             }
         }
         self.close_if_done(id);
@@ -358,13 +373,13 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
 
     fn close_if_done(&mut self, id: ConnectionId) {
         let is_done = |connection: &Connection<C>| connection.state == State::Retired && connection.is_idle();
-        if self.connections.get(id.0).is_some_and(is_done) {
+        if self.connections.get(id.0).expected("a connection that may be done").is_some_and(is_done) {
             self.close(id);
         }
     }
 
     fn close(&mut self, id: ConnectionId) {
-        if let Some(connection) = self.remove_connection(id) {
+        if let Some(connection) = self.remove_connection(id).expected("a connection to close") {
             self.events.push_back(PoolEvent::Close(id));
             self.remove_empty_pool(connection.pool);
         }
@@ -374,15 +389,10 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
     fn remove_connection(&mut self, id: ConnectionId) -> Option<Connection<C>> {
         let connection = self.connections.remove(id.0)?;
         if let Some(at) = connection.timer {
-            self.timers.remove(&(at, Timer::Connection(id)));
+            holds(self.timers.remove(&(at, Timer::Connection(id))), "the timer of a connection is set");
         }
         if let Some(pool) = self.pools.get_mut(connection.pool.0).expected("the pool of a connection") {
-            pool.connections -= 1;
-            match connection.state {
-                State::Connecting(_) => pool.connecting -= 1,
-                State::Open => pool.open.retain(|open| *open != id),
-                State::Retired => {}
-            }
+            pool.remove(id, connection.state);
         }
         Some(connection)
     }
@@ -400,6 +410,7 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
 
     /// Sets the timer of an idle connection, unless an earlier one will check it.
     pub(super) fn set_idle_timer(&mut self, id: ConnectionId) {
+        // The end of the last query may have closed the connection.
         let Some(connection) = self.connections.get_mut(id.0) else { return };
         if connection.is_idle() && connection.timer.is_none() {
             let at = after(connection.used, connection.limits.idle_max);
@@ -409,7 +420,7 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
     }
 
     pub(super) fn complete(&mut self, now: Duration, query: QueryId, outcome: Result<PoolReply, QueryError>) {
-        if self.queries.get(query.0).is_some() {
+        if self.queries.get(query.0).expected("a query that completes").is_some() {
             self.events.push_back(PoolEvent::Completed(query, outcome));
             self.remove_query(now, query);
         }
@@ -417,13 +428,15 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
 
     /// Removes a query from the table, its connection and the timers.
     fn remove_query(&mut self, now: Duration, id: QueryId) {
+        // A query may be cancelled after it has completed, before the driver has seen the event.
         let Some(query) = self.queries.remove(id.0) else { return };
-        self.timers.remove(&(query.deadline, Timer::Query(id)));
+        holds(self.timers.remove(&(query.deadline, Timer::Query(id))), "the timer of a query is set");
         match query.connection {
             Some(connection) => self.release(now, connection, id),
             None => self.stop_waiting(query.pool, id),
         }
         if let Some(pool) = self.pools.get_mut(query.pool.0).expected("the pool of a query") {
+            holds(pool.queries > 0, "a pool counts its queries");
             pool.queries -= 1;
         }
         self.remove_empty_pool(query.pool);
@@ -432,6 +445,7 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
     fn stop_waiting(&mut self, id: PoolId, query: QueryId) {
         if let Some(pool) = self.pools.get_mut(id.0).expected("the pool of a query") {
             pool.waiting.retain(|waiting| *waiting != query);
+            holds(pool.waiting.len() < pool.queries, "queries that wait are queries of the pool");
         }
     }
 

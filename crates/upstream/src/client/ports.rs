@@ -12,6 +12,8 @@
 
 use core::time::Duration;
 
+use host::invariant::{Expected as _, holds};
+
 use super::ended::EndedIds;
 use super::slots::Key;
 use super::{QueryError, SocketId, after};
@@ -89,7 +91,20 @@ impl<R> Ports<R> {
 
     /// Adds a socket that is about to carry a query.
     pub(super) fn occupy(&mut self, socket: SocketId) {
+        holds(self.is_busy(socket).is_none(), "a socket is listed once");
+        holds(self.busy.len() < BUSY_MAX, "queries share sockets above the maximum");
         self.busy.push(socket);
+    }
+
+    /// Returns true for a busy socket, and false for an idle one. `None` for a socket that is not listed.
+    pub(super) fn is_busy(&self, socket: SocketId) -> Option<bool> {
+        let is_busy = self.busy.contains(&socket);
+        (is_busy || self.idle.contains(&socket)).then_some(is_busy)
+    }
+
+    /// Returns the number of sockets that take new queries.
+    pub(super) fn listed(&self) -> usize {
+        self.busy.len() + self.idle.len()
     }
 
     /// Returns a socket with queries in flight, each in turn. `None` while there may be more sockets.
@@ -98,22 +113,22 @@ impl<R> Ports<R> {
             return None;
         }
         self.shared = (self.shared + 1) % self.busy.len();
-        self.busy.get(self.shared).copied()
+        self.busy.get(self.shared).copied().expected("a busy socket")
     }
 
     /// Marks a socket as idle, because its last query in flight has ended.
     pub(super) fn release(&mut self, socket: SocketId) {
-        self.forget(socket);
+        holds(self.forget(socket), "a socket whose last query ends is busy");
         self.idle.push(socket);
     }
 
-    /// Removes a socket, which takes no more queries.
-    pub(super) fn forget(&mut self, socket: SocketId) {
-        match self.busy.iter().position(|busy| *busy == socket) {
-            Some(at) => _ = self.busy.swap_remove(at),
-            // A socket is idle before it is open if its query was cancelled at once.
-            None => self.idle.retain(|idle| *idle != socket),
-        }
+    /// Removes a socket, which takes no more queries. Returns false if it was not listed.
+    pub(super) fn forget(&mut self, socket: SocketId) -> bool {
+        let is_it = |listed: &SocketId| *listed == socket;
+        let from_busy = self.busy.iter().position(is_it).map(|at| self.busy.swap_remove(at));
+        // A socket is idle before it is open if its query was cancelled at once.
+        let from_idle = || self.idle.iter().position(is_it).map(|at| self.idle.remove(at));
+        from_busy.or_else(from_idle).is_some()
     }
 
     /// Removes the idle sockets that have expired, and returns them.
