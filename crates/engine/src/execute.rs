@@ -20,12 +20,14 @@
 
 use core::cell::RefCell;
 
+use host::invariant::{Expected as _, holds};
 use wire::{Class, EdeCode, Name, NameRef, Rcode};
 
 use crate::admission::{Admission, admit};
 use crate::chain::{Refuses, Step};
 use crate::generation::Generation;
 use crate::ids::ListenerId;
+use crate::query::STEPS_MAX;
 use crate::transaction::{Progress, Transaction, steps_above};
 use crate::verdict::{Failure, Resolved, Subquery, SubqueryTarget, Verdict};
 use crate::worker::Worker;
@@ -114,7 +116,8 @@ impl Generation {
     }
 
     fn run_refresh(&self, transaction: &mut Box<Transaction>, worker: &mut Worker) -> Progress {
-        if let Some(site) = self.sites.get(transaction.query.site.0) {
+        holds(transaction.parent.is_none(), "a refresh has no parent");
+        if let Some(site) = self.sites.get(transaction.query.site.0).expected("the site of a refresh") {
             (transaction.block, transaction.listener) = (site.block, site.listener);
         }
         transaction.response.begin(&transaction.query);
@@ -151,8 +154,11 @@ impl Generation {
         below: Option<&mut Transaction>,
         worker: &mut Worker,
     ) -> Progress {
+        holds(step < STEPS_MAX, "a client timeout names a step");
+        holds(transaction.passed & !steps_above(step) == 0, "the part of the client has the steps above the timeout");
         let above = match below {
             Some(below) => {
+                holds(below.parent.is_none(), "the background part has no parent: the client's part took it");
                 core::mem::swap(&mut transaction.response, &mut below.response);
                 transaction.response.take_signer(&mut below.response);
                 transaction.query.take_question(&below.query);
@@ -248,6 +254,7 @@ impl Generation {
     /// Maps a verdict other than `Wait` and `Subquery` to the next move.
     fn settle(&self, transaction: &mut Transaction, verdict: Verdict) -> Move {
         let at = transaction.at;
+        holds(at == transaction.query.step, "the query is at the step of its transaction");
         match verdict {
             Verdict::Pass if transaction.upwards => Move::Up(at),
             Verdict::Pass => {
@@ -299,6 +306,7 @@ impl Generation {
     fn ask(&self, transaction: &mut Box<Transaction>, ask: &Subquery, worker: &mut Worker) -> Move {
         let mut sub = worker.take_transaction();
         sub.begin();
+        holds(transaction.depth <= DEPTH_MAX, "the depth of subqueries is bounded");
         sub.depth = transaction.depth + 1;
         sub.listener = transaction.listener;
         sub.block = transaction.block;
@@ -341,8 +349,12 @@ impl Generation {
 
     /// Passes the answer of a subquery to the step that asked.
     fn hand_over(&self, transaction: &mut Box<Transaction>, worker: &mut Worker) -> Verdict {
-        let Some(parent) = transaction.parent.take() else { return Verdict::Done };
+        let Some(parent) = transaction.parent.take().expected("the parent of a subquery") else {
+            return Verdict::Done;
+        };
         let mut sub = core::mem::replace(transaction, parent);
+        holds(sub.depth == transaction.depth + 1, "a subquery is one level below its parent");
+        holds(sub.passed == 0, "a subquery that ends has visited all steps on the way up");
         if sub.target == SubqueryTarget::Below {
             transaction.query.merge_labels(sub.query.label_values());
         }

@@ -23,6 +23,7 @@ use crate::ids::SiteId;
 use crate::label_values::LabelValues;
 use crate::peer::PeerInfo;
 use host::Instant;
+use host::invariant::Expected as _;
 
 /// Maximum number of steps in a chain. It exceeds the number of directives, and a set of steps fits into a `u64`.
 pub const STEPS_MAX: usize = 64;
@@ -270,6 +271,7 @@ impl Query {
     }
 
     pub(crate) fn set_zone(&mut self, index: usize, zone: NameRef<'_>) {
+        debug_assert!(self.key().is_within(zone), "the zone of a step contains the name");
         self.zone_index = index;
         self.zone_at = self.key.as_bytes().len() - zone.len();
     }
@@ -277,7 +279,8 @@ impl Query {
     /// Zone that matched the current step, in the case of the question. The root after this step has changed the name.
     #[must_use]
     pub fn zone(&self) -> NameRef<'_> {
-        NameRef::from_bytes(&self.name.as_bytes()[self.zone_at..]).unwrap_or(NameRef::ROOT)
+        let zone = NameRef::from_bytes(&self.name.as_bytes()[self.zone_at..]).ok();
+        zone.expected("a zone that begins at a label of the name").unwrap_or(NameRef::ROOT)
     }
 
     /// Number of bytes of the name before [`Query::zone`].

@@ -22,6 +22,7 @@ use crate::label_values::LabelValues;
 use crate::query::{Asked, Query};
 use crate::verdict::Resolved;
 use host::Instant;
+use host::invariant::Expected as _;
 
 /// Outcome of an exchange, and what was recorded while it ran.
 pub(crate) struct Outcome {
@@ -66,6 +67,10 @@ impl Key {
             dnssec_ok: query.dnssec_ok,
             onward: query.onward_options().map(|(code, data)| (code.0, data.into())).collect(),
         }
+    }
+
+    fn name(&self) -> NameRef<'_> {
+        NameRef::from_bytes(&self.name).ok().expected("the name of a query").unwrap_or(NameRef::ROOT)
     }
 }
 
@@ -158,7 +163,7 @@ impl Singleflight {
         let Ok(waiting) = self.waiting.lock() else {
             return ExchangesInFlight { started: Vec::new(), oldest: Vec::new() };
         };
-        let is_below = |key: &Key| NameRef::from_bytes(&key.name).is_ok_and(|name| name.prefix_len(zone).is_some());
+        let is_below = |key: &Key| key.name().prefix_len(zone).is_some();
         let mut all: Vec<(&Key, &InFlight)> = waiting.iter().filter(|(key, _)| is_below(key)).collect();
         let started = all.iter().map(|(_, in_flight)| in_flight.since).collect();
         let by_age = |(_, in_flight): &(&Key, &InFlight)| in_flight.since;
@@ -174,7 +179,7 @@ impl Singleflight {
 impl InFlight {
     fn shown(&self, key: &Key) -> ExchangeInFlight {
         let InFlight { since, client, plugin, upstream, ref waiters } = *self;
-        let name = NameRef::from_bytes(&key.name).map_or(Name::root(), NameRef::to_name);
+        let name = key.name().to_name();
         ExchangeInFlight { name, qtype: Type(key.qtype), plugin, since, client, upstream, queries: waiters.len() + 1 }
     }
 }
@@ -198,7 +203,7 @@ impl Leader<'_> {
     fn show(&self, upstream: Option<SocketAddr>) {
         let Some(key) = &self.key else { return };
         if let Ok(mut waiting) = self.singleflight.waiting.lock()
-            && let Some(in_flight) = waiting.get_mut(key)
+            && let Some(in_flight) = waiting.get_mut(key).expected("the exchange of a leader")
         {
             in_flight.upstream = upstream;
         }
@@ -218,7 +223,8 @@ impl Leader<'_> {
 
     fn take_waiters(&mut self) -> Vec<Sender<Arc<Outcome>>> {
         let Some(key) = self.key.take() else { return Vec::new() };
-        let in_flight = self.singleflight.waiting.lock().ok().and_then(|mut waiting| waiting.remove(&key));
+        let Ok(mut waiting) = self.singleflight.waiting.lock() else { return Vec::new() };
+        let in_flight = waiting.remove(&key).expected("the exchange of a leader");
         in_flight.map_or(Vec::new(), |in_flight| in_flight.waiters)
     }
 }

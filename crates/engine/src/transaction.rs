@@ -6,10 +6,11 @@
 use core::cell::Cell;
 use std::rc::Rc;
 
+use host::invariant::holds;
 use wire::EdeCode;
 
 use crate::ids::{BlockId, ListenerId};
-use crate::query::{ClientTimeout, Query};
+use crate::query::{ClientTimeout, Query, STEPS_MAX};
 use crate::response::Response;
 use crate::verdict::{Failure, Resolved, SubqueryTarget, Verdict};
 
@@ -101,6 +102,7 @@ impl Transaction {
         self.begin();
         self.query.copy_from(query);
         self.query.abandoned = Some(Rc::new(Cell::new(true)));
+        holds(query.step < STEPS_MAX, "a step requests a refresh");
         self.at = query.step;
         self.passed = 1 << query.step;
     }
@@ -127,6 +129,8 @@ impl Transaction {
         waiting.passed &= !above;
         let abandoned = Rc::new(Cell::new(false));
         waiting.query.abandoned = Some(Rc::clone(&abandoned));
+        holds(client.passed & waiting.passed == 0, "each step answers in one of the parts");
+        holds(waiting.parent.is_none(), "the client's part has the parent");
         Some(Detached { client, timeout, abandoned })
     }
 
@@ -157,6 +161,7 @@ pub(crate) const fn steps_above(step: usize) -> u64 {
 
 impl Transaction {
     pub(crate) fn stand_at(&mut self, step: usize, upwards: bool) {
+        debug_assert!(step <= STEPS_MAX, "a chain has at most as many steps as a mask has bits");
         self.at = step;
         self.upwards = upwards;
         self.query.step = step;
