@@ -3,6 +3,7 @@
 pub(crate) mod fetch;
 mod https;
 mod outcomes;
+mod pool;
 mod quic;
 pub(crate) mod replies;
 mod route;

@@ -68,12 +68,12 @@ impl<T: Weigh> Outcomes<T> {
         }
     }
 
-    /// Removes a query. Returns true if it was still pending.
+    /// Removes a query. Returns true if it was still in flight.
     pub(super) fn forget(&self, query: QueryId) -> bool {
         match self.states.borrow_mut().remove(&query) {
             Some(State::Ready(outcome)) => {
                 self.replies.remove(outcome.reply_len());
-                false
+                !outcome.is_last()
             }
             state => state.is_some(),
         }

@@ -188,6 +188,11 @@ impl<B: Body<Data = Bytes, Error: std::error::Error + Send + Sync + 'static> + U
 pub(super) trait Weigh {
     /// Returns the bytes of its reply, if it has one.
     fn reply_len(&self) -> usize;
+
+    /// Returns true if the query has completed with this outcome.
+    fn is_last(&self) -> bool {
+        true
+    }
 }
 
 impl Weigh for Result<ExchangeReply, QueryError> {
