@@ -9,6 +9,7 @@ use arc_swap::ArcSwap;
 use engine::{
     ClientShares, Driver, Failure, Generation, Io, Progress, Resolved, Share, ShareError, Transaction, Worker,
 };
+use host::invariant::holds;
 use metrics::{Counter, Registry};
 use tokio::sync::oneshot::Receiver;
 use tokio::task::{AbortHandle, JoinHandle, LocalSet};
@@ -269,7 +270,9 @@ impl Parked {
 
 impl Drop for Parked {
     fn drop(&mut self) {
+        holds(self.shared.parked.get() > 0, "a parked query was counted");
         self.shared.parked.set(self.shared.parked.get() - 1);
-        self.shared.all_parked.excess.fetch_sub(self.excess, Ordering::Relaxed);
+        let excess = self.shared.all_parked.excess.fetch_sub(self.excess, Ordering::Relaxed);
+        holds(self.excess <= excess, "the bytes of a parked query were counted");
     }
 }

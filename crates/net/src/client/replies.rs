@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 
 use engine::ExchangeReply;
+use host::invariant::holds;
 use hyper::body::{Body, Bytes, Frame};
 use metrics::{Counters, Registry};
 use upstream::QueryError;
@@ -42,6 +43,12 @@ impl ReplyBudget {
     /// Creates a budget of `max` bytes.
     pub(crate) fn new(max: usize) -> Arc<ReplyBudget> {
         Arc::new(ReplyBudget { used: AtomicUsize::new(0), max })
+    }
+
+    /// Returns bytes that were counted.
+    fn release(&self, bytes: usize) {
+        let used = self.used.fetch_sub(bytes, Ordering::Relaxed);
+        holds(bytes <= used, "bytes that are returned to the budget were counted");
     }
 }
 
@@ -84,8 +91,9 @@ impl Replies {
 
     /// Stops to count a reply, because its task takes it or has ended.
     pub(super) fn remove(&self, bytes: usize) {
+        holds(bytes <= self.waiting.get(), "a reply that a task takes was counted");
         self.waiting.set(self.waiting.get().saturating_sub(bytes));
-        self.budget.used.fetch_sub(bytes, Ordering::Relaxed);
+        self.budget.release(bytes);
     }
 
     fn reserve(&self, bytes: usize) -> Result<(), OverBudgetError> {
@@ -93,7 +101,7 @@ impl Replies {
         if used <= self.budget.max {
             return Ok(());
         }
-        self.budget.used.fetch_sub(bytes, Ordering::Relaxed);
+        self.budget.release(bytes);
         self.counters.count(self.limits.replies);
         Err(OverBudgetError)
     }
@@ -141,7 +149,7 @@ impl Incomplete {
         let counted = bytes.saturating_sub(UNCOUNTED_MAX);
         match counted.checked_sub(self.counted) {
             Some(more) => self.replies.reserve(more)?,
-            None => _ = self.replies.budget.used.fetch_sub(self.counted - counted, Ordering::Relaxed),
+            None => self.replies.budget.release(self.counted - counted),
         }
         self.counted = counted;
         Ok(())
@@ -150,7 +158,7 @@ impl Incomplete {
 
 impl Drop for Incomplete {
     fn drop(&mut self) {
-        self.replies.budget.used.fetch_sub(self.counted, Ordering::Relaxed);
+        self.replies.budget.release(self.counted);
     }
 }
 
