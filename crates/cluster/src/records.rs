@@ -127,7 +127,9 @@ impl<K: ObjectState> Records<K> {
     }
 
     fn add(&mut self, key: u64, version: u64, object: &Object<'_>, reducer: &mut IndexReducer) -> Outcome {
+        // `None`: the object is not served.
         let Some(state) = K::apply(None, object, key, reducer).state else { return Outcome::NOTHING };
+        debug_assert!(self.records.find(key, |record| record.key == key).is_none(), "an object has one record");
         let record = Record { key, version, list: self.list, state };
         self.records.insert_unique(key, record, |record| record.key);
         reducer.index.count_added(K::KIND);
@@ -149,6 +151,7 @@ impl<K: ObjectState> Records<K> {
     }
 
     fn remove(&mut self, key: u64, reducer: &mut IndexReducer) -> Outcome {
+        // A source may report the end of an object that it has never listed, or that is not served.
         let Ok(found) = self.records.find_entry(key, |record| record.key == key) else { return Outcome::NOTHING };
         let (record, _) = found.remove();
         record.state.remove(key, reducer);
@@ -166,6 +169,7 @@ impl<K: ObjectState> Records<K> {
         if self.records.len() * SPARSE < self.records.capacity() {
             self.records.shrink_to_fit(|record| record.key);
         }
+        debug_assert!(self.records.iter().all(|record| record.list == list), "a complete list has all that are left");
         reducer.index.count_removed(K::KIND, swept);
         Outcome { change: Change::Listed { swept }, stamps: swept > 0 }
     }

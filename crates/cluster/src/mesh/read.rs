@@ -4,6 +4,7 @@
 use core::fmt;
 use std::net::IpAddr;
 
+use host::invariant::Expected as _;
 use wire::{Name, NameRef};
 
 use crate::ip::read_ip;
@@ -121,7 +122,7 @@ impl Host {
 
     /// Returns the name in lower case; for a wildcard, the name below which it matches.
     pub(crate) fn name(&self) -> NameRef<'_> {
-        NameRef::from_bytes(&self.bytes).unwrap_or(NameRef::ROOT)
+        NameRef::from_bytes(&self.bytes).ok().expected("a name that was parsed").unwrap_or(NameRef::ROOT)
     }
 }
 
