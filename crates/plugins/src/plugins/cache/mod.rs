@@ -17,6 +17,7 @@ use std::sync::Arc;
 use ::metrics::Counter;
 use config::setup::{CachesAbove, InspectCache, Kept, LocalAnswers, LocalZones, Part, Setup, SetupError};
 use engine::{Explanation, Hook, Hooks, Instant, Plugin, Query, Response, SiteId, Verdict, Worker, Zones};
+use host::invariant::{Expected as _, holds};
 use wire::{EdeCode, Mark, Opcode, Rcode, Section, Type};
 
 pub(crate) use explain::REASONS;
@@ -188,6 +189,9 @@ impl Cache {
 
     fn up<M: Mode>(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
         let note = query.note();
+        holds(note & PASSED == 0 || note == PASSED, "nothing is known about a query that the cache ignores");
+        let both = REFRESH | HAS_STALE;
+        holds(note & both != both, "a refresh does not verify an entry for a client");
         if note & PASSED != 0 || response.is_local() {
             self.cap_ttls(query, response);
             return Verdict::Pass;
@@ -303,6 +307,9 @@ impl Cache {
     fn refresh(&self, query: &mut Query, worker: &mut Worker) {
         self.count(query, worker, |metrics| metrics.prefetches);
         let note = query.note();
+        holds(note & (PASSED | HAS_STALE | REFRESH) == 0, "a query that hits an entry requests one refresh");
+        // The refresh starts with a copy of the query, so the note that it copies is that of the refresh. The query that
+        // a client waits for gets its own back.
         query.set_note(note | REFRESH);
         worker.refresh(query);
         query.set_note(note);
@@ -345,11 +352,13 @@ impl Cache {
     }
 
     fn begin_refresh(&self, class: Class, query: &Query, now: Instant) -> bool {
+        // Another worker may have evicted the entry since it was found: then there is nothing to refresh.
         let begin = |entry: &Entry| entry.begin_refresh(now);
         self.stores[class].read(&Key::of(query), begin).unwrap_or(false)
     }
 
     fn refresh_failed(&self, query: &Query, now: Instant) {
+        // Without `serve_stale`, a prefetch may fail too. It may start again at once: its entry is still valid.
         let recheck = self.config.stale.map_or(Duration::ZERO, |stale| stale.recheck);
         self.end_refresh(query, now + recheck);
     }
@@ -363,7 +372,8 @@ impl Cache {
 
     /// Writes an expired entry into the response and marks it as stale (RFC 8914 §4.4, §4.20).
     fn serve_stale(&self, class: Class, query: &Query, response: &mut Response, worker: &Worker) -> bool {
-        let ttl = self.config.stale.map_or(0, |stale| stale.ttl);
+        let ttl = self.config.stale.expected("`serve_stale` is on").map_or(0, |stale| stale.ttl);
+        // Another worker may have evicted or replaced the entry since it was found.
         let restore = |entry: &Entry| entry.restore(response, ttl);
         if self.stores[class].read(&Key::of(query), restore).is_none() {
             return false;
@@ -453,6 +463,7 @@ impl Cache {
             Kind::OtherError => (None, TTL_OF_NOTHING),
             Kind::Meta => return None,
         };
+        holds(class.is_none() || !response.is_dropped(), "a query without a response is not cached");
         let Bounds { ttl_max, ttl_min, .. } = self.config.bounds(class.unwrap_or(Class::Answer));
         Some(Fate { class, ttl: ttl.max(*ttl_min).min(*ttl_max) })
     }
@@ -476,7 +487,8 @@ impl Cache {
     }
 
     fn metrics(&self, query: &Query) -> Option<&CacheMetrics> {
-        query.site.position_from(self.first_site).and_then(|at| self.sites.get(at))
+        let at = query.site.position_from(self.first_site).expected("a site of this block");
+        at.and_then(|at| self.sites.get(at).expected("the counters of a site"))
     }
 }
 
@@ -501,6 +513,7 @@ fn restrict_ad(query: &Query, response: &mut Response) {
 /// Returns the minimum field of an SOA record: the upper limit for caching a denial (RFC 2308 §5).
 fn minimum_of(response: &Response, soa: Mark) -> u32 {
     let rdata = response.message.bytes_at(soa.rdata_range());
+    // Data of another server: a record that is too short allows no caching.
     rdata.last_chunk::<4>().map_or(0, |bytes| u32::from_be_bytes(*bytes))
 }
 
