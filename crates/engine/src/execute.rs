@@ -163,14 +163,14 @@ impl Generation {
                 transaction.response.take_signer(&mut below.response);
                 transaction.query.take_question(&below.query);
                 transaction.query.merge_labels(below.query.label_values());
-                transaction.query.take_asked(below.query.asked.get());
-                transaction.query.was_rewritten |= below.query.was_rewritten;
+                transaction.query.take_asked(below.query.trail.asked.get());
+                transaction.query.trail.was_rewritten |= below.query.trail.was_rewritten;
                 step
             }
             None => {
                 let failure = Failure::servfail(EdeCode::NO_REACHABLE_AUTHORITY, "no answer in time");
                 transaction.response.fail(&transaction.query, failure);
-                transaction.query.timed_out = true;
+                transaction.query.trail.timed_out = true;
                 transaction.passed |= 1 << step;
                 step + 1
             }
@@ -254,7 +254,7 @@ impl Generation {
     /// Maps a verdict other than `Wait` and `Subquery` to the next move.
     fn settle(&self, transaction: &mut Transaction, verdict: Verdict) -> Move {
         let at = transaction.at;
-        holds(at == transaction.query.step, "the query is at the step of its transaction");
+        holds(at == transaction.query.trail.step, "the query is at the step of its transaction");
         match verdict {
             Verdict::Pass if transaction.upwards => Move::Up(at),
             Verdict::Pass => {
@@ -358,7 +358,7 @@ impl Generation {
         if sub.target == SubqueryTarget::Below {
             transaction.query.merge_labels(sub.query.label_values());
         }
-        transaction.query.take_asked(sub.query.asked.get());
+        transaction.query.take_asked(sub.query.trail.asked.get());
         let step = &self.block(transaction.block).chain.steps()[transaction.at];
         let verdict =
             step.plugin.on_subresponse(&mut transaction.query, &mut sub.response, &mut transaction.response, worker);

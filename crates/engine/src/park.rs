@@ -25,8 +25,8 @@ use wire::{EdeCode, Opcode};
 
 use crate::generation::Generation;
 use crate::io::Io;
-use crate::query::ClientTimeout;
 use crate::singleflight::{Join, Key, Outcome};
+use crate::trail::ClientTimeout;
 use crate::transaction::Detached;
 use crate::transaction::{Progress, Transaction};
 use crate::verdict::Resolved;

@@ -19,7 +19,8 @@ use wire::{Name, NameRef, Type};
 
 use crate::ids::BlockId;
 use crate::label_values::LabelValues;
-use crate::query::{Asked, Query};
+use crate::query::Query;
+use crate::trail::Asked;
 use crate::verdict::Resolved;
 use host::Instant;
 use host::invariant::Expected as _;
@@ -190,7 +191,7 @@ impl Leader<'_> {
         let (mut exchange, mut shown) = (pin!(exchange), None);
         poll_fn(|context| {
             let polled = exchange.as_mut().poll(context);
-            let upstream = query.asked.get().last;
+            let upstream = query.trail.asked.get().last;
             if polled.is_pending() && upstream != shown {
                 self.show(upstream);
                 shown = upstream;
@@ -213,7 +214,7 @@ impl Leader<'_> {
     pub(crate) fn publish(mut self, resolved: &Resolved, query: &Query) {
         let waiters = self.take_waiters();
         if !waiters.is_empty() {
-            let (resolved, label_values, asked) = (resolved.clone(), query.label_values(), query.asked.get());
+            let (resolved, label_values, asked) = (resolved.clone(), query.label_values(), query.trail.asked.get());
             let outcome = Arc::new(Outcome { resolved, label_values, asked });
             for waiter in waiters {
                 let _ = waiter.send(Arc::clone(&outcome));

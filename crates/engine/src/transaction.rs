@@ -10,8 +10,9 @@ use host::invariant::holds;
 use wire::EdeCode;
 
 use crate::ids::{BlockId, ListenerId};
-use crate::query::{ClientTimeout, Query, STEPS_MAX};
+use crate::query::{Query, STEPS_MAX};
 use crate::response::Response;
+use crate::trail::ClientTimeout;
 use crate::verdict::{Failure, Resolved, SubqueryTarget, Verdict};
 
 /// Capacity in bytes that a pooled transaction keeps for a query, and for a response.
@@ -101,10 +102,10 @@ impl Transaction {
     pub(crate) fn begin_refresh(&mut self, query: &Query) {
         self.begin();
         self.query.copy_from(query);
-        self.query.abandoned = Some(Rc::new(Cell::new(true)));
-        holds(query.step < STEPS_MAX, "a step requests a refresh");
-        self.at = query.step;
-        self.passed = 1 << query.step;
+        self.query.trail.abandoned = Some(Rc::new(Cell::new(true)));
+        holds(query.trail.step < STEPS_MAX, "a step requests a refresh");
+        self.at = query.trail.step;
+        self.passed = 1 << query.trail.step;
     }
 
     /// Splits the transaction in two if a step of it, or of a parent transaction, has set a client timeout.
@@ -113,7 +114,7 @@ impl Transaction {
     /// the steps above the one with the timeout. The rest stays in `self` and continues without a client.
     pub(crate) fn detach_client(&mut self, take_transaction: impl FnOnce() -> Box<Transaction>) -> Option<Detached> {
         let waiting = self.outermost_with_timeout()?;
-        let timeout = waiting.query.timeout.take()?;
+        let timeout = waiting.query.trail.timeout.take()?;
         let above = steps_above(timeout.step);
         let mut client = take_transaction();
         client.begin();
@@ -128,7 +129,7 @@ impl Transaction {
         client.passed = waiting.passed & above;
         waiting.passed &= !above;
         let abandoned = Rc::new(Cell::new(false));
-        waiting.query.abandoned = Some(Rc::clone(&abandoned));
+        waiting.query.trail.abandoned = Some(Rc::clone(&abandoned));
         holds(client.passed & waiting.passed == 0, "each step answers in one of the parts");
         holds(waiting.parent.is_none(), "the client's part has the parent");
         Some(Detached { client, timeout, abandoned })
@@ -138,7 +139,7 @@ impl Transaction {
     /// timeout.
     fn outermost_with_timeout(&mut self) -> Option<&mut Transaction> {
         let chain = core::iter::successors(Some(&*self), |transaction| transaction.parent.as_deref());
-        let has_timeout = |(_, transaction): &(usize, &Transaction)| transaction.query.timeout.is_some();
+        let has_timeout = |(_, transaction): &(usize, &Transaction)| transaction.query.trail.timeout.is_some();
         let (level, _) = chain.enumerate().filter(has_timeout).last()?;
         (0..level).try_fold(self, |transaction, _| transaction.parent.as_deref_mut())
     }
@@ -164,7 +165,7 @@ impl Transaction {
         debug_assert!(step <= STEPS_MAX, "a chain has at most as many steps as a mask has bits");
         self.at = step;
         self.upwards = upwards;
-        self.query.step = step;
+        self.query.trail.step = step;
     }
 
     /// Converts the outcome of the I/O to a verdict, and stores a reply in the response.
