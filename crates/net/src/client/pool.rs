@@ -6,9 +6,8 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::time::Duration;
 
-use engine::{Exchange, ExchangeError, ExchangeReply};
+use engine::{Exchange, ExchangeError, ExchangeReply, Instant};
 use foldhash::fast::RandomState;
 use tokio::task::AbortHandle;
 use upstream::{Carrier, ConnectionId, PoolClient, PoolEvent, PoolReply, QueryError, QueryId, Random};
@@ -181,7 +180,7 @@ impl<T: Transport<Outcome = Result<ExchangeReply, QueryError>>> PoolDriver<T> {
 }
 
 impl<T: Transport> Timed for PoolDriver<T> {
-    fn poll_timeout(&self) -> Option<Duration> {
+    fn poll_timeout(&self) -> Option<Instant> {
         self.client.borrow().poll_timeout()
     }
 

@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::io;
 use std::net::SocketAddr;
 use std::rc::{Rc, Weak};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use engine::{Exchange, ExchangeError, ExchangeReply};
 use quic::{ClientEvent, CloseReason, NoStreamError, Protocol, Rejection, Upstream};
@@ -211,9 +211,9 @@ impl Connection {
 }
 
 impl Timed for Connection {
-    fn poll_timeout(&self) -> Option<Duration> {
+    fn poll_timeout(&self) -> Option<engine::Instant> {
         let at = self.quic.borrow_mut().poll_timeout()?;
-        Some(MonotonicClock::from_std(at).since(engine::Instant::START))
+        Some(MonotonicClock::from_std(at))
     }
 
     fn handle_timeout(self: &Rc<Self>) {

@@ -16,7 +16,6 @@ mod stream;
 mod udp;
 
 use core::fmt;
-use core::time::Duration;
 
 use host::invariant::holds;
 use wire::Reply;
@@ -127,9 +126,4 @@ impl InFlight {
 /// Parses a message that has the ID of `query`. `None` unless it responds to the query (RFC 5452 §9.1).
 fn matching_reply(message: &[u8], query: &[u8]) -> Option<Reply> {
     Reply::parse(message.to_vec()).ok().filter(|reply| reply.responds_to(query))
-}
-
-/// Adds a span to a time. Saturates.
-fn after(now: Duration, span: Duration) -> Duration {
-    now.saturating_add(span)
 }

@@ -6,9 +6,9 @@
 //! connection can be opened, all queries that wait for one fail at once.
 
 use core::hash::Hash;
-use core::time::Duration;
 use std::collections::VecDeque;
 
+use host::Instant;
 use host::invariant::{Expected as _, holds};
 use wire::Reply;
 
@@ -37,13 +37,13 @@ pub struct Multiplexed {
     /// Number of queries that may be in flight.
     capacity: usize,
     /// Time of the last response.
-    answered: Duration,
+    answered: Instant,
 }
 
 impl Default for Multiplexed {
     /// Returns a connection that takes one query, until the driver knows how many the peer allows.
     fn default() -> Self {
-        Multiplexed { in_flight: Vec::new(), queue: VecDeque::new(), capacity: 1, answered: Duration::ZERO }
+        Multiplexed { in_flight: Vec::new(), queue: VecDeque::new(), capacity: 1, answered: Instant::START }
     }
 }
 
@@ -81,7 +81,7 @@ impl Carrier for Multiplexed {
 
     /// Retires the connection if the peer has sent no response since the query: it may be gone without closing the
     /// connection. Otherwise this query alone is slow.
-    fn after_timeout(&self, sent: Duration) -> Fate {
+    fn after_timeout(&self, sent: Instant) -> Fate {
         if self.answered < sent { Fate::Retired } else { Fate::Kept }
     }
 
@@ -118,7 +118,7 @@ impl<R: Clone + Eq + Hash> MultiplexClient<R> {
     }
 
     /// Sets the number of queries that the peer allows on a connection.
-    pub fn handle_capacity(&mut self, now: Duration, id: ConnectionId, capacity: usize) {
+    pub fn handle_capacity(&mut self, now: Instant, id: ConnectionId, capacity: usize) {
         // The driver may report the capacity of a connection that this client has closed in the meantime.
         let Some(connection) = self.connections.get_mut(id.0) else { return };
         let capacity = capacity.min(STREAMS_MAX);
@@ -132,7 +132,7 @@ impl<R: Clone + Eq + Hash> MultiplexClient<R> {
 
     /// Takes back a query for which the peer allows no stream at this time. The connection takes no more queries until
     /// one ends or [`MultiplexClient::handle_capacity`] is called.
-    pub fn handle_unsent(&mut self, now: Duration, query: QueryId) {
+    pub fn handle_unsent(&mut self, now: Instant, query: QueryId) {
         let Some(sent) = self.queries.get_mut(query.0).expected("a query that was polled") else { return };
         let Some(id) = sent.connection.take().expected("the connection of a query that was polled") else { return };
         if let Some(connection) = self.connections.get_mut(id.0).expected("the connection of a query") {
@@ -146,7 +146,7 @@ impl<R: Clone + Eq + Hash> MultiplexClient<R> {
     }
 
     /// Processes the response of a connection to a query. Ignores it if another connection carries the query now.
-    pub fn handle_response(&mut self, now: Duration, query: QueryId, on: ConnectionId, response: Response) {
+    pub fn handle_response(&mut self, now: Instant, query: QueryId, on: ConnectionId, response: Response) {
         let Some(sent) = self.queries.get(query.0).filter(|sent| sent.connection == Some(on)) else { return };
         let is_reused = sent.is_reused;
         let outcome = response.and_then(|message| {
@@ -164,7 +164,7 @@ impl<R: Clone + Eq + Hash> MultiplexClient<R> {
     /// Sends a query once more on another connection, because this one will carry no response to it. Fails it if this
     /// was the second attempt. The connection takes no new queries. Ignores the call if another connection carries the
     /// query now.
-    pub fn handle_lost(&mut self, now: Duration, query: QueryId, on: ConnectionId, error: &QueryError) {
+    pub fn handle_lost(&mut self, now: Instant, query: QueryId, on: ConnectionId, error: &QueryError) {
         if self.queries.get(query.0).is_none_or(|sent| sent.connection != Some(on)) {
             return;
         }

@@ -1,8 +1,8 @@
 //! Pool of connections to one upstream.
 
-use core::time::Duration;
 use std::collections::VecDeque;
 
+use host::Instant;
 use host::invariant::{Expected as _, holds};
 
 use super::carrier::{Carrier, Choice, Counts};
@@ -68,7 +68,7 @@ impl<R> Pool<R> {
     pub(super) fn surplus<C: Carrier>(
         &self,
         connections: &Slots<Connection<C>>,
-        now: Duration,
+        now: Instant,
         limits: PoolLimits,
     ) -> Vec<ConnectionId> {
         let get = |id: &ConnectionId| connections.get(id.0).expected("an open connection of a pool");

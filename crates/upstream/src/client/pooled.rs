@@ -17,10 +17,10 @@
 //! A [`Carrier`] is the part that depends on the protocol.
 
 use core::hash::Hash;
-use core::time::Duration;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use foldhash::fast::RandomState;
+use host::Instant;
 use host::invariant::{Expected as _, holds};
 use wire::Reply;
 
@@ -30,7 +30,7 @@ use super::pool::Pool;
 use super::pool_limits::PoolId;
 use super::pool_limits::PoolLimits;
 use super::slots::Slots;
-use super::{ConnectionId, QueryError, QueryId, Random, after};
+use super::{ConnectionId, QueryError, QueryId, Random};
 
 /// Query to send.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +40,7 @@ pub struct PoolQuery<'a, R> {
     /// Message. Its ID is replaced.
     pub message: &'a [u8],
     /// Time at which the query fails.
-    pub deadline: Duration,
+    pub deadline: Instant,
     /// Limits of the connections to this upstream.
     pub limits: PoolLimits,
 }
@@ -77,7 +77,7 @@ pub struct PoolClient<R, C> {
     pub(super) pools: Slots<Pool<R>>,
     pub(super) connections: Slots<Connection<C>>,
     pub(super) queries: Slots<Query>,
-    pub(super) timers: BTreeSet<(Duration, Timer)>,
+    pub(super) timers: BTreeSet<(Instant, Timer)>,
     events: VecDeque<PoolEvent<R>>,
 }
 
@@ -85,13 +85,13 @@ pub(super) struct Query {
     pub(super) message: Vec<u8>,
     pub(super) pool: PoolId,
     limits: PoolLimits,
-    pub(super) deadline: Duration,
+    pub(super) deadline: Instant,
     /// Connection that carries the query; `None` while it waits for one.
     pub(super) connection: Option<ConnectionId>,
     /// True if the connection was opened before the query.
     pub(super) is_reused: bool,
     /// Time at which it was assigned to its connection.
-    sent: Duration,
+    sent: Instant,
     /// Number of connections that ended before they carried a reply.
     retries: u32,
 }
@@ -115,7 +115,7 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
     ///
     /// # Errors
     /// The query is too long for a stream.
-    pub fn start(&mut self, now: Duration, query: &PoolQuery<'_, R>) -> Result<QueryId, QueryError> {
+    pub fn start(&mut self, now: Instant, query: &PoolQuery<'_, R>) -> Result<QueryId, QueryError> {
         let PoolQuery { route, message, deadline, limits } = *query;
         if u16::try_from(message.len()).is_err() {
             return Err(QueryError::Exhausted);
@@ -142,12 +142,12 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
 
     /// Returns the time at which [`PoolClient::handle_timeout`] has something to do.
     #[must_use]
-    pub fn poll_timeout(&self) -> Option<Duration> {
+    pub fn poll_timeout(&self) -> Option<Instant> {
         self.timers.first().map(|(at, _)| *at)
     }
 
     /// Processes the success of [`PoolEvent::Open`].
-    pub fn handle_connected(&mut self, now: Duration, id: ConnectionId) {
+    pub fn handle_connected(&mut self, now: Instant, id: ConnectionId) {
         // The driver may report a connection that this client has closed in the meantime.
         let Some(connection) = self.connections.get_mut(id.0) else { return };
         let State::Connecting(query) = connection.state else {
@@ -171,7 +171,7 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
     /// Processes the end of a connection, or the failure to open it. The driver has closed it.
     ///
     /// The queries that the protocol does not retry fail with `error`. The others are retried on other connections.
-    pub fn handle_closed(&mut self, now: Duration, id: ConnectionId, error: &QueryError) {
+    pub fn handle_closed(&mut self, now: Instant, id: ConnectionId, error: &QueryError) {
         // The driver may report the end of a connection that this client has closed in the meantime.
         let Some(mut connection) = self.remove_connection(id) else { return };
         if let State::Connecting(query) = connection.state {
@@ -187,7 +187,7 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
     }
 
     /// Fails the queries whose deadline has passed, and closes connections that are idle for too long.
-    pub fn handle_timeout(&mut self, now: Duration) {
+    pub fn handle_timeout(&mut self, now: Instant) {
         while let Some((at, timer)) = self.timers.first().copied().filter(|(at, _)| *at <= now) {
             match timer {
                 Timer::Query(query) => self.time_out(now, query),
@@ -206,7 +206,7 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
     }
 
     /// Ends a query that nobody waits for any more. There is no event for it.
-    pub fn cancel(&mut self, now: Duration, query: QueryId) {
+    pub fn cancel(&mut self, now: Instant, query: QueryId) {
         self.remove_query(now, query);
         self.check();
     }
@@ -233,7 +233,7 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
     }
 
     /// Finds a connection for a query, or opens one, or lets the query wait.
-    pub(super) fn assign(&mut self, now: Duration, id: QueryId) {
+    pub(super) fn assign(&mut self, now: Instant, id: QueryId) {
         while let Some(query) = self.queries.get(id.0).expected("a query that needs a connection") {
             holds(query.connection.is_none(), "a query that needs a connection has none");
             let (pool, limits) = (query.pool, query.limits);
@@ -252,14 +252,14 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
         }
     }
 
-    fn remove_surplus(&mut self, now: Duration, pool: PoolId, limits: PoolLimits) {
+    fn remove_surplus(&mut self, now: Instant, pool: PoolId, limits: PoolLimits) {
         let Some(pool) = self.pools.get(pool.0).expected("the pool of a query") else { return };
         for connection in pool.surplus(&self.connections, now, limits) {
             self.retire(connection);
         }
     }
 
-    fn connect(&mut self, now: Duration, id: QueryId, pool: PoolId, limits: PoolLimits) {
+    fn connect(&mut self, now: Instant, id: QueryId, pool: PoolId, limits: PoolLimits) {
         let connection = ConnectionId(self.connections.insert(Connection::new(pool, id, limits, now)));
         if let Some(pool) = self.pools.get_mut(pool.0).expected("the pool of a query") {
             pool.connecting += 1;
@@ -273,7 +273,7 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
     }
 
     /// Sends a query on an open connection. Returns false if it takes no more.
-    fn send(&mut self, now: Duration, id: QueryId, to: ConnectionId) -> bool {
+    fn send(&mut self, now: Instant, id: QueryId, to: ConnectionId) -> bool {
         let connection = self.connections.get_mut(to.0).expected("a connection of the pool");
         let query = self.queries.get_mut(id.0).expected("a query that is sent");
         let (Some(connection), Some(query)) = (connection, query) else { return false };
@@ -291,14 +291,14 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
 
     /// Sets a timer that finds connections for the queries that wait in a pool. The driver first reports the other
     /// connections that were opened at the same time, so that all of them get a share.
-    pub(super) fn wake_waiting(&mut self, now: Duration, id: PoolId) {
+    pub(super) fn wake_waiting(&mut self, now: Instant, id: PoolId) {
         if self.pools.get(id.0).is_some_and(|pool| !pool.waiting.is_empty()) {
             self.timers.insert((now, Timer::Waiting(id)));
         }
     }
 
     /// Finds connections for the queries that wait in a pool.
-    fn assign_waiting(&mut self, now: Duration, id: PoolId) {
+    fn assign_waiting(&mut self, now: Instant, id: PoolId) {
         // The timer outlives a pool whose last query has ended.
         let Some(pool) = self.pools.get_mut(id.0) else { return };
         // Each query waits again at most once, so this ends although `assign` adds to the list.
@@ -308,7 +308,7 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
     }
 
     /// Fails the queries that wait for a connection that could not be opened.
-    fn fail_waiting(&mut self, now: Duration, id: PoolId, error: &QueryError) {
+    fn fail_waiting(&mut self, now: Instant, id: PoolId, error: &QueryError) {
         // The query that opened the connection may have been the last one of the pool.
         let Some(pool) = self.pools.get_mut(id.0) else { return };
         if C::SHARES_OPENING && pool.connecting == 0 && pool.open.is_empty() {
@@ -319,7 +319,7 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
     }
 
     /// Sends a query on another connection. Fails it if the protocol does not retry it.
-    pub(super) fn retry(&mut self, now: Duration, id: QueryId, error: &QueryError) {
+    pub(super) fn retry(&mut self, now: Instant, id: QueryId, error: &QueryError) {
         let Some(query) = self.queries.get_mut(id.0).expected("a query of a connection") else { return };
         query.connection = None;
         if !C::may_retry(query.is_reused, query.retries) {
@@ -340,7 +340,7 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
     }
 
     /// Fails a query at its deadline, and decides about its connection.
-    fn time_out(&mut self, now: Duration, id: QueryId) {
+    fn time_out(&mut self, now: Instant, id: QueryId) {
         let Some(query) = self.queries.get(id.0).expected("the query of a timer") else { return };
         let (carried_by, sent) = (query.connection, query.sent);
         let connection = carried_by.and_then(|id| self.connections.get(id.0).expected("the connection of a query"));
@@ -398,7 +398,7 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
     }
 
     /// Closes an idle connection whose time is over, and sets the timer of one that was used since.
-    fn check_idle(&mut self, now: Duration, id: ConnectionId) {
+    fn check_idle(&mut self, now: Instant, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(id.0).expected("the connection of a timer") else { return };
         connection.timer = None;
         if connection.is_usable(now, connection.limits) {
@@ -413,13 +413,13 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
         // The end of the last query may have closed the connection.
         let Some(connection) = self.connections.get_mut(id.0) else { return };
         if connection.is_idle() && connection.timer.is_none() {
-            let at = after(connection.used, connection.limits.idle_max);
+            let at = connection.used + connection.limits.idle_max;
             connection.timer = Some(at);
             self.timers.insert((at, Timer::Connection(id)));
         }
     }
 
-    pub(super) fn complete(&mut self, now: Duration, query: QueryId, outcome: Result<PoolReply, QueryError>) {
+    pub(super) fn complete(&mut self, now: Instant, query: QueryId, outcome: Result<PoolReply, QueryError>) {
         if self.queries.get(query.0).expected("a query that completes").is_some() {
             self.events.push_back(PoolEvent::Completed(query, outcome));
             self.remove_query(now, query);
@@ -427,7 +427,7 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
     }
 
     /// Removes a query from the table, its connection and the timers.
-    fn remove_query(&mut self, now: Duration, id: QueryId) {
+    fn remove_query(&mut self, now: Instant, id: QueryId) {
         // A query may be cancelled after it has completed, before the driver has seen the event.
         let Some(query) = self.queries.remove(id.0) else { return };
         holds(self.timers.remove(&(query.deadline, Timer::Query(id))), "the timer of a query is set");
@@ -450,7 +450,7 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
     }
 
     /// Releases the message ID of a query. Stops opening a connection for a query that has ended.
-    fn release(&mut self, now: Duration, id: ConnectionId, query: QueryId) {
+    fn release(&mut self, now: Instant, id: ConnectionId, query: QueryId) {
         // A connection that was closed is removed before the queries that it carried.
         let Some(connection) = self.connections.get_mut(id.0) else { return };
         let pool = connection.pool;

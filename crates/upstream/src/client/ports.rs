@@ -12,11 +12,12 @@
 
 use core::time::Duration;
 
+use host::Instant;
 use host::invariant::{Expected as _, holds};
 
 use super::ended::EndedIds;
 use super::slots::Key;
-use super::{QueryError, SocketId, after};
+use super::{QueryError, SocketId};
 
 /// Queries sent from one source port. A new socket costs about as much as a query, so that this is an eighth.
 pub(super) const USES_MAX: u32 = 8;
@@ -54,7 +55,7 @@ pub(super) struct Ports<R> {
     /// Number of calls of [`Ports::tick`] in this period of `ended`.
     ticks: u32,
     /// Last report that the upstream is unreachable, and the time until which it counts.
-    unreachable: Option<(QueryError, Duration)>,
+    unreachable: Option<(QueryError, Instant)>,
 }
 
 impl<R> Ports<R> {
@@ -64,8 +65,8 @@ impl<R> Ports<R> {
     }
 
     /// Notes that the upstream is unreachable.
-    pub(super) fn note_unreachable(&mut self, now: Duration, error: &QueryError) {
-        self.unreachable = Some((error.clone(), after(now, UNREACHABLE_FOR)));
+    pub(super) fn note_unreachable(&mut self, now: Instant, error: &QueryError) {
+        self.unreachable = Some((error.clone(), now + UNREACHABLE_FOR));
     }
 
     /// Notes that the upstream has replied.
@@ -74,7 +75,7 @@ impl<R> Ports<R> {
     }
 
     /// Returns true if the upstream was unreachable a moment ago. Forgets a report that counts no longer.
-    pub(super) fn is_unreachable(&mut self, now: Duration) -> bool {
+    pub(super) fn is_unreachable(&mut self, now: Instant) -> bool {
         self.unreachable.take_if(|(_, until)| now >= *until);
         self.unreachable.is_some()
     }

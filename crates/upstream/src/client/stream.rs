@@ -1,9 +1,9 @@
 //! Stream client: messages with a length prefix on TCP or TLS, and pipelining (RFC 7766 §6.2.1).
 
 use core::hash::Hash;
-use core::time::Duration;
 use std::collections::VecDeque;
 
+use host::Instant;
 use host::invariant::{Expected as _, holds};
 
 use super::carrier::{Carrier, Choice, Counts, Fate};
@@ -67,7 +67,7 @@ impl Carrier for Framed {
 
     /// Retires the connection: the peer may be gone without closing it. Closes it if a message was sent in part,
     /// because the peer does not read, and no other message can follow.
-    fn after_timeout(&self, _: Duration) -> Fate {
+    fn after_timeout(&self, _: Instant) -> Fate {
         if self.is_within_message() { Fate::Closed } else { Fate::Retired }
     }
 
@@ -165,7 +165,7 @@ impl<R: Clone + Eq + Hash> StreamClient<R> {
     /// passes the reasons to `ignored`.
     pub fn handle_input(
         &mut self,
-        now: Duration,
+        now: Instant,
         id: ConnectionId,
         mut bytes: &[u8],
         mut ignored: impl FnMut(Mismatch),

@@ -11,12 +11,13 @@ use core::time::Duration;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use foldhash::fast::RandomState;
+use host::Instant;
 use host::invariant::{Expected as _, holds};
 use wire::Reply;
 
 use super::ports::{IDLE_MAX, Ports, PortsId, USES_MAX};
 use super::slots::Slots;
-use super::{InFlight, Mismatch, QueryError, QueryId, Random, SocketId, after, matching_reply};
+use super::{InFlight, Mismatch, QueryError, QueryId, Random, SocketId, matching_reply};
 
 /// Wait for a reply of an upstream that was unreachable a moment ago, for queries that are not retransmitted.
 const UNREACHABLE_WAIT: Duration = Duration::from_millis(400);
@@ -29,7 +30,7 @@ pub struct UdpQuery<'a, R> {
     /// Message. Its ID is replaced.
     pub message: &'a [u8],
     /// Time at which the query fails.
-    pub deadline: Duration,
+    pub deadline: Instant,
     /// Delay after which the query is sent once more, from the same port and with the same ID, in case a datagram was
     /// lost.
     pub retransmit_after: Option<Duration>,
@@ -76,7 +77,7 @@ pub struct UdpClient<R> {
     pub(super) ports: Slots<Ports<R>>,
     pub(super) sockets: Slots<Socket>,
     pub(super) queries: Slots<Query>,
-    pub(super) timers: BTreeSet<(Duration, Timer)>,
+    pub(super) timers: BTreeSet<(Instant, Timer)>,
     transmits: VecDeque<QueryId>,
     events: VecDeque<UdpEvent<R>>,
 }
@@ -100,7 +101,7 @@ pub(super) struct Socket {
     pub(super) ports: PortsId,
     pub(super) uses: u32,
     /// Time of the last use.
-    used: Duration,
+    used: Instant,
     pub(super) in_flight: InFlight,
     /// Message IDs of all its queries, in the order of their start.
     ids: [u16; USES_MAX as usize],
@@ -121,9 +122,9 @@ impl Socket {
 pub(super) struct Query {
     pub(super) socket: SocketId,
     pub(super) message: Vec<u8>,
-    pub(super) deadline: Duration,
+    pub(super) deadline: Instant,
     /// Time of the next retransmission, or the deadline.
-    pub(super) timer: Duration,
+    pub(super) timer: Instant,
     /// True if the upstream was unreachable when the query started.
     is_unreachable: bool,
 }
@@ -148,14 +149,14 @@ impl<R: Clone + Eq + Hash> UdpClient<R> {
     ///
     /// # Errors
     /// All message IDs that were tried are in use.
-    pub fn start(&mut self, now: Duration, query: &UdpQuery<'_, R>) -> Result<Started, QueryError> {
+    pub fn start(&mut self, now: Instant, query: &UdpQuery<'_, R>) -> Result<Started, QueryError> {
         let socket = self.next_socket(now, query.route);
         let ports = self.sockets.get(socket.0).expected("the socket of a query").map(|socket| socket.ports);
         let ports = ports.and_then(|ports| self.ports.get_mut(ports.0).expected("the ports of a socket"));
         let is_unreachable = ports.is_some_and(|ports| ports.is_unreachable(now));
         let deadline = query.deadline;
         let wait = query.retransmit_after.or(is_unreachable.then_some(UNREACHABLE_WAIT));
-        let timer = wait.map_or(deadline, |span| after(now, span).min(deadline));
+        let timer = wait.map_or(deadline, |span| (now + span).min(deadline));
         let message = query.message.to_vec();
         let id = QueryId(self.queries.insert(Query { socket, message, deadline, timer, is_unreachable }));
         let is_reused = self.assign_message_id(now, id, socket).ok_or_else(|| {
@@ -186,7 +187,7 @@ impl<R: Clone + Eq + Hash> UdpClient<R> {
 
     /// Returns the time at which [`UdpClient::handle_timeout`] has something to do.
     #[must_use]
-    pub fn poll_timeout(&self) -> Option<Duration> {
+    pub fn poll_timeout(&self) -> Option<Instant> {
         self.timers.first().map(|(at, _)| *at)
     }
 
@@ -211,7 +212,7 @@ impl<R: Clone + Eq + Hash> UdpClient<R> {
 
     /// Fails all queries on a socket, because the system reports that no reply will come (ICMP port or host
     /// unreachable). Later queries to this upstream do not wait long until it replies again.
-    pub fn handle_error(&mut self, now: Duration, socket: SocketId, error: &QueryError) {
+    pub fn handle_error(&mut self, now: Instant, socket: SocketId, error: &QueryError) {
         let ports = self.sockets.get(socket.0).map(|socket| socket.ports);
         let ports = ports.and_then(|ports| self.ports.get_mut(ports.0));
         ports.into_iter().for_each(|ports| ports.note_unreachable(now, error));
@@ -240,7 +241,7 @@ impl<R: Clone + Eq + Hash> UdpClient<R> {
     }
 
     /// Retransmits or fails the queries whose time has come, and closes sockets that are idle for too long.
-    pub fn handle_timeout(&mut self, now: Duration) {
+    pub fn handle_timeout(&mut self, now: Instant) {
         while let Some((at, timer)) = self.timers.first().copied().filter(|(at, _)| *at <= now) {
             match timer {
                 Timer::Query(query) => self.retransmit_or_fail(query),
@@ -300,12 +301,12 @@ impl<R: Clone + Eq + Hash> UdpClient<R> {
     }
 
     /// Returns the socket for the next query.
-    fn next_socket(&mut self, now: Duration, route: &R) -> SocketId {
+    fn next_socket(&mut self, now: Instant, route: &R) -> SocketId {
         let id = self.ports(now, route);
         let Some(ports) = self.ports.get_mut(id.0).expected("the ports of a route") else { return self.open(now, id) };
         while let Some(idle) = ports.take_idle() {
             let socket = self.sockets.get(idle.0).expected("an idle socket");
-            if socket.is_some_and(|socket| now.saturating_sub(socket.used) < IDLE_MAX) {
+            if socket.is_some_and(|socket| now.since(socket.used) < IDLE_MAX) {
                 ports.occupy(idle);
                 return idle;
             }
@@ -317,17 +318,17 @@ impl<R: Clone + Eq + Hash> UdpClient<R> {
     }
 
     /// Returns the ports of an upstream. Sets the timer that closes idle ones if the upstream is new.
-    fn ports(&mut self, now: Duration, route: &R) -> PortsId {
+    fn ports(&mut self, now: Instant, route: &R) -> PortsId {
         if let Some(known) = self.by_route.get(route) {
             return *known;
         }
         let id = PortsId(self.ports.insert(Ports::new(route.clone())));
         self.by_route.insert(route.clone(), id);
-        self.timers.insert((after(now, IDLE_MAX), Timer::Idle(id)));
+        self.timers.insert((now + IDLE_MAX, Timer::Idle(id)));
         id
     }
 
-    fn open(&mut self, now: Duration, id: PortsId) -> SocketId {
+    fn open(&mut self, now: Instant, id: PortsId) -> SocketId {
         let (in_flight, ids) = (InFlight::default(), [0; USES_MAX as usize]);
         let socket = SocketId(self.sockets.insert(Socket { ports: id, uses: 0, used: now, in_flight, ids }));
         if let Some(ports) = self.ports.get_mut(id.0).expected("the ports of a route") {
@@ -339,7 +340,7 @@ impl<R: Clone + Eq + Hash> UdpClient<R> {
 
     /// Assigns a message ID to a query and writes it into the message. Returns true if the socket has carried queries
     /// before, and `None` if no ID is free.
-    fn assign_message_id(&mut self, now: Duration, id: QueryId, socket: SocketId) -> Option<bool> {
+    fn assign_message_id(&mut self, now: Instant, id: QueryId, socket: SocketId) -> Option<bool> {
         let carrier = self.sockets.get_mut(socket.0).expected("the socket of a query")?;
         holds(!carrier.is_used_up(), "a socket that takes a query is not used up");
         carrier.uses += 1;
@@ -359,18 +360,18 @@ impl<R: Clone + Eq + Hash> UdpClient<R> {
 
     /// Closes the sockets of an upstream that are idle for too long. Forgets an upstream without sockets and late
     /// replies, which may have left the Corefile.
-    fn close_idle(&mut self, now: Duration, id: PortsId) {
+    fn close_idle(&mut self, now: Instant, id: PortsId) {
         let Some(ports) = self.ports.get_mut(id.0).expected("the ports of a timer") else { return };
         ports.tick();
         let idle = |socket: SocketId| self.sockets.get(socket.0).expected("an idle socket");
-        let used = |socket: SocketId| idle(socket).map_or(Duration::ZERO, |socket| socket.used);
-        for socket in ports.expire(|socket| now.saturating_sub(used(socket)) >= IDLE_MAX) {
+        let used = |socket: SocketId| idle(socket).map_or(Instant::START, |socket| socket.used);
+        for socket in ports.expire(|socket| now.since(used(socket)) >= IDLE_MAX) {
             let closed = self.sockets.remove(socket.0);
             holds(closed.is_some_and(|closed| closed.in_flight.is_empty()), "an idle socket has no query in flight");
             self.events.push_back(UdpEvent::Close(socket));
         }
         if !ports.is_empty() {
-            self.timers.insert((after(now, IDLE_MAX), Timer::Idle(id)));
+            self.timers.insert((now + IDLE_MAX, Timer::Idle(id)));
         } else if let Some(ports) = self.ports.remove(id.0) {
             holds(self.by_route.remove(&ports.route) == Some(id), "the route of an upstream leads to its ports");
         }
