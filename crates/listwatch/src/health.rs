@@ -3,6 +3,7 @@
 use core::time::Duration;
 use std::collections::HashSet;
 
+use host::Instant;
 use host::invariant::holds;
 
 use crate::event::Failure;
@@ -18,7 +19,7 @@ pub enum Health {
     /// Failing.
     Failing {
         /// Time of the first failure.
-        since: Duration,
+        since: Instant,
         /// Reasons that have been logged. There are only as many as the source has reasons and servers.
         logged: HashSet<(usize, &'static str)>,
     },
@@ -28,7 +29,7 @@ impl Health {
     /// Records a failure and returns true if it is to be logged. A connection error that is gone at the next attempt is
     /// not logged, since some connections break every few minutes: after a success, a transient failure is logged from
     /// the second attempt on.
-    pub(crate) fn failed(&mut self, failure: &Failure, now: Duration) -> bool {
+    pub(crate) fn failed(&mut self, failure: &Failure, now: Instant) -> bool {
         let is_first = matches!(self, Health::Well);
         if !self.is_failing() {
             *self = Health::Failing { since: now, logged: HashSet::new() };
@@ -45,9 +46,9 @@ impl Health {
     }
 
     /// Records a success. Returns the duration of the outage if one of its failures was logged.
-    pub(crate) fn well(&mut self, now: Duration) -> Option<Duration> {
+    pub(crate) fn well(&mut self, now: Instant) -> Option<Duration> {
         match core::mem::replace(self, Health::Well) {
-            Health::Failing { since, logged } if !logged.is_empty() => Some(now.saturating_sub(since)),
+            Health::Failing { since, logged } if !logged.is_empty() => Some(now.since(since)),
             _ => None,
         }
     }

@@ -2,6 +2,7 @@
 
 use core::time::Duration;
 
+use host::Instant;
 use host::invariant::holds;
 
 use crate::backoff::Backoff;
@@ -45,7 +46,7 @@ pub struct Watch<P> {
     /// True if the source may not have the position. The request then is a check of it.
     is_doubted: bool,
     /// Time of the last request.
-    began: Duration,
+    began: Instant,
     /// Number of events of the current watch.
     events: u64,
     /// Transfer of a list that does not count before the watch has begun.
@@ -75,7 +76,7 @@ pub struct Machine<P, C> {
     /// True if the source supports streaming lists, as far as is known.
     streams: bool,
     /// Begin of the current attempt: the end of the last pause.
-    attempt: Duration,
+    attempt: Instant,
     /// True if the position was lost and no event has arrived since then.
     is_relisting: bool,
     notices: Vec<Notice>,
@@ -91,7 +92,7 @@ impl<P: Clone, C: Clone> Machine<P, C> {
             backoff: Backoff::new(policy.backoff.clone()),
             known: Known::Nothing,
             streams: policy.streams,
-            attempt: Duration::ZERO,
+            attempt: Instant::START,
             is_relisting: false,
             notices: Vec::new(),
             policy,
@@ -99,7 +100,7 @@ impl<P: Clone, C: Clone> Machine<P, C> {
     }
 
     /// Returns the first action.
-    pub fn start(&mut self, now: Duration) -> Action<P, C> {
+    pub fn start(&mut self, now: Instant) -> Action<P, C> {
         self.attempt = now;
         self.state = self.new_list();
         self.open(now)
@@ -119,7 +120,7 @@ impl<P: Clone, C: Clone> Machine<P, C> {
 
     /// Processes an event at the time `now` and returns the next action. `jitter` is a random number from 0 to 1 that
     /// spreads the retries of a fleet. An event that does not belong to the last action repeats the request.
-    pub fn on(&mut self, event: Event<P, C>, now: Duration, jitter: f64) -> Step<P, C> {
+    pub fn on(&mut self, event: Event<P, C>, now: Instant, jitter: f64) -> Step<P, C> {
         holds((0.0..=1.0).contains(&jitter), "jitter is from 0 to 1");
         holds(self.attempt <= now, "time does not go backwards");
         holds(self.notices.is_empty(), "the notices of a step leave with it");
@@ -174,7 +175,7 @@ impl<P: Clone, C: Clone> Machine<P, C> {
         matches!(self.state, State::Following(Watch { is_doubted: true, .. }))
     }
 
-    fn opened(&mut self, now: Duration) -> Action<P, C> {
+    fn opened(&mut self, now: Instant) -> Action<P, C> {
         match &mut self.state {
             State::Listing | State::Paging { cursor: None } => self.notices.push(Notice::ListBegins),
             State::Following(Watch { is_doubted: false, uncounted, .. }) => {
@@ -188,7 +189,7 @@ impl<P: Clone, C: Clone> Machine<P, C> {
         self.read()
     }
 
-    fn received(&mut self, events: u64, position: Option<P>, ends_list: bool, now: Duration) -> Action<P, C> {
+    fn received(&mut self, events: u64, position: Option<P>, ends_list: bool, now: Instant) -> Action<P, C> {
         match &mut self.state {
             State::Listing => {
                 if let Some(position) = position.filter(|_| ends_list) {
@@ -211,7 +212,7 @@ impl<P: Clone, C: Clone> Machine<P, C> {
         self.read()
     }
 
-    fn page_end(&mut self, page: Page<P, C>, now: Duration) -> Action<P, C> {
+    fn page_end(&mut self, page: Page<P, C>, now: Instant) -> Action<P, C> {
         match (&self.state, page) {
             (State::Paging { .. }, Page::Next(cursor)) => self.state = State::Paging { cursor: Some(cursor) },
             (State::Paging { .. }, Page::Last(position)) => self.follow(position, Transfer::Pages, now),
@@ -220,9 +221,9 @@ impl<P: Clone, C: Clone> Machine<P, C> {
         self.open(now)
     }
 
-    fn ended(&mut self, now: Duration, jitter: f64) -> Action<P, C> {
+    fn ended(&mut self, now: Instant, jitter: f64) -> Action<P, C> {
         let State::Following(following) = &mut self.state else { return self.failed(&SHORT, true, now, jitter) };
-        let lived = now.saturating_sub(following.began);
+        let lived = now.since(following.began);
         if following.is_doubted {
             following.is_doubted = false;
             self.open(now)
@@ -233,7 +234,7 @@ impl<P: Clone, C: Clone> Machine<P, C> {
         }
     }
 
-    fn woke(&mut self, now: Duration) -> Action<P, C> {
+    fn woke(&mut self, now: Instant) -> Action<P, C> {
         self.attempt = now;
         match core::mem::replace(&mut self.state, State::Absent) {
             State::Waiting { then } => self.state = *then,
@@ -243,7 +244,7 @@ impl<P: Clone, C: Clone> Machine<P, C> {
         self.open(now)
     }
 
-    fn failed(&mut self, failure: &Failure, is_open: bool, now: Duration, jitter: f64) -> Action<P, C> {
+    fn failed(&mut self, failure: &Failure, is_open: bool, now: Instant, jitter: f64) -> Action<P, C> {
         let kind = failure.kind;
         if matches!(self.state, State::Listing) && kind.rejects_streams(is_open) {
             return self.use_pages(now);
@@ -266,7 +267,7 @@ impl<P: Clone, C: Clone> Machine<P, C> {
     }
 
     /// Switches to pages for good.
-    fn use_pages(&mut self, now: Duration) -> Action<P, C> {
+    fn use_pages(&mut self, now: Instant) -> Action<P, C> {
         self.notices.push(Notice::UsesPages);
         self.streams = false;
         self.state = self.new_list();
@@ -275,7 +276,7 @@ impl<P: Clone, C: Clone> Machine<P, C> {
 
     /// Handles a silent watch. After a failure, the silence of an open watch shows that it works. Otherwise the watch
     /// may have stalled, and a new one finds out.
-    fn silent(&mut self, now: Duration) -> Action<P, C> {
+    fn silent(&mut self, now: Instant) -> Action<P, C> {
         if self.health.is_failing() {
             self.well(now);
             return self.read();
@@ -288,7 +289,7 @@ impl<P: Clone, C: Clone> Machine<P, C> {
 
     /// Treats an unknown kind of object as an empty collection, unless objects of the kind were known before: a
     /// starting API server briefly does not know its custom resources.
-    fn assume_empty(&mut self, now: Duration) -> Action<P, C> {
+    fn assume_empty(&mut self, now: Instant) -> Action<P, C> {
         if self.known == Known::Nothing {
             self.notices.push(Notice::AssumedEmpty);
         }
@@ -304,7 +305,7 @@ impl<P: Clone, C: Clone> Machine<P, C> {
         self.known = Known::Listed;
     }
 
-    fn report(&mut self, failure: &Failure, now: Duration) {
+    fn report(&mut self, failure: &Failure, now: Instant) {
         self.notices.push(if self.loses_position(failure.kind) {
             Notice::PositionLost
         } else {
@@ -317,7 +318,7 @@ impl<P: Clone, C: Clone> Machine<P, C> {
         kind.loses_position() && self.policy.resume != Resume::List
     }
 
-    fn pause(&mut self, failure: &Failure, now: Duration, jitter: f64) -> Duration {
+    fn pause(&mut self, failure: &Failure, now: Instant, jitter: f64) -> Duration {
         let is_expired = failure.kind == FailureKind::Expired && self.loses_position(failure.kind);
         if is_expired && !core::mem::replace(&mut self.is_relisting, true) {
             return self.policy.relist.mul_f64(jitter);
@@ -347,7 +348,7 @@ impl<P: Clone, C: Clone> Machine<P, C> {
         }
     }
 
-    fn follow(&mut self, position: P, transfer: Transfer, now: Duration) {
+    fn follow(&mut self, position: P, transfer: Transfer, now: Instant) {
         let uncounted = self.policy.counts_from_watch.then_some(transfer);
         // The end of the list counts as the first event, so that a stream may end right after it.
         self.state = State::Following(Watch { position, is_doubted: false, began: now, events: 1, uncounted });
@@ -356,13 +357,13 @@ impl<P: Clone, C: Clone> Machine<P, C> {
         }
     }
 
-    fn listed(&mut self, transfer: Transfer, now: Duration) {
+    fn listed(&mut self, transfer: Transfer, now: Instant) {
         self.known = Known::Listed;
         self.notices.push(Notice::Listed(transfer));
         self.well(now);
     }
 
-    fn well(&mut self, now: Duration) {
+    fn well(&mut self, now: Instant) {
         let was_failing = self.health.is_failing();
         let after = self.health.well(now);
         if was_failing {
@@ -380,7 +381,7 @@ impl<P: Clone, C: Clone> Machine<P, C> {
         matches!(self.state, State::Following(Watch { is_doubted: false, .. }))
     }
 
-    fn wait(&mut self, pause: Duration, now: Duration) -> Action<P, C> {
+    fn wait(&mut self, pause: Duration, now: Instant) -> Action<P, C> {
         if pause.is_zero() {
             self.attempt = now;
             return self.open(now);
@@ -400,7 +401,7 @@ impl<P: Clone, C: Clone> Machine<P, C> {
     }
 
     /// Returns the request of the state.
-    fn open(&mut self, now: Duration) -> Action<P, C> {
+    fn open(&mut self, now: Instant) -> Action<P, C> {
         match &mut self.state {
             State::Listing => Action::Open(Request::Stream),
             State::Paging { cursor } => {
