@@ -117,6 +117,11 @@ impl Connection {
         }
     }
 
+    /// Returns the number of open streams.
+    pub(crate) fn streams(&self) -> usize {
+        self.streams.len()
+    }
+
     /// Checks the state after a step, with debug assertions.
     pub(crate) fn check(&self) {
         holds(self.is_queued || self.phase == self.current_phase(), "a connection is counted in its phase");
