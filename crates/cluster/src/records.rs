@@ -87,6 +87,8 @@ impl<K: ObjectState + 'static> Reduce for Records<K> {
             Event::Applied(object) if object.kind() == K::KIND => self.apply(object, reducer),
             Event::Applied(_) => Outcome::NOTHING,
             Event::Deleted { namespace, name } => self.delete(namespace, name, reducer),
+            // An object that cannot be read still exists. Its last known state is better than none, so the sweep keeps
+            // it.
             Event::Unreadable { namespace, name } => {
                 self.mark(reducer.index.key(namespace.as_bytes(), name.as_bytes()));
                 Outcome::NOTHING
@@ -110,6 +112,7 @@ impl<K: ObjectState> Records<K> {
         let Meta { namespace, name, version } = object.meta();
         let key = reducer.index.key(namespace.as_bytes(), name.as_bytes());
         let version = if version.is_empty() { 0 } else { reducer.versions.hash_one(version) };
+        // Marked before the comparison: an object that has not changed is in the list too, and the sweep must keep it.
         match self.mark(key) {
             None => self.add(key, version, object, reducer),
             Some(record) if record.version == version && version != 0 => Outcome::NOTHING,
@@ -166,6 +169,7 @@ impl<K: ObjectState> Records<K> {
             record.state.remove(record.key, reducer);
             swept += 1;
         }
+        // Only far below the capacity. A table at the border would otherwise be copied by each sweep.
         if self.records.len() * SPARSE < self.records.capacity() {
             self.records.shrink_to_fit(|record| record.key);
         }

@@ -109,6 +109,7 @@ fn write_index(index: &Index, common: bool, bytes: &mut Vec<u8>) {
         if service.is_declared() {
             put(&service.namespace, &service.name, RecordContent::Service(service_record(service)));
         }
+        // Also those of an entry without a Service: each kind has its own watch, and the one of Services may be late.
         for slice in &service.slices {
             put(&service.namespace, &service.name, RecordContent::Slice(slice_record(slice)));
         }

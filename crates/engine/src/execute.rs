@@ -121,6 +121,7 @@ impl Generation {
             (transaction.block, transaction.listener) = (site.block, site.listener);
         }
         transaction.response.begin(&transaction.query);
+        // Below the step that requested it: that step would answer from the entry that the refresh is to replace.
         let from = transaction.at + 1;
         self.guarded(transaction, worker, |generation, transaction, worker| {
             generation.go(transaction, Move::Down(from), worker)
@@ -159,8 +160,10 @@ impl Generation {
         let above = match below {
             Some(below) => {
                 holds(below.parent.is_none(), "the background part has no parent: the client's part took it");
+                // Swapped, not copied: both transactions go back to the worker with buffers that the next queries use.
                 core::mem::swap(&mut transaction.response, &mut below.response);
                 transaction.response.take_signer(&mut below.response);
+                // Steps below have restored the question on the way up, but only in their part.
                 transaction.query.take_question(&below.query);
                 transaction.query.merge_labels(below.query.label_values());
                 transaction.query.take_asked(below.query.trail.asked.get());
@@ -171,6 +174,9 @@ impl Generation {
                 let failure = Failure::servfail(EdeCode::NO_REACHABLE_AUTHORITY, "no answer in time");
                 transaction.response.fail(&transaction.query, failure);
                 transaction.query.trail.timed_out = true;
+                // The step that set the timeout is in the background part, which has not come up yet. Its `on_response`
+                // runs for the client here, and once more there: the first answers without an upstream, the second
+                // stores what the upstream says.
                 transaction.passed |= 1 << step;
                 step + 1
             }
@@ -210,6 +216,8 @@ impl Generation {
             }
             let Some((index, zone)) = step.zone_of(transaction.query.key()) else { continue };
             if step.hooks.down {
+                // The step that changed the name does not know if it is the last one. The first step that sees the new
+                // name starts the response for it, so a name that changes twice costs one start.
                 if transaction.query.take_renamed() {
                     transaction.response.begin(&transaction.query);
                 }
@@ -340,6 +348,7 @@ impl Generation {
         if target != SubqueryTarget::BelowOrOther {
             return target;
         }
+        // Routing overwrites them, and most subqueries stay in the block of their parent.
         let (block, site) = (sub.block, sub.query.site);
         let is_other = self.route(sub).is_ok() && sub.block != block;
         (sub.block, sub.query.site) = (block, site);
@@ -356,6 +365,7 @@ impl Generation {
         holds(sub.depth == transaction.depth + 1, "a subquery is one level below its parent");
         holds(sub.passed == 0, "a subquery that ends has visited all steps on the way up");
         if sub.target == SubqueryTarget::Below {
+            // Steps below answer for this query, so their labels describe it. Another block has labels of its own.
             transaction.query.merge_labels(sub.query.label_values());
         }
         transaction.query.take_asked(sub.query.trail.asked.get());

@@ -130,6 +130,8 @@ impl Drive {
                 progress
             }
             None => {
+                // Before anything else runs: the hooks of the background part must not prepare an answer for a client
+                // that has gone.
                 abandoned.set(true);
                 self.clientless.borrow_mut().push(running);
                 generation.resume_client(client, timeout.step, None, &mut worker.borrow_mut())
@@ -209,6 +211,9 @@ impl Driver {
                     // again.
                     if let Ok(outcome) = answer.await {
                         let Outcome { resolved, label_values, asked } = &*outcome;
+                        // The failed exchange may have begun seconds before this query came, on an upstream that has
+                        // recovered since. One more attempt helps then; more would multiply the load on an upstream
+                        // that is down.
                         if is_exchange_failure(resolved) && !asked_again && self.has_time(transaction) {
                             asked_again = true;
                             continue;

@@ -192,6 +192,7 @@ impl Leader<'_> {
         poll_fn(|context| {
             let polled = exchange.as_mut().poll(context);
             let upstream = query.trail.asked.get().last;
+            // The table is locked when the upstream changes, not at each poll: all workers share the lock.
             if polled.is_pending() && upstream != shown {
                 self.show(upstream);
                 shown = upstream;
@@ -212,6 +213,8 @@ impl Leader<'_> {
 
     /// Publishes the outcome to the waiters.
     pub(crate) fn publish(mut self, resolved: &Resolved, query: &Query) {
+        // The entry is removed first. A query that joined between sending and removing would wait for an outcome that
+        // was sent already.
         let waiters = self.take_waiters();
         if !waiters.is_empty() {
             let (resolved, label_values, asked) = (resolved.clone(), query.label_values(), query.trail.asked.get());
@@ -232,6 +235,8 @@ impl Leader<'_> {
 
 impl Drop for Leader<'_> {
     fn drop(&mut self) {
+        // The channels close. Waiters then join again, and the first of them leads. Without this, the cancellation of
+        // one client would end the queries of all the others.
         drop(self.take_waiters());
     }
 }

@@ -113,18 +113,22 @@ impl Transaction {
     /// Returns the client's part, in a transaction from `take_transaction`, and the timeout. The client's part contains
     /// the steps above the one with the timeout. The rest stays in `self` and continues without a client.
     pub(crate) fn detach_client(&mut self, take_transaction: impl FnOnce() -> Box<Transaction>) -> Option<Detached> {
+        // Nearest to the client, because its timeout covers everything below. An inner one would leave the client
+        // waiting for the steps between both.
         let waiting = self.outermost_with_timeout()?;
         let timeout = waiting.query.trail.timeout.take()?;
         let above = steps_above(timeout.step);
         let mut client = take_transaction();
         client.begin();
         client.query.copy_from(&waiting.query);
+        // A kept value has one owner. Each goes to the part in which the `on_response` of its step runs.
         client.query.take_kept_above(timeout.step, &mut waiting.query);
         client.response.take_signer(&mut waiting.response);
         client.listener = waiting.listener;
         client.block = waiting.block;
         client.depth = waiting.depth;
         client.target = waiting.target;
+        // The parent gets one answer, that of the client's part. What the background part finds only updates caches.
         client.parent = waiting.parent.take();
         client.passed = waiting.passed & above;
         waiting.passed &= !above;

@@ -227,6 +227,8 @@ impl<P: Clone, C: Clone> Machine<P, C> {
         if following.is_doubted {
             following.is_doubted = false;
             self.open(now)
+        // Servers end watches after minutes. One that ends at once and brings nothing would be opened again in a tight
+        // loop.
         } else if following.events == 0 && lived < self.policy.watch_min {
             self.failed(&SHORT, true, now, jitter)
         } else {
@@ -247,6 +249,7 @@ impl<P: Clone, C: Clone> Machine<P, C> {
     fn failed(&mut self, failure: &Failure, is_open: bool, now: Instant, jitter: f64) -> Action<P, C> {
         let kind = failure.kind;
         if matches!(self.state, State::Listing) && kind.rejects_streams(is_open) {
+            // Before everything else: a source that rejects the form of the request is healthy, and needs no pause.
             return self.use_pages(now);
         }
         if is_open && kind == FailureKind::Silent && self.is_watching() {
@@ -321,6 +324,9 @@ impl<P: Clone, C: Clone> Machine<P, C> {
     fn pause(&mut self, failure: &Failure, now: Instant, jitter: f64) -> Duration {
         let is_expired = failure.kind == FailureKind::Expired && self.loses_position(failure.kind);
         if is_expired && !core::mem::replace(&mut self.is_relisting, true) {
+            // A source compacts its history for all replicas at once. Their lists, the most expensive requests there
+            // are, are spread over this time. Only the first: a source that loses positions again and again has another
+            // problem.
             return self.policy.relist.mul_f64(jitter);
         }
         self.backoff.pause(now, self.attempt, jitter, failure)
@@ -405,6 +411,8 @@ impl<P: Clone, C: Clone> Machine<P, C> {
         match &mut self.state {
             State::Listing => Action::Open(Request::Stream),
             State::Paging { cursor } => {
+                // The first list may come from the cache of the API server, which spares etcd when a fleet starts.
+                // Later it must not: a server that lags behind would take the collection back in time.
                 let may_be_old = cursor.is_none() && self.known == Known::Nothing;
                 Action::Open(Request::Page { cursor: cursor.clone(), may_be_old })
             }

@@ -288,6 +288,8 @@ impl ConnectionTable {
     }
 
     fn evict(&self, entries: &mut Entries, address: IpAddr, entry: &Arc<Entry>) -> bool {
+        // Its task frees the buffers when it runs. Until then they count as leaving: otherwise each connection that
+        // asks for memory in the meantime would evict one more.
         let leaving = entry.buffered();
         entry.leaving.store(leaving, Ordering::Relaxed);
         entries.leaving += leaving;

@@ -256,6 +256,8 @@ impl Parked {
             Err(ShareError::Full) => return refuse("too many queries wait for an upstream"),
             Err(ShareError::Greedy) => return refuse("too many queries of this client wait for an upstream"),
         };
+        // Counted before the limit is checked: two workers that check at the same time would both be let in otherwise.
+        // The drop of `Parked` takes the bytes of a query that is refused back.
         let excess = transaction.excess();
         let bytes = shared.all_parked.excess.fetch_add(excess, Ordering::Relaxed) + excess;
         shared.parked.set(shared.parked.get() + 1);

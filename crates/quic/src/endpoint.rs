@@ -138,8 +138,12 @@ impl Endpoint {
         let [opening, turned_away, _] = self.phases;
         let client = proxied.unwrap_or(incoming.remote_address());
         let is_proven = incoming.remote_address_validated();
+        // Asked exactly once for each attempt, because it counts.
         let is_permitted = self.admission.permit(client.ip(), is_proven);
         let is_loaded = self.attempts.note(now) || opening >= HANDSHAKING_BEFORE_RETRY || self.admission.is_busy();
+        // A handshake costs half a millisecond of CPU, and a forged address costs its sender nothing. Under load,
+        // clients prove their address first with a token (RFC 9000 §8.1.2), which costs no state here. The rate of a
+        // network is no reason to refuse before that: somebody else may have used it up with forged packets.
         if (is_loaded || !is_permitted) && !is_proven && incoming.may_retry() {
             if let Ok(transmit) = self.quic.retry(incoming, &mut reply) {
                 self.reply(&transmit, reply);
@@ -151,7 +155,11 @@ impl Endpoint {
             let transmit = self.quic.refuse(incoming, &mut reply);
             return self.reply(&transmit, reply);
         }
+        // The account comes last. It may evict a connection of somebody else, which is right only for a client that is
+        // let in.
         let account = if opening >= HANDSHAKING_MAX { None } else { self.admission.admit(client.ip()) };
+        // Some clients above the limit get a handshake, only to read why they are closed. The others are refused at
+        // once.
         if account.is_none() && (opening >= HANDSHAKING_MAX || turned_away >= TURNED_AWAY_MAX) {
             self.events.push_back(Event::LimitReached(Limit::Connections));
             let transmit = self.quic.refuse(incoming, &mut reply);
@@ -365,6 +373,7 @@ impl Endpoint {
         }
         holds(self.phases[connection.phase as usize] > 0, "a connection is counted in its phase");
         self.phases[connection.phase as usize] -= 1;
+        // Counted out and in again in one place, after everything that may change the phase.
         connection.phase = connection.current_phase();
         if is_drained {
             self.connections[index] = None;

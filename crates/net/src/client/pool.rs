@@ -102,6 +102,8 @@ impl<T: Transport> PoolDriver<T> {
     /// Performs the actions that the client requests.
     pub(super) fn process(self: &Rc<Self>) {
         loop {
+            // In a statement of its own, so that the borrow ends before the event is handled, which borrows the client
+            // again.
             let event = self.client.borrow_mut().poll_event();
             match event {
                 Some(PoolEvent::Open(id, route)) => T::open(self, id, route),

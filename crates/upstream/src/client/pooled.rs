@@ -161,6 +161,8 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
             pool.connecting -= 1;
             pool.open.push(id);
         }
+        // The query that opened the connection goes first. The others get the timer of `wake_waiting`, so that
+        // connections which open at the same time share them.
         if !self.send(now, query, id) {
             self.complete(now, query, Err(QueryError::Exhausted));
         }
@@ -234,9 +236,13 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
 
     /// Finds a connection for a query, or opens one, or lets the query wait.
     pub(super) fn assign(&mut self, now: Instant, id: QueryId) {
+        // Each round ends the loop or takes a connection out of the pool. Only `add` finds out that a connection which
+        // seems to have room has no free message ID.
         while let Some(query) = self.queries.get(id.0).expected("a query that needs a connection") {
             holds(query.connection.is_none(), "a query that needs a connection has none");
             let (pool, limits) = (query.pool, query.limits);
+            // Before the choice, and not only by timer: servers close idle connections after about the same time, and a
+            // query that crosses the close is lost.
             self.remove_surplus(now, pool, limits);
             let Some(pooled) = self.pools.get_mut(pool.0).expected("the pool of a query") else { return };
             match pooled.choose(&self.connections) {
@@ -281,8 +287,11 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
         if !connection.carrier.add(id, &mut *self.random) {
             return false;
         }
+        // A query that waited for this connection to open was not sent on an old one. If the connection ends, the next
+        // one would end in the same way, so only a query on a reused connection is retried.
         query.is_reused = query.connection != Some(to);
         (query.connection, query.sent) = (Some(to), now);
+        // The driver sends until nothing is left. It needs one event for a burst, not one for each query.
         if !is_sending {
             self.events.push_back(PoolEvent::Transmit(to));
         }
@@ -321,6 +330,7 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
     /// Sends a query on another connection. Fails it if the protocol does not retry it.
     pub(super) fn retry(&mut self, now: Instant, id: QueryId, error: &QueryError) {
         let Some(query) = self.queries.get_mut(id.0).expected("a query of a connection") else { return };
+        // The connection carries the query no more. Whatever happens next must not take it from there once more.
         query.connection = None;
         if !C::may_retry(query.is_reused, query.retries) {
             return self.complete(now, id, Err(error.clone()));
@@ -454,6 +464,8 @@ impl<R: Clone + Eq + Hash, C: Carrier> PoolClient<R, C> {
         // A connection that was closed is removed before the queries that it carried.
         let Some(connection) = self.connections.get_mut(id.0) else { return };
         let pool = connection.pool;
+        // A connection that is being opened belongs to one query. Without that query it would be opened for nothing.
+        // Other queries that wait for a connection find another one when the timer fires.
         if let State::Connecting(_) = connection.state {
             self.close(id);
             return self.wake_waiting(now, pool);

@@ -345,6 +345,8 @@ impl<R: Clone + Eq + Hash> UdpClient<R> {
         holds(!carrier.is_used_up(), "a socket that takes a query is not used up");
         carrier.uses += 1;
         carrier.used = now;
+        // A port that never changes can be guessed (RFC 5452 §9.2). After the last use, the socket only waits for
+        // replies.
         if carrier.is_used_up()
             && let Some(ports) = self.ports.get_mut(carrier.ports.0).expected("the ports of a socket")
         {

@@ -91,6 +91,7 @@ impl Job {
         let mut in_flight: Vec<Pin<Box<_>>> = Vec::new();
         loop {
             budget.refill(io.now());
+            // The queue drops what finds no place, so a slow server costs samples and never the answers to clients.
             while in_flight.len() < IN_FLIGHT_MAX && budget.left >= 1.0 {
                 let Some(sample) = self.exit.take() else { break };
                 budget.left -= 1.0;
