@@ -131,10 +131,10 @@ impl Generation {
     /// Continues a parked transaction with the outcome of its I/O.
     pub fn resume(&self, transaction: &mut Box<Transaction>, resolved: &Resolved, worker: &mut Worker) -> Progress {
         self.guarded(transaction, worker, |generation, transaction, worker| {
-            let next = match transaction.take_over(resolved) {
+            let next = match transaction.adopt_resolved(resolved) {
                 Verdict::Fail(failure) => {
                     transaction.response.fail(&transaction.query, failure);
-                    generation.blame(transaction);
+                    generation.record_failed_step(transaction);
                     Move::Up(transaction.at)
                 }
                 Verdict::Done => Move::Resolved,
@@ -162,11 +162,11 @@ impl Generation {
                 holds(below.parent.is_none(), "the background part has no parent: the client's part took it");
                 // Swapped, not copied: both transactions go back to the worker with buffers that the next queries use.
                 core::mem::swap(&mut transaction.response, &mut below.response);
-                transaction.response.take_signer(&mut below.response);
+                transaction.response.move_signer(&mut below.response);
                 // Steps below have restored the question on the way up, but only in their part.
-                transaction.query.take_question(&below.query);
+                transaction.query.copy_question(&below.query);
                 transaction.query.merge_labels(below.query.label_values());
-                transaction.query.take_asked(below.query.trail.asked.get());
+                transaction.query.add_asked(below.query.trail.asked.get());
                 transaction.query.trail.was_rewritten |= below.query.trail.was_rewritten;
                 step
             }
@@ -193,7 +193,7 @@ impl Generation {
                 Move::Resolved => self.call_resolved(transaction, worker),
                 Move::Up(above) => match self.call_up(transaction, above, worker) {
                     Some(verdict) => verdict,
-                    None if transaction.parent.is_some() => self.hand_over(transaction, worker),
+                    None if transaction.parent.is_some() => self.return_to_parent(transaction, worker),
                     None if transaction.response.is_dropped() => return Progress::Dropped,
                     None => return Progress::Answered,
                 },
@@ -222,7 +222,7 @@ impl Generation {
                     transaction.response.begin(&transaction.query);
                 }
                 transaction.query.set_zone(index, zone.map_or(NameRef::ROOT, Name::as_ref));
-                transaction.stand_at(at, false);
+                transaction.enter_step(at, false);
                 match step.plugin.on_query(&mut transaction.query, &mut transaction.response, worker) {
                     Verdict::Pass => {}
                     verdict => return verdict,
@@ -230,7 +230,7 @@ impl Generation {
             }
             transaction.passed |= u64::from(step.hooks.up) << at;
         }
-        transaction.stand_at(steps.len(), false);
+        transaction.enter_step(steps.len(), false);
         if is_update {
             let failure = Failure::refused(EdeCode::NOT_AUTHORITATIVE, "no dynamic zone has this name");
             return Verdict::Fail(Failure { rcode: Rcode::NOTAUTH, cause: "".into(), ..failure });
@@ -252,7 +252,7 @@ impl Generation {
     fn call_up(&self, transaction: &mut Transaction, above: usize, worker: &mut Worker) -> Option<Verdict> {
         let at = (transaction.passed & steps_above(above)).checked_ilog2()? as usize;
         transaction.passed &= !(1 << at);
-        transaction.stand_at(at, true);
+        transaction.enter_step(at, true);
         let step = &self.block(transaction.block).chain.steps()[at];
         let (index, zone) = step.zone_of(transaction.query.key()).unwrap_or_default();
         transaction.query.set_zone(index, zone.map_or(NameRef::ROOT, Name::as_ref));
@@ -278,12 +278,12 @@ impl Generation {
                 transaction.response.fail(&transaction.query, failure);
                 // The failure cost no I/O, so a cache gains nothing by storing it.
                 transaction.response.set_local();
-                self.blame(transaction);
+                self.record_failed_step(transaction);
                 Move::Up(at)
             }
             Verdict::Drop => {
                 transaction.response.set_dropped();
-                self.blame(transaction);
+                self.record_failed_step(transaction);
                 Move::Up(at)
             }
             Verdict::Done | Verdict::Missing | Verdict::Subquery(_) | Verdict::Wait => {
@@ -296,7 +296,7 @@ impl Generation {
     }
 
     /// Records the current step as the one that failed or dropped the query.
-    fn blame(&self, transaction: &mut Transaction) {
+    fn record_failed_step(&self, transaction: &mut Transaction) {
         let step = self.block(transaction.block).chain.steps().get(transaction.at);
         transaction.response.set_failed_at(step.map(|step| step.order));
     }
@@ -327,7 +327,7 @@ impl Generation {
             Move::Up(0)
         } else if sub.target == SubqueryTarget::Below {
             sub.query.clear_notes(self.block(sub.block).chain.steps().len());
-            sub.query.take_onward(&transaction.query);
+            sub.query.copy_onward_options(&transaction.query);
             Move::Down(transaction.at + 1)
         } else {
             match self.route(&mut sub) {
@@ -357,7 +357,7 @@ impl Generation {
     }
 
     /// Passes the answer of a subquery to the step that asked.
-    fn hand_over(&self, transaction: &mut Box<Transaction>, worker: &mut Worker) -> Verdict {
+    fn return_to_parent(&self, transaction: &mut Box<Transaction>, worker: &mut Worker) -> Verdict {
         let Some(parent) = transaction.parent.take().expected("the parent of a subquery") else {
             return Verdict::Done;
         };
@@ -368,7 +368,7 @@ impl Generation {
             // Steps below answer for this query, so their labels describe it. Another block has labels of its own.
             transaction.query.merge_labels(sub.query.label_values());
         }
-        transaction.query.take_asked(sub.query.trail.asked.get());
+        transaction.query.add_asked(sub.query.trail.asked.get());
         let step = &self.block(transaction.block).chain.steps()[transaction.at];
         let verdict =
             step.plugin.on_subresponse(&mut transaction.query, &mut sub.response, &mut transaction.response, worker);

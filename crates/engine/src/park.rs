@@ -25,7 +25,7 @@ use wire::{EdeCode, Opcode};
 
 use crate::generation::Generation;
 use crate::io::Io;
-use crate::singleflight::{Join, Key, Outcome};
+use crate::singleflight::{Join, Key, SharedReply};
 use crate::trail::ClientTimeout;
 use crate::transaction::Detached;
 use crate::transaction::{Progress, Transaction};
@@ -210,7 +210,7 @@ impl Driver {
                     // The channel closes without a reply if the leader is dropped. In that case this query joins
                     // again.
                     if let Ok(outcome) = answer.await {
-                        let Outcome { resolved, label_values, asked } = &*outcome;
+                        let SharedReply { resolved, label_values, asked } = &*outcome;
                         // The failed exchange may have begun seconds before this query came, on an upstream that has
                         // recovered since. One more attempt helps then; more would multiply the load on an upstream
                         // that is down.
@@ -219,7 +219,7 @@ impl Driver {
                             continue;
                         }
                         transaction.query.merge_labels(label_values.clone());
-                        transaction.query.take_asked(*asked);
+                        transaction.query.add_asked(*asked);
                         return resolved.clone();
                     }
                 }

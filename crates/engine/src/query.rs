@@ -96,7 +96,7 @@ impl QueryName {
 impl Query {
     /// Initializes the current question and the EDNS parameters from [`Query::request`].
     pub(crate) fn begin(&mut self) {
-        self.take_request();
+        self.reset_question();
         self.udp_size = self.request.opt.map_or(UDP_SIZE_MIN, |opt| opt.udp_size.max(UDP_SIZE_MIN));
         self.udp_size_max = UDP_SIZE;
         self.onward_size_max = u16::MAX;
@@ -106,14 +106,14 @@ impl Query {
     }
 
     /// Sets the current question back to that of the request.
-    pub(crate) fn take_request(&mut self) {
+    pub(crate) fn reset_question(&mut self) {
         self.name.set(self.request.name.as_ref());
         self.qtype = self.request.qtype;
         self.qclass = self.request.qclass;
     }
 
     /// Copies the current question of `other`.
-    pub(crate) fn take_question(&mut self, other: &Query) {
+    pub(crate) fn copy_question(&mut self, other: &Query) {
         self.name.copy_from(&other.name);
         self.qtype = other.qtype;
         self.qclass = other.qclass;
@@ -200,7 +200,7 @@ impl Query {
     /// A step that changed the question calls it on the way up if no step above changed it as well.
     pub fn restore_question(&mut self) {
         self.trail.was_rewritten = true;
-        self.take_request();
+        self.reset_question();
         self.set_zone(0, NameRef::ROOT);
     }
 
@@ -301,7 +301,7 @@ impl Query {
     }
 
     /// Copies the EDNS options for upstreams from `other`.
-    pub(crate) fn take_onward(&mut self, other: &Query) {
+    pub(crate) fn copy_onward_options(&mut self, other: &Query) {
         self.trail.onward.clone_from(&other.trail.onward);
     }
 
@@ -378,13 +378,13 @@ impl Query {
     }
 
     /// Moves the values that the steps above `step` have stored from `other` to this query.
-    pub(crate) fn take_kept_above(&mut self, step: usize, other: &mut Query) {
+    pub(crate) fn move_kept_above(&mut self, step: usize, other: &mut Query) {
         self.trail.kept.extend(other.trail.kept.extract_if(.., |(keeper, _)| *keeper < step));
     }
 
     /// Records that an upstream is asked for this query, for those who watch queries.
     pub fn set_upstream(&self, address: SocketAddr) {
-        self.take_asked(Asked { last: Some(address), attempts: 1, has_others: false });
+        self.add_asked(Asked { last: Some(address), attempts: 1, has_others: false });
     }
 
     /// Upstream that was asked last.
@@ -394,7 +394,7 @@ impl Query {
     }
 
     /// Adds upstreams that were asked for this query by another one.
-    pub(crate) fn take_asked(&self, later: Asked) {
+    pub(crate) fn add_asked(&self, later: Asked) {
         self.trail.asked.set(self.trail.asked.get().and(later));
     }
 

@@ -25,8 +25,8 @@ use crate::verdict::Resolved;
 use host::Instant;
 use host::invariant::Expected as _;
 
-/// Outcome of an exchange, and what was recorded while it ran.
-pub(crate) struct Outcome {
+/// SharedReply of an exchange, and what was recorded while it ran.
+pub(crate) struct SharedReply {
     pub(crate) resolved: Resolved,
     pub(crate) label_values: LabelValues,
     /// Upstreams that were asked.
@@ -85,7 +85,7 @@ struct InFlight {
     /// Upstream that is being asked.
     upstream: Option<SocketAddr>,
     /// Channels of the queries that wait for the leader.
-    waiters: Vec<Sender<Arc<Outcome>>>,
+    waiters: Vec<Sender<Arc<SharedReply>>>,
 }
 
 /// Exchanges that are in flight at one moment.
@@ -130,7 +130,7 @@ pub(crate) enum Join<'a> {
     /// First query with this key: it does the exchange and publishes the outcome.
     Leader(Leader<'a>),
     /// Later query: it waits for the leader's outcome.
-    Waiter(Receiver<Arc<Outcome>>),
+    Waiter(Receiver<Arc<SharedReply>>),
 }
 
 /// Obligation to publish the outcome. Dropping it first closes the waiters' channels.
@@ -218,14 +218,14 @@ impl Leader<'_> {
         let waiters = self.take_waiters();
         if !waiters.is_empty() {
             let (resolved, label_values, asked) = (resolved.clone(), query.label_values(), query.trail.asked.get());
-            let outcome = Arc::new(Outcome { resolved, label_values, asked });
+            let outcome = Arc::new(SharedReply { resolved, label_values, asked });
             for waiter in waiters {
                 let _ = waiter.send(Arc::clone(&outcome));
             }
         }
     }
 
-    fn take_waiters(&mut self) -> Vec<Sender<Arc<Outcome>>> {
+    fn take_waiters(&mut self) -> Vec<Sender<Arc<SharedReply>>> {
         let Some(key) = self.key.take() else { return Vec::new() };
         let Ok(mut waiting) = self.singleflight.waiting.lock() else { return Vec::new() };
         let in_flight = waiting.remove(&key).expected("the exchange of a leader");

@@ -122,8 +122,8 @@ impl Transaction {
         client.begin();
         client.query.copy_from(&waiting.query);
         // A kept value has one owner. Each goes to the part in which the `on_response` of its step runs.
-        client.query.take_kept_above(timeout.step, &mut waiting.query);
-        client.response.take_signer(&mut waiting.response);
+        client.query.move_kept_above(timeout.step, &mut waiting.query);
+        client.response.move_signer(&mut waiting.response);
         client.listener = waiting.listener;
         client.block = waiting.block;
         client.depth = waiting.depth;
@@ -165,7 +165,7 @@ pub(crate) const fn steps_above(step: usize) -> u64 {
 }
 
 impl Transaction {
-    pub(crate) fn stand_at(&mut self, step: usize, upwards: bool) {
+    pub(crate) fn enter_step(&mut self, step: usize, upwards: bool) {
         debug_assert!(step <= STEPS_MAX, "a chain has at most as many steps as a mask has bits");
         self.at = step;
         self.upwards = upwards;
@@ -173,7 +173,7 @@ impl Transaction {
     }
 
     /// Converts the outcome of the I/O to a verdict, and stores a reply in the response.
-    pub(crate) fn take_over(&mut self, resolved: &Resolved) -> Verdict {
+    pub(crate) fn adopt_resolved(&mut self, resolved: &Resolved) -> Verdict {
         let reply = match resolved {
             Resolved::Pass => return Verdict::Pass,
             Resolved::Fail(failure) => return Verdict::Fail(failure.clone()),
@@ -198,7 +198,7 @@ impl Transaction {
         while let Some(parent) = self.parent.take() {
             *self = parent;
         }
-        self.query.take_request();
+        self.query.reset_question();
         self.response.fail(&self.query, failure);
     }
 }
