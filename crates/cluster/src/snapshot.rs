@@ -77,16 +77,9 @@ struct EndpointRecord {
 }
 
 /// Error: the bytes are not a snapshot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a snapshot of an index")]
 pub struct SnapshotError;
-
-impl core::fmt::Display for SnapshotError {
-    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        out.write_str("not a snapshot of an index")
-    }
-}
-
-impl core::error::Error for SnapshotError {}
 
 /// Appends the contents of an index to a buffer.
 pub fn write(index: &Index, bytes: &mut Vec<u8>) {
