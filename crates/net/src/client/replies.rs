@@ -9,7 +9,6 @@
 //!   grows is given up, because the others are nearer to their end.
 
 use std::cell::Cell;
-use std::fmt;
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -108,16 +107,9 @@ impl Replies {
 }
 
 /// Error of a reply that finds no room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("too many long responses are being received")]
 pub(super) struct OverBudgetError;
-
-impl fmt::Display for OverBudgetError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("too many long responses are being received")
-    }
-}
-
-impl std::error::Error for OverBudgetError {}
 
 impl From<OverBudgetError> for QueryError {
     fn from(error: OverBudgetError) -> Self {
