@@ -221,7 +221,7 @@ impl Cache {
 }
 
 /// Result of a lookup.
-enum Found {
+enum LookupResult {
     /// A valid entry, which has been written into the response.
     Fresh {
         /// True if the entry should be prefetched.
@@ -275,13 +275,13 @@ impl Cache {
         };
         self.count(query, worker, |metrics| metrics.hits(class));
         match (found, self.config.stale) {
-            (Found::Fresh { prefetch }, _) => {
+            (LookupResult::Fresh { prefetch }, _) => {
                 if prefetch {
                     self.refresh(query, worker);
                 }
                 true
             }
-            (Found::Stale { held_back: false }, Some(Stale { verify: Some(timeout), recheck, .. })) => {
+            (LookupResult::Stale { held_back: false }, Some(Stale { verify: Some(timeout), recheck, .. })) => {
                 // With a limit for the wait, or between attempts, one query at a time verifies an entry.
                 let verifies_alone = !timeout.is_zero() || !recheck.is_zero();
                 if M::KEEPS && verifies_alone && !self.begin_refresh(class, query, now) {
@@ -293,7 +293,7 @@ impl Cache {
                 }
                 false
             }
-            (Found::Stale { held_back }, _) => {
+            (LookupResult::Stale { held_back }, _) => {
                 let served = self.serve_stale(class, query, response, worker);
                 if M::KEEPS && served && !held_back && self.begin_refresh(class, query, now) {
                     self.refresh(query, worker);
@@ -319,7 +319,7 @@ impl Cache {
     ///
     /// An answer and a denial for the same question exist together only if the denial is a failure, which does not hide
     /// a valid answer, or if expired answers are preferred.
-    fn find<M: Mode>(&self, query: &Query, response: &mut Response, now: Instant) -> Option<(Class, Found)> {
+    fn find<M: Mode>(&self, query: &Query, response: &mut Response, now: Instant) -> Option<(Class, LookupResult)> {
         let order = if self.config.prefer_positive { ANSWERS_FIRST } else { VALID_FIRST };
         let key = Key::of(query);
         let may_use = |freshness: Freshness| freshness == Freshness::Valid || self.config.stale.is_some();
@@ -335,17 +335,17 @@ impl Cache {
         freshness: Freshness,
         response: &mut Response,
         now: Instant,
-    ) -> Option<Found> {
+    ) -> Option<LookupResult> {
         match (freshness, entry.left(now)) {
             (Freshness::Valid, Some(left)) => {
                 entry.restore(response, if self.config.keep_ttl { entry.ttl() } else { left });
                 if entry.rcode() == Rcode::SERVFAIL {
                     response.set_ede(EdeCode::CACHED_ERROR, "an earlier query for this name failed");
                 }
-                Some(Found::Fresh { prefetch: M::KEEPS && entry.hit(self.config.prefetch, left, now) })
+                Some(LookupResult::Fresh { prefetch: M::KEEPS && entry.hit(self.config.prefetch, left, now) })
             }
             (Freshness::Expired, None) if entry.is_of_use(now, self.keep_stale()) => {
-                Some(Found::Stale { held_back: entry.is_held_back(now) })
+                Some(LookupResult::Stale { held_back: entry.is_held_back(now) })
             }
             _ => None,
         }
