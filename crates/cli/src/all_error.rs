@@ -1,6 +1,5 @@
 //! Reasons why replicas of a Service cannot be asked.
 
-use std::fmt;
 use std::time::Duration;
 
 use control::text::harmless;
@@ -8,47 +7,30 @@ use control::text::harmless;
 /// Service of the cluster DNS, unless the command line names another one.
 pub(crate) const USUAL: &str = "kube-system/kube-dns";
 /// Reason why a replica, or all of them, could not be asked. The user can do something about each.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum AllError {
     /// There is no `kubectl`.
+    #[error("`--all` runs `kubectl`, which is not in the PATH here; without it, run the command in each Pod")]
     NoKubectl,
     /// `kubectl` failed, with this reason.
+    #[error("{}", harmless(.0))]
     Kubectl(String),
     /// `kubectl` took longer than this.
+    #[error("no answer within {} s", .0.as_secs())]
     Late(Duration),
     /// An output is longer than this number of bytes.
+    #[error("the output is longer than {} MiB", .0 >> 20)]
     TooLong(u64),
     /// The Service has no Pods.
+    #[error("Service {0} has no Pods behind it; `--all=NAMESPACE/SERVICE` names another Service")]
     NoPods(String),
     /// The text is not `NAMESPACE/SERVICE`.
+    #[error("`{}` is not NAMESPACE/SERVICE, such as {}", .0, USUAL)]
     NotAService(String),
     /// The command cannot ask several replicas.
+    #[error("`--all` and `--socket` exclude each other: a socket is that of one server")]
     OneServer,
     /// The command reads a file of this machine.
+    #[error("`--all` and `--conf` exclude each other: a replica has its own Corefile")]
     OwnFile,
 }
-
-impl fmt::Display for AllError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            AllError::NoKubectl => out.write_str(
-                "`--all` runs `kubectl`, which is not in the PATH here; without it, run the command in each Pod",
-            ),
-            AllError::Kubectl(reason) => out.write_str(&harmless(reason)),
-            AllError::Late(limit) => write!(out, "no answer within {} s", limit.as_secs()),
-            AllError::TooLong(limit) => write!(out, "the output is longer than {} MiB", limit >> 20),
-            AllError::NoPods(service) => {
-                write!(out, "Service {service} has no Pods behind it; `--all=NAMESPACE/SERVICE` names another Service")
-            }
-            AllError::NotAService(text) => write!(out, "`{text}` is not NAMESPACE/SERVICE, such as {USUAL}"),
-            AllError::OwnFile => {
-                out.write_str("`--all` and `--conf` exclude each other: a replica has its own Corefile")
-            }
-            AllError::OneServer => {
-                out.write_str("`--all` and `--socket` exclude each other: a socket is that of one server")
-            }
-        }
-    }
-}
-
-impl core::error::Error for AllError {}

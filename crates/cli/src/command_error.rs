@@ -98,76 +98,38 @@ impl Error for CommandError {
 }
 
 /// Value of an option that names a DNS server.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum ServerAddressError {
     /// Neither an address nor a host name.
+    #[error("expected an address or a host, such as 10.96.0.10, [::1]:1053 or dns.example.org:53")]
     Form,
     /// The host name cannot be looked up.
-    Lookup(String, io::Error),
+    #[error("{0}: {1}")]
+    Lookup(String, #[source] io::Error),
     /// The host name has no address.
+    #[error("{0} has no address")]
     NoAddress(String),
 }
 
-impl fmt::Display for ServerAddressError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ServerAddressError::Form => {
-                out.write_str("expected an address or a host, such as 10.96.0.10, [::1]:1053 or dns.example.org:53")
-            }
-            ServerAddressError::Lookup(host, error) => write!(out, "{host}: {error}"),
-            ServerAddressError::NoAddress(host) => write!(out, "{host} has no address"),
-        }
-    }
-}
-
-impl Error for ServerAddressError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        if let ServerAddressError::Lookup(_, error) = self { Some(error) } else { None }
-    }
-}
-
 /// Invalid line of a list of queries.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("line {line}: {error}")]
 pub(crate) struct QueryError {
     pub(crate) line: usize,
+    #[source]
     pub(crate) error: QueryLineError,
 }
 
 /// Error in a line of a list of queries.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum QueryLineError {
     /// Not a name and a type.
+    #[error("`{0}` is not `NAME TYPE`")]
     Form(String),
     /// Not a domain name.
-    Name(String, NameError),
+    #[error("`{0}` is not a domain name: {1}")]
+    Name(String, #[source] NameError),
     /// Not a record type.
+    #[error("`{0}` is not a record type")]
     Type(String),
-}
-
-impl fmt::Display for QueryError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "line {}: {}", self.line, self.error)
-    }
-}
-
-impl Error for QueryError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        Some(&self.error)
-    }
-}
-
-impl fmt::Display for QueryLineError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            QueryLineError::Form(line) => write!(out, "`{line}` is not `NAME TYPE`"),
-            QueryLineError::Name(name, error) => write!(out, "`{name}` is not a domain name: {error}"),
-            QueryLineError::Type(qtype) => write!(out, "`{qtype}` is not a record type"),
-        }
-    }
-}
-
-impl Error for QueryLineError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        if let QueryLineError::Name(_, error) = self { Some(error) } else { None }
-    }
 }

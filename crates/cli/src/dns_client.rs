@@ -1,6 +1,5 @@
 //! One query to one server, over UDP or TCP, without retransmission, for commands.
 
-use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -59,30 +58,17 @@ pub(crate) struct Answer {
 }
 
 /// Reason why there is no response.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum ProbeError {
     /// Nothing arrived in time.
+    #[error("no answer in time")]
     Silent,
     /// The operating system reports an error.
-    Failed(io::Error),
+    #[error("{}", host::errors::describe(.0))]
+    Failed(#[source] io::Error),
     /// The response is not a DNS message for this query.
+    #[error("the response is not a DNS message for this query")]
     Invalid,
-}
-
-impl fmt::Display for ProbeError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ProbeError::Silent => out.write_str("no answer in time"),
-            ProbeError::Failed(error) => out.write_str(&host::errors::describe(error)),
-            ProbeError::Invalid => out.write_str("the response is not a DNS message for this query"),
-        }
-    }
-}
-
-impl core::error::Error for ProbeError {
-    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        if let ProbeError::Failed(error) = self { Some(error) } else { None }
-    }
 }
 
 impl From<io::Error> for ProbeError {

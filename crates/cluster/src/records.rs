@@ -33,7 +33,7 @@ pub enum Change {
 /// Records of one watch, of any kind.
 pub(crate) trait Reduce: Any + Send {
     /// Applies an event to the index.
-    fn reduce(&mut self, event: &Event<'_>, reducer: &mut IndexReducer) -> Outcome;
+    fn reduce(&mut self, event: &Event<'_>, reducer: &mut IndexReducer) -> Reduction;
 
     /// Takes over the records of another watch of the same kind. The next list marks those that still exist.
     fn absorb(&mut self, other: Box<dyn Reduce>);
@@ -41,14 +41,14 @@ pub(crate) trait Reduce: Any + Send {
 
 /// Result of an event.
 #[derive(Clone, Copy)]
-pub(crate) struct Outcome {
+pub(crate) struct Reduction {
     pub(crate) change: Change,
     /// True if the zone's serial advances.
     pub(crate) stamps: bool,
 }
 
-impl Outcome {
-    const NOTHING: Outcome = Outcome { change: Change::Nothing, stamps: false };
+impl Reduction {
+    const NOTHING: Reduction = Reduction { change: Change::Nothing, stamps: false };
 }
 
 /// Records of one watch.
@@ -78,18 +78,20 @@ impl<K> Records<K> {
 }
 
 impl<K: ObjectState + 'static> Reduce for Records<K> {
-    fn reduce(&mut self, event: &Event<'_>, reducer: &mut IndexReducer) -> Outcome {
+    fn reduce(&mut self, event: &Event<'_>, reducer: &mut IndexReducer) -> Reduction {
         match event {
             Event::Listing => {
                 self.list = self.list.wrapping_add(1);
-                Outcome::NOTHING
+                Reduction::NOTHING
             }
             Event::Applied(object) if object.kind() == K::KIND => self.apply(object, reducer),
-            Event::Applied(_) => Outcome::NOTHING,
+            Event::Applied(_) => Reduction::NOTHING,
             Event::Deleted { namespace, name } => self.delete(namespace, name, reducer),
+            // An object that cannot be read still exists. Its last known state is better than none, so the sweep keeps
+            // it.
             Event::Unreadable { namespace, name } => {
                 self.mark(reducer.index.key(namespace.as_bytes(), name.as_bytes()));
-                Outcome::NOTHING
+                Reduction::NOTHING
             }
             Event::Listed => self.sweep(reducer),
         }
@@ -106,13 +108,14 @@ impl<K: ObjectState + 'static> Reduce for Records<K> {
 }
 
 impl<K: ObjectState> Records<K> {
-    fn apply(&mut self, object: &Object<'_>, reducer: &mut IndexReducer) -> Outcome {
+    fn apply(&mut self, object: &Object<'_>, reducer: &mut IndexReducer) -> Reduction {
         let Meta { namespace, name, version } = object.meta();
         let key = reducer.index.key(namespace.as_bytes(), name.as_bytes());
         let version = if version.is_empty() { 0 } else { reducer.versions.hash_one(version) };
+        // Marked before the comparison: an object that has not changed is in the list too, and the sweep must keep it.
         match self.mark(key) {
             None => self.add(key, version, object, reducer),
-            Some(record) if record.version == version && version != 0 => Outcome::NOTHING,
+            Some(record) if record.version == version && version != 0 => Reduction::NOTHING,
             Some(record) => self.update(record, version, object, reducer),
         }
     }
@@ -126,47 +129,58 @@ impl<K: ObjectState> Records<K> {
         })
     }
 
-    fn add(&mut self, key: u64, version: u64, object: &Object<'_>, reducer: &mut IndexReducer) -> Outcome {
-        let Some(state) = K::apply(None, object, key, reducer).state else { return Outcome::NOTHING };
+    fn add(&mut self, key: u64, version: u64, object: &Object<'_>, reducer: &mut IndexReducer) -> Reduction {
+        // `None`: the object is not served.
+        let Some(state) = K::apply(None, object, key, reducer).state else { return Reduction::NOTHING };
+        debug_assert!(self.records.find(key, |record| record.key == key).is_none(), "an object has one record");
         let record = Record { key, version, list: self.list, state };
         self.records.insert_unique(key, record, |record| record.key);
         reducer.index.count_added(K::KIND);
-        Outcome { change: Change::Added, stamps: true }
+        Reduction { change: Change::Added, stamps: true }
     }
 
-    fn update(&mut self, before: Record<K>, version: u64, object: &Object<'_>, reducer: &mut IndexReducer) -> Outcome {
+    fn update(
+        &mut self,
+        before: Record<K>,
+        version: u64,
+        object: &Object<'_>,
+        reducer: &mut IndexReducer,
+    ) -> Reduction {
         let Effect { state, stamps } = K::apply(Some(before.state), object, before.key, reducer);
         let Some(state) = state else { return self.remove(before.key, reducer) };
         let record = self.records.find_mut(before.key, |record| record.key == before.key);
         if let Some(record) = record.expected("the record of an object that is updated") {
             *record = Record { version, state, ..before };
         }
-        Outcome { change: Change::Updated, stamps }
+        Reduction { change: Change::Updated, stamps }
     }
 
-    fn delete(&mut self, namespace: &str, name: &str, reducer: &mut IndexReducer) -> Outcome {
+    fn delete(&mut self, namespace: &str, name: &str, reducer: &mut IndexReducer) -> Reduction {
         self.remove(reducer.index.key(namespace.as_bytes(), name.as_bytes()), reducer)
     }
 
-    fn remove(&mut self, key: u64, reducer: &mut IndexReducer) -> Outcome {
-        let Ok(found) = self.records.find_entry(key, |record| record.key == key) else { return Outcome::NOTHING };
+    fn remove(&mut self, key: u64, reducer: &mut IndexReducer) -> Reduction {
+        // A source may report the end of an object that it has never listed, or that is not served.
+        let Ok(found) = self.records.find_entry(key, |record| record.key == key) else { return Reduction::NOTHING };
         let (record, _) = found.remove();
         record.state.remove(key, reducer);
         reducer.index.count_removed(K::KIND, 1);
-        Outcome { change: Change::Removed, stamps: true }
+        Reduction { change: Change::Removed, stamps: true }
     }
 
-    fn sweep(&mut self, reducer: &mut IndexReducer) -> Outcome {
+    fn sweep(&mut self, reducer: &mut IndexReducer) -> Reduction {
         let list = self.list;
         let mut swept = 0;
         for record in self.records.extract_if(|record| record.list != list) {
             record.state.remove(record.key, reducer);
             swept += 1;
         }
+        // Only far below the capacity. A table at the border would otherwise be copied by each sweep.
         if self.records.len() * SPARSE < self.records.capacity() {
             self.records.shrink_to_fit(|record| record.key);
         }
+        debug_assert!(self.records.iter().all(|record| record.list == list), "a complete list has all that are left");
         reducer.index.count_removed(K::KIND, swept);
-        Outcome { change: Change::Listed { swept }, stamps: swept > 0 }
+        Reduction { change: Change::Listed { swept }, stamps: swept > 0 }
     }
 }

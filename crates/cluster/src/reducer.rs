@@ -10,7 +10,7 @@ use crate::records::Change;
 use crate::snapshot::{self, SnapshotError};
 use crate::watches::Watches;
 use crate::{Kind, Kinds, Spec, Watch};
-use host::invariant::Expected as _;
+use host::invariant::{Expected as _, holds};
 
 /// Single writer of an [`Index`], with the state of each watch that it needs to interpret the next event.
 pub struct Reducer {
@@ -62,6 +62,9 @@ impl Reducer {
             _ => &mut self.cluster,
         };
         let outcome = watched.records.reduce(event, reducer);
+        let is_list = matches!(outcome.change, Change::Listed { .. });
+        holds(is_list == matches!(event, Event::Listed), "a list is complete at its end");
+        holds(outcome.change != Change::Nothing || !outcome.stamps, "the serial advances if something has changed");
         if outcome.change != Change::Nothing {
             reducer.index.count_change();
         }

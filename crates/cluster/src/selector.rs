@@ -4,8 +4,6 @@
 //! Supported: `a=b`, `a==b`, `a!=b`, `a in (b, c)`, `a notin (b, c)`, `a` and `!a`, joined by commas. `a>1` and `a<1`
 //! exist in the API for node affinity only; lists and watches of the objects used here reject them.
 
-use core::fmt;
-
 /// Maximum length in bytes of a label value, and of a label name without its prefix.
 const TEXT_MAX: usize = 63;
 /// Maximum length in bytes of the prefix of a label name.
@@ -32,35 +30,24 @@ enum Condition {
 }
 
 /// Error in the text of a selector.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SelectorError {
     /// Invalid label name.
+    #[error("'{0}' is not the name of a label")]
     Key(String),
     /// Invalid label value.
+    #[error("'{0}' is not the value of a label")]
     Value(String),
     /// Found this text where `=`, `==`, `!=`, `in`, `notin` or a comma was expected.
+    #[error("found '{0}', expected one of '=', '==', '!=', 'in', 'notin', ','")]
     Operator(String),
     /// `>` or `<`, which these objects do not support.
+    #[error("the operators '<' and '>' are not supported")]
     Order,
     /// A list of values does not begin with `(` or does not end with `)`.
+    #[error("the values of 'in' and 'notin' must be in parentheses")]
     Parenthesis,
 }
-
-impl fmt::Display for SelectorError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            SelectorError::Key(text) => write!(out, "'{text}' is not the name of a label"),
-            SelectorError::Value(text) => write!(out, "'{text}' is not the value of a label"),
-            SelectorError::Operator(text) => {
-                write!(out, "found '{text}', expected one of '=', '==', '!=', 'in', 'notin', ','")
-            }
-            SelectorError::Order => out.write_str("the operators '<' and '>' are not supported"),
-            SelectorError::Parenthesis => out.write_str("the values of 'in' and 'notin' must be in parentheses"),
-        }
-    }
-}
-
-impl core::error::Error for SelectorError {}
 
 impl Selector {
     /// Parses a selector. An empty text selects everything.

@@ -142,6 +142,7 @@ impl Service {
             (None, Some(slice)) => slices.push(slice),
             (None, None) => {}
         }
+        debug_assert!(slices.iter().filter(|known| known.key == key).count() <= 1, "a Service has each slice once");
         Service { slices: slices.into(), ..self.clone() }
     }
 }

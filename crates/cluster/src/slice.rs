@@ -4,6 +4,8 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
+use host::invariant::{Expected as _, broken};
+
 use crate::columns::{Address, Addresses, Labels, positions};
 use crate::dashed::{self, LabelBuffer};
 use crate::not_ready::{NotReady, NotReadyEndpoint};
@@ -104,8 +106,11 @@ impl<'a> Endpoint<'a> {
         match (self.own_label(), self.address()) {
             (Some(own), _) => own,
             (None, Address::Ip(address)) => dashed::write_endpoint(address, buffer),
-            // Unreachable: every endpoint of type `FQDN` gets a label when the slice is built.
-            (None, Address::Name(_)) => &[],
+            // Every endpoint of type `FQDN` gets a label when the slice is built.
+            (None, Address::Name(_)) => {
+                broken("an endpoint with a name has a label");
+                &[]
+            }
         }
     }
 
@@ -133,7 +138,8 @@ pub(crate) struct Zones {
 
 impl Zones {
     fn get(&self, at: usize) -> &str {
-        let number = self.numbers.get(at).copied().unwrap_or(u16::MAX);
-        self.names.get(usize::from(number)).map_or("", |name| name)
+        let number = self.numbers.get(at).copied().expected("the zone of an endpoint");
+        let name = number.and_then(|number| self.names.get(usize::from(number)).expected("the name of a zone"));
+        name.map_or("", |name| name)
     }
 }

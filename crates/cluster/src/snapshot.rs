@@ -77,16 +77,9 @@ struct EndpointRecord {
 }
 
 /// Error: the bytes are not a snapshot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a snapshot of an index")]
 pub struct SnapshotError;
-
-impl core::fmt::Display for SnapshotError {
-    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        out.write_str("not a snapshot of an index")
-    }
-}
-
-impl core::error::Error for SnapshotError {}
 
 /// Appends the contents of an index to a buffer.
 pub fn write(index: &Index, bytes: &mut Vec<u8>) {
@@ -109,6 +102,7 @@ fn write_index(index: &Index, common: bool, bytes: &mut Vec<u8>) {
         if service.is_declared() {
             put(&service.namespace, &service.name, RecordContent::Service(service_record(service)));
         }
+        // Also those of an entry without a Service: each kind has its own watch, and the one of Services may be late.
         for slice in &service.slices {
             put(&service.namespace, &service.name, RecordContent::Slice(slice_record(slice)));
         }

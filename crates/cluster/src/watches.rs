@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::kinds::{ImportState, NamespaceState, NodeState, PodState, ServiceState, SliceState, mesh};
 use crate::records::{Records, Reduce};
 use crate::{Kind, Kinds, Watch};
-use host::invariant::Expected as _;
+use host::invariant::{Expected as _, holds};
 
 /// Open watches by number. A number is never reused, so a late event cannot reach another watch.
 #[derive(Default)]
@@ -73,7 +73,8 @@ impl Watches {
                 wide.records.absorb(watched.records);
             }
         }
-        self.open.insert(into, wide);
+        let former = self.open.insert(into, wide);
+        holds(former.is_none(), "a watch has a number of its own");
     }
 
     fn numbers(&self, is_meant: impl Fn(&Watched) -> bool) -> impl Iterator<Item = usize> {

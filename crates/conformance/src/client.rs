@@ -26,27 +26,18 @@ const UDP_SIZE: u16 = 1232;
 const LOCAL_OPTION: OptionCode = OptionCode(65_001);
 
 /// Error: no valid response.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum QueryError {
     /// No response to any attempt.
+    #[error("no answer")]
     Silence,
     /// Error of the operating system.
+    #[error("{0}")]
     Network(String),
     /// Invalid response.
+    #[error("invalid response: {0}")]
     Invalid(&'static str),
 }
-
-impl core::fmt::Display for QueryError {
-    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            QueryError::Silence => out.write_str("no answer"),
-            QueryError::Network(message) => out.write_str(message),
-            QueryError::Invalid(message) => write!(out, "invalid response: {message}"),
-        }
-    }
-}
-
-impl core::error::Error for QueryError {}
 
 impl From<io::Error> for QueryError {
     fn from(error: io::Error) -> QueryError {

@@ -158,24 +158,15 @@ impl core::error::Error for RunError {
 }
 
 /// Failed request to the API server.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 enum RequestError {
     /// The API server answered with an error.
+    #[error("the API server answered {code}: {message}")]
     Refused { code: u16, message: String },
     /// No response. A retry may succeed.
+    #[error("request to the API server failed: {0}")]
     Unreachable(String),
 }
-
-impl core::fmt::Display for RequestError {
-    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            RequestError::Refused { code, message } => write!(out, "the API server answered {code}: {message}"),
-            RequestError::Unreachable(message) => write!(out, "request to the API server failed: {message}"),
-        }
-    }
-}
-
-impl core::error::Error for RequestError {}
 
 impl RequestError {
     fn during(self, action: &str) -> RunError {

@@ -255,24 +255,15 @@ impl Endpoint {
 }
 
 /// Reason why a request has no endpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RouteError {
     /// The path does not exist.
+    #[error("there is no such path; GET /v1/openapi.json lists all of them")]
     Path,
     /// The path exists with another method.
+    #[error("the path does not have this method; GET /v1/openapi.json lists those it has")]
     Method,
 }
-
-impl fmt::Display for RouteError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            RouteError::Path => "there is no such path; GET /v1/openapi.json lists all of them",
-            RouteError::Method => "the path does not have this method; GET /v1/openapi.json lists those it has",
-        })
-    }
-}
-
-impl core::error::Error for RouteError {}
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,6 @@
 //! Query strings of URLs (RFC 3986 §3.4): `name=www.example.org.&type=AAAA`.
 
-use core::fmt::{self, Write};
+use core::fmt::Write;
 
 /// Parameters of a query string, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,29 +44,15 @@ impl Parameters {
 }
 
 /// Reason why a query string is refused. The client must send another one.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QueryError {
     /// A part has an escape that is not `%` and two hexadecimal digits, or its bytes are not UTF-8.
+    #[error("`{0}` has an invalid escape; expected `%` and two hexadecimal digits for each byte of UTF-8")]
     Escape(String),
     /// The parameter with this name occurs twice.
+    #[error("the parameter `{0}` occurs twice; send it once")]
     Twice(String),
 }
-
-impl fmt::Display for QueryError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            QueryError::Escape(part) => {
-                write!(
-                    f,
-                    "`{part}` has an invalid escape; expected `%` and two hexadecimal digits for each byte of UTF-8"
-                )
-            }
-            QueryError::Twice(name) => write!(f, "the parameter `{name}` occurs twice; send it once"),
-        }
-    }
-}
-
-impl core::error::Error for QueryError {}
 
 /// Returns a path with a query string.
 #[must_use]

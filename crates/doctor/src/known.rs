@@ -1,12 +1,11 @@
 //! Facts that may not be known, with the reason.
 
-use core::fmt;
-
 /// Fact, or the reason why it could not be gathered.
 pub type Known<T> = Result<T, Unknown>;
 
 /// Reason why something is not known, or does not apply here.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
 pub struct Unknown {
     reason: String,
     gap: Gap,
@@ -38,14 +37,6 @@ impl Unknown {
         self.gap
     }
 }
-
-impl fmt::Display for Unknown {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&self.reason)
-    }
-}
-
-impl core::error::Error for Unknown {}
 
 /// Borrows a fact, or copies the reason why it is not known.
 pub(crate) fn known<T>(fact: &Known<T>) -> Known<&T> {

@@ -20,12 +20,14 @@
 
 use core::cell::RefCell;
 
+use host::invariant::{Expected as _, holds};
 use wire::{Class, EdeCode, Name, NameRef, Rcode};
 
 use crate::admission::{Admission, admit};
 use crate::chain::{Refuses, Step};
 use crate::generation::Generation;
 use crate::ids::ListenerId;
+use crate::query::STEPS_MAX;
 use crate::transaction::{Progress, Transaction, steps_above};
 use crate::verdict::{Failure, Resolved, Subquery, SubqueryTarget, Verdict};
 use crate::worker::Worker;
@@ -114,10 +116,12 @@ impl Generation {
     }
 
     fn run_refresh(&self, transaction: &mut Box<Transaction>, worker: &mut Worker) -> Progress {
-        if let Some(site) = self.sites.get(transaction.query.site.0) {
+        holds(transaction.parent.is_none(), "a refresh has no parent");
+        if let Some(site) = self.sites.get(transaction.query.site.0).expected("the site of a refresh") {
             (transaction.block, transaction.listener) = (site.block, site.listener);
         }
         transaction.response.begin(&transaction.query);
+        // Below the step that requested it: that step would answer from the entry that the refresh is to replace.
         let from = transaction.at + 1;
         self.guarded(transaction, worker, |generation, transaction, worker| {
             generation.go(transaction, Move::Down(from), worker)
@@ -127,10 +131,10 @@ impl Generation {
     /// Continues a parked transaction with the outcome of its I/O.
     pub fn resume(&self, transaction: &mut Box<Transaction>, resolved: &Resolved, worker: &mut Worker) -> Progress {
         self.guarded(transaction, worker, |generation, transaction, worker| {
-            let next = match transaction.take_over(resolved) {
+            let next = match transaction.adopt_resolved(resolved) {
                 Verdict::Fail(failure) => {
                     transaction.response.fail(&transaction.query, failure);
-                    generation.blame(transaction);
+                    generation.record_failed_step(transaction);
                     Move::Up(transaction.at)
                 }
                 Verdict::Done => Move::Resolved,
@@ -151,20 +155,28 @@ impl Generation {
         below: Option<&mut Transaction>,
         worker: &mut Worker,
     ) -> Progress {
+        holds(step < STEPS_MAX, "a client timeout names a step");
+        holds(transaction.passed & !steps_above(step) == 0, "the part of the client has the steps above the timeout");
         let above = match below {
             Some(below) => {
+                holds(below.parent.is_none(), "the background part has no parent: the client's part took it");
+                // Swapped, not copied: both transactions go back to the worker with buffers that the next queries use.
                 core::mem::swap(&mut transaction.response, &mut below.response);
-                transaction.response.take_signer(&mut below.response);
-                transaction.query.take_question(&below.query);
+                transaction.response.move_signer(&mut below.response);
+                // Steps below have restored the question on the way up, but only in their part.
+                transaction.query.copy_question(&below.query);
                 transaction.query.merge_labels(below.query.label_values());
-                transaction.query.take_asked(below.query.asked.get());
-                transaction.query.was_rewritten |= below.query.was_rewritten;
+                transaction.query.add_asked(below.query.trail.asked.get());
+                transaction.query.trail.was_rewritten |= below.query.trail.was_rewritten;
                 step
             }
             None => {
                 let failure = Failure::servfail(EdeCode::NO_REACHABLE_AUTHORITY, "no answer in time");
                 transaction.response.fail(&transaction.query, failure);
-                transaction.query.timed_out = true;
+                transaction.query.trail.timed_out = true;
+                // The step that set the timeout is in the background part, which has not come up yet. Its `on_response`
+                // runs for the client here, and once more there: the first answers without an upstream, the second
+                // stores what the upstream says.
                 transaction.passed |= 1 << step;
                 step + 1
             }
@@ -181,7 +193,7 @@ impl Generation {
                 Move::Resolved => self.call_resolved(transaction, worker),
                 Move::Up(above) => match self.call_up(transaction, above, worker) {
                     Some(verdict) => verdict,
-                    None if transaction.parent.is_some() => self.hand_over(transaction, worker),
+                    None if transaction.parent.is_some() => self.return_to_parent(transaction, worker),
                     None if transaction.response.is_dropped() => return Progress::Dropped,
                     None => return Progress::Answered,
                 },
@@ -204,11 +216,13 @@ impl Generation {
             }
             let Some((index, zone)) = step.zone_of(transaction.query.key()) else { continue };
             if step.hooks.down {
+                // The step that changed the name does not know if it is the last one. The first step that sees the new
+                // name starts the response for it, so a name that changes twice costs one start.
                 if transaction.query.take_renamed() {
                     transaction.response.begin(&transaction.query);
                 }
                 transaction.query.set_zone(index, zone.map_or(NameRef::ROOT, Name::as_ref));
-                transaction.stand_at(at, false);
+                transaction.enter_step(at, false);
                 match step.plugin.on_query(&mut transaction.query, &mut transaction.response, worker) {
                     Verdict::Pass => {}
                     verdict => return verdict,
@@ -216,7 +230,7 @@ impl Generation {
             }
             transaction.passed |= u64::from(step.hooks.up) << at;
         }
-        transaction.stand_at(steps.len(), false);
+        transaction.enter_step(steps.len(), false);
         if is_update {
             let failure = Failure::refused(EdeCode::NOT_AUTHORITATIVE, "no dynamic zone has this name");
             return Verdict::Fail(Failure { rcode: Rcode::NOTAUTH, cause: "".into(), ..failure });
@@ -238,7 +252,7 @@ impl Generation {
     fn call_up(&self, transaction: &mut Transaction, above: usize, worker: &mut Worker) -> Option<Verdict> {
         let at = (transaction.passed & steps_above(above)).checked_ilog2()? as usize;
         transaction.passed &= !(1 << at);
-        transaction.stand_at(at, true);
+        transaction.enter_step(at, true);
         let step = &self.block(transaction.block).chain.steps()[at];
         let (index, zone) = step.zone_of(transaction.query.key()).unwrap_or_default();
         transaction.query.set_zone(index, zone.map_or(NameRef::ROOT, Name::as_ref));
@@ -248,6 +262,7 @@ impl Generation {
     /// Maps a verdict other than `Wait` and `Subquery` to the next move.
     fn settle(&self, transaction: &mut Transaction, verdict: Verdict) -> Move {
         let at = transaction.at;
+        holds(at == transaction.query.trail.step, "the query is at the step of its transaction");
         match verdict {
             Verdict::Pass if transaction.upwards => Move::Up(at),
             Verdict::Pass => {
@@ -263,12 +278,12 @@ impl Generation {
                 transaction.response.fail(&transaction.query, failure);
                 // The failure cost no I/O, so a cache gains nothing by storing it.
                 transaction.response.set_local();
-                self.blame(transaction);
+                self.record_failed_step(transaction);
                 Move::Up(at)
             }
             Verdict::Drop => {
                 transaction.response.set_dropped();
-                self.blame(transaction);
+                self.record_failed_step(transaction);
                 Move::Up(at)
             }
             Verdict::Done | Verdict::Missing | Verdict::Subquery(_) | Verdict::Wait => {
@@ -281,7 +296,7 @@ impl Generation {
     }
 
     /// Records the current step as the one that failed or dropped the query.
-    fn blame(&self, transaction: &mut Transaction) {
+    fn record_failed_step(&self, transaction: &mut Transaction) {
         let step = self.block(transaction.block).chain.steps().get(transaction.at);
         transaction.response.set_failed_at(step.map(|step| step.order));
     }
@@ -299,6 +314,7 @@ impl Generation {
     fn ask(&self, transaction: &mut Box<Transaction>, ask: &Subquery, worker: &mut Worker) -> Move {
         let mut sub = worker.take_transaction();
         sub.begin();
+        holds(transaction.depth <= DEPTH_MAX, "the depth of subqueries is bounded");
         sub.depth = transaction.depth + 1;
         sub.listener = transaction.listener;
         sub.block = transaction.block;
@@ -311,7 +327,7 @@ impl Generation {
             Move::Up(0)
         } else if sub.target == SubqueryTarget::Below {
             sub.query.clear_notes(self.block(sub.block).chain.steps().len());
-            sub.query.take_onward(&transaction.query);
+            sub.query.copy_onward_options(&transaction.query);
             Move::Down(transaction.at + 1)
         } else {
             match self.route(&mut sub) {
@@ -332,6 +348,7 @@ impl Generation {
         if target != SubqueryTarget::BelowOrOther {
             return target;
         }
+        // Routing overwrites them, and most subqueries stay in the block of their parent.
         let (block, site) = (sub.block, sub.query.site);
         let is_other = self.route(sub).is_ok() && sub.block != block;
         (sub.block, sub.query.site) = (block, site);
@@ -340,13 +357,18 @@ impl Generation {
     }
 
     /// Passes the answer of a subquery to the step that asked.
-    fn hand_over(&self, transaction: &mut Box<Transaction>, worker: &mut Worker) -> Verdict {
-        let Some(parent) = transaction.parent.take() else { return Verdict::Done };
+    fn return_to_parent(&self, transaction: &mut Box<Transaction>, worker: &mut Worker) -> Verdict {
+        let Some(parent) = transaction.parent.take().expected("the parent of a subquery") else {
+            return Verdict::Done;
+        };
         let mut sub = core::mem::replace(transaction, parent);
+        holds(sub.depth == transaction.depth + 1, "a subquery is one level below its parent");
+        holds(sub.passed == 0, "a subquery that ends has visited all steps on the way up");
         if sub.target == SubqueryTarget::Below {
+            // Steps below answer for this query, so their labels describe it. Another block has labels of its own.
             transaction.query.merge_labels(sub.query.label_values());
         }
-        transaction.query.take_asked(sub.query.asked.get());
+        transaction.query.add_asked(sub.query.trail.asked.get());
         let step = &self.block(transaction.block).chain.steps()[transaction.at];
         let verdict =
             step.plugin.on_subresponse(&mut transaction.query, &mut sub.response, &mut transaction.response, worker);

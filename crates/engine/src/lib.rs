@@ -99,6 +99,7 @@ mod server_metrics;
 mod shares;
 mod singleflight;
 pub mod tap;
+mod trail;
 mod transaction;
 mod transfer;
 mod verdict;

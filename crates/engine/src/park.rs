@@ -25,8 +25,8 @@ use wire::{EdeCode, Opcode};
 
 use crate::generation::Generation;
 use crate::io::Io;
-use crate::query::ClientTimeout;
-use crate::singleflight::{Join, Key, Outcome};
+use crate::singleflight::{Join, Key, SharedReply};
+use crate::trail::ClientTimeout;
 use crate::transaction::Detached;
 use crate::transaction::{Progress, Transaction};
 use crate::verdict::Resolved;
@@ -130,6 +130,8 @@ impl Drive {
                 progress
             }
             None => {
+                // Before anything else runs: the hooks of the background part must not prepare an answer for a client
+                // that has gone.
                 abandoned.set(true);
                 self.clientless.borrow_mut().push(running);
                 generation.resume_client(client, timeout.step, None, &mut worker.borrow_mut())
@@ -208,13 +210,16 @@ impl Driver {
                     // The channel closes without a reply if the leader is dropped. In that case this query joins
                     // again.
                     if let Ok(outcome) = answer.await {
-                        let Outcome { resolved, label_values, asked } = &*outcome;
+                        let SharedReply { resolved, label_values, asked } = &*outcome;
+                        // The failed exchange may have begun seconds before this query came, on an upstream that has
+                        // recovered since. One more attempt helps then; more would multiply the load on an upstream
+                        // that is down.
                         if is_exchange_failure(resolved) && !asked_again && self.has_time(transaction) {
                             asked_again = true;
                             continue;
                         }
                         transaction.query.merge_labels(label_values.clone());
-                        transaction.query.take_asked(*asked);
+                        transaction.query.add_asked(*asked);
                         return resolved.clone();
                     }
                 }

@@ -12,17 +12,16 @@
 //!
 //! A `Query` is reused for later queries, so that the usual path does not allocate.
 
-use core::any::Any;
-use core::cell::{Cell, RefCell};
 use core::net::SocketAddr;
-use std::rc::Rc;
 
 use wire::{Class, Flags, Header, Name, NameRef, Opcode, Opt, OptionCode, Request, Type};
 
 use crate::ids::SiteId;
 use crate::label_values::LabelValues;
 use crate::peer::PeerInfo;
+use crate::trail::{Asked, ClientTimeout, Trail};
 use host::Instant;
+use host::invariant::Expected as _;
 
 /// Maximum number of steps in a chain. It exceeds the number of directives, and a set of steps fits into a `u64`.
 pub const STEPS_MAX: usize = 64;
@@ -48,10 +47,8 @@ pub struct Query {
     pub peer: PeerInfo,
     /// Time of arrival.
     pub received: Instant,
-    /// Current name, with its case preserved.
-    name: Name,
-    /// Current name, in lower case.
-    key: Name,
+    /// Current name.
+    name: QueryName,
     /// Current type.
     pub qtype: Type,
     /// Current class.
@@ -73,98 +70,51 @@ pub struct Query {
     pub(crate) may_pad: bool,
     /// Site that serves the query: the combination of listener and zone.
     pub site: SiteId,
-    /// Number of bytes of the name before the zone that matched the current step.
-    zone_at: usize,
-    /// Index of that zone among the zones of the step.
-    zone_index: usize,
-    /// True if the name changed and the response still contains the old question.
-    renamed: bool,
-    /// Index of the current step.
-    pub(crate) step: usize,
-    /// Client timeout that a step has set.
-    pub(crate) timeout: Option<ClientTimeout>,
-    /// Set to true when the client stops waiting. `None` if a client timeout is not possible.
-    pub(crate) abandoned: Option<Rc<Cell<bool>>>,
-    /// True in the client's part of a transaction whose client timeout has expired.
-    pub(crate) timed_out: bool,
-    notes: Notes,
-    kept: Vec<(usize, Box<dyn Any>)>,
-    /// EDNS options for upstreams.
-    onward: Vec<(OptionCode, Box<[u8]>)>,
-    /// True if a step changed the question, and has restored it since.
-    pub(crate) was_rewritten: bool,
-    /// Upstreams that were asked for this query.
-    pub(crate) asked: Cell<Asked>,
-    /// Name of the key that has signed the request, in lower case, if a plugin has verified it.
-    signer: Option<Box<Name>>,
-    /// Label values that plugins set while they answered this query.
-    label_values: RefCell<LabelValues>,
+    /// Position in the chain, and what steps have recorded.
+    pub(crate) trail: Trail,
 }
 
-/// Upstreams that were asked for a query.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Asked {
-    /// Upstream that was asked last.
-    pub(crate) last: Option<SocketAddr>,
-    /// Number of attempts: times that one was asked.
-    pub(crate) attempts: u8,
-    /// True if others were asked before the last one.
-    pub(crate) has_others: bool,
+/// Name in a question, as it is written and in lower case.
+#[derive(Default)]
+struct QueryName {
+    name: Name,
+    key: Name,
 }
 
-impl Asked {
-    /// Adds those that were asked later.
-    fn and(self, later: Asked) -> Asked {
-        let differs = self.last.is_some() && later.last.is_some() && self.last != later.last;
-        Asked {
-            last: later.last.or(self.last),
-            attempts: self.attempts.saturating_add(later.attempts),
-            has_others: differs || self.has_others || later.has_others,
-        }
+impl QueryName {
+    fn set(&mut self, name: NameRef<'_>) {
+        self.name.set(name);
+        self.key.set_lowercase(name);
     }
-}
 
-/// Client timeout (RFC 8767 §5) that a step has set.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ClientTimeout {
-    /// Index of the step.
-    pub(crate) step: usize,
-    /// Time when the client stops waiting.
-    pub(crate) until: Instant,
-}
-
-/// One `u64` for each step, which a plugin carries from one hook to the next.
-struct Notes([u64; STEPS_MAX]);
-
-impl Default for Notes {
-    fn default() -> Self {
-        Notes([0; STEPS_MAX])
+    fn copy_from(&mut self, other: &QueryName) {
+        self.name.set(other.name.as_ref());
+        self.key.set(other.key.as_ref());
     }
 }
 
 impl Query {
     /// Initializes the current question and the EDNS parameters from [`Query::request`].
     pub(crate) fn begin(&mut self) {
-        self.take_request();
+        self.reset_question();
         self.udp_size = self.request.opt.map_or(UDP_SIZE_MIN, |opt| opt.udp_size.max(UDP_SIZE_MIN));
         self.udp_size_max = UDP_SIZE;
         self.onward_size_max = u16::MAX;
         self.dnssec_ok = self.request.opt.is_some_and(|opt| opt.dnssec_ok);
-        self.reset();
+        self.site = SiteId::default();
+        self.trail.reset();
     }
 
     /// Sets the current question back to that of the request.
-    pub(crate) fn take_request(&mut self) {
+    pub(crate) fn reset_question(&mut self) {
         self.name.set(self.request.name.as_ref());
-        self.key.set_lowercase(self.request.name.as_ref());
         self.qtype = self.request.qtype;
         self.qclass = self.request.qclass;
     }
 
     /// Copies the current question of `other`.
-    pub(crate) fn take_question(&mut self, other: &Query) {
-        self.name.set(other.name.as_ref());
-        self.key.set(other.key.as_ref());
+    pub(crate) fn copy_question(&mut self, other: &Query) {
+        self.name.copy_from(&other.name);
         self.qtype = other.qtype;
         self.qclass = other.qclass;
     }
@@ -187,61 +137,52 @@ impl Query {
         self.onward_size_max = parent.onward_size_max;
     }
 
-    /// Copies a query in its state at the current step, except for kept values.
+    /// Copies a query in its state at the current step, except for kept values. It names each field, so that a new one
+    /// cannot be forgotten.
     pub(crate) fn copy_from(&mut self, other: &Query) {
-        self.request = other.request.clone();
-        self.packet.clear();
-        self.packet.extend_from_slice(&other.packet);
-        self.peer = other.peer.clone();
-        self.received = other.received;
-        self.take_question(other);
-        self.udp_size = other.udp_size;
-        self.udp_size_max = other.udp_size_max;
-        self.onward_size_max = other.onward_size_max;
-        self.dnssec_ok = other.dnssec_ok;
-        self.may_pad = other.may_pad;
-        self.reset();
-        self.site = other.site;
-        self.step = other.step;
-        self.zone_at = other.zone_at;
-        self.zone_index = other.zone_index;
-        self.notes.0 = other.notes.0;
-        self.take_onward(other);
-        self.merge_labels(other.label_values());
-    }
-
-    fn reset(&mut self) {
-        self.site = SiteId::default();
-        self.zone_at = 0;
-        self.zone_index = 0;
-        self.step = 0;
-        self.timeout = None;
-        self.abandoned = None;
-        self.timed_out = false;
-        self.renamed = false;
-        self.kept.clear();
-        self.onward.clear();
-        self.was_rewritten = false;
-        self.asked.set(Asked::default());
-        self.signer = None;
-        self.label_values.get_mut().clear();
+        let Query {
+            request,
+            packet,
+            peer,
+            received,
+            name,
+            qtype,
+            qclass,
+            udp_size,
+            udp_size_max,
+            onward_size_max,
+            dnssec_ok,
+            may_pad,
+            site,
+            trail,
+        } = other;
+        self.request.clone_from(request);
+        self.packet.clone_from(packet);
+        self.peer.clone_from(peer);
+        self.received = *received;
+        self.name.copy_from(name);
+        (self.qtype, self.qclass) = (*qtype, *qclass);
+        (self.udp_size, self.udp_size_max, self.onward_size_max) = (*udp_size, *udp_size_max, *onward_size_max);
+        (self.dnssec_ok, self.may_pad) = (*dnssec_ok, *may_pad);
+        self.site = *site;
+        self.trail.continue_from(trail);
     }
 
     /// Clears the notes of the first `steps` steps.
     pub(crate) fn clear_notes(&mut self, steps: usize) {
-        self.notes.0[..steps.min(STEPS_MAX)].fill(0);
+        self.trail.notes.clear(steps);
     }
 
     /// Current name, with its case preserved.
     #[must_use]
     pub fn name(&self) -> NameRef<'_> {
-        self.name.as_ref()
+        self.name.name.as_ref()
     }
 
     /// Current name, in lower case.
     #[must_use]
     pub fn key(&self) -> NameRef<'_> {
-        self.key.as_ref()
+        self.name.key.as_ref()
     }
 
     /// Changes the name for the steps below.
@@ -250,46 +191,47 @@ impl Query {
     /// ([`Response::rewrite`](crate::Response::rewrite)).
     pub fn set_name(&mut self, name: NameRef<'_>) {
         self.name.set(name);
-        self.key.set_lowercase(name);
         self.set_zone(0, NameRef::ROOT);
-        self.renamed = true;
+        self.trail.renamed = true;
     }
 
     /// Restores the original question: the client's, or that of the subquery.
     ///
     /// A step that changed the question calls it on the way up if no step above changed it as well.
     pub fn restore_question(&mut self) {
-        self.was_rewritten = true;
-        self.take_request();
+        self.trail.was_rewritten = true;
+        self.reset_question();
         self.set_zone(0, NameRef::ROOT);
     }
 
     /// Returns true if the name changed since the last call. The response must then start again with the new question.
     pub(crate) fn take_renamed(&mut self) -> bool {
-        core::mem::take(&mut self.renamed)
+        core::mem::take(&mut self.trail.renamed)
     }
 
     pub(crate) fn set_zone(&mut self, index: usize, zone: NameRef<'_>) {
-        self.zone_index = index;
-        self.zone_at = self.key.as_bytes().len() - zone.len();
+        debug_assert!(self.key().is_within(zone), "the zone of a step contains the name");
+        self.trail.zone_index = index;
+        self.trail.zone_at = self.name.key.as_bytes().len() - zone.len();
     }
 
     /// Zone that matched the current step, in the case of the question. The root after this step has changed the name.
     #[must_use]
     pub fn zone(&self) -> NameRef<'_> {
-        NameRef::from_bytes(&self.name.as_bytes()[self.zone_at..]).unwrap_or(NameRef::ROOT)
+        let zone = NameRef::from_bytes(&self.name.name.as_bytes()[self.trail.zone_at..]).ok();
+        zone.expected("a zone that begins at a label of the name").unwrap_or(NameRef::ROOT)
     }
 
     /// Number of bytes of the name before [`Query::zone`].
     #[must_use]
     pub const fn zone_at(&self) -> usize {
-        self.zone_at
+        self.trail.zone_at
     }
 
     /// Index of the matching zone among the zones of the current step.
     #[must_use]
     pub const fn zone_index(&self) -> usize {
-        self.zone_index
+        self.trail.zone_index
     }
 
     /// Header of the request.
@@ -313,12 +255,12 @@ impl Query {
     /// Name of the key that has signed the request, in lower case. `None` if the signature was not verified.
     #[must_use]
     pub fn signer(&self) -> Option<&Name> {
-        self.signer.as_deref()
+        self.trail.signer.as_deref()
     }
 
     /// Records that the request is signed with this key, whose signature is verified.
     pub fn set_signer(&mut self, key: Name) {
-        self.signer = Some(Box::new(key.into_lowercase()));
+        self.trail.signer = Some(Box::new(key.into_lowercase()));
     }
 
     /// Returns true for a subquery, which no client has sent.
@@ -347,25 +289,25 @@ impl Query {
     /// EDNS options for an upstream. The client's options are not among them, because EDNS is hop-by-hop (RFC 6891
     /// §6.1.1).
     pub fn onward_options(&self) -> impl Iterator<Item = (OptionCode, &[u8])> {
-        self.onward.iter().map(|(code, data)| (*code, &**data))
+        self.trail.onward.iter().map(|(code, data)| (*code, &**data))
     }
 
     /// Adds an EDNS option for upstreams. Several options may have the same code. With `ONWARD_MAX` options present,
     /// the call has no effect.
     pub fn add_onward_option(&mut self, code: OptionCode, data: impl Into<Box<[u8]>>) {
-        if self.onward.len() < ONWARD_MAX {
-            self.onward.push((code, data.into()));
+        if self.trail.onward.len() < ONWARD_MAX {
+            self.trail.onward.push((code, data.into()));
         }
     }
 
     /// Copies the EDNS options for upstreams from `other`.
-    pub(crate) fn take_onward(&mut self, other: &Query) {
-        self.onward.clone_from(&other.onward);
+    pub(crate) fn copy_onward_options(&mut self, other: &Query) {
+        self.trail.onward.clone_from(&other.trail.onward);
     }
 
     /// Removes all EDNS options with this code from those for upstreams.
     pub fn remove_onward_options(&mut self, code: OptionCode) {
-        self.onward.retain(|(known, _)| *known != code);
+        self.trail.onward.retain(|(known, _)| *known != code);
     }
 
     /// Maximum size in bytes of an upstream's reply over UDP.
@@ -391,12 +333,12 @@ impl Query {
     /// Note of the current step; 0 if it has set none.
     #[must_use]
     pub fn note(&self) -> u64 {
-        self.notes.0[self.step]
+        self.trail.notes.get(self.trail.step)
     }
 
     /// Stores a note for later hooks of this step.
     pub fn set_note(&mut self, word: u64) {
-        self.notes.0[self.step] = word;
+        self.trail.notes.set(self.trail.step, word);
     }
 
     /// Sets the client response timer (RFC 8767 §5): the client waits at this step until `until`.
@@ -406,79 +348,79 @@ impl Query {
     /// restrictions apply. No step between this one and the one that waits may change the name. A value that this step
     /// stored with [`Query::keep`] stays with the background part, whereas its note is copied to both parts.
     pub fn wait_until(&mut self, until: Instant) {
-        self.timeout = Some(ClientTimeout { step: self.step, until });
+        self.trail.timeout = Some(ClientTimeout { step: self.trail.step, until });
     }
 
     /// Returns true if a client waits for the response. False for a refresh, and after the client's timer has expired.
     #[must_use]
     pub fn is_awaited(&self) -> bool {
-        !self.abandoned.as_ref().is_some_and(|abandoned| abandoned.get())
+        !self.trail.abandoned.as_ref().is_some_and(|abandoned| abandoned.get())
     }
 
     /// Returns true if the client's timer has expired ([`Query::wait_until`]). The failure that `on_response` sees is
     /// then not one of the steps below, which go on in the background.
     #[must_use]
     pub fn has_timed_out(&self) -> bool {
-        self.timed_out
+        self.trail.timed_out
     }
 
     /// Stores a value for later hooks of this step, in place of an earlier one. Allocates.
     pub fn keep<T: 'static>(&mut self, value: T) {
-        let step = self.step;
-        self.kept.retain(|(keeper, _)| *keeper != step);
-        self.kept.push((step, Box::new(value)));
+        let step = self.trail.step;
+        self.trail.kept.retain(|(keeper, _)| *keeper != step);
+        self.trail.kept.push((step, Box::new(value)));
     }
 
     /// Value of this type that any step has stored.
     #[must_use]
     pub fn kept_by_any<T: 'static>(&self) -> Option<&T> {
-        self.kept.iter().find_map(|(_, value)| value.downcast_ref())
+        self.trail.kept.iter().find_map(|(_, value)| value.downcast_ref())
     }
 
     /// Moves the values that the steps above `step` have stored from `other` to this query.
-    pub(crate) fn take_kept_above(&mut self, step: usize, other: &mut Query) {
-        self.kept.extend(other.kept.extract_if(.., |(keeper, _)| *keeper < step));
+    pub(crate) fn move_kept_above(&mut self, step: usize, other: &mut Query) {
+        self.trail.kept.extend(other.trail.kept.extract_if(.., |(keeper, _)| *keeper < step));
     }
 
     /// Records that an upstream is asked for this query, for those who watch queries.
     pub fn set_upstream(&self, address: SocketAddr) {
-        self.take_asked(Asked { last: Some(address), attempts: 1, has_others: false });
+        self.add_asked(Asked { last: Some(address), attempts: 1, has_others: false });
     }
 
     /// Upstream that was asked last.
     #[must_use]
     pub fn upstream(&self) -> Option<SocketAddr> {
-        self.asked.get().last
+        self.trail.asked.get().last
     }
 
     /// Adds upstreams that were asked for this query by another one.
-    pub(crate) fn take_asked(&self, later: Asked) {
-        self.asked.set(self.asked.get().and(later));
+    pub(crate) fn add_asked(&self, later: Asked) {
+        self.trail.asked.set(self.trail.asked.get().and(later));
     }
 
     /// Sets the value of a label.
     pub(crate) fn set_label(&self, label: &'static str, value: String) {
-        self.label_values.borrow_mut().set(label, value);
+        self.trail.label_values.borrow_mut().set(label, value);
     }
 
     /// Value of a label that a plugin has set.
     pub(crate) fn label_value(&self, label: &str) -> Option<String> {
-        self.label_values.borrow().get(label).map(str::to_owned)
+        self.trail.label_values.borrow().get(label).map(str::to_owned)
     }
 
     /// All label values that plugins have set.
     pub(crate) fn label_values(&self) -> LabelValues {
-        self.label_values.borrow().clone()
+        self.trail.label_values.borrow().clone()
     }
 
     /// Merges label values from another query; on conflict, they replace the present ones.
     pub(crate) fn merge_labels(&self, label_values: LabelValues) {
-        self.label_values.borrow_mut().extend(label_values);
+        self.trail.label_values.borrow_mut().extend(label_values);
     }
 
     /// Removes and returns the value of this type that this step has stored.
     pub fn take_kept<T: 'static>(&mut self) -> Option<T> {
-        let at = self.kept.iter().position(|(keeper, value)| *keeper == self.step && value.is::<T>())?;
-        self.kept.swap_remove(at).1.downcast().ok().map(|value| *value)
+        let at = self.trail.kept.iter().position(|(keeper, value)| *keeper == self.trail.step && value.is::<T>())?;
+        self.trail.kept.swap_remove(at).1.downcast().ok().map(|value| *value)
     }
 }

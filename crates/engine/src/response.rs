@@ -393,7 +393,7 @@ impl Response {
     }
 
     /// Takes over the signer of `other`, if it has one.
-    pub(crate) fn take_signer(&mut self, other: &mut Response) {
+    pub(crate) fn move_signer(&mut self, other: &mut Response) {
         self.signer = other.signer.take().or(self.signer.take());
     }
 

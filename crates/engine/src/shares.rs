@@ -25,6 +25,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use foldhash::fast::RandomState;
+use host::invariant::{Expected as _, holds};
 
 /// Rows of the sketch. With two, a client is counted too high only if it meets greedy clients in both.
 const ROWS: usize = 2;
@@ -137,11 +138,13 @@ impl ClientShares {
 
 impl Drop for Share {
     fn drop(&mut self) {
-        self.shares.in_use.fetch_sub(1, Ordering::Relaxed);
-        if let (Some(buckets), Some(counts)) = (self.counted_in, self.shares.counts.get()) {
-            for (row, bucket) in counts.iter().zip(buckets) {
-                row[bucket].fetch_sub(1, Ordering::Relaxed);
-            }
+        let in_use = self.shares.in_use.fetch_sub(1, Ordering::Relaxed);
+        holds(in_use > 0, "a slot that is freed is in use");
+        let Some(buckets) = self.counted_in else { return };
+        let counts = self.shares.counts.get().expected("the counts of a client that is counted");
+        for (row, bucket) in counts.into_iter().flat_map(|rows| rows.iter()).zip(buckets) {
+            let held = row[bucket].fetch_sub(1, Ordering::Relaxed);
+            holds(held > 0, "a slot that is freed is counted for its client");
         }
     }
 }

@@ -19,12 +19,14 @@ use wire::{Name, NameRef, Type};
 
 use crate::ids::BlockId;
 use crate::label_values::LabelValues;
-use crate::query::{Asked, Query};
+use crate::query::Query;
+use crate::trail::Asked;
 use crate::verdict::Resolved;
 use host::Instant;
+use host::invariant::Expected as _;
 
-/// Outcome of an exchange, and what was recorded while it ran.
-pub(crate) struct Outcome {
+/// SharedReply of an exchange, and what was recorded while it ran.
+pub(crate) struct SharedReply {
     pub(crate) resolved: Resolved,
     pub(crate) label_values: LabelValues,
     /// Upstreams that were asked.
@@ -67,6 +69,10 @@ impl Key {
             onward: query.onward_options().map(|(code, data)| (code.0, data.into())).collect(),
         }
     }
+
+    fn name(&self) -> NameRef<'_> {
+        NameRef::from_bytes(&self.name).ok().expected("the name of a query").unwrap_or(NameRef::ROOT)
+    }
 }
 
 /// Exchange in flight.
@@ -79,7 +85,7 @@ struct InFlight {
     /// Upstream that is being asked.
     upstream: Option<SocketAddr>,
     /// Channels of the queries that wait for the leader.
-    waiters: Vec<Sender<Arc<Outcome>>>,
+    waiters: Vec<Sender<Arc<SharedReply>>>,
 }
 
 /// Exchanges that are in flight at one moment.
@@ -124,7 +130,7 @@ pub(crate) enum Join<'a> {
     /// First query with this key: it does the exchange and publishes the outcome.
     Leader(Leader<'a>),
     /// Later query: it waits for the leader's outcome.
-    Waiter(Receiver<Arc<Outcome>>),
+    Waiter(Receiver<Arc<SharedReply>>),
 }
 
 /// Obligation to publish the outcome. Dropping it first closes the waiters' channels.
@@ -158,7 +164,7 @@ impl Singleflight {
         let Ok(waiting) = self.waiting.lock() else {
             return ExchangesInFlight { started: Vec::new(), oldest: Vec::new() };
         };
-        let is_below = |key: &Key| NameRef::from_bytes(&key.name).is_ok_and(|name| name.prefix_len(zone).is_some());
+        let is_below = |key: &Key| key.name().prefix_len(zone).is_some();
         let mut all: Vec<(&Key, &InFlight)> = waiting.iter().filter(|(key, _)| is_below(key)).collect();
         let started = all.iter().map(|(_, in_flight)| in_flight.since).collect();
         let by_age = |(_, in_flight): &(&Key, &InFlight)| in_flight.since;
@@ -174,7 +180,7 @@ impl Singleflight {
 impl InFlight {
     fn shown(&self, key: &Key) -> ExchangeInFlight {
         let InFlight { since, client, plugin, upstream, ref waiters } = *self;
-        let name = NameRef::from_bytes(&key.name).map_or(Name::root(), NameRef::to_name);
+        let name = key.name().to_name();
         ExchangeInFlight { name, qtype: Type(key.qtype), plugin, since, client, upstream, queries: waiters.len() + 1 }
     }
 }
@@ -185,7 +191,8 @@ impl Leader<'_> {
         let (mut exchange, mut shown) = (pin!(exchange), None);
         poll_fn(|context| {
             let polled = exchange.as_mut().poll(context);
-            let upstream = query.asked.get().last;
+            let upstream = query.trail.asked.get().last;
+            // The table is locked when the upstream changes, not at each poll: all workers share the lock.
             if polled.is_pending() && upstream != shown {
                 self.show(upstream);
                 shown = upstream;
@@ -198,7 +205,7 @@ impl Leader<'_> {
     fn show(&self, upstream: Option<SocketAddr>) {
         let Some(key) = &self.key else { return };
         if let Ok(mut waiting) = self.singleflight.waiting.lock()
-            && let Some(in_flight) = waiting.get_mut(key)
+            && let Some(in_flight) = waiting.get_mut(key).expected("the exchange of a leader")
         {
             in_flight.upstream = upstream;
         }
@@ -206,25 +213,30 @@ impl Leader<'_> {
 
     /// Publishes the outcome to the waiters.
     pub(crate) fn publish(mut self, resolved: &Resolved, query: &Query) {
+        // The entry is removed first. A query that joined between sending and removing would wait for an outcome that
+        // was sent already.
         let waiters = self.take_waiters();
         if !waiters.is_empty() {
-            let (resolved, label_values, asked) = (resolved.clone(), query.label_values(), query.asked.get());
-            let outcome = Arc::new(Outcome { resolved, label_values, asked });
+            let (resolved, label_values, asked) = (resolved.clone(), query.label_values(), query.trail.asked.get());
+            let outcome = Arc::new(SharedReply { resolved, label_values, asked });
             for waiter in waiters {
                 let _ = waiter.send(Arc::clone(&outcome));
             }
         }
     }
 
-    fn take_waiters(&mut self) -> Vec<Sender<Arc<Outcome>>> {
+    fn take_waiters(&mut self) -> Vec<Sender<Arc<SharedReply>>> {
         let Some(key) = self.key.take() else { return Vec::new() };
-        let in_flight = self.singleflight.waiting.lock().ok().and_then(|mut waiting| waiting.remove(&key));
+        let Ok(mut waiting) = self.singleflight.waiting.lock() else { return Vec::new() };
+        let in_flight = waiting.remove(&key).expected("the exchange of a leader");
         in_flight.map_or(Vec::new(), |in_flight| in_flight.waiters)
     }
 }
 
 impl Drop for Leader<'_> {
     fn drop(&mut self) {
+        // The channels close. Waiters then join again, and the first of them leads. Without this, the cancellation of
+        // one client would end the queries of all the others.
         drop(self.take_waiters());
     }
 }

@@ -6,11 +6,13 @@
 use core::cell::Cell;
 use std::rc::Rc;
 
+use host::invariant::holds;
 use wire::EdeCode;
 
 use crate::ids::{BlockId, ListenerId};
-use crate::query::{ClientTimeout, Query};
+use crate::query::{Query, STEPS_MAX};
 use crate::response::Response;
+use crate::trail::ClientTimeout;
 use crate::verdict::{Failure, Resolved, SubqueryTarget, Verdict};
 
 /// Capacity in bytes that a pooled transaction keeps for a query, and for a response.
@@ -100,9 +102,10 @@ impl Transaction {
     pub(crate) fn begin_refresh(&mut self, query: &Query) {
         self.begin();
         self.query.copy_from(query);
-        self.query.abandoned = Some(Rc::new(Cell::new(true)));
-        self.at = query.step;
-        self.passed = 1 << query.step;
+        self.query.trail.abandoned = Some(Rc::new(Cell::new(true)));
+        holds(query.trail.step < STEPS_MAX, "a step requests a refresh");
+        self.at = query.trail.step;
+        self.passed = 1 << query.trail.step;
     }
 
     /// Splits the transaction in two if a step of it, or of a parent transaction, has set a client timeout.
@@ -110,23 +113,29 @@ impl Transaction {
     /// Returns the client's part, in a transaction from `take_transaction`, and the timeout. The client's part contains
     /// the steps above the one with the timeout. The rest stays in `self` and continues without a client.
     pub(crate) fn detach_client(&mut self, take_transaction: impl FnOnce() -> Box<Transaction>) -> Option<Detached> {
+        // Nearest to the client, because its timeout covers everything below. An inner one would leave the client
+        // waiting for the steps between both.
         let waiting = self.outermost_with_timeout()?;
-        let timeout = waiting.query.timeout.take()?;
+        let timeout = waiting.query.trail.timeout.take()?;
         let above = steps_above(timeout.step);
         let mut client = take_transaction();
         client.begin();
         client.query.copy_from(&waiting.query);
-        client.query.take_kept_above(timeout.step, &mut waiting.query);
-        client.response.take_signer(&mut waiting.response);
+        // A kept value has one owner. Each goes to the part in which the `on_response` of its step runs.
+        client.query.move_kept_above(timeout.step, &mut waiting.query);
+        client.response.move_signer(&mut waiting.response);
         client.listener = waiting.listener;
         client.block = waiting.block;
         client.depth = waiting.depth;
         client.target = waiting.target;
+        // The parent gets one answer, that of the client's part. What the background part finds only updates caches.
         client.parent = waiting.parent.take();
         client.passed = waiting.passed & above;
         waiting.passed &= !above;
         let abandoned = Rc::new(Cell::new(false));
-        waiting.query.abandoned = Some(Rc::clone(&abandoned));
+        waiting.query.trail.abandoned = Some(Rc::clone(&abandoned));
+        holds(client.passed & waiting.passed == 0, "each step answers in one of the parts");
+        holds(waiting.parent.is_none(), "the client's part has the parent");
         Some(Detached { client, timeout, abandoned })
     }
 
@@ -134,7 +143,7 @@ impl Transaction {
     /// timeout.
     fn outermost_with_timeout(&mut self) -> Option<&mut Transaction> {
         let chain = core::iter::successors(Some(&*self), |transaction| transaction.parent.as_deref());
-        let has_timeout = |(_, transaction): &(usize, &Transaction)| transaction.query.timeout.is_some();
+        let has_timeout = |(_, transaction): &(usize, &Transaction)| transaction.query.trail.timeout.is_some();
         let (level, _) = chain.enumerate().filter(has_timeout).last()?;
         (0..level).try_fold(self, |transaction, _| transaction.parent.as_deref_mut())
     }
@@ -156,14 +165,15 @@ pub(crate) const fn steps_above(step: usize) -> u64 {
 }
 
 impl Transaction {
-    pub(crate) fn stand_at(&mut self, step: usize, upwards: bool) {
+    pub(crate) fn enter_step(&mut self, step: usize, upwards: bool) {
+        debug_assert!(step <= STEPS_MAX, "a chain has at most as many steps as a mask has bits");
         self.at = step;
         self.upwards = upwards;
-        self.query.step = step;
+        self.query.trail.step = step;
     }
 
     /// Converts the outcome of the I/O to a verdict, and stores a reply in the response.
-    pub(crate) fn take_over(&mut self, resolved: &Resolved) -> Verdict {
+    pub(crate) fn adopt_resolved(&mut self, resolved: &Resolved) -> Verdict {
         let reply = match resolved {
             Resolved::Pass => return Verdict::Pass,
             Resolved::Fail(failure) => return Verdict::Fail(failure.clone()),
@@ -188,7 +198,7 @@ impl Transaction {
         while let Some(parent) = self.parent.take() {
             *self = parent;
         }
-        self.query.take_request();
+        self.query.reset_question();
         self.response.fail(&self.query, failure);
     }
 }

@@ -5,6 +5,7 @@ use core::time::Duration;
 use std::io::Write;
 use std::sync::Arc;
 
+use host::invariant::Expected as _;
 use wire::MessageBuf;
 
 use crate::log::{EventBuffer, Level, Source};
@@ -130,7 +131,9 @@ impl Worker {
     /// Returns a random number below `bound`; 0 if `bound` is 0.
     pub fn random_below(&mut self, bound: usize) -> usize {
         let wide = u128::from(self.random()) * bound as u128;
-        usize::try_from(wide >> 64).unwrap_or(0)
+        let below = usize::try_from(wide >> 64).ok().expected("a number that fits").unwrap_or(0);
+        debug_assert!(below < bound.max(1), "a random number is below its bound");
+        below
     }
 
     /// Adds an event to the log; `write` appends its message. The transport passes the events on at the end of the

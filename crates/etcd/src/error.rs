@@ -1,6 +1,5 @@
 //! Errors of following etcd: classification for metrics, and text for the log.
 
-use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
@@ -8,9 +7,10 @@ use listwatch::FailureKind;
 use transport::grpc::{CallError, Code};
 
 /// Error that prevents a store from being followed: wrong configuration, or unusable files.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// Not an address of a member.
+    #[error("endpoint '{endpoint}': {reason}")]
     Endpoint {
         /// Text from the configuration.
         endpoint: String,
@@ -18,52 +18,48 @@ pub enum StoreError {
         reason: String,
     },
     /// A certificate or key file cannot be read.
+    #[error("{}", host::errors::cannot_open(.file, .error))]
     File {
         /// Path of the file.
         file: PathBuf,
         /// Cause.
+        #[source]
         error: io::Error,
     },
     /// Certificates or keys cannot be used.
+    #[error("{0}")]
     Tls(String),
-}
-
-impl fmt::Display for StoreError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            StoreError::Endpoint { endpoint, reason } => write!(out, "endpoint '{endpoint}': {reason}"),
-            StoreError::File { file, error } => out.write_str(&host::errors::cannot_open(file, error)),
-            StoreError::Tls(reason) => out.write_str(reason),
-        }
-    }
-}
-
-impl core::error::Error for StoreError {
-    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        if let StoreError::File { error, .. } = self { Some(error) } else { None }
-    }
 }
 
 /// Error of following a member.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum EtcdError {
     /// The member is unreachable, or the connection broke.
+    #[error("{0}")]
     Connection(String),
     /// Unusable certificates or keys, or a failed handshake.
+    #[error("TLS: {0}")]
     Tls(String),
     /// Timeout.
+    #[error("no response in time")]
     Silent,
     /// The credentials were rejected.
+    #[error("authentication failed: {0}")]
     Credentials(String),
     /// The user has no permission to read the keys.
+    #[error("no permission to read the keys: {0}")]
     Forbidden(String),
     /// The revision of the watch has been compacted. A new list is needed.
+    #[error("the requested revision has been compacted")]
     Compacted,
     /// The response exceeds the maximum size.
+    #[error("a response exceeds the maximum size")]
     TooLong,
     /// Authentication is not enabled, so that no token is needed.
+    #[error("authentication is not enabled")]
     Open,
     /// Any other error.
+    #[error("{0}")]
     Refused(String),
 }
 
@@ -105,23 +101,6 @@ impl EtcdError {
         EtcdError::Connection("it ended the watch".to_owned())
     }
 }
-
-impl fmt::Display for EtcdError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            EtcdError::Connection(message) | EtcdError::Refused(message) => out.write_str(message),
-            EtcdError::Tls(message) => write!(out, "TLS: {message}"),
-            EtcdError::Silent => out.write_str("no response in time"),
-            EtcdError::Credentials(message) => write!(out, "authentication failed: {message}"),
-            EtcdError::Forbidden(message) => write!(out, "no permission to read the keys: {message}"),
-            EtcdError::Compacted => out.write_str("the requested revision has been compacted"),
-            EtcdError::Open => out.write_str("authentication is not enabled"),
-            EtcdError::TooLong => out.write_str("a response exceeds the maximum size"),
-        }
-    }
-}
-
-impl core::error::Error for EtcdError {}
 
 impl From<CallError> for EtcdError {
     fn from(error: CallError) -> EtcdError {

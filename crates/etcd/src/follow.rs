@@ -261,8 +261,8 @@ impl Source for Follower {
         sleep(pause).await;
     }
 
-    fn now(&self) -> Duration {
-        self.start.elapsed()
+    fn now(&self) -> host::Instant {
+        host::Instant::START + self.start.elapsed()
     }
 
     fn jitter(&mut self) -> f64 {

@@ -2,6 +2,7 @@
 
 use core::time::Duration;
 
+use host::Instant;
 use plugins::{FrameReader, Mirrored, StreamFrame, read_client_response};
 use upstream::{PoolEvent, PoolLimits, PoolQuery, StreamClient};
 
@@ -23,16 +24,16 @@ pub fn stream(input: &[u8]) {
     };
     let mut client = StreamClient::new(Box::new(ids));
     let limits = PoolLimits { idle_max: 10 * SECOND, age_max: Duration::ZERO, kept_max: 0 };
-    let query = PoolQuery { route: &(), message: QUERY, deadline: SECOND, limits };
+    let query = PoolQuery { route: &(), message: QUERY, deadline: Instant::START + SECOND, limits };
     let mut pending: Vec<_> =
-        (0..QUERIES).map(|_| client.start(Duration::ZERO, &query).expect("a short query")).collect();
+        (0..QUERIES).map(|_| client.start(Instant::START, &query).expect("a short query")).collect();
     let Some(PoolEvent::Open(connection, ())) = client.poll_event() else { panic!("no connection is opened") };
-    client.handle_connected(Duration::ZERO, connection);
-    client.handle_timeout(Duration::ZERO);
+    client.handle_connected(Instant::START, connection);
+    client.handle_timeout(Instant::START);
     for piece in bytes.chunks(usize::from(*size).max(1)) {
-        client.handle_input(Duration::ZERO, connection, piece, |_| {});
+        client.handle_input(Instant::START, connection, piece, |_| {});
     }
-    client.handle_timeout(SECOND);
+    client.handle_timeout(Instant::START + SECOND);
     while let Some(event) = client.poll_event() {
         if let PoolEvent::Completed(query, outcome) = event {
             pending.retain(|other| *other != query);

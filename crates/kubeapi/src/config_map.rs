@@ -250,8 +250,8 @@ impl<E: FnMut(Option<Data>)> Source for Follower<E> {
         sleep(pause).await;
     }
 
-    fn now(&self) -> Duration {
-        self.start.elapsed()
+    fn now(&self) -> host::Instant {
+        host::Instant::START + self.start.elapsed()
     }
 
     fn jitter(&mut self) -> f64 {

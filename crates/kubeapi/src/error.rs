@@ -14,13 +14,16 @@ use tokio::task::JoinError;
 use crate::causes::causes;
 
 /// Error that prevents a subscription from starting.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum SetupError {
     /// The process does not run in a cluster, or the service account is not mounted.
+    #[error("unable to load in-cluster configuration: {0}")]
     NotInCluster(String),
     /// The kubeconfig file cannot be used: the path and the cause.
+    #[error("kubeconfig: {0}")]
     Kubeconfig(String),
     /// Not a URL of an API server.
+    #[error("endpoint '{url}': {reason}")]
     Url {
         /// Text from the configuration.
         url: String,
@@ -28,39 +31,20 @@ pub enum SetupError {
         reason: String,
     },
     /// Certificates, a key or credentials cannot be used.
-    Credentials(ClientError),
+    #[error("credentials for the API server: {0}")]
+    Credentials(#[source] ClientError),
     /// Manifests cannot be found or read: the path and the cause.
+    #[error("manifests: {0}")]
     Manifests(String),
     /// Invalid label selector.
+    #[error("label selector '{text}': {error}")]
     Selector {
         /// Text from the configuration.
         text: String,
         /// Cause.
+        #[source]
         error: SelectorError,
     },
-}
-
-impl fmt::Display for SetupError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            SetupError::NotInCluster(reason) => write!(out, "unable to load in-cluster configuration: {reason}"),
-            SetupError::Kubeconfig(reason) => write!(out, "kubeconfig: {reason}"),
-            SetupError::Url { url, reason } => write!(out, "endpoint '{url}': {reason}"),
-            SetupError::Credentials(reason) => write!(out, "credentials for the API server: {reason}"),
-            SetupError::Manifests(reason) => write!(out, "manifests: {reason}"),
-            SetupError::Selector { text, error } => write!(out, "label selector '{text}': {error}"),
-        }
-    }
-}
-
-impl Error for SetupError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            SetupError::Selector { error, .. } => Some(error),
-            SetupError::Credentials(error) => Some(error),
-            _ => None,
-        }
-    }
 }
 
 /// Error that prevents a client for the API server from being built. It may go away when files change or the credential

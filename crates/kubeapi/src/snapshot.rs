@@ -5,7 +5,6 @@
 //! data of [`cluster::snapshot`]. It is written to a temporary file in the same folder and renamed, so that the file is
 //! always complete. A file that is damaged or belongs to another request is rejected with a warning.
 
-use core::fmt;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -32,36 +31,23 @@ const FILE_MAX: u64 = 1 << 30;
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Reason for not using a snapshot.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 enum LoadError {
     /// No file at this path.
+    #[error("it does not exist")]
     Missing,
-    Unreadable(io::Error),
+    #[error("{}", host::errors::describe(.0))]
+    Unreadable(#[source] io::Error),
+    #[error("it is longer than {} bytes", FILE_MAX)]
     TooLong,
     /// Not a snapshot, or one in an unsupported version of the format.
+    #[error("it is no snapshot of this version")]
     Foreign,
     /// The snapshot is of another request, so its objects are others.
+    #[error("the stanza that it was written for asked for other objects")]
     OfAnotherRequest,
+    #[error("it is damaged: its checksum is wrong")]
     Damaged,
-}
-
-impl fmt::Display for LoadError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            LoadError::Missing => out.write_str("it does not exist"),
-            LoadError::Unreadable(error) => out.write_str(&host::errors::describe(error)),
-            LoadError::TooLong => write!(out, "it is longer than {FILE_MAX} bytes"),
-            LoadError::Foreign => out.write_str("it is no snapshot of this version"),
-            LoadError::OfAnotherRequest => out.write_str("the stanza that it was written for asked for other objects"),
-            LoadError::Damaged => out.write_str("it is damaged: its checksum is wrong"),
-        }
-    }
-}
-
-impl core::error::Error for LoadError {
-    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        if let LoadError::Unreadable(error) = self { Some(error) } else { None }
-    }
 }
 
 /// Restores the reducer from the file if it exists and is usable. Returns true if it did.

@@ -2,6 +2,9 @@
 
 use core::time::Duration;
 
+use host::Instant;
+use host::invariant::holds;
+
 use crate::event::{Failure, FailureKind};
 
 /// Upper bound on the pause that a source asks for. A wrong value there must not stop updates for a day.
@@ -42,7 +45,7 @@ pub enum BackoffRule {
 pub struct Backoff {
     rule: BackoffRule,
     /// Time of the first failure, and the end of the last pause.
-    failing: Option<(Duration, Duration)>,
+    failing: Option<(Instant, Instant)>,
     /// True if the source was reached during this outage.
     reached: bool,
     /// Number of failures in a row.
@@ -53,16 +56,18 @@ impl Backoff {
     /// Creates a backoff before the first failure.
     #[must_use]
     pub fn new(rule: BackoffRule) -> Backoff {
+        let (BackoffRule::PartOfOutage { min, max, .. } | BackoffRule::Doubling { min, max, .. }) = rule;
+        holds(!min.is_zero() && min <= max, "pauses have a range above zero");
         Backoff { rule, failing: None, reached: false, failures: 0 }
     }
 
     /// Returns the pause after a failure at `now` of an attempt that `began` then. `jitter` is a random number from 0
     /// to 1 that spreads the retries of a fleet.
-    pub fn pause(&mut self, now: Duration, began: Duration, jitter: f64, failure: &Failure) -> Duration {
+    pub fn pause(&mut self, now: Instant, began: Instant, jitter: f64, failure: &Failure) -> Duration {
         match self.rule {
             BackoffRule::PartOfOutage { min, max, calm } => self.part_of_outage((min, max, calm), now, jitter, failure),
             BackoffRule::Doubling { min, max, calm, servers } => {
-                self.failures = if now.saturating_sub(began) > calm { 1 } else { self.failures.saturating_add(1) };
+                self.failures = if now.since(began) > calm { 1 } else { self.failures.saturating_add(1) };
                 doubled((min, max), self.failures / servers.max(1), jitter)
             }
         }
@@ -71,30 +76,34 @@ impl Backoff {
     fn part_of_outage(
         &mut self,
         (min, max, calm): (Duration, Duration, Duration),
-        now: Duration,
+        now: Instant,
         jitter: f64,
         failure: &Failure,
     ) -> Duration {
         // Half the maximum, so that the jitter doubles the longest pauses too: a waiting fleet then retries spread over
         // that half.
         let longest = min.max(max / 2);
-        let failing_for = now.saturating_sub(self.since(calm, now, failure));
+        let failing_for = now.since(self.since(calm, now, failure));
         let pause = (failing_for / PAUSE_PART).clamp(min, longest);
         let asked = failure.retry_after.unwrap_or_default().min(RETRY_AFTER_MAX).mul_f64(1.0 + jitter / 4.0);
         let pause = pause.mul_f64(1.0 + jitter).max(asked);
-        self.failing = Some((now.saturating_sub(failing_for), now + pause));
+        holds(pause >= min, "a failure is followed by a pause");
+        holds(pause <= max.max(2 * min).max(RETRY_AFTER_MAX + RETRY_AFTER_MAX / 4), "a pause is bounded");
+        self.failing = Some((now - failing_for, now + pause));
         pause
     }
 
     /// Returns the start of the outage. The first failure after the source is reachable again resets it once: a
     /// starting server may answer 403 until its authorizer is ready, and these retries must not wait as long as those
     /// of the outage did.
-    fn since(&mut self, calm: Duration, now: Duration, failure: &Failure) -> Duration {
-        let known = self.failing.filter(|(_, end)| now.saturating_sub(*end) <= calm);
+    fn since(&mut self, calm: Duration, now: Instant, failure: &Failure) -> Instant {
+        let known = self.failing.filter(|(_, end)| now.since(*end) <= calm);
         let is_reached = failure.kind != FailureKind::Disconnected;
         let is_news = is_reached && !self.reached;
         self.reached = is_reached || known.is_some() && self.reached;
-        known.filter(|_| !is_news).map_or(now, |(since, _)| since)
+        let since = known.filter(|_| !is_news).map_or(now, |(since, _)| since);
+        holds(since <= now, "an outage begins before it ends");
+        since
     }
 }
 
@@ -104,7 +113,9 @@ fn doubled((min, max): (Duration, Duration), rounds: usize, jitter: f64) -> Dura
         return Duration::ZERO;
     }
     let doublings = (rounds - 1).min(16);
-    min.saturating_mul(1 << doublings).min(max).mul_f64(1.0 + jitter / 2.0)
+    let pause = min.saturating_mul(1 << doublings).min(max).mul_f64(1.0 + jitter / 2.0);
+    holds(min <= pause && pause <= 2 * max, "a pause is bounded");
+    pause
 }
 
 #[cfg(test)]
@@ -145,7 +156,7 @@ mod tests {
             (300, 1.0, unreachable(), 30_000),
             (341, 0.0, unreachable(), 400),
         ] {
-            let now = Duration::from_secs(at);
+            let now = Instant::START + Duration::from_secs(at);
             assert_eq!(backoff.pause(now, now, jitter, &failure).as_millis(), expected, "at {at}");
         }
     }
@@ -156,12 +167,12 @@ mod tests {
         // Time at which each of 300 replicas reaches the server again after an outage that started for all at the same
         // moment.
         let back = |replica: u32| {
-            let (mut backoff, mut at, mut luck) = (part_of_outage(), Duration::ZERO, replica);
-            while at < outage {
+            let (mut backoff, mut at, mut luck) = (part_of_outage(), Instant::START, replica);
+            while at < Instant::START + outage {
                 luck = luck.wrapping_add(1).wrapping_mul(2_654_435_761);
-                at += backoff.pause(at, at, f64::from(luck >> 8) / f64::from(1 << 24), &unreachable());
+                at = at + backoff.pause(at, at, f64::from(luck >> 8) / f64::from(1 << 24), &unreachable());
             }
-            at
+            at.since(Instant::START)
         };
         let mut seconds: Vec<u64> = (0..300).map(|replica| back(replica).as_secs()).collect();
         seconds.sort_unstable();
@@ -173,6 +184,7 @@ mod tests {
     #[test]
     fn pauses_double_after_each_round_up_to_the_maximum() {
         let seconds = Duration::from_secs;
+        let at = |time| Instant::START + seconds(time);
         let (min, max, calm) = (Duration::from_millis(200), seconds(10), seconds(30));
         let mut backoff = Backoff::new(BackoffRule::Doubling { min, max, calm, servers: 2 });
         // (duration of the attempt, jitter, expected pause in milliseconds)
@@ -181,10 +193,10 @@ mod tests {
                 .into_iter()
                 .enumerate()
         {
-            let pause = backoff.pause(seconds(100 + took), seconds(100), jitter, &unreachable());
+            let pause = backoff.pause(at(100 + took), at(100), jitter, &unreachable());
             assert_eq!(pause.as_millis(), millis, "step {step}");
         }
-        let last = (0..99).map(|_| backoff.pause(seconds(1), seconds(1), 1.0, &unreachable())).last();
+        let last = (0..99).map(|_| backoff.pause(at(1), at(1), 1.0, &unreachable())).last();
         assert_eq!(last, Some(seconds(15)));
     }
 }

@@ -3,6 +3,8 @@
 use core::convert::Infallible;
 use core::time::Duration;
 
+use host::Instant;
+
 use crate::event::{Action, Event, Failure, Notice, Received, Request};
 use crate::machine::Machine;
 use crate::policy::Policy;
@@ -30,7 +32,7 @@ pub trait Source {
     async fn sleep(&mut self, pause: Duration);
 
     /// Time since any fixed moment.
-    fn now(&self) -> Duration;
+    fn now(&self) -> Instant;
 
     /// Random number from 0 to 1.
     fn jitter(&mut self) -> f64;

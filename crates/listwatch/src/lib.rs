@@ -28,10 +28,12 @@
 //!
 //! ```
 //! use core::time::Duration;
+//!
+//! use host::Instant;
 //! use listwatch::{Action, Event, Failure, FailureKind, Machine, Page, Policy, Received, Request};
 //!
 //! let mut machine: Machine<u64, String> = Machine::new(Policy { streams: false, ..Policy::default() });
-//! let (now, jitter) = (Duration::ZERO, 0.5);
+//! let (now, jitter) = (Instant::START, 0.5);
 //! assert_eq!(machine.start(now), Action::Open(Request::Page { cursor: None, may_be_old: true }));
 //! machine.on(Event::Opened, now, jitter);
 //! // The last page is complete: watch from its position.

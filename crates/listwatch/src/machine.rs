@@ -2,6 +2,9 @@
 
 use core::time::Duration;
 
+use host::Instant;
+use host::invariant::holds;
+
 use crate::backoff::Backoff;
 use crate::event::{Action, Event, Failure, FailureKind, Notice, Page, Received, Request, Step, Transfer};
 use crate::health::Health;
@@ -10,6 +13,9 @@ use crate::policy::{Policy, Resume};
 /// Failure of a response that ended too early: a watch right after its begin and without an event, or a list before it
 /// was complete.
 const SHORT: Failure = Failure { is_transient: true, ..Failure::new(FailureKind::Other, "short") };
+
+/// Maximum number of notices of a step: a list that is complete, and the end of an outage.
+const NOTICES_MAX: usize = 2;
 
 /// State of a list and its watch, which decides on the next request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +46,7 @@ pub struct Watch<P> {
     /// True if the source may not have the position. The request then is a check of it.
     is_doubted: bool,
     /// Time of the last request.
-    began: Duration,
+    began: Instant,
     /// Number of events of the current watch.
     events: u64,
     /// Transfer of a list that does not count before the watch has begun.
@@ -70,7 +76,7 @@ pub struct Machine<P, C> {
     /// True if the source supports streaming lists, as far as is known.
     streams: bool,
     /// Begin of the current attempt: the end of the last pause.
-    attempt: Duration,
+    attempt: Instant,
     /// True if the position was lost and no event has arrived since then.
     is_relisting: bool,
     notices: Vec<Notice>,
@@ -86,7 +92,7 @@ impl<P: Clone, C: Clone> Machine<P, C> {
             backoff: Backoff::new(policy.backoff.clone()),
             known: Known::Nothing,
             streams: policy.streams,
-            attempt: Duration::ZERO,
+            attempt: Instant::START,
             is_relisting: false,
             notices: Vec::new(),
             policy,
@@ -94,7 +100,7 @@ impl<P: Clone, C: Clone> Machine<P, C> {
     }
 
     /// Returns the first action.
-    pub fn start(&mut self, now: Duration) -> Action<P, C> {
+    pub fn start(&mut self, now: Instant) -> Action<P, C> {
         self.attempt = now;
         self.state = self.new_list();
         self.open(now)
@@ -114,7 +120,10 @@ impl<P: Clone, C: Clone> Machine<P, C> {
 
     /// Processes an event at the time `now` and returns the next action. `jitter` is a random number from 0 to 1 that
     /// spreads the retries of a fleet. An event that does not belong to the last action repeats the request.
-    pub fn on(&mut self, event: Event<P, C>, now: Duration, jitter: f64) -> Step<P, C> {
+    pub fn on(&mut self, event: Event<P, C>, now: Instant, jitter: f64) -> Step<P, C> {
+        holds((0.0..=1.0).contains(&jitter), "jitter is from 0 to 1");
+        holds(self.attempt <= now, "time does not go backwards");
+        holds(self.notices.is_empty(), "the notices of a step leave with it");
         let action = match event {
             Event::Opened => self.opened(now),
             Event::Read(Received::Data { events, position, ends_list }) => {
@@ -126,10 +135,47 @@ impl<P: Clone, C: Clone> Machine<P, C> {
             Event::ReadFailed(failure) => self.failed(&failure, true, now, jitter),
             Event::Woke => self.woke(now),
         };
+        self.check(&action);
         Step { notices: core::mem::take(&mut self.notices), action }
     }
 
-    fn opened(&mut self, now: Duration) -> Action<P, C> {
+    /// Checks that an action fits the state, and the notices of the step.
+    fn check(&self, action: &Action<P, C>) {
+        let fits = match action {
+            Action::Open(Request::Stream) => matches!(self.state, State::Listing) && self.streams,
+            Action::Open(Request::Page { .. }) => matches!(self.state, State::Paging { .. }),
+            Action::Open(Request::Check { .. }) => self.is_checking(),
+            Action::Open(Request::Watch { .. }) => self.is_watching(),
+            Action::Read { silence } => !self.is_pausing() && !silence.is_zero(),
+            Action::Sleep(pause) => self.is_pausing() && !pause.is_zero(),
+        };
+        holds(fits, "the action is that of the state");
+        if let State::Waiting { then } = &self.state {
+            holds(!matches!(**then, State::Waiting { .. }), "a pause leads to a request");
+        }
+        let is_checked = !self.is_checking() || self.policy.resume == Resume::Check;
+        holds(is_checked, "a position is checked if the source can check it");
+        holds(self.notices.len() <= NOTICES_MAX, "a step has few notices");
+        if self.notices.iter().any(|notice| matches!(notice, Notice::Listed(_))) {
+            holds(self.known == Known::Listed, "a list that is reported is known");
+            holds(self.is_watching(), "a watch follows a complete list");
+            holds(!self.health.is_failing(), "a complete list ends an outage");
+        }
+        if self.notices.contains(&Notice::AssumedEmpty) {
+            holds(self.known == Known::Empty, "a collection that is assumed to be empty is known");
+            holds(matches!(self.state, State::Absent), "an unknown kind is listed again after a pause");
+        }
+    }
+
+    const fn is_pausing(&self) -> bool {
+        matches!(self.state, State::Waiting { .. } | State::Absent)
+    }
+
+    const fn is_checking(&self) -> bool {
+        matches!(self.state, State::Following(Watch { is_doubted: true, .. }))
+    }
+
+    fn opened(&mut self, now: Instant) -> Action<P, C> {
         match &mut self.state {
             State::Listing | State::Paging { cursor: None } => self.notices.push(Notice::ListBegins),
             State::Following(Watch { is_doubted: false, uncounted, .. }) => {
@@ -137,12 +183,13 @@ impl<P: Clone, C: Clone> Machine<P, C> {
                     self.listed(transfer, now);
                 }
             }
+            // A later page belongs to the same list, and a check has no content.
             _ => {}
         }
         self.read()
     }
 
-    fn received(&mut self, events: u64, position: Option<P>, ends_list: bool, now: Duration) -> Action<P, C> {
+    fn received(&mut self, events: u64, position: Option<P>, ends_list: bool, now: Instant) -> Action<P, C> {
         match &mut self.state {
             State::Listing => {
                 if let Some(position) = position.filter(|_| ends_list) {
@@ -159,12 +206,13 @@ impl<P: Clone, C: Clone> Machine<P, C> {
                     self.well(now);
                 }
             }
+            // The source applies the objects of a page itself, and a check has none that are new.
             _ => {}
         }
         self.read()
     }
 
-    fn page_end(&mut self, page: Page<P, C>, now: Duration) -> Action<P, C> {
+    fn page_end(&mut self, page: Page<P, C>, now: Instant) -> Action<P, C> {
         match (&self.state, page) {
             (State::Paging { .. }, Page::Next(cursor)) => self.state = State::Paging { cursor: Some(cursor) },
             (State::Paging { .. }, Page::Last(position)) => self.follow(position, Transfer::Pages, now),
@@ -173,12 +221,14 @@ impl<P: Clone, C: Clone> Machine<P, C> {
         self.open(now)
     }
 
-    fn ended(&mut self, now: Duration, jitter: f64) -> Action<P, C> {
+    fn ended(&mut self, now: Instant, jitter: f64) -> Action<P, C> {
         let State::Following(following) = &mut self.state else { return self.failed(&SHORT, true, now, jitter) };
-        let lived = now.saturating_sub(following.began);
+        let lived = now.since(following.began);
         if following.is_doubted {
             following.is_doubted = false;
             self.open(now)
+        // Servers end watches after minutes. One that ends at once and brings nothing would be opened again in a tight
+        // loop.
         } else if following.events == 0 && lived < self.policy.watch_min {
             self.failed(&SHORT, true, now, jitter)
         } else {
@@ -186,7 +236,7 @@ impl<P: Clone, C: Clone> Machine<P, C> {
         }
     }
 
-    fn woke(&mut self, now: Duration) -> Action<P, C> {
+    fn woke(&mut self, now: Instant) -> Action<P, C> {
         self.attempt = now;
         match core::mem::replace(&mut self.state, State::Absent) {
             State::Waiting { then } => self.state = *then,
@@ -196,9 +246,10 @@ impl<P: Clone, C: Clone> Machine<P, C> {
         self.open(now)
     }
 
-    fn failed(&mut self, failure: &Failure, is_open: bool, now: Duration, jitter: f64) -> Action<P, C> {
+    fn failed(&mut self, failure: &Failure, is_open: bool, now: Instant, jitter: f64) -> Action<P, C> {
         let kind = failure.kind;
         if matches!(self.state, State::Listing) && kind.rejects_streams(is_open) {
+            // Before everything else: a source that rejects the form of the request is healthy, and needs no pause.
             return self.use_pages(now);
         }
         if is_open && kind == FailureKind::Silent && self.is_watching() {
@@ -219,7 +270,7 @@ impl<P: Clone, C: Clone> Machine<P, C> {
     }
 
     /// Switches to pages for good.
-    fn use_pages(&mut self, now: Duration) -> Action<P, C> {
+    fn use_pages(&mut self, now: Instant) -> Action<P, C> {
         self.notices.push(Notice::UsesPages);
         self.streams = false;
         self.state = self.new_list();
@@ -228,7 +279,7 @@ impl<P: Clone, C: Clone> Machine<P, C> {
 
     /// Handles a silent watch. After a failure, the silence of an open watch shows that it works. Otherwise the watch
     /// may have stalled, and a new one finds out.
-    fn silent(&mut self, now: Duration) -> Action<P, C> {
+    fn silent(&mut self, now: Instant) -> Action<P, C> {
         if self.health.is_failing() {
             self.well(now);
             return self.read();
@@ -241,7 +292,7 @@ impl<P: Clone, C: Clone> Machine<P, C> {
 
     /// Treats an unknown kind of object as an empty collection, unless objects of the kind were known before: a
     /// starting API server briefly does not know its custom resources.
-    fn assume_empty(&mut self, now: Duration) -> Action<P, C> {
+    fn assume_empty(&mut self, now: Instant) -> Action<P, C> {
         if self.known == Known::Nothing {
             self.notices.push(Notice::AssumedEmpty);
         }
@@ -257,7 +308,7 @@ impl<P: Clone, C: Clone> Machine<P, C> {
         self.known = Known::Listed;
     }
 
-    fn report(&mut self, failure: &Failure, now: Duration) {
+    fn report(&mut self, failure: &Failure, now: Instant) {
         self.notices.push(if self.loses_position(failure.kind) {
             Notice::PositionLost
         } else {
@@ -270,9 +321,12 @@ impl<P: Clone, C: Clone> Machine<P, C> {
         kind.loses_position() && self.policy.resume != Resume::List
     }
 
-    fn pause(&mut self, failure: &Failure, now: Duration, jitter: f64) -> Duration {
+    fn pause(&mut self, failure: &Failure, now: Instant, jitter: f64) -> Duration {
         let is_expired = failure.kind == FailureKind::Expired && self.loses_position(failure.kind);
         if is_expired && !core::mem::replace(&mut self.is_relisting, true) {
+            // A source compacts its history for all replicas at once. Their lists, the most expensive requests there
+            // are, are spread over this time. Only the first: a source that loses positions again and again has another
+            // problem.
             return self.policy.relist.mul_f64(jitter);
         }
         self.backoff.pause(now, self.attempt, jitter, failure)
@@ -300,7 +354,7 @@ impl<P: Clone, C: Clone> Machine<P, C> {
         }
     }
 
-    fn follow(&mut self, position: P, transfer: Transfer, now: Duration) {
+    fn follow(&mut self, position: P, transfer: Transfer, now: Instant) {
         let uncounted = self.policy.counts_from_watch.then_some(transfer);
         // The end of the list counts as the first event, so that a stream may end right after it.
         self.state = State::Following(Watch { position, is_doubted: false, began: now, events: 1, uncounted });
@@ -309,18 +363,19 @@ impl<P: Clone, C: Clone> Machine<P, C> {
         }
     }
 
-    fn listed(&mut self, transfer: Transfer, now: Duration) {
+    fn listed(&mut self, transfer: Transfer, now: Instant) {
         self.known = Known::Listed;
         self.notices.push(Notice::Listed(transfer));
         self.well(now);
     }
 
-    fn well(&mut self, now: Duration) {
+    fn well(&mut self, now: Instant) {
         let was_failing = self.health.is_failing();
         let after = self.health.well(now);
         if was_failing {
             self.notices.push(Notice::Recovered { after });
         }
+        holds(!self.health.is_failing(), "a success ends an outage");
     }
 
     /// Returns the state that starts a new list.
@@ -332,7 +387,7 @@ impl<P: Clone, C: Clone> Machine<P, C> {
         matches!(self.state, State::Following(Watch { is_doubted: false, .. }))
     }
 
-    fn wait(&mut self, pause: Duration, now: Duration) -> Action<P, C> {
+    fn wait(&mut self, pause: Duration, now: Instant) -> Action<P, C> {
         if pause.is_zero() {
             self.attempt = now;
             return self.open(now);
@@ -352,10 +407,12 @@ impl<P: Clone, C: Clone> Machine<P, C> {
     }
 
     /// Returns the request of the state.
-    fn open(&mut self, now: Duration) -> Action<P, C> {
+    fn open(&mut self, now: Instant) -> Action<P, C> {
         match &mut self.state {
             State::Listing => Action::Open(Request::Stream),
             State::Paging { cursor } => {
+                // The first list may come from the cache of the API server, which spares etcd when a fleet starts.
+                // Later it must not: a server that lags behind would take the collection back in time.
                 let may_be_old = cursor.is_none() && self.known == Known::Nothing;
                 Action::Open(Request::Page { cursor: cursor.clone(), may_be_old })
             }

@@ -10,10 +10,12 @@ use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 
+use host::Instant;
+
 use crate::{BackoffRule, Failure, FailureKind, Notice, Page, Policy, Received, Request, Resume, Source, run};
 
 /// End of the faults.
-const FAULTS_END: Duration = Duration::from_secs(600);
+const FAULTS_END: Instant = Instant::from_nanos(600_000_000_000);
 /// Objects per page and per part of a stream.
 const PAGE: usize = 3;
 /// Revisions that a restored backup is behind. That number is not reached before the position is checked, since a
@@ -97,13 +99,13 @@ struct World {
     condition: Condition,
     /// Incremented when all connections break.
     generation: u32,
-    next_change: Duration,
-    next_incident: Duration,
+    next_change: Instant,
+    next_incident: Instant,
     random: Random,
 }
 
 impl World {
-    fn advance(&mut self, to: Duration) {
+    fn advance(&mut self, to: Instant) {
         while self.next_change.min(self.next_incident) <= to {
             if self.next_change <= self.next_incident {
                 let (key, value) = (self.random.below(20), self.random.next());
@@ -158,8 +160,8 @@ impl World {
 }
 
 /// Returns the time, or never if it is after the end of the faults.
-fn until_faults_end(time: Duration) -> Duration {
-    if time < FAULTS_END { time } else { Duration::MAX }
+fn until_faults_end(time: Instant) -> Instant {
+    if time < FAULTS_END { time } else { Instant::from_nanos(u64::MAX) }
 }
 
 /// Response that is being read.
@@ -173,7 +175,7 @@ enum Response {
 struct Sim {
     name: String,
     policy: Policy,
-    now: Duration,
+    now: Instant,
     world: World,
     /// Contents of the pages that are being read, by revision.
     snapshots: BTreeMap<u64, Objects>,
@@ -183,7 +185,7 @@ struct Sim {
     list: Option<Objects>,
     /// Content of the last complete list, if a list was read to its end.
     complete: Option<Objects>,
-    requests: VecDeque<Duration>,
+    requests: VecDeque<Instant>,
     was_checked: bool,
     random: Random,
 }
@@ -198,14 +200,14 @@ impl Sim {
             compacted: 100 * BACKUP_AGE,
             condition: CONDITIONS[random.index(CONDITIONS.len())],
             generation: 0,
-            next_change: Duration::ZERO,
-            next_incident: random.millis(40_000),
+            next_change: Instant::START,
+            next_incident: Instant::START + random.millis(40_000),
             random: Random(random.next()),
         };
         Sim {
             name: name.to_owned(),
             policy,
-            now: Duration::ZERO,
+            now: Instant::START,
             world,
             snapshots: BTreeMap::new(),
             response: None,
@@ -233,7 +235,7 @@ impl Sim {
 
     /// Lets time pass. Waits forever at the end of the simulation.
     async fn pass(&mut self, time: Duration) {
-        self.now += time;
+        self.now = self.now + time;
         self.world.advance(self.now);
         let end = FAULTS_END + self.bound();
         if self.now >= end && !self.was_checked {
@@ -249,7 +251,7 @@ impl Sim {
 
     fn count_request(&mut self) {
         self.requests.push_back(self.now);
-        while self.requests.front().is_some_and(|at| self.now - *at > SECOND) {
+        while self.requests.front().is_some_and(|at| self.now.since(*at) > SECOND) {
             self.requests.pop_front();
         }
         assert!(self.requests.len() <= REQUESTS_MAX, "{}: spins at {:?}", self.name, self.now);
@@ -336,7 +338,7 @@ impl Sim {
                 self.response = Some(Response::Watch { position, generation, is_stalled });
                 return Err(self.silence());
             }
-            self.pass(Duration::from_millis(100).min(deadline - self.now)).await;
+            self.pass(Duration::from_millis(100).min(deadline.since(self.now))).await;
         }
     }
 
@@ -401,7 +403,7 @@ impl Source for Sim {
         }
     }
 
-    fn now(&self) -> Duration {
+    fn now(&self) -> Instant {
         self.now
     }
 

@@ -6,6 +6,8 @@
 
 use core::time::Duration;
 
+use host::Instant;
+
 use crate::{
     Action, BackoffRule, Event, Failure, FailureKind, Machine, Notice, Page, Policy, Received, Request, Resume, Step,
     Transfer,
@@ -240,7 +242,7 @@ const ROWS: &[Row] = &[
 #[test]
 fn follows_the_table() {
     for (name, policy, steps) in ROWS {
-        let mut stage = Stage { machine: Machine::new(policy()), now: Duration::ZERO };
+        let mut stage = Stage { machine: Machine::new(policy()), now: Instant::START };
         for (number, (event, expected)) in steps.iter().enumerate() {
             assert_eq!(stage.play(event), *expected, "{name}: step {number}, {event}");
         }
@@ -276,20 +278,20 @@ fn forbidden_is_listed() -> Policy {
 /// Machine with its clock.
 struct Stage {
     machine: Machine<u64, String>,
-    now: Duration,
+    now: Instant,
 }
 
 impl Stage {
     /// Plays an event and describes the step.
     fn play(&mut self, event: &str) -> String {
         let (wait, event) = event.strip_prefix('+').and_then(|rest| rest.split_once(' ')).unwrap_or(("0", event));
-        self.now += Duration::from_millis(wait.parse().unwrap());
+        self.now = self.now + Duration::from_millis(wait.parse().unwrap());
         if event == "start" {
             return action(&self.machine.start(self.now));
         }
         let Step { action: next, notices } = self.machine.on(parse(event), self.now, 0.5);
         if let Action::Sleep(pause) = next {
-            self.now += pause;
+            self.now = self.now + pause;
         }
         let notices: Vec<String> = notices.iter().map(notice).collect();
         if notices.is_empty() { action(&next) } else { format!("{}: {}", action(&next), notices.join(", ")) }

@@ -80,21 +80,14 @@ impl Findings {
 }
 
 /// Error or likely mistake in a file.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{line}: {text}")]
 pub struct ManifestError {
     /// Line number in the file, starting at 1.
     pub line: usize,
     /// Description on one line, without a line number.
     pub text: String,
 }
-
-impl core::fmt::Display for ManifestError {
-    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(out, "{}: {}", self.line, self.text)
-    }
-}
-
-impl core::error::Error for ManifestError {}
 
 /// Parses a file of YAML documents and skips those of other kinds. An invalid document or item does not affect the
 /// others.

@@ -21,6 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use engine::{Clock, Instant, client_network};
+use host::invariant::holds;
 use tokio::sync::Notify;
 use transport::MonotonicClock;
 
@@ -287,10 +288,13 @@ impl ConnectionTable {
     }
 
     fn evict(&self, entries: &mut Entries, address: IpAddr, entry: &Arc<Entry>) -> bool {
+        // Its task frees the buffers when it runs. Until then they count as leaving: otherwise each connection that
+        // asks for memory in the meantime would evict one more.
         let leaving = entry.buffered();
         entry.leaving.store(leaving, Ordering::Relaxed);
         entries.leaving += leaving;
-        entry.is_evicted.store(true, Ordering::Relaxed);
+        let was_evicted = entry.is_evicted.swap(true, Ordering::Relaxed);
+        holds(!was_evicted, "a connection is evicted once");
         entry.evicted.notify_one();
         self.remove(entries, address, entry)
     }
@@ -303,7 +307,8 @@ impl ConnectionTable {
         if own.is_empty() {
             entries.by_address.remove(&address);
         }
-        self.open.fetch_sub(entry.weight, Ordering::Relaxed);
+        let open = self.open.fetch_sub(entry.weight, Ordering::Relaxed);
+        holds(entry.weight <= open, "the weight of a connection in the table was counted");
         true
     }
 
@@ -420,8 +425,9 @@ impl Connection {
 
     /// Returns reserved bytes to the budget.
     pub(crate) fn release(&self, bytes: usize) {
-        self.entry.buffered.fetch_sub(bytes, Ordering::Relaxed);
-        self.table.buffered.fetch_sub(bytes, Ordering::Relaxed);
+        let own = self.entry.buffered.fetch_sub(bytes, Ordering::Relaxed);
+        let all = self.table.buffered.fetch_sub(bytes, Ordering::Relaxed);
+        holds(bytes <= own && bytes <= all, "bytes that are released were reserved");
     }
 }
 
@@ -457,9 +463,13 @@ impl Drop for Reserved {
 impl Drop for Connection {
     fn drop(&mut self) {
         let mut entries = self.table.lock();
-        self.table.remove(&mut entries, self.address(), &self.entry);
-        entries.leaving -= self.entry.leaving.load(Ordering::Relaxed);
-        self.table.buffered.fetch_sub(self.entry.buffered(), Ordering::Relaxed);
+        let is_listed = self.table.remove(&mut entries, self.address(), &self.entry);
+        holds(is_listed != self.is_evicted(), "a connection is in the table until it is evicted");
+        let leaving = self.entry.leaving.load(Ordering::Relaxed);
+        holds(leaving <= entries.leaving, "the bytes of an evicted connection were counted");
+        entries.leaving -= leaving;
+        let all = self.table.buffered.fetch_sub(self.entry.buffered(), Ordering::Relaxed);
+        holds(self.entry.buffered() <= all, "the bytes of a connection were counted");
     }
 }
 

@@ -23,6 +23,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use engine::{Clock, Instant};
+use host::invariant::holds;
 use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::oneshot::{Receiver, Sender, channel};
 use transport::MonotonicClock;
@@ -244,6 +245,7 @@ impl Balance {
         let spent = nanos(used.saturating_sub(self.used)) / i64::from(self.workers);
         let (earned, burst) = (self.earned(elapsed, SHARE), self.burst());
         self.measured = self.measured.saturating_add(earned).saturating_sub(spent).clamp(-burst, burst);
+        holds((-burst..=burst).contains(&self.measured), "the balance is bounded by one period");
         self.left = self.measured.max(self.earned(elapsed.min(self.limit.period), SHARE_MIN));
         (self.looked, self.used) = (now, used);
     }

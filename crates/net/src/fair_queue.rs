@@ -10,6 +10,7 @@ use std::net::IpAddr;
 
 use engine::client_network;
 use foldhash::fast::RandomState;
+use host::invariant::{Expected as _, holds};
 
 /// Lines of a queue. A client shares the line of one greedy client with a probability of 0.4 %.
 const LINES: usize = 256;
@@ -43,13 +44,14 @@ impl<T> FairQueue<T> {
             self.turns.push_back(at);
         }
         line.push_back(entry());
+        holds(self.turns.len() <= LINES, "each line has one turn");
         true
     }
 
     /// Removes the oldest entry of the line whose turn it is.
     pub(crate) fn pop(&mut self) -> Option<T> {
         let at = self.turns.pop_front()?;
-        let entry = self.lines[at].pop_front();
+        let entry = self.lines[at].pop_front().expected("an entry of a line that has a turn");
         if self.lines[at].is_empty() {
             // After a burst, an empty line keeps no memory.
             self.lines[at] = VecDeque::new();

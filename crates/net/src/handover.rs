@@ -28,6 +28,7 @@ pub fn send_sockets(stream: impl AsFd, note: &[u8], sockets: &[BorrowedFd<'_>]) 
         return Err(io::ErrorKind::InvalidInput.into());
     }
     let sent = sendmsg(stream, &[IoSlice::new(note)], &mut control, SendFlags::NOSIGNAL)?;
+    // The sockets leave with the first byte. A second call for the rest of the note would send them twice.
     if sent == note.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
 }
 
@@ -39,6 +40,8 @@ pub fn receive_sockets(stream: impl AsFd) -> io::Result<(Vec<u8>, Vec<OwnedFd>)>
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(SOCKETS_MAX))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut note = vec![0; NOTE_MAX];
+    // A child process, such as a credential plugin, would otherwise keep the sockets, and with them the queues that
+    // nobody reads after this process has ended.
     let received = recvmsg(stream, &mut [IoSliceMut::new(&mut note)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
     note.truncate(received.bytes);
     let mut sockets = Vec::new();
@@ -72,6 +75,8 @@ pub fn check_received(socket: impl AsFd, kind: SocketKind, bound: SocketAddr) ->
         return wrong(format!("a socket for {bound} is bound to {address}"));
     }
     let family = if bound.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    // Without `SO_REUSEPORT`, the other workers could not open their sockets on the address. A connected UDP socket
+    // would be deaf to everybody but its peer.
     let is_right = socket_domain(&socket)? == family
         && socket_reuseport(&socket)?
         && match kind {

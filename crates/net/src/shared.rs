@@ -9,6 +9,7 @@ use arc_swap::ArcSwap;
 use engine::{
     ClientShares, Driver, Failure, Generation, Io, Progress, Resolved, Share, ShareError, Transaction, Worker,
 };
+use host::invariant::holds;
 use metrics::{Counter, Registry};
 use tokio::sync::oneshot::Receiver;
 use tokio::task::{AbortHandle, JoinHandle, LocalSet};
@@ -255,6 +256,8 @@ impl Parked {
             Err(ShareError::Full) => return refuse("too many queries wait for an upstream"),
             Err(ShareError::Greedy) => return refuse("too many queries of this client wait for an upstream"),
         };
+        // Counted before the limit is checked: two workers that check at the same time would both be let in otherwise.
+        // The drop of `Parked` takes the bytes of a query that is refused back.
         let excess = transaction.excess();
         let bytes = shared.all_parked.excess.fetch_add(excess, Ordering::Relaxed) + excess;
         shared.parked.set(shared.parked.get() + 1);
@@ -269,7 +272,9 @@ impl Parked {
 
 impl Drop for Parked {
     fn drop(&mut self) {
+        holds(self.shared.parked.get() > 0, "a parked query was counted");
         self.shared.parked.set(self.shared.parked.get() - 1);
-        self.shared.all_parked.excess.fetch_sub(self.excess, Ordering::Relaxed);
+        let excess = self.shared.all_parked.excess.fetch_sub(self.excess, Ordering::Relaxed);
+        holds(self.excess <= excess, "the bytes of a parked query were counted");
     }
 }

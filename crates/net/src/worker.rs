@@ -31,7 +31,7 @@ use crate::{streams, udp};
 pub const WORKERS_MAX: usize = 32;
 
 /// Command to a worker.
-enum Order {
+enum Command {
     /// Serve these sockets under this label. The table counts the connections of all workers to the address.
     Serve(String, WorkerSockets, Arc<ConnectionTable>),
     /// Load the current generation.
@@ -58,7 +58,7 @@ enum WorkerSockets {
 
 /// Handle of the worker threads.
 pub struct Workers {
-    orders: Vec<UnboundedSender<Order>>,
+    commands: Vec<UnboundedSender<Command>>,
     probes: Probes,
     threads: Vec<JoinHandle<()>>,
     taps: Vec<Arc<Ring>>,
@@ -67,7 +67,7 @@ pub struct Workers {
 
 /// Handle of the taps of all workers, for the one thread that reads them.
 pub struct Taps {
-    orders: Vec<UnboundedSender<Order>>,
+    commands: Vec<UnboundedSender<Command>>,
     rings: Vec<Arc<Ring>>,
 }
 
@@ -80,15 +80,15 @@ impl Taps {
 
     /// Makes all workers copy the queries that these filters select.
     pub fn watch(&self, filters: &Arc<Filters>) {
-        for orders in &self.orders {
-            let _ = orders.send(Order::Watch(Arc::clone(filters)));
+        for worker in &self.commands {
+            let _ = worker.send(Command::Watch(Arc::clone(filters)));
         }
     }
 
     /// Makes all workers begin their sample again with the next query.
     pub fn restart_samples(&self) {
-        for orders in &self.orders {
-            let _ = orders.send(Order::RestartSample);
+        for worker in &self.commands {
+            let _ = worker.send(Command::RestartSample);
         }
     }
 }
@@ -141,7 +141,7 @@ impl Workers {
     pub fn start(count: usize, live: &Live, registry: &Arc<Registry>, limits: WorkerLimits) -> io::Result<Workers> {
         // Registers the counters before the first worker runs, so that they are exported from the start.
         let _ = Limits::new(registry);
-        let (mut orders, mut probes, mut threads, mut taps) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (mut commands, mut probes, mut threads, mut taps) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let connections = ConnectionTable::new(table_limits(limits.streams, count));
         let (rates, parked) = (Arc::new(ConnectionRates::default()), Arc::new(AllParked::new(&limits)));
         let replies = ReplyBudget::new(limits.replies_max);
@@ -166,16 +166,16 @@ impl Workers {
                 block_on(&runtime, &tasks, run(shared, receiver, probed));
             };
             threads.push(std::thread::Builder::new().name(format!("worker-{number}")).spawn(run)?);
-            orders.push(sender);
+            commands.push(sender);
             probes.push(probe);
         }
-        Ok(Workers { orders, probes: Probes(probes), threads, taps, cpu_limit })
+        Ok(Workers { commands, probes: Probes(probes), threads, taps, cpu_limit })
     }
 
     /// Returns the number of workers.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.orders.len()
+        self.commands.len()
     }
 
     /// Returns a handle to check if the workers respond.
@@ -193,7 +193,7 @@ impl Workers {
     /// Returns the handle of the taps. Only one thread may read them.
     #[must_use]
     pub fn taps(&self) -> Taps {
-        Taps { orders: self.orders.clone(), rings: self.taps.clone() }
+        Taps { commands: self.commands.clone(), rings: self.taps.clone() }
     }
 
     /// Serves the sockets of an address.
@@ -202,39 +202,39 @@ impl Workers {
         // Another process may have opened more sockets than there are workers. Every socket needs a reader.
         let dns = opened.sockets.into_iter().map(|(udp, tcp)| WorkerSockets::Dns(udp, tcp));
         let quic = QuicSocket::group(opened.quic).into_iter().map(WorkerSockets::Quic);
-        for (orders, sockets) in self.orders.iter().cycle().zip(dns.chain(quic)) {
-            let _ = orders.send(Order::Serve(opened.label.clone(), sockets, Arc::clone(&connections)));
+        for (worker, sockets) in self.commands.iter().cycle().zip(dns.chain(quic)) {
+            let _ = worker.send(Command::Serve(opened.label.clone(), sockets, Arc::clone(&connections)));
         }
     }
 
     /// Makes every worker load the current generation and drop the old one, even when idle.
     pub fn load_generation(&self) {
-        for orders in &self.orders {
-            let _ = orders.send(Order::LoadGeneration);
+        for worker in &self.commands {
+            let _ = worker.send(Command::LoadGeneration);
         }
     }
 
     /// Closes the sockets of an address.
     pub fn close(&self, label: &str) {
-        for orders in &self.orders {
-            let _ = orders.send(Order::Close(label.to_owned()));
+        for worker in &self.commands {
+            let _ = worker.send(Command::Close(label.to_owned()));
         }
     }
 
     /// Makes all workers answer the queries in flight and end. Blocks until they have.
     pub fn drain(self) {
-        self.end(|| Order::Drain);
+        self.end(|| Command::Drain);
     }
 
     /// Stops reading at once, because another process reads the same sockets. Makes all workers answer the queries in
     /// flight and end. Blocks until they have.
     pub fn leave(self) {
-        self.end(|| Order::Leave);
+        self.end(|| Command::Leave);
     }
 
-    fn end(self, order: fn() -> Order) {
-        for orders in &self.orders {
-            let _ = orders.send(order());
+    fn end(self, command: fn() -> Command) {
+        for worker in &self.commands {
+            let _ = worker.send(command());
         }
         for thread in self.threads {
             let _ = thread.join();
@@ -261,35 +261,35 @@ fn block_on(runtime: &ThreadRuntime, tasks: &LocalSet, worker: impl Future<Outpu
 }
 
 /// Executes commands until the worker has to end.
-async fn run(shared: Rc<Shared>, mut orders: UnboundedReceiver<Order>, mut probes: Receiver<Probe>) {
+async fn run(shared: Rc<Shared>, mut commands: UnboundedReceiver<Command>, mut probes: Receiver<Probe>) {
     let mut served: Vec<Served> = Vec::new();
     loop {
-        let order = tokio::select! {
+        let command = tokio::select! {
             // A worker that responds serves all sockets that it has got before.
             biased;
-            order = orders.recv() => order,
+            command = commands.recv() => command,
             Some(probe) = probes.recv() => {
                 let _ = probe.send(());
                 continue;
             }
         };
-        let Some(order) = order else { break };
-        match order {
-            Order::Serve(label, sockets, connections) => {
+        let Some(command) = command else { break };
+        match command {
+            Command::Serve(label, sockets, connections) => {
                 served.extend(Served::start(&shared, &label, sockets, connections));
             }
-            Order::LoadGeneration => served.iter().for_each(|served| drop(served.endpoint.seen(&shared))),
-            Order::Watch(filters) => shared.worker.borrow_mut().set_filters(filters),
-            Order::RestartSample => shared.worker.borrow_mut().restart_sample(),
-            Order::Close(label) => served.retain(|served| {
+            Command::LoadGeneration => served.iter().for_each(|served| drop(served.endpoint.seen(&shared))),
+            Command::Watch(filters) => shared.worker.borrow_mut().set_filters(filters),
+            Command::RestartSample => shared.worker.borrow_mut().restart_sample(),
+            Command::Close(label) => served.retain(|served| {
                 let keep = !served.endpoint.is(&label);
                 if !keep {
                     served.close();
                 }
                 keep
             }),
-            Order::Drain => break,
-            Order::Leave => {
+            Command::Drain => break,
+            Command::Leave => {
                 served.iter().for_each(Served::stop_reading);
                 break;
             }

@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use host::invariant::holds;
+
 /// Maximum number of separate pieces: the packets of the longest query, some of them lost.
 const PIECES_MAX: usize = 64;
 /// Estimated memory of a piece besides its bytes, in bytes.
@@ -40,13 +42,16 @@ impl Assembly {
             return Err(TooManyPieces);
         }
         self.bytes += bytes.len();
-        self.early.insert(offset, bytes.into());
+        let former = self.early.insert(offset, bytes.into());
+        holds(former.is_none(), "pieces do not overlap");
+        holds(self.early.len() <= PIECES_MAX + 1, "the number of pieces is bounded");
         Ok(())
     }
 
     /// Returns the next piece in order, if it has arrived.
     pub(crate) fn take(&mut self) -> Option<Box<[u8]>> {
         let piece = self.early.remove(&self.next)?;
+        holds(piece.len() <= self.bytes, "the memory of a piece is counted");
         self.bytes -= piece.len();
         self.advance(piece.len());
         Some(piece)

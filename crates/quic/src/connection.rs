@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
+use host::invariant::holds;
 use quinn_proto::{ConnectionHandle, Dir, ReadError, StreamEvent, StreamId, WriteError};
 
 use crate::account::Account;
@@ -116,6 +117,28 @@ impl Connection {
         }
     }
 
+    /// Returns the number of open streams.
+    pub(crate) fn streams(&self) -> usize {
+        self.streams.len()
+    }
+
+    /// Checks the state after a step, with debug assertions.
+    pub(crate) fn check(&self) {
+        holds(self.is_queued || self.phase == self.current_phase(), "a connection is counted in its phase");
+        holds(self.held == self.streams.values().map(|stream| stream.cost).sum(), "memory is that of the streams");
+        holds(self.streams.len() <= self.streams_most, "the most streams are at least those that are open");
+        holds(self.cancels.1 <= CANCELS_MAX || self.quic.is_closed(), "a client that cancels too much is closed");
+        if self.quic.is_closed() {
+            holds(self.streams.is_empty() && self.account.is_none(), "a closed connection has freed everything");
+        }
+        for (id, stream) in &self.streams {
+            holds(!stream.is_done(), "a stream that is done is removed");
+            holds(stream.cost == stream.current_cost(), "the memory of a stream is counted");
+            holds(stream.is_uni == (id.dir() == Dir::Uni), "the direction of a stream does not change");
+            holds(!stream.is_uni || stream.output == Output::Done, "a stream in one direction has no answer");
+        }
+    }
+
     /// Returns true if this is the connection with the number.
     pub(crate) const fn is(&self, serial: u64) -> bool {
         self.serial == serial
@@ -195,7 +218,8 @@ impl Connection {
                         self.requests = id.index() + 1;
                         self.allow_all_streams(cx.settings.streams_max);
                     }
-                    self.streams.insert(id, Stream::new(dir == Dir::Uni));
+                    let former = self.streams.insert(id, Stream::new(dir == Dir::Uni));
+                    holds(former.is_none(), "a stream is opened once");
                     self.streams_most = self.streams_most.max(self.streams.len());
                     self.read(id, cx);
                     self.add_deadline(id, cx);
@@ -437,6 +461,7 @@ impl Connection {
         let Some(stream) = self.streams.get_mut(&id) else { return };
         change(stream);
         let before = stream.cost;
+        holds(before <= self.held, "the memory of a stream is part of that of the connection");
         stream.cost = if stream.is_done() { 0 } else { stream.current_cost() };
         self.held = self.held - before + stream.cost;
         if stream.is_done() {

@@ -44,16 +44,9 @@ pub mod code {
 }
 
 /// Violation of RFC 9250 §4.3.3. The connection must be closed with [`code::PROTOCOL_ERROR`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct ProtocolError(pub &'static str);
-
-impl core::fmt::Display for ProtocolError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(self.0)
-    }
-}
-
-impl core::error::Error for ProtocolError {}
 
 /// Bytes follow the only message on a stream.
 pub(crate) const TRAILING_BYTES: ProtocolError = ProtocolError("bytes follow the message");

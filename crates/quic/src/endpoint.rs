@@ -7,11 +7,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
+use host::invariant::{Expected as _, holds};
 use quinn_proto::crypto::rustls::NoInitialCipherSuite;
 use quinn_proto::{ConnectionHandle, DatagramEvent, Incoming, TimeSource, Transmit};
 
 use crate::account::Admission;
-use crate::connection::{Connection, Context};
+use crate::connection::{Connection, Context, Phase};
 use crate::event::{Event, Limit, QueryKey, Route};
 use crate::keys::Keys;
 use crate::limits::{
@@ -113,7 +114,8 @@ impl Endpoint {
         let mut reply = Vec::new();
         match self.quic.handle(now, route.peer, route.local, None, BytesMut::from(bytes), &mut reply) {
             Some(DatagramEvent::ConnectionEvent(handle, event)) => {
-                if let Some(connection) = self.connections.get_mut(handle.0).and_then(Option::as_mut) {
+                let connection = self.connections.get_mut(handle.0).and_then(Option::as_mut);
+                if let Some(connection) = connection.expected("the connection of a handle") {
                     connection.proxied = proxied;
                     connection.quic.handle_event(event);
                     self.advance(now, handle.0);
@@ -123,6 +125,7 @@ impl Endpoint {
             Some(DatagramEvent::Response(transmit)) => self.reply(&transmit, reply),
             None => {}
         }
+        self.check();
     }
 
     /// Decides about a new connection.
@@ -135,8 +138,12 @@ impl Endpoint {
         let [opening, turned_away, _] = self.phases;
         let client = proxied.unwrap_or(incoming.remote_address());
         let is_proven = incoming.remote_address_validated();
+        // Asked exactly once for each attempt, because it counts.
         let is_permitted = self.admission.permit(client.ip(), is_proven);
         let is_loaded = self.attempts.note(now) || opening >= HANDSHAKING_BEFORE_RETRY || self.admission.is_busy();
+        // A handshake costs half a millisecond of CPU, and a forged address costs its sender nothing. Under load,
+        // clients prove their address first with a token (RFC 9000 §8.1.2), which costs no state here. The rate of a
+        // network is no reason to refuse before that: somebody else may have used it up with forged packets.
         if (is_loaded || !is_permitted) && !is_proven && incoming.may_retry() {
             if let Ok(transmit) = self.quic.retry(incoming, &mut reply) {
                 self.reply(&transmit, reply);
@@ -148,7 +155,11 @@ impl Endpoint {
             let transmit = self.quic.refuse(incoming, &mut reply);
             return self.reply(&transmit, reply);
         }
+        // The account comes last. It may evict a connection of somebody else, which is right only for a client that is
+        // let in.
         let account = if opening >= HANDSHAKING_MAX { None } else { self.admission.admit(client.ip()) };
+        // Some clients above the limit get a handshake, only to read why they are closed. The others are refused at
+        // once.
         if account.is_none() && (opening >= HANDSHAKING_MAX || turned_away >= TURNED_AWAY_MAX) {
             self.events.push_back(Event::LimitReached(Limit::Connections));
             let transmit = self.quic.refuse(incoming, &mut reply);
@@ -179,7 +190,8 @@ impl Endpoint {
             self.connections.resize_with(index + 1, || None);
         }
         self.phases[connection.phase as usize] += 1;
-        self.connections[index] = Some(connection);
+        let former = self.connections[index].replace(connection);
+        holds(former.is_none(), "a handle is used again after its connection was removed");
     }
 
     /// Returns the time of the next call of [`Endpoint::handle_timeout`].
@@ -194,6 +206,7 @@ impl Endpoint {
             && time <= now
         {
             self.timers.pop();
+            // The timer of a connection that was removed stays until its time.
             let Some((connection, mut cx)) = self.context(now, index) else { continue };
             // An entry for which an earlier one was added is out of date.
             if connection.timer == Some(time) {
@@ -204,6 +217,8 @@ impl Endpoint {
                 self.advance(now, index);
             }
         }
+        holds(self.poll_timeout().is_none_or(|at| at > now), "all timers up to now have fired");
+        self.check();
     }
 
     /// Returns the next event.
@@ -228,6 +243,7 @@ impl Endpoint {
             }
             self.queue.pop_front();
         }
+        self.check();
         None
     }
 
@@ -346,7 +362,8 @@ impl Endpoint {
     /// Exchanges messages between a connection and the endpoint of quinn-proto, sets the timer, and removes the
     /// connection after its end.
     fn settle(&mut self, index: usize) {
-        let Some(connection) = self.connections.get_mut(index).and_then(Option::as_mut) else { return };
+        let connection = self.connections.get_mut(index).and_then(Option::as_mut);
+        let Some(connection) = connection.expected("a connection that something happened to") else { return };
         let mut is_drained = false;
         while let Some(event) = connection.quic.poll_endpoint_events() {
             is_drained |= event.is_drained();
@@ -354,7 +371,9 @@ impl Endpoint {
                 connection.quic.handle_event(event);
             }
         }
+        holds(self.phases[connection.phase as usize] > 0, "a connection is counted in its phase");
         self.phases[connection.phase as usize] -= 1;
+        // Counted out and in again in one place, after everything that may change the phase.
         connection.phase = connection.current_phase();
         if is_drained {
             self.connections[index] = None;
@@ -370,11 +389,38 @@ impl Endpoint {
     }
 
     fn enqueue(&mut self, index: usize) {
-        if let Some(connection) = self.connections.get_mut(index).and_then(Option::as_mut)
+        let connection = self.connections.get_mut(index).and_then(Option::as_mut);
+        if let Some(connection) = connection.expected("a connection that has datagrams to send")
             && !connection.is_queued
         {
             connection.is_queued = true;
             self.queue.push_back(index);
+        }
+    }
+
+    /// Checks the state after a step, with debug assertions.
+    fn check(&self) {
+        if !cfg!(debug_assertions) || self.connections.len() > CHECKED_MAX {
+            return;
+        }
+        let open = || self.connections.iter().flatten();
+        if open().map(|connection| connection.streams()).sum::<usize>() > CHECKED_MAX {
+            return;
+        }
+        for phase in [Phase::Opening, Phase::TurnedAway, Phase::Open] {
+            let counted = open().filter(|connection| connection.phase == phase).count();
+            holds(self.phases[phase as usize] == counted, "each connection is counted in its phase");
+        }
+        holds(self.phases[Phase::Opening as usize] <= HANDSHAKING_MAX, "the number of handshakes is bounded");
+        holds(self.phases[Phase::TurnedAway as usize] <= TURNED_AWAY_MAX, "connections above the limit are few");
+        holds(self.replies.len() <= REPLIES_MAX, "the number of the endpoint's own replies is bounded");
+        for (index, connection) in self.connections.iter().enumerate() {
+            let Some(connection) = connection else { continue };
+            let queued = self.queue.iter().filter(|queued| **queued == index).count();
+            holds(!connection.is_queued || queued == 1, "a connection that is queued is in the queue once");
+            let is_set = |timer| self.timers.iter().any(|Reverse(entry)| *entry == (timer, index));
+            holds(connection.timer.is_none_or(is_set), "the timer of a connection is set");
+            connection.check();
         }
     }
 
@@ -397,6 +443,9 @@ impl core::fmt::Debug for Endpoint {
     }
 }
 
+/// Maximum number of connections, and of their streams, that are checked after each step. With more, tests with many
+/// clients would spend their time on it.
+const CHECKED_MAX: usize = 64;
 /// Reason given to clients when the server ends.
 const ENDING: &str = "the server is shutting down";
 

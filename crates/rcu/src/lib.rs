@@ -136,7 +136,10 @@ impl<T: Entry + Clone> Shards<T> {
     pub fn replace(&self, entry: T, equal: impl FnMut(&T) -> bool) -> Option<T> {
         let hash = entry.hash(&self.seed);
         self.write(hash, |table| match table.find_mut(hash, equal) {
-            Some(kept) => Some(std::mem::replace(kept, entry)),
+            Some(kept) => {
+                debug_assert!(kept.hash(&self.seed) == hash, "the hash of an entry does not change in the table");
+                Some(std::mem::replace(kept, entry))
+            }
             None => {
                 table.insert_unique(hash, entry, |kept| kept.hash(&self.seed));
                 None
@@ -148,7 +151,11 @@ impl<T: Entry + Clone> Shards<T> {
     pub fn remove(&self, hash: u64, mut equal: impl FnMut(&T) -> bool) -> Option<T> {
         self.read(hash, &mut equal, |_| ())?;
         self.write(hash, |table| {
+            // Another writer may have removed it since.
             let (entry, _) = table.find_entry(hash, equal).ok()?.remove();
+            debug_assert!(entry.hash(&self.seed) == hash, "the hash of an entry does not change in the table");
+            // Far below the point at which it grows. Otherwise entries that come and go would rehash the shard each
+            // time.
             if table.len() * SPARSE < table.capacity() {
                 table.shrink_to_fit(|kept| kept.hash(&self.seed));
             }
@@ -160,6 +167,8 @@ impl<T: Entry + Clone> Shards<T> {
     /// have one.
     pub fn retain(&self, keep: impl Fn(&T) -> bool, mut removed: impl FnMut(&T)) {
         for number in 0..self.shards.len() {
+            // Without the lock: an entry that is added after this look is added after the call, as far as anybody can
+            // tell.
             if self.shards[number].load().iter().all(&keep) {
                 continue;
             }
@@ -185,6 +194,7 @@ impl<T: Entry + Clone> Shards<T> {
         // them are free to select the shard.
         #[allow(clippy::cast_possible_truncation, reason = "the mask keeps fewer bits than any usize has")]
         let number = (hash >> 32) as usize & (self.shards.len() - 1);
+        debug_assert!(self.shards.len().is_power_of_two(), "the mask selects each shard");
         number
     }
 
@@ -195,8 +205,11 @@ impl<T: Entry + Clone> Shards<T> {
 
     fn write_shard<R>(&self, number: usize, change: impl FnOnce(&mut HashTable<T>) -> R) -> R {
         let lock = &self.writing[number % self.writing.len()];
+        // After a panic in `change`, the lock protects nothing half-done: the changed copy was dropped.
         let _turn = lock.lock().unwrap_or_else(PoisonError::into_inner);
         let shard = &self.shards[number];
+        // Under the lock. A copy from before would lack the change of the writer that had it, and would undo that
+        // change.
         let mut table = HashTable::clone(&shard.load());
         let result = change(&mut table);
         shard.store(Arc::new(table));

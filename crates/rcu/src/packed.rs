@@ -83,6 +83,7 @@ impl<T: Keyed> Packed<T> {
 
     /// Puts `entry` in the place of the one that `equal` selects, and publishes the shard.
     fn write(&self, key: T::Key, equal: impl Fn(&T) -> bool, entry: Option<T>) {
+        debug_assert!(entry.as_ref().is_none_or(|entry| entry.key() == key), "an entry is stored under its key");
         let _turn = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let shard = self.shard(key);
         let old = shard.load();
@@ -96,6 +97,8 @@ impl<T: Keyed> Packed<T> {
         new.extend_from_slice(&old[..before]);
         new.extend(entry);
         new.extend_from_slice(&old[after..]);
+        debug_assert!(new.is_sorted_by_key(T::key), "the entries of a shard are in the order of their keys");
+        debug_assert!(new.len() == new.capacity(), "a shard has no free slots");
         shard.store(Arc::new(new.into_boxed_slice()));
     }
 

@@ -16,6 +16,9 @@ const PAGE_MAX: usize = 64;
 /// A page or chapter with fewer elements is merged with the next one, if the result fits in [`PAGE_MAX`].
 const PAGE_MIN: usize = 16;
 
+/// Maximum number of entries of a table that is checked before it is published.
+const CHECKED_MAX: usize = 1024;
+
 /// Ordered table with lock-free readers and serialized writers.
 pub struct Sorted<V> {
     shown: ArcSwap<Pages<V>>,
@@ -84,6 +87,27 @@ impl<V> Pages<V> {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
+    }
+
+    /// Checks the tree before readers see it, with debug assertions.
+    fn check(&self) {
+        if !cfg!(debug_assertions) || self.len > CHECKED_MAX {
+            return;
+        }
+        let entries = || Entries { chapters: &self.chapters.values, chapter: 0, page: 0, at: 0 };
+        debug_assert!(entries().count() == self.len, "a table counts its entries");
+        debug_assert!(entries().zip(entries().skip(1)).all(|(one, next)| one.0 < next.0), "keys are in order");
+        self.chapters.check();
+        for (at, chapter) in self.chapters.values.iter().enumerate() {
+            chapter.check();
+            debug_assert!(chapter.values.len() <= PAGE_MAX, "a chapter has a bounded number of pages");
+            debug_assert!(self.chapters.key(at) <= chapter.key(0), "the key of a chapter is at most its first key");
+            for (at, page) in chapter.values.iter().enumerate() {
+                page.check();
+                debug_assert!(page.values.len() <= PAGE_MAX, "a page has a bounded number of entries");
+                debug_assert!(chapter.key(at) <= page.key(0), "the key of a page is at most its first key");
+            }
+        }
     }
 
     /// Returns the value for `key`.
@@ -173,6 +197,16 @@ impl<V> Page<V> {
         page
     }
 
+    /// Checks a page that readers may see, with debug assertions.
+    fn check(&self) {
+        let end = self.ends.last().map_or(0, |end| *end as usize);
+        debug_assert!(self.ends.len() == self.values.len(), "each value has a key");
+        debug_assert!(end == self.keys.len(), "each byte belongs to a key");
+        debug_assert!(self.ends.is_sorted(), "each key begins where the one before ends");
+        let mut keys = (0..self.values.len()).map(|at| self.key(at));
+        debug_assert!(keys.by_ref().is_sorted_by(|one, next| one < next), "the keys of a page are in order");
+    }
+
     fn key(&self, at: usize) -> &[u8] {
         &self.keys[self.start(at)..self.ends[at] as usize]
     }
@@ -201,6 +235,8 @@ impl<V> Page<V> {
     }
 
     fn insert(&mut self, at: usize, key: &[u8], value: V) {
+        debug_assert!(at == 0 || self.key(at - 1) < key, "a key is inserted after a smaller one");
+        debug_assert!(at == self.values.len() || self.key(at) > key, "a key is inserted before a greater one");
         let start = self.start(at);
         let len = offset(key.len());
         self.keys.splice(start..start, key.iter().copied());
@@ -232,6 +268,7 @@ impl<V> Page<V> {
         if self.values.len() <= PAGE_MAX {
             return None;
         }
+        debug_assert!(self.values.len() == PAGE_MAX + 1, "a page is split when one entry is too many");
         let at = if last == PAGE_MAX { PAGE_MAX } else { PAGE_MAX / 2 };
         let start = self.start(at);
         let keys = self.keys.split_off(start);
@@ -245,6 +282,7 @@ impl<V> Page<V> {
     }
 
     fn append(&mut self, mut other: Page<V>) {
+        debug_assert!(self.values.len() + other.values.len() <= PAGE_MAX, "pages are merged if the result fits");
         let start = offset(self.keys.len());
         self.keys.append(&mut other.keys);
         self.ends.extend(other.ends.iter().map(|end| end + start));
@@ -311,7 +349,9 @@ impl<V: Clone> Edit<'_, V> {
         let chapter = Arc::make_mut(&mut chapters.values[chapter_at]);
         let page_at = chapter.place_of(key);
         let page = Arc::make_mut(&mut chapter.values[page_at]);
-        let value = page.remove(page.search(key).ok()?);
+        let found = page.search(key);
+        debug_assert!(found.is_ok(), "the key that was just found");
+        let value = page.remove(found.ok()?);
         self.pages.len -= 1;
         chapter.tidy(page_at);
         chapters.tidy(chapter_at);
@@ -326,6 +366,7 @@ impl<V: Clone> Edit<'_, V> {
 
     /// Publishes the changes to readers.
     pub fn publish(self) {
+        self.pages.check();
         self.table.shown.store(Arc::new(self.pages));
     }
 }

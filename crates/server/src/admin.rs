@@ -6,8 +6,6 @@
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::error::Error;
-use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -71,22 +69,12 @@ pub(crate) enum IfTaken {
 }
 
 /// Address for HTTP pages that cannot be bound. The operator must free the address or name another one.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("listen tcp {address}: {}", host::errors::describe(.error))]
 pub(crate) struct PageListenError {
     address: String,
+    #[source]
     error: io::Error,
-}
-
-impl fmt::Display for PageListenError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "listen tcp {}: {}", self.address, host::errors::describe(&self.error))
-    }
-}
-
-impl Error for PageListenError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        Some(&self.error)
-    }
 }
 
 impl Admin {

@@ -1,7 +1,5 @@
 //! Programs that the directive *on* runs at startup and shutdown.
 
-use std::error::Error;
-use std::fmt;
 use std::io;
 use std::process;
 
@@ -28,34 +26,18 @@ fn run_one(command: &Command) -> Result<(), HookCommandError> {
 }
 
 /// Reason why a program failed. The server continues.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 enum HookCommandError {
     /// The program did not start, or waiting for it failed.
-    Io(io::Error),
+    #[error("{}", host::errors::describe(.0))]
+    Io(#[source] io::Error),
     /// The program ended with an error.
+    #[error("{0}")]
     Status(process::ExitStatus),
 }
 
 impl From<io::Error> for HookCommandError {
     fn from(error: io::Error) -> HookCommandError {
         HookCommandError::Io(error)
-    }
-}
-
-impl fmt::Display for HookCommandError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            HookCommandError::Io(error) => out.write_str(&host::errors::describe(error)),
-            HookCommandError::Status(status) => status.fmt(out),
-        }
-    }
-}
-
-impl Error for HookCommandError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            HookCommandError::Io(error) => Some(error),
-            HookCommandError::Status(_) => None,
-        }
     }
 }

@@ -3,7 +3,6 @@
 //! A configuration becomes a generation, which the workers read through an atomically swapped pointer. A reload builds
 //! the next generation completely before it replaces the current one, so a failed reload changes nothing.
 
-use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,7 +1,5 @@
 //! Reasons why a server cannot start, or cannot apply a changed configuration.
 
-use core::error::Error;
-use core::fmt;
 use std::io;
 
 use compat::kube_dns::ConfigMapError;
@@ -12,60 +10,35 @@ use crate::generated_corefile::ConfigMapReadError;
 
 /// Reason why a configuration cannot be served. The operator must fix what the message names. At startup the process
 /// ends; a reload is tried again when the configuration changes.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum ServeError {
     /// The Corefile cannot be read: its name and the reason.
-    Load(String, io::Error),
+    #[error("loading Corefile: {}", host::errors::cannot_open(.0.as_str(), .1))]
+    Load(String, #[source] io::Error),
     /// The Corefile has errors: the rendered diagnostics.
+    #[error("{0}")]
     Corefile(String),
     /// The Corefile has no server block: its name.
+    #[error("{0} has no server block, so it serves nothing; write at least one, such as `. {{ … }}`")]
     NoServerBlock(String),
     /// The ConfigMap of kube-dns cannot be read.
-    ConfigMapRead(ConfigMapReadError),
+    #[error("{0}")]
+    ConfigMapRead(#[source] ConfigMapReadError),
     /// The ConfigMap of kube-dns is invalid.
-    ConfigMap(ConfigMapError),
+    #[error("the ConfigMap is invalid: {0}")]
+    ConfigMap(#[source] ConfigMapError),
     /// The template of node-cache cannot be used.
-    Template(TemplateError),
+    #[error("{0}")]
+    Template(#[source] TemplateError),
     /// An address for DNS cannot be bound.
-    Listen(ListenError),
+    #[error("{0}")]
+    Listen(#[source] ListenError),
     /// An address for HTTP pages cannot be bound.
-    PageListen(PageListenError),
+    #[error("{0}")]
+    PageListen(#[source] PageListenError),
     /// The operating system refuses something else, such as a thread.
-    Io(io::Error),
-}
-
-impl fmt::Display for ServeError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ServeError::Load(name, error) => {
-                write!(out, "loading Corefile: {}", host::errors::cannot_open(name.as_str(), error))
-            }
-            ServeError::Corefile(diagnostics) => out.write_str(diagnostics),
-            ServeError::NoServerBlock(name) => {
-                write!(out, "{name} has no server block, so it serves nothing; write at least one, such as `. {{ … }}`")
-            }
-            ServeError::ConfigMapRead(error) => error.fmt(out),
-            ServeError::ConfigMap(error) => write!(out, "the ConfigMap is invalid: {error}"),
-            ServeError::Template(error) => error.fmt(out),
-            ServeError::Listen(error) => error.fmt(out),
-            ServeError::PageListen(error) => error.fmt(out),
-            ServeError::Io(error) => out.write_str(&host::errors::describe(error)),
-        }
-    }
-}
-
-impl Error for ServeError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            ServeError::Corefile(_) | ServeError::NoServerBlock(_) => None,
-            ServeError::Load(_, error) | ServeError::Io(error) => Some(error),
-            ServeError::ConfigMapRead(error) => Some(error),
-            ServeError::ConfigMap(error) => Some(error),
-            ServeError::Template(error) => Some(error),
-            ServeError::Listen(error) => Some(error),
-            ServeError::PageListen(error) => Some(error),
-        }
-    }
+    #[error("{}", host::errors::describe(.0))]
+    Io(#[source] io::Error),
 }
 
 impl From<io::Error> for ServeError {
@@ -105,39 +78,18 @@ impl From<TemplateError> for ServeError {
 }
 
 /// Reason why the template cannot be used, with its path. The next read is tried anyway.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum TemplateError {
     /// The file cannot be read.
-    Read(String, io::Error),
+    #[error("the template: {}", host::errors::cannot_open(.0.as_str(), .1))]
+    Read(String, #[source] io::Error),
     /// The file is larger than this maximum, in bytes.
+    #[error("the template {0} is too large; the maximum is {1} bytes")]
     TooLarge(String, u64),
     /// The template needs the address of this Service, and the environment variable for it is not set.
+    #[error(
+        "Service {0} not found: environment variable {1} is not set; the kubelet sets it for Services that exist \
+         when it starts the container, so create the Service"
+    )]
     NoService(String, String),
-}
-
-impl fmt::Display for TemplateError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            TemplateError::Read(path, error) => {
-                write!(out, "the template: {}", host::errors::cannot_open(path.as_str(), error))
-            }
-            TemplateError::TooLarge(path, max) => {
-                write!(out, "the template {path} is too large; the maximum is {max} bytes")
-            }
-            TemplateError::NoService(service, variable) => write!(
-                out,
-                "Service {service} not found: environment variable {variable} is not set; the kubelet sets it for Services \
-                 that exist when it starts the container, so create the Service"
-            ),
-        }
-    }
-}
-
-impl Error for TemplateError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            TemplateError::Read(_, error) => Some(error),
-            TemplateError::TooLarge(..) | TemplateError::NoService(..) => None,
-        }
-    }
 }

@@ -97,17 +97,22 @@ pub struct LeaseBounds {
 }
 
 /// Error that keeps a value from being served.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
     /// Not JSON, or not a SkyDNS record.
+    #[error("the value is not a record: {0}")]
     Json(String),
     /// `host` is neither an address nor a name.
+    #[error("the host {0:?} is neither an address nor a name")]
     Host(String),
     /// The key is not a valid name.
+    #[error("the key is not a domain name")]
     Key,
     /// The value is too long; its length in bytes.
+    #[error("the value has {} bytes; at most {} are read", .0, VALUE_MAX)]
     TooLong(usize),
     /// The limit on the number of records is reached.
+    #[error("the maximum number of records is reached")]
     TooMany,
 }
 
@@ -124,20 +129,6 @@ impl RecordError {
         }
     }
 }
-
-impl fmt::Display for RecordError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            RecordError::Json(error) => write!(out, "the value is not a record: {error}"),
-            RecordError::Host(host) => write!(out, "the host {host:?} is neither an address nor a name"),
-            RecordError::Key => out.write_str("the key is not a domain name"),
-            RecordError::TooLong(bytes) => write!(out, "the value has {bytes} bytes; at most {VALUE_MAX} are read"),
-            RecordError::TooMany => out.write_str("the maximum number of records is reached"),
-        }
-    }
-}
-
-impl core::error::Error for RecordError {}
 
 impl Record {
     /// Parses the value of a key, with the lease that it is tied to.

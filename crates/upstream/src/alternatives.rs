@@ -4,6 +4,9 @@ use core::hash::Hash;
 use core::time::Duration;
 use std::collections::HashMap;
 
+use host::Instant;
+use host::invariant::holds;
+
 /// Maximum number of upstreams whose offers are kept: more than Corefiles have. Further ones are asked over HTTP/2.
 const KNOWN_MAX: usize = 256;
 /// Time for which an offer is not used after a connection failed, for example since a firewall drops UDP.
@@ -19,8 +22,8 @@ pub struct Alternatives<U> {
 struct Known {
     port: u16,
     /// Times since any fixed start.
-    valid_until: Duration,
-    broken_until: Duration,
+    valid_until: Instant,
+    broken_until: Instant,
 }
 
 impl<U> Default for Alternatives<U> {
@@ -32,7 +35,7 @@ impl<U> Default for Alternatives<U> {
 impl<U: Eq + Hash> Alternatives<U> {
     /// Notes what an upstream offers: a UDP port and a lifetime, or nothing. This replaces an earlier offer. A port
     /// that is broken stays so.
-    pub fn note(&mut self, now: Duration, upstream: U, offer: Option<(u16, Duration)>) {
+    pub fn note(&mut self, now: Instant, upstream: U, offer: Option<(u16, Duration)>) {
         let Some((port, lifetime)) = offer else {
             self.known.remove(&upstream);
             return;
@@ -43,23 +46,24 @@ impl<U: Eq + Hash> Alternatives<U> {
                 return;
             }
         }
+        holds(self.known.len() <= KNOWN_MAX, "the number of offers is bounded");
         let known = self.known.entry(upstream).or_insert(Known { port, valid_until: now, broken_until: now });
         if known.port != port {
             *known = Known { port, valid_until: now, broken_until: now };
         }
-        known.valid_until = now.saturating_add(lifetime);
+        known.valid_until = now + lifetime;
     }
 
     /// Notes that no connection could be opened to the offered port.
-    pub fn note_broken(&mut self, now: Duration, upstream: &U) {
+    pub fn note_broken(&mut self, now: Instant, upstream: &U) {
         if let Some(known) = self.known.get_mut(upstream) {
-            known.broken_until = now.saturating_add(BROKEN);
+            known.broken_until = now + BROKEN;
         }
     }
 
     /// Returns the UDP port at which an upstream is asked over HTTP/3 now.
     #[must_use]
-    pub fn port(&self, now: Duration, upstream: &U) -> Option<u16> {
+    pub fn port(&self, now: Instant, upstream: &U) -> Option<u16> {
         let known = self.known.get(upstream)?;
         (known.valid_until > now && known.broken_until <= now).then_some(known.port)
     }
@@ -71,8 +75,8 @@ mod tests {
 
     const HOUR: Duration = Duration::from_secs(3600);
 
-    fn at(seconds: u64) -> Duration {
-        Duration::from_secs(seconds)
+    fn at(seconds: u64) -> Instant {
+        Instant::START + Duration::from_secs(seconds)
     }
 
     #[test]
@@ -103,7 +107,7 @@ mod tests {
     #[test]
     fn the_number_of_offers_is_bounded() {
         let mut known = Alternatives::default();
-        (0..=KNOWN_MAX).for_each(|upstream| known.note(at(0), upstream, Some((443, at(10)))));
+        (0..=KNOWN_MAX).for_each(|upstream| known.note(at(0), upstream, Some((443, Duration::from_secs(10)))));
         assert_eq!((known.port(at(1), &(KNOWN_MAX - 1)), known.port(at(1), &KNOWN_MAX)), (Some(443), None));
         known.note(at(10), KNOWN_MAX, Some((443, HOUR)));
         assert_eq!((known.port(at(11), &KNOWN_MAX), known.known.len()), (Some(443), 1));

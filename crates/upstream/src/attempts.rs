@@ -3,6 +3,8 @@
 
 use core::time::Duration;
 
+use host::Instant;
+use host::invariant::holds;
 use wire::{Rcode, Reply};
 
 use crate::Health;
@@ -10,8 +12,8 @@ use crate::Health;
 /// Limits for the attempts of one query.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Deadline for all attempts, on the same clock as `now`.
-    pub deadline: Duration,
+    /// Time for all attempts together.
+    pub total: Duration,
     /// Timeout of one attempt.
     pub each: Duration,
     /// Maximum number of failed attempts; `None` for no limit within the deadline.
@@ -30,7 +32,7 @@ pub enum Action {
         /// Index of the upstream.
         upstream: usize,
         /// Deadline of the attempt.
-        until: Duration,
+        until: Instant,
         /// True if all upstreams are down. This one was selected at random.
         is_last_resort: bool,
     },
@@ -52,6 +54,7 @@ pub enum Decision {
 /// Attempts of one query.
 pub struct Attempts {
     limits: Limits,
+    deadline: Instant,
     order: Vec<usize>,
     at: usize,
     down: usize,
@@ -59,10 +62,10 @@ pub struct Attempts {
 }
 
 impl Attempts {
-    /// Starts attempts with the upstreams in this order.
+    /// Starts attempts at this time, with the upstreams in this order.
     #[must_use]
-    pub fn new(limits: Limits, order: Vec<usize>) -> Attempts {
-        Attempts { limits, order, at: 0, down: 0, failures: 0 }
+    pub fn new(limits: Limits, order: Vec<usize>, start: Instant) -> Attempts {
+        Attempts { limits, deadline: start + limits.total, order, at: 0, down: 0, failures: 0 }
     }
 
     /// Limits the attempts to one for each upstream. It shortens the wait of the client if all upstreams failed the
@@ -75,17 +78,19 @@ impl Attempts {
     }
 
     /// Returns the next action. `random` is a new random number.
-    pub fn next<'h>(&mut self, now: Duration, random: u64, health: impl Fn(usize) -> &'h Health) -> Action {
+    pub fn next<'h>(&mut self, now: Instant, random: u64, health: impl Fn(usize) -> &'h Health) -> Action {
         let enough = self.limits.failures_max.is_some_and(|most| self.failures >= most);
-        if self.order.is_empty() || enough || now >= self.limits.deadline {
+        if self.order.is_empty() || enough || now >= self.deadline {
             return Action::GiveUp;
         }
-        let until = (now + self.limits.each).min(self.limits.deadline);
+        let until = (now + self.limits.each).min(self.deadline);
+        holds(now <= until, "an attempt ends after it begins");
         loop {
             if self.at == self.order.len() {
                 self.at = 0;
                 self.down = 0;
             }
+            holds(self.down <= self.at, "upstreams that are down have been tried in this round");
             let upstream = self.order[self.at];
             self.at += 1;
             if !health(upstream).is_down(self.limits.max_fails) {
@@ -99,7 +104,7 @@ impl Attempts {
     }
 
     /// Selects a random upstream although all are down, because the health checks themselves may be what fails.
-    fn all_down(&self, until: Duration, random: u64) -> Action {
+    fn all_down(&self, until: Instant, random: u64) -> Action {
         if self.limits.fail_fast {
             return Action::AllDown;
         }
@@ -116,6 +121,7 @@ impl Attempts {
     /// should be tried.
     #[must_use]
     pub fn judge(&self, reply: &Reply, failover: impl Fn(Rcode) -> bool) -> Decision {
+        holds(self.at <= self.order.len(), "a round has as many attempts as upstreams");
         let another_left = self.at < self.order.len();
         if another_left && failover(reply.rcode()) { Decision::TryAnother } else { Decision::Accept }
     }
@@ -127,8 +133,12 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
+    fn at(seconds: u64) -> Instant {
+        Instant::START + Duration::from_secs(seconds)
+    }
+
     fn limits() -> Limits {
-        Limits { deadline: 5 * SECOND, each: 2 * SECOND, failures_max: None, max_fails: 2, fail_fast: false }
+        Limits { total: 5 * SECOND, each: 2 * SECOND, failures_max: None, max_fails: 2, fail_fast: false }
     }
 
     fn down() -> Health {
@@ -137,7 +147,7 @@ mod tests {
         health
     }
 
-    fn queried(next: Action) -> Option<(usize, Duration, bool)> {
+    fn queried(next: Action) -> Option<(usize, Instant, bool)> {
         match next {
             Action::Query { upstream, until, is_last_resort } => Some((upstream, until, is_last_resort)),
             Action::AllDown | Action::GiveUp => None,
@@ -147,20 +157,20 @@ mod tests {
     #[test]
     fn cycles_through_upstreams_until_the_deadline() {
         let health = [Health::default(), Health::default()];
-        let mut attempts = Attempts::new(limits(), vec![1, 0]);
-        let mut query = |seconds| queried(attempts.next(seconds * SECOND, 0, |at| &health[at]));
-        assert_eq!(query(0), Some((1, 2 * SECOND, false)));
-        assert_eq!(query(2), Some((0, 4 * SECOND, false)));
-        assert_eq!(query(4), Some((1, 5 * SECOND, false)));
+        let mut attempts = Attempts::new(limits(), vec![1, 0], Instant::START);
+        let mut query = |seconds| queried(attempts.next(at(seconds), 0, |at| &health[at]));
+        assert_eq!(query(0), Some((1, at(2), false)));
+        assert_eq!(query(2), Some((0, at(4), false)));
+        assert_eq!(query(4), Some((1, at(5), false)));
         assert_eq!(query(5), None);
     }
 
     #[test]
     fn skips_upstreams_that_are_down() {
         let health = [down(), Health::default()];
-        let mut attempts = Attempts::new(limits(), vec![0, 1]);
+        let mut attempts = Attempts::new(limits(), vec![0, 1], Instant::START);
         for _ in 0..3 {
-            let next = attempts.next(Duration::ZERO, 0, |at| &health[at]);
+            let next = attempts.next(Instant::START, 0, |at| &health[at]);
             assert_eq!(queried(next).map(|(upstream, ..)| upstream), Some(1));
         }
     }
@@ -168,31 +178,38 @@ mod tests {
     #[test]
     fn tries_a_random_upstream_or_fails_fast_if_all_are_down() {
         let health = [down(), down()];
-        let next = Attempts::new(limits(), vec![0, 1]).next(Duration::ZERO, 7, |at| &health[at]);
-        assert_eq!(queried(next), Some((1, 2 * SECOND, true)));
+        let next = Attempts::new(limits(), vec![0, 1], Instant::START).next(Instant::START, 7, |at| &health[at]);
+        assert_eq!(queried(next), Some((1, at(2), true)));
         let fast = Limits { fail_fast: true, ..limits() };
-        assert_eq!(Attempts::new(fast, vec![0, 1]).next(Duration::ZERO, 7, |at| &health[at]), Action::AllDown);
-        assert_eq!(Attempts::new(limits(), vec![]).next(Duration::ZERO, 7, |at| &health[at]), Action::GiveUp);
+        assert_eq!(
+            Attempts::new(fast, vec![0, 1], Instant::START).next(Instant::START, 7, |at| &health[at]),
+            Action::AllDown
+        );
+        assert_eq!(
+            Attempts::new(limits(), vec![], Instant::START).next(Instant::START, 7, |at| &health[at]),
+            Action::GiveUp
+        );
     }
 
     #[test]
     fn gives_up_after_the_maximum_number_of_failures() {
         let health = Health::default();
-        let mut attempts = Attempts::new(Limits { failures_max: Some(2), ..limits() }, vec![0]);
+        let mut attempts = Attempts::new(Limits { failures_max: Some(2), ..limits() }, vec![0], Instant::START);
         for _ in 0..2 {
-            assert!(queried(attempts.next(Duration::ZERO, 0, |_| &health)).is_some());
+            assert!(queried(attempts.next(Instant::START, 0, |_| &health)).is_some());
             attempts.failed();
         }
-        assert_eq!(attempts.next(Duration::ZERO, 0, |_| &health), Action::GiveUp);
+        assert_eq!(attempts.next(Instant::START, 0, |_| &health), Action::GiveUp);
     }
 
     #[test]
     fn tries_each_upstream_once_with_once_each() {
         let health = Health::default();
         for (failures_max, attempted) in [(None, 2), (Some(4), 2), (Some(1), 1)] {
-            let mut attempts = Attempts::new(Limits { failures_max, ..limits() }, vec![0, 1]).once_each();
+            let mut attempts =
+                Attempts::new(Limits { failures_max, ..limits() }, vec![0, 1], Instant::START).once_each();
             let asks = core::iter::from_fn(|| {
-                let next = queried(attempts.next(Duration::ZERO, 0, |_| &health));
+                let next = queried(attempts.next(Instant::START, 0, |_| &health));
                 attempts.failed();
                 next
             });
@@ -204,12 +221,12 @@ mod tests {
     fn fails_over_while_untried_upstreams_are_left() {
         let health = Health::default();
         let servfail = Reply::parse(b"\0\0\x80\x02\0\0\0\0\0\0\0\0".to_vec()).unwrap();
-        let mut attempts = Attempts::new(limits(), vec![0, 1]);
+        let mut attempts = Attempts::new(limits(), vec![0, 1], Instant::START);
         let failover = |rcode| rcode == Rcode::SERVFAIL;
-        attempts.next(Duration::ZERO, 0, |_| &health);
+        attempts.next(Instant::START, 0, |_| &health);
         assert_eq!(attempts.judge(&servfail, failover), Decision::TryAnother);
         assert_eq!(attempts.judge(&servfail, |_| false), Decision::Accept);
-        attempts.next(Duration::ZERO, 0, |_| &health);
+        attempts.next(Instant::START, 0, |_| &health);
         assert_eq!(attempts.judge(&servfail, failover), Decision::Accept);
         assert!(servfail.rcode() == Rcode::SERVFAIL && !servfail.is_nodata() && !servfail.is_truncated());
     }

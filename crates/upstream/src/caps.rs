@@ -14,6 +14,7 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 
+use host::Instant;
 use wire::{HEADER_LEN, Reply, question_end};
 
 /// Replies with another case that must agree. As many as Unbound sends to each server (`use-caps-for-id`).
@@ -108,14 +109,14 @@ pub struct CaseMemory {
 
 impl CaseMemory {
     /// Records that the upstream changes the case.
-    pub fn note_changed(&self, now: Duration) {
-        self.until.store(now.saturating_add(CHANGES_FOR).as_secs(), Ordering::Relaxed);
+    pub fn note_changed(&self, now: Instant) {
+        self.until.store((now + CHANGES_FOR).nanos(), Ordering::Relaxed);
     }
 
     /// Returns true if names in queries should have random case.
     #[must_use]
-    pub fn is_kept(&self, now: Duration) -> bool {
-        now.as_secs() >= self.until.load(Ordering::Relaxed)
+    pub fn is_kept(&self, now: Instant) -> bool {
+        now.nanos() >= self.until.load(Ordering::Relaxed)
     }
 }
 
@@ -186,8 +187,8 @@ mod tests {
 
     #[test]
     fn an_upstream_that_changes_the_case_is_tried_again_after_fifteen_minutes() {
-        let (memory, start) = (CaseMemory::default(), Duration::from_secs(1000));
-        assert!(memory.is_kept(Duration::ZERO));
+        let (memory, start) = (CaseMemory::default(), Instant::START + Duration::from_secs(1000));
+        assert!(memory.is_kept(Instant::START));
         memory.note_changed(start);
         assert!(!memory.is_kept(start + CHANGES_FOR - Duration::from_secs(1)) && memory.is_kept(start + CHANGES_FOR));
     }

@@ -17,6 +17,7 @@
 use core::time::Duration;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use host::Instant;
 use wire::{HEADER_LEN, OPT_FIXED_LEN, OptionCode, Rcode, Reply, Type, question_end};
 
 /// Length of a client cookie in bytes.
@@ -65,14 +66,14 @@ enum State {
     /// The upstream returns cookies; this is its own one.
     Supported(Vec<u8>),
     /// The upstream fails queries with a cookie, until this time at least.
-    Unsupported(Duration),
+    Unsupported(Instant),
 }
 
 impl CookieJar {
     /// Returns the cookie for the next query, or `None` if the upstream should get none. `random` is a new random
     /// number; the first one becomes the client cookie.
     #[must_use]
-    pub fn next(&self, now: Duration, random: u64) -> Option<Vec<u8>> {
+    pub fn next(&self, now: Instant, random: u64) -> Option<Vec<u8>> {
         let mut jar = self.lock();
         if matches!(jar.state, State::Unsupported(until) if now < until) {
             return None;
@@ -83,7 +84,7 @@ impl CookieJar {
     }
 
     /// Decides about the reply to a query with a cookie.
-    pub fn judge(&self, now: Duration, reply: &Reply, path: CookiePath) -> CookieVerdict {
+    pub fn judge(&self, now: Instant, reply: &Reply, path: CookiePath) -> CookieVerdict {
         let mut jar = self.lock();
         let cookie = cookie_in(reply);
         let ours = cookie.as_deref().and_then(|cookie| cookie.strip_prefix(&jar.client?[..]));
@@ -101,7 +102,7 @@ impl CookieJar {
             CookiePath::Datagram if is_forged => return CookieVerdict::Distrust,
             CookiePath::Stream if is_forged => jar.state = State::Unknown,
             _ if reply.rcode() == Rcode::FORMERR => {
-                jar.state = State::Unsupported(now.saturating_add(UNSUPPORTED_FOR));
+                jar.state = State::Unsupported(now + UNSUPPORTED_FOR);
                 return CookieVerdict::Repeat;
             }
             _ => {}
@@ -151,7 +152,7 @@ mod tests {
 
     const CLIENT: u64 = 0x0102_0304_0506_0708;
     const SERVER: [u8; 8] = [9; 8];
-    const NOW: Duration = Duration::from_secs(100);
+    const NOW: Instant = Instant::from_nanos(100_000_000_000);
 
     fn query() -> Vec<u8> {
         let name = Name::from_text("www.test.").unwrap();

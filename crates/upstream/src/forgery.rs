@@ -2,6 +2,8 @@
 
 use core::time::Duration;
 
+use host::Instant;
+
 /// Period in which replies are counted. There is at most one alarm in each, so that an attacker cannot keep a cache
 /// empty.
 const PERIOD: Duration = Duration::from_secs(60);
@@ -18,7 +20,7 @@ const FAILURES_PER_STRAY: u64 = 4;
 pub struct ForgeryAlarm {
     /// Number of replies in a period that raises the alarm; 0 for never.
     threshold: u64,
-    started: Duration,
+    started: Instant,
     counted: u64,
     /// Number of failed exchanges in the period.
     failures: u64,
@@ -30,11 +32,11 @@ impl ForgeryAlarm {
     /// Creates an alarm; it is never raised if `threshold` is 0.
     #[must_use]
     pub const fn new(threshold: u64) -> ForgeryAlarm {
-        ForgeryAlarm { threshold, started: Duration::ZERO, counted: 0, failures: 0, is_raised: false }
+        ForgeryAlarm { threshold, started: Instant::START, counted: 0, failures: 0, is_raised: false }
     }
 
     /// Counts replies. Returns true if this raises the alarm, at most once in a period of a minute.
-    pub fn count(&mut self, now: Duration, replies: u64) -> bool {
+    pub fn count(&mut self, now: Instant, replies: u64) -> bool {
         self.begin_period(now);
         self.counted = self.counted.saturating_add(replies);
         let threshold = self.threshold.saturating_add(self.failures / FAILURES_PER_STRAY);
@@ -43,13 +45,13 @@ impl ForgeryAlarm {
     }
 
     /// Records a failed exchange. Its reply may come late, at a port that another thread has opened again.
-    pub fn note_failure(&mut self, now: Duration) {
+    pub fn note_failure(&mut self, now: Instant) {
         self.begin_period(now);
         self.failures = self.failures.saturating_add(1);
     }
 
-    fn begin_period(&mut self, now: Duration) {
-        if now.saturating_sub(self.started) >= PERIOD {
+    fn begin_period(&mut self, now: Instant) {
+        if now.since(self.started) >= PERIOD {
             *self = ForgeryAlarm { started: now, ..ForgeryAlarm::new(self.threshold) };
         }
     }
@@ -61,7 +63,7 @@ mod tests {
 
     #[test]
     fn the_alarm_is_raised_once_a_minute() {
-        let at = Duration::from_secs;
+        let at = |seconds| Instant::START + Duration::from_secs(seconds);
         let mut alarm = ForgeryAlarm::new(1000);
         assert_eq!(
             [alarm.count(at(100), 999), alarm.count(at(159), 1), alarm.count(at(159), 5000)],
@@ -77,15 +79,15 @@ mod tests {
     #[test]
     fn late_replies_of_a_slow_upstream_raise_no_alarm() {
         let mut alarm = ForgeryAlarm::new(1000);
-        (0..8000).for_each(|_| alarm.note_failure(Duration::ZERO));
-        assert_eq!([alarm.count(Duration::ZERO, 2999), alarm.count(Duration::ZERO, 1)], [false, true]);
-        (0..8000).for_each(|_| alarm.note_failure(Duration::ZERO));
-        assert!(!alarm.count(Duration::ZERO, 10_000), "once in a period");
-        assert!(alarm.count(PERIOD, 1000), "the next period");
+        (0..8000).for_each(|_| alarm.note_failure(Instant::START));
+        assert_eq!([alarm.count(Instant::START, 2999), alarm.count(Instant::START, 1)], [false, true]);
+        (0..8000).for_each(|_| alarm.note_failure(Instant::START));
+        assert!(!alarm.count(Instant::START, 10_000), "once in a period");
+        assert!(alarm.count(Instant::START + PERIOD, 1000), "the next period");
     }
 
     #[test]
     fn a_threshold_of_zero_switches_it_off() {
-        assert!(!ForgeryAlarm::new(0).count(Duration::ZERO, u64::MAX));
+        assert!(!ForgeryAlarm::new(0).count(Instant::START, u64::MAX));
     }
 }

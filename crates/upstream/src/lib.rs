@@ -16,19 +16,22 @@
 //!
 //! ```
 //! use core::time::Duration;
+//!
+//! use host::Instant;
 //! use upstream::{Action, Attempts, Health, Limits, Policy};
 //!
 //! let second = Duration::from_secs(1);
-//! let limits = Limits { deadline: 5 * second, each: 2 * second, failures_max: None, max_fails: 2, fail_fast: false };
+//! let start = Instant::START;
+//! let limits = Limits { total: 5 * second, each: 2 * second, failures_max: None, max_fails: 2, fail_fast: false };
 //! let health = [Health::default(), Health::default()];
-//! let mut attempts = Attempts::new(limits, Policy::Sequential.order(health.len(), 0));
+//! let mut attempts = Attempts::new(limits, Policy::Sequential.order(health.len(), 0), start);
 //!
 //! // The first upstream does not reply. The second one has until four seconds after the start.
-//! assert!(matches!(attempts.next(Duration::ZERO, 0, |index| &health[index]), Action::Query { upstream: 0, .. }));
+//! assert!(matches!(attempts.next(start, 0, |index| &health[index]), Action::Query { upstream: 0, .. }));
 //! attempts.failed();
 //! health[0].suspect();
-//! match attempts.next(2 * second, 0, |index| &health[index]) {
-//!     Action::Query { upstream, until, .. } => assert_eq!((upstream, until), (1, 4 * second)),
+//! match attempts.next(start + 2 * second, 0, |index| &health[index]) {
+//!     Action::Query { upstream, until, .. } => assert_eq!((upstream, until), (1, start + 4 * second)),
 //!     _ => panic!("there is another upstream"),
 //! }
 //! ```
@@ -46,9 +49,11 @@
 //!
 //! ```
 //! use core::time::Duration;
+//!
+//! use host::Instant;
 //! use upstream::{Mismatch, UdpClient, UdpEvent, UdpQuery};
 //!
-//! let millis = Duration::from_millis;
+//! let after = |millis| Instant::START + Duration::from_millis(millis);
 //! let mut client = UdpClient::new(Box::new(|| 4711));
 //! let message = upstream::probe(&wire::Name::from_text("example.org.").unwrap(), true);
 //!
@@ -56,16 +61,16 @@
 //! let query = UdpQuery {
 //!     route: &"192.0.2.1:53",
 //!     message: &message,
-//!     deadline: millis(2000),
-//!     retransmit_after: Some(millis(400)),
+//!     deadline: after(2000),
+//!     retransmit_after: Some(Duration::from_millis(400)),
 //! };
-//! let started = client.start(Duration::ZERO, &query).unwrap();
+//! let started = client.start(Instant::START, &query).unwrap();
 //! assert_eq!(client.poll_event(), Some(UdpEvent::Open(started.socket, "192.0.2.1:53")));
 //! let sent = client.poll_transmit().unwrap().datagram.to_vec();
 //!
 //! // It is lost. The client sends it again, from the same socket.
-//! assert_eq!(client.poll_timeout(), Some(millis(400)));
-//! client.handle_timeout(millis(400));
+//! assert_eq!(client.poll_timeout(), Some(after(400)));
+//! client.handle_timeout(after(400));
 //! assert_eq!(client.poll_transmit().unwrap().datagram, sent);
 //!
 //! // A forged reply with another message ID is ignored. The reply completes the query.
@@ -107,8 +112,9 @@ pub use alternatives::Alternatives;
 pub use attempts::{Action, Attempts, Decision, Limits};
 pub use caps::{CaseCheck, CaseMemory, CaseVerdict, with_random_case};
 pub use client::{
-    ConnectionId, FrameReader, Mismatch, MultiplexClient, PoolEvent, PoolLimits, PoolQuery, PoolReply, QueryError,
-    QueryId, Random, SocketId, Started, StreamClient, Transmit, UdpClient, UdpEvent, UdpQuery, append_frame,
+    Carrier, ConnectionId, FrameReader, Framed, Mismatch, MultiplexClient, Multiplexed, PoolClient, PoolEvent,
+    PoolLimits, PoolQuery, PoolReply, QueryError, QueryId, Random, SocketId, Started, StreamClient, Transmit,
+    UdpClient, UdpEvent, UdpQuery, append_frame,
 };
 pub use cookies::{CookieJar, CookiePath, CookieVerdict, with_cookie};
 pub use forgery::ForgeryAlarm;

@@ -2,6 +2,8 @@
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
+use host::invariant::holds;
+
 /// Load balancing policy.
 #[derive(Debug, Default)]
 pub enum Policy {
@@ -36,6 +38,7 @@ impl Policy {
                 }
             }
         }
+        holds(order.len() == count, "each upstream has one place in the order");
         order
     }
 }

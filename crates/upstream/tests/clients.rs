@@ -5,12 +5,18 @@ mod network;
 
 use core::time::Duration;
 
-use network::{Conditions, Generator, MultiplexPair, StreamPair, UdpPair};
-use upstream::{Mismatch, QueryError, UdpClient, UdpQuery};
+use host::Instant;
+use network::{Conditions, END, Generator, MultiplexPair, StreamPair, UdpPair};
+use upstream::{Mismatch, QueryError, UdpClient, UdpEvent, UdpQuery};
 
 /// Number of random networks per test.
 const SEEDS: u64 = 1000;
 const SECOND: Duration = Duration::from_secs(1);
+
+/// Returns the time that is this long after the start.
+fn at(span: Duration) -> Instant {
+    Instant::START + span
+}
 
 #[test]
 fn every_udp_query_completes_once_on_any_network() {
@@ -112,12 +118,12 @@ fn a_perfect_network_loses_no_query() {
 fn a_lost_datagram_is_sent_once_more() {
     let mut pair = UdpPair::new(1, Conditions { loss: 100, ..Conditions::GOOD });
     let query = pair.start(0, SECOND, Some(SECOND / 4)).unwrap();
-    pair.step(SECOND / 4);
+    pair.step(at(SECOND / 4));
     pair.conditions.loss = 0;
     let late = pair.start(0, SECOND, None).unwrap();
     pair.conditions.loss = 100;
     pair.run();
-    assert_eq!(pair.outcomes[&query], (SECOND, Err(QueryError::Timeout)));
+    assert_eq!(pair.outcomes[&query], (at(SECOND), Err(QueryError::Timeout)));
     assert!(pair.outcomes[&late].1.is_ok());
     pair.conditions.loss = 0;
     let started = pair.now;
@@ -131,13 +137,13 @@ fn an_icmp_error_fails_the_queries_of_its_port_at_once() {
     let mut pair = UdpPair::new(1, Conditions { reset: 100, ..Conditions::GOOD });
     let query = pair.start(0, SECOND, None).unwrap();
     pair.run();
-    let (at, outcome) = &pair.outcomes[&query];
-    assert!(*at < SECOND / 4 && matches!(outcome, Err(QueryError::Network { during: "read", .. })));
+    let (now, outcome) = &pair.outcomes[&query];
+    assert!(*now < at(SECOND / 4) && matches!(outcome, Err(QueryError::Network { during: "read", .. })));
 }
 
 /// Runs until no query is in flight, and not until idle sockets are closed.
 fn settle(pair: &mut UdpPair) {
-    while !pair.pending().is_empty() && pair.step(Duration::MAX) {}
+    while !pair.pending().is_empty() && pair.step(END) {}
 }
 
 #[test]
@@ -169,26 +175,26 @@ fn a_late_reply_that_arrives_at_another_socket_is_no_guess() {
         let started = client.start(now, &query).unwrap();
         (started.socket, network::reply(client.poll_transmit().unwrap().datagram))
     };
-    let (closed, late) = start(&mut client, Duration::ZERO);
-    client.handle_timeout(SECOND);
-    let mut at = SECOND;
+    let (closed, late) = start(&mut client, Instant::START);
+    client.handle_timeout(at(SECOND));
+    let mut now = at(SECOND);
     let mut guess = late.clone();
     guess[0] = 0xff;
     let mut ignored = Vec::new();
-    while at < 20 * SECOND {
-        let (socket, reply) = start(&mut client, at);
+    while now < at(20 * SECOND) {
+        let (socket, reply) = start(&mut client, now);
         assert_ne!(socket, closed);
         // The system has given the port of the first socket to this one.
         if reply[..2] != late[..2] {
-            ignored.push((at, client.handle_input(socket, &late)));
+            ignored.push((now, client.handle_input(socket, &late)));
         }
         assert_eq!(client.handle_input(socket, &guess), Some(Mismatch::Id));
         assert_eq!(client.handle_input(socket, &reply), None);
-        at += SECOND;
-        client.handle_timeout(at);
+        now = now + SECOND;
+        client.handle_timeout(now);
     }
-    let is_late = |(_, reason): &(Duration, _)| *reason == Some(Mismatch::Late);
-    let (soon, later): (Vec<_>, Vec<_>) = ignored.into_iter().partition(|(at, _)| *at < 5 * SECOND);
+    let is_late = |(_, reason): &(Instant, _)| *reason == Some(Mismatch::Late);
+    let (soon, later): (Vec<_>, Vec<_>) = ignored.into_iter().partition(|(now, _)| *now < at(5 * SECOND));
     assert!(soon.iter().all(is_late), "{soon:?}");
     assert!(!later.last().is_some_and(is_late), "{later:?}");
 }
@@ -197,7 +203,7 @@ fn a_late_reply_that_arrives_at_another_socket_is_no_guess() {
 fn ignored_messages_on_streams_are_late_only_once_for_each_query_that_has_ended() {
     let mut pair = StreamPair::new(1, Conditions::GOOD);
     let queries = [(); 5].map(|()| pair.start(0, SECOND));
-    while pair.outcomes.is_empty() && pair.step(SECOND) {}
+    while pair.outcomes.is_empty() && pair.step(at(SECOND)) {}
     let pending = pair.pending();
     pending.iter().for_each(|query| pair.cancel(*query));
     pair.run();
@@ -227,7 +233,7 @@ fn queries_to_an_upstream_that_was_unreachable_a_moment_ago_wait_shortly_until_i
     let route = 0;
     let mut client = upstream::UdpClient::<u8>::new(Box::new(|| 7));
     let message = [0; 12];
-    let (error, at) = (QueryError::Closed, |millis| SECOND + Duration::from_millis(millis));
+    let (error, at) = (QueryError::Closed, |millis| Instant::START + SECOND + Duration::from_millis(millis));
     let start = |client: &mut upstream::UdpClient<u8>, now| {
         let query =
             upstream::UdpQuery { route: &route, message: &message, deadline: now + 2 * SECOND, retransmit_after: None };
@@ -287,7 +293,7 @@ fn probes_of_an_idle_server_keep_no_socket() {
         let until = pair.now + 2 * SECOND;
         while pair.step(until) {}
         assert_eq!((pair.open.len(), pair.uses.len()), (0, probe));
-        pair.now += 28 * SECOND;
+        pair.now = pair.now + 28 * SECOND;
     }
 }
 
@@ -296,7 +302,7 @@ fn a_socket_is_not_used_after_a_second_without_a_query_even_if_the_timer_is_late
     let mut pair = UdpPair::new(1, Conditions::GOOD);
     pair.start(0, SECOND, None);
     settle(&mut pair);
-    pair.now = SECOND;
+    pair.now = Instant::START + SECOND;
     pair.start(0, SECOND, None);
     settle(&mut pair);
     assert_eq!((pair.uses.len(), pair.open.len()), (2, 1));
@@ -324,8 +330,8 @@ fn source_ports_cover_the_range_of_the_system_in_ten_minutes() {
 fn a_pooled_connection_that_was_closed_is_replaced_silently() {
     let mut pair = StreamPair::new(1, Conditions::GOOD);
     let first = pair.start(0, SECOND);
-    pair.step(SECOND);
-    while !pair.outcomes.contains_key(&first) && pair.step(SECOND) {}
+    pair.step(at(SECOND));
+    while !pair.outcomes.contains_key(&first) && pair.step(at(SECOND)) {}
     pair.conditions.loss = 100;
     let second = pair.start(0, SECOND);
     pair.conditions.loss = 0;
@@ -412,7 +418,7 @@ fn queries_wait_if_the_peer_allows_no_further_stream() {
 fn a_multiplexed_query_is_retried_once_if_its_connection_ends() {
     let mut pair = MultiplexPair::new(1, Conditions { loss: 100, ..Conditions::GOOD });
     let queries = [(); 3].map(|()| pair.start(0, SECOND));
-    pair.step(SECOND);
+    pair.step(at(SECOND));
     pair.conditions.loss = 0;
     pair.reset_all();
     pair.run();
@@ -424,7 +430,7 @@ fn a_multiplexed_query_is_retried_once_if_its_connection_ends() {
 fn a_connection_that_is_going_away_keeps_its_queries_and_takes_no_others() {
     let mut pair = MultiplexPair::new(1, Conditions::GOOD);
     let first = pair.start(0, SECOND);
-    pair.step(SECOND);
+    pair.step(at(SECOND));
     pair.go_away();
     pair.step(pair.now);
     let second = pair.start(0, SECOND);
@@ -448,7 +454,7 @@ fn all_queries_fail_at_once_if_no_connection_can_be_opened() {
 fn a_slow_query_does_not_end_a_connection_that_carries_responses() {
     let mut pair = MultiplexPair::new(1, Conditions { loss: 100, ..Conditions::GOOD });
     let slow = pair.start(0, SECOND);
-    pair.step(SECOND);
+    pair.step(at(SECOND));
     pair.conditions.loss = 0;
     for _ in 0..20 {
         pair.start(0, SECOND);
@@ -476,4 +482,17 @@ fn a_busy_connection_is_replaced_when_it_is_too_old() {
     }
     assert!(pair.outcomes.values().all(Result::is_ok));
     assert_eq!(pair.opened, 3);
+}
+
+#[test]
+fn a_socket_that_cannot_be_opened_is_not_closed_after_its_query_was_cancelled() {
+    let mut client = UdpClient::new(Box::new(|| 7));
+    let message = network::query(1);
+    let query = UdpQuery { route: &"192.0.2.1:53", message: &message, deadline: at(SECOND), retransmit_after: None };
+    let first = client.start(Instant::START, &query).unwrap();
+    client.cancel(first.query);
+    assert_eq!(client.poll_event(), Some(UdpEvent::Open(first.socket, "192.0.2.1:53")));
+    client.handle_open_error(first.socket, &QueryError::Exhausted);
+    let second = client.start(Instant::START, &query).unwrap();
+    assert_eq!(client.poll_event(), Some(UdpEvent::Open(second.socket, "192.0.2.1:53")));
 }

@@ -108,16 +108,9 @@ fn ask_waiting(options: ServerOptions) -> AskWaiting {
 }
 
 /// Error: a word has no slash.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("expected NAMESPACE/NAME, such as kube-system/kube-dns")]
 struct ServiceError;
-
-impl core::fmt::Display for ServiceError {
-    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        out.write_str("expected NAMESPACE/NAME, such as kube-system/kube-dns")
-    }
-}
-
-impl core::error::Error for ServiceError {}
 
 fn service(text: &str) -> Result<(String, String), ServiceError> {
     let (namespace, name) = text.split_once('/').ok_or(ServiceError)?;

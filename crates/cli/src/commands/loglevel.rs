@@ -1,7 +1,5 @@
 //! `portolan loglevel`.
 
-use std::error::Error;
-use std::fmt;
 use std::time::Duration;
 
 use clap::{Arg, ArgMatches};
@@ -42,16 +40,9 @@ pub(super) fn definition() -> clap::Command {
 }
 
 /// Argument that does not name a plugin and a level.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("expected PLUGIN=LEVEL, where LEVEL is `error`, `warning`, `info` or `debug`")]
 struct LevelError;
-
-impl fmt::Display for LevelError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("expected PLUGIN=LEVEL, where LEVEL is `error`, `warning`, `info` or `debug`")
-    }
-}
-
-impl Error for LevelError {}
 
 fn read_level(text: &str) -> Result<(String, Level), LevelError> {
     let (plugin, level) = text.split_once('=').ok_or(LevelError)?;

@@ -16,7 +16,7 @@ mod status;
 mod tail;
 mod top;
 
-use std::fmt::{self, Display};
+use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -196,16 +196,9 @@ fn read_number(text: &str, max: usize) -> Result<usize, NumberError> {
 }
 
 /// Text that is no number from 1 to this one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected a whole number from 1 to {0}")]
 struct NumberError(usize);
-
-impl Display for NumberError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "expected a whole number from 1 to {}", self.0)
-    }
-}
-
-impl std::error::Error for NumberError {}
 
 const DAY: Duration = Duration::from_secs(86_400);
 

@@ -8,8 +8,6 @@ pub mod input;
 mod questions;
 mod summary;
 
-use std::error::Error;
-use std::fmt;
 use std::io::{self, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -57,16 +55,9 @@ pub struct MigrateOptions {
 pub type Version = [u32; 3];
 
 /// Text that is not a version of CoreDNS.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected a version such as 1.6.9")]
 pub struct VersionError;
-
-impl fmt::Display for VersionError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("expected a version such as 1.6.9")
-    }
-}
-
-impl Error for VersionError {}
 
 /// Parses `1.6.9`, `v1.6.9` or `1.6`; missing numbers are 0.
 pub fn read_version(text: &str) -> Result<Version, VersionError> {

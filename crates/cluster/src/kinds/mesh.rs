@@ -14,7 +14,9 @@ impl ObjectState for EntryState {
     const KIND: Kind = Kind::ServiceEntry;
 
     fn apply(_: Option<Self>, object: &Object<'_>, key: u64, reducer: &mut IndexReducer) -> Effect<Self> {
-        let (Object::ServiceEntry(object), Some(mesh)) = (object, &mut reducer.mesh) else { return Effect::NOT_SERVED };
+        let (Object::ServiceEntry(object), Some(mesh)) = (object, &mut reducer.mesh) else {
+            return Effect::of_another_kind();
+        };
         let namespace = mesh.index.namespace(object.meta.namespace);
         match mesh.set_entry((namespace, key), object) {
             Some(stamps) => Effect::stored(EntryState { namespace }, stamps),
@@ -40,7 +42,7 @@ impl ObjectState for WorkloadState {
 
     fn apply(_: Option<Self>, object: &Object<'_>, key: u64, reducer: &mut IndexReducer) -> Effect<Self> {
         let (Object::WorkloadEntry(object), Some(mesh)) = (object, &mut reducer.mesh) else {
-            return Effect::NOT_SERVED;
+            return Effect::of_another_kind();
         };
         let namespace = mesh.index.namespace(object.meta.namespace);
         let workload = mesh.workload_entry(object);
@@ -65,7 +67,9 @@ impl ObjectState for PodState {
     const KIND: Kind = Kind::WorkloadPod;
 
     fn apply(_: Option<Self>, object: &Object<'_>, key: u64, reducer: &mut IndexReducer) -> Effect<Self> {
-        let (Object::WorkloadPod(object), Some(mesh)) = (object, &mut reducer.mesh) else { return Effect::NOT_SERVED };
+        let (Object::WorkloadPod(object), Some(mesh)) = (object, &mut reducer.mesh) else {
+            return Effect::of_another_kind();
+        };
         let namespace = mesh.index.namespace(object.meta.namespace);
         let workload = mesh.pod(namespace, object);
         let stamps = mesh.set_workload((namespace, key), true, Some(workload));

@@ -55,6 +55,13 @@ pub(crate) struct Effect<K> {
 impl<K> Effect<K> {
     pub(crate) const NOT_SERVED: Self = Effect { state: None, stamps: false };
 
+    /// Reports an object whose kind is not that of its records, which pass on only their own.
+    #[track_caller]
+    fn of_another_kind() -> Self {
+        host::invariant::broken("an object has the kind of its watch");
+        Effect::NOT_SERVED
+    }
+
     pub(crate) const fn stored(state: K, stamps: bool) -> Self {
         Effect { state: Some(state), stamps }
     }
@@ -110,7 +117,7 @@ impl ObjectState for ServiceState {
     const KIND: Kind = Kind::Service;
 
     fn apply(_: Option<Self>, object: &Object<'_>, key: u64, reducer: &mut IndexReducer) -> Effect<Self> {
-        let Object::Service(object) = object else { return Effect::NOT_SERVED };
+        let Object::Service(object) = object else { return Effect::of_another_kind() };
         let object::Meta { namespace, name, .. } = object.meta;
         if !reducer.accepts_label(namespace) || !reducer.accepts_label(name) {
             return Effect::NOT_SERVED;
@@ -139,7 +146,7 @@ impl ObjectState for ImportState {
     const KIND: Kind = Kind::ServiceImport;
 
     fn apply(_: Option<Self>, object: &Object<'_>, key: u64, reducer: &mut IndexReducer) -> Effect<Self> {
-        let Object::ServiceImport(object) = object else { return Effect::NOT_SERVED };
+        let Object::ServiceImport(object) = object else { return Effect::of_another_kind() };
         let object::Meta { namespace, name, .. } = object.meta;
         if !reducer.accepts_label(namespace) || !reducer.accepts_label(name) {
             return Effect::NOT_SERVED;
@@ -172,7 +179,7 @@ impl ObjectState for SliceState {
     const KIND: Kind = Kind::EndpointSlice;
 
     fn apply(before: Option<Self>, object: &Object<'_>, key: u64, reducer: &mut IndexReducer) -> Effect<Self> {
-        let Object::EndpointSlice(object) = object else { return Effect::NOT_SERVED };
+        let Object::EndpointSlice(object) = object else { return Effect::of_another_kind() };
         let (namespace, service) = (object.meta.namespace, object.service);
         // A slice without a Service has no name to be looked up by, forward or reverse.
         if service.is_empty() || !reducer.accepts_label(service) || !reducer.accepts_label(namespace) {
@@ -210,7 +217,7 @@ impl ObjectState for PodState {
     const KIND: Kind = Kind::Pod;
 
     fn apply(before: Option<Self>, object: &Object<'_>, key: u64, reducer: &mut IndexReducer) -> Effect<Self> {
-        let Object::Pod(object) = object else { return Effect::NOT_SERVED };
+        let Object::Pod(object) = object else { return Effect::of_another_kind() };
         if object.terminating {
             // A terminating pod keeps its last state until it is deleted. One first seen while terminating is
             // ignored.
@@ -238,7 +245,7 @@ impl ObjectState for NodeState {
     const KIND: Kind = Kind::Node;
 
     fn apply(_: Option<Self>, object: &Object<'_>, key: u64, reducer: &mut IndexReducer) -> Effect<Self> {
-        let Object::Node(object) = object else { return Effect::NOT_SERVED };
+        let Object::Node(object) = object else { return Effect::of_another_kind() };
         let is_somewhere = !object.zone.is_empty() && !object.region.is_empty();
         let fits = object.zone.len() <= LABEL_MAX && object.region.len() <= LABEL_MAX;
         let location = is_somewhere.then_some(()).and_then(|()| reducer.accept(fits.then_some(())));

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use host::invariant::Expected as _;
 use wire::NameRef;
 
 use super::{Client, Exports};
@@ -50,7 +51,8 @@ impl Claim {
 impl Entry {
     /// Returns the names of its endpoints, in lower case.
     pub fn names(&self) -> impl ExactSizeIterator<Item = NameRef<'_>> {
-        self.names.iter().map(|name| NameRef::from_bytes(name).unwrap_or(NameRef::ROOT))
+        let name = |name| NameRef::from_bytes(name).ok().expected("a name that was parsed").unwrap_or(NameRef::ROOT);
+        self.names.iter().map(move |bytes| name(bytes))
     }
 
     /// Returns true if the entry is exported to a client. `default` applies if the entry has no `exportTo`. An

@@ -5,6 +5,7 @@ use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use host::invariant::holds;
 use rcu::{Entry as InTable, Seed, Shards};
 use wire::NameRef;
 
@@ -86,6 +87,8 @@ impl Hosts {
                 let at = claims.partition_point(|known| known.age() < claim.age());
                 claims.insert(at, claim);
             }
+            holds(claims.len() <= CLAIMS_MAX, "a host has a bounded number of claims");
+            debug_assert!(claims.is_sorted_by(|one, next| one.age() <= next.age()), "the oldest claim is first");
             has_room
         })
     }
@@ -133,10 +136,11 @@ impl Hosts {
     fn publish(&self, name: NameRef<'_>, node: Node) {
         let (hash, is_there) = (node.hash, !node.is_empty());
         let same = |known: &Arc<Node>| *known.name == *name.as_bytes();
+        debug_assert_eq!(hash, self.seed.hash_one(name.as_bytes()), "a node is stored under its name");
         let before = if is_there { self.nodes.replace(Arc::new(node), same) } else { self.nodes.remove(hash, same) };
         let Some(above) = name.parent().filter(|_| before.is_some() != is_there) else { return };
         let mut parent = self.node(above);
-        host::invariant::holds(is_there || parent.children > 0, "the parent of a name counts it");
+        holds(is_there || parent.children > 0, "the parent of a name counts it");
         parent.children = if is_there { parent.children + 1 } else { parent.children.saturating_sub(1) };
         self.publish(above, parent);
     }

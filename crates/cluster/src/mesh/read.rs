@@ -4,6 +4,7 @@
 use core::fmt;
 use std::net::IpAddr;
 
+use host::invariant::Expected as _;
 use wire::{Name, NameRef};
 
 use crate::ip::read_ip;
@@ -35,36 +36,27 @@ pub(crate) enum Resolution {
 }
 
 /// Error in an entry or a workload.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum EntryError {
     /// No hosts.
+    #[error("it has no hosts")]
     NoHosts,
     /// Not a host name, nor one with `*` as its first label.
+    #[error("{0:?} is not a host name")]
     Host(Box<str>),
     /// Not an IP address.
+    #[error("{0:?} is not an IP address")]
     Address(Box<str>),
     /// Neither an IP address nor, where endpoints may be names, a host name.
+    #[error("{0:?} is not the address of an endpoint")]
     Endpoint(Box<str>),
     /// Unknown `resolution`.
+    #[error("unknown resolution {0:?}")]
     Resolution(Box<str>),
     /// More hosts, addresses or endpoints than are kept.
+    #[error("it has more than {} hosts, addresses or endpoints", PARTS_MAX)]
     TooMany,
 }
-
-impl fmt::Display for EntryError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            EntryError::NoHosts => out.write_str("it has no hosts"),
-            EntryError::Host(text) => write!(out, "{text:?} is not a host name"),
-            EntryError::Address(text) => write!(out, "{text:?} is not an IP address"),
-            EntryError::Endpoint(text) => write!(out, "{text:?} is not the address of an endpoint"),
-            EntryError::Resolution(text) => write!(out, "unknown resolution {text:?}"),
-            EntryError::TooMany => write!(out, "it has more than {PARTS_MAX} hosts, addresses or endpoints"),
-        }
-    }
-}
-
-impl core::error::Error for EntryError {}
 
 /// Collects the errors of an object and keeps the first one.
 #[derive(Default)]
@@ -121,7 +113,7 @@ impl Host {
 
     /// Returns the name in lower case; for a wildcard, the name below which it matches.
     pub(crate) fn name(&self) -> NameRef<'_> {
-        NameRef::from_bytes(&self.bytes).unwrap_or(NameRef::ROOT)
+        NameRef::from_bytes(&self.bytes).ok().expected("a name that was parsed").unwrap_or(NameRef::ROOT)
     }
 }
 

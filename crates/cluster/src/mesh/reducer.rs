@@ -150,6 +150,7 @@ impl MeshReducer {
 
     /// Removes an entry.
     pub(crate) fn remove_entry(&mut self, (namespace, key): Keys) {
+        // An entry that is not served in DNS was never stored.
         let Some(known) = self.namespaces.get_mut(&namespace) else { return };
         let claims = known.entries.remove(&key).map(|entry| entry.claims);
         self.forget_if_empty(namespace);

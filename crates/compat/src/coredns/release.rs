@@ -62,31 +62,18 @@ impl FromStr for Release {
 }
 
 /// Text that names no release with known words. It is the user's, so only another text helps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReleaseError {
     /// It does not start with `coredns`.
+    #[error("expected `coredns` or `coredns@VERSION`, such as coredns@{}", Release::NEWEST)]
     NotCoreDns,
     /// It is not a version.
+    #[error("not a version of CoreDNS, such as {}", Release::NEWEST)]
     NotARelease,
     /// The words of this release are not known.
+    #[error("unknown version; this program knows CoreDNS {} to {}", Release::OLDEST, Release::NEWEST)]
     Unknown,
 }
-
-impl fmt::Display for ReleaseError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ReleaseError::NotCoreDns => {
-                write!(f, "expected `coredns` or `coredns@VERSION`, such as coredns@{}", Release::NEWEST)
-            }
-            ReleaseError::NotARelease => write!(f, "not a version of CoreDNS, such as {}", Release::NEWEST),
-            ReleaseError::Unknown => {
-                write!(f, "unknown version; this program knows CoreDNS {} to {}", Release::OLDEST, Release::NEWEST)
-            }
-        }
-    }
-}
-
-impl core::error::Error for ReleaseError {}
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,6 @@
 //! ConfigMap `kube-dns` with its three keys. Each is validated. If one is invalid, the whole ConfigMap is rejected and
 //! the previous one stays in effect.
 
-use core::fmt;
 use core::net::SocketAddr;
 use std::collections::BTreeMap;
 
@@ -31,28 +30,36 @@ pub struct ConfigMapSettings {
 }
 
 /// Reason to reject a ConfigMap.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{key}`: {error}")]
 pub struct ConfigMapError {
     /// Invalid key.
     pub key: &'static str,
     /// Error in its value.
+    #[source]
     pub error: ConfigMapValueError,
 }
 
 /// Error in a value.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigMapValueError {
     /// Invalid JSON, or JSON of another shape.
+    #[error("invalid JSON: {0}")]
     Json(String),
     /// Another quote than those of JSON.
+    #[error("invalid JSON: `{0}` is an ordinary character there; use the straight quotes `\"`")]
     Quote(char),
     /// Invalid domain.
+    #[error("'{0}' is not a domain in lower case")]
     Domain(String),
     /// Invalid name server.
+    #[error("'{0}' is not a valid name server")]
     Server(String),
     /// Text that is not a pair `NAME=DOMAIN`.
+    #[error("'{0}' is not a pair NAME=DOMAIN")]
     Pair(String),
     /// Too many elements: kind and maximum.
+    #[error("more than {1} {0}")]
     TooMany(&'static str, usize),
 }
 
@@ -149,35 +156,6 @@ fn json<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, ConfigMapValueE
         None => ConfigMapValueError::Json(error.to_string()),
     })
 }
-
-impl fmt::Display for ConfigMapError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "`{}`: {}", self.key, self.error)
-    }
-}
-
-impl fmt::Display for ConfigMapValueError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ConfigMapValueError::Json(problem) => write!(out, "invalid JSON: {problem}"),
-            ConfigMapValueError::Quote(quote) => {
-                write!(out, "invalid JSON: `{quote}` is an ordinary character there; use the straight quotes `\"`")
-            }
-            ConfigMapValueError::Domain(text) => write!(out, "'{text}' is not a domain in lower case"),
-            ConfigMapValueError::Server(text) => write!(out, "'{text}' is not a valid name server"),
-            ConfigMapValueError::Pair(text) => write!(out, "'{text}' is not a pair NAME=DOMAIN"),
-            ConfigMapValueError::TooMany(what, most) => write!(out, "more than {most} {what}"),
-        }
-    }
-}
-
-impl core::error::Error for ConfigMapError {
-    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        Some(&self.error)
-    }
-}
-
-impl core::error::Error for ConfigMapValueError {}
 
 #[cfg(test)]
 #[path = "config_map_tests.rs"]

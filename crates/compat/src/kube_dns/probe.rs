@@ -1,6 +1,5 @@
 //! Flag `--probe LABEL,SERVER,NAME[,SECONDS[,TYPE]]` of the sidecar.
 
-use core::fmt;
 use core::net::{Ipv4Addr, SocketAddr};
 
 use crate::kube_dns::name_server::read_address;
@@ -27,44 +26,33 @@ pub struct Probe {
 }
 
 /// Invalid part of a probe.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProbeError {
     /// Too few parts.
+    #[error("'{0}' is not LABEL,SERVER,NAME[,SECONDS[,TYPE]]")]
     Form(String),
     /// More than five parts.
+    #[error("'{0}' has more than five parts")]
     TooManyParts(String),
     /// Label with other characters than letters, digits and `_`.
+    #[error("label '{0}' may contain only letters, digits and _")]
     Label(String),
     /// Server that is not an IP address.
+    #[error("'{0}' is not an IP address")]
     Server(String),
     /// Name that is not a domain name.
+    #[error("'{0}' is not a domain name")]
     Name(String),
     /// Interval that is not a positive number.
+    #[error("'{0}' is not a number of seconds above 0")]
     Seconds(String),
     /// Unsupported query type.
+    #[error("'{}' is not a supported type; use one of {}", .0, TYPES.join(", "))]
     Type(String),
     /// Label of another probe.
+    #[error("label '{0}' is used twice")]
     Duplicate(String),
 }
-
-impl fmt::Display for ProbeError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ProbeError::Form(text) => write!(out, "'{text}' is not LABEL,SERVER,NAME[,SECONDS[,TYPE]]"),
-            ProbeError::TooManyParts(text) => write!(out, "'{text}' has more than five parts"),
-            ProbeError::Label(label) => write!(out, "label '{label}' may contain only letters, digits and _"),
-            ProbeError::Server(server) => write!(out, "'{server}' is not an IP address"),
-            ProbeError::Name(name) => write!(out, "'{name}' is not a domain name"),
-            ProbeError::Seconds(text) => write!(out, "'{text}' is not a number of seconds above 0"),
-            ProbeError::Type(text) => {
-                write!(out, "'{text}' is not a supported type; use one of {}", TYPES.join(", "))
-            }
-            ProbeError::Duplicate(label) => write!(out, "label '{label}' is used twice"),
-        }
-    }
-}
-
-impl core::error::Error for ProbeError {}
 
 impl Probe {
     /// Parses a probe.

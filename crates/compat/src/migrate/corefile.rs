@@ -1,6 +1,5 @@
 //! Migration of an older Corefile: applies the rules to each directive and server block.
 
-use core::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -10,21 +9,14 @@ use crate::migrate::draft::Draft;
 use crate::migrate::{Migration, rules};
 
 /// Text that cannot be parsed as a Corefile.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{}", corefile::render(.problems, .sources, Style::Plain))]
 pub struct CorefileError {
     /// Errors.
     pub problems: Vec<Diagnostic>,
     /// Source texts that the errors refer to.
     pub sources: Sources,
 }
-
-impl fmt::Display for CorefileError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&corefile::render(&self.problems, &self.sources, Style::Plain))
-    }
-}
-
-impl core::error::Error for CorefileError {}
 
 /// Updates a Corefile of CoreDNS 1.1 or later to the current syntax. With `defaults`, also adds the options that newer
 /// installations have by default. Checks imported files, but does not change them.

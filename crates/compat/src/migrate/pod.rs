@@ -1,6 +1,5 @@
 //! Migration of the kube-dns pod: its ConfigMap and the command lines of its containers.
 
-use core::fmt;
 use std::collections::BTreeMap;
 
 use crate::kube_dns::{
@@ -45,30 +44,14 @@ const WITHOUT_EFFECT_ON_ANSWERS: &[&str] = &[
 ];
 
 /// Reason why a pod cannot be migrated.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PodError {
     /// Invalid command line.
-    Flags(FlagError),
+    #[error("{0}")]
+    Flags(#[source] FlagError),
     /// Invalid ConfigMap. kube-dns would continue with the previous one.
-    ConfigMap(ConfigMapError),
-}
-
-impl fmt::Display for PodError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            PodError::Flags(error) => write!(f, "{error}"),
-            PodError::ConfigMap(refused) => write!(f, "invalid ConfigMap: {refused}"),
-        }
-    }
-}
-
-impl core::error::Error for PodError {
-    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        match self {
-            PodError::Flags(error) => Some(error),
-            PodError::ConfigMap(error) => Some(error),
-        }
-    }
+    #[error("invalid ConfigMap: {0}")]
+    ConfigMap(#[source] ConfigMapError),
 }
 
 /// Returns the Corefile for the `data` of the ConfigMap and the arguments of each container.

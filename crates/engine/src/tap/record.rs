@@ -17,8 +17,8 @@ use std::time::Duration;
 use wire::{EdeCode, OptionCode, Rcode, Section, Type};
 
 use crate::peer::Transport;
-use crate::query::Asked;
 use crate::tap::{Answerers, Reasons};
+use crate::trail::Asked;
 use crate::transaction::{Progress, Transaction};
 use host::{Clock, Instant};
 
@@ -277,8 +277,8 @@ impl<'a> Finished<'a> {
             .with(RecordFlags::UNREAD, self.is_unread())
             .with(RecordFlags::NAME_CUT, name_len > NAME_MAX)
             .with(RecordFlags::PROBE, self.is_probe())
-            .with(RecordFlags::REWRITTEN, query.was_rewritten)
-            .with(RecordFlags::OTHER_UPSTREAMS, query.asked.get().has_others)
+            .with(RecordFlags::REWRITTEN, query.trail.was_rewritten)
+            .with(RecordFlags::OTHER_UPSTREAMS, query.trail.asked.get().has_others)
     }
 
     /// Returns the record.
@@ -287,7 +287,7 @@ impl<'a> Finished<'a> {
         let name = if self.is_unread() { &[] } else { query.request.name.as_bytes() };
         let qtype = if self.is_unread() { Type(0) } else { query.request.qtype };
         let (plugin, zone_len) = self.answerer().unwrap_or_default();
-        let Asked { last: upstream, attempts, .. } = query.asked.get();
+        let Asked { last: upstream, attempts, .. } = query.trail.asked.get();
         let took = u64::try_from(self.took().as_micros()).unwrap_or(u64::MAX).min(u64::from(u32::MAX));
         let answers = response.message.section(Section::Answer).count().min(usize::from(u16::MAX));
         let transport = TRANSPORTS.iter().position(|known| *known == query.peer.transport).unwrap_or(0);

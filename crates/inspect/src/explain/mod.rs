@@ -40,37 +40,24 @@ const CLIENT_PORT: u16 = 40_000;
 const SEED: u64 = 1;
 
 /// Reason why a question cannot be explained.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExplainError {
     /// The name is invalid.
+    #[error("`{0}` is not a domain name: {1}")]
     Name(String, String),
     /// The record type is unknown.
+    #[error("`{0}` is not a record type; expected one such as AAAA")]
     Type(String),
     /// The type is that of a zone transfer.
+    #[error("zone transfers are not explained; `dig ZONE {0} @ADDRESS` asks for one")]
     Transfer(String),
     /// The client is neither a pod nor an address.
+    #[error("`{0}` is not a client; expected NAMESPACE/POD or an IP address")]
     From(String),
     /// The listener does not exist. The second value lists those that exist.
+    #[error("there is no listener `{0}`; there is {1}")]
     Listener(String, String),
 }
-
-impl fmt::Display for ExplainError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ExplainError::Name(name, error) => write!(f, "`{name}` is not a domain name: {error}"),
-            ExplainError::Type(text) => write!(f, "`{text}` is not a record type; expected one such as AAAA"),
-            ExplainError::Transfer(text) => {
-                write!(f, "zone transfers are not explained; `dig ZONE {text} @ADDRESS` asks for one")
-            }
-            ExplainError::From(text) => {
-                write!(f, "`{text}` is not a client; expected NAMESPACE/POD or an IP address")
-            }
-            ExplainError::Listener(text, known) => write!(f, "there is no listener `{text}`; there is {known}"),
-        }
-    }
-}
-
-impl core::error::Error for ExplainError {}
 
 /// Question as text.
 #[derive(Clone, Copy, Debug, Default)]

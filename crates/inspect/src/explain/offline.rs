@@ -1,6 +1,5 @@
 //! Explanations without a server: a generation from a Corefile and manifests.
 
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -36,37 +35,20 @@ pub struct Files {
 }
 
 /// Reason why nothing can be explained from files.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum OfflineError {
     /// The Corefile cannot be read.
-    Read(PathBuf, io::Error),
+    #[error("{}", host::errors::cannot_open(.0, .1))]
+    Read(PathBuf, #[source] io::Error),
     /// The Corefile has errors, or cannot be built.
+    #[error("{}", .0.trim_end())]
     Corefile(String),
     /// A part of the question is invalid.
-    Question(ExplainError),
+    #[error("{0}")]
+    Question(#[source] ExplainError),
     /// The operating system refuses something else.
-    Io(io::Error),
-}
-
-impl fmt::Display for OfflineError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            OfflineError::Read(path, error) => out.write_str(&host::errors::cannot_open(path, error)),
-            OfflineError::Corefile(text) => out.write_str(text.trim_end()),
-            OfflineError::Question(error) => error.fmt(out),
-            OfflineError::Io(error) => out.write_str(&host::errors::describe(error)),
-        }
-    }
-}
-
-impl core::error::Error for OfflineError {
-    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        match self {
-            OfflineError::Read(_, error) | OfflineError::Io(error) => Some(error),
-            OfflineError::Question(error) => Some(error),
-            OfflineError::Corefile(_) => None,
-        }
-    }
+    #[error("{}", host::errors::describe(.0))]
+    Io(#[source] io::Error),
 }
 
 /// Explains the answer that a server with this Corefile would give.
@@ -153,13 +135,6 @@ impl Clusters for FromManifests {
 }
 
 /// Error: there are no manifests to read the cluster from.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("no API server is contacted; name the manifests of the cluster with `--manifests DIR`")]
 struct NoManifestsError;
-
-impl fmt::Display for NoManifestsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("no API server is contacted; name the manifests of the cluster with `--manifests DIR`")
-    }
-}
-
-impl core::error::Error for NoManifestsError {}

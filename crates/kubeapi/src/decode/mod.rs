@@ -212,16 +212,9 @@ impl UnreadableReason {
 }
 
 /// Error: the start of the next object cannot be found, so the rest of the response is useless.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the start of its next object cannot be found")]
 pub struct OutOfSyncError;
-
-impl core::fmt::Display for OutOfSyncError {
-    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        out.write_str("the start of its next object cannot be found")
-    }
-}
-
-impl core::error::Error for OutOfSyncError {}
 
 /// Decoder for the response to a watch.
 pub struct EventDecoder {

@@ -3,7 +3,6 @@
 //! Source: <https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/#pod-s-dns-policy>. The search
 //! domains and nameservers of the node, which kubelet appends or uses, cannot be read from the API server.
 
-use core::fmt;
 use core::time::Duration;
 
 use manifests::DnsConfig;
@@ -44,32 +43,21 @@ pub enum DnsPolicy {
 }
 
 /// Reason why the cluster domain of a kubelet is not known.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KubeletError {
     /// The Pod has not been scheduled.
+    #[error("the Pod has no node yet")]
     NoNode,
     /// The role of the server does not allow to ask the kubelet of this node.
+    #[error("the API server refuses to ask the kubelet of {0} (403; right: get nodes/proxy)")]
     Refused(String),
     /// The kubelet of this node has no understandable answer, for this reason.
+    #[error("the kubelet of {0} cannot be asked: {1}")]
     NoAnswer(String, String),
     /// The kubelet of this node has no cluster domain.
+    #[error("the kubelet of {0} has no clusterDomain")]
     NoDomain(String),
 }
-
-impl fmt::Display for KubeletError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            KubeletError::NoNode => out.write_str("the Pod has no node yet"),
-            KubeletError::Refused(node) => {
-                write!(out, "the API server refuses to ask the kubelet of {node} (403; right: get nodes/proxy)")
-            }
-            KubeletError::NoAnswer(node, reason) => write!(out, "the kubelet of {node} cannot be asked: {reason}"),
-            KubeletError::NoDomain(node) => write!(out, "the kubelet of {node} has no clusterDomain"),
-        }
-    }
-}
-
-impl core::error::Error for KubeletError {}
 
 /// `spec` of a Pod, as far as it is about its resolver.
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -201,8 +201,8 @@ impl Source for Watcher {
         sleep(pause).await;
     }
 
-    fn now(&self) -> Duration {
-        self.start.elapsed()
+    fn now(&self) -> host::Instant {
+        host::Instant::START + self.start.elapsed()
     }
 
     fn jitter(&mut self) -> f64 {

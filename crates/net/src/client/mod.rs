@@ -3,6 +3,7 @@
 pub(crate) mod fetch;
 mod https;
 mod outcomes;
+mod pool;
 mod quic;
 pub(crate) mod replies;
 mod route;
@@ -13,7 +14,6 @@ mod transfer;
 mod udp;
 
 use std::io;
-use std::time::Duration;
 
 use engine::{Clock, Connections, Exchange, ExchangeError, Instant, Unwanted, UnwantedReplies};
 use transport::{MonotonicClock, error_text};
@@ -42,7 +42,7 @@ fn pool_query<'a>(exchange: &'a Exchange<'_>, route: &'a Route) -> PoolQuery<'a,
     PoolQuery {
         route,
         message: exchange.query,
-        deadline: since_start(exchange.until),
+        deadline: exchange.until,
         limits: PoolLimits { idle_max, age_max, kept_max },
     }
 }
@@ -70,13 +70,8 @@ fn count_unwanted(counters: Option<&UnwantedReplies>, reason: Mismatch) {
     }
 }
 
-/// Returns the time as the clients of `upstream` count it.
-fn now() -> Duration {
-    since_start(MonotonicClock.now())
-}
-
-fn since_start(instant: Instant) -> Duration {
-    instant.since(Instant::START)
+fn now() -> Instant {
+    MonotonicClock.now()
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use foldhash::fast::RandomState;
+use host::invariant::{broken, holds};
 use upstream::QueryId;
 
 use super::replies::{Replies, Weigh};
@@ -29,12 +30,14 @@ impl<T: Weigh> Outcomes<T> {
 
     /// Adds a query that has been started.
     pub(super) fn expect(&self, query: QueryId) {
-        self.states.borrow_mut().insert(query, State::Pending(None));
+        let former = self.states.borrow_mut().insert(query, State::Pending(None));
+        holds(former.is_none(), "a query is expected once");
     }
 
     /// Keeps the outcome of a query, and wakes the task that waits for it.
     pub(super) fn complete(&self, query: QueryId, outcome: T) {
         let mut states = self.states.borrow_mut();
+        // The query may have ended after the event was made.
         let Some(state) = states.get_mut(&query) else { return };
         self.replies.add(outcome.reply_len());
         match std::mem::replace(state, State::Ready(outcome)) {
@@ -58,22 +61,23 @@ impl<T: Weigh> Outcomes<T> {
                 *waker = Some(context.waker().clone());
                 Poll::Pending
             }
-            State::Ready(_) => match states.remove(&query) {
-                Some(State::Ready(outcome)) => {
-                    self.replies.remove(outcome.reply_len());
-                    Poll::Ready(outcome)
-                }
-                _ => Poll::Pending,
-            },
+            State::Ready(_) => {
+                let Some(State::Ready(outcome)) = states.remove(&query) else {
+                    broken("an outcome that was just found");
+                    return Poll::Pending;
+                };
+                self.replies.remove(outcome.reply_len());
+                Poll::Ready(outcome)
+            }
         }
     }
 
-    /// Removes a query. Returns true if it was still pending.
+    /// Removes a query. Returns true if it was still in flight.
     pub(super) fn forget(&self, query: QueryId) -> bool {
         match self.states.borrow_mut().remove(&query) {
             Some(State::Ready(outcome)) => {
                 self.replies.remove(outcome.reply_len());
-                false
+                !outcome.is_last()
             }
             state => state.is_some(),
         }

@@ -3,27 +3,25 @@
 //!
 //! Each connection has a UDP socket, a task that reads it, and a timer. A query is sent by its own task.
 
-use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::HashMap;
+use std::cell::{Cell, RefCell};
 use std::io;
+use std::net::SocketAddr;
 use std::rc::{Rc, Weak};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use engine::{Exchange, ExchangeError, ExchangeReply};
-use foldhash::fast::RandomState;
 use quic::{ClientEvent, CloseReason, NoStreamError, Protocol, Rejection, Upstream};
 use rand::Rng;
 use tokio::io::Interest;
-use tokio::task::AbortHandle;
 use transport::{MonotonicClock, tls_error_text};
-use upstream::{ConnectionId, MultiplexClient, PoolEvent, QueryError, QueryId, Random};
+use upstream::{ConnectionId, QueryError, QueryId, Random};
 
-use super::outcomes::Outcomes;
+use super::pool::{PoolDriver, Transport};
 use super::replies::{Incomplete, Replies};
 use super::route::Route;
 use super::socket::Socket;
 use super::timer::{Timed, Timer, arm};
-use super::{exchange_error, now, pool_query, query_error};
+use super::{now, query_error};
 
 /// Length of the buffer for a datagram in bytes: more than the client allows upstreams to send.
 const DATAGRAM_MAX: usize = 2048;
@@ -33,14 +31,10 @@ const STREAMS: usize = usize::MAX;
 /// Client of one worker for one protocol over QUIC.
 pub(crate) struct QuicClient(Rc<Driver>);
 
-/// State machine of the pool, and the connections that it uses.
-struct Driver {
-    protocol: Protocol,
-    client: RefCell<MultiplexClient<Route>>,
-    connections: RefCell<HashMap<ConnectionId, Rc<Connection>, RandomState>>,
-    outcomes: Outcomes<Result<ExchangeReply, QueryError>>,
-    timer: Timer,
-}
+type Driver = PoolDriver<Quic>;
+
+/// Connections over QUIC, with this protocol on their streams.
+struct Quic(Protocol);
 
 struct Connection {
     id: ConnectionId,
@@ -51,41 +45,11 @@ struct Connection {
     is_connected: Cell<bool>,
     /// Bytes of incomplete replies.
     incomplete: RefCell<Incomplete>,
-    /// Task that reads the socket.
-    reader: OnceCell<AbortHandle>,
-}
-
-impl Drop for Connection {
-    fn drop(&mut self) {
-        self.reader.get().into_iter().for_each(AbortHandle::abort);
-    }
-}
-
-/// Query that is waited for. Dropping it ends the query.
-struct Pending<'a> {
-    driver: &'a Rc<Driver>,
-    query: QueryId,
-}
-
-impl Drop for Pending<'_> {
-    fn drop(&mut self) {
-        if self.driver.outcomes.forget(self.query) {
-            self.driver.client.borrow_mut().cancel(now(), self.query);
-            self.driver.cancel(self.query);
-            self.driver.process();
-        }
-    }
 }
 
 impl QuicClient {
     pub(crate) fn new(protocol: Protocol, random: Random, replies: &Rc<Replies>) -> QuicClient {
-        QuicClient(Rc::new(Driver {
-            protocol,
-            client: RefCell::new(MultiplexClient::new(random)),
-            connections: RefCell::default(),
-            outcomes: Outcomes::new(replies),
-            timer: Timer::default(),
-        }))
+        QuicClient(PoolDriver::new(Quic(protocol), random, replies))
     }
 
     /// Sends one query. The future returns the reply. It does not keep the exchange, to be small.
@@ -93,63 +57,31 @@ impl QuicClient {
         &'a self,
         exchange: Exchange<'_>,
     ) -> impl Future<Output = Result<ExchangeReply, ExchangeError>> + use<'a> {
-        let driver = &self.0;
-        let started = driver.client.borrow_mut().start(now(), &pool_query(&exchange, &Route::new(&exchange)));
-        let started = started.map(|query| {
-            driver.outcomes.expect(query);
-            Pending { driver, query }
-        });
-        async move {
-            let pending = started.map_err(|error| exchange_error(error, None))?;
-            driver.process();
-            driver.outcomes.wait(pending.query).await.map_err(|error| exchange_error(error, None))
-        }
+        self.0.exchange(&exchange)
     }
 }
 
-impl Driver {
-    /// Performs the actions that the pool requests.
-    fn process(self: &Rc<Self>) {
-        loop {
-            let event = self.client.borrow_mut().poll_event();
-            match event {
-                Some(PoolEvent::Open(id, route)) => self.open(id, &route),
-                Some(PoolEvent::Transmit(id)) => self.transmit(id),
-                Some(PoolEvent::Close(id)) => self.close(id),
-                Some(PoolEvent::Completed(query, outcome)) => {
-                    if outcome.is_err() {
-                        self.cancel(query);
-                    }
-                    let reply = outcome.map(|reply| {
-                        let local = self.connection(reply.connection).and_then(|connection| connection.socket.local);
-                        ExchangeReply { reply: reply.reply, reused: reply.is_reused, local }
-                    });
-                    self.outcomes.complete(query, reply);
-                }
-                None => break,
-            }
-        }
-        arm(self);
-    }
+impl Transport for Quic {
+    type Carrier = upstream::Multiplexed;
+    type Opened = Connection;
+    type Outcome = Result<ExchangeReply, QueryError>;
 
-    fn connection(&self, id: ConnectionId) -> Option<Rc<Connection>> {
-        self.connections.borrow().get(&id).cloned()
-    }
-
-    fn open(self: &Rc<Self>, id: ConnectionId, route: &Route) {
-        match Connection::open(self, id, route) {
+    fn open(driver: &Rc<Driver>, id: ConnectionId, route: Route) {
+        match Connection::open(driver, id, &route) {
             Ok(connection) => {
-                self.connections.borrow_mut().insert(id, Rc::clone(&connection));
+                let reader = read(Rc::downgrade(&connection), Rc::clone(&connection.socket));
+                let task = tokio::task::spawn_local(reader).abort_handle();
+                driver.insert(id, task, Some(Rc::clone(&connection)));
                 connection.flush();
             }
-            Err(error) => self.client.borrow_mut().handle_closed(now(), id, &query_error("dial", &error)),
+            Err(error) => driver.fail(id, &query_error("dial", &error)),
         }
     }
 
     /// Sends the queries that the pool has for a connection.
-    fn transmit(&self, id: ConnectionId) {
-        let Some(connection) = self.connection(id) else { return };
-        let mut client = self.client.borrow_mut();
+    fn transmit(driver: &Driver, id: ConnectionId) {
+        let Some(connection) = driver.opened(id) else { return };
+        let mut client = driver.client.borrow_mut();
         while let Some((query, message)) = client.poll_query(id) {
             let sent = connection.quic.borrow_mut().send(query, message);
             if sent == Err(NoStreamError) {
@@ -160,68 +92,41 @@ impl Driver {
         connection.flush();
     }
 
-    /// Tells the upstream that nobody waits for a reply any more.
-    fn cancel(&self, query: QueryId) {
-        for connection in self.connections.borrow().values() {
-            if connection.quic.borrow_mut().cancel(&query) {
-                return connection.flush();
-            }
-        }
+    fn local(connection: &Connection) -> Option<SocketAddr> {
+        connection.socket.local
     }
 
-    fn close(&self, id: ConnectionId) {
-        let closed = self.connections.borrow_mut().remove(&id);
-        if let Some(connection) = closed {
-            connection.quic.borrow_mut().close(Instant::now());
-            connection.flush();
-        }
+    fn close(connection: &Rc<Connection>) {
+        connection.quic.borrow_mut().close(Instant::now());
+        connection.flush();
     }
 
-    /// Removes a connection that has ended.
-    fn end(&self, id: ConnectionId, error: &QueryError) {
-        self.connections.borrow_mut().remove(&id);
-        self.client.borrow_mut().handle_closed(now(), id, error);
-    }
-}
-
-impl Timed for Driver {
-    fn poll_timeout(&self) -> Option<Duration> {
-        self.client.borrow().poll_timeout()
-    }
-
-    fn handle_timeout(self: &Rc<Self>) {
-        self.client.borrow_mut().handle_timeout(now());
-        self.process();
-    }
-
-    fn timer(&self) -> &Timer {
-        &self.timer
+    /// Resets the stream of the query.
+    fn abandon(driver: &Driver, query: QueryId) {
+        let carries = |connection: &Connection| connection.quic.borrow_mut().cancel(&query);
+        driver.find_opened(carries).into_iter().for_each(|connection| connection.flush());
     }
 }
 
 impl Connection {
     /// Opens the socket and begins to connect.
     fn open(driver: &Rc<Driver>, id: ConnectionId, route: &Route) -> io::Result<Rc<Connection>> {
-        let (tls, server_name) = route.quic(driver.protocol)?;
-        let asking = route.asking(driver.protocol)?;
+        let (tls, server_name) = route.quic(driver.transport.0)?;
+        let asking = route.asking(driver.transport.0)?;
         let mut seed = [0; 32];
         rand::rng().fill_bytes(&mut seed);
         let socket = Rc::new(Socket::open(route.to, route.source)?);
         let upstream = Upstream { address: route.to, server_name: &server_name, tls, asking, seed };
         let quic = quic::Client::open(Instant::now(), &upstream).map_err(io::Error::other)?;
-        let connection = Rc::new(Connection {
+        Ok(Rc::new(Connection {
             id,
             driver: Rc::downgrade(driver),
             quic: RefCell::new(quic),
-            socket: Rc::clone(&socket),
+            socket,
             timer: Timer::default(),
             is_connected: Cell::new(false),
             incomplete: RefCell::new(Incomplete::new(&driver.outcomes.replies)),
-            reader: OnceCell::new(),
-        });
-        let reader = tokio::task::spawn_local(read(Rc::downgrade(&connection), socket));
-        let _ = connection.reader.set(reader.abort_handle());
-        Ok(connection)
+        }))
     }
 
     /// Sends all datagrams that are ready, and sets the timer.
@@ -253,7 +158,7 @@ impl Connection {
         let error = error.or_else(|| counted.err().map(io::Error::other));
         let Some(error) = error else { return Ok(()) };
         if let Some(driver) = self.driver.upgrade() {
-            driver.end(self.id, &query_error(self.phase(), &error));
+            driver.fail(self.id, &query_error(self.phase(), &error));
             driver.process();
         }
         Err(error)
@@ -282,7 +187,7 @@ impl Connection {
                 ClientEvent::GoingAway => client.handle_going_away(id),
                 ClientEvent::Closed(reason) => {
                     drop(client);
-                    driver.end(id, &self.error(&reason));
+                    driver.fail(id, &self.error(&reason));
                 }
             }
         }
@@ -306,9 +211,9 @@ impl Connection {
 }
 
 impl Timed for Connection {
-    fn poll_timeout(&self) -> Option<Duration> {
+    fn poll_timeout(&self) -> Option<engine::Instant> {
         let at = self.quic.borrow_mut().poll_timeout()?;
-        Some(MonotonicClock::from_std(at).since(engine::Instant::START))
+        Some(MonotonicClock::from_std(at))
     }
 
     fn handle_timeout(self: &Rc<Self>) {

@@ -9,7 +9,6 @@
 //!   grows is given up, because the others are nearer to their end.
 
 use std::cell::Cell;
-use std::fmt;
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -18,6 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 
 use engine::ExchangeReply;
+use host::invariant::holds;
 use hyper::body::{Body, Bytes, Frame};
 use metrics::{Counters, Registry};
 use upstream::QueryError;
@@ -42,6 +42,12 @@ impl ReplyBudget {
     /// Creates a budget of `max` bytes.
     pub(crate) fn new(max: usize) -> Arc<ReplyBudget> {
         Arc::new(ReplyBudget { used: AtomicUsize::new(0), max })
+    }
+
+    /// Returns bytes that were counted.
+    fn release(&self, bytes: usize) {
+        let used = self.used.fetch_sub(bytes, Ordering::Relaxed);
+        holds(bytes <= used, "bytes that are returned to the budget were counted");
     }
 }
 
@@ -84,8 +90,9 @@ impl Replies {
 
     /// Stops to count a reply, because its task takes it or has ended.
     pub(super) fn remove(&self, bytes: usize) {
+        holds(bytes <= self.waiting.get(), "a reply that a task takes was counted");
         self.waiting.set(self.waiting.get().saturating_sub(bytes));
-        self.budget.used.fetch_sub(bytes, Ordering::Relaxed);
+        self.budget.release(bytes);
     }
 
     fn reserve(&self, bytes: usize) -> Result<(), OverBudgetError> {
@@ -93,23 +100,16 @@ impl Replies {
         if used <= self.budget.max {
             return Ok(());
         }
-        self.budget.used.fetch_sub(bytes, Ordering::Relaxed);
+        self.budget.release(bytes);
         self.counters.count(self.limits.replies);
         Err(OverBudgetError)
     }
 }
 
 /// Error of a reply that finds no room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("too many long responses are being received")]
 pub(super) struct OverBudgetError;
-
-impl fmt::Display for OverBudgetError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("too many long responses are being received")
-    }
-}
-
-impl std::error::Error for OverBudgetError {}
 
 impl From<OverBudgetError> for QueryError {
     fn from(error: OverBudgetError) -> Self {
@@ -141,7 +141,7 @@ impl Incomplete {
         let counted = bytes.saturating_sub(UNCOUNTED_MAX);
         match counted.checked_sub(self.counted) {
             Some(more) => self.replies.reserve(more)?,
-            None => _ = self.replies.budget.used.fetch_sub(self.counted - counted, Ordering::Relaxed),
+            None => self.replies.budget.release(self.counted - counted),
         }
         self.counted = counted;
         Ok(())
@@ -150,7 +150,7 @@ impl Incomplete {
 
 impl Drop for Incomplete {
     fn drop(&mut self) {
-        self.replies.budget.used.fetch_sub(self.counted, Ordering::Relaxed);
+        self.replies.budget.release(self.counted);
     }
 }
 
@@ -188,6 +188,11 @@ impl<B: Body<Data = Bytes, Error: std::error::Error + Send + Sync + 'static> + U
 pub(super) trait Weigh {
     /// Returns the bytes of its reply, if it has one.
     fn reply_len(&self) -> usize;
+
+    /// Returns true if the query has completed with this outcome.
+    fn is_last(&self) -> bool {
+        true
+    }
 }
 
 impl Weigh for Result<ExchangeReply, QueryError> {

@@ -4,26 +4,21 @@
 //! it at once; otherwise the connection's task writes the rest.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, Waker, ready};
-use std::time::Duration;
 
 use engine::{Exchange, ExchangeError, ExchangeReply, UnwantedReplies};
-use foldhash::fast::RandomState;
 use tokio::io::ReadBuf;
-use tokio::task::AbortHandle;
-use upstream::{ConnectionId, Mismatch, PoolEvent, PoolReply, QueryError, QueryId, Random};
+use upstream::{ConnectionId, Mismatch, QueryError, Random};
 
-use super::outcomes::Outcomes;
+use super::pool::{PoolDriver, Transport};
 use super::replies::{Incomplete, Replies};
 use super::route::{Duplex, Route, connect};
-use super::timer::{Timed, Timer, arm};
-use super::{count_unwanted, exchange_error, now, pool_query, query_error};
+use super::{count_unwanted, now, query_error};
 
 /// Bytes to read at once.
 const READ_AT_ONCE: usize = 16 << 10;
@@ -31,26 +26,10 @@ const READ_AT_ONCE: usize = 16 << 10;
 /// TCP client of one worker.
 pub(crate) struct StreamClient(Rc<Driver>);
 
-/// State machine, and the connections that it uses.
-struct Driver {
-    client: RefCell<upstream::StreamClient<Route>>,
-    connections: RefCell<HashMap<ConnectionId, Connection, RandomState>>,
-    outcomes: Outcomes<Result<ExchangeReply, QueryError>>,
-    timer: Timer,
-}
+type Driver = PoolDriver<Streams>;
 
-struct Connection {
-    task: AbortHandle,
-    /// Open stream; `None` while connecting.
-    stream: Option<Rc<Stream>>,
-}
-
-/// Connections are closed by ending their tasks.
-impl Drop for Connection {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
+/// Connections over TCP and TLS.
+struct Streams;
 
 struct Stream {
     io: RefCell<Box<dyn Duplex>>,
@@ -64,29 +43,9 @@ struct Stream {
     incomplete: RefCell<Incomplete>,
 }
 
-/// Query that is waited for. Dropping it ends the query.
-struct Pending<'a> {
-    driver: &'a Rc<Driver>,
-    query: QueryId,
-}
-
-impl Drop for Pending<'_> {
-    fn drop(&mut self) {
-        if self.driver.outcomes.forget(self.query) {
-            self.driver.client.borrow_mut().cancel(now(), self.query);
-            self.driver.process();
-        }
-    }
-}
-
 impl StreamClient {
     pub(crate) fn new(random: Random, replies: &Rc<Replies>) -> StreamClient {
-        StreamClient(Rc::new(Driver {
-            client: RefCell::new(upstream::StreamClient::new(random)),
-            connections: RefCell::default(),
-            outcomes: Outcomes::new(replies),
-            timer: Timer::default(),
-        }))
+        StreamClient(PoolDriver::new(Streams, random, replies))
     }
 
     /// Sends one query. The future returns the reply. It does not keep the exchange, to be small.
@@ -94,68 +53,36 @@ impl StreamClient {
         &'a self,
         exchange: Exchange<'_>,
     ) -> impl Future<Output = Result<ExchangeReply, ExchangeError>> + use<'a> {
-        let driver = &self.0;
-        let started = driver.client.borrow_mut().start(now(), &pool_query(&exchange, &Route::new(&exchange)));
-        let started = started.map(|query| {
-            driver.outcomes.expect(query);
-            Pending { driver, query }
-        });
-        async move {
-            let pending = started.map_err(|error| exchange_error(error, None))?;
-            driver.process();
-            driver.outcomes.wait(pending.query).await.map_err(|error| exchange_error(error, None))
+        self.0.exchange(&exchange)
+    }
+}
+
+impl Transport for Streams {
+    type Carrier = upstream::Framed;
+    type Opened = Stream;
+    type Outcome = Result<ExchangeReply, QueryError>;
+
+    fn open(driver: &Rc<Driver>, id: ConnectionId, route: Route) {
+        let task = tokio::task::spawn_local(run(Rc::downgrade(driver), id, route)).abort_handle();
+        driver.insert(id, task, None);
+    }
+
+    /// Sends what the client has for a connection, until the connection accepts no more.
+    fn transmit(driver: &Driver, id: ConnectionId) {
+        let Some(stream) = driver.opened(id).filter(|stream| !stream.is_blocked.get()) else { return };
+        let sent = stream.write(&driver.client, id);
+        stream.is_blocked.set(sent.is_pending());
+        if let Poll::Ready(Err(error)) = sent {
+            driver.fail(id, &query_error("write", &error));
         }
+    }
+
+    fn local(stream: &Stream) -> Option<SocketAddr> {
+        stream.local
     }
 }
 
 impl Driver {
-    /// Performs the actions that the client requests.
-    fn process(self: &Rc<Self>) {
-        loop {
-            let event = self.client.borrow_mut().poll_event();
-            match event {
-                Some(PoolEvent::Open(id, route)) => self.open(id, route),
-                Some(PoolEvent::Transmit(id)) => self.transmit(id),
-                Some(PoolEvent::Close(id)) => drop(self.connections.borrow_mut().remove(&id)),
-                Some(PoolEvent::Completed(query, outcome)) => {
-                    self.outcomes.complete(query, outcome.map(|reply| self.exchange_reply(reply)));
-                }
-                None => break,
-            }
-        }
-        arm(self);
-    }
-
-    fn exchange_reply(&self, reply: PoolReply) -> ExchangeReply {
-        let local = self.stream(reply.connection).and_then(|stream| stream.local);
-        ExchangeReply { reply: reply.reply, reused: reply.is_reused, local }
-    }
-
-    fn stream(&self, id: ConnectionId) -> Option<Rc<Stream>> {
-        self.connections.borrow().get(&id).and_then(|connection| connection.stream.clone())
-    }
-
-    fn open(self: &Rc<Self>, id: ConnectionId, route: Route) {
-        let task = tokio::task::spawn_local(run(Rc::downgrade(self), id, route)).abort_handle();
-        self.connections.borrow_mut().insert(id, Connection { task, stream: None });
-    }
-
-    /// Sends what the client has for a connection, until the connection accepts no more.
-    fn transmit(&self, id: ConnectionId) {
-        let Some(stream) = self.stream(id).filter(|stream| !stream.is_blocked.get()) else { return };
-        let sent = stream.write(&self.client, id);
-        stream.is_blocked.set(sent.is_pending());
-        if let Poll::Ready(Err(error)) = sent {
-            self.close(id, &query_error("write", &error));
-        }
-    }
-
-    /// Closes a connection that has failed.
-    fn close(&self, id: ConnectionId, error: &QueryError) {
-        self.client.borrow_mut().handle_closed(now(), id, error);
-        drop(self.connections.borrow_mut().remove(&id));
-    }
-
     /// Reads all bytes that have arrived, and continues to write if the connection was blocked. Ready when the
     /// connection is closed.
     fn poll(
@@ -167,9 +94,9 @@ impl Driver {
         let ignored = |reason| count_unwanted(unwanted, reason);
         let end = self.poll_read(id, stream, context, ignored);
         if let Poll::Ready(error) = &end {
-            self.close(id, error);
+            self.fail(id, error);
         } else if stream.is_blocked.replace(false) {
-            self.transmit(id);
+            Streams::transmit(self, id);
         }
         self.process();
         end.map(drop)
@@ -201,21 +128,6 @@ impl Driver {
     }
 }
 
-impl Timed for Driver {
-    fn poll_timeout(&self) -> Option<Duration> {
-        self.client.borrow().poll_timeout()
-    }
-
-    fn handle_timeout(self: &Rc<Self>) {
-        self.client.borrow_mut().handle_timeout(now());
-        self.process();
-    }
-
-    fn timer(&self) -> &Timer {
-        &self.timer
-    }
-}
-
 /// Opens a connection and reads it until its end.
 async fn run(driver: Weak<Driver>, id: ConnectionId, route: Route) {
     let connected = connect(&route).await;
@@ -230,13 +142,11 @@ async fn run(driver: Weak<Driver>, id: ConnectionId, route: Route) {
             incomplete: RefCell::new(Incomplete::new(&running.outcomes.replies)),
         }),
         Err(error) => {
-            running.close(id, &query_error("dial", &error));
+            running.fail(id, &query_error("dial", &error));
             return running.process();
         }
     };
-    if let Some(connection) = running.connections.borrow_mut().get_mut(&id) {
-        connection.stream = Some(Rc::clone(&stream));
-    }
+    running.set_opened(id, Rc::clone(&stream));
     running.client.borrow_mut().handle_connected(now(), id);
     running.process();
     drop(running);

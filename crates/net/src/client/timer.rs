@@ -2,7 +2,6 @@
 
 use std::cell::Cell;
 use std::rc::{Rc, Weak};
-use std::time::Duration;
 
 use engine::Instant;
 use tokio::sync::Notify;
@@ -12,7 +11,7 @@ use transport::MonotonicClock;
 /// Client with timeouts.
 pub(super) trait Timed: 'static {
     /// Returns the time of the next timeout.
-    fn poll_timeout(&self) -> Option<Duration>;
+    fn poll_timeout(&self) -> Option<Instant>;
 
     /// Handles the timeouts whose time has come.
     fn handle_timeout(self: &Rc<Self>);
@@ -26,7 +25,7 @@ pub(super) trait Timed: 'static {
 pub(super) struct Timer {
     is_running: Cell<bool>,
     /// Time at which the task wakes up. It may be too early, because the timeouts of most queries are cancelled.
-    armed: Cell<Option<Duration>>,
+    armed: Cell<Option<Instant>>,
     changed: Rc<Notify>,
 }
 
@@ -38,7 +37,7 @@ pub(super) fn arm<C: Timed>(client: &Rc<C>) {
         tokio::task::spawn_local(run(Running(Rc::downgrade(client)), Rc::clone(&timer.changed)));
         return;
     }
-    let is_earlier = |at: Duration| timer.armed.get().is_none_or(|armed| at < armed);
+    let is_earlier = |at: Instant| timer.armed.get().is_none_or(|armed| at < armed);
     if client.poll_timeout().is_some_and(is_earlier) {
         timer.changed.notify_one();
     }
@@ -72,7 +71,7 @@ async fn run<C: Timed>(client: Running<C>, changed: Rc<Notify>) {
             None => changed.notified().await,
             Some(at) => tokio::select! {
                 () = changed.notified() => {}
-                () = sleep_until(MonotonicClock::tokio_instant(Instant::START + at)) => {}
+                () = sleep_until(MonotonicClock::tokio_instant(at)) => {}
             },
         }
     }

@@ -8,9 +8,8 @@ use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
-use std::time::Duration;
 
-use engine::{Exchange, ExchangeError, ExchangeReply, UnwantedReplies};
+use engine::{Exchange, ExchangeError, ExchangeReply, Instant, UnwantedReplies};
 use foldhash::fast::RandomState;
 use tokio::io::Interest;
 use upstream::{QueryError, QueryId, Random, SocketId, UdpEvent, UdpQuery};
@@ -20,7 +19,7 @@ use super::outcomes::Outcomes;
 use super::replies::Replies;
 use super::socket::{Socket, is_unreachable};
 use super::timer::{Timed, Timer, arm};
-use super::{count_unwanted, exchange_error, network, now, query_error, since_start};
+use super::{count_unwanted, exchange_error, network, now, query_error};
 
 /// Length of the longest datagram in bytes.
 const DATAGRAM_MAX: usize = 65_535;
@@ -75,7 +74,7 @@ impl UdpClient {
         exchange: Exchange<'a>,
     ) -> impl Future<Output = Result<ExchangeReply, ExchangeError>> + use<'a> {
         let Exchange { to, query: message, until, connections, retransmit_after, unwanted, .. } = exchange;
-        let (route, deadline) = ((to, connections.source), since_start(until));
+        let (route, deadline) = ((to, connections.source), until);
         let query = UdpQuery { route: &route, message, deadline, retransmit_after };
         let driver = &self.0;
         let started = driver.client.borrow_mut().start(now(), &query).map(|started| {
@@ -194,7 +193,7 @@ impl Driver {
 }
 
 impl Timed for Driver {
-    fn poll_timeout(&self) -> Option<Duration> {
+    fn poll_timeout(&self) -> Option<Instant> {
         self.client.borrow().poll_timeout()
     }
 

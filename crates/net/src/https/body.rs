@@ -1,8 +1,5 @@
 //! Body of a POST.
 
-use core::error::Error;
-use core::fmt;
-
 use http_body_util::BodyExt;
 use hyper::body::{Body, Bytes, Incoming};
 use transport::request_body::DISCARDED_MAX;
@@ -10,27 +7,18 @@ use transport::request_body::DISCARDED_MAX;
 use crate::connections::Reserved;
 
 /// Reason why a body contains no message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum BodyError {
     /// The body is longer than a message can be.
+    #[error("the body is longer than a DNS message can be")]
     TooLong,
     /// The budget for buffers has no room.
+    #[error("the budget for buffers has no room for the body")]
     NoRoom,
     /// The client has closed the stream or broken the protocol.
+    #[error("the client has closed the stream before the end of the body")]
     Incomplete,
 }
-
-impl fmt::Display for BodyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            BodyError::TooLong => "the body is longer than a DNS message can be",
-            BodyError::NoRoom => "the budget for buffers has no room for the body",
-            BodyError::Incomplete => "the client has closed the stream before the end of the body",
-        })
-    }
-}
-
-impl Error for BodyError {}
 
 /// Reads a body of at most [`doh::BODY_MAX`] bytes. Its length is added to the reservation.
 pub(super) async fn read(body: &mut Incoming, reserved: &mut Reserved) -> Result<Bytes, BodyError> {

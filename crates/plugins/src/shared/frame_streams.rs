@@ -8,8 +8,6 @@
 //! A data frame is a length and the data. A control frame is a length of 0, the length of the rest, a type and fields.
 //! All numbers have 32 bits, the most significant byte first.
 
-use core::fmt;
-
 /// Content type, which both sides must agree on.
 const CONTENT_TYPE: &[u8] = b"protobuf:dnstap.Dnstap";
 /// Number of the content type field.
@@ -46,27 +44,18 @@ pub(crate) enum Frame<'a> {
 }
 
 /// Reason why a stream cannot be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// A control frame is malformed or has an unexpected type.
+    #[error("malformed control frame")]
     Control,
     /// The stream does not contain dnstap messages.
+    #[error("the content type is not protobuf:dnstap.Dnstap")]
     ContentType,
     /// A frame exceeds the maximum length.
+    #[error("a frame is too long")]
     Length,
 }
-
-impl fmt::Display for FrameError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            FrameError::Control => "malformed control frame",
-            FrameError::ContentType => "the content type is not protobuf:dnstap.Dnstap",
-            FrameError::Length => "a frame is too long",
-        })
-    }
-}
-
-impl core::error::Error for FrameError {}
 
 impl Control {
     const ALL: [Control; 5] = [Control::Accept, Control::Start, Control::Stop, Control::Ready, Control::Finish];

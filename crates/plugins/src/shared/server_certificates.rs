@@ -1,7 +1,5 @@
 //! Certificates of a TLS server. The files are read again when they change.
 
-use core::error::Error;
-use core::fmt;
 use core::hash::{Hash, Hasher};
 use core::time::Duration;
 use std::hash::DefaultHasher;
@@ -202,43 +200,24 @@ impl Renewal {
 }
 
 /// Reason why the certificate files of a TLS server cannot be used.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum CertificateFileError {
     /// The process offers no TLS.
+    #[error("TLS is not available in this process")]
     NoTls,
     /// A file cannot be read.
-    Open(OpenError),
+    #[error("{0}")]
+    Open(#[source] OpenError),
     /// The key is that of another certificate.
+    #[error("`{}` does not belong to `{}`", .key.display(), .certificate.display())]
     KeyMismatch { certificate: PathBuf, key: PathBuf },
     /// The files cannot be used; with the file of the server's certificate.
-    Unusable(PathBuf, TlsError),
+    #[error("{}: {}", .0.display(), .1)]
+    Unusable(PathBuf, #[source] TlsError),
 }
 
 impl From<OpenError> for CertificateFileError {
     fn from(error: OpenError) -> CertificateFileError {
         CertificateFileError::Open(error)
-    }
-}
-
-impl fmt::Display for CertificateFileError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            CertificateFileError::NoTls => f.write_str("TLS is not available in this process"),
-            CertificateFileError::Open(error) => error.fmt(f),
-            CertificateFileError::KeyMismatch { certificate, key } => {
-                write!(f, "`{}` does not belong to `{}`", key.display(), certificate.display())
-            }
-            CertificateFileError::Unusable(path, error) => write!(f, "{}: {error}", path.display()),
-        }
-    }
-}
-
-impl Error for CertificateFileError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            CertificateFileError::NoTls | CertificateFileError::KeyMismatch { .. } => None,
-            CertificateFileError::Open(error) => Some(error),
-            CertificateFileError::Unusable(_, error) => Some(error),
-        }
     }
 }

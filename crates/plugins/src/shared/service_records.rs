@@ -11,7 +11,7 @@ use wire::{Class, EdeCode, Name, NameRef, Owner, Rcode, Record, Section, Type};
 use crate::shared::seen_records::{Seen, is_address};
 
 /// Result of a lookup of a name.
-pub(crate) enum Outcome<'a> {
+pub(crate) enum NameLookup<'a> {
     /// The records are in the answer section.
     Answered,
     /// The name exists but has no records of this type.
@@ -22,12 +22,12 @@ pub(crate) enum Outcome<'a> {
     Alias(&'a str),
 }
 
-impl Outcome<'_> {
-    pub(crate) fn of_message(response: &Response) -> Outcome<'static> {
+impl NameLookup<'_> {
+    pub(crate) fn of_message(response: &Response) -> NameLookup<'static> {
         if response.message.section(Section::Answer).next().is_some() || response.message.is_truncated() {
-            Outcome::Answered
+            NameLookup::Answered
         } else {
-            Outcome::NoData
+            NameLookup::NoData
         }
     }
 }
@@ -79,17 +79,17 @@ impl AnswerContext<'_> {
         ips: impl Iterator<Item = IpAddr> + Clone,
         (name, protocol): PortNames<'_>,
         response: &mut Response,
-    ) -> Outcome<'static> {
+    ) -> NameLookup<'static> {
         let ports = || service.ports.iter().filter(|port| port.matches(name, protocol));
-        let Some(_) = ports().next() else { return Outcome::NoName };
+        let Some(_) = ports().next() else { return NameLookup::NoName };
         if self.qtype.is_address() {
             for ip in ips.filter(|ip| self.wants(*ip)) {
                 response.message.push_address(Section::Answer, self.owner, self.ttl, ip);
             }
-            return Outcome::of_message(response);
+            return NameLookup::of_message(response);
         }
         let Some(target) = self.tree.service_name(service).filter(|_| self.qtype == Type::SRV) else {
-            return Outcome::NoData;
+            return NameLookup::NoData;
         };
         let weight = self.weight(ports().count() * ips.clone().count());
         let mut answered = ports().enumerate().filter_map(|(at, port)| {
@@ -108,7 +108,7 @@ impl AnswerContext<'_> {
                 response.message.push_address(Section::Additional, Owner::At(target_at), self.ttl, ip);
             }
         }
-        Outcome::of_message(response)
+        NameLookup::of_message(response)
     }
 
     /// Appends an SRV record and returns the offset of its target in the message.
@@ -136,17 +136,17 @@ impl AnswerContext<'_> {
         ports: PortNames<'_>,
         response: &mut Response,
         worker: &mut Worker,
-    ) -> Outcome<'static> {
+    ) -> NameLookup<'static> {
         let candidates: usize = list.each().map(|endpoint| matching(endpoint, ports).count()).sum();
         if candidates == 0 {
-            return Outcome::NoName;
+            return NameLookup::NoName;
         }
         match self.qtype {
             Type::A | Type::AAAA => self.endpoint_addresses(list, ports, response, worker),
             Type::SRV => self.endpoint_services(list, ports, self.weight(candidates), response),
-            _ => return Outcome::NoData,
+            _ => return NameLookup::NoData,
         }
-        Outcome::of_message(response)
+        NameLookup::of_message(response)
     }
 
     /// Appends the addresses without duplicates. If they may not all fit, it starts at a random one, so that all

@@ -1,7 +1,5 @@
 //! The two protocols on the streams of a connection to an upstream.
 
-use core::fmt;
-
 use bytes::Bytes;
 use doh::ResponseError;
 
@@ -52,50 +50,32 @@ impl Asking {
 }
 
 /// Reason why an upstream gives no reply to a query.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rejection {
     /// The upstream has reset the stream.
+    #[error("stream reset by the peer with {0}")]
     Reset(Code),
     /// The upstream has not processed the query, which may be sent again (RFC 9114 §4.1.1).
+    #[error("the peer has not processed the request")]
     Unprocessed,
     /// The response is malformed.
+    #[error("malformed HTTP response")]
     Malformed,
     /// The response has no DNS message.
+    #[error("{0}")]
     Refused(ResponseError),
 }
 
-impl fmt::Display for Rejection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Rejection::Reset(code) => write!(f, "stream reset by the peer with {code}"),
-            Rejection::Unprocessed => f.write_str("the peer has not processed the request"),
-            Rejection::Malformed => f.write_str("malformed HTTP response"),
-            Rejection::Refused(error) => error.fmt(f),
-        }
-    }
-}
-
-impl core::error::Error for Rejection {}
-
 /// Reason why no response follows on a stream.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(super) enum ReplyError {
     /// Only this query has failed.
+    #[error("{0}")]
     Rejected(Rejection),
     /// The response breaks a rule. The connection must be closed.
+    #[error("{0}")]
     Connection(ConnectionError),
 }
-
-impl fmt::Display for ReplyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ReplyError::Rejected(rejection) => rejection.fmt(f),
-            ReplyError::Connection(error) => error.fmt(f),
-        }
-    }
-}
-
-impl core::error::Error for ReplyError {}
 
 impl From<ProtocolError> for ReplyError {
     fn from(ProtocolError(reason): ProtocolError) -> Self {

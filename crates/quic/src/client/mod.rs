@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
+use host::invariant::holds;
 use quinn_proto::crypto::rustls::QuicClientConfig;
 use quinn_proto::{
     ClientConfig, ConnectionHandle, DatagramEvent, Dir, Endpoint, Event, ReadError, StreamEvent, StreamId,
@@ -105,6 +106,7 @@ impl<T: Clone + PartialEq> Client<T> {
     pub fn send(&mut self, query: T, message: &[u8]) -> Result<(), NoStreamError> {
         let stream = self.quic.streams().open(Dir::Bi).ok_or(NoStreamError)?;
         let (unsent, reader) = (self.asking.request(message), self.asking.reader());
+        holds(self.exchanges.iter().all(|exchange| exchange.stream != stream), "each query has its own stream");
         self.exchanges.push(Exchange { stream, query, unsent, reader });
         self.write(stream);
         Ok(())
@@ -266,6 +268,7 @@ impl<T: Clone + PartialEq> Client<T> {
 
     /// Reads what has arrived on a stream. Returns the response if it is complete.
     fn read_reply(&mut self, at: usize, id: StreamId) -> Result<Option<Vec<u8>>, ReplyError> {
+        holds(self.exchanges[at].stream == id, "a response is read from the stream of its query");
         let reader = &mut self.exchanges[at].reader;
         let mut receiving = self.quic.recv_stream(id);
         let Ok(mut chunks) = receiving.read(true) else { return Ok(None) };

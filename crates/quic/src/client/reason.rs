@@ -87,33 +87,17 @@ impl fmt::Display for CloseReason {
 impl core::error::Error for CloseReason {}
 
 /// Error in the configuration of a connection to an upstream.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The TLS configuration lacks the cipher suite that QUIC requires.
+    #[error("{0}")]
     CipherSuite(NoInitialCipherSuite),
     /// The address or the server name cannot be used.
+    #[error("{0}")]
     Target(ConnectError),
 }
 
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            OpenError::CipherSuite(error) => error.fmt(f),
-            OpenError::Target(error) => error.fmt(f),
-        }
-    }
-}
-
-impl core::error::Error for OpenError {}
-
 /// The upstream allows no further stream at this time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the peer allows no further stream")]
 pub struct NoStreamError;
-
-impl fmt::Display for NoStreamError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the peer allows no further stream")
-    }
-}
-
-impl core::error::Error for NoStreamError {}

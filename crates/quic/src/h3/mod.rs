@@ -87,21 +87,14 @@ pub mod code {
 }
 
 /// Error that closes the connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{reason} (code {code:#x})")]
 pub struct ConnectionError {
     /// One of the codes of [`code`].
     pub code: u32,
     /// Reason for the log of the peer.
     pub reason: &'static str,
 }
-
-impl core::fmt::Display for ConnectionError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "{} (code {:#x})", self.reason, self.code)
-    }
-}
-
-impl core::error::Error for ConnectionError {}
 
 const fn error(code: u32, reason: &'static str) -> ConnectionError {
     ConnectionError { code, reason }

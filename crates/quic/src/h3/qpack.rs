@@ -8,24 +8,15 @@ use super::static_table::ENTRIES;
 const FIELD_COST: usize = 32;
 
 /// Failure to decode a header section.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SectionError {
     /// The section is invalid, or needs the dynamic table.
+    #[error("the header section is invalid")]
     Invalid,
     /// The fields are longer than allowed.
+    #[error("the header section is too long")]
     TooLong,
 }
-
-impl core::fmt::Display for SectionError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(match self {
-            SectionError::Invalid => "the header section is invalid",
-            SectionError::TooLong => "the header section is too long",
-        })
-    }
-}
-
-impl core::error::Error for SectionError {}
 
 /// Decodes a header section and passes each field to `take`.
 pub(crate) fn decode(section: &[u8], size_max: usize, mut take: impl FnMut(&[u8], &[u8])) -> Result<(), SectionError> {

@@ -1,7 +1,6 @@
 //! Sources of the ConfigMap: a mounted directory, which is polled, or the API server, which is watched.
 
 use std::error::Error;
-use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,34 +20,17 @@ const VALUE_MAX: u64 = 1 << 20;
 const FILES_MAX: usize = 100;
 
 /// Reason why the ConfigMap cannot be read.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigMapReadError {
     /// The mounted directory cannot be read.
-    Directory(PathBuf, io::Error),
+    #[error("{}", host::errors::cannot_open(.0, .1))]
+    Directory(PathBuf, #[source] io::Error),
     /// The configuration of the API client is wrong. No retry can fix it.
-    Setup(kubeapi::SetupError),
+    #[error("{0}")]
+    Setup(#[source] kubeapi::SetupError),
     /// A request to the API server failed. A retry may succeed.
-    Api(Box<dyn Error + Send + Sync>),
-}
-
-impl fmt::Display for ConfigMapReadError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ConfigMapReadError::Directory(path, error) => out.write_str(&host::errors::cannot_open(path, error)),
-            ConfigMapReadError::Setup(error) => error.fmt(out),
-            ConfigMapReadError::Api(error) => error.fmt(out),
-        }
-    }
-}
-
-impl Error for ConfigMapReadError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            ConfigMapReadError::Directory(_, error) => Some(error),
-            ConfigMapReadError::Setup(error) => Some(error),
-            ConfigMapReadError::Api(error) => Some(&**error),
-        }
-    }
+    #[error("{0}")]
+    Api(#[source] Box<dyn Error + Send + Sync>),
 }
 
 /// Returns the current content of the ConfigMap; empty if it does not exist.

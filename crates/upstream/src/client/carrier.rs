@@ -1,6 +1,6 @@
 //! What differs between the protocols that run over pooled connections.
 
-use core::time::Duration;
+use host::Instant;
 
 use super::{ConnectionId, QueryId};
 
@@ -26,7 +26,7 @@ pub trait Carrier: Default {
     fn is_sending(&self) -> bool;
 
     /// Returns the fate of the connection after a query timed out that was sent at this time.
-    fn after_timeout(&self, sent: Duration) -> Fate;
+    fn after_timeout(&self, sent: Instant) -> Fate;
 
     /// Returns true if a query is sent on another connection after the end of its own. `is_reused` is true if the
     /// connection was open before the query.

@@ -1,6 +1,6 @@
 //! Connection to an upstream, and the timers of the client.
 
-use core::time::Duration;
+use host::Instant;
 
 use super::carrier::Carrier;
 use super::pool_limits::{PoolId, PoolLimits};
@@ -22,15 +22,15 @@ pub(super) struct Connection<C> {
     pub(super) state: State,
     /// Limits of the query that opened it.
     pub(super) limits: PoolLimits,
-    pub(super) opened: Duration,
-    pub(super) used: Duration,
+    pub(super) opened: Instant,
+    pub(super) used: Instant,
     /// Time of the idle timer, if it is set.
-    pub(super) timer: Option<Duration>,
+    pub(super) timer: Option<Instant>,
     pub(super) carrier: C,
 }
 
 impl<C: Carrier> Connection<C> {
-    pub(super) fn new(pool: PoolId, query: QueryId, limits: PoolLimits, now: Duration) -> Connection<C> {
+    pub(super) fn new(pool: PoolId, query: QueryId, limits: PoolLimits, now: Instant) -> Connection<C> {
         let (state, carrier) = (State::Connecting(query), C::default());
         Connection { pool, state, limits, opened: now, used: now, timer: None, carrier }
     }
@@ -41,9 +41,9 @@ impl<C: Carrier> Connection<C> {
 
     /// Returns true if the connection can take a query: it is not too old, and has one in flight or is not idle for too
     /// long.
-    pub(super) fn is_usable(&self, now: Duration, limits: PoolLimits) -> bool {
-        let is_recent = now.saturating_sub(self.used) < limits.idle_max;
-        let is_young = limits.age_max.is_zero() || now.saturating_sub(self.opened) < limits.age_max;
+    pub(super) fn is_usable(&self, now: Instant, limits: PoolLimits) -> bool {
+        let is_recent = now.since(self.used) < limits.idle_max;
+        let is_young = limits.age_max.is_zero() || now.since(self.opened) < limits.age_max;
         is_young && (is_recent || !self.is_idle())
     }
 }

@@ -1,6 +1,7 @@
 //! Clients for upstreams as state machines without I/O: what UDP and streams have in common.
 
 mod carrier;
+mod checks;
 mod connection;
 mod ended;
 mod frame;
@@ -15,17 +16,18 @@ mod stream;
 mod udp;
 
 use core::fmt;
-use core::time::Duration;
 
+use host::invariant::holds;
 use wire::Reply;
 
+pub use carrier::Carrier;
 pub use frame::{FrameReader, append_frame};
 pub use mismatch::Mismatch;
-pub use multiplex::MultiplexClient;
+pub use multiplex::{MultiplexClient, Multiplexed};
 pub use pool_limits::PoolLimits;
-pub use pooled::{PoolEvent, PoolQuery, PoolReply};
+pub use pooled::{PoolClient, PoolEvent, PoolQuery, PoolReply};
 pub use slots::{ConnectionId, QueryId, SocketId};
-pub use stream::StreamClient;
+pub use stream::{Framed, StreamClient};
 pub use udp::{Started, Transmit, UdpClient, UdpEvent, UdpQuery};
 
 /// Source of unpredictable numbers, for message IDs (RFC 5452 §9.2).
@@ -81,6 +83,7 @@ struct InFlight(Vec<(u16, QueryId)>);
 impl InFlight {
     /// Adds a query under an unused random ID and returns the ID. `None` if none was found.
     fn insert(&mut self, query: QueryId, random: &mut dyn FnMut() -> u16) -> Option<u16> {
+        holds(self.id_of(query).is_none(), "a query has one message ID");
         let id = (0..ID_TRIES).map(|_| random()).find(|id| self.by_id(*id).is_none())?;
         self.0.push((id, query));
         Some(id)
@@ -123,9 +126,4 @@ impl InFlight {
 /// Parses a message that has the ID of `query`. `None` unless it responds to the query (RFC 5452 §9.1).
 fn matching_reply(message: &[u8], query: &[u8]) -> Option<Reply> {
     Reply::parse(message.to_vec()).ok().filter(|reply| reply.responds_to(query))
-}
-
-/// Adds a span to a time. Saturates.
-fn after(now: Duration, span: Duration) -> Duration {
-    now.saturating_add(span)
 }

@@ -6,9 +6,10 @@
 //! connection can be opened, all queries that wait for one fail at once.
 
 use core::hash::Hash;
-use core::time::Duration;
 use std::collections::VecDeque;
 
+use host::Instant;
+use host::invariant::{Expected as _, holds};
 use wire::Reply;
 
 use super::carrier::{Carrier, Choice, Counts, Fate};
@@ -36,13 +37,13 @@ pub struct Multiplexed {
     /// Number of queries that may be in flight.
     capacity: usize,
     /// Time of the last response.
-    answered: Duration,
+    answered: Instant,
 }
 
 impl Default for Multiplexed {
     /// Returns a connection that takes one query, until the driver knows how many the peer allows.
     fn default() -> Self {
-        Multiplexed { in_flight: Vec::new(), queue: VecDeque::new(), capacity: 1, answered: Duration::ZERO }
+        Multiplexed { in_flight: Vec::new(), queue: VecDeque::new(), capacity: 1, answered: Instant::START }
     }
 }
 
@@ -52,6 +53,8 @@ impl Carrier for Multiplexed {
     fn add(&mut self, query: QueryId, _: &mut dyn FnMut() -> u16) -> bool {
         let has_room = self.has_room();
         if has_room {
+            holds(!self.in_flight.contains(&query), "a query is sent once on a connection");
+            holds(self.in_flight.len() < STREAMS_MAX, "a connection carries a bounded number of queries");
             self.in_flight.push(query);
             self.queue.push_back(query);
         }
@@ -59,7 +62,9 @@ impl Carrier for Multiplexed {
     }
 
     fn remove(&mut self, query: QueryId) {
+        let before = self.in_flight.len();
         self.in_flight.retain(|known| *known != query);
+        holds(self.in_flight.len() + 1 == before, "a query is removed from the connection that carries it");
     }
 
     fn drain(&mut self) -> Vec<QueryId> {
@@ -76,7 +81,7 @@ impl Carrier for Multiplexed {
 
     /// Retires the connection if the peer has sent no response since the query: it may be gone without closing the
     /// connection. Otherwise this query alone is slow.
-    fn after_timeout(&self, sent: Duration) -> Fate {
+    fn after_timeout(&self, sent: Instant) -> Fate {
         if self.answered < sent { Fate::Retired } else { Fate::Kept }
     }
 
@@ -106,13 +111,15 @@ impl<R: Clone + Eq + Hash> MultiplexClient<R> {
     /// Returns the next query to send on a connection, with its message. The message ID is 0 (RFC 8484 §4.1, RFC 9250
     /// §4.2.1).
     pub fn poll_query(&mut self, connection: ConnectionId) -> Option<(QueryId, &[u8])> {
+        // The connection may have been closed since the event, and the queries in its queue may have ended.
         let Multiplexed { queue, in_flight, .. } = &mut self.connections.get_mut(connection.0)?.carrier;
         let query = core::iter::from_fn(|| queue.pop_front()).find(|query| in_flight.contains(query))?;
-        self.queries.get(query.0).map(|sent| (query, sent.message.as_slice()))
+        self.queries.get(query.0).expected("a query in flight").map(|sent| (query, sent.message.as_slice()))
     }
 
     /// Sets the number of queries that the peer allows on a connection.
-    pub fn handle_capacity(&mut self, now: Duration, id: ConnectionId, capacity: usize) {
+    pub fn handle_capacity(&mut self, now: Instant, id: ConnectionId, capacity: usize) {
+        // The driver may report the capacity of a connection that this client has closed in the meantime.
         let Some(connection) = self.connections.get_mut(id.0) else { return };
         let capacity = capacity.min(STREAMS_MAX);
         let has_grown = capacity > core::mem::replace(&mut connection.carrier.capacity, capacity);
@@ -120,51 +127,58 @@ impl<R: Clone + Eq + Hash> MultiplexClient<R> {
             let pool = connection.pool;
             self.wake_waiting(now, pool);
         }
+        self.check();
     }
 
     /// Takes back a query for which the peer allows no stream at this time. The connection takes no more queries until
     /// one ends or [`MultiplexClient::handle_capacity`] is called.
-    pub fn handle_unsent(&mut self, now: Duration, query: QueryId) {
-        let Some(sent) = self.queries.get_mut(query.0) else { return };
-        let Some(id) = sent.connection.take() else { return };
-        if let Some(connection) = self.connections.get_mut(id.0) {
+    pub fn handle_unsent(&mut self, now: Instant, query: QueryId) {
+        let Some(sent) = self.queries.get_mut(query.0).expected("a query that was polled") else { return };
+        let Some(id) = sent.connection.take().expected("the connection of a query that was polled") else { return };
+        if let Some(connection) = self.connections.get_mut(id.0).expected("the connection of a query") {
             connection.carrier.remove(query);
             connection.carrier.capacity = connection.carrier.in_flight.len();
+            holds(!connection.carrier.has_room(), "a connection without a free stream takes no query");
             self.set_idle_timer(id);
         }
         self.assign(now, query);
+        self.check();
     }
 
     /// Processes the response of a connection to a query. Ignores it if another connection carries the query now.
-    pub fn handle_response(&mut self, now: Duration, query: QueryId, on: ConnectionId, response: Response) {
+    pub fn handle_response(&mut self, now: Instant, query: QueryId, on: ConnectionId, response: Response) {
         let Some(sent) = self.queries.get(query.0).filter(|sent| sent.connection == Some(on)) else { return };
         let is_reused = sent.is_reused;
         let outcome = response.and_then(|message| {
             let reply = Reply::parse(message).ok().filter(|reply| reply.responds_to(&sent.message));
             reply.ok_or(QueryError::Malformed)
         });
-        if let Some(connection) = self.connections.get_mut(on.0) {
+        if let Some(connection) = self.connections.get_mut(on.0).expected("the connection of a query") {
+            holds(connection.carrier.answered <= now, "time does not go backwards");
             connection.carrier.answered = now;
         }
         self.complete(now, query, outcome.map(|reply| PoolReply { reply, connection: on, is_reused }));
+        self.check();
     }
 
     /// Sends a query once more on another connection, because this one will carry no response to it. Fails it if this
     /// was the second attempt. The connection takes no new queries. Ignores the call if another connection carries the
     /// query now.
-    pub fn handle_lost(&mut self, now: Duration, query: QueryId, on: ConnectionId, error: &QueryError) {
+    pub fn handle_lost(&mut self, now: Instant, query: QueryId, on: ConnectionId, error: &QueryError) {
         if self.queries.get(query.0).is_none_or(|sent| sent.connection != Some(on)) {
             return;
         }
-        if let Some(connection) = self.connections.get_mut(on.0) {
+        if let Some(connection) = self.connections.get_mut(on.0).expected("the connection of a query") {
             connection.carrier.remove(query);
         }
-        self.handle_going_away(on);
+        self.retire(on);
         self.retry(now, query, error);
+        self.check();
     }
 
     /// Takes a connection out of its pool, because the peer will close it after the responses to the queries in flight.
     pub fn handle_going_away(&mut self, connection: ConnectionId) {
         self.retire(connection);
+        self.check();
     }
 }

@@ -12,9 +12,12 @@
 
 use core::time::Duration;
 
+use host::Instant;
+use host::invariant::{Expected as _, holds};
+
 use super::ended::EndedIds;
 use super::slots::Key;
-use super::{QueryError, SocketId, after};
+use super::{QueryError, SocketId};
 
 /// Queries sent from one source port. A new socket costs about as much as a query, so that this is an eighth.
 pub(super) const USES_MAX: u32 = 8;
@@ -52,7 +55,7 @@ pub(super) struct Ports<R> {
     /// Number of calls of [`Ports::tick`] in this period of `ended`.
     ticks: u32,
     /// Last report that the upstream is unreachable, and the time until which it counts.
-    unreachable: Option<(QueryError, Duration)>,
+    unreachable: Option<(QueryError, Instant)>,
 }
 
 impl<R> Ports<R> {
@@ -62,8 +65,8 @@ impl<R> Ports<R> {
     }
 
     /// Notes that the upstream is unreachable.
-    pub(super) fn note_unreachable(&mut self, now: Duration, error: &QueryError) {
-        self.unreachable = Some((error.clone(), after(now, UNREACHABLE_FOR)));
+    pub(super) fn note_unreachable(&mut self, now: Instant, error: &QueryError) {
+        self.unreachable = Some((error.clone(), now + UNREACHABLE_FOR));
     }
 
     /// Notes that the upstream has replied.
@@ -72,7 +75,7 @@ impl<R> Ports<R> {
     }
 
     /// Returns true if the upstream was unreachable a moment ago. Forgets a report that counts no longer.
-    pub(super) fn is_unreachable(&mut self, now: Duration) -> bool {
+    pub(super) fn is_unreachable(&mut self, now: Instant) -> bool {
         self.unreachable.take_if(|(_, until)| now >= *until);
         self.unreachable.is_some()
     }
@@ -89,7 +92,20 @@ impl<R> Ports<R> {
 
     /// Adds a socket that is about to carry a query.
     pub(super) fn occupy(&mut self, socket: SocketId) {
+        holds(self.is_busy(socket).is_none(), "a socket is listed once");
+        holds(self.busy.len() < BUSY_MAX, "queries share sockets above the maximum");
         self.busy.push(socket);
+    }
+
+    /// Returns true for a busy socket, and false for an idle one. `None` for a socket that is not listed.
+    pub(super) fn is_busy(&self, socket: SocketId) -> Option<bool> {
+        let is_busy = self.busy.contains(&socket);
+        (is_busy || self.idle.contains(&socket)).then_some(is_busy)
+    }
+
+    /// Returns the number of sockets that take new queries.
+    pub(super) fn listed(&self) -> usize {
+        self.busy.len() + self.idle.len()
     }
 
     /// Returns a socket with queries in flight, each in turn. `None` while there may be more sockets.
@@ -98,20 +114,22 @@ impl<R> Ports<R> {
             return None;
         }
         self.shared = (self.shared + 1) % self.busy.len();
-        self.busy.get(self.shared).copied()
+        self.busy.get(self.shared).copied().expected("a busy socket")
     }
 
     /// Marks a socket as idle, because its last query in flight has ended.
     pub(super) fn release(&mut self, socket: SocketId) {
-        self.forget(socket);
+        holds(self.forget(socket), "a socket whose last query ends is busy");
         self.idle.push(socket);
     }
 
-    /// Removes a busy socket, which takes no more queries.
-    pub(super) fn forget(&mut self, socket: SocketId) {
-        if let Some(at) = self.busy.iter().position(|busy| *busy == socket) {
-            self.busy.swap_remove(at);
-        }
+    /// Removes a socket, which takes no more queries. Returns false if it was not listed.
+    pub(super) fn forget(&mut self, socket: SocketId) -> bool {
+        let is_it = |listed: &SocketId| *listed == socket;
+        let from_busy = self.busy.iter().position(is_it).map(|at| self.busy.swap_remove(at));
+        // A socket is idle before it is open if its query was cancelled at once.
+        let from_idle = || self.idle.iter().position(is_it).map(|at| self.idle.remove(at));
+        from_busy.or_else(from_idle).is_some()
     }
 
     /// Removes the idle sockets that have expired, and returns them.

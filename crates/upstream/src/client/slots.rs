@@ -1,5 +1,7 @@
 //! Table of values with keys that are never used twice.
 
+use host::invariant::holds;
+
 /// Key of a value in [`Slots`]: its index, and a number that distinguishes it from earlier values with that index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Key {
@@ -32,6 +34,7 @@ impl<T> Slots<T> {
             self.entries.len() - 1
         });
         let slot = &mut self.entries[index];
+        holds(slot.value.is_none(), "a free slot has no value");
         slot.value = Some(value);
         Key { index, generation: slot.generation }
     }
@@ -51,7 +54,17 @@ impl<T> Slots<T> {
         let value = slot.value.take()?;
         slot.generation = slot.generation.wrapping_add(1);
         self.free.push(key.index);
+        holds(self.free.len() <= self.entries.len(), "a slot is free once");
         Some(value)
+    }
+
+    /// Returns all values with their keys.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Key, &T)> {
+        let slots = self.entries.iter().enumerate();
+        slots.filter_map(|(index, Slot { generation, value })| {
+            let key = Key { index, generation: *generation };
+            value.as_ref().map(|value| (key, value))
+        })
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -1,8 +1,10 @@
 //! Stream client: messages with a length prefix on TCP or TLS, and pipelining (RFC 7766 §6.2.1).
 
 use core::hash::Hash;
-use core::time::Duration;
 use std::collections::VecDeque;
+
+use host::Instant;
+use host::invariant::{Expected as _, holds};
 
 use super::carrier::{Carrier, Choice, Counts, Fate};
 use super::pooled::{PoolClient, PoolReply, Query};
@@ -38,6 +40,7 @@ impl Carrier for Framed {
     const SHARES_OPENING: bool = false;
 
     fn add(&mut self, query: QueryId, random: &mut dyn FnMut() -> u16) -> bool {
+        holds(self.in_flight.len() < PIPELINE_MAX, "a connection carries a bounded number of queries");
         let is_added = self.in_flight.insert(query, random).is_some();
         if is_added {
             self.queue.push_back(query);
@@ -64,7 +67,7 @@ impl Carrier for Framed {
 
     /// Retires the connection: the peer may be gone without closing it. Closes it if a message was sent in part,
     /// because the peer does not read, and no other message can follow.
-    fn after_timeout(&self, _: Duration) -> Fate {
+    fn after_timeout(&self, _: Instant) -> Fate {
         if self.is_within_message() { Fate::Closed } else { Fate::Retired }
     }
 
@@ -93,9 +96,11 @@ impl Framed {
     /// Returns the reason to ignore a message whose ID no query in flight has. It may be the reply to a query that has
     /// ended, once for each of them.
     fn unexpected(&mut self) -> Mismatch {
-        let is_late = self.unanswered > 0;
-        self.unanswered = self.unanswered.saturating_sub(1);
-        if is_late { Mismatch::Late } else { Mismatch::Id }
+        if self.unanswered == 0 {
+            return Mismatch::Id;
+        }
+        self.unanswered -= 1;
+        Mismatch::Late
     }
 
     /// Returns true if a message has been sent in part.
@@ -118,14 +123,18 @@ impl Framed {
         self.sent = 0;
         while self.bytes.len() < BATCH_LEN {
             let Some(id) = self.queue.pop_front() else { return };
-            if let (Some(message_id), Some(query)) = (self.in_flight.id_of(id), queries.get(id.0)) {
-                let _ = append_frame(&mut self.bytes, message_id, &query.message);
+            // A query that has ended in the meantime has no message ID any more.
+            let Some(message_id) = self.in_flight.id_of(id) else { continue };
+            if let Some(query) = queries.get(id.0).expected("a query in flight") {
+                let appended = append_frame(&mut self.bytes, message_id, &query.message);
+                holds(appended.is_some(), "a query fits into a frame");
             }
         }
     }
 
     /// Records that the driver has sent the next `length` bytes.
     fn advance(&mut self, length: usize) {
+        holds(self.sent + length <= self.bytes.len(), "a transport accepts no more bytes than it was given");
         self.sent = (self.sent + length).min(self.bytes.len());
     }
 }
@@ -140,7 +149,7 @@ impl<R: Clone + Eq + Hash> StreamClient<R> {
 
     /// Records that the transport has accepted the next `length` bytes of [`PoolClient::poll_transmit`].
     pub fn handle_transmitted(&mut self, connection: ConnectionId, length: usize) {
-        if let Some(connection) = self.connections.get_mut(connection.0) {
+        if let Some(connection) = self.connections.get_mut(connection.0).expected("a connection that was polled") {
             connection.carrier.advance(length);
         }
     }
@@ -148,6 +157,7 @@ impl<R: Clone + Eq + Hash> StreamClient<R> {
     /// Returns the bytes that a connection keeps of a message that has not arrived completely.
     #[must_use]
     pub fn incomplete_len(&self, id: ConnectionId) -> usize {
+        // The last reply may have closed the connection.
         self.connections.get(id.0).map_or(0, |connection| connection.carrier.frames.incomplete_len())
     }
 
@@ -155,7 +165,7 @@ impl<R: Clone + Eq + Hash> StreamClient<R> {
     /// passes the reasons to `ignored`.
     pub fn handle_input(
         &mut self,
-        now: Duration,
+        now: Instant,
         id: ConnectionId,
         mut bytes: &[u8],
         mut ignored: impl FnMut(Mismatch),
@@ -167,7 +177,7 @@ impl<R: Clone + Eq + Hash> StreamClient<R> {
                 ignored(connection.carrier.unexpected());
                 continue;
             };
-            let Some(sent) = self.queries.get(query.0) else { continue };
+            let Some(sent) = self.queries.get(query.0).expected("a query in flight") else { continue };
             let Some(reply) = matching_reply(frame, &sent.message) else {
                 ignored(Mismatch::Question);
                 continue;
@@ -176,5 +186,6 @@ impl<R: Clone + Eq + Hash> StreamClient<R> {
             connection.carrier.in_flight.remove(query);
             self.complete(now, query, Ok(reply));
         }
+        self.check();
     }
 }

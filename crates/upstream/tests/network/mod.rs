@@ -13,6 +13,7 @@ use core::time::Duration;
 use std::collections::btree_map::OccupiedEntry;
 use std::collections::{BTreeMap, HashMap};
 
+use host::Instant;
 use upstream::{QueryId, Random};
 use wire::{Class, Header, MessageBuf, Name, Rcode, Type};
 
@@ -93,9 +94,12 @@ impl Generator {
     }
 }
 
+/// Time after all events.
+pub(crate) const END: Instant = Instant::from_nanos(u64::MAX);
+
 /// Events in the order of their times.
 pub(crate) struct Timeline<T> {
-    events: BTreeMap<(Duration, u64), T>,
+    events: BTreeMap<(Instant, u64), T>,
     entered: u64,
 }
 
@@ -106,28 +110,28 @@ impl<T> Default for Timeline<T> {
 }
 
 impl<T> Timeline<T> {
-    pub(crate) fn push(&mut self, at: Duration, event: T) {
+    pub(crate) fn push(&mut self, at: Instant, event: T) {
         self.entered += 1;
         self.events.insert((at, self.entered), event);
     }
 
-    fn next_at(&self) -> Option<Duration> {
+    fn next_at(&self) -> Option<Instant> {
         self.events.first_key_value().map(|((at, _), _)| *at)
     }
 
     /// Moves `now` to the next event or to `timeout`, whichever is first, but not beyond `until`. Returns false if
     /// neither is left.
-    pub(crate) fn advance(&self, now: &mut Duration, timeout: Option<Duration>, until: Duration) -> bool {
+    pub(crate) fn advance(&self, now: &mut Instant, timeout: Option<Instant>, until: Instant) -> bool {
         let next = self.next_at().into_iter().chain(timeout).min();
         let Some(next) = next.filter(|next| *next <= until) else {
-            *now = if until == Duration::MAX { *now } else { (*now).max(until) };
+            *now = if until == END { *now } else { (*now).max(until) };
             return false;
         };
         *now = (*now).max(next);
         true
     }
 
-    pub(crate) fn pop_until(&mut self, now: Duration) -> Option<T> {
+    pub(crate) fn pop_until(&mut self, now: Instant) -> Option<T> {
         self.events.first_entry().filter(|first| first.key().0 <= now).map(OccupiedEntry::remove)
     }
 }

@@ -3,9 +3,10 @@
 use core::time::Duration;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use host::Instant;
 use upstream::{ConnectionId, MultiplexClient, PoolEvent, PoolLimits, PoolQuery, PoolReply, QueryError, QueryId};
 
-use super::{Conditions, Generator, Timeline, forged, id_of, in_order, number_of, query, reply};
+use super::{Conditions, END, Generator, Timeline, forged, id_of, in_order, number_of, query, reply};
 
 /// Connections per route that take new queries.
 const CONNECTIONS_PER_ROUTE: usize = 16;
@@ -26,8 +27,8 @@ enum Arrival {
 
 /// State of a query, from the point of view of its sender.
 struct Sent {
-    started: Duration,
-    deadline: Duration,
+    started: Instant,
+    deadline: Instant,
     /// Connections that have carried the query.
     carriers: Vec<ConnectionId>,
 }
@@ -40,12 +41,12 @@ struct Link {
     /// Queries without a response.
     open: HashSet<QueryId>,
     /// Time at which it was retired.
-    retired: Option<Duration>,
+    retired: Option<Instant>,
 }
 
 pub(crate) struct MultiplexPair {
     pub(crate) client: MultiplexClient<u8>,
-    pub(crate) now: Duration,
+    pub(crate) now: Instant,
     pub(crate) conditions: Conditions,
     pub(crate) limits: PoolLimits,
     /// Number of streams that the upstream announces, and that it really allows.
@@ -67,7 +68,7 @@ impl MultiplexPair {
         let mut random = Generator(seed);
         MultiplexPair {
             client: MultiplexClient::new(random.message_ids()),
-            now: Duration::ZERO,
+            now: Instant::START,
             conditions,
             limits: PoolLimits { idle_max: Duration::from_secs(10), age_max: Duration::ZERO, kept_max: 0 },
             streams: (STREAMS_MAX, STREAMS_MAX),
@@ -108,7 +109,7 @@ impl MultiplexPair {
     }
 
     /// Moves time to the next event, but not beyond `until`. Returns false if no event is left.
-    pub(crate) fn step(&mut self, until: Duration) -> bool {
+    pub(crate) fn step(&mut self, until: Instant) -> bool {
         if !self.arrivals.advance(&mut self.now, self.client.poll_timeout(), until) {
             return false;
         }
@@ -125,7 +126,7 @@ impl MultiplexPair {
 
     /// Runs until nothing happens any more.
     pub(crate) fn run(&mut self) {
-        while self.step(Duration::MAX) {}
+        while self.step(END) {}
     }
 
     /// Closes all connections from the upstream's side.
@@ -261,7 +262,7 @@ impl MultiplexPair {
 
     fn complete(&mut self, query: QueryId, outcome: Result<PoolReply, QueryError>) {
         let sent = self.sent.remove(&query).expect("a query completes once, and not after it was cancelled");
-        assert!(self.now <= sent.deadline, "a query completes {:?} late", self.now - sent.deadline);
+        assert!(self.now <= sent.deadline, "a query completes {:?} late", self.now.since(sent.deadline));
         self.forget(query);
         match &outcome {
             Ok(answered) => {

@@ -3,12 +3,13 @@
 use core::time::Duration;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use host::Instant;
 use upstream::{
     ConnectionId, FrameReader, Mismatch, PoolEvent, PoolLimits, PoolQuery, PoolReply, QueryError, QueryId,
     StreamClient, append_frame,
 };
 
-use super::{Conditions, FORGED, Generator, Timeline, forged, id_of, in_order, number_of, query, reply};
+use super::{Conditions, END, FORGED, Generator, Timeline, forged, id_of, in_order, number_of, query, reply};
 
 /// Connections per route that take new queries, while fewer than 64 queries are in flight on each.
 const CONNECTIONS_PER_ROUTE: usize = 8;
@@ -25,8 +26,8 @@ enum Arrival {
 
 /// State of a query, from the point of view of its sender.
 struct Sent {
-    started: Duration,
-    deadline: Duration,
+    started: Instant,
+    deadline: Instant,
     /// Connection on which the upstream has seen the query last, and its message ID.
     carrier: Option<(ConnectionId, u16)>,
 }
@@ -37,14 +38,14 @@ struct Link {
     is_writable: bool,
     upstream: FrameReader,
     /// Time at which the last bytes on the way to the client arrive. A stream keeps the order.
-    last_arrival: Duration,
+    last_arrival: Instant,
     /// Time at which a query on it has timed out.
-    retired: Option<Duration>,
+    retired: Option<Instant>,
 }
 
 pub(crate) struct StreamPair {
     pub(crate) client: StreamClient<u8>,
-    pub(crate) now: Duration,
+    pub(crate) now: Instant,
     pub(crate) conditions: Conditions,
     pub(crate) limits: PoolLimits,
     pub(crate) outcomes: HashMap<QueryId, Result<PoolReply, QueryError>>,
@@ -69,7 +70,7 @@ impl StreamPair {
         let mut random = Generator(seed);
         StreamPair {
             client: StreamClient::new(random.message_ids()),
-            now: Duration::ZERO,
+            now: Instant::START,
             conditions,
             limits: PoolLimits { idle_max: Duration::from_secs(10), age_max: Duration::ZERO, kept_max: 0 },
             outcomes: HashMap::new(),
@@ -111,7 +112,7 @@ impl StreamPair {
     }
 
     /// Moves time to the next event, but not beyond `until`. Returns false if no event is left.
-    pub(crate) fn step(&mut self, until: Duration) -> bool {
+    pub(crate) fn step(&mut self, until: Instant) -> bool {
         if !self.arrivals.advance(&mut self.now, self.client.poll_timeout(), until) {
             return false;
         }
@@ -128,7 +129,7 @@ impl StreamPair {
 
     /// Runs until nothing happens any more.
     pub(crate) fn run(&mut self) {
-        while self.step(Duration::MAX) {}
+        while self.step(END) {}
     }
 
     /// Closes all connections from the upstream's side.
@@ -278,7 +279,7 @@ impl StreamPair {
 
     fn complete(&mut self, query: QueryId, outcome: Result<PoolReply, QueryError>) {
         let sent = self.sent.remove(&query).expect("a query completes once, and not after it was cancelled");
-        assert!(self.now <= sent.deadline, "a query completes {:?} late", self.now - sent.deadline);
+        assert!(self.now <= sent.deadline, "a query completes {:?} late", self.now.since(sent.deadline));
         match &outcome {
             Ok(answered) => {
                 assert_ne!(answered.reply.rcode(), FORGED, "a forged reply is accepted");

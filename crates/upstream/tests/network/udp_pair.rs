@@ -3,10 +3,11 @@
 use core::time::Duration;
 use std::collections::{HashMap, HashSet};
 
+use host::Instant;
 use upstream::{Mismatch, QueryError, QueryId, SocketId, UdpClient, UdpEvent, UdpQuery};
 use wire::Reply;
 
-use super::{Conditions, FORGED, Generator, Timeline, forged, id_of, in_order, number_of, query, reply};
+use super::{Conditions, END, FORGED, Generator, Timeline, forged, id_of, in_order, number_of, query, reply};
 
 /// Limits of the client that the pair checks.
 const USES_MAX: usize = 8;
@@ -21,7 +22,7 @@ enum Arrival {
 /// State of a query, from the point of view of its sender.
 struct Sent {
     socket: SocketId,
-    deadline: Duration,
+    deadline: Instant,
     /// Message as sent first.
     message: Option<Vec<u8>>,
     transmits: usize,
@@ -29,9 +30,9 @@ struct Sent {
 
 pub(crate) struct UdpPair {
     pub(crate) client: UdpClient<u8>,
-    pub(crate) now: Duration,
+    pub(crate) now: Instant,
     pub(crate) conditions: Conditions,
-    pub(crate) outcomes: HashMap<QueryId, (Duration, Result<Reply, QueryError>)>,
+    pub(crate) outcomes: HashMap<QueryId, (Instant, Result<Reply, QueryError>)>,
     pub(crate) open: HashSet<SocketId>,
     /// Number of queries per socket.
     pub(crate) uses: HashMap<SocketId, usize>,
@@ -49,7 +50,7 @@ impl UdpPair {
         let mut random = Generator(seed);
         UdpPair {
             client: UdpClient::new(random.message_ids()),
-            now: Duration::ZERO,
+            now: Instant::START,
             conditions,
             outcomes: HashMap::new(),
             open: HashSet::new(),
@@ -92,7 +93,7 @@ impl UdpPair {
     }
 
     /// Moves time to the next event, but not beyond `until`. Returns false if no event is left.
-    pub(crate) fn step(&mut self, until: Duration) -> bool {
+    pub(crate) fn step(&mut self, until: Instant) -> bool {
         if !self.arrivals.advance(&mut self.now, self.client.poll_timeout(), until) {
             return false;
         }
@@ -115,7 +116,7 @@ impl UdpPair {
 
     /// Runs until nothing happens any more.
     pub(crate) fn run(&mut self) {
-        while self.step(Duration::MAX) {}
+        while self.step(END) {}
     }
 
     fn process(&mut self) {
@@ -148,7 +149,7 @@ impl UdpPair {
 
     fn complete(&mut self, query: QueryId, outcome: Result<Reply, QueryError>) {
         let sent = self.sent.remove(&query).expect("a query completes once, and not after it was cancelled");
-        assert!(self.now <= sent.deadline, "a query completes {:?} late", self.now - sent.deadline);
+        assert!(self.now <= sent.deadline, "a query completes {:?} late", self.now.since(sent.deadline));
         match &outcome {
             Ok(reply) => {
                 let message = sent.message.expect("a query that was sent");

@@ -8,7 +8,6 @@
 //!
 //! The queries have the mark of a probe. If no cache keeps an answer, the step shows what the server answered.
 
-use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
@@ -197,29 +196,19 @@ fn command_for(step: &Step) -> Option<String> {
 }
 
 /// Reason why a listener cannot be asked.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
 enum ListenerError {
     /// The server does not say where it listens.
+    #[error("the server does not say where it listens; is it an older version?")]
     Unknown,
     /// The listener with this name has another transport.
+    #[error(
+        "`--fresh` asks over UDP and TCP, and `{}` is another transport; choose a listener `{}…` with `--server`",
+        .0,
+        PLAIN
+    )]
     Transport(String),
 }
-
-impl fmt::Display for ListenerError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ListenerError::Unknown => {
-                out.write_str("the server does not say where it listens; is it an older version?")
-            }
-            ListenerError::Transport(name) => write!(
-                out,
-                "`--fresh` asks over UDP and TCP, and `{name}` is another transport; choose a listener `{PLAIN}…` with `--server`"
-            ),
-        }
-    }
-}
-
-impl core::error::Error for ListenerError {}
 
 /// Returns the address at which the listener is asked.
 fn address_of(listener: Option<&Listener>) -> Result<SocketAddr, ListenerError> {

@@ -20,7 +20,7 @@ const FILTER_MAX: usize = 64;
 
 /// Order of the rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Order {
+enum SortOrder {
     /// That of the server: by number of queries, or of wasted ones.
     #[default]
     Server,
@@ -29,22 +29,22 @@ enum Order {
     Waste,
 }
 
-impl Order {
-    const fn next(self) -> Order {
+impl SortOrder {
+    const fn next(self) -> SortOrder {
         match self {
-            Order::Server => Order::Nxdomain,
-            Order::Nxdomain => Order::Servfail,
-            Order::Servfail => Order::Waste,
-            Order::Waste => Order::Server,
+            SortOrder::Server => SortOrder::Nxdomain,
+            SortOrder::Nxdomain => SortOrder::Servfail,
+            SortOrder::Servfail => SortOrder::Waste,
+            SortOrder::Waste => SortOrder::Server,
         }
     }
 
     const fn name(self) -> &'static str {
         match self {
-            Order::Server => "queries",
-            Order::Nxdomain => "NXDOMAIN",
-            Order::Servfail => "SERVFAIL",
-            Order::Waste => "waste",
+            SortOrder::Server => "queries",
+            SortOrder::Nxdomain => "NXDOMAIN",
+            SortOrder::Servfail => "SERVFAIL",
+            SortOrder::Waste => "waste",
         }
     }
 }
@@ -62,7 +62,7 @@ enum Action {
 pub(super) struct Screen {
     by: By,
     window: Window,
-    order: Order,
+    order: SortOrder,
     /// Text that shown rows contain.
     filter: String,
     is_typing: bool,
@@ -80,7 +80,7 @@ impl Screen {
         Screen {
             by,
             window,
-            order: Order::default(),
+            order: SortOrder::default(),
             filter: String::new(),
             is_typing: false,
             is_paused: false,
@@ -168,7 +168,7 @@ impl Screen {
 
     fn show_by(&mut self, by: By) -> Action {
         self.by = by;
-        self.order = Order::default();
+        self.order = SortOrder::default();
         Action::Fetch
     }
 
@@ -194,10 +194,10 @@ impl Screen {
         let mut rows: Vec<&Row> = top.rows.iter().filter(has_text).collect();
         let wasted = |row: &Row| row.counts.queries.saturating_sub(row.counts.useful);
         match self.order {
-            Order::Server => {}
-            Order::Nxdomain => rows.sort_by_key(|row| std::cmp::Reverse(row.counts.nxdomain)),
-            Order::Servfail => rows.sort_by_key(|row| std::cmp::Reverse(row.counts.servfail)),
-            Order::Waste => rows.sort_by_key(|row| std::cmp::Reverse(wasted(row))),
+            SortOrder::Server => {}
+            SortOrder::Nxdomain => rows.sort_by_key(|row| std::cmp::Reverse(row.counts.nxdomain)),
+            SortOrder::Servfail => rows.sort_by_key(|row| std::cmp::Reverse(row.counts.servfail)),
+            SortOrder::Waste => rows.sort_by_key(|row| std::cmp::Reverse(wasted(row))),
         }
         rows
     }

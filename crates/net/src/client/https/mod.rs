@@ -8,29 +8,24 @@ mod connection;
 mod request;
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use doh::Alternative;
 use engine::{Clock, Exchange, ExchangeError, ExchangeReply, LocalFuture};
-use foldhash::fast::RandomState;
-use tokio::task::AbortHandle;
 use transport::MonotonicClock;
-use upstream::{Alternatives, ConnectionId, MultiplexClient, PoolEvent, PoolReply, QueryError, QueryId, Random};
+use upstream::{Alternatives, ConnectionId, QueryError, QueryId, Random};
 
 use self::connection::{Opened, open};
 use self::request::{Answered, RequestError, request};
-use super::outcomes::Outcomes;
+use super::pool::{PoolDriver, Transport};
 use super::quic::QuicClient;
 use super::replies::{Replies, Weigh};
 use super::route::{Route, RouteKey};
-use super::timer::{Timed, Timer, arm};
-use super::{exchange_error, now, pool_query, query_error};
+use super::{exchange_error, now, query_error};
 
 /// HTTPS client of one worker.
 pub(crate) struct HttpsClient {
@@ -38,12 +33,11 @@ pub(crate) struct HttpsClient {
     http3: QuicClient,
 }
 
-/// State machine of the pool, and the connections that it uses.
-struct Driver {
-    client: RefCell<MultiplexClient<Route>>,
-    connections: RefCell<HashMap<ConnectionId, Connection, RandomState>>,
-    steps: Outcomes<Step>,
-    timer: Timer,
+type Driver = PoolDriver<Https>;
+
+/// Connections over HTTP/2 and HTTP/1.1.
+#[derive(Default)]
+struct Https {
     /// Offers of HTTP/3.
     alternatives: RefCell<Alternatives<RouteKey>>,
 }
@@ -63,32 +57,15 @@ impl Weigh for Step {
             Step::Done(outcome) => outcome.reply_len(),
         }
     }
-}
 
-struct Connection {
-    task: AbortHandle,
-    /// `None` while connecting.
-    opened: Option<Rc<Opened>>,
-}
-
-/// Connections are closed by ending their tasks.
-impl Drop for Connection {
-    fn drop(&mut self) {
-        self.task.abort();
+    fn is_last(&self) -> bool {
+        matches!(self, Step::Done(_))
     }
 }
 
-/// Query that is waited for. Dropping it ends the query.
-struct Pending<'a> {
-    driver: &'a Rc<Driver>,
-    query: QueryId,
-}
-
-impl Drop for Pending<'_> {
-    fn drop(&mut self) {
-        self.driver.steps.forget(self.query);
-        self.driver.client.borrow_mut().cancel(now(), self.query);
-        self.driver.process();
+impl From<Result<ExchangeReply, QueryError>> for Step {
+    fn from(outcome: Result<ExchangeReply, QueryError>) -> Step {
+        Step::Done(outcome)
     }
 }
 
@@ -113,13 +90,7 @@ impl Drop for Running<'_> {
 
 impl HttpsClient {
     pub(crate) fn new(random: Random, http3: QuicClient, replies: &Rc<Replies>) -> HttpsClient {
-        let driver = Rc::new(Driver {
-            client: RefCell::new(MultiplexClient::new(random)),
-            connections: RefCell::default(),
-            steps: Outcomes::new(replies),
-            timer: Timer::default(),
-            alternatives: RefCell::default(),
-        });
+        let driver = PoolDriver::new(Https::default(), random, replies);
         HttpsClient { driver, http3 }
     }
 
@@ -137,13 +108,13 @@ impl HttpsClient {
     /// half of the time that the query has, so that the other half is left for TCP.
     async fn exchange_over_http3(&self, exchange: Exchange<'_>) -> Option<Result<ExchangeReply, ExchangeError>> {
         let upstream = Route::new(&exchange).key();
-        let port = self.driver.alternatives.borrow().port(now(), &upstream)?;
+        let port = self.driver.transport.alternatives.borrow().port(now(), &upstream)?;
         let (to, start) = (SocketAddr::new(exchange.to.ip(), port), MonotonicClock.now());
         let until = start + exchange.until.since(start) / 2;
         match self.http3.exchange(Exchange { to, until, ..exchange }).await {
             Err(ExchangeError::Timeout { .. }) => None,
             Err(ExchangeError::Network { during: "dial", .. }) => {
-                self.driver.alternatives.borrow_mut().note_broken(now(), &upstream);
+                self.driver.transport.alternatives.borrow_mut().note_broken(now(), &upstream);
                 None
             }
             outcome => Some(outcome),
@@ -152,14 +123,34 @@ impl HttpsClient {
 
     async fn exchange_over_tcp(&self, exchange: Exchange<'_>) -> Result<ExchangeReply, ExchangeError> {
         let driver = &self.driver;
-        let started = driver.client.borrow_mut().start(now(), &pool_query(&exchange, &Route::new(&exchange)));
-        let query = started.map_err(|error| exchange_error(error, None))?;
-        driver.steps.expect(query);
-        let _pending = Pending { driver, query };
+        let pending = driver.start(&exchange).map_err(|error| exchange_error(error, None))?;
         driver.process();
         let mut running = None;
-        let outcome = poll_fn(|context| driver.poll(query, &exchange, &mut running, context)).await;
+        let outcome = poll_fn(|context| driver.poll(pending.query, &exchange, &mut running, context)).await;
         outcome.map_err(|error| exchange_error(error, None))
+    }
+}
+
+impl Transport for Https {
+    type Carrier = upstream::Multiplexed;
+    type Opened = Opened;
+    type Outcome = Step;
+
+    fn open(driver: &Rc<Driver>, id: ConnectionId, route: Route) {
+        let task = tokio::task::spawn_local(run(Rc::downgrade(driver), id, route)).abort_handle();
+        driver.insert(id, task, None);
+    }
+
+    /// Lets the tasks of the queries that the pool has for a connection send their requests.
+    fn transmit(driver: &Driver, id: ConnectionId) {
+        let mut client = driver.client.borrow_mut();
+        while let Some((query, _)) = client.poll_query(id) {
+            driver.outcomes.complete(query, Step::Send(id));
+        }
+    }
+
+    fn local(opened: &Opened) -> Option<SocketAddr> {
+        opened.local
     }
 }
 
@@ -173,10 +164,10 @@ impl Driver {
         context: &mut Context<'_>,
     ) -> Poll<Result<ExchangeReply, QueryError>> {
         loop {
-            match self.steps.poll(query, context) {
+            match self.outcomes.poll(query, context) {
                 Poll::Ready(Step::Done(outcome)) => return Poll::Ready(outcome),
                 Poll::Ready(Step::Send(on)) => {
-                    self.steps.expect(query);
+                    self.outcomes.expect(query);
                     *running = self.request(on, exchange);
                     continue;
                 }
@@ -198,14 +189,14 @@ impl Driver {
     /// Notes what an upstream says about HTTP/3.
     fn note(&self, exchange: &Exchange<'_>, offer: Option<Alternative>) {
         let offer = offer.map(|Alternative { port, lifetime }| (port, lifetime));
-        self.alternatives.borrow_mut().note(now(), Route::new(exchange).key(), offer);
+        self.transport.alternatives.borrow_mut().note(now(), Route::new(exchange).key(), offer);
     }
 
     /// Begins the request of a query on a connection. `None` if the connection has ended since.
     fn request<'a>(self: &'a Rc<Self>, on: ConnectionId, exchange: &Exchange<'_>) -> Option<Running<'a>> {
         let opened = self.opened(on)?;
         let future =
-            request(Rc::clone(&opened), exchange.method, exchange.query.to_vec(), Rc::clone(&self.steps.replies));
+            request(Rc::clone(&opened), exchange.method, exchange.query.to_vec(), Rc::clone(&self.outcomes.replies));
         let future = Box::pin(future);
         Some(Running { driver: self, on, opened, future, has_ended: false })
     }
@@ -234,61 +225,6 @@ impl Driver {
         drop(client);
         self.process();
     }
-
-    /// Performs the actions that the pool requests.
-    fn process(self: &Rc<Self>) {
-        loop {
-            let event = self.client.borrow_mut().poll_event();
-            match event {
-                Some(PoolEvent::Open(id, route)) => self.open(id, route),
-                Some(PoolEvent::Transmit(id)) => self.transmit(id),
-                Some(PoolEvent::Close(id)) => drop(self.connections.borrow_mut().remove(&id)),
-                Some(PoolEvent::Completed(query, outcome)) => {
-                    let outcome = outcome.map(|reply| self.exchange_reply(reply));
-                    self.steps.complete(query, Step::Done(outcome));
-                }
-                None => break,
-            }
-        }
-        arm(self);
-    }
-
-    fn exchange_reply(&self, reply: PoolReply) -> ExchangeReply {
-        let local = self.opened(reply.connection).and_then(|opened| opened.local);
-        ExchangeReply { reply: reply.reply, reused: reply.is_reused, local }
-    }
-
-    fn opened(&self, id: ConnectionId) -> Option<Rc<Opened>> {
-        self.connections.borrow().get(&id).and_then(|connection| connection.opened.clone())
-    }
-
-    fn open(self: &Rc<Self>, id: ConnectionId, route: Route) {
-        let task = tokio::task::spawn_local(run(Rc::downgrade(self), id, route)).abort_handle();
-        self.connections.borrow_mut().insert(id, Connection { task, opened: None });
-    }
-
-    /// Lets the tasks of the queries that the pool has for a connection send their requests.
-    fn transmit(&self, id: ConnectionId) {
-        let mut client = self.client.borrow_mut();
-        while let Some((query, _)) = client.poll_query(id) {
-            self.steps.complete(query, Step::Send(id));
-        }
-    }
-}
-
-impl Timed for Driver {
-    fn poll_timeout(&self) -> Option<Duration> {
-        self.client.borrow().poll_timeout()
-    }
-
-    fn handle_timeout(self: &Rc<Self>) {
-        self.client.borrow_mut().handle_timeout(now());
-        self.process();
-    }
-
-    fn timer(&self) -> &Timer {
-        &self.timer
-    }
 }
 
 /// Opens a connection and drives it until its end.
@@ -298,15 +234,12 @@ async fn run(driver: Weak<Driver>, id: ConnectionId, route: Route) {
     let (opened, connection) = match connected {
         Ok(connected) => connected,
         Err(error) => {
-            drop(running.connections.borrow_mut().remove(&id));
-            running.client.borrow_mut().handle_closed(now(), id, &query_error("dial", &error));
+            running.fail(id, &query_error("dial", &error));
             return running.process();
         }
     };
     let streams_max = opened.streams_max();
-    if let Some(connection) = running.connections.borrow_mut().get_mut(&id) {
-        connection.opened = Some(Rc::new(opened));
-    }
+    running.set_opened(id, Rc::new(opened));
     running.client.borrow_mut().handle_connected(now(), id);
     running.client.borrow_mut().handle_capacity(now(), id, streams_max);
     running.process();

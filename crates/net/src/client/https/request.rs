@@ -1,7 +1,7 @@
 //! One request over HTTPS, and its response.
 
+use std::io;
 use std::rc::Rc;
-use std::{fmt, io};
 
 use doh::{
     Alternative, BODY_MAX, MEDIA_TYPE, PATH, ResponseError, ResponseHead, alternative, check_response, get_target,
@@ -30,24 +30,15 @@ pub(super) struct Answered {
 }
 
 /// Reason why a request has no answer.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(super) enum RequestError {
     /// The response has no DNS message.
+    #[error("{0}")]
     Refused(ResponseError),
     /// The connection or the stream has ended. Another connection may have more luck.
+    #[error("{0}")]
     Lost(String),
 }
-
-impl fmt::Display for RequestError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            RequestError::Refused(error) => error.fmt(f),
-            RequestError::Lost(error) => f.write_str(error),
-        }
-    }
-}
-
-impl std::error::Error for RequestError {}
 
 impl From<hyper::Error> for RequestError {
     fn from(error: hyper::Error) -> Self {

@@ -93,7 +93,8 @@ fn set_directory(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     let (zones, mut within) = (Directory::default(), Zones::default());
-    let all: Arc<Mutex<Vec<Found>>> = Arc::new(Mutex::new(configs.iter().map(|_| Found::default()).collect()));
+    let all: Arc<Mutex<Vec<FoundZones>>> =
+        Arc::new(Mutex::new(configs.iter().map(|_| FoundZones::default()).collect()));
     let memory: ZoneMemory = setup.process.find().unwrap_or_default();
     for (index, config) in configs.into_iter().enumerate() {
         let zones_of_line = setup.zones_or_keys(&config.zones);
@@ -132,7 +133,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
 
 /// Zones that one line has found, by name.
 #[derive(Default)]
-struct Found {
+struct FoundZones {
     zones: BTreeMap<String, FileZone>,
     /// True if the directory cannot be read, which has been logged.
     is_gone: bool,
@@ -153,7 +154,7 @@ struct Scan {
 impl Scan {
     /// Loads new and changed files and drops the zones of removed ones. If the directory cannot be read, all zones are
     /// kept: a lost mount or missing permissions do not mean that the operator removed them.
-    fn run(&self, files: &dyn Files, found: &mut Found, notices: &mut Vec<CodedNotice>) {
+    fn run(&self, files: &dyn Files, found: &mut FoundZones, notices: &mut Vec<CodedNotice>) {
         let listed = files.list(&self.path);
         let was_gone = core::mem::replace(&mut found.is_gone, listed.is_err());
         let listed = match listed {

@@ -110,7 +110,7 @@ enum Purpose {
 }
 
 /// Outcome of a lookup in the plugins below.
-enum Found {
+enum LookupResult {
     /// The name does not exist, or no plugin below serves it.
     Denied,
     /// The name exists but has no such record.
@@ -130,7 +130,7 @@ impl Plugin for Autopath {
             return Verdict::Pass;
         }
         let Some(base) = self.path.base(query) else { return Verdict::Pass };
-        if !matches!(found(response), Found::Denied) {
+        if !matches!(found(response), LookupResult::Denied) {
             // Even without records the name exists, so the search ends at it.
             self.count(query, worker);
             return Verdict::Pass;
@@ -157,19 +157,19 @@ impl Plugin for Autopath {
             return Verdict::Drop;
         }
         match (purpose, found(sub)) {
-            (_, Found::Denied) => self.try_from(query, base, position + 1),
+            (_, LookupResult::Denied) => self.try_from(query, base, position + 1),
             // It may be a top-level domain. The client may have meant a name in it.
             (Purpose::Domain, _) => Verdict::Pass,
-            (_, Found::Answer) if sub.failure().is_some() => {
+            (_, LookupResult::Answer) if sub.failure().is_some() => {
                 sub.failure().cloned().map_or(Verdict::Done, Verdict::Fail)
             }
             // No address of either type: the client cannot mean this name.
-            (Purpose::Sibling, Found::Empty) => self.try_from(query, base, position + 1),
-            (Purpose::Name, Found::Empty) if query.qtype.is_address() => {
+            (Purpose::Sibling, LookupResult::Empty) => self.try_from(query, base, position + 1),
+            (Purpose::Name, LookupResult::Empty) if query.qtype.is_address() => {
                 self.take_over(query, base, sub, response);
                 self.ask_sibling(query, base, position)
             }
-            (Purpose::Sibling, Found::Answer) => self.succeed(query, worker),
+            (Purpose::Sibling, LookupResult::Answer) => self.succeed(query, worker),
             (Purpose::Name, _) => {
                 self.take_over(query, base, sub, response);
                 self.succeed(query, worker)
@@ -240,16 +240,16 @@ fn ask(query: &mut Query, progress: Progress, ask: Subquery) -> Verdict {
     Verdict::Subquery(Box::new(ask))
 }
 
-fn found(response: &Response) -> Found {
+fn found(response: &Response) -> LookupResult {
     let has_records = response.message.section(Section::Answer).next().is_some() || response.message.is_truncated();
     // No plugin below serves the zone. That counts as a denial.
     let nobody_to_ask = response.failure().is_some_and(|failure| failure.ede == EdeCode::NOT_AUTHORITATIVE);
     match response.rcode() {
-        Rcode::NXDOMAIN => Found::Denied,
-        _ if is_by_policy(response) => Found::Answer,
-        _ if nobody_to_ask || is_bare_refusal(response) => Found::Denied,
-        Rcode::NOERROR if !has_records => Found::Empty,
-        _ => Found::Answer,
+        Rcode::NXDOMAIN => LookupResult::Denied,
+        _ if is_by_policy(response) => LookupResult::Answer,
+        _ if nobody_to_ask || is_bare_refusal(response) => LookupResult::Denied,
+        Rcode::NOERROR if !has_records => LookupResult::Empty,
+        _ => LookupResult::Answer,
     }
 }
 

@@ -40,6 +40,7 @@ pub(super) struct PerClass<T>([T; 2]);
 impl<T> PerClass<T> {
     /// Makes a value for each class.
     pub(super) fn new(make: impl FnMut(Class) -> T) -> PerClass<T> {
+        debug_assert!(Class::ALL.map(|class| class as usize) == [0, 1], "a class is the index of its value");
         PerClass(Class::ALL.map(make))
     }
 

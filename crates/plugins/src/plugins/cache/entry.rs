@@ -5,6 +5,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use core::time::Duration;
 
 use engine::{Instant, Query, Response};
+use host::invariant::holds;
 use rcu::Seed;
 use wire::{Flags, Mark, Rcode, Type};
 
@@ -67,6 +68,8 @@ impl Entry {
     /// Creates an entry that is valid for `ttl` seconds from `now`.
     pub(super) fn new(query: &Query, response: &Response, ttl: u32, now: Instant) -> Entry {
         let Key { name, qtype, qclass, dnssec_ok, checking_disabled } = Key::of(query);
+        holds(ttl > 0, "an entry is valid for some time");
+        holds(!response.is_dropped(), "a response that is not sent is not stored");
         Entry {
             name: name.into(),
             qtype,
@@ -171,6 +174,7 @@ impl Entry {
             self.hits.store(0, Ordering::Relaxed);
         }
         let hits = self.hits.fetch_add(1, Ordering::Relaxed) + 1;
+        holds(left <= self.ttl, "the TTL of an entry does not grow");
         let threshold = (u64::from(self.ttl) * u64::from(prefetch.percentage)).div_ceil(100);
         hits >= prefetch.amount && u64::from(left) <= threshold && self.begin_refresh(now)
     }
@@ -181,6 +185,8 @@ impl Entry {
     pub(super) fn begin_refresh(&self, now: Instant) -> bool {
         let until = self.refreshing_until.load(Ordering::Relaxed);
         let free = now.nanos() >= until && !self.is_held_back(now);
+        // Of two workers that see the same end of the last refresh, one wins the exchange below. A load and a store would
+        // let both refresh.
         let next = (now + REFRESH_MAX).nanos();
         free && self.refreshing_until.compare_exchange(until, next, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
@@ -198,6 +204,7 @@ impl Entry {
 
     /// Takes over the hits of the entry that this one replaces.
     pub(super) fn inherit(&self, before: &Entry) {
+        holds(self.key() == before.key(), "an entry replaces one for the same question");
         self.hits.store(before.hits.load(Ordering::Relaxed), Ordering::Relaxed);
         self.hit_last.store(before.hit_last.load(Ordering::Relaxed), Ordering::Relaxed);
     }

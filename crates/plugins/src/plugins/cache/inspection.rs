@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use config::setup::{BlockInfo, CacheScope, CachedEntry, InspectCache, Kept};
 use engine::{Instant, Query, Response};
+use host::invariant::Expected as _;
 use wire::{NameRef, Section, Type};
 
 use super::class::{Class, PerClass};
@@ -50,7 +51,8 @@ impl InspectCache for CacheView {
         let is_meant = |entry: &Entry| match scope {
             CacheScope::Name(name) => entry.name() == name.as_ref().as_bytes(),
             CacheScope::Below(name) => {
-                NameRef::from_bytes(entry.name()).is_ok_and(|known| known.is_within(name.as_ref()))
+                let known = NameRef::from_bytes(entry.name()).ok().expected("the name of an entry");
+                known.is_some_and(|known| known.is_within(name.as_ref()))
             }
             CacheScope::All => true,
         };

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use ::metrics::Counter;
 use config::setup::{CachesAbove, InspectCache, Kept, LocalAnswers, LocalZones, Part, Setup, SetupError};
 use engine::{Explanation, Hook, Hooks, Instant, Plugin, Query, Response, SiteId, Verdict, Worker, Zones};
+use host::invariant::{Expected as _, holds};
 use wire::{EdeCode, Mark, Opcode, Rcode, Section, Type};
 
 pub(crate) use explain::REASONS;
@@ -188,6 +189,9 @@ impl Cache {
 
     fn up<M: Mode>(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
         let note = query.note();
+        holds(note & PASSED == 0 || note == PASSED, "nothing is known about a query that the cache ignores");
+        let both = REFRESH | HAS_STALE;
+        holds(note & both != both, "a refresh does not verify an entry for a client");
         if note & PASSED != 0 || response.is_local() {
             self.cap_ttls(query, response);
             return Verdict::Pass;
@@ -217,7 +221,7 @@ impl Cache {
 }
 
 /// Result of a lookup.
-enum Found {
+enum LookupResult {
     /// A valid entry, which has been written into the response.
     Fresh {
         /// True if the entry should be prefetched.
@@ -271,13 +275,13 @@ impl Cache {
         };
         self.count(query, worker, |metrics| metrics.hits(class));
         match (found, self.config.stale) {
-            (Found::Fresh { prefetch }, _) => {
+            (LookupResult::Fresh { prefetch }, _) => {
                 if prefetch {
                     self.refresh(query, worker);
                 }
                 true
             }
-            (Found::Stale { held_back: false }, Some(Stale { verify: Some(timeout), recheck, .. })) => {
+            (LookupResult::Stale { held_back: false }, Some(Stale { verify: Some(timeout), recheck, .. })) => {
                 // With a limit for the wait, or between attempts, one query at a time verifies an entry.
                 let verifies_alone = !timeout.is_zero() || !recheck.is_zero();
                 if M::KEEPS && verifies_alone && !self.begin_refresh(class, query, now) {
@@ -289,7 +293,7 @@ impl Cache {
                 }
                 false
             }
-            (Found::Stale { held_back }, _) => {
+            (LookupResult::Stale { held_back }, _) => {
                 let served = self.serve_stale(class, query, response, worker);
                 if M::KEEPS && served && !held_back && self.begin_refresh(class, query, now) {
                     self.refresh(query, worker);
@@ -303,6 +307,9 @@ impl Cache {
     fn refresh(&self, query: &mut Query, worker: &mut Worker) {
         self.count(query, worker, |metrics| metrics.prefetches);
         let note = query.note();
+        holds(note & (PASSED | HAS_STALE | REFRESH) == 0, "a query that hits an entry requests one refresh");
+        // The refresh starts with a copy of the query, so the note that it copies is that of the refresh. The query that
+        // a client waits for gets its own back.
         query.set_note(note | REFRESH);
         worker.refresh(query);
         query.set_note(note);
@@ -312,7 +319,7 @@ impl Cache {
     ///
     /// An answer and a denial for the same question exist together only if the denial is a failure, which does not hide
     /// a valid answer, or if expired answers are preferred.
-    fn find<M: Mode>(&self, query: &Query, response: &mut Response, now: Instant) -> Option<(Class, Found)> {
+    fn find<M: Mode>(&self, query: &Query, response: &mut Response, now: Instant) -> Option<(Class, LookupResult)> {
         let order = if self.config.prefer_positive { ANSWERS_FIRST } else { VALID_FIRST };
         let key = Key::of(query);
         let may_use = |freshness: Freshness| freshness == Freshness::Valid || self.config.stale.is_some();
@@ -328,28 +335,30 @@ impl Cache {
         freshness: Freshness,
         response: &mut Response,
         now: Instant,
-    ) -> Option<Found> {
+    ) -> Option<LookupResult> {
         match (freshness, entry.left(now)) {
             (Freshness::Valid, Some(left)) => {
                 entry.restore(response, if self.config.keep_ttl { entry.ttl() } else { left });
                 if entry.rcode() == Rcode::SERVFAIL {
                     response.set_ede(EdeCode::CACHED_ERROR, "an earlier query for this name failed");
                 }
-                Some(Found::Fresh { prefetch: M::KEEPS && entry.hit(self.config.prefetch, left, now) })
+                Some(LookupResult::Fresh { prefetch: M::KEEPS && entry.hit(self.config.prefetch, left, now) })
             }
             (Freshness::Expired, None) if entry.is_of_use(now, self.keep_stale()) => {
-                Some(Found::Stale { held_back: entry.is_held_back(now) })
+                Some(LookupResult::Stale { held_back: entry.is_held_back(now) })
             }
             _ => None,
         }
     }
 
     fn begin_refresh(&self, class: Class, query: &Query, now: Instant) -> bool {
+        // Another worker may have evicted the entry since it was found: then there is nothing to refresh.
         let begin = |entry: &Entry| entry.begin_refresh(now);
         self.stores[class].read(&Key::of(query), begin).unwrap_or(false)
     }
 
     fn refresh_failed(&self, query: &Query, now: Instant) {
+        // Without `serve_stale`, a prefetch may fail too. It may start again at once: its entry is still valid.
         let recheck = self.config.stale.map_or(Duration::ZERO, |stale| stale.recheck);
         self.end_refresh(query, now + recheck);
     }
@@ -363,7 +372,8 @@ impl Cache {
 
     /// Writes an expired entry into the response and marks it as stale (RFC 8914 §4.4, §4.20).
     fn serve_stale(&self, class: Class, query: &Query, response: &mut Response, worker: &Worker) -> bool {
-        let ttl = self.config.stale.map_or(0, |stale| stale.ttl);
+        let ttl = self.config.stale.expected("`serve_stale` is on").map_or(0, |stale| stale.ttl);
+        // Another worker may have evicted or replaced the entry since it was found.
         let restore = |entry: &Entry| entry.restore(response, ttl);
         if self.stores[class].read(&Key::of(query), restore).is_none() {
             return false;
@@ -453,6 +463,7 @@ impl Cache {
             Kind::OtherError => (None, TTL_OF_NOTHING),
             Kind::Meta => return None,
         };
+        holds(class.is_none() || !response.is_dropped(), "a query without a response is not cached");
         let Bounds { ttl_max, ttl_min, .. } = self.config.bounds(class.unwrap_or(Class::Answer));
         Some(Fate { class, ttl: ttl.max(*ttl_min).min(*ttl_max) })
     }
@@ -476,7 +487,8 @@ impl Cache {
     }
 
     fn metrics(&self, query: &Query) -> Option<&CacheMetrics> {
-        query.site.position_from(self.first_site).and_then(|at| self.sites.get(at))
+        let at = query.site.position_from(self.first_site).expected("a site of this block");
+        at.and_then(|at| self.sites.get(at).expected("the counters of a site"))
     }
 }
 
@@ -501,6 +513,7 @@ fn restrict_ad(query: &Query, response: &mut Response) {
 /// Returns the minimum field of an SOA record: the upper limit for caching a denial (RFC 2308 §5).
 fn minimum_of(response: &Response, soa: Mark) -> u32 {
     let rdata = response.message.bytes_at(soa.rdata_range());
+    // Data of another server: a record that is too short allows no caching.
     rdata.last_chunk::<4>().map_or(0, |bytes| u32::from_be_bytes(*bytes))
 }
 

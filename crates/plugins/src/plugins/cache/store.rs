@@ -5,6 +5,7 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use engine::Instant;
+use host::invariant::holds;
 use rcu::Shards;
 
 use super::entry::{Entry, Key};
@@ -34,6 +35,8 @@ impl Store {
     pub(super) fn new(capacity: usize) -> Store {
         let shards = (capacity / PART).next_power_of_two().clamp(SHARDS_MIN, SHARDS_MAX);
         let share = (capacity / shards).max(SHARE_MIN);
+        // Otherwise the table rounds the number up, and the bounds are those of another table.
+        holds(shards.is_power_of_two(), "the number of shards is a power of two");
         Store { table: Shards::new(shards), share, bytes: AtomicUsize::new(0), bytes_max: share * shards * BYTES_EACH }
     }
 
@@ -48,11 +51,13 @@ impl Store {
     pub(super) fn keep(&self, entry: Entry, now: Instant, stale: Duration, random: u64) -> usize {
         let entry = Arc::new(entry);
         let hash = self.table.hash(&entry.key());
+        // The bytes are counted before the entry is in the table. Another worker that evicts it at once would otherwise
+        // subtract them first, and the count would wrap around.
         self.bytes.fetch_add(entry.size(), Ordering::Relaxed);
         let before = self.table.replace(Arc::clone(&entry), |kept| kept.key() == entry.key());
         if let Some(before) = before {
             entry.inherit(&before);
-            self.bytes.fetch_sub(before.size(), Ordering::Relaxed);
+            self.subtract(&before);
         }
         let mut gone = 0;
         while self.is_over(hash) && self.evict_beside(&entry, hash, now, stale, random) {
@@ -65,7 +70,7 @@ impl Store {
     pub(super) fn remove(&self, key: &Key<'_>) {
         let hash = self.table.hash(key);
         if let Some(entry) = self.table.remove(hash, |entry| entry.key() == *key) {
-            self.bytes.fetch_sub(entry.size(), Ordering::Relaxed);
+            self.subtract(&entry);
         }
     }
 
@@ -79,7 +84,7 @@ impl Store {
         let mut removed = 0;
         let count = |entry: &Arc<Entry>| {
             removed += 1;
-            self.bytes.fetch_sub(entry.size(), Ordering::Relaxed);
+            self.subtract(entry);
         };
         self.table.retain(|entry| !is_meant(entry), count);
         removed
@@ -88,6 +93,12 @@ impl Store {
     /// Returns the number of entries.
     pub(super) fn len(&self) -> usize {
         self.table.len()
+    }
+
+    /// Subtracts the bytes of an entry that has left the table.
+    fn subtract(&self, entry: &Entry) {
+        let bytes = self.bytes.fetch_sub(entry.size(), Ordering::Relaxed);
+        holds(entry.size() <= bytes, "the bytes of an entry in the table were counted");
     }
 
     fn is_over(&self, hash: u64) -> bool {
@@ -113,9 +124,11 @@ impl Store {
             }
         });
         let Some(victim) = victim else { return false };
+        holds(!Arc::ptr_eq(&victim, entry), "an entry that was just stored does not evict itself");
         let gone = self.table.remove(self.table.hash(&victim.key()), |kept| Arc::ptr_eq(kept, &victim));
+        // Another worker may have evicted the same victim, and has then subtracted its bytes.
         if let Some(gone) = gone {
-            self.bytes.fetch_sub(gone.size(), Ordering::Relaxed);
+            self.subtract(&gone);
         }
         true
     }

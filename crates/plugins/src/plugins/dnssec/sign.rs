@@ -8,7 +8,7 @@ use wire::{Class, Mark, MessageBuf, Name, NameError, NameRef, Owner, Rcode, Sect
 use zone::text;
 
 use super::denial::Says;
-use super::store::{Entry, Found, Store};
+use super::store::{Entry, SignResult, Store};
 use super::{ORIGINAL_TTL, ZoneKeys};
 use crate::shared::signing::Set;
 
@@ -159,9 +159,9 @@ impl Signer<'_> {
 
     fn signatures(&self, set: &Set, rtype: Type) -> Option<Arc<Entry>> {
         let (counter, entry) = match self.store.sign(set, self.keys.signers(rtype), self.now, self.random) {
-            Found::Hit(entry) => (&self.hits, entry),
-            Found::Miss(entry) => (&self.misses, entry),
-            Found::Nothing => return None,
+            SignResult::Hit(entry) => (&self.hits, entry),
+            SignResult::Miss(entry) => (&self.misses, entry),
+            SignResult::Nothing => return None,
         };
         counter.set(counter.get() + 1);
         Some(entry)

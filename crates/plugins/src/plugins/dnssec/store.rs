@@ -57,7 +57,7 @@ pub(super) struct Store {
 }
 
 /// Result of signing a record set.
-pub(super) enum Found {
+pub(super) enum SignResult {
     /// The signatures were in the cache.
     Hit(Arc<Entry>),
     /// The signatures have been made now.
@@ -78,20 +78,20 @@ impl Store {
     }
 
     /// Returns the signatures of these keys over a record set. `now` is in seconds since 1970.
-    pub(super) fn sign<'k>(&self, set: &Set, keys: impl Iterator<Item = &'k Key>, now: u64, random: u64) -> Found {
+    pub(super) fn sign<'k>(&self, set: &Set, keys: impl Iterator<Item = &'k Key>, now: u64, random: u64) -> SignResult {
         let fingerprint = fingerprint(set);
         let hash = self.table.hash(&fingerprint);
         let known = self.table.read(hash, |entry| entry.fingerprint == fingerprint, Arc::clone);
         if let Some(entry) = known.filter(|entry| entry.is_of_use(now)) {
-            return Found::Hit(entry);
+            return SignResult::Hit(entry);
         }
         let period = period(now);
         let signatures: Option<Signatures> = keys.map(|key| key.sign(set, period).map(Vec::into_boxed_slice)).collect();
-        let Some(signatures) = signatures else { return Found::Nothing };
+        let Some(signatures) = signatures else { return SignResult::Nothing };
         let entry = Arc::new(Entry { fingerprint, made: now, signatures });
         self.table.replace(Arc::clone(&entry), |kept| kept.fingerprint == fingerprint);
         self.evict_beside(hash, &fingerprint, random);
-        Found::Miss(entry)
+        SignResult::Miss(entry)
     }
 
     /// Evicts random entries from the shard of an entry while it is over its share.

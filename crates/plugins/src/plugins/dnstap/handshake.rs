@@ -3,24 +3,15 @@
 use crate::shared::frame_streams::{Control, Frame, read};
 
 /// A frame from the collector that is invalid or not expected at this point.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum HandshakeError {
     /// Not a control frame, or not of the expected type.
+    #[error("the collector does not use bidirectional Frame Streams")]
     Frame,
     /// The collector accepts only other content types.
+    #[error("the collector does not accept protobuf:dnstap.Dnstap")]
     ContentType,
 }
-
-impl core::fmt::Display for HandshakeError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(match self {
-            HandshakeError::Frame => "the collector does not use bidirectional Frame Streams",
-            HandshakeError::ContentType => "the collector does not accept protobuf:dnstap.Dnstap",
-        })
-    }
-}
-
-impl core::error::Error for HandshakeError {}
 
 /// Checks if the received bytes contain the expected frame. Returns `false` if the frame is incomplete.
 ///

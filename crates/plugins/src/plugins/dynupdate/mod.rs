@@ -31,7 +31,7 @@ use rules::Rules;
 use storage::NoStorage;
 pub use storage::{OpenedZoneFile, ZoneFile, ZoneStorage};
 use transfer::DynamicSource;
-use zone::{DynamicZone, Outcome, Pending};
+use zone::{DynamicZone, Pending, UpdateOutcome};
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "dynupdate",
@@ -217,13 +217,13 @@ impl DynUpdate {
 
     /// Applies an update, and returns its response.
     async fn update(&self, query: &Query, io: &dyn Io) -> Resolved {
-        let Ok((served, Some(key))) = self.find(query) else { return reply(query, &Outcome::lost()) };
+        let Ok((served, Some(key))) = self.find(query) else { return reply(query, &UpdateOutcome::lost()) };
         let (done, outcome) = oneshot::channel();
         let (rules, client) = (Arc::clone(&served.rules), query.peer.address.ip().to_canonical());
         let pending = Pending { packet: query.packet.clone(), key: key.clone(), client, rules, done };
         let outcome = match served.zone.submit(pending) {
-            true => outcome.await.unwrap_or_else(|_| Outcome::lost()),
-            false => Outcome::busy(),
+            true => outcome.await.unwrap_or_else(|_| UpdateOutcome::lost()),
+            false => UpdateOutcome::busy(),
         };
         served.counters.count(io.counters(), outcome.rcode, outcome.limit);
         if let Some(nanos) = outcome.commit {
@@ -250,7 +250,7 @@ impl Served {
 }
 
 /// Response to an update: a header, the zone section and, for clients that use EDNS, the reason.
-fn reply(query: &Query, outcome: &Outcome) -> Resolved {
+fn reply(query: &Query, outcome: &UpdateOutcome) -> Resolved {
     let flags = Flags::default().with_response(true).with_opcode(Opcode::UPDATE).with_authoritative(true);
     let header = Header { id: query.header().id, flags: flags.with_rcode(outcome.rcode), ..Header::default() };
     let mut message = MessageBuf::new();

@@ -51,12 +51,12 @@ pub(super) struct Pending {
     /// Rules of the generation that received it.
     pub(super) rules: Arc<Rules>,
     /// Receives the outcome.
-    pub(super) done: oneshot::Sender<Outcome>,
+    pub(super) done: oneshot::Sender<UpdateOutcome>,
 }
 
 /// Outcome of an update.
 #[derive(Clone, Debug)]
-pub(super) struct Outcome {
+pub(super) struct UpdateOutcome {
     pub(super) rcode: Rcode,
     /// Reason for a client that uses EDNS; empty if the update was accepted.
     pub(super) text: String,
@@ -66,32 +66,32 @@ pub(super) struct Outcome {
     pub(super) commit: Option<u64>,
 }
 
-impl Outcome {
-    fn new(rcode: Rcode, ede: EdeCode, text: impl Into<String>) -> Outcome {
-        Outcome { rcode, text: text.into(), ede, limit: None, commit: None }
+impl UpdateOutcome {
+    fn new(rcode: Rcode, ede: EdeCode, text: impl Into<String>) -> UpdateOutcome {
+        UpdateOutcome { rcode, text: text.into(), ede, limit: None, commit: None }
     }
 
     /// Outcome of an update that there is no room for.
-    pub(super) fn busy() -> Outcome {
-        let outcome = Outcome::new(Rcode::SERVFAIL, EdeCode::OTHER, "too many updates wait for this zone");
-        Outcome { limit: Some(Limit::Queue), ..outcome }
+    pub(super) fn busy() -> UpdateOutcome {
+        let outcome = UpdateOutcome::new(Rcode::SERVFAIL, EdeCode::OTHER, "too many updates wait for this zone");
+        UpdateOutcome { limit: Some(Limit::Queue), ..outcome }
     }
 
     /// Outcome of an update that was lost, because the thread that had it panicked.
-    pub(super) fn lost() -> Outcome {
-        Outcome::new(Rcode::SERVFAIL, EdeCode::OTHER, "the update failed")
+    pub(super) fn lost() -> UpdateOutcome {
+        UpdateOutcome::new(Rcode::SERVFAIL, EdeCode::OTHER, "the update failed")
     }
 }
 
-impl From<&UpdateError> for Outcome {
-    fn from(error: &UpdateError) -> Outcome {
+impl From<&UpdateError> for UpdateOutcome {
+    fn from(error: &UpdateError) -> UpdateOutcome {
         let ede = if error.rcode() == Rcode::REFUSED { EdeCode::PROHIBITED } else { EdeCode::OTHER };
         let limit = match error {
             UpdateError::ManyRecords(_) | UpdateError::LargeSet(_) => Some(Limit::Records),
             UpdateError::ManyBytes(_) => Some(Limit::Bytes),
             _ => None,
         };
-        Outcome { limit, ..Outcome::new(error.rcode(), ede, error.to_string()) }
+        UpdateOutcome { limit, ..UpdateOutcome::new(error.rcode(), ede, error.to_string()) }
     }
 }
 
@@ -264,9 +264,9 @@ impl DynamicZone {
         let mut commit = judged.iter().any(|judged| judged.serial.is_some()).then_some(nanos);
         for (pending, judged) in batch.into_iter().zip(judged) {
             let outcome = match &committed {
-                Ok(()) => Outcome { commit: commit.take(), ..judged.outcome.clone() },
+                Ok(()) => UpdateOutcome { commit: commit.take(), ..judged.outcome.clone() },
                 // Each outcome may depend on a change that was not stored.
-                Err(error) => Outcome::new(Rcode::SERVFAIL, EdeCode::OTHER, error.public_text()),
+                Err(error) => UpdateOutcome::new(Rcode::SERVFAIL, EdeCode::OTHER, error.public_text()),
             };
             self.report(&pending, &judged, committed.as_ref().err());
             let _ = pending.done.send(outcome);
@@ -333,7 +333,7 @@ impl DynamicZone {
     fn report(&self, pending: &Pending, judged: &Judged, failed: Option<&StoreError>) {
         let (origin, key, client) = (&self.held.origin, &pending.key, pending.client);
         let about = format!("update of zone {origin} by key {key} from {client}");
-        let Outcome { rcode, text, .. } = &judged.outcome;
+        let UpdateOutcome { rcode, text, .. } = &judged.outcome;
         let (level, result) = match (failed, judged.serial) {
             (Some(error), _) => (Level::Error, format!("SERVFAIL: {error}")),
             (None, Some((serial, records))) => {
@@ -352,7 +352,7 @@ impl DynamicZone {
 
 /// Outcome of an update, if the batch can be stored.
 struct Judged {
-    outcome: Outcome,
+    outcome: UpdateOutcome,
     /// New serial, and number of removed and added records without the SOA records; `None` if nothing changed.
     serial: Option<(u32, usize)>,
 }
@@ -360,16 +360,16 @@ struct Judged {
 /// Applies an update to the draft.
 fn judge(pending: &Pending, draft: &mut Draft, changes: &mut Vec<Change>) -> Judged {
     let Pending { packet, key, rules, .. } = pending;
-    let malformed = || Outcome::new(Rcode::FORMERR, EdeCode::OTHER, "the message is malformed");
+    let malformed = || UpdateOutcome::new(Rcode::FORMERR, EdeCode::OTHER, "the message is malformed");
     let Ok(message) = Message::parse(packet) else { return Judged { outcome: malformed(), serial: None } };
     let applied = match UpdateRequest::read(&message) {
         Ok(request) => draft.apply(&request, |owner, rtype| rules.allow(key, owner, rtype), rules.limits),
         Err(error) => {
-            let outcome = Outcome { text: error.to_string(), ..malformed() };
+            let outcome = UpdateOutcome { text: error.to_string(), ..malformed() };
             return Judged { outcome, serial: None };
         }
     };
-    let accepted = Outcome::new(Rcode::NOERROR, EdeCode::OTHER, "");
+    let accepted = UpdateOutcome::new(Rcode::NOERROR, EdeCode::OTHER, "");
     match applied {
         Ok(Applied::Unchanged) => Judged { outcome: accepted, serial: None },
         Ok(Applied::Changed(change)) => {
@@ -377,7 +377,7 @@ fn judge(pending: &Pending, draft: &mut Draft, changes: &mut Vec<Change>) -> Jud
             changes.push(change);
             Judged { outcome: accepted, serial }
         }
-        Err(error) => Judged { outcome: Outcome::from(&error), serial: None },
+        Err(error) => Judged { outcome: UpdateOutcome::from(&error), serial: None },
     }
 }
 

@@ -132,7 +132,7 @@ fn message(name: &str, text: &str) -> Vec<u8> {
     message.finish(None, core::iter::empty()).to_vec()
 }
 
-fn submit(zone: &Arc<DynamicZone>, packet: Vec<u8>) -> Option<oneshot::Receiver<Outcome>> {
+fn submit(zone: &Arc<DynamicZone>, packet: Vec<u8>) -> Option<oneshot::Receiver<UpdateOutcome>> {
     let rules = Rules { zone: origin(), rules: vec![Rule::of_everything("k.")], limits: LIMITS, update_records: 10 };
     let (done, outcome) = oneshot::channel();
     let key = Name::from_text("k.").unwrap();
@@ -140,7 +140,7 @@ fn submit(zone: &Arc<DynamicZone>, packet: Vec<u8>) -> Option<oneshot::Receiver<
     zone.submit(pending).then_some(outcome)
 }
 
-fn rcode(outcome: Option<oneshot::Receiver<Outcome>>) -> Rcode {
+fn rcode(outcome: Option<oneshot::Receiver<UpdateOutcome>>) -> Rcode {
     outcome.unwrap().try_recv().unwrap().unwrap().rcode
 }
 

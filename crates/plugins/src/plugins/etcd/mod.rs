@@ -129,7 +129,7 @@ struct Etcd {
 }
 
 /// Result of looking up a query in the index.
-enum Found {
+enum LookupResult {
     /// The response has the answer.
     Answered,
     /// The name has no record of the type.
@@ -153,22 +153,22 @@ impl Plugin for Etcd {
         response.set_authoritative(true);
         response.set_local();
         let found = self.find(query, response, worker);
-        self.mark_stale(matches!(found, Found::Nothing(Rcode::NXDOMAIN)), query, response, worker);
+        self.mark_stale(matches!(found, LookupResult::Nothing(Rcode::NXDOMAIN)), query, response, worker);
         match found {
-            Found::Answered => Verdict::Done,
-            Found::NoData => {
+            LookupResult::Answered => Verdict::Done,
+            LookupResult::NoData => {
                 self.push_soa(Section::Authority, query, response);
                 Verdict::Done
             }
-            Found::Nothing(rcode) => {
+            LookupResult::Nothing(rcode) => {
                 response.set_rcode(rcode);
                 self.push_soa(Section::Authority, query, response);
                 Verdict::Missing
             }
-            Found::Unreadable => {
+            LookupResult::Unreadable => {
                 Verdict::Fail(Failure::servfail(EdeCode::INVALID_DATA, "the value of the key in etcd is not a record"))
             }
-            Found::Elsewhere(verdict) => verdict,
+            LookupResult::Elsewhere(verdict) => verdict,
         }
     }
 
@@ -184,13 +184,13 @@ impl Plugin for Etcd {
 }
 
 impl Etcd {
-    fn find(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Found {
+    fn find(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> LookupResult {
         let view = self.index.view();
         let is_apex = query.zone_at() == 0;
         match query.qtype {
             Type::SOA if is_apex => {
                 self.push_soa(Section::Answer, query, response);
-                Found::Answered
+                LookupResult::Answered
             }
             Type::NS if is_apex => {
                 let servers = view.select(below(SERVERS, query.key()).as_ref(), SERVERS.len(), RecordFilter::Hosts);
@@ -201,7 +201,7 @@ impl Etcd {
                 let selection = self.select(&view, query, worker);
                 self.answer(&selection, &view, query, response, worker)
             }
-            _ => absent(&self.select(&view, query, worker), query).unwrap_or(Found::NoData),
+            _ => absent(&self.select(&view, query, worker), query).unwrap_or(LookupResult::NoData),
         }
     }
 
@@ -225,7 +225,7 @@ impl Etcd {
         query: &mut Query,
         response: &mut Response,
         worker: &Worker,
-    ) -> Found {
+    ) -> LookupResult {
         if let Some(found) = absent(selection, query) {
             return found;
         }
@@ -243,26 +243,26 @@ impl Etcd {
         } else {
             walk.push(selection, (Owner::Question, query.name()), None, response);
         }
-        outside.ask(query).map_or_else(|| Found::of_message(response), Found::Elsewhere)
+        outside.ask(query).map_or_else(|| LookupResult::of_message(response), LookupResult::Elsewhere)
     }
 
     /// Answers a CNAME or PTR query. Only the key of exactly the queried name counts.
-    fn pointer(&self, view: &View, query: &Query, response: &mut Response, worker: &mut Worker) -> Found {
+    fn pointer(&self, view: &View, query: &Query, response: &mut Response, worker: &mut Worker) -> LookupResult {
         match view.exactly(query.key()) {
             Some(Some(record)) => {
-                let Some(target) = record.host.name() else { return Found::NoData };
+                let Some(target) = record.host.name() else { return LookupResult::NoData };
                 let fields = (query.qtype, self.ttl(record, worker));
                 response.message.push_name(Section::Answer, Owner::Question, fields, target);
-                Found::of_message(response)
+                LookupResult::of_message(response)
             }
-            Some(None) => Found::Unreadable,
+            Some(None) => LookupResult::Unreadable,
             // The name exists if others exist below it. It still falls through, because another plugin may have its PTR
             // record.
             None => {
                 let selection = self.select(view, query, worker);
                 match absent(&selection, query) {
                     None if query.qtype == Type::CNAME => self.only_alias(&selection, query, response, worker),
-                    None | Some(Found::Unreadable) => Found::Nothing(Rcode::NOERROR),
+                    None | Some(LookupResult::Unreadable) => LookupResult::Nothing(Rcode::NOERROR),
                     Some(found) => found,
                 }
             }
@@ -270,15 +270,15 @@ impl Etcd {
     }
 
     /// Answers a CNAME query for a name whose only record, below it, is an alias. Address queries get this record too.
-    fn only_alias(&self, all: &Selection<'_>, query: &Query, response: &mut Response, worker: &Worker) -> Found {
+    fn only_alias(&self, all: &Selection<'_>, query: &Query, response: &mut Response, worker: &Worker) -> LookupResult {
         let mut records = all.records();
-        let (Some(only), None) = (records.next(), records.next()) else { return Found::Nothing(Rcode::NOERROR) };
+        let (Some(only), None) = (records.next(), records.next()) else { return LookupResult::Nothing(Rcode::NOERROR) };
         // The records below a name are among its own records, so such an alias is not followed either.
         let target = only.record.host.name().filter(|target| !target.is_within(query.name()));
-        let Some(target) = target else { return Found::Nothing(Rcode::NOERROR) };
+        let Some(target) = target else { return LookupResult::Nothing(Rcode::NOERROR) };
         let fields = (Type::CNAME, self.ttl(only.record, worker));
         response.message.push_name(Section::Answer, Owner::Question, fields, target);
-        Found::of_message(response)
+        LookupResult::of_message(response)
     }
 
     fn ttl(&self, record: &Record, worker: &Worker) -> u32 {
@@ -304,17 +304,17 @@ impl Etcd {
 }
 
 /// Returns the result for a name without usable records; `None` if it has some. The apex of a zone always exists.
-fn absent(selection: &Selection<'_>, query: &Query) -> Option<Found> {
+fn absent(selection: &Selection<'_>, query: &Query) -> Option<LookupResult> {
     if selection.is_unreadable() {
-        return Some(Found::Unreadable);
+        return Some(LookupResult::Unreadable);
     }
     let rcode = if query.zone_at() == 0 { Rcode::NOERROR } else { Rcode::NXDOMAIN };
-    selection.is_empty().then_some(Found::Nothing(rcode))
+    selection.is_empty().then_some(LookupResult::Nothing(rcode))
 }
 
-impl Found {
-    fn of_message(response: &Response) -> Found {
+impl LookupResult {
+    fn of_message(response: &Response) -> LookupResult {
         let has_answer = response.message.section(Section::Answer).next().is_some();
-        if has_answer || response.message.is_truncated() { Found::Answered } else { Found::NoData }
+        if has_answer || response.message.is_truncated() { LookupResult::Answered } else { LookupResult::NoData }
     }
 }

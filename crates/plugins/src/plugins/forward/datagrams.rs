@@ -2,7 +2,7 @@
 //!
 //! Off by default. A cookie is the outer layer, so that each query with random case has it too.
 
-use engine::{ExchangeError, Instant, Transport};
+use engine::{ExchangeError, Transport};
 use upstream::{CaseCheck, CaseVerdict, CookiePath, CookieVerdict};
 use wire::Reply;
 
@@ -19,7 +19,7 @@ impl Stanza {
         upstream: &Upstream,
         sending: &Sending<'_>,
     ) -> Result<Reply, ExchangeError> {
-        let now = sending.io.now().since(Instant::START);
+        let now = sending.io.now();
         if self.sends_cookies {
             return Box::pin(self.exchange_with_cookies(upstream, sending)).await;
         }
@@ -32,7 +32,7 @@ impl Stanza {
     /// Queries an upstream over UDP with a DNS cookie.
     async fn exchange_with_cookies(&self, upstream: &Upstream, sending: &Sending<'_>) -> Result<Reply, ExchangeError> {
         let Sending { bytes, io, .. } = *sending;
-        let now = || io.now().since(Instant::START);
+        let now = || io.now();
         for _ in 0..COOKIE_TRIES {
             let cookie = upstream.cookies.next(now(), io.random());
             let Some(cookie) = cookie else { return self.exchange_named(upstream, sending).await };
@@ -56,7 +56,7 @@ impl Stanza {
 
     /// Queries an upstream over UDP, with the name in random case if that is set.
     async fn exchange_named(&self, upstream: &Upstream, sending: &Sending<'_>) -> Result<Reply, ExchangeError> {
-        let now = sending.io.now().since(Instant::START);
+        let now = sending.io.now();
         if self.use_caps_for_id && upstream.case.is_kept(now) {
             return self.exchange_with_random_case(upstream, sending).await;
         }
@@ -81,7 +81,7 @@ impl Stanza {
             match verdict {
                 CaseVerdict::Kept => return Ok(reply.with_case_of(bytes)),
                 CaseVerdict::Changed => {
-                    upstream.case.note_changed(io.now().since(Instant::START));
+                    upstream.case.note_changed(io.now());
                     return Ok(reply.with_case_of(bytes));
                 }
                 CaseVerdict::Forged => return Err(ExchangeError::Unreadable),

@@ -78,23 +78,23 @@ impl Stanza {
         let padded = self.pads_queries.then(|| build(Some(upstream::padding(bytes.len()))));
         let (bytes, padded) = (bytes.as_slice(), padded.as_deref());
         if self.ask_all {
-            let until = start + self.limits.each.min(self.limits.deadline);
+            let until = start + self.limits.each.min(self.limits.total);
             return Box::pin(self.race(Sending { query, bytes, padded, until, io })).await;
         }
-        let mut attempts = Attempts::new(self.limits, self.policy.order(self.upstreams.len(), io.random()));
+        let order = self.policy.order(self.upstreams.len(), io.random());
+        let mut attempts = Attempts::new(self.limits, order, start);
         if self.upstreams.iter().all(|upstream| upstream.health.is_suspected()) {
             attempts = attempts.once_each();
         }
         let mut failed = Failure::servfail(EdeCode::NO_REACHABLE_AUTHORITY, "no healthy proxies");
         loop {
-            let now = io.now().since(start);
             let health = |at: usize| &self.upstreams[at].health;
-            let (upstream, until) = match attempts.next(now, io.random(), health) {
+            let (upstream, until) = match attempts.next(io.now(), io.random(), health) {
                 Action::Query { upstream, until, is_last_resort } => {
                     if is_last_resort {
                         io.counters().count(self.metrics.all_down);
                     }
-                    (&self.upstreams[upstream], start + until)
+                    (&self.upstreams[upstream], until)
                 }
                 Action::AllDown => {
                     io.counters().count(self.metrics.all_down);
@@ -128,7 +128,7 @@ impl Stanza {
             upstream.health.suspect();
         }
         io.counters().count(upstream.metrics.failures);
-        upstream.forgery.note_failure(io.now().since(Instant::START));
+        upstream.forgery.note_failure(io.now());
     }
 
     /// Queries one upstream. With `prefer_udp`, a truncated response is retried over TCP.
@@ -336,7 +336,7 @@ impl Stanza {
             io.counters().add(upstream.metrics.unwanted(reason), count);
         }
         let guesses = id.saturating_add(question);
-        if guesses == 0 || !upstream.forgery.is_raised(io.now().since(Instant::START), guesses) {
+        if guesses == 0 || !upstream.forgery.is_raised(io.now(), guesses) {
             return Suspicion::Low;
         }
         let (address, entries) = (upstream.address, self.caches.flush());

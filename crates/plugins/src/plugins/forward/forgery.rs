@@ -4,10 +4,9 @@
 //! wrong guess that reaches an open port is counted. At a threshold, one guess may have been right before, so the
 //! caches above are emptied. Late replies are not guesses: they have the ID of a query that has ended.
 
-use core::time::Duration;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use engine::UnwantedReplies;
+use engine::{Instant, UnwantedReplies};
 use upstream::ForgeryAlarm;
 
 /// Replies of one upstream that match no query.
@@ -27,12 +26,12 @@ impl ForgeryWatch {
     }
 
     /// Records a failed exchange.
-    pub(super) fn note_failure(&self, now: Duration) {
+    pub(super) fn note_failure(&self, now: Instant) {
         self.alarm.lock().unwrap_or_else(PoisonError::into_inner).note_failure(now);
     }
 
     /// Returns true if the guesses so far reach the threshold now.
-    pub(super) fn is_raised(&self, now: Duration, guesses: u64) -> bool {
+    pub(super) fn is_raised(&self, now: Instant, guesses: u64) -> bool {
         self.alarm.lock().unwrap_or_else(PoisonError::into_inner).count(now, guesses)
     }
 }

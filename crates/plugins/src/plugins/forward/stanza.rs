@@ -101,7 +101,7 @@ impl Stanza {
         let failures_max = config.max_connect_attempts.unwrap_or(2 * upstreams.len());
         Ok(Stanza {
             limits: Limits {
-                deadline: DEADLINE,
+                total: DEADLINE,
                 each: config.read_timeout,
                 failures_max: (failures_max > 0).then_some(failures_max),
                 max_fails: config.max_fails,

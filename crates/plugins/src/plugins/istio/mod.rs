@@ -142,7 +142,7 @@ struct Istio {
 }
 
 /// Result of looking up a host.
-enum Found {
+enum LookupResult {
     /// The name is a host, and its records of this type are in the answer section.
     Host,
     /// The name is a host and an alias of this name.
@@ -167,22 +167,22 @@ impl Plugin for Istio {
         }
         query.set_note(0);
         let found = self.view.find(query, |target| self.answer(target, query, response, worker));
-        if matches!(found, Some(Found::Elsewhere)) {
+        if matches!(found, Some(LookupResult::Elsewhere)) {
             return Verdict::Pass;
         }
         response.set_authoritative(true);
         response.set_local();
         match found {
-            Some(Found::Alias(name)) => {
+            Some(LookupResult::Alias(name)) => {
                 Verdict::Subquery(Box::new(Subquery { name: *name, qtype: query.qtype, target: SubqueryTarget::Top }))
             }
-            Some(Found::Host) => {
+            Some(LookupResult::Host) => {
                 if response.message.section(Section::Answer).next().is_none() && !response.message.is_truncated() {
                     self.push_soa(Section::Authority, query, response);
                 }
                 Verdict::Done
             }
-            Some(Found::Unasked | Found::Elsewhere) => self.deny(true, query, response),
+            Some(LookupResult::Unasked | LookupResult::Elsewhere) => self.deny(true, query, response),
             None => self.deny(self.view.mesh.has_below(query.key()), query, response),
         }
     }
@@ -202,26 +202,26 @@ impl Plugin for Istio {
 
 impl Istio {
     /// Answers a query for a host.
-    fn answer(&self, target: Target<'_>, query: &Query, response: &mut Response, worker: &mut Worker) -> Found {
+    fn answer(&self, target: Target<'_>, query: &Query, response: &mut Response, worker: &mut Worker) -> LookupResult {
         let (from, addresses) = match target {
             Target::Itself => {
                 self.count(FROM.len() - 1, query, worker);
-                return Found::Elsewhere;
+                return LookupResult::Elsewhere;
             }
             Target::Names(entry) if has_records(query.qtype) => {
                 self.count(3, query, worker);
                 return self.push_alias(entry, query, response, worker);
             }
-            _ if !query.qtype.is_address() => return Found::Unasked,
+            _ if !query.qtype.is_address() => return LookupResult::Unasked,
             Target::Addresses(addresses) => (0, addresses),
             Target::Default(addresses) => (1, addresses),
             Target::Endpoints(addresses) => (2, addresses),
-            Target::Names(_) => return Found::Unasked,
+            Target::Names(_) => return LookupResult::Unasked,
         };
         let wanted = || addresses.iter().filter(|ip| ip.is_ipv4() == (query.qtype == Type::A));
         self.push_addresses(wanted, response, worker);
         self.count(if wanted().next().is_some() { from } else { NONE }, query, worker);
-        Found::Host
+        LookupResult::Host
     }
 
     /// Appends addresses. If they may not all fit, starts at a random one so that clients spread over all.
@@ -242,12 +242,12 @@ impl Istio {
     }
 
     /// Appends a CNAME record to a random endpoint name of the entry, so that clients spread over all.
-    fn push_alias(&self, entry: &Entry, query: &Query, response: &mut Response, worker: &mut Worker) -> Found {
+    fn push_alias(&self, entry: &Entry, query: &Query, response: &mut Response, worker: &mut Worker) -> LookupResult {
         let names = || entry.names().filter(|name| !name.same(query.key()));
         let chosen = worker.random_below(names().count().max(1));
-        let Some(name) = names().nth(chosen) else { return Found::Unasked };
+        let Some(name) = names().nth(chosen) else { return LookupResult::Unasked };
         response.message.push_name(Section::Answer, Owner::Question, (Type::CNAME, self.ttl), name);
-        if query.qtype == Type::CNAME { Found::Host } else { Found::Alias(Box::new(name.to_name())) }
+        if query.qtype == Type::CNAME { LookupResult::Host } else { LookupResult::Alias(Box::new(name.to_name())) }
     }
 
     /// Answers NODATA or NXDOMAIN, unless a plugin below has an answer.

@@ -20,7 +20,7 @@ pub(crate) use manifest::MANIFEST;
 
 use crate::shared::cluster_view::{Exposed, is_reverse, not_ready};
 use crate::shared::service_records::{
-    AnswerContext, EndpointList, Outcome, PLAIN, Tree, Which, append_glue, end_alias, weight,
+    AnswerContext, EndpointList, NameLookup, PLAIN, Tree, Which, append_glue, end_alias, weight,
 };
 use manifest::Config;
 use name::{Part, Target};
@@ -71,7 +71,7 @@ struct Showing {
 }
 
 /// Result of a lookup.
-enum Found {
+enum LookupResult {
     /// The name exists. An empty answer section means NODATA.
     Name,
     /// Address names can exist below, here or at the next plugin. The name has no records and may fall through.
@@ -98,28 +98,28 @@ impl Plugin for External {
         response.set_local();
         let is_reverse = self.are_reverse.get(query.zone_index()).copied().unwrap_or_default();
         let found = self.find(is_reverse, query, response, worker);
-        self.showing.exposed.mark_remembered(matches!(found, Found::Nothing), response);
+        self.showing.exposed.mark_remembered(matches!(found, LookupResult::Nothing), response);
         match found {
-            Found::Alias(name) => {
+            LookupResult::Alias(name) => {
                 Verdict::Subquery(Box::new(Subquery { name, qtype: query.qtype, target: SubqueryTarget::Top }))
             }
-            Found::Target(name) => {
+            LookupResult::Target(name) => {
                 let ask = |qtype| Box::new(Subquery { name: name.clone(), qtype, target: SubqueryTarget::Top });
                 query.keep(Glue(Some(ask(Type::AAAA))));
                 Verdict::Subquery(ask(Type::A))
             }
-            Found::Above => {
+            LookupResult::Above => {
                 self.push_soa(Section::Authority, query, response);
                 Verdict::Missing
             }
-            Found::Unknown => Verdict::Fail(not_ready(&self.showing.exposed.index)),
-            Found::Nothing => {
+            LookupResult::Unknown => Verdict::Fail(not_ready(&self.showing.exposed.index)),
+            LookupResult::Nothing => {
                 response.set_rcode(Rcode::NXDOMAIN);
                 self.push_soa(Section::Authority, query, response);
                 Verdict::Missing
             }
-            Found::Name => {
-                if matches!(Outcome::of_message(response), Outcome::NoData) {
+            LookupResult::Name => {
+                if matches!(NameLookup::of_message(response), NameLookup::NoData) {
                     self.push_soa(Section::Authority, query, response);
                 }
                 Verdict::Done
@@ -143,7 +143,7 @@ impl Plugin for External {
 }
 
 impl External {
-    fn find(&self, is_reverse: bool, query: &Query, response: &mut Response, worker: &mut Worker) -> Found {
+    fn find(&self, is_reverse: bool, query: &Query, response: &mut Response, worker: &mut Worker) -> LookupResult {
         let key = query.key();
         match Target::read(&key.as_bytes()[..query.zone_at()], &self.showing.apex) {
             Target::Apex => match query.qtype {
@@ -160,15 +160,15 @@ impl External {
                 let found = self.showing.exposed.index.service(namespace, service, read).flatten();
                 return found.unwrap_or_else(|| {
                     if self.showing.exposed.index.knows_in(namespace, self.showing.requests()) {
-                        Found::Nothing
+                        LookupResult::Nothing
                     } else {
-                        Found::Unknown
+                        LookupResult::Unknown
                     }
                 });
             }
             Target::Namespace(_) | Target::Service { .. } | Target::Nothing => return self.absent(),
         }
-        Found::Name
+        LookupResult::Name
     }
 
     /// Answers for a Service or part of it. `None` if the name does not exist.
@@ -179,7 +179,7 @@ impl External {
         query: &Query,
         response: &mut Response,
         worker: &mut Worker,
-    ) -> Option<Found> {
+    ) -> Option<LookupResult> {
         let tree = Tree { branch: None, zone: query.zone(), form: &PLAIN };
         let (qtype, ttl) = (query.qtype, self.showing.ttl);
         let context = AnswerContext { qtype, ttl, owner: Owner::Question, tree, share: None, has_glue: true };
@@ -191,13 +191,13 @@ impl External {
             None => self.endpoints(&context, service, part, response, worker),
         };
         match outcome {
-            Outcome::NoName => None,
-            Outcome::Answered | Outcome::NoData => Some(Found::Name),
+            NameLookup::NoName => None,
+            NameLookup::Answered | NameLookup::NoData => Some(LookupResult::Name),
             // An invalid host name leads nowhere.
-            Outcome::Alias(host) => Some(match Name::from_text(host) {
-                Ok(target) if qtype == Type::SRV => Found::Target(target),
+            NameLookup::Alias(host) => Some(match Name::from_text(host) {
+                Ok(target) if qtype == Type::SRV => LookupResult::Target(target),
                 Ok(target) => self.follow(target, query, response),
-                Err(_) => Found::Name,
+                Err(_) => LookupResult::Name,
             }),
         }
     }
@@ -210,31 +210,31 @@ impl External {
         part: Part<'_>,
         response: &mut Response,
         worker: &mut Worker,
-    ) -> Outcome<'static> {
+    ) -> NameLookup<'static> {
         let which = match part {
             Part::Endpoint(label) => Which::Called(label),
             Part::Whole | Part::Port(_) if service.kind == ServiceKind::Headless => Which::All,
-            Part::Whole | Part::Port(_) => return Outcome::NoName,
+            Part::Whole | Part::Port(_) => return NameLookup::NoName,
         };
         if !self.showing.headless {
-            return Outcome::NoName;
+            return NameLookup::NoName;
         }
         context.endpoints(&EndpointList { service, which }, part.ports(), response, worker)
     }
 
     /// Answers with a CNAME record to the load balancer's host name, and follows it.
-    fn follow(&self, name: Name, query: &Query, response: &mut Response) -> Found {
+    fn follow(&self, name: Name, query: &Query, response: &mut Response) -> LookupResult {
         response.message.push_name(Section::Answer, Owner::Question, (Type::CNAME, self.showing.ttl), name.as_ref());
         if query.qtype == Type::CNAME {
-            return Found::Name;
+            return LookupResult::Name;
         }
-        Found::Alias(name)
+        LookupResult::Alias(name)
     }
 
     /// Answers with the Services at an external address.
-    fn find_address(&self, query: &Query, response: &mut Response) -> Found {
+    fn find_address(&self, query: &Query, response: &mut Response) -> LookupResult {
         if is_above_addresses(query.key()) {
-            return Found::Above;
+            return LookupResult::Above;
         }
         let (Some(address), Some(primary)) = (address_of(query.key()), &self.primary) else { return self.absent() };
         let (tree, mut exists) = (Tree { branch: None, zone: primary.as_ref(), form: &PLAIN }, false);
@@ -251,12 +251,16 @@ impl External {
                 );
             }
         });
-        if exists { Found::Name } else { self.absent() }
+        if exists { LookupResult::Name } else { self.absent() }
     }
 
     /// Result for a name without an object: NXDOMAIN, or unknown until the objects are listed.
-    fn absent(&self) -> Found {
-        if self.showing.exposed.index.knows(self.showing.requests()) { Found::Nothing } else { Found::Unknown }
+    fn absent(&self) -> LookupResult {
+        if self.showing.exposed.index.knows(self.showing.requests()) {
+            LookupResult::Nothing
+        } else {
+            LookupResult::Unknown
+        }
     }
 }
 
@@ -291,17 +295,17 @@ fn at_host<'s>(
     part: Part<'_>,
     host: &'s str,
     response: &mut Response,
-) -> Outcome<'s> {
+) -> NameLookup<'s> {
     let (name, protocol) = part.ports();
     let ports = || service.ports.iter().filter(|port| port.matches(name, protocol));
     let count = ports().count();
     if count == 0 {
-        return Outcome::NoName;
+        return NameLookup::NoName;
     }
     match context.qtype {
-        Type::A | Type::AAAA | Type::CNAME => return Outcome::Alias(host),
+        Type::A | Type::AAAA | Type::CNAME => return NameLookup::Alias(host),
         Type::SRV => {
-            let Ok(target) = Name::from_text(host) else { return Outcome::NoData };
+            let Ok(target) = Name::from_text(host) else { return NameLookup::NoData };
             for (at, number) in ports().map(|port| port.number).enumerate() {
                 // TCP and UDP ports with the same number would give equal records.
                 let seen = ports().take(at).any(|before| before.number == number);
@@ -309,11 +313,11 @@ fn at_host<'s>(
                     context.push_srv(response, target.as_ref(), weight(count), number);
                 }
             }
-            if matches!(Outcome::of_message(response), Outcome::Answered) {
-                return Outcome::Alias(host);
+            if matches!(NameLookup::of_message(response), NameLookup::Answered) {
+                return NameLookup::Alias(host);
             }
         }
         _ => {}
     }
-    Outcome::of_message(response)
+    NameLookup::of_message(response)
 }

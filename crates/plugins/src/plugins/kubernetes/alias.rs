@@ -7,8 +7,8 @@ use engine::{Query, Response, Subquery, SubqueryTarget, Verdict, Worker};
 use wire::{Name, Owner, Section, Type};
 
 use super::name::Target;
-use super::{Found, Kubernetes, View};
-use crate::shared::service_records::Outcome;
+use super::{Kubernetes, LookupResult, View};
+use crate::shared::service_records::NameLookup;
 
 /// Maximum number of CNAME records in a chain within the zone, as in CoreDNS.
 const HOPS_MAX: usize = 11;
@@ -22,16 +22,16 @@ impl Kubernetes {
         target: &Name,
         response: &mut Response,
         worker: &mut Worker,
-    ) -> Found {
+    ) -> LookupResult {
         let zone = query.zone().to_name();
         let (mut owner, mut target) = (query.name().to_name(), target.clone());
         if query.qtype == Type::CNAME {
             self.push_alias(response, &owner, &target);
-            return Found::Answered;
+            return LookupResult::Answered;
         }
         if query.qtype == Type::SRV {
             self.push_alias_service(view, query, &target, response);
-            return Found::Answered;
+            return LookupResult::Answered;
         }
         for _ in 0..HOPS_MAX {
             if target.as_ref().is_within(owner.as_ref()) || self.visited(response, &target) {
@@ -40,16 +40,16 @@ impl Kubernetes {
             self.push_alias(response, &owner, &target);
             let Some(prefix) = target.as_ref().prefix_len(zone.as_ref()) else {
                 let ask = Subquery { name: target, qtype: query.qtype, target: SubqueryTarget::Top };
-                return Found::Elsewhere(Verdict::Subquery(Box::new(ask)));
+                return LookupResult::Elsewhere(Verdict::Subquery(Box::new(ask)));
             };
             match self.next(view, query, (&target, prefix), response, worker) {
-                Next::Answered => return Found::Answered,
+                Next::Answered => return LookupResult::Answered,
                 Next::Alias(next) => (owner, target) = (target, *next),
                 Next::Nothing => break,
             }
         }
         response.message.clear();
-        Found::NoData
+        LookupResult::NoData
     }
 
     fn push_alias(&self, response: &mut Response, owner: &Name, target: &Name) {
@@ -87,8 +87,8 @@ impl Kubernetes {
             Target::Service { namespace, service, part } if self.exposed.shows(namespace) => {
                 view.index.service(namespace, service, |service| {
                     match self.answer(&context, service, part, response, worker) {
-                        Outcome::Alias(target) => Name::from_text(target).ok(),
-                        Outcome::Answered | Outcome::NoData | Outcome::NoName => None,
+                        NameLookup::Alias(target) => Name::from_text(target).ok(),
+                        NameLookup::Answered | NameLookup::NoData | NameLookup::NoName => None,
                     }
                 })
             }

@@ -11,7 +11,7 @@ use super::name::Part;
 use super::{Kubernetes, Pods, is_hidden};
 use crate::shared::endpoint_hash::KUBE_DNS;
 use crate::shared::service_records::{
-    AnswerContext, EndpointList, Outcome, PLAIN, PortNames, Tree, Which, matching, weight,
+    AnswerContext, EndpointList, NameLookup, PLAIN, PortNames, Tree, Which, matching, weight,
 };
 
 /// Label between the names of Services and the zone.
@@ -36,16 +36,16 @@ impl Kubernetes {
         part: Part<'_>,
         response: &mut Response,
         worker: &mut Worker,
-    ) -> Outcome<'s> {
+    ) -> NameLookup<'s> {
         if self.is_like_kube_dns {
             return self.answer_like_kube_dns(context, service, part, response, worker);
         }
         let ips = match &service.kind {
             ServiceKind::ExternalName(target) => return external_name(target, part, context.qtype),
-            ServiceKind::ClusterIp(_) if is_hidden(self.ignore_empty, service) => return Outcome::NoName,
+            ServiceKind::ClusterIp(_) if is_hidden(self.ignore_empty, service) => return NameLookup::NoName,
             ServiceKind::ClusterIp(ips) => ips,
             ServiceKind::Headless => return headless(context, service, part, response, worker),
-            ServiceKind::Undeclared => return Outcome::NoName,
+            ServiceKind::Undeclared => return NameLookup::NoName,
         };
         let own = |ports, response| context.own_addresses(service, ips.iter().copied(), ports, response);
         match part {
@@ -53,19 +53,19 @@ impl Kubernetes {
             Part::Port(name, protocol) => own((name, protocol), response),
             Part::Protocol(protocol) => branch(service.ports.iter(), protocol),
             Part::Endpoint(_) | Part::EndpointIn(..) => endpoints(context, service, part, response, worker),
-            Part::Zone { .. } | Part::Each => Outcome::NoName,
+            Part::Zone { .. } | Part::Each => NameLookup::NoName,
         }
     }
 }
 
 /// ExternalName Service: it has no parts, and an IP address as target gives no alias.
-fn external_name<'s>(target: &'s str, part: Part<'_>, qtype: Type) -> Outcome<'s> {
+fn external_name<'s>(target: &'s str, part: Part<'_>, qtype: Type) -> NameLookup<'s> {
     if part != Part::Whole || target.is_empty() || target.parse::<IpAddr>().is_ok() {
-        return Outcome::NoName;
+        return NameLookup::NoName;
     }
     match qtype {
-        Type::A | Type::AAAA | Type::CNAME => Outcome::Alias(target),
-        _ => Outcome::NoData,
+        Type::A | Type::AAAA | Type::CNAME => NameLookup::Alias(target),
+        _ => NameLookup::NoData,
     }
 }
 
@@ -75,7 +75,7 @@ fn headless<'s>(
     part: Part<'_>,
     response: &mut Response,
     worker: &mut Worker,
-) -> Outcome<'s> {
+) -> NameLookup<'s> {
     match part {
         Part::Protocol(protocol) => {
             let filled = service.slices.iter().filter(|slice| !slice.is_empty());
@@ -91,14 +91,14 @@ fn endpoints<'s>(
     part: Part<'_>,
     response: &mut Response,
     worker: &mut Worker,
-) -> Outcome<'s> {
+) -> NameLookup<'s> {
     let (list, ports) = endpoints_of(service, part);
     if let (Type::A | Type::AAAA | Type::CNAME, Some(target)) = (context.qtype, only_name(service, part, &list)) {
-        return Outcome::Alias(target);
+        return NameLookup::Alias(target);
     }
     match context.endpoints(&list, ports, response, worker) {
         // A topology zone without endpoints may get some at any time. Its name exists as long as the Service.
-        Outcome::NoName if matches!(part, Part::Zone { .. }) => Outcome::NoData,
+        NameLookup::NoName if matches!(part, Part::Zone { .. }) => NameLookup::NoData,
         outcome => outcome,
     }
 }
@@ -135,9 +135,9 @@ fn endpoints_of<'a>(service: &'a Service, part: Part<'a>) -> (EndpointList<'a>, 
 /// Number of labels in `ADDRESS.NAMESPACE.pod`.
 const POD_LABELS: usize = 3;
 /// Outcome for `_PROTOCOL.SERVICE`, which exists if a named port of this protocol is below it.
-pub(super) fn branch<'a>(mut ports: impl Iterator<Item = &'a Port>, protocol: &[u8]) -> Outcome<'static> {
+pub(super) fn branch<'a>(mut ports: impl Iterator<Item = &'a Port>, protocol: &[u8]) -> NameLookup<'static> {
     let below = ports.any(|port| !port.name.is_empty() && port.matches(b"", protocol));
-    if below && !protocol.is_empty() { Outcome::NoData } else { Outcome::NoName }
+    if below && !protocol.is_empty() { NameLookup::NoData } else { NameLookup::NoName }
 }
 
 impl Kubernetes {
@@ -154,16 +154,22 @@ impl Kubernetes {
     }
 
     /// Answers for `ADDRESS.NAMESPACE.pod`.
-    pub(super) fn pod(&self, namespace: &[u8], pod: &[u8], query: &Query, response: &mut Response) -> Outcome<'static> {
-        let Some(address) = self.pod_address(namespace, pod) else { return Outcome::NoName };
+    pub(super) fn pod(
+        &self,
+        namespace: &[u8],
+        pod: &[u8],
+        query: &Query,
+        response: &mut Response,
+    ) -> NameLookup<'static> {
+        let Some(address) = self.pod_address(namespace, pod) else { return NameLookup::NoName };
         match query.qtype {
             Type::A | Type::AAAA if address.is_ipv4() == (query.qtype == Type::A) => {
                 response.message.push_address(Section::Answer, Owner::Question, self.ttl, address);
             }
             Type::SRV => self.push_pod_srv(query, response, address),
-            _ => return Outcome::NoData,
+            _ => return NameLookup::NoData,
         }
-        Outcome::Answered
+        NameLookup::Answered
     }
 
     /// Appends an SRV record with port 0, as in CoreDNS: DNS knows no ports of a pod.

@@ -13,10 +13,10 @@ use wire::{Name, Owner, Section, Type};
 
 use super::answer::branch;
 use super::name::{Part, Target};
-use super::{Found, Kubernetes, View, is_hidden};
+use super::{Kubernetes, LookupResult, View, is_hidden};
 use crate::shared::endpoint_hash::{KUBE_DNS, address_label};
 use crate::shared::service_records::{
-    AnswerContext, EndpointList, Outcome, PortNames, Tree, Which, ip_of, matching, weight,
+    AnswerContext, EndpointList, NameLookup, PortNames, Tree, Which, ip_of, matching, weight,
 };
 
 /// Wildcard label for a Service or namespace.
@@ -59,18 +59,18 @@ impl Kubernetes {
         part: Part<'_>,
         response: &mut Response,
         worker: &mut Worker,
-    ) -> Outcome<'s> {
+    ) -> NameLookup<'s> {
         let context = &AnswerContext {
             tree: Tree { form: &KUBE_DNS, ..context.tree },
             share: context.share.or_else(|| share(context.qtype, service, part)),
             ..*context
         };
         match &service.kind {
-            ServiceKind::ClusterIp(_) if is_hidden(self.ignore_empty, service) => Outcome::NoName,
+            ServiceKind::ClusterIp(_) if is_hidden(self.ignore_empty, service) => NameLookup::NoName,
             ServiceKind::ClusterIp(ips) => of_cluster_ips(context, service, ips, part, response),
             ServiceKind::Headless => of_endpoints(context, service, part, response, worker),
             ServiceKind::ExternalName(target) => of_alias(context, (service, target), part, response),
-            ServiceKind::Undeclared => Outcome::NoName,
+            ServiceKind::Undeclared => NameLookup::NoName,
         }
     }
 
@@ -86,7 +86,7 @@ impl Kubernetes {
         query: &Query,
         response: &mut Response,
         worker: &mut Worker,
-    ) -> Result<Found, Box<Name>> {
+    ) -> Result<LookupResult, Box<Name>> {
         let meant = self.meant(view, among);
         let each = |visit: &mut dyn FnMut(&Service)| {
             for (namespace, name) in &meant {
@@ -100,15 +100,15 @@ impl Kubernetes {
         let (mut exists, mut alias) = (false, None);
         each(&mut |service| {
             let outcome = self.answer_like_kube_dns(&context, service, among.part, response, worker);
-            exists |= !matches!(outcome, Outcome::NoName);
-            if let Outcome::Alias(target) = outcome {
+            exists |= !matches!(outcome, NameLookup::NoName);
+            if let NameLookup::Alias(target) = outcome {
                 alias = alias.take().or_else(|| Name::from_text(target).ok());
             }
         });
-        match (Found::of_message(response), alias) {
-            (Found::Answered, _) => Ok(Found::Answered),
+        match (LookupResult::of_message(response), alias) {
+            (LookupResult::Answered, _) => Ok(LookupResult::Answered),
             (_, Some(target)) => Err(Box::new(target)),
-            _ if exists => Ok(Found::NoData),
+            _ if exists => Ok(LookupResult::NoData),
             _ => Ok(self.absent(view.required.endpoints)),
         }
     }
@@ -163,7 +163,7 @@ fn of_cluster_ips<'s>(
     ips: &[IpAddr],
     part: Part<'_>,
     response: &mut Response,
-) -> Outcome<'s> {
+) -> NameLookup<'s> {
     let all = ips.iter().copied();
     match part {
         Part::Whole | Part::Each if context.qtype == Type::SRV => targets(context, service, all, response),
@@ -171,7 +171,7 @@ fn of_cluster_ips<'s>(
         Part::Endpoint(label) => {
             let called = all.filter(|ip| address_label(*ip, &mut [0; 63]) == label);
             match context.qtype {
-                _ if called.clone().next().is_none() => Outcome::NoName,
+                _ if called.clone().next().is_none() => NameLookup::NoName,
                 Type::SRV => targets(context, service, called, response),
                 _ => context.own_addresses(service, called, (b"", b""), response),
             }
@@ -181,7 +181,7 @@ fn of_cluster_ips<'s>(
         }
         Part::Port(name, protocol) => context.own_addresses(service, all, (name, protocol), response),
         Part::Protocol(protocol) => branch(service.ports.iter(), protocol),
-        Part::EndpointIn(..) | Part::Zone { .. } => Outcome::NoName,
+        Part::EndpointIn(..) | Part::Zone { .. } => NameLookup::NoName,
     }
 }
 
@@ -191,7 +191,7 @@ fn targets(
     service: &Service,
     ips: impl Iterator<Item = IpAddr> + Clone,
     response: &mut Response,
-) -> Outcome<'static> {
+) -> NameLookup<'static> {
     let share = context.share.unwrap_or_else(|| ips.clone().count());
     let target = |ip| {
         let mut buffer: LabelBuffer = [0; 63];
@@ -204,7 +204,7 @@ fn targets(
         let Some(target) = target(ip) else { continue };
         response.message.push_address(Section::Additional, Owner::Name(target.as_ref()), context.ttl, ip);
     }
-    Outcome::of_message(response)
+    NameLookup::of_message(response)
 }
 
 /// Answers for a port, which is an alias of its Service.
@@ -214,12 +214,12 @@ fn of_port(
     ips: &[IpAddr],
     (name, protocol): (&[u8], &[u8]),
     response: &mut Response,
-) -> Outcome<'static> {
+) -> NameLookup<'static> {
     if !service.ports.iter().any(|port| port.matches(name, protocol)) {
-        return Outcome::NoName;
+        return NameLookup::NoName;
     }
     let Some(owner) = context.tree.service_name(service).filter(|_| ips.iter().any(|ip| context.wants(*ip))) else {
-        return Outcome::NoData;
+        return NameLookup::NoData;
     };
     response.message.push_name(Section::Answer, context.owner, (Type::CNAME, context.ttl), owner.as_ref());
     let context = AnswerContext { owner: Owner::Name(owner.as_ref()), ..*context };
@@ -232,7 +232,7 @@ fn of_endpoints(
     part: Part<'_>,
     response: &mut Response,
     worker: &mut Worker,
-) -> Outcome<'static> {
+) -> NameLookup<'static> {
     let which = match part {
         Part::Whole | Part::Each | Part::Port(..) => Which::All,
         Part::Endpoint(label) => Which::Labelled(label, &KUBE_DNS),
@@ -240,7 +240,7 @@ fn of_endpoints(
             let filled = service.slices.iter().filter(|slice| !slice.is_empty());
             return branch(filled.flat_map(|slice| slice.ports.iter()), protocol);
         }
-        Part::EndpointIn(..) | Part::Zone { .. } => return Outcome::NoName,
+        Part::EndpointIn(..) | Part::Zone { .. } => return NameLookup::NoName,
     };
     context.endpoints(&EndpointList { service, which }, part.ports(), response, worker)
 }
@@ -251,9 +251,9 @@ fn of_alias<'s>(
     (service, target): (&Service, &'s str),
     part: Part<'_>,
     response: &mut Response,
-) -> Outcome<'s> {
+) -> NameLookup<'s> {
     if !matches!(part, Part::Whole) || target.is_empty() {
-        return Outcome::NoName;
+        return NameLookup::NoName;
     }
     if let Ok(ip) = target.parse() {
         if context.qtype == Type::SRV {
@@ -261,11 +261,11 @@ fn of_alias<'s>(
         } else if context.wants(ip) && context.qtype.is_address() {
             response.message.push_address(Section::Answer, context.owner, context.ttl, ip);
         }
-        return Outcome::of_message(response);
+        return NameLookup::of_message(response);
     }
     match context.qtype {
-        Type::A | Type::AAAA | Type::CNAME | Type::SRV => Outcome::Alias(target),
-        _ => Outcome::NoData,
+        Type::A | Type::AAAA | Type::CNAME | Type::SRV => NameLookup::Alias(target),
+        _ => NameLookup::NoData,
     }
 }
 

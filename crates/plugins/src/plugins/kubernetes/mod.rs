@@ -30,7 +30,7 @@ use metrics::{self, Counter, Metric};
 use wire::{EdeCode, Name, NameRef, Owner, Rcode, Section, Type};
 
 use crate::shared::cluster_view::{Exposed, is_reverse, not_ready};
-use crate::shared::service_records::{Outcome, end_alias};
+use crate::shared::service_records::{NameLookup, end_alias};
 
 pub(crate) use explain::REASONS;
 pub(crate) use manifest::MANIFEST;
@@ -216,28 +216,28 @@ impl Plugin for Kubernetes {
         let Some(view) = self.views.get(query.zone_index()) else { return Verdict::Pass };
         let found =
             if view.is_reverse { self.find_reverse(query, response) } else { self.find(view, query, response, worker) };
-        if self.exposed.mark_remembered(matches!(found, Found::NoName), response)
+        if self.exposed.mark_remembered(matches!(found, LookupResult::NoName), response)
             && let Some(counter) = self.stale.get(query.zone_index())
         {
             worker.counters.count(*counter);
         }
         match found {
-            Found::Answered => Verdict::Done,
-            Found::NoData => {
+            LookupResult::Answered => Verdict::Done,
+            LookupResult::NoData => {
                 self.push_soa(Section::Authority, query, response);
                 Verdict::Done
             }
-            Found::Above => {
+            LookupResult::Above => {
                 self.push_soa(Section::Authority, query, response);
                 Verdict::Missing
             }
-            Found::Unknown => Verdict::Fail(not_ready(&self.exposed.index)),
-            Found::NoName => {
+            LookupResult::Unknown => Verdict::Fail(not_ready(&self.exposed.index)),
+            LookupResult::NoName => {
                 response.set_rcode(Rcode::NXDOMAIN);
                 self.push_soa(Section::Authority, query, response);
                 Verdict::Missing
             }
-            Found::Elsewhere(verdict) => verdict,
+            LookupResult::Elsewhere(verdict) => verdict,
         }
     }
 
@@ -256,7 +256,7 @@ fn is_hidden(ignore_empty: bool, service: &Service) -> bool {
 }
 
 /// Result of a lookup.
-enum Found {
+enum LookupResult {
     /// The records are in the answer section.
     Answered,
     /// The name exists without records of this type.
@@ -273,7 +273,7 @@ enum Found {
 
 impl Kubernetes {
     /// Answers a query in a forward zone.
-    fn find(&self, view: &View, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Found {
+    fn find(&self, view: &View, query: &mut Query, response: &mut Response, worker: &mut Worker) -> LookupResult {
         let key = query.key();
         let target = Target::read(&key.as_bytes()[..query.zone_at()], view.grammar);
         if view.grammar == Grammar::KubeDns
@@ -288,30 +288,30 @@ impl Kubernetes {
         }
         match target {
             Target::Apex => self.find_apex(query, response),
-            Target::Branch => Found::NoData,
+            Target::Branch => LookupResult::NoData,
             Target::Version => {
                 if query.qtype == Type::TXT {
                     Kubernetes::push_version(response);
                 }
-                Found::of_message(response)
+                LookupResult::of_message(response)
             }
             Target::NameServer => {
                 self.push_name_server_addresses(query, Owner::Question, response);
-                Found::of_message(response)
+                LookupResult::of_message(response)
             }
-            Target::Namespace(namespace) if self.exposed.shows(namespace) => Found::NoData,
+            Target::Namespace(namespace) if self.exposed.shows(namespace) => LookupResult::NoData,
             Target::PodNamespace(namespace) if self.pods != Pods::Disabled && self.exposed.shows(namespace) => {
-                Found::NoData
+                LookupResult::NoData
             }
             Target::Pod { namespace, pod } if self.exposed.shows(namespace) || self.has_pods_anywhere() => {
                 let outcome = self.pod(namespace, pod, query, response);
-                Found::of(&outcome).unwrap_or_else(|| self.absent_in(namespace, self.needs_of_pods()))
+                LookupResult::of(&outcome).unwrap_or_else(|| self.absent_in(namespace, self.needs_of_pods()))
             }
             Target::Service { namespace, service, part } if self.exposed.shows(namespace) => {
                 let found = self.find_service(view, (namespace, service, part), query, response, worker);
                 found.unwrap_or_else(|alias| self.follow_alias(view, query, &alias, response, worker))
             }
-            Target::Nothing => Found::NoName,
+            Target::Nothing => LookupResult::NoName,
             _ => self.absent(LOCAL.namespaces),
         }
     }
@@ -324,43 +324,45 @@ impl Kubernetes {
         query: &Query,
         response: &mut Response,
         worker: &mut Worker,
-    ) -> Result<Found, Box<Name>> {
+    ) -> Result<LookupResult, Box<Name>> {
         let context = self.context(query.qtype, Owner::Question, query.zone());
         let mut alias = None;
         let found = view.index.service(namespace, service, |service| {
             match self.answer(&context, service, part, response, worker) {
-                Outcome::Alias(target) => {
+                NameLookup::Alias(target) => {
                     alias = Some(Name::from_text(target));
-                    Found::NoData
+                    LookupResult::NoData
                 }
-                outcome => Found::of(&outcome).unwrap_or_else(|| self.absent_in(namespace, view.required.endpoints)),
+                outcome => {
+                    LookupResult::of(&outcome).unwrap_or_else(|| self.absent_in(namespace, view.required.endpoints))
+                }
             }
         });
         match alias {
             None => Ok(found.unwrap_or_else(|| self.absent_in(namespace, view.required.services))),
             Some(Ok(target)) => Err(target.into()),
             // An invalid host name leads nowhere.
-            Some(Err(_)) => Ok(Found::NoData),
+            Some(Err(_)) => Ok(LookupResult::NoData),
         }
     }
 
-    fn find_apex(&self, query: &Query, response: &mut Response) -> Found {
+    fn find_apex(&self, query: &Query, response: &mut Response) -> LookupResult {
         match query.qtype {
             Type::SOA => self.push_soa(Section::Answer, query, response),
             Type::NS => self.push_name_servers(query, response),
             _ => {}
         }
-        Found::of_message(response)
+        LookupResult::of_message(response)
     }
 
     /// Result for a name without an object: NXDOMAIN, or unknown until these kinds are listed.
-    fn absent(&self, kinds: Kinds) -> Found {
-        if self.exposed.index.knows(kinds) { Found::NoName } else { Found::Unknown }
+    fn absent(&self, kinds: Kinds) -> LookupResult {
+        if self.exposed.index.knows(kinds) { LookupResult::NoName } else { LookupResult::Unknown }
     }
 
     /// Same as [`Kubernetes::absent`] for a name in a served namespace.
-    fn absent_in(&self, namespace: &[u8], kinds: Kinds) -> Found {
-        if self.exposed.index.knows_in(namespace, kinds) { Found::NoName } else { Found::Unknown }
+    fn absent_in(&self, namespace: &[u8], kinds: Kinds) -> LookupResult {
+        if self.exposed.index.knows_in(namespace, kinds) { LookupResult::NoName } else { LookupResult::Unknown }
     }
 
     /// Returns true if pod names exist in namespaces that do not: kube-dns only parsed the address.
@@ -374,17 +376,21 @@ impl Kubernetes {
     }
 }
 
-impl Found {
+impl LookupResult {
     /// Converts an outcome. `None` if the name does not exist.
-    fn of(outcome: &Outcome<'_>) -> Option<Found> {
+    fn of(outcome: &NameLookup<'_>) -> Option<LookupResult> {
         match outcome {
-            Outcome::Answered => Some(Found::Answered),
-            Outcome::NoData | Outcome::Alias(_) => Some(Found::NoData),
-            Outcome::NoName => None,
+            NameLookup::Answered => Some(LookupResult::Answered),
+            NameLookup::NoData | NameLookup::Alias(_) => Some(LookupResult::NoData),
+            NameLookup::NoName => None,
         }
     }
 
-    fn of_message(response: &Response) -> Found {
-        if response.message.section(Section::Answer).next().is_some() { Found::Answered } else { Found::NoData }
+    fn of_message(response: &Response) -> LookupResult {
+        if response.message.section(Section::Answer).next().is_some() {
+            LookupResult::Answered
+        } else {
+            LookupResult::NoData
+        }
     }
 }

@@ -5,11 +5,11 @@ use engine::{Query, Response};
 use wire::{Name, Owner, Section, Type, address_of, is_above_addresses};
 
 use super::name::{Grammar, Target};
-use super::{Found, Kubernetes, LOCAL};
+use super::{Kubernetes, LOCAL, LookupResult};
 
 impl Kubernetes {
     /// Answers a query in a reverse zone.
-    pub(super) fn find_reverse(&self, query: &Query, response: &mut Response) -> Found {
+    pub(super) fn find_reverse(&self, query: &Query, response: &mut Response) -> LookupResult {
         match Target::read(&query.key().as_bytes()[..query.zone_at()], Grammar::Cluster) {
             Target::Apex => return self.find_apex(query, response),
             Target::NameServer => self.push_name_server_addresses(query, Owner::Question, response),
@@ -17,14 +17,14 @@ impl Kubernetes {
             Target::Version | Target::Branch => {}
             _ => return self.find_address(query, response),
         }
-        Found::of_message(response)
+        LookupResult::of_message(response)
     }
 
     /// Answers with the Service that has the address as cluster IP, or else with the Services that have it as an
     /// endpoint: with the headless ones that know its hostname, if any, because the others would give it another name.
-    fn find_address(&self, query: &Query, response: &mut Response) -> Found {
+    fn find_address(&self, query: &Query, response: &mut Response) -> LookupResult {
         let Some(address) = address_of(query.key()) else {
-            return if is_above_addresses(query.key()) { Found::Above } else { Found::NoName };
+            return if is_above_addresses(query.key()) { LookupResult::Above } else { LookupResult::NoName };
         };
         let tree = Kubernetes::tree(self.primary.as_ref());
         let mut exists = false;
@@ -66,7 +66,7 @@ impl Kubernetes {
         {
             self.push_ptr_once(response, name);
         }
-        if exists || only.is_some() { Found::of_message(response) } else { self.absent(LOCAL.endpoints) }
+        if exists || only.is_some() { LookupResult::of_message(response) } else { self.absent(LOCAL.endpoints) }
     }
 
     fn push_ptr_once(&self, response: &mut Response, name: &Name) {

@@ -3,7 +3,6 @@
 mod profile;
 
 use core::error::Error;
-use core::fmt;
 use core::time::Duration;
 use std::sync::Arc;
 
@@ -51,39 +50,21 @@ pub trait Profiler: Send + Sync {
 }
 
 /// Reason why no profile could be taken.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
     /// Another profile is being taken. A process can take one at a time.
+    #[error("another CPU profile is being taken, and a process can take one at a time; try again when it has ended")]
     Running,
     /// The profiler cannot start. A later attempt may succeed.
-    Start(ProfilerError),
+    #[error("no profile can be taken now: {0}")]
+    Start(#[source] ProfilerError),
     /// The samples cannot be read.
-    Report(ProfilerError),
+    #[error("{0}")]
+    Report(#[source] ProfilerError),
 }
 
 /// Error of a profiling library.
 pub type ProfilerError = Box<dyn Error + Send + Sync>;
-
-impl fmt::Display for ProfileError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ProfileError::Running => f.write_str(
-                "another CPU profile is being taken, and a process can take one at a time; try again when it has ended",
-            ),
-            ProfileError::Start(error) => write!(f, "no profile can be taken now: {error}"),
-            ProfileError::Report(error) => error.fmt(f),
-        }
-    }
-}
-
-impl Error for ProfileError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            ProfileError::Running => None,
-            ProfileError::Start(error) | ProfileError::Report(error) => Some(&**error),
-        }
-    }
-}
 
 pub struct Config {
     address: String,

@@ -1,7 +1,5 @@
 //! Probe query to a name server, and the check of its response.
 
-use core::error::Error;
-use core::fmt;
 use core::net::SocketAddr;
 use core::time::Duration;
 
@@ -61,41 +59,24 @@ impl Question {
 }
 
 /// Reason why a probe failed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub(super) enum ProbeError {
     /// No response arrived.
-    Exchange(ExchangeError),
+    #[error("{0}")]
+    Exchange(#[source] ExchangeError),
     /// The response is malformed.
-    Malformed(MessageError),
+    #[error("malformed response")]
+    Malformed(#[source] MessageError),
     /// A name in the response is malformed.
-    Name(NameError),
+    #[error("malformed response")]
+    Name(#[source] NameError),
     /// The response has another code.
+    #[error("{actual} instead of {expected}")]
     Rcode { actual: Rcode, expected: Rcode },
     /// The response has no records.
+    #[error("response without records")]
     NoRecords,
     /// No record has the expected value.
+    #[error("no record has the expected value")]
     OtherValue,
-}
-
-impl fmt::Display for ProbeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ProbeError::Exchange(error) => error.fmt(f),
-            ProbeError::Malformed(_) | ProbeError::Name(_) => f.write_str("malformed response"),
-            ProbeError::Rcode { actual, expected } => write!(f, "{actual} instead of {expected}"),
-            ProbeError::NoRecords => f.write_str("response without records"),
-            ProbeError::OtherValue => f.write_str("no record has the expected value"),
-        }
-    }
-}
-
-impl Error for ProbeError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            ProbeError::Exchange(error) => Some(error),
-            ProbeError::Malformed(error) => Some(error),
-            ProbeError::Name(error) => Some(error),
-            ProbeError::Rcode { .. } | ProbeError::NoRecords | ProbeError::OtherValue => None,
-        }
-    }
 }

@@ -1,9 +1,6 @@
 //! Replacement text with metadata labels and groups of a regular expression: `{1}.{view/name}.local.`. Values are
 //! inserted as they are, and never parsed again.
 
-use core::error::Error;
-use core::fmt;
-
 use engine::{Label, Labels, Query};
 use gotext::regexp::Regexp;
 use wire::NameRef;
@@ -74,34 +71,21 @@ impl Labelled {
 }
 
 /// Reason why a text is not a replacement.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(super) enum LabelledError {
     /// A `}` without its `{`.
+    #[error("it has a `}}` without its `{{`")]
     Unopened,
     /// A `{` without its `}`.
+    #[error("it has a `{{` without its `}}`")]
     Unclosed,
     /// Reference to a group that the expression does not have, and the number of its groups.
+    #[error("the regular expression has no group `{{{0}}}`; its last one is `{{{1}}}`")]
     NoGroup(String, usize),
     /// Neither a group nor a label.
+    #[error("`{{{0}}}` is neither a group, such as `{{1}}`, nor a label, such as `{{view/name}}`")]
     NotALabel(String),
 }
-
-impl fmt::Display for LabelledError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            LabelledError::Unopened => f.write_str("it has a `}` without its `{`"),
-            LabelledError::Unclosed => f.write_str("it has a `{` without its `}`"),
-            LabelledError::NoGroup(group, last) => {
-                write!(f, "the regular expression has no group `{{{group}}}`; its last one is `{{{last}}}`")
-            }
-            LabelledError::NotALabel(text) => {
-                write!(f, "`{{{text}}}` is neither a group, such as `{{1}}`, nor a label, such as `{{view/name}}`")
-            }
-        }
-    }
-}
-
-impl Error for LabelledError {}
 
 impl Part {
     fn parse(inner: &str, groups: usize) -> Result<Part, LabelledError> {

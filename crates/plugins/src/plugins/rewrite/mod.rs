@@ -6,9 +6,6 @@ mod labelled;
 mod pattern;
 mod rule;
 
-use core::error::Error;
-use core::fmt;
-
 use config::options::{Args, Effect, Manifest, Problem, Role};
 use config::setup::{Part, Setup, SetupError};
 use corefile::Token;
@@ -202,9 +199,11 @@ fn unwritable(error: &NameError) -> Failure {
 }
 
 /// Result of a rewrite that is not a domain name.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("invalid name after rewrite: {text}")]
 struct InvalidNameError {
     text: String,
+    #[source]
     source: NameError,
 }
 
@@ -212,18 +211,6 @@ impl InvalidNameError {
     fn into_verdict(self) -> Verdict {
         let failure = Failure::servfail(EdeCode::OTHER, self.to_string());
         Verdict::Fail(failure.with_text("the name cannot be rewritten to a valid name"))
-    }
-}
-
-impl fmt::Display for InvalidNameError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "invalid name after rewrite: {}", self.text)
-    }
-}
-
-impl Error for InvalidNameError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        Some(&self.source)
     }
 }
 

@@ -3,7 +3,6 @@
 
 #![allow(deprecated, reason = "the only SipHash-2-4 of the standard library; the format requires this hash")]
 
-use core::fmt;
 use core::hash::{Hasher, SipHasher};
 use core::net::IpAddr;
 
@@ -28,24 +27,15 @@ const RENEWAL: i32 = 1800;
 pub(super) struct Secrets(Vec<(u64, u64)>);
 
 /// File with secrets that cannot be used.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum SecretsError {
     /// Line that is no secret, counted from 1.
+    #[error("line {0}: expected a secret of 32 hexadecimal digits")]
     Line(usize),
     /// Number of secrets.
+    #[error("expected 1 to {} secrets, found {}", SECRETS_MAX, .0)]
     Number(usize),
 }
-
-impl fmt::Display for SecretsError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            SecretsError::Line(line) => write!(out, "line {line}: expected a secret of 32 hexadecimal digits"),
-            SecretsError::Number(number) => write!(out, "expected 1 to {SECRETS_MAX} secrets, found {number}"),
-        }
-    }
-}
-
-impl core::error::Error for SecretsError {}
 
 /// Result of the check of a query's cookie.
 #[derive(Debug, PartialEq, Eq)]

@@ -7,8 +7,6 @@
 //!                                                   └──────────────────────────────────────┘
 //! ```
 
-use core::error::Error;
-use core::fmt;
 use core::net::SocketAddr;
 use core::time::Duration;
 use std::rc::Rc;
@@ -214,18 +212,23 @@ async fn transfer(
 }
 
 /// Reason why a zone could not be refreshed from a primary. The next primary, or a retry, may succeed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 enum RefreshError {
     /// The primary did not answer the SOA query.
-    NoSerial(ExchangeError),
+    #[error("no SOA record: {0}")]
+    NoSerial(#[source] ExchangeError),
     /// The response to the SOA query is malformed.
-    Message(MessageError),
+    #[error("{0}")]
+    Message(#[source] MessageError),
     /// The response to the SOA query has this code and no SOA record.
+    #[error("no SOA record: {0}")]
     NoSoa(Rcode),
     /// The transfer broke off.
-    Transfer(ExchangeError),
+    #[error("transfer failed: {0}")]
+    Transfer(#[source] ExchangeError),
     /// The transferred data is not a valid zone.
-    Zone(TransferError),
+    #[error("{0}")]
+    Zone(#[source] TransferError),
 }
 
 impl RefreshError {
@@ -236,29 +239,6 @@ impl RefreshError {
 
     const fn level(&self) -> Level {
         if self.is_of_zone() { Level::Error } else { Level::Warning }
-    }
-}
-
-impl fmt::Display for RefreshError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            RefreshError::NoSerial(error) => write!(f, "no SOA record: {error}"),
-            RefreshError::Message(error) => error.fmt(f),
-            RefreshError::NoSoa(rcode) => write!(f, "no SOA record: {rcode}"),
-            RefreshError::Transfer(error) => write!(f, "transfer failed: {error}"),
-            RefreshError::Zone(error) => error.fmt(f),
-        }
-    }
-}
-
-impl Error for RefreshError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            RefreshError::NoSerial(error) | RefreshError::Transfer(error) => Some(error),
-            RefreshError::Message(error) => Some(error),
-            RefreshError::NoSoa(_) => None,
-            RefreshError::Zone(error) => Some(error),
-        }
     }
 }
 

@@ -1,6 +1,5 @@
 //! Background job: takes queries from the queue, asks the other server and compares.
 
-use core::fmt;
 use core::pin::Pin;
 use core::time::Duration;
 use std::rc::Rc;
@@ -44,24 +43,15 @@ pub(super) struct Own {
 }
 
 /// Error of an exchange with the other server.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 enum AskError {
     /// No answer came in time.
+    #[error("no answer in time")]
     Timeout,
     /// The query could not be sent, or the reply cannot be read.
+    #[error("the query could not be sent, or its answer cannot be read")]
     Failed,
 }
-
-impl fmt::Display for AskError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(match self {
-            AskError::Timeout => "no answer in time",
-            AskError::Failed => "the query could not be sent, or its answer cannot be read",
-        })
-    }
-}
-
-impl core::error::Error for AskError {}
 
 impl From<ExchangeError> for AskError {
     fn from(error: ExchangeError) -> AskError {
@@ -91,6 +81,7 @@ impl Job {
         let mut in_flight: Vec<Pin<Box<_>>> = Vec::new();
         loop {
             budget.refill(io.now());
+            // The queue drops what finds no place, so a slow server costs samples and never the answers to clients.
             while in_flight.len() < IN_FLIGHT_MAX && budget.left >= 1.0 {
                 let Some(sample) = self.exit.take() else { break };
                 budget.left -= 1.0;

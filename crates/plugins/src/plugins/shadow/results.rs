@@ -61,12 +61,12 @@ pub(super) struct Results {
     zones: Zones,
     dropped: AtomicU64,
     skipped: AtomicU64,
-    found: Mutex<Found>,
+    found: Mutex<JobResults>,
 }
 
 /// Part of the results that only the job changes.
 #[derive(Default)]
-struct Found {
+struct JobResults {
     since_1970: Option<Duration>,
     counts: ShadowCounts,
     groups: HashMap<Key, Group>,
@@ -175,7 +175,7 @@ impl Results {
         zone.and_then(|zone| self.zones.names().get(zone)).map_or_else(|| ".".to_owned(), Name::to_string)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Found> {
+    fn lock(&self) -> MutexGuard<'_, JobResults> {
         self.found.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -6,8 +6,6 @@
 mod validity;
 mod write;
 
-use core::error::Error;
-use core::fmt;
 use core::time::Duration;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -227,30 +225,14 @@ impl ZoneFile {
 }
 
 /// Reason why a zone could not be signed. The next check tries again.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 enum SignError {
     /// The zone file cannot be loaded.
-    Load(LoadError),
+    #[error("{0}")]
+    Load(#[source] LoadError),
     /// The signed file cannot be written.
-    Write(PathBuf, io::Error),
-}
-
-impl fmt::Display for SignError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            SignError::Load(error) => error.fmt(f),
-            SignError::Write(path, error) => write!(f, "cannot write {}: {error}", path.display()),
-        }
-    }
-}
-
-impl Error for SignError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            SignError::Load(error) => Some(error),
-            SignError::Write(_, error) => Some(error),
-        }
-    }
+    #[error("cannot write {}: {}", .0.display(), .1)]
+    Write(PathBuf, #[source] io::Error),
 }
 
 fn notice(level: Level, message: String) -> Notice {

@@ -1,8 +1,6 @@
 //! Validity of the signatures in a signed zone file. The signature over the SOA record is representative of all, and is
 //! near the start of the file.
 
-use core::error::Error;
-use core::fmt;
 use std::path::{Path, PathBuf};
 
 use config::setup::Files;
@@ -67,32 +65,14 @@ impl Validity {
 }
 
 /// Reason why a signed zone file has no known validity.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(super) enum UnsignedError {
     /// The file cannot be read. It does not exist before the first signing.
-    Open(OpenError),
+    #[error("{0}")]
+    Open(#[source] OpenError),
     /// The file has no signature over its SOA record.
+    #[error("{} has no signature over its SOA record", .0.display())]
     NoSignature(PathBuf),
-}
-
-impl fmt::Display for UnsignedError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            UnsignedError::Open(error) => error.fmt(f),
-            UnsignedError::NoSignature(path) => {
-                write!(f, "{} has no signature over its SOA record", path.display())
-            }
-        }
-    }
-}
-
-impl Error for UnsignedError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            UnsignedError::Open(error) => Some(error),
-            UnsignedError::NoSignature(_) => None,
-        }
-    }
 }
 
 /// Validity period and key tag of a signature over a SOA record (RFC 4034 §3.1).

@@ -1,6 +1,5 @@
 //! Configuration of a `template` line.
 
-use core::fmt;
 use std::collections::BTreeMap;
 
 use config::options::{Args, Effect, Problem, Property, Role, Usage};
@@ -94,24 +93,15 @@ impl Config {
 }
 
 /// Expression without a value for a query, for example an index after the end of a list.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(super) enum NoValueError {
     /// Expression of the variable with this name.
+    #[error("variable `{0}` has no value")]
     Variable(String),
     /// Expression of a condition.
+    #[error("a condition has no value")]
     Condition,
 }
-
-impl fmt::Display for NoValueError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            NoValueError::Variable(name) => write!(f, "variable `{name}` has no value"),
-            NoValueError::Condition => f.write_str("a condition has no value"),
-        }
-    }
-}
-
-impl core::error::Error for NoValueError {}
 
 /// Parses the arguments `CLASS TYPE [ZONES...]`.
 pub(super) fn read_arguments(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {

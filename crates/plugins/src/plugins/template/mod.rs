@@ -7,8 +7,6 @@
 mod data;
 mod manifest;
 
-use core::error::Error;
-use core::fmt;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -243,40 +241,27 @@ fn with_mnemonic<T: Copy>(code: fn(u16) -> T, mnemonic: fn(T) -> Option<&'static
 }
 
 /// Reason why a line has no answer for a query. The operator must change the line.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 enum AnswerError {
     /// A variable or a condition has no value.
-    Value(NoValueError),
+    #[error("template: {0}")]
+    Value(#[source] NoValueError),
     /// A template cannot be executed.
-    Template(ExecuteError),
+    #[error("template: {0}")]
+    Template(#[source] ExecuteError),
     /// The output of a template is not a record.
-    Record { error: ParseError, line: String },
+    #[error("template: {error}: {line:?}")]
+    Record {
+        #[source]
+        error: ParseError,
+        line: String,
+    },
 }
 
 impl AnswerError {
     fn into_verdict(self) -> Verdict {
         let failure = Failure::servfail(EdeCode::OTHER, self.to_string());
         Verdict::Fail(failure.with_text("the template for this name has failed"))
-    }
-}
-
-impl fmt::Display for AnswerError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            AnswerError::Value(error) => write!(f, "template: {error}"),
-            AnswerError::Template(error) => write!(f, "template: {error}"),
-            AnswerError::Record { error, line } => write!(f, "template: {error}: {line:?}"),
-        }
-    }
-}
-
-impl Error for AnswerError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            AnswerError::Value(error) => Some(error),
-            AnswerError::Template(error) => Some(error),
-            AnswerError::Record { error, .. } => Some(error),
-        }
     }
 }
 

@@ -1,7 +1,5 @@
 //! Exporter job: takes spans from the buffer and posts them to the collector.
 
-use core::error::Error;
-use core::fmt;
 use core::pin::pin;
 use core::time::Duration;
 use std::rc::Rc;
@@ -84,30 +82,14 @@ impl Exporter {
 }
 
 /// Reason why spans were not exported. They are lost.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 enum ExportError {
     /// The request failed.
-    Fetch(FetchError),
+    #[error("{0}")]
+    Fetch(#[source] FetchError),
     /// The collector answered with this HTTP status.
+    #[error("HTTP status {0}")]
     Status(u16),
-}
-
-impl fmt::Display for ExportError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ExportError::Fetch(error) => error.fmt(f),
-            ExportError::Status(status) => write!(f, "HTTP status {status}"),
-        }
-    }
-}
-
-impl Error for ExportError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            ExportError::Fetch(error) => Some(error),
-            ExportError::Status(_) => None,
-        }
-    }
 }
 
 /// Start of an OTLP request: the resource that the spans belong to.

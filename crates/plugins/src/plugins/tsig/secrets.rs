@@ -1,28 +1,17 @@
 //! Key files in BIND's format: `key "name" { algorithm hmac-sha256; secret "base64=="; };`.
 
-use core::error::Error;
-use core::fmt;
-
 use wire::Name;
 
 use super::Secrets;
 
 /// Invalid key in a key file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{line}: expected {expected}")]
 pub(super) struct SecretsError {
     /// Line, counted from 1.
     line: usize,
     expected: &'static str,
 }
-
-impl fmt::Display for SecretsError {
-    /// Writes `LINE: PROBLEM`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: expected {}", self.line, self.expected)
-    }
-}
-
-impl Error for SecretsError {}
 
 /// Parses the keys of a file.
 pub(super) fn read(bytes: &[u8]) -> Result<Secrets, SecretsError> {

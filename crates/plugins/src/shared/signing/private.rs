@@ -23,37 +23,24 @@ pub(super) enum Private {
 }
 
 /// Reason why a private key file cannot be used. The operator must replace the key.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PrivateKeyError {
     /// Part that is missing or not base64.
+    #[error("`{0}:` is missing or not base64")]
     Part(&'static str),
     /// The algorithm differs from that of the public key.
+    #[error("the algorithm differs from that of the public key")]
     OtherAlgorithm,
     /// Unsupported algorithm.
+    #[error("algorithm {0} is not supported; use 8 or 10 (RSA), 13 or 14 (ECDSA), or 15 (Ed25519)")]
     Algorithm(u8),
     /// The parts do not form the private key of the public key.
+    #[error("the private key does not match the public key")]
     Mismatch,
     /// The parts do not form the private key of the public key, or the size is not 2048 to 8192 bits.
+    #[error("the private key does not match the public key, or its size is not 2048 to 8192 bits")]
     RsaMismatch,
 }
-
-impl core::fmt::Display for PrivateKeyError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            PrivateKeyError::Part(part) => write!(f, "`{part}:` is missing or not base64"),
-            PrivateKeyError::OtherAlgorithm => f.write_str("the algorithm differs from that of the public key"),
-            PrivateKeyError::Algorithm(number) => {
-                write!(f, "algorithm {number} is not supported; use 8 or 10 (RSA), 13 or 14 (ECDSA), or 15 (Ed25519)")
-            }
-            PrivateKeyError::Mismatch => f.write_str("the private key does not match the public key"),
-            PrivateKeyError::RsaMismatch => {
-                f.write_str("the private key does not match the public key, or its size is not 2048 to 8192 bits")
-            }
-        }
-    }
-}
-
-impl core::error::Error for PrivateKeyError {}
 
 impl PrivateKeyError {
     /// Line of the file that the error is about, counted from 1; `None` if the line is missing.

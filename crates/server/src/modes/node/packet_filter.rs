@@ -1,7 +1,5 @@
 //! Packet filter rules that exclude the cache's DNS traffic from connection tracking, set with nftables or iptables.
 
-use std::error::Error;
-use std::fmt;
 use std::io;
 use std::process::{Command, Stdio};
 
@@ -30,13 +28,16 @@ pub(super) struct PacketFilter {
 
 /// Error with the rules, by the error types of node-cache's metric and `nftables`. The reconciler
 /// tries again.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(super) enum PacketFilterError {
     /// The kernel rejected a netlink request.
-    Nftables(io::Error),
+    #[error("{}", host::errors::describe(.0))]
+    Nftables(#[source] io::Error),
     /// iptables could not run or rejected a rule.
+    #[error("{0}")]
     Iptables(String),
     /// Another program holds the lock of iptables.
+    #[error("another program holds the lock of iptables")]
     IptablesLock,
 }
 
@@ -48,22 +49,6 @@ impl PacketFilterError {
             PacketFilterError::Iptables(_) => "iptables",
             PacketFilterError::IptablesLock => "iptables_lock",
         }
-    }
-}
-
-impl fmt::Display for PacketFilterError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            PacketFilterError::Nftables(error) => out.write_str(&host::errors::describe(error)),
-            PacketFilterError::Iptables(message) => out.write_str(message),
-            PacketFilterError::IptablesLock => out.write_str("another program holds the lock of iptables"),
-        }
-    }
-}
-
-impl Error for PacketFilterError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        if let PacketFilterError::Nftables(error) = self { Some(error) } else { None }
     }
 }
 
