@@ -20,12 +20,13 @@
 
 use core::cell::RefCell;
 
-use wire::{Class, EdeCode, Name, NameRef, Rcode};
+use wire::{Class, EdeCode, Name, NameRef, Opcode, Rcode};
 
 use crate::admission::{Admission, admit};
 use crate::chain::{Refuses, Step};
 use crate::generation::Generation;
 use crate::ids::ListenerId;
+use crate::refused_updates;
 use crate::transaction::{Progress, Transaction, steps_above};
 use crate::verdict::{Failure, Resolved, Subquery, SubqueryTarget, Verdict};
 use crate::worker::Worker;
@@ -58,6 +59,9 @@ impl Generation {
                 response.begin_unread(header, rcode);
                 transaction.is_unread = true;
                 worker.observe(self, transaction, Progress::Answered);
+                if header.flags.opcode() == Opcode::UPDATE && self.listener(listener).takes_updates {
+                    refused_updates::log(self, transaction, Progress::Answered, worker);
+                }
                 return Progress::Answered;
             }
             Admission::Query => query.begin(),
@@ -66,6 +70,9 @@ impl Generation {
         let progress = self.guarded(transaction, worker, Generation::dispatch);
         if progress != Progress::Waiting {
             worker.observe(self, transaction, progress);
+            if transaction.query.is_update() {
+                refused_updates::log(self, transaction, progress, worker);
+            }
         }
         progress
     }
