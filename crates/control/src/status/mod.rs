@@ -9,7 +9,7 @@ mod text_tests;
 use serde::{Deserialize, Serialize};
 
 pub use problem::{Problem, ProblemCode};
-pub use replica::Replica;
+pub use replica::{Replica, difference};
 
 /// State of the server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -379,6 +379,11 @@ pub struct Resources {
 }
 
 impl Status {
+    /// Adds the problem of replicas that serve different configurations, if their hashes are known and differ.
+    pub fn compare_replicas(&mut self) {
+        self.problems.extend(difference(replica::known(&self.replicas)));
+    }
+
     /// Returns true if there is no problem.
     #[must_use]
     pub fn is_fine(&self) -> bool {

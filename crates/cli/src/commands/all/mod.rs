@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::service::Service;
-use super::{Request, as_json, ready, reload, requests, shadow};
+use super::{Request, ready, reload, requests, shadow};
 use crate::all_error::AllError;
 use crate::client::ControlError;
 
@@ -121,11 +121,7 @@ fn code<T>(answers: &[Answer<T>], is_fine: impl Fn(&T) -> bool) -> u8 {
 }
 
 /// Returns the answers as JSON. `members` are those of an answer, beside the name of its replica.
-fn document<T>(
-    replicas: &Replicas<'_>,
-    answers: &[Answer<T>],
-    members: impl Fn(&T) -> Value,
-) -> Result<String, ControlError> {
+fn document<T>(replicas: &Replicas<'_>, answers: &[Answer<T>], members: impl Fn(&T) -> Value) -> Value {
     let one = |answer: &Answer<T>| {
         let mut object = match &answer.outcome {
             Ok(value) => members(value),
@@ -134,7 +130,7 @@ fn document<T>(
         object["replica"] = answer.replica.as_str().into();
         object
     };
-    as_json(&json!({ "service": replicas.name(), "replicas": answers.iter().map(one).collect::<Vec<_>>() }))
+    json!({ "service": replicas.name(), "replicas": answers.iter().map(one).collect::<Vec<_>>() })
 }
 
 /// Returns a line for each replica without an answer.
