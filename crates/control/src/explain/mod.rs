@@ -128,9 +128,9 @@ pub struct Search {
     pub domains: Vec<String>,
     /// Number of dots from which a name is first asked for as it is.
     pub ndots: u64,
-    /// `dnsPolicy` that takes effect, if the Pod could be read: `ClusterFirst`, `Default` or `None`.
+    /// `dnsPolicy` that takes effect, if the Pod could be read.
     #[serde(default)]
-    pub policy: Option<String>,
+    pub policy: Option<DnsPolicy>,
     /// Nameservers of the Pod's `dnsConfig`.
     #[serde(default)]
     pub nameservers: Vec<String>,
@@ -146,7 +146,31 @@ impl Search {
     /// Returns true if the Pod does not ask the cluster DNS, or it is not known if it does.
     #[must_use]
     pub fn asks_elsewhere(&self) -> bool {
-        self.policy.as_deref().is_some_and(|policy| policy != "ClusterFirst")
+        self.policy.is_some_and(|policy| policy != DnsPolicy::ClusterFirst)
+    }
+}
+
+/// `dnsPolicy` of a Pod that takes effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum DnsPolicy {
+    /// The Pod asks the cluster DNS.
+    ClusterFirst,
+    /// The Pod asks the nameservers of its node.
+    Default,
+    /// The Pod asks the nameservers of its `dnsConfig` only.
+    None,
+}
+
+impl DnsPolicy {
+    /// Returns the name in the Pod.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            DnsPolicy::ClusterFirst => "ClusterFirst",
+            DnsPolicy::Default => "Default",
+            DnsPolicy::None => "None",
+        }
     }
 }
 

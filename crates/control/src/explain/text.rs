@@ -2,7 +2,9 @@
 
 use core::fmt::{self, Write};
 
-use super::{Asked, Cached, Client, Differing, Explained, NotReady, NotReadyEndpoint, Place, Search, Step, Upstream};
+use super::{
+    Asked, Cached, Client, Differing, DnsPolicy, Explained, NotReady, NotReadyEndpoint, Place, Search, Step, Upstream,
+};
 use crate::text::{count, duration, harmless};
 
 /// Maximum width of the column with results. Longer ones move the columns after them.
@@ -75,12 +77,10 @@ impl fmt::Display for Search {
         let domains: Vec<String> = self.domains.iter().map(|domain| harmless(domain)).collect();
         let domains = if domains.is_empty() { "without domains".to_owned() } else { domains.join(" ") };
         write!(out, "{domains} · ndots {} (", self.ndots)?;
-        match (&self.policy, self.assumed) {
+        match (self.policy.map(DnsPolicy::name), self.assumed) {
             (None, _) => write!(out, "assumed, see {CHECK})"),
-            (Some(policy), false) => write!(out, "dnsPolicy {})", harmless(policy)),
-            (Some(policy), true) => {
-                write!(out, "dnsPolicy {}; cluster domain assumed, see {CHECK})", harmless(policy))
-            }
+            (Some(policy), false) => write!(out, "dnsPolicy {policy})"),
+            (Some(policy), true) => write!(out, "dnsPolicy {policy}; cluster domain assumed, see {CHECK})"),
         }
     }
 }
@@ -89,17 +89,19 @@ impl Search {
     /// Says which servers the Pod asks in place of this one, or why the cluster domain is assumed.
     fn note(&self) -> Option<String> {
         let servers = self.nameservers.join(", ");
-        match self.policy.as_deref()? {
-            "Default" if servers.is_empty() => Some(
+        match self.policy? {
+            DnsPolicy::Default if servers.is_empty() => Some(
                 "dnsPolicy Default applies to the Pod, which is so too for a Pod on the network of its node \
                  (ClusterFirstWithHostNet would ask the cluster DNS): it asks the nameservers of its node, with the \
                  search domains of the node, and this server only if they forward to it"
                     .to_owned(),
             ),
-            "Default" | "None" => Some(format!(
+            DnsPolicy::Default | DnsPolicy::None => Some(format!(
                 "the Pod asks the nameservers of its dnsConfig: {servers}; this server only if it is one of them"
             )),
-            _ => self.unknown.as_ref().map(|reason| format!("the cluster domain is assumed: {reason}")),
+            DnsPolicy::ClusterFirst => {
+                self.unknown.as_ref().map(|reason| format!("the cluster domain is assumed: {reason}"))
+            }
         }
     }
 }

@@ -107,10 +107,10 @@ fn search_of(namespace: &str, inspection: &Inspection, resolver: Option<&PodReso
         return Some(Search { domains, ndots: NDOTS, ..Search::default() });
     };
     let PodResolver { policy, nameservers, searches, ndots, cluster_domain } = resolver;
-    let policy_text = match policy {
-        DnsPolicy::ClusterFirst => "ClusterFirst",
-        DnsPolicy::Node => "Default",
-        DnsPolicy::None => "None",
+    let shown = match policy {
+        DnsPolicy::ClusterFirst => control::explain::DnsPolicy::ClusterFirst,
+        DnsPolicy::Node => control::explain::DnsPolicy::Default,
+        DnsPolicy::None => control::explain::DnsPolicy::None,
     };
     let (mut domains, usual) = match policy {
         DnsPolicy::ClusterFirst => {
@@ -129,7 +129,7 @@ fn search_of(namespace: &str, inspection: &Inspection, resolver: Option<&PodReso
     Some(Search {
         domains,
         ndots: ndots.unwrap_or(usual),
-        policy: Some(policy_text.to_owned()),
+        policy: Some(shown),
         nameservers: nameservers.clone(),
         assumed: *policy == DnsPolicy::ClusterFirst && !matches!(cluster_domain, Some(Ok(_))),
         unknown: cluster_domain.as_ref().and_then(|known| known.as_ref().err()).map(ToString::to_string),
