@@ -17,6 +17,7 @@
 mod answer;
 mod connection;
 mod context;
+mod dns_service;
 mod drops;
 mod endpoints;
 pub mod explain;

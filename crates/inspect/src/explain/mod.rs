@@ -103,8 +103,10 @@ pub(crate) struct Explainer<'a> {
     pub(crate) old_view: Option<String>,
     /// Addresses that the listeners of the running server are bound to.
     pub bound: Bound,
-    /// Addresses of the client in the source of its cluster, if that was asked.
+    /// Pod of the client in the source of its cluster, if that was asked.
     pub(crate) located: Option<Located>,
+    /// Addresses of the cluster DNS, as far as they are known.
+    pub(crate) cluster_dns: Vec<IpAddr>,
     /// Rules of the current question that look at the client's address.
     by_address: Vec<Rule>,
 }
@@ -116,8 +118,9 @@ impl<'a> Explainer<'a> {
     /// Explains the answers of `generation`.
     pub fn new(generation: &'a Generation, outline: &'a Outline, inspection: &'a Inspection) -> Explainer<'a> {
         let rehearsal = Rehearsal::new(generation, Box::new(MonotonicClock), SEED);
-        let (bound, by_address) = (Bound::new(), Vec::new());
-        Explainer { generation, outline, inspection, rehearsal, old_view: None, bound, located: None, by_address }
+        let (bound, cluster_dns, by_address) = (Bound::new(), Vec::new(), Vec::new());
+        let (old_view, located) = (None, None);
+        Explainer { generation, outline, inspection, rehearsal, old_view, bound, located, cluster_dns, by_address }
     }
 
     /// Explains the answer to a question.
@@ -131,10 +134,13 @@ impl<'a> Explainer<'a> {
         let reversed = address.filter(|_| qtype == Type::PTR).map(|address| wire::reverse_name(address).to_string());
         let asked = Asked { name: reversed.as_deref().unwrap_or(asked.name), ..*asked };
         let listener = self.listener(asked.server)?;
-        let (from, search) = match asked.from {
+        let (from, mut search) = match asked.from {
             Some(from) => client::find(from, self.inspection, self.located.as_ref())?,
             None => (None, None),
         };
+        if let Some(search) = &mut search {
+            search.cluster_dns = self.cluster_dns.iter().map(ToString::to_string).collect();
+        }
         let names = names_of(asked.name, search.as_ref())?;
         let address = address_of(from.as_ref());
         self.by_address.clear();

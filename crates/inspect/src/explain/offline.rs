@@ -17,6 +17,7 @@ use metrics::Registry;
 use tokio::task::LocalSet;
 
 use super::{Asked, ExplainError, Explainer, Outline};
+use crate::dns_service;
 use process::capabilities::capabilities;
 use process::clusters::Followed;
 use process::configuration::{Configuration, Origin};
@@ -79,8 +80,9 @@ pub fn explain(files: &Files, asked: &Asked<'_>, directives: Directives) -> Resu
         let loaded = load(files, directives).await?;
         let mut explainer = loaded.explainer();
         if let Some(from) = asked.from {
-            explainer.located = super::locate(from, &loaded.clusters.sources()).await;
+            explainer.located = super::locate(from, &loaded.clusters.sources(), &loaded.requests.inspection).await;
         }
+        explainer.cluster_dns = dns_service::addresses(&loaded.clusters, &[]);
         explainer.explain(asked).map_err(OfflineError::Question)
     })
 }

@@ -37,8 +37,11 @@ pub struct PodResolver {
 pub enum DnsPolicy {
     /// The cluster DNS.
     ClusterFirst,
-    /// The nameservers of the node: `Default`, and `ClusterFirst` of a Pod on the network of the node.
+    /// The nameservers of the node: `Default`.
     Node,
+    /// The nameservers of the node, because the Pod is on its network, where `ClusterFirst` has the effect of
+    /// `Default`.
+    HostNetwork,
     /// The nameservers of `dnsConfig` only.
     None,
 }
@@ -106,13 +109,20 @@ impl From<&manifests::PodSpec> for PodSpec {
 }
 
 impl PodSpec {
+    /// Returns true for a Pod on the network of its node, with which it shares the address.
+    pub(super) fn is_on_host_network(&self) -> bool {
+        self.host_network.unwrap_or(false)
+    }
+
     /// Reads what the Pod and the kubelet of its node say about its resolver. Manifests have no `reader`, and no
     /// kubelet.
     pub(super) async fn resolver(self, reader: Option<&Reader>) -> PodResolver {
-        let policy = match (self.dns_policy.as_deref(), self.host_network.unwrap_or(false)) {
+        let policy = match (self.dns_policy.as_deref(), self.is_on_host_network()) {
             (Some("None"), _) => DnsPolicy::None,
-            (Some("ClusterFirstWithHostNet"), _) | (Some("ClusterFirst") | None, false) => DnsPolicy::ClusterFirst,
-            _ => DnsPolicy::Node,
+            (Some("Default"), _) => DnsPolicy::Node,
+            (Some("ClusterFirst") | None, true) => DnsPolicy::HostNetwork,
+            // kubelet takes any other word for `ClusterFirst`; the API server refuses it.
+            _ => DnsPolicy::ClusterFirst,
         };
         let DnsConfig { nameservers, searches, options } = self.dns_config.unwrap_or_default();
         // The resolver takes the last of several.
