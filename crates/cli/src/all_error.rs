@@ -14,6 +14,10 @@ pub(crate) enum AllError {
     NoKubectl,
     /// `kubectl` failed, with this reason.
     Kubectl(String),
+    /// The command in the Pod could not do its work, for this reason: it was refused an option, or found no server.
+    InPod(String),
+    /// The commands in the Pods of this number of replicas, which are all, could not do their work, for this reason.
+    InAllPods(usize, String),
     /// `kubectl` took longer than this.
     Late(Duration),
     /// An output is longer than this number of bytes.
@@ -34,7 +38,9 @@ impl fmt::Display for AllError {
             AllError::NoKubectl => out.write_str(
                 "`--all` runs `kubectl`, which is not in the PATH here; without it, run the command in each Pod",
             ),
-            AllError::Kubectl(reason) => out.write_str(&harmless(reason)),
+            AllError::Kubectl(reason) | AllError::InPod(reason) => out.write_str(&harmless(reason)),
+            AllError::InAllPods(1, reason) => out.write_str(&harmless(reason)),
+            AllError::InAllPods(replicas, reason) => write!(out, "{} (all {replicas} replicas)", harmless(reason)),
             AllError::Late(limit) => write!(out, "no answer within {} s", limit.as_secs()),
             AllError::TooLong(limit) => write!(out, "the output is longer than {} MiB", limit >> 20),
             AllError::NoPods(service) => {

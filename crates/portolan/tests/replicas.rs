@@ -340,6 +340,25 @@ fn names_the_cause_and_not_what_follows_from_it() {
     std::fs::remove_file(bed.folder.path().join("dns-a.sock")).unwrap();
     for words in [&["status", "--all"][..], &["reload", "--all"], &["explain", "a.test.", "--all"]] {
         let ran = bed.run(words);
-        assert!(ran.code == 3 && ran.stdout.contains("dns-a.sock"), "{words:?}: {} {}", ran.code, ran.stdout);
+        assert!(ran.code == 2 && ran.stderr.contains("dns-a.sock"), "{words:?}: {} {}", ran.code, ran.stderr);
+    }
+}
+
+/// What every replica refuses is wrong with the command line, and no replica is unreachable.
+#[test]
+fn says_once_what_every_replica_refuses() {
+    let bed = Bed::start(&PODS[..3]);
+    for (words, reason) in [
+        (&["explain", "a.test.", "--from", "nobody"][..], "`nobody` is not a client"),
+        (&["explain", "a.test.", "NOTYPE"], "`NOTYPE` is not a record type"),
+        (&["tail", "--type", "NOTYPE"], "NOTYPE"),
+        (&["tail", "--client", "here"], "here"),
+        (&["tail", "--last", "3", "--rcode", "NOCODE"], "NOCODE"),
+        (&["loglevel", "nothing=debug"], "nothing"),
+    ] {
+        let ran = bed.run(&[words, &["--all"]].concat());
+        assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{words:?}: {}", ran.stderr);
+        assert_eq!(ran.stderr.lines().count(), 1, "{words:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(reason) && ran.stderr.ends_with("(all 3 replicas)\n"), "{words:?}: {}", ran.stderr);
     }
 }

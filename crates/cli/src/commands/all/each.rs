@@ -19,7 +19,7 @@ struct Said {
 }
 
 pub(super) fn run(words: &[String], replicas: &Replicas<'_>, json: bool) -> Result<u8, ControlError> {
-    let answers = replicas.each(|pod| said(replicas, pod, words));
+    let answers = replicas.each(|pod| said(replicas, pod, words))?;
     print_text(&if json { as_json(&document(replicas, &answers, members))? } else { text(&answers) })?;
     Ok(code(&answers))
 }

@@ -134,7 +134,7 @@ impl Output {
 
     /// Returns the error of a command that has failed.
     pub(super) fn failure(&self) -> AllError {
-        AllError::Kubectl(self.reason("kubectl failed without a message"))
+        failure(&self.stderr, "kubectl failed without a message")
     }
 
     /// Returns the exit code of the command in the Pod. `None` if `kubectl` itself failed.
@@ -146,6 +146,13 @@ impl Output {
     pub(super) fn said(&self) -> String {
         self.stderr.lines().filter(|line| !is_about_kubectl(line)).map(|line| format!("{line}\n")).collect()
     }
+}
+
+/// Returns the error that a command reports in these lines, or another reason without one.
+pub(super) fn failure(errors: &str, other: &str) -> AllError {
+    let reason = reason(errors).unwrap_or_else(|| other.to_owned());
+    let is_in_pod = errors.lines().find_map(code_in) == Some(exit::NOT_ASKED);
+    if is_in_pod { AllError::InPod(reason) } else { AllError::Kubectl(reason) }
 }
 
 /// Returns the exit code that a line of `kubectl` reports.

@@ -15,7 +15,7 @@ use crate::client::ControlError;
 const HASH_SHOWN: usize = 8;
 
 pub(super) fn run(replicas: &Replicas<'_>, json: bool) -> Result<u8, ControlError> {
-    let answers: Vec<Answer<Status>> = replicas.ask(&texts(["status", "--json"]));
+    let answers: Vec<Answer<Status>> = replicas.ask(&texts(["status", "--json"]))?;
     let different = different(&answers);
     print_text(&if json {
         let mut document = document(replicas, &answers, |status| json!({ "status": status }));

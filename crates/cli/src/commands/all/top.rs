@@ -10,7 +10,7 @@ use super::{Answer, Replicas, TITLE, code, document, unreached, width};
 use crate::client::ControlError;
 
 pub(in super::super) fn run(own: &Options, replicas: &Replicas<'_>, json: bool) -> Result<u8, ControlError> {
-    let answers: Vec<Answer<Top>> = replicas.ask(&own.words());
+    let answers: Vec<Answer<Top>> = replicas.ask(&own.words())?;
     print_text(&if json {
         as_json(&document(replicas, &answers, |top| json!({ "top": top })))?
     } else {
