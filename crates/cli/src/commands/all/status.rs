@@ -52,7 +52,7 @@ fn text(service: &str, answers: &[Answer<Status>], different: Option<&Problem>) 
         }
     }
     out.push_str(&unreached(answers));
-    for Problem { code, text, .. } in different {
+    if let Some(Problem { code, text, .. }) = different {
         let _ = writeln!(out, "✗ {code}  {}", harmless(text));
     }
     out
