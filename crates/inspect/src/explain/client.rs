@@ -86,7 +86,7 @@ fn is_label(text: &str) -> bool {
 fn resolver_of(located: &Located) -> Result<&PodResolver, String> {
     match located {
         Ok(Some(pod)) => pod.resolver.as_ref().map_err(ToString::to_string),
-        Ok(None) => Err("the cluster has no such Pod".to_owned()),
+        Ok(None) => Err("no such Pod was found".to_owned()),
         Err(error) => Err(error.to_string()),
     }
 }

@@ -242,19 +242,18 @@ async fn at_address(
 ) -> Result<Option<LocatedPod>, LocateError> {
     let namespaces = || namespaces.iter().filter(|namespace| is_name(namespace)).take(NAMESPACES_MAX);
     let mut refusal = None;
-    let all = core::iter::once("/api/v1/pods".to_owned());
-    for path in all.chain(namespaces().map(|namespace| format!("/api/v1/namespaces/{namespace}/pods"))) {
-        match list::<Pod>(reader, &format!("{path}?fieldSelector=status.podIP%3D{address}")).await {
-            Ok(list) => {
-                let live: Vec<Pod> = list.items.into_iter().filter(|pod| pod.is_live_at(address)).collect();
+    for namespace in core::iter::once(None).chain(namespaces().map(Some)) {
+        match live_at(reader, namespace.map(String::as_str), address).await {
+            Ok(live) => {
                 let names = live.iter().map(|pod| (pod.metadata.key(), pod.spec.is_on_host_network()));
                 if let Some(at) = only(names)?
                     && let Some(pod) = live.into_iter().nth(at)
                 {
                     return Ok(Some(pod.located(reader).await));
                 }
-                refusal = None;
-                break;
+                if namespace.is_none() {
+                    break;
+                }
             }
             Err(error) => refusal = Some(error),
         }
@@ -270,6 +269,13 @@ async fn at_address(
         return Ok(Some(found.unwrap_or_else(gone)));
     }
     refusal.map_or(Ok(None), |error| Err(LocateError::NoAddress(error)))
+}
+
+/// Returns the Pods with an address that have not ended, of one namespace or of all.
+async fn live_at(reader: &Reader, namespace: Option<&str>, address: IpAddr) -> Result<Vec<Pod>, ReadError> {
+    let scope = namespace.map_or_else(String::new, |namespace| format!("namespaces/{namespace}/"));
+    let list = list::<Pod>(reader, &format!("/api/v1/{scope}pods?fieldSelector=status.podIP%3D{address}")).await?;
+    Ok(list.items.into_iter().filter(|pod| pod.is_live_at(address)).collect())
 }
 
 /// Returns the position of the only Pod with an address; `None` without one.
@@ -445,7 +451,7 @@ mod tests {
     fn at(api: &FakeApi, address: &str) -> Result<Option<(String, Option<String>)>, String> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let source = Source::Endpoint { url: api.url().to_owned(), tls: None };
-        let namespaces = ["shop".to_owned()];
+        let namespaces = ["billing".to_owned(), "shop".to_owned()];
         let found = runtime.block_on(locate_address(&source, address.parse().unwrap(), &namespaces));
         let shown = |pod: LocatedPod| {
             (format!("{}/{}", pod.namespace, pod.name), pod.resolver.err().map(|error| error.to_string()))
@@ -516,7 +522,7 @@ mod tests {
         api.fault("pods", fakeapi::Fault::Status(403, None));
         assert_eq!(at(&api, "10.1.0.8"), Ok(Some(("shop/web-2".to_owned(), Some(UnreadError::Refused.to_string())))));
         assert_eq!(at(&api, "10.1.0.99"), Err(UnreadError::Refused.to_string()));
-        // A role for one namespace.
+        // A role for some namespaces.
         api.script("pods", [Some(fakeapi::Fault::Status(403, None))]);
         assert_eq!(at(&api, "10.1.0.7"), Ok(Some(("shop/web-1".to_owned(), None))));
     }
