@@ -40,7 +40,7 @@ pub use credentials::connect;
 pub use error::{ClientError, SetupError};
 pub use health::{ResourceHealth, ViewHealth};
 pub use locate::{
-    DnsPolicy, KubeletError, LocateError, LocatedPod, PodResolver, UnreadError, locate_address, locate_pod,
+    DnsPolicy, KubeletError, LocateError, LocatedPod, PodResolver, UnreadError, locate_address, locate_pod, pods_in,
 };
 pub use meter::METRICS;
 pub use reader::{Document, Reader};

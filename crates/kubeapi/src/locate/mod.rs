@@ -5,6 +5,7 @@
 //! Pods may not be read, the EndpointSlices of its namespace, which name it in `targetRef`.
 
 mod resolver;
+mod slices;
 
 use core::fmt;
 use core::net::IpAddr;
@@ -21,6 +22,8 @@ use crate::target::encode;
 use crate::{ReadError, Reader};
 use resolver::PodSpec;
 pub use resolver::{DnsPolicy, KubeletError, PodResolver};
+use slices::Slice;
+pub use slices::pods_in;
 
 /// Time limit for all requests. A person waits for the answer.
 const TIME_MAX: Duration = Duration::from_secs(2);
@@ -259,7 +262,7 @@ async fn at_address(
         }
     }
     for namespace in namespaces() {
-        let names = in_slices(reader, namespace, |slice| slice.pod_at(address).map(str::to_owned).collect()).await;
+        let names = in_slices(reader, namespace, |slice| slice.pods_at(address).map(str::to_owned).collect()).await;
         let Some(name) = names.unwrap_or_default().into_iter().find(|name| is_name(name)) else { continue };
         let found = by_name(reader, namespace, &name).await?;
         let gone = || {
@@ -389,47 +392,6 @@ impl Pod {
         let addresses = in_order(self.addresses().collect());
         let ((namespace, name), resolver) = (self.metadata.key(), Ok(self.spec.resolver(Some(reader)).await));
         LocatedPod { namespace, name, addresses, resolver }
-    }
-}
-
-#[derive(Deserialize)]
-struct Slice {
-    #[serde(default)]
-    endpoints: Option<Vec<Endpoint>>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Endpoint {
-    #[serde(default)]
-    addresses: Vec<String>,
-    #[serde(default)]
-    target_ref: Option<TargetRef>,
-}
-
-#[derive(Deserialize)]
-struct TargetRef {
-    #[serde(default)]
-    kind: String,
-    #[serde(default)]
-    name: String,
-}
-
-impl Slice {
-    fn addresses_of<'a>(&'a self, pod: &'a str) -> impl Iterator<Item = IpAddr> + 'a {
-        let is_it = move |endpoint: &&Endpoint| {
-            endpoint.target_ref.as_ref().is_some_and(|target| target.kind == "Pod" && target.name == pod)
-        };
-        let endpoints = self.endpoints.iter().flatten().filter(is_it);
-        endpoints.flat_map(|endpoint| &endpoint.addresses).filter_map(|text| text.parse().ok())
-    }
-
-    /// Returns the names of the Pods with an address.
-    fn pod_at(&self, address: IpAddr) -> impl Iterator<Item = &str> {
-        let has_it = move |endpoint: &&Endpoint| endpoint.addresses.iter().any(|text| text.parse() == Ok(address));
-        let targets =
-            self.endpoints.iter().flatten().filter(has_it).filter_map(|endpoint| endpoint.target_ref.as_ref());
-        targets.filter(|target| target.kind == "Pod").map(|target| target.name.as_str())
     }
 }
 
