@@ -22,6 +22,7 @@ mod drops;
 mod endpoints;
 pub mod explain;
 mod history;
+mod limits;
 mod listen;
 mod peer;
 mod refusal;

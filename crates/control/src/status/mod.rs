@@ -356,7 +356,7 @@ pub struct Limits {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LimitHits {
-    /// Name of the limit, as in `portolan_limit_hits_total`.
+    /// Name of the limit, as in `portolan_limit_hits_total`. Those of plugins have metrics of their own.
     pub limit: String,
     /// Number of times.
     pub hits: u64,
