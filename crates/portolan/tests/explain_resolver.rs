@@ -105,6 +105,8 @@ fn explains_without_a_kubelet_or_an_api_server_that_responds() {
     assert!(ran.stdout.contains("address unknown") && ran.stdout.contains("(assumed, see PD-K02)"), "{}", ran.stdout);
     let note = "the search path is assumed: the API server did not answer within 2 s";
     assert!(ran.stdout.contains(note), "{}", ran.stdout);
+    let status = bed.socket.run(&["status"]);
+    assert!(status.stdout.contains("pod_lookup_time 2 in"), "{}", status.stdout);
 }
 
 #[test]

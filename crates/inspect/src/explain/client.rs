@@ -6,6 +6,7 @@ use cluster::Source;
 use config::setup::{InspectCluster, Inspection};
 use control::explain::{Client, Search};
 use kubeapi::{DnsPolicy, LocateError, LocatedPod, PodResolver};
+use process::limit_hits;
 
 use super::ExplainError;
 
@@ -34,6 +35,7 @@ pub(crate) async fn locate(text: &str, sources: &[Source], inspection: &Inspecti
             _ => return None,
         };
         is_asked = true;
+        count_late(&found);
         match found {
             Ok(Some(found)) => return Some(Ok(Some(found))),
             Ok(None) => {}
@@ -41,6 +43,17 @@ pub(crate) async fn locate(text: &str, sources: &[Source], inspection: &Inspecti
         }
     }
     is_asked.then(|| reason.map_or(Ok(None), Err))
+}
+
+/// Counts an API server or a kubelet that did not respond in time.
+fn count_late(found: &Located) {
+    let is_late = match found {
+        Ok(found) => found.as_ref().is_some_and(LocatedPod::is_kubelet_late),
+        Err(error) => matches!(error, LocateError::Late),
+    };
+    if is_late {
+        limit_hits::count(|limits| limits.pod_lookup_time);
+    }
 }
 
 /// Returns the namespaces of the pods with an address, as far as the index has them.

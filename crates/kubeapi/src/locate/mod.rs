@@ -51,6 +51,15 @@ pub struct LocatedPod {
     pub resolver: Result<PodResolver, UnreadError>,
 }
 
+impl LocatedPod {
+    /// Returns true if the kubelet of its node did not respond in time.
+    #[must_use]
+    pub fn is_kubelet_late(&self) -> bool {
+        let resolver = self.resolver.as_ref().ok();
+        matches!(resolver.and_then(|resolver| resolver.cluster_domain.as_ref()), Some(Err(KubeletError::Late(_))))
+    }
+}
+
 /// Reason why a Pod could not be read that is known from an endpoint of a Service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UnreadError {

@@ -53,6 +53,8 @@ pub enum KubeletError {
     NoNode,
     /// The role of the server does not allow to ask the kubelet of this node.
     Refused(String),
+    /// The kubelet of this node did not respond in time.
+    Late(String),
     /// The kubelet of this node has no understandable answer, for this reason.
     NoAnswer(String, String),
     /// The kubelet of this node has no cluster domain.
@@ -65,6 +67,10 @@ impl fmt::Display for KubeletError {
             KubeletError::NoNode => out.write_str("the Pod has no node yet"),
             KubeletError::Refused(node) => {
                 write!(out, "the API server refuses to ask the kubelet of {node} (403; right: get nodes/proxy)")
+            }
+            KubeletError::Late(node) => {
+                let limit = KUBELET_TIME_MAX.as_secs();
+                write!(out, "the kubelet of {node} cannot be asked: no response within {limit} s")
             }
             KubeletError::NoAnswer(node, reason) => write!(out, "the kubelet of {node} cannot be asked: {reason}"),
             KubeletError::NoDomain(node) => write!(out, "the kubelet of {node} has no clusterDomain"),
@@ -146,7 +152,7 @@ async fn cluster_domain(node: Option<&str>, reader: &Reader) -> Result<String, K
     let path = format!("/api/v1/nodes/{node}/proxy/configz");
     let no_answer = |reason: String| KubeletError::NoAnswer(node.to_owned(), reason);
     let getting = tokio::time::timeout(KUBELET_TIME_MAX, reader.get(&path, RESPONSE_MAX)).await;
-    let getting = getting.map_err(|_| no_answer(format!("no response within {} s", KUBELET_TIME_MAX.as_secs())))?;
+    let getting = getting.map_err(|_| KubeletError::Late(node.to_owned()))?;
     let document = getting.map_err(|error| match error.status() {
         Some(403) => KubeletError::Refused(node.to_owned()),
         _ => no_answer(error.to_string()),
