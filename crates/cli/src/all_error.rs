@@ -26,8 +26,8 @@ pub(crate) enum AllError {
     NoPods(String),
     /// The text is not `NAMESPACE/SERVICE`.
     NotAService(String),
-    /// The command cannot ask several replicas.
-    OneServer,
+    /// A socket is named beside this option, which asks all replicas.
+    OneServer(&'static str),
     /// The command reads a file of this machine.
     OwnFile,
 }
@@ -50,9 +50,14 @@ impl fmt::Display for AllError {
             AllError::OwnFile => {
                 out.write_str("`--all` and `--conf` exclude each other: a replica has its own Corefile")
             }
-            AllError::OneServer => {
+            AllError::OneServer("all") => {
                 out.write_str("`--all` and `--socket` exclude each other: a socket is that of one server")
             }
+            AllError::OneServer(option) => write!(
+                out,
+                "`--{option}` and `--socket` exclude each other: a socket is that of one server, and `--{option}` asks all \
+                 replicas"
+            ),
         }
     }
 }

@@ -54,7 +54,7 @@ impl fmt::Display for LevelError {
 impl Error for LevelError {}
 
 fn read_level(text: &str) -> Result<(String, Level), LevelError> {
-    let (plugin, level) = text.split_once('=').ok_or(LevelError)?;
+    let (plugin, level) = text.split_once('=').filter(|(plugin, _)| !plugin.is_empty()).ok_or(LevelError)?;
     let level = Level::ALL.into_iter().find(|known| known.name() == level).ok_or(LevelError)?;
     Ok((plugin.to_owned(), level))
 }

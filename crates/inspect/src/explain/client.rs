@@ -67,7 +67,7 @@ fn namespaces_at(address: IpAddr, inspection: &Inspection) -> Vec<String> {
 
 /// Returns namespace and name of a pod.
 fn pod_in(text: &str) -> Option<(&str, &str)> {
-    text.split_once('/').filter(|(namespace, pod)| is_label(namespace) && !pod.is_empty())
+    text.split_once('/').filter(|(namespace, pod)| is_label(namespace) && !pod.is_empty() && !pod.contains('/'))
 }
 
 /// Finds a client that is named as `NAMESPACE/POD` or by its address, and its search path. `located` are the addresses

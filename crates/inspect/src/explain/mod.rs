@@ -46,6 +46,8 @@ pub enum ExplainError {
     Name(String, String),
     /// The record type is unknown.
     Type(String),
+    /// Name and record type are in the wrong order.
+    Order(String, String),
     /// The type is that of a zone transfer.
     Transfer(String),
     /// The client is neither a pod nor an address.
@@ -59,6 +61,9 @@ impl fmt::Display for ExplainError {
         match self {
             ExplainError::Name(name, error) => write!(f, "`{name}` is not a domain name: {error}"),
             ExplainError::Type(text) => write!(f, "`{text}` is not a record type; expected one such as AAAA"),
+            ExplainError::Order(name, text) => {
+                write!(f, "`{text}` is not a record type; the name comes first: `portolan explain {text} {name}`")
+            }
             ExplainError::Transfer(text) => {
                 write!(f, "zone transfers are not explained; `dig ZONE {text} @ADDRESS` asks for one")
             }
@@ -130,7 +135,7 @@ impl<'a> Explainer<'a> {
     pub fn explain(&mut self, asked: &Asked<'_>) -> Result<Explained, ExplainError> {
         let address = asked.name.trim_end_matches('.').parse().ok();
         let usual = if address.is_some() { Type::PTR } else { Type::A };
-        let qtype = asked.qtype.map_or(Ok(usual), type_of)?;
+        let qtype = type_of(asked, usual)?;
         let reversed = address.filter(|_| qtype == Type::PTR).map(|address| wire::reverse_name(address).to_string());
         let asked = Asked { name: reversed.as_deref().unwrap_or(asked.name), ..*asked };
         let listener = self.listener(asked.server)?;
@@ -336,8 +341,13 @@ fn escaped(name: &str) -> String {
     text
 }
 
-fn type_of(text: &str) -> Result<Type, ExplainError> {
-    let qtype: Type = text.to_ascii_uppercase().parse().map_err(|_| ExplainError::Type(text.to_owned()))?;
+fn type_of(asked: &Asked<'_>, usual: Type) -> Result<Type, ExplainError> {
+    let Some(text) = asked.qtype else { return Ok(usual) };
+    let parse = |text: &str| text.to_ascii_uppercase().parse::<Type>().ok();
+    let qtype = parse(text).ok_or_else(|| match parse(asked.name) {
+        Some(_) => ExplainError::Order(asked.name.to_owned(), text.to_owned()),
+        None => ExplainError::Type(text.to_owned()),
+    })?;
     if qtype.is_transfer() { Err(ExplainError::Transfer(qtype.to_string())) } else { Ok(qtype) }
 }
 

@@ -1,6 +1,7 @@
 //! Explanations without a server: a generation from a Corefile and manifests.
 
 use std::fmt;
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -39,7 +40,7 @@ pub struct Files {
 /// Reason why nothing can be explained from files.
 #[derive(Debug)]
 pub enum OfflineError {
-    /// The Corefile cannot be read.
+    /// The Corefile or a manifest cannot be read.
     Read(PathBuf, io::Error),
     /// The Corefile has errors, or cannot be built.
     Corefile(String),
@@ -107,6 +108,10 @@ impl Loaded {
 
 /// Builds a configuration, and waits until its manifests are read.
 pub async fn load(files: &Files, directives: Directives) -> Result<Loaded, OfflineError> {
+    for path in &files.manifests {
+        // A Corefile without *kubernetes* reads none, which must not hide a typing error.
+        fs::metadata(path).map_err(|error| OfflineError::Read(path.clone(), error))?;
+    }
     let origin = Origin::find(Some(&files.conf)).map_err(OfflineError::Io)?;
     let configuration = Configuration::read(&origin, DNS_PORT, directives)
         .map_err(|error| OfflineError::Read(files.conf.clone(), error))?;
