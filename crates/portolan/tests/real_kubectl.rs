@@ -285,11 +285,16 @@ impl Bed {
     }
 
     fn kubectl(&self, words: &[&str]) -> Ran {
-        let path = format!("{}:{}", self.folder.path().join("bin").display(), std::env::var("PATH").unwrap());
-        let mut command = Command::new("kubectl");
-        command.args(words).env("PATH", path).env("KUBECONFIG", self.folder.path().join("kubeconfig"));
-        command.env("HOME", self.folder.path()).output().unwrap().into()
+        kubectl(&self.folder, words)
     }
+}
+
+/// Runs `kubectl` with the configuration and the plugin in a folder.
+fn kubectl(folder: &Folder, words: &[&str]) -> Ran {
+    let path = format!("{}:{}", folder.path().join("bin").display(), std::env::var("PATH").unwrap());
+    let mut command = Command::new("kubectl");
+    command.args(words).env("PATH", path).env("KUBECONFIG", folder.path().join("kubeconfig"));
+    command.env("HOME", folder.path()).output().unwrap().into()
 }
 
 /// Returns true if there is a `kubectl` that is new enough.
@@ -345,8 +350,9 @@ fn kubectl_does_not_wait_for_a_stuck_pod() {
     });
     let commands = [&["status"][..], &["tail", "--last", "5"], &["explain", "web.a.test."], &["top"]];
     std::thread::scope(|scope| {
-        let bed = &bed;
-        let ask = |words: &'static [&'static str]| scope.spawn(move || bed.kubectl(&[&["portolan"], words].concat()));
+        let folder = &bed.folder;
+        let ask =
+            |words: &'static [&'static str]| scope.spawn(move || kubectl(folder, &[&["portolan"], words].concat()));
         for (words, asked) in commands.map(|words| (words, ask(words))) {
             let ran = asked.join().unwrap();
             let text = ran.stdout + &ran.stderr;
