@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::net::IpAddr;
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::SocketAddr as Name;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -99,6 +99,8 @@ pub(crate) enum ControlError {
     NoNamespace(String),
     /// No process listens on the socket with this name.
     NobodyListens(String),
+    /// The file with this name is no socket.
+    NotASocket(String),
     /// This user may not use the socket, with this reason.
     NoPermission(String),
     /// Another program listens here. It responded with this status.
@@ -130,6 +132,9 @@ pub(crate) enum ControlError {
     Io(io::Error),
 }
 
+/// Advice for a socket that does not exist or has no server.
+const FOUND_WITHOUT: &str = "; without `--socket`, the server that runs here is found";
+
 impl fmt::Display for ControlError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -144,17 +149,23 @@ impl fmt::Display for ControlError {
             }
             ControlError::Connect(name, error) => {
                 write!(out, "{name}: {}", host::errors::describe(error))?;
-                if !name.contains('/') && name.contains(':') {
-                    write!(out, "; an address over TCP is `http://{name}` or `https://{name}`")?;
+                match error.kind() {
+                    _ if !name.contains('/') && name.contains(':') => {
+                        write!(out, "; an address over TCP is `http://{name}` or `https://{name}`")
+                    }
+                    io::ErrorKind::NotFound => out.write_str(FOUND_WITHOUT),
+                    _ => Ok(()),
                 }
-                Ok(())
             }
             ControlError::NoSocket => {
                 out.write_str("`--socket` is empty; expected a path, `@NAME`, `http://` or `https://`")
             }
             ControlError::NoName(option) => write!(out, "`{option}` needs a domain name"),
             ControlError::NoNamespace(pod) => write!(out, "`--pod {pod}` needs `--namespace`, or `NAMESPACE/{pod}`"),
-            ControlError::NobodyListens(name) => write!(out, "no server listens on `{name}`"),
+            ControlError::NobodyListens(name) => write!(out, "no server listens on `{name}`{FOUND_WITHOUT}"),
+            ControlError::NotASocket(name) => {
+                write!(out, "`{name}` is not a socket; expected the control socket of a server, such as {PATH}")
+            }
             ControlError::NoPermission(reason) => write!(out, "{reason}"),
             ControlError::NotControl(name, status) => {
                 write!(out, "{name} is not a control listener: it responds with HTTP status {status}")
@@ -439,7 +450,11 @@ fn is_cut(error: &hyper::Error) -> bool {
 /// Returns the error of a Unix socket that cannot be used.
 fn unix_error(name: &str, error: io::Error) -> ControlError {
     match error.kind() {
-        io::ErrorKind::ConnectionRefused => ControlError::NobodyListens(name.to_owned()),
+        io::ErrorKind::ConnectionRefused => {
+            let is_other_file = fs::metadata(name).is_ok_and(|file| !file.file_type().is_socket());
+            let error = if is_other_file { ControlError::NotASocket } else { ControlError::NobodyListens };
+            error(name.to_owned())
+        }
         io::ErrorKind::PermissionDenied => {
             let owner = fs::metadata(name).map(|socket| socket.uid());
             match owner.map(|owner| refusal_of_user(net::own_user(), owner)) {

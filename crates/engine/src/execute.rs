@@ -21,13 +21,14 @@
 use core::cell::RefCell;
 
 use host::invariant::{Expected as _, holds};
-use wire::{Class, EdeCode, Name, NameRef, Rcode};
+use wire::{Class, EdeCode, Name, NameRef, Opcode, Rcode};
 
 use crate::admission::{Admission, admit};
 use crate::chain::{Refuses, Step};
 use crate::generation::Generation;
 use crate::ids::ListenerId;
 use crate::query::STEPS_MAX;
+use crate::refused_updates;
 use crate::transaction::{Progress, Transaction, steps_above};
 use crate::verdict::{Failure, Resolved, Subquery, SubqueryTarget, Verdict};
 use crate::worker::Worker;
@@ -60,6 +61,9 @@ impl Generation {
                 response.begin_unread(header, rcode);
                 transaction.is_unread = true;
                 worker.observe(self, transaction, Progress::Answered);
+                if header.flags.opcode() == Opcode::UPDATE && self.listener(listener).takes_updates {
+                    refused_updates::log(self, transaction, Progress::Answered, worker);
+                }
                 return Progress::Answered;
             }
             Admission::Query => query.begin(),
@@ -68,6 +72,9 @@ impl Generation {
         let progress = self.guarded(transaction, worker, Generation::dispatch);
         if progress != Progress::Waiting {
             worker.observe(self, transaction, progress);
+            if transaction.query.is_update() {
+                refused_updates::log(self, transaction, progress, worker);
+            }
         }
         progress
     }

@@ -154,6 +154,11 @@ impl Response {
         self.failure = Some(failure);
     }
 
+    /// Records why the response is an error, for the log. The client gets nothing of it.
+    pub fn set_failure(&mut self, failure: Failure) {
+        self.failure = Some(failure);
+    }
+
     /// Sets the Extended DNS Error, sent to clients that use EDNS.
     pub fn set_ede(&mut self, code: EdeCode, text: impl Into<Cow<'static, str>>) {
         self.ede = Some((code, text.into()));

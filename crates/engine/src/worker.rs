@@ -10,6 +10,7 @@ use wire::MessageBuf;
 
 use crate::log::{EventBuffer, Level, Source};
 use crate::query::Query;
+use crate::refused_updates::{LeftOut, LineLimit};
 use crate::tap::{self, Answerers, Filters, Ring, Tap};
 use crate::transaction::{Progress, Transaction};
 use host::{Clock, Instant};
@@ -36,6 +37,7 @@ pub struct Worker {
     pool_max: usize,
     refreshes: Vec<Box<Transaction>>,
     tap: Tap,
+    refused_updates: LineLimit,
 }
 
 impl Worker {
@@ -52,6 +54,7 @@ impl Worker {
             pool_max: POOL_MAX,
             refreshes: Vec::with_capacity(REFRESHES_MAX),
             tap: Tap::default(),
+            refused_updates: LineLimit::default(),
         }
     }
 
@@ -153,8 +156,26 @@ impl Worker {
         self.log(level, source, |out| drop(out.write_fmt(message)));
     }
 
+    /// Counts a refused update, and returns true if there may be a line about it.
+    pub(crate) fn may_log_refused_update(&mut self) -> bool {
+        self.log_left_out_updates();
+        self.refused_updates.admit(self.clock.now())
+    }
+
+    /// Logs the number of refused updates without a line, once the second is over.
+    #[cold]
+    fn log_left_out_updates(&mut self) {
+        let left_out = self.refused_updates.end_second(self.clock.now());
+        if left_out > 0 {
+            self.log_text(Level::Info, Source::Server, format_args!("{}", LeftOut(left_out)));
+        }
+    }
+
     /// Passes the events of this batch to `take` and clears them.
     pub fn take_log(&mut self, take: impl FnOnce(&EventBuffer)) {
+        if self.refused_updates.has_left_out() {
+            self.log_left_out_updates();
+        }
         if !self.log.is_empty() {
             take(&self.log);
             self.log.clear();

@@ -9,6 +9,7 @@ use hyper::body::{Bytes, Incoming};
 use hyper::header::{ALLOW, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
+use process::limit_hits;
 use tokio::time::timeout;
 
 use super::answer::{Answer, AnswerBody, respond};
@@ -69,6 +70,7 @@ async fn handle(context: &Rc<Context>, access: Access, head: &Parts, body: &mut 
     let body = body_of(body).await?;
     let limit = endpoint.route().time_limit;
     let late = |_| {
+        limit_hits::count(|limits| limits.control_time);
         let message = format!("no response within {} s; `portolan status` shows the state", limit.as_secs());
         Refusal::new(StatusCode::GATEWAY_TIMEOUT, message)
     };

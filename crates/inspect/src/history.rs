@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use metrics::{HistogramTotals, Registry};
 
+use crate::limits;
 use process::cgroup::{self, Throttling};
 use process::process_metrics;
 
@@ -63,12 +64,6 @@ impl Totals {
     /// Reads all totals.
     pub(super) fn read(registry: &Registry) -> Totals {
         let sum = |family: &str| registry.totals_by(family, "").into_values().sum();
-        let mut limits = registry.totals_by("portolan_limit_hits_total", "limit");
-        // Limits of *forward* have a metric of CoreDNS.
-        let rejected: u64 = sum("coredns_forward_max_concurrent_rejects_total");
-        if rejected > 0 {
-            limits.insert("max_concurrent".to_owned(), rejected);
-        }
         Totals {
             at: Instant::now(),
             codes: registry.totals_by(ANSWERS, "rcode"),
@@ -85,7 +80,7 @@ impl Totals {
             cache_hits: sum("coredns_cache_hits_total"),
             cache_misses: sum("coredns_cache_misses_total"),
             cache_stale: sum("coredns_cache_served_stale_total"),
-            limits,
+            limits: limits::read(registry),
             cpu_seconds: process_metrics::cpu_time(),
             memory_bytes: process_metrics::resident_bytes(),
             throttling: cgroup::throttling(),

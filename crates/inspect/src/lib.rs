@@ -17,10 +17,12 @@
 mod answer;
 mod connection;
 mod context;
+mod dns_service;
 mod drops;
 mod endpoints;
 pub mod explain;
 mod history;
+mod limits;
 mod listen;
 mod peer;
 mod refusal;

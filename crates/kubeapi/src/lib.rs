@@ -39,7 +39,9 @@ pub use config_map::{ConfigMap, Data, ReadError};
 pub use credentials::connect;
 pub use error::{ClientError, SetupError};
 pub use health::{ResourceHealth, ViewHealth};
-pub use locate::{DnsPolicy, KubeletError, LocateError, LocatedPod, PodResolver, locate_pod};
+pub use locate::{
+    DnsPolicy, KubeletError, LocateError, LocatedPod, PodResolver, UnreadError, locate_address, locate_pod, pods_in,
+};
 pub use meter::METRICS;
 pub use reader::{Document, Reader};
 pub use subscribe::{Subscriber, Subscription, check};

@@ -198,6 +198,10 @@ pub struct Limits {
     pub profiles: Counter,
     /// Responses of the control API that were too long.
     pub control_responses: Counter,
+    /// Requests to the control API that took longer than the server allows itself.
+    pub control_time: Counter,
+    /// Questions to an API server or a kubelet about the client of an explanation that had no response in time.
+    pub pod_lookup_time: Counter,
     /// Connections to HTTP endpoints that were evicted for others.
     pub pages: Counter,
     /// Connections to the control API that were evicted for others.
@@ -226,6 +230,8 @@ impl Limits {
             bodies: counter("request_bodies"),
             profiles: counter("profile_memory"),
             control_responses: counter("control_responses"),
+            control_time: counter("control_time"),
+            pod_lookup_time: counter("pod_lookup_time"),
             pages: counter("page_connections"),
             control: counter("control_connections"),
             sends: counter("udp_send_buffer"),

@@ -318,11 +318,13 @@ pub fn read(words: impl IntoIterator<Item = OsString>, directives: Directives) -
         return Err(clap::Error::raw(ErrorKind::UnknownArgument, flag));
     }
     let is_plugin = is_plugin(&words);
-    let words = words.into_iter().enumerate().map(|(at, word)| if at == 0 { word } else { two_dashes(word) });
+    let words: Vec<OsString> =
+        words.into_iter().enumerate().map(|(at, word)| if at == 0 { word } else { two_dashes(word) }).collect();
     // Nobody serves DNS with `kubectl`.
     let plugin = || command().bin_name(PLUGIN_USAGE).arg_required_else_help(true);
     let command = if is_plugin { plugin() } else { command() };
-    command.try_get_matches_from(words).map(|matches| from_matches(&matches, is_plugin, directives)).map_err(explain)
+    let read = command.try_get_matches_from(&words);
+    read.map(|matches| from_matches(&matches, is_plugin, directives)).map_err(|error| explain(error, &words))
 }
 
 /// Returns true if `kubectl` runs the program as its plugin.
@@ -346,8 +348,16 @@ fn unknown_flag(words: &[OsString]) -> Option<String> {
     })
 }
 
-/// Adds how to name a Corefile to the error for an unknown command, unless it resembles a command.
-fn explain(error: clap::Error) -> clap::Error {
+/// Adds how to name a Corefile to the error for an unknown command, unless it resembles a command, and how to name a
+/// Service to that for an argument after `--all`.
+fn explain(error: clap::Error, words: &[OsString]) -> clap::Error {
+    if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg)
+        && error.kind() == ErrorKind::UnknownArgument
+        && let Some(option) = option_before(word, words)
+    {
+        let message = format!("unexpected argument `{word}`; to name a Service, write `{option}={word}`\n");
+        return clap::Error::raw(ErrorKind::UnknownArgument, message);
+    }
     let is_unknown =
         error.kind() == ErrorKind::InvalidSubcommand && error.get(ContextKind::SuggestedSubcommand).is_none();
     match error.get(ContextKind::InvalidSubcommand).filter(|_| is_unknown) {
@@ -359,6 +369,13 @@ fn explain(error: clap::Error) -> clap::Error {
         }
         _ => error,
     }
+}
+
+/// Returns the option before a word, if it is one that names a Service.
+fn option_before<'a>(word: &str, words: &'a [OsString]) -> Option<&'a str> {
+    let at = words.iter().position(|known| known == word)?;
+    let option = words.get(at.checked_sub(1)?)?.to_str()?;
+    ["--all", "--replicas"].contains(&option).then_some(option)
 }
 
 fn wants_help(words: &[String]) -> bool {

@@ -376,7 +376,7 @@ fn says_how_to_find_a_server_if_none_runs() {
     assert!(missing.stderr.contains("/nonexistent/control.sock: no such file or directory"), "{}", missing.stderr);
     for (name, expected) in [
         ("", "`--socket` is empty; expected a path, `@NAME`, `http://` or `https://`\n"),
-        ("@nope", "no server listens on `@nope`\n"),
+        ("@nope", "no server listens on `@nope`; without `--socket`, the server that runs here is found\n"),
     ] {
         let ran = ControlSocket(name.to_owned()).run(&["status"]);
         assert_eq!((ran.code, ran.stderr.as_str()), (2, expected));

@@ -475,7 +475,8 @@ fn reads_a_cluster_from_outside() {
 
 /// Expects that the command reports the socket that [`outside`] names, and no other option.
 fn assert_unusable_socket(ran: &Ran) {
-    let expected = "--socket: /nonexistent: no such file or directory\n";
+    let expected =
+        "--socket: /nonexistent: no such file or directory; without `--socket`, the server that runs here is found\n";
     assert_eq!((ran.code, ran.stderr.to_lowercase().as_str()), (2, expected), "{}", ran.stdout);
 }
 

@@ -149,6 +149,7 @@ fn updates_are_logged_and_counted() {
     let updater = Updater { uses_edns: true, ..Updater::new(zone.address, "example.org.", Some(KEY)) };
     let answer = updater.exchange(&updater.message("", "host 60 IN A 192.0.2.2"));
     assert_eq!((answer.rcode(), answer.ede()), (Rcode::REFUSED, Some(18)));
+    zone.server.wait_for("REFUSED: zone exceeds max_records (5)");
     let (_, metrics) = page(pages, "/metrics").expect("the metrics");
     for line in [
         "portolan_dynupdate_updates_total{zone=\"example.org.\",rcode=\"NOERROR\"} 2",
@@ -161,6 +162,43 @@ fn updates_are_logged_and_counted() {
     ] {
         assert!(metrics.lines().any(|known| known == line), "{line} is not in {metrics}");
     }
+}
+
+/// An update that is refused before its records are read has exactly one line, whatever refuses it.
+#[test]
+fn an_update_that_is_refused_unread_is_logged_once() {
+    let folder = Folder::new("dynupdate-refused");
+    let options = "allow k.example.org. host.example.org. A\nmax_update_records 1";
+    let mut zone = Zone::start(&folder, "errors", options);
+    let cases = [
+        (
+            "example.org.",
+            Some("stranger."),
+            "by key stranger. (not verified) from 127.0.0.1: NOTAUTH: TSIG: unknown key",
+        ),
+        ("example.org.", Some("other."), "by key other. from 127.0.0.1: REFUSED: no allow rule has this key"),
+        ("example.org.", None, "without a key from 127.0.0.1: REFUSED: the query is not signed"),
+        (
+            "sub.example.org.",
+            Some(KEY),
+            "by key k.example.org. from 127.0.0.1: NOTAUTH: the server block has no dynamic",
+        ),
+        ("example.net.", Some(KEY), "by key k.example.org. (not verified) from 127.0.0.1: REFUSED: no server block"),
+        ("example.org.", Some(KEY), "by key k.example.org. from 127.0.0.1: REFUSED: the update has more records than"),
+    ];
+    for (name, key, _) in cases {
+        let other = Updater::new(zone.address, name, key);
+        let refused = other.exchange_unverified(&other.message("", "host 60 IN A 192.0.2.1\nhost 60 IN A 192.0.2.2"));
+        assert_ne!(refused.rcode(), Rcode::NOERROR, "{name} {key:?}");
+    }
+    assert_eq!(zone.send("host 60 IN A 192.0.2.1"), Rcode::NOERROR);
+    zone.server.wait_for("NOERROR: 1 changes");
+    for (name, _, reason) in cases {
+        zone.server.wait_for(&format!("[INFO] update of zone {name} {reason}"));
+    }
+    let lines = zone.server.lines();
+    let more: Vec<_> = lines.iter().filter(|line| line.contains("example") && line.starts_with('[')).collect();
+    assert!(more.is_empty(), "{more:?}");
 }
 
 /// What was acknowledged is there after SIGKILL, whatever the seed says by then. The files belong to one process.

@@ -88,6 +88,7 @@ fn case_1_found_through_the_search_path() {
         0,
         "db A from shop/web-7d9f (address unknown, rules see 0.0.0.0) search shop.svc.cluster.local svc.cluster.local cluster.local · ndots 5 (assumed, see PD-K02)
            db.shop.svc.cluster.local. NOERROR 10.96.44.7 .:53 › kubernetes Corefile:2 Service shop/db, ClusterIP
+           note the search path is assumed: the manifests have neither the Pod nor an endpoint of it
            why first name of the search path; TTL 5 s [PE-S01]",
     );
 }
@@ -103,6 +104,7 @@ fn case_2_wrong_namespace() {
            db.cluster.local. NXDOMAIN .:53 › kubernetes Corefile:2 not below svc or pod
            db. not asked .:53 › forward Corefile:4 upstream 192.0.2.53:53
              192.0.2.53:53 udp up
+           note the search path is assumed: the manifests have neither the Pod nor an endpoint of it
            why no Service db in billing [PE-K02]
            do a Service db is in shop: ask for db.shop",
     );
@@ -304,6 +306,7 @@ fn case_4_external_name_after_the_search_path() {
            api.stripe.com.cluster.local. NXDOMAIN *
            api.stripe.com. not asked .:53 › forward Corefile:4 upstream 192.0.2.53:53
              192.0.2.53:53 udp up
+           note the search path is assumed: the manifests have neither the Pod nor an endpoint of it
            why 8 queries (A and AAAA of 4 names) for one answer, which is that of an upstream [PE-S02]
            do dnsConfig ndots 2, a dot at the end of the name, or autopath in the Corefile",
     );

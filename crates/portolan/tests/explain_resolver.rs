@@ -1,6 +1,7 @@
 //! Explanations for Pods whose resolvers ask in another way: `dnsPolicy`, `dnsConfig`, and the cluster domain of the
 //! kubelet.
 
+use std::net::IpAddr;
 use std::process::Command;
 
 use fakeapi::{FakeApi, Fault, object, service, slice};
@@ -26,15 +27,34 @@ fn kubelet(api: &FakeApi, domain: &str) {
     api.put_document("/api/v1/nodes/n1/proxy/configz", json!({ "kubeletconfig": { "clusterDomain": domain } }));
 }
 
+/// Server that follows the API server.
+struct Bed {
+    _server: Server,
+    socket: ControlSocket,
+    _folder: Folder,
+}
+
+impl Bed {
+    fn start(api: &FakeApi) -> Bed {
+        let folder = Folder::new("resolver");
+        let url = api.url();
+        let text = format!(".:0 {{\n bind 127.0.0.1\n kubernetes cluster.local {{\n  endpoint {url}\n }}\n}}\n");
+        let mut server = Server::start(&folder.write("Corefile", &text));
+        let socket = ControlSocket::of(&mut server);
+        wait_until("the view is complete", || socket.run(&["ready"]).code == 0);
+        Bed { _server: server, socket, _folder: folder }
+    }
+
+    /// Explains a name for a Pod of the namespace, or for an address.
+    fn explain(&self, from: &str) -> Ran {
+        let from = if from.parse::<IpAddr>().is_ok() { from.to_owned() } else { format!("shop/{from}") };
+        self.socket.run(&["explain", "db", "--from", &from])
+    }
+}
+
 /// Explains a name with a server that follows the API server.
-fn explain(api: &FakeApi, pod: &str) -> Ran {
-    let folder = Folder::new("resolver");
-    let url = api.url();
-    let text = format!(".:0 {{\n bind 127.0.0.1\n kubernetes cluster.local {{\n  endpoint {url}\n }}\n}}\n");
-    let mut server = Server::start(&folder.write("Corefile", &text));
-    let socket = ControlSocket::of(&mut server);
-    wait_until("the view is complete", || socket.run(&["ready"]).code == 0);
-    socket.run(&["explain", "db", "--from", &format!("shop/{pod}")])
+fn explain(api: &FakeApi, from: &str) -> Ran {
+    Bed::start(api).explain(from)
 }
 
 #[test]
@@ -74,14 +94,19 @@ fn explains_without_a_kubelet_or_an_api_server_that_responds() {
     let api = api(&[("web", json!({ "dnsConfig": { "options": [{ "name": "ndots", "value": "2" }] } }))]);
     kubelet(&api, "other.example");
     api.fault("/api/v1/nodes/n1/proxy/configz", Fault::Stall);
-    let ran = explain(&api, "web");
+    let bed = Bed::start(&api);
+    let ran = bed.explain("web");
     let search = "svc.cluster.local cluster.local · ndots 2 (dnsPolicy ClusterFirst; cluster domain assumed";
     assert!(ran.code == 0 && ran.stdout.contains(search), "{}{}", ran.stdout, ran.stderr);
     assert!(ran.stdout.contains("the kubelet of n1 cannot be asked: no response within 1 s"), "{}", ran.stdout);
     api.fault("pods", Fault::Stall);
-    let ran = explain(&api, "web");
+    let ran = bed.explain("web");
     assert!(ran.stdout.contains("db.shop.svc.cluster.local."), "{}{}", ran.stdout, ran.stderr);
     assert!(ran.stdout.contains("address unknown") && ran.stdout.contains("(assumed, see PD-K02)"), "{}", ran.stdout);
+    let note = "the search path is assumed: the API server did not answer within 2 s";
+    assert!(ran.stdout.contains(note), "{}", ran.stdout);
+    let status = bed.socket.run(&["status"]);
+    assert!(status.stdout.contains("pod_lookup_time 2 in"), "{}", status.stdout);
 }
 
 #[test]
@@ -89,6 +114,9 @@ fn a_pod_that_asks_other_servers_is_named() {
     let api = api(&[
         ("default", json!({ "dnsPolicy": "Default" })),
         ("node", json!({ "hostNetwork": true })),
+        ("more", json!({ "dnsPolicy": "Default", "dnsConfig": { "nameservers": ["10.96.0.10"] } })),
+        ("asks", json!({ "dnsPolicy": "None", "dnsConfig": { "nameservers": ["10.96.0.10", "192.0.2.53"] } })),
+        ("late", json!({ "dnsPolicy": "None", "dnsConfig": { "nameservers": ["192.0.2.53", "10.96.0.10"] } })),
         ("both", json!({ "hostNetwork": true, "dnsPolicy": "ClusterFirstWithHostNet" })),
         (
             "own",
@@ -96,20 +124,61 @@ fn a_pod_that_asks_other_servers_is_named() {
         ),
     ]);
     kubelet(&api, "cluster.local");
-    for pod in ["default", "node"] {
-        let ran = explain(&api, pod);
-        assert!(
-            ran.code == 3 && ran.stdout.contains("search without domains · ndots 1 (dnsPolicy Default)"),
-            "{}",
-            ran.stdout
-        );
-        assert!(ran.stdout.contains("it asks the nameservers of its node"), "{}", ran.stdout);
+    api.put(service("kube-system", "kube-dns", "10.96.0.10"));
+    let bed = Bed::start(&api);
+    for (pod, policy, note) in [
+        ("default", "(dnsPolicy Default)", "note  dnsPolicy Default: it asks the nameservers of its node"),
+        ("node", "(dnsPolicy Default, by hostNetwork)", "where dnsPolicy ClusterFirst has the effect of Default"),
+        ("more", "(dnsPolicy Default)", "it asks the cluster DNS, 10.96.0.10, only if those before it do not respond"),
+    ] {
+        let ran = bed.explain(pod);
+        let search = format!("search without domains · ndots 1 {policy}");
+        assert!(ran.code == 3 && ran.stdout.contains(&search), "{pod}: {}", ran.stdout);
+        assert!(ran.stdout.contains(note), "{pod}: {}", ran.stdout);
     }
-    let ran = explain(&api, "own");
+    let ran = bed.explain("asks");
+    let note = "in this order: 10.96.0.10, 192.0.2.53; the first is the cluster DNS";
+    assert!(ran.code != 3 && ran.stdout.contains(note), "{} {}", ran.code, ran.stdout);
+    let ran = bed.explain("late");
+    assert!(ran.code == 3 && ran.stdout.contains("10.96.0.10, only if those before it"), "{}", ran.stdout);
+    let ran = bed.explain("own");
     assert!(ran.code == 3 && ran.stdout.contains("search corp.example · ndots 1 (dnsPolicy None)"), "{}", ran.stdout);
-    assert!(ran.stdout.contains("nameservers of its dnsConfig: 192.0.2.53;"), "{}", ran.stdout);
-    let ran = explain(&api, "both");
+    assert!(
+        ran.stdout.contains("nameservers of its dnsConfig: 192.0.2.53; the cluster DNS, 10.96.0.10, is none"),
+        "{}",
+        ran.stdout
+    );
+    let ran = bed.explain("both");
     assert!(ran.code == 0 && ran.stdout.contains("(dnsPolicy ClusterFirst)"), "{}", ran.stdout);
+}
+
+#[test]
+fn the_address_of_a_pod_is_as_good_as_its_name() {
+    let api = api(&[("web", json!({ "dnsConfig": { "options": [{ "name": "ndots", "value": "2" }] } }))]);
+    kubelet(&api, "other.example");
+    let bed = Bed::start(&api);
+    let ran = bed.explain("10.244.0.77");
+    assert!(ran.stdout.starts_with("db  A  from shop/web (10.244.0.77)"), "{}{}", ran.stdout, ran.stderr);
+    assert!(ran.stdout.contains("other.example · ndots 2 (dnsPolicy ClusterFirst)"), "{}", ran.stdout);
+    // The endpoint of a Service has no Pod here, so the namespace is known, and the resolver is not.
+    let ran = bed.explain("10.244.0.9");
+    assert!(ran.stdout.contains("10.244.0.9 (namespace shop)"), "{}{}", ran.stdout, ran.stderr);
+    let note = "note  the search path is assumed: no such Pod was found";
+    assert!(ran.stdout.contains("(assumed, see PD-K02)") && ran.stdout.contains(note), "{}", ran.stdout);
+    api.fault("pods", Fault::Status(403, None));
+    let ran = bed.explain("10.244.0.9");
+    let note = "the search path is assumed: the API server refuses to list Pods (403";
+    assert!(ran.stdout.contains(note), "{}{}", ran.stdout, ran.stderr);
+    api.heal("pods");
+    api.put(object(
+        "Pod",
+        "shop",
+        "proxy",
+        json!({ "spec": { "hostNetwork": true }, "status": { "podIP": "192.0.2.1" } }),
+    ));
+    let ran = bed.explain("192.0.2.1");
+    let note = "search path are not known: the address is that of a node, and of the Pods on its network: shop/proxy";
+    assert!(ran.stdout.contains(note), "{}{}", ran.stdout, ran.stderr);
 }
 
 #[test]
@@ -121,9 +190,12 @@ fn manifests_have_the_settings_of_a_pod() {
     let manifest = folder.write("pod.yaml", pod).display().to_string();
     let corefile = folder.write("Corefile", ".:53 {\n kubernetes cluster.local\n}\n");
     let corefile = corefile.display().to_string();
-    let words = ["explain", "db", "--from", "shop/web", "--conf", &corefile, "--manifests", &manifest];
-    let ran: Ran = Command::new(env!("CARGO_BIN_EXE_portolan")).args(words).output().unwrap().into();
-    let search = "cluster.local corp.example · ndots 3 (dnsPolicy ClusterFirst; cluster domain assumed";
-    assert!(ran.stdout.contains(search), "{}{}", ran.stdout, ran.stderr);
-    assert!(!ran.stdout.contains("note"), "no kubelet was asked: {}", ran.stdout);
+    for from in ["shop/web", "10.244.0.8"] {
+        let words = ["explain", "db", "--from", from, "--conf", &corefile, "--manifests", &manifest];
+        let ran: Ran = Command::new(env!("CARGO_BIN_EXE_portolan")).args(words).output().unwrap().into();
+        let search = "cluster.local corp.example · ndots 3 (dnsPolicy ClusterFirst; cluster domain assumed";
+        assert!(ran.stdout.contains("from shop/web (10.244.0.8)"), "{}{}", ran.stdout, ran.stderr);
+        assert!(ran.stdout.contains(search), "{}{}", ran.stdout, ran.stderr);
+        assert!(!ran.stdout.contains("note"), "no kubelet was asked: {}", ran.stdout);
+    }
 }

@@ -42,6 +42,7 @@ mod istio;
 mod kube_dns;
 mod log;
 mod migrate;
+mod mistakes;
 mod monitoring;
 mod node;
 mod packages;

@@ -40,6 +40,16 @@ enum State {
     Denied,
     /// The first container is another one. That of the server has this name and socket.
     Beside(&'static str, String),
+    /// Commands begin and print nothing, as in a Pod that is stopped.
+    Stuck,
+}
+
+/// Command that may run.
+enum Allowed {
+    /// With the control socket of its container, empty without a server there, and its words.
+    Command(String, Vec<String>),
+    /// Without an end.
+    Endless,
 }
 
 /// Serves connections until the test ends.
@@ -79,8 +89,8 @@ fn serve(stream: TcpStream, pods: &[Pod], may_list: bool) -> Option<()> {
         let length = header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
         reader.by_ref().take(length).read_to_end(&mut Vec::new()).ok()?;
         let (path, query) = target.split_once('?').unwrap_or((&target, ""));
-        if let (Some(key), Some((socket, words))) = (header("sec-websocket-key"), allowed(pods, path, query)) {
-            return run(stream, &key, &socket, &words);
+        if let (Some(key), Some(allowed)) = (header("sec-websocket-key"), allowed(pods, path, query)) {
+            return run(stream, &key, &allowed);
         }
         let (status, body) = respond(pods, may_list, &method, path);
         let body = body.to_string();
@@ -160,9 +170,8 @@ fn failure(code: u16, reason: &str, message: &str) -> (u16, Value) {
     (code, status)
 }
 
-/// Returns the control socket and the words of a command that may run. The socket of a container without the server is
-/// empty.
-fn allowed(pods: &[Pod], path: &str, query: &str) -> Option<(String, Vec<String>)> {
+/// Returns the command of a request, if it may run.
+fn allowed(pods: &[Pod], path: &str, query: &str) -> Option<Allowed> {
     let name = path.strip_suffix("/exec")?.rsplit('/').next()?;
     let parameters = || query.split('&').filter_map(|pair| pair.split_once('='));
     let container = parameters().find(|(name, _)| *name == "container")?.1;
@@ -170,14 +179,16 @@ fn allowed(pods: &[Pod], path: &str, query: &str) -> Option<(String, Vec<String>
         State::Serves(socket) => socket.clone(),
         State::Beside(own, socket) if *own == container => socket.clone(),
         State::Beside(..) => String::new(),
+        State::Stuck => return Some(Allowed::Endless),
         State::Denied | State::Gone => return None,
     };
     let words = parameters().filter(|(name, _)| *name == "command");
-    Some((socket, words.map(|(_, word)| word.replace("%2F", "/").replace("%3D", "=")).collect()))
+    let words = words.map(|(_, word)| word.replace("%2F", "/").replace("%3D", "=")).collect();
+    Some(Allowed::Command(socket, words))
 }
 
 /// Runs a command and sends its output over a WebSocket.
-fn run(mut stream: TcpStream, key: &str, socket: &str, words: &[String]) -> Option<()> {
+fn run(mut stream: TcpStream, key: &str, allowed: &Allowed) -> Option<()> {
     let digest =
         aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA1_FOR_LEGACY_USE_ONLY, format!("{key}{WEBSOCKET}").as_bytes());
     let accept = STANDARD.encode(digest.as_ref());
@@ -187,6 +198,9 @@ fn run(mut stream: TcpStream, key: &str, socket: &str, words: &[String]) -> Opti
          sec-websocket-protocol: v5.channel.k8s.io\r\n\r\n"
     );
     stream.write_all(head.as_bytes()).ok()?;
+    let Allowed::Command(socket, words) = allowed else {
+        return stream.read_to_end(&mut Vec::new()).ok().map(drop);
+    };
     let status = if socket.is_empty() {
         failure(500, "InternalError", "exec: \"/portolan\": stat /portolan: no such file or directory").1
     } else {
@@ -230,6 +244,20 @@ struct Bed {
 
 impl Bed {
     fn start(may_list: bool) -> Bed {
+        Bed::with(may_list, |folder, [a, b]| {
+            let pod = |name, state| Pod { name, state };
+            vec![
+                pod("dns-a", State::Serves(a)),
+                pod("dns-b", State::Beside("dns", b)),
+                pod("dns-denied", State::Denied),
+                pod("dns-gone", State::Gone),
+                pod("dns-lost", State::Serves(folder.path().join("lost.sock").display().to_string())),
+            ]
+        })
+    }
+
+    /// Starts two servers, and the API server with the Pods that `pods` makes of their control sockets.
+    fn with(may_list: bool, pods: impl FnOnce(&Folder, [String; 2]) -> Vec<Pod>) -> Bed {
         let folder = Folder::new("kubectl");
         let (mut servers, mut sockets) = (Vec::new(), Vec::new());
         for name in ["a", "b"] {
@@ -242,15 +270,7 @@ impl Bed {
             sockets.push(ControlSocket::of(&mut server).0);
             servers.push(server);
         }
-        let [a, b] = <[String; 2]>::try_from(sockets).unwrap();
-        let pod = |name, state| Pod { name, state };
-        let pods = vec![
-            pod("dns-a", State::Serves(a)),
-            pod("dns-b", State::Beside("dns", b)),
-            pod("dns-denied", State::Denied),
-            pod("dns-gone", State::Gone),
-            pod("dns-lost", State::Serves(folder.path().join("lost.sock").display().to_string())),
-        ];
+        let pods = pods(&folder, <[String; 2]>::try_from(sockets).unwrap());
         let port = serve_api(pods, may_list);
         let kubeconfig = json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "test",
@@ -265,11 +285,16 @@ impl Bed {
     }
 
     fn kubectl(&self, words: &[&str]) -> Ran {
-        let path = format!("{}:{}", self.folder.path().join("bin").display(), std::env::var("PATH").unwrap());
-        let mut command = Command::new("kubectl");
-        command.args(words).env("PATH", path).env("KUBECONFIG", self.folder.path().join("kubeconfig"));
-        command.env("HOME", self.folder.path()).output().unwrap().into()
+        kubectl(&self.folder, words)
     }
+}
+
+/// Runs `kubectl` with the configuration and the plugin in a folder.
+fn kubectl(folder: &Folder, words: &[&str]) -> Ran {
+    let path = format!("{}:{}", folder.path().join("bin").display(), std::env::var("PATH").unwrap());
+    let mut command = Command::new("kubectl");
+    command.args(words).env("PATH", path).env("KUBECONFIG", folder.path().join("kubeconfig"));
+    command.env("HOME", folder.path()).output().unwrap().into()
 }
 
 /// Returns true if there is a `kubectl` that is new enough.
@@ -312,6 +337,31 @@ fn kubectl_runs_commands_in_all_replicas() {
         assert!(ran.code == 3 && ran.stdout.starts_with(expected), "{words:?}: {} {}", ran.stdout, ran.stderr);
         assert!((ran.stdout + &ran.stderr).contains("✗ dns-gone: "), "{words:?}");
     }
+}
+
+/// A Pod that accepts a command and never answers costs its own line, after 20 s, and not those of the others.
+#[test]
+fn kubectl_does_not_wait_for_a_stuck_pod() {
+    if !has_kubectl() {
+        return;
+    }
+    let bed = Bed::with(true, |_, [a, _]| {
+        vec![Pod { name: "dns-a", state: State::Serves(a) }, Pod { name: "dns-stuck", state: State::Stuck }]
+    });
+    let commands = [&["status"][..], &["tail", "--last", "5"], &["explain", "web.a.test."], &["top"]];
+    std::thread::scope(|scope| {
+        let folder = &bed.folder;
+        let ask =
+            |words: &'static [&'static str]| scope.spawn(move || kubectl(folder, &[&["portolan"], words].concat()));
+        for (words, asked) in commands.map(|words| (words, ask(words))) {
+            let ran = asked.join().unwrap();
+            let text = ran.stdout + &ran.stderr;
+            assert_eq!(ran.code, 3, "{words:?}: {text}");
+            assert!(text.contains("✗ dns-stuck: no answer within 20 s"), "{words:?}: {text}");
+            assert!(!text.contains("✗ dns-a"), "{words:?}: {text}");
+            assert!(words[0] == "tail" || text.contains("dns-a"), "{words:?}: {text}");
+        }
+    });
 }
 
 #[test]

@@ -90,23 +90,34 @@ fn server(folder: &Folder, pod: &str) -> (Server, SocketAddr, String) {
 fn shows_the_status_of_every_replica() {
     let bed = Bed::start(&PODS[..3]);
     let ran = bed.run(&["status", "--all"]);
-    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{}", ran.stdout);
+    // Each has a socket of its own in its Corefile, so the configurations differ.
+    assert_eq!((ran.code, ran.stderr.as_str()), (1, ""), "{}", ran.stdout);
     assert!(ran.stdout.starts_with("Service kube-system/kube-dns · 3 replicas\n"), "{}", ran.stdout);
     for pod in &PODS[..3] {
         let line =
             ran.stdout.lines().find(|line| line.contains(pod)).unwrap_or_else(|| panic!("{pod}: {}", ran.stdout));
         assert!(line.contains("✓ ready"), "{line}");
     }
-    // Each has a socket of its own in its Corefile.
-    assert!(ran.stdout.ends_with("‼ the replicas serve different configurations\n"), "{}", ran.stdout);
+    let last = ran.stdout.lines().last().unwrap();
+    assert!(last.starts_with("✗ PD-C02  the replicas serve different configurations: sha "), "{}", ran.stdout);
+    assert!(PODS[..3].iter().all(|pod| last.contains(&format!("… on {pod}"))), "{last}");
     let ran = bed.run(&["status", "--all=kube-system/kube-dns", "--context", "prod", "--json"]);
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
     let document: Value = serde_json::from_str(&ran.stdout).unwrap();
     let names: Vec<&str> =
         document["replicas"].as_array().unwrap().iter().map(|one| one["replica"].as_str().unwrap()).collect();
     assert_eq!(names, PODS[..3]);
     assert_eq!(document["replicas"][1]["status"]["serving"], "ready");
+    assert_eq!(document["problems"][0]["code"], "PD-C02", "{document}");
     let calls = std::fs::read_to_string(bed.folder.path().join("calls")).unwrap();
     assert!(calls.contains("--context prod -n kube-system exec dns-b -- /portolan status --json"), "{calls}");
+}
+
+#[test]
+fn one_configuration_is_no_problem() {
+    let bed = Bed::start(&PODS[..1]);
+    let ran = bed.run(&["status", "--all"]);
+    assert_eq!((ran.code, ran.stdout.contains("PD-C02")), (0, false), "{} {}", ran.stdout, ran.stderr);
 }
 
 #[test]
@@ -214,7 +225,7 @@ fn names_a_replica_that_is_lost_while_the_others_are_followed() {
 fn is_a_plugin_of_kubectl() {
     let bed = Bed::start(&PODS[..3]);
     let ran = bed.plugin(&["status"]);
-    assert!(ran.code == 0 && ran.stdout.contains("· 3 replicas"), "{} {}{}", ran.code, ran.stdout, ran.stderr);
+    assert!(ran.code == 1 && ran.stdout.contains("· 3 replicas"), "{} {}{}", ran.code, ran.stdout, ran.stderr);
     let ran = bed.plugin(&[]);
     assert!(
         ran.code == 2 && ran.stderr.contains("Usage: kubectl portolan"),
@@ -329,6 +340,25 @@ fn names_the_cause_and_not_what_follows_from_it() {
     std::fs::remove_file(bed.folder.path().join("dns-a.sock")).unwrap();
     for words in [&["status", "--all"][..], &["reload", "--all"], &["explain", "a.test.", "--all"]] {
         let ran = bed.run(words);
-        assert!(ran.code == 3 && ran.stdout.contains("dns-a.sock"), "{words:?}: {} {}", ran.code, ran.stdout);
+        assert!(ran.code == 2 && ran.stderr.contains("dns-a.sock"), "{words:?}: {} {}", ran.code, ran.stderr);
+    }
+}
+
+/// What every replica refuses is wrong with the command line, and no replica is unreachable.
+#[test]
+fn says_once_what_every_replica_refuses() {
+    let bed = Bed::start(&PODS[..3]);
+    for (words, reason) in [
+        (&["explain", "a.test.", "--from", "nobody"][..], "`nobody` is not a client"),
+        (&["explain", "a.test.", "NOTYPE"], "`NOTYPE` is not a record type"),
+        (&["tail", "--type", "NOTYPE"], "NOTYPE"),
+        (&["tail", "--client", "here"], "here"),
+        (&["tail", "--last", "3", "--rcode", "NOCODE"], "NOCODE"),
+        (&["loglevel", "nothing=debug"], "nothing"),
+    ] {
+        let ran = bed.run(&[words, &["--all"]].concat());
+        assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{words:?}: {}", ran.stderr);
+        assert_eq!(ran.stderr.lines().count(), 1, "{words:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(reason) && ran.stderr.ends_with("(all 3 replicas)\n"), "{words:?}: {}", ran.stderr);
     }
 }

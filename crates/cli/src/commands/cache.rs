@@ -29,8 +29,9 @@ pub(super) fn definition() -> clap::Command {
         .arg(json());
     let flush = command("flush", "Remove cached responses")
         .long_about(
-            "Remove cached responses: those for NAME, with --below also those for all names below it, or with --all \
-             all. A query that waits for an upstream meanwhile still stores its answer.",
+            "Remove cached responses: those for NAME, with --below those for a name and all names below it, or with \
+             --all those for all names. A query that is waiting for an upstream at this moment stores its answer \
+             afterwards.",
         )
         .arg(name())
         .arg(Arg::new("below").long("below").value_name("NAME").help("Domain name, with all names below it"))

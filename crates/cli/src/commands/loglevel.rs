@@ -45,7 +45,7 @@ pub(super) fn definition() -> clap::Command {
 struct LevelError;
 
 fn read_level(text: &str) -> Result<(String, Level), LevelError> {
-    let (plugin, level) = text.split_once('=').ok_or(LevelError)?;
+    let (plugin, level) = text.split_once('=').filter(|(plugin, _)| !plugin.is_empty()).ok_or(LevelError)?;
     let level = Level::ALL.into_iter().find(|known| known.name() == level).ok_or(LevelError)?;
     Ok((plugin.to_owned(), level))
 }

@@ -56,6 +56,7 @@ impl Options {
 pub(super) fn run(own: &Options, options: &CommonOptions, socket: &Socket) -> Result<u8, ControlError> {
     let mut status = wait_for(own.wait.unwrap_or_default(), socket)?;
     ask_replicas(&mut status.replicas)?;
+    status.compare_replicas();
     print(options, &status)?;
     Ok(if status.is_fine() { exit::FINE } else { exit::TROUBLE })
 }

@@ -127,7 +127,12 @@ impl Options {
         let has_services = self.service.is_some() && facts.objects.services.is_ok();
         let service = facts.dns().err().filter(|_| has_services).map(|reason| ("--service", reason));
         let all = [server, api, corefile, service].into_iter().flatten();
-        all.map(|(option, reason)| format!("{option}: {reason}")).collect()
+        all.map(|(option, reason)| {
+            let reason = reason.to_string();
+            // Other commands have no option that says what the file is.
+            format!("{option}: {}", reason.strip_prefix("kubeconfig: ").unwrap_or(&reason))
+        })
+        .collect()
     }
 }
 

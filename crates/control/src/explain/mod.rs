@@ -4,6 +4,8 @@ mod mermaid;
 mod reason;
 mod text;
 
+use core::net::IpAddr;
+
 use serde::{Deserialize, Serialize};
 
 pub use mermaid::Mermaid;
@@ -101,7 +103,8 @@ pub struct Client {
     /// Its other addresses.
     #[serde(default)]
     pub other_addresses: Vec<String>,
-    /// Reason why the address is not known, if there is more to say than that the view of the cluster does not have it.
+    /// Reason why the address, or the Pod with the address, is not known, if there is more to say than that the view of
+    /// the cluster does not have it.
     #[serde(default)]
     pub unknown: Option<String>,
     /// True if all pods with addresses are known and none has this name.
@@ -128,25 +131,71 @@ pub struct Search {
     pub domains: Vec<String>,
     /// Number of dots from which a name is first asked for as it is.
     pub ndots: u64,
-    /// `dnsPolicy` that takes effect, if the Pod could be read: `ClusterFirst`, `Default` or `None`.
+    /// `dnsPolicy` that takes effect, if the Pod could be read.
     #[serde(default)]
-    pub policy: Option<String>,
+    pub policy: Option<DnsPolicy>,
     /// Nameservers of the Pod's `dnsConfig`.
     #[serde(default)]
     pub nameservers: Vec<String>,
     /// True if the cluster domain of the Pod's kubelet is not known, and assumed.
     #[serde(default)]
     pub assumed: bool,
-    /// Reason, if the kubelet was asked in vain.
+    /// Reason why the search path or, if the Pod could be read, the cluster domain is assumed.
     #[serde(default)]
     pub unknown: Option<String>,
+    /// True if `dnsPolicy: ClusterFirst` has the effect of `Default`, because the Pod is on the network of its node.
+    #[serde(default)]
+    pub host_network: bool,
+    /// Addresses of the cluster DNS, as far as they are known.
+    #[serde(default)]
+    pub cluster_dns: Vec<String>,
 }
 
+/// Number of nameservers that a resolver uses (`MAXNS` of resolv.conf(5)); kubelet leaves the others out.
+const NAMESERVERS_MAX: usize = 3;
+
 impl Search {
-    /// Returns true if the Pod does not ask the cluster DNS, or it is not known if it does.
+    /// Returns true if the Pod does not ask the cluster DNS first, or it is not known if it does.
     #[must_use]
     pub fn asks_elsewhere(&self) -> bool {
-        self.policy.as_deref().is_some_and(|policy| policy != "ClusterFirst")
+        match self.policy {
+            None | Some(DnsPolicy::ClusterFirst) => false,
+            Some(DnsPolicy::None) => self.rank_of_cluster_dns() != Some(0),
+            // The nameservers of the node come first.
+            Some(DnsPolicy::Default) => true,
+        }
+    }
+
+    /// Returns the position of the cluster DNS among the nameservers of the Pod's `dnsConfig`.
+    fn rank_of_cluster_dns(&self) -> Option<usize> {
+        let address = |text: &String| text.parse::<IpAddr>().ok();
+        let known: Vec<IpAddr> = self.cluster_dns.iter().filter_map(address).collect();
+        let is_known = |text: &String| address(text).is_some_and(|address| known.contains(&address));
+        self.nameservers.iter().take(NAMESERVERS_MAX).position(is_known)
+    }
+}
+
+/// `dnsPolicy` of a Pod that takes effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum DnsPolicy {
+    /// The Pod asks the cluster DNS.
+    ClusterFirst,
+    /// The Pod asks the nameservers of its node.
+    Default,
+    /// The Pod asks the nameservers of its `dnsConfig` only.
+    None,
+}
+
+impl DnsPolicy {
+    /// Returns the name in the Pod.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            DnsPolicy::ClusterFirst => "ClusterFirst",
+            DnsPolicy::Default => "Default",
+            DnsPolicy::None => "None",
+        }
     }
 }
 

@@ -2,7 +2,9 @@
 
 use core::fmt::{self, Write};
 
-use super::{Asked, Cached, Client, Differing, Explained, NotReady, NotReadyEndpoint, Place, Search, Step, Upstream};
+use super::{
+    Asked, Cached, Client, Differing, DnsPolicy, Explained, NotReady, NotReadyEndpoint, Place, Search, Step, Upstream,
+};
 use crate::text::{count, duration, harmless};
 
 /// Maximum width of the column with results. Longer ones move the columns after them.
@@ -49,6 +51,13 @@ impl Explained {
     pub fn notes(&self) -> Vec<String> {
         let mut notes: Vec<String> = self.from.iter().filter_map(Client::note).collect();
         notes.extend(self.search.iter().filter_map(Search::note));
+        if self.search.is_none() {
+            let known = self.from.iter().filter(|client| client.address.is_some());
+            let reason = known.filter_map(|client| client.unknown.as_ref());
+            notes.extend(
+                reason.map(|reason| format!("the Pod of the client and its search path are not known: {reason}")),
+            );
+        }
         let rules: Vec<String> = self.unjudged.iter().map(|rule| format!("{} ({})", rule.plugin, rule.place)).collect();
         if !rules.is_empty() {
             let rules = rules.join(", ");
@@ -75,32 +84,73 @@ impl fmt::Display for Search {
         let domains: Vec<String> = self.domains.iter().map(|domain| harmless(domain)).collect();
         let domains = if domains.is_empty() { "without domains".to_owned() } else { domains.join(" ") };
         write!(out, "{domains} · ndots {} (", self.ndots)?;
-        match (&self.policy, self.assumed) {
+        match (self.policy.map(DnsPolicy::name), self.assumed) {
             (None, _) => write!(out, "assumed, see {CHECK})"),
-            (Some(policy), false) => write!(out, "dnsPolicy {})", harmless(policy)),
-            (Some(policy), true) => {
-                write!(out, "dnsPolicy {}; cluster domain assumed, see {CHECK})", harmless(policy))
-            }
+            (Some(policy), _) if self.host_network => write!(out, "dnsPolicy {policy}, by hostNetwork)"),
+            (Some(policy), false) => write!(out, "dnsPolicy {policy})"),
+            (Some(policy), true) => write!(out, "dnsPolicy {policy}; cluster domain assumed, see {CHECK})"),
         }
     }
 }
 
 impl Search {
-    /// Says which servers the Pod asks in place of this one, or why the cluster domain is assumed.
+    /// Says which servers the Pod asks in place of this one, or why a part of the path is assumed.
     fn note(&self) -> Option<String> {
-        let servers = self.nameservers.join(", ");
-        match self.policy.as_deref()? {
-            "Default" if servers.is_empty() => Some(
-                "dnsPolicy Default applies to the Pod, which is so too for a Pod on the network of its node \
-                 (ClusterFirstWithHostNet would ask the cluster DNS): it asks the nameservers of its node, with the \
-                 search domains of the node, and this server only if they forward to it"
-                    .to_owned(),
-            ),
-            "Default" | "None" => Some(format!(
-                "the Pod asks the nameservers of its dnsConfig: {servers}; this server only if it is one of them"
-            )),
-            _ => self.unknown.as_ref().map(|reason| format!("the cluster domain is assumed: {reason}")),
+        match self.policy {
+            None => self.unknown.as_ref().map(|reason| format!("the search path is assumed: {reason}")),
+            Some(DnsPolicy::ClusterFirst) => {
+                self.unknown.as_ref().map(|reason| format!("the cluster domain is assumed: {reason}"))
+            }
+            Some(DnsPolicy::None) => Some(self.note_of_own_nameservers()),
+            Some(DnsPolicy::Default) => Some(self.note_of_node()),
         }
+    }
+
+    /// Describes the nameservers of a Pod with `dnsPolicy: None`.
+    fn note_of_own_nameservers(&self) -> String {
+        let all = self.nameservers.join(", ");
+        match (self.rank_of_cluster_dns(), self.cluster_dns.is_empty()) {
+            (Some(0), _) if self.nameservers.len() == 1 => {
+                format!("the Pod asks the cluster DNS, {all}, by its dnsConfig")
+            }
+            (Some(0), _) => format!(
+                "the Pod asks the nameservers of its dnsConfig in this order: {all}; the first is the cluster DNS"
+            ),
+            (Some(rank), _) => format!(
+                "the Pod asks the nameservers of its dnsConfig in this order: {all}; it asks the cluster DNS, {}, only if \
+                 those before it do not respond",
+                self.nameservers[rank]
+            ),
+            (None, true) => {
+                format!("the Pod asks the nameservers of its dnsConfig: {all}; this server only if it is one of them")
+            }
+            (None, false) => format!(
+                "the Pod asks the nameservers of its dnsConfig: {all}; the cluster DNS, {}, is none of those that its \
+                 resolver uses",
+                self.cluster_dns.join(", ")
+            ),
+        }
+    }
+
+    /// Describes the nameservers of a Pod that asks those of its node.
+    fn note_of_node(&self) -> String {
+        let node = if self.host_network {
+            "the Pod is on the network of its node (hostNetwork), where dnsPolicy ClusterFirst has the effect of Default; \
+             ClusterFirstWithHostNet would ask the cluster DNS: "
+        } else {
+            "dnsPolicy Default: "
+        };
+        let node = format!("{node}it asks the nameservers of its node, with the search domains of the node");
+        let rest = match (self.nameservers.as_slice(), self.rank_of_cluster_dns()) {
+            ([], _) => ", and this server only if they forward to it".to_owned(),
+            (own, None) => format!(", and then those of its dnsConfig: {}", own.join(", ")),
+            (own, Some(rank)) => format!(
+                ", and then those of its dnsConfig: {}; it asks the cluster DNS, {}, only if those before it do not respond",
+                own.join(", "),
+                own[rank]
+            ),
+        };
+        node + &rest
     }
 }
 

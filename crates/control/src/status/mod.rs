@@ -9,7 +9,7 @@ mod text_tests;
 use serde::{Deserialize, Serialize};
 
 pub use problem::{Problem, ProblemCode};
-pub use replica::Replica;
+pub use replica::{Replica, difference};
 
 /// State of the server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -356,7 +356,7 @@ pub struct Limits {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LimitHits {
-    /// Name of the limit, as in `portolan_limit_hits_total`.
+    /// Name of the limit, as in `portolan_limit_hits_total`. Those of plugins have metrics of their own.
     pub limit: String,
     /// Number of times.
     pub hits: u64,
@@ -379,6 +379,11 @@ pub struct Resources {
 }
 
 impl Status {
+    /// Adds the problem of replicas that serve different configurations, if their hashes are known and differ.
+    pub fn compare_replicas(&mut self) {
+        self.problems.extend(difference(replica::known(&self.replicas)));
+    }
+
     /// Returns true if there is no problem.
     #[must_use]
     pub fn is_fine(&self) -> bool {

@@ -35,6 +35,9 @@ impl Problem {
 /// Kind of a problem. Its code is that of the check of `portolan doctor` with the same subject.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ProblemCode {
+    /// Replicas serve different configurations.
+    #[serde(rename = "PD-C02")]
+    ReplicasDiffer,
     /// The last reload failed.
     #[serde(rename = "PD-C03")]
     ReloadFailed,
@@ -78,6 +81,7 @@ impl ProblemCode {
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
+            ProblemCode::ReplicasDiffer => "PD-C02",
             ProblemCode::ReloadFailed => "PD-C03",
             ProblemCode::ResourcesShort => "PD-K06",
             ProblemCode::NotReady => "PD-K09",

@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use serde::{Deserialize, Serialize};
 
-use crate::text::harmless;
-use crate::text::shown_hash;
+use super::{Problem, ProblemCode};
+use crate::text::{harmless, shown_hash};
 
 /// Server of the same Service.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -24,17 +24,41 @@ pub struct Replica {
     pub error: Option<String>,
 }
 
-/// Describes replicas in one line; the first hash is that of most.
-pub(super) fn text(replicas: &[Replica]) -> String {
+/// Returns the problem of replicas that serve different configurations, from their names and hashes.
+#[must_use]
+pub fn difference<'a>(served: impl IntoIterator<Item = (&'a str, &'a str)>) -> Option<Problem> {
+    let by_hash = by_hash(served);
+    if by_hash.len() < 2 {
+        return None;
+    }
+    let parts =
+        by_hash.iter().map(|(hash, names)| format!("sha {} on {}", shown_hash(hash), harmless(&names.join(", "))));
+    let parts: Vec<String> = parts.collect();
+    let text = format!("the replicas serve different configurations: {}", parts.join("; "));
+    Some(Problem::new(ProblemCode::ReplicasDiffer, text))
+}
+
+/// Returns the addresses and hashes of the replicas whose hash is known.
+pub(super) fn known(replicas: &[Replica]) -> impl Iterator<Item = (&str, &str)> {
+    replicas.iter().filter_map(|replica| Some((replica.address.as_str(), replica.hash.as_deref()?)))
+}
+
+/// Groups names by the hash of what they serve. The first group is the largest.
+fn by_hash<'a>(served: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<(&'a str, Vec<&'a str>)> {
     let mut by_hash: Vec<(&str, Vec<&str>)> = Vec::new();
-    for replica in replicas {
-        let Some(hash) = replica.hash.as_deref() else { continue };
+    for (name, hash) in served {
         match by_hash.iter_mut().find(|(known, _)| *known == hash) {
-            Some((_, addresses)) => addresses.push(&replica.address),
-            None => by_hash.push((hash, vec![&replica.address])),
+            Some((_, names)) => names.push(name),
+            None => by_hash.push((hash, vec![name])),
         }
     }
-    by_hash.sort_by_key(|(_, addresses)| core::cmp::Reverse(addresses.len()));
+    by_hash.sort_by_key(|(_, names)| core::cmp::Reverse(names.len()));
+    by_hash
+}
+
+/// Describes replicas in one line; the first hash is that of most.
+pub(super) fn text(replicas: &[Replica]) -> String {
+    let by_hash = by_hash(known(replicas));
     let unknown: Vec<&Replica> = replicas.iter().filter(|replica| replica.hash.is_none()).collect();
     let mark = if by_hash.len() == 1 && unknown.is_empty() { '✓' } else { '✗' };
     let mut text = format!("{mark} {}", replicas.len());
@@ -65,6 +89,14 @@ mod tests {
             error: hash.is_none().then(|| "connection refused".to_owned()),
         };
         let [one, two] = ["5f2c77", "81aa00"].map(Some);
+        let problem = |replicas: &[Replica]| difference(known(replicas));
+        assert_eq!(problem(&[replica(1, one), replica(2, one), replica(3, None)]), None);
+        assert_eq!(
+            problem(&[replica(1, two), replica(2, one), replica(3, one)]).map(|problem| problem.text).as_deref(),
+            Some(
+                "the replicas serve different configurations: sha 5f2c… on 10.244.1.2, 10.244.1.3; sha 81aa… on 10.244.1.1"
+            )
+        );
         assert_eq!(text(&[replica(1, one), replica(2, one)]), "✓ 2 · 2 with sha 5f2c…");
         assert_eq!(
             text(&[replica(1, two), replica(2, one), replica(3, one), replica(4, None)]),

@@ -46,12 +46,13 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         code: "PD-T05",
         area: Area::System,
-        title: "no limit that affects queries was reached",
+        title: "no limit that affects queries or updates was reached",
         severity: Severity::Warning,
         needs: &[Need::Server],
         rights: &[],
-        meaning: "A limit that affects queries was reached in the last ten minutes. Each has a name in `portolan_limit_hits_total`. \
-                  Those on connections to the control API and the metrics page are left out.",
+        meaning: "A limit that affects queries, or updates of *dynupdate*, was reached in the last ten minutes. Most have their \
+                  name in `portolan_limit_hits_total`, and those of plugins in metrics of their own. Limits that cost no \
+                  answer are left out, such as those on connections to the control API; `portolan status` shows them.",
         fix: "docs/runbooks/PortolanLimitHit.md describes each limit",
         run: limits,
     },

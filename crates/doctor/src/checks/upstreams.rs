@@ -263,7 +263,9 @@ fn unknown_to_all(facts: &Facts) -> Option<Unknown> {
     let probed: Vec<SocketAddr> = probed.collect();
     let is_lost = |address: &SocketAddr| !probed.contains(address) && !replied.contains(&address.to_string().as_str());
     let mut known = facts.corefile.iter().flat_map(|corefile| &corefile.forwarded).map(|one| one.address);
-    known.find(is_lost).map(|address| Unknown::new(format!("nothing has asked upstream {address}")))
+    known
+        .find(is_lost)
+        .map(|address| Unknown::new(format!("neither the server nor this command has a reply of upstream {address}")))
 }
 
 /// Returns why the health checks and the replies of the server are not known.

@@ -4,14 +4,17 @@ use control::explain::Explained;
 use control::query::Parameters;
 use control::text::duration;
 
+use std::net::SocketAddr;
+
 use super::super::context::Context;
 use super::super::refusal::Refusal;
+use crate::dns_service;
 use crate::explain::{Asked, Explainer, Located};
 
 /// Reads the client from the source of its cluster.
 pub(super) async fn locate(context: &Context, parameters: &Parameters) -> Option<Located> {
-    let from = parameters.get("from")?;
-    crate::explain::locate(from, &context.view.clusters.sources()).await
+    let (from, loaded) = (parameters.get("from")?, context.view.loaded());
+    crate::explain::locate(from, &context.view.clusters.sources(), &loaded.inspection).await
 }
 
 /// Explains the answer to a question, with the plugins and caches that serve now.
@@ -25,6 +28,10 @@ pub(super) fn explain(
     explainer.old_view = old_view(context);
     explainer.located = located;
     explainer.bound.clone_from(&loaded.bound);
+    explainer.cluster_dns = dns_service::addresses(&context.view.clusters, &process::local::addresses().0);
+    // A node cache is asked at an address of its own.
+    let bound = loaded.bound.values().map(SocketAddr::ip);
+    explainer.cluster_dns.extend(bound.filter(|address| !address.is_unspecified() && !address.is_loopback()));
     let asked = Asked {
         name: parameters.get("name").unwrap_or_default(),
         qtype: parameters.get("type"),

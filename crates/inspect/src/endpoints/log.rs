@@ -38,7 +38,8 @@ pub(super) fn check_plugin(directives: Directives, name: &str, other: Option<&'s
         return Ok(());
     }
     let near = corefile::did_you_mean(name, directives.names());
-    let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+    let near =
+        near.map_or_else(|| "; `portolan --plugins` lists them".to_owned(), |near| format!("; did you mean `{near}`?"));
     Err(Refusal::invalid(format!("there is no plugin `{name}`{near}")))
 }
 

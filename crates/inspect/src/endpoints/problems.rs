@@ -9,14 +9,12 @@ use control::text::{count, duration};
 
 use super::super::Loaded;
 use super::super::history::FAILURES;
+use super::super::limits::is_harmful;
 
 /// Silence of a watch in seconds from which it is a problem: longer than any healthy watch is silent.
 const SILENCE_MAX: f64 = 60.0;
 /// Duration of an outage in seconds from which it is a problem: a connection that breaks is replaced sooner.
 const OUTAGE_MIN: f64 = 5.0;
-/// Limits whose hits cost no query an answer. The alert PortolanLimitHit leaves them out too.
-const HARMLESS_LIMITS: [&str; 6] =
-    ["control_connections", "control_responses", "page_connections", "profile_memory", "proxy_tlvs", "request_bodies"];
 /// Share of the memory limit from which it is a problem.
 const MEMORY_SHARE_MAX: f64 = 0.8;
 /// Share of throttled periods from which it is a problem.
@@ -64,7 +62,7 @@ pub(super) fn problems(status: &Status) -> Vec<Problem> {
     for upstream in status.upstreams.iter().filter(|upstream| upstream.is_forged()) {
         add(of_upstream(ProblemCode::UnwantedReplies, upstream, &upstream.unwanted_text()));
     }
-    for limit in status.limits.reached.iter().filter(|limit| !HARMLESS_LIMITS.contains(&limit.limit.as_str())) {
+    for limit in status.limits.reached.iter().filter(|limit| is_harmful(&limit.limit)) {
         let window = duration(status.limits.window_seconds);
         add(Problem::new(
             ProblemCode::LimitReached,

@@ -8,11 +8,9 @@ use control::status::Replica;
 use corefile::NoFiles;
 
 use super::super::Loaded;
+use crate::dns_service::serves_dns;
 use crate::replica::{METRICS_PORT, REPLICAS_MAX, port_of};
 use process::clusters::Followed;
-
-/// Port of DNS.
-const DNS_PORT: u16 = 53;
 
 /// Returns the ready servers of the Service that this server is part of, in the order of their addresses.
 pub(super) fn replicas(clusters: &Followed, loaded: &Loaded) -> Vec<Replica> {
@@ -43,10 +41,6 @@ fn addresses(index: &Index, own: IpAddr) -> Option<Vec<IpAddr>> {
         }
     });
     found
-}
-
-fn serves_dns(service: &Service) -> bool {
-    service.ports.iter().any(|port| port.number == Some(DNS_PORT))
 }
 
 fn ips(service: &Service, own: IpAddr) -> Vec<IpAddr> {

@@ -6,6 +6,7 @@ use cluster::Source;
 use config::setup::{InspectCluster, Inspection};
 use control::explain::{Client, Search};
 use kubeapi::{DnsPolicy, LocateError, LocatedPod, PodResolver};
+use process::limit_hits;
 
 use super::ExplainError;
 
@@ -17,31 +18,56 @@ const NDOTS: u64 = 5;
 /// Maximum number of clusters that are asked for a pod. Most Corefiles have one.
 const SOURCES_MAX: usize = 4;
 
-/// Pod as the source of a cluster has it, without addresses if there is no such pod. An error has the reason why they
-/// are not known.
-pub(crate) type Located = Result<LocatedPod, LocateError>;
+/// Pod as the source of a cluster has it, or `None` if there is no such pod. An error has the reason why it is not
+/// known.
+pub(crate) type Located = Result<Option<LocatedPod>, LocateError>;
 
-/// Reads a client that is named as `NAMESPACE/POD` from the source of its cluster. `None` without a source, or if the
-/// client is not named so. The index has addresses of pods, but not how their resolvers ask.
-pub(crate) async fn locate(text: &str, sources: &[Source]) -> Option<Located> {
-    let (namespace, pod) = pod_in(text)?;
-    if sources.is_empty() {
-        return None;
-    }
-    let mut reason = None;
+/// Reads a client that is named as `NAMESPACE/POD` or by its address from the source of its cluster. `None` without a
+/// source, or for another text. The index has addresses of pods, but not how their resolvers ask.
+pub(crate) async fn locate(text: &str, sources: &[Source], inspection: &Inspection) -> Option<Located> {
+    let (address, name) = (text.parse::<IpAddr>(), pod_in(text));
+    let namespaces = address.as_ref().map_or_else(|_| Vec::new(), |address| namespaces_at(*address, inspection));
+    let (mut is_asked, mut reason) = (false, None);
     for source in sources.iter().take(SOURCES_MAX) {
-        match kubeapi::locate_pod(source, namespace, pod).await {
-            Ok(found) if !found.addresses.is_empty() || found.resolver.is_some() => return Some(Ok(found)),
-            Ok(_) => {}
+        let found = match (address.as_ref(), name) {
+            (Ok(address), _) => kubeapi::locate_address(source, *address, &namespaces).await,
+            (_, Some((namespace, pod))) => kubeapi::locate_pod(source, namespace, pod).await,
+            _ => return None,
+        };
+        is_asked = true;
+        count_late(&found);
+        match found {
+            Ok(Some(found)) => return Some(Ok(Some(found))),
+            Ok(None) => {}
             Err(error) => reason = Some(error),
         }
     }
-    Some(reason.map_or_else(|| Ok(LocatedPod::default()), Err))
+    is_asked.then(|| reason.map_or(Ok(None), Err))
+}
+
+/// Counts an API server or a kubelet that did not respond in time.
+fn count_late(found: &Located) {
+    let is_late = match found {
+        Ok(found) => found.as_ref().is_some_and(LocatedPod::is_kubelet_late),
+        Err(error) => matches!(error, LocateError::Late),
+    };
+    if is_late {
+        limit_hits::count(|limits| limits.pod_lookup_time);
+    }
+}
+
+/// Returns the namespaces of the pods with an address, as far as the index has them.
+fn namespaces_at(address: IpAddr, inspection: &Inspection) -> Vec<String> {
+    let pods = inspection.clusters.iter().flat_map(|cluster| cluster.pods_at(address));
+    let mut namespaces: Vec<String> = pods.map(|pod| pod.namespace).collect();
+    namespaces.sort_unstable();
+    namespaces.dedup();
+    namespaces
 }
 
 /// Returns namespace and name of a pod.
 fn pod_in(text: &str) -> Option<(&str, &str)> {
-    text.split_once('/').filter(|(namespace, pod)| is_label(namespace) && !pod.is_empty())
+    text.split_once('/').filter(|(namespace, pod)| is_label(namespace) && !pod.is_empty() && !pod.contains('/'))
 }
 
 /// Finds a client that is named as `NAMESPACE/POD` or by its address, and its search path. `located` are the addresses
@@ -56,11 +82,11 @@ pub(super) fn find(
 ) -> Result<(Option<Client>, Option<Search>), ExplainError> {
     let clusters = inspection.clusters.iter().map(|cluster| &**cluster);
     let client = match (text.parse::<IpAddr>(), pod_in(text)) {
-        (Ok(address), _) => at_address(address, clusters),
+        (Ok(address), _) => at_address(address, clusters, located),
         (_, Some(pod)) => named(pod, clusters, located),
         _ => return Err(ExplainError::From(text.to_owned())),
     };
-    let resolver = located.and_then(|located| located.as_ref().ok()?.resolver.as_ref());
+    let resolver = located.map(resolver_of);
     let search = client.namespace.as_deref().and_then(|namespace| search_of(namespace, inspection, resolver));
     Ok((Some(client), search))
 }
@@ -69,10 +95,30 @@ fn is_label(text: &str) -> bool {
     !text.is_empty() && !text.contains(['.', '/'])
 }
 
-fn at_address<'a>(address: IpAddr, clusters: impl Iterator<Item = &'a dyn InspectCluster>) -> Client {
-    let pod = clusters.flat_map(|cluster| cluster.pods_at(address)).next();
-    let (namespace, pod) = pod.map_or((None, None), |pod| (Some(pod.namespace), pod.name));
-    Client { namespace, pod, address: Some(address.to_string()), ..Client::default() }
+/// Returns the resolver of a pod, or the reason why it is not known.
+fn resolver_of(located: &Located) -> Result<&PodResolver, String> {
+    match located {
+        Ok(Some(pod)) => pod.resolver.as_ref().map_err(ToString::to_string),
+        Ok(None) => Err("no such Pod was found".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn at_address<'a>(
+    address: IpAddr,
+    clusters: impl Iterator<Item = &'a dyn InspectCluster>,
+    located: Option<&Located>,
+) -> Client {
+    let unknown = located.and_then(|located| located.as_ref().err().map(ToString::to_string));
+    let located = located.and_then(|located| located.as_ref().ok()?.as_ref());
+    let (namespace, pod) = match located {
+        Some(pod) => (Some(pod.namespace.clone()), Some(pod.name.clone())),
+        None => {
+            let pod = clusters.flat_map(|cluster| cluster.pods_at(address)).next();
+            pod.map_or((None, None), |pod| (Some(pod.namespace), pod.name))
+        }
+    };
+    Client { namespace, pod, address: Some(address.to_string()), unknown, ..Client::default() }
 }
 
 fn named<'a>(
@@ -82,7 +128,8 @@ fn named<'a>(
 ) -> Client {
     let is_known = clusters.clone().any(|cluster| cluster.has_all_pods(namespace));
     let mut addresses: Vec<IpAddr> = clusters.flat_map(|cluster| cluster.addresses_of_pod(namespace, pod)).collect();
-    addresses.extend(located.iter().flat_map(|located| located.iter()).flat_map(|found| &found.addresses));
+    let found = located.and_then(|located| located.as_ref().ok()?.as_ref());
+    addresses.extend(found.iter().flat_map(|found| &found.addresses));
     // Most queries of a pod with both families come from its IPv4 address, because most clusters prefer that family.
     addresses.sort_unstable();
     addresses.dedup();
@@ -101,16 +148,24 @@ fn named<'a>(
 
 /// Returns the search path of a pod. Unless its kubelet is known, its cluster domain is the first zone of the cluster
 /// that has its namespace.
-fn search_of(namespace: &str, inspection: &Inspection, resolver: Option<&PodResolver>) -> Option<Search> {
-    let Some(resolver) = resolver else {
-        let domains = cluster_domains(namespace, &zone_of(namespace, inspection)?);
-        return Some(Search { domains, ndots: NDOTS, ..Search::default() });
+fn search_of(
+    namespace: &str,
+    inspection: &Inspection,
+    resolver: Option<Result<&PodResolver, String>>,
+) -> Option<Search> {
+    let resolver = match resolver {
+        Some(Ok(resolver)) => resolver,
+        unread => {
+            let domains = cluster_domains(namespace, &zone_of(namespace, inspection)?);
+            let unknown = unread.and_then(Result::err);
+            return Some(Search { domains, ndots: NDOTS, unknown, ..Search::default() });
+        }
     };
     let PodResolver { policy, nameservers, searches, ndots, cluster_domain } = resolver;
-    let policy_text = match policy {
-        DnsPolicy::ClusterFirst => "ClusterFirst",
-        DnsPolicy::Node => "Default",
-        DnsPolicy::None => "None",
+    let shown = match policy {
+        DnsPolicy::ClusterFirst => control::explain::DnsPolicy::ClusterFirst,
+        DnsPolicy::Node | DnsPolicy::HostNetwork => control::explain::DnsPolicy::Default,
+        DnsPolicy::None => control::explain::DnsPolicy::None,
     };
     let (mut domains, usual) = match policy {
         DnsPolicy::ClusterFirst => {
@@ -118,7 +173,7 @@ fn search_of(namespace: &str, inspection: &Inspection, resolver: Option<&PodReso
             let domain = known.cloned().or_else(|| zone_of(namespace, inspection))?;
             (cluster_domains(namespace, &domain), NDOTS)
         }
-        DnsPolicy::Node | DnsPolicy::None => (Vec::new(), NDOTS_USUAL),
+        DnsPolicy::Node | DnsPolicy::HostNetwork | DnsPolicy::None => (Vec::new(), NDOTS_USUAL),
     };
     for search in searches {
         // kubelet leaves repeated ones out.
@@ -129,10 +184,12 @@ fn search_of(namespace: &str, inspection: &Inspection, resolver: Option<&PodReso
     Some(Search {
         domains,
         ndots: ndots.unwrap_or(usual),
-        policy: Some(policy_text.to_owned()),
+        policy: Some(shown),
         nameservers: nameservers.clone(),
         assumed: *policy == DnsPolicy::ClusterFirst && !matches!(cluster_domain, Some(Ok(_))),
         unknown: cluster_domain.as_ref().and_then(|known| known.as_ref().err()).map(ToString::to_string),
+        host_network: *policy == DnsPolicy::HostNetwork,
+        cluster_dns: Vec::new(),
     })
 }
 

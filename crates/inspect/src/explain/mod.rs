@@ -48,6 +48,9 @@ pub enum ExplainError {
     /// The record type is unknown.
     #[error("`{0}` is not a record type; expected one such as AAAA")]
     Type(String),
+    /// Name and record type are in the wrong order.
+    #[error("`{1}` is not a record type; the name comes first: `portolan explain {1} {0}`")]
+    Order(String, String),
     /// The type is that of a zone transfer.
     #[error("zone transfers are not explained; `dig ZONE {0} @ADDRESS` asks for one")]
     Transfer(String),
@@ -90,8 +93,10 @@ pub(crate) struct Explainer<'a> {
     pub(crate) old_view: Option<String>,
     /// Addresses that the listeners of the running server are bound to.
     pub bound: Bound,
-    /// Addresses of the client in the source of its cluster, if that was asked.
+    /// Pod of the client in the source of its cluster, if that was asked.
     pub(crate) located: Option<Located>,
+    /// Addresses of the cluster DNS, as far as they are known.
+    pub(crate) cluster_dns: Vec<IpAddr>,
     /// Rules of the current question that look at the client's address.
     by_address: Vec<Rule>,
 }
@@ -103,8 +108,9 @@ impl<'a> Explainer<'a> {
     /// Explains the answers of `generation`.
     pub fn new(generation: &'a Generation, outline: &'a Outline, inspection: &'a Inspection) -> Explainer<'a> {
         let rehearsal = Rehearsal::new(generation, Box::new(MonotonicClock), SEED);
-        let (bound, by_address) = (Bound::new(), Vec::new());
-        Explainer { generation, outline, inspection, rehearsal, old_view: None, bound, located: None, by_address }
+        let (bound, cluster_dns, by_address) = (Bound::new(), Vec::new(), Vec::new());
+        let (old_view, located) = (None, None);
+        Explainer { generation, outline, inspection, rehearsal, old_view, bound, located, cluster_dns, by_address }
     }
 
     /// Explains the answer to a question.
@@ -114,14 +120,17 @@ impl<'a> Explainer<'a> {
     pub fn explain(&mut self, asked: &Asked<'_>) -> Result<Explained, ExplainError> {
         let address = asked.name.trim_end_matches('.').parse().ok();
         let usual = if address.is_some() { Type::PTR } else { Type::A };
-        let qtype = asked.qtype.map_or(Ok(usual), type_of)?;
+        let qtype = type_of(asked, usual)?;
         let reversed = address.filter(|_| qtype == Type::PTR).map(|address| wire::reverse_name(address).to_string());
         let asked = Asked { name: reversed.as_deref().unwrap_or(asked.name), ..*asked };
         let listener = self.listener(asked.server)?;
-        let (from, search) = match asked.from {
+        let (from, mut search) = match asked.from {
             Some(from) => client::find(from, self.inspection, self.located.as_ref())?,
             None => (None, None),
         };
+        if let Some(search) = &mut search {
+            search.cluster_dns = self.cluster_dns.iter().map(ToString::to_string).collect();
+        }
         let names = names_of(asked.name, search.as_ref())?;
         let address = address_of(from.as_ref());
         self.by_address.clear();
@@ -317,8 +326,13 @@ fn escaped(name: &str) -> String {
     text
 }
 
-fn type_of(text: &str) -> Result<Type, ExplainError> {
-    let qtype: Type = text.to_ascii_uppercase().parse().map_err(|_| ExplainError::Type(text.to_owned()))?;
+fn type_of(asked: &Asked<'_>, usual: Type) -> Result<Type, ExplainError> {
+    let Some(text) = asked.qtype else { return Ok(usual) };
+    let parse = |text: &str| text.to_ascii_uppercase().parse::<Type>().ok();
+    let qtype = parse(text).ok_or_else(|| match parse(asked.name) {
+        Some(_) => ExplainError::Order(asked.name.to_owned(), text.to_owned()),
+        None => ExplainError::Type(text.to_owned()),
+    })?;
     if qtype.is_transfer() { Err(ExplainError::Transfer(qtype.to_string())) } else { Ok(qtype) }
 }
 

@@ -1,5 +1,6 @@
 //! Explanations without a server: a generation from a Corefile and manifests.
 
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -16,6 +17,7 @@ use metrics::Registry;
 use tokio::task::LocalSet;
 
 use super::{Asked, ExplainError, Explainer, Outline};
+use crate::dns_service;
 use process::capabilities::capabilities;
 use process::clusters::Followed;
 use process::configuration::{Configuration, Origin};
@@ -37,7 +39,7 @@ pub struct Files {
 /// Reason why nothing can be explained from files.
 #[derive(Debug, thiserror::Error)]
 pub enum OfflineError {
-    /// The Corefile cannot be read.
+    /// The Corefile or a manifest cannot be read.
     #[error("{}", host::errors::cannot_open(.0, .1))]
     Read(PathBuf, #[source] io::Error),
     /// The Corefile has errors, or cannot be built.
@@ -61,8 +63,9 @@ pub fn explain(files: &Files, asked: &Asked<'_>, directives: Directives) -> Resu
         let loaded = load(files, directives).await?;
         let mut explainer = loaded.explainer();
         if let Some(from) = asked.from {
-            explainer.located = super::locate(from, &loaded.clusters.sources()).await;
+            explainer.located = super::locate(from, &loaded.clusters.sources(), &loaded.requests.inspection).await;
         }
+        explainer.cluster_dns = dns_service::addresses(&loaded.clusters, &[]);
         explainer.explain(asked).map_err(OfflineError::Question)
     })
 }
@@ -87,6 +90,10 @@ impl Loaded {
 
 /// Builds a configuration, and waits until its manifests are read.
 pub async fn load(files: &Files, directives: Directives) -> Result<Loaded, OfflineError> {
+    for path in &files.manifests {
+        // A Corefile without *kubernetes* reads none, which must not hide a typing error.
+        fs::metadata(path).map_err(|error| OfflineError::Read(path.clone(), error))?;
+    }
     let origin = Origin::find(Some(&files.conf)).map_err(OfflineError::Io)?;
     let configuration = Configuration::read(&origin, DNS_PORT, directives)
         .map_err(|error| OfflineError::Read(files.conf.clone(), error))?;

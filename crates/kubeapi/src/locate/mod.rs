@@ -5,6 +5,7 @@
 //! Pods may not be read, the EndpointSlices of its namespace, which name it in `targetRef`.
 
 mod resolver;
+mod slices;
 
 use core::fmt;
 use core::net::IpAddr;
@@ -16,11 +17,13 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::failure::ApiError;
-use crate::on_disk::Manifests;
+use crate::on_disk::{ManifestPod, Manifests};
 use crate::target::encode;
 use crate::{ReadError, Reader};
 use resolver::PodSpec;
 pub use resolver::{DnsPolicy, KubeletError, PodResolver};
+use slices::Slice;
+pub use slices::pods_in;
 
 /// Time limit for all requests. A person waits for the answer.
 const TIME_MAX: Duration = Duration::from_secs(2);
@@ -28,19 +31,68 @@ const TIME_MAX: Duration = Duration::from_secs(2);
 const PAGE_OBJECTS: u32 = 500;
 /// Maximum number of pages of EndpointSlices: 10,000 in one namespace.
 const PAGES_MAX: usize = 20;
+/// Maximum number of namespaces in which a Pod is searched by its address.
+const NAMESPACES_MAX: usize = 4;
+/// Number of Pods with the same address that a message names.
+const SHARED_SHOWN: usize = 3;
 /// Maximum size of a response in bytes: a slice with 1,000 endpoints has about 300 KiB.
 const RESPONSE_MAX: usize = 16 << 20;
 
 /// Pod, as far as a question about it needs it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocatedPod {
-    /// Addresses; empty if there is no such Pod with an address.
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+    /// Addresses; empty for a Pod that has none yet.
     pub addresses: Vec<IpAddr>,
-    /// Settings of its resolver; `None` if the Pod itself could not be read.
-    pub resolver: Option<PodResolver>,
+    /// Settings of its resolver. An error says why the Pod itself could not be read.
+    pub resolver: Result<PodResolver, UnreadError>,
 }
 
-/// Reason why it is unknown which addresses a Pod has.
+impl LocatedPod {
+    /// Returns true if the kubelet of its node did not respond in time.
+    #[must_use]
+    pub fn is_kubelet_late(&self) -> bool {
+        let resolver = self.resolver.as_ref().ok();
+        matches!(resolver.and_then(|resolver| resolver.cluster_domain.as_ref()), Some(Err(KubeletError::Late(_))))
+    }
+}
+
+/// Reason why a Pod could not be read that is known from an endpoint of a Service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UnreadError {
+    /// The role of the server does not allow to list Pods.
+    Refused,
+    /// The API server has no understandable answer, for this reason.
+    Api(String),
+    /// The manifests have no such Pod.
+    NotInManifests,
+    /// The API server has no such Pod any more.
+    Gone,
+}
+
+impl fmt::Display for UnreadError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            UnreadError::Refused => out.write_str("the API server refuses to list Pods (403; right: list pods)"),
+            UnreadError::Api(reason) => write!(out, "the Pod cannot be read: {reason}"),
+            UnreadError::NotInManifests => out.write_str("the manifests have an endpoint of the Pod, but not the Pod"),
+            UnreadError::Gone => out.write_str("an EndpointSlice refers to the Pod, which does not exist"),
+        }
+    }
+}
+
+impl core::error::Error for UnreadError {}
+
+impl From<&ReadError> for UnreadError {
+    fn from(error: &ReadError) -> UnreadError {
+        if error.status() == Some(403) { UnreadError::Refused } else { UnreadError::Api(error.to_string()) }
+    }
+}
+
+/// Reason why a Pod is unknown.
 #[derive(Debug)]
 pub enum LocateError {
     /// The text is not the name of a Pod or of a namespace.
@@ -53,6 +105,10 @@ pub enum LocateError {
     NoPods(ReadError),
     /// Neither a Pod nor an EndpointSlice in the manifests has the name.
     NotInManifests,
+    /// Pods may not be read, for this reason, so that the one with an address is unknown.
+    NoAddress(ReadError),
+    /// The address is that of these Pods, which are on the network of their node.
+    Shared(Vec<String>),
 }
 
 impl fmt::Display for LocateError {
@@ -66,6 +122,14 @@ impl fmt::Display for LocateError {
             }
             LocateError::NoPods(error) => write!(out, "the Pod cannot be read: {error}"),
             LocateError::NotInManifests => out.write_str("the manifests have neither the Pod nor an endpoint of it"),
+            LocateError::NoAddress(error) => UnreadError::from(error).fmt(out),
+            LocateError::Shared(pods) => {
+                let shown = pods.iter().take(SHARED_SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+                let more = pods.len().saturating_sub(SHARED_SHOWN);
+                let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+                write!(out, "the address is that of a node, and of the Pods on its network: {shown}{more}; ")?;
+                out.write_str("name one of them with `--from NAMESPACE/POD`")
+            }
         }
     }
 }
@@ -73,34 +137,49 @@ impl fmt::Display for LocateError {
 impl core::error::Error for LocateError {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         match self {
-            LocateError::NoPods(error) => Some(error),
+            LocateError::NoPods(error) | LocateError::NoAddress(error) => Some(error),
             _ => None,
         }
     }
 }
 
-/// Reads the addresses and the resolver of a Pod from the source of the objects; no addresses if the source has no such
-/// Pod.
+/// Reads the addresses and the resolver of a Pod from the source of the objects; `None` if the source has no such Pod.
 ///
 /// Needs a tokio runtime with I/O and time.
 ///
 /// # Errors
 /// It is unknown which addresses the Pod has.
-pub async fn locate_pod(source: &Source, namespace: &str, pod: &str) -> Result<LocatedPod, LocateError> {
+pub async fn locate_pod(source: &Source, namespace: &str, pod: &str) -> Result<Option<LocatedPod>, LocateError> {
     if let Some(text) = [namespace, pod].into_iter().find(|text| !is_name(text)) {
         return Err(LocateError::Name(text.to_owned()));
     }
-    let found = match source {
+    match source {
         Source::Manifests(paths) => in_manifests(paths.clone(), namespace.to_owned(), pod.to_owned()).await,
-        _ => tokio::time::timeout(TIME_MAX, at_server(source.clone(), namespace, pod))
-            .await
-            .map_err(|_| LocateError::Late)?,
-    };
-    found.map(|mut found| {
-        found.addresses.sort_unstable();
-        found.addresses.dedup();
-        found
-    })
+        _ => in_time(async { by_name(&connect(source).await?, namespace, pod).await }).await,
+    }
+}
+
+/// Reads the Pod with an address from the source of the objects; `None` if the source has no such Pod. `namespaces` are
+/// those in which the address is known as an endpoint of a Service: they are searched where the role of the server does
+/// not allow to list the Pods of all namespaces, and for the second address of a Pod, which Pods cannot be selected by.
+///
+/// Needs a tokio runtime with I/O and time.
+///
+/// # Errors
+/// It is unknown which Pod has the address.
+pub async fn locate_address(
+    source: &Source,
+    address: IpAddr,
+    namespaces: &[String],
+) -> Result<Option<LocatedPod>, LocateError> {
+    match source {
+        Source::Manifests(paths) => at_address_in_manifests(paths.clone(), address).await,
+        _ => in_time(async { at_address(&connect(source).await?, address, namespaces).await }).await,
+    }
+}
+
+async fn in_time<T>(locating: impl Future<Output = Result<T, LocateError>>) -> Result<T, LocateError> {
+    tokio::time::timeout(TIME_MAX, locating).await.map_err(|_| LocateError::Late)?
 }
 
 /// Returns true for a DNS subdomain, as the names of Pods and namespaces are (RFC 1123). It needs no escape in a URL.
@@ -109,56 +188,143 @@ fn is_name(text: &str) -> bool {
     (1..=253).contains(&text.len()) && text.bytes().all(is_letter)
 }
 
-async fn in_manifests(paths: Vec<PathBuf>, namespace: String, pod: String) -> Result<LocatedPod, LocateError> {
-    let reading = tokio::task::spawn_blocking(move || Manifests::pod(&paths, &namespace, &pod));
-    let found = reading.await.map_err(|error| LocateError::Source(error.to_string()))?;
-    let (addresses, spec) = found.map_err(|error| LocateError::Source(error.to_string()))?;
-    if addresses.is_empty() && spec.is_none() {
+async fn in_manifests(paths: Vec<PathBuf>, namespace: String, name: String) -> Result<Option<LocatedPod>, LocateError> {
+    let (key, reading) = ((namespace.clone(), name.clone()), move || Manifests::pod(&paths, &namespace, &name));
+    let found = tokio::task::spawn_blocking(reading).await.map_err(|error| LocateError::Source(error.to_string()))?;
+    let found = found.map_err(|error| LocateError::Source(error.to_string()))?;
+    if found.addresses.is_empty() && found.spec.is_none() {
         return Err(LocateError::NotInManifests);
     }
-    let resolver = match spec {
-        Some(spec) => Some(PodSpec::from(&spec).resolver(None).await),
-        None => None,
-    };
-    Ok(LocatedPod { addresses, resolver })
+    Ok(Some(of_manifest(key, found).await))
 }
 
-async fn at_server(source: Source, namespace: &str, pod: &str) -> Result<LocatedPod, LocateError> {
+async fn at_address_in_manifests(paths: Vec<PathBuf>, address: IpAddr) -> Result<Option<LocatedPod>, LocateError> {
+    let reading = tokio::task::spawn_blocking(move || Manifests::pods_at(&paths, address));
+    let found = reading.await.map_err(|error| LocateError::Source(error.to_string()))?;
+    let found = found.map_err(|error| LocateError::Source(error.to_string()))?;
+    let is_on_host = |pod: &ManifestPod| pod.spec.as_ref().is_some_and(|spec| spec.host_network.unwrap_or(false));
+    let names = found.iter().map(|(key, pod)| (key.clone(), is_on_host(pod)));
+    match only(names)? {
+        Some(at) => Ok(match found.into_iter().nth(at) {
+            Some((key, pod)) => Some(of_manifest(key, pod).await),
+            None => None,
+        }),
+        None => Ok(None),
+    }
+}
+
+async fn of_manifest((namespace, name): (String, String), found: ManifestPod) -> LocatedPod {
+    let resolver = match found.spec {
+        Some(spec) => Ok(PodSpec::from(&spec).resolver(None).await),
+        None => Err(UnreadError::NotInManifests),
+    };
+    LocatedPod { namespace, name, addresses: in_order(found.addresses), resolver }
+}
+
+async fn connect(source: &Source) -> Result<Reader, LocateError> {
+    let source = source.clone();
     // The kubeconfig may name a program for credentials.
     let connecting = tokio::task::spawn_blocking(move || Reader::new(&source)).await;
     let reader = connecting.map_err(|error| LocateError::Source(error.to_string()))?;
-    let reader = reader.map_err(|error| LocateError::Source(error.to_string()))?;
+    reader.map_err(|error| LocateError::Source(error.to_string()))
+}
+
+async fn by_name(reader: &Reader, namespace: &str, name: &str) -> Result<Option<LocatedPod>, LocateError> {
     // The usual role of a DNS server has the verbs `list` and `watch`, not `get`.
-    let path = format!("/api/v1/namespaces/{namespace}/pods?fieldSelector=metadata.name%3D{pod}");
-    match list::<Pod>(&reader, &path).await {
-        Ok(list) => {
-            let addresses = list.items.iter().flat_map(Pod::addresses).collect();
-            let resolver = match list.items.into_iter().next() {
-                Some(pod) => Some(pod.spec.resolver(Some(&reader)).await),
-                None => None,
-            };
-            Ok(LocatedPod { addresses, resolver })
-        }
-        Err(error) => match in_slices(&reader, namespace, pod).await {
-            Ok(addresses) if !addresses.is_empty() => Ok(LocatedPod { addresses, resolver: None }),
+    let path = format!("/api/v1/namespaces/{namespace}/pods?fieldSelector=metadata.name%3D{name}");
+    match list::<Pod>(reader, &path).await {
+        Ok(list) => Ok(match list.items.into_iter().next() {
+            Some(pod) => Some(pod.located(reader).await),
+            None => None,
+        }),
+        Err(error) => match in_slices(reader, namespace, |slice| slice.addresses_of(name).collect()).await {
+            Ok(addresses) if !addresses.is_empty() => {
+                let (namespace, name, resolver) = (namespace.to_owned(), name.to_owned(), Err((&error).into()));
+                Ok(Some(LocatedPod { namespace, name, addresses: in_order(addresses), resolver }))
+            }
             _ => Err(LocateError::NoPods(error)),
         },
     }
 }
 
-async fn in_slices(reader: &Reader, namespace: &str, pod: &str) -> Result<Vec<IpAddr>, ReadError> {
+async fn at_address(
+    reader: &Reader,
+    address: IpAddr,
+    namespaces: &[String],
+) -> Result<Option<LocatedPod>, LocateError> {
+    let namespaces = || namespaces.iter().filter(|namespace| is_name(namespace)).take(NAMESPACES_MAX);
+    let mut refusal = None;
+    for namespace in core::iter::once(None).chain(namespaces().map(Some)) {
+        match live_at(reader, namespace.map(String::as_str), address).await {
+            Ok(live) => {
+                let names = live.iter().map(|pod| (pod.metadata.key(), pod.spec.is_on_host_network()));
+                if let Some(at) = only(names)?
+                    && let Some(pod) = live.into_iter().nth(at)
+                {
+                    return Ok(Some(pod.located(reader).await));
+                }
+                if namespace.is_none() {
+                    break;
+                }
+            }
+            Err(error) => refusal = Some(error),
+        }
+    }
+    for namespace in namespaces() {
+        let names = in_slices(reader, namespace, |slice| slice.pods_at(address).map(str::to_owned).collect()).await;
+        let Some(name) = names.unwrap_or_default().into_iter().find(|name| is_name(name)) else { continue };
+        let found = by_name(reader, namespace, &name).await?;
+        let gone = || {
+            let (namespace, addresses, resolver) = (namespace.clone(), vec![address], Err(UnreadError::Gone));
+            LocatedPod { namespace, name, addresses, resolver }
+        };
+        return Ok(Some(found.unwrap_or_else(gone)));
+    }
+    refusal.map_or(Ok(None), |error| Err(LocateError::NoAddress(error)))
+}
+
+/// Returns the Pods with an address that have not ended, of one namespace or of all.
+async fn live_at(reader: &Reader, namespace: Option<&str>, address: IpAddr) -> Result<Vec<Pod>, ReadError> {
+    let scope = namespace.map_or_else(String::new, |namespace| format!("namespaces/{namespace}/"));
+    let list = list::<Pod>(reader, &format!("/api/v1/{scope}pods?fieldSelector=status.podIP%3D{address}")).await?;
+    Ok(list.items.into_iter().filter(|pod| pod.is_live_at(address)).collect())
+}
+
+/// Returns the position of the only Pod with an address; `None` without one.
+///
+/// # Errors
+/// It is the address of a node, which other clients on the node have too, or that of several Pods.
+fn only(pods: impl Iterator<Item = ((String, String), bool)>) -> Result<Option<usize>, LocateError> {
+    let pods: Vec<((String, String), bool)> = pods.collect();
+    match pods.as_slice() {
+        [] => Ok(None),
+        [(_, false)] => Ok(Some(0)),
+        _ => {
+            Err(LocateError::Shared(pods.iter().map(|((namespace, name), _)| format!("{namespace}/{name}")).collect()))
+        }
+    }
+}
+
+fn in_order(mut addresses: Vec<IpAddr>) -> Vec<IpAddr> {
+    addresses.sort_unstable();
+    addresses.dedup();
+    addresses
+}
+
+/// Reads the EndpointSlices of a namespace, and returns what `read` finds in them.
+async fn in_slices<T>(reader: &Reader, namespace: &str, read: impl Fn(&Slice) -> Vec<T>) -> Result<Vec<T>, ReadError> {
     let path = format!("/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices?limit={PAGE_OBJECTS}");
-    let (mut addresses, mut next) = (Vec::new(), String::new());
+    let (mut found, mut next) = (Vec::new(), String::new());
     for _ in 0..PAGES_MAX {
         let list = list::<Slice>(reader, &format!("{path}{next}")).await?;
-        addresses.extend(list.items.iter().flat_map(|slice| slice.addresses_of(pod)));
+        found.extend(list.items.iter().flat_map(&read));
         if list.metadata.next.is_empty() {
             break;
         }
         next = "&continue=".to_owned();
         encode(&mut next, &list.metadata.next);
     }
-    Ok(addresses)
+    Ok(found)
 }
 
 async fn list<T: DeserializeOwned>(reader: &Reader, path: &str) -> Result<List<T>, ReadError> {
@@ -183,6 +349,8 @@ struct ListMetadata {
 #[derive(Deserialize)]
 struct Pod {
     #[serde(default)]
+    metadata: Metadata,
+    #[serde(default)]
     spec: PodSpec,
     #[serde(default)]
     status: PodStatus,
@@ -190,7 +358,21 @@ struct Pod {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
+struct Metadata {
+    namespace: String,
+    name: String,
+}
+
+impl Metadata {
+    fn key(&self) -> (String, String) {
+        (self.namespace.clone(), self.name.clone())
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct PodStatus {
+    phase: String,
     #[serde(rename = "podIP")]
     ip: String,
     #[serde(rename = "podIPs")]
@@ -208,38 +390,17 @@ impl Pod {
         let texts = self.status.ips.iter().map(|ip| &ip.ip).chain([&self.status.ip]);
         texts.filter_map(|text| text.parse().ok())
     }
-}
 
-#[derive(Deserialize)]
-struct Slice {
-    #[serde(default)]
-    endpoints: Option<Vec<Endpoint>>,
-}
+    /// Returns true for a Pod that has not ended, and has the address. One that has ended keeps its address, which
+    /// another Pod may have by now.
+    fn is_live_at(&self, address: IpAddr) -> bool {
+        !matches!(self.status.phase.as_str(), "Succeeded" | "Failed") && self.addresses().any(|own| own == address)
+    }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Endpoint {
-    #[serde(default)]
-    addresses: Vec<String>,
-    #[serde(default)]
-    target_ref: Option<TargetRef>,
-}
-
-#[derive(Deserialize)]
-struct TargetRef {
-    #[serde(default)]
-    kind: String,
-    #[serde(default)]
-    name: String,
-}
-
-impl Slice {
-    fn addresses_of<'a>(&'a self, pod: &'a str) -> impl Iterator<Item = IpAddr> + 'a {
-        let is_it = move |endpoint: &&Endpoint| {
-            endpoint.target_ref.as_ref().is_some_and(|target| target.kind == "Pod" && target.name == pod)
-        };
-        let endpoints = self.endpoints.iter().flatten().filter(is_it);
-        endpoints.flat_map(|endpoint| &endpoint.addresses).filter_map(|text| text.parse().ok())
+    async fn located(self, reader: &Reader) -> LocatedPod {
+        let addresses = in_order(self.addresses().collect());
+        let ((namespace, name), resolver) = (self.metadata.key(), Ok(self.spec.resolver(Some(reader)).await));
+        LocatedPod { namespace, name, addresses, resolver }
     }
 }
 
@@ -253,7 +414,20 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let source = Source::Endpoint { url: api.url().to_owned(), tls: None };
         let found = runtime.block_on(locate_pod(&source, "shop", pod));
-        found.map(|found| found.addresses.iter().map(ToString::to_string).collect()).map_err(|error| error.to_string())
+        let addresses = |found: LocatedPod| found.addresses.iter().map(ToString::to_string).collect();
+        found.map(|found| found.map(addresses).unwrap_or_default()).map_err(|error| error.to_string())
+    }
+
+    /// Returns the Pod with an address, and why it could not be read.
+    fn at(api: &FakeApi, address: &str) -> Result<Option<(String, Option<String>)>, String> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let source = Source::Endpoint { url: api.url().to_owned(), tls: None };
+        let namespaces = ["billing".to_owned(), "shop".to_owned()];
+        let found = runtime.block_on(locate_address(&source, address.parse().unwrap(), &namespaces));
+        let shown = |pod: LocatedPod| {
+            (format!("{}/{}", pod.namespace, pod.name), pod.resolver.err().map(|error| error.to_string()))
+        };
+        found.map(|found| found.map(shown)).map_err(|error| error.to_string())
     }
 
     fn api() -> FakeApi {
@@ -288,5 +462,39 @@ mod tests {
         api.fault("pods", fakeapi::Fault::Status(403, None));
         let error = located(&api, "web-1").unwrap_err();
         assert_eq!(error, "no EndpointSlice refers to the Pod, and the API server refuses to list Pods (403)");
+    }
+
+    #[test]
+    fn finds_the_pod_with_an_address() {
+        let api = api();
+        let web = || Ok(Some(("shop/web-1".to_owned(), None)));
+        assert_eq!(at(&api, "10.1.0.7"), web());
+        assert_eq!(at(&api, "10.1.0.99"), Ok(None));
+        // Pods can be selected by their first address only; the endpoint says which one has the second.
+        let target = json!({"kind": "Pod", "name": "web-1"});
+        let endpoints = json!([{"addresses": ["fd00::7"], "targetRef": target}]);
+        api.put(object("EndpointSlice", "shop", "web6", json!({"addressType": "IPv6", "endpoints": endpoints})));
+        assert_eq!(at(&api, "fd00::7"), web());
+        // The Pod of an endpoint may be gone.
+        assert_eq!(at(&api, "10.1.0.8"), Ok(Some(("shop/web-2".to_owned(), Some(UnreadError::Gone.to_string())))));
+    }
+
+    #[test]
+    fn says_why_the_pod_with_an_address_is_unknown() {
+        let api = api();
+        let node = |name: &str| json!({"spec": {"hostNetwork": true}, "status": {"podIP": name}});
+        api.put(object("Pod", "kube-system", "proxy", node("192.0.2.1")));
+        api.put(object("Pod", "kube-system", "cni", node("192.0.2.1")));
+        let error = at(&api, "192.0.2.1").unwrap_err();
+        assert!(error.contains("that of a node") && error.contains("kube-system/proxy"), "{error}");
+        let ended = json!({"status": {"podIP": "10.1.0.70", "phase": "Succeeded"}});
+        api.put(object("Pod", "shop", "job", ended));
+        assert_eq!(at(&api, "10.1.0.70"), Ok(None));
+        api.fault("pods", fakeapi::Fault::Status(403, None));
+        assert_eq!(at(&api, "10.1.0.8"), Ok(Some(("shop/web-2".to_owned(), Some(UnreadError::Refused.to_string())))));
+        assert_eq!(at(&api, "10.1.0.99"), Err(UnreadError::Refused.to_string()));
+        // A role for some namespaces.
+        api.script("pods", [Some(fakeapi::Fault::Status(403, None))]);
+        assert_eq!(at(&api, "10.1.0.7"), Ok(Some(("shop/web-1".to_owned(), None))));
     }
 }

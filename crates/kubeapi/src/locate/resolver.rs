@@ -36,8 +36,11 @@ pub struct PodResolver {
 pub enum DnsPolicy {
     /// The cluster DNS.
     ClusterFirst,
-    /// The nameservers of the node: `Default`, and `ClusterFirst` of a Pod on the network of the node.
+    /// The nameservers of the node: `Default`.
     Node,
+    /// The nameservers of the node, because the Pod is on its network, where `ClusterFirst` has the effect of
+    /// `Default`.
+    HostNetwork,
     /// The nameservers of `dnsConfig` only.
     None,
 }
@@ -51,6 +54,9 @@ pub enum KubeletError {
     /// The role of the server does not allow to ask the kubelet of this node.
     #[error("the API server refuses to ask the kubelet of {0} (403; right: get nodes/proxy)")]
     Refused(String),
+    /// The kubelet of this node did not respond in time.
+    #[error("the kubelet of {0} cannot be asked: no response within {limit} s", limit = KUBELET_TIME_MAX.as_secs())]
+    Late(String),
     /// The kubelet of this node has no understandable answer, for this reason.
     #[error("the kubelet of {0} cannot be asked: {1}")]
     NoAnswer(String, String),
@@ -94,13 +100,20 @@ impl From<&manifests::PodSpec> for PodSpec {
 }
 
 impl PodSpec {
+    /// Returns true for a Pod on the network of its node, with which it shares the address.
+    pub(super) fn is_on_host_network(&self) -> bool {
+        self.host_network.unwrap_or(false)
+    }
+
     /// Reads what the Pod and the kubelet of its node say about its resolver. Manifests have no `reader`, and no
     /// kubelet.
     pub(super) async fn resolver(self, reader: Option<&Reader>) -> PodResolver {
-        let policy = match (self.dns_policy.as_deref(), self.host_network.unwrap_or(false)) {
+        let policy = match (self.dns_policy.as_deref(), self.is_on_host_network()) {
             (Some("None"), _) => DnsPolicy::None,
-            (Some("ClusterFirstWithHostNet"), _) | (Some("ClusterFirst") | None, false) => DnsPolicy::ClusterFirst,
-            _ => DnsPolicy::Node,
+            (Some("Default"), _) => DnsPolicy::Node,
+            (Some("ClusterFirst") | None, true) => DnsPolicy::HostNetwork,
+            // kubelet takes any other word for `ClusterFirst`; the API server refuses it.
+            _ => DnsPolicy::ClusterFirst,
         };
         let DnsConfig { nameservers, searches, options } = self.dns_config.unwrap_or_default();
         // The resolver takes the last of several.
@@ -124,7 +137,7 @@ async fn cluster_domain(node: Option<&str>, reader: &Reader) -> Result<String, K
     let path = format!("/api/v1/nodes/{node}/proxy/configz");
     let no_answer = |reason: String| KubeletError::NoAnswer(node.to_owned(), reason);
     let getting = tokio::time::timeout(KUBELET_TIME_MAX, reader.get(&path, RESPONSE_MAX)).await;
-    let getting = getting.map_err(|_| no_answer(format!("no response within {} s", KUBELET_TIME_MAX.as_secs())))?;
+    let getting = getting.map_err(|_| KubeletError::Late(node.to_owned()))?;
     let document = getting.map_err(|error| match error.status() {
         Some(403) => KubeletError::Refused(node.to_owned()),
         _ => no_answer(error.to_string()),

@@ -27,7 +27,8 @@ const SOURCE_CLUSTER: &str = "multicluster.kubernetes.io/source-cluster";
 /// Label that every namespace has.
 const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
 
-type Key = (String, String);
+/// Namespace and name of an object.
+pub(crate) type Key = (String, String);
 
 /// Filter for objects.
 pub(crate) struct Selection {
@@ -61,6 +62,14 @@ impl Selection {
     }
 }
 
+/// Pod of manifests, as far as a question about it needs it.
+pub(crate) struct ManifestPod {
+    /// Its addresses, and those of endpoints that refer to it.
+    pub(crate) addresses: Vec<IpAddr>,
+    /// Its `spec`; `None` if only endpoints refer to it.
+    pub(crate) spec: Option<PodSpec>,
+}
+
 /// Cluster described by manifests. If an object occurs twice, the last one wins.
 #[derive(Default)]
 pub(crate) struct Cluster {
@@ -86,7 +95,7 @@ impl Cluster {
     }
 
     /// Returns the addresses of a Pod: its own, and those of endpoints that refer to it.
-    pub(crate) fn pod_addresses(&self, namespace: &str, pod: &str) -> Vec<IpAddr> {
+    fn pod_addresses(&self, namespace: &str, pod: &str) -> Vec<IpAddr> {
         let own = self.pods.get(&(namespace.to_owned(), pod.to_owned()));
         let own =
             own.into_iter().flat_map(|pod| pod.status.pod_ips.iter().map(|ip| &ip.ip).chain([&pod.status.pod_ip]));
@@ -97,8 +106,31 @@ impl Cluster {
         texts.filter_map(|text| text.text.parse().ok()).collect()
     }
 
+    /// Returns the Pods with an address: by themselves, or else by endpoints that refer to them.
+    pub(crate) fn pods_at(&self, address: IpAddr) -> Vec<(Key, ManifestPod)> {
+        let has_it = |text: &Text| text.text.parse() == Ok(address);
+        let own = self
+            .pods
+            .iter()
+            .filter(|(_, pod)| has_it(&pod.status.pod_ip) || pod.status.pod_ips.iter().any(|ip| has_it(&ip.ip)));
+        let mut keys: Vec<Key> = own.map(|(key, _)| key.clone()).collect();
+        if keys.is_empty() {
+            let slices = self.slices.values().flat_map(|slice| slice.endpoints.iter().map(move |one| (slice, one)));
+            let of_pod = slices.filter(|(_, one)| one.target_ref.kind == "Pod" && one.addresses.iter().any(has_it));
+            keys.extend(of_pod.map(|(slice, one)| (slice.metadata.namespace.clone(), one.target_ref.name.clone())));
+            keys.sort_unstable();
+            keys.dedup();
+        }
+        keys.into_iter().map(|key| (key.clone(), self.pod(&key.0, &key.1))).collect()
+    }
+
+    /// Returns what is known of a Pod.
+    pub(crate) fn pod(&self, namespace: &str, pod: &str) -> ManifestPod {
+        ManifestPod { addresses: self.pod_addresses(namespace, pod), spec: self.pod_spec(namespace, pod).cloned() }
+    }
+
     /// Returns the `spec` of a Pod.
-    pub(crate) fn pod_spec(&self, namespace: &str, pod: &str) -> Option<&PodSpec> {
+    fn pod_spec(&self, namespace: &str, pod: &str) -> Option<&PodSpec> {
         self.pods.get(&(namespace.to_owned(), pod.to_owned())).map(|pod| &pod.spec)
     }
 

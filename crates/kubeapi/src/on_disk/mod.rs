@@ -18,8 +18,8 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use cluster_of::{Cluster, Selection};
-use manifests::PodSpec;
+pub(crate) use cluster_of::ManifestPod;
+use cluster_of::{Cluster, Key, Selection};
 pub(crate) use reporter::{ReportLog, Reporter};
 use tracing::error;
 
@@ -39,20 +39,20 @@ impl Manifests {
         Ok(Manifests { folder: folder::Folder::new(paths)?, selection: Selection::new(request)? })
     }
 
-    /// Reads all files and returns the addresses of a Pod, its own and those of endpoints that refer to it, and its
-    /// `spec` if there is one.
+    /// Reads all files and returns what is known of a Pod.
     ///
     /// # Errors
     /// A path that does not exist.
-    pub(crate) fn pod(
-        paths: &[PathBuf],
-        namespace: &str,
-        pod: &str,
-    ) -> Result<(Vec<IpAddr>, Option<PodSpec>), SetupError> {
-        let mut folder = folder::Folder::new(paths)?;
-        folder.check();
-        let cluster = Cluster::new(folder.manifests());
-        Ok((cluster.pod_addresses(namespace, pod), cluster.pod_spec(namespace, pod).cloned()))
+    pub(crate) fn pod(paths: &[PathBuf], namespace: &str, pod: &str) -> Result<ManifestPod, SetupError> {
+        Ok(cluster_in(paths)?.pod(namespace, pod))
+    }
+
+    /// Reads all files and returns the Pods with an address, by namespace and name.
+    ///
+    /// # Errors
+    /// A path that does not exist.
+    pub(crate) fn pods_at(paths: &[PathBuf], address: IpAddr) -> Result<Vec<(Key, ManifestPod)>, SetupError> {
+        Ok(cluster_in(paths)?.pods_at(address))
     }
 
     /// Reads all files and returns the errors and likely mistakes in them.
@@ -60,6 +60,13 @@ impl Manifests {
         let (_, reports) = self.folder.check();
         reports.into_iter().map(|report| report.text).collect()
     }
+}
+
+/// Reads the cluster from files, without reports.
+fn cluster_in(paths: &[PathBuf]) -> Result<Cluster, SetupError> {
+    let mut folder = folder::Folder::new(paths)?;
+    folder.check();
+    Ok(Cluster::new(folder.manifests()))
 }
 
 /// Polls the files and applies changes to the sinks until dropped.

@@ -174,8 +174,8 @@ pub(super) const ALL: &[Alert] = &[
         name: "PortolanLimitHit",
         // The limits that PD-T05 of `portolan doctor` leaves out too.
         expression: "sum by (job, instance, limit) \
-            (increase(portolan_limit_hits_total{limit!~\"control_connections|control_responses|\
-             page_connections|profile_memory|proxy_tlvs|request_bodies\"}[5m])) > 0",
+            (increase(portolan_limit_hits_total{limit!~\"control_connections|control_responses|control_time|\
+             page_connections|pod_lookup_time|profile_memory|proxy_tlvs|request_bodies\"}[5m])) > 0",
         minutes: 10,
         severity: Warning,
         summary: "{{ $labels.instance }} reaches its limit {{ $labels.limit }}, which affects queries.",

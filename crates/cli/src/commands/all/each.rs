@@ -6,7 +6,7 @@ use control::exit;
 use control::text::harmless;
 use serde_json::{Value, json};
 
-use super::super::print_text;
+use super::super::{as_json, print_text};
 use super::{Answer, Replicas, document, unreached};
 use crate::all_error::AllError;
 use crate::client::ControlError;
@@ -19,8 +19,8 @@ struct Said {
 }
 
 pub(super) fn run(words: &[String], replicas: &Replicas<'_>, json: bool) -> Result<u8, ControlError> {
-    let answers = replicas.each(|pod| said(replicas, pod, words));
-    print_text(&if json { document(replicas, &answers, members)? } else { text(&answers) })?;
+    let answers = replicas.each(|pod| said(replicas, pod, words))?;
+    print_text(&if json { as_json(&document(replicas, &answers, members))? } else { text(&answers) })?;
     Ok(code(&answers))
 }
 

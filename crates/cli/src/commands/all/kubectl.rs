@@ -8,11 +8,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-use control::exit;
-use serde::Deserialize;
-
 use crate::all_error::AllError;
 use crate::commands::service::Service;
+use control::exit;
 
 /// Program to run, from the `PATH`.
 const KUBECTL: &str = "kubectl";
@@ -27,31 +25,6 @@ const OUTPUT_MAX: u64 = 4 << 20;
 /// Beginning of the line with which `kubectl exec` reports the exit code of the command.
 const ENDED: &str = "command terminated with exit code ";
 
-/// List of EndpointSlices, as far as it is needed.
-#[derive(Deserialize)]
-struct Slices {
-    items: Vec<Slice>,
-}
-
-#[derive(Deserialize)]
-struct Slice {
-    #[serde(default)]
-    endpoints: Option<Vec<Endpoint>>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Endpoint {
-    #[serde(default)]
-    target_ref: Option<Target>,
-}
-
-#[derive(Deserialize)]
-struct Target {
-    kind: String,
-    name: String,
-}
-
 impl Service {
     /// Returns the names of the Pods behind the Service, ready or not, in order.
     pub(super) fn pods(&self) -> Result<Vec<String>, AllError> {
@@ -61,15 +34,8 @@ impl Service {
         if !output.is_success {
             return Err(output.failure());
         }
-        let slices: Slices = serde_json::from_slice(&output.stdout)
-            .map_err(|error| AllError::Kubectl(output.reason(&format!("not a list of EndpointSlices: {error}"))))?;
-        let endpoints = slices.items.into_iter().flat_map(|slice| slice.endpoints.unwrap_or_default());
-        let targets = endpoints.filter_map(|endpoint| endpoint.target_ref).filter(|target| target.kind == "Pod");
-        let mut pods: Vec<String> = targets.map(|target| target.name).collect();
-        pods.sort_unstable();
-        // A Pod with addresses of two families is in two slices.
-        pods.dedup();
-        Ok(pods)
+        kubeapi::pods_in(&output.stdout)
+            .map_err(|error| AllError::Kubectl(output.reason(&format!("not a list of EndpointSlices: {error}"))))
     }
 
     /// Runs a command of this program in a Pod.
@@ -134,7 +100,7 @@ impl Output {
 
     /// Returns the error of a command that has failed.
     pub(super) fn failure(&self) -> AllError {
-        AllError::Kubectl(self.reason("kubectl failed without a message"))
+        failure(&self.stderr, "kubectl failed without a message")
     }
 
     /// Returns the exit code of the command in the Pod. `None` if `kubectl` itself failed.
@@ -146,6 +112,13 @@ impl Output {
     pub(super) fn said(&self) -> String {
         self.stderr.lines().filter(|line| !is_about_kubectl(line)).map(|line| format!("{line}\n")).collect()
     }
+}
+
+/// Returns the error that a command reports in these lines, or another reason without one.
+pub(super) fn failure(errors: &str, other: &str) -> AllError {
+    let reason = reason(errors).unwrap_or_else(|| other.to_owned());
+    let is_in_pod = errors.lines().find_map(code_in) == Some(exit::NOT_ASKED);
+    if is_in_pod { AllError::InPod(reason) } else { AllError::Kubectl(reason) }
 }
 
 /// Returns the exit code that a line of `kubectl` reports.

@@ -16,8 +16,10 @@ use control::text::harmless;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use kubectl::failure;
+
 use super::service::Service;
-use super::{Request, as_json, ready, reload, requests, shadow};
+use super::{Request, ready, reload, requests, shadow};
 use crate::all_error::AllError;
 use crate::client::ControlError;
 
@@ -79,18 +81,27 @@ impl Replicas<'_> {
     }
 
     /// Runs a command with the output as JSON in all Pods at the same time, and parses the answers.
-    fn ask<T: DeserializeOwned + Send>(&self, words: &[String]) -> Vec<Answer<T>> {
+    ///
+    /// # Errors
+    /// No replica can do its work, all for the same reason.
+    fn ask<T: DeserializeOwned + Send>(&self, words: &[String]) -> Result<Vec<Answer<T>>, ControlError> {
         let ask = |pod: &String| {
             let output = self.service.ask(pod, words)?;
             // The exit code may be that of trouble, about which the output says more.
             let parsed = serde_json::from_slice(&output.stdout);
-            parsed.map_err(|error| AllError::Kubectl(output.reason(&format!("the answer is not understood: {error}"))))
+            parsed.map_err(|error| failure(&output.stderr, &format!("the answer is not understood: {error}")))
         };
         self.each(ask)
     }
 
     /// Asks all Pods at the same time.
-    fn each<T: Send>(&self, ask: impl Fn(&String) -> Result<T, AllError> + Sync) -> Vec<Answer<T>> {
+    ///
+    /// # Errors
+    /// No replica can do its work, all for the same reason: there is nothing to say about each of them.
+    fn each<T: Send>(
+        &self,
+        ask: impl Fn(&String) -> Result<T, AllError> + Sync,
+    ) -> Result<Vec<Answer<T>>, ControlError> {
         let ask = &ask;
         let answers = std::thread::scope(|scope| {
             let asking: Vec<_> = self.pods.iter().map(|pod| (pod, scope.spawn(move || ask(pod)))).collect();
@@ -100,8 +111,23 @@ impl Replicas<'_> {
             };
             asking.into_iter().map(answer).collect::<Vec<_>>()
         });
-        answers.into_iter().chain(self.left.iter().map(|pod| not_asked(pod))).collect()
+        let outcomes = answers.iter().map(|answer| answer.outcome.as_ref().err());
+        if let Some(error) = common(outcomes) {
+            return Err(ControlError::All(error));
+        }
+        Ok(answers.into_iter().chain(self.left.iter().map(|pod| not_asked(pod))).collect())
     }
+}
+
+/// Returns the reason why no replica can do its work, if all have the same one, such as an invalid option.
+fn common<'a>(outcomes: impl ExactSizeIterator<Item = Option<&'a AllError>>) -> Option<AllError> {
+    let count = outcomes.len();
+    let mut reasons = outcomes.map(|outcome| match outcome {
+        Some(AllError::InPod(reason)) => Some(reason),
+        _ => None,
+    });
+    let first = reasons.next()??;
+    reasons.all(|reason| reason == Some(first)).then(|| AllError::InAllPods(count, first.clone()))
 }
 
 fn not_asked<T>(pod: &str) -> Answer<T> {
@@ -121,11 +147,7 @@ fn code<T>(answers: &[Answer<T>], is_fine: impl Fn(&T) -> bool) -> u8 {
 }
 
 /// Returns the answers as JSON. `members` are those of an answer, beside the name of its replica.
-fn document<T>(
-    replicas: &Replicas<'_>,
-    answers: &[Answer<T>],
-    members: impl Fn(&T) -> Value,
-) -> Result<String, ControlError> {
+fn document<T>(replicas: &Replicas<'_>, answers: &[Answer<T>], members: impl Fn(&T) -> Value) -> Value {
     let one = |answer: &Answer<T>| {
         let mut object = match &answer.outcome {
             Ok(value) => members(value),
@@ -134,7 +156,7 @@ fn document<T>(
         object["replica"] = answer.replica.as_str().into();
         object
     };
-    as_json(&json!({ "service": replicas.name(), "replicas": answers.iter().map(one).collect::<Vec<_>>() }))
+    json!({ "service": replicas.name(), "replicas": answers.iter().map(one).collect::<Vec<_>>() })
 }
 
 /// Returns a line for each replica without an answer.

@@ -19,7 +19,7 @@ pub(super) fn run(own: &Options, replicas: &Replicas<'_>) -> Result<u8, ControlE
             Some(exit::FINE) => Ok(output.stdout),
             _ => Err(output.failure()),
         }
-    });
+    })?;
     let text = write(folder, &answers)? + &unreached(&answers);
     print_text(&text)?;
     Ok(code(&answers, |_| true))

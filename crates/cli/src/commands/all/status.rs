@@ -2,11 +2,12 @@
 
 use std::fmt::Write;
 
-use control::status::{Answers, Cache, Serving, Status};
+use control::exit;
+use control::status::{Answers, Cache, Problem, ProblemCode, Serving, Status, difference};
 use control::text::{duration, harmless, percent, rate};
 use serde_json::json;
 
-use super::super::print_text;
+use super::super::{as_json, print_text};
 use super::{Answer, Replicas, TITLE, code, document, texts, unreached, width};
 use crate::client::ControlError;
 
@@ -14,16 +15,22 @@ use crate::client::ControlError;
 const HASH_SHOWN: usize = 8;
 
 pub(super) fn run(replicas: &Replicas<'_>, json: bool) -> Result<u8, ControlError> {
-    let answers: Vec<Answer<Status>> = replicas.ask(&texts(["status", "--json"]));
+    let answers: Vec<Answer<Status>> = replicas.ask(&texts(["status", "--json"]))?;
+    let different = different(&answers);
     print_text(&if json {
-        document(replicas, &answers, |status| json!({ "status": status }))?
+        let mut document = document(replicas, &answers, |status| json!({ "status": status }));
+        document["problems"] = json!(different.iter().collect::<Vec<_>>());
+        as_json(&document)?
     } else {
-        text(&replicas.name(), &answers)
+        text(&replicas.name(), &answers, different.as_ref())
     })?;
-    Ok(code(&answers, Status::is_fine))
+    Ok(match code(&answers, Status::is_fine) {
+        exit::FINE if different.is_some() => exit::TROUBLE,
+        code => code,
+    })
 }
 
-fn text(service: &str, answers: &[Answer<Status>]) -> String {
+fn text(service: &str, answers: &[Answer<Status>], different: Option<&Problem>) -> String {
     let width = width(answers.iter().map(|answer| &answer.replica));
     let mut out = format!("Service {} · {} replicas\n", harmless(service), answers.len());
     let titles = ["STATE", "UP", "COREFILE", "Q/S", "SERVFAIL", "CACHE"];
@@ -37,22 +44,24 @@ fn text(service: &str, answers: &[Answer<Status>]) -> String {
     }
     for answer in answers {
         let problems = answer.outcome.iter().flat_map(|status| &status.problems);
-        for problem in problems {
+        // Each replica may have compared itself with the others: one line says it for all.
+        let is_said = |problem: &&Problem| different.is_some() && problem.code == ProblemCode::ReplicasDiffer;
+        for problem in problems.filter(|problem| !is_said(problem)) {
             // A string takes everything.
             let _ = writeln!(out, "✗ {}: {}  {}", harmless(&answer.replica), problem.code, harmless(&problem.text));
         }
     }
     out.push_str(&unreached(answers));
-    out.push_str(different(answers));
+    if let Some(Problem { code, text, .. }) = different {
+        let _ = writeln!(out, "✗ {code}  {}", harmless(text));
+    }
     out
 }
 
-/// Says that replicas serve different configurations, if they do.
-fn different(answers: &[Answer<Status>]) -> &'static str {
-    let mut hashes = answers.iter().filter_map(|answer| Some(&answer.outcome.as_ref().ok()?.corefile.hash));
-    let first = hashes.next();
-    let are_equal = hashes.all(|hash| Some(hash) == first);
-    if are_equal { "" } else { "‼ the replicas serve different configurations\n" }
+/// Returns the problem of replicas that serve different configurations.
+fn different(answers: &[Answer<Status>]) -> Option<Problem> {
+    let known = answers.iter().filter_map(|answer| Some((&answer.replica, answer.outcome.as_ref().ok()?)));
+    difference(known.map(|(replica, status)| (replica.as_str(), status.corefile.hash.as_str())))
 }
 
 fn line(width: usize, replica: &str, [state, up, corefile, rate, servfail, cache]: [String; 6]) -> String {

@@ -12,8 +12,8 @@ use serde_json::json;
 
 use super::super::print_bytes;
 use super::super::tail::Options;
-use super::kubectl::{TIMEOUT, reason};
-use super::{Answer, Replicas, unreached, width};
+use super::kubectl::{TIMEOUT, failure, reason};
+use super::{Answer, Replicas, common, unreached, width};
 use crate::all_error::AllError;
 use crate::client::ControlError;
 
@@ -21,6 +21,9 @@ use crate::client::ControlError;
 const WAITING_MAX: usize = 256;
 /// Maximum length of a line, and of the errors of `kubectl`, in bytes.
 const LENGTH_MAX: u64 = 64 << 10;
+
+/// Time that a refusal of a replica waits for those of the others: if all refuse the same, one line says so.
+const REFUSALS_WAIT: Duration = Duration::from_secs(2);
 
 /// Line of a replica, or its end.
 enum Arrived {
@@ -69,6 +72,17 @@ impl<'a> Tail<'a> {
             let _ = child.wait();
         }
         printed?;
+        self.conclude()
+    }
+
+    /// Reports the replicas that could not be asked, and returns the exit code.
+    fn conclude(&mut self) -> Result<u8, ControlError> {
+        let outcomes = self.answers.iter().map(|answer| answer.outcome.as_ref().err());
+        if self.reported == 0
+            && let Some(error) = common(outcomes)
+        {
+            return Err(ControlError::All(error));
+        }
         self.answers.extend(self.replicas.left.iter().map(|pod| super::not_asked(pod)));
         self.report();
         let is_complete = self.answers.iter().all(|answer| answer.outcome.is_ok());
@@ -85,27 +99,35 @@ impl<'a> Tail<'a> {
         let is_record = self.own.is_record();
         let end = limit.map(|limit| Instant::now() + limit);
         let mut kept: Vec<(usize, Box<Line>)> = Vec::new();
+        let mut refused_until = None;
         loop {
-            match next(arrived, end) {
+            let until = [end, refused_until].into_iter().flatten().min();
+            match next(arrived, until) {
                 Ok(Arrived::Line(at, line)) if is_record => kept.push((at, line)),
                 Ok(Arrived::Line(at, line)) => {
+                    self.report();
                     if !self.print(at, &line)? {
                         return Ok(());
                     }
                 }
                 Ok(Arrived::Ended(at, outcome)) => {
                     self.answers.push(Answer { replica: self.replicas.pods[at].clone(), outcome });
+                    let outcomes = self.answers.iter().map(|answer| answer.outcome.as_ref().err());
                     // A stream may have no end at which to say it.
-                    if !is_record {
+                    if !is_record && common(outcomes).is_none() {
                         self.report();
+                    } else if !is_record && refused_until.is_none() {
+                        refused_until = Some(Instant::now() + REFUSALS_WAIT);
                     }
                 }
                 Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) if refused_until.is_some() && until == refused_until => self.report(),
                 Err(RecvTimeoutError::Timeout) => {
                     self.give_up(limit.unwrap_or_default());
                     break;
                 }
             }
+            refused_until = refused_until.filter(|_| self.reported < self.answers.len());
         }
         self.print_kept(kept)
     }
@@ -174,7 +196,7 @@ fn read(at: usize, child: &mut Child, lines: SyncSender<Arrived>) {
         let said = errors.join().unwrap_or_default();
         let outcome = match outcome {
             // Also after lines: a connection may break, and the Pod may end.
-            Ok(()) if is_error(&said) => Err(AllError::Kubectl(reason(&said).unwrap_or_default())),
+            Ok(()) if is_error(&said) => Err(failure(&said, "kubectl failed without a message")),
             outcome => outcome,
         };
         let _ = lines.send(Arrived::Ended(at, outcome));
@@ -241,5 +263,36 @@ mod tests {
         assert_eq!(limit(["tail", "--for=5s"]), Some(Duration::from_secs(5) + TIMEOUT));
         assert_eq!(limit(["tail", "--json"]), None);
         drop(lines);
+    }
+
+    fn refusals(pods: &[&str]) -> (Result<u8, ControlError>, usize) {
+        let pods: Vec<String> = pods.iter().map(|pod| (*pod).to_owned()).collect();
+        let service = Service {
+            namespace: "kube-system".to_owned(),
+            name: "kube-dns".to_owned(),
+            context: None,
+            container: None,
+        };
+        let replicas = Replicas { service: &service, pods, left: Vec::new() };
+        let own = Options::read(&definition().get_matches_from(["tail"]));
+        let mut tail = Tail::new(&own, false, &replicas);
+        let (lines, arrived) = sync_channel(WAITING_MAX);
+        for at in 0..replicas.pods.len() {
+            let reason = if at == 2 { "other" } else { "`x` is not a type" };
+            assert!(lines.send(Arrived::Ended(at, Err(AllError::InPod(reason.to_owned())))).is_ok());
+        }
+        drop(lines);
+        assert!(tail.show(&arrived, None).is_ok());
+        let reported = tail.reported;
+        (tail.conclude(), reported)
+    }
+
+    #[test]
+    fn says_once_what_all_replicas_refuse() {
+        let (outcome, reported) = refusals(&["dns-a", "dns-b"]);
+        assert_eq!(outcome.unwrap_err().to_string(), "`x` is not a type (all 2 replicas)");
+        assert_eq!(reported, 0, "nothing is said about each of them");
+        let (outcome, reported) = refusals(&["dns-a", "dns-b", "dns-c"]);
+        assert_eq!((outcome.unwrap(), reported), (exit::INCOMPLETE, 3), "they differ");
     }
 }

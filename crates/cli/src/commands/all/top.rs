@@ -4,14 +4,18 @@ use control::text::harmless;
 use control::top::{By, Column, Row, Top, columns};
 use serde_json::json;
 
-use super::super::print_text;
 use super::super::top::Options;
+use super::super::{as_json, print_text};
 use super::{Answer, Replicas, TITLE, code, document, unreached, width};
 use crate::client::ControlError;
 
 pub(in super::super) fn run(own: &Options, replicas: &Replicas<'_>, json: bool) -> Result<u8, ControlError> {
-    let answers: Vec<Answer<Top>> = replicas.ask(&own.words());
-    print_text(&if json { document(replicas, &answers, |top| json!({ "top": top }))? } else { text(own, &answers) })?;
+    let answers: Vec<Answer<Top>> = replicas.ask(&own.words())?;
+    print_text(&if json {
+        as_json(&document(replicas, &answers, |top| json!({ "top": top })))?
+    } else {
+        text(own, &answers)
+    })?;
     Ok(code(&answers, |_| true))
 }
 

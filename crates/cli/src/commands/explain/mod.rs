@@ -60,7 +60,8 @@ pub(super) fn definition() -> clap::Command {
             "Explain the answer to a query: which names a client asks for, which server block and plugin answers \
              each of them, from what data, and why. Nothing is sent to upstreams, except with --fresh. Exits with 0 \
              if the name has records or the answer is that of an upstream, with 1 if not, with 2 if the server could \
-             not be asked, and with 3 if the answer depends on an address of the client that is not known.",
+             not be asked, and with 3 if the answer depends on an address of the client that is not known, or if the \
+             client asks other servers than the cluster DNS first.",
         )
         .arg(
             Arg::new("name")
@@ -68,8 +69,13 @@ pub(super) fn definition() -> clap::Command {
                 .required(true)
                 .help("Domain name; a final dot excludes the search path"),
         )
-        .arg(Arg::new("type").value_name("TYPE").help("Record type [default: A]"))
-        .arg(Arg::new("from").long("from").value_name("CLIENT").help("Client: NAMESPACE/POD or an IP address"))
+        .arg(Arg::new("type").value_name("TYPE").help("Record type [default: A, or PTR for an IP address]"))
+        .arg(
+            Arg::new("from")
+                .long("from")
+                .value_name("CLIENT")
+                .help("Client: NAMESPACE/POD or an IP address; names are looked up with its search path"),
+        )
         .arg(
             Arg::new("server")
                 .long("server")
@@ -80,9 +86,14 @@ pub(super) fn definition() -> clap::Command {
             Arg::new("fresh")
                 .long("fresh")
                 .action(ArgAction::SetTrue)
-                .help("Ask the server itself for what waits for an upstream, and explain again"),
+                .help("Query the server where the answer is that of an upstream, and explain again"),
         )
-        .arg(path("conf").value_name("FILE").help("Corefile to explain from, without a running server"))
+        .arg(
+            path("conf")
+                .value_name("FILE")
+                .conflicts_with("socket")
+                .help("Corefile to explain from, without a running server"),
+        )
         .arg(
             path("manifests")
                 .value_name("PATH")

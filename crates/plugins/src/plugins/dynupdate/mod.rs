@@ -18,7 +18,9 @@ use ::zone::{Limits, LoadError, LoadErrorKind, Zone, ZoneError, load_within};
 use arc_swap::ArcSwap;
 use config::options::{Manifest, Role};
 use config::setup::{LocalZones, Part, Setup, SetupError};
-use engine::{Hooks, Io, LocalFuture, Plugin, Query, Refuses, Resolved, Response, Verdict, Worker, ZoneSources, Zones};
+use engine::{
+    Failure, Hooks, Io, LocalFuture, Plugin, Query, Refuses, Resolved, Response, Verdict, Worker, ZoneSources, Zones,
+};
 use futures_channel::oneshot;
 use wire::{Class, EdeCode, Flags, Header, MessageBuf, Name, Opcode, Opt, OptionCode, Rcode, Reply, Type};
 
@@ -170,9 +172,10 @@ impl Plugin for DynUpdate {
         };
         response.set_authoritative(true);
         response.set_rcode(refusal.rcode);
-        if !refusal.text.is_empty() {
-            response.set_ede(EdeCode::PROHIBITED, refusal.text);
+        if refusal.audience == Audience::Client {
+            response.set_ede(EdeCode::PROHIBITED, refusal.reason);
         }
+        response.set_failure(Failure { rcode: refusal.rcode, ..Failure::refused(EdeCode::PROHIBITED, refusal.reason) });
         Verdict::Done
     }
 
@@ -191,28 +194,45 @@ impl Plugin for DynUpdate {
     }
 }
 
-/// Refusal of an update before it is read. The text is empty unless the client is authenticated.
+/// Refusal of an update before it is read. The log always has the reason.
 struct Refusal {
     rcode: Rcode,
-    text: &'static str,
+    reason: &'static str,
+    audience: Audience,
     limit: Option<Limit>,
 }
 
+/// Reader of the reason of a refusal.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Audience {
+    /// The operator only, because the client is not authenticated.
+    Operator,
+    /// The client as well.
+    Client,
+}
+
 impl Refusal {
-    const fn new(rcode: Rcode, text: &'static str) -> Refusal {
-        Refusal { rcode, text, limit: None }
+    const fn new(rcode: Rcode, reason: &'static str) -> Refusal {
+        Refusal { rcode, reason, audience: Audience::Operator, limit: None }
+    }
+
+    /// Refusal with a reason that the client gets too.
+    const fn of_client(reason: &'static str) -> Refusal {
+        Refusal { audience: Audience::Client, ..Refusal::new(Rcode::REFUSED, reason) }
     }
 }
+
+const NO_ZONE: &str = "the server block has no dynamic zone with this name";
 
 impl DynUpdate {
     /// Returns the zone of an update.
     fn find<'q>(&self, query: &'q Query) -> Result<(&Served, Option<&'q Name>), Refusal> {
         if query.qtype != Type::SOA || query.qclass != Class::IN {
-            return Err(Refusal::new(Rcode::FORMERR, ""));
+            return Err(Refusal::new(Rcode::FORMERR, "the zone section must have the type SOA and the class IN"));
         }
         // A name below a zone is not a zone.
         let served = self.served.iter().find(|served| served.rules.zone.as_ref() == query.key());
-        served.map(|served| (served, query.signer())).ok_or(Refusal::new(Rcode::NOTAUTH, ""))
+        served.map(|served| (served, query.signer())).ok_or(Refusal::new(Rcode::NOTAUTH, NO_ZONE))
     }
 
     /// Applies an update, and returns its response.
@@ -236,13 +256,15 @@ impl DynUpdate {
 impl Served {
     /// Checks what needs no look at the records.
     fn admit(&self, query: &Query, key: Option<&Name>) -> Result<(), Refusal> {
-        let Some(key) = key else { return Err(Refusal::new(Rcode::REFUSED, "")) };
+        let Some(key) = key else {
+            return Err(Refusal::new(Rcode::REFUSED, "*tsig* of the server block has verified no key"));
+        };
         if !self.rules.knows(key) {
-            return Err(Refusal::new(Rcode::REFUSED, "no allow rule has this key"));
+            return Err(Refusal::of_client("no allow rule has this key"));
         }
         let Header { answers, authorities, .. } = query.header();
         if usize::from(answers) + usize::from(authorities) > self.rules.update_records {
-            let refusal = Refusal::new(Rcode::REFUSED, "the update has more records than max_update_records");
+            let refusal = Refusal::of_client("the update has more records than max_update_records");
             return Err(Refusal { limit: Some(Limit::UpdateRecords), ..refusal });
         }
         Ok(())

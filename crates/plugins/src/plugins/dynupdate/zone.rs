@@ -18,6 +18,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
+use engine::LineLimit;
 use engine::log::Level;
 use futures_channel::oneshot;
 use wire::{EdeCode, Message, Name, Rcode};
@@ -71,7 +72,7 @@ impl UpdateOutcome {
         UpdateOutcome { rcode, text: text.into(), ede, limit: None, commit: None }
     }
 
-    /// Outcome of an update that there is no room for.
+    /// Outcome of an update that found the queue full.
     pub(super) fn busy() -> UpdateOutcome {
         let outcome = UpdateOutcome::new(Rcode::SERVFAIL, EdeCode::OTHER, "too many updates wait for this zone");
         UpdateOutcome { limit: Some(Limit::Queue), ..outcome }
@@ -117,6 +118,8 @@ struct Queue {
     bytes: usize,
     /// True while a thread takes updates from the queue.
     is_running: bool,
+    /// Bounds the lines about updates that found the queue full.
+    full: LineLimit,
 }
 
 /// Journal on the disk.
@@ -215,10 +218,20 @@ impl DynamicZone {
         self.history.load_full()
     }
 
-    /// Puts an update into the queue. Returns false if the queue is full.
+    /// Puts an update into the queue. Returns false, and logs the update, if the queue is full.
     pub(super) fn submit(self: &Arc<Self>, pending: Pending) -> bool {
         let mut queue = lock(&self.queue);
+        let left_out = queue.full.end_second(self.host.now());
+        if left_out > 0 {
+            let text = format!("zone {}: {left_out} more updates refused within a second", self.held.origin);
+            self.host.log(Level::Info, &text);
+        }
         if queue.bytes + pending.packet.len() > QUEUE_BYTES_MAX {
+            let may_log = queue.full.admit(self.host.now());
+            drop(queue);
+            if may_log {
+                self.report(&pending, &Judged { outcome: UpdateOutcome::busy(), serial: None }, None);
+            }
             return false;
         }
         queue.bytes += pending.packet.len();

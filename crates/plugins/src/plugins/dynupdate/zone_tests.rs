@@ -22,6 +22,7 @@ struct Disk {
     appended: Arc<AtomicUsize>,
     /// Work that no thread has run yet, if it is held back.
     held_back: Mutex<Option<Vec<Work>>>,
+    lines: Mutex<Vec<String>>,
 }
 
 struct DiskFile {
@@ -73,7 +74,9 @@ impl ZoneStorage for Disk {
         Instant::START
     }
 
-    fn log(&self, _: Level, _: &str) {}
+    fn log(&self, _: Level, message: &str) {
+        lock(&self.lines).push(message.to_owned());
+    }
 }
 
 impl ZoneFile for DiskFile {
@@ -195,6 +198,8 @@ fn the_queue_is_bounded() {
     let packet = [message("a.example.org.", "x"), vec![0; 60_000]].concat();
     let waiting: Vec<_> = core::iter::from_fn(|| submit(&zone, packet.clone())).collect();
     assert_eq!(waiting.len(), QUEUE_BYTES_MAX / packet.len());
+    let refused = "update of zone example.org. by key k. from 192.0.2.1: SERVFAIL: too many updates wait for this zone";
+    assert_eq!(*lock(&disk.lines), [refused]);
     disk.run_held_back();
     assert!(waiting.into_iter().all(|one| rcode(Some(one)) == Rcode::NOERROR));
     assert_eq!(rcode(submit(&zone, packet)), Rcode::NOERROR);

@@ -53,7 +53,8 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         let rules = Arc::clone(&rules);
         setup.requests.jobs.push(Box::new(move |io| Box::pin(consolidate::report(rules, io))));
     }
-    Ok(Some(Part::new(Errors { rules }, Hooks::UP.with_updates())))
+    // The engine logs a refused update with its zone, key and client.
+    Ok(Some(Part::new(Errors { rules }, Hooks::UP)))
 }
 
 struct Errors {

@@ -1,6 +1,6 @@
 //! Options of `grpc`.
 
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 
 use config::options::{DirectiveContext, Manifest, Property, QueriedUpstream, Role};
 use corefile::Token;
@@ -17,6 +17,9 @@ use plugin::fallthrough::{FallsThrough, fallthrough};
 /// Default ports: with the scheme `grpc://`, and otherwise.
 const GRPC_PORT: u16 = 443;
 const DNS_PORT: u16 = 53;
+
+/// Texts of an upstream.
+const TARGET: &str = "an IP address, with a number as the port if it has one, `unix://PATH` or the name of a file";
 
 /// Upstream as written in the Corefile.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,10 +57,7 @@ pub static MANIFEST: Manifest<Config> =
         .arguments("grpc FROM TO...", |config, args| {
             config.upstreams.take_from(args)?;
             for word in take_targets(args)? {
-                config.targets.push(
-                    read_target(&word.text)
-                        .ok_or_else(|| args.bad(word, "an address, `unix://PATH` or the name of a file"))?,
-                );
+                config.targets.push(read_target(&word.text).ok_or_else(|| args.bad(word, TARGET))?);
             }
             Ok(())
         })
@@ -111,7 +111,15 @@ fn read_target(text: &str) -> Option<Target> {
         Some(_) => return None,
     };
     let address = rest.parse::<SocketAddr>().ok().map(ScopedAddress::from).or_else(|| read_address(rest, port));
-    address.map(Target::Address).or_else(|| (!rest.is_empty()).then(|| Target::File(rest.to_owned())))
+    let is_file = !rest.is_empty() && !has_invalid_port(rest);
+    address.map(Target::Address).or_else(|| is_file.then(|| Target::File(rest.to_owned())))
+}
+
+/// Returns true for an IP address and a port that is no number up to 65535, such as its name.
+fn has_invalid_port(text: &str) -> bool {
+    let Some((host, port)) = text.rsplit_once(':') else { return false };
+    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    host.parse::<IpAddr>().is_ok() && port.parse::<u16>().is_err()
 }
 
 /// Parses an IP address without a port, or a link-local one with its interface: `[fe80::1%eth0]:443`.

@@ -299,6 +299,9 @@ impl Handover {
         let challenge = AdminChallenge::new(&self.purpose(other))?;
         stream.async_io(Interest::WRITABLE, || send_sockets(&*stream, CHALLENGE, &[challenge.as_fd()])).await?;
         let (note, mut sockets) = stream.async_io(Interest::READABLE, || receive_sockets(&*stream)).await?;
+        if note.is_empty() && sockets.is_empty() {
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it closed the connection"));
+        }
         let (CHALLENGE, Some(theirs), true) = (note.as_slice(), sockets.pop(), sockets.is_empty()) else {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no instance of this server"));
         };

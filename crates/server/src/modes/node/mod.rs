@@ -18,6 +18,7 @@ mod packet_filter;
 mod reconciler;
 
 use std::ffi::OsString;
+use std::io;
 use std::net::IpAddr;
 use std::path::Path;
 use std::process::ExitCode;
@@ -149,9 +150,12 @@ async fn wait_for_upstream(generator: &NodeCacheGenerator) {
 /// Limit for finding the running instance. An instance that has just become the only one needs a moment to bind the
 /// name of the meeting point.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(500);
-/// The same while another process has the addresses of this one: a busy instance binds the name late, and sockets of
-/// both would get each other's queries. Bounded, because a process of another kind may have the addresses.
+/// The same while another process has the addresses of this one: a busy instance binds the name late, or does not
+/// respond in time, and sockets of both would get each other's queries. Bounded, because a process of another kind may
+/// have the addresses.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+/// Interval between attempts while it breaks off or does not prove in time that it is an instance.
+const BUSY_RETRY: Duration = Duration::from_millis(100);
 /// Interval between attempts to find it.
 const CONNECT_RETRY: Duration = Duration::from_millis(5);
 
@@ -170,7 +174,7 @@ async fn join(handover: &Rc<Handover>, reconciler: &Reconciler, settings: &Setti
         });
         match found {
             Ok(Some(stream)) => break Some(stream),
-            Err(error) if Instant::now() >= end => {
+            Err(error) if Instant::now() >= end && (is_refusal(&error) || !may_follow()) => {
                 let holder = handover.holder();
                 tracing::warn!(
                     target: LOG,
@@ -180,10 +184,17 @@ async fn join(handover: &Rc<Handover>, reconciler: &Reconciler, settings: &Setti
                 break None;
             }
             Ok(None) if Instant::now() >= end && !may_follow() => break None,
+            Err(_) if Instant::now() >= end => tokio::time::sleep(BUSY_RETRY).await,
             _ => tokio::time::sleep(CONNECT_RETRY).await,
         }
     };
     tokio::task::spawn_local(Rc::clone(handover).run(stream));
+}
+
+/// Returns true for the error of a process that is no instance of this server, which waiting does not change. Other
+/// errors, such as a proof that takes too long, are those of a busy instance.
+fn is_refusal(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidData)
 }
 
 /// Returns true if another process has a socket at an address that this one will serve.
