@@ -388,8 +388,18 @@ fn names_a_port_in_use_and_how_to_find_its_user() {
 #[test]
 fn warns_about_a_port_shared_with_another_process() {
     let folder = Folder::new("shared");
-    let mut first = Server::start(&folder.write("Corefile", ".:0 {\n bind 127.0.0.1\n whoami\n}\n"));
-    let port = first.address_of("dns://127.0.0.1:0").port();
+    let first = folder.write("Corefile", ".:0 {\n bind 127.0.0.1\n whoami\n}\n");
+    // The port must be free at the second address, too, where a socket of another test may have it.
+    let is_free_elsewhere = |port| {
+        let address = ("127.0.0.2", port);
+        std::net::UdpSocket::bind(address).is_ok() && std::net::TcpListener::bind(address).is_ok()
+    };
+    let start = || {
+        let mut server = Server::start(&first);
+        let port = server.address_of("dns://127.0.0.1:0").port();
+        is_free_elsewhere(port).then_some((server, port))
+    };
+    let (_first, port) = std::iter::repeat_with(start).take(100).flatten().next().expect("a port");
     let corefile =
         format!(".:{port} {{\n bind 127.0.0.1\n whoami\n}}\nother.test:{port} {{\n bind 127.0.0.2\n whoami\n}}\n");
     let mut second = Server::start(&folder.write("Second", &corefile));
