@@ -80,7 +80,7 @@ fn error_types(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns true if the crate of a file implements `Error` for a type.
+/// Returns true if the crate of a file implements or derives `Error` for a type.
 fn implements_error(sources: &BTreeMap<PathBuf, String>, path: &Path, name: &str) -> bool {
     let of_crate: PathBuf = path.iter().take(2).collect();
     let implementation = format!("Error for {name}");
@@ -88,7 +88,10 @@ fn implements_error(sources: &BTreeMap<PathBuf, String>, path: &Path, name: &str
         text.match_indices(&implementation)
             .any(|(at, found)| !text[at + found.len()..].starts_with(|next: char| next.is_alphanumeric()))
     };
-    sources.iter().filter(|(other, _)| other.starts_with(&of_crate)).any(|(_, text)| is_it(text))
+    // The attributes of a type are in one paragraph with its head.
+    let derives = |item: &str| item.contains("thiserror::Error)]") && error_types(item).any(|known| known == name);
+    let mut of_crate = sources.iter().filter(|(other, _)| other.starts_with(&of_crate));
+    of_crate.any(|(_, text)| is_it(text) || text.split("\n\n").any(derives))
 }
 
 #[cfg(test)]
@@ -113,6 +116,8 @@ mod tests {
     fn reports_error_types_that_do_not_implement_error() {
         assert_eq!(count("pub(crate) enum AError {}\nimpl Error for AErrorKind {}"), 1);
         assert_eq!(count("struct AError(u8);\nimpl core::error::Error for AError {}"), 0);
+        assert_eq!(count("#[derive(Debug, thiserror::Error)]\n#[error(\"a\")]\nstruct AError;"), 0);
+        assert_eq!(count("#[derive(Debug, thiserror::Error)]\nstruct AError;\n\nstruct BError;"), 1);
         assert_eq!(count("struct ErrorCounters;"), 0);
     }
 }
