@@ -127,7 +127,7 @@ pub use observers::{ExchangeObserver, ExchangeObservers, ObservedExchange, TooMa
 pub use park::{Driver, drive};
 pub use peer::{PeerInfo, ProxyTlvs, Transport};
 pub use plugin::Plugin;
-pub use query::{Query, STEPS_MAX, UDP_SIZE};
+pub use query::{Query, UDP_SIZE};
 pub use refused_updates::LineLimit;
 pub use rehearsal::{Decision, RecordedHook, Rehearsal, Rehearsed};
 pub use response::{Continuation, MessageSigner, Response};
@@ -136,6 +136,7 @@ pub use scheme::Scheme;
 pub use server_metrics::{QueryMetrics, SERVER_METRICS, ServerMetrics};
 pub use shares::{ClientShares, Share, ShareError, client_network};
 pub use singleflight::{ExchangeInFlight, ExchangesInFlight};
+pub use trail::STEPS_MAX;
 pub use transaction::{Progress, Transaction};
 pub use transfer::{ZoneSnapshot, ZoneSource, ZoneSources};
 pub use verdict::{Failure, Resolved, Subquery, SubqueryTarget, Verdict};

@@ -23,8 +23,6 @@ use crate::trail::{Asked, ClientTimeout, Trail};
 use host::Instant;
 use host::invariant::Expected as _;
 
-/// Maximum number of steps in a chain. It exceeds the number of directives, and a set of steps fits into a `u64`.
-pub const STEPS_MAX: usize = 64;
 /// UDP payload size in bytes that this server announces. It avoids fragmentation (RFC 9715 §3.1).
 pub const UDP_SIZE: u16 = 1232;
 /// Maximum number of EDNS options for an upstream.

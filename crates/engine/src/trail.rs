@@ -9,7 +9,9 @@ use host::Instant;
 use wire::{Name, OptionCode};
 
 use crate::label_values::LabelValues;
-use crate::query::STEPS_MAX;
+
+/// Maximum number of steps in a chain. It exceeds the number of directives, and a set of steps fits into a `u64`.
+pub const STEPS_MAX: usize = 64;
 
 /// State of a query that belongs to one run through the chain.
 #[derive(Default)]

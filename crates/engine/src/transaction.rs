@@ -10,9 +10,9 @@ use host::invariant::holds;
 use wire::EdeCode;
 
 use crate::ids::{BlockId, ListenerId};
-use crate::query::{Query, STEPS_MAX};
+use crate::query::Query;
 use crate::response::Response;
-use crate::trail::ClientTimeout;
+use crate::trail::{ClientTimeout, STEPS_MAX};
 use crate::verdict::{Failure, Resolved, SubqueryTarget, Verdict};
 
 /// Capacity in bytes that a pooled transaction keeps for a query, and for a response.

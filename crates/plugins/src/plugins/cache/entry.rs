@@ -185,8 +185,8 @@ impl Entry {
     pub(super) fn begin_refresh(&self, now: Instant) -> bool {
         let until = self.refreshing_until.load(Ordering::Relaxed);
         let free = now.nanos() >= until && !self.is_held_back(now);
-        // Of two workers that see the same end of the last refresh, one wins the exchange below. A load and a store would
-        // let both refresh.
+        // Of two workers that see the same end of the last refresh, one wins the exchange below. A load and a store
+        // would let both refresh.
         let next = (now + REFRESH_MAX).nanos();
         free && self.refreshing_until.compare_exchange(until, next, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }

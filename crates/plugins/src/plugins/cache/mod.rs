@@ -308,8 +308,8 @@ impl Cache {
         self.count(query, worker, |metrics| metrics.prefetches);
         let note = query.note();
         holds(note & (PASSED | HAS_STALE | REFRESH) == 0, "a query that hits an entry requests one refresh");
-        // The refresh starts with a copy of the query, so the note that it copies is that of the refresh. The query that
-        // a client waits for gets its own back.
+        // The refresh starts with a copy of the query, so the note that it copies is that of the refresh. The query
+        // that a client waits for gets its own back.
         query.set_note(note | REFRESH);
         worker.refresh(query);
         query.set_note(note);
