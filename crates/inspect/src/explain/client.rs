@@ -5,6 +5,8 @@ use std::net::IpAddr;
 use cluster::Source;
 use config::setup::{InspectCluster, Inspection};
 use control::explain::{Client, Search};
+use futures_util::StreamExt;
+use futures_util::stream::FuturesOrdered;
 use kubeapi::{DnsPolicy, LocateError, LocatedPod, PodResolver};
 use process::limit_hits;
 
@@ -27,13 +29,18 @@ pub(crate) type Located = Result<Option<LocatedPod>, LocateError>;
 pub(crate) async fn locate(text: &str, sources: &[Source], inspection: &Inspection) -> Option<Located> {
     let (address, name) = (text.parse::<IpAddr>(), pod_in(text));
     let namespaces = address.as_ref().map_or_else(|_| Vec::new(), |address| namespaces_at(*address, inspection));
+    if address.is_err() && name.is_none() {
+        return None;
+    }
+    let ask = async |source| match (address.as_ref(), name) {
+        (Ok(address), _) => kubeapi::locate_address(source, *address, &namespaces).await,
+        (_, Some((namespace, pod))) => kubeapi::locate_pod(source, namespace, pod).await,
+        _ => Ok(None),
+    };
+    // All at the same time: together they may take no longer than one that does not respond.
+    let mut asked: FuturesOrdered<_> = sources.iter().take(SOURCES_MAX).map(ask).collect();
     let (mut is_asked, mut reason) = (false, None);
-    for source in sources.iter().take(SOURCES_MAX) {
-        let found = match (address.as_ref(), name) {
-            (Ok(address), _) => kubeapi::locate_address(source, *address, &namespaces).await,
-            (_, Some((namespace, pod))) => kubeapi::locate_pod(source, namespace, pod).await,
-            _ => return None,
-        };
+    while let Some(found) = asked.next().await {
         is_asked = true;
         count_late(&found);
         match found {
