@@ -27,7 +27,8 @@ const SOURCE_CLUSTER: &str = "multicluster.kubernetes.io/source-cluster";
 /// Label that every namespace has.
 const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
 
-type Key = (String, String);
+/// Namespace and name.
+pub(crate) type Key = (String, String);
 
 /// Filter for objects.
 pub(crate) struct Selection {

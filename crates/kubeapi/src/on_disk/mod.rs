@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub(crate) use cluster_of::ManifestPod;
-use cluster_of::{Cluster, Selection};
+use cluster_of::{Cluster, Key, Selection};
 pub(crate) use reporter::{ReportLog, Reporter};
 use tracing::error;
 
@@ -51,10 +51,7 @@ impl Manifests {
     ///
     /// # Errors
     /// A path that does not exist.
-    pub(crate) fn pods_at(
-        paths: &[PathBuf],
-        address: IpAddr,
-    ) -> Result<Vec<((String, String), ManifestPod)>, SetupError> {
+    pub(crate) fn pods_at(paths: &[PathBuf], address: IpAddr) -> Result<Vec<(Key, ManifestPod)>, SetupError> {
         Ok(cluster_in(paths)?.pods_at(address))
     }
 
