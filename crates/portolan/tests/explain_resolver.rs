@@ -114,12 +114,11 @@ fn explains_without_a_kubelet_or_an_api_server_that_responds() {
 fn explains_although_the_api_servers_of_several_clusters_do_not_respond() {
     let (first, second) = (api(&[]), api(&[("web", json!({ "dnsPolicy": "Default" }))]));
     let folder = Folder::new("resolver-clusters");
-    let stanzas = format!(
-        "kubernetes cluster.local {{\n endpoint {}\n }}\n kubernetes other.local {{\n endpoint {}\n }}",
-        first.url(),
-        second.url()
-    );
-    let mut server = Server::start(&folder.write("Corefile", &format!(".:0 {{\n bind 127.0.0.1\n {stanzas}\n}}\n")));
+    let block = |key: &str, zone: &str, url: &str| {
+        format!("{key}:0 {{\n bind 127.0.0.1\n kubernetes {zone} {{\n  endpoint {url}\n }}\n}}\n")
+    };
+    let corefile = block(".", "cluster.local", first.url()) + &block("other.local", "other.local", second.url());
+    let mut server = Server::start(&folder.write("Corefile", &corefile));
     let socket = ControlSocket::of(&mut server);
     wait_until("both views are complete", || socket.run(&["ready"]).code == 0);
     first.fault("pods", Fault::Stall);
@@ -166,7 +165,7 @@ fn a_pod_that_asks_other_servers_is_named() {
     let ran = bed.explain("own");
     assert!(ran.code == 3 && ran.stdout.contains("search corp.example · ndots 1 (dnsPolicy None)"), "{}", ran.stdout);
     assert!(
-        ran.stdout.contains("nameservers of its dnsConfig: 192.0.2.53; the cluster DNS, 10.96.0.10, is none"),
+        ran.stdout.contains("nameservers of its dnsConfig: 192.0.2.53; the cluster DNS, 10.96.0.10, is not among"),
         "{}",
         ran.stdout
     );
