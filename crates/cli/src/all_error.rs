@@ -55,8 +55,8 @@ impl fmt::Display for AllError {
             }
             AllError::OneServer(option) => write!(
                 out,
-                "`--{option}` and `--socket` exclude each other: a socket is that of one server, and `--{option}` asks all \
-                 replicas"
+                "`--{option}` and `--socket` exclude each other: a socket is that of one server, and `--{option}` asks \
+                 all replicas"
             ),
         }
     }
