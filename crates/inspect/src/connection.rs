@@ -68,13 +68,16 @@ async fn handle(context: &Rc<Context>, access: Access, head: &Parts, body: &mut 
     })?;
     let query = head.uri.query().unwrap_or_default().to_owned();
     let body = body_of(body).await?;
-    let limit = endpoint.route().time_limit;
-    let late = |_| {
+    in_time(endpoint.route().time_limit, endpoints::handle(context, access, endpoint, &query, &body)).await
+}
+
+/// Waits for a response, and refuses and counts the request if it takes longer than the limit.
+async fn in_time<T>(limit: Duration, handling: impl Future<Output = Result<T, Refusal>>) -> Result<T, Refusal> {
+    timeout(limit, handling).await.map_err(|_| {
         limit_hits::count(|limits| limits.control_time);
         let message = format!("no response within {} s; `portolan status` shows the state", limit.as_secs());
         Refusal::new(StatusCode::GATEWAY_TIMEOUT, message)
-    };
-    timeout(limit, endpoints::handle(context, access, endpoint, &query, &body)).await.map_err(late)?
+    })?
 }
 
 /// Reads the body of a request.
@@ -89,4 +92,25 @@ async fn body_of(body: &mut Incoming) -> Result<Bytes, Refusal> {
         None => Refusal::invalid(format!("the request body cannot be read: {error}")),
     })?;
     Ok(body.to_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use core::future::{pending, ready};
+
+    use metrics::Registry;
+
+    use super::*;
+
+    #[test]
+    fn counts_a_request_that_takes_too_long() {
+        let registry = Registry::new();
+        limit_hits::count_in(&registry);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let hits = || registry.totals_by("portolan_limit_hits_total", "limit").get("control_time").copied();
+        assert!(runtime.block_on(in_time(Duration::from_secs(60), ready(Ok(())))).is_ok());
+        assert_eq!(hits(), None);
+        let refused = runtime.block_on(in_time(Duration::ZERO, pending::<Result<(), Refusal>>()));
+        assert_eq!((refused.is_err(), hits()), (true, Some(1)));
+    }
 }

@@ -109,6 +109,27 @@ fn explains_without_a_kubelet_or_an_api_server_that_responds() {
     assert!(status.stdout.contains("pod_lookup_time 2 in"), "{}", status.stdout);
 }
 
+/// The API servers of several clusters are asked at the same time, so those that do not respond take 2 s together.
+#[test]
+fn explains_although_the_api_servers_of_several_clusters_do_not_respond() {
+    let (first, second) = (api(&[]), api(&[("web", json!({ "dnsPolicy": "Default" }))]));
+    let folder = Folder::new("resolver-clusters");
+    let block = |key: &str, zone: &str, url: &str| {
+        format!("{key}:0 {{\n bind 127.0.0.1\n kubernetes {zone} {{\n  endpoint {url}\n }}\n}}\n")
+    };
+    let corefile = block(".", "cluster.local", first.url()) + &block("other.local", "other.local", second.url());
+    let mut server = Server::start(&folder.write("Corefile", &corefile));
+    let socket = ControlSocket::of(&mut server);
+    wait_until("both views are complete", || socket.run(&["ready"]).code == 0);
+    first.fault("pods", Fault::Stall);
+    let ran = socket.run(&["explain", "db", "--from", "shop/web"]);
+    assert!(ran.stdout.contains("(dnsPolicy Default)"), "{}{}", ran.stdout, ran.stderr);
+    second.fault("pods", Fault::Stall);
+    let ran = socket.run(&["explain", "db", "--from", "shop/web"]);
+    let note = "the search path is assumed: the API server did not answer within 2 s";
+    assert!(ran.stdout.contains(note), "{}{}", ran.stdout, ran.stderr);
+}
+
 #[test]
 fn a_pod_that_asks_other_servers_is_named() {
     let api = api(&[
@@ -144,7 +165,7 @@ fn a_pod_that_asks_other_servers_is_named() {
     let ran = bed.explain("own");
     assert!(ran.code == 3 && ran.stdout.contains("search corp.example · ndots 1 (dnsPolicy None)"), "{}", ran.stdout);
     assert!(
-        ran.stdout.contains("nameservers of its dnsConfig: 192.0.2.53; the cluster DNS, 10.96.0.10, is none"),
+        ran.stdout.contains("nameservers of its dnsConfig: 192.0.2.53; the cluster DNS, 10.96.0.10, is not among"),
         "{}",
         ran.stdout
     );

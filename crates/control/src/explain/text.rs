@@ -117,16 +117,16 @@ impl Search {
                 "the Pod asks the nameservers of its dnsConfig in this order: {all}; the first is the cluster DNS"
             ),
             (Some(rank), _) => format!(
-                "the Pod asks the nameservers of its dnsConfig in this order: {all}; it asks the cluster DNS, {}, only if \
-                 those before it do not respond",
+                "the Pod asks the nameservers of its dnsConfig in this order: {all}; it asks the cluster DNS, {}, only \
+                 if those before it do not respond",
                 self.nameservers[rank]
             ),
             (None, true) => {
                 format!("the Pod asks the nameservers of its dnsConfig: {all}; this server only if it is one of them")
             }
             (None, false) => format!(
-                "the Pod asks the nameservers of its dnsConfig: {all}; the cluster DNS, {}, is none of those that its \
-                 resolver uses",
+                "the Pod asks the nameservers of its dnsConfig: {all}; the cluster DNS, {}, is not among those that \
+                 its resolver uses",
                 self.cluster_dns.join(", ")
             ),
         }
@@ -135,8 +135,8 @@ impl Search {
     /// Describes the nameservers of a Pod that asks those of its node.
     fn note_of_node(&self) -> String {
         let node = if self.host_network {
-            "the Pod is on the network of its node (hostNetwork), where dnsPolicy ClusterFirst has the effect of Default; \
-             ClusterFirstWithHostNet would ask the cluster DNS: "
+            "the Pod is on the network of its node (hostNetwork), where dnsPolicy ClusterFirst has the effect of \
+             Default; ClusterFirstWithHostNet would ask the cluster DNS: "
         } else {
             "dnsPolicy Default: "
         };
@@ -145,7 +145,8 @@ impl Search {
             ([], _) => ", and this server only if they forward to it".to_owned(),
             (own, None) => format!(", and then those of its dnsConfig: {}", own.join(", ")),
             (own, Some(rank)) => format!(
-                ", and then those of its dnsConfig: {}; it asks the cluster DNS, {}, only if those before it do not respond",
+                ", and then those of its dnsConfig: {}; it asks the cluster DNS, {}, only if those before it do not \
+                 respond",
                 own.join(", "),
                 own[rank]
             ),

@@ -1,11 +1,14 @@
 //! Client of an explained query, and its search path.
 
+use std::fmt;
 use std::net::IpAddr;
 
 use cluster::Source;
 use config::setup::{InspectCluster, Inspection};
 use control::explain::{Client, Search};
-use kubeapi::{DnsPolicy, LocateError, LocatedPod, PodResolver};
+use futures_util::StreamExt;
+use futures_util::stream::FuturesOrdered;
+use kubeapi::{DnsPolicy, LocateError, LocatedPod, PodResolver, UnreadError};
 use process::limit_hits;
 
 use super::ExplainError;
@@ -27,13 +30,18 @@ pub(crate) type Located = Result<Option<LocatedPod>, LocateError>;
 pub(crate) async fn locate(text: &str, sources: &[Source], inspection: &Inspection) -> Option<Located> {
     let (address, name) = (text.parse::<IpAddr>(), pod_in(text));
     let namespaces = address.as_ref().map_or_else(|_| Vec::new(), |address| namespaces_at(*address, inspection));
+    if address.is_err() && name.is_none() {
+        return None;
+    }
+    let ask = async |source| match (address.as_ref(), name) {
+        (Ok(address), _) => kubeapi::locate_address(source, *address, &namespaces).await,
+        (_, Some((namespace, pod))) => kubeapi::locate_pod(source, namespace, pod).await,
+        _ => Ok(None),
+    };
+    // All at the same time: together they may take no longer than one that does not respond.
+    let mut asked: FuturesOrdered<_> = sources.iter().take(SOURCES_MAX).map(ask).collect();
     let (mut is_asked, mut reason) = (false, None);
-    for source in sources.iter().take(SOURCES_MAX) {
-        let found = match (address.as_ref(), name) {
-            (Ok(address), _) => kubeapi::locate_address(source, *address, &namespaces).await,
-            (_, Some((namespace, pod))) => kubeapi::locate_pod(source, namespace, pod).await,
-            _ => return None,
-        };
+    while let Some(found) = asked.next().await {
         is_asked = true;
         count_late(&found);
         match found {
@@ -95,12 +103,32 @@ fn is_label(text: &str) -> bool {
     !text.is_empty() && !text.contains(['.', '/'])
 }
 
-/// Returns the resolver of a pod, or the reason why it is not known.
-fn resolver_of(located: &Located) -> Result<&PodResolver, String> {
+/// Reason why the resolver of a pod is not known.
+enum ResolverError<'a> {
+    /// The pod is known from an endpoint only.
+    Unread(&'a UnreadError),
+    /// There is no such pod.
+    NoPod,
+    /// It is not known which pod it is.
+    NotLocated(&'a LocateError),
+}
+
+impl fmt::Display for ResolverError<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ResolverError::Unread(error) => error.fmt(out),
+            ResolverError::NoPod => out.write_str("no such Pod was found"),
+            ResolverError::NotLocated(error) => error.fmt(out),
+        }
+    }
+}
+
+/// Returns the resolver of a pod.
+fn resolver_of(located: &Located) -> Result<&PodResolver, ResolverError<'_>> {
     match located {
-        Ok(Some(pod)) => pod.resolver.as_ref().map_err(ToString::to_string),
-        Ok(None) => Err("no such Pod was found".to_owned()),
-        Err(error) => Err(error.to_string()),
+        Ok(Some(pod)) => pod.resolver.as_ref().map_err(ResolverError::Unread),
+        Ok(None) => Err(ResolverError::NoPod),
+        Err(error) => Err(ResolverError::NotLocated(error)),
     }
 }
 
@@ -151,13 +179,13 @@ fn named<'a>(
 fn search_of(
     namespace: &str,
     inspection: &Inspection,
-    resolver: Option<Result<&PodResolver, String>>,
+    resolver: Option<Result<&PodResolver, ResolverError<'_>>>,
 ) -> Option<Search> {
     let resolver = match resolver {
         Some(Ok(resolver)) => resolver,
         unread => {
             let domains = cluster_domains(namespace, &zone_of(namespace, inspection)?);
-            let unknown = unread.and_then(Result::err);
+            let unknown = unread.and_then(Result::err).map(|error| error.to_string());
             return Some(Search { domains, ndots: NDOTS, unknown, ..Search::default() });
         }
     };
