@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{Clock, Instant, Listening, PeerInfo, Progress, ProxyTlvs, Scheme, Transaction, Transport};
+use host::invariant::holds;
 use transport::MonotonicClock;
 
 use crate::connections::Connection;
@@ -37,6 +38,7 @@ pub(crate) struct Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
+        holds(self.shared.streams.get() > 0, "a connection that ends was counted");
         self.shared.streams.set(self.shared.streams.get() - 1);
     }
 }

@@ -11,6 +11,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use engine::{Progress, Query, Response, Transaction};
+use host::invariant::holds;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -157,6 +158,7 @@ impl Connection {
         if bytes.is_empty() {
             return Ok(false);
         }
+        holds(self.writing.get() == 0, "one buffer is written at a time");
         self.writing.set(bytes.capacity());
         let written = async {
             stream.write_all(&bytes).await?;
@@ -232,6 +234,7 @@ impl Connection {
             let length = outgoing.len();
             outgoing.reserve_exact(room - length);
         }
+        holds(outgoing.capacity() >= needed, "the memory of an answer was reserved");
         let fits = frame(message, &mut outgoing);
         if !fits {
             self.ending.set(true);
@@ -286,12 +289,14 @@ struct Awaited(Rc<Connection>);
 impl Awaited {
     fn new(connection: &Rc<Connection>) -> Awaited {
         connection.awaited.set(connection.awaited.get() + 1);
+        holds(connection.awaited.get() <= PIPELINE_MAX, "a connection awaits a bounded number of answers");
         Awaited(Rc::clone(connection))
     }
 }
 
 impl Drop for Awaited {
     fn drop(&mut self) {
+        holds(self.0.awaited.get() > 0, "an answer that has come was awaited");
         self.0.awaited.set(self.0.awaited.get() - 1);
         self.0.arrived.notify_one();
     }

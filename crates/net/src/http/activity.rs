@@ -9,6 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use host::invariant::holds;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::connections::Connection;
@@ -138,6 +139,7 @@ impl Activity {
 
     /// Records that the client has read an answer.
     pub(super) fn remove_unread(&self) {
+        holds(self.unread.get() > 0, "an answer that has been read was unread");
         self.unread.set(self.unread.get() - 1);
         if self.unread.get() > 0 {
             self.has_taken();
@@ -204,6 +206,7 @@ impl OpenRequest {
 
 impl Drop for OpenRequest {
     fn drop(&mut self) {
+        holds(self.activity.open.get() > 0, "a request that ends was open");
         self.activity.open.set(self.activity.open.get() - 1);
         self.activity.last.set(Instant::now());
     }

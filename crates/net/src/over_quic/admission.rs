@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use engine::{Clock, EncryptionLimits};
+use host::invariant::holds;
 use quic::{Account, Admission};
 use tokio::sync::Notify;
 use transport::MonotonicClock;
@@ -110,6 +111,7 @@ impl Account for Entry {
 impl Drop for Entry {
     fn drop(&mut self) {
         self.connection.release(self.held);
+        holds(self.shared.streams.get() > 0, "a connection that ends was counted");
         self.shared.streams.set(self.shared.streams.get() - 1);
     }
 }

@@ -24,6 +24,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use engine::{Clock, PeerInfo, Progress, ProxyTlvs, Scheme, Transaction, Transport};
+use host::invariant::holds;
 use linux::datagrams::{BATCH, Batch, Outgoing};
 use quic::{Config, Event, Limit, Protocol, QueryKey, Route, Settings, StdSystemTime};
 use rand::Rng;
@@ -285,7 +286,8 @@ impl Listener {
             listener.ready.notify_one();
         });
         if let Some(parked) = parked {
-            self.parked.borrow_mut().insert(key, parked);
+            let former = self.parked.borrow_mut().insert(key, parked);
+            holds(former.is_none(), "a query is parked once");
         }
     }
 
@@ -301,12 +303,14 @@ impl Listener {
         if !is_last {
             let mut kept = self.shared.worker.borrow_mut().take_transaction();
             core::mem::swap(&mut *kept, transaction);
-            self.unfinished.borrow_mut().insert(key, kept);
+            let former = self.unfinished.borrow_mut().insert(key, kept);
+            holds(former.is_none(), "a query has one answer");
         }
     }
 
     /// Passes the next message of an answer to the endpoint. The client sets the pace.
     fn send_next(&self, key: QueryKey) {
+        // The client may have reset the stream since.
         let Some(mut transaction) = self.unfinished.borrow_mut().remove(&key) else { return };
         let (mut quic, now) = (self.quic.borrow_mut(), Instant::now());
         let Transaction { query, response, .. } = &mut *transaction;
