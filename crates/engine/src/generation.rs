@@ -10,6 +10,7 @@ use core::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use host::invariant::holds;
 use wire::{EdeCode, NameRef};
 
 use crate::chain::Chain;
@@ -24,6 +25,7 @@ use crate::server_metrics::ServerMetrics;
 use crate::shares::Share;
 use crate::singleflight::{ExchangesInFlight, Singleflight};
 use crate::tap::Answerers;
+use crate::trail::STEPS_MAX;
 use crate::transaction::{Progress, Transaction};
 use crate::verdict::{Failure, Resolved};
 use crate::worker::Worker;
@@ -141,6 +143,7 @@ impl Generation {
         if steps == 0 {
             return Err(io());
         }
+        holds(steps <= STEPS_MAX, "a mask has a bit for each step of a chain");
         query.site = site;
         query.clear_notes(steps);
         transaction.block = block;

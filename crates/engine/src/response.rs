@@ -13,6 +13,7 @@
 use core::cell::Cell;
 use std::borrow::Cow;
 
+use host::invariant::holds;
 use wire::{
     EdeCode, Flags, Header, Mark, Message, MessageBuf, NameError, OPT_FIXED_LEN, Opcode, Opt, OptionCode, Rcode,
     Section, Type,
@@ -415,6 +416,7 @@ impl Response {
         let finished = self.write_out(query, usize::from(query.size_max()).saturating_sub(signer.room()));
         let mut record = Vec::with_capacity(signer.room());
         signer.sign(finished, &mut record);
+        holds(record.len() <= signer.room(), "a signature fits into the room that was kept for it");
         if !record.is_empty() {
             self.message.push_behind(&record);
         }

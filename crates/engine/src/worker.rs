@@ -205,6 +205,7 @@ impl Worker {
 
     /// Returns a transaction to the pool.
     pub fn give_transaction(&mut self, mut transaction: Box<Transaction>) {
+        debug_assert!(transaction.parent.is_none(), "a transaction that ends has returned to its parent");
         if self.pool.len() < self.pool_max {
             transaction.trim();
             self.pool.push(transaction);
