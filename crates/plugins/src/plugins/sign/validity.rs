@@ -4,6 +4,7 @@
 use core::error::Error;
 use core::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use config::setup::Files;
 use wire::{NameRef, Type};
@@ -28,7 +29,7 @@ pub(super) struct Validity {
 
 impl Validity {
     /// Validity of new signatures.
-    pub(super) fn of(period: ValidityPeriod, keys: &[Key]) -> Validity {
+    pub(super) fn of(period: ValidityPeriod, keys: &[Arc<Key>]) -> Validity {
         Validity { period, tags: keys.iter().map(|key| key.tag).collect() }
     }
 
