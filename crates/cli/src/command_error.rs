@@ -28,8 +28,8 @@ pub(crate) enum CommandError {
     SecondCorefile(String),
     /// The input has an invalid Corefile.
     Corefile(CorefileError),
-    /// The input has an invalid configuration of kube-dns.
-    Pod(PodError),
+    /// The input has an invalid configuration of kube-dns: the file, if it is in one, and the error.
+    Pod(Option<String>, PodError),
     /// A file of queries has an invalid line.
     Query(PathBuf, QueryError),
     /// The input has no query.
@@ -68,7 +68,8 @@ impl fmt::Display for CommandError {
                 write!(out, "{name}: more than one Corefile; convert them one at a time")
             }
             CommandError::Corefile(error) => error.fmt(out),
-            CommandError::Pod(error) => error.fmt(out),
+            CommandError::Pod(None, error) => error.fmt(out),
+            CommandError::Pod(Some(name), error) => write!(out, "{name}: {error}"),
             CommandError::Query(path, error) => write!(out, "{}: {error}", path.display()),
             CommandError::NoQueries => {
                 out.write_str("no queries found; expected lines `NAME TYPE`, a query log, or manifests of Services")
@@ -89,7 +90,7 @@ impl Error for CommandError {
         match self {
             CommandError::Read(_, error) | CommandError::Io(error) => Some(error),
             CommandError::Corefile(error) => Some(error),
-            CommandError::Pod(error) => Some(error),
+            CommandError::Pod(_, error) => Some(error),
             CommandError::Query(_, error) => Some(error),
             CommandError::Task(error) => Some(error),
             _ => None,

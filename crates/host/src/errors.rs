@@ -4,6 +4,7 @@
 //! [`io::Error`] directly: the implementations of `config::setup::Files` and `corefile::Loader` pass every
 //! error through [`plain`] first.
 
+use core::str::Utf8Error;
 use std::io;
 use std::path::Path;
 
@@ -37,6 +38,18 @@ const NUMBER: &str = " (os error ";
 #[allow(clippy::needless_pass_by_value, reason = "used as `map_err(plain)`")]
 pub fn plain(error: io::Error) -> io::Error {
     io::Error::new(error.kind(), describe(&error))
+}
+
+/// Returns the message for bytes that are not text, with the place of the first one that is wrong:
+/// `it is not UTF-8 text: byte 0xff at line 2, column 8`. Columns count characters.
+#[must_use]
+pub fn not_text(bytes: &[u8], error: Utf8Error) -> String {
+    let (before, rest) = bytes.split_at(error.valid_up_to());
+    let before = core::str::from_utf8(before).unwrap_or_default();
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    let byte = rest.first().copied().unwrap_or_default();
+    format!("it is not UTF-8 text: byte {byte:#04x} at line {line}, column {column}")
 }
 
 /// Returns the message for a file or directory that cannot be read: `cannot open PATH: no such file or directory`.

@@ -95,6 +95,9 @@ fn all_checks_pass_on_manifests_without_changes() {
     let run = run(&["--server", &address]);
     run.assert_all_hold();
     assert!(run.with("n/a").contains(&"live/created"), "{}", run.out);
+    let (waits, checks) =
+        run.out.split_once("waiting up to 60 s until the server has the objects\n").expect("its line");
+    assert!(!waits.contains("pass ") && checks.contains("pass "), "said before it waits: {}", run.out);
     assert!(!run.out.contains('$'), "{}", run.out);
     assert!(run.out.ends_with("not applicable\n"), "{}", run.out);
 }

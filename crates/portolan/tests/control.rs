@@ -74,6 +74,39 @@ fn status_shows_warnings_with_their_lines() {
     assert!(text.contains("1 warning\n               ‼ ") && text.contains("Corefile:6: "), "{text}");
 }
 
+/// The log and the status say once what was not read, and the names stay.
+#[test]
+fn a_reload_keeps_what_it_cannot_read_now() {
+    let folder = Folder::new("control");
+    for name in ["file", "auto"] {
+        folder.write(&format!("db.{name}.test"), "@ 60 SOA ns host 1 1 1 1 1\nwww 60 A 192.0.2.1\n");
+    }
+    folder.write("hosts", "192.0.2.1 www.hosts.test\n");
+    let text = |more: &str| {
+        let served =
+            "file db.file.test file.test\n auto auto.test {\n directory .\n }\n hosts hosts {\n fallthrough\n }";
+        corefile(&format!("root {}\n {served}\n {more}", folder.path().display()))
+    };
+    let mut server = Server::start(&folder.write("Corefile", &text("")));
+    let mut client = Client::new(server.address_of("dns://127.0.0.1:0"));
+    let socket = ControlSocket::of(&mut server);
+    folder.write("db.file.test", "@ 60 SOA ns");
+    folder.write("db.auto.test", "@ 60 SOA ns");
+    std::fs::remove_file(folder.path().join("hosts")).unwrap();
+    folder.write("Corefile", &text("nsid changed"));
+    server.signal("USR1");
+    server.wait_for("Reloading complete");
+    for name in ["www.file.test.", "www.auto.test.", "www.hosts.test."] {
+        assert_eq!(client.ask(name, Type::A).map(|answer| answer.rcode()), Some(Rcode::NOERROR), "{name}");
+    }
+    let warnings = socket.status()["corefile"]["first_warnings"].to_string();
+    for kept in
+        ["db.file.test:1:12: ", "db.auto.test:1:12: ", "the zone stays as it was", "its entries stay as they were"]
+    {
+        assert!(warnings.contains(kept), "{kept}: {warnings}");
+    }
+}
+
 #[test]
 fn status_says_that_nothing_counts_without_prometheus() {
     let mut controlled = Controlled::start("whoami");

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
+use crate::support::encrypted;
 use crate::support::update::{SECRET, Updater};
 use crate::support::{Answer, Client, Folder, Server, page, query, wait_until};
 use wire::{Message, Rcode, Type};
@@ -333,6 +334,9 @@ fn a_check_warns_of_mistakes() {
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
     let dynamic = |rule: &str| format!("dynupdate {{\nfile seed\nallow {rule}\n}}");
+    std::fs::hard_link(folder.path().join("seed"), folder.path().join("linked")).expect("a link");
+    std::os::unix::fs::symlink("seed", folder.path().join("symbolic")).expect("a link");
+    let same = "database and seed must be different files";
     for (block, message) in [
         (dynamic("k. * A"), "every update is refused: this server block has no *tsig*"),
         (dynamic("k. * *"), "the key k. may change every record of the zone"),
@@ -341,7 +345,9 @@ fn a_check_warns_of_mistakes() {
         (dynamic("k. host A"), "names are absolute; did you mean `host.example.org.`?"),
         (format!("{0}\n{0}", dynamic("k. * A")), "a line can only be used once for the zone example.org."),
         (dynamic("k. * A\nmax_records 3"), "exceeds configured limits"),
-        (dynamic("k. * A\ndatabase seed"), "database and seed must be different files"),
+        (dynamic("k. * A\ndatabase seed"), same),
+        (dynamic("k. * A\ndatabase linked"), same),
+        (dynamic("k. * A\ndatabase symbolic"), same),
     ] {
         let checked = check(&block);
         assert!(checked.contains(message), "{block}: {checked}");
@@ -447,6 +453,44 @@ fn other_blocks_and_transports_do_not_implement_updates() {
     curl.arg("--data-binary").arg(format!("@{}", message.display())).arg(format!("https://{https}/dns-query"));
     let Ok(output) = curl.output() else { return crate::support::skip("install the Debian package `curl`") };
     assert_eq!(Answer(output.stdout).rcode(), Rcode::NOTIMP, "a DNS answer, not an HTTP error");
+}
+
+/// TLS is the only encrypted transport with updates, as in CoreDNS.
+#[test]
+fn updates_work_over_tls_and_over_no_other_encrypted_transport() {
+    let folder = Folder::new("dynupdate-encrypted");
+    crate::support::certify(&folder, &["dns.example.org"]);
+    let (path, ca) = (folder.path().display().to_string(), folder.path().join("ca.pem"));
+    let text = corefile(&folder, &format!("tls {path}/cert.pem {path}/key.pem"), ALLOW_ALL);
+    let transports = ["tls", "quic", "https3", "grpc"];
+    let text = transports.map(|scheme| text.replace("example.org:0", &format!("{scheme}://example.org:0"))).concat();
+    let mut server = Server::start(&folder.write("Corefile", &text));
+    let [tls, quic, https3, grpc] = transports.map(|scheme| server.address_of(&format!("{scheme}://127.0.0.1:0")));
+    let updater = Updater::new(tls, "example.org.", Some(KEY));
+    let host = encrypted::over_tls(&[], tls, &ca, &updater.message("", "host 60 IN A 192.0.2.4"));
+    assert_eq!(host.rcode(), Rcode::NOERROR);
+    let has_host = encrypted::over_tls(&[], tls, &ca, &query(7, "host.example.org", Type::A));
+    assert_eq!(has_host.addresses(), [std::net::IpAddr::from([192, 0, 2, 4])]);
+    // An update without a signature is short, and its ID can be 0.
+    let mut message = Updater::new(tls, "example.org.", None).message("", "");
+    assert_eq!(encrypted::over_grpc(&[], grpc, &ca, &message).rcode(), Rcode::NOTIMP);
+    assert_eq!(encrypted::over_http3(https3, &ca, &message).rcode(), Rcode::NOTIMP);
+    message[..2].fill(0);
+    assert_eq!(encrypted::over_quic(quic, &ca, &message).rcode(), Rcode::NOTIMP);
+}
+
+#[test]
+fn an_update_with_a_wrong_signature_changes_nothing() {
+    let folder = Folder::new("dynupdate-signature");
+    let zone = Zone::start(&folder, "", ALLOW_ALL);
+    let mut message = zone.updater.message("", "host 60 IN A 192.0.2.5");
+    // The last byte of the MAC precedes the ID, the error and the length of other data.
+    let at = message.len() - 7;
+    message[at] ^= 1;
+    assert_eq!(zone.updater.exchange_unverified(&message).rcode(), Rcode::NOTAUTH);
+    assert!(records(&ask(zone.address, "host.example.org", Type::A)).is_empty());
+    message[at] ^= 1;
+    assert_eq!(zone.updater.exchange(&message).rcode(), Rcode::NOERROR, "it was the signature");
 }
 
 /// A secondary gets each new version at once, as differences.

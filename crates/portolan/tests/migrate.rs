@@ -55,6 +55,29 @@ fn exit_code_tells_lost_settings_from_unusable_input() {
 }
 
 #[test]
+fn errors_name_the_file() {
+    let folder = Folder::new("migrate-files");
+    let map =
+        |domains: &str| format!("kind: ConfigMap\nmetadata: {{name: kube-dns}}\ndata: {{stubDomains: '{domains}'}}\n");
+    let pod = |argument: &str| {
+        format!("kind: Pod\nspec: {{containers: [{{image: r/k8s-dns-kube-dns:1, args: [\"{argument}\"]}}]}}\n")
+    };
+    let (right, wrong) = (folder.write("right.yaml", &map("{}")), folder.write("wrong.yaml", &map("{“a”: []}")));
+    let (pod, wrong_pod) = (folder.write("pod.yaml", &pod("--v=2")), folder.write("flags.yaml", &pod("--nonsense")));
+    std::fs::write(folder.path().join("latin1"), b".:53 {\n  # Gr\xfc\xdfe\n}\n").unwrap();
+    let latin1 = folder.path().join("latin1");
+    for (files, named, part) in [
+        (vec![&pod, &wrong], &wrong, "invalid ConfigMap: `stubDomains`: "),
+        (vec![&right, &wrong_pod], &wrong_pod, "nonsense"),
+        (vec![&latin1], &latin1, "it is not UTF-8 text: byte 0xfc at line 2, column 7\n"),
+    ] {
+        let words: Vec<&str> = files.into_iter().map(|file| file.to_str().unwrap()).collect();
+        let (code, _, said) = migrate(&words, "");
+        assert!(code == Some(2) && said.contains(named.to_str().unwrap()) && said.contains(part), "{said}");
+    }
+}
+
+#[test]
 fn says_what_coredns_does_not_know_of_the_result() {
     let federation = "federation cluster.local {\n        prod prod.example.org\n    }";
     let old = format!(". {{\n    kubernetes cluster.local\n    {federation}\n}}\n");

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::support::{Client, Folder, Server, page, wait_until};
+use crate::support::{Client, Folder, Server, encrypted, page, wait_until};
 use wire::{Rcode, Type};
 
 const HOSTS: &str = ".:0 {
@@ -650,6 +650,32 @@ fn tlvs_of_proxies_are_a_label() {
     client.send_bytes(&[&header(0x21, hello)[..], &query].concat());
     client.receive_any().unwrap();
     server.wait_for("10.9.8.7 <->");
+}
+
+/// The header precedes the handshake, and its TLVs belong to all queries of the connection.
+#[test]
+fn tlvs_of_proxies_are_a_label_over_encrypted_transports() {
+    let folder = Folder::new("proxy-tlvs-encrypted");
+    crate::support::certify(&folder, &["dns.example.org"]);
+    let (path, ca) = (folder.path().display().to_string(), folder.path().join("ca.pem"));
+    let block = |scheme: &str| {
+        format!(
+            "{scheme}://.:0 {{\n bind 127.0.0.1\n tls {path}/cert.pem {path}/key.pem\n metadata\n whoami\n \
+             proxyproto {{\n allow 127.0.0.1/32\n tlv_metadata\n }}\n \
+             log . \"{scheme} {{remote}} <{{/proxyproto/tlv}}>\"\n}}\n"
+        )
+    };
+    let schemes = ["tls", "https", "grpc"];
+    let mut server = Server::start(&folder.write("Corefile", &schemes.map(block).concat()));
+    let addresses = schemes.map(|scheme| server.address_of(&format!("{scheme}://127.0.0.1:0")));
+    // Version 2, PROXY, TCP over IPv4, and a TLV of type 234.
+    let header = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x14\x0a\x09\x08\x07\xc0\0\x02\x01\x12\x34\x03\x55\xea\0\x05hello";
+    let ask = [encrypted::over_tls, encrypted::over_https, encrypted::over_grpc];
+    for ((ask, scheme), address) in ask.into_iter().zip(schemes).zip(addresses) {
+        let answer = ask(header, address, &ca, &crate::support::query(7, "one.test.", Type::A));
+        assert_eq!(answer.rcode(), Rcode::NOERROR, "{scheme}");
+        server.wait_for(&format!("{scheme} 10.9.8.7 <ea000568656c6c6f>"));
+    }
 }
 
 #[test]

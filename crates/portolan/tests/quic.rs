@@ -87,6 +87,17 @@ fn clients_may_change_their_port_with_several_workers() {
     }
 }
 
+/// The limit of the Corefile is that of the listener, whichever workers the clients reach.
+#[test]
+fn a_listener_has_as_many_connections_as_the_corefile_allows() {
+    let running = Running::start("quic-connections", "quic {\nmax_connections 2\n}\nwhoami");
+    let mut clients = [running.connect(), running.connect()];
+    for _ in 0..8 {
+        assert_eq!(running.connect().wait_for_close(), 0, "too many connections");
+    }
+    clients.iter_mut().for_each(|client| assert_eq!(ask(client, "www.example.org.").len(), 1));
+}
+
 /// Checks the address of the client, and that workers pass datagrams on: the filter of the kernel looks into the
 /// header, so all datagrams reach the same worker.
 #[test]

@@ -103,8 +103,8 @@ pub fn read_text(path: impl AsRef<Path>, max: u64) -> io::Result<String> {
 
 fn to_text(bytes: Vec<u8>) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|error| {
-        let at = error.utf8_error().valid_up_to();
-        io::Error::new(io::ErrorKind::InvalidData, format!("it is not UTF-8 text: byte {at} is not valid"))
+        let message = host::errors::not_text(error.as_bytes(), error.utf8_error());
+        io::Error::new(io::ErrorKind::InvalidData, message)
     })
 }
 
@@ -142,7 +142,11 @@ mod tests {
         assert_eq!(read_file(&file, 4).unwrap(), b"four");
         assert_eq!(read_file(&file, 3).unwrap_err().to_string(), "it is longer than 3 bytes");
         assert_eq!(read_text(&file, u64::MAX).unwrap(), "four");
-        assert_eq!(read_text(folder.file("bytes", b"ab\xff"), 9).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        let wrong = read_text(folder.file("bytes", b"a\n\xc3\x9fb\xff\n"), 9).unwrap_err();
+        assert_eq!(wrong.kind(), io::ErrorKind::InvalidData);
+        assert_eq!(wrong.to_string(), "it is not UTF-8 text: byte 0xff at line 2, column 3");
+        let first = read_text(folder.file("bytes", b"\xfe\xff"), 9).unwrap_err().to_string();
+        assert_eq!(first, "it is not UTF-8 text: byte 0xfe at line 1, column 1");
         assert_eq!(read_file(folder.0.join("none"), 9).unwrap_err().kind(), io::ErrorKind::NotFound);
         assert_eq!(read_file(&folder.0, 9).unwrap_err().kind(), io::ErrorKind::IsADirectory);
     }

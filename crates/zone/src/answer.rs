@@ -260,20 +260,11 @@ impl<'a> Writer<'a> {
         self.push_proofs();
     }
 
-    /// Writes a NODATA answer.
+    /// Writes a NODATA answer. It has the SOA record behind an alias too (RFC 2308 §2.2): without it, no resolver caches
+    /// the denial, and a client with the DO bit could not verify it.
     fn deny_type(&mut self, node: u32) -> End {
-        let proves = self.proves();
-        let aliases = self.followed;
-        // If an alias target exists but lacks the type, CoreDNS ends the answer with the NS records, as for a positive
-        // answer. Exceptions are wildcards, and NS queries after a single alias. A client with the DO bit gets the SOA
-        // record, because the denial needs it, even if another plugin adds the signatures.
-        let has_records = self.zone.has_own_records(node);
-        let is_plain = !self.question.dnssec_ok && !self.is_wildcard;
-        if aliases > 0 && has_records && is_plain && (aliases > 1 || self.question.qtype != Type::NS) {
-            return self.end_found();
-        }
         self.push_soa();
-        if proves {
+        if self.proves() {
             let own = self.zone.nsec_for(self.zone.labels(node));
             own.map(|nsec| self.proofs.add(nsec));
             self.push_proofs();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use compat::migrate::{Note, NoteKind};
+use compat::migrate::{Note, NoteKind, PodError};
 use serde_json::Value;
 
 use super::container::{arguments, is_exechealthz};
@@ -25,8 +25,12 @@ pub(crate) struct Input {
     pub(crate) corefiles: Vec<(String, String)>,
     /// Data of the ConfigMap of kube-dns.
     pub(super) data: BTreeMap<String, String>,
+    /// File of the ConfigMap of kube-dns.
+    data_file: Option<String>,
     /// Arguments of the containers of kube-dns.
     pub(super) containers: Vec<Vec<String>>,
+    /// File of these containers.
+    containers_file: Option<String>,
     /// Parts of a Corefile in the ConfigMap of the user of a managed cluster.
     pub(crate) parts: Vec<Part>,
     /// Notes about keys and containers that are ignored.
@@ -57,13 +61,21 @@ impl Input {
         Ok(())
     }
 
+    /// Returns the file that has the part of the configuration that is wrong.
+    pub(super) fn origin(&self, error: &PodError) -> Option<String> {
+        match error {
+            PodError::Flags(_) => self.containers_file.clone(),
+            PodError::ConfigMap(_) => self.data_file.clone(),
+        }
+    }
+
     fn take(&mut self, file: &str, object: &Value) -> bool {
         match object["kind"].as_str() {
             Some("ConfigMap") => self.take_config_map(file, object),
             Some("Deployment" | "DaemonSet" | "ReplicationController") => {
-                self.take_pod(&object["spec"]["template"]["spec"])
+                self.take_pod(file, &object["spec"]["template"]["spec"])
             }
-            Some("Pod") => self.take_pod(&object["spec"]),
+            Some("Pod") => self.take_pod(file, &object["spec"]),
             _ => false,
         }
     }
@@ -84,6 +96,7 @@ impl Input {
                 known = true;
             } else if KUBE_DNS_KEYS.contains(&key.as_str()) {
                 self.data.insert(key.clone(), text.to_owned());
+                self.data_file = Some(file.to_owned());
                 known = true;
             } else {
                 others.push(passed_over(format!("key `{key}` of the ConfigMap `{name}` is passed over")));
@@ -115,7 +128,7 @@ impl Input {
     }
 
     /// Adds the containers of a Pod if one of them belongs to kube-dns, with a note for each one that does not.
-    fn take_pod(&mut self, pod: &Value) -> bool {
+    fn take_pod(&mut self, file: &str, pod: &Value) -> bool {
         let (mut known, mut others) = (Vec::new(), Vec::new());
         for container in pod["containers"].as_array().into_iter().flatten() {
             match arguments(container) {
@@ -131,6 +144,7 @@ impl Input {
             return false;
         }
         self.containers.extend(known);
+        self.containers_file = Some(file.to_owned());
         self.notes.extend(others);
         true
     }

@@ -8,7 +8,7 @@ pub mod input;
 mod questions;
 mod summary;
 
-use std::io::{self, Read};
+use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -93,8 +93,7 @@ pub fn migrate(options: &MigrateOptions, directives: Directives) -> ExitCode {
 fn read(path: &Path) -> Result<String, CommandError> {
     let fail = |error| CommandError::Read(path.to_owned(), error);
     if path == Path::new("-") {
-        let mut text = String::new();
-        return io::stdin().take(INPUT_MAX).read_to_string(&mut text).map(|_| text).map_err(fail);
+        return transport::files::beginning(io::stdin(), INPUT_MAX).map_err(fail);
     }
     transport::files::read_argument(path, INPUT_MAX).map_err(fail)
 }
@@ -170,7 +169,8 @@ fn migrated(input: &Input, defaults: bool) -> Result<(Option<String>, Migration)
             Err(CommandError::OnlyParts(name))
         }
         [] => {
-            let migration = migrations::migrate_pod(&input.data, &input.containers).map_err(CommandError::Pod)?;
+            let fail = |error| CommandError::Pod(input.origin(&error), error);
+            let migration = migrations::migrate_pod(&input.data, &input.containers).map_err(fail)?;
             Ok((None, migration))
         }
         [(name, text)] => {

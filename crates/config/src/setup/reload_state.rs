@@ -58,10 +58,24 @@ impl ReloadState {
     /// Returns the object with this key, from the previous generation or another directive of this one. Creates it
     /// with `make` if it does not exist or has another type.
     pub fn take_over<T: Any + Send + Sync>(&mut self, key: String, make: impl FnOnce() -> T) -> Arc<T> {
-        let known = self.now.get(&key).or_else(|| self.before.get(&key)).cloned();
-        let thing = known.and_then(|thing| thing.downcast().ok()).unwrap_or_else(|| Arc::new(make()));
+        let thing = self.known(&key).unwrap_or_else(|| Arc::new(make()));
         self.now.insert(key, Arc::clone(&thing) as Object);
         thing
+    }
+
+    /// Returns the object with this key, from another directive of this generation or from the previous generation.
+    #[must_use]
+    pub fn known<T: Any + Send + Sync>(&self, key: &str) -> Option<Arc<T>> {
+        let known = self.now.get(key).or_else(|| self.before.get(key)).cloned();
+        known.and_then(|thing| thing.downcast().ok())
+    }
+
+    /// Returns the object with this key of the previous generation, if it has one, and that of this generation, which
+    /// its directives share and which starts empty.
+    pub fn successive<T: Any + Send + Sync + Default>(&mut self, key: String) -> (Option<Arc<T>>, Arc<T>) {
+        let before = self.before.get(&key).cloned().and_then(|thing| thing.downcast().ok());
+        let now = self.now.entry(key).or_insert_with(|| Arc::new(T::default()));
+        (before, Arc::clone(now).downcast().unwrap_or_default())
     }
 
     /// Replaces the object with this key. The previous generation keeps the old one.

@@ -6,6 +6,7 @@ pub(crate) mod cluster_view;
 pub(crate) mod embedded_addresses;
 pub(crate) mod endpoint_hash;
 pub(crate) mod frame_streams;
+pub(crate) mod last_good;
 pub(crate) mod log_format;
 pub(crate) mod open_error;
 pub(crate) mod option_helpers;

@@ -66,25 +66,59 @@ impl Certificates {
         setup: &mut Setup<'_>,
     ) -> Result<(Arc<dyn TlsServer>, Arc<TlsMaterial>), CertificateFileError> {
         let maker: Arc<dyn TlsMaker> = setup.process.find().ok_or(CertificateFileError::NoTls)?;
-        let mut wanted = self.read(setup.files)?;
-        let sessions = self.sessions(&wanted, &*maker, setup);
-        wanted.sessions = Some(sessions.keys.clone());
-        let server = maker.server(&wanted).map_err(|error| self.unusable(error))?;
-        let material = maker.material(&wanted).map_err(|error| self.unusable(error))?;
+        let (seen, problem) = (self.stamps(setup.files), Arc::<CertificateProblem>::default());
+        let last = self.last_good(setup);
+        let read = self.read(setup.files).map_err(CertificateFileError::from);
+        let opened = match read.and_then(|wanted| self.open(wanted, &*maker, setup)) {
+            Ok(opened) => opened,
+            Err(error) => {
+                let Some(kept) = last.get() else { return Err(error) };
+                let text = old_pair_stays(&error);
+                setup.warn(&text);
+                problem.set(Some(text));
+                self.open(kept.with_policy_of(&self), &*maker, setup)?
+            }
+        };
+        let Opened { wanted, server, material, sessions } = opened;
+        last.set(&wanted);
+        let validity = maker.validity(&wanted.identity.certificates).ok();
         let renewal = Renewal {
             directive,
-            seen: self.stamps(setup.files),
-            validity: maker.validity(&wanted.identity.certificates).ok(),
+            seen,
+            validity,
             files: self,
             server: Arc::clone(&server),
             maker,
             sessions,
+            last,
             reported: None,
-            problem: Arc::default(),
+            problem,
         };
         setup.requests.inspection.certificates.push(Arc::clone(&renewal.problem) as _);
         setup.requests.file_watches.push(renewal.watch());
         Ok((server, Arc::new(material)))
+    }
+
+    /// Creates the TLS server from the content of its files.
+    fn open(
+        &self,
+        mut wanted: ServerTls,
+        maker: &dyn TlsMaker,
+        setup: &mut Setup<'_>,
+    ) -> Result<Opened, CertificateFileError> {
+        let sessions = self.sessions(&wanted, maker, setup);
+        wanted.sessions = Some(sessions.keys.clone());
+        let server = maker.server(&wanted).map_err(|error| self.unusable(error))?;
+        let material = maker.material(&wanted).map_err(|error| self.unusable(error))?;
+        Ok(Opened { wanted, server, material, sessions })
+    }
+
+    /// Returns the content that the files had when they could last be used. It outlives a reload with the same files,
+    /// in which they may be away, or a certificate may be there and its key not yet.
+    fn last_good(&self, setup: &mut Setup<'_>) -> Arc<LastGood> {
+        let mut hasher = DefaultHasher::new();
+        (&self.certificate, &self.key, &self.authorities).hash(&mut hasher);
+        setup.reload_state.take_over(format!("tls files {:016x}", hasher.finish()), LastGood::default)
     }
 
     fn read(&self, files: &dyn Files) -> Result<ServerTls, OpenError> {
@@ -122,6 +156,48 @@ impl Certificates {
     }
 }
 
+/// TLS server, and the content of the files that it has.
+struct Opened {
+    wanted: ServerTls,
+    server: Arc<dyn TlsServer>,
+    material: TlsMaterial,
+    sessions: Arc<Sessions>,
+}
+
+/// Content of the files of a TLS server that could last be used.
+#[derive(Default)]
+struct LastGood(Mutex<Option<Content>>);
+
+#[derive(Clone)]
+struct Content {
+    identity: Identity,
+    authorities: Option<Vec<u8>>,
+}
+
+impl LastGood {
+    fn get(&self) -> Option<Content> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set(&self, wanted: &ServerTls) {
+        let content = Content { identity: wanted.identity.clone(), authorities: wanted.authorities.clone() };
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(content);
+    }
+}
+
+impl Content {
+    /// Returns a configuration with this content. What the Corefile says about clients is always the current state.
+    fn with_policy_of(self, files: &Certificates) -> ServerTls {
+        let Content { identity, authorities } = self;
+        ServerTls { identity, authorities, clients: files.clients, sessions: None, key_log: files.key_log.clone() }
+    }
+}
+
+/// Returns the warning about changed files that cannot be used.
+fn old_pair_stays(error: &CertificateFileError) -> String {
+    format!("{error}; the old pair stays in use. Write both files of the same certificate")
+}
+
 /// Renewal of the certificate of a running TLS server.
 struct Renewal {
     directive: &'static str,
@@ -129,6 +205,7 @@ struct Renewal {
     server: Arc<dyn TlsServer>,
     maker: Arc<dyn TlsMaker>,
     sessions: Arc<Sessions>,
+    last: Arc<LastGood>,
     /// Stamps of the files at the last check.
     seen: Vec<Option<FileStamp>>,
     /// Validity of the certificate in use, if it could be read.
@@ -171,7 +248,7 @@ impl Renewal {
         let path = self.files.certificate.display().to_string();
         let renewed = is_changed.then(|| self.renew(files));
         if let Some(Err(error)) = &renewed {
-            let text = format!("{error}; the old pair stays in use. Write both files of the same certificate");
+            let text = old_pair_stays(error);
             note(Level::Warning, &text);
             self.problem.set(Some(text));
         }
@@ -194,6 +271,7 @@ impl Renewal {
         let is_same = wanted.authorities == self.sessions.authorities;
         let wanted = ServerTls { sessions: is_same.then(|| self.sessions.keys.clone()), ..wanted };
         self.server.renew(&wanted).map_err(|error| self.files.unusable(error))?;
+        self.last.set(&wanted);
         self.validity = self.maker.validity(&wanted.identity.certificates).ok();
         Ok(())
     }

@@ -17,7 +17,7 @@ use metrics::{Counter, Histogram, Metric, Registry, Table};
 use upstream::{Policy, ScopedAddress, nameservers};
 use wire::{EdeCode, Name, NameRef, Rcode};
 
-use crate::shared::resolver_arpa;
+use crate::shared::{last_good, resolver_arpa};
 
 /// Maximum number of upstreams in one directive.
 const TARGETS_MAX: usize = 15;
@@ -152,8 +152,7 @@ pub(crate) fn take_targets<'a>(args: &mut Args<'a>) -> Result<&'a [Token], Probl
 /// Returns the name servers listed in a file such as `resolv.conf`. Logs a warning for each `nameserver` line that it
 /// cannot parse.
 pub(crate) fn listed_in(name: &str, setup: &mut Setup<'_>) -> Result<Vec<SocketAddr>, SetupError> {
-    let bytes = setup.files.read(&setup.path(name));
-    let bytes = bytes.map_err(|error| SetupError::new(host::errors::cannot_open(name, &error)))?;
+    let bytes = last_good::read(name, setup)?;
     let mut found = Vec::new();
     for listed in nameservers(&String::from_utf8_lossy(&bytes)) {
         match listed {

@@ -12,7 +12,7 @@ use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 use tokio::task::LocalSet;
@@ -62,10 +62,16 @@ pub(crate) fn server_name() -> ServerName<'static> {
 impl HttpClient {
     /// Connects to a server whose certificate `ca` has signed.
     pub(crate) fn connect(server: SocketAddr, http: Http, ca: &Path) -> HttpClient {
+        HttpClient::connect_behind(&[], server, http, ca)
+    }
+
+    /// Connects with these bytes before the handshake.
+    pub(crate) fn connect_behind(prefix: &[u8], server: SocketAddr, http: Http, ca: &Path) -> HttpClient {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let tasks = LocalSet::new();
         let sender = tasks.block_on(&runtime, async {
-            let stream = TcpStream::connect(server).await.expect("a connection");
+            let mut stream = TcpStream::connect(server).await.expect("a connection");
+            stream.write_all(prefix).await.expect("a header leaves");
             let alpn = match http {
                 Http::Clear => return one(stream).await,
                 Http::One => "http/1.1",
@@ -150,6 +156,16 @@ pub(crate) fn request(method: &str, target: &str, body: Vec<u8>) -> Request<Full
 /// Returns a POST with a message.
 pub(crate) fn post(message: Vec<u8>) -> Request<Full<Bytes>> {
     request("POST", "/dns-query", message)
+}
+
+/// Returns a call of gRPC with a message of less than 128 bytes.
+pub(crate) fn call(message: &[u8]) -> Request<Full<Bytes>> {
+    // A frame with a message `DnsPacket`, whose field 1 has the DNS message.
+    let packet = [&[0x0a, u8::try_from(message.len()).expect("a short message")][..], message].concat();
+    let length = u32::try_from(packet.len()).expect("a length").to_be_bytes();
+    let request = Request::builder().method("POST").uri("https://dns.example.org/coredns.dns.DnsService/Query");
+    let request = request.header("content-type", "application/grpc").header("te", "trailers");
+    request.body(Full::new([&[0][..], &length, &packet].concat().into())).expect("a request")
 }
 
 /// Returns a GET with a message.

@@ -4,6 +4,7 @@
 pub(crate) mod asker;
 pub(crate) mod browser;
 pub(crate) mod control;
+pub(crate) mod encrypted;
 pub(crate) mod http;
 pub(crate) mod kubernetes;
 pub(crate) mod namespace;

@@ -16,7 +16,7 @@ use wire::Name;
 
 use crate::shared::option_helpers::{FOLLOWED, NO_RELOAD, TRANSFERRED, regular_expression, upstream};
 use crate::shared::zone_store::{
-    Authority, CodedNotice, Directory, FileZone, SignedFiles, ZoneMemory, directory, offer,
+    Authority, CodedNotice, Directory, FileZone, SignedFiles, ZONE_KEPT, ZoneMemory, directory, offer,
 };
 
 /// Parsed `auto` line.
@@ -93,27 +93,28 @@ fn set_directory(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     let (zones, mut within) = (Directory::default(), Zones::default());
-    let all: Arc<Mutex<Vec<FoundZones>>> =
-        Arc::new(Mutex::new(configs.iter().map(|_| FoundZones::default()).collect()));
+    let all: Lines = Arc::new(Mutex::new(configs.iter().map(|_| FoundZones::default()).collect()));
     let memory: ZoneMemory = setup.process.find().unwrap_or_default();
     for (index, config) in configs.into_iter().enumerate() {
         let zones_of_line = setup.zones_or_keys(&config.zones);
         within.extend(zones_of_line.names().iter().cloned());
         let path = setup.path(&config.directory);
         let every = config.reload;
+        let (before, now) = setup.reload_state.successive::<KeptLines>(format!("auto/{}", path.display()));
+        now.add(&all, index);
         let (pattern, template, signed) = (config.pattern, config.template, SignedFiles::shared(setup.reload_state));
         let scan = Scan { path, pattern, template, within: zones_of_line, memory, signed };
         let (shared, served) = (Arc::clone(&all), Arc::clone(&zones));
-        let look = move |files: &dyn Files, notices: &mut Vec<CodedNotice>| {
+        let look = move |files: &dyn Files, before: &Before, notices: &mut Vec<CodedNotice>| {
             let mut all = shared.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(found) = all.get_mut(index) {
-                scan.run(files, found, notices);
+                scan.run(files, before, found, notices);
             }
             let held = all.iter().flat_map(|found| found.zones.values()).map(|zone| Arc::clone(&zone.held));
             served.store(Arc::new(directory(held)));
         };
         let mut notices = Vec::new();
-        look(setup.files, &mut notices);
+        look(setup.files, &before.map(|before| before.zones()).unwrap_or_default(), &mut notices);
         let (warnings, mut infos): (Vec<_>, Vec<_>) =
             notices.into_iter().partition(|(_, notice)| notice.level <= Level::Warning);
         warnings.iter().for_each(|(code, notice)| setup.warn_as(*code, &notice.message));
@@ -121,7 +122,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         let at_once = !infos.is_empty();
         let watch = FileWatch::new(every, move |looking| {
             let mut notices = core::mem::take(&mut infos);
-            look(looking.files, &mut notices);
+            look(looking.files, &Before::default(), &mut notices);
             looking.notices.extend(notices.into_iter().map(|(_, notice)| notice));
         });
         setup.requests.file_watches.push(FileWatch { at_once, ..watch });
@@ -131,10 +132,38 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     Ok(Some(Part { zones: Some(within), refuses: Refuses::OwnZones, ..Part::new(plugin, Hooks::DOWN) }))
 }
 
+/// What the lines of a server block have found.
+type Lines = Arc<Mutex<Vec<FoundZones>>>;
+
+/// Zones of a directory that were served before a reload, by their files.
+type Before = BTreeMap<PathBuf, Vec<Arc<FileZone>>>;
+
+/// Lines of a generation that scan one directory, for the next generation: each with the lines of its server block.
+#[derive(Default)]
+struct KeptLines(Mutex<Vec<(Lines, usize)>>);
+
+impl KeptLines {
+    fn add(&self, lines: &Lines, index: usize) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((Arc::clone(lines), index));
+    }
+
+    /// Returns the zones that these lines serve.
+    fn zones(&self) -> Before {
+        let mut zones = Before::new();
+        for (lines, index) in &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            let lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
+            for zone in lines.get(*index).iter().flat_map(|found| found.zones.values()) {
+                zones.entry(zone.path.clone()).or_default().push(Arc::clone(zone));
+            }
+        }
+        zones
+    }
+}
+
 /// Zones that one line has found, by name.
 #[derive(Default)]
 struct FoundZones {
-    zones: BTreeMap<String, FileZone>,
+    zones: BTreeMap<String, Arc<FileZone>>,
     /// True if the directory cannot be read, which has been logged.
     is_gone: bool,
     /// Files of zones that another file serves, which has been logged.
@@ -153,20 +182,51 @@ struct Scan {
 
 impl Scan {
     /// Loads new and changed files and drops the zones of removed ones. If the directory cannot be read, all zones are
-    /// kept: a lost mount or missing permissions do not mean that the operator removed them.
-    fn run(&self, files: &dyn Files, found: &mut FoundZones, notices: &mut Vec<CodedNotice>) {
+    /// kept: a lost mount or missing permissions do not mean that the operator removed them. `before` has the zones
+    /// from before a reload, for files that cannot be read now.
+    fn run(&self, files: &dyn Files, before: &Before, found: &mut FoundZones, notices: &mut Vec<CodedNotice>) {
         let listed = files.list(&self.path);
         let was_gone = core::mem::replace(&mut found.is_gone, listed.is_err());
         let listed = match listed {
             Ok(listed) => listed,
             Err(_) if was_gone => return,
             Err(error) => {
+                self.keep(before, found);
                 let kept = if found.zones.is_empty() { "" } else { "; its zones stay as they were" };
                 let message = format!("{}{kept}", host::errors::cannot_open(&self.path, &error));
                 notices.push(notice(Level::Warning, message));
                 return;
             }
         };
+        let now = self.choose(listed, found, notices);
+        let gone = |zone: &FileZone, origin: &String| now.get(origin).is_none_or(|(_, path)| *path != zone.path);
+        for (origin, zone) in found.zones.extract_if(.., |origin, zone| gone(zone, origin)) {
+            let message = format!("Deleting zone `{origin}' from {}", zone.path.display());
+            notices.push(notice(Level::Info, message));
+        }
+        for (text, (origin, path)) in now {
+            let (before, is_new) = (served_before(before, &path, &origin), !found.zones.contains_key(&text));
+            let inserted = is_new.then(|| format!("Inserting zone `{origin}' from: {}", path.display()));
+            let zone = found.zones.entry(text).or_insert_with(|| self.zone(&origin, path));
+            for (code, mut notice) in zone.follow(files, false, MANIFEST.name) {
+                if let Some(inserted) = inserted.as_ref().filter(|_| notice.level == Level::Info) {
+                    notice.message.clone_from(inserted);
+                }
+                if notice.level == Level::Error && before.is_some_and(|before| zone.take_over(before)) {
+                    notice.message.push_str(ZONE_KEPT);
+                }
+                notices.push((code, notice));
+            }
+        }
+    }
+
+    /// Chooses the file of each zone: the first one by path.
+    fn choose(
+        &self,
+        listed: Vec<PathBuf>,
+        found: &mut FoundZones,
+        notices: &mut Vec<CodedNotice>,
+    ) -> BTreeMap<String, (Name, PathBuf)> {
         let mut now: BTreeMap<String, (Name, PathBuf)> = BTreeMap::new();
         let mut ignored = BTreeSet::new();
         for path in listed {
@@ -182,23 +242,23 @@ impl Scan {
             }
         }
         found.ignored = ignored;
-        let gone = |zone: &FileZone, origin: &String| now.get(origin).is_none_or(|(_, path)| *path != zone.path);
-        for (origin, zone) in found.zones.extract_if(.., |origin, zone| gone(zone, origin)) {
-            let message = format!("Deleting zone `{origin}' from {}", zone.path.display());
-            notices.push(notice(Level::Info, message));
-        }
-        for (text, (origin, path)) in now {
-            let is_new = !found.zones.contains_key(&text);
-            let inserted = is_new.then(|| format!("Inserting zone `{origin}' from: {}", path.display()));
-            let new = || FileZone::new(origin.as_ref(), path, self.memory, Arc::clone(&self.signed));
-            let zone = found.zones.entry(text).or_insert_with(new);
-            for (code, mut notice) in zone.follow(files, false, MANIFEST.name) {
-                if let Some(inserted) = inserted.as_ref().filter(|_| notice.level == Level::Info) {
-                    notice.message.clone_from(inserted);
-                }
-                notices.push((code, notice));
+        now
+    }
+
+    /// Keeps the zones from before a reload that this line accepts.
+    fn keep(&self, before: &Before, found: &mut FoundZones) {
+        for path in before.keys() {
+            let Some(origin) = self.origin(path) else { continue };
+            let Some(before) = served_before(before, path, &origin) else { continue };
+            let zone = self.zone(&origin, path.clone());
+            if zone.take_over(before) {
+                found.zones.entry(origin.to_string()).or_insert(zone);
             }
         }
+    }
+
+    fn zone(&self, origin: &Name, path: PathBuf) -> Arc<FileZone> {
+        Arc::new(FileZone::new(origin.as_ref(), path, self.memory, Arc::clone(&self.signed)))
     }
 
     /// Returns the zone name of a file, or `None` if the file is not a zone of this line.
@@ -208,6 +268,11 @@ impl Scan {
         let origin = Name::from_text(&fill(&self.template, &captures)).ok()?.into_lowercase();
         self.within.contain(origin.as_ref()).then_some(origin)
     }
+}
+
+/// Returns the zone that a file had before a reload.
+fn served_before<'b>(before: &'b Before, path: &Path, origin: &Name) -> Option<&'b FileZone> {
+    before.get(path)?.iter().find(|zone| zone.held.origin == *origin).map(|zone| &**zone)
 }
 
 /// Returns the warning about a file that is not served, because another one has the same zone.

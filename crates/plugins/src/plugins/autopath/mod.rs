@@ -19,6 +19,7 @@ use wire::{EdeCode, Name, Owner, Rcode, Section, Type};
 pub(crate) use manifest::MANIFEST;
 
 use crate::shared::cluster_view::Exposed;
+use crate::shared::last_good;
 use crate::shared::option_helpers::FixedSearch;
 use manifest::{Clients, Config, Source};
 use path::{ClusterPath, SearchPath};
@@ -70,9 +71,8 @@ fn search_path(config: &Config, setup: &mut Setup<'_>) -> Result<Option<SearchPa
     Ok(None)
 }
 
-fn fixed_path(name: &str, setup: &Setup<'_>) -> Result<SearchPath, SetupError> {
-    let bytes = setup.files.read(&setup.path(name));
-    let bytes = bytes.map_err(|error| SetupError::new(host::errors::cannot_open(name, &error)))?;
+fn fixed_path(name: &str, setup: &mut Setup<'_>) -> Result<SearchPath, SetupError> {
+    let bytes = last_good::read(name, setup)?;
     let mut domains = search_list(&bytes);
     domains.push(Name::root());
     Ok(SearchPath::Fixed(domains))

@@ -11,11 +11,12 @@ use core::cell::Cell;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use config::options::{Args, Manifest, Problem, Property, Usage};
-use config::setup::{Part, Setup, SetupError};
+use config::setup::{Files, Part, Setup, SetupError};
 use engine::{Failure, Hooks, Plugin, Query, Response, Subquery, SubqueryTarget, Verdict, Worker};
 use metrics::{Counter, Kind, Metric};
 use wire::{Class, EdeCode, Mark, Name, NameRef, Opcode, Rcode, Section, Type};
 
+use crate::shared::last_good;
 use crate::shared::signing::Key;
 use denial::Says;
 use plugin::PerSite;
@@ -114,9 +115,13 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     Ok(Some(Part { zones: Some(zones), ..Part::new(plugin, Hooks::BOTH) }))
 }
 
-fn load(config: &Config, setup: &Setup<'_>) -> Result<Vec<Arc<Key>>, SetupError> {
-    let load = |name: &String| Key::load(setup.files, &setup.path(name)).map(Arc::new);
-    config.files.iter().map(load).collect::<Result<_, _>>().map_err(SetupError::from_error)
+fn load(config: &Config, setup: &mut Setup<'_>) -> Result<Vec<Arc<Key>>, SetupError> {
+    let load = |name: &String| {
+        let path = setup.path(name);
+        let load = |files: &dyn Files| Key::load(files, &path).map_err(SetupError::from_error);
+        last_good::load(format!("key/{}", path.display()), setup, load)
+    };
+    config.files.iter().map(load).collect()
 }
 
 /// Assigns keys to each zone: those of the longest key name that is the zone's name or an ancestor of it.

@@ -11,13 +11,14 @@ mod storage;
 mod transfer;
 mod zone;
 
+use std::path::Path;
 use std::sync::Arc;
 
-use ::zone::update::check_seed;
+use ::zone::update::{UpdateLimits, check_seed};
 use ::zone::{Limits, LoadError, LoadErrorKind, Zone, ZoneError, load_within};
 use arc_swap::ArcSwap;
 use config::options::{Manifest, Role};
-use config::setup::{LocalZones, Part, Setup, SetupError};
+use config::setup::{FileStamp, LocalZones, Part, Setup, SetupError};
 use engine::{
     Failure, Hooks, Io, LocalFuture, Plugin, Query, Refuses, Resolved, Response, Verdict, Worker, ZoneSources, Zones,
 };
@@ -25,7 +26,7 @@ use futures_channel::oneshot;
 use wire::{Class, EdeCode, Flags, Header, MessageBuf, Name, Opcode, Opt, OptionCode, Rcode, Reply, Type};
 
 use crate::shared::update_keys::UpdateKeys;
-use crate::shared::zone_store::{Authority, ZoneMemory, code_of, directory};
+use crate::shared::zone_store::{Authority, ZONE_KEPT, ZoneMemory, code_of, directory};
 use limit::Limit;
 use metrics::{METRICS, ZoneCounters};
 use options::{Config, PROPERTIES, check, read_zone};
@@ -89,19 +90,22 @@ fn open(config: Config, setup: &mut Setup<'_>) -> Result<Served, SetupError> {
     if path.as_ref().is_some_and(|path| host.is_same_file(path, &seed)) {
         return Err(SetupError::new("database and seed must be different files"));
     }
-    let key = match &path {
-        Some(path) => format!("dynupdate/{}", path.display()),
-        // Without a database, a new seed replaces the zone.
-        None => format!("dynupdate/{origin}/{}/{:?}", seed.display(), setup.files.stamp(&seed).ok()),
-    };
-    let zone = setup.reload_state.take_over(key, || DynamicZone::new(&origin, path, host.clone(), memory));
-    if zone.held.origin != origin {
-        return Err(SetupError::new(format!("database belongs to a different zone: {}", zone.held.origin)));
-    }
     let limits = config.limits();
-    if zone.held.known().is_none() && !zone.load(limits).map_err(SetupError::from_error)? {
-        zone.start_with(load_seed(&origin, &seed, limits, setup)?);
-    }
+    let new = |path| DynamicZone::new(&origin, path, host.clone(), memory);
+    let zone = match path {
+        Some(path) => {
+            let key = format!("dynupdate/{}", path.display());
+            let zone = setup.reload_state.take_over(key, || new(Some(path)));
+            if zone.held.origin != origin {
+                return Err(SetupError::new(format!("database belongs to a different zone: {}", zone.held.origin)));
+            }
+            if zone.held.known().is_none() && !zone.load(limits).map_err(SetupError::from_error)? {
+                zone.start_with(load_seed(&origin, &seed, limits, setup)?);
+            }
+            zone
+        }
+        None => without_database((&origin, &seed), limits, || new(None), setup)?,
+    };
     zone.check(limits).map_err(SetupError::from_error)?;
     let begun = Arc::clone(&zone);
     setup.requests.jobs.push(Box::new(move |_| {
@@ -114,13 +118,42 @@ fn open(config: Config, setup: &mut Setup<'_>) -> Result<Served, SetupError> {
     Ok(Served { zone, rules, counters })
 }
 
-/// Loads the seed of a zone. Unlike other zone files, it must not have anything that is ignored.
-fn load_seed(
-    origin: &Name,
-    path: &std::path::Path,
-    limits: ::zone::update::UpdateLimits,
+/// A zone without a database, which a new seed replaces, and the version of its seed.
+struct Seeded(Arc<DynamicZone>, Option<FileStamp>);
+
+/// Returns a zone without a database: the one from before a reload, or a new one if it has a new seed. A seed that
+/// cannot be read does not replace it.
+fn without_database(
+    (origin, seed): (&Name, &Path),
+    limits: UpdateLimits,
+    new: impl FnOnce() -> DynamicZone,
     setup: &mut Setup<'_>,
-) -> Result<Zone, SetupError> {
+) -> Result<Arc<DynamicZone>, SetupError> {
+    let key = format!("dynupdate/{origin}/{}", seed.display());
+    let stamp = setup.files.stamp(seed).ok();
+    let known = setup.reload_state.known::<Seeded>(&key);
+    if let Some(known) = known.as_ref().filter(|known| stamp.is_some() && known.1 == stamp) {
+        setup.reload_state.renew(key, known);
+        return Ok(Arc::clone(&known.0));
+    }
+    let seeded = match (load_seed(origin, seed, limits, setup), known) {
+        (Ok(content), _) => {
+            let zone = new();
+            zone.start_with(content);
+            Arc::new(Seeded(Arc::new(zone), stamp))
+        }
+        (Err(error), Some(known)) => {
+            setup.warn(format_args!("{error}{ZONE_KEPT}"));
+            known
+        }
+        (Err(error), None) => return Err(error),
+    };
+    setup.reload_state.renew(key, &seeded);
+    Ok(Arc::clone(&seeded.0))
+}
+
+/// Loads the seed of a zone. Unlike other zone files, it must not have anything that is ignored.
+fn load_seed(origin: &Name, path: &Path, limits: UpdateLimits, setup: &mut Setup<'_>) -> Result<Zone, SetupError> {
     let within = Limits { records: limits.records, bytes: limits.bytes, ..Limits::default() };
     let loaded = load_within(origin.as_ref(), path, within, &mut |path| setup.files.read(path));
     let loaded = loaded.map_err(|error| match &error.kind {

@@ -13,7 +13,7 @@ use wire::Name;
 use zone::LoadErrorKind;
 
 use crate::shared::option_helpers::{FOLLOWED, NO_RELOAD, TRANSFERRED, upstream};
-use crate::shared::zone_store::{Authority, FileZone, SignedFiles, directory, offer};
+use crate::shared::zone_store::{Authority, FileZone, SignedFiles, ZONE_KEPT, directory, offer};
 
 /// Configuration of a `file` line.
 pub struct Config {
@@ -103,25 +103,25 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
 }
 
 /// Loads a zone from its file. A zone that was loaded before a reload is kept if it is what its file says. Otherwise
-/// the file is read again, whatever its serial: a reload asks for what it contains. A zone whose file is missing is
-/// kept.
+/// the file is read again, whatever its serial: a reload asks for what it contains. If that fails, the zone keeps its
+/// content, as it does while the server runs: one file must not keep all other changes away.
 fn open(config: &Config, origin: &Name, every: Duration, setup: &mut Setup<'_>) -> Result<Arc<FileZone>, SetupError> {
     let path = setup.path(&config.file);
     let key = format!("file/{}/{origin}", path.display());
-    let memory = setup.process.find().unwrap_or_default();
-    let signed = SignedFiles::shared(setup.reload_state);
-    let new = || FileZone::new(origin.as_ref(), path.clone(), memory, Arc::clone(&signed));
-    let known = setup.reload_state.take_over(key.clone(), new);
-    if known.held.zone().is_some() && known.is_current(setup.files) {
+    let known = setup.reload_state.known::<FileZone>(&key);
+    if let Some(known) = known.clone().filter(|known| known.held.zone().is_some() && known.is_current(setup.files)) {
+        setup.reload_state.renew(key, &known);
         return Ok(known);
     }
     // The running generation keeps its zone until this one replaces it.
-    let fresh = Arc::new(new());
-    let looked = fresh.look(setup.files, config.by_time);
-    let is_gone = matches!(&looked, Err(error) if may_come(&error.kind)) && known.held.known().is_some();
-    let zone = if is_gone { known } else { fresh };
+    let memory = setup.process.find().unwrap_or_default();
+    let zone = Arc::new(FileZone::new(origin.as_ref(), path, memory, SignedFiles::shared(setup.reload_state)));
+    let looked = zone.look(setup.files, config.by_time);
     setup.reload_state.renew(key, &zone);
     match looked {
+        Err(error) if known.is_some_and(|known| zone.take_over(&known)) => {
+            setup.warn(format_args!("{}{ZONE_KEPT}", zone.describe(&error)));
+        }
         Err(error) if may_come(&error.kind) && !every.is_zero() => {
             setup.warn(format_args!("{}: trying again in {}", zone.describe(&error), format_duration(every)));
         }

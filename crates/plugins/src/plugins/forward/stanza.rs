@@ -16,6 +16,7 @@ use super::forgery::ForgeryWatch;
 use super::manifest::Config;
 use super::metrics::{ForwardMetrics, UpstreamMetrics};
 use super::outage::Outage;
+use crate::shared::last_good;
 use crate::shared::upstream_options::{ForwardedNames, listed_in, none_listed, with_interface};
 
 /// Time limit for a query, including all attempts.
@@ -191,7 +192,7 @@ fn resolve(config: &Config, setup: &mut Setup<'_>) -> Result<Vec<Resolved>, Setu
 
 /// Returns the name servers in a file, or the addresses of a host.
 fn named(name: &str, port: u16, config: &Config, setup: &mut Setup<'_>) -> Result<Vec<SocketAddr>, SetupError> {
-    if setup.files.is_file(&setup.path(name)) || name.contains('/') {
+    if setup.files.is_file(&setup.path(name)) || name.contains('/') || last_good::is_known(name, setup) {
         return listed_in(name, setup);
     }
     let fail = |what: String| {

@@ -4,15 +4,16 @@
 mod test_database;
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::Path;
 use std::sync::Arc;
 
 use config::options::{Manifest, Property, Usage};
-use config::setup::{Part, Setup, SetupError};
+use config::setup::{Files, Part, Setup, SetupError};
 use engine::Query;
 use maxminddb::{LookupResult, PathElement, Reader};
 use wire::OptionCode;
 
-use crate::shared::open_error;
+use crate::shared::{last_good, open_error};
 use PathElement::{Index, Key};
 
 pub static MANIFEST: Manifest<Config> =
@@ -99,15 +100,9 @@ fn subdivisions(found: &Found<'_>) -> String {
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     for Config { file, by_subnet } in configs {
         let path = setup.path(&file);
-        let problem = |error: String| SetupError::new(format!("{}: {error}", path.display()));
-        let bytes = open_error::read(setup.files, &path).map_err(SetupError::from_error)?;
-        let database = Reader::from_source(bytes).map_err(|error| problem(error.to_string()))?;
-        let provided = labels_of(&database).ok_or_else(|| {
-            problem(format!("unsupported database type `{}`", database.metadata().database_type))
-                .with_help("use a City, Country, Enterprise or ASN database")
-        })?;
-        let (database, labels) = (Arc::new(database), setup.labels());
-        for (label, value) in provided {
+        let database = last_good::load(format!("geoip/{}", path.display()), setup, |files| open(files, &path))?;
+        let labels = setup.labels();
+        for (label, value) in labels_of(&database).unwrap_or_default() {
             let database = Arc::clone(&database);
             labels.publish(label, move |query| {
                 // If the database does not have the address, labels get the values of absent fields, as in CoreDNS.
@@ -116,6 +111,18 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         }
     }
     Ok(None)
+}
+
+/// Opens a database of a type that provides labels.
+fn open(files: &dyn Files, path: &Path) -> Result<Database, SetupError> {
+    let problem = |error: String| SetupError::new(format!("{}: {error}", path.display()));
+    let bytes = open_error::read(files, path).map_err(SetupError::from_error)?;
+    let database = Reader::from_source(bytes).map_err(|error| problem(error.to_string()))?;
+    if labels_of(&database).is_some() {
+        return Ok(database);
+    }
+    let message = format!("unsupported database type `{}`", database.metadata().database_type);
+    Err(problem(message).with_help("use a City, Country, Enterprise or ASN database"))
 }
 
 /// Returns the labels that a database of this type provides.

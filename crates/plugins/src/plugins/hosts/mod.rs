@@ -12,14 +12,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use config::options::{Args, DirectiveContext, Manifest, Problem, Property, Role, Usage};
 use config::setup::{FileWatch, Files, Part, Setup, SetupError};
 use engine::{Explanation, Hook, Hooks, Instant, Plugin, Query, ReasonCode, Response, Verdict, Worker, Zones};
 use metrics::{Kind, Metric, Registry};
 use wire::{EdeCode, Name, Owner, Rcode, Section, Type, address_of};
 
-use table::{HostsFile, IgnoredLines, Selection, Table, address};
+use table::{FILE_MAX, HostsFile, IgnoredLines, Selection, Table, address};
 
 use crate::shared::open_error::OpenError;
 use plugin::fallthrough::{FallsThrough, fallthrough};
@@ -188,13 +188,16 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let name = config.file.clone().unwrap_or_else(|| FILE.to_owned());
     let path = setup.path(&name);
     let read = read_hosts(setup.files, &path);
+    let last = setup.reload_state.take_over(format!("hosts/{}", path.display()), LastRead::default);
     if let Err(error) = &read {
-        setup.warn(host::errors::cannot_open(&path, error));
+        let kept = if last.0.load().is_some() { "; its entries stay as they were" } else { "" };
+        setup.warn(format_args!("{}{kept}", host::errors::cannot_open(&path, error)));
     }
+    let content = read.as_ref().map_or_else(|_| last.get(), |read| last.set(read));
     let zones = setup.zones_or_keys(&config.zones);
     let inline = Inline { lines: config.lines, selection: Selection { zones: zones.clone(), reverse: config.reverse } };
-    let (table, ignored) = inline.table(read.as_deref().unwrap_or_default());
-    ignored.iter().for_each(|ignored| setup.warn(ignored));
+    let (table, ignored) = inline.table(&content);
+    ignored.iter().filter(|_| read.is_ok()).for_each(|ignored| setup.warn(ignored));
     let hosts = Arc::new(ArcSwap::from_pointee(table));
     count_entries(setup.registry, &name, &hosts);
     let reloaded = Reloaded::new(setup, path.clone());
@@ -204,7 +207,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let watch = FileWatch::of_content((MANIFEST.name, source), config.reload, &read, move |files, read| {
         // If the file cannot be read, the previous table keeps serving.
         let read = read.map_err(|error| OpenError::new(&file, error))?;
-        let (table, ignored) = inline.table(&read);
+        let (table, ignored) = inline.table(&last.set(&read));
         current.store(Arc::new(table));
         reloaded.note(files);
         ignored.map_or(Ok(()), |ignored| Err(ignored.into()))
@@ -218,16 +221,42 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     Ok(Some(Part { fallthrough, ..Part::new(plugin, hooks) }))
 }
 
+/// What the files of a line contained when they were last read. It outlives a reload, in which they may be away.
+#[derive(Default)]
+struct LastRead(ArcSwapOption<Vec<HostsFile>>);
+
+impl LastRead {
+    /// Replaces the content and returns it.
+    fn set(&self, read: &Arc<Vec<HostsFile>>) -> Arc<Vec<HostsFile>> {
+        self.0.store(Some(Arc::clone(read)));
+        Arc::clone(read)
+    }
+
+    /// Returns the content; empty if nothing was read.
+    fn get(&self) -> Arc<Vec<HostsFile>> {
+        self.0.load_full().unwrap_or_default()
+    }
+}
+
 /// Reads a hosts file, or the hosts files in a directory, such as a mounted ConfigMap. As in dnsmasq, hidden files and
 /// the copies of editors do not count.
-fn read_hosts(files: &dyn Files, path: &Path) -> io::Result<Vec<HostsFile>> {
-    let read = |path: &Path| files.read(path).map(|bytes| HostsFile { path: path.to_owned(), bytes });
-    let Ok(listed) = files.list(path) else { return Ok(vec![read(path)?]) };
+///
+/// Of what exceeds [`FILE_MAX`], one byte is kept, which shows that there is more.
+fn read_hosts(files: &dyn Files, path: &Path) -> io::Result<Arc<Vec<HostsFile>>> {
+    let mut left = FILE_MAX;
+    let mut read = |path: &Path| {
+        let mut bytes = files.read(path)?;
+        bytes.truncate(left + 1);
+        bytes.shrink_to_fit();
+        left = left.saturating_sub(bytes.len());
+        Ok(HostsFile { path: path.to_owned(), bytes })
+    };
+    let Ok(listed) = files.list(path) else { return Ok(Arc::new(vec![read(path)?])) };
     let is_hosts = |file: &PathBuf| {
         let name = file.strip_prefix(path).ok().and_then(Path::to_str).unwrap_or_default();
         !(name.contains('/') || name.starts_with('.') || name.ends_with('~') || name.starts_with('#'))
     };
-    listed.iter().filter(|file| is_hosts(file)).map(|file| read(file)).collect()
+    listed.iter().filter(|file| is_hosts(file)).map(|file| read(file)).collect::<io::Result<_>>().map(Arc::new)
 }
 
 fn count_entries(registry: &Registry, file: &str, hosts: &Arc<ArcSwap<Table>>) {

@@ -14,6 +14,7 @@ use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
 use ipnet::IpNet;
 use wire::{Mark, Rcode};
 
+use crate::shared::last_good;
 use crate::shared::open_error::OpenError;
 use weights::Weights;
 
@@ -97,13 +98,21 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
 }
 
 fn watch_weights(path: PathBuf, every: Duration, setup: &mut Setup<'_>) -> Result<Arc<Weights>, SetupError> {
-    let weights = Arc::new(Weights::default());
     let read = setup.files.read(&path);
-    match &read {
-        Ok(bytes) => weights.read(bytes, &path).map_err(SetupError::from_error)?,
+    let key = format!("loadbalance/{}", path.display());
+    let loaded = last_good::load(key.clone(), setup, |_| {
+        let weights = Weights::default();
+        let bytes = read.as_ref().map_err(|error| SetupError::new(host::errors::cannot_open(&path, error)))?;
+        weights.read(bytes, &path).map_err(SetupError::from_error).map(|()| weights)
+    });
+    let weights = match loaded {
         // The file may appear later. Until then all addresses have the same weight.
-        Err(error) => setup.warn(host::errors::cannot_open(&path, error)),
-    }
+        Err(error) if read.is_err() => {
+            setup.warn(error);
+            setup.reload_state.take_over(key, Weights::default)
+        }
+        loaded => loaded?,
+    };
     let watched = Arc::clone(&weights);
     // If the file cannot be read or parsed, the weights do not change.
     let file = path.clone();

@@ -68,8 +68,11 @@ pub(super) fn tls(file: &str, setup: &mut Setup<'_>) -> Result<Option<Arc<dyn Tl
 
 impl Web {
     fn read(bytes: &[u8]) -> Result<Web, WebConfigProblem> {
-        let text = core::str::from_utf8(bytes).ok().filter(|text| text.len() <= FILE_MAX);
-        let text = text.ok_or(WebConfigProblem::NotText)?;
+        if bytes.len() > FILE_MAX {
+            return Err(WebConfigProblem::TooLong);
+        }
+        let not_text = |error| WebConfigProblem::NotText(host::errors::not_text(bytes, error));
+        let text = core::str::from_utf8(bytes).map_err(not_text)?;
         if text.trim().is_empty() {
             return Ok(Web::default());
         }
@@ -143,8 +146,10 @@ pub(super) enum WebConfigError {
 /// Problem with the contents of a web configuration file.
 #[derive(Debug)]
 pub(super) enum WebConfigProblem {
-    /// It is too long or not UTF-8.
-    NotText,
+    /// It is longer than [`FILE_MAX`].
+    TooLong,
+    /// It is not UTF-8; the message with the place.
+    NotText(String),
     /// It is not valid YAML, or has an unknown setting.
     Syntax(Box<serde_saphyr::Error>),
     /// This setting is not supported.
@@ -170,7 +175,8 @@ impl fmt::Display for WebConfigError {
 impl fmt::Display for WebConfigProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            WebConfigProblem::NotText => write!(f, "not a UTF-8 text of at most {FILE_MAX} bytes"),
+            WebConfigProblem::TooLong => write!(f, "it is longer than {FILE_MAX} bytes"),
+            WebConfigProblem::NotText(message) => f.write_str(message),
             WebConfigProblem::Syntax(error) => f.write_str(first_line(&error.to_string())),
             WebConfigProblem::Unsupported(setting) => write!(f, "{setting} is not supported"),
             WebConfigProblem::Missing(setting) => write!(f, "{setting} is missing"),

@@ -3,16 +3,16 @@
 mod accounts;
 mod cookies;
 
-use core::net::IpAddr;
-use core::time::Duration;
-
 use config::options::{Args, Effect, Manifest, Problem, Property, Role, Usage};
 use config::setup::{Part, Setup, SetupError};
+use core::net::IpAddr;
+use core::time::Duration;
 use engine::{Hooks, Instant, Plugin, Query, Response, Transport, Verdict, Worker};
 use metrics::{Counter, Kind, Metric};
+use std::sync::Arc;
 use wire::{Name, OptionCode, Rcode, Section, Type};
 
-use crate::shared::open_error;
+use crate::shared::{last_good, open_error};
 use accounts::{Accounts, Decision, Terms};
 use cookies::{Checked, Secrets};
 
@@ -264,20 +264,23 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
 }
 
 /// Returns the secrets of a file, or a random one.
-fn secrets(source: &CookieSource, setup: &Setup<'_>) -> Result<Secrets, SetupError> {
+fn secrets(source: &CookieSource, setup: &mut Setup<'_>) -> Result<Arc<Secrets>, SetupError> {
     let CookieSource::File(name) = source else {
         return Secrets::random()
+            .map(Arc::new)
             .ok_or_else(|| SetupError::new("cookies: the system has no random numbers".to_owned()));
     };
     let path = setup.path(name);
-    let bytes = open_error::read(setup.files, &path).map_err(SetupError::from_error)?;
-    Secrets::read(&bytes).map_err(|error| SetupError::new(format!("{}: {error}", path.display())))
+    last_good::load(format!("rrl/{}", path.display()), setup, |files| {
+        let bytes = open_error::read(files, &path).map_err(SetupError::from_error)?;
+        Secrets::read(&bytes).map_err(|error| SetupError::new(format!("{}: {error}", path.display())))
+    })
 }
 
 struct Rrl {
     config: Config,
     accounts: Accounts,
-    secrets: Option<Secrets>,
+    secrets: Option<Arc<Secrets>>,
     requests: Counter,
     responses: Counter,
     slips: Counter,

@@ -18,6 +18,7 @@ use engine::log::{Level, Notice};
 use wire::Name;
 use zone::LoadError;
 
+use crate::shared::last_good;
 use crate::shared::signing::{Key, ValidityPeriod};
 use crate::shared::zone_store::SignedFiles;
 use validity::Validity;
@@ -86,9 +87,10 @@ fn set_keys(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     setup.for_each_line(configs, |config, setup| {
         let zones = setup.zones_or_keys(&config.zones);
-        find_stray(&config, zones.names(), setup)?;
+        let keys = load(&config, setup)?;
+        find_stray(&keys, zones.names())?;
         for origin in zones.names() {
-            open(&config, origin, setup)?;
+            open(&config, &keys, origin, setup);
         }
         Ok(())
     });
@@ -96,8 +98,8 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
 }
 
 /// Returns an error if a key belongs to none of the zones.
-fn find_stray(config: &Config, zones: &[Name], setup: &Setup<'_>) -> Result<(), SetupError> {
-    let strays = load(config, setup)?.into_iter().filter(|key| !zones.contains(&key.zone));
+fn find_stray(keys: &[Arc<Key>], zones: &[Name]) -> Result<(), SetupError> {
+    let strays = keys.iter().filter(|key| !zones.contains(&key.zone));
     strays
         .map(|key| format!("key {} (keyid: {}) can not sign any of the zones", key.zone, key.tag))
         .next()
@@ -105,11 +107,11 @@ fn find_stray(config: &Config, zones: &[Name], setup: &Setup<'_>) -> Result<(), 
 }
 
 /// Schedules the checks of a zone.
-fn open(config: &Config, origin: &Name, setup: &mut Setup<'_>) -> Result<(), SetupError> {
-    let keys: Vec<Key> = load(config, setup)?.into_iter().filter(|key| key.zone == *origin).collect();
+fn open(config: &Config, keys: &[Arc<Key>], origin: &Name, setup: &mut Setup<'_>) {
+    let keys: Vec<Arc<Key>> = keys.iter().filter(|key| key.zone == *origin).cloned().collect();
     if keys.is_empty() {
         setup.warn(format_args!("zone {origin} is not signed: none of the keys belongs to it"));
-        return Ok(());
+        return;
     }
     let target = setup.path(&config.directory).join(format!("db.{origin}signed"));
     let source = setup.path(&config.file);
@@ -117,12 +119,13 @@ fn open(config: &Config, origin: &Name, setup: &mut Setup<'_>) -> Result<(), Set
     let mut zone = ZoneFile { origin: origin.clone(), source, target, keys, signed, known: None, last_notice: None };
     let check = move |mut context: FileCheck<'_>| zone.check(&mut context);
     setup.requests.file_watches.push(FileWatch { at_once: true, ..FileWatch::new(EVERY, check) });
-    Ok(())
 }
 
-fn load(config: &Config, setup: &Setup<'_>) -> Result<Vec<Key>, SetupError> {
+fn load(config: &Config, setup: &mut Setup<'_>) -> Result<Vec<Arc<Key>>, SetupError> {
     let load = |name: &String| {
-        let key = Key::load(setup.files, &setup.path(name)).map_err(SetupError::from_error)?;
+        let path = setup.path(name);
+        let load = |files: &dyn Files| Key::load(files, &path).map_err(SetupError::from_error);
+        let key = last_good::load(format!("key/{}", path.display()), setup, load)?;
         if key.is_entry_point {
             return Ok(key);
         }
@@ -137,7 +140,7 @@ struct ZoneFile {
     origin: Name,
     source: PathBuf,
     target: PathBuf,
-    keys: Vec<Key>,
+    keys: Vec<Arc<Key>>,
     /// Files that were signed, for the directives that serve them.
     signed: Arc<SignedFiles>,
     /// Validity of the signatures in the signed file, once read.

@@ -2,6 +2,7 @@
 //! near the start of the file.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use config::setup::Files;
 use wire::{NameRef, Type};
@@ -26,7 +27,7 @@ pub(super) struct Validity {
 
 impl Validity {
     /// Validity of new signatures.
-    pub(super) fn of(period: ValidityPeriod, keys: &[Key]) -> Validity {
+    pub(super) fn of(period: ValidityPeriod, keys: &[Arc<Key>]) -> Validity {
         Validity { period, tags: keys.iter().map(|key| key.tag).collect() }
     }
 

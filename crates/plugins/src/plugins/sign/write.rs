@@ -1,6 +1,7 @@
 //! Writes a zone as text in canonical order, with keys, NSEC records (RFC 4034 §4) and signatures.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use wire::{Name, NameRef, Type};
@@ -19,7 +20,7 @@ const DIGEST_SHA256: u8 = 2;
 /// Zone to sign while writing it.
 pub(super) struct Signed<'a> {
     pub(super) zone: &'a Zone,
-    pub(super) keys: &'a [Key],
+    pub(super) keys: &'a [Arc<Key>],
     pub(super) serial: u32,
     pub(super) period: ValidityPeriod,
 }

@@ -10,7 +10,7 @@ use config::setup::{Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Subquery, SubqueryTarget, Verdict, Worker};
 use ipnet::{Ipv4Net, Ipv6Net};
 use metrics::{Counter, Kind, Metric};
-use wire::{Class, NameError, Owner, Rcode, Section, Type};
+use wire::{Class, Name, NameError, Owner, Rcode, Section, Type, address_of, reverse_name};
 
 use crate::shared::embedded_addresses::{Prefix, has, take_over};
 use crate::shared::soa_record::negative_ttl;
@@ -95,6 +95,20 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     Ok(Some(Part::new(Siit { table, translated }, Hooks::UP)))
 }
 
+/// TTL in seconds of the alias to the reverse name of an IPv6 address: that of a translated record without an SOA
+/// record (RFC 6147 §5.1.7). The mapping itself changes with the configuration only.
+const ALIAS_TTL: u32 = 600;
+
+/// Returns true if a name exists without a record of this type.
+fn is_nodata(response: &Response, rtype: Type) -> bool {
+    response.rcode() == Rcode::NOERROR && !has(response, rtype)
+}
+
+/// Returns true if an address has no names.
+fn is_without_names(response: &Response) -> bool {
+    matches!(response.rcode(), Rcode::NOERROR | Rcode::NXDOMAIN) && !has(response, Type::PTR)
+}
+
 struct Siit {
     table: Table,
     translated: PerSite<Counter>,
@@ -103,16 +117,16 @@ struct Siit {
 impl Plugin for Siit {
     fn on_response(&self, query: &mut Query, response: &mut Response, _: &mut Worker) -> Verdict {
         // Lookups of the server itself stay as they are. Otherwise siit and dns64 would ask each other in turns.
-        let is_for = query.qtype == Type::A && query.qclass == Class::IN && !query.is_own();
-        let is_nodata = response.rcode() == Rcode::NOERROR && !has(response, Type::A);
-        if !is_for || !is_nodata || response.message.flags().truncated() {
-            return Verdict::Pass;
-        }
-        Verdict::Subquery(Box::new(Subquery {
-            name: query.name().to_name(),
-            qtype: Type::AAAA,
-            target: SubqueryTarget::Top,
-        }))
+        let is_for = query.qclass == Class::IN && !query.is_own() && !response.message.flags().truncated();
+        let other = match query.qtype {
+            Type::A if is_for && is_nodata(response, Type::A) => Some((query.name().to_name(), Type::AAAA)),
+            Type::PTR if is_for && is_without_names(response) => {
+                self.reverse_of(query).map(|reverse| (reverse, Type::PTR))
+            }
+            _ => None,
+        };
+        let Some((name, qtype)) = other else { return Verdict::Pass };
+        Verdict::Subquery(Box::new(Subquery { name, qtype, target: SubqueryTarget::Top }))
     }
 
     fn on_subresponse(
@@ -122,6 +136,9 @@ impl Plugin for Siit {
         response: &mut Response,
         worker: &mut Worker,
     ) -> Verdict {
+        if query.qtype == Type::PTR {
+            return self.name_mapped(query, sub, response, worker);
+        }
         if sub.rcode() == Rcode::NOERROR && !self.maps_any(sub) {
             return Verdict::Pass;
         }
@@ -145,9 +162,7 @@ impl Plugin for Siit {
             Ok::<_, NameError>(true)
         });
         if is_translated {
-            if let Some(counter) = self.translated.of(query) {
-                worker.counters.count(*counter);
-            }
+            self.count(query, worker);
         } else {
             response.copy_ede(sub);
         }
@@ -156,6 +171,35 @@ impl Plugin for Siit {
 }
 
 impl Siit {
+    /// Returns the reverse name of the IPv6 address that the IPv4 address of a question is mapped to.
+    fn reverse_of(&self, query: &Query) -> Option<Name> {
+        match address_of(query.key())? {
+            IpAddr::V4(address) => Some(reverse_name(self.table.translate_back(address).into())),
+            IpAddr::V6(_) => None,
+        }
+    }
+
+    /// Answers a question for the names of an IPv4 address with those of its IPv6 address, behind an alias as *dns64*
+    /// would have it the other way round (RFC 6147 §5.3.1). If that address has no names, the answer stays as it is.
+    fn name_mapped(&self, query: &Query, sub: &Response, response: &mut Response, worker: &mut Worker) -> Verdict {
+        if sub.rcode() != Rcode::NOERROR || !has(sub, Type::PTR) {
+            return Verdict::Pass;
+        }
+        let Some(reverse) = self.reverse_of(query) else { return Verdict::Pass };
+        response.begin(query);
+        response.set_rcode(Rcode::NOERROR);
+        response.message.push_name(Section::Answer, Owner::Question, (Type::CNAME, ALIAS_TTL), reverse.as_ref());
+        take_over(sub, response, None, |_, _, _| Ok::<_, NameError>(false));
+        self.count(query, worker);
+        Verdict::Done
+    }
+
+    fn count(&self, query: &Query, worker: &mut Worker) {
+        if let Some(counter) = self.translated.of(query) {
+            worker.counters.count(*counter);
+        }
+    }
+
     /// Returns true if an AAAA record of the answer has an IPv4 address.
     fn maps_any(&self, sub: &Response) -> bool {
         let addresses = sub.message.section(Section::Answer).filter(|mark| mark.rtype == Type::AAAA);

@@ -1,30 +1,33 @@
 //! Explicit mappings of addresses (RFC 7757), and the prefix for the rest.
 
 use core::net::{Ipv4Addr, Ipv6Addr};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use ipnet::{Ipv4Net, Ipv6Net};
 
 use crate::shared::embedded_addresses::Prefix;
 
-/// Mappings from IPv6 to IPv4.
+/// Mappings between IPv6 and IPv4.
 pub(super) struct Table {
     pub(super) prefix: Prefix,
     explicit: HashMap<Ipv6Net, Ipv4Net>,
     /// Lengths of the networks in `explicit`.
     lengths: BTreeSet<u8>,
+    /// IPv6 network of each IPv4 network, by the length of the IPv4 network and its first address.
+    back: BTreeMap<u8, HashMap<Ipv4Addr, Ipv6Net>>,
 }
 
 impl Table {
     /// Creates a table without explicit mappings.
     pub(super) fn new(prefix: Prefix) -> Table {
-        Table { prefix, explicit: HashMap::new(), lengths: BTreeSet::new() }
+        Table { prefix, explicit: HashMap::new(), lengths: BTreeSet::new(), back: BTreeMap::new() }
     }
 
     /// Maps an IPv6 network to an IPv4 network with as many addresses. A later mapping of the same network wins.
     pub(super) fn map(&mut self, v4: Ipv4Net, v6: Ipv6Net) {
         self.lengths.insert(v6.prefix_len());
         self.explicit.insert(v6, v4);
+        self.back.entry(v4.prefix_len()).or_default().insert(v4.network(), v6);
     }
 
     /// Returns the IPv4 address of an IPv6 address: by the longest network that contains it (RFC 7757 §3.3.2), or by
@@ -40,6 +43,18 @@ impl Table {
             Some(Ipv4Addr::from(u32::from(to.network()) | host))
         });
         mapped.or_else(|| self.prefix.extract(address))
+    }
+
+    /// Returns the IPv6 address of an IPv4 address: by the longest network that contains it (RFC 7757 §3.3.1), or with
+    /// the prefix.
+    pub(super) fn translate_back(&self, address: Ipv4Addr) -> Ipv6Addr {
+        let mapped = self.back.iter().rev().find_map(|(length, networks)| {
+            let network = Ipv4Net::new(address, *length).ok()?.trunc();
+            let to = networks.get(&network.network())?;
+            let host = u128::from(u32::from(address) & u32::from(network.hostmask()));
+            Some(Ipv6Addr::from(u128::from(to.network()) | host))
+        });
+        mapped.unwrap_or_else(|| self.prefix.embed(address))
     }
 }
 
@@ -70,6 +85,15 @@ mod tests {
             ("::ffff:192.0.2.1", None),
         ] {
             assert_eq!(table.translate(v6.parse().unwrap()), v4.map(|v4| v4.parse().unwrap()), "{v6}");
+        }
+        for (v4, v6) in [
+            ("198.51.100.6", "2001:db8::6"),
+            ("198.51.100.7", "2001:db8::7"),
+            ("203.0.113.7", "2001:db8::7"),
+            ("203.0.113.8", "64:ff9b::203.0.113.8"),
+            ("192.0.2.1", "64:ff9b::c000:209"),
+        ] {
+            assert_eq!(table.translate_back(v4.parse().unwrap()), v6.parse::<Ipv6Addr>().unwrap(), "{v4}");
         }
     }
 }

@@ -12,8 +12,8 @@ use config::setup::{Part, Setup, SetupError};
 use engine::{Failure, Hooks, Plugin, Query, Response, Verdict, Worker, Zones};
 use wire::{EdeCode, Name, Opcode, Rcode, Type};
 
-use crate::shared::open_error;
 use crate::shared::update_keys::UpdateKeys;
+use crate::shared::{last_good, open_error};
 use record::Signed;
 use signer::TsigSigner;
 
@@ -120,9 +120,11 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let Some(mut config) = configs.into_iter().next() else { return Ok(None) };
     for name in &config.files {
         let path = setup.path(name);
-        let bytes = open_error::read(setup.files, &path).map_err(SetupError::from_error)?;
-        let found = secrets::read(&bytes).map_err(|error| SetupError::new(format!("{}:{error}", path.display())))?;
-        config.secrets.extend(found);
+        let found = last_good::load(format!("tsig/{}", path.display()), setup, |files| {
+            let bytes = open_error::read(files, &path).map_err(SetupError::from_error)?;
+            secrets::read(&bytes).map_err(|error| SetupError::new(format!("{}:{error}", path.display())))
+        })?;
+        config.secrets.extend(Secrets::clone(&found));
     }
     if let Some(UpdateKeys(keys)) = setup.below.find() {
         warn_of_updates(&config, &keys, setup);

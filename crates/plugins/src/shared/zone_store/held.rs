@@ -90,6 +90,14 @@ impl Held {
         self.expired.store(false, Ordering::Relaxed);
     }
 
+    /// Serves the content that another one has, if any. Returns true if it has.
+    pub(crate) fn take_over(&self, other: &Held) -> bool {
+        let known = other.known();
+        let is_some = known.is_some();
+        self.zone.store(known);
+        is_some
+    }
+
     /// Returns true if the file of this zone holds another zone and there is no content from elsewhere.
     pub(crate) fn is_elsewhere(&self) -> bool {
         self.elsewhere.load(Ordering::Relaxed)

@@ -17,7 +17,7 @@ use zone::{Lookup, Question, Zone};
 pub(crate) use held::Held;
 pub use held::ZoneMemory;
 pub(crate) use snapshot::{offer, snapshot};
-pub(crate) use source::{CodedNotice, FileZone, SignedFiles, code_of};
+pub(crate) use source::{CodedNotice, FileZone, SignedFiles, ZONE_KEPT, code_of};
 
 /// Zones that a directive serves. They are swapped atomically.
 pub(crate) type Directory = Arc<ArcSwap<ZoneMap<Arc<Held>>>>;

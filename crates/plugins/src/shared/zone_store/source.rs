@@ -23,8 +23,11 @@ pub(crate) struct FileZone {
     signed: Arc<SignedFiles>,
     /// Stamps of the file and its includes when they were last read.
     seen: Mutex<Vec<(PathBuf, Option<FileStamp>)>>,
-    /// True if the file has changed without a new serial, so that the zone is not what the file says.
+    /// True if the zone is not what the file says: the file has an error, or has changed without a new serial.
     differs: AtomicBool,
+    /// True if a reload of the Corefile asked for the content of the file and could not read it. The next version that
+    /// can be read is served whatever its serial.
+    is_awaited: AtomicBool,
 }
 
 /// Zone files that *sign* has written since the start of the process, by path, with their stamps. *sign* reports the
@@ -53,6 +56,9 @@ impl SignedFiles {
 /// Log event about a zone file, with the code of its diagnostic.
 pub(crate) type CodedNotice = (Code, Notice);
 
+/// End of the message about a file that cannot be read at a reload of the Corefile.
+pub(crate) const ZONE_KEPT: &str = "; the zone stays as it was";
+
 /// Result of checking a file for changes.
 pub(crate) enum Change {
     /// No new version.
@@ -69,8 +75,16 @@ pub(crate) enum Change {
 impl FileZone {
     /// Creates a zone that has not been loaded yet.
     pub(crate) fn new(origin: NameRef<'_>, path: PathBuf, memory: ZoneMemory, signed: Arc<SignedFiles>) -> FileZone {
-        let (seen, differs) = Default::default();
-        FileZone { held: Arc::new(Held::new(origin)), path, memory, signed, seen, differs }
+        let (seen, differs, is_awaited) = Default::default();
+        FileZone { held: Arc::new(Held::new(origin)), path, memory, signed, seen, differs, is_awaited }
+    }
+
+    /// Serves the content that the zone had before a reload of the Corefile, because its file cannot be read now.
+    /// Returns false if it had none.
+    pub(crate) fn take_over(&self, before: &FileZone) -> bool {
+        let is_kept = self.held.take_over(&before.held);
+        self.is_awaited.store(is_kept, Ordering::Relaxed);
+        is_kept
     }
 
     /// Reads the file if it or one of its includes has changed since the last read. Replaces the zone if the serial
@@ -80,6 +94,7 @@ impl FileZone {
         if !seen.is_empty() && seen.iter().all(|(path, stamp)| files.stamp(path).ok() == *stamp) {
             return Ok(Change::None);
         }
+        self.differs.store(true, Ordering::Relaxed);
         // Take the stamps before reading: a file that changes meanwhile is read again next time.
         *seen = vec![stamped(files, &self.path)];
         let mut read = |path: &Path| {
@@ -93,8 +108,8 @@ impl FileZone {
         self.held.set_elsewhere(matches!(&loaded, Err(LoadError { kind: LoadErrorKind::OtherZone(_), .. })));
         let Loaded { zone, warnings, .. } = loaded?;
         let serial = zone.soa().map(|soa| soa.serial).unwrap_or_default();
-        if self.held.soa().is_some_and(|soa| soa.serial == serial) && !by_time {
-            self.differs.store(true, Ordering::Relaxed);
+        let is_taken = by_time || self.is_awaited.swap(false, Ordering::Relaxed);
+        if self.held.soa().is_some_and(|soa| soa.serial == serial) && !is_taken {
             return Ok(Change::None);
         }
         self.differs.store(false, Ordering::Relaxed);
