@@ -205,8 +205,8 @@ impl Instance {
         }
     }
 
-    /// Starts the jobs, pages and commands of the generation that serves now. It cannot fail: a reload that serves would
-    /// count as failed.
+    /// Starts the jobs, pages and commands of the generation that serves now. It cannot fail: a reload that serves
+    /// would count as failed.
     fn take_up(
         &mut self,
         mut requests: config::setup::HostRequests,

@@ -1,7 +1,7 @@
 //! Parser of a directive's lines, without the type of the configuration.
 //!
-//! [`Syntax::read`] is compiled once for all directives. What depends on the type is behind [`Configs`], which a manifest
-//! implements with a few calls of its functions.
+//! [`Syntax::read`] is compiled once for all directives. What depends on the type is behind [`Configs`], which a
+//! manifest implements with a few calls of its functions.
 
 use corefile::{Diagnostic, Line, Token, did_you_mean};
 
@@ -68,8 +68,8 @@ pub(super) trait Configs {
 }
 
 impl Syntax {
-    /// Reads all lines of the directive in a server block into `configs`, and returns their roles. `None` if there is an
-    /// error, which is added to `problems`.
+    /// Reads all lines of the directive in a server block into `configs`, and returns their roles. `None` if there is
+    /// an error, which is added to `problems`.
     pub(super) fn read(
         &self,
         lines: &[&corefile::Directive],
