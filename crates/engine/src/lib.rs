@@ -84,6 +84,7 @@ mod ids;
 mod io;
 mod label_values;
 mod labels;
+mod line_limit;
 mod listener_settings;
 pub mod log;
 mod observers;
@@ -120,6 +121,7 @@ pub use io::{
     Connections, Exchange, ExchangeError, ExchangeReply, Fetch, FetchError, HttpMethod, Io, OnMessage, PoolOwner,
 };
 pub use labels::{Label, LabelFunction, LabelSetter, Labels};
+pub use line_limit::LineLimit;
 pub use listener_settings::{
     CallLimits, EncryptionLimits, HttpsSettings, Listening, ProxyHeader, ProxyPolicy, QuicLimits, Timeouts,
 };
@@ -128,7 +130,6 @@ pub use park::{Driver, drive};
 pub use peer::{PeerInfo, ProxyTlvs, Transport};
 pub use plugin::Plugin;
 pub use query::{Query, UDP_SIZE};
-pub use refused_updates::LineLimit;
 pub use rehearsal::{Decision, RecordedHook, Rehearsal, Rehearsed};
 pub use response::{Continuation, MessageSigner, Response};
 pub use router::Router;

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use host::invariant::Expected as _;
 use wire::MessageBuf;
 
+use crate::line_limit::{LeftOut, LineLimit};
 use crate::log::{EventBuffer, Level, Source};
 use crate::query::Query;
-use crate::refused_updates::{LeftOut, LineLimit};
 use crate::tap::{self, Answerers, Filters, Ring, Tap};
 use crate::transaction::{Progress, Transaction};
 use host::{Clock, Instant};

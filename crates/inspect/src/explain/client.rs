@@ -104,6 +104,7 @@ fn is_label(text: &str) -> bool {
 }
 
 /// Reason why the resolver of a pod is not known.
+#[derive(Debug)]
 enum ResolverError<'a> {
     /// The pod is known from an endpoint only.
     Unread(&'a UnreadError),
@@ -122,6 +123,8 @@ impl fmt::Display for ResolverError<'_> {
         }
     }
 }
+
+impl core::error::Error for ResolverError<'_> {}
 
 /// Returns the resolver of a pod.
 fn resolver_of(located: &Located) -> Result<&PodResolver, ResolverError<'_>> {
