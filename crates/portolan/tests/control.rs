@@ -83,7 +83,8 @@ fn a_reload_keeps_what_it_cannot_read_now() {
     }
     folder.write("hosts", "192.0.2.1 www.hosts.test\n");
     let text = |more: &str| {
-        let served = "file db.file.test file.test\n auto auto.test {\n directory .\n }\n hosts hosts {\n fallthrough\n }";
+        let served =
+            "file db.file.test file.test\n auto auto.test {\n directory .\n }\n hosts hosts {\n fallthrough\n }";
         corefile(&format!("root {}\n {served}\n {more}", folder.path().display()))
     };
     let mut server = Server::start(&folder.write("Corefile", &text("")));

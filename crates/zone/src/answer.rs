@@ -260,8 +260,8 @@ impl<'a> Writer<'a> {
         self.push_proofs();
     }
 
-    /// Writes a NODATA answer. It has the SOA record behind an alias too (RFC 2308 §2.2): without it, no resolver caches
-    /// the denial, and a client with the DO bit could not verify it.
+    /// Writes a NODATA answer. It has the SOA record behind an alias too (RFC 2308 §2.2): without it, no resolver
+    /// caches the denial, and a client with the DO bit cannot verify it.
     fn deny_type(&mut self, node: u32) -> End {
         self.push_soa();
         if self.proves() {
