@@ -261,7 +261,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes a NODATA answer. It has the SOA record behind an alias too (RFC 2308 §2.2): without it, no resolver
-    /// caches the denial, and a client with the DO bit could not verify it.
+    /// caches the denial, and a client with the DO bit cannot verify it.
     fn deny_type(&mut self, node: u32) -> End {
         self.push_soa();
         if self.proves() {

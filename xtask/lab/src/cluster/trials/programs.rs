@@ -7,9 +7,13 @@ use crate::cluster::network::DNS;
 use crate::cluster::programs;
 use xtask::Failed;
 
-/// Images of these specs, as parts of names that differ between versions of Kubernetes. `e2e.test` lists those of its
-/// version: the last one takes the place of the second since 1.37.
-const E2E_IMAGES: [&str; 3] = ["/agnhost:", "/jessie-dnsutils:", "/glibc-dns-testing:"];
+/// Images of these specs, as parts of names: one of each row. The names differ between versions of Kubernetes, and
+/// `e2e.test` lists those of its version.
+const E2E_IMAGES: [&[&str]; 2] = [
+    &["/agnhost:"],
+    // The second since 1.37.
+    &["/jessie-dnsutils:", "/glibc-dns-testing:"],
+];
 /// Specs of DNS in `e2e.test`.
 const FOCUS: &str = r"--ginkgo.focus=\[sig-network\] DNS";
 /// Specs for clouds and of scale, and those that break the node.
@@ -71,8 +75,26 @@ pub(crate) fn e2e(bed: &Bed<'_>, _rounds: usize, report: &mut Report) -> Result<
 fn missing_images(bed: &Bed<'_>) -> Result<Vec<String>, Failed> {
     let listed = bed.inside.output("e2e.test", &["--list-images"])?;
     let known = bed.inside.output("ctr", &["--namespace", "k8s.io", "images", "list", "--quiet"])?;
-    let needed = listed.lines().filter(|image| E2E_IMAGES.iter().any(|name| image.contains(name)));
+    let needed = needed_images(&listed)?.into_iter();
     Ok(needed.filter(|image| !known.lines().any(|name| name == *image)).map(str::to_owned).collect())
+}
+
+/// Returns the images of the specs among those that `e2e.test` lists.
+///
+/// # Errors
+/// None of a row is listed: it has a new name, and without it the pods of the specs would wait for their image.
+fn needed_images(listed: &str) -> Result<Vec<&str>, Failed> {
+    let mut needed = Vec::new();
+    for names in E2E_IMAGES {
+        let found = listed.lines().map(str::trim).filter(|image| names.iter().any(|name| image.contains(name)));
+        let before = needed.len();
+        needed.extend(found);
+        if needed.len() == before {
+            let names = names.join(" or ");
+            return Err(format!("`e2e.test --list-images` lists no image {names}: add its new name to E2E_IMAGES"));
+        }
+    }
+    Ok(needed)
 }
 
 /// Returns the lines of ginkgo's output that summarise: the specs that failed, and the counts.
@@ -112,6 +134,23 @@ spec:
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn finds_the_images_of_the_specs_or_says_which_one_has_a_new_name() {
+        let listed = |client: &str| {
+            ["e2e-test-images/agnhost:2.59", "e2e-test-images/busybox:1.37.0-1", client, "pause:3.10.1"]
+                .map(|image| format!("registry.k8s.io/{image}\n"))
+                .concat()
+        };
+        let agnhost = "registry.k8s.io/e2e-test-images/agnhost:2.59";
+        for client in ["e2e-test-images/jessie-dnsutils:1.7", "e2e-test-images/glibc-dns-testing:2.0.0"] {
+            assert_eq!(needed_images(&listed(client)), Ok(vec![agnhost, &*format!("registry.k8s.io/{client}")]));
+        }
+        let renamed = listed("e2e-test-images/dns-client:1.0");
+        let said = "lists no image /jessie-dnsutils: or /glibc-dns-testing:: add its new name to E2E_IMAGES";
+        assert!(needed_images(&renamed).is_err_and(|error| error.ends_with(said)));
+        assert!(needed_images("").is_err_and(|error| error.contains("/agnhost:")));
+    }
 
     #[test]
     fn reads_failed_specs_and_counts() {
