@@ -48,7 +48,8 @@ fn names_options_that_do_not_go_together() {
 fn says_how_to_name_a_service() {
     for option in ["--all", "--replicas"] {
         let expected = format!(
-            "error: unexpected argument `kube-system/kube-dns`; to name a Service, write `{option}=kube-system/kube-dns`"
+            "error: unexpected argument `kube-system/kube-dns`; to name a Service, write \
+             `{option}=kube-system/kube-dns`"
         );
         assert_says(&["status", option, "kube-system/kube-dns"], &expected);
     }

@@ -41,16 +41,22 @@ pub(super) fn definition() -> clap::Command {
         .help("Maximum number of rows [default: 20]");
     command(NAME, "Show which pods, namespaces, names or upstreams cause most queries")
         .long_about(
-            "Show which pods, namespaces, names, domains, zones, response codes or upstreams cause most queries. WASTE is the number \
-             of queries per useful answer, which is NOERROR with records. Search paths and AAAA queries without an answer \
-             raise it. At high rates a sample is counted, and the first line says which. With --all, the table has the \
-             groups of each replica of the cluster DNS, and the exit status is 3 if one could not be asked.",
+            "Show which pods, namespaces, names, domains, zones, response codes or upstreams cause most queries. WASTE \
+             is the number of queries per useful answer, which is NOERROR with records. Search paths and AAAA queries \
+             without an answer raise it. At high rates a sample is counted, and the first line says which. With --all, \
+             the table has the groups of each replica of the cluster DNS, and the exit status is 3 if one could not be \
+             asked.",
         )
         .args(service::options())
         .arg(by)
         .arg(window)
         .arg(rows)
-        .arg(Arg::new("once").long("once").action(ArgAction::SetTrue).help("Print one table and end, as without a terminal"))
+        .arg(
+            Arg::new("once")
+                .long("once")
+                .action(ArgAction::SetTrue)
+                .help("Print one table and end, as without a terminal"),
+        )
         .arg(json())
 }
 

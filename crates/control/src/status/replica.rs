@@ -94,7 +94,8 @@ mod tests {
         assert_eq!(
             problem(&[replica(1, two), replica(2, one), replica(3, one)]).map(|problem| problem.text).as_deref(),
             Some(
-                "the replicas serve different configurations: sha 5f2c… on 10.244.1.2, 10.244.1.3; sha 81aa… on 10.244.1.1"
+                "the replicas serve different configurations: sha 5f2c… on 10.244.1.2, 10.244.1.3; \
+                 sha 81aa… on 10.244.1.1"
             )
         );
         assert_eq!(text(&[replica(1, one), replica(2, one)]), "✓ 2 · 2 with sha 5f2c…");

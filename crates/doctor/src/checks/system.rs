@@ -50,9 +50,10 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Warning,
         needs: &[Need::Server],
         rights: &[],
-        meaning: "A limit that affects queries, or updates of *dynupdate*, was reached in the last ten minutes. Most have their \
-                  name in `portolan_limit_hits_total`, and those of plugins in metrics of their own. Limits that cost no \
-                  answer are left out, such as those on connections to the control API; `portolan status` shows them.",
+        meaning: "A limit that affects queries, or updates of *dynupdate*, was reached in the last ten minutes. Most \
+                  have their name in `portolan_limit_hits_total`, and those of plugins in metrics of their own. Limits \
+                  that cost no answer are left out, such as those on connections to the control API; \
+                  `portolan status` shows them.",
         fix: "docs/runbooks/PortolanLimitHit.md describes each limit",
         run: limits,
     },
