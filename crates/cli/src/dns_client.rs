@@ -31,6 +31,8 @@ pub(crate) struct Query {
     pub(crate) is_marked: bool,
     /// True to ask for the records of DNSSEC too.
     pub(crate) dnssec_ok: bool,
+    /// True to ask for the name of the server (NSID, RFC 5001).
+    pub(crate) asks_server: bool,
 }
 
 /// Response, as it arrived.
@@ -80,12 +82,17 @@ impl From<io::Error> for ProbeError {
 impl Query {
     /// Creates a query of its natural length.
     pub(crate) const fn new(name: Name, qtype: Type) -> Query {
-        Query { name, qtype, length: None, is_marked: false, dnssec_ok: false }
+        Query { name, qtype, length: None, is_marked: false, dnssec_ok: false, asks_server: false }
     }
 
     /// Asks for the records of DNSSEC too, so that the response is longer.
     pub(crate) const fn with_dnssec(self) -> Query {
         Query { dnssec_ok: true, ..self }
+    }
+
+    /// Asks for the name of the server too.
+    pub(crate) const fn asking_server(self) -> Query {
+        Query { asks_server: true, ..self }
     }
 
     /// Adds the mark of a probe.
@@ -107,8 +114,9 @@ impl Query {
         message.start(Header { id, flags, ..Header::default() }, Some((self.name.as_ref(), self.qtype, Class::IN)));
         let opt = Opt { udp_size: UDP_SIZE, extended_rcode: 0, version: 0, dnssec_ok: self.dnssec_ok };
         let mark = self.is_marked.then_some((OptionCode::PROBE, &[][..]));
+        let name = self.asks_server.then_some((OptionCode::NSID, &[][..]));
         let padding = padding.map(|padding| (OptionCode::PADDING, padding));
-        message.finish(Some(opt), mark.into_iter().chain(padding)).to_vec()
+        message.finish(Some(opt), mark.into_iter().chain(name).chain(padding)).to_vec()
     }
 
     /// Returns true if a message is the response, false if it belongs to another query.
@@ -141,6 +149,24 @@ impl Query {
             has_address: message.records().take(usize::from(header.answers)).any(|record| is_address(&record)),
         })
     }
+}
+
+/// Maximum length in bytes of the name of a server.
+const SERVER_NAME_MAX: usize = 255;
+
+/// Returns the name of the server in a response; `None` if it has none, or one that is not a text.
+fn server_name(message: &[u8]) -> Option<String> {
+    let message = Message::parse(message).ok()?;
+    let opt = message.records().find(|record| record.rtype() == Type::OPT)?;
+    let (_, name) = wire::options(opt.rdata()).find(|(code, _)| *code == OptionCode::NSID)?;
+    let is_name = !name.is_empty() && name.len() <= SERVER_NAME_MAX && name.iter().all(u8::is_ascii_graphic);
+    is_name.then(|| String::from_utf8_lossy(name).into_owned())
+}
+
+/// Sends a query over UDP, and returns the name of the server that answers, if it says one.
+pub(crate) async fn udp_server(server: SocketAddr, query: &Query) -> Result<Option<String>, ProbeError> {
+    let reply = within(TIMEOUT, udp_exchange(server, query)).await?;
+    Ok(server_name(&reply.message))
 }
 
 /// Sends a query over UDP.
@@ -220,7 +246,7 @@ mod tests {
     use super::*;
 
     fn query(name: &str, length: Option<usize>) -> Query {
-        Query { name: Name::from_text(name).unwrap(), qtype: Type::A, length, is_marked: false, dnssec_ok: false }
+        Query { length, ..Query::new(Name::from_text(name).unwrap(), Type::A) }
     }
 
     #[test]
@@ -244,6 +270,28 @@ mod tests {
                 assert_eq!(bytes.len(), length.unwrap_or(bytes.len()));
             }
         }
+    }
+
+    #[test]
+    fn reads_the_name_of_the_server() {
+        let response = |name: &[u8]| {
+            let mut message = MessageBuf::new();
+            let question = (Name::from_text("a.test.").unwrap(), Type::A, Class::IN);
+            let header = Header { id: 7, flags: Flags::default().with_response(true), ..Header::default() };
+            message.start(header, Some((question.0.as_ref(), question.1, question.2)));
+            let opt = Opt { udp_size: UDP_SIZE, extended_rcode: 0, version: 0, dnssec_ok: false };
+            message.finish(Some(opt), [(OptionCode::NSID, name)].into_iter()).to_vec()
+        };
+        assert_eq!(server_name(&response(b"portolan-x7k2p")).as_deref(), Some("portolan-x7k2p"));
+        for name in [&b""[..], b"a b", b"\x1b[31m", &[b'a'; SERVER_NAME_MAX + 1]] {
+            assert_eq!(server_name(&response(name)), None, "{name:?}");
+        }
+        let plain = query("a.test.", None);
+        assert_eq!(server_name(&plain.bytes(7)), None);
+        let bytes = plain.asking_server().bytes(7);
+        let mut request = wire::Request::default();
+        request.read(Header::read(&bytes).unwrap(), &bytes).unwrap();
+        assert!(request.options(&bytes).any(|(code, _)| code == OptionCode::NSID));
     }
 
     #[test]

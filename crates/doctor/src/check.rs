@@ -20,6 +20,8 @@ pub enum Area {
     Network,
     /// Cache on the nodes.
     Local,
+    /// Full server on every node.
+    EveryNode,
     /// Upstreams of *forward*.
     Upstream,
     /// Services and their names.
@@ -30,13 +32,14 @@ pub enum Area {
 
 impl Area {
     /// All areas, in the order of the report.
-    pub const ALL: [Area; 9] = [
+    pub const ALL: [Area; 10] = [
         Area::Corefile,
         Area::Rights,
         Area::Kubernetes,
         Area::Pods,
         Area::Network,
         Area::Local,
+        Area::EveryNode,
         Area::Upstream,
         Area::Services,
         Area::System,
@@ -52,6 +55,7 @@ impl Area {
             Area::Pods => "pods",
             Area::Network => "network",
             Area::Local => "local",
+            Area::EveryNode => "every-node",
             Area::Upstream => "upstream",
             Area::Services => "services",
             Area::System => "system",
@@ -68,6 +72,7 @@ impl Area {
             Area::Pods => "Pods",
             Area::Network => "Network",
             Area::Local => "Node cache",
+            Area::EveryNode => "Server on every node",
             Area::Upstream => "Upstreams",
             Area::Services => "Services",
             Area::System => "Process and machine",

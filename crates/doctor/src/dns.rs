@@ -3,7 +3,7 @@
 use core::net::IpAddr;
 
 use crate::known::known;
-use crate::objects::{Deployment, EndpointSlice, List, Objects, Service};
+use crate::objects::{DaemonSet, Deployment, EndpointSlice, List, Metadata, Objects, PodTemplate, Service};
 use crate::objects::{Endpoint, Pod, Port};
 use crate::{Known, Unknown};
 
@@ -23,6 +23,37 @@ pub struct DnsService<'a> {
     /// Service.
     pub service: &'a Service,
     objects: &'a Objects,
+}
+
+/// Object that creates the Pods of the DNS Service.
+#[derive(Clone, Copy)]
+pub struct Workload<'a> {
+    /// `Deployment` or `DaemonSet`.
+    pub kind: &'static str,
+    /// Metadata.
+    pub metadata: &'a Metadata,
+    /// Template of its Pods.
+    pub template: &'a PodTemplate,
+}
+
+impl<'a> From<&'a Deployment> for Workload<'a> {
+    fn from(deployment: &'a Deployment) -> Workload<'a> {
+        Workload { kind: "Deployment", metadata: &deployment.metadata, template: &deployment.spec.template }
+    }
+}
+
+impl<'a> From<&'a DaemonSet> for Workload<'a> {
+    fn from(daemon_set: &'a DaemonSet) -> Workload<'a> {
+        Workload { kind: "DaemonSet", metadata: &daemon_set.metadata, template: &daemon_set.spec.template }
+    }
+}
+
+impl Workload<'_> {
+    /// Returns `KIND NAMESPACE/NAME`.
+    #[must_use]
+    pub fn path(&self) -> String {
+        format!("{} {}", self.kind, self.metadata.path())
+    }
 }
 
 impl<'a> DnsService<'a> {
@@ -105,7 +136,38 @@ impl<'a> DnsService<'a> {
     pub fn deployment(&self) -> Known<&'a Deployment> {
         let deployments = known(&self.objects.deployments)?;
         let missing = || Unknown::new(format!("no Deployment has the Pods of Service {}", self.path()));
-        deployments.iter().find(|deployment| self.selects(deployment)).ok_or_else(missing)
+        deployments.iter().find(|deployment| self.selects((*deployment).into())).ok_or_else(missing)
+    }
+
+    /// DaemonSet of the full server whose Pods the Service selects; `None` without one.
+    ///
+    /// # Errors
+    /// The DaemonSets are not known.
+    pub fn daemon_set(&self) -> Known<Option<&'a DaemonSet>> {
+        let daemon_sets = known(&self.objects.daemon_sets)?;
+        let is_server = |one: &&DaemonSet| one.node_cache_addresses().is_none() && self.selects((*one).into());
+        Ok(daemon_sets.iter().find(is_server))
+    }
+
+    /// Object that creates the Pods of the Service: the DaemonSet of the full server, or else the Deployment.
+    ///
+    /// # Errors
+    /// Neither is known.
+    pub fn workload(&self) -> Known<Workload<'a>> {
+        if let Ok(Some(daemon_set)) = self.daemon_set() {
+            return Ok(daemon_set.into());
+        }
+        self.deployment().map(Workload::from)
+    }
+
+    /// Deployments and DaemonSets whose Pods the Service selects.
+    ///
+    /// # Errors
+    /// The Deployments or the DaemonSets are not known.
+    pub fn workloads(&self) -> Known<Vec<Workload<'a>>> {
+        let deployments = known(&self.objects.deployments)?.iter().map(Workload::from);
+        let all = deployments.chain(known(&self.objects.daemon_sets)?.iter().map(Workload::from));
+        Ok(all.filter(|workload| self.selects(*workload)).collect())
     }
 
     /// Pods of the Service.
@@ -122,11 +184,12 @@ impl<'a> DnsService<'a> {
         Ok(known(&self.objects.pods)?.iter().filter(is_ours).collect())
     }
 
-    fn selects(&self, deployment: &Deployment) -> bool {
+    /// Returns true if the Service selects the Pods of a workload.
+    pub(crate) fn selects(&self, workload: Workload<'_>) -> bool {
         let selector = &self.service.spec.selector;
-        deployment.metadata.namespace == self.service.metadata.namespace
+        workload.metadata.namespace == self.service.metadata.namespace
             && !selector.is_empty()
-            && crate::objects::contains(&deployment.spec.template.metadata.labels, selector)
+            && crate::objects::contains(&workload.template.metadata.labels, selector)
     }
 }
 

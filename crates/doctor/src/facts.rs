@@ -1,6 +1,7 @@
 //! Facts that checks read. `cli::doctor` gathers them; tests write them.
 
-use core::net::IpAddr;
+use core::net::{IpAddr, SocketAddr};
+use std::collections::BTreeMap;
 
 use control::doctor::ServerFacts;
 
@@ -27,6 +28,12 @@ pub struct Facts {
     pub replicas: Known<Vec<Replica>>,
     /// Probes of the DNS Service, its replicas and the node cache.
     pub probes: Known<Probes>,
+    /// Answers of the DNS Service, by the server that gave them. Asked only of a Service that prefers the own node.
+    pub answers: Known<Vec<ServiceAnswers>>,
+    /// Version of the API server, such as `v1.36.2`.
+    pub api_version: Known<String>,
+    /// True if the user asks for the mode `every-node`, which the cluster may not have yet.
+    pub plans_every_node: bool,
     /// Probes of upstreams.
     pub upstreams: Known<Vec<UpstreamProbe>>,
     /// Upstreams that are not plain DNS; empty without them.
@@ -56,6 +63,9 @@ impl Facts {
             kubelets: Err(unknown.clone()),
             replicas: Err(unknown.clone()),
             probes: Err(unknown.clone()),
+            answers: Err(unknown.clone()),
+            api_version: Err(unknown.clone()),
+            plans_every_node: false,
             upstreams: Err(unknown.clone()),
             encrypted: Vec::new(),
             search: Err(unknown.clone()),
@@ -71,6 +81,33 @@ impl Facts {
     /// The Services are not known, or none of them is the DNS Service.
     pub fn dns(&self) -> Known<DnsService<'_>> {
         DnsService::find(&self.objects, self.service.as_ref())
+    }
+
+    /// Returns the name of the node that this process runs on, by an address of this network namespace.
+    ///
+    /// # Errors
+    /// The interfaces are not known, or no Pod, endpoint or Node has one of their addresses.
+    pub fn own_node(&self) -> Known<&str> {
+        let interfaces = crate::known::known(&self.interfaces)?;
+        let is_own = |address: IpAddr| interfaces.iter().any(|interface| interface.addresses.contains(&address));
+        let nodes = self.objects.nodes.iter().flat_map(|nodes| nodes.iter());
+        let mut nodes = nodes.filter(|node| node.addresses().any(is_own)).map(|node| node.metadata.name.as_str());
+        let pods = self.objects.pods.iter().flat_map(|pods| pods.iter());
+        let mut pods = pods.filter(|pod| pod.addresses().any(is_own)).map(|pod| pod.spec.node_name.as_str());
+        let slices = self.objects.slices.iter().flat_map(|slices| slices.iter());
+        let endpoints = slices.flat_map(|slice| &slice.endpoints);
+        let has = |addresses: &[String]| addresses.iter().filter_map(|text| text.parse().ok()).any(is_own);
+        let mut endpoints = endpoints.filter(|one| has(&one.addresses)).map(|one| one.node_name.as_str());
+        let found = nodes.next().or_else(|| pods.next()).or_else(|| endpoints.next());
+        let missing = || Unknown::new("the node of this process is not known: no Pod has an address from here");
+        found.filter(|name| !name.is_empty()).ok_or_else(missing)
+    }
+
+    /// Returns true if this process has the network of a node.
+    #[must_use]
+    pub fn is_on_node_network(&self) -> bool {
+        let is_own = |address: IpAddr| self.interfaces.iter().flatten().any(|one| one.addresses.contains(&address));
+        self.objects.nodes.iter().flat_map(|nodes| nodes.iter()).any(|node| node.addresses().any(is_own))
     }
 }
 
@@ -100,6 +137,19 @@ pub struct Kubelet {
     pub cluster_dns: Vec<IpAddr>,
     /// Cluster domain, without the final dot; empty if not known.
     pub cluster_domain: String,
+}
+
+/// Answers of an address of the DNS Service to queries from new ports, by the name of the server (NSID, RFC 5001).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServiceAnswers {
+    /// Address that was asked.
+    pub address: Option<SocketAddr>,
+    /// Number of answers of each server.
+    pub named: BTreeMap<String, u64>,
+    /// Number of answers without a name.
+    pub unnamed: u64,
+    /// Number of queries without an answer.
+    pub lost: u64,
 }
 
 /// Replica of the server that was asked for its metrics.

@@ -34,8 +34,10 @@ mod tests;
 pub use check::{Area, Check, Evidence, Finding, Looked, Need, Outcome, Severity};
 pub use checks::{SelectError, all, select};
 pub use corefile_facts::{CorefileFacts, Encrypted, Forwarded, Problem};
-pub use dns::{DNS_PORT, DnsService};
-pub use facts::{Access, Certificate, Conntrack, Facts, Flow, Interface, Kubelet, Replica, SearchProbe};
+pub use dns::{DNS_PORT, DnsService, Workload};
+pub use facts::{
+    Access, Certificate, Conntrack, Facts, Flow, Interface, Kubelet, Replica, SearchProbe, ServiceAnswers,
+};
 pub use known::{Gap, Known, Unknown};
 pub use probe::{Attempt, EncryptedProbe, LargeAnswer, Probe, Probes, UpstreamProbe};
 pub use report::{Mark, Report, Row};

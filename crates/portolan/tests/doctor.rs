@@ -240,6 +240,7 @@ fn names_each_fault_and_nothing_else() {
         objects(&mut pod);
         packets(&mut pod);
         configurations(&mut pod);
+        every_node(&mut pod);
         permissions(&mut pod);
     });
 }
@@ -380,6 +381,65 @@ fn configurations(pod: &mut Pod) {
         |pod| pod.reload(&corefile("10.96.0.10")),
         |pod| pod.reload(&fine),
     );
+}
+
+/// Makes the cluster one with the full server on every node, of which this is node-a.
+fn migrate(pod: &Pod) {
+    pod.api.install("HorizontalPodAutoscaler", "autoscaling/v2");
+    pod.api.put_document("/version", json!({ "gitVersion": "v1.36.2" }));
+    let labels = json!({ "app.kubernetes.io/component": "every-node", "k8s-app": "kube-dns" });
+    let ports = json!([{ "containerPort": 53, "protocol": "UDP" }]);
+    let probe = json!({ "httpGet": { "path": "/ready", "port": 8181 } });
+    let container = json!({ "name": "portolan", "ports": ports, "readinessProbe": probe });
+    let server = json!({ "template": { "metadata": { "labels": labels }, "spec": { "containers": [container] } } });
+    let proxy = json!({ "name": "kube-proxy", "image": "registry.k8s.io/kube-proxy:v1.36.2" });
+    let proxy = json!({ "template": { "spec": { "containers": [proxy] } } });
+    for (name, spec) in [("portolan-every-node", server), ("kube-proxy", proxy)] {
+        pod.api.put(fakeapi::object("DaemonSet", "kube-system", name, json!({ "spec": spec })));
+    }
+    pod.api.delete("poddisruptionbudgets", "kube-system", "coredns");
+    pod.change("endpointslices", "kube-system", "kube-dns-a", |slice| {
+        for endpoint in slice["endpoints"].as_array_mut().unwrap() {
+            endpoint["hints"] = json!({ "forNodes": [{ "name": endpoint["nodeName"] }] });
+        }
+    });
+    prefer(pod, "PreferSameNode");
+}
+
+fn prefer(pod: &Pod, distribution: &str) {
+    pod.change("services", "kube-system", "kube-dns", |service| {
+        service["spec"]["trafficDistribution"] = distribution.into();
+    });
+}
+
+fn every_node(pod: &mut Pod) {
+    let named =
+        |name: &str| corefile("/etc/resolv.conf").replace("    ready\n", &format!("    ready\n    nsid {name}\n"));
+    let report = pod.run(&["--json", "--only", "every-node"]).stdout;
+    let report: Value = serde_json::from_str(&report).unwrap();
+    assert!(found(&report).contains(&"PD-E06"), "before a migration, the budget is in the way: {report:#}");
+    migrate(pod);
+    pod.reload(&named("coredns-6c9"));
+    let report = pod.report();
+    assert!(found(&report).is_empty(), "{report:#}");
+    assert_eq!(row(&report, "PD-E01")["evidence"], "16 answers of this node", "{report:#}");
+    let is_open = |row: &Value| {
+        row["area"] == "every-node" && !["fine", "not_applicable"].map(Value::from).contains(&row["outcome"])
+    };
+    assert!(codes(&report, is_open).is_empty(), "{report:#}");
+    pod.expect(
+        "PD-E01",
+        "the Pod of the other node answers",
+        |pod| pod.reload(&named("coredns-x2k")),
+        |pod| pod.reload(&named("coredns-6c9")),
+    );
+    pod.expect("PD-E05", "kubeadm reset the Service", |pod| prefer(pod, ""), |pod| prefer(pod, "PreferSameNode"));
+    pod.api.delete("daemonsets", "kube-system", "portolan-every-node");
+    prefer(pod, "");
+    let budget = json!({ "spec": { "selector": { "matchLabels": { "k8s-app": "kube-dns" } } },
+        "status": { "disruptionsAllowed": 1, "currentHealthy": 2, "desiredHealthy": 1, "expectedPods": 2 } });
+    pod.api.put(fakeapi::object("PodDisruptionBudget", "kube-system", "coredns", budget));
+    pod.reload(&corefile("/etc/resolv.conf"));
 }
 
 fn permissions(pod: &mut Pod) {

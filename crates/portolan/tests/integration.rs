@@ -28,6 +28,7 @@ mod early_refusals;
 mod empty_root;
 mod encrypted_upstreams;
 mod etcd;
+mod every_node;
 mod everything;
 mod explain;
 mod explain_client;

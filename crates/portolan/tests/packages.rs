@@ -11,7 +11,8 @@ use crate::support::packages::{self, chart, kustomize, parse};
 use serde_json::{Value, json};
 
 /// Kustomizations and their golden manifests.
-const OVERLAYS: [(&str, &str); 5] = [
+const OVERLAYS: [(&str, &str); 6] = [
+    ("overlays/every-node", "every-node"),
     ("overlays/front", "front"),
     ("overlays/node", "node"),
     ("overlays/own", "own"),
@@ -19,7 +20,9 @@ const OVERLAYS: [(&str, &str); 5] = [
     ("tests/components", "components"),
 ];
 /// Release name of the golden manifests.
-const RELEASE: &str = "coredns";
+pub(crate) const RELEASE: &str = "coredns";
+/// First version of Kubernetes whose API server takes `trafficDistribution: PreferSameNode`.
+const SAME_NODE_SINCE: &str = "1.34.0";
 
 fn run(program: &str, arguments: &[&str]) -> Output {
     Command::new(program).args(arguments).output().unwrap()
@@ -32,9 +35,14 @@ fn output_of(program: &str, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-fn render(release: &str, values: &Path, more: &[&str]) -> String {
+/// Objects of the chart with these values, as text. Without `--kube-version` in `more`, for the first version that the
+/// mode `every-node` is made for.
+pub(crate) fn render(release: &str, values: &Path, more: &[&str]) -> String {
     let (chart, values) = (chart(), values.to_string_lossy());
     let mut arguments = vec!["template", release, chart.to_str().unwrap(), "-n", "kube-system", "-f", &values];
+    if !more.contains(&"--kube-version") {
+        arguments.extend(["--kube-version", SAME_NODE_SINCE]);
+    }
     arguments.extend(more);
     output_of("helm", &arguments)
 }
@@ -47,7 +55,8 @@ fn refusal(settings: &str) -> String {
     String::from_utf8(output.stderr).unwrap()
 }
 
-fn values(name: &str) -> PathBuf {
+/// Values file of a test.
+pub(crate) fn values(name: &str) -> PathBuf {
     chart().join(format!("tests/values/{name}.yaml"))
 }
 
@@ -101,7 +110,7 @@ fn every_rendered_corefile_passes_check() {
             checked += 1;
         }
     }
-    assert!(checked >= 11, "{checked} Corefiles");
+    assert!(checked >= 14, "{checked} Corefiles");
 }
 
 #[test]
@@ -118,6 +127,8 @@ fn misspelled_and_mistyped_values_are_rejected_by_name() {
         ("replicaCount=two", ["replicaCount", "integer"]),
         ("image.tag=1", ["tag", "string"]),
         ("node.localIP=localhost", ["node", "localIP"]),
+        ("everyNode.maxSurge=10%", ["everyNode", "maxSurge"]),
+        ("everyNode.preferSameNode=yes", ["everyNode", "preferSameNode"]),
         ("readinessProbe.initialDelay=1", ["readinessProbe", "initialDelay"]),
     ] {
         let said = refusal(settings);
@@ -141,6 +152,23 @@ fn values_that_cannot_work_are_rejected_with_advice() {
             "image.repository=x,podSecurityContext.runAsUser=0",
             "runAsUser is 0, but podSecurityContext.runAsNonRoot is true",
         ),
+        ("image.repository=x,mode=every-node,everyNode=null", "Pass --reset-then-reuse-values"),
+        ("image.repository=x,mode=every-node,hpa.enabled=true", "hpa.enabled=false,autoscaler.enabled=false"),
+        ("image.repository=x,mode=every-node,autoscaler.enabled=true", "would scale the Deployment up again"),
+        (
+            "image.repository=x,mode=every-node,podDisruptionBudget.maxUnavailable=1",
+            "Pass --set podDisruptionBudget=null",
+        ),
+        (
+            "image.repository=x,mode=every-node,service.trafficDistribution=PreferClose",
+            "service.trafficDistribution is `PreferClose`",
+        ),
+        ("image.repository=x,mode=every-node,servers[0].hostPort=53", "pass --set everyNode.maxUnavailable=1"),
+        (
+            "image.repository=x,mode=every-node,service.selector.app\\.kubernetes\\.io/component=dns",
+            "the DNS Service selects app.kubernetes.io/component `dns`",
+        ),
+        ("image.repository=x,mode=every-node,securityContext.runAsUser=0", "runAsUser is 0"),
         ("image.repository=x,securityContext.runAsUser=0", "pass --set podSecurityContext.runAsNonRoot=false"),
     ] {
         let said = refusal(settings);
@@ -190,18 +218,16 @@ fn reused_values_of_a_coredns_release_render_the_server() {
         return;
     }
     let new_keys = "mode=null,nameOverride=null,k8sAppLabelOverride=null,fullnameOverride=null,control=null,shadow=null,\
-        networkPolicy=null,node=null,front=null,prometheusRule=null,dashboards=null";
+        networkPolicy=null,everyNode=null,node=null,front=null,prometheusRule=null,dashboards=null";
     compare(&render(RELEASE, &values("defaults"), &["--set", new_keys]), &golden("defaults"));
 }
 
 #[test]
 fn every_server_runs_without_root_and_with_a_read_only_root_file_system() {
     let objects: Vec<Value> = packages::golden().iter().flat_map(|file| packages::read(file)).collect();
-    let is_server = |object: &&Value| {
-        object["kind"] == "Deployment" && object["spec"]["template"]["spec"]["volumes"][0]["name"] == "config-volume"
-    };
+    let is_server = |object: &&Value| object["spec"]["template"]["spec"]["volumes"][0]["name"] == "config-volume";
     let servers: Vec<&Value> = objects.iter().filter(is_server).collect();
-    assert!(servers.len() >= 6, "{} servers", servers.len());
+    assert!(servers.len() >= 10, "{} servers", servers.len());
     for server in servers {
         let pod = &server["spec"]["template"]["spec"];
         let (own, common) = (&pod["containers"][0]["securityContext"], &pod["securityContext"]);
@@ -212,7 +238,8 @@ fn every_server_runs_without_root_and_with_a_read_only_root_file_system() {
         assert_eq!(own["readOnlyRootFilesystem"], true, "{server}");
         assert_eq!(own["allowPrivilegeEscalation"], false, "{server}");
         assert_eq!(own["capabilities"], json!({ "add": ["NET_BIND_SERVICE"], "drop": ["ALL"] }), "{server}");
-        assert_eq!(pod["containers"][0]["resources"]["limits"], json!({ "memory": "170Mi" }), "{server}");
+        let memory = if server["kind"] == "DaemonSet" { "128Mi" } else { "170Mi" };
+        assert_eq!(pod["containers"][0]["resources"]["limits"], json!({ "memory": memory }), "{server}");
     }
 }
 

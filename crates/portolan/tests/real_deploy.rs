@@ -15,6 +15,9 @@ const ORIGINAL_IMAGE: &str = "coredns:1.14.1";
 /// Image in the examples with Helm and Kustomize.
 const OWN_IMAGE: &str = "REGISTRY/portolan:latest";
 
+/// First minor version of Kubernetes 1 whose API server takes `trafficDistribution: PreferSameNode`.
+const SAME_NODE_MINOR: u32 = 34;
+
 /// A shell in a scratch copy of the `deploy` folder, with kubectl as an administrator.
 struct Shell<'a> {
     api: &'a Kubernetes,
@@ -52,12 +55,7 @@ impl Shell<'_> {
 
     /// Runs all commands of kubectl and Helm of a section.
     fn run_section(&self, page: &str, heading: &str) {
-        let text = std::fs::read_to_string(repository().join("docs").join(page)).unwrap();
-        let section = text.split("\n## ").find(|section| section.starts_with(heading));
-        let section = section.unwrap_or_else(|| panic!("{page} has no section `{heading}`"));
-        let commands: String = fenced(section).filter(|block| is_for_cluster(block)).collect();
-        assert!(!commands.is_empty(), "{page}: section `{heading}` has no commands for a cluster");
-        self.run(&commands);
+        self.run(&commands_of(page, heading));
     }
 
     /// Runs the section that replaces a workload's image and the one that restores it, and checks the image after each.
@@ -79,6 +77,16 @@ impl Shell<'_> {
     }
 }
 
+/// The commands of kubectl and Helm of a section.
+fn commands_of(page: &str, heading: &str) -> String {
+    let text = std::fs::read_to_string(repository().join("docs").join(page)).unwrap();
+    let section = text.split("\n## ").find(|section| section.starts_with(heading));
+    let section = section.unwrap_or_else(|| panic!("{page} has no section `{heading}`"));
+    let commands: String = fenced(section).filter(|block| is_for_cluster(block)).collect();
+    assert!(!commands.is_empty(), "{page}: section `{heading}` has no commands for a cluster");
+    commands
+}
+
 /// The contents of the `sh` blocks of a text, without the indentation of lists.
 fn fenced(text: &str) -> impl Iterator<Item = String> + '_ {
     text.split("```sh\n").skip(1).map(|rest| {
@@ -90,7 +98,7 @@ fn fenced(text: &str) -> impl Iterator<Item = String> + '_ {
 
 /// Returns true if a block of commands starts with one that changes or reads a cluster, and needs no running pods.
 fn is_for_cluster(block: &str) -> bool {
-    let starts = ["kubectl ", "helm ", "mkdir -p my-dns", "CLUSTER_IP=", "IMAGE="];
+    let starts = ["kubectl ", "helm ", "sed ", "mkdir -p my-dns", "CLUSTER_IP=", "IMAGE="];
     starts.iter().any(|start| block.starts_with(start)) && !block.contains("POD-IP") && !block.contains(" exec ")
 }
 
@@ -131,7 +139,11 @@ fn documented_switches_and_rollbacks_work() {
     kube_dns(&shell);
     node_cache(&shell);
     istio(&shell, &api);
-    helm(&shell);
+    let knows_preference = api.minor_version() >= SAME_NODE_MINOR;
+    if knows_preference {
+        every_node(&shell);
+    }
+    helm(&shell, knows_preference);
 }
 
 fn coredns(shell: &Shell<'_>) {
@@ -244,7 +256,32 @@ fn kustomize(shell: &Shell<'_>) {
     assert_eq!(flags, "node -domain=cluster.local -localip=169.254.20.10 -upstreamsvc=kube-dns");
 }
 
-fn helm(shell: &Shell<'_>) {
+const PREFERENCE: &str = "kubectl -n kube-system get service kube-dns -o jsonpath='{.spec.trafficDistribution}'";
+
+fn every_node(shell: &Shell<'_>) {
+    if !are_in_path(&["helm"]) {
+        return;
+    }
+    let page = "every-node.md";
+    let parts = "{.metadata.uid} {.spec.clusterIP} {.spec.selector} {.spec.ports}";
+    let identity = format!("kubectl -n kube-system get service kube-dns -o jsonpath='{parts}'");
+    let before = shell.run(&identity);
+    shell.run_section(page, "Migrate a cluster of kubeadm");
+    for daemon_set in ["portolan-every-node", "portolan-coredns-every-node"] {
+        assert_eq!(shell.image(&format!("daemonset/{daemon_set}")), OWN_IMAGE);
+    }
+    assert_eq!((shell.run(PREFERENCE).as_str(), shell.run(&identity)), ("PreferSameNode", before.clone()));
+    let dns = shell.run("kubectl -n kube-system get deployment -l k8s-app=kube-dns -o name");
+    assert_eq!(dns, "deployment.apps/coredns\n", "kubeadm accepts one Deployment with the label");
+    // Without nodes, no replica would ever be ready.
+    shell.run(&commands_of(page, "Go back").replace("--replicas=2", "--replicas=0"));
+    assert_eq!((shell.run(PREFERENCE), shell.run(&identity)), (String::new(), before));
+    let left = shell.run("kubectl -n kube-system get daemonset,configmap portolan-every-node --ignore-not-found");
+    assert_eq!(left, "");
+    shell.run("helm -n kube-system uninstall portolan");
+}
+
+fn helm(shell: &Shell<'_>, knows_preference: bool) {
     if !are_in_path(&["helm"]) {
         return;
     }
@@ -261,6 +298,16 @@ fn helm(shell: &Shell<'_>) {
     for (section, image) in [("Replace a release", OWN_IMAGE), ("Go back", "registry.example/coredns:1.14.1")] {
         shell.run_section(page, section);
         assert_eq!((shell.image("deployment/coredns").as_str(), shell.run(&identity)), (image, before.clone()));
+    }
+    if knows_preference {
+        let preference = PREFERENCE.replace("kube-dns", "coredns");
+        let service = identity.lines().nth(1).unwrap();
+        let before = shell.run(service);
+        shell.run_section("every-node.md", "Migrate a release of this chart");
+        assert_eq!(shell.run(service), before, "the Service has another identity");
+        assert_eq!(shell.run(&preference), "", "the section ends in mode central");
+        shell.run("kubectl -n kube-system get deployment coredns");
+        assert!(!shell.attempt("kubectl -n kube-system get daemonset coredns-every-node").status.success());
     }
     let uninstall = "helm -n kube-system uninstall portolan";
     shell.run_section(page, "Install the DNS of a cluster");

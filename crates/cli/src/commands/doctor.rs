@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ::doctor::{Check, Need, Report, Unknown, select};
+use ::doctor::{Area, Check, Need, Report, Unknown, select};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use cluster::Source;
 use config::Directives;
@@ -44,7 +44,7 @@ pub(super) fn definition() -> clap::Command {
     command(NAME, "Find what is wrong with the DNS of the cluster, and what to do about it")
         .long_about(
             "Find what is wrong with the DNS of the cluster, and what to do about it: Corefile, permissions, Service, Deployment, \
-             kubelets, Pods, network, node cache, upstreams, Services and this machine. Takes 5 s at most and changes nothing. \
+             kubelets, Pods, network, node cache, server on every node, upstreams, Services and this machine. Takes 5 s at most and changes nothing. \
              Reads the API server of this Pod or of a kubeconfig, asks the server that runs here over its control socket, and \
              sends queries. A check that could not look says why. docs/doctor.md lists the checks. Exits with 0 if everything \
              that applies was looked at and is fine, with 1 if something was found, with 2 if no check could look, or if an option \
@@ -152,6 +152,7 @@ impl Options {
             conf: self.conf.clone(),
             directives,
             service: self.service.clone(),
+            plans_every_node: self.checks.iter().all(|check| check.area == Area::EveryNode),
             packets: self.checks.iter().any(|check| check.needs.contains(&Need::Network)),
             waiting: ask_waiting(options.server.clone()),
         };

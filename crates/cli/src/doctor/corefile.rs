@@ -116,17 +116,17 @@ fn without_secrets(source: &str, text: &str, directives: Directives) -> ReadCore
     ReadCorefile { facts: of_written(source, Err(unknown.clone()), written, true), requests: Err(unknown) }
 }
 
-/// Reads the Corefile in the ConfigMap of the Deployment.
+/// Reads the Corefile in the ConfigMap of the DaemonSet or the Deployment.
 async fn of_config_map(
     dns: &DnsService<'_>,
     api: &Api,
     directives: Directives,
     has_files: bool,
 ) -> Known<ReadCorefile> {
-    let deployment = dns.deployment()?;
-    let spec = &deployment.spec.template.spec;
+    let workload = dns.workload()?;
+    let spec = &workload.template.spec;
     let names = spec.volumes.iter().filter_map(|volume| volume.config_map.as_ref()).map(|source| &source.name);
-    let namespace = &deployment.metadata.namespace;
+    let namespace = &workload.metadata.namespace;
     for name in names.take(CONFIG_MAPS_MAX) {
         let Some(data) = config_map(api, namespace, name).await? else { continue };
         if let Some(text) = data.get(KEY) {
@@ -134,7 +134,7 @@ async fn of_config_map(
             return Ok(facts_of(&format!("ConfigMap {namespace}/{name}"), configuration, has_files));
         }
     }
-    Err(Unknown::new(format!("no ConfigMap of Deployment {} has the key `{KEY}`", deployment.metadata.path())))
+    Err(Unknown::new(format!("no ConfigMap of {} has the key `{KEY}`", workload.path())))
 }
 
 /// Compiles a Corefile of containers elsewhere.

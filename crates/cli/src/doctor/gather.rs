@@ -6,14 +6,16 @@ use cluster::Source;
 use config::Directives;
 use control::doctor::ServerFacts;
 use doctor::objects::Objects;
-use doctor::{Facts, Known, Unknown};
+use doctor::{Facts, Known, ServiceAnswers, Unknown};
 
 use super::api::Api;
 use super::corefile::{ReadCorefile, corefile};
 use super::deadline::Deadline;
 use super::kubelets::kubelets;
-use super::objects::objects;
-use super::probes::{encrypted_probes, encrypted_upstreams, probes, search_probes, upstream_probes, upstreams};
+use super::objects::{api_version, objects};
+use super::probes::{
+    encrypted_probes, encrypted_upstreams, probes, search_probes, service_answers, upstream_probes, upstreams,
+};
 use super::replicas::replicas;
 use super::resolv_conf::ResolvConf;
 use super::returns::{AskWaiting, Returns};
@@ -32,6 +34,8 @@ pub(crate) struct Options {
     pub(crate) conf: Option<PathBuf>,
     /// Namespace and name of the DNS Service.
     pub(crate) service: Option<(String, String)>,
+    /// True if the user asks for the mode `every-node`, which the cluster may not have yet.
+    pub(crate) plans_every_node: bool,
     /// True to send packets.
     pub(crate) packets: bool,
     /// Asks the server that runs here for queries that wait.
@@ -60,6 +64,7 @@ pub(crate) async fn gather(options: Options, server: impl Future<Output = Server
     let settings = ResolvConf::read();
     let mut facts = Facts::unknown("not gathered");
     facts.service.clone_from(&options.service);
+    facts.plans_every_node = options.plans_every_node;
     facts.conntrack = host::conntrack();
     facts.interfaces = host::interfaces();
     let asking = deadline.limit("control socket", async { Ok(server.await) });
@@ -87,7 +92,8 @@ pub(crate) async fn gather(options: Options, server: impl Future<Output = Server
     let asks_upstreams = if options.conf.is_some() && options.packets { Ok(()) } else { inside.clone() };
     let encrypted = encrypted_upstreams(&facts);
     let connects = asks_upstreams.is_ok();
-    let (access, kubelets, replicas, probes, upstreams, connections, search) = tokio::join!(
+    let ((answers, version), access, kubelets, replicas, probes, upstreams, connections, search) = tokio::join!(
+        answers_and_version(&facts, &api, &inside, deadline),
         deadline
             .limit("access reviews", async { rights(api.as_ref().map_err(Clone::clone)?, &facts, &requests).await }),
         deadline.limit("kubelets", kubelets(&api, &facts, &settings)),
@@ -104,6 +110,7 @@ pub(crate) async fn gather(options: Options, server: impl Future<Output = Server
     );
     (facts.access, facts.kubelets, facts.replicas) = (access, kubelets, replicas);
     (facts.probes, facts.upstreams, facts.search) = (probes, upstreams, search);
+    (facts.answers, facts.api_version) = (answers, version);
     facts.encrypted = match connections {
         Ok(connections) => connections,
         Err(_) => encrypted_probes(encrypted, &facts, false).await,
@@ -148,6 +155,19 @@ async fn of_api(source: Option<Source>, deadline: Deadline) -> (Known<Api>, Obje
         Err(reason) => Objects::unknown(reason),
     };
     (api, objects)
+}
+
+/// Asks the DNS Service who answers, and the API server for its version.
+async fn answers_and_version(
+    facts: &Facts,
+    api: &Known<Api>,
+    inside: &Known<()>,
+    deadline: Deadline,
+) -> (Known<Vec<ServiceAnswers>>, Known<String>) {
+    tokio::join!(
+        deadline.limit("answers of the Service", async { inside.clone().map(|()| service_answers(facts))?.await }),
+        deadline.limit("version", async { api_version(api.as_ref().map_err(Clone::clone)?).await }),
+    )
 }
 
 /// Returns the reason why there are no objects of a cluster, if the server shows that it belongs to none.

@@ -14,6 +14,8 @@ const CILIUM_POLICIES: &str = "/apis/cilium.io/v2/ciliumnetworkpolicies";
 const REDIRECT_POLICIES: &str = "/apis/cilium.io/v2/ciliumlocalredirectpolicies";
 /// ConfigMap in which kubeadm keeps its settings.
 const KUBEADM: &str = "kubeadm-config";
+/// ConfigMap in which Cilium has its settings.
+const CILIUM: &str = "cilium-config";
 
 /// ConfigMap.
 #[derive(Deserialize)]
@@ -35,12 +37,14 @@ pub(super) async fn objects(api: &Api, end: Instant) -> Objects {
             api.all(end),
             api.custom(CILIUM_POLICIES, "ciliumnetworkpolicies", end),
             api.custom(REDIRECT_POLICIES, "ciliumlocalredirectpolicies", end),
-            kubeadm_settings(api, end)
+            api.all(end)
         )
     };
-    let (one, more) = tokio::join!(one, more);
+    let settings = async { tokio::join!(settings(api, KUBEADM, end), settings(api, CILIUM, end)) };
+    let (one, more, (kubeadm, cilium)) = tokio::join!(one, more, settings);
     let (services, slices, endpoints, namespaces, pods, nodes, deployments) = one;
-    let (daemon_sets, disruption_budgets, network_policies, events, cilium_policies, redirect_policies, kubeadm) = more;
+    let (daemon_sets, disruption_budgets, network_policies, events, cilium_policies, redirect_policies, autoscalers) =
+        more;
     Objects {
         services,
         slices,
@@ -51,18 +55,33 @@ pub(super) async fn objects(api: &Api, end: Instant) -> Objects {
         deployments,
         daemon_sets,
         disruption_budgets,
+        autoscalers,
         network_policies,
         events,
         cilium_policies,
         redirect_policies,
         kubeadm,
+        cilium,
     }
 }
 
-/// Reads the settings of kubeadm. Lists end by themselves; a single object needs its own limit.
-async fn kubeadm_settings(api: &Api, end: Instant) -> Known<Option<BTreeMap<String, String>>> {
-    let late = |_| Unknown::new(format!("get ConfigMap kube-system/{KUBEADM}: no response of the API server in time"));
-    timeout_at(end, config_map(api, "kube-system", KUBEADM)).await.map_err(late)?
+/// Reads a ConfigMap with settings. A list ends in time without help; a single object needs its own limit.
+async fn settings(api: &Api, name: &str, end: Instant) -> Known<Option<BTreeMap<String, String>>> {
+    let late = |_| Unknown::new(format!("get ConfigMap kube-system/{name}: no response of the API server in time"));
+    timeout_at(end, config_map(api, "kube-system", name)).await.map_err(late)?
+}
+
+/// Response to `/version`.
+#[derive(Deserialize)]
+struct Version {
+    #[serde(rename = "gitVersion", default)]
+    version: String,
+}
+
+/// Reads the version of the API server.
+pub(super) async fn api_version(api: &Api) -> Known<String> {
+    let found: Option<Version> = api.object("/version", "get /version").await?;
+    found.map(|found| found.version).ok_or_else(|| Unknown::new("the API server has no /version"))
 }
 
 /// Reads the data of a ConfigMap; `None` if it does not exist.

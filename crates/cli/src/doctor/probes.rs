@@ -6,14 +6,14 @@ use corefile::Directive;
 use doctor::objects::DaemonSet;
 use doctor::{
     Attempt, CorefileFacts, DNS_PORT, Encrypted, EncryptedProbe, Facts, Forwarded, Known, LargeAnswer, Probe, Probes,
-    SearchProbe, Unknown, UpstreamProbe,
+    SearchProbe, ServiceAnswers, Unknown, UpstreamProbe,
 };
 use wire::{Name, Rcode, Type};
 
 use super::names::name;
 use super::resolv_conf::ResolvConf;
 use super::returns::Returns;
-use crate::dns_client::{Answer, ProbeError, Query, connect, tcp, udp, udp_repeated};
+use crate::dns_client::{Answer, ProbeError, Query, connect, tcp, udp, udp_repeated, udp_server};
 use futures_util::future::join_all;
 
 /// Lengths of the queries that show if large packets arrive: one that passes almost every network, and the largest
@@ -39,9 +39,7 @@ const INVALID: &str = "invalid";
 /// Asks the DNS Service, its ready replicas and the node cache.
 pub(super) async fn probes(facts: &Facts, settings: &ResolvConf) -> Known<Probes> {
     let dns = facts.dns()?;
-    let zone = facts.corefile.as_ref().ok().and_then(|corefile| corefile.cluster_zones().into_iter().next());
-    let query =
-        Query::new(name(&format!("kubernetes.default.svc.{}", zone.as_deref().unwrap_or(ZONE)))?, Type::A).marked();
+    let query = Query::new(own_name(facts)?, Type::A).marked();
     let service = dns.service.cluster_ips().map(|ip| SocketAddr::new(ip, DNS_PORT));
     let port = dns.endpoint_port();
     let ready = dns.ready_addresses().unwrap_or_default();
@@ -53,6 +51,39 @@ pub(super) async fn probes(facts: &Facts, settings: &ResolvConf) -> Known<Probes
         join_all(node_cache.map(|address| probe(address, &query))),
     );
     Ok(Probes { service, replicas, node_cache })
+}
+
+/// Number of queries that count who answers. With one Pod per node on two nodes, chance alone would have one of 65,536
+/// runs see only the own one.
+const COUNTED_QUERIES: usize = 16;
+
+/// Asks the addresses of a DNS Service that prefers the own node who answers, from a new port each time.
+pub(super) async fn service_answers(facts: &Facts) -> Known<Vec<ServiceAnswers>> {
+    let dns = facts.dns()?;
+    if dns.service.spec.traffic_distribution.is_empty() {
+        return Err(Unknown::inapplicable("the DNS Service has no trafficDistribution"));
+    }
+    let query = Query::new(own_name(facts)?, Type::A).marked().asking_server();
+    let addresses = dns.service.cluster_ips().map(|ip| SocketAddr::new(ip, DNS_PORT));
+    Ok(join_all(addresses.map(|address| counted_answers(address, &query))).await)
+}
+
+async fn counted_answers(address: SocketAddr, query: &Query) -> ServiceAnswers {
+    let mut counted = ServiceAnswers { address: Some(address), ..ServiceAnswers::default() };
+    for answer in join_all((0..COUNTED_QUERIES).map(|_| udp_server(address, query))).await {
+        match answer {
+            Ok(Some(name)) => *counted.named.entry(name).or_default() += 1,
+            Ok(None) => counted.unnamed += 1,
+            Err(_) => counted.lost += 1,
+        }
+    }
+    counted
+}
+
+/// Returns a name that every cluster has.
+fn own_name(facts: &Facts) -> Known<Name> {
+    let zone = facts.corefile.as_ref().ok().and_then(|corefile| corefile.cluster_zones().into_iter().next());
+    name(&format!("kubernetes.default.svc.{}", zone.as_deref().unwrap_or(ZONE)))
 }
 
 /// Returns the addresses of the node cache that this machine has, or uses.

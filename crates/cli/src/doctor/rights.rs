@@ -74,10 +74,10 @@ fn subject(facts: &Facts) -> Known<Subject> {
     if facts.server.is_ok() && is_pod() {
         return Ok(Subject::Own);
     }
-    let deployment = facts.dns()?.deployment()?;
-    let account = deployment.spec.template.spec.service_account_name.as_str();
+    let workload = facts.dns()?.workload()?;
+    let account = workload.template.spec.service_account_name.as_str();
     let account = if account.is_empty() { "default" } else { account };
-    Ok(Subject::Account(deployment.metadata.namespace.clone(), account.to_owned()))
+    Ok(Subject::Account(workload.metadata.namespace.clone(), account.to_owned()))
 }
 
 async fn review(api: &Api, subject: &Subject, access: Access) -> Known<Access> {

@@ -1,6 +1,7 @@
 //! Checks, one module per area.
 
 mod corefile;
+mod every_node;
 mod kubernetes;
 mod local;
 mod network;
@@ -20,7 +21,7 @@ use control::status::{Problem, ProblemCode};
 use crate::{Area, Check, Facts, Finding, Known};
 
 /// Checks of all modules.
-const AREAS: [&[Check]; 10] = [
+const AREAS: [&[Check]; 11] = [
     corefile::CHECKS,
     rights::CHECKS,
     kubernetes::CHECKS,
@@ -28,6 +29,7 @@ const AREAS: [&[Check]; 10] = [
     pods::CHECKS,
     network::CHECKS,
     local::CHECKS,
+    every_node::CHECKS,
     upstreams::CHECKS,
     services::CHECKS,
     system::CHECKS,

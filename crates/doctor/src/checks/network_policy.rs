@@ -52,7 +52,7 @@ pub(super) fn blocking(facts: &Facts, dns: &DnsService<'_>) -> Outcome {
 
 impl<'a> Target<'a> {
     fn new(facts: &Facts, dns: &DnsService<'a>) -> Target<'a> {
-        let template = dns.deployment().map(|deployment| deployment.spec.template.metadata.labels.clone());
+        let template = dns.workload().map(|workload| workload.template.metadata.labels.clone());
         let mut ports = vec![DNS_PORT];
         let slices = dns.slices().unwrap_or_default();
         ports.extend(slices.iter().flat_map(|slice| &slice.ports).map(|port| port.port));

@@ -48,6 +48,10 @@ pub(super) const CHECKS: &[Check] = &[
 
 fn disruption_budget(facts: &Facts) -> Outcome {
     let dns = facts.dns()?;
+    if let Ok(Some(daemon_set)) = dns.daemon_set() {
+        let path = daemon_set.metadata.path();
+        return Err(Unknown::inapplicable(format!("DaemonSet {path} needs no budget: a drain leaves its Pods alone")));
+    }
     let deployment = dns.deployment()?;
     let budgets = known(&facts.objects.disruption_budgets)?;
     let labels = &deployment.spec.template.metadata.labels;
@@ -120,9 +124,9 @@ const GRACE_DEFAULT: u64 = 30;
 const AFTER_LAMEDUCK: f64 = 2.0;
 
 fn end_of_replica(facts: &Facts) -> Outcome {
-    let deployment = facts.dns()?.deployment()?;
+    let workload = facts.dns()?.workload()?;
     let corefile = known(&facts.corefile)?;
-    let spec = &deployment.spec.template.spec;
+    let spec = &workload.template.spec;
     let mut texts = Vec::new();
     texts.extend(readiness(spec, corefile));
     let grace = spec.termination_grace_period_seconds.unwrap_or(GRACE_DEFAULT);
@@ -135,9 +139,9 @@ fn end_of_replica(facts: &Facts) -> Outcome {
         }
         Some(_) => {}
     }
-    let (namespace, name) = (&deployment.metadata.namespace, &deployment.metadata.name);
-    let evidence = Evidence::fact(format!("Deployment {}", deployment.metadata.path()));
-    evidence.found(texts.into_iter().map(|text| Finding::new(text).about("Deployment", namespace, name)))
+    let (namespace, name) = (&workload.metadata.namespace, &workload.metadata.name);
+    let evidence = Evidence::fact(workload.path());
+    evidence.found(texts.into_iter().map(|text| Finding::new(text).about(workload.kind, namespace, name)))
 }
 
 fn readiness(spec: &PodSpec, corefile: &CorefileFacts) -> Option<String> {

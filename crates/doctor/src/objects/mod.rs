@@ -1,6 +1,7 @@
 //! Objects of the Kubernetes API, with only the fields that checks read. They are decoded from JSON; unknown fields are
 //! ignored, and a missing or null field has its default.
 
+mod autoscaler;
 mod policy;
 mod selector;
 mod service;
@@ -13,6 +14,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
+pub use autoscaler::{Autoscaler, AutoscalerSpec, ScaleTarget};
 pub use policy::{CiliumPolicy, IpBlock, NetworkPolicy, Peer, PolicyPort, PolicyRule, PolicySpec};
 pub(crate) use selector::contains;
 pub use selector::{Expression, Selector};
@@ -138,6 +140,8 @@ pub struct Objects {
     pub daemon_sets: Known<List<DaemonSet>>,
     /// PodDisruptionBudgets.
     pub disruption_budgets: Known<List<DisruptionBudget>>,
+    /// HorizontalPodAutoscalers.
+    pub autoscalers: Known<List<Autoscaler>>,
     /// NetworkPolicies.
     pub network_policies: Known<List<NetworkPolicy>>,
     /// Events with the reason `DNSConfigForming`.
@@ -148,6 +152,8 @@ pub struct Objects {
     pub redirect_policies: Known<List<CiliumPolicy>>,
     /// ConfigMap `kube-system/kubeadm-config`; `None` if it does not exist.
     pub kubeadm: Known<Option<BTreeMap<String, String>>>,
+    /// ConfigMap `kube-system/cilium-config`; `None` if it does not exist.
+    pub cilium: Known<Option<BTreeMap<String, String>>>,
 }
 
 impl Objects {
@@ -164,11 +170,13 @@ impl Objects {
             deployments: Err(reason.clone()),
             daemon_sets: Err(reason.clone()),
             disruption_budgets: Err(reason.clone()),
+            autoscalers: Err(reason.clone()),
             network_policies: Err(reason.clone()),
             events: Err(reason.clone()),
             cilium_policies: Err(reason.clone()),
             redirect_policies: Err(reason.clone()),
             kubeadm: Err(reason.clone()),
+            cilium: Err(reason.clone()),
         }
     }
 
@@ -188,6 +196,7 @@ impl Objects {
             of(&self.deployments),
             of(&self.daemon_sets),
             of(&self.disruption_budgets),
+            of(&self.autoscalers),
             of(&self.network_policies),
             of(&self.events),
         ];

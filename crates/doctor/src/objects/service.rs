@@ -39,6 +39,15 @@ pub struct ServiceSpec {
     /// Name that an ExternalName Service refers to.
     #[serde(deserialize_with = "or_default")]
     pub external_name: String,
+    /// `PreferSameNode`, `PreferSameZone` or `PreferClose`; empty for no preference.
+    #[serde(deserialize_with = "or_default")]
+    pub traffic_distribution: String,
+    /// `Cluster` or `Local`; empty means `Cluster`.
+    #[serde(deserialize_with = "or_default")]
+    pub internal_traffic_policy: String,
+    /// `None` or `ClientIP`; empty means `None`.
+    #[serde(deserialize_with = "or_default")]
+    pub session_affinity: String,
     /// True if endpoints that are not ready have addresses too.
     #[serde(deserialize_with = "or_default")]
     pub publish_not_ready_addresses: bool,
@@ -122,6 +131,9 @@ pub struct Endpoint {
     /// Object that it belongs to.
     #[serde(deserialize_with = "or_default")]
     pub target_ref: ObjectReference,
+    /// Clients that should use it.
+    #[serde(deserialize_with = "or_default")]
+    hints: Hints,
 }
 
 /// Reference to an object.
@@ -137,6 +149,20 @@ pub struct ObjectReference {
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Hints {
+    #[serde(deserialize_with = "or_default")]
+    for_nodes: Vec<ForNode>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct ForNode {
+    #[serde(deserialize_with = "or_default")]
+    name: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 struct Conditions {
     ready: Option<bool>,
@@ -147,6 +173,12 @@ impl Endpoint {
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.conditions.ready.unwrap_or(true)
+    }
+
+    /// Returns true if it has a hint for a node. The control plane sets it for `trafficDistribution: PreferSameNode`.
+    #[must_use]
+    pub fn has_node_hint(&self) -> bool {
+        self.hints.for_nodes.iter().any(|node| !node.name.is_empty())
     }
 }
 
@@ -223,10 +255,19 @@ pub struct Node {
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 struct NodeStatus {
     #[serde(deserialize_with = "or_default")]
     addresses: Vec<NodeAddress>,
+    #[serde(deserialize_with = "or_default")]
+    node_info: NodeInfo,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct NodeInfo {
+    #[serde(deserialize_with = "or_default")]
+    kube_proxy_version: String,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -252,6 +293,12 @@ impl Node {
     #[must_use]
     pub fn zone(&self) -> &str {
         self.metadata.label("topology.kubernetes.io/zone")
+    }
+
+    /// Version of kube-proxy, as kubelets before 1.33 report it; empty if not known.
+    #[must_use]
+    pub fn kube_proxy_version(&self) -> &str {
+        &self.status.node_info.kube_proxy_version
     }
 
     /// IP addresses.

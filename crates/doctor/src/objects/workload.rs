@@ -128,6 +128,14 @@ pub struct ContainerPort {
     pub protocol: String,
 }
 
+impl ContainerPort {
+    /// Returns the protocol with its default.
+    #[must_use]
+    pub fn protocol(&self) -> &str {
+        if self.protocol.is_empty() { "TCP" } else { &self.protocol }
+    }
+}
+
 /// Probe of a container.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -159,9 +167,28 @@ pub struct PodStatus {
     /// Phase, such as `Running`.
     #[serde(deserialize_with = "or_default")]
     pub phase: String,
+    /// First IP address.
+    #[serde(rename = "podIP", deserialize_with = "or_default")]
+    ip: String,
+    /// All IP addresses.
+    #[serde(rename = "podIPs", deserialize_with = "or_default")]
+    ips: Vec<PodIp>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct PodIp {
+    #[serde(deserialize_with = "or_default")]
+    ip: String,
 }
 
 impl Pod {
+    /// IP addresses; those of its node for a Pod with the network of its node.
+    pub fn addresses(&self) -> impl Iterator<Item = IpAddr> {
+        let status = &self.status;
+        core::iter::once(&status.ip).chain(status.ips.iter().map(|one| &one.ip)).filter_map(|text| text.parse().ok())
+    }
+
     /// Returns true for a Pod that a kubelet created from a file, such as those of the control plane.
     #[must_use]
     pub fn is_static(&self) -> bool {
@@ -170,6 +197,14 @@ impl Pod {
 }
 
 impl PodSpec {
+    /// Returns true if a container declares this port for a protocol; `None` if no container declares ports.
+    #[must_use]
+    pub fn declares_port(&self, port: u16, protocol: &str) -> Option<bool> {
+        let mut ports = self.containers.iter().flat_map(|container| &container.ports).peekable();
+        ports.peek()?;
+        Some(ports.any(|one| one.container_port == port && one.protocol() == protocol))
+    }
+
     /// Words of all containers: programs, arguments and values of the environment.
     pub fn words(&self) -> impl Iterator<Item = &str> {
         self.containers.iter().flat_map(|container| {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::world::{World, encrypted};
 use crate::{Attempt, LargeAnswer, Probes, Problem, SearchProbe};
 
-type Fault = (&'static str, &'static str, fn(&mut World));
+pub(super) type Fault = (&'static str, &'static str, fn(&mut World));
 
 /// Changes the fact of a probe, which is known.
 macro_rules! known {

@@ -1,5 +1,6 @@
 //! Healthy cluster as data: objects of the API and the status of the server as JSON, and the results of probes.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use corefile::NoFiles;
@@ -85,6 +86,13 @@ fn list<T: DeserializeOwned>(json: &mut Value) -> Known<List<T>> {
     }
 }
 
+fn config_map(json: &mut Value) -> Known<Option<BTreeMap<String, String>>> {
+    match json.take() {
+        Value::String(reason) => Err(Unknown::new(reason)),
+        data => Ok(serde_json::from_value(data).unwrap()),
+    }
+}
+
 fn objects(json: &mut Value) -> Objects {
     Objects {
         services: list(&mut json["services"]),
@@ -96,11 +104,13 @@ fn objects(json: &mut Value) -> Objects {
         deployments: list(&mut json["deployments"]),
         daemon_sets: list(&mut json["daemon_sets"]),
         disruption_budgets: list(&mut json["disruption_budgets"]),
+        autoscalers: list(&mut json["autoscalers"]),
         network_policies: list(&mut json["network_policies"]),
         events: list(&mut json["events"]),
         cilium_policies: list(&mut json["cilium_policies"]),
         redirect_policies: list(&mut json["redirect_policies"]),
         kubeadm: Ok(serde_json::from_value(json["kubeadm"].take()).unwrap()),
+        cilium: config_map(&mut json["cilium"]),
     }
 }
 

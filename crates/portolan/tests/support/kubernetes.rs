@@ -170,6 +170,14 @@ impl Kubernetes {
         deleted.unwrap_or_else(|problem| panic!("{resource} {name}: {problem}"));
     }
 
+    /// Returns the minor version of the API server.
+    pub(crate) fn minor_version(&self) -> u32 {
+        let answer = self.call("GET", "/version", None).expect("a version");
+        let version: Value = serde_json::from_str(&answer).expect("a version");
+        let minor = version["gitVersion"].as_str().and_then(|text| text.split('.').nth(1));
+        minor.and_then(|minor| minor.parse().ok()).expect("a number")
+    }
+
     /// Returns true if an object exists.
     pub(crate) fn has(&self, resource: &str, namespace: &str, name: &str) -> bool {
         self.call("GET", &path(resource, namespace, name), None).is_ok()

@@ -15,7 +15,8 @@
 {{- $key := eq $mode "node" | ternary "node.clusterIP" "service.clusterIP" -}}
 {{- fail (printf "%s is not set. The caches take over the cluster IP of the DNS Service on their nodes; set it, or set node.takeOver to false" $key) -}}
 {{- end -}}
-{{- if has $mode (list "central" "both") -}}{{- include "portolan.refuseRoot" . -}}{{- end -}}
+{{- if has $mode (list "central" "both" "every-node") -}}{{- include "portolan.refuseRoot" . -}}{{- end -}}
+{{- if eq $mode "every-node" -}}{{- include "portolan.refuseEveryNode" . -}}{{- end -}}
 {{- $mode -}}
 {{- end -}}
 
@@ -28,13 +29,40 @@
 {{- end -}}
 
 {{/* Not empty if this release has a Deployment of the server. */}}
+{{- define "portolan.hasDeployment" -}}
+{{- if and .Values.deployment.enabled (include "portolan.hasService" .) -}}true{{- end -}}
+{{- end -}}
+
+{{/* Not empty if this release has the server on each node. */}}
+{{- define "portolan.hasEveryNode" -}}
+{{- if eq (include "portolan.mode" .) "every-node" -}}true{{- end -}}
+{{- end -}}
+
+{{/* Not empty if this release has the server, as a Deployment or on each node. */}}
 {{- define "portolan.hasServer" -}}
-{{- if and (has (include "portolan.mode" .) (list "central" "both")) .Values.deployment.enabled -}}true{{- end -}}
+{{- if or (include "portolan.hasDeployment" .) (include "portolan.hasEveryNode" .) -}}true{{- end -}}
+{{- end -}}
+
+{{/* Not empty if this release has the DNS Service. */}}
+{{- define "portolan.hasService" -}}
+{{- $mode := include "portolan.mode" . -}}
+{{- if eq $mode "every-node" -}}
+{{- if not .Values.everyNode.existingServiceSelector -}}true{{- end -}}
+{{- else if and (has $mode (list "central" "both")) .Values.deployment.enabled -}}true{{- end -}}
 {{- end -}}
 
 {{/* Not empty if this release has a cache on each node. */}}
 {{- define "portolan.hasNode" -}}
-{{- if ne (include "portolan.mode" .) "central" -}}true{{- end -}}
+{{- if has (include "portolan.mode" .) (list "node" "both" "front") -}}true{{- end -}}
+{{- end -}}
+
+{{/* Labels that select all pods of the server. */}}
+{{- define "portolan.serverSelector" -}}
+{{- if and (include "portolan.hasEveryNode" .) (not (include "portolan.hasService" .)) -}}
+{{- include "portolan.everyNodeSelector" . -}}
+{{- else -}}
+{{- include "portolan.selector" (dict "root" .) -}}
+{{- end -}}
 {{- end -}}
 
 {{- define "portolan.image" -}}
@@ -107,13 +135,19 @@ have `metrics`.
 {{- end -}}
 {{- end -}}
 
+{{/* Corefile of the Deployment. */}}
 {{- define "portolan.corefile" -}}
-{{- range $name, $directive := .Values.extraConfig }}
+{{- include "portolan.corefileOf" (dict "root" . "servers" .Values.servers) -}}
+{{- end -}}
+
+{{/* Corefile with these `servers`. Takes `root`. */}}
+{{- define "portolan.corefileOf" -}}
+{{- range $name, $directive := .root.Values.extraConfig }}
 {{ $name }}{{ with $directive.parameters }} {{ . }}{{ end }}
 {{- end }}
-{{- range $index, $server := .Values.servers }}
+{{- range $index, $server := .servers }}
 {{ include "portolan.zones" $server }} {
-{{- if not $index }}{{ include "portolan.control" $ }}{{ include "portolan.shadow" $ }}{{ end }}
+{{- if not $index }}{{ include "portolan.control" $.root }}{{ include "portolan.shadow" $.root }}{{ end }}
 {{- range .plugins }}
     {{ .name }}{{ with .parameters }} {{ . }}{{ end }}
     {{- with .configBlock }} {
