@@ -45,7 +45,7 @@ pub use cpu_budget::{CpuLimit, CurrentCpuLimit};
 pub use handover::{SOCKETS_MAX, SocketKind, check_received, own_user, receive_sockets, send_sockets};
 pub use io::TokioIo;
 pub use limits::{LIMIT_METRICS, Limits, StreamLimits, WorkerLimits, raise_descriptor_limit};
-pub use listen::{Address, AddressKind, ListenError, Opened, is_taken, open};
+pub use listen::{Address, AddressKind, ListenError, Opened, complete, is_taken, open};
 pub use log::{LOG_METRICS, LOG_QUEUE_MAX, LogQueue, Taken, log_queue};
 pub use responses::RESPONSE_METRICS;
 pub use shared::Live;

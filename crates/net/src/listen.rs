@@ -143,6 +143,19 @@ fn open_at(address: &Address, mut wanted: SocketAddr, workers: usize) -> Result<
     Ok(Opened { label: address.label.clone(), bound: wanted, sockets, quic: Vec::new() })
 }
 
+/// Adds sockets to those that another process has opened, so that each of `workers` workers has its own. Without them,
+/// fewer workers serve the address.
+pub fn complete(opened: &mut Opened, address: &Address, workers: usize) {
+    let known = opened.sockets.len();
+    for _ in known..workers {
+        let Ok(pair) = open_pair(address, opened.bound, workers) else { break };
+        opened.sockets.push(pair);
+    }
+    if opened.sockets.len() > known {
+        spread(&opened.sockets);
+    }
+}
+
 /// Opens the sockets of one worker.
 fn open_pair(
     address: &Address,

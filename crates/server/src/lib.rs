@@ -8,6 +8,7 @@ mod generated_corefile;
 mod hook_commands;
 mod instance;
 mod jobs;
+mod kept;
 mod lifecycle;
 #[cfg(test)]
 mod memory_bounds_tests;

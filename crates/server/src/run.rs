@@ -17,11 +17,13 @@ use tokio::sync::oneshot;
 use tokio::task::LocalSet;
 
 use crate::instance::Instance;
+use crate::kept::{Keeper, KeptHooks};
 use crate::lifecycle::{LifecycleHooks, NoHooks, ShutdownKind};
 use crate::privileges::raise_bind_capability;
 use crate::process_limits;
 use crate::serve_error::ServeError;
 use inspect::Order;
+use keeper::Record;
 use process::capabilities::capabilities;
 use process::configuration::Origin;
 use process::log::{self, Format};
@@ -111,6 +113,14 @@ pub async fn serve(
     shutdown: ShutdownSignals,
 ) -> Result<ExitCode, ServeError> {
     let mut signals = Signals::new(shutdown, changes)?;
+    let keeper = Keeper::connect().map(Rc::new);
+    let hooks = match &keeper {
+        Some(keeper) => {
+            keeper.tell(&Record::LogFormat { is_json: options.log_format == Format::Json }, &[]);
+            Rc::new(KeptHooks { inner: hooks, keeper: Rc::clone(keeper) })
+        }
+        None => hooks,
+    };
     log::publish(registry);
     let mut process = capabilities(registry);
     process.provide(options.directives);
@@ -126,6 +136,7 @@ pub async fn serve(
     hooks.started();
     let exit_now = run_until_shutdown(&mut instance, &mut signals).await;
     instance.begin_end();
+    keeper.iter().for_each(|keeper| keeper.end());
     let exit_now = match (exit_now, hooks.shutdown_kind()) {
         (None, ShutdownKind::Drain) => serve_lameduck(&instance, &mut signals).await,
         (exit_now, _) => exit_now,
