@@ -129,3 +129,193 @@ fn the_listener_of_tcp_survives_and_connections_wait_in_it() {
     assert_eq!(exchange(&mut waiting).unwrap().rcode(), Rcode::NOERROR);
     assert_eq!(before.read(&mut [0]).unwrap_or(0), 0, "a connection ends with its server");
 }
+
+#[test]
+fn a_stopped_server_is_replaced() {
+    let folder = Folder::new("keeper-stop");
+    let mut keeper = start(&folder, HOSTS);
+    let address = keeper.address_of(LABEL);
+    let mut client = Client::new(address).waiting(PATIENCE);
+    assert!(client.ask("one.test.", Type::A).is_some());
+    // Until it has sent a beat, nothing is missed.
+    let child = child_of(&keeper);
+    wait_until("the thread that sends beats", || has_thread(child, "heartbeat"));
+    signal("STOP", child);
+    // The query waits for the next server.
+    assert_eq!(client.ask("one.test.", Type::A).unwrap().rcode(), Rcode::NOERROR);
+    assert!(keeper.wait_for("has not responded for").contains(&format!("(pid {child})")));
+    keeper.wait_for("was ended because it did not respond for");
+}
+
+/// Returns true if a process has a thread with this name.
+fn has_thread(process: u32, name: &str) -> bool {
+    let tasks = std::fs::read_dir(format!("/proc/{process}/task")).unwrap();
+    tasks.flatten().any(|task| read_to_string(task.path().join("comm")).is_ok_and(|comm| comm.trim() == name))
+}
+
+#[test]
+fn five_exits_in_a_minute_end_the_keeper_with_the_code_of_the_last() {
+    let folder = Folder::new("keeper-five");
+    let mut keeper = start(&folder, HOSTS);
+    for _ in 0..4 {
+        keeper.address_of(LABEL);
+        kill(&mut keeper, "KILL");
+    }
+    keeper.address_of(LABEL);
+    signal("ABRT", child_of(&keeper));
+    keeper.wait_for("it has ended 5 times in 60 s, so the keeper ends with code 134");
+    assert_eq!(keeper.wait(), Some(134));
+}
+
+#[test]
+fn signals_reach_the_server_and_its_end_is_that_of_the_keeper() {
+    let folder = Folder::new("keeper-signals");
+    for (name, line, code) in [
+        ("TERM", "SIGTERM: Shutting down servers then terminating", 0),
+        ("INT", "SIGINT: Shutting down", 0),
+        ("QUIT", "SIGQUIT: Quitting process immediately", 0),
+    ] {
+        let mut keeper = start(&folder, HOSTS);
+        keeper.wait_for("Portolan-");
+        keeper.signal("USR1");
+        keeper.wait_for("SIGUSR1: Reloading");
+        keeper.signal("USR2");
+        keeper.wait_for("SIGUSR2 is ignored");
+        keeper.signal(name);
+        keeper.wait_for(line);
+        assert_eq!(keeper.wait(), Some(code), "{name}");
+        assert!(!keeper.lines().iter().any(|line| line.contains("keeper:")), "{:?}", keeper.lines());
+    }
+}
+
+#[test]
+fn a_server_that_dies_during_its_shutdown_is_not_started_again() {
+    let folder = Folder::new("keeper-lame");
+    let mut keeper = start(&folder, &HOSTS.replace("hosts /", "health 127.0.0.1:0 {\n lameduck 10m\n}\n hosts /"));
+    keeper.wait_for("Portolan-");
+    // The server itself gets the signal, and the keeper learns of it from the server.
+    let child = child_of(&keeper);
+    signal("TERM", child);
+    keeper.wait_for("Going into lameduck mode for 600s");
+    signal("KILL", child);
+    assert_eq!(keeper.wait(), Some(137));
+}
+
+#[test]
+fn a_server_that_cannot_start_ends_the_keeper_with_its_message_and_code() {
+    let folder = Folder::new("keeper-invalid");
+    let corefile = folder.write("Corefile", ".:0 {\n    nonsense\n}\n");
+    let output = |program: &str| {
+        let output = Command::new(program).arg("-conf").arg(&corefile).output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let (code, stdout, stderr) = output(KEEPER);
+    assert!(stderr.contains("unknown directive `nonsense`"), "{stderr}");
+    assert_eq!((code, stdout, stderr), output(env!("CARGO_BIN_EXE_portolan")));
+    // Commands pass through it too.
+    let version = Command::new(KEEPER).arg("-version").output().unwrap();
+    assert!(version.status.success() && String::from_utf8_lossy(&version.stdout).contains("Portolan-"));
+    let missing = Command::new(KEEPER).arg("/nonexistent/program").output().unwrap();
+    assert_eq!(missing.status.code(), Some(127));
+    assert!(String::from_utf8_lossy(&missing.stderr).contains("/nonexistent/program cannot be started"));
+}
+
+#[test]
+fn without_a_keeper_there_is_one_process() {
+    let folder = Folder::new("keeper-none");
+    let corefile = folder.write("Corefile", HOSTS);
+    let words = ["--no-keeper".as_ref(), "-conf".as_ref(), corefile.as_os_str()];
+    let mut server = Server::start_program(KEEPER.as_ref(), &words);
+    let address = server.address_of(LABEL);
+    assert!(Client::new(address).waiting(PATIENCE).ask("one.test.", Type::A).is_some());
+    let program = std::fs::read_link(format!("/proc/{}/exe", server.id())).unwrap();
+    assert_eq!(program.file_name().unwrap(), "portolan");
+    server.signal("TERM");
+    assert_eq!(server.wait(), Some(0));
+}
+
+#[test]
+fn with_debug_a_crash_ends_the_keeper() {
+    let folder = Folder::new("keeper-debug");
+    let mut keeper = start(&folder, &HOSTS.replace("hosts /", "debug\n    hosts /"));
+    keeper.wait_for("Portolan-");
+    signal("ABRT", child_of(&keeper));
+    assert_eq!(keeper.wait(), Some(134));
+}
+
+#[test]
+fn a_killed_keeper_leaves_no_server_behind() {
+    let folder = Folder::new("keeper-killed");
+    let mut keeper = start(&folder, HOSTS);
+    keeper.wait_for("Portolan-");
+    let child = child_of(&keeper);
+    keeper.signal("KILL");
+    keeper.wait();
+    let stat = format!("/proc/{child}/stat");
+    // Another process may have adopted it without taking its status.
+    wait_until("its end", || read_to_string(&stat).map_or(true, |stat| stat.contains(") Z ")));
+}
+
+#[test]
+fn another_corefile_at_the_restart_keeps_what_it_still_serves() {
+    let folder = Folder::new("keeper-other");
+    let second = HOSTS.replace("127.0.0.1", "127.0.0.2");
+    let mut keeper = start(&folder, &format!("{HOSTS}{second}"));
+    let (first, other) = (keeper.address_of(LABEL), keeper.address_of("dns://127.0.0.2:0"));
+    keeper.wait_for("Portolan-");
+    folder.write("Corefile", HOSTS);
+    kill(&mut keeper, "KILL");
+    assert_eq!(keeper.address_of(LABEL), first);
+    keeper.wait_for("Portolan-");
+    assert!(Client::new(first).waiting(PATIENCE).ask("one.test.", Type::A).is_some());
+    // Nobody holds the sockets any more: the port is refused, and the kernel queues nothing.
+    wait_until("its sockets are closed", || TcpStream::connect(other).is_err());
+    // A reload that opens it again gives it to the keeper, and so does the next start.
+    folder.write("Corefile", &format!("{HOSTS}{second}"));
+    keeper.signal("USR1");
+    let again = keeper.address_of("dns://127.0.0.2:0");
+    keeper.wait_for("Reloading complete");
+    kill(&mut keeper, "KILL");
+    assert_eq!(keeper.address_of("dns://127.0.0.2:0"), again);
+    assert!(Client::new(again).waiting(PATIENCE).ask("one.test.", Type::A).is_some());
+}
+
+#[test]
+fn its_lines_have_the_format_of_the_server() {
+    let folder = Folder::new("keeper-json");
+    let corefile = folder.write("Corefile", HOSTS);
+    let words = ["-log-format=json".as_ref(), "-conf".as_ref(), corefile.as_os_str()];
+    let mut keeper = Server::start_program(KEEPER.as_ref(), &words);
+    keeper.wait_for("Portolan-");
+    let line = kill(&mut keeper, "KILL");
+    let read: serde_json::Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(read["level"], "WARN");
+    assert!(read["msg"].as_str().unwrap().starts_with("keeper: the server (pid "), "{line}");
+}
+
+#[test]
+fn takes_little_memory() {
+    let folder = Folder::new("keeper-memory");
+    let mut keeper = start(&folder, HOSTS);
+    keeper.wait_for("Portolan-");
+    kill(&mut keeper, "KILL");
+    keeper.wait_for("Portolan-");
+    let resident = own_kibibytes(keeper.id());
+    assert!((1..=2048).contains(&resident), "{resident} KiB");
+}
+
+/// Returns the resident memory of a process in KiB, without that of shared objects: the binary that ships has none.
+fn own_kibibytes(process: u32) -> u32 {
+    let maps = read_to_string(format!("/proc/{process}/smaps")).unwrap();
+    let (mut sum, mut is_own) = (0, true);
+    for line in maps.lines() {
+        match line.strip_prefix("Rss:") {
+            Some(size) if is_own => sum += size.trim().trim_end_matches(" kB").parse::<u32>().unwrap(),
+            // The first line of a mapping begins with its addresses.
+            None if line.contains('-') && !line.contains("kB") => is_own = !line.contains(".so"),
+            _ => {}
+        }
+    }
+    sum
+}

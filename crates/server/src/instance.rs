@@ -214,6 +214,7 @@ impl Instance {
         written: Written,
     ) -> io::Result<()> {
         log::levels::set_usual(if requests.panics_end { Level::Debug } else { Level::Info });
+        self.hooks.crashes_wanted(requests.panics_end);
         self.lameduck = requests.lameduck;
         self.reload_every = requests.reload;
         self.readiness = Arc::clone(&requests.readiness);
@@ -287,6 +288,11 @@ impl Instance {
         // Server blocks with views may serve the same zone.
         lines.dedup();
         lines
+    }
+
+    /// Returns a handle to check if the workers respond.
+    pub(crate) fn probes(&self) -> net::Probes {
+        self.workers.probes()
     }
 
     /// Reports the server as not ready, because the shutdown begins. Serving continues.

@@ -11,7 +11,8 @@ use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use keeper::{Link, Received, Record, VARIABLE};
 use net::{Opened, SocketKind, check_received};
@@ -137,6 +138,44 @@ impl Keeper {
     }
 }
 
+/// Interval of the heartbeats of the main thread.
+const MAIN_BEAT: Duration = Duration::from_secs(1);
+/// Time without a heartbeat after which the main thread hangs. It builds configurations and runs programs (*on*), while
+/// the workers answer queries, so it has more time than they.
+const MAIN_MAX: Duration = Duration::from_secs(120);
+
+impl Keeper {
+    /// Sends beats from a thread of its own, for as long as the process lives: the keeper ends a server that sends none.
+    /// Must be called within a local set of the main thread.
+    pub(crate) fn start_beats(&self, probes: &net::Probes) {
+        let (begin, main) = (Instant::now(), net::own_thread());
+        let last = Arc::new(AtomicU64::new(0));
+        let (seen, link, mut workers) = (Arc::clone(&last), Arc::clone(&self.link), probes.heartbeats());
+        let run = move || {
+            let own = net::own_thread();
+            loop {
+                let now = Instant::now();
+                let main_at = Duration::from_millis(seen.load(Ordering::Relaxed));
+                let main_late = now.duration_since(begin).saturating_sub(main_at).saturating_sub(MAIN_MAX);
+                let late = workers.check(now).into_iter().chain([(main, main_late), (own, Duration::ZERO)]);
+                let (thread, stalled) = late.max_by_key(|(_, late)| *late).unwrap_or_default();
+                // A keeper that is stopped takes no beats, and does not miss them.
+                let _ = link.send(&Record::Beat { thread, stalled }, &[]);
+                std::thread::sleep(keeper::BEAT);
+            }
+        };
+        // Without the thread, the keeper waits for the first beat for as long as the server runs.
+        let _ = std::thread::Builder::new().name("heartbeat".to_owned()).spawn(run);
+        drop(tokio::task::spawn_local(async move {
+            loop {
+                let millis = u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX);
+                last.store(millis, Ordering::Relaxed);
+                tokio::time::sleep(MAIN_BEAT).await;
+            }
+        }));
+    }
+}
+
 /// Adds received sockets to their listener, according to the text `LABEL ADDRESS`.
 fn add(received: &mut BTreeMap<String, (SocketAddr, Vec<Pair>)>, text: &str, sockets: Vec<OwnedFd>) -> io::Result<()> {
     let invalid = |what| io::Error::new(io::ErrorKind::InvalidData, what);
@@ -179,6 +218,11 @@ impl LifecycleHooks for KeptHooks {
     fn closed(&self, label: &str) {
         self.keeper.tell(&Record::Closed(label.to_owned()), &[]);
         self.inner.closed(label);
+    }
+
+    fn crashes_wanted(&self, are_wanted: bool) {
+        self.keeper.tell(&Record::CrashesWanted(are_wanted), &[]);
+        self.inner.crashes_wanted(are_wanted);
     }
 
     fn started(&self) {

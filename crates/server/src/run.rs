@@ -134,6 +134,7 @@ pub async fn serve(
         version_text().lines().for_each(|line| log::report(Level::Info, Source::Banner, format_args!("{line}")));
     }
     hooks.started();
+    keeper.iter().for_each(|keeper| keeper.start_beats(&instance.probes()));
     let exit_now = run_until_shutdown(&mut instance, &mut signals).await;
     instance.begin_end();
     keeper.iter().for_each(|keeper| keeper.end());
