@@ -7,6 +7,7 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
+use crate::support::control::ControlSocket;
 use crate::support::{Client, Folder, PATIENCE, Server, wait_until};
 use wire::{Rcode, Type};
 
@@ -292,6 +293,32 @@ fn its_lines_have_the_format_of_the_server() {
     let read: serde_json::Value = serde_json::from_str(&line).unwrap();
     assert_eq!(read["level"], "WARN");
     assert!(read["msg"].as_str().unwrap().starts_with("keeper: the server (pid "), "{line}");
+}
+
+#[test]
+fn status_and_metrics_show_a_restart() {
+    let folder = Folder::new("keeper-status");
+    let mut keeper = start(&folder, &HOSTS.replace("hosts /", "prometheus 127.0.0.1:0\n    hosts /"));
+    let metrics = |keeper: &mut Server| {
+        let page = keeper.address_of("127.0.0.1:0");
+        crate::support::page(page, "/metrics").unwrap().1
+    };
+    let before = metrics(&mut keeper);
+    assert!(
+        before.contains("\nportolan_keeper_restarts_total 0\n") && !before.contains("portolan_keeper_last_exit_info")
+    );
+    let status = ControlSocket::of(&mut keeper).status();
+    assert_eq!(status["keeper"]["restarts"], 0);
+    kill(&mut keeper, "KILL");
+    let after = metrics(&mut keeper);
+    let reason = "portolan_keeper_last_exit_info{reason=\"was killed by signal 9 (SIGKILL)\"} 1\n";
+    assert!(after.contains("\nportolan_keeper_restarts_total 1\n") && after.contains(reason), "{after}");
+    let control = ControlSocket::of(&mut keeper);
+    let status = control.status();
+    assert_eq!((&status["keeper"]["restarts"], &status["keeper"]["restarts_in_hour"]), (&1.into(), &1.into()));
+    assert_eq!(status["problems"][0]["code"], "PD-T07");
+    let text = control.run(&["status"]).stdout;
+    assert!(text.contains("PD-T07  the server was killed by signal 9 (SIGKILL) and started again"), "{text}");
 }
 
 #[test]

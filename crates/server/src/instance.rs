@@ -106,7 +106,14 @@ impl Instance {
         let limits = WorkerLimits { cpu: cgroup::cpu_quota(), ..WorkerLimits::within(cgroup::memory_limit()) };
         let workers = Workers::start(workers, &live, registry, limits)?;
         let (control, orders) = Control::start(
-            View::new(registry, &live, workers.probes(), process.find().unwrap_or_default(), directives_of(&process)),
+            View::new(
+                registry,
+                &live,
+                workers.probes(),
+                process.find().unwrap_or_default(),
+                directives_of(&process),
+                process.find(),
+            ),
             workers.taps(),
         )?;
         let mut instance = Instance {

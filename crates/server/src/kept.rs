@@ -15,11 +15,29 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use keeper::{Link, Received, Record, VARIABLE};
+use metrics::{Kind, Metric, Registry};
 use net::{Opened, SocketKind, check_received};
 use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 
 use crate::lifecycle::{LifecycleHooks, ShutdownKind};
+use inspect::EarlierExits;
+
+static RESTARTS: Metric = Metric {
+    name: "portolan_keeper_restarts_total",
+    help: "Restarts of the server by the keeper, its parent process, since that started; omitted without a keeper.",
+    kind: Kind::Counter,
+    labels: &[],
+};
+static LAST_EXIT: Metric = Metric {
+    name: "portolan_keeper_last_exit_info",
+    help: "A metric with a constant '1' value that says how the server before this one ended; omitted before a restart.",
+    kind: Kind::Gauge,
+    labels: &["reason"],
+};
+
+/// Metrics of the keeper, for the documentation.
+pub static METRICS: [&Metric; 2] = [&RESTARTS, &LAST_EXIT];
 
 /// Log target.
 const LOG: &str = "portolan";
@@ -30,17 +48,6 @@ const RECEIVED_MAX: usize = 4096;
 
 /// Sockets of one worker, UDP and TCP, or TCP alone.
 type Pair = (Option<UdpSocket>, TcpListener);
-
-/// What the keeper knows of the servers before this one.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct EarlierExits {
-    /// Number of restarts since the keeper started.
-    pub(crate) total: u32,
-    /// Number of restarts in the hour before this start.
-    pub(crate) in_last_hour: u32,
-    /// How the last server ended, such as `was killed by signal 9 (SIGKILL)`.
-    pub(crate) reason: String,
-}
 
 /// Connection to the keeper.
 pub(crate) struct Keeper {
@@ -93,6 +100,15 @@ impl Keeper {
             }
         }
         Err(io::Error::new(io::ErrorKind::InvalidData, "it sends sockets without end"))
+    }
+
+    /// Adds the metrics of the keeper to a registry.
+    pub(crate) fn publish(&self, registry: &Registry) {
+        let restarts = f64::from(self.exits.total);
+        registry.gauge(&RESTARTS, &[], move || Some(restarts));
+        if self.exits.total > 0 {
+            registry.gauge(&LAST_EXIT, &[&self.exits.reason], || Some(1.0));
+        }
     }
 
     /// Sends a record. A keeper that does not take it is ignored from then on.

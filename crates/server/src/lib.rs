@@ -22,4 +22,5 @@ mod sockets;
 
 pub use generated_corefile::METRICS as KUBE_DNS_METRICS;
 pub use instance::BUILD_METRICS;
+pub use kept::METRICS as KEEPER_METRICS;
 pub use run::{ServeOptions, run};

@@ -124,6 +124,10 @@ pub async fn serve(
     log::publish(registry);
     let mut process = capabilities(registry);
     process.provide(options.directives);
+    if let Some(keeper) = &keeper {
+        keeper.publish(registry);
+        process.provide(keeper.exits.clone());
+    }
     process.provide(plugins::QueryFields(options.log_format == Format::Json));
     let mut instance = Instance::start(origin, options.port, workers(), process, registry, &hooks)?;
     signals.orders = instance.take_orders();
