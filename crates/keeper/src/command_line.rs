@@ -22,12 +22,14 @@ pub(crate) struct CommandLine {
 
 impl CommandLine {
     /// Reads the words after the name of the keeper. The first one is a program if it is a path, with a slash and no
-    /// dash in front. All others are the server's, also those that look like options of the keeper.
+    /// dash in front. Its option may also follow the program, because the entry point of an image names that. All other
+    /// words are the server's, also those that look like options of the keeper.
     pub(crate) fn read(words: impl Iterator<Item = OsString>, keeper: &Path) -> CommandLine {
         let mut words = words.peekable();
-        let is_kept = words.next_if(|word| word == NO_KEEPER).is_none();
+        let mut is_off = words.next_if(|word| word == NO_KEEPER).is_some();
         let program = words.next_if(|word| is_path(word)).unwrap_or_else(|| keeper.with_file_name(SERVER).into());
-        CommandLine { is_kept, program, arguments: words.collect() }
+        is_off |= words.next_if(|word| word == NO_KEEPER).is_some();
+        CommandLine { is_kept: !is_off, program, arguments: words.collect() }
     }
 }
 
@@ -48,6 +50,7 @@ mod tests {
             ("-conf=/etc/coredns/Corefile", true, "/bin/portolan", "-conf=/etc/coredns/Corefile"),
             ("/coredns -conf x", true, "/coredns", "-conf x"),
             ("--no-keeper /coredns -conf x", false, "/coredns", "-conf x"),
+            ("/coredns --no-keeper -conf x", false, "/coredns", "-conf x"),
             ("--no-keeper -conf x", false, "/bin/portolan", "-conf x"),
             ("node -localip 1.1.1.1 --no-keeper", true, "/bin/portolan", "node -localip 1.1.1.1 --no-keeper"),
         ] {

@@ -20,13 +20,30 @@ pub struct Binary {
     pub architecture: &'static str,
     /// File.
     pub bytes: Vec<u8>,
+    /// File of the keeper, if the binary is the server.
+    pub keeper: Option<Vec<u8>>,
 }
+
+/// Name of the keeper, in the folder of the server.
+pub const KEEPER: &str = "portolan-keeper";
 
 impl Binary {
     /// Reads a binary and checks that it needs no dynamic loader, which an image without a distribution does not have.
     pub fn read(path: &Path) -> Result<Binary, Failed> {
         let bytes = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
         Binary::new(bytes).map_err(|reason| format!("{}: {reason}", path.display()))
+    }
+
+    /// Reads the server, and the keeper beside it.
+    pub fn read_with_keeper(path: &Path) -> Result<Binary, Failed> {
+        let server = Binary::read(path)?;
+        let keeper = Binary::read(&path.with_file_name(KEEPER))
+            .map_err(|error| format!("{error}; `cargo xtask binary` builds the server and its keeper"))?;
+        if keeper.architecture != server.architecture {
+            let (path, found, wanted) = (path.display(), keeper.architecture, server.architecture);
+            return Err(format!("{path} is for {wanted}, but {KEEPER} beside it is for {found}"));
+        }
+        Ok(Binary { keeper: Some(keeper.bytes), ..server })
     }
 
     /// Checks the bytes of a binary.
@@ -46,7 +63,7 @@ impl Binary {
                     .to_owned(),
             );
         }
-        Ok(Binary { architecture, bytes })
+        Ok(Binary { architecture, bytes, keeper: None })
     }
 }
 
