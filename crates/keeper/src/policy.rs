@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn a_server_that_ends_as_it_should_or_cannot_start_is_not_started_again() {
         let first = Circumstances::default();
-        let mut decide = |exit, server| ExitHistory::default().decide(exit, server, Instant::now());
+        let decide = |exit, server| ExitHistory::default().decide(exit, server, Instant::now());
         assert_eq!(decide(Exit::Code(0), SERVED), Decision::End);
         assert_eq!(decide(Exit::Code(1), first), Decision::End, "an invalid Corefile");
         assert_eq!(decide(Exit::Signal(9), Circumstances { is_ending: true, ..SERVED }), Decision::End);

@@ -27,8 +27,22 @@ pub(crate) struct Usage {
     pub(crate) waited: Duration,
     /// Time in which the control group was throttled.
     pub(crate) throttled: Duration,
-    /// True if the thread runs or waits for a CPU now.
-    pub(crate) is_runnable: bool,
+    /// What the thread does now.
+    pub(crate) state: State,
+}
+
+/// What a thread does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum State {
+    /// It waits for an event.
+    #[default]
+    Waiting,
+    /// It runs or waits for a CPU.
+    Runnable,
+    /// A signal has stopped it.
+    Stopped,
+    /// A debugger has stopped it.
+    Traced,
 }
 
 /// Time that a thread is under suspicion.
@@ -102,10 +116,16 @@ fn is_starved(since: &Suspicion, now: Usage, observed: Duration) -> bool {
     if now.ran.saturating_sub(since.ran_at_first) >= LOOPED {
         return false;
     }
-    // The kernel adds the time that a thread waits for a CPU only when it gets one.
-    now.is_runnable
-        || now.waited.saturating_sub(since.usage.waited) >= observed / 4
-        || now.throttled.saturating_sub(since.usage.throttled) >= observed / 4
+    match now.state {
+        State::Stopped => false,
+        // The kernel adds the time that a thread waits for a CPU only when it gets one. And whoever debugs the server
+        // may take the time to look.
+        State::Runnable | State::Traced => true,
+        State::Waiting => {
+            now.waited.saturating_sub(since.usage.waited) >= observed / 4
+                || now.throttled.saturating_sub(since.usage.throttled) >= observed / 4
+        }
+    }
 }
 
 #[cfg(test)]
@@ -132,22 +152,30 @@ mod tests {
     fn a_blocked_stopped_or_ended_thread_hangs_after_three_seconds() {
         assert_eq!(verdict(|_| Some(Usage::default()), 10_000), Some(3000));
         assert_eq!(verdict(|_| None, 10_000), Some(3000));
+        let stopped = |at: u32| Some(Usage { throttled: at * MILLIS, state: State::Stopped, ..Usage::default() });
+        assert_eq!(verdict(stopped, 10_000), Some(3000));
+        assert_eq!(verdict(|_| Some(Usage { state: State::Traced, ..Usage::default() }), 600_000), None);
     }
 
     #[test]
     fn a_thread_that_computes_for_a_second_without_a_beat_loops() {
-        let looping = |at: u32| Some(Usage { ran: at * MILLIS, is_runnable: true, ..Usage::default() });
+        let looping = |at: u32| Some(Usage { ran: at * MILLIS, state: State::Runnable, ..Usage::default() });
         assert_eq!(verdict(looping, 10_000), Some(3000));
         // On a busy node, with a tenth of a CPU.
         let slow = |at: u32| {
-            Some(Usage { ran: at / 10 * MILLIS, waited: at * 9 / 10 * MILLIS, is_runnable: true, ..Usage::default() })
+            Some(Usage {
+                ran: at / 10 * MILLIS,
+                waited: at * 9 / 10 * MILLIS,
+                state: State::Runnable,
+                ..Usage::default()
+            })
         };
         assert_eq!(verdict(slow, 60_000), Some(12_000));
     }
 
     #[test]
     fn a_starved_thread_does_not_hang() {
-        let queued = |_| Some(Usage { is_runnable: true, ..Usage::default() });
+        let queued = |_| Some(Usage { state: State::Runnable, ..Usage::default() });
         let waiting = |at: u32| Some(Usage { waited: at / 2 * MILLIS, ..Usage::default() });
         let throttled = |at: u32| Some(Usage { throttled: at / 2 * MILLIS, ..Usage::default() });
         assert_eq!(verdict(queued, 600_000), None);

@@ -1,14 +1,19 @@
 //! The keeper: whole processes on loopback, with real crashes.
 
+use std::collections::BTreeMap;
 use std::fs::read_to_string;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use fakeapi::FakeApi;
 
 use crate::support::control::ControlSocket;
-use crate::support::{Client, Folder, PATIENCE, Server, wait_until};
+use crate::support::{Client, Folder, PATIENCE, Server, skip, wait_until};
 use wire::{Rcode, Type};
 
 /// The keeper's program.
@@ -58,27 +63,56 @@ fn kill(keeper: &mut Server, name: &str) -> String {
     line
 }
 
-/// Sends queries at a steady rate, without waiting for answers. Returns the number that got no answer.
-fn lost_of(server: SocketAddr, count: u16, pause: Duration) -> thread::JoinHandle<usize> {
+/// What a client with a steady rate saw.
+struct Seen {
+    /// Queries without an answer.
+    lost: usize,
+    /// Longest time until an answer.
+    slowest: Duration,
+}
+
+/// Sends queries at a steady rate, without waiting for answers.
+fn ask_steadily(server: SocketAddr, count: u16, pause: Duration) -> thread::JoinHandle<Seen> {
     let client = Client::new(server).waiting(Duration::from_secs(10));
-    let sender = client.twin();
+    let mut sender = client.twin();
+    let sent = Arc::new(Mutex::new(BTreeMap::new()));
+    let times = Arc::clone(&sent);
     thread::spawn(move || {
         let sending = thread::spawn(move || {
-            let mut sender = sender;
-            for _ in 0..count {
-                sender.send("one.test.", Type::A);
+            for number in 1..=count {
+                times.lock().unwrap().insert(number, Instant::now());
+                assert_eq!(sender.send("one.test.", Type::A), number);
                 thread::sleep(pause);
             }
         });
-        let mut missing: std::collections::BTreeSet<u16> = (1..=count).collect();
-        while !missing.is_empty() {
+        let (mut missing, mut slowest) = (usize::from(count), Duration::ZERO);
+        while missing > 0 {
             let Some(answer) = client.receive_any() else { break };
             assert_eq!(answer.rcode(), Rcode::NOERROR);
-            missing.remove(&answer.header().id);
+            let begin = sent.lock().unwrap().remove(&answer.header().id).expect("one answer per query");
+            slowest = slowest.max(begin.elapsed());
+            missing -= 1;
         }
         sending.join().unwrap();
-        missing.len()
+        Seen { lost: missing, slowest }
     })
+}
+
+/// Kills the server of a keeper again and again, while four clients ask 1,000 queries per second together.
+fn kill_under_load(keeper: &mut Server, kills: usize) -> Vec<Seen> {
+    let address = keeper.address_of(LABEL);
+    assert_eq!(Client::new(address).waiting(PATIENCE).ask("one.test.", Type::A).unwrap().rcode(), Rcode::NOERROR);
+    let queries = u16::try_from(500 * kills).unwrap();
+    let clients: Vec<_> = (0..4).map(|_| ask_steadily(address, queries, Duration::from_millis(4))).collect();
+    for number in 1..=kills {
+        // So that each crash meets a server that answers at the rate.
+        thread::sleep(Duration::from_millis(400));
+        let line = kill(keeper, "KILL");
+        let reason = "was killed by signal 9 (SIGKILL)";
+        assert!(line.contains(reason) && line.contains(&format!("(exit {number} in")), "{line}");
+        assert_eq!(keeper.address_of(LABEL), address);
+    }
+    clients.into_iter().map(|client| client.join().unwrap()).collect()
 }
 
 #[test]
@@ -86,22 +120,44 @@ fn a_killed_server_loses_at_most_the_query_in_hand() {
     const KILLS: usize = 3;
     let folder = Folder::new("keeper-kill");
     let mut keeper = start(&folder, HOSTS);
-    let address = keeper.address_of(LABEL);
-    assert_eq!(Client::new(address).waiting(PATIENCE).ask("one.test.", Type::A).unwrap().rcode(), Rcode::NOERROR);
-    let clients: Vec<_> = (0..4).map(|_| lost_of(address, 1500, Duration::from_millis(4))).collect();
-    for number in 1..=KILLS {
-        thread::sleep(Duration::from_millis(700));
-        let line = kill(&mut keeper, "KILL");
-        assert!(
-            line.contains("was killed by signal 9 (SIGKILL)") && line.contains(&format!("(exit {number} in")),
-            "{line}"
-        );
-        assert_eq!(keeper.address_of(LABEL), address);
+    for Seen { lost, .. } in kill_under_load(&mut keeper, KILLS) {
+        assert!(lost <= KILLS, "{lost} queries of a client lost in {KILLS} crashes");
     }
-    for client in clients {
-        let lost = client.join().unwrap();
-        assert!(lost <= KILLS, "{lost} of 1500 queries lost in {KILLS} crashes");
+}
+
+/// Measures the static binary that `PORTOLAN_STATIC` names, and the keeper beside it. The figures belong in
+/// `benches/results`: `cargo test -p portolan --test integration keeper::figures -- --nocapture`.
+#[test]
+fn figures_of_the_static_binary() {
+    let Some(binary) = std::env::var_os("PORTOLAN_STATIC").map(PathBuf::from) else {
+        return skip("figures of the keeper: set PORTOLAN_STATIC to what `cargo xtask binary` prints");
+    };
+    let program = binary.with_file_name("portolan-keeper");
+    let folder = Folder::new("keeper-figures");
+    let corefile = folder.write("Corefile", HOSTS);
+    let start = || Server::start_program(&program, &["-conf".as_ref(), corefile.as_os_str()]);
+    for _ in 0..5 {
+        let mut keeper = start();
+        let seen = kill_under_load(&mut keeper, 4);
+        let lost: Vec<usize> = seen.iter().map(|seen| seen.lost).collect();
+        let slowest = seen.iter().map(|seen| seen.slowest).max().unwrap_or_default();
+        println!("4 crashes, 4 clients: {lost:?} of 2000 queries lost, slowest answer after {slowest:?}");
+        println!("keeper: {} KiB resident, {} bytes", resident(keeper.id(), |_| true), size(&program));
     }
+    let mut keeper = start();
+    let mut client = Client::new(keeper.address_of(LABEL)).waiting(PATIENCE);
+    let child = child_of(&keeper);
+    wait_until("the thread that sends beats", || has_thread(child, "heartbeat"));
+    thread::sleep(Duration::from_secs(1));
+    signal("STOP", child);
+    let begin = Instant::now();
+    assert!(client.ask("one.test.", Type::A).is_some());
+    println!("SIGSTOP: answered again after {:?}", begin.elapsed());
+}
+
+/// Returns the size of a file.
+fn size(path: &Path) -> u64 {
+    std::fs::metadata(path).unwrap().len()
 }
 
 #[test]
@@ -328,21 +384,41 @@ fn takes_little_memory() {
     keeper.wait_for("Portolan-");
     kill(&mut keeper, "KILL");
     keeper.wait_for("Portolan-");
-    let resident = own_kibibytes(keeper.id());
+    // The binary that ships has no shared objects.
+    let resident = resident(keeper.id(), |mapping| !mapping.contains(".so"));
     assert!((1..=2048).contains(&resident), "{resident} KiB");
 }
 
-/// Returns the resident memory of a process in KiB, without that of shared objects: the binary that ships has none.
-fn own_kibibytes(process: u32) -> u32 {
+/// Returns the resident memory of a process in KiB, of those mappings whose first line passes a filter.
+fn resident(process: u32, filter: impl Fn(&str) -> bool) -> u32 {
     let maps = read_to_string(format!("/proc/{process}/smaps")).unwrap();
-    let (mut sum, mut is_own) = (0, true);
+    let (mut sum, mut counts) = (0, true);
     for line in maps.lines() {
         match line.strip_prefix("Rss:") {
-            Some(size) if is_own => sum += size.trim().trim_end_matches(" kB").parse::<u32>().unwrap(),
+            Some(size) if counts => sum += size.trim().trim_end_matches(" kB").parse::<u32>().unwrap(),
             // The first line of a mapping begins with its addresses.
-            None if line.contains('-') && !line.contains("kB") => is_own = !line.contains(".so"),
+            None if line.split(' ').next().is_some_and(|word| word.contains('-')) => counts = filter(line),
             _ => {}
         }
     }
     sum
+}
+
+#[test]
+fn a_snapshot_that_ended_two_servers_is_moved_aside() {
+    let api = FakeApi::with_shop();
+    let folder = Folder::new("keeper-poison");
+    let (file, marker) = (folder.path().join("snapshot"), folder.path().join("snapshot.loading"));
+    let block = format!("kubernetes cluster.local {{\n endpoint {}\n snapshot {}\n}}\n", api.url(), file.display());
+    let mut keeper = start(&folder, &HOSTS.replace("hosts /", &format!("{block} hosts /")));
+    keeper.wait_for("Portolan-");
+    wait_until("the snapshot is written", || file.exists());
+    assert!(!marker.exists());
+    // What two crashes while it was loaded leave.
+    std::fs::write(&marker, "2\n").unwrap();
+    kill(&mut keeper, "KILL");
+    let line = keeper.wait_for("has ended 2 processes that loaded it");
+    assert!(line.contains("[WARNING] plugin/kubernetes: Snapshot ") && line.contains("snapshot.bad"), "{line}");
+    assert!(folder.path().join("snapshot.bad").exists() && !marker.exists());
+    wait_until("the next snapshot is written", || file.exists());
 }

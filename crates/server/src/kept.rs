@@ -161,8 +161,8 @@ const MAIN_BEAT: Duration = Duration::from_secs(1);
 const MAIN_MAX: Duration = Duration::from_secs(120);
 
 impl Keeper {
-    /// Sends beats from a thread of its own, for as long as the process lives: the keeper ends a server that sends none.
-    /// Must be called within a local set of the main thread.
+    /// Sends beats from a thread of its own, for as long as the process lives: the keeper ends a server that sends
+    /// none. Must be called within a local set of the main thread.
     pub(crate) fn start_beats(&self, probes: &net::Probes) {
         let (begin, main) = (Instant::now(), net::own_thread());
         let last = Arc::new(AtomicU64::new(0));
