@@ -6,8 +6,8 @@
 //! always complete. A file that is damaged or belongs to another request is rejected with a warning.
 //!
 //! A snapshot could also end the process that loads it, for example by using up its memory, and each later one. So a
-//! file beside it counts the loads that have not come to an end (`Attempt`). After [`ATTEMPTS_MAX`] of them, the snapshot
-//! is renamed, and the process starts without it.
+//! file beside it counts the loads that have not come to an end (`Attempt`). After [`ATTEMPTS_MAX`] of them, the
+//! snapshot is renamed, and the process starts without it.
 
 use core::fmt;
 use std::fs::{self, OpenOptions};
@@ -195,8 +195,8 @@ fn with_ending(file: &Path, ending: &str) -> PathBuf {
     file.with_file_name(name)
 }
 
-/// Load of a snapshot that has begun. A file with the number of loads exists until it ends, also if the process does not
-/// live to see that.
+/// Load of a snapshot that has begun. A file with the number of loads exists until it ends, also if the process does
+/// not live to see that.
 struct Attempt(PathBuf);
 
 impl Attempt {

@@ -30,6 +30,7 @@ pub fn take_descriptor(number: RawFd) -> io::Result<OwnedFd> {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "the tests open a file and run a program")]
 mod tests {
     use std::os::fd::{AsRawFd, IntoRawFd};
 

@@ -74,7 +74,8 @@ impl SignalQueue {
 pub fn unblock_in(command: &mut Command) {
     let unblock = || {
         let mut none = MaybeUninit::<libc::sigset_t>::uninit();
-        // SAFETY: `sigemptyset` initialises the set, and both calls are allowed between fork and exec (signal-safety(7)).
+        // SAFETY: `sigemptyset` initialises the set, and both calls are allowed between fork and exec
+        // (signal-safety(7)).
         let outcome = unsafe {
             libc::sigemptyset(none.as_mut_ptr());
             libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut())
@@ -95,6 +96,7 @@ impl AsFd for SignalQueue {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "the tests open a file and run a program")]
 mod tests {
     use super::*;
 
