@@ -6,9 +6,10 @@ use std::process::{Command, Stdio};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 
 use crate::archive::source_date;
-use crate::image::KEEPER;
 use crate::{Failed, root};
 
+/// Name of the keeper, in the folder of the server.
+pub const KEEPER: &str = "portolan-keeper";
 /// Profile of Cargo for what ships.
 const PROFILE: &str = "dist";
 /// Options for LLD, which is rustc's linker for x86_64: equal functions are linked once, and the addresses that a

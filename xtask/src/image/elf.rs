@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::Failed;
+use crate::binary::KEEPER;
 
 /// Offset of the type of machine in an ELF header, and values for it (elf.h).
 const MACHINE_AT: usize = 18;
@@ -23,9 +24,6 @@ pub struct Binary {
     /// File of the keeper, if the binary is the server.
     pub keeper: Option<Vec<u8>>,
 }
-
-/// Name of the keeper, in the folder of the server.
-pub const KEEPER: &str = "portolan-keeper";
 
 impl Binary {
     /// Reads a binary and checks that it needs no dynamic loader, which an image without a distribution does not have.

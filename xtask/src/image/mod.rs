@@ -17,7 +17,7 @@ use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use crate::archive::{self, Entry};
 use crate::{Failed, binary, root};
 
-pub use elf::{Binary, KEEPER};
+pub use elf::Binary;
 pub use oci::{CAP_NET_BIND_SERVICE, ImageOptions, single};
 
 /// Tags of CoreDNS that kubeadm of Kubernetes 1.28 to 1.37 installs (`CoreDNSVersion` in its sources). kubeadm takes

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{Binary, Flavor, KEEPER};
+use super::{Binary, Flavor};
 use crate::Failed;
 use crate::archive::{self, Entry, gzip, sha256};
+use crate::binary::KEEPER;
 
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";

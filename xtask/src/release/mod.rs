@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 
 use crate::archive::{self, Entry, gzip};
-use crate::image::{self, Binary, Flavor, ImageOptions, KEEPER};
+use crate::image::{self, Binary, Flavor, ImageOptions};
 use crate::{Failed, VERSION, binary, programs, read_bytes, root};
 
 /// Files of the project that belong to a binary.
@@ -175,7 +175,7 @@ fn binary_archive(
     let mut entries =
         vec![Entry::directory(name), Entry::program(format!("{name}/portolan"), program.bytes.as_slice())];
     if let Some(keeper) = &program.keeper {
-        entries.push(Entry::program(format!("{name}/{KEEPER}"), keeper.as_slice()));
+        entries.push(Entry::program(format!("{name}/{}", binary::KEEPER), keeper.as_slice()));
     }
     for file in WITH_BINARY {
         entries.push(Entry::file(format!("{name}/{file}"), read_bytes(Path::new(file))?));
