@@ -36,6 +36,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("linux", &[]),
+    ("keeper", &["linux"]),
     ("transport", &["host", "stub-resolver"]),
     ("net", &["wire", "metrics", "engine", "host", "linux", "transport", "upstream", "stub-resolver", "doh", "quic"]),
     ("manifests", &["cluster", "corefile"]),
@@ -116,6 +117,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "engine",
             "host",
             "inspect",
+            "keeper",
             "kubeapi",
             "linux",
             "metrics",
@@ -127,7 +129,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "wire",
         ],
     ),
-    ("portolan", &["cli", "compat", "config", "corefile", "etcd", "kubeapi", "net", "plugins", "process", "server"]),
+    (
+        "portolan",
+        &["cli", "compat", "config", "corefile", "etcd", "keeper", "kubeapi", "net", "plugins", "process", "server"],
+    ),
     ("testkit", &["wire", "corefile", "gotext", "metrics", "engine", "config", "host"]),
     ("fakeapi", &["cluster"]),
     (

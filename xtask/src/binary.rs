@@ -1,4 +1,4 @@
-//! `cargo xtask binary`: the static binary, with its debug information in a file of its own.
+//! `cargo xtask binary`: the static binary, with its debug information in a file of its own, and its keeper.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,6 +8,8 @@ use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use crate::archive::source_date;
 use crate::{Failed, root};
 
+/// Name of the keeper, in the folder of the server.
+pub const KEEPER: &str = "portolan-keeper";
 /// Profile of Cargo for what ships.
 const PROFILE: &str = "dist";
 /// Options for LLD, which is rustc's linker for x86_64: equal functions are linked once, and the addresses that a
@@ -21,6 +23,8 @@ pub struct Built {
     pub program: PathBuf,
     /// Its debug information.
     pub debug: PathBuf,
+    /// Static binary of the keeper, beside the program.
+    pub keeper: PathBuf,
 }
 
 /// Returns the definition of the command line.
@@ -46,7 +50,7 @@ pub fn argument() -> Arg {
 /// Builds the binary and prints where it is.
 pub fn run(options: &ArgMatches) -> Result<(), Failed> {
     let built = static_binary(options.get_one::<String>("target").map(String::as_str))?;
-    println!("{}\n{}", built.program.display(), built.debug.display());
+    println!("{}\n{}\n{}", built.program.display(), built.debug.display(), built.keeper.display());
     Ok(())
 }
 
@@ -57,9 +61,13 @@ pub fn static_binary(target: Option<&str>) -> Result<Built, Failed> {
     let target = target.map_or_else(host, |target| Ok(target.to_owned()))?;
     let folder = target_folder();
     build(&target, &folder)?;
-    let (linked, output) = (folder.join(&target).join(PROFILE).join("portolan"), folder.join(&target).join("static"));
+    let (linked, output) = (folder.join(&target).join(PROFILE), folder.join(&target).join("static"));
     std::fs::create_dir_all(&output).map_err(|error| format!("{}: {error}", output.display()))?;
-    let built = Built { program: output.join("portolan"), debug: output.join("portolan.debug") };
+    let keeper = output.join(KEEPER);
+    // Its crashes have no backtrace: it is a few hundred lines, and a small file is the aim.
+    objcopy(&["--strip-all"], &linked.join(KEEPER), &keeper)?;
+    let linked = linked.join("portolan");
+    let built = Built { program: output.join("portolan"), debug: output.join("portolan.debug"), keeper };
     objcopy(&["--only-keep-debug", "--compress-debug-sections=zlib"], &linked, &built.debug)?;
     // The symbols stay: CPU profiles and the backtrace of a panic name functions by them.
     let link = format!("--add-gnu-debuglink={}", built.debug.display());
@@ -67,6 +75,7 @@ pub fn static_binary(target: Option<&str>) -> Result<Built, Failed> {
     if is_host {
         // A C library that cannot correct packed addresses ends the program before its first line.
         succeed(Command::new(&built.program).arg("-version").stdout(Stdio::null()))?;
+        succeed(Command::new(&built.keeper).arg("-version").stdout(Stdio::null()))?;
     }
     Ok(built)
 }

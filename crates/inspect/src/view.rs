@@ -23,8 +23,21 @@ pub struct View {
     /// Directives of this program.
     pub(super) directives: Directives,
     pub(super) started: Instant,
+    /// Servers before this one; `None` without a keeper.
+    pub(super) earlier: Option<EarlierExits>,
     loaded: ArcSwap<Loaded>,
     refused: Mutex<Option<(Instant, String)>>,
+}
+
+/// What the keeper knows of the servers before this one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EarlierExits {
+    /// Number of restarts since the keeper started.
+    pub total: u32,
+    /// Number of restarts in the hour before this start.
+    pub in_last_hour: u32,
+    /// How the last server ended, such as `was killed by signal 9 (SIGKILL)`.
+    pub reason: String,
 }
 
 /// Warning about a line of the Corefile.
@@ -75,6 +88,7 @@ impl View {
         workers: Probes,
         clusters: Arc<Followed>,
         directives: Directives,
+        earlier: Option<EarlierExits>,
     ) -> View {
         View {
             registry: Arc::clone(registry),
@@ -82,6 +96,7 @@ impl View {
             workers,
             clusters,
             directives,
+            earlier,
             started: Instant::now(),
             loaded: ArcSwap::default(),
             refused: Mutex::default(),

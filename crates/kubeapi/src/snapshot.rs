@@ -4,6 +4,10 @@
 //! A file consists of a title line, the SHA-256 checksum of the rest, the SHA-256 fingerprint of the request, and the
 //! data of [`cluster::snapshot`]. It is written to a temporary file in the same folder and renamed, so that the file is
 //! always complete. A file that is damaged or belongs to another request is rejected with a warning.
+//!
+//! A snapshot could also end the process that loads it, for example by using up its memory, and each later one. So a
+//! file beside it counts the loads that have not come to an end (`Attempt`). After [`ATTEMPTS_MAX`] of them, the
+//! snapshot is renamed, and the process starts without it.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -27,6 +31,8 @@ const TITLE: &[u8] = b"portolan snapshot 1\n";
 /// Maximum size of a snapshot in bytes, ten times what the largest known clusters need.
 const FILE_MAX: u64 = 1 << 30;
 
+/// Loads in a row that may end the process before the snapshot is no longer used.
+const ATTEMPTS_MAX: u32 = 2;
 /// Interval between checks until the index is complete for the first time.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -52,6 +58,13 @@ enum LoadError {
 
 /// Restores the reducer from the file if it exists and is usable. Returns true if it did.
 pub(crate) fn restore(file: &Path, request: &Request, reducer: &mut Reducer) -> bool {
+    let Some(attempt) = Attempt::begin(file) else { return false };
+    let is_restored = load(file, request, reducer);
+    attempt.end();
+    is_restored
+}
+
+fn load(file: &Path, request: &Request, reducer: &mut Reducer) -> bool {
     let error = match read(file, request) {
         Ok(bytes) => match reducer.restore(&bytes, now_seconds()) {
             Ok(()) => {
@@ -159,7 +172,82 @@ fn write(file: &Path, request: &Request, index: &Index) -> io::Result<()> {
 
 /// Returns the path of the temporary file, in the same folder so that a rename is possible.
 fn beside(file: &Path) -> PathBuf {
+    with_ending(file, ".new")
+}
+
+fn with_ending(file: &Path, ending: &str) -> PathBuf {
     let mut name = file.file_name().unwrap_or_default().to_owned();
-    name.push(".new");
+    name.push(ending);
     file.with_file_name(name)
+}
+
+/// Load of a snapshot that has begun. A file with the number of loads exists until it ends, also if the process does
+/// not live to see that.
+struct Attempt(PathBuf);
+
+impl Attempt {
+    /// Begins to load a snapshot. If too many loads have ended the process, renames the snapshot and returns `None`.
+    fn begin(file: &Path) -> Option<Attempt> {
+        let (marker, bad) = (with_ending(file, ".loading"), with_ending(file, ".bad"));
+        let attempt = Attempt(marker.clone());
+        if !fs::metadata(file).is_ok_and(|known| known.is_file()) {
+            return Some(attempt);
+        }
+        let ended =
+            transport::files::read_text(&marker, 16).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+        if ended >= ATTEMPTS_MAX {
+            let renamed = fs::rename(file, &bad);
+            let (file, shown) = (file.display(), bad.display());
+            match renamed {
+                Ok(()) => warn!(
+                    target: LOG,
+                    "Snapshot {file} has ended {ended} processes that loaded it; it is now {shown}. Starting without it"
+                ),
+                Err(error) => warn!(
+                    target: LOG,
+                    "Snapshot {file} has ended {ended} processes that loaded it. Starting without it, but it cannot be \
+                     renamed to {shown}: {}",
+                    host::errors::describe(&error)
+                ),
+            }
+            attempt.end();
+            return None;
+        }
+        // On a file system that is full or read-only, the snapshot is loaded anyway.
+        let _ = fs::write(&marker, format!("{}\n", ended + 1));
+        Some(attempt)
+    }
+
+    /// Ends a load that has not ended the process.
+    fn end(self) {
+        let _ = fs::remove_file(self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_snapshot_that_ends_two_processes_is_moved_aside() {
+        let folder = std::env::temp_dir().join(format!("portolan-attempts-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let (file, marker) = (folder.join("snapshot"), folder.join("snapshot.loading"));
+        Attempt::begin(&file).unwrap().end();
+        assert!(!marker.exists(), "no snapshot, no attempt");
+        fs::write(&file, "poison").unwrap();
+        // A crash leaves the marker, and a load that comes to its end removes it.
+        drop(Attempt::begin(&file).unwrap());
+        Attempt::begin(&file).unwrap().end();
+        assert!(!marker.exists());
+        drop(Attempt::begin(&file).unwrap());
+        drop(Attempt::begin(&file).unwrap());
+        assert!(Attempt::begin(&file).is_none());
+        assert_eq!(fs::read_to_string(folder.join("snapshot.bad")).unwrap(), "poison");
+        assert!(!file.exists() && !marker.exists());
+        // The next snapshot has two attempts again.
+        fs::write(&file, "good").unwrap();
+        assert!(Attempt::begin(&file).is_some());
+        fs::remove_dir_all(&folder).unwrap();
+    }
 }

@@ -137,19 +137,46 @@ fn open_at(address: &Address, mut wanted: SocketAddr, workers: usize) -> Result<
         wanted.set_port(free.map_err(|error| ListenError { protocol: "udp", address: wanted, error })?);
     }
     for _ in 0..workers {
-        let fail = |protocol, address| move |error| ListenError { protocol, address, error };
-        let mut udp = None;
-        if address.kind == AddressKind::Dns {
-            udp = Some(udp_socket(wanted, address.ip.is_none(), workers).map_err(fail("udp", wanted))?);
-        }
-        let tcp = tcp_socket(wanted, address.ip.is_none()).map_err(fail("tcp", wanted))?;
-        sockets.push((udp, tcp));
+        sockets.push(open_pair(address, wanted, workers)?);
     }
-    if let [(Some(first), _), _, ..] = sockets.as_slice() {
-        // Optional: without the filter, the kernel distributes clients by the hash of their addresses.
-        let _ = linux::datagrams::spread_at_random(first, workers);
-    }
+    spread(&sockets);
     Ok(Opened { label: address.label.clone(), bound: wanted, sockets, quic: Vec::new() })
+}
+
+/// Adds sockets to those that another process has opened, so that each of `workers` workers has its own. Without them,
+/// fewer workers serve the address.
+pub fn complete(opened: &mut Opened, address: &Address, workers: usize) {
+    let known = opened.sockets.len();
+    for _ in known..workers {
+        let Ok(pair) = open_pair(address, opened.bound, workers) else { break };
+        opened.sockets.push(pair);
+    }
+    if opened.sockets.len() > known {
+        spread(&opened.sockets);
+    }
+}
+
+/// Opens the sockets of one worker.
+fn open_pair(
+    address: &Address,
+    wanted: SocketAddr,
+    workers: usize,
+) -> Result<(Option<UdpSocket>, TcpListener), ListenError> {
+    let fail = |protocol, address| move |error| ListenError { protocol, address, error };
+    let mut udp = None;
+    if address.kind == AddressKind::Dns {
+        udp = Some(udp_socket(wanted, address.ip.is_none(), workers).map_err(fail("udp", wanted))?);
+    }
+    let tcp = tcp_socket(wanted, address.ip.is_none()).map_err(fail("tcp", wanted))?;
+    Ok((udp, tcp))
+}
+
+/// Makes the kernel distribute the datagrams of an address.
+fn spread(sockets: &[(Option<UdpSocket>, TcpListener)]) {
+    if let [(Some(first), _), _, ..] = sockets {
+        // Optional: without the filter, the kernel distributes clients by the hash of their addresses.
+        let _ = linux::datagrams::spread_at_random(first, sockets.len());
+    }
 }
 
 fn open_quic(address: &Address, mut wanted: SocketAddr, workers: usize) -> io::Result<Opened> {

@@ -95,10 +95,10 @@ impl Taps {
 
 /// Handle to check if the worker threads respond.
 #[derive(Clone)]
-pub struct Probes(Vec<Sender<Probe>>);
+pub struct Probes(pub(crate) Vec<Sender<Probe>>);
 
-/// Request to a worker to show that it responds.
-type Probe = oneshot::Sender<()>;
+/// Request to a worker to show that it responds, with the ID of its thread.
+pub(crate) type Probe = oneshot::Sender<u32>;
 /// Descriptors of the process besides those of its workers: standard streams, runtimes, pages and the control API with
 /// their spare descriptors, and watches.
 const OWN_DESCRIPTORS: usize = 28;
@@ -119,7 +119,7 @@ impl Probes {
     /// Returns the number of workers that do not respond within this time. A worker that has ended is one of them.
     pub async fn count_stuck(&self, limit: Duration) -> usize {
         let end = tokio::time::Instant::now() + limit;
-        let (probes, responses): (Vec<Probe>, Vec<oneshot::Receiver<()>>) =
+        let (probes, responses): (Vec<Probe>, Vec<oneshot::Receiver<u32>>) =
             self.0.iter().map(|_| oneshot::channel()).unzip();
         for (worker, probe) in self.0.iter().zip(probes) {
             // A probe that cannot be sent in time is dropped, and with it its response fails.
@@ -127,7 +127,7 @@ impl Probes {
         }
         let mut stuck = 0;
         for response in responses {
-            stuck += usize::from(!matches!(tokio::time::timeout_at(end, response).await, Ok(Ok(()))));
+            stuck += usize::from(!matches!(tokio::time::timeout_at(end, response).await, Ok(Ok(_))));
         }
         stuck
     }
@@ -263,13 +263,14 @@ fn block_on(runtime: &ThreadRuntime, tasks: &LocalSet, worker: impl Future<Outpu
 /// Executes commands until the worker has to end.
 async fn run(shared: Rc<Shared>, mut commands: UnboundedReceiver<Command>, mut probes: Receiver<Probe>) {
     let mut served: Vec<Served> = Vec::new();
+    let own = own_thread();
     loop {
         let command = tokio::select! {
             // A worker that responds serves all sockets that it has got before.
             biased;
             command = commands.recv() => command,
             Some(probe) = probes.recv() => {
-                let _ = probe.send(());
+                let _ = probe.send(own);
                 continue;
             }
         };
@@ -296,6 +297,12 @@ async fn run(shared: Rc<Shared>, mut commands: UnboundedReceiver<Command>, mut p
         }
     }
     drain(&shared, served).await;
+}
+
+/// Returns the ID of this thread.
+#[must_use]
+pub fn own_thread() -> u32 {
+    rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
 }
 
 /// Served address with its tasks.
@@ -374,7 +381,7 @@ mod tests {
     /// Responds to probes until the handle is dropped.
     async fn respond(mut probes: Receiver<Probe>) {
         while let Some(probe) = probes.recv().await {
-            let _ = probe.send(());
+            let _ = probe.send(own_thread());
         }
     }
 

@@ -26,7 +26,7 @@ pub use plugins::DIRECTIVES;
 pub use process::internal_errors::INTERNAL_ERROR_METRICS;
 pub use process::process_metrics::PROCESS_METRICS;
 pub use server::modes::node::METRICS as NODE_METRICS;
-pub use server::{BUILD_METRICS, KUBE_DNS_METRICS};
+pub use server::{BUILD_METRICS, KEEPER_METRICS, KUBE_DNS_METRICS};
 pub use tikv_jemallocator::Jemalloc;
 
 /// Exit code for a command line that cannot be used.

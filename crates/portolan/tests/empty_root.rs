@@ -1,4 +1,4 @@
-//! The static binary in an empty root: nothing but the binary, a Corefile and certificate authorities.
+//! The static binary in an empty root: nothing but the binary, its keeper, a Corefile and certificate authorities.
 //!
 //! `cargo xtask binary` builds it, and the environment variable `PORTOLAN_STATIC` names it. Without it, or where a user
 //! namespace may not be made, the test prints a message and is skipped.
@@ -14,7 +14,7 @@ use wire::{Rcode, Type};
 /// Returns a command that runs a program with `folder` as its root, as user and group 0 of a user namespace.
 fn in_root(folder: &Folder) -> Command {
     let mut command = Command::new("unshare");
-    command.arg("--map-root-user").arg("--root").arg(folder.path()).args(["--wd", "/", "/portolan"]);
+    command.arg("--map-root-user").arg("--root").arg(folder.path()).args(["--wd", "/", "/portolan-keeper"]);
     command
 }
 
@@ -22,7 +22,11 @@ fn in_root(folder: &Folder) -> Command {
 fn prepare(folder: &Folder) -> Result<(), String> {
     let binary =
         std::env::var_os("PORTOLAN_STATIC").ok_or("set PORTOLAN_STATIC to what `cargo xtask binary` prints")?;
-    std::fs::copy(Path::new(&binary), folder.path().join("portolan")).expect("the binary");
+    let server = Path::new(&binary);
+    for program in [server, &server.with_file_name("portolan-keeper")] {
+        let name = if program == server { "portolan" } else { "portolan-keeper" };
+        std::fs::copy(program, folder.path().join(name)).expect("the binary");
+    }
     let version = in_root(folder).arg("--version").output().map_err(|error| format!("unshare: {error}"))?;
     let (text, errors) = (String::from_utf8_lossy(&version.stdout), String::from_utf8_lossy(&version.stderr));
     if errors.starts_with("unshare: unshare failed") {

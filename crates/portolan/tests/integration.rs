@@ -40,6 +40,7 @@ mod http2_attacks;
 mod https;
 mod idle_connections;
 mod istio;
+mod keeper;
 mod kube_dns;
 mod log;
 mod migrate;

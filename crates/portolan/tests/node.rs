@@ -639,6 +639,25 @@ fn a_killed_instance_leaves_nothing_behind_and_another_continues() {
 }
 
 #[test]
+fn a_keeper_starts_a_killed_instance_again_with_its_sockets() {
+    in_namespace("a_keeper_starts_a_killed_instance_again_with_its_sockets", || {
+        let (node, mut other) = (Node::new(), None);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_portolan-keeper"));
+        command.args(node.words(&[]));
+        let mut keeper = Server::start_command(command);
+        keeper.wait_for("Portolan-");
+        for turn in ["alone", "beside another instance with the same sockets"] {
+            assert!(run("pkill", &["-KILL", "-P", &keeper.id().to_string()]).0);
+            keeper.wait_for("Portolan-");
+            assert!(has_address(LINK) && address(&mut client(SERVICE), "web.example.org.").is_some(), "{turn}");
+            other.get_or_insert_with(|| node.start(&[]));
+        }
+        keeper.signal("TERM");
+        assert!(keeper.wait() == Some(0) && address(&mut client(SERVICE), "web.example.org.").is_some());
+    });
+}
+
+#[test]
 fn applies_a_config_map_within_a_second_and_keeps_the_cache() {
     in_namespace("applies_a_config_map_within_a_second_and_keeps_the_cache", || {
         let node = Node::new();

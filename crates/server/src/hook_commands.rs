@@ -15,7 +15,8 @@ pub(crate) fn run(commands: &[Command], moment: LifecycleEvent) {
 }
 
 fn run_one(command: &Command) -> Result<(), HookCommandError> {
-    let mut child = process::Command::new(&command.program).args(&command.arguments).spawn()?;
+    let mut child =
+        process::Command::new(&command.program).args(&command.arguments).env_remove(keeper::VARIABLE).spawn()?;
     if command.in_background {
         // A child that nothing waits for would remain as a zombie.
         std::thread::spawn(move || child.wait());

@@ -105,7 +105,14 @@ impl Instance {
         let limits = WorkerLimits { cpu: cgroup::cpu_quota(), ..WorkerLimits::within(cgroup::memory_limit()) };
         let workers = Workers::start(workers, &live, registry, limits)?;
         let (control, orders) = Control::start(
-            View::new(registry, &live, workers.probes(), process.find().unwrap_or_default(), directives_of(&process)),
+            View::new(
+                registry,
+                &live,
+                workers.probes(),
+                process.find().unwrap_or_default(),
+                directives_of(&process),
+                process.find(),
+            ),
             workers.taps(),
         )?;
         let mut instance = Instance {
@@ -214,6 +221,7 @@ impl Instance {
         written: Written,
     ) {
         log::levels::set_usual(if requests.panics_end { Level::Debug } else { Level::Info });
+        self.hooks.crashes_wanted(requests.panics_end);
         self.lameduck = requests.lameduck;
         self.reload_every = requests.reload;
         self.readiness = Arc::clone(&requests.readiness);
@@ -286,6 +294,11 @@ impl Instance {
         // Server blocks with views may serve the same zone.
         lines.dedup();
         lines
+    }
+
+    /// Returns a handle to check if the workers respond.
+    pub(crate) fn probes(&self) -> net::Probes {
+        self.workers.probes()
     }
 
     /// Reports the server as not ready, because the shutdown begins. Serving continues.

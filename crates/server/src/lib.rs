@@ -8,6 +8,7 @@ mod generated_corefile;
 mod hook_commands;
 mod instance;
 mod jobs;
+mod kept;
 mod lifecycle;
 #[cfg(test)]
 mod memory_bounds_tests;
@@ -21,4 +22,5 @@ mod sockets;
 
 pub use generated_corefile::METRICS as KUBE_DNS_METRICS;
 pub use instance::BUILD_METRICS;
+pub use kept::METRICS as KEEPER_METRICS;
 pub use run::{ServeOptions, run};

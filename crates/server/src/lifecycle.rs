@@ -25,6 +25,9 @@ pub(crate) trait LifecycleHooks {
     /// Called when the sockets of a listener are no longer served.
     fn closed(&self, _label: &str) {}
 
+    /// Called for each configuration. `true` if a crash is to end the process (directive *debug*).
+    fn crashes_wanted(&self, _are_wanted: bool) {}
+
     /// Called when the server serves.
     fn started(&self) {}
 

@@ -17,11 +17,13 @@ use tokio::sync::oneshot;
 use tokio::task::LocalSet;
 
 use crate::instance::Instance;
+use crate::kept::{Keeper, KeptHooks};
 use crate::lifecycle::{LifecycleHooks, NoHooks, ShutdownKind};
 use crate::privileges::raise_bind_capability;
 use crate::process_limits;
 use crate::serve_error::ServeError;
 use inspect::Order;
+use keeper::Record;
 use process::capabilities::capabilities;
 use process::configuration::Origin;
 use process::log::{self, Format};
@@ -111,9 +113,21 @@ pub async fn serve(
     shutdown: ShutdownSignals,
 ) -> Result<ExitCode, ServeError> {
     let mut signals = Signals::new(shutdown, changes)?;
+    let keeper = Keeper::connect().map(Rc::new);
+    let hooks = match &keeper {
+        Some(keeper) => {
+            keeper.tell(&Record::LogFormat { is_json: options.log_format == Format::Json }, &[]);
+            Rc::new(KeptHooks { inner: hooks, keeper: Rc::clone(keeper) })
+        }
+        None => hooks,
+    };
     log::publish(registry);
     let mut process = capabilities(registry);
     process.provide(options.directives);
+    if let Some(keeper) = &keeper {
+        keeper.publish(registry);
+        process.provide(keeper.exits.clone());
+    }
     process.provide(plugins::QueryFields(options.log_format == Format::Json));
     let mut instance = Instance::start(origin, options.port, workers(), process, registry, &hooks)?;
     signals.orders = instance.take_orders();
@@ -124,8 +138,10 @@ pub async fn serve(
         version_text().lines().for_each(|line| log::report(Level::Info, Source::Banner, format_args!("{line}")));
     }
     hooks.started();
+    keeper.iter().for_each(|keeper| keeper.start_beats(&instance.probes()));
     let exit_now = run_until_shutdown(&mut instance, &mut signals).await;
     instance.begin_end();
+    keeper.iter().for_each(|keeper| keeper.end());
     let exit_now = match (exit_now, hooks.shutdown_kind()) {
         (None, ShutdownKind::Drain) => serve_lameduck(&instance, &mut signals).await,
         (exit_now, _) => exit_now,

@@ -25,7 +25,14 @@ pub(crate) fn open<'a>(
     let own = addresses.iter().filter(|(adopted, _)| is_start && adopted.is_none()).map(|(_, own)| own);
     let shared: Vec<String> = own.filter(|own| net::is_taken(own)).map(|own| own.label.clone()).collect();
     let opened = addresses.into_iter().map(|(adopted, own)| {
-        let opened = adopted.map_or_else(|| net::open(&own, workers), Ok)?;
+        let opened = match adopted {
+            Some(mut opened) => {
+                // The other process may have had fewer workers.
+                net::complete(&mut opened, &own, workers);
+                opened
+            }
+            None => net::open(&own, workers)?,
+        };
         announce(&opened.label, opened.bound);
         Ok(opened)
     });

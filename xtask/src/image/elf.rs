@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::Failed;
+use crate::binary::KEEPER;
 
 /// Offset of the type of machine in an ELF header, and values for it (elf.h).
 const MACHINE_AT: usize = 18;
@@ -20,6 +21,8 @@ pub struct Binary {
     pub architecture: &'static str,
     /// File.
     pub bytes: Vec<u8>,
+    /// File of the keeper, if the binary is the server.
+    pub keeper: Option<Vec<u8>>,
 }
 
 impl Binary {
@@ -27,6 +30,18 @@ impl Binary {
     pub fn read(path: &Path) -> Result<Binary, Failed> {
         let bytes = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
         Binary::new(bytes).map_err(|reason| format!("{}: {reason}", path.display()))
+    }
+
+    /// Reads the server, and the keeper beside it.
+    pub fn read_with_keeper(path: &Path) -> Result<Binary, Failed> {
+        let server = Binary::read(path)?;
+        let keeper = Binary::read(&path.with_file_name(KEEPER))
+            .map_err(|error| format!("{error}; `cargo xtask binary` builds the server and its keeper"))?;
+        if keeper.architecture != server.architecture {
+            let (path, found, wanted) = (path.display(), keeper.architecture, server.architecture);
+            return Err(format!("{path} is for {wanted}, but {KEEPER} beside it is for {found}"));
+        }
+        Ok(Binary { keeper: Some(keeper.bytes), ..server })
     }
 
     /// Checks the bytes of a binary.
@@ -46,7 +61,7 @@ impl Binary {
                     .to_owned(),
             );
         }
-        Ok(Binary { architecture, bytes })
+        Ok(Binary { architecture, bytes, keeper: None })
     }
 }
 

@@ -90,7 +90,7 @@ pub fn command() -> clap::Command {
             Arg::new("node")
                 .long("node")
                 .action(ArgAction::SetTrue)
-                .help("Make the image for `portolan node`: user root, entry point /node-cache"),
+                .help("Make the image for `portolan node`: user root, started as /node-cache"),
         )
         .arg(repository_argument())
 }
@@ -109,7 +109,7 @@ pub fn run(options: &ArgMatches) -> Result<(), Failed> {
     let flavor = if options.get_flag("node") { Flavor::Node } else { Flavor::Server };
     let paths: Vec<PathBuf> = options.get_many("binary").into_iter().flatten().cloned().collect();
     let paths = if paths.is_empty() { vec![binary::static_binary(None)?.program] } else { paths };
-    let binaries = paths.iter().map(|path| Binary::read(path)).collect::<Result<Vec<_>, _>>()?;
+    let binaries = paths.iter().map(|path| Binary::read_with_keeper(path)).collect::<Result<Vec<_>, _>>()?;
     let repository = options.get_one::<String>("repository").map_or("", String::as_str);
     let image = ImageOptions { flavor, repository, version: crate::VERSION, seconds: archive::source_date()? };
     let made = make(&image, &binaries)?;

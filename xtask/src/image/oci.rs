@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::{Binary, Flavor};
 use crate::Failed;
 use crate::archive::{self, Entry, gzip, sha256};
+use crate::binary::KEEPER;
 
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
@@ -71,7 +72,7 @@ pub fn archive(options: &ImageOptions<'_>, base: &[Entry], binaries: &[Binary]) 
         }
         let layers = [
             add_layer(&mut blobs, base.to_vec(), options.seconds)?,
-            add_layer(&mut blobs, program(options, binary), options.seconds)?,
+            add_layer(&mut blobs, programs(options, binary)?, options.seconds)?,
         ];
         let config = blobs.add(CONFIG, text(&config(options, binary, &layers)));
         let layers: Vec<&Value> = layers.iter().map(|layer| &layer.descriptor).collect();
@@ -126,17 +127,22 @@ fn layout(names: Vec<String>, image: &Value, blobs: Blobs, seconds: u64) -> Resu
     archive::tar(entries, seconds)
 }
 
-/// Returns the files of the layer with the program.
-fn program(options: &ImageOptions<'_>, binary: &Binary) -> Vec<Entry> {
+/// Returns the files of the layer with the programs.
+fn programs(options: &ImageOptions<'_>, binary: &Binary) -> Result<Vec<Entry>, Failed> {
     let program = Entry::program("portolan", binary.bytes.as_slice());
     let link = Entry::hard_link(options.flavor.link(), "portolan");
-    match options.flavor {
+    let keeper = binary.keeper.as_deref().ok_or_else(|| format!("no {KEEPER} for {}", binary.architecture))?;
+    let keeper = Entry::program(KEEPER, keeper);
+    Ok(match options.flavor {
         // containerd sets the owner of the link too, by which the file loses its capabilities. So the link repeats
-        // them.
-        Flavor::Server => [program, link].map(|entry| entry.with_capability(CAP_NET_BIND_SERVICE.to_vec())).into(),
+        // them. The keeper binds no port, but with `allowPrivilegeEscalation: false` the server gets only capabilities
+        // that the keeper has.
+        Flavor::Server => {
+            [program, link, keeper].map(|entry| entry.with_capability(CAP_NET_BIND_SERVICE.to_vec())).into()
+        }
         // Root has the capabilities of its container. The official manifest can have a PID file in /tmp.
-        Flavor::Node => vec![program, link, Entry::directory("tmp")],
-    }
+        Flavor::Node => vec![program, link, keeper, Entry::directory("tmp")],
+    })
 }
 
 fn add_layer(blobs: &mut Blobs, entries: Vec<Entry>, seconds: u64) -> Result<Layer, Failed> {
@@ -153,7 +159,7 @@ fn config(options: &ImageOptions<'_>, binary: &Binary, layers: &[Layer]) -> Valu
         "os": "linux",
         "config": {
             "User": options.flavor.user(),
-            "Entrypoint": [format!("/{}", options.flavor.link())],
+            "Entrypoint": [format!("/{KEEPER}"), format!("/{}", options.flavor.link())],
             "WorkingDir": "/",
             // So that `kubectl exec POD -- portolan status` finds the program.
             "Env": ["PATH=/"],

@@ -20,12 +20,17 @@ pub(crate) fn elf(machine: u8, header_type: u8) -> Vec<u8> {
     bytes
 }
 
+/// Returns a server with a keeper.
+pub(crate) fn kept(machine: u8) -> Binary {
+    Binary { keeper: Some(b"keeper".to_vec()), ..Binary::new(elf(machine, 1)).unwrap() }
+}
+
 fn options(flavor: Flavor) -> ImageOptions<'static> {
     ImageOptions { flavor, repository: "registry.test/dns", version: "1.2.3", seconds: 1_700_000_000 }
 }
 
 fn both() -> [Binary; 2] {
-    [62, 183].map(|machine| Binary::new(elf(machine, 1)).unwrap())
+    [62, 183].map(kept)
 }
 
 /// Returns the files of a tar archive by name.
@@ -97,14 +102,16 @@ fn image_runs_as_an_unprivileged_user_that_may_bind_port_53() {
     assert_eq!(architectures, ["amd64", "arm64"]);
     for image in &images {
         assert_eq!(image.1["config"]["User"], "65532:65532");
-        assert_eq!(image.1["config"]["Entrypoint"], serde_json::json!(["/coredns"]));
+        assert_eq!(image.1["config"]["Entrypoint"], serde_json::json!(["/portolan-keeper", "/coredns"]));
         let layers = layout.layers(image);
         let mut archive = tar::Archive::new(layers[1].as_slice());
         let mut entries = archive.entries().unwrap();
         let mut program = entries.next().unwrap().unwrap();
         assert_eq!((program.path_bytes().as_ref(), program.header().mode().unwrap()), (&b"portolan"[..], 0o755));
         let mut link = entries.next().unwrap().unwrap();
-        for entry in [&mut program, &mut link] {
+        let mut keeper = entries.next().unwrap().unwrap();
+        assert_eq!(keeper.path_bytes().as_ref(), b"portolan-keeper");
+        for entry in [&mut program, &mut link, &mut keeper] {
             let pax = entry.pax_extensions().unwrap().unwrap().next().unwrap().unwrap();
             assert_eq!(pax.key().unwrap(), "SCHILY.xattr.security.capability");
             // Permitted (1 << 10 in the second word), not inheritable, not effective.

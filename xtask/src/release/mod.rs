@@ -72,11 +72,12 @@ impl Artifact {
     }
 }
 
-/// Binary with the name of its platform, and with its debug information if that is beside it.
+/// Binary with the name of its platform, its keeper, and its debug information if that is beside it.
 #[derive(Debug)]
 struct Program {
     platform: String,
     bytes: Vec<u8>,
+    keeper: Option<Vec<u8>>,
     debug: Option<Vec<u8>>,
 }
 
@@ -116,16 +117,17 @@ fn check_version(version: &str, source: &str) -> Result<(), Failed> {
 fn read_programs(paths: &[PathBuf], also: &[&String]) -> Result<(Vec<Binary>, Vec<Program>), Failed> {
     let (mut binaries, mut programs) = (Vec::new(), Vec::new());
     for path in paths {
-        let binary = Binary::read(path)?;
+        let binary = Binary::read_with_keeper(path)?;
         let platform = format!("linux-{}", binary.architecture);
-        programs.push(Program { platform, bytes: binary.bytes.clone(), debug: debug_beside(path) });
+        let keeper = binary.keeper.clone();
+        programs.push(Program { platform, bytes: binary.bytes.clone(), keeper, debug: debug_beside(path) });
         binaries.push(binary);
     }
     for further in also {
         let form = || format!("`{further}` is not of the form NAME=FILE");
         let (platform, path) = further.split_once('=').ok_or_else(form)?;
-        let bytes = Binary::read(Path::new(path))?.bytes;
-        programs.push(Program { platform: platform.to_owned(), bytes, debug: debug_beside(Path::new(path)) });
+        let Binary { bytes, keeper, .. } = Binary::read_with_keeper(Path::new(path))?;
+        programs.push(Program { platform: platform.to_owned(), bytes, keeper, debug: debug_beside(Path::new(path)) });
     }
     Ok((binaries, programs))
 }
@@ -172,6 +174,9 @@ fn binary_archive(
 ) -> Result<Vec<u8>, Failed> {
     let mut entries =
         vec![Entry::directory(name), Entry::program(format!("{name}/portolan"), program.bytes.as_slice())];
+    if let Some(keeper) = &program.keeper {
+        entries.push(Entry::program(format!("{name}/{}", binary::KEEPER), keeper.as_slice()));
+    }
     for file in WITH_BINARY {
         entries.push(Entry::file(format!("{name}/{file}"), read_bytes(Path::new(file))?));
     }

@@ -9,15 +9,16 @@ use serde_json::Value;
 
 use super::*;
 use crate::archive::sha256;
-use crate::image::tests::elf;
+use crate::image::tests::kept;
 
 const VERSION: &str = "0.1.0-test";
 
 fn artifacts() -> BTreeMap<String, Vec<u8>> {
-    let binary = Binary::new(elf(62, 1)).unwrap();
+    let binary = kept(62);
     let program = |platform: &str| Program {
         platform: platform.to_owned(),
         bytes: binary.bytes.clone(),
+        keeper: binary.keeper.clone(),
         debug: (platform == "linux-amd64").then(|| b"debug".to_vec()),
     };
     let programs = ["linux-amd64", "linux-amd64-musl"].map(program);
@@ -82,7 +83,7 @@ fn release_has_all_files_with_their_checksums() {
 fn binary_archive_has_man_pages_and_completions() {
     let files = unpacked(&artifacts()["portolan-0.1.0-test-linux-amd64.tar.gz"]);
     let folder = "portolan-0.1.0-test-linux-amd64";
-    for name in ["portolan", "LICENSE", "man/portolan.1", "completions/_portolan"] {
+    for name in ["portolan", "portolan-keeper", "LICENSE", "man/portolan.1", "completions/_portolan"] {
         assert!(files.contains_key(&format!("{folder}/{name}")), "{name}");
     }
 }

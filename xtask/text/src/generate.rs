@@ -172,6 +172,7 @@ pub(crate) fn metrics_by_part() -> Vec<(&'static str, Vec<&'static Metric>)> {
         ("Responses over HTTP and QUIC", portolan::RESPONSE_METRICS.to_vec()),
         ("Limits", portolan::LIMIT_METRICS.to_vec()),
         ("Process", [&portolan::PROCESS_METRICS[..], &portolan::INTERNAL_ERROR_METRICS].concat()),
+        ("Keeper", portolan::KEEPER_METRICS.to_vec()),
         ("Log", portolan::LOG_METRICS.to_vec()),
         ("Kubernetes API server", portolan::CLUSTER_METRICS.to_vec()),
         ("portolan kube-dns", portolan::KUBE_DNS_METRICS.to_vec()),

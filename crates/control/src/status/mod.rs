@@ -27,6 +27,9 @@ pub struct Status {
     pub process_id: u32,
     /// Time since the start in seconds.
     pub uptime_seconds: f64,
+    /// Restarts by the keeper; `null` without a keeper.
+    #[serde(default)]
+    pub keeper: Option<Keeper>,
     /// Ability to answer queries.
     pub serving: Serving,
     /// Directives that are not ready.
@@ -53,6 +56,37 @@ pub struct Status {
     pub resources: Resources,
     /// Problems that need attention, worst first.
     pub problems: Vec<Problem>,
+}
+
+/// What the keeper, the parent process of the server, knows of earlier servers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Keeper {
+    /// Number of times that it has started the server again. The last time is the start of this server.
+    pub restarts: u64,
+    /// How many of them were in the hour before this server started, this start included.
+    pub restarts_in_hour: u64,
+    /// How the last server ended, such as `was killed by signal 9 (SIGKILL)`; empty without a restart.
+    pub last_exit: String,
+}
+
+/// Time in seconds for which a restart is a problem.
+const RESTART_SHOWN: f64 = 3600.0;
+
+impl Status {
+    /// Describes the last restart, if it was in the last hour.
+    #[must_use]
+    pub fn restart_text(&self) -> Option<String> {
+        let keeper = self.keeper.as_ref().filter(|keeper| keeper.restarts > 0)?;
+        let ago = crate::text::duration(self.uptime_seconds);
+        (self.uptime_seconds < RESTART_SHOWN).then(|| {
+            let more = match keeper.restarts_in_hour {
+                0 | 1 => String::new(),
+                number => format!("; {number} restarts in an hour"),
+            };
+            format!("the server {} and started again {ago} ago{more}", keeper.last_exit)
+        })
+    }
 }
 
 /// Ability of a server to answer queries.

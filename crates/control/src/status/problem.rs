@@ -62,6 +62,9 @@ pub enum ProblemCode {
     /// Clients get failures, or an upstream sends them.
     #[serde(rename = "PD-T06")]
     AnswersFail,
+    /// The keeper has started the server again.
+    #[serde(rename = "PD-T07")]
+    Restarted,
     /// Queries come back to this server.
     #[serde(rename = "PD-U01")]
     ForwardingLoop,
@@ -90,6 +93,7 @@ impl ProblemCode {
             ProblemCode::CertificateEnds => "PD-T02",
             ProblemCode::LimitReached => "PD-T05",
             ProblemCode::AnswersFail => "PD-T06",
+            ProblemCode::Restarted => "PD-T07",
             ProblemCode::ForwardingLoop => "PD-U01",
             ProblemCode::UpstreamFails => "PD-U02",
             ProblemCode::UnwantedReplies => "PD-U06",

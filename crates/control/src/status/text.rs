@@ -31,6 +31,7 @@ impl fmt::Display for Status {
         for cluster in &self.clusters {
             cluster.write(out)?;
         }
+        self.restart_text().map_or(Ok(()), |text| row(out, "Keeper", &format!("‼ {}", harmless(&text))))?;
         row(out, "Answers", &self.answers.text())?;
         if !self.upstreams.is_empty() {
             row(out, "Upstreams", &upstreams(&self.upstreams))?;

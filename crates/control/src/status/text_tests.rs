@@ -56,6 +56,7 @@ fn healthy() -> Status {
         in_pod: true,
         process_id: 1,
         uptime_seconds: 273_600.0,
+        keeper: None,
         serving: Serving::Ready,
         unready: Vec::new(),
         corefile: Corefile {
@@ -108,6 +109,20 @@ portolan 0.3.0 (CoreDNS 1.15.0 compatible)  pod portolan-6c9  up 3 d 4 h   ✓ s
 ";
     assert_eq!(healthy().to_string(), expected);
     assert!(healthy().is_fine());
+}
+
+#[test]
+fn shows_a_restart_for_an_hour() {
+    let mut status = healthy();
+    let last_exit = "was killed by signal 9 (SIGKILL)".to_owned();
+    status.keeper = Some(Keeper { restarts: 4, restarts_in_hour: 2, last_exit });
+    assert_eq!(status.restart_text(), None, "days ago");
+    status.uptime_seconds = 300.0;
+    let text = "the server was killed by signal 9 (SIGKILL) and started again 5 m ago; 2 restarts in an hour";
+    assert_eq!(status.restart_text().as_deref(), Some(text));
+    assert!(status.to_string().contains(&format!("\n  Keeper       ‼ {text}\n")), "{status}");
+    status.keeper = Some(Keeper { restarts: 0, restarts_in_hour: 0, last_exit: String::new() });
+    assert_eq!(status.restart_text(), None);
 }
 
 #[test]

@@ -71,6 +71,19 @@ pub(super) const CHECKS: &[Check] = &[
               --from CLIENT` shows why",
         run: failures,
     },
+    Check {
+        code: "PD-T07",
+        area: Area::System,
+        title: "the server did not crash in the last hour",
+        severity: Severity::Warning,
+        needs: &[Need::Server],
+        rights: &[],
+        meaning: "The keeper, the first process of the container, started the server again after a crash or a hang. Queries \
+                  waited meanwhile, and at most those in hand were lost. After five exits in a minute, the container ends.",
+        fix: "`kubectl logs` has the line of the keeper, and before it what the server said last. Signal 9 is often the memory \
+              limit. Report a crash (signals 6 and 11) as a bug, with these lines",
+        run: restarts,
+    },
 ];
 
 /// Difference in seconds from which it is a finding. The header has whole seconds, and a request takes time.
@@ -107,6 +120,14 @@ fn failures(facts: &Facts) -> Outcome {
         (Some(_), 0) => None,
     };
     Evidence::fact(text).without_all(uncounted).found(findings)
+}
+
+fn restarts(facts: &Facts) -> Outcome {
+    let status = &known(&facts.server)?.status;
+    let without = || Unknown::inapplicable("it runs without a keeper");
+    let keeper = status.keeper.as_ref().ok_or_else(without)?;
+    let text = format!("{} since the start of the keeper", counted(keeper.restarts, "restart"));
+    Evidence::fact(text).found(of_status(facts, ProblemCode::Restarted)?)
 }
 
 fn lost(facts: &Facts) -> Outcome {

@@ -293,6 +293,9 @@ pub(super) const FAULTS: &[Fault] = &[
     ("PD-T06", "many queries are refused", |world| {
         world.report_problem("PD-T06", "REFUSED is 34 % of 4,210 answers in 1 m");
     }),
+    ("PD-T07", "the server crashed", |world| {
+        world.report_problem("PD-T07", "the server was killed by signal 11 (SIGSEGV) and started again 5 m ago");
+    }),
 ];
 
 fn container(world: &mut World) -> &mut Value {

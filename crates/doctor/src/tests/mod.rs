@@ -217,7 +217,7 @@ const GATHERERS: &[(&str, Fail, &[&str])] = &[
         |world, reason| world.facts.server = Err(reason),
         &[
             "PD-C03", "PD-R02", "PD-K06", "PD-K09", "PD-P01", "PD-P05", "PD-U02", "PD-U04", "PD-U06", "PD-T03",
-            "PD-T05", "PD-T06",
+            "PD-T05", "PD-T06", "PD-T07",
         ],
     ),
     (

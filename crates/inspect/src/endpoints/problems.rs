@@ -43,6 +43,9 @@ pub(super) fn problems(status: &Status) -> Vec<Problem> {
             format!("the last reload failed {} ago: {reason}", duration(refused.age_seconds)),
         ));
     }
+    if let Some(text) = status.restart_text() {
+        add(Problem::new(ProblemCode::Restarted, text));
+    }
     for text in status.loops.iter().filter_map(LoopProbe::looping_text) {
         add(Problem::new(ProblemCode::ForwardingLoop, text));
     }

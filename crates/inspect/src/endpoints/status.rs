@@ -2,8 +2,8 @@
 
 use config::setup::{InspectLoop, UpstreamHealth};
 use control::status::{
-    Answers, Cache, Cluster, CodeCount, Corefile, FailedExchange, Latency, LimitHits, Limits, LoopProbe, Refused,
-    Resource, Resources, Serving, Status, Upstream, UpstreamState, WARNINGS_MAX, WatchState,
+    Answers, Cache, Cluster, CodeCount, Corefile, FailedExchange, Keeper, Latency, LimitHits, Limits, LoopProbe,
+    Refused, Resource, Resources, Serving, Status, Upstream, UpstreamState, WARNINGS_MAX, WatchState,
 };
 use engine::Clock;
 use metrics::HistogramTotals;
@@ -11,7 +11,7 @@ use transport::MonotonicClock;
 
 use super::super::context::Context;
 use super::super::history::{RATE_WINDOW, Totals};
-use super::super::{Loaded, drops};
+use super::super::{EarlierExits, Loaded, drops};
 use super::problems;
 use super::replicas::replicas;
 use process::cgroup;
@@ -37,6 +37,7 @@ pub(crate) fn status(context: &Context) -> Status {
         in_pod: process::local::is_pod(),
         process_id: std::process::id(),
         uptime_seconds: context.view.started.elapsed().as_secs_f64(),
+        keeper: context.view.earlier.as_ref().map(keeper),
         serving,
         unready,
         corefile: corefile(context, &loaded),
@@ -64,6 +65,14 @@ pub(super) fn serving(loaded: &Loaded) -> (Serving, Vec<String>) {
         (false, false) => Serving::NotReady,
     };
     (serving, unready)
+}
+
+fn keeper(earlier: &EarlierExits) -> Keeper {
+    Keeper {
+        restarts: earlier.total.into(),
+        restarts_in_hour: earlier.in_last_hour.into(),
+        last_exit: earlier.reason.clone(),
+    }
 }
 
 fn corefile(context: &Context, loaded: &Loaded) -> Corefile {

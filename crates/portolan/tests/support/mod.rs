@@ -220,6 +220,11 @@ impl Client {
         self
     }
 
+    /// Returns another handle of the same socket, for a thread that only sends.
+    pub(crate) fn twin(&self) -> Client {
+        Client { socket: self.socket.try_clone().expect("a descriptor"), next_id: self.next_id }
+    }
+
     /// Sends a query and returns the answer; `None` if none arrives in time, by default half a second.
     pub(crate) fn ask(&mut self, name: &str, qtype: wire::Type) -> Option<Answer> {
         let id = self.send(name, qtype);

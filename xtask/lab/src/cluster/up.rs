@@ -36,7 +36,7 @@ pub(crate) fn up(home: &Home, options: &ArgMatches) -> Result<(), Failed> {
         .get_one::<PathBuf>("binary")
         .cloned()
         .map_or_else(|| binary::static_binary(None).map(|built| built.program), Ok)?;
-    let (binary, coredns) = (Binary::read(&path)?, coredns.map(|path| Binary::read(path)).transpose()?);
+    let (binary, coredns) = (Binary::read_with_keeper(&path)?, coredns.map(|path| Binary::read(path)).transpose()?);
     let nodes = if options.get_one::<u8>("nodes").copied() == Some(2) { 2 } else { 1 };
     prepare(home, &path, nodes)?;
     let started = Instant::now();

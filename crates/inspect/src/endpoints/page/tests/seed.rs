@@ -62,6 +62,7 @@ pub(super) fn status() -> Status {
         in_pod: true,
         process_id: 1,
         uptime_seconds: 273_600.0,
+        keeper: None,
         serving: Serving::Ready,
         unready: Vec::new(),
         corefile: Corefile {

@@ -1,0 +1,115 @@
+//! The sockets that the keeper holds.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use crate::record::SOCKETS_MAX;
+
+/// Maximum number of records with sockets: those of 16 addresses with 128 workers, or of 64 with 32.
+pub(crate) const HELD_MAX: usize = 2048;
+
+/// Sockets of one worker at one address.
+#[derive(Debug)]
+struct Pair {
+    /// `LABEL ADDRESS`, as the server has sent it.
+    text: String,
+    sockets: Vec<OwnedFd>,
+}
+
+impl Pair {
+    fn label(&self) -> &str {
+        self.text.split(' ').next().unwrap_or_default()
+    }
+}
+
+/// Sockets of the server that runs, and of the one before it until the new one has sent its own.
+#[derive(Debug, Default)]
+pub(crate) struct HeldSockets {
+    /// What a starting server receives.
+    current: Vec<Pair>,
+    /// What a starting server has sent. It becomes current when the server serves.
+    starting: Option<Vec<Pair>>,
+}
+
+impl HeldSockets {
+    /// Begins with a new server. What an earlier one sent before it served is closed.
+    pub(crate) fn begin(&mut self) {
+        self.starting = Some(Vec::new());
+    }
+
+    /// Adds sockets from the server. Returns false if there are too many; then these are closed.
+    pub(crate) fn add(&mut self, text: String, sockets: Vec<OwnedFd>) -> bool {
+        let pairs = self.starting.as_mut().unwrap_or(&mut self.current);
+        let fits = pairs.len() < HELD_MAX && (1..=SOCKETS_MAX).contains(&sockets.len());
+        if fits {
+            pairs.push(Pair { text, sockets });
+        }
+        fits
+    }
+
+    /// Closes the sockets with this label.
+    pub(crate) fn close(&mut self, label: &str) {
+        self.starting.as_mut().unwrap_or(&mut self.current).retain(|pair| pair.label() != label);
+    }
+
+    /// Keeps what the starting server has sent, and closes all others: it does not serve those.
+    pub(crate) fn commit(&mut self) {
+        if let Some(sent) = self.starting.take() {
+            self.current = sent;
+        }
+    }
+
+    /// Closes all sockets.
+    pub(crate) fn clear(&mut self) {
+        *self = HeldSockets::default();
+    }
+
+    /// Returns the sockets for a starting server, from a position on.
+    pub(crate) fn at(&self, position: usize) -> Option<(&str, Vec<BorrowedFd<'_>>)> {
+        let pair = self.current.get(position)?;
+        Some((&pair.text, pair.sockets.iter().map(AsFd::as_fd).collect()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn socket() -> Vec<OwnedFd> {
+        vec![std::net::UdpSocket::bind("127.0.0.1:0").unwrap().into()]
+    }
+
+    fn texts(held: &HeldSockets) -> Vec<&str> {
+        (0..).map_while(|position| held.at(position).map(|(text, _)| text)).collect()
+    }
+
+    #[test]
+    fn keeps_the_sockets_of_the_last_server_that_served() {
+        let mut held = HeldSockets::default();
+        held.begin();
+        assert!(held.add("a 1".to_owned(), socket()) && held.add("a 1".to_owned(), socket()));
+        assert!(held.add("b 2".to_owned(), socket()));
+        assert_eq!(texts(&held), [""; 0], "nothing until the server serves");
+        held.commit();
+        assert!(held.add("c 3".to_owned(), socket()));
+        held.close("b");
+        assert_eq!(texts(&held), ["a 1", "a 1", "c 3"]);
+        // The next server ends before it serves.
+        held.begin();
+        assert!(held.add("a 1".to_owned(), socket()));
+        held.begin();
+        assert_eq!(texts(&held), ["a 1", "a 1", "c 3"]);
+        // The one after it does not serve `c`.
+        assert!(held.add("a 1".to_owned(), socket()));
+        held.commit();
+        assert_eq!(texts(&held), ["a 1"]);
+        held.clear();
+        assert_eq!(texts(&held), [""; 0]);
+    }
+
+    #[test]
+    fn refuses_a_record_without_sockets() {
+        let mut held = HeldSockets::default();
+        assert!(!held.add("a 1".to_owned(), Vec::new()));
+        assert_eq!(texts(&held), [""; 0]);
+    }
+}

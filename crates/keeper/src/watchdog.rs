@@ -1,0 +1,222 @@
+//! Tells a server that hangs from one that gets no CPU.
+//!
+//! The server sends a beat every [`BEAT`], with its thread that has not responded for the longest time. When a thread
+//! is [`HUNG`] late, the watchdog compares what the kernel says about it with a sample from the moment at which it
+//! became suspicious. A thread that waited for a CPU, or whose control group was throttled, is not hung: a starved node
+//! must not lose its DNS to a watchdog.
+
+use std::time::{Duration, Instant};
+
+/// Interval of the server's beats.
+pub const BEAT: Duration = Duration::from_millis(500);
+/// Time without a beat after which a thread is suspicious.
+pub(crate) const SUSPICIOUS: Duration = Duration::from_millis(1000);
+/// Time without a beat after which a thread hangs, unless it got no CPU.
+pub(crate) const HUNG: Duration = Duration::from_secs(3);
+/// Shortest time that a judgement may rest on.
+const OBSERVED_MIN: Duration = Duration::from_millis(1500);
+/// CPU time with which a thread would have responded: it loops.
+const LOOPED: Duration = Duration::from_secs(1);
+
+/// What the kernel says about a thread and its control group. All times only grow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Usage {
+    /// CPU time of the thread.
+    pub(crate) ran: Duration,
+    /// Time that the thread has waited for a CPU.
+    pub(crate) waited: Duration,
+    /// Time in which the control group was throttled.
+    pub(crate) throttled: Duration,
+    /// What the thread does now.
+    pub(crate) state: State,
+}
+
+/// What a thread does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum State {
+    /// It waits for an event.
+    #[default]
+    Waiting,
+    /// It runs or waits for a CPU.
+    Runnable,
+    /// A signal has stopped it.
+    Stopped,
+    /// A debugger has stopped it.
+    Traced,
+}
+
+/// Time that a thread is under suspicion.
+#[derive(Clone, Copy, Debug)]
+struct Suspicion {
+    thread: u32,
+    /// CPU time of the thread when the suspicion began.
+    ran_at_first: Duration,
+    /// Begin of the current observation. A starved thread gets a new one.
+    begin: Instant,
+    usage: Usage,
+}
+
+/// Watchdog of one server.
+#[derive(Debug)]
+pub(crate) struct Watchdog {
+    /// The last beat: when it came, the thread it names, and for how long that had been stalled.
+    beat: Option<(Instant, u32, Duration)>,
+    suspicion: Option<Suspicion>,
+}
+
+impl Watchdog {
+    /// Creates a watchdog that waits for the first beat.
+    pub(crate) fn new() -> Watchdog {
+        Watchdog { beat: None, suspicion: None }
+    }
+
+    /// Records a beat.
+    pub(crate) fn beat(&mut self, thread: u32, stalled: Duration, now: Instant) {
+        self.beat = Some((now, thread, stalled));
+    }
+
+    /// Forgets what was observed: the keeper itself got no CPU, or was stopped, and has not seen the beats.
+    pub(crate) fn restart(&mut self, now: Instant) {
+        self.suspicion = None;
+        self.beat = self.beat.map(|(_, thread, _)| (now, thread, Duration::ZERO));
+    }
+
+    /// Returns true while a thread is suspicious.
+    pub(crate) fn suspects(&self) -> bool {
+        self.suspicion.is_some()
+    }
+
+    /// Returns for how long a thread has hung, if one hangs. `usage` reads what the kernel says about a thread; `None`
+    /// if it no longer exists.
+    pub(crate) fn check(&mut self, now: Instant, usage: impl Fn(u32) -> Option<Usage>) -> Option<Duration> {
+        let (at, thread, stalled) = self.beat?;
+        let late = stalled + now.duration_since(at);
+        if late < SUSPICIOUS {
+            self.suspicion = None;
+            return None;
+        }
+        let Some(usage) = usage(thread) else { return (late >= HUNG).then_some(late) };
+        let known = self.suspicion.filter(|known| known.thread == thread);
+        let begin = Suspicion { thread, ran_at_first: usage.ran, begin: now, usage };
+        let suspicion = self.suspicion.insert(known.unwrap_or(begin));
+        let observed = now.duration_since(suspicion.begin);
+        if late < HUNG || observed < OBSERVED_MIN {
+            return None;
+        }
+        if is_starved(suspicion, usage, observed) {
+            *suspicion = Suspicion { begin: now, usage, ..*suspicion };
+            return None;
+        }
+        Some(late)
+    }
+}
+
+/// Returns true if the thread has not responded for lack of CPU.
+fn is_starved(since: &Suspicion, now: Usage, observed: Duration) -> bool {
+    if now.ran.saturating_sub(since.ran_at_first) >= LOOPED {
+        return false;
+    }
+    match now.state {
+        State::Stopped => false,
+        // The kernel adds the time that a thread waits for a CPU only when it gets one. And whoever debugs the server
+        // may take the time to look.
+        State::Runnable | State::Traced => true,
+        State::Waiting => {
+            now.waited.saturating_sub(since.usage.waited) >= observed / 4
+                || now.throttled.saturating_sub(since.usage.throttled) >= observed / 4
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MILLIS: Duration = Duration::from_millis(1);
+
+    /// Runs a watchdog in steps of 100 ms after the last beat, with the usage of its thread at each millisecond.
+    /// Returns the time of the verdict.
+    fn verdict(usage: impl Fn(u32) -> Option<Usage>, limit: u32) -> Option<u32> {
+        let (mut dog, begin) = (Watchdog::new(), Instant::now());
+        dog.beat(7, Duration::ZERO, begin);
+        (0..limit).step_by(100).find(|at| {
+            let verdict = dog.check(begin + *at * MILLIS, |thread| {
+                assert_eq!(thread, 7);
+                usage(*at)
+            });
+            verdict.inspect(|late| assert_eq!(*late, *at * MILLIS)).is_some()
+        })
+    }
+
+    #[test]
+    fn a_blocked_stopped_or_ended_thread_hangs_after_three_seconds() {
+        assert_eq!(verdict(|_| Some(Usage::default()), 10_000), Some(3000));
+        assert_eq!(verdict(|_| None, 10_000), Some(3000));
+        let stopped = |at: u32| Some(Usage { throttled: at * MILLIS, state: State::Stopped, ..Usage::default() });
+        assert_eq!(verdict(stopped, 10_000), Some(3000));
+        assert_eq!(verdict(|_| Some(Usage { state: State::Traced, ..Usage::default() }), 600_000), None);
+    }
+
+    #[test]
+    fn a_thread_that_computes_for_a_second_without_a_beat_loops() {
+        let looping = |at: u32| Some(Usage { ran: at * MILLIS, state: State::Runnable, ..Usage::default() });
+        assert_eq!(verdict(looping, 10_000), Some(3000));
+        // On a busy node, with a tenth of a CPU.
+        let slow = |at: u32| {
+            Some(Usage {
+                ran: at / 10 * MILLIS,
+                waited: at * 9 / 10 * MILLIS,
+                state: State::Runnable,
+                ..Usage::default()
+            })
+        };
+        assert_eq!(verdict(slow, 60_000), Some(12_000));
+    }
+
+    #[test]
+    fn a_starved_thread_does_not_hang() {
+        let queued = |_| Some(Usage { state: State::Runnable, ..Usage::default() });
+        let waiting = |at: u32| Some(Usage { waited: at / 2 * MILLIS, ..Usage::default() });
+        let throttled = |at: u32| Some(Usage { throttled: at / 2 * MILLIS, ..Usage::default() });
+        assert_eq!(verdict(queued, 600_000), None);
+        assert_eq!(verdict(waiting, 600_000), None);
+        assert_eq!(verdict(throttled, 600_000), None);
+        // Starved for five seconds, then blocked.
+        let both = |at: u32| Some(Usage { waited: at.min(5000) * MILLIS, ..Usage::default() });
+        let late = verdict(both, 600_000).unwrap();
+        assert!((6000..9000).contains(&late), "{late}");
+    }
+
+    #[test]
+    fn beats_end_a_suspicion() {
+        let (mut dog, begin) = (Watchdog::new(), Instant::now());
+        let usage = |_| Some(Usage::default());
+        assert_eq!(dog.check(begin + 60_000 * MILLIS, usage), None, "no beat yet");
+        for at in (0..60_000).step_by(500) {
+            // A thread that is late now and then.
+            dog.beat(at % 3, if at % 7 == 0 { 2000 * MILLIS } else { Duration::ZERO }, begin + at * MILLIS);
+            assert_eq!(dog.check(begin + at * MILLIS, usage), None);
+        }
+    }
+
+    #[test]
+    fn a_thread_that_the_beats_name_hangs() {
+        let (mut dog, begin) = (Watchdog::new(), Instant::now());
+        let usage = |_| Some(Usage::default());
+        let hung = (0..10_000).step_by(500).find(|at| {
+            dog.beat(9, *at * MILLIS, begin + *at * MILLIS);
+            dog.check(begin + *at * MILLIS, usage).is_some()
+        });
+        assert_eq!(hung, Some(3000));
+    }
+
+    #[test]
+    fn a_keeper_that_was_stopped_itself_begins_again() {
+        let (mut dog, begin) = (Watchdog::new(), Instant::now());
+        dog.beat(1, Duration::ZERO, begin);
+        let later = begin + 60_000 * MILLIS;
+        dog.restart(later);
+        assert_eq!(dog.check(later + 100 * MILLIS, |_| Some(Usage::default())), None);
+        assert!(!dog.suspects());
+    }
+}
