@@ -52,11 +52,6 @@ impl Home {
         std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))
     }
 
-    /// Returns the number of nodes that the cluster was started with.
-    pub(crate) fn nodes(&self) -> usize {
-        self.read(NODES).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(1)
-    }
-
     /// Returns the process ID of the first process in the node's PID namespace, if the cluster runs.
     pub(crate) fn node_process(&self) -> Option<u32> {
         let process = self.read(PROCESS).ok()?.trim().parse().ok()?;
@@ -67,8 +62,6 @@ impl Home {
     }
 }
 
-/// File with the number of nodes.
-pub(crate) const NODES: &str = "nodes";
 /// File with the process ID of the node.
 pub(crate) const PROCESS: &str = "node.pid";
 /// Folder with the log of each component.

@@ -56,14 +56,6 @@ pub(crate) fn command() -> Command {
                 .arg(binary::argument())
                 .arg(coredns)
                 .arg(
-                    Arg::new("nodes")
-                        .long("nodes")
-                        .value_name("NUMBER")
-                        .value_parser(value_parser!(u8).range(1..=2))
-                        .default_value("1")
-                        .help("Number of nodes, 1 or 2, each with a kubelet and a kube-proxy of its own"),
-                )
-                .arg(
                     Arg::new("dns")
                         .long("dns")
                         .value_parser(["portolan", "coredns", "none"])
@@ -73,14 +65,7 @@ pub(crate) fn command() -> Command {
         )
         .subcommand(
             Command::new("run")
-                .about("Run a command, such as kubectl or helm, in the namespaces of a node")
-                .arg(
-                    Arg::new("node")
-                        .long("node")
-                        .value_parser([network::FIRST.name, network::SECOND.name])
-                        .default_value(network::FIRST.name)
-                        .help("Node to run the command on"),
-                )
+                .about("Run a command, such as kubectl or helm, in the namespaces of the node")
                 .arg(Arg::new("words").required(true).num_args(1..).trailing_var_arg(true).allow_hyphen_values(true)),
         )
         .subcommand(
@@ -108,7 +93,6 @@ pub(crate) fn command() -> Command {
         .subcommand(trials::command())
         .subcommand(Command::new("down").about("End the node with all its processes"))
         .subcommand(Command::new("node").hide(true))
-        .subcommand(Command::new("second-node").hide(true))
         .subcommand(trials::load_command())
 }
 
@@ -121,10 +105,8 @@ pub(crate) fn run(options: &ArgMatches) -> Result<(), Failed> {
         "up" => up::up(&home, options),
         "run" => run_inside(&home, options),
         "import" => import(&home, options),
-        "test" if home.nodes() > 1 => Err("the trials need a cluster with one node".to_owned()),
         "test" => trials::run(&home, options),
         "node" => node::main(&home),
-        "second-node" => node::second(&home),
         "load" => trials::load(options),
         _ => up::down(&home),
     }
@@ -146,10 +128,7 @@ fn import(home: &Home, options: &ArgMatches) -> Result<(), Failed> {
 fn run_inside(home: &Home, options: &ArgMatches) -> Result<(), Failed> {
     let words: Vec<&str> = options.get_many::<String>("words").into_iter().flatten().map(String::as_str).collect();
     let (program, words) = words.split_first().ok_or("no command")?;
-    let is_second = options.get_one::<String>("node").is_some_and(|name| name == network::SECOND.name);
-    let inside = Inside::find(home)?;
-    let inside = if is_second && home.nodes() > 1 { inside.on(network::SECOND) } else { inside };
-    let status = inside.command(program, words).status();
+    let status = Inside::find(home)?.command(program, words).status();
     match status.map_err(|error| format!("nsenter: {error}")) {
         Ok(status) if ExitStatus::success(&status) => Ok(()),
         Ok(status) => Err(format!("{program}: {status}")),
