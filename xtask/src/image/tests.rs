@@ -108,8 +108,8 @@ fn image_runs_as_an_unprivileged_user_that_may_bind_port_53() {
         let mut entries = archive.entries().unwrap();
         let mut program = entries.next().unwrap().unwrap();
         assert_eq!((program.path_bytes().as_ref(), program.header().mode().unwrap()), (&b"portolan"[..], 0o755));
-        let mut link = entries.next().unwrap().unwrap();
         let mut keeper = entries.next().unwrap().unwrap();
+        let mut link = entries.next().unwrap().unwrap();
         assert_eq!(keeper.path_bytes().as_ref(), b"portolan-keeper");
         for entry in [&mut program, &mut link, &mut keeper] {
             let pax = entry.pax_extensions().unwrap().unwrap().next().unwrap().unwrap();
@@ -172,9 +172,9 @@ fn image_of_the_node_cache_runs_as_root() {
     let layout = Layout(files(&make(&options(Flavor::Node), &both()).unwrap()));
     let images = layout.images();
     assert_eq!(images[0].1["config"]["User"], "0:0");
-    assert_eq!(images[0].1["config"]["Entrypoint"], serde_json::json!(["/node-cache"]));
+    assert_eq!(images[0].1["config"]["Entrypoint"], serde_json::json!(["/portolan-keeper", "/node-cache"]));
     let program = files(&layout.layers(&images[0])[1]);
-    assert!(program.contains_key("node-cache"));
+    assert!(program.contains_key("node-cache") && program.contains_key("portolan-keeper"));
     let index: Value = serde_json::from_slice(&layout.0["index.json"]).unwrap();
     let name = &index["manifests"][0]["annotations"]["io.containerd.image.name"];
     assert_eq!(name, "registry.test/dns/k8s-dns-node-cache:1.2.3");
