@@ -32,74 +32,61 @@ impl Problem {
     }
 }
 
-/// Kind of a problem. Its code is that of the check of `portolan doctor` with the same subject.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ProblemCode {
-    /// Replicas serve different configurations.
-    #[serde(rename = "PD-C02")]
-    ReplicasDiffer,
-    /// The last reload failed.
-    #[serde(rename = "PD-C03")]
-    ReloadFailed,
-    /// Memory or CPU are short.
-    #[serde(rename = "PD-K06")]
-    ResourcesShort,
-    /// A plugin is not ready.
-    #[serde(rename = "PD-K09")]
-    NotReady,
-    /// The API server refuses a watch.
-    #[serde(rename = "PD-R01")]
-    WatchRefused,
-    /// A watch fails, is silent, or has not begun.
-    #[serde(rename = "PD-R02")]
-    WatchLate,
-    /// A certificate ends soon or has ended.
-    #[serde(rename = "PD-T02")]
-    CertificateEnds,
-    /// A limit was reached.
-    #[serde(rename = "PD-T05")]
-    LimitReached,
-    /// Clients get failures, or an upstream sends them.
-    #[serde(rename = "PD-T06")]
-    AnswersFail,
-    /// The keeper has started the server again.
-    #[serde(rename = "PD-T07")]
-    Restarted,
-    /// Queries come back to this server.
-    #[serde(rename = "PD-U01")]
-    ForwardingLoop,
-    /// An upstream does not answer.
-    #[serde(rename = "PD-U02")]
-    UpstreamFails,
-    /// Somebody may be guessing message IDs.
-    #[serde(rename = "PD-U06")]
-    UnwantedReplies,
-    /// Code of another version.
-    #[serde(untagged)]
-    Other(String),
+/// Declares the kinds with their codes, so that none is missing in a list of them.
+macro_rules! problem_codes {
+    ($($(#[$about:meta])* $kind:ident = $code:literal,)*) => {
+        /// Kind of a problem. Its code is that of the check of `portolan doctor` with the same subject.
+        #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        pub enum ProblemCode {
+            $($(#[$about])* #[serde(rename = $code)] $kind,)*
+            /// Code of another version.
+            #[serde(untagged)]
+            Other(String),
+        }
+
+        impl ProblemCode {
+            /// Codes of all kinds that this version reports, in the order of the codes.
+            pub const ALL: &[&str] = &[$($code),*];
+
+            /// Returns the code.
+            #[must_use]
+            pub fn name(&self) -> &str {
+                match self {
+                    $(ProblemCode::$kind => $code,)*
+                    ProblemCode::Other(code) => code,
+                }
+            }
+        }
+    };
 }
 
-impl ProblemCode {
-    /// Returns the code.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        match self {
-            ProblemCode::ReplicasDiffer => "PD-C02",
-            ProblemCode::ReloadFailed => "PD-C03",
-            ProblemCode::ResourcesShort => "PD-K06",
-            ProblemCode::NotReady => "PD-K09",
-            ProblemCode::WatchRefused => "PD-R01",
-            ProblemCode::WatchLate => "PD-R02",
-            ProblemCode::CertificateEnds => "PD-T02",
-            ProblemCode::LimitReached => "PD-T05",
-            ProblemCode::AnswersFail => "PD-T06",
-            ProblemCode::Restarted => "PD-T07",
-            ProblemCode::ForwardingLoop => "PD-U01",
-            ProblemCode::UpstreamFails => "PD-U02",
-            ProblemCode::UnwantedReplies => "PD-U06",
-            ProblemCode::Other(code) => code,
-        }
-    }
+problem_codes! {
+    /// Replicas serve different configurations.
+    ReplicasDiffer = "PD-C02",
+    /// The last reload failed.
+    ReloadFailed = "PD-C03",
+    /// Memory or CPU are short.
+    ResourcesShort = "PD-K06",
+    /// A plugin is not ready.
+    NotReady = "PD-K09",
+    /// The API server refuses a watch.
+    WatchRefused = "PD-R01",
+    /// A watch fails, is silent, or has not begun.
+    WatchLate = "PD-R02",
+    /// A certificate ends soon or has ended.
+    CertificateEnds = "PD-T02",
+    /// A limit was reached.
+    LimitReached = "PD-T05",
+    /// Clients get failures, or an upstream sends them.
+    AnswersFail = "PD-T06",
+    /// The keeper has started the server again.
+    Restarted = "PD-T07",
+    /// Queries come back to this server.
+    ForwardingLoop = "PD-U01",
+    /// An upstream does not answer.
+    UpstreamFails = "PD-U02",
+    /// Somebody may be guessing message IDs.
+    UnwantedReplies = "PD-U06",
 }
 
 impl fmt::Display for ProblemCode {

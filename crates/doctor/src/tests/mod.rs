@@ -7,6 +7,8 @@ mod world;
 
 use std::collections::BTreeMap;
 
+use control::status::ProblemCode;
+
 use crate::report::{Mark, Report, Row};
 use crate::{Area, Attempt, CorefileFacts, SelectError, Unknown, all, select};
 use faults::FAULTS;
@@ -186,6 +188,15 @@ fn every_check_has_a_fault() {
     let faults: Vec<&str> = FAULTS.iter().chain(every_node::FAULTS).map(|(code, ..)| *code).collect();
     let missing: Vec<_> = all().filter(|check| !faults.contains(&check.code)).collect();
     assert!(missing.is_empty(), "{:?}", missing.iter().map(|check| check.code).collect::<Vec<_>>());
+}
+
+#[test]
+fn every_problem_of_the_status_has_a_check_and_a_row_on_its_page() {
+    let page = include_str!("../../../../docs/control.md");
+    for code in ProblemCode::ALL {
+        assert!(all().any(|check| check.code == *code), "{code} is no check");
+        assert!(page.contains(&format!("\n| {code} | ")), "{code} has no row in docs/control.md");
+    }
 }
 
 #[test]
