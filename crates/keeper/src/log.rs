@@ -83,7 +83,8 @@ mod tests {
         assert_eq!(line(false, Level::Warning, time, "ended"), "[WARNING] keeper: ended\n");
         assert_eq!(
             line(true, Level::Warning, time, text),
-            "{\"time\":\"2026-11-22T16:52:15.042000000Z\",\"level\":\"WARN\",\"msg\":\"keeper: a \\\"server\\\"\\u000aended\"}\n"
+            "{\"time\":\"2026-11-22T16:52:15.042000000Z\",\"level\":\"WARN\",\
+             \"msg\":\"keeper: a \\\"server\\\"\\u000aended\"}\n"
         );
     }
 

@@ -31,7 +31,8 @@ static RESTARTS: Metric = Metric {
 };
 static LAST_EXIT: Metric = Metric {
     name: "portolan_keeper_last_exit_info",
-    help: "A metric with a constant '1' value that says how the server before this one ended; omitted before a restart.",
+    help: "A metric with a constant '1' value that says how the server before this one ended; omitted before a \
+           restart.",
     kind: Kind::Gauge,
     labels: &["reason"],
 };

@@ -43,12 +43,13 @@ pub(super) fn definition() -> clap::Command {
     let flag = |name: &'static str| Arg::new(name).long(name).action(ArgAction::SetTrue);
     command(NAME, "Find what is wrong with the DNS of the cluster, and what to do about it")
         .long_about(
-            "Find what is wrong with the DNS of the cluster, and what to do about it: Corefile, permissions, Service, Deployment, \
-             kubelets, Pods, network, node cache, server on every node, upstreams, Services and this machine. Takes 5 s at most and changes nothing. \
-             Reads the API server of this Pod or of a kubeconfig, asks the server that runs here over its control socket, and \
-             sends queries. A check that could not look says why. docs/doctor.md lists the checks. Exits with 0 if everything \
-             that applies was looked at and is fine, with 1 if something was found, with 2 if no check could look, or if an option \
-             names something that cannot be used, and with 3 if nothing was found, but something could not be looked at.",
+            "Find what is wrong with the DNS of the cluster, and what to do about it: Corefile, permissions, Service, \
+             Deployment, kubelets, Pods, network, node cache, server on every node, upstreams, Services and this \
+             machine. Takes 5 s at most and changes nothing. Reads the API server of this Pod or of a kubeconfig, asks \
+             the server that runs here over its control socket, and sends queries. A check that could not look says \
+             why. docs/doctor.md lists the checks. Exits with 0 if everything that applies was looked at and is fine, \
+             with 1 if something was found, with 2 if no check could look, or if an option names something that cannot \
+             be used, and with 3 if nothing was found, but something could not be looked at.",
         )
         .arg(
             option("only", "AREA|CODE")
@@ -58,13 +59,21 @@ pub(super) fn definition() -> clap::Command {
         .arg(flag("fix-text").help("Print the findings in full, with the meaning of their checks and the fixes"))
         .arg(flag("json").conflicts_with("fix-text").help("Print the report as JSON"))
         .arg(flag("sarif").conflicts_with_all(["json", "fix-text"]).help("Print the findings as SARIF 2.1.0"))
-        .arg(flag("in-cluster").conflicts_with("kubeconfig").help("Use the API server and the service account of this Pod"))
+        .arg(
+            flag("in-cluster")
+                .conflicts_with("kubeconfig")
+                .help("Use the API server and the service account of this Pod"),
+        )
         .arg(
             option("kubeconfig", "FILE")
                 .value_parser(value_parser!(PathBuf))
                 .help("Use the API server of this kubeconfig [default: that of this Pod, or of $KUBECONFIG]"),
         )
-        .arg(option("context", "NAME").requires("kubeconfig").help("Context of the kubeconfig [default: its current context]"))
+        .arg(
+            option("context", "NAME")
+                .requires("kubeconfig")
+                .help("Context of the kubeconfig [default: its current context]"),
+        )
         .arg(
             option("conf", "FILE")
                 .value_parser(value_parser!(PathBuf))
