@@ -53,6 +53,16 @@ fn signal(name: &str, process: u32) {
     assert!(status.is_ok_and(|status| status.success()), "kill -{name} {process}");
 }
 
+/// Stops a process, and waits until each of its threads has stopped. Before, one may still take a connection or query.
+fn stop(process: u32) {
+    signal("STOP", process);
+    let is_stopped = |stat: &str| stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('T'));
+    wait_until("all threads are stopped", || {
+        let tasks = std::fs::read_dir(format!("/proc/{process}/task")).unwrap();
+        tasks.flatten().all(|task| read_to_string(task.path().join("stat")).is_ok_and(|stat| is_stopped(&stat)))
+    });
+}
+
 /// Kills the server, and waits until its successor runs. Returns the keeper's line.
 fn kill(keeper: &mut Server, name: &str) -> String {
     let child = child_of(keeper);
@@ -149,7 +159,7 @@ fn figures_of_the_static_binary() {
     let child = child_of(&keeper);
     wait_until("the thread that sends beats", || has_thread(child, "heartbeat"));
     thread::sleep(Duration::from_secs(1));
-    signal("STOP", child);
+    stop(child);
     let begin = Instant::now();
     assert!(client.ask("one.test.", Type::A).is_some());
     println!("SIGSTOP: answered again after {:?}", begin.elapsed());
@@ -180,7 +190,7 @@ fn the_listener_of_tcp_survives_and_connections_wait_in_it() {
     assert_eq!(exchange(&mut before).unwrap().rcode(), Rcode::NOERROR);
     // Stopped, the server accepts nothing until it is killed.
     let child = child_of(&keeper);
-    signal("STOP", child);
+    stop(child);
     let mut waiting = TcpStream::connect(address).unwrap();
     kill(&mut keeper, "KILL");
     assert_eq!(exchange(&mut waiting).unwrap().rcode(), Rcode::NOERROR);
@@ -197,7 +207,7 @@ fn a_stopped_server_is_replaced() {
     // Until it has sent a beat, nothing is missed.
     let child = child_of(&keeper);
     wait_until("the thread that sends beats", || has_thread(child, "heartbeat"));
-    signal("STOP", child);
+    stop(child);
     // The query waits for the next server.
     assert_eq!(client.ask("one.test.", Type::A).unwrap().rcode(), Rcode::NOERROR);
     assert!(keeper.wait_for("has not responded for").contains(&format!("(pid {child})")));
