@@ -21,16 +21,27 @@ pub(crate) fn load<T: Any + Send + Sync>(
     setup: &mut Setup<'_>,
     load: impl FnOnce(&dyn Files) -> Result<T, SetupError>,
 ) -> Result<Arc<T>, SetupError> {
-    let loaded = match (load(setup.files), setup.reload_state.known(&key)) {
-        (Ok(loaded), _) => Arc::new(loaded),
-        (Err(error), Some(known)) => {
-            setup.warn(format_args!("{error}; its content from before the reload stays in use"));
-            known
-        }
+    let (loaded, warning) = load_or_keep(key, setup, load)?;
+    warning.iter().for_each(|warning| setup.warn(warning));
+    Ok(loaded)
+}
+
+/// Loads content like [`load`], and returns the warning instead of recording it.
+///
+/// # Errors
+/// The error of `load`, if nothing was loaded before.
+pub(crate) fn load_or_keep<T: Any + Send + Sync>(
+    key: String,
+    setup: &mut Setup<'_>,
+    load: impl FnOnce(&dyn Files) -> Result<T, SetupError>,
+) -> Result<(Arc<T>, Option<String>), SetupError> {
+    let (loaded, warning) = match (load(setup.files), setup.reload_state.known(&key)) {
+        (Ok(loaded), _) => (Arc::new(loaded), None),
+        (Err(error), Some(known)) => (known, Some(format!("{error}; its content from before the reload stays in use"))),
         (Err(error), None) => return Err(error),
     };
     setup.reload_state.renew(key, &loaded);
-    Ok(loaded)
+    Ok((loaded, warning))
 }
 
 /// What a file must contain, and the check of its content.

@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use config::SETUP_WARNED;
 use config::options::{Manifest, Property, Role, Usage};
 use config::setup::{FileWatch, Part, Setup, SetupError};
 use engine::{Hooks, Refuses, Zones};
@@ -90,6 +91,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         for origin in origins.names() {
             let zone = open(&config, origin, every, setup)?;
             all.push(Arc::clone(&zone.held));
+            setup.follow_files(Arc::clone(&zone) as _);
             setup.requests.file_watches.push(watch(zone, every, config.by_time));
         }
         Ok(())
@@ -120,13 +122,14 @@ fn open(config: &Config, origin: &Name, every: Duration, setup: &mut Setup<'_>) 
     setup.reload_state.renew(key, &zone);
     match looked {
         Err(error) if known.is_some_and(|known| zone.take_over(&known)) => {
-            setup.warn(format_args!("{}{ZONE_KEPT}", zone.describe(&error)));
+            setup.warn_of_followed(SETUP_WARNED, format_args!("{}{ZONE_KEPT}", zone.describe(&error)));
         }
         Err(error) if may_come(&error.kind) && !every.is_zero() => {
-            setup.warn(format_args!("{}: trying again in {}", zone.describe(&error), format_duration(every)));
+            let again = format_args!("{}: trying again in {}", zone.describe(&error), format_duration(every));
+            setup.warn_of_followed(SETUP_WARNED, again);
         }
         Err(error) if !is_elsewhere(&error.kind) => return Err(SetupError::new(zone.describe(&error))),
-        looked => zone.messages(&looked).for_each(|(code, message)| setup.warn_as(code, message)),
+        looked => zone.messages(&looked).for_each(|(code, message)| setup.warn_of_followed(code, message)),
     }
     Ok(zone)
 }

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
+use config::SETUP_WARNED;
 use config::options::{Args, DirectiveContext, Manifest, Problem, Property, Role, Usage};
 use config::setup::{FileWatch, Files, Part, Setup, SetupError};
 use engine::{Explanation, Hook, Hooks, Instant, Plugin, Query, ReasonCode, Response, Verdict, Worker, Zones};
@@ -21,6 +22,7 @@ use wire::{EdeCode, Name, Owner, Rcode, Section, Type, address_of};
 
 use table::{FILE_MAX, HostsFile, IgnoredLines, Selection, Table, address};
 
+use crate::shared::file_problems::FileProblems;
 use crate::shared::open_error::OpenError;
 use plugin::fallthrough::{FallsThrough, fallthrough};
 
@@ -189,15 +191,18 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let path = setup.path(&name);
     let read = read_hosts(setup.files, &path);
     let last = setup.reload_state.take_over(format!("hosts/{}", path.display()), LastRead::default);
-    if let Err(error) = &read {
-        let kept = if last.0.load().is_some() { "; its entries stay as they were" } else { "" };
-        setup.warn(format_args!("{}{kept}", host::errors::cannot_open(&path, error)));
-    }
     let content = read.as_ref().map_or_else(|_| last.get(), |read| last.set(read));
     let zones = setup.zones_or_keys(&config.zones);
     let inline = Inline { lines: config.lines, selection: Selection { zones: zones.clone(), reverse: config.reverse } };
     let (table, ignored) = inline.table(&content);
-    ignored.iter().filter(|_| read.is_ok()).for_each(|ignored| setup.warn(ignored));
+    let problems = Arc::<FileProblems>::default();
+    let problem = match &read {
+        Ok(_) => ignored.map(|ignored| ignored.to_string()),
+        Err(error) => Some(format!("{}{}", host::errors::cannot_open(&path, error), last.kept())),
+    };
+    problem.iter().for_each(|problem| setup.warn_of_followed(SETUP_WARNED, problem));
+    problems.set(problem);
+    setup.follow_files(Arc::clone(&problems) as _);
     let hosts = Arc::new(ArcSwap::from_pointee(table));
     count_entries(setup.registry, &name, &hosts);
     let reloaded = Reloaded::new(setup, path.clone());
@@ -206,10 +211,12 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let source = move |files: &dyn Files| read_hosts(files, &path);
     let watch = FileWatch::of_content((MANIFEST.name, source), config.reload, &read, move |files, read| {
         // If the file cannot be read, the previous table keeps serving.
-        let read = read.map_err(|error| OpenError::new(&file, error))?;
-        let (table, ignored) = inline.table(&last.set(&read));
+        let read = read.map_err(|error| OpenError::new(&file, error));
+        problems.set(read.as_ref().err().map(|error| format!("{error}{}", last.kept())));
+        let (table, ignored) = inline.table(&last.set(&read?));
         current.store(Arc::new(table));
         reloaded.note(files);
+        problems.set(ignored.iter().map(ToString::to_string));
         ignored.map_or(Ok(()), |ignored| Err(ignored.into()))
     });
     setup.requests.file_watches.push(watch);
@@ -226,6 +233,11 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
 struct LastRead(ArcSwapOption<Vec<HostsFile>>);
 
 impl LastRead {
+    /// Returns the end of the message about a file that cannot be read.
+    fn kept(&self) -> &'static str {
+        if self.0.load().is_some() { "; its entries stay as they were" } else { "" }
+    }
+
     /// Replaces the content and returns it.
     fn set(&self, read: &Arc<Vec<HostsFile>>) -> Arc<Vec<HostsFile>> {
         self.0.store(Some(Arc::clone(read)));
