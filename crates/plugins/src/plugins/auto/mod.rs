@@ -17,7 +17,8 @@ use wire::Name;
 use crate::shared::file_problems::FileProblems;
 use crate::shared::option_helpers::{FOLLOWED, NO_RELOAD, TRANSFERRED, regular_expression, upstream};
 use crate::shared::zone_store::{
-    Authority, CodedNotice, Directory, FileZone, SignedFiles, ZONE_KEPT, ZoneMemory, directory, offer,
+    Authority, CodedNotice, Directory, FileZone, Held, ServedZones, SignedFiles, ZONE_KEPT, ZoneMemory, directory,
+    not_in_use, offer,
 };
 
 /// Parsed `auto` line.
@@ -93,25 +94,48 @@ fn set_directory(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem
 }
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
-    let (zones, mut within, mut index) = (Directory::default(), Zones::default(), 0);
+    let (zones, mut within, mut lines) = (Directory::default(), Zones::default(), Vec::new());
     let all: Lines = Arc::new(Mutex::new(configs.iter().map(|_| FoundZones::default()).collect()));
     setup.for_each_line(configs, |config, setup| {
         let zones_of_line = setup.zones_or_keys(&config.zones);
         within.extend(zones_of_line.names().iter().cloned());
-        follow(config, (&all, index), &zones, setup);
-        index += 1;
+        let is_known = follow(config, (&all, lines.len()), &zones, setup);
+        lines.push((!is_known).then_some(zones_of_line));
         Ok(())
     });
+    refuse_losses(lines, &all, &zones, setup);
     offer(&zones, setup);
     let plugin = Authority::new(MANIFEST.name, zones, setup);
     Ok(Some(Part { zones: Some(within), refuses: Refuses::OwnZones, ..Part::new(plugin, Hooks::DOWN) }))
 }
 
-/// Scans the directory of a line now, and whenever it is due.
-fn follow(config: Config, (all, index): (&Lines, usize), served: &Directory, setup: &mut Setup<'_>) {
+/// Refuses each line with a directory that was not in use before a reload, if it would take down a zone that is served.
+/// `lines` has the zones of these lines, and `None` for the others.
+fn refuse_losses(lines: Vec<Option<Zones>>, all: &Lines, zones: &Directory, setup: &mut Setup<'_>) {
+    let before = ServedZones::before(setup.reload_state);
+    let (all, zones) = (all.lock().unwrap_or_else(PoisonError::into_inner), zones.load());
+    let mut found = all.iter();
+    setup.for_each_line(lines, |within, _| {
+        let (Some(found), Some(within)) = (found.next(), within) else { return Ok(()) };
+        let is_lost = |directive, held: &Held| {
+            let origin = held.origin.as_ref();
+            directive == MANIFEST.name && within.contain(origin) && zones.get(origin).is_none()
+        };
+        let broken = |zone: &&Arc<FileZone>| zone.held.zone().is_none() && before.contain(zone.held.origin.as_ref());
+        let lost = match &found.gone {
+            Some(gone) => before.any(is_lost).then(|| gone.clone()),
+            None => found.zones.values().find(broken).map(|zone| zone.problems().join("; ")),
+        };
+        lost.map_or(Ok(()), |problem| Err(not_in_use(problem)))
+    });
+}
+
+/// Scans the directory of a line now, and whenever it is due. Returns true if it was in use before a reload.
+fn follow(config: Config, (all, index): (&Lines, usize), served: &Directory, setup: &mut Setup<'_>) -> bool {
     let (path, every) = (setup.path(&config.directory), config.reload);
     let (before, now) = setup.reload_state.successive::<KeptLines>(format!("auto/{}", path.display()));
     now.add(all, index);
+    let is_known = before.is_some();
     let (pattern, template, signed) = (config.pattern, config.template, SignedFiles::shared(setup.reload_state));
     let (within, memory) = (setup.zones_or_keys(&config.zones), setup.process.find().unwrap_or_default());
     let scan = Scan { path, pattern, template, within, memory, signed };
@@ -140,6 +164,7 @@ fn follow(config: Config, (all, index): (&Lines, usize), served: &Directory, set
         looking.notices.extend(notices.into_iter().map(|(_, notice)| notice));
     });
     setup.requests.file_watches.push(FileWatch { at_once, ..watch });
+    is_known
 }
 
 /// What the lines of a server block have found.

@@ -50,9 +50,9 @@ impl InspectFiles for FileZone {
 
 /// Zone files that *sign* has written since the start of the process, by path, with their stamps. *sign* reports the
 /// mistakes of what it signs, with their positions in the file that people edit, so nothing else reports them again.
-/// One entry per zone that a *sign* line has signed.
+/// One entry per zone of a *sign* line; without a stamp until it is signed.
 #[derive(Default)]
-pub(crate) struct SignedFiles(Mutex<BTreeMap<PathBuf, FileStamp>>);
+pub(crate) struct SignedFiles(Mutex<BTreeMap<PathBuf, Option<FileStamp>>>);
 
 impl SignedFiles {
     /// Returns the signed files of all server blocks and generations.
@@ -62,12 +62,22 @@ impl SignedFiles {
 
     /// Records that *sign* has written this version of a file and reported its mistakes.
     pub(crate) fn add(&self, path: &Path, stamp: FileStamp) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned(), stamp);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned(), Some(stamp));
+    }
+
+    /// Records that *sign* will write a file, as soon as the configuration serves.
+    pub(crate) fn expect(&self, path: &Path) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(path.to_owned()).or_default();
+    }
+
+    /// Returns true if *sign* writes the file.
+    pub(crate) fn is_expected(&self, path: &Path) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains_key(path)
     }
 
     fn contain(&self, path: &Path, stamp: Option<FileStamp>) -> bool {
         let files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        stamp.is_some() && files.get(path).copied() == stamp
+        stamp.is_some() && files.get(path).copied().flatten() == stamp
     }
 }
 
