@@ -12,7 +12,7 @@ use crate::plan::{BLOCKS_BETWEEN_LOOKS, too_large};
 use crate::planned::{Plan, PlannedBlock, PlannedListener};
 use crate::setup::{
     Capabilities, Files, HostRequests, MemoryGrowth, MemoryGuard, Part, ReloadState, Setup, SetupError, SetupWarning,
-    SiteInfo, StepWrapper,
+    SiteInfo, StepWrapper, Warned,
 };
 use engine::log::{Level, Notice};
 use engine::{Block, BlockId, Chain, Generation, Listener, STEPS_MAX, Scheme, ServerMetrics, Site, Step, Zones};
@@ -106,6 +106,7 @@ impl Plan {
                 place: (index, 0),
                 line: 0,
                 warned: Vec::new(),
+                followed: Vec::new(),
                 failed: Vec::new(),
             };
             let chain =
@@ -160,10 +161,12 @@ impl PlannedBlock {
             setup.place.1 = order;
             let built = parsed.build(&mut setup);
             done(order);
-            for (index, code, text) in setup.warned.drain(..) {
+            for Warned { line: index, code, text, is_followed } in setup.warned.drain(..) {
                 let notice = Notice::new(Level::Warning, name, text);
-                setup.requests.warnings.push(SetupWarning { notice, code, span: line(index) });
+                setup.requests.warnings.push(SetupWarning { notice, code, span: line(index), is_followed });
             }
+            let followed = setup.followed.drain(..).map(|(index, files)| (line(index), files));
+            setup.requests.inspection.files.extend(followed);
             let mut errors = core::mem::take(&mut setup.failed);
             let part = built.unwrap_or_else(|error| {
                 errors.push((0, error));

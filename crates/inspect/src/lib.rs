@@ -42,7 +42,7 @@ use tokio::sync::oneshot;
 use tokio::task::LocalSet;
 
 pub use secrets::without_secrets;
-pub use view::{EarlierExits, Loaded, View, Warning};
+pub use view::{EarlierExits, FollowedFiles, Loaded, View, Warning};
 
 use context::Context;
 use listen::Listeners;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use config::Directives;
-use config::setup::{Inspection, NamePrivacy, Readiness};
+use config::setup::{InspectFiles, Inspection, NamePrivacy, Readiness};
 use control::explain::Place;
 use metrics::Registry;
 use net::{Live, Probes};
@@ -55,6 +55,9 @@ impl fmt::Display for Warning {
     }
 }
 
+/// Files that a directive follows, and its line.
+pub type FollowedFiles = (Place, Arc<dyn InspectFiles>);
+
 /// Configuration that serves now.
 #[derive(Default)]
 pub struct Loaded {
@@ -64,8 +67,10 @@ pub struct Loaded {
     pub hash: String,
     /// Time at which it began to serve.
     pub at: Option<Instant>,
-    /// Warnings about the Corefile.
+    /// Warnings about the Corefile, without those about files that are followed.
     pub warnings: Vec<Warning>,
+    /// Files that are followed, each with its line.
+    pub followed: Vec<FollowedFiles>,
     /// Files of the Corefile, each with its name and its text without secrets.
     pub files: Vec<(String, String)>,
     /// Plugins that are not ready yet.
@@ -78,6 +83,17 @@ pub struct Loaded {
     pub bound: Bound,
     /// How names that clients ask for are shown.
     pub names: NamePrivacy,
+}
+
+impl Loaded {
+    /// Returns the warnings that hold now.
+    pub(crate) fn current_warnings(&self) -> Vec<Warning> {
+        let of_files = self
+            .followed
+            .iter()
+            .flat_map(|(place, files)| files.problems().into_iter().map(|text| Warning { place: place.clone(), text }));
+        self.warnings.iter().cloned().chain(of_files).collect()
+    }
 }
 
 impl View {

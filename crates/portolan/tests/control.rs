@@ -107,6 +107,50 @@ fn a_reload_keeps_what_it_cannot_read_now() {
     }
 }
 
+/// A warning ends when the file has been read again, and begins without a reload.
+#[test]
+fn status_shows_the_present_problems_of_files() {
+    let folder = Folder::new("control-files");
+    let repair = || {
+        folder.write("db.file.test", "@ 60 SOA ns host 1 1 1 1 1\nwww 60 A 192.0.2.1\n");
+        folder.write("zones/db.auto.test", "@ 60 SOA ns host 1 1 1 1 1\nwww 60 A 192.0.2.1\n");
+        folder.write("hosts", "192.0.2.1 www.hosts.test\n");
+        folder.write("weights", "www.hosts.test\n192.0.2.1 2\n");
+    };
+    let destroy = || {
+        folder.write("db.file.test", "@ 60 SOA ns");
+        folder.write("zones/db.auto.test", "@ 60 SOA ns");
+        std::fs::remove_file(folder.path().join("hosts")).unwrap();
+        folder.write("weights", "www.hosts.test\n192.0.2.1 many\n");
+    };
+    std::fs::create_dir(folder.path().join("zones")).unwrap();
+    repair();
+    let lines = [
+        "file db.file.test file.test {\n reload 20ms\n }",
+        "auto auto.test {\n directory zones\n reload 20ms\n }",
+        "hosts hosts hosts.test {\n reload 20ms\n }",
+        "loadbalance weighted weights {\n reload 20ms\n }",
+    ];
+    let served = lines.join("\n ");
+    let text = corefile(&format!("root {}\n {served}", folder.path().display()));
+    let mut server = Server::start(&folder.write("Corefile", &text));
+    let socket = ControlSocket::of(&mut server);
+    let warnings = || socket.status()["corefile"]["warnings"].as_u64();
+    assert_eq!(warnings(), Some(0));
+    destroy();
+    wait_until("each file has a warning", || warnings() == Some(4));
+    let texts = socket.status()["corefile"]["first_warnings"].to_string();
+    let parts = ["db.file.test:1:12: ", "db.auto.test:1:12: ", "the zone stays as", "its entries stay as", "weights:2"];
+    for part in parts {
+        assert!(texts.contains(part), "{part}: {texts}");
+    }
+    server.signal("USR1");
+    server.wait_for("Reloading complete");
+    assert_eq!(warnings(), Some(4), "{}", socket.status()["corefile"]["first_warnings"]);
+    repair();
+    wait_until("no file has a warning", || warnings() == Some(0));
+}
+
 #[test]
 fn status_says_that_nothing_counts_without_prometheus() {
     let mut controlled = Controlled::start("whoami");

@@ -27,7 +27,7 @@ use crate::own_queries::SelfClient;
 use crate::serve_error::ServeError;
 use crate::{hook_commands, sockets};
 use inspect::explain::{Bound, Outline, place};
-use inspect::{Control, Loaded, Order, View, Warning, without_secrets};
+use inspect::{Control, FollowedFiles, Loaded, Order, View, Warning, without_secrets};
 use process::configuration::{self, Configuration, Origin, Surroundings};
 use process::files::Disk;
 use process::version::COMMIT;
@@ -251,6 +251,7 @@ impl Instance {
             hash: hash.clone(),
             at: Some(std::time::Instant::now()),
             warnings: written.warnings,
+            followed: written.followed,
             files: written.files,
             readiness: Arc::clone(&self.readiness),
             inspection,
@@ -321,6 +322,8 @@ impl Instance {
 struct Written {
     fingerprint: String,
     warnings: Vec<Warning>,
+    /// Files that directives follow.
+    followed: Vec<FollowedFiles>,
     /// Files without secrets.
     files: Vec<(String, String)>,
     outline: Outline,
@@ -331,9 +334,13 @@ impl Written {
         let Configuration { fingerprint, problems, written, .. } = configuration;
         let warning = |span: Span, text: &str| Warning { place: place(&written.sources, span), text: text.to_owned() };
         let found = problems.iter().map(|problem| warning(problem.span, &problem.message));
-        let during_setup = built.requests.warnings.iter().map(|setup| warning(setup.span, &setup.notice.message));
+        let lasting = built.requests.warnings.iter().filter(|warning| !warning.is_followed);
+        let during_setup = lasting.map(|setup| warning(setup.span, &setup.notice.message));
+        let followed = built.requests.inspection.files.iter();
+        let followed = followed.map(|(span, files)| (place(&written.sources, *span), Arc::clone(files)));
         Written {
             warnings: found.chain(during_setup).collect(),
+            followed: followed.collect(),
             files: without_secrets(&written),
             outline: Outline::new(&built.outlines, &written.sources),
             fingerprint,

@@ -8,6 +8,7 @@ use core::time::Duration;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::InspectShadow;
+use corefile::Span;
 use engine::Instant;
 use wire::{Name, NameRef, Rcode, Type};
 
@@ -26,6 +27,14 @@ pub struct Inspection {
     pub certificates: Vec<Arc<dyn InspectCertificate>>,
     /// Probes for forwarding loops, one per server block with *loop*.
     pub loops: Vec<Arc<dyn InspectLoop>>,
+    /// Files that directives follow, each with the position of its directive in the Corefile.
+    pub files: Vec<(Span, Arc<dyn InspectFiles>)>,
+}
+
+/// Files that a directive follows while the server runs.
+pub trait InspectFiles: Send + Sync {
+    /// Returns what is wrong with the files, as of their last check.
+    fn problems(&self) -> Vec<String>;
 }
 
 /// Probe for forwarding loops.

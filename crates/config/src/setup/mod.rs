@@ -32,7 +32,7 @@ pub use control::{ControlAddress, ControlListener, ControlRequests, NamePrivacy}
 pub use file_watch::{CheckFiles, FileCheck, FileWatch};
 pub use files::{FileStamp, Files, LISTED_MAX};
 pub use inspection::{
-    CacheScope, CachedEntry, CachesAbove, InspectCache, InspectCertificate, InspectCluster, InspectLoop,
+    CacheScope, CachedEntry, CachesAbove, InspectCache, InspectCertificate, InspectCluster, InspectFiles, InspectLoop,
     InspectUpstreams, InspectedPod, InspectedUpstream, Inspection, LoopState, UpstreamHealth,
 };
 pub use jobs::{GracefulJob, Job, SHUTDOWN_GRACE, Shutdown, ShutdownTrigger};
@@ -138,6 +138,15 @@ impl Error for SetupError {
     }
 }
 
+/// Warning of a directive that is being built.
+pub(crate) struct Warned {
+    /// Index of its line among the directive's lines.
+    pub(crate) line: usize,
+    pub(crate) code: Code,
+    pub(crate) text: String,
+    pub(crate) is_followed: bool,
+}
+
 /// Context in which a directive is built.
 ///
 /// Directives are built from the bottom of the chain to the top, so a directive finds what those below it offer.
@@ -163,7 +172,9 @@ pub struct Setup<'a> {
     /// The line of the current directive that is being built, by its index among the directive's lines.
     pub(crate) line: usize,
     /// Warnings of the current directive, each with the index of its line.
-    pub(crate) warned: Vec<(usize, Code, String)>,
+    pub(crate) warned: Vec<Warned>,
+    /// Files that the current directive follows, each with the index of its line.
+    pub(crate) followed: Vec<(usize, Arc<dyn InspectFiles>)>,
     /// Errors of the current directive, each with the index of its line.
     pub(crate) failed: Vec<(usize, SetupError)>,
 }
@@ -216,7 +227,20 @@ impl Setup<'_> {
 
     /// Records a warning with a code of its own.
     pub fn warn_as(&mut self, code: Code, message: impl Display) {
-        self.warned.push((self.line, code, message.to_string()));
+        let (line, text) = (self.line, message.to_string());
+        self.warned.push(Warned { line, code, text, is_followed: false });
+    }
+
+    /// Records a warning about files that the directive follows, for the log. The status shows what
+    /// [`Setup::follow_files`] returns instead, which ends when the files are repaired.
+    pub fn warn_of_followed(&mut self, code: Code, message: impl Display) {
+        let (line, text) = (self.line, message.to_string());
+        self.warned.push(Warned { line, code, text, is_followed: true });
+    }
+
+    /// Offers the present problems of files that the directive follows.
+    pub fn follow_files(&mut self, files: Arc<dyn InspectFiles>) {
+        self.followed.push((self.line, files));
     }
 
     /// Builds the lines of a directive one by one. A line that fails does not keep the others from being built, so

@@ -66,6 +66,8 @@ pub struct SetupWarning {
     pub code: Code,
     /// Position of the directive.
     pub span: Span,
+    /// True if an [`InspectFiles`](super::InspectFiles) of the directive has the warning while it lasts.
+    pub is_followed: bool,
 }
 
 impl SetupWarning {

@@ -108,7 +108,7 @@ impl Corefile {
         shown.clone().try_for_each(|warning| row(out, "", &format!("‼ {}", shortened(warning))))?;
         match self.warnings.saturating_sub(shown.len() as u64) {
             0 => Ok(()),
-            more => row(out, "", &format!("and {}: portolan check", counted(more, "more warning"))),
+            more => row(out, "", &format!("and {}: portolan check --files", counted(more, "more warning"))),
         }
     }
 }

@@ -164,7 +164,7 @@ portolan 0.3.0 (CoreDNS 1.15.0 compatible)  pod portolan-6c9  up 3 d 4 h   ✗ n
   Corefile     ✗ generation 7, sha 5f2c…, loaded 2 h ago · 3 blocks, 3 warnings · a newer one was refused 41 s ago
                ‼ Corefile:3: no effect
                ‼ Corefile:7: no effect
-               and 1 more warning: portolan check
+               and 1 more warning: portolan check --files
   Kubernetes   ✗ from a snapshot, not synced · view 4 m 10 s old · 10,024 services 101,200 endpoints · https://10.96.0.1:443 · snapshot 40 s ago
                services 10,024, ✗ failing for 4 m 10 s: the API server says 403 · endpointslices 10,031, 3.0 s
   Answers      42.1k q/s · NOERROR 67 NXDOMAIN 33 SERVFAIL 0.02 % · p50 < 250 µs p99 ≤ 2.0 ms · lost 0 · last 1 m

@@ -20,7 +20,7 @@ pub(super) const CHECKS: &[Check] = &[
         rights: &["get configmaps"],
         meaning: "Compiles the Corefile of `--conf`, else the file that the server reads, else that of the ConfigMap. \
                   With an error, the next reload or start is refused.",
-        fix: "`portolan check FILE` shows the lines, and `portolan check --explain CODE` the background",
+        fix: "`portolan check --files FILE` shows the lines, and `portolan check --explain CODE` the background",
         run: compiles,
     },
     Check {
@@ -85,7 +85,7 @@ fn compiles(facts: &Facts) -> Outcome {
         let severity = if problem.is_error { Severity::Error } else { Severity::Warning };
         Finding::new(format!("{}: {}", problem.place, problem.message)).severity(severity)
     };
-    let fix = format!("`portolan check {}` shows the lines", corefile.source);
+    let fix = format!("`portolan check --files {}` shows the lines", corefile.source);
     let is_file = corefile.source.starts_with('/');
     let is_of_others = |problem: &Problem| problem.is_loop() || (problem.is_error && is_refused);
     let findings = problems.iter().filter(|problem| !is_of_others(problem)).map(finding);

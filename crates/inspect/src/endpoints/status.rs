@@ -76,14 +76,14 @@ fn keeper(earlier: &EarlierExits) -> Keeper {
 }
 
 fn corefile(context: &Context, loaded: &Loaded) -> Corefile {
-    let refused = context.view.refused();
+    let (refused, warnings) = (context.view.refused(), loaded.current_warnings());
     Corefile {
         generation: loaded.generation,
         hash: loaded.hash.clone(),
         age_seconds: loaded.at.map_or(0.0, |at| at.elapsed().as_secs_f64()),
         blocks: context.view.live.load().blocks.len() as u64,
-        warnings: loaded.warnings.len() as u64,
-        first_warnings: loaded.warnings.iter().take(WARNINGS_MAX).map(ToString::to_string).collect(),
+        warnings: warnings.len() as u64,
+        first_warnings: warnings.iter().take(WARNINGS_MAX).map(ToString::to_string).collect(),
         refused: refused.map(|(age, error)| Refused { age_seconds: age.as_secs_f64(), error }),
     }
 }

@@ -21,33 +21,75 @@ pub(crate) fn load<T: Any + Send + Sync>(
     setup: &mut Setup<'_>,
     load: impl FnOnce(&dyn Files) -> Result<T, SetupError>,
 ) -> Result<Arc<T>, SetupError> {
-    let loaded = match (load(setup.files), setup.reload_state.known(&key)) {
-        (Ok(loaded), _) => Arc::new(loaded),
-        (Err(error), Some(known)) => {
-            setup.warn(format_args!("{error}; its content from before the reload stays in use"));
-            known
-        }
-        (Err(error), None) => return Err(error),
-    };
-    setup.reload_state.renew(key, &loaded);
+    let (loaded, warning) = load_or_keep(key, setup, load)?;
+    warning.iter().for_each(|warning| setup.warn(warning));
     Ok(loaded)
 }
 
-/// Reads a small file like [`load`].
+/// Loads content like [`load`], and returns the warning instead of recording it.
+///
+/// # Errors
+/// The error of `load`, if nothing was loaded before.
+pub(crate) fn load_or_keep<T: Any + Send + Sync>(
+    key: String,
+    setup: &mut Setup<'_>,
+    load: impl FnOnce(&dyn Files) -> Result<T, SetupError>,
+) -> Result<(Arc<T>, Option<String>), SetupError> {
+    let (loaded, warning) = match (load(setup.files), setup.reload_state.known(&key)) {
+        (Ok(loaded), _) => (Arc::new(loaded), None),
+        (Err(error), Some(known)) => (known, Some(format!("{error}; its content from before the reload stays in use"))),
+        (Err(error), None) => return Err(error),
+    };
+    setup.reload_state.renew(key, &loaded);
+    Ok((loaded, warning))
+}
+
+/// What a file must contain, and the check of its content.
+pub(crate) struct Wanted<T> {
+    /// Name for messages.
+    pub(crate) what: &'static str,
+    /// Returns true if the content has none of it.
+    pub(crate) lacks: fn(&T) -> bool,
+}
+
+/// Loads content from a file like [`load`]. A file that had what it must contain and has lost it is broken: an empty
+/// file is often one that is being written. At a start it is taken as it is, as in CoreDNS.
+///
+/// # Errors
+/// The error of `load`, if nothing was loaded before.
+pub(crate) fn load_unless_emptied<T: Any + Send + Sync>(
+    path: &Path,
+    wanted: &Wanted<T>,
+    setup: &mut Setup<'_>,
+    content: impl FnOnce(&dyn Files) -> Result<T, SetupError>,
+) -> Result<Arc<T>, SetupError> {
+    let key = content_key(path, wanted.what);
+    let had_some = setup.reload_state.known::<T>(&key).is_some_and(|known| !(wanted.lacks)(&known));
+    load(key, setup, |files| {
+        let content = content(files)?;
+        if had_some && (wanted.lacks)(&content) {
+            return Err(SetupError::new(format!("{}: expected {}, found none", path.display(), wanted.what)));
+        }
+        Ok(content)
+    })
+}
+
+/// Reads a small file like [`load_unless_emptied`].
 ///
 /// # Errors
 /// The file cannot be read, and has not been read before.
-pub(crate) fn read(name: &str, setup: &mut Setup<'_>) -> Result<Arc<Vec<u8>>, SetupError> {
+pub(crate) fn read(name: &str, wanted: &Wanted<Vec<u8>>, setup: &mut Setup<'_>) -> Result<Arc<Vec<u8>>, SetupError> {
     let path = setup.path(name);
-    let read = |files: &dyn Files| open_error::read(files, &path).map_err(SetupError::from_error);
-    load(content_key(&path), setup, read)
+    let content = |files: &dyn Files| open_error::read(files, &path).map_err(SetupError::from_error);
+    load_unless_emptied(&path, wanted, setup, content)
 }
 
 /// Returns true if [`read`] has read a file before.
-pub(crate) fn is_known(name: &str, setup: &Setup<'_>) -> bool {
-    setup.reload_state.known::<Vec<u8>>(&content_key(&setup.path(name))).is_some()
+pub(crate) fn is_known(name: &str, wanted: &Wanted<Vec<u8>>, setup: &Setup<'_>) -> bool {
+    setup.reload_state.known::<Vec<u8>>(&content_key(&setup.path(name), wanted.what)).is_some()
 }
 
-fn content_key(path: &Path) -> String {
-    format!("file content {}", path.display())
+/// Returns the key of content. Directives that want different things of one file each know their own content.
+fn content_key(path: &Path, what: &str) -> String {
+    format!("{what} in {}", path.display())
 }

@@ -5,6 +5,7 @@ pub(crate) mod cluster_sources;
 pub(crate) mod cluster_view;
 pub(crate) mod embedded_addresses;
 pub(crate) mod endpoint_hash;
+pub(crate) mod file_problems;
 pub(crate) mod frame_streams;
 pub(crate) mod last_good;
 pub(crate) mod log_format;

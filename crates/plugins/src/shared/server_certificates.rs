@@ -6,6 +6,7 @@ use std::hash::DefaultHasher;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use config::SETUP_WARNED;
 use config::setup::{FileCheck, FileStamp, FileWatch, Files, InspectCertificate, Setup};
 use engine::log::{Level, Notice};
 use engine::tls::{
@@ -74,7 +75,7 @@ impl Certificates {
             Err(error) => {
                 let Some(kept) = last.get() else { return Err(error) };
                 let text = old_pair_stays(&error);
-                setup.warn(&text);
+                setup.warn_of_followed(SETUP_WARNED, &text);
                 problem.set(Some(text));
                 self.open(kept.with_policy_of(&self), &*maker, setup)?
             }

@@ -17,6 +17,7 @@ use metrics::{Counter, Histogram, Metric, Registry, Table};
 use upstream::{Policy, ScopedAddress, nameservers};
 use wire::{EdeCode, Name, NameRef, Rcode};
 
+use crate::shared::last_good::Wanted;
 use crate::shared::{last_good, resolver_arpa};
 
 /// Maximum number of upstreams in one directive.
@@ -149,10 +150,21 @@ pub(crate) fn take_targets<'a>(args: &mut Args<'a>) -> Result<&'a [Token], Probl
     }
 }
 
+/// Content of a file such as `resolv.conf` with name servers.
+static LISTED: Wanted<Vec<u8>> = Wanted {
+    what: "a line `nameserver ADDRESS`",
+    lacks: |bytes| !nameservers(&String::from_utf8_lossy(bytes)).any(|server| server.is_ok()),
+};
+
+/// Returns true if [`listed_in`] has read a file before.
+pub(crate) fn was_listed(name: &str, setup: &Setup<'_>) -> bool {
+    last_good::is_known(name, &LISTED, setup)
+}
+
 /// Returns the name servers listed in a file such as `resolv.conf`. Logs a warning for each `nameserver` line that it
 /// cannot parse.
 pub(crate) fn listed_in(name: &str, setup: &mut Setup<'_>) -> Result<Vec<SocketAddr>, SetupError> {
-    let bytes = last_good::read(name, setup)?;
+    let bytes = last_good::read(name, &LISTED, setup)?;
     let mut found = Vec::new();
     for listed in nameservers(&String::from_utf8_lossy(&bytes)) {
         match listed {

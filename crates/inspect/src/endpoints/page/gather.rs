@@ -99,7 +99,8 @@ fn files(loaded: &Loaded, answered: &[Share]) -> Vec<SourceFile> {
         }
     }
     let mut warnings: BTreeMap<(&str, u64), Vec<String>> = BTreeMap::new();
-    for Warning { place, text } in &loaded.warnings {
+    let current = loaded.current_warnings();
+    for Warning { place, text } in &current {
         warnings.entry((&place.file, place.line)).or_default().push(text.clone());
     }
     let line = |file: &str, at: usize, text: &str| {

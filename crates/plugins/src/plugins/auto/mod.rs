@@ -1,22 +1,24 @@
 //! The plugin *auto*: serves a zone from each matching file of a directory.
 
 use core::time::Duration;
+use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use config::SETUP_WARNED;
 use config::options::{Args, Effect, Manifest, Problem, Property, Role, Usage};
-use config::setup::{FileWatch, Files, Part, Setup, SetupError};
+use config::setup::{FileWatch, Files, InspectFiles, Part, Setup, SetupError};
 use engine::log::{Level, Notice};
 use engine::{Hooks, Refuses, Zones};
 use gotext::regexp::{Captures, Regexp};
 use wire::Name;
 
+use crate::shared::file_problems::FileProblems;
 use crate::shared::option_helpers::{FOLLOWED, NO_RELOAD, TRANSFERRED, regular_expression, upstream};
 use crate::shared::zone_store::{
-    Authority, CodedNotice, Directory, FileZone, SignedFiles, ZONE_KEPT, ZoneMemory, directory, offer,
+    Authority, CodedNotice, Directory, FileZone, Held, ServedZones, SignedFiles, ZONE_KEPT, ZoneMemory, directory,
+    not_in_use, offer,
 };
 
 /// Parsed `auto` line.
@@ -92,44 +94,77 @@ fn set_directory(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem
 }
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
-    let (zones, mut within) = (Directory::default(), Zones::default());
+    let (zones, mut within, mut lines) = (Directory::default(), Zones::default(), Vec::new());
     let all: Lines = Arc::new(Mutex::new(configs.iter().map(|_| FoundZones::default()).collect()));
-    let memory: ZoneMemory = setup.process.find().unwrap_or_default();
-    for (index, config) in configs.into_iter().enumerate() {
+    setup.for_each_line(configs, |config, setup| {
         let zones_of_line = setup.zones_or_keys(&config.zones);
         within.extend(zones_of_line.names().iter().cloned());
-        let path = setup.path(&config.directory);
-        let every = config.reload;
-        let (before, now) = setup.reload_state.successive::<KeptLines>(format!("auto/{}", path.display()));
-        now.add(&all, index);
-        let (pattern, template, signed) = (config.pattern, config.template, SignedFiles::shared(setup.reload_state));
-        let scan = Scan { path, pattern, template, within: zones_of_line, memory, signed };
-        let (shared, served) = (Arc::clone(&all), Arc::clone(&zones));
-        let look = move |files: &dyn Files, before: &Before, notices: &mut Vec<CodedNotice>| {
-            let mut all = shared.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(found) = all.get_mut(index) {
-                scan.run(files, before, found, notices);
-            }
-            let held = all.iter().flat_map(|found| found.zones.values()).map(|zone| Arc::clone(&zone.held));
-            served.store(Arc::new(directory(held)));
-        };
-        let mut notices = Vec::new();
-        look(setup.files, &before.map(|before| before.zones()).unwrap_or_default(), &mut notices);
-        let (warnings, mut infos): (Vec<_>, Vec<_>) =
-            notices.into_iter().partition(|(_, notice)| notice.level <= Level::Warning);
-        warnings.iter().for_each(|(code, notice)| setup.warn_as(*code, &notice.message));
-        // The first check logs which files are served, because a generation that is only built logs nothing.
-        let at_once = !infos.is_empty();
-        let watch = FileWatch::new(every, move |looking| {
-            let mut notices = core::mem::take(&mut infos);
-            look(looking.files, &Before::default(), &mut notices);
-            looking.notices.extend(notices.into_iter().map(|(_, notice)| notice));
-        });
-        setup.requests.file_watches.push(FileWatch { at_once, ..watch });
-    }
+        let is_known = follow(config, (&all, lines.len()), &zones, setup);
+        lines.push((!is_known).then_some(zones_of_line));
+        Ok(())
+    });
+    refuse_losses(lines, &all, &zones, setup);
     offer(&zones, setup);
     let plugin = Authority::new(MANIFEST.name, zones, setup);
     Ok(Some(Part { zones: Some(within), refuses: Refuses::OwnZones, ..Part::new(plugin, Hooks::DOWN) }))
+}
+
+/// Refuses each line with a directory that was not in use before a reload, if it would take down a zone that is served.
+/// `lines` has the zones of these lines, and `None` for the others.
+fn refuse_losses(lines: Vec<Option<Zones>>, all: &Lines, zones: &Directory, setup: &mut Setup<'_>) {
+    let before = ServedZones::before(setup.reload_state);
+    let (all, zones) = (all.lock().unwrap_or_else(PoisonError::into_inner), zones.load());
+    let mut found = all.iter();
+    setup.for_each_line(lines, |within, _| {
+        let (Some(found), Some(within)) = (found.next(), within) else { return Ok(()) };
+        let is_lost = |directive, held: &Held| {
+            let origin = held.origin.as_ref();
+            directive == MANIFEST.name && within.contain(origin) && zones.get(origin).is_none()
+        };
+        let broken = |zone: &&Arc<FileZone>| zone.held.zone().is_none() && before.contain(zone.held.origin.as_ref());
+        let lost = match &found.gone {
+            Some(gone) => before.any(is_lost).then(|| gone.clone()),
+            None => found.zones.values().find(broken).map(|zone| zone.problems().join("; ")),
+        };
+        lost.map_or(Ok(()), |problem| Err(not_in_use(problem)))
+    });
+}
+
+/// Scans the directory of a line now, and whenever it is due. Returns true if it was in use before a reload.
+fn follow(config: Config, (all, index): (&Lines, usize), served: &Directory, setup: &mut Setup<'_>) -> bool {
+    let (path, every) = (setup.path(&config.directory), config.reload);
+    let (before, now) = setup.reload_state.successive::<KeptLines>(format!("auto/{}", path.display()));
+    now.add(all, index);
+    let is_known = before.is_some();
+    let (pattern, template, signed) = (config.pattern, config.template, SignedFiles::shared(setup.reload_state));
+    let (within, memory) = (setup.zones_or_keys(&config.zones), setup.process.find().unwrap_or_default());
+    let scan = Scan { path, pattern, template, within, memory, signed };
+    let (all, served) = (Arc::clone(all), Arc::clone(served));
+    let problems = Arc::<FileProblems>::default();
+    setup.follow_files(Arc::clone(&problems) as _);
+    let look = move |files: &dyn Files, before: &Before, notices: &mut Vec<CodedNotice>| {
+        let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = all.get_mut(index) {
+            scan.run(files, before, found, notices);
+            problems.set(found.problems());
+        }
+        let held = all.iter().flat_map(|found| found.zones.values()).map(|zone| Arc::clone(&zone.held));
+        served.store(Arc::new(directory(held)));
+    };
+    let mut notices = Vec::new();
+    look(setup.files, &before.map(|before| before.zones()).unwrap_or_default(), &mut notices);
+    let (warnings, mut infos): (Vec<_>, Vec<_>) =
+        notices.into_iter().partition(|(_, notice)| notice.level <= Level::Warning);
+    warnings.iter().for_each(|(code, notice)| setup.warn_of_followed(*code, &notice.message));
+    // The first check logs which files are served, because a generation that is only built logs nothing.
+    let at_once = !infos.is_empty();
+    let watch = FileWatch::new(every, move |looking| {
+        let mut notices = core::mem::take(&mut infos);
+        look(looking.files, &Before::default(), &mut notices);
+        looking.notices.extend(notices.into_iter().map(|(_, notice)| notice));
+    });
+    setup.requests.file_watches.push(FileWatch { at_once, ..watch });
+    is_known
 }
 
 /// What the lines of a server block have found.
@@ -164,10 +199,18 @@ impl KeptLines {
 #[derive(Default)]
 struct FoundZones {
     zones: BTreeMap<String, Arc<FileZone>>,
-    /// True if the directory cannot be read, which has been logged.
-    is_gone: bool,
-    /// Files of zones that another file serves, which has been logged.
-    ignored: BTreeSet<PathBuf>,
+    /// Reason why the directory cannot be read, which has been logged.
+    gone: Option<String>,
+    /// Files of zones that another file serves, with the message that has been logged.
+    ignored: BTreeMap<PathBuf, String>,
+}
+
+impl FoundZones {
+    /// Returns what is wrong with the directory and its files.
+    fn problems(&self) -> Vec<String> {
+        let of_zones = self.zones.values().flat_map(|zone| zone.problems());
+        self.gone.iter().cloned().chain(self.ignored.values().cloned()).chain(of_zones).collect()
+    }
 }
 
 /// Directory that one line scans, and the files that it accepts.
@@ -186,18 +229,19 @@ impl Scan {
     /// from before a reload, for files that cannot be read now.
     fn run(&self, files: &dyn Files, before: &Before, found: &mut FoundZones, notices: &mut Vec<CodedNotice>) {
         let listed = files.list(&self.path);
-        let was_gone = core::mem::replace(&mut found.is_gone, listed.is_err());
         let listed = match listed {
             Ok(listed) => listed,
-            Err(_) if was_gone => return,
+            Err(_) if found.gone.is_some() => return,
             Err(error) => {
                 self.keep(before, found);
                 let kept = if found.zones.is_empty() { "" } else { "; its zones stay as they were" };
                 let message = format!("{}{kept}", host::errors::cannot_open(&self.path, &error));
+                found.gone = Some(message.clone());
                 notices.push(notice(Level::Warning, message));
                 return;
             }
         };
+        found.gone = None;
         let now = self.choose(listed, found, notices);
         let gone = |zone: &FileZone, origin: &String| now.get(origin).is_none_or(|(_, path)| *path != zone.path);
         for (origin, zone) in found.zones.extract_if(.., |origin, zone| gone(zone, origin)) {
@@ -228,16 +272,17 @@ impl Scan {
         notices: &mut Vec<CodedNotice>,
     ) -> BTreeMap<String, (Name, PathBuf)> {
         let mut now: BTreeMap<String, (Name, PathBuf)> = BTreeMap::new();
-        let mut ignored = BTreeSet::new();
+        let mut ignored = BTreeMap::new();
         for path in listed {
             let Some(origin) = self.origin(&path) else { continue };
             match now.entry(origin.to_string()) {
                 Entry::Vacant(free) => drop(free.insert((origin, path))),
                 Entry::Occupied(taken) => {
-                    if !found.ignored.contains(&path) {
-                        notices.push(several_files(&origin, &taken.get().1, &path));
+                    let message = several_files(&origin, &taken.get().1, &path);
+                    if !found.ignored.contains_key(&path) {
+                        notices.push(notice(Level::Warning, message.clone()));
                     }
-                    ignored.insert(path);
+                    ignored.insert(path, message);
                 }
             }
         }
@@ -276,10 +321,10 @@ fn served_before<'b>(before: &'b Before, path: &Path, origin: &Name) -> Option<&
 }
 
 /// Returns the warning about a file that is not served, because another one has the same zone.
-fn several_files(origin: &Name, served: &Path, ignored: &Path) -> CodedNotice {
+fn several_files(origin: &Name, served: &Path, ignored: &Path) -> String {
     let (served, ignored) = (served.display(), ignored.display());
     let files = format!("{served} is served, {ignored} is ignored; rename or remove one of them");
-    notice(Level::Warning, format!("Multiple zone files match origin `{origin}': {files}"))
+    format!("Multiple zone files match origin `{origin}': {files}")
 }
 
 fn notice(level: Level, message: String) -> CodedNotice {

@@ -19,7 +19,7 @@ use wire::{EdeCode, Name, Owner, Rcode, Section, Type};
 pub(crate) use manifest::MANIFEST;
 
 use crate::shared::cluster_view::Exposed;
-use crate::shared::last_good;
+use crate::shared::last_good::{self, Wanted};
 use crate::shared::option_helpers::FixedSearch;
 use manifest::{Clients, Config, Source};
 use path::{ClusterPath, SearchPath};
@@ -71,8 +71,12 @@ fn search_path(config: &Config, setup: &mut Setup<'_>) -> Result<Option<SearchPa
     Ok(None)
 }
 
+/// Content of a file such as `resolv.conf` with a search path.
+static SEARCH: Wanted<Vec<u8>> =
+    Wanted { what: "a line `search DOMAIN...`", lacks: |bytes| search_list(bytes).is_empty() };
+
 fn fixed_path(name: &str, setup: &mut Setup<'_>) -> Result<SearchPath, SetupError> {
-    let bytes = last_good::read(name, setup)?;
+    let bytes = last_good::read(name, &SEARCH, setup)?;
     let mut domains = search_list(&bytes);
     domains.push(Name::root());
     Ok(SearchPath::Fixed(domains))

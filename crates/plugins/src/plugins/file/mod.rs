@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use config::SETUP_WARNED;
 use config::options::{Manifest, Property, Role, Usage};
 use config::setup::{FileWatch, Part, Setup, SetupError};
 use engine::{Hooks, Refuses, Zones};
@@ -13,7 +14,9 @@ use wire::Name;
 use zone::LoadErrorKind;
 
 use crate::shared::option_helpers::{FOLLOWED, NO_RELOAD, TRANSFERRED, upstream};
-use crate::shared::zone_store::{Authority, FileZone, SignedFiles, ZONE_KEPT, directory, offer};
+use crate::shared::zone_store::{
+    Authority, FileZone, ServedZones, SignedFiles, ZONE_KEPT, directory, not_in_use, offer,
+};
 
 /// Configuration of a `file` line.
 pub struct Config {
@@ -90,6 +93,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         for origin in origins.names() {
             let zone = open(&config, origin, every, setup)?;
             all.push(Arc::clone(&zone.held));
+            setup.follow_files(Arc::clone(&zone) as _);
             setup.requests.file_watches.push(watch(zone, every, config.by_time));
         }
         Ok(())
@@ -104,7 +108,8 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
 
 /// Loads a zone from its file. A zone that was loaded before a reload is kept if it is what its file says. Otherwise
 /// the file is read again, whatever its serial: a reload asks for what it contains. If that fails, the zone keeps its
-/// content, as it does while the server runs: one file must not keep all other changes away.
+/// content, as it does while the server runs: one file must not keep all other changes away. A file that was not in
+/// use before the reload must not take down a zone that is served, so it is an error then.
 fn open(config: &Config, origin: &Name, every: Duration, setup: &mut Setup<'_>) -> Result<Arc<FileZone>, SetupError> {
     let path = setup.path(&config.file);
     let key = format!("file/{}/{origin}", path.display());
@@ -115,18 +120,23 @@ fn open(config: &Config, origin: &Name, every: Duration, setup: &mut Setup<'_>) 
     }
     // The running generation keeps its zone until this one replaces it.
     let memory = setup.process.find().unwrap_or_default();
-    let zone = Arc::new(FileZone::new(origin.as_ref(), path, memory, SignedFiles::shared(setup.reload_state)));
+    let signed = SignedFiles::shared(setup.reload_state);
+    let is_replaced = known.is_none() && ServedZones::before(setup.reload_state).contain(origin.as_ref());
+    let is_refused = is_replaced && !signed.is_expected(&path);
+    let zone = Arc::new(FileZone::new(origin.as_ref(), path, memory, signed));
     let looked = zone.look(setup.files, config.by_time);
     setup.reload_state.renew(key, &zone);
     match looked {
         Err(error) if known.is_some_and(|known| zone.take_over(&known)) => {
-            setup.warn(format_args!("{}{ZONE_KEPT}", zone.describe(&error)));
+            setup.warn_of_followed(SETUP_WARNED, format_args!("{}{ZONE_KEPT}", zone.describe(&error)));
         }
+        Err(error) if is_refused => return Err(not_in_use(zone.describe(&error))),
         Err(error) if may_come(&error.kind) && !every.is_zero() => {
-            setup.warn(format_args!("{}: trying again in {}", zone.describe(&error), format_duration(every)));
+            let again = format_args!("{}: trying again in {}", zone.describe(&error), format_duration(every));
+            setup.warn_of_followed(SETUP_WARNED, again);
         }
         Err(error) if !is_elsewhere(&error.kind) => return Err(SetupError::new(zone.describe(&error))),
-        looked => zone.messages(&looked).for_each(|(code, message)| setup.warn_as(code, message)),
+        looked => zone.messages(&looked).for_each(|(code, message)| setup.warn_of_followed(code, message)),
     }
     Ok(zone)
 }

@@ -16,8 +16,7 @@ use super::forgery::ForgeryWatch;
 use super::manifest::Config;
 use super::metrics::{ForwardMetrics, UpstreamMetrics};
 use super::outage::Outage;
-use crate::shared::last_good;
-use crate::shared::upstream_options::{ForwardedNames, listed_in, none_listed, with_interface};
+use crate::shared::upstream_options::{ForwardedNames, listed_in, none_listed, was_listed, with_interface};
 
 /// Time limit for a query, including all attempts.
 const DEADLINE: Duration = Duration::from_secs(5);
@@ -192,7 +191,7 @@ fn resolve(config: &Config, setup: &mut Setup<'_>) -> Result<Vec<Resolved>, Setu
 
 /// Returns the name servers in a file, or the addresses of a host.
 fn named(name: &str, port: u16, config: &Config, setup: &mut Setup<'_>) -> Result<Vec<SocketAddr>, SetupError> {
-    if setup.files.is_file(&setup.path(name)) || name.contains('/') || last_good::is_known(name, setup) {
+    if setup.files.is_file(&setup.path(name)) || name.contains('/') || was_listed(name, setup) {
         return listed_in(name, setup);
     }
     let fail = |what: String| {

@@ -10,9 +10,10 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
+use config::SETUP_WARNED;
 use config::options::{Args, DirectiveContext, Manifest, Problem, Property, Role, Usage};
 use config::setup::{FileWatch, Files, Part, Setup, SetupError};
 use engine::{Explanation, Hook, Hooks, Instant, Plugin, Query, ReasonCode, Response, Verdict, Worker, Zones};
@@ -21,7 +22,9 @@ use wire::{EdeCode, Name, Owner, Rcode, Section, Type, address_of};
 
 use table::{FILE_MAX, HostsFile, IgnoredLines, Selection, Table, address};
 
+use crate::shared::file_problems::FileProblems;
 use crate::shared::open_error::OpenError;
+use crate::shared::zone_store::not_in_use;
 use plugin::fallthrough::{FallsThrough, fallthrough};
 
 /// Parsed `hosts` line.
@@ -187,17 +190,19 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let Some(config) = configs.into_iter().next() else { return Ok(None) };
     let name = config.file.clone().unwrap_or_else(|| FILE.to_owned());
     let path = setup.path(&name);
-    let read = read_hosts(setup.files, &path);
-    let last = setup.reload_state.take_over(format!("hosts/{}", path.display()), LastRead::default);
-    if let Err(error) = &read {
-        let kept = if last.0.load().is_some() { "; its entries stay as they were" } else { "" };
-        setup.warn(format_args!("{}{kept}", host::errors::cannot_open(&path, error)));
-    }
-    let content = read.as_ref().map_or_else(|_| last.get(), |read| last.set(read));
     let zones = setup.zones_or_keys(&config.zones);
+    let (read, last) = read_first(&path, &zones, setup)?;
+    let content = read.as_ref().map_or_else(|_| last.get(), |read| last.set(read));
     let inline = Inline { lines: config.lines, selection: Selection { zones: zones.clone(), reverse: config.reverse } };
     let (table, ignored) = inline.table(&content);
-    ignored.iter().filter(|_| read.is_ok()).for_each(|ignored| setup.warn(ignored));
+    let problems = Arc::<FileProblems>::default();
+    let problem = match &read {
+        Ok(_) => ignored.map(|ignored| ignored.to_string()),
+        Err(error) => Some(format!("{}{}", host::errors::cannot_open(&path, error), last.kept())),
+    };
+    problem.iter().for_each(|problem| setup.warn_of_followed(SETUP_WARNED, problem));
+    problems.set(problem);
+    setup.follow_files(Arc::clone(&problems) as _);
     let hosts = Arc::new(ArcSwap::from_pointee(table));
     count_entries(setup.registry, &name, &hosts);
     let reloaded = Reloaded::new(setup, path.clone());
@@ -206,10 +211,12 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let source = move |files: &dyn Files| read_hosts(files, &path);
     let watch = FileWatch::of_content((MANIFEST.name, source), config.reload, &read, move |files, read| {
         // If the file cannot be read, the previous table keeps serving.
-        let read = read.map_err(|error| OpenError::new(&file, error))?;
-        let (table, ignored) = inline.table(&last.set(&read));
+        let read = read.map_err(|error| OpenError::new(&file, error));
+        problems.set(read.as_ref().err().map(|error| format!("{error}{}", last.kept())));
+        let (table, ignored) = inline.table(&last.set(&read?));
         current.store(Arc::new(table));
         reloaded.note(files);
+        problems.set(ignored.iter().map(ToString::to_string));
         ignored.map_or(Ok(()), |ignored| Err(ignored.into()))
     });
     setup.requests.file_watches.push(watch);
@@ -221,11 +228,61 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     Ok(Some(Part { fallthrough, ..Part::new(plugin, hooks) }))
 }
 
+/// Reads the files of a line. A file that cannot be read is an error at a reload if it was not in use, and names of
+/// the zones were served from other files. The default file may be missing.
+fn read_first(path: &Path, zones: &Zones, setup: &mut Setup<'_>) -> Result<FirstRead, SetupError> {
+    let read = read_hosts(setup.files, path);
+    let key = format!("hosts/{}", path.display());
+    let is_known = setup.reload_state.known::<LastRead>(&key).is_some();
+    let last = setup.reload_state.take_over(key, LastRead::default);
+    let is_replaced = ServedHosts::replace(zones, &last, setup);
+    match &read {
+        Err(error) if is_replaced && !is_known && path != Path::new(FILE) => {
+            Err(not_in_use(host::errors::cannot_open(path, error)))
+        }
+        _ => Ok((read, last)),
+    }
+}
+
+/// Content of the files of a line, and the place for what they last contained.
+type FirstRead = (io::Result<Arc<Vec<HostsFile>>>, Arc<LastRead>);
+
+/// Zones of each line of a generation, and what its files contained.
+#[derive(Default)]
+struct ServedHosts(Mutex<Vec<(Zones, Arc<LastRead>)>>);
+
+impl ServedHosts {
+    /// Adds a line to those of this generation. Returns true if names of its zones were served from files before a
+    /// reload.
+    fn replace(zones: &Zones, last: &Arc<LastRead>, setup: &mut Setup<'_>) -> bool {
+        let (before, now) = setup.reload_state.successive::<ServedHosts>("served hosts".to_owned());
+        now.lock().push((zones.clone(), Arc::clone(last)));
+        before.is_some_and(|before| {
+            before.lock().iter().any(|(served, last)| last.0.load().is_some() && overlap(served, zones))
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<(Zones, Arc<LastRead>)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns true if a zone of one list is in a zone of the other.
+fn overlap(one: &Zones, other: &Zones) -> bool {
+    let is_within = |one: &Zones, other: &Zones| one.names().iter().any(|zone| other.contain(zone.as_ref()));
+    is_within(one, other) || is_within(other, one)
+}
+
 /// What the files of a line contained when they were last read. It outlives a reload, in which they may be away.
 #[derive(Default)]
 struct LastRead(ArcSwapOption<Vec<HostsFile>>);
 
 impl LastRead {
+    /// Returns the end of the message about a file that cannot be read.
+    fn kept(&self) -> &'static str {
+        if self.0.load().is_some() { "; its entries stay as they were" } else { "" }
+    }
+
     /// Replaces the content and returns it.
     fn set(&self, read: &Arc<Vec<HostsFile>>) -> Arc<Vec<HostsFile>> {
         self.0.store(Some(Arc::clone(read)));

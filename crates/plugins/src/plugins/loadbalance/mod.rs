@@ -3,17 +3,20 @@
 mod order;
 mod weights;
 
+use core::error::Error;
 use core::ops::Range;
 use core::time::Duration;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use config::SETUP_WARNED;
 use config::options::{Args, DirectiveContext, Effect, Manifest, Problem, Property, Role, Usage};
 use config::setup::{FileWatch, Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
 use ipnet::IpNet;
 use wire::{Mark, Rcode};
 
+use crate::shared::file_problems::FileProblems;
 use crate::shared::last_good;
 use crate::shared::open_error::OpenError;
 use weights::Weights;
@@ -100,25 +103,29 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
 fn watch_weights(path: PathBuf, every: Duration, setup: &mut Setup<'_>) -> Result<Arc<Weights>, SetupError> {
     let read = setup.files.read(&path);
     let key = format!("loadbalance/{}", path.display());
-    let loaded = last_good::load(key.clone(), setup, |_| {
+    let loaded = last_good::load_or_keep(key.clone(), setup, |_| {
         let weights = Weights::default();
         let bytes = read.as_ref().map_err(|error| SetupError::new(host::errors::cannot_open(&path, error)))?;
         weights.read(bytes, &path).map_err(SetupError::from_error).map(|()| weights)
     });
-    let weights = match loaded {
+    let (weights, warning) = match loaded {
         // The file may appear later. Until then all addresses have the same weight.
-        Err(error) if read.is_err() => {
-            setup.warn(error);
-            setup.reload_state.take_over(key, Weights::default)
-        }
+        Err(error) if read.is_err() => (setup.reload_state.take_over(key, Weights::default), Some(error.to_string())),
         loaded => loaded?,
     };
+    let problems = Arc::<FileProblems>::default();
+    warning.iter().for_each(|warning| setup.warn_of_followed(SETUP_WARNED, warning));
+    problems.set(warning);
+    setup.follow_files(Arc::clone(&problems) as _);
     let watched = Arc::clone(&weights);
     // If the file cannot be read or parsed, the weights do not change.
     let file = path.clone();
     let watch = FileWatch::of_file((MANIFEST.name, path), every, &read, move |_, bytes| {
-        let bytes = bytes.map_err(|error| OpenError::new(&file, error))?;
-        Ok(watched.read(&bytes, &file)?)
+        let read = bytes
+            .map_err(|error| OpenError::new(&file, error).into())
+            .and_then(|bytes| Ok(watched.read(&bytes, &file)?));
+        problems.set(read.as_ref().err().map(|error: &Box<dyn Error>| error.to_string()));
+        read
     });
     setup.requests.file_watches.push(watch);
     Ok(weights)

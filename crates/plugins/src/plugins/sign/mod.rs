@@ -116,6 +116,7 @@ fn open(config: &Config, keys: &[Arc<Key>], origin: &Name, setup: &mut Setup<'_>
     let target = setup.path(&config.directory).join(format!("db.{origin}signed"));
     let source = setup.path(&config.file);
     let signed = SignedFiles::shared(setup.reload_state);
+    signed.expect(&target);
     let mut zone = ZoneFile { origin: origin.clone(), source, target, keys, signed, known: None, last_notice: None };
     let check = move |mut context: FileCheck<'_>| zone.check(&mut context);
     setup.requests.file_watches.push(FileWatch { at_once: true, ..FileWatch::new(EVERY, check) });

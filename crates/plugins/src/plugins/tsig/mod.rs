@@ -12,8 +12,9 @@ use config::setup::{Part, Setup, SetupError};
 use engine::{Failure, Hooks, Plugin, Query, Response, Verdict, Worker, Zones};
 use wire::{EdeCode, Name, Opcode, Rcode, Type};
 
+use crate::shared::last_good::{self, Wanted};
+use crate::shared::open_error;
 use crate::shared::update_keys::UpdateKeys;
-use crate::shared::{last_good, open_error};
 use record::Signed;
 use signer::TsigSigner;
 
@@ -116,11 +117,14 @@ fn required<T: core::str::FromStr>(args: &mut Args<'_>, wanted: &str) -> Result<
     Ok(Required::These(these))
 }
 
+/// Content of a file with keys.
+static KEYS: Wanted<Secrets> = Wanted { what: "a `key`", lacks: |keys| keys.is_empty() };
+
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     let Some(mut config) = configs.into_iter().next() else { return Ok(None) };
     for name in &config.files {
         let path = setup.path(name);
-        let found = last_good::load(format!("tsig/{}", path.display()), setup, |files| {
+        let found = last_good::load_unless_emptied(&path, &KEYS, setup, |files| {
             let bytes = open_error::read(files, &path).map_err(SetupError::from_error)?;
             secrets::read(&bytes).map_err(|error| SetupError::new(format!("{}:{error}", path.display())))
         })?;

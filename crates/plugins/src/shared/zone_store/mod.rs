@@ -2,6 +2,7 @@
 //! their zones.
 
 mod held;
+mod served;
 mod snapshot;
 mod source;
 
@@ -16,6 +17,7 @@ use zone::{Lookup, Question, Zone};
 
 pub(crate) use held::Held;
 pub use held::ZoneMemory;
+pub(crate) use served::{ServedZones, not_in_use};
 pub(crate) use snapshot::{offer, snapshot};
 pub(crate) use source::{CodedNotice, FileZone, SignedFiles, ZONE_KEPT, code_of};
 
@@ -37,6 +39,7 @@ pub(crate) struct Authority {
 impl Authority {
     /// Creates the plugin for a directive and its zones.
     pub(crate) fn new(directive: &'static str, zones: Directory, setup: &mut Setup<'_>) -> Authority {
+        ServedZones::add(directive, &zones, setup.reload_state);
         let reachable = setup.block.reachable.clone();
         Authority { directive, zones, reachable, wildcard: setup.labels().publish_setter("zone/wildcard") }
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use config::setup::{FileStamp, Files, ReloadState};
+use config::setup::{FileStamp, Files, InspectFiles, ReloadState};
 use corefile::Code;
 use engine::log::{Level, Notice};
 use wire::NameRef;
@@ -28,13 +28,31 @@ pub(crate) struct FileZone {
     /// True if a reload of the Corefile asked for the content of the file and could not read it. The next version that
     /// can be read is served whatever its serial.
     is_awaited: AtomicBool,
+    /// Result of the last time that the file was read.
+    problems: Mutex<FileProblems>,
+}
+
+/// What was wrong with a file when it was last read.
+#[derive(Default)]
+struct FileProblems {
+    /// True if the file could not be used.
+    is_error: bool,
+    texts: Vec<String>,
+}
+
+impl InspectFiles for FileZone {
+    fn problems(&self) -> Vec<String> {
+        let problems = self.problems.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = if problems.is_error && self.held.known().is_some() { ZONE_KEPT } else { "" };
+        problems.texts.iter().map(|text| format!("{text}{kept}")).collect()
+    }
 }
 
 /// Zone files that *sign* has written since the start of the process, by path, with their stamps. *sign* reports the
 /// mistakes of what it signs, with their positions in the file that people edit, so nothing else reports them again.
-/// One entry per zone that a *sign* line has signed.
+/// One entry per zone of a *sign* line; without a stamp until it is signed.
 #[derive(Default)]
-pub(crate) struct SignedFiles(Mutex<BTreeMap<PathBuf, FileStamp>>);
+pub(crate) struct SignedFiles(Mutex<BTreeMap<PathBuf, Option<FileStamp>>>);
 
 impl SignedFiles {
     /// Returns the signed files of all server blocks and generations.
@@ -44,12 +62,22 @@ impl SignedFiles {
 
     /// Records that *sign* has written this version of a file and reported its mistakes.
     pub(crate) fn add(&self, path: &Path, stamp: FileStamp) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned(), stamp);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned(), Some(stamp));
+    }
+
+    /// Records that *sign* will write a file, as soon as the configuration serves.
+    pub(crate) fn expect(&self, path: &Path) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(path.to_owned()).or_default();
+    }
+
+    /// Returns true if *sign* writes the file.
+    pub(crate) fn is_expected(&self, path: &Path) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains_key(path)
     }
 
     fn contain(&self, path: &Path, stamp: Option<FileStamp>) -> bool {
         let files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        stamp.is_some() && files.get(path).copied() == stamp
+        stamp.is_some() && files.get(path).copied().flatten() == stamp
     }
 }
 
@@ -75,8 +103,8 @@ pub(crate) enum Change {
 impl FileZone {
     /// Creates a zone that has not been loaded yet.
     pub(crate) fn new(origin: NameRef<'_>, path: PathBuf, memory: ZoneMemory, signed: Arc<SignedFiles>) -> FileZone {
-        let (seen, differs, is_awaited) = Default::default();
-        FileZone { held: Arc::new(Held::new(origin)), path, memory, signed, seen, differs, is_awaited }
+        let (seen, differs, is_awaited, problems) = Default::default();
+        FileZone { held: Arc::new(Held::new(origin)), path, memory, signed, seen, differs, is_awaited, problems }
     }
 
     /// Serves the content that the zone had before a reload of the Corefile, because its file cannot be read now.
@@ -94,6 +122,20 @@ impl FileZone {
         if !seen.is_empty() && seen.iter().all(|(path, stamp)| files.stamp(path).ok() == *stamp) {
             return Ok(Change::None);
         }
+        let looked = self.read(files, by_time, &mut seen);
+        let texts = self.messages(&looked).map(|(_, text)| text).collect();
+        *self.problems.lock().unwrap_or_else(PoisonError::into_inner) =
+            FileProblems { is_error: looked.is_err(), texts };
+        looked
+    }
+
+    /// Reads the file and replaces the zone like [`FileZone::look`].
+    fn read(
+        &self,
+        files: &dyn Files,
+        by_time: bool,
+        seen: &mut Vec<(PathBuf, Option<FileStamp>)>,
+    ) -> Result<Change, LoadError> {
         self.differs.store(true, Ordering::Relaxed);
         // Take the stamps before reading: a file that changes meanwhile is read again next time.
         *seen = vec![stamped(files, &self.path)];
