@@ -121,10 +121,9 @@ fn watch_weights(path: PathBuf, every: Duration, setup: &mut Setup<'_>) -> Resul
     // If the file cannot be read or parsed, the weights do not change.
     let file = path.clone();
     let watch = FileWatch::of_file((MANIFEST.name, path), every, &read, move |_, bytes| {
-        let read = bytes
-            .map_err(|error| OpenError::new(&file, error).into())
-            .and_then(|bytes| Ok(watched.read(&bytes, &file)?));
-        problems.set(read.as_ref().err().map(|error: &Box<dyn Error>| error.to_string()));
+        let bytes = bytes.map_err(|error| OpenError::new(&file, error).into());
+        let read: Result<(), Box<dyn Error>> = bytes.and_then(|bytes| Ok(watched.read(&bytes, &file)?));
+        problems.set(read.as_ref().err().map(ToString::to_string));
         read
     });
     setup.requests.file_watches.push(watch);
