@@ -26,6 +26,14 @@ pub struct Inspection {
     pub certificates: Vec<Arc<dyn InspectCertificate>>,
     /// Probes for forwarding loops, one per server block with *loop*.
     pub loops: Vec<Arc<dyn InspectLoop>>,
+    /// Zones that may have no content to serve, or no place to keep it.
+    pub zones: Vec<Arc<dyn InspectZone>>,
+}
+
+/// Zone whose content comes from elsewhere, or must be stored.
+pub trait InspectZone: Send + Sync {
+    /// Returns what is wrong with the zone; `None` if nothing is.
+    fn problem(&self) -> Option<String>;
 }
 
 /// Probe for forwarding loops.
