@@ -82,7 +82,7 @@ mod removed_directives;
 mod shared;
 
 pub use plugins::cache::MEMORY as CACHE_MEMORY;
-pub use plugins::dynupdate::{OpenedZoneFile, ZoneFile, ZoneStorage};
+pub use plugins::dynupdate::{FilePlace, OpenedZoneFile, ZoneFile, ZoneStorage};
 pub use plugins::forward::{HostLookup, OVER_TCP};
 pub use plugins::kubernetes::LocalAddresses;
 pub use plugins::log::QueryFields;

@@ -66,6 +66,17 @@ fn status_shows_what_the_server_does() {
 }
 
 #[test]
+fn status_names_a_zone_that_was_never_transferred() {
+    let controlled = Controlled::start("secondary example.org {\n transfer from 127.0.0.1:1\n }");
+    let status = controlled.socket.status();
+    let wanted = "zone example.org. has not been transferred yet, so its queries fail: no transfer from 127.0.0.1:1; \
+                  the log has the cause";
+    assert_eq!(status["problems"], serde_json::json!([{ "code": "PD-K09", "text": wanted }]));
+    // It is no reason to take the replica out of the Service.
+    assert_eq!(status["serving"], "ready");
+}
+
+#[test]
 fn status_shows_warnings_with_their_lines() {
     let controlled = Controlled::start("hosts {\n 192.0.2.1 a.test\n }\n    forward . 127.0.0.1:1");
     let first = controlled.socket.status()["corefile"]["first_warnings"][0].as_str().unwrap().to_owned();

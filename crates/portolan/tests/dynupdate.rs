@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
+use crate::support::control::ControlSocket;
 use crate::support::encrypted;
 use crate::support::update::{SECRET, Updater};
 use crate::support::{Answer, Client, Folder, Server, page, query, wait_until};
@@ -235,6 +236,38 @@ fn acknowledged_updates_survive_a_kill() {
     drop(zone);
     let zone = Zone::start(&folder, "", DATABASE);
     assert_eq!(records(&ask(zone.address, "h20.example.org", Type::A)), ["60 A 192.0.2.20"]);
+}
+
+/// What was acknowledged is there even if the database was removed while the server used it.
+#[test]
+fn a_removed_database_is_written_again() {
+    let folder = Folder::new("dynupdate-removed");
+    let mut zone = Zone::start(&folder, "", DATABASE);
+    let database = folder.path().join("zone.db");
+    assert_eq!(zone.send("a1 60 IN A 192.0.2.1"), Rcode::NOERROR);
+    std::fs::remove_file(&database).expect("a database");
+    assert_eq!(zone.send("a2 60 IN A 192.0.2.2"), Rcode::NOERROR);
+    zone.server.wait_for("was removed while in use: writing a new one");
+    // Another file in its place is not overwritten.
+    let away = folder.path().join("away.db");
+    std::fs::rename(&database, &away).expect("a database");
+    folder.write("zone.db", "another file");
+    assert_eq!(zone.send("a3 60 IN A 192.0.2.3"), Rcode::SERVFAIL);
+    zone.server.wait_for("another file has taken its place");
+    let problem = ControlSocket::of(&mut zone.server).status()["problems"][0].clone();
+    let text = problem["text"].as_str().expect("a problem");
+    assert!(problem["code"] == "PD-K09" && text.starts_with("zone example.org.: updates fail, because "), "{problem}");
+    assert_eq!(std::fs::read(&database).expect("a file"), b"another file");
+    std::fs::rename(&away, &database).expect("a database");
+    assert_eq!(zone.send("a4 60 IN A 192.0.2.4"), Rcode::NOERROR);
+    zone.server.signal("KILL");
+    zone.server.wait();
+    let zone = Zone::start(&folder, "", DATABASE);
+    assert_eq!(zone.serial(), 4);
+    for (name, count) in [("a1", 1), ("a2", 1), ("a3", 0), ("a4", 1)] {
+        let name = format!("{name}.example.org");
+        assert_eq!(records(&ask(zone.address, &name, Type::A)).len(), count, "{name}");
+    }
 }
 
 /// Updates of many clients at once are all applied, and all that were acknowledged are on the disk.

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use engine::log::Level;
 use engine::{Clock, Instant};
 use host::errors::plain;
-use plugins::{OpenedZoneFile, ZoneFile, ZoneStorage};
+use plugins::{FilePlace, OpenedZoneFile, ZoneFile, ZoneStorage};
 use transport::MonotonicClock;
 
 /// Mode of new files, as in CoreDNS.
@@ -117,6 +117,10 @@ impl ZoneFile for NoFile {
         Err(io::ErrorKind::Unsupported.into())
     }
 
+    fn place(&self) -> io::Result<FilePlace> {
+        Ok(FilePlace::Own)
+    }
+
     fn replace(&mut self, _: &[u8]) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
@@ -145,6 +149,15 @@ impl ZoneFile for LockedFile {
             let _ = self.file.set_len(at);
             plain(error)
         })
+    }
+
+    fn place(&self) -> io::Result<FilePlace> {
+        match is_at(&self.file, &self.path) {
+            Ok(true) => Ok(FilePlace::Own),
+            Ok(false) => Ok(FilePlace::Taken),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(FilePlace::Removed),
+            Err(error) => Err(plain(error)),
+        }
     }
 
     fn replace(&mut self, contents: &[u8]) -> io::Result<()> {

@@ -29,12 +29,20 @@ pub struct Inspection {
     pub loops: Vec<Arc<dyn InspectLoop>>,
     /// Files that directives follow, each with the position of its directive in the Corefile.
     pub files: Vec<(Span, Arc<dyn InspectFiles>)>,
+    /// Zones that may have no content to serve, or no place to keep it.
+    pub zones: Vec<Arc<dyn InspectZone>>,
 }
 
 /// Files that a directive follows while the server runs.
 pub trait InspectFiles: Send + Sync {
     /// Returns what is wrong with the files, as of their last check.
     fn problems(&self) -> Vec<String>;
+}
+
+/// Zone whose content comes from elsewhere, or must be stored.
+pub trait InspectZone: Send + Sync {
+    /// Returns what is wrong with the zone; `None` if nothing is.
+    fn problem(&self) -> Option<String>;
 }
 
 /// Probe for forwarding loops.

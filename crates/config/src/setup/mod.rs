@@ -33,7 +33,7 @@ pub use file_watch::{CheckFiles, FileCheck, FileWatch};
 pub use files::{FileStamp, Files, LISTED_MAX};
 pub use inspection::{
     CacheScope, CachedEntry, CachesAbove, InspectCache, InspectCertificate, InspectCluster, InspectFiles, InspectLoop,
-    InspectUpstreams, InspectedPod, InspectedUpstream, Inspection, LoopState, UpstreamHealth,
+    InspectUpstreams, InspectZone, InspectedPod, InspectedUpstream, Inspection, LoopState, UpstreamHealth,
 };
 pub use jobs::{GracefulJob, Job, SHUTDOWN_GRACE, Shutdown, ShutdownTrigger};
 pub(crate) use memory::MemoryGrowth;

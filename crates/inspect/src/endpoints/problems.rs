@@ -88,6 +88,12 @@ pub(super) fn of_certificates(loaded: &Loaded) -> impl Iterator<Item = Problem> 
     texts.into_iter().map(|text| Problem::new(ProblemCode::CertificateEnds, text))
 }
 
+/// Returns the problems of zones that have no content or cannot be stored. A zone may be served by several blocks.
+pub(super) fn of_zones(loaded: &Loaded) -> impl Iterator<Item = Problem> {
+    let texts: BTreeSet<String> = loaded.inspection.zones.iter().filter_map(|one| one.problem()).collect();
+    texts.into_iter().map(|text| Problem::new(ProblemCode::NotReady, text))
+}
+
 /// Adds the response codes of failures that many answers have.
 fn add_failures(status: &Status, add: &mut impl FnMut(Problem)) {
     let total: u64 = status.answers.codes.iter().map(|code| code.answers).sum();

@@ -52,6 +52,7 @@ pub(crate) fn status(context: &Context) -> Status {
         problems: Vec::new(),
     };
     status.problems = problems::problems(&status);
+    status.problems.extend(problems::of_zones(&loaded));
     status.problems.extend(problems::of_certificates(&loaded));
     status
 }

@@ -32,7 +32,7 @@ use metrics::{METRICS, ZoneCounters};
 use options::{Config, PROPERTIES, check, read_zone};
 use rules::Rules;
 use storage::NoStorage;
-pub use storage::{OpenedZoneFile, ZoneFile, ZoneStorage};
+pub use storage::{FilePlace, OpenedZoneFile, ZoneFile, ZoneStorage};
 use transfer::DynamicSource;
 use zone::{DynamicZone, Pending, UpdateOutcome};
 
@@ -107,6 +107,7 @@ fn open(config: Config, setup: &mut Setup<'_>) -> Result<Served, SetupError> {
         None => without_database((&origin, &seed), limits, || new(None), setup)?,
     };
     zone.check(limits).map_err(SetupError::from_error)?;
+    setup.requests.inspection.zones.push(Arc::clone(&zone) as _);
     let begun = Arc::clone(&zone);
     setup.requests.jobs.push(Box::new(move |_| {
         host.run(Box::new(move || begun.create_journal()));

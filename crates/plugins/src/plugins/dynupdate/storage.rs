@@ -53,6 +53,12 @@ pub trait ZoneFile: Send {
     /// [`ZoneFile::replace`].
     fn append(&mut self, at: u64, bytes: &[u8]) -> io::Result<()>;
 
+    /// Returns where the file is: what is written to a file that has lost its name is lost.
+    ///
+    /// # Errors
+    /// The error of the system call.
+    fn place(&self) -> io::Result<FilePlace>;
+
     /// Replaces all contents: after a crash, the file has the old or the new ones.
     ///
     /// # Errors
@@ -65,6 +71,18 @@ pub trait ZoneFile: Send {
     /// # Errors
     /// The error of the system call.
     fn keep(&mut self, suffix: &str) -> io::Result<()>;
+}
+
+/// Place of an open file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FilePlace {
+    /// It has the name under which it was opened.
+    #[default]
+    Own,
+    /// Nothing has its name: somebody has removed or renamed it.
+    Removed,
+    /// Another file has its name.
+    Taken,
 }
 
 /// Storage of a host without files, such as a test in virtual time.

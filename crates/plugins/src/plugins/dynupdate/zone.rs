@@ -14,10 +14,11 @@ use core::net::IpAddr;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::collections::VecDeque;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
+use config::setup::InspectZone;
 use engine::LineLimit;
 use engine::log::Level;
 use futures_channel::oneshot;
@@ -28,7 +29,7 @@ use zone::{Zone, ZoneError};
 
 use super::limit::Limit;
 use super::rules::Rules;
-use super::storage::{OpenedZoneFile, ZoneFile, ZoneStorage};
+use super::storage::{FilePlace, OpenedZoneFile, ZoneFile, ZoneStorage};
 use crate::shared::zone_store::{Held, ZoneMemory};
 
 /// Maximum length in bytes of the messages that wait for one zone: about a second of small updates. More are refused,
@@ -110,6 +111,16 @@ pub(super) struct DynamicZone {
     bytes: AtomicUsize,
     queue: Mutex<Queue>,
     store: Mutex<Store>,
+    /// Error of the last write of the journal, if it failed.
+    failure: Mutex<Option<String>>,
+}
+
+impl InspectZone for DynamicZone {
+    fn problem(&self) -> Option<String> {
+        let (error, path) = (lock(&self.failure).clone()?, self.path.as_ref()?);
+        let (origin, path) = (&self.held.origin, path.display());
+        Some(format!("zone {origin}: updates fail, because database {path} cannot be written: {error}"))
+    }
 }
 
 #[derive(Default)]
@@ -152,6 +163,7 @@ impl DynamicZone {
             bytes: AtomicUsize::default(),
             queue: Mutex::default(),
             store: Mutex::default(),
+            failure: Mutex::default(),
         }
     }
 
@@ -194,17 +206,23 @@ impl DynamicZone {
         }
     }
 
-    /// Creates the journal if the zone has one that does not exist yet. Called when the zone begins to serve, because a
-    /// configuration that never serves must not leave one.
+    /// Creates the journal if the zone has one that does not exist, or no longer exists. Called when the zone begins to
+    /// serve, because a configuration that never serves must not leave one.
     pub(super) fn create_journal(&self) {
-        let (Some(path), Some(zone)) = (&self.path, self.held.known()) else { return };
         let mut store = self.store();
-        if store.file.is_some() {
-            return;
-        }
-        if let Err(error) = self.create(&mut store, &zone, &self.history.load()) {
+        let (Some(path), Some(zone)) = (&self.path, self.held.known()) else { return };
+        let history = self.history.load();
+        let written = match store.file.is_some() {
+            true => self.find_journal(&mut store).and_then(|()| {
+                // A database of CoreDNS is replaced by the first update.
+                if store.is_broken && !store.is_foreign { Self::replace(&mut store, &zone, &history) } else { Ok(()) }
+            }),
+            false => self.create(&mut store, &zone, &history),
+        };
+        self.note(written.as_ref().err());
+        if let Err(error) = written {
             let (origin, path) = (&self.held.origin, path.display());
-            self.host.log(Level::Error, &format!("zone {origin}: cannot create database {path}: {error}"));
+            self.host.log(Level::Error, &format!("zone {origin}: cannot write database {path}: {error}"));
         }
     }
 
@@ -295,8 +313,11 @@ impl DynamicZone {
             journal::append(&mut piece, &change);
             history.push(change);
         }
+        // Held until the version is published: what `create_journal` writes meanwhile would be the one before.
+        let mut store = self.store();
         if let Some(path) = &self.path {
-            let written = self.write(&mut self.store(), &piece, &zone, &history);
+            let written = self.write(&mut store, &piece, &zone, &history);
+            self.note(written.as_ref().err());
             written.map_err(|error| StoreError::Write(path.clone(), error))?;
         }
         self.publish_sized(zone, history, draft.bytes());
@@ -305,22 +326,55 @@ impl DynamicZone {
 
     /// Writes a version to the journal.
     fn write(&self, store: &mut Store, piece: &[u8], zone: &Zone, history: &History) -> io::Result<()> {
-        let is_long = journal::is_long(store.len + piece.len(), self.bytes());
-        let Some(file) = &mut store.file else { return self.create(store, zone, history) };
-        if is_long || store.is_broken {
-            let contents = journal::write(zone, history);
-            if store.is_foreign {
-                file.keep(FOREIGN_SUFFIX)?;
-            }
-            store.is_broken = true;
-            file.replace(&contents)?;
-            (store.len, store.is_broken, store.is_foreign) = (contents.len(), false, false);
-            return Ok(());
+        if store.file.is_none() {
+            return self.create(store, zone, history);
         }
+        self.find_journal(store)?;
+        if store.is_broken || journal::is_long(store.len + piece.len(), self.bytes()) {
+            return Self::replace(store, zone, history);
+        }
+        let Some(file) = &mut store.file else { return Ok(()) };
         let at = u64::try_from(store.len).unwrap_or(u64::MAX);
         store.is_broken = true;
         file.append(at, piece)?;
         (store.len, store.is_broken) = (store.len + piece.len(), false);
+        Ok(())
+    }
+
+    /// Makes sure that the journal is still the file under its path. If it was removed, the next write makes a new one.
+    ///
+    /// # Errors
+    /// The path leads to another file. That may be the zone of another process, so it is not replaced.
+    fn find_journal(&self, store: &mut Store) -> io::Result<()> {
+        let Some(file) = &store.file else { return Ok(()) };
+        match file.place()? {
+            FilePlace::Own => {}
+            FilePlace::Taken => {
+                let message = "another file has taken its place; remove that one to keep the zone as it is served, or \
+                               restart to serve what it has";
+                return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
+            }
+            // Nothing is left of a database of CoreDNS that could be kept.
+            FilePlace::Removed => {
+                (store.is_broken, store.is_foreign) = (true, false);
+                let (origin, path) = (&self.held.origin, self.path.as_deref().unwrap_or(Path::new("")).display());
+                let message = format!("zone {origin}: database {path} was removed while in use: writing a new one");
+                self.host.log(Level::Warning, &message);
+            }
+        }
+        Ok(())
+    }
+
+    /// Replaces the journal by a new one.
+    fn replace(store: &mut Store, zone: &Zone, history: &History) -> io::Result<()> {
+        let Some(file) = &mut store.file else { return Ok(()) };
+        let contents = journal::write(zone, history);
+        if store.is_foreign {
+            file.keep(FOREIGN_SUFFIX)?;
+        }
+        store.is_broken = true;
+        file.replace(&contents)?;
+        (store.len, store.is_broken, store.is_foreign) = (contents.len(), false, false);
         Ok(())
     }
 
@@ -340,6 +394,11 @@ impl DynamicZone {
         self.history.store(Arc::new(history));
         self.bytes.store(bytes, Ordering::Relaxed);
         self.held.set(zone);
+    }
+
+    /// Records the result of the last write for the status.
+    fn note(&self, error: Option<&io::Error>) {
+        *lock(&self.failure) = error.map(io::Error::to_string);
     }
 
     /// Logs an update: the zone, the key, the client and the result.

@@ -20,6 +20,7 @@ struct Disk {
     fails: Arc<AtomicBool>,
     replaced: Arc<AtomicUsize>,
     appended: Arc<AtomicUsize>,
+    place: Arc<Mutex<FilePlace>>,
     /// Work that no thread has run yet, if it is held back.
     held_back: Mutex<Option<Vec<Work>>>,
     lines: Mutex<Vec<String>>,
@@ -30,6 +31,7 @@ struct DiskFile {
     fails: Arc<AtomicBool>,
     replaced: Arc<AtomicUsize>,
     appended: Arc<AtomicUsize>,
+    place: Arc<Mutex<FilePlace>>,
 }
 
 impl Disk {
@@ -39,6 +41,7 @@ impl Disk {
             fails: Arc::clone(&self.fails),
             replaced: Arc::clone(&self.replaced),
             appended: Arc::clone(&self.appended),
+            place: Arc::clone(&self.place),
         })
     }
 
@@ -90,12 +93,17 @@ impl ZoneFile for DiskFile {
         if fails { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
     }
 
+    fn place(&self) -> io::Result<FilePlace> {
+        Ok(*lock(&self.place))
+    }
+
     fn replace(&mut self, contents: &[u8]) -> io::Result<()> {
         if self.fails.load(Relaxed) {
             return Err(io::ErrorKind::StorageFull.into());
         }
         self.replaced.fetch_add(1, Relaxed);
         *lock(&self.file) = contents.to_vec();
+        *lock(&self.place) = FilePlace::Own;
         Ok(())
     }
 
@@ -168,6 +176,45 @@ fn a_failed_write_changes_nothing() {
     assert_eq!((serial(&zone), serial(&started(&disk))), (3, 3));
     // What is behind a failed write is unknown, so the file was replaced.
     assert_eq!(disk.replaced.load(Relaxed), 1);
+}
+
+/// A journal that was removed is written again before the next acknowledgement, and at a reload.
+#[test]
+fn a_removed_journal_is_written_again() {
+    let disk = Arc::new(Disk::default());
+    let zone = started(&disk);
+    let remove = || {
+        lock(&disk.file).clear();
+        *lock(&disk.place) = FilePlace::Removed;
+    };
+    remove();
+    assert_eq!(rcode(submit(&zone, message("a.example.org.", "one"))), Rcode::NOERROR);
+    assert_eq!((serial(&started(&disk)), disk.replaced.load(Relaxed)), (2, 1));
+    let removed = |line: &String| line.ends_with("database zone.db was removed while in use: writing a new one");
+    assert_eq!(lock(&disk.lines).iter().filter(|line| removed(line)).count(), 1);
+    remove();
+    zone.create_journal();
+    assert_eq!((serial(&started(&disk)), disk.replaced.load(Relaxed)), (2, 2));
+    // A reload leaves a journal in its place as it is.
+    zone.create_journal();
+    assert_eq!(disk.replaced.load(Relaxed), 2);
+}
+
+/// A file that has taken the place of the journal may be that of another process.
+#[test]
+fn updates_fail_while_another_file_has_the_place_of_the_journal() {
+    let disk = Arc::new(Disk::default());
+    let zone = started(&disk);
+    *lock(&disk.place) = FilePlace::Taken;
+    assert_eq!(zone.problem(), None);
+    assert_eq!(rcode(submit(&zone, message("a.example.org.", "one"))), Rcode::SERVFAIL);
+    let writes = || (disk.replaced.load(Relaxed), disk.appended.load(Relaxed));
+    assert_eq!((serial(&zone), writes()), (1, (0, 0)));
+    let wanted = "zone example.org.: updates fail, because database zone.db cannot be written: another file has taken";
+    assert!(zone.problem().is_some_and(|problem| problem.starts_with(wanted)), "{:?}", zone.problem());
+    *lock(&disk.place) = FilePlace::Own;
+    assert_eq!(rcode(submit(&zone, message("a.example.org.", "one"))), Rcode::NOERROR);
+    assert_eq!((zone.problem(), writes()), (None, (0, 1)));
 }
 
 /// Updates that wait for each other are written together, and fail together.

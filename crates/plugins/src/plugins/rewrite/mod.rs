@@ -12,7 +12,7 @@ use corefile::Token;
 use engine::{Failure, Hooks, Plugin, Query, Response, Subquery, SubqueryTarget, Verdict, Worker};
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
-use wire::{EdeCode, Mark, Name, NameError, Owner, Section, Type};
+use wire::{EdeCode, Mark, Name, NameError, Owner, Rcode, Section, Type};
 
 use answer::Change;
 use pattern::{Pattern, Template};
@@ -168,13 +168,19 @@ impl Plugin for Rewrite {
         if let Err(error) = self.put_back(applied, query, response, worker) {
             return Verdict::Fail(unwritable(&error));
         }
-        for applied in applied.iter().rev() {
-            if let Some(ask) = self.rules[applied.rule].action.change_answer(query, response) {
-                query.set_note(ALIAS | applied.rule as u64);
-                return ask;
+        let mut asked = None;
+        for rule in applied.iter().rev().map(|applied| applied.rule) {
+            let action = &self.rules[rule].action;
+            action.change_answer(response);
+            // The rules before it still apply to this answer, of which the alias stays. The answer for the new target
+            // has had its own rules.
+            if asked.is_none() {
+                asked = action.ask_otherwise(query, response).map(|ask| (rule, ask));
             }
         }
-        Verdict::Pass
+        let Some((rule, ask)) = asked else { return Verdict::Pass };
+        query.set_note(ALIAS | rule as u64);
+        ask
     }
 
     fn on_subresponse(
@@ -271,8 +277,8 @@ impl Action {
         matches!(self, Action::Name(_) | Action::Type(..) | Action::Class(..))
     }
 
-    /// Applies the rule to a response. A returned verdict asks for another query.
-    fn change_answer(&self, query: &Query, response: &mut Response) -> Option<Verdict> {
+    /// Applies the rule to the TTLs and the code of a response.
+    fn change_answer(&self, response: &mut Response) {
         match self {
             Action::Ttl(_, times) => {
                 for at in 0..response.message.marks().len() {
@@ -282,18 +288,18 @@ impl Action {
                 }
             }
             Action::Rcode(_, from, to) if response.rcode() == *from => response.set_rcode(*to),
-            Action::Alias(from, to) => {
-                let (_, target) = other_alias(from, to, response)?;
-                return Some(match pattern::name_of(&target) {
-                    Ok(name) => {
-                        Verdict::Subquery(Box::new(Subquery { name, qtype: query.qtype, target: SubqueryTarget::Top }))
-                    }
-                    Err(source) => InvalidNameError { text: target, source }.into_verdict(),
-                });
-            }
-            Action::Rcode(..) | Action::Name(_) | Action::Type(..) | Action::Class(..) | Action::Option(_) => {}
+            _ => {}
         }
-        None
+    }
+
+    /// Returns the query for the new target, if the rule replaces an alias of a response.
+    fn ask_otherwise(&self, query: &Query, response: &Response) -> Option<Verdict> {
+        let Action::Alias(from, to) = self else { return None };
+        let (_, target) = other_alias(from, to, response)?;
+        Some(match pattern::name_of(&target) {
+            Ok(name) => Verdict::Subquery(Box::new(Subquery { name, qtype: query.qtype, target: SubqueryTarget::Top })),
+            Err(source) => InvalidNameError { text: target, source }.into_verdict(),
+        })
     }
 }
 
@@ -378,7 +384,7 @@ fn follow_other(
 ) -> Result<(), NameError> {
     let Some((alias, text)) = other_alias(from, to, response) else { return Ok(()) };
     let target = pattern::name_of(&text)?;
-    let is_alias = query.qtype == Type::CNAME;
+    let (rcode, is_alias) = (response.rcode(), query.qtype == Type::CNAME);
     response.rewrite(query, &mut worker.scratch, |message, old| {
         for mark in old.section(Section::Answer).take_while(|mark| mark.start <= alias.start) {
             let record = old.record(mark);
@@ -390,7 +396,9 @@ fn follow_other(
         for mark in sub.message.section(Section::Answer).filter(|_| !is_alias) {
             message.push_record(Section::Answer, &sub.message.record(mark))?;
         }
-        let others = old.marks().iter().filter(|mark| mark.section > Section::Answer);
+        let is_positive = rcode == Rcode::NOERROR && sub.message.section(Section::Answer).next().is_some();
+        let is_denial = |mark: &&Mark| is_positive && (mark.section, mark.rtype) == (Section::Authority, Type::SOA);
+        let others = old.marks().iter().filter(|mark| mark.section > Section::Answer && !is_denial(mark));
         others
             .map(|mark| (mark.section, old.record(*mark)))
             .try_for_each(|(section, record)| message.push_record(section, &record).map(drop))

@@ -109,6 +109,9 @@ async fn refresh_from(primary: SocketAddr, held: &Held, bounds: Bounds, io: &dyn
     if let Some(ours) = held.soa() {
         let theirs = serial(primary, held, io).await?;
         if !ours.is_older_than(theirs) {
+            if ours.serial != theirs {
+                log_older(primary, (ours.serial, theirs), held, io);
+            }
             return Ok(());
         }
     }
@@ -121,6 +124,17 @@ async fn refresh_from(primary: SocketAddr, held: &Held, bounds: Bounds, io: &dyn
     let message = format_args!("Transferred: {origin} from {primary}: {records} records, {serial} SOA serial{how}");
     io.log(Level::Info, SOURCE, message);
     Ok(())
+}
+
+/// Logs that a primary has an older version. It confirms the zone, whose primaries may differ for a while after a
+/// change; but one that was set back needs somebody to raise its serial.
+fn log_older(primary: SocketAddr, (ours, theirs): (u32, u32), held: &Held, io: &dyn Io) {
+    let origin = &held.origin;
+    let message = format_args!(
+        "zone {origin} from {primary}: the primary has SOA serial {theirs}, which is not newer than {ours}; the old \
+         version stays"
+    );
+    io.log(Level::Error, SOURCE, message);
 }
 
 /// Transferred version of a zone.

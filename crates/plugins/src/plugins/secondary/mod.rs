@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use config::options::{Args, DirectiveContext, Manifest, Problem, Property, Role, Usage};
-use config::setup::{Part, Setup, SetupError};
+use config::setup::{InspectZone, Part, Setup, SetupError};
 use engine::{Hooks, Refuses, Zones};
 use wire::Name;
 use zone::Limits;
@@ -131,6 +131,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         let bounds = Bounds { memory, records: config.records_max, bytes: config.bytes_max };
         for origin in setup.zones_or_keys(&config.zones).names() {
             let held = open(origin, &config.primaries, setup);
+            setup.requests.inspection.zones.push(Arc::new(Transferred(Arc::clone(&held))));
             let followed = Arc::clone(&held);
             setup.requests.jobs.push(Box::new(move |io| Box::pin(follow::run(followed, bounds, io))));
             all.push(held);
@@ -143,6 +144,23 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let plugin = Authority::new(MANIFEST.name, held, setup);
     let fallthrough = fallthrough.into_iter().collect();
     Ok(Some(Part { zones: Some(zones), fallthrough, refuses: Refuses::OtherZones, ..Part::new(plugin, Hooks::DOWN) }))
+}
+
+/// View of a zone.
+struct Transferred(Arc<Held>);
+
+impl InspectZone for Transferred {
+    fn problem(&self) -> Option<String> {
+        let held = &self.0;
+        let why = match (held.known(), held.is_expired()) {
+            (None, _) => "has not been transferred yet",
+            (Some(_), true) => "has expired",
+            (Some(_), false) => return None,
+        };
+        let primaries: Vec<String> = held.primaries.iter().map(SocketAddr::to_string).collect();
+        let (origin, primaries) = (&held.origin, primaries.join(", "));
+        Some(format!("zone {origin} {why}, so its queries fail: no transfer from {primaries}; the log has the cause"))
+    }
 }
 
 /// Opens a zone. Its contents are kept across reloads.

@@ -44,7 +44,8 @@ pub(super) struct Signed {
     /// Message without the TSIG record, as it was signed.
     message: Vec<u8>,
     error: u16,
-    other: Vec<u8>,
+    /// Other data: the server's time in a BADTIME response.
+    pub(super) other: Vec<u8>,
 }
 
 impl Signed {

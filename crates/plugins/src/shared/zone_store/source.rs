@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use config::setup::{FileStamp, Files, InspectFiles, ReloadState};
 use corefile::Code;
 use engine::log::{Level, Notice};
-use wire::NameRef;
-use zone::{LoadError, LoadErrorKind, Loaded, MistakeKind};
+use wire::{Name, NameRef};
+use zone::{LoadError, LoadErrorKind, Loaded, MistakeKind, RecordSet, Zone};
 
 use super::{Held, ZoneMemory};
 
@@ -91,6 +91,8 @@ pub(crate) const ZONE_KEPT: &str = "; the zone stays as it was";
 pub(crate) enum Change {
     /// No new version.
     None,
+    /// The records have changed, but not the serial, so the old version is still served.
+    SameSerial(u32),
     /// A new version is served.
     Taken {
         /// Serial of the new version.
@@ -151,8 +153,9 @@ impl FileZone {
         let Loaded { zone, warnings, .. } = loaded?;
         let serial = zone.soa().map(|soa| soa.serial).unwrap_or_default();
         let is_taken = by_time || self.is_awaited.swap(false, Ordering::Relaxed);
-        if self.held.soa().is_some_and(|soa| soa.serial == serial) && !is_taken {
-            return Ok(Change::None);
+        let has_serial = |known: &Arc<Zone>| known.soa().is_some_and(|soa| soa.serial == serial);
+        if let Some(known) = self.held.known().filter(|known| !is_taken && has_serial(known)) {
+            return Ok(if have_same_records(&known, &zone) { Change::None } else { Change::SameSerial(serial) });
         }
         self.differs.store(false, Ordering::Relaxed);
         self.held.set(zone);
@@ -180,24 +183,44 @@ impl FileZone {
             let message = format!("Successfully reloaded zone \"{origin}\" in \"{path}\" with {serial} SOA serial");
             (config::SETUP_WARNED, Notice::new(Level::Info, directive, message))
         });
+        let same = if let Ok(Change::SameSerial(serial)) = looked { Some(self.describe_same(serial)) } else { None };
+        let same = same.map(|message| (config::SETUP_WARNED, Notice::new(level, directive, message)));
         let messages = self.messages(&looked).map(|(code, message)| (code, Notice::new(level, directive, message)));
-        reloaded.into_iter().chain(messages).collect()
+        reloaded.into_iter().chain(same).chain(messages).collect()
     }
 
     /// Returns the problems of the file with their codes. Each message names the zone, the file and the position.
     pub(crate) fn messages(&self, looked: &Result<Change, LoadError>) -> impl Iterator<Item = (Code, String)> {
         let errors = match looked {
-            Ok(Change::None) => &[],
+            Ok(Change::None | Change::SameSerial(_)) => &[],
             Ok(Change::Taken { warnings, .. }) => warnings.as_slice(),
             Err(error) => core::slice::from_ref(error),
         };
         errors.iter().map(|error| (code_of(&error.kind), self.describe(error)))
     }
 
+    /// Formats the warning about a version that is not served because of its serial.
+    fn describe_same(&self, serial: u32) -> String {
+        let (origin, path) = (&self.held.origin, self.path.display());
+        format!("zone {origin}: {path} has changed, but its SOA serial is still {serial}{ZONE_KEPT}")
+    }
+
     /// Formats an error with the name of the zone.
     pub(crate) fn describe(&self, error: &LoadError) -> String {
         format!("zone {}: {error}", self.held.origin)
     }
+}
+
+/// Returns true if two versions of a zone have the same records in the same order.
+fn have_same_records(one: &Zone, other: &Zone) -> bool {
+    let soa = |zone: &Zone| zone.soa_set().map(|set| (set.ttl, set.first().to_vec()));
+    let sets = |(_, owner, set): (usize, Name, RecordSet<'_>),
+                (_, other_owner, other): (usize, Name, RecordSet<'_>)| {
+        (&owner, set.rtype, set.ttl) == (&other_owner, other.rtype, other.ttl) && set.data().eq(other.data())
+    };
+    one.len() == other.len()
+        && soa(one) == soa(other)
+        && one.sets_from(0).zip(other.sets_from(0)).all(|(one, other)| sets(one, other))
 }
 
 /// Returns the code of a problem in a zone file.
