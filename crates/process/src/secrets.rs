@@ -29,10 +29,14 @@ const ON: &str = "on";
 const LENGTH_IN_LINE_MIN: usize = 3;
 /// The same for messages about other lines.
 const LENGTH_ELSEWHERE_MIN: usize = 6;
+/// Maximum number of secrets of other lines that a message is searched for. Messages quote words of their own line, so
+/// this is a second net, and a Corefile may have many problems.
+const ELSEWHERE_MAX: usize = 256;
 
 /// Secrets in the files of a Corefile.
 pub struct Secrets<'a> {
     sources: &'a Sources,
+    /// The words, by file and position.
     words: Vec<SecretWord>,
     cuts: HashMap<FileId, Vec<Cut>>,
 }
@@ -52,6 +56,15 @@ struct SecretWord {
 struct Cut {
     range: Range<usize>,
     shown: String,
+    /// How far the start moves because of the parts before.
+    shift: isize,
+}
+
+impl Cut {
+    /// Returns how far the text after this part moves.
+    fn shift_after(&self) -> isize {
+        self.shift + self.shown.len().cast_signed() - self.range.len().cast_signed()
+    }
 }
 
 /// Words of a line that are secret.
@@ -129,7 +142,9 @@ impl<'a> Secrets<'a> {
         let breaks = |text: &str| text.matches('\n').count();
         let written = self.sources.text(file).get(range.clone()).map_or(0, breaks);
         shown.push_str(&"\n".repeat(written.saturating_sub(breaks(&shown))));
-        self.cuts.entry(file).or_default().push(Cut { range, shown });
+        let cuts = self.cuts.entry(file).or_default();
+        let shift = cuts.last().map_or(0, Cut::shift_after);
+        cuts.push(Cut { range, shown, shift });
     }
 
     /// Formats problems without the secrets.
@@ -169,18 +184,17 @@ impl<'a> Secrets<'a> {
     fn moved(&self, span: Span) -> Span {
         let cuts = self.cuts.get(&span.file).map_or(&[][..], Vec::as_slice);
         let moved = |at: u32, is_end: bool| {
-            let (at, mut shift) = (at as usize, 0_isize);
-            for Cut { range, shown } in cuts {
-                if at <= range.start {
-                    break;
+            let at = at as usize;
+            let before = cuts[..cuts.partition_point(|cut| cut.range.start < at)].last();
+            let moved = match before {
+                None => at,
+                Some(cut) if at >= cut.range.end => at.saturating_add_signed(cut.shift_after()),
+                Some(cut) => {
+                    let start = cut.range.start.saturating_add_signed(cut.shift);
+                    if is_end { start + cut.shown.len() } else { start }
                 }
-                if at < range.end {
-                    let start = range.start.saturating_add_signed(shift);
-                    return u32::try_from(if is_end { start + shown.len() } else { start }).unwrap_or(u32::MAX);
-                }
-                shift += shown.len().cast_signed() - range.len().cast_signed();
-            }
-            u32::try_from(at.saturating_add_signed(shift)).unwrap_or(u32::MAX)
+            };
+            u32::try_from(moved).unwrap_or(u32::MAX)
         };
         Span { start: moved(span.start, false), end: moved(span.end, true), ..span }
     }
@@ -201,22 +215,29 @@ impl<'a> Secrets<'a> {
     /// Returns a message about a place without the secrets that it quotes.
     #[must_use]
     pub fn masked_text(&self, place: Span, message: &str) -> String {
-        let line = self.sources.line(place);
+        let near = self.near(place);
         let mut text = message.to_owned();
-        for word in &self.words {
-            let is_near = word.span.file == place.file
-                && (self.sources.line(word.span) == line
-                    || place.start <= word.span.start && word.span.end <= place.end);
-            if is_near {
-                text = word.without_secret(&text, LENGTH_IN_LINE_MIN);
-                text = word.without_parts(&text);
-            } else if !word.is_common {
-                text = word.without_secret(&text, LENGTH_ELSEWHERE_MIN);
-            }
+        for word in &self.words[near.clone()] {
+            text = word.without_secret(&text, LENGTH_IN_LINE_MIN);
+            text = word.without_parts(&text);
+        }
+        let elsewhere = self.words[..near.start].iter().chain(&self.words[near.end..]);
+        for word in elsewhere.filter(|word| !word.is_common).take(ELSEWHERE_MAX) {
+            text = word.without_secret(&text, LENGTH_ELSEWHERE_MIN);
         }
         let text = masked_urls(&text);
         // A word that spans lines contains other lines of the Corefile.
         if text.contains('\n') { masked_lines(&text) } else { text }
+    }
+
+    /// Returns the words in the line where a place starts, and within the place.
+    fn near(&self, place: Span) -> Range<usize> {
+        let line = |span: Span| (span.file, self.sources.line(span));
+        let first = line(place);
+        let is_up_to =
+            |word: &SecretWord| line(word.span) <= first || word.span.file == place.file && word.span.start < place.end;
+        let start = self.words.partition_point(|word| line(word.span) < first);
+        start..self.words.partition_point(is_up_to).max(start)
     }
 }
 
