@@ -18,7 +18,7 @@ use corefile::{Diagnostic, Directive, Severity, Style, Token};
 use crate::command_error::CommandError;
 use crate::migrate::input::{Input, is_manifest};
 use crate::{coredns, diagnostics, rbac, report};
-use process::configuration::{self, Configuration, Origin};
+use process::configuration::{Configuration, Origin};
 use process::dry::{self, DryRun};
 
 /// Default port of keys.
@@ -171,8 +171,7 @@ fn dry_run(configuration: &mut Configuration, options: &CheckOptions) -> Vec<Req
         return dry::requests(plan);
     }
     let DryRun { requests, problems } = dry::with_files(plan);
-    configuration.problems.extend(problems);
-    configuration::sort(&mut configuration.problems);
+    configuration.add_problems(&problems);
     requests
 }
 

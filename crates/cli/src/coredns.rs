@@ -3,7 +3,7 @@
 use compat::coredns::{Known, Release, unknown_to};
 use corefile::{Diagnostic, Span};
 
-use process::configuration::{Configuration, sort};
+use process::configuration::Configuration;
 
 /// Errors about parts that this build lacks. CoreDNS starts with such a Corefile.
 const NOT_HERE: [&str; 2] = ["directives/not-here", "options/not-here"];
@@ -31,8 +31,8 @@ pub(crate) fn judge(configuration: &mut Configuration, release: Release) {
     // A word can be wrong here and unknown there. One error says it.
     let wrong: Vec<Span> = configuration.problems.iter().filter(|problem| problem.is_error()).map(|p| p.span).collect();
     let unknown = unknown_to(release, &configuration.written);
-    configuration.problems.extend(unknown.into_iter().filter(|problem| !wrong.contains(&problem.span)));
-    sort(&mut configuration.problems);
+    let further: Vec<Diagnostic> = unknown.into_iter().filter(|problem| !wrong.contains(&problem.span)).collect();
+    configuration.add_problems(&further);
     // A snippet is in the tree once for each use.
     configuration.problems.dedup_by(|one, other| (one.span, one.code) == (other.span, other.code));
 }

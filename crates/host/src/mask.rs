@@ -125,16 +125,24 @@ pub fn masked_urls(text: &str) -> String {
         // Punctuation after the URL belongs to the text around it.
         let end = after[..end].trim_end_matches([':', ',', ';', ')']).len();
         let (url, next) = after.split_at(end);
+        let host = user_info_end(url).unwrap_or(0);
         // The template of DNS over HTTPS (RFC 8484 §4.1) has no value.
-        let query = url.find(['?', '#']).filter(|_| !url.ends_with("{?dns}"));
-        let authority = url.find(['/', '?', '#']).unwrap_or(url.len());
-        let host = url[..authority].rfind('@').unwrap_or(0);
+        let query = url[host..].find(['?', '#']).map(|at| host + at).filter(|_| !url.ends_with("{?dns}"));
         out.push_str(if host == 0 { "" } else { REMOVED });
         out.push_str(&url[host..query.map_or(url.len(), |at| at + 1)]);
         out.push_str(query.map_or("", |_| REMOVED));
         rest = next;
     }
     without_user_info(&(out + rest))
+}
+
+/// Returns where the user information of a URL without its scheme ends.
+fn user_info_end(url: &str) -> Option<usize> {
+    let authority = &url[..url.find(['/', '?', '#']).unwrap_or(url.len())];
+    // A password may contain the characters that end an authority. What follows the colon is not a port then.
+    let is_port = |port: &str| port.ends_with(']') || port.bytes().all(|byte| byte.is_ascii_digit());
+    let has_password = authority.rsplit_once(':').is_some_and(|(_, port)| !is_port(port));
+    authority.rfind('@').or_else(|| if has_password { url.rfind('@') } else { None })
 }
 
 /// Removes the user information of hosts without a scheme: `user:password@host`.
@@ -175,6 +183,8 @@ mod tests {
             ("trace zipkin \"http://h/api?a=1&x=S#S\" b", "trace zipkin \"http://h/api?[removed]\" b"),
             ("forward . https://h/dns-query#S", "forward . https://h/dns-query#[removed]"),
             ("HTTPS://user:S@h:1/a https://S@h", "HTTPS://[removed]@h:1/a https://[removed]@h"),
+            ("https://u:S/S?S#S@h/a@b http://h:1/a@b?S", "https://[removed]@b http://h:1/a@b?[removed]"),
+            ("http://[::1]/a@b http://h:/a@b", "http://[::1]/a@b http://h:/a@b"),
             ("forward . https://h/dns-query{?dns}", "forward . https://h/dns-query{?dns}"),
             ("(http://h?S): no (http://h/): no", "(http://h?[removed]): no (http://h/): no"),
             ("lookup u:S@h: no such host", "lookup [removed]@h: no such host"),

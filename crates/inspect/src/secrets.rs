@@ -3,64 +3,15 @@
 //! Words that may be secret are replaced where they were written. Variables stay as they were written too, so that
 //! their values do not show.
 
-use std::ops::Range;
-
-use corefile::{Corefile, Directive, Token};
-use host::mask::{REMOVED, masked_lines, names_secret};
-
-/// Directives whose arguments run a program, which may contain anything.
-const PROGRAMS: [&str; 1] = ["on"];
+use corefile::Corefile;
+use host::mask::masked_lines;
+use process::secrets::Secrets;
 
 /// Returns the files of a Corefile, each with its name and its text without secrets.
 pub fn without_secrets(written: &Corefile) -> Vec<(String, String)> {
-    let mut secrets: Vec<(String, Range<usize>)> = Vec::new();
-    for directive in written.blocks.iter().flat_map(|block| &block.directives) {
-        for token in secret_words(directive) {
-            secrets.push((written.sources.name(token.span.file).display().to_string(), range(token)));
-        }
-    }
-    let file = |(name, text): (&std::path::Path, &str)| {
-        let name = name.display().to_string();
-        let own = secrets.iter().filter(|(file, _)| *file == name).map(|(_, range)| range.clone());
-        let text = cut(text, own.collect());
-        (name.clone(), masked_lines(&text))
-    };
-    written.sources.files().map(file).collect()
-}
-
-fn range(token: &Token) -> Range<usize> {
-    token.span.start as usize..token.span.end as usize
-}
-
-/// Returns the words of a directive that may be secret.
-fn secret_words(directive: &Directive) -> Vec<&Token> {
-    let mut words: Vec<&Token> = Vec::new();
-    if PROGRAMS.contains(&directive.name.text.as_str()) {
-        words.extend(directive.args.iter().skip(2));
-    }
-    for line in directive.lines() {
-        if let Some((name, values)) = line.words.split_first()
-            && names_secret(&name.text)
-        {
-            words.extend(values);
-        }
-    }
-    words
-}
-
-/// Replaces the ranges of a text.
-fn cut(text: &str, mut ranges: Vec<Range<usize>>) -> String {
-    ranges.sort_by_key(|range| range.start);
-    let (mut out, mut end) = (String::with_capacity(text.len()), 0);
-    for range in ranges {
-        if range.start >= end {
-            out.push_str(text.get(end..range.start).unwrap_or_default());
-            out.push_str(REMOVED);
-            end = range.end;
-        }
-    }
-    out.push_str(text.get(end..).unwrap_or_default());
-    out
+    // A report leaves the machine, so everything after a word that names a secret is removed too.
+    let file = |(name, text): (&std::path::Path, String)| (name.display().to_string(), masked_lines(&text));
+    Secrets::of(written).files().map(file).collect()
 }
 
 #[cfg(test)]
@@ -84,6 +35,7 @@ mod tests {
 (unused) {
     tsig {
         secret key. hunter5
+        sekret key hunter6
     }
 }
 # password: hunter6
@@ -105,6 +57,7 @@ mod tests {
 (unused) {
     tsig {
         secret [removed] [removed]
+        sekret [removed] [removed]
     }
 }
 # password: [removed]

@@ -13,6 +13,7 @@ use corefile::{Corefile, Diagnostic, Loader, Parsed, Sources, Span, Style};
 use host::errors::plain;
 
 use crate::cgroup;
+use crate::secrets::Secrets;
 
 /// Server block that is served without a Corefile, as in CoreDNS.
 const BUILT_IN: &str = "\n    whoami\n    log\n}\n";
@@ -146,7 +147,7 @@ pub struct Surroundings<'a> {
 pub struct Configuration {
     /// Plan; `None` if there are errors.
     pub plan: Option<Plan>,
-    /// Errors and warnings.
+    /// Errors and warnings. Their messages have no secrets.
     pub problems: Vec<Diagnostic>,
     /// Syntax tree with the texts of the files.
     pub written: Corefile,
@@ -218,14 +219,25 @@ impl Configuration {
         sort(&mut problems);
         problems.dedup_by(|one, other| (one.span, one.code, &one.message) == (other.span, other.code, &other.message));
         show_references(&mut problems, &written.sources);
+        if !problems.is_empty() {
+            let secrets = Secrets::of(&written);
+            problems.iter_mut().for_each(|problem| *problem = secrets.masked(problem));
+        }
         let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let fingerprint = served.fingerprint_text(&absolute);
         Ok(Configuration { plan, problems, fingerprint, written })
     }
 
-    /// Formats the problems as text.
+    /// Formats the problems as text, without secrets.
     pub fn render_problems(&self, style: Style) -> String {
-        corefile::render(&self.problems, &self.written.sources, style)
+        if self.problems.is_empty() { String::new() } else { Secrets::of(&self.written).render(&self.problems, style) }
+    }
+
+    /// Adds problems that were found later.
+    pub fn add_problems(&mut self, more: &[Diagnostic]) {
+        let secrets = Secrets::of(&self.written);
+        self.problems.extend(more.iter().map(|problem| secrets.masked(problem)));
+        sort(&mut self.problems);
     }
 }
 

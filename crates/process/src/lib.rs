@@ -19,6 +19,7 @@ pub mod log;
 pub mod lookup;
 pub mod process_metrics;
 pub mod profile;
+pub mod secrets;
 pub mod startup_gates;
 pub mod version;
 pub(crate) mod zone_storage;

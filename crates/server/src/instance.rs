@@ -30,6 +30,7 @@ use inspect::explain::{Bound, Outline, place};
 use inspect::{Control, FollowedFiles, Loaded, Order, View, Warning, without_secrets};
 use process::configuration::{self, Configuration, Origin, Surroundings};
 use process::files::Disk;
+use process::secrets::Secrets;
 use process::version::COMMIT;
 use process::{cgroup, internal_errors, limit_hits, log, process_metrics, startup_gates};
 
@@ -385,10 +386,14 @@ fn build(
 ) -> Result<(Built, Written), ServeError> {
     let plan = configuration.plan.take().ok_or_else(|| ServeError::Corefile("the Corefile has errors".to_owned()))?;
     let context = BuildContext { registry, files: &Disk, process, reload_state };
-    let built = plan.build(context).map_err(|mut problems| {
+    let secrets = Secrets::of(&configuration.written);
+    let mut built = plan.build(context).map_err(|mut problems| {
         configuration::sort(&mut problems);
-        ServeError::Corefile(corefile::render(&problems, &configuration.written.sources, Style::Plain))
+        ServeError::Corefile(secrets.render(&problems, Style::Plain))
     })?;
+    for SetupWarning { notice, span, .. } in &mut built.requests.warnings {
+        notice.message = secrets.masked_text(*span, &notice.message);
+    }
     let written = Written::of(configuration, &built);
     Ok((built, written))
 }

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use config::Directives;
 use engine::log::{Level, Source};
-use host::mask::masked_lines;
 use metrics::Registry;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::Receiver;
@@ -86,7 +85,7 @@ pub fn block_on(format: Format, serving: impl Future<Output = Result<ExitCode, S
     match outcome {
         Ok(code) => code,
         Err(error) => {
-            let mut text = error.to_string().trim_end().to_owned();
+            let mut text = error.without_secrets();
             if let Some(advice) = process_limits::advice(&error, workers()) {
                 text.push('\n');
                 text.push_str(&advice);
@@ -192,8 +191,7 @@ async fn reload(instance: &mut Instance, anyway: bool, asked: Option<oneshot::Se
             None
         }
         Err(error) => {
-            // It shows lines of the Corefile.
-            let error = masked_lines(error.to_string().trim_end());
+            let error = error.without_secrets();
             instance.count_failed_reload(&error);
             tracing::error!(target: "portolan", "Restart failed: {error}");
             Some(error)

@@ -3,6 +3,7 @@
 use std::io;
 
 use compat::kube_dns::ConfigMapError;
+use host::mask::masked_lines;
 use net::ListenError;
 
 use crate::admin::PageListenError;
@@ -39,6 +40,18 @@ pub(crate) enum ServeError {
     /// The operating system refuses something else, such as a thread.
     #[error("{}", host::errors::describe(.0))]
     Io(#[source] io::Error),
+}
+
+impl ServeError {
+    /// Returns the message for the log, without secrets. Those of the Corefile are masked where they were written, so
+    /// masking them again would only make the rest unreadable.
+    pub(crate) fn without_secrets(&self) -> String {
+        let text = self.to_string();
+        match self {
+            ServeError::Corefile(_) | ServeError::NoServerBlock(_) => text.trim_end().to_owned(),
+            _ => masked_lines(text.trim_end()),
+        }
+    }
 }
 
 impl From<io::Error> for ServeError {

@@ -22,6 +22,7 @@ use process::capabilities::capabilities;
 use process::clusters::Followed;
 use process::configuration::{Configuration, Origin};
 use process::files::Disk;
+use process::secrets::Secrets;
 use process::{clusters, dry, startup_gates};
 
 /// Default port of keys.
@@ -107,7 +108,7 @@ pub async fn load(files: &Files, directives: Directives) -> Result<Loaded, Offli
         BuildContext { registry: &registry, files: &Disk, process: &process, reload_state: ReloadState::default() };
     let Built { generation, mut requests, reload_state, outlines, .. } = plan
         .build(context)
-        .map_err(|problems| OfflineError::Corefile(corefile::render(&problems, &written.sources, Style::Plain)))?;
+        .map_err(|problems| OfflineError::Corefile(Secrets::of(&written).render(&problems, Style::Plain)))?;
     startup_gates::wait(core::mem::take(&mut requests.startup_gates)).await;
     let outline = Outline::new(&outlines, &written.sources);
     Ok(Loaded { generation, outline, requests, clusters, _reload_state: reload_state })
