@@ -63,7 +63,7 @@ const PARSERS: [Parser; 11] = [
         corefile: ". {\n    hosts /dev/null {\n        192.0.2.1 a.test\n        fallthrough\n    }\n    forward . input\n}\n",
         good: "nameserver 192.0.2.53\n",
         asked: "a.test.",
-        then: Then::Refused,
+        then: Then::RefusedOrKept,
     },
     Parser {
         name: "resolv.conf in part",
