@@ -29,6 +29,7 @@ mod render;
 mod sources;
 mod suggest;
 mod tree;
+mod words;
 
 #[cfg(test)]
 mod test_support;
@@ -44,3 +45,4 @@ pub use render::{Style, render};
 pub use sources::{FileId, Sources, Span};
 pub use suggest::did_you_mean;
 pub use tree::{Block, Corefile, Directive, Line, ServerBlock, Token};
+pub use words::lines_of_words;

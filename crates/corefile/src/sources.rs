@@ -4,9 +4,6 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::Token;
-use crate::lex::Lexer;
-
 /// Handle of a file in [`Sources`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId(u32);
@@ -108,20 +105,6 @@ impl Sources {
         self.files.iter().map(|source| (source.name.as_path(), source.text.as_str()))
     }
 
-    /// Returns the words of a file as written, in lines: without substituted variables and imports. A brace is a word.
-    /// A quoted word that spans lines belongs to the line of its start.
-    #[must_use]
-    pub fn lines_of_words(&self, id: FileId) -> Vec<Vec<Token>> {
-        let mut lines: Vec<Vec<Token>> = Vec::new();
-        for word in Lexer::new(id, self.text(id)) {
-            match lines.last_mut().filter(|_| !word.starts_line) {
-                Some(line) => line.push(word.token),
-                None => lines.push(vec![word.token]),
-            }
-        }
-        lines
-    }
-
     /// Returns the handles of all files, in the order of reading.
     pub fn ids(&self) -> impl Iterator<Item = FileId> + use<> {
         (0..offset(self.files.len())).map(FileId)
@@ -174,17 +157,6 @@ mod tests {
         ] {
             assert_eq!(place_of(text, start), expected, "{text:?} at {start}");
         }
-    }
-
-    #[test]
-    fn splits_files_into_lines_of_words() {
-        let mut sources = Sources::default();
-        let file = sources.add(Path::new("f"), "a { # b\n\n c \"d\ne\" f\ng \"h i".to_owned());
-        let lines = sources.lines_of_words(file);
-        let texts: Vec<Vec<&str>> = lines.iter().map(|line| line.iter().map(|word| &*word.text).collect()).collect();
-        assert_eq!(texts, [vec!["a", "{"], vec!["c", "d\ne", "f"], vec!["g", "h i"]]);
-        assert_eq!(sources.slice(lines[2][1].span), "\"h i");
-        assert_eq!(sources.ids().collect::<Vec<_>>(), [file]);
     }
 
     #[test]

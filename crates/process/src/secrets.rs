@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
 
-use corefile::{Corefile, Diagnostic, FileId, Sources, Span, Style, Token, did_you_mean};
+use corefile::{Corefile, Diagnostic, FileId, Sources, Span, Style, Token, did_you_mean, lines_of_words};
 use host::mask::{REMOVED, masked, masked_lines, masked_urls, names_secret};
 
 /// Properties with a secret. Words that are nearly one of them are taken for it.
@@ -89,7 +89,7 @@ impl<'a> Secrets<'a> {
 
     fn read_file(&mut self, file: FileId, substituted: &HashMap<(FileId, u32), &Token>) {
         let (mut owners, mut end) = (Vec::<String>::new(), 0);
-        for line in self.sources.lines_of_words(file) {
+        for line in lines_of_words(self.sources, file) {
             for part in line.split_inclusive(|word| matches!(word.text.as_str(), "{" | "}")) {
                 let owner = owners.last().map_or("", String::as_str);
                 let hidden = hidden_words(part, owner);
@@ -321,7 +321,9 @@ fn hidden_words(line: &[Token], owner: &str) -> Hidden {
         return Hidden::From(3);
     }
     if name == KEY_FILE && values == 1 || !is_secret && !is_of_tsig {
-        return Hidden::None;
+        // A property may be in the line of its directive, if the brace is missing.
+        let property = line.iter().skip(1).position(|word| SECRET_PROPERTIES.contains(&word.text.as_str()));
+        return property.map_or(Hidden::None, |index| Hidden::From(index + 2));
     }
     // The name of a key is public. No base64 has a dot at its end.
     let has_key_name = values > 1 && line[1].text.ends_with('.');

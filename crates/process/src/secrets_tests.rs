@@ -75,6 +75,7 @@ fn hides_secrets_where_they_are_written() {
             ". {\n tsig {\n  secret kea. {$KEY}\n }\n forward . {$UPSTREAM}\n}\n",
             ". {\n tsig {\n  secret kea. {$KEY}\n }\n forward . {$UPSTREAM}\n}\n",
         ),
+        (". {\n tsig secret kea. S\n}\n", ". {\n tsig secret [removed] [removed]\n}\n"),
         ("(a) {\n b {\n  secret S\n }\n}\n", "(a) {\n b {\n  secret [removed]\n }\n}\n"),
         (". {\n sign f {\n  key file K\n }\n}\n", ". {\n sign f {\n  key file K\n }\n}\n"),
     ] {
