@@ -84,10 +84,10 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Error,
         needs: &[Need::Server],
         rights: &[],
-        meaning: "A plugin has not got what it needs to answer, so `/ready` fails and the replica is not in the Service. \
-                  *kubernetes* waits for the first lists of the API server. Or a zone fails, while `/ready` does not: \
-                  one of *secondary* that has expired or was never transferred, or one of *dynupdate* whose database \
-                  cannot be written.",
+        meaning: "A plugin has not got what it needs to answer, so `/ready` fails and the replica is not in the \
+                  Service. *kubernetes* waits for the first lists of the API server. Or a zone fails, while `/ready` \
+                  does not: one of *secondary* that has expired or was never transferred, or one of *dynupdate* whose \
+                  database cannot be written.",
         fix: "`portolan status` shows the state of the watches, and the log says what the plugin waits for",
         run: ready,
     },

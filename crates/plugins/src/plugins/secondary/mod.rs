@@ -168,3 +168,26 @@ fn open(origin: &Name, primaries: &[SocketAddr], setup: &mut Setup<'_>) -> Arc<H
     let key = format!("secondary/{origin}/{primaries:?}");
     setup.reload_state.take_over(key, || Held::of(origin.as_ref(), primaries.to_vec()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engine::Instant;
+    use std::path::Path;
+
+    #[test]
+    fn a_zone_is_a_problem_until_it_is_transferred_and_when_it_has_expired() {
+        let origin = Name::from_text("example.org.").unwrap();
+        let held = Arc::new(Held::of(origin.as_ref(), vec![SocketAddr::from(([192, 0, 2, 53], 53))]));
+        let problem = || Transferred(Arc::clone(&held)).problem();
+        let begins = |text: &str| problem().is_some_and(|problem| problem.starts_with(text));
+        assert!(begins("zone example.org. has not been transferred yet"), "{:?}", problem());
+        let text = b"@ 60 SOA ns host 1 2 3 4 5\n@ 60 NS ns\nns 60 A 192.0.2.1\n";
+        held.set(::zone::load(origin.as_ref(), Path::new("db"), &mut |_| Ok(text.to_vec())).unwrap().zone);
+        assert_eq!(problem(), None);
+        held.expire();
+        assert!(begins("zone example.org. has expired"), "{:?}", problem());
+        held.confirm(Instant::START);
+        assert_eq!(problem(), None);
+    }
+}
