@@ -36,7 +36,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("linux", &[]),
-    ("keeper", &["linux"]),
+    ("keeper", &["host", "linux"]),
     ("transport", &["host", "stub-resolver"]),
     ("net", &["wire", "metrics", "engine", "host", "linux", "transport", "upstream", "stub-resolver", "doh", "quic"]),
     ("manifests", &["cluster", "corefile"]),

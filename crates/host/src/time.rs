@@ -1,4 +1,4 @@
-//! Monotonic time as a value, which tests can simulate, and calendar dates.
+//! Monotonic time as a value, which tests can simulate, and calendar dates as text.
 
 use core::fmt;
 use core::ops::{Add, Sub};
@@ -76,4 +76,54 @@ pub fn date(days: u64) -> (u64, u64, u64) {
     let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
     let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
     (year_of_era + era * 400 + u64::from(month <= 2), month, day)
+}
+
+/// Formats a time since 1970 according to RFC 3339, in UTC with milliseconds.
+#[must_use]
+pub fn rfc3339(since_1970: Duration) -> String {
+    format!("{}.{:03}Z", to_seconds(since_1970), since_1970.subsec_millis())
+}
+
+/// Formats a time like [`rfc3339`], with nanoseconds.
+#[must_use]
+pub fn rfc3339_nanos(since_1970: Duration) -> String {
+    format!("{}.{:09}Z", to_seconds(since_1970), since_1970.subsec_nanos())
+}
+
+fn to_seconds(since_1970: Duration) -> String {
+    let seconds = since_1970.as_secs();
+    let (year, month, day) = date(seconds / 86_400);
+    let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formats_times_like_date() {
+        for (seconds, text) in [
+            (0, "1970-01-01T00:00:00.000Z"),
+            (951_782_399, "2000-02-28T23:59:59.000Z"),
+            (951_782_400, "2000-02-29T00:00:00.000Z"),
+            (1_704_067_199, "2023-12-31T23:59:59.000Z"),
+            (1_795_366_335, "2026-11-22T16:52:15.000Z"),
+            (4_107_542_400, "2100-03-01T00:00:00.000Z"),
+        ] {
+            assert_eq!(rfc3339(Duration::from_secs(seconds)), text);
+        }
+    }
+
+    #[test]
+    fn formats_times_with_nanoseconds() {
+        for (seconds, text) in [
+            (0, "1970-01-01T00:00:00.000000000Z"),
+            (951_782_399, "2000-02-28T23:59:59.000000000Z"),
+            (951_782_400, "2000-02-29T00:00:00.000000000Z"),
+            (4_107_542_400, "2100-03-01T00:00:00.000000000Z"),
+        ] {
+            assert_eq!(rfc3339_nanos(Duration::from_secs(seconds)), text);
+        }
+    }
 }

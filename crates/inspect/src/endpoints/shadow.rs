@@ -7,7 +7,7 @@ use control::shadow::{Answer, Comparison, Counts, Example, Explanation, Group, K
 
 use super::super::context::Context;
 use crate::explain::{Asked, Explainer};
-use process::log::rfc3339;
+use host::time::rfc3339;
 
 /// Maximum number of examples that are explained, the most frequent differences first. Each costs some queries.
 const EXPLAINED_MAX: usize = 100;

@@ -14,7 +14,7 @@ use wire::{Name, NameRef};
 
 use super::super::view::Loaded;
 use super::identity::{Identities, Identity};
-use process::log::rfc3339;
+use host::time::rfc3339;
 
 /// Number of bytes of a hashed name that are shown, as twice as many digits.
 const HASH_SHOWN: usize = 4;

@@ -29,7 +29,6 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 pub use render::Format;
 use render::Renderer;
-pub use render::rfc3339;
 use writer::Writer;
 
 /// Prefixes of our own `tracing` targets. Events of libraries are logged only from warnings on.

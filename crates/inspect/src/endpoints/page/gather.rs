@@ -16,7 +16,7 @@ use super::corefile::{SourceFile, SourceLine};
 use super::flow::{Flow, Share};
 use super::{Content, Question};
 use crate::explain::SiteLabels;
-use process::log::rfc3339;
+use host::time::rfc3339;
 
 /// Number of rows of the tables with clients and names.
 const ROWS: usize = 8;
