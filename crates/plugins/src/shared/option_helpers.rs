@@ -5,7 +5,7 @@ use core::ops::RangeBounds;
 use core::str::FromStr;
 use std::sync::Arc;
 
-use config::options::{Args, Problem, Property, RemovedProperty, Usage};
+use config::options::{Args, Problem, Property, RemovedProperty, SetProperty, Usage};
 use config::setup::{BlockInfo, Page, PageContent, Setup};
 use corefile::Token;
 use gotext::ParseError;
@@ -50,6 +50,21 @@ pub(crate) fn number_once(
         None => Ok(()),
         Some(_) => Err(args.problem("already defined for this server block")),
     }
+}
+
+/// `max_connections` of the directives that limit a transport. `set` reads its number with [`number_once`].
+pub(crate) const fn max_connections<C>(set: SetProperty<C>) -> Property<C> {
+    Property {
+        usage: Usage("max_connections NUMBER"),
+        default: "200",
+        doc: "Maximum number of open connections per listening address; 0 for no limit.",
+        set,
+    }
+}
+
+/// Returns the number of `max_connections`, or the default if it is not set.
+pub(crate) fn connections_max(number: Option<u32>, default: usize) -> usize {
+    number.and_then(|number| usize::try_from(number).ok()).unwrap_or(default)
 }
 
 /// Formats zones as the value of a metric label, separated by commas.

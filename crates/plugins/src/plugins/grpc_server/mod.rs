@@ -3,7 +3,7 @@
 use config::options::{Manifest, Property, Usage};
 use config::setup::{CallLimits, Part, Setup, SetupError};
 
-use crate::shared::option_helpers::number_once;
+use crate::shared::option_helpers::{connections_max, max_connections, number_once};
 
 /// Parsed `grpc_server` block.
 #[derive(Default)]
@@ -23,20 +23,14 @@ pub static MANIFEST: Manifest<Config> =
                 doc: "Maximum number of concurrent queries per connection; 0 for no limit.",
                 set: |config, args| number_once(&mut config.calls_max, args, 0..),
             },
-            Property {
-                usage: Usage("max_connections NUMBER"),
-                default: "200",
-                doc: "Maximum number of open connections per listening address; 0 for no limit.",
-                set: |config, args| number_once(&mut config.connections_max, args, 0..),
-            },
+            max_connections(|config, args| number_once(&mut config.connections_max, args, 0..)),
         ])
         .settings(|config, settings| settings.listening.calls = limits(config));
 
 fn limits(config: &Config) -> CallLimits {
     let usual = CallLimits::default();
-    let connections_max = config.connections_max.and_then(|most| usize::try_from(most).ok());
     CallLimits {
-        connections_max: connections_max.unwrap_or(usual.connections_max),
+        connections_max: connections_max(config.connections_max, usual.connections_max),
         calls_max: config.calls_max.unwrap_or(usual.calls_max),
     }
 }

@@ -3,7 +3,7 @@
 use config::options::{Manifest, Property, Usage};
 use config::setup::{HttpsSettings, Part, Setup, SetupError};
 
-use crate::shared::option_helpers::number_once;
+use crate::shared::option_helpers::{connections_max, max_connections, number_once};
 
 /// Parsed `https` block.
 #[derive(Default)]
@@ -26,12 +26,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 .without_handler()
 .repeated()
 .properties(&[
-    Property {
-        usage: Usage("max_connections NUMBER"),
-        default: "200",
-        doc: "Maximum number of open connections per listening address; 0 for no limit.",
-        set: |config, args| number_once(&mut config.connections_max, args, 0..),
-    },
+    max_connections(|config, args| number_once(&mut config.connections_max, args, 0..)),
     Property {
         usage: Usage("max_streams NUMBER"),
         default: "250",
@@ -64,8 +59,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 .settings(|config, settings| settings.listening.https = of(config));
 
 fn of(config: &Config) -> HttpsSettings {
-    let connections_max = config.connections_max.and_then(|most| usize::try_from(most).ok());
-    let connections_max = connections_max.unwrap_or(HttpsSettings::default().connections_max);
+    let connections_max = connections_max(config.connections_max, HttpsSettings::default().connections_max);
     let streams_max = config.streams_max.map(|most| if most == 0 { HttpsSettings::STREAMS_MAX } else { most });
     HttpsSettings { connections_max, streams_max, is_strict: config.is_strict, http3_port: config.http3_port }
 }

@@ -3,7 +3,7 @@
 use config::options::{Manifest, Property, Usage};
 use config::setup::{Part, QuicLimits, Setup, SetupError};
 
-use crate::shared::option_helpers::number_once;
+use crate::shared::option_helpers::{connections_max, max_connections, number_once};
 
 /// Parsed `https3` block.
 #[derive(Default)]
@@ -25,12 +25,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new("https3", "limit queries o
             doc: "Maximum number of concurrent queries per connection; 0 for 100.",
             set: |config, args| number_once(&mut config.streams_max, args, 0..),
         },
-        Property {
-            usage: Usage("max_connections NUMBER"),
-            default: "200",
-            doc: "Maximum number of open connections per listening address; 0 for no limit.",
-            set: |config, args| number_once(&mut config.connections_max, args, 0..),
-        },
+        max_connections(|config, args| number_once(&mut config.connections_max, args, 0..)),
     ])
     .settings(|config, settings| settings.listening.https3 = limits(config));
 
@@ -38,8 +33,7 @@ fn limits(config: &Config) -> QuicLimits {
     let usual = QuicLimits::default();
     let streams_max =
         config.streams_max.map_or(usual.streams_max, |most| if most == 0 { STREAMS_OF_LIBRARY } else { most });
-    let connections_max = config.connections_max.and_then(|most| usize::try_from(most).ok());
-    QuicLimits { streams_max, connections_max: connections_max.unwrap_or(usual.connections_max) }
+    QuicLimits { streams_max, connections_max: connections_max(config.connections_max, usual.connections_max) }
 }
 
 fn build(_: Vec<Config>, _: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {

@@ -3,7 +3,7 @@
 use config::options::{Manifest, Property, Usage};
 use config::setup::{Part, QuicLimits, Setup, SetupError};
 
-use crate::shared::option_helpers::number_once;
+use crate::shared::option_helpers::{connections_max, max_connections, number_once};
 
 /// Parsed `quic` block.
 #[derive(Default)]
@@ -23,12 +23,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new("quic", "limit queries ove
             doc: "Maximum number of concurrent queries per connection, at least 1.",
             set: |config, args| number_once(&mut config.streams_max, args, 1..),
         },
-        Property {
-            usage: Usage("max_connections NUMBER"),
-            default: "200",
-            doc: "Maximum number of open connections per listening address; 0 for no limit.",
-            set: |config, args| number_once(&mut config.connections_max, args, 0..),
-        },
+        max_connections(|config, args| number_once(&mut config.connections_max, args, 0..)),
         Property {
             usage: Usage("worker_pool_size NUMBER"),
             default: "1024",
@@ -40,10 +35,9 @@ pub static MANIFEST: Manifest<Config> = Manifest::new("quic", "limit queries ove
 
 fn limits(config: &Config) -> QuicLimits {
     let usual = QuicLimits::default();
-    let connections_max = config.connections_max.and_then(|most| usize::try_from(most).ok());
     QuicLimits {
         streams_max: config.streams_max.unwrap_or(usual.streams_max),
-        connections_max: connections_max.unwrap_or(usual.connections_max),
+        connections_max: connections_max(config.connections_max, usual.connections_max),
     }
 }
 
