@@ -8,7 +8,6 @@
 //! ```
 
 use std::any::Any;
-use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::http::{Http, HttpClient, server_name, tls_client};
 use crate::support::quic::QuicClient;
-use crate::support::{Folder, Server, certify, query};
+use crate::support::{Folder, Server, certify, exchange_framed, query};
 use wire::Type;
 
 /// Numbers of listeners, without and with `PORTOLAN_BINARY`. Each of them allows 200 connections over QUIC.
@@ -53,11 +52,7 @@ const ROWS: [Row; 5] = [
 fn over_tls(to: SocketAddr, ca: &Path) -> Held {
     let tls = rustls::ClientConnection::new(Arc::new(tls_client(ca, &[])), server_name()).unwrap();
     let mut stream = rustls::StreamOwned::new(tls, TcpStream::connect(to).unwrap());
-    let message = query(0, "www.example.org.", Type::A);
-    stream.write_all(&[&u16::try_from(message.len()).unwrap().to_be_bytes()[..], &message].concat()).unwrap();
-    let mut length = [0; 2];
-    stream.read_exact(&mut length).unwrap();
-    stream.read_exact(&mut vec![0; usize::from(u16::from_be_bytes(length))]).unwrap();
+    exchange_framed(&mut stream, &query(0, "www.example.org.", Type::A));
     Box::new(stream)
 }
 

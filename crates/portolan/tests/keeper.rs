@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::read_to_string;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use fakeapi::FakeApi;
 
 use crate::support::control::ControlSocket;
-use crate::support::{Client, Folder, PATIENCE, Server, skip, wait_until};
+use crate::support::{Client, Folder, PATIENCE, Server, exchange_framed, skip, wait_until};
 use wire::{Rcode, Type};
 
 /// The keeper's program.
@@ -176,24 +176,17 @@ fn the_listener_of_tcp_survives_and_connections_wait_in_it() {
     let mut keeper = start(&folder, HOSTS);
     let address = keeper.address_of(LABEL);
     let exchange = |stream: &mut TcpStream| {
-        let query = crate::support::query(7, "one.test.", Type::A);
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.write_all(&[&u16::try_from(query.len()).unwrap().to_be_bytes(), query.as_slice()].concat()).unwrap();
-        let mut length = [0; 2];
-        stream.read_exact(&mut length).map(|()| {
-            let mut answer = vec![0; u16::from_be_bytes(length).into()];
-            stream.read_exact(&mut answer).unwrap();
-            crate::support::Answer(answer)
-        })
+        exchange_framed(stream, &crate::support::query(7, "one.test.", Type::A))
     };
     let mut before = TcpStream::connect(address).unwrap();
-    assert_eq!(exchange(&mut before).unwrap().rcode(), Rcode::NOERROR);
+    assert_eq!(exchange(&mut before).rcode(), Rcode::NOERROR);
     // Stopped, the server accepts nothing until it is killed.
     let child = child_of(&keeper);
     stop(child);
     let mut waiting = TcpStream::connect(address).unwrap();
     kill(&mut keeper, "KILL");
-    assert_eq!(exchange(&mut waiting).unwrap().rcode(), Rcode::NOERROR);
+    assert_eq!(exchange(&mut waiting).rcode(), Rcode::NOERROR);
     assert_eq!(before.read(&mut [0]).unwrap_or(0), 0, "a connection ends with its server");
 }
 

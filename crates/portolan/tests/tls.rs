@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 
 use crate::support::http::{server_name, tls_client};
-use crate::support::{Client, Folder, Server, certify, certify_all};
+use crate::support::{Client, Folder, Server, certify, certify_all, exchange_framed};
 use engine::tls::{ClientTls, TlsMaker};
 use engine::{Fetch, Io};
 use metrics::Registry;
@@ -179,13 +179,7 @@ fn a_renewed_certificate_does_not_end_connections() {
     let mut tcp = TcpStream::connect(running.address).expect("a connection");
     let mut stream = rustls::Stream::new(&mut tls, &mut tcp);
     let query = crate::support::query(1, "www.example.org.", Type::A);
-    let framed = [&u16::try_from(query.len()).expect("a query").to_be_bytes()[..], &query].concat();
-    let mut ask = || {
-        stream.write_all(&framed).expect("room");
-        let mut length = [0; 2];
-        stream.read_exact(&mut length).expect("an answer");
-        stream.read_exact(&mut vec![0; usize::from(u16::from_be_bytes(length))]).expect("an answer");
-    };
+    let mut ask = || drop(exchange_framed(&mut stream, &query));
     ask();
     certify_all(&running.folder, "ca", &[("cert", "key", &["dns.example.org"])]);
     running.server.signal("USR1");

@@ -1,13 +1,12 @@
 //! Forwarding to Knot DNS and to Unbound over UDP and TCP: while they run, while they are down, and after their
 //! restart. If one is not installed, its test prints a message and is skipped.
 
-use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::support::ports::free_port;
-use crate::support::{Answer, Client, Folder, PATIENCE, Server, page, query, wait_until};
+use crate::support::{Answer, Client, Folder, PATIENCE, Server, exchange_framed, page, query, wait_until};
 use wire::{Rcode, Type};
 
 /// Name server of another project.
@@ -97,13 +96,7 @@ impl Program {
 fn ask_over_tcp(server: SocketAddr, name: &str, qtype: Type) -> Answer {
     let mut stream = TcpStream::connect(server).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    let query = query(1, name, qtype);
-    stream.write_all(&[&u16::try_from(query.len()).unwrap().to_be_bytes()[..], &query].concat()).unwrap();
-    let mut length = [0; 2];
-    stream.read_exact(&mut length).unwrap();
-    let mut answer = vec![0; usize::from(u16::from_be_bytes(length))];
-    stream.read_exact(&mut answer).unwrap();
-    Answer(answer)
+    exchange_framed(&mut stream, &query(1, name, qtype))
 }
 
 /// Sends a query over UDP, with a timeout as long as that of forwarding.

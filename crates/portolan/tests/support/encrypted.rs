@@ -1,6 +1,6 @@
 //! One message over each encrypted transport, for tests that compare the transports.
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use rustls::{ClientConnection, StreamOwned};
 
 use super::http::{Http, HttpClient, call, post, server_name, tls_client};
 use super::quic::QuicClient;
-use super::{Answer, PATIENCE};
+use super::{Answer, PATIENCE, exchange_framed};
 
 /// Sends a message over DNS over TLS, with these bytes before the handshake, such as the header of a proxy.
 pub(crate) fn over_tls(prefix: &[u8], server: SocketAddr, ca: &Path, message: &[u8]) -> Answer {
@@ -17,14 +17,7 @@ pub(crate) fn over_tls(prefix: &[u8], server: SocketAddr, ca: &Path, message: &[
     tcp.set_read_timeout(Some(PATIENCE)).expect("a timeout");
     tcp.write_all(prefix).expect("a header leaves");
     let tls = ClientConnection::new(Arc::new(tls_client(ca, &["dot"])), server_name()).expect("TLS");
-    let mut stream = StreamOwned::new(tls, tcp);
-    let length = u16::try_from(message.len()).expect("a short message");
-    stream.write_all(&[&length.to_be_bytes()[..], message].concat()).expect("a message leaves");
-    let mut length = [0; 2];
-    stream.read_exact(&mut length).expect("a length");
-    let mut answer = vec![0; usize::from(u16::from_be_bytes(length))];
-    stream.read_exact(&mut answer).expect("an answer");
-    Answer(answer)
+    exchange_framed(&mut StreamOwned::new(tls, tcp), message)
 }
 
 /// Sends a message over DNS over HTTPS with HTTP/2.

@@ -19,7 +19,7 @@ pub(crate) mod update;
 pub(crate) mod upstream;
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -262,6 +262,17 @@ impl Client {
         buffer.truncate(length);
         Some(Answer(buffer))
     }
+}
+
+/// Sends a message with its length in front over a stream (RFC 1035 §4.2.2), and returns the response.
+pub(crate) fn exchange_framed(stream: &mut (impl Read + Write), message: &[u8]) -> Answer {
+    let length = u16::try_from(message.len()).expect("a short message");
+    stream.write_all(&[&length.to_be_bytes()[..], message].concat()).expect("a message leaves");
+    let mut length = [0; 2];
+    stream.read_exact(&mut length).expect("a length");
+    let mut answer = vec![0; usize::from(u16::from_be_bytes(length))];
+    stream.read_exact(&mut answer).expect("an answer");
+    Answer(answer)
 }
 
 /// Received response.

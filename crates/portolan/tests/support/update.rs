@@ -1,13 +1,12 @@
 //! Client for dynamic updates: UPDATE messages with TSIG signatures (RFC 2136, RFC 8945), over TCP.
 
-use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use aws_lc_rs::hmac;
 use wire::{Class, Flags, Header, Message, MessageBuf, Name, Opcode, Opt, Owner, Rcode, Section, Type};
 
-use super::{Answer, PATIENCE};
+use super::{Answer, PATIENCE, exchange_framed};
 
 /// Secret of all keys in the tests.
 pub(crate) const SECRET: &str = "i9M+00yrECfVZG2qCjr4mPpaGim/Bq+IWMiNrLjUO4Y=";
@@ -78,13 +77,7 @@ impl Updater {
     pub(crate) fn exchange_unverified(&self, message: &[u8]) -> Answer {
         let mut stream = TcpStream::connect(self.server).expect("a connection");
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-        let length = u16::try_from(message.len()).expect("a short message");
-        stream.write_all(&[&length.to_be_bytes()[..], message].concat()).expect("a message leaves");
-        let mut length = [0; 2];
-        stream.read_exact(&mut length).expect("a length");
-        let mut answer = vec![0; usize::from(u16::from_be_bytes(length))];
-        stream.read_exact(&mut answer).expect("an answer");
-        Answer(answer)
+        exchange_framed(&mut stream, message)
     }
 
     /// Checks the signature of a response, if there must be one.

@@ -236,15 +236,14 @@ mod tests {
     use super::*;
     use crate::commands::service::Service;
 
+    fn service() -> Service {
+        Service { namespace: "kube-system".to_owned(), name: "kube-dns".to_owned(), context: None, container: None }
+    }
+
     #[test]
     fn names_replicas_that_do_not_end_in_time() {
         let pods = ["dns-a", "dns-b"].map(str::to_owned).to_vec();
-        let service = Service {
-            namespace: "kube-system".to_owned(),
-            name: "kube-dns".to_owned(),
-            context: None,
-            container: None,
-        };
+        let service = service();
         let replicas = Replicas { service: &service, pods, left: Vec::new() };
         let own = Options::read(&definition().get_matches_from(["tail", "--last", "3"]));
         let mut tail = Tail::new(&own, false, &replicas);
@@ -267,12 +266,7 @@ mod tests {
 
     fn refusals(pods: &[&str]) -> (Result<u8, ControlError>, usize) {
         let pods: Vec<String> = pods.iter().map(|pod| (*pod).to_owned()).collect();
-        let service = Service {
-            namespace: "kube-system".to_owned(),
-            name: "kube-dns".to_owned(),
-            context: None,
-            container: None,
-        };
+        let service = service();
         let replicas = Replicas { service: &service, pods, left: Vec::new() };
         let own = Options::read(&definition().get_matches_from(["tail"]));
         let mut tail = Tail::new(&own, false, &replicas);
