@@ -1,8 +1,8 @@
 //! Log lines about UPDATE messages (RFC 2136) that are refused before a plugin reads their records.
 //!
-//! Any step can refuse an update, and so can the engine: no zone, no key, a wrong key, a client that may not ask. All
-//! of these end in [`Generation::receive`](crate::Generation::receive), which calls [`log`] once. A plugin that has
-//! waited for an update logs its result, because it knows more.
+//! The engine or any step may refuse an update: no zone, no key, a wrong key, a client without permission. In all of
+//! these cases, [`Generation::receive`](crate::Generation::receive) calls [`log`] once. After a wait, the plugin logs the
+//! result itself, with more detail.
 
 use core::fmt;
 

@@ -1,4 +1,4 @@
-//! What a query carries along the chain beside its question: its position, and what steps have recorded.
+//! State of a query in the chain, apart from its question: the position, and what steps have recorded.
 
 use core::any::Any;
 use core::cell::{Cell, RefCell};

@@ -29,14 +29,14 @@ pub struct View {
     refused: Mutex<Option<(Instant, String)>>,
 }
 
-/// What the keeper knows of the servers before this one.
+/// Exits of the servers before this one, as counted by the keeper.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EarlierExits {
     /// Number of restarts since the keeper started.
     pub total: u32,
     /// Number of restarts in the hour before this start.
     pub in_last_hour: u32,
-    /// How the last server ended, such as `was killed by signal 9 (SIGKILL)`.
+    /// End of the last server, such as `was killed by signal 9 (SIGKILL)`.
     pub reason: String,
 }
 

@@ -9,7 +9,7 @@ const NO_KEEPER: &str = "--no-keeper";
 /// Name of the server beside the keeper.
 const SERVER: &str = "portolan";
 
-/// What to start.
+/// Command to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CommandLine {
     /// False with `--no-keeper`.

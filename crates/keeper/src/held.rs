@@ -24,9 +24,9 @@ impl Pair {
 /// Sockets of the server that runs, and of the one before it until the new one has sent its own.
 #[derive(Debug, Default)]
 pub(crate) struct HeldSockets {
-    /// What a starting server receives.
+    /// Sockets for the next server.
     current: Vec<Pair>,
-    /// What a starting server has sent. It becomes current when the server serves.
+    /// Sockets that a starting server has sent. They become current when it serves.
     starting: Option<Vec<Pair>>,
 }
 

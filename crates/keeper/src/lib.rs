@@ -1,7 +1,7 @@
 //! The keeper: first process of the container, which holds the DNS sockets of the server and starts it again.
 //!
-//! When a process ends, the kernel closes its sockets, and with them the queries in their queues. From then on, each
-//! query of the node fails at once. So the keeper holds a copy of each socket. If the server crashes, queries wait in
+//! When a process ends, the kernel closes its sockets and drops the queries in their queues. From then on, each query
+//! of the node fails at once. So the keeper holds a copy of each socket. If the server crashes, queries wait in
 //! the kernel until the next server, which gets the same sockets, answers them.
 //!
 //! - `record`, `link`: packets of one size between the keeper and the server.
@@ -11,7 +11,8 @@
 //! - `keeper`, `server`: the loop, and one run of the server.
 //!
 //! The keeper reads nothing from outside: only its command line, records from its own child, and files of the kernel.
-//! It must stay small, so it has one thread and few dependencies. The server uses the crate for `Record` and `Link`.
+//! For a small memory footprint, it has one thread and few dependencies. The server uses `Record` and `Link` of this
+//! crate.
 #![allow(
     clippy::disallowed_methods,
     reason = "this crate is the edge: it starts a program, asks the time and reads files of the kernel"

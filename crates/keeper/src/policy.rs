@@ -17,14 +17,14 @@ const PANICKED: u8 = 101;
 /// Added to the number of a signal for an exit code, as shells do.
 const SIGNAL_BASE: u8 = 128;
 
-/// How the server ended.
+/// End of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// With an exit code.
+    /// Exited with this code.
     Code(u8),
-    /// By a signal.
+    /// Killed by this signal.
     Signal(u8),
-    /// By a signal of the keeper, because a thread did not respond for this time.
+    /// Killed by the keeper, because a thread did not respond for this time.
     Hung(Duration),
 }
 
@@ -73,10 +73,10 @@ fn name(signal: u8) -> Option<&'static str> {
     })
 }
 
-/// What is known of a server that ended.
+/// State of a server at its exit.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Circumstances {
-    /// It began its shutdown, or was asked to.
+    /// The server began its shutdown, or received a signal to end.
     pub(crate) is_ending: bool,
     /// The operator wants crashes to end the process.
     pub(crate) are_crashes_wanted: bool,
@@ -84,7 +84,7 @@ pub(crate) struct Circumstances {
     pub(crate) has_served: bool,
 }
 
-/// What to do next.
+/// Decision after an exit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Decision {
     /// End with the server's code: the server was meant to end, or cannot start.

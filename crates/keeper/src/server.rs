@@ -30,13 +30,13 @@ pub(crate) struct Server {
     /// First records, before the sockets.
     exits: Record,
     watchdog: Watchdog,
-    /// For how long it had hung when the keeper sent SIGABRT, and when SIGKILL follows.
+    /// Time that the server had hung when the keeper sent SIGABRT, and the time of SIGKILL.
     hung: Option<(Duration, Instant)>,
-    /// What is known for the moment at which it ends.
+    /// State for the decision after its exit.
     pub(crate) circumstances: Circumstances,
 }
 
-/// What the records of a server change outside of it.
+/// Changes outside of [`Server`] that its records request.
 #[derive(Debug, Default)]
 pub(crate) struct Told {
     /// True if the server writes JSON.

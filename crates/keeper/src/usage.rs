@@ -1,4 +1,4 @@
-//! What the kernel says about a thread: `/proc`, and the CPU statistics of its control group.
+//! State of a thread according to the kernel: `/proc`, and the CPU statistics of its control group.
 
 use std::fs::read_to_string;
 use std::path::Path;

@@ -18,7 +18,7 @@ const OBSERVED_MIN: Duration = Duration::from_millis(1500);
 /// CPU time with which a thread would have responded: it loops.
 const LOOPED: Duration = Duration::from_secs(1);
 
-/// What the kernel says about a thread and its control group. All times only grow.
+/// State of a thread and its control group according to the kernel. All times only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
     /// CPU time of the thread.
@@ -27,17 +27,17 @@ pub(crate) struct Usage {
     pub(crate) waited: Duration,
     /// Time in which the control group was throttled.
     pub(crate) throttled: Duration,
-    /// What the thread does now.
+    /// Current activity of the thread.
     pub(crate) state: State,
 }
 
-/// What a thread does.
+/// Activity of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum State {
-    /// It waits for an event.
+    /// Waits for an event.
     #[default]
     Waiting,
-    /// It runs or waits for a CPU.
+    /// Runs, or waits for a CPU.
     Runnable,
     /// A signal has stopped it.
     Stopped,

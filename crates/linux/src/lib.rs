@@ -1,4 +1,4 @@
-//! What Linux offers and no library does: batches of datagrams, a profiler of the own process, netlink messages,
+//! System calls that no library offers: batches of datagrams, a profiler of the own process, netlink messages,
 //! signals that a descriptor queues, and descriptors from the parent.
 //!
 //! The `unsafe` code of system calls and signal handlers is here, so that a review of it has one place.

@@ -238,7 +238,7 @@ fn acknowledged_updates_survive_a_kill() {
     assert_eq!(records(&ask(zone.address, "h20.example.org", Type::A)), ["60 A 192.0.2.20"]);
 }
 
-/// What was acknowledged is there even if the database was removed while the server used it.
+/// Acknowledged updates are there even if the database was removed while the server used it.
 #[test]
 fn a_removed_database_is_written_again() {
     let folder = Folder::new("dynupdate-removed");

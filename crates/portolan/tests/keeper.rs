@@ -73,7 +73,7 @@ fn kill(keeper: &mut Server, name: &str) -> String {
     line
 }
 
-/// What a client with a steady rate saw.
+/// Losses and times that a client with a steady rate saw.
 struct Seen {
     /// Queries without an answer.
     lost: usize,

@@ -344,7 +344,7 @@ fn names_the_cause_and_not_what_follows_from_it() {
     }
 }
 
-/// What every replica refuses is wrong with the command line, and no replica is unreachable.
+/// A request that every replica refuses is an error in the command line; no replica is unreachable.
 #[test]
 fn says_once_what_every_replica_refuses() {
     let bed = Bed::start(&PODS[..3]);

@@ -56,7 +56,7 @@ struct SecretWord {
 struct Cut {
     range: Range<usize>,
     shown: String,
-    /// How far the start moves because of the parts before.
+    /// Shift of the start because of the parts before.
     shift: isize,
 }
 

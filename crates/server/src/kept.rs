@@ -55,7 +55,7 @@ pub(crate) struct Keeper {
     link: Arc<Link>,
     /// Sockets of the earlier server that this one does not serve yet, by label.
     received: RefCell<BTreeMap<String, (SocketAddr, Vec<Pair>)>>,
-    /// What the keeper knows of earlier servers.
+    /// Exits of earlier servers, as counted by the keeper.
     pub(crate) exits: EarlierExits,
     /// True after a record could not be sent. The server serves on without a keeper.
     is_broken: Cell<bool>,

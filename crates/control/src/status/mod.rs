@@ -58,15 +58,15 @@ pub struct Status {
     pub problems: Vec<Problem>,
 }
 
-/// What the keeper, the parent process of the server, knows of earlier servers.
+/// Exits of earlier servers, as counted by the keeper, the parent process of the server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Keeper {
     /// Number of times that it has started the server again. The last time is the start of this server.
     pub restarts: u64,
-    /// How many of them were in the hour before this server started, this start included.
+    /// Number of them in the hour before this server started, with this start.
     pub restarts_in_hour: u64,
-    /// How the last server ended, such as `was killed by signal 9 (SIGKILL)`; empty without a restart.
+    /// End of the last server, such as `was killed by signal 9 (SIGKILL)`; empty without a restart.
     pub last_exit: String,
 }
 

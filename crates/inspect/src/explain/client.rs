@@ -110,7 +110,7 @@ enum ResolverError<'a> {
     Unread(&'a UnreadError),
     /// There is no such pod.
     NoPod,
-    /// It is not known which pod it is.
+    /// The pod was not located.
     NotLocated(&'a LocateError),
 }
 

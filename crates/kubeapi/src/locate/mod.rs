@@ -166,7 +166,7 @@ pub async fn locate_pod(source: &Source, namespace: &str, pod: &str) -> Result<O
 /// Needs a tokio runtime with I/O and time.
 ///
 /// # Errors
-/// It is unknown which Pod has the address.
+/// The Pod with the address is unknown.
 pub async fn locate_address(
     source: &Source,
     address: IpAddr,
@@ -293,7 +293,7 @@ async fn live_at(reader: &Reader, namespace: Option<&str>, address: IpAddr) -> R
 /// Returns the position of the only Pod with an address; `None` without one.
 ///
 /// # Errors
-/// It is the address of a node, which other clients on the node have too, or that of several Pods.
+/// Address of a node, which other clients on the node have too, or of several Pods.
 fn only(pods: impl Iterator<Item = ((String, String), bool)>) -> Result<Option<usize>, LocateError> {
     let pods: Vec<((String, String), bool)> = pods.collect();
     match pods.as_slice() {

@@ -1,7 +1,7 @@
 //! Content of files that is kept over a reload of the Corefile in which a file cannot be read or is broken, as it is
 //! kept while the server runs. One file must not keep all other changes of the Corefile away.
 //!
-//! What was never read is an error, as in CoreDNS: the key of the content names the file and how it is read.
+//! A file that was never read is an error, as in CoreDNS: the key of the content names the file and how it is read.
 
 use core::any::Any;
 use std::path::Path;
@@ -44,7 +44,7 @@ pub(crate) fn load_or_keep<T: Any + Send + Sync>(
     Ok((loaded, warning))
 }
 
-/// What a file must contain, and the check of its content.
+/// Required content of a file, and its check.
 pub(crate) struct Wanted<T> {
     /// Name for messages.
     pub(crate) what: &'static str,

@@ -167,7 +167,7 @@ fn follow(config: Config, (all, index): (&Lines, usize), served: &Directory, set
     is_known
 }
 
-/// What the lines of a server block have found.
+/// Zones that the lines of a server block have found.
 type Lines = Arc<Mutex<Vec<FoundZones>>>;
 
 /// Zones of a directory that were served before a reload, by their files.

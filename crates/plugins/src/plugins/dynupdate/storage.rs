@@ -76,7 +76,7 @@ pub trait ZoneFile: Send {
 /// Place of an open file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FilePlace {
-    /// It has the name under which it was opened.
+    /// The file has the name under which it was opened.
     #[default]
     Own,
     /// Nothing has its name: somebody has removed or renamed it.

@@ -273,7 +273,7 @@ fn overlap(one: &Zones, other: &Zones) -> bool {
     is_within(one, other) || is_within(other, one)
 }
 
-/// What the files of a line contained when they were last read. It outlives a reload, in which they may be away.
+/// Last content of the files of a line. It outlives a reload, in which the files may be away.
 #[derive(Default)]
 struct LastRead(ArcSwapOption<Vec<HostsFile>>);
 
@@ -298,7 +298,7 @@ impl LastRead {
 /// Reads a hosts file, or the hosts files in a directory, such as a mounted ConfigMap. As in dnsmasq, hidden files and
 /// the copies of editors do not count.
 ///
-/// Of what exceeds [`FILE_MAX`], one byte is kept, which shows that there is more.
+/// Keeps one byte beyond [`FILE_MAX`], which shows that there is more.
 fn read_hosts(files: &dyn Files, path: &Path) -> io::Result<Arc<Vec<HostsFile>>> {
     let mut left = FILE_MAX;
     let mut read = |path: &Path| {

@@ -146,9 +146,9 @@ pub(super) enum WebConfigError {
 /// Problem with the contents of a web configuration file.
 #[derive(Debug)]
 pub(super) enum WebConfigProblem {
-    /// It is longer than [`FILE_MAX`].
+    /// The text is longer than [`FILE_MAX`].
     TooLong,
-    /// It is not UTF-8; the message with the place.
+    /// The text is not UTF-8; the message with the place.
     NotText(String),
     /// It is not valid YAML, or has an unknown setting.
     Syntax(Box<serde_saphyr::Error>),

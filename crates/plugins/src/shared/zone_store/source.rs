@@ -32,7 +32,7 @@ pub(crate) struct FileZone {
     problems: Mutex<FileProblems>,
 }
 
-/// What was wrong with a file when it was last read.
+/// Error of the last read of a file.
 #[derive(Default)]
 struct FileProblems {
     /// True if the file could not be used.
