@@ -140,9 +140,10 @@ impl fmt::Display for ControlError {
         match self {
             ControlError::NoServer => write!(
                 out,
-                "no running server found: neither {PATH} nor an abstract socket @{ABSTRACT} answers, and no process of this \
-                 program that this user may inspect listens elsewhere. In a cluster, run this in the Pod: `kubectl -n kube-system exec \
-                 deploy/coredns -- /coredns status`. If the Corefile moves the socket, name it with `--socket`"
+                "no running server found: neither {PATH} nor an abstract socket @{ABSTRACT} answers, and no process \
+                 of this program that this user may inspect listens elsewhere. In a cluster, run this in the Pod: \
+                 `kubectl -n kube-system exec deploy/coredns -- /coredns status`. If the Corefile moves the socket, \
+                 name it with `--socket`"
             ),
             ControlError::Several(names) => {
                 write!(out, "several servers run here; choose one with `--socket`: {}", names.join(", "))
@@ -485,8 +486,8 @@ fn tls_problem(error: &(dyn Error + 'static), to: &str) -> Option<String> {
         alert => &format!("alert {alert:?}"),
     };
     Some(format!(
-        "the server refuses the connection ({reason}); it serves only clients with a certificate of its CA: `--cert FILE \
-         --key FILE`"
+        "the server refuses the connection ({reason}); it serves only clients with a certificate of its CA: `--cert \
+         FILE --key FILE`"
     ))
 }
 

@@ -58,8 +58,8 @@ impl fmt::Display for CommandError {
             }
             CommandError::OnlyParts(name) => write!(
                 out,
-                "{name}: the ConfigMap coredns-custom has only parts of a Corefile; add the ConfigMap `coredns`, or check \
-                 them alone with `portolan check`"
+                "{name}: the ConfigMap coredns-custom has only parts of a Corefile; add the ConfigMap `coredns`, or \
+                 check them alone with `portolan check`"
             ),
             CommandError::NoCorefile(name) => {
                 write!(out, "{name}: no Corefile in these manifests; try `portolan migrate {name} | portolan check -`")

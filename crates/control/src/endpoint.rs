@@ -130,7 +130,8 @@ const EVENTS_PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "name",
         required: false,
-        doc: "Names, or `*.NAME` for all names below. As in all filters, several values have commas between them, and `!` before the first selects all others.",
+        doc: "Names, or `*.NAME` for all names below. As in all filters, several values have commas between them, and \
+              `!` before the first selects all others.",
     },
     Parameter { name: "zone", required: false, doc: "Zones: the names themselves and all names below." },
     Parameter { name: "type", required: false, doc: "Record types such as `AAAA`." },

@@ -1,8 +1,8 @@
 //! Log lines about UPDATE messages (RFC 2136) that are refused before a plugin reads their records.
 //!
 //! The engine or any step may refuse an update: no zone, no key, a wrong key, a client without permission. In all of
-//! these cases, [`Generation::receive`](crate::Generation::receive) calls [`log`] once. After a wait, the plugin logs the
-//! result itself, with more detail.
+//! these cases, [`Generation::receive`](crate::Generation::receive) calls [`log`] once. After a wait, the plugin logs
+//! the result itself, with more detail.
 
 use core::fmt;
 

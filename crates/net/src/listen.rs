@@ -87,8 +87,8 @@ impl fmt::Display for ListenError {
 }
 
 /// Hint about the process that usually occupies port 53 on desktops and many nodes.
-const STUB_LISTENER: &str = ". If it is systemd-resolved, set `DNSStubListener=no` in /etc/systemd/resolved.conf, or listen on \
-    another address with `bind`";
+const STUB_LISTENER: &str = ". If it is systemd-resolved, set `DNSStubListener=no` in /etc/systemd/resolved.conf, or \
+                             listen on another address with `bind`";
 
 /// Returns true if another socket is bound to this address, even one with `SO_REUSEPORT`: the test socket does not set
 /// that option, so the kernel refuses it. Must run before this process opens the address.

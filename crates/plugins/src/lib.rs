@@ -228,10 +228,11 @@ mod tests {
     use super::{DIRECTIVES, Removed};
 
     /// Order of CoreDNS 1.15.0.
-    const ORDER: &str = "root metadata geoip cancel proxyproto quic grpc_server https https3 timeouts multisocket reload \
-        nsid bufsize bind debug trace ready health pprof shed prometheus errors log dnstap local dns64 siit any chaos \
-        loadbalance tsig rewrite autopath acl cache header dnssec tls minimal template transfer dynupdate hosts route53 azure \
-        clouddns k8s_external kubernetes file auto secondary etcd loop forward grpc erratic whoami on sign view nomad";
+    const ORDER: &str = "root metadata geoip cancel proxyproto quic grpc_server https https3 timeouts multisocket \
+                         reload nsid bufsize bind debug trace ready health pprof shed prometheus errors log dnstap \
+                         local dns64 siit any chaos loadbalance tsig rewrite autopath acl cache header dnssec tls \
+                         minimal template transfer dynupdate hosts route53 azure clouddns k8s_external kubernetes \
+                         file auto secondary etcd loop forward grpc erratic whoami on sign view nomad";
 
     /// Directives that CoreDNS does not have, each with the one that it directly follows.
     const OURS: &[(&str, &str)] = &[

@@ -60,14 +60,16 @@ const PARSERS: [Parser; 11] = [
     },
     Parser {
         name: "resolv.conf",
-        corefile: ". {\n    hosts /dev/null {\n        192.0.2.1 a.test\n        fallthrough\n    }\n    forward . input\n}\n",
+        corefile: ". {\n    hosts /dev/null {\n        192.0.2.1 a.test\n        fallthrough\n    }\n    forward . \
+                   input\n}\n",
         good: "nameserver 192.0.2.53\n",
         asked: "a.test.",
         then: Then::RefusedOrKept,
     },
     Parser {
         name: "resolv.conf in part",
-        corefile: ". {\n    hosts /dev/null {\n        192.0.2.1 b.test\n        fallthrough\n    }\n    forward . input\n}\n",
+        corefile: ". {\n    hosts /dev/null {\n        192.0.2.1 b.test\n        fallthrough\n    }\n    forward . \
+                   input\n}\n",
         good: "nameserver 192.0.2.53\n",
         asked: "b.test.",
         then: Then::Warned,
@@ -116,7 +118,8 @@ const PARSERS: [Parser; 11] = [
     },
     Parser {
         name: "weights",
-        corefile: ". {\n    loadbalance weighted input\n    hosts /dev/null {\n        192.0.2.2 a.test\n        192.0.2.1 a.test\n    }\n}\n",
+        corefile: ". {\n    loadbalance weighted input\n    hosts /dev/null {\n        192.0.2.2 a.test\n        \
+                   192.0.2.1 a.test\n    }\n}\n",
         good: "a.test\n192.0.2.1 255\n",
         asked: "a.test.",
         then: Then::RefusedOrWatched,

@@ -144,29 +144,29 @@ fn check_command() -> clap::Command {
     clap::Command::new("check")
         .about("Check a Corefile for errors and likely mistakes")
         .long_about(
-            "Check a Corefile for errors, which prevent the server from starting, and for likely mistakes (warnings). The \
-             command opens no socket and sends no query. Exits with 0 if there is no error, with 1 if there is one (with \
-             --strict also for a warning), and with 2 if the Corefile could not be read. With --for coredns, the errors are \
-             those that prevent CoreDNS from starting, for the way back from this server.",
+            "Check a Corefile for errors, which prevent the server from starting, and for likely mistakes (warnings). \
+             The command opens no socket and sends no query. Exits with 0 if there is no error, with 1 if there is \
+             one (with --strict also for a warning), and with 2 if the Corefile could not be read. With --for \
+             coredns, the errors are those that prevent CoreDNS from starting, for the way back from this server.",
         )
-        .arg(
-            Arg::new("file")
-                .value_name("FILE")
-                .value_parser(value_parser!(PathBuf))
-                .help(
-                    "Corefile, or manifests (YAML or JSON) with a Corefile in a ConfigMap; `-` is standard input \
+        .arg(Arg::new("file").value_name("FILE").value_parser(value_parser!(PathBuf)).help(
+            "Corefile, or manifests (YAML or JSON) with a Corefile in a ConfigMap; `-` is standard input \
                      [default: Corefile]",
-                ),
-        )
+        ))
         .arg(flag("json", "Print the diagnostics as one JSON document"))
         .arg(flag("sarif", "Print the diagnostics as SARIF 2.1.0").conflicts_with("json"))
         .arg(flag("files", "Also read the files that the Corefile names (zones, keys, certificates), as at startup"))
         .arg(flag("strict", "Treat warnings as errors"))
         .arg(flag("rbac", "Print the ClusterRole or Roles that the Corefile needs"))
         .arg(
-            option("for", "SERVER", "Check for `coredns` or `coredns@VERSION` instead of this server; CoreDNS 1.11 to 1.15")
-                .value_parser(Release::of_server)
-                .conflicts_with_all(["files", "rbac"]),
+            option(
+                "for",
+                "SERVER",
+                "Check for `coredns` or `coredns@VERSION` instead of this server; CoreDNS 1.11 to \
+                                     1.15",
+            )
+            .value_parser(Release::of_server)
+            .conflicts_with_all(["files", "rbac"]),
         )
         .arg(option("explain", "CODE", "Explain a diagnostic code, such as chain/never-asked, and exit"))
 }
@@ -191,10 +191,10 @@ fn conformance_command() -> clap::Command {
     clap::Command::new("conformance")
         .about("Test any DNS server against the Kubernetes DNS specification")
         .long_about(
-            "Test any DNS server against the Kubernetes DNS specification and the queries of Kubernetes' end-to-end tests. \
-             With --kubeconfig, or in a Pod, the command creates its objects in a temporary namespace and deletes the \
-             namespace at the end. Exits with 0 if all checks pass, with 1 if one fails, and with 2 if the checks could not \
-             run.",
+            "Test any DNS server against the Kubernetes DNS specification and the queries of Kubernetes' end-to-end \
+             tests. With --kubeconfig, or in a Pod, the command creates its objects in a temporary namespace and \
+             deletes the namespace at the end. Exits with 0 if all checks pass, with 1 if one fails, and with 2 if \
+             the checks could not run.",
         )
         .arg(
             option("server", "ADDR[:PORT]", "Server to test [default: the first name server in /etc/resolv.conf]")
@@ -206,7 +206,10 @@ fn conformance_command() -> clap::Command {
                 .value_parser(value_parser!(PathBuf))
                 .conflicts_with_all(["manifests", "no-create"]),
         )
-        .arg(option("context", "NAME", "Context of the kubeconfig [default: its current context]").requires("kubeconfig"))
+        .arg(
+            option("context", "NAME", "Context of the kubeconfig [default: its current context]")
+                .requires("kubeconfig"),
+        )
         .arg(
             option("manifests", "FILE", "Write the objects to this file, which the server under test reads")
                 .value_parser(value_parser!(PathBuf))
@@ -226,11 +229,11 @@ fn migrate_command() -> clap::Command {
     clap::Command::new("migrate")
         .about("Convert an existing cluster DNS configuration to a Corefile")
         .long_about(
-            "Convert an older Corefile, or the ConfigMap and Deployment of kube-dns, to a Corefile for this server and print \
-             it. The changes and their reasons go to standard error. The command never writes to a cluster. With --check it \
-             compares the answers of two servers instead; the queries come from lines `NAME TYPE`, from a query log, or from \
-             the Services in manifests. Exits with 1 if a setting has no equivalent, the result is not valid, or the answers \
-             differ, and with 2 if the input could not be used.",
+            "Convert an older Corefile, or the ConfigMap and Deployment of kube-dns, to a Corefile for this server \
+             and print it. The changes and their reasons go to standard error. The command never writes to a cluster. \
+             With --check it compares the answers of two servers instead; the queries come from lines `NAME TYPE`, \
+             from a query log, or from the Services in manifests. Exits with 1 if a setting has no equivalent, the \
+             result is not valid, or the answers differ, and with 2 if the input could not be used.",
         )
         .arg(
             Arg::new("files")
@@ -363,7 +366,8 @@ fn explain(error: clap::Error, words: &[OsString]) -> clap::Error {
     match error.get(ContextKind::InvalidSubcommand).filter(|_| is_unknown) {
         Some(ContextValue::String(word)) => {
             let message = format!(
-                "unknown command `{word}`; `portolan -conf {word}` serves this Corefile, `portolan --help` lists the commands\n"
+                "unknown command `{word}`; `portolan -conf {word}` serves this Corefile, `portolan --help` lists the \
+                 commands\n"
             );
             clap::Error::raw(ErrorKind::InvalidSubcommand, message)
         }

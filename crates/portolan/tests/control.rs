@@ -274,7 +274,8 @@ fn replies_that_match_no_query_are_counted_and_empty_the_cache_at_the_threshold(
     // The reply that follows the last guess may be forged. The query is sent once more.
     ask("c.test.", &[WRONG, 0]);
     controlled.server.wait_for(&format!(
-        "many replies from upstream {address} match no query, possibly an attempt to forge one: 2 cached answers dropped"
+        "many replies from upstream {address} match no query, possibly an attempt to forge one: 2 cached answers \
+         dropped"
     ));
     ask("a.test.", &[0]);
     let (_, text) = page(metrics, "/metrics").unwrap();

@@ -705,7 +705,8 @@ fn an_api_server_that_never_answers_is_a_finding() {
     let folder = Folder::new("doctor-unlisted");
     let control = folder.path().join("control.sock").display().to_string();
     let text = format!(
-        ".:0 {{\n bind 127.0.0.1\n control {control}\n kubernetes cluster.local {{\n  endpoint {url}\n startup_timeout 1ms\n }}\n}}\n"
+        ".:0 {{\n bind 127.0.0.1\n control {control}\n kubernetes cluster.local {{\n  endpoint {url}\n \
+         startup_timeout 1ms\n }}\n}}\n"
     );
     let mut server = Server::start(&folder.write("Corefile", &text));
     let socket = ControlSocket::of(&mut server);

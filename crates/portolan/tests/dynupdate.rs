@@ -138,8 +138,8 @@ fn updates_are_logged_and_counted() {
     let pages = zone.server.address_of("localhost:0");
     assert_eq!(zone.send("host 60 IN A 192.0.2.1"), Rcode::NOERROR);
     zone.server.wait_for(
-        "[INFO] plugin/dynupdate: update of zone example.org. by key k.example.org. from 127.0.0.1: NOERROR: 1 changes, \
-         SOA serial 2",
+        "[INFO] plugin/dynupdate: update of zone example.org. by key k.example.org. from 127.0.0.1: NOERROR: 1 \
+         changes, SOA serial 2",
     );
     assert_eq!(zone.send("host 60 IN A 192.0.2.1"), Rcode::NOERROR);
     zone.server.wait_for("NOERROR: nothing to change");

@@ -141,7 +141,8 @@ fn advice_names_what_may_be_meant() {
 
 #[test]
 fn a_misspelled_namespace_in_a_short_name_is_suggested() {
-    let corefile = ".:53 {\n    kubernetes cluster.local\n}\nwbe:53 shpo:53 {\n    template ANY ANY {\n        rcode NXDOMAIN\n    }\n}\n";
+    let corefile = ".:53 {\n    kubernetes cluster.local\n}\nwbe:53 shpo:53 {\n    template ANY ANY {\n        rcode \
+                    NXDOMAIN\n    }\n}\n";
     let ran = offline_with(corefile, &["web.shpo", "--from", "billing/x"]);
     assert_eq!(advice_of(&ran), "did you mean web.shop.svc.cluster.local.?", "{}", ran.stdout);
     let ran = offline_with(corefile, &["wbe", "--from", "billing/x"]);
@@ -152,8 +153,8 @@ fn a_misspelled_namespace_in_a_short_name_is_suggested() {
 fn aliases_that_lead_to_themselves_are_named() {
     let alias = |name: &str, target: &str| {
         format!(
-            "---\n{{apiVersion: v1, kind: Service, metadata: {{name: {name}, namespace: shop}}, spec: {{type: ExternalName, \
-             externalName: {target}}}}}\n"
+            "---\n{{apiVersion: v1, kind: Service, metadata: {{name: {name}, namespace: shop}}, spec: {{type: \
+             ExternalName, externalName: {target}}}}}\n"
         )
     };
     let folder = Folder::new("explain-aliases");
@@ -165,8 +166,8 @@ fn aliases_that_lead_to_themselves_are_named() {
     folder.write("zone", "@ 60 IN SOA ns h 1 2 3 4 5\n@ 60 IN NS ns\nx 60 IN CNAME y\ny 60 IN CNAME x\n");
     folder.write(
         "Corefile",
-        ".:53 {\n    kubernetes cluster.local\n    file zone zone.test\n    template IN A back.test {\n        answer \"{{ .Name }} 60 \
-         IN CNAME out.shop.svc.cluster.local.\"\n    }\n}\n",
+        ".:53 {\n    kubernetes cluster.local\n    file zone zone.test\n    template IN A back.test {\n        answer \
+         \"{{ .Name }} 60 IN CNAME out.shop.svc.cluster.local.\"\n    }\n}\n",
     );
     for (name, why) in [
         (
@@ -277,8 +278,8 @@ endpoints: [{addresses: [10.244.1.30], conditions: {ready: false}POD}]
 #[test]
 fn names_a_service_import_by_its_kind() {
     let folder = Folder::new("explain-imports");
-    let import = "{apiVersion: multicluster.x-k8s.io/v1alpha1, kind: ServiceImport, metadata: {name: db, namespace: shop}, \
-                  spec: {type: ClusterSetIP, ips: [10.112.0.1], ports: [{port: 5432, protocol: TCP}]}}";
+    let import = "{apiVersion: multicluster.x-k8s.io/v1alpha1, kind: ServiceImport, metadata: {name: db, namespace: \
+                  shop}, spec: {type: ClusterSetIP, ips: [10.112.0.1], ports: [{port: 5432, protocol: TCP}]}}";
     folder.write("cluster.yaml", &format!("{CLUSTER}---\n{import}\n"));
     folder.write(
         "Corefile",
@@ -379,10 +380,12 @@ fn names_the_address_of_a_pod_and_escapes_names_in_one_way() {
 
 #[test]
 fn an_answer_to_a_rewritten_question_says_so() {
-    let corefile = ".:53 {\n    rewrite name exact web.shop.svc.cluster.local db.shop.svc.cluster.local\n    kubernetes cluster.local\n}\n";
+    let corefile = ".:53 {\n    rewrite name exact web.shop.svc.cluster.local db.shop.svc.cluster.local\n    \
+                    kubernetes cluster.local\n}\n";
     for name in ["web.shop", "web.shop.svc.cluster.local."] {
         let ran = offline_with(corefile, &[name, "--from", "billing/job-x"]);
-        let why = "why   rewrite (Corefile:2) changes the question web.shop.svc.cluster.local. A to db.shop.svc.cluster.local. A [PE-A05]";
+        let why = "why   rewrite (Corefile:2) changes the question web.shop.svc.cluster.local. A to \
+                   db.shop.svc.cluster.local. A [PE-A05]";
         assert!(ran.code == 0 && ran.stdout.contains(why), "{}{}", ran.stdout, ran.stderr);
     }
 }
@@ -453,7 +456,8 @@ fn shows_the_age_of_a_cached_answer() {
     assert_explains(
         &ran,
         0,
-        "a.test. A a.test. NOERROR 192.0.2.7 .:0 › cache *Corefile:3 hit, * old, * left why cache has the answer; TTL * s [PE-A01]",
+        "a.test. A a.test. NOERROR 192.0.2.7 .:0 › cache *Corefile:3 hit, * old, * left why cache has the answer; TTL \
+         * s [PE-A01]",
     );
     let listener = &running.socket.json(&["explain", "a.test."])["listener"];
     assert_eq!(listener["name"], "dns://127.0.0.1:0");
@@ -502,7 +506,8 @@ fn fresh_asks_and_shows_the_answer_of_the_cache() {
     );
     assert_eq!(upstream.asked(), 1);
     let again = running.socket.run(&["explain", "a.test.", "--fresh"]);
-    let note = "note: no query was sent, because the cache has an answer for a.test.; `portolan cache flush a.test.` removes it";
+    let note = "note: no query was sent, because the cache has an answer for a.test.; `portolan cache flush a.test.` \
+                removes it";
     assert!(again.code == 0 && again.stderr.trim() == note, "{}", again.stderr);
     assert_eq!(upstream.asked(), 1);
     let top = running.socket.run(&["top"]);
@@ -676,7 +681,8 @@ fn a_headless_service_without_listed_endpoints_is_not_called_empty() {
     wait_until("the watch fails", || {
         running.socket.run(&["status"]).stdout.contains("PD-R01  watch of endpointslices")
     });
-    let why = "why   the API server has not listed all EndpointSlice objects yet: the watch of endpointslices has been failing";
+    let why = "why   the API server has not listed all EndpointSlice objects yet: the watch of endpointslices has \
+               been failing";
     // A failure says more than the number of queries.
     for name in ["db.shop.svc.cluster.local.", "db.shop"] {
         let of_db = explain(name);
@@ -737,8 +743,8 @@ fn says_which_policy_and_which_line_decide() {
     let folder = Folder::new("explain-policies");
     folder.write(
         "Corefile",
-        ".:53 {\n    acl {\n        allow net 10.1.0.0/16\n        block type A net 10.0.0.0/8\n    }\n    forward corp. 192.0.2.1\n    \
-         forward . 192.0.2.2\n}\n",
+        ".:53 {\n    acl {\n        allow net 10.1.0.0/16\n        block type A net 10.0.0.0/8\n    }\n    forward \
+         corp. 192.0.2.1\n    forward . 192.0.2.2\n}\n",
     );
     let explain = |words: &[&str]| run_in(folder.path(), &[&["explain", "--conf", "Corefile"], words].concat());
     assert_explains(

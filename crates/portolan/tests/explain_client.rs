@@ -91,7 +91,8 @@ fn a_service_with_nothing_behind_it_is_named_although_it_is_answered() {
         command.current_dir(folder.path()).args(["explain", "web", "--from", "shop/web-1", "--conf", "Corefile"]);
         Ran::from(command.args(["--manifests", "cluster.yaml"]).output().expect("the command runs"))
     };
-    let why = "why   Service shop/web has no endpoint, so nothing answers at its address: does its selector match a pod? [PE-K14]";
+    let why = "why   Service shop/web has no endpoint, so nothing answers at its address: does its selector match a \
+               pod? [PE-K14]";
     let advice = "kubectl -n shop get pods --show-labels: compare the selector with the labels";
     assert_shows(&explain(&lost, "ttl 5"), 1, &["NOERROR", "10.96.0.8", why, advice]);
     let why = "why   Service shop/web has no ready endpoint (1 not ready), so nothing answers at its address [PE-K14]";
@@ -166,7 +167,8 @@ fn every_plugin_that_looks_at_the_client_is_named() {
         ("template IN A test {\n answer \"{{ .Name }} 60 IN A 192.0.2.1\"\n }", "a.test.", false),
         ("template IN TXT test {\n answer \"{{ .Name }} 60 IN TXT {{ .Remote }}\"\n }", "a.test. TXT", true),
         (
-            "template IN A test {\n expr incidr(client_ip(), '10.0.0.0/8')\n answer \"{{ .Name }} 60 IN A 192.0.2.1\"\n fallthrough\n }",
+            "template IN A test {\n expr incidr(client_ip(), '10.0.0.0/8')\n answer \"{{ .Name }} 60 IN A \
+             192.0.2.1\"\n fallthrough\n }",
             "a.test.",
             true,
         ),
@@ -186,7 +188,8 @@ fn an_autopath_for_pods_of_the_namespace_is_named() {
     let folder = Folder::new("explain-autopath");
     folder.write(
         "Corefile",
-        ".:53 {\n    autopath @kubernetes\n    kubernetes cluster.local {\n        pods verified\n    }\n    forward . 192.0.2.53\n}\n",
+        ".:53 {\n    autopath @kubernetes\n    kubernetes cluster.local {\n        pods verified\n    }\n    forward \
+         . 192.0.2.53\n}\n",
     );
     folder.write("cluster.yaml", CLUSTER);
     let mut command = Command::new(env!("CARGO_BIN_EXE_portolan"));

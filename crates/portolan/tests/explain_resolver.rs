@@ -141,7 +141,10 @@ fn a_pod_that_asks_other_servers_is_named() {
         ("both", json!({ "hostNetwork": true, "dnsPolicy": "ClusterFirstWithHostNet" })),
         (
             "own",
-            json!({ "dnsPolicy": "None", "dnsConfig": { "nameservers": ["192.0.2.53"], "searches": ["corp.example"] } }),
+            json!({
+                "dnsPolicy": "None",
+                "dnsConfig": { "nameservers": ["192.0.2.53"], "searches": ["corp.example"] },
+            }),
         ),
     ]);
     kubelet(&api, "cluster.local");
@@ -205,9 +208,9 @@ fn the_address_of_a_pod_is_as_good_as_its_name() {
 #[test]
 fn manifests_have_the_settings_of_a_pod() {
     let folder = Folder::new("resolver");
-    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: web, namespace: shop}\n\
-               spec:\n  dnsConfig:\n    searches: [corp.example]\n    options: [{name: ndots, value: \"3\"}]\n  containers: []\n\
-               status: {podIP: 10.244.0.8}\n";
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: web, namespace: shop}\nspec:\n  dnsConfig:\n    searches: \
+               [corp.example]\n    options: [{name: ndots, value: \"3\"}]\n  containers: []\nstatus: {podIP: \
+               10.244.0.8}\n";
     let manifest = folder.write("pod.yaml", pod).display().to_string();
     let corefile = folder.write("Corefile", ".:53 {\n kubernetes cluster.local\n}\n");
     let corefile = corefile.display().to_string();

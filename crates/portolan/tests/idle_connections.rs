@@ -108,7 +108,8 @@ impl Running {
         let ports: Vec<u16> = (0..listeners).map(|_| crate::support::ports::free_port()).collect();
         let keys: Vec<String> = ports.iter().map(|port| format!("{scheme}://.:{port}")).collect();
         let text = format!(
-            "{} {{\nbind 127.0.0.1\ntls {} {}\ntimeouts {{\nidle 1h\n}}\nhosts /dev/null {{\n192.0.2.1 www.example.org\n}}\n}}\n",
+            "{} {{\nbind 127.0.0.1\ntls {} {}\ntimeouts {{\nidle 1h\n}}\nhosts /dev/null {{\n192.0.2.1 \
+             www.example.org\n}}\n}}\n",
             keys.join(" "),
             path("cert.pem"),
             path("key.pem")

@@ -118,8 +118,10 @@ fn prints_one_json_object() {
 #[test]
 fn converts_a_kube_dns_pod_and_a_dnsmasq_command_line() {
     let folder = Folder::new("migrate-pod");
-    let map = "kind: ConfigMap\nmetadata: {name: kube-dns}\ndata:\n  stubDomains: '{\"corp.example\": [\"10.0.0.1\"], \"global\": [\"10.96.0.53\"]}'\n";
-    let pod = "kind: Deployment\nspec: {template: {spec: {containers: [{image: x/k8s-dns-kube-dns, args: [--domain=c.local.]}]}}}\n";
+    let map = "kind: ConfigMap\nmetadata: {name: kube-dns}\ndata:\n  stubDomains: '{\"corp.example\": [\"10.0.0.1\"], \
+               \"global\": [\"10.96.0.53\"]}'\n";
+    let pod = "kind: Deployment\nspec: {template: {spec: {containers: [{image: x/k8s-dns-kube-dns, args: \
+               [--domain=c.local.]}]}}}\n";
     let (map, pod) = (folder.write("map.yaml", map), folder.write("pod.yaml", pod));
     let path = |path: &Path| path.display().to_string();
     let (code, text, said) = migrate(&[&path(&map), &path(&pod)], "");
@@ -224,7 +226,8 @@ fn two_servers_that_fail_neither_agree_nor_differ() {
     assert!(text.starts_with("undecided: elsewhere.example. A\n  both servers answered SERVFAIL\n"), "{text}");
     assert!(
         text.contains(
-            "2 queries, 0 with different answers\n  same: NOERROR 1\n  undecided, because both servers answered SERVFAIL: 1\n"
+            "2 queries, 0 with different answers\n  same: NOERROR 1\n  undecided, because both servers answered \
+             SERVFAIL: 1\n"
         ),
         "{text}"
     );

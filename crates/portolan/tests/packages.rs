@@ -217,8 +217,8 @@ fn reused_values_of_a_coredns_release_render_the_server() {
     if !are_in_path(&["helm"]) {
         return;
     }
-    let new_keys = "mode=null,nameOverride=null,k8sAppLabelOverride=null,fullnameOverride=null,control=null,shadow=null,\
-        networkPolicy=null,everyNode=null,node=null,front=null,prometheusRule=null,dashboards=null";
+    let new_keys = "mode=null,nameOverride=null,k8sAppLabelOverride=null,fullnameOverride=null,control=null,\
+        shadow=null,networkPolicy=null,everyNode=null,node=null,front=null,prometheusRule=null,dashboards=null";
     compare(&render(RELEASE, &values("defaults"), &["--set", new_keys]), &golden("defaults"));
 }
 

@@ -208,7 +208,8 @@ fn counts_responses_like_coredns() {
     for line in [
         "coredns_dns_quic_responses_total{server=\"quic://127.0.0.1:0\",status=\"0x0\"} 3",
         "coredns_dns_quic_responses_total{server=\"quic://127.0.0.1:0\",status=\"0x2\"} 1",
-        "coredns_dns_requests_total{server=\"quic://127.0.0.1:0\",zone=\".\",view=\"\",proto=\"udp\",family=\"1\",type=\"A\"} 3",
+        "coredns_dns_requests_total{server=\"quic://127.0.0.1:0\",zone=\".\",view=\"\",proto=\"udp\",family=\"1\",\
+         type=\"A\"} 3",
     ] {
         assert!(text.contains(line), "{line}");
     }

@@ -33,15 +33,13 @@ impl Bed {
             servers.iter().zip(PODS).map(|((_, _, socket), pod)| format!("{pod}) socket={socket};;\n")).collect();
         let binary = env!("CARGO_BIN_EXE_portolan");
         let script = format!(
-            "#!/bin/sh\necho \"$*\" >> {calls}\n\
-             if [ -e {denied} ]; then echo '{{\"items\":[]}}'; cat {denied} >&2; exit 1; fi\n\
-             case \"$*\" in *'get endpointslices -l kubernetes.io/service-name=kube-dns -o json') exec cat {slices};; esac\n\
-             while [ \"$1\" != exec ]; do shift; done\n\
-             case \"$2\" in {sockets}*) echo \"Error from server (NotFound): pods \\\"$2\\\" not found\" >&2; exit 1;; esac\n\
-             shift 2; [ \"$1\" = -c ] && shift 2; shift 2\n\
-             case \"$*\" in *--\\ *) first=\"${{*%% -- *}}\"; rest=\"${{*#* -- }}\";; *) first=\"$*\"; rest=;; esac\n\
-             {binary} $first --socket \"$socket\" ${{rest:+-- $rest}}\n\
-             code=$?; [ $code = 0 ] || echo \"command terminated with exit code $code\" >&2\nexit $code\n",
+            "#!/bin/sh\necho \"$*\" >> {calls}\nif [ -e {denied} ]; then echo '{{\"items\":[]}}'; cat {denied} >&2; \
+             exit 1; fi\ncase \"$*\" in *'get endpointslices -l kubernetes.io/service-name=kube-dns -o json') exec \
+             cat {slices};; esac\nwhile [ \"$1\" != exec ]; do shift; done\ncase \"$2\" in {sockets}*) echo \"Error \
+             from server (NotFound): pods \\\"$2\\\" not found\" >&2; exit 1;; esac\nshift 2; [ \"$1\" = -c ] && \
+             shift 2; shift 2\ncase \"$*\" in *--\\ *) first=\"${{*%% -- *}}\"; rest=\"${{*#* -- }}\";; *) \
+             first=\"$*\"; rest=;; esac\n{binary} $first --socket \"$socket\" ${{rest:+-- $rest}}\ncode=$?; [ $code = \
+             0 ] || echo \"command terminated with exit code $code\" >&2\nexit $code\n",
             denied = folder.path().join("denied").display(),
             calls = folder.path().join("calls").display(),
             slices = slices.display(),

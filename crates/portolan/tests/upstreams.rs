@@ -35,9 +35,9 @@ fn knot_configuration(folder: &Folder, port: u16) -> std::path::PathBuf {
     folder.write(
         "knot.conf",
         &format!(
-            "server:\n  rundir: \"{path}\"\n  listen: 127.0.0.1@{port}\ndatabase:\n  storage: \"{path}\"\nlog:\n  - target: stderr\n    \
-             any: error\nzone:\n  - domain: example.test\n    storage: \"{path}\"\n    file: example.test.zone\n    \
-             zonefile-sync: -1\n    journal-content: none\n"
+            "server:\n  rundir: \"{path}\"\n  listen: 127.0.0.1@{port}\ndatabase:\n  storage: \"{path}\"\nlog:\n  - \
+             target: stderr\n    any: error\nzone:\n  - domain: example.test\n    storage: \"{path}\"\n    file: \
+             example.test.zone\n    zonefile-sync: -1\n    journal-content: none\n"
         ),
     )
 }
@@ -45,9 +45,9 @@ fn knot_configuration(folder: &Folder, port: u16) -> std::path::PathBuf {
 fn unbound_configuration(folder: &Folder, port: u16) -> std::path::PathBuf {
     let path = folder.path().display();
     let mut text = format!(
-        "server:\n interface: 127.0.0.1@{port}\n directory: \"{path}\"\n chroot: \"\"\n username: \"\"\n pidfile: \"\"\n \
-         use-syslog: no\n access-control: 127.0.0.0/8 allow\n num-threads: 1\n local-zone: \"example.test.\" static\n \
-         local-data: \"example.test. 3600 IN SOA ns.example.test. host.example.test. 1 2 3 4 30\"\n \
+        "server:\n interface: 127.0.0.1@{port}\n directory: \"{path}\"\n chroot: \"\"\n username: \"\"\n pidfile: \
+         \"\"\n use-syslog: no\n access-control: 127.0.0.0/8 allow\n num-threads: 1\n local-zone: \"example.test.\" \
+         static\n local-data: \"example.test. 3600 IN SOA ns.example.test. host.example.test. 1 2 3 4 30\"\n \
          local-data: \"www.example.test. 30 IN A 192.0.2.1\"\n"
     );
     large().for_each(|record| text.push_str(&format!(" local-data: 'large.example.test. 30 IN TXT {record}'\n")));
@@ -118,8 +118,8 @@ fn battery(program: Program) {
     let port = free_port();
     let upstream = program.start(&folder, port);
     let corefile = format!(
-        ".:0 {{\n errors\n prometheus localhost:0\n forward . 127.0.0.1:{port} {{\n  health_check 50ms domain example.test\n  max_fails 1\n  \
-         failfast_all_unhealthy_upstreams\n }}\n}}\n"
+        ".:0 {{\n errors\n prometheus localhost:0\n forward . 127.0.0.1:{port} {{\n  health_check 50ms domain \
+         example.test\n  max_fails 1\n  failfast_all_unhealthy_upstreams\n }}\n}}\n"
     );
     let mut server = Server::start(&folder.write("Corefile", &corefile));
     let metrics = server.address_of("localhost:0");

@@ -88,7 +88,8 @@ fn transfers_a_zone_to_knot_and_notifies_it() {
         &folder,
         address,
         &format!(
-            "remote:\n  - id: us\n    address: {ip}@{port}\nacl:\n  - id: us\n    address: {ip}\n    action: notify\nzone:\n  - domain: example.org\n    master: us\n    acl: us\n    storage: \"{}/knot\"\n",
+            "remote:\n  - id: us\n    address: {ip}@{port}\nacl:\n  - id: us\n    address: {ip}\n    action: \
+             notify\nzone:\n  - domain: example.org\n    master: us\n    acl: us\n    storage: \"{}/knot\"\n",
             folder.path().display()
         ),
     );
@@ -105,7 +106,8 @@ fn serves_and_follows_a_zone_from_knot() {
     let path = folder.path().display();
     folder.write("example.org.zone", &zone(1, 1));
     let sections = format!(
-        "acl:\n  - id: us\n    address: 127.0.0.1\n    action: transfer\nzone:\n  - domain: example.org\n    acl: us\n    storage: \"{path}\"\n    file: example.org.zone\n    zonefile-sync: -1\n    journal-content: none\n"
+        "acl:\n  - id: us\n    address: 127.0.0.1\n    action: transfer\nzone:\n  - domain: example.org\n    acl: \
+         us\n    storage: \"{path}\"\n    file: example.org.zone\n    zonefile-sync: -1\n    journal-content: none\n"
     );
     let Some(knot) = Knot::start(&folder, address, &sections) else { return };
     let corefile = format!("example.org:0 {{\nbind 127.0.0.1\nsecondary {{\ntransfer from {address}\n}}\n}}\n");
@@ -128,7 +130,9 @@ fn applies_incremental_transfers_from_knot() {
     let path = folder.path().display();
     folder.write("example.org.zone", &zone(1, 1));
     let sections = format!(
-        "acl:\n  - id: us\n    address: 127.0.0.1\n    action: transfer\nzone:\n  - domain: example.org\n    acl: us\n    storage: \"{path}\"\n    file: example.org.zone\n    zonefile-sync: -1\n    zonefile-load: difference\n    journal-content: changes\n"
+        "acl:\n  - id: us\n    address: 127.0.0.1\n    action: transfer\nzone:\n  - domain: example.org\n    acl: \
+         us\n    storage: \"{path}\"\n    file: example.org.zone\n    zonefile-sync: -1\n    zonefile-load: \
+         difference\n    journal-content: changes\n"
     );
     let Some(knot) = Knot::start(&folder, address, &sections) else { return };
     let corefile = format!("example.org:0 {{\nbind 127.0.0.1\nsecondary {{\ntransfer from {address}\n}}\n}}\n");
@@ -169,7 +173,8 @@ fn answers_signed_queries_with_signatures() {
     folder.write("keys", "key \"file.\" { algorithm hmac-sha1; secret \"c2VjcmV0\"; };\n");
     let (db, keys) = (folder.path().join("db"), folder.path().join("keys"));
     let corefile = format!(
-        "example.org:0 {{\nbind 127.0.0.1\nfile {}\ntransfer {{\nto *\n}}\ntsig {{\nsecret key. YWJjZGVm\nsecrets {}\nrequire all\n}}\n}}\n",
+        "example.org:0 {{\nbind 127.0.0.1\nfile {}\ntransfer {{\nto *\n}}\ntsig {{\nsecret key. YWJjZGVm\nsecrets \
+         {}\nrequire all\n}}\n}}\n",
         db.display(),
         keys.display()
     );

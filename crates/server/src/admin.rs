@@ -161,8 +161,8 @@ fn report_taken(address: &str) {
     let port = address.rsplit(':').next().unwrap_or_default();
     tracing::error!(
         target: "portolan",
-        "listen tcp {address}: address already in use; its pages are missing until the address is free. Find the process that \
-         uses it with `ss -ltnp 'sport = :{port}'`"
+        "listen tcp {address}: address already in use; its pages are missing until the address is free. Find the \
+         process that uses it with `ss -ltnp 'sport = :{port}'`"
     );
 }
 

@@ -36,7 +36,8 @@ use process::{cgroup, internal_errors, limit_hits, log, process_metrics, startup
 
 static BUILD_INFO: Metric = Metric {
     name: "coredns_build_info",
-    help: "A metric with a constant '1' value labeled by version, revision, and goversion from which the server was built.",
+    help: "A metric with a constant '1' value labeled by version, revision, and goversion from which the server was \
+           built.",
     kind: Kind::Gauge,
     labels: &["version", "revision", "goversion"],
 };

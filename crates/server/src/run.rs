@@ -32,8 +32,9 @@ use process::version::version_text;
 const INTERRUPTED_TWICE: u8 = 2;
 
 /// Log message for SIGUSR2, on which CoreDNS starts a new process from its binary and hands its sockets over.
-const UPGRADE_IGNORED: &str = "SIGUSR2 is ignored: this server does not replace its own binary. Start the new process with the \
-    same Corefile while this one runs (they can share their ports), then stop this one with SIGTERM";
+const UPGRADE_IGNORED: &str = "SIGUSR2 is ignored: this server does not replace its own binary. Start the new process \
+                               with the same Corefile while this one runs (they can share their ports), then stop \
+                               this one with SIGTERM";
 
 /// Options of the server.
 #[derive(Clone, Debug)]

@@ -50,8 +50,8 @@ fn is_on(bound: SocketAddr, own: &Address) -> bool {
 fn warn_of_shared(label: &str) {
     tracing::warn!(
         target: "portolan",
-        "another process listens on {label} too (SO_REUSEPORT): the kernel distributes the queries between both. Find it with \
-         `ss -lunp`"
+        "another process listens on {label} too (SO_REUSEPORT): the kernel distributes the queries between both. Find \
+         it with `ss -lunp`"
     );
 }
 

@@ -76,7 +76,13 @@ pub fn archive(options: &ImageOptions<'_>, base: &[Entry], binaries: &[Binary]) 
         ];
         let config = blobs.add(CONFIG, text(&config(options, binary, &layers)));
         let layers: Vec<&Value> = layers.iter().map(|layer| &layer.descriptor).collect();
-        let manifest = json!({ "schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": layers, "annotations": labels(options) });
+        let manifest = json!({
+            "schemaVersion": 2,
+            "mediaType": MANIFEST,
+            "config": config,
+            "layers": layers,
+            "annotations": labels(options),
+        });
         let mut descriptor = blobs.add(MANIFEST, text(&manifest));
         descriptor["platform"] = json!({ "architecture": binary.architecture, "os": "linux" });
         manifests.push(descriptor);

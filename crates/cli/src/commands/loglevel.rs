@@ -30,8 +30,8 @@ pub(super) fn definition() -> clap::Command {
         .help("Time after which the usual level applies again, at most a day; `0s` ends a temporary level");
     command(NAME, "Change the log level of a plugin for some time")
         .long_about(
-            "Change the log level of a plugin for some time, after which the usual level applies again. Without an argument, \
-             show the temporary levels.",
+            "Change the log level of a plugin for some time, after which the usual level applies again. Without an \
+             argument, show the temporary levels.",
         )
         .arg(level)
         .arg(duration)

@@ -153,11 +153,10 @@ pub fn control(command: &ControlCommand, directives: Directives) -> ExitCode {
 
 /// Returns a command with the options that all have.
 fn command(name: &'static str, about: &'static str) -> clap::Command {
-    let socket = Arg::new("socket")
-        .long("socket")
-        .value_name("SOCKET")
-        .global(true)
-        .help("Control socket: a path, `@NAME`, or `http://` or `https://` and an address [default: of the server that runs here]");
+    let socket = Arg::new("socket").long("socket").value_name("SOCKET").global(true).help(
+        "Control socket: a path, `@NAME`, or `http://` or `https://` and an address [default: of the server \
+               that runs here]",
+    );
     let file = |name: &'static str, help: &'static str| {
         let file = Arg::new(name).long(name).value_name("FILE").value_parser(value_parser!(PathBuf));
         // `-h` is short; `--help` and the manual pages have all options.

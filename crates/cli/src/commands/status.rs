@@ -29,10 +29,10 @@ pub(super) fn definition() -> clap::Command {
         .help("Wait at most this long, such as `60s`, until there is no problem");
     command(NAME, "Show the state of the running server on one screen")
         .long_about(
-            "Show the state of the running server on one screen: configuration, view of the cluster, answers, upstreams, \
-             cache, limits, memory and CPU. With --all, a line for each replica of the cluster DNS, and the problems of all. \
-             Exits with 0 if there is no problem, with 1 if there is one, with 2 if the server could not be asked, and with \
-             3 if a replica could not be asked.",
+            "Show the state of the running server on one screen: configuration, view of the cluster, answers, \
+             upstreams, cache, limits, memory and CPU. With --all, a line for each replica of the cluster DNS, and \
+             the problems of all. Exits with 0 if there is no problem, with 1 if there is one, with 2 if the server \
+             could not be asked, and with 3 if a replica could not be asked.",
         )
         .args(service::options())
         .arg(json())

@@ -119,7 +119,8 @@ impl Input {
             } else {
                 let [first, second] = IMPORTED;
                 let text = format!(
-                    "key `{key}` of the ConfigMap `{CUSTOM}` is not imported: it ends neither in `{first}` nor in `{second}`"
+                    "key `{key}` of the ConfigMap `{CUSTOM}` is not imported: it ends neither in `{first}` nor in \
+                     `{second}`"
                 );
                 self.notes.push(passed_over(text));
             }
@@ -197,7 +198,8 @@ mod tests {
 
     #[test]
     fn reads_the_parts_of_a_managed_cluster() {
-        let map = "kind: ConfigMap\nmetadata: {name: coredns-custom}\ndata: {a.server: one, b.override: two, c.sever: three}\n";
+        let map = "kind: ConfigMap\nmetadata: {name: coredns-custom}\ndata: {a.server: one, b.override: two, c.sever: \
+                   three}\n";
         let input = read(map).expect("parts");
         let paths: Vec<&str> = input.parts.iter().filter_map(|part| part.path.to_str()).collect();
         assert_eq!(paths, ["f:coredns-custom/a.server", "f:coredns-custom/b.override"]);

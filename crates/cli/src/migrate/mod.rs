@@ -121,7 +121,8 @@ fn translate(options: &MigrateOptions, directives: Directives) -> Result<ExitCod
     }
     if name.is_some_and(|name| name.contains("node-local")) {
         eprintln!(
-            "this Corefile belongs to NodeLocal DNSCache: `portolan node` runs it unchanged, with its `__PILLAR__` variables"
+            "this Corefile belongs to NodeLocal DNSCache: `portolan node` runs it unchanged, with its `__PILLAR__` \
+             variables"
         );
     }
     print!("{}", if options.json { format!("{:#}\n", json(&migration)) } else { migration.text.clone() });

@@ -55,11 +55,11 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Warning,
         needs: &[Need::Api],
         rights: &["list deployments", "get configmaps"],
-        meaning: "kubeadm reads the installed version of CoreDNS from the tag of the image, and refuses the upgrade if it \
-                  does not know it. It then writes the image `REPOSITORY/coredns` into the Deployment, with the \
+        meaning: "kubeadm reads the installed version of CoreDNS from the tag of the image, and refuses the upgrade \
+                  if it does not know it. It then writes the image `REPOSITORY/coredns` into the Deployment, with the \
                   repository of its ClusterConfiguration.",
-        fix: "Set `dns.imageRepository` in the ClusterConfiguration (ConfigMap kube-system/kubeadm-config), and tag the \
-              image as `coredns:vX.Y.Z` with the version of CoreDNS that it is compatible with",
+        fix: "Set `dns.imageRepository` in the ClusterConfiguration (ConfigMap kube-system/kubeadm-config), and tag \
+              the image as `coredns:vX.Y.Z` with the version of CoreDNS that it is compatible with",
         run: kubeadm,
     },
     Check {
@@ -69,8 +69,8 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Warning,
         needs: &[Need::Api],
         rights: &["list deployments"],
-        meaning: "kubeadm finds the DNS add-on by this label, and fails with \"multiple DNS addon deployments found\" if \
-                  there are several.",
+        meaning: "kubeadm finds the DNS add-on by this label, and fails with \"multiple DNS addon deployments found\" \
+                  if there are several.",
         fix: "Remove the label `k8s-app` from the Deployment that is not the cluster DNS; its Pods may keep it",
         run: one_deployment,
     },

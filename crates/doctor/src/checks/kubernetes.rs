@@ -22,8 +22,8 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Error,
         needs: &[Need::Api, Need::Host],
         rights: &["list services", "get configmaps"],
-        meaning: "Compares `clusterDNS` of the kubelets with the cluster IPs of the Service and the addresses of the node \
-                  cache. The settings come from the ConfigMap kubelet-config, from the kubelet itself, or from \
+        meaning: "Compares `clusterDNS` of the kubelets with the cluster IPs of the Service and the addresses of the \
+                  node cache. The settings come from the ConfigMap kubelet-config, from the kubelet itself, or from \
                   `/etc/resolv.conf` of this Pod.",
         fix: "Set `clusterDNS` in the configuration of the kubelet, restart it, and restart the Pods of the node",
         run: kubelet_address,
@@ -35,8 +35,8 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Error,
         needs: &[Need::Api, Need::Corefile],
         rights: &["get configmaps"],
-        meaning: "Compares `clusterDomain` of the kubelets with the zones in the Corefile. If they differ, no short name of \
-                  a Service is found.",
+        meaning: "Compares `clusterDomain` of the kubelets with the zones in the Corefile. If they differ, no short \
+                  name of a Service is found.",
         fix: "Change the zone of *kubernetes*, or `clusterDomain` of the kubelets",
         run: cluster_domain,
     },
@@ -47,10 +47,10 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Error,
         needs: &[Need::Api],
         rights: &["list services", "list endpointslices"],
-        meaning: "The Service has no ready endpoint, its selector matches no Pod, or a port is missing. Then clients get no \
-                  answer at all.",
-        fix: "`kubectl get endpointslices,pods` with the namespace and the selector of the Service shows the endpoints; the \
-              selector must match the labels of the Pods",
+        meaning: "The Service has no ready endpoint, its selector matches no Pod, or a port is missing. Then clients \
+                  get no answer at all.",
+        fix: "`kubectl get endpointslices,pods` with the namespace and the selector of the Service shows the \
+              endpoints; the selector must match the labels of the Pods",
         run: endpoints,
     },
     Check {
@@ -60,9 +60,10 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Warning,
         needs: &[Need::Api],
         rights: &["list services", "list endpointslices", "list nodes"],
-        meaning: "All ready replicas are on one node, or in one topology zone although the cluster has several. Its failure \
-                  stops DNS in the whole cluster.",
-        fix: "Two replicas or more, with topologySpreadConstraints by kubernetes.io/hostname and topology.kubernetes.io/zone",
+        meaning: "All ready replicas are on one node, or in one topology zone although the cluster has several. Its \
+                  failure stops DNS in the whole cluster.",
+        fix: "Two replicas or more, with topologySpreadConstraints by kubernetes.io/hostname and \
+              topology.kubernetes.io/zone",
         run: spread,
     },
     Check {
@@ -149,8 +150,8 @@ fn cluster_domain(facts: &Facts) -> Outcome {
 fn endpoints(facts: &Facts) -> Outcome {
     let dns = facts.dns()?;
     let fix = format!(
-        "`kubectl -n {} get endpointslices,pods --show-labels` shows the endpoints and the labels of the Pods, which the \
-         selector of the Service must match",
+        "`kubectl -n {} get endpointslices,pods --show-labels` shows the endpoints and the labels of the Pods, which \
+         the selector of the Service must match",
         dns.namespace()
     );
     let about = |text: String| {

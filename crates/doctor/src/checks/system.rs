@@ -15,8 +15,8 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Warning,
         needs: &[Need::Api],
         rights: &[],
-        meaning: "Compares the clock with the header `Date` of the API server. Above 2 s, tokens and certificates may count as \
-                  expired or not valid yet, and signatures with TSIG fail at 300 s.",
+        meaning: "Compares the clock with the header `Date` of the API server. Above 2 s, tokens and certificates may \
+                  count as expired or not valid yet, and signatures with TSIG fail at 300 s.",
         fix: "Run NTP on the node: `chronyc tracking` shows its state",
         run: clock,
     },
@@ -27,9 +27,11 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Warning,
         needs: &[Need::Corefile, Need::Host],
         rights: &[],
-        meaning: "Reads the certificates in the files that `tls` in the Corefile names. Run it in the Pod of the server, which has \
-                  these files. An expired one is an error: encrypted clients, or the connection to the API server or etcd, fail.",
-        fix: "Renew the certificate in its Secret. Listeners use changed files within a minute, and connections to other servers after the next reload",
+        meaning: "Reads the certificates in the files that `tls` in the Corefile names. Run it in the Pod of the \
+                  server, which has these files. An expired one is an error: encrypted clients, or the connection to \
+                  the API server or etcd, fail.",
+        fix: "Renew the certificate in its Secret. Listeners use changed files within a minute, and connections to \
+              other servers after the next reload",
         run: certificates,
     },
     Check {
@@ -65,10 +67,10 @@ pub(super) const CHECKS: &[Check] = &[
         needs: &[Need::Server],
         rights: &[],
         meaning: "SERVFAIL or REFUSED are more than 5 % of at least 100 answers of the last minute, or many of the \
-                  replies of an upstream. Health checks do not see such replies. Without *prometheus* in a server block, \
-                  its answers are not counted.",
-        fix: "`portolan tail --last 20` shows the names, the clients and the plugins of failed queries; `portolan explain NAME \
-              --from CLIENT` shows why",
+                  replies of an upstream. Health checks do not see such replies. Without *prometheus* in a server \
+                  block, its answers are not counted.",
+        fix: "`portolan tail --last 20` shows the names, the clients and the plugins of failed queries; `portolan \
+              explain NAME --from CLIENT` shows why",
         run: failures,
     },
     Check {

@@ -19,12 +19,14 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Error,
         needs: &[Need::Server, Need::Corefile, Need::Api, Need::Network],
         rights: &["list services"],
-        meaning: "An upstream is the stub resolver of systemd on a loopback address, the cluster IP of the DNS Service, or a \
-                  replica, or it forwards queries to another server that leads back. A query then runs in circles until it times \
-                  out. Sends queries for a random name through each upstream and asks the server if they came back, and reads \
-                  what *loop* has found. Only *loop* sends queries through upstreams over TLS, HTTPS or QUIC.",
-        fix: "The addresses of the real name servers in `forward`. If it reads `/etc/resolv.conf`: `dnsPolicy: Default` in the \
-              Deployment, and on nodes with systemd-resolved `resolvConf: /run/systemd/resolve/resolv.conf` for the kubelet",
+        meaning: "An upstream is the stub resolver of systemd on a loopback address, the cluster IP of the DNS \
+                  Service, or a replica, or it forwards queries to another server that leads back. A query then runs \
+                  in circles until it times out. Sends queries for a random name through each upstream and asks the \
+                  server if they came back, and reads what *loop* has found. Only *loop* sends queries through \
+                  upstreams over TLS, HTTPS or QUIC.",
+        fix: "The addresses of the real name servers in `forward`. If it reads `/etc/resolv.conf`: `dnsPolicy: \
+              Default` in the Deployment, and on nodes with systemd-resolved `resolvConf: \
+              /run/systemd/resolve/resolv.conf` for the kubelet",
         run: forward_loop,
     },
     Check {
@@ -35,10 +37,11 @@ pub(super) const CHECKS: &[Check] = &[
         needs: &[Need::Server, Need::Corefile, Need::Network],
         rights: &[],
         meaning: "One of: the server's health checks fail; all its queries failed in the last minute; of five probes, \
-                  two or more were lost or got SERVFAIL; the median probe took over 0.5 s. An upstream over TLS, HTTPS \
-                  or QUIC gets no query from here: it is checked if it takes TCP connections, and if the server had replies in the last minute.",
-        fix: "Ask the upstream itself: `dig ZONE SOA @ADDRESS`. Remove it from `forward` if it stays slow; `policy sequential` \
-              prefers the first",
+                  two or more were lost or got SERVFAIL; the median probe took over 0.5 s. An upstream over TLS, \
+                  HTTPS or QUIC gets no query from here: it is checked if it takes TCP connections, and if the server \
+                  had replies in the last minute.",
+        fix: "Ask the upstream itself: `dig ZONE SOA @ADDRESS`. Remove it from `forward` if it stays slow; `policy \
+              sequential` prefers the first",
         run: slow,
     },
     Check {
@@ -48,9 +51,9 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Warning,
         needs: &[Need::Corefile, Need::Network],
         rights: &[],
-        meaning: "Without EDNS, an answer over UDP has at most 512 bytes. Without TCP, clients do not get larger ones. Clients \
-                  that check the case of names (0x20) reject the answers of an upstream that changes it. All upstreams must \
-                  answer: of one that is silent nothing is known.",
+        meaning: "Without EDNS, an answer over UDP has at most 512 bytes. Without TCP, clients do not get larger \
+                  ones. Clients that check the case of names (0x20) reject the answers of an upstream that changes \
+                  it. All upstreams must answer: of one that is silent nothing is known.",
         fix: "Another resolver",
         run: abilities,
     },
@@ -61,8 +64,8 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Warning,
         needs: &[Need::Server, Need::Api],
         rights: &["list nodes"],
-        meaning: "AWS drops packets to its resolver above 1,024 per second and network interface. Counts the replies of the last \
-                  minute; above 80 % of the limit it is a finding.",
+        meaning: "AWS drops packets to its resolver above 1,024 per second and network interface. Counts the replies \
+                  of the last minute; above 80 % of the limit it is a finding.",
         fix: "A longer *cache*, a cache on the nodes, or replicas on more nodes",
         run: cloud_limit,
     },
@@ -73,10 +76,10 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Warning,
         needs: &[Need::Host, Need::Network],
         rights: &[],
-        meaning: "A random name below a search domain in `/etc/resolv.conf` has an address. Every name that Pods misspell, and \
-                  every name outside of the cluster, then gets this address first.",
-        fix: "Remove the search domain from the node's resolv.conf, or a server block `DOMAIN { template ANY ANY { rcode \
-              NXDOMAIN } }`",
+        meaning: "A random name below a search domain in `/etc/resolv.conf` has an address. Every name that Pods \
+                  misspell, and every name outside of the cluster, then gets this address first.",
+        fix: "Remove the search domain from the node's resolv.conf, or a server block `DOMAIN { template ANY ANY { \
+              rcode NXDOMAIN } }`",
         run: wildcard,
     },
     Check {
@@ -86,12 +89,12 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Warning,
         needs: &[Need::Server],
         rights: &[],
-        meaning: "In the last minute, the server ignored 100 replies or more from the address of an upstream, because they had a \
-                  message ID that it had not sent, or another question. Somebody may be guessing IDs to place a wrong record in \
-                  the cache; at `unwanted_reply_threshold` of *forward*, the server empties its caches. Late and repeated replies \
-                  do not count.",
-        fix: "Find out who can send packets with the address of the upstream. An upstream over TLS, HTTPS or QUIC cannot be \
-              forged",
+        meaning: "In the last minute, the server ignored 100 replies or more from the address of an upstream, because \
+                  they had a message ID that it had not sent, or another question. Somebody may be guessing IDs to \
+                  place a wrong record in the cache; at `unwanted_reply_threshold` of *forward*, the server empties \
+                  its caches. Late and repeated replies do not count.",
+        fix: "Find out who can send packets with the address of the upstream. An upstream over TLS, HTTPS or QUIC \
+              cannot be forged",
         run: unwanted,
     },
 ];
@@ -164,8 +167,8 @@ fn not_followed(facts: &Facts) -> Vec<Unknown> {
 }
 
 /// Fix of a loop that only its queries show.
-const FIX_CIRCLE: &str = "See to which servers the upstream forwards, and name one in `forward` that does not ask this server; \
-                          docs/runbooks/PortolanLoop.md";
+const FIX_CIRCLE: &str = "See to which servers the upstream forwards, and name one in `forward` that does not ask \
+                          this server; docs/runbooks/PortolanLoop.md";
 
 /// Returns the loops that the compilation of the Corefile reports: upstreams that are addresses of this machine.
 fn loops_in_corefile(facts: &Facts) -> Vec<Finding> {
@@ -193,10 +196,11 @@ fn loop_reason(facts: &Facts, address: IpAddr) -> Option<&'static str> {
 /// Returns the fix for an upstream that leads back to this server, the likely one first.
 fn fix_of_loop(address: IpAddr) -> &'static str {
     if SYSTEMD.contains(&address) {
-        "`resolvConf: /run/systemd/resolve/resolv.conf` for the kubelets, or the addresses of the real name servers in `forward`"
+        "`resolvConf: /run/systemd/resolve/resolv.conf` for the kubelets, or the addresses of the real name servers \
+         in `forward`"
     } else {
-        "The addresses of the real name servers in `forward`, or `dnsPolicy: Default` in the Deployment if `forward` reads \
-         `/etc/resolv.conf`"
+        "The addresses of the real name servers in `forward`, or `dnsPolicy: Default` in the Deployment if `forward` \
+         reads `/etc/resolv.conf`"
     }
 }
 

@@ -172,8 +172,11 @@ pub(super) const FAULTS: &[Fault] = &[
     }),
     ("PD-N06", "most queries come from nodes", |world| {
         world.json["daemon_sets"] = json!([]);
-        world.json["server"]["clients"] = json!([{ "client": "10.0.1.1", "queries": 900 }, { "client": "10.244.3.0", "queries": 100 },
-                   { "client": "store-front/web-1", "queries": 600 }]);
+        world.json["server"]["clients"] = json!([
+            { "client": "10.0.1.1", "queries": 900 },
+            { "client": "10.244.3.0", "queries": 100 },
+            { "client": "store-front/web-1", "queries": 600 },
+        ]);
     }),
     ("PD-N07", "a client sends to a deleted replica", |world| {
         known!(world.facts.conntrack).flows.as_mut().unwrap()[0].replica = "10.244.9.9".parse().unwrap();

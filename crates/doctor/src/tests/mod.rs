@@ -94,7 +94,8 @@ fn an_upstream_that_was_not_asked_is_not_fine() {
     world.facts.encrypted =
         vec![encrypted("192.0.2.1:853", Attempt::Answered(0.1)), encrypted("dns.corp", Attempt::NotTried)];
     let row = upstreams_row(world);
-    let reason = "doctor sends no queries to tls://192.0.2.1:853, tls://dns.corp, and the server has not asked them in the last minute";
+    let reason = "doctor sends no queries to tls://192.0.2.1:853, tls://dns.corp, and the server has not asked them \
+                  in the last minute";
     assert_eq!((row.outcome, row.reason.as_deref()), (Mark::Unknown, Some(reason)));
 
     let mut world = World::healthy();

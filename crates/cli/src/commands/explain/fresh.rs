@@ -34,8 +34,8 @@ const PLAIN: &str = "dns://";
 pub(super) fn explain(own: &Options, socket: &Socket) -> Result<Explained, ControlError> {
     if let Some(url) = socket.url() {
         return Err(ControlError::Refused(format!(
-            "`--fresh` sends queries to the listener of a server on this machine, and {url} may be elsewhere; run it beside the \
-             server, over the Unix socket"
+            "`--fresh` sends queries to the listener of a server on this machine, and {url} may be elsewhere; run it \
+             beside the server, over the Unix socket"
         )));
     }
     let mut asking: Option<Asking> = None;

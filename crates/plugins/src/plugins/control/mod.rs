@@ -35,8 +35,8 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("tls CERTIFICATE KEY CA"),
         default: "off",
-        doc: "Encrypt a TCP address, and serve only clients with a certificate that CA has signed. The files are in PEM format, and \
-              are read again when they change. Required for an address that is not loopback.",
+        doc: "Encrypt a TCP address, and serve only clients with a certificate that CA has signed. The files are in \
+              PEM format, and are read again when they change. Required for an address that is not loopback.",
         set: |config, args| {
             let files = [args.word()?, args.word()?, args.word()?];
             let [certificate, key, authorities] = files.map(|word| word.text.clone());
@@ -47,9 +47,9 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("privacy names=hash|names=suffix"),
         default: "",
-        doc: "Hide the names that clients ask for from `portolan tail`, `top`, `requests` and `shadow report`, from the status page \
-            and from the waiting queries in a report: show only their zone, with a hash of the name, which is another one after each \
-            start, or with `*`. Applies to all listeners.",
+        doc: "Hide the names that clients ask for from `portolan tail`, `top`, `requests` and `shadow report`, from \
+              the status page and from the waiting queries in a report: show only their zone, with a hash of the \
+              name, which is another one after each start, or with `*`. Applies to all listeners.",
         set: |config, args| {
             let word = args.word()?;
             config.names = match word.text.as_str() {
@@ -140,8 +140,8 @@ fn check(context: &DirectiveContext<'_, Config>) -> Result<(), Problem> {
     let Config { listen, read_only, tls, .. } = context.config;
     let Listen::Address(ControlAddress::Tcp(tcp)) = listen else {
         if *read_only {
-            let message = "`read-only` is for TCP addresses; a Unix socket serves only its own user and root, who may change \
-                           anything";
+            let message = "`read-only` is for TCP addresses; a Unix socket serves only its own user and root, who may \
+                           change anything";
             return Err(context.problem_with("read-only", message));
         }
         if tls.is_some() {
@@ -152,8 +152,8 @@ fn check(context: &DirectiveContext<'_, Config>) -> Result<(), Problem> {
     };
     if !tcp.address.ip().is_loopback() && tls.is_none() {
         let message = format!("`{}` is not a loopback address, and without `tls` everybody could connect", tcp.address);
-        let help = "add `tls CERTIFICATE KEY CA` to its block, or use `127.0.0.1` and `kubectl port-forward`, or the Unix \
-                    socket with `kubectl exec`";
+        let help = "add `tls CERTIFICATE KEY CA` to its block, or use `127.0.0.1` and `kubectl port-forward`, or the \
+                    Unix socket with `kubectl exec`";
         return Err(context.problem_at_argument(message, help));
     }
     if !read_only {

@@ -38,8 +38,8 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("truncate [AMOUNT]"),
         default: "0",
-        doc: "Set the TC flag in responses to A and AAAA queries whose number, starting at 0, has no bit in common with \
-              AMOUNT. End a zone transfer of such a number before its last record.",
+        doc: "Set the TC flag in responses to A and AAAA queries whose number, starting at 0, has no bit in common \
+              with AMOUNT. End a zone transfer of such a number before its last record.",
         set: |config, args| {
             config.truncate = Some(if args.rest().is_empty() { AMOUNT } else { args.number(0..)? });
             Ok(())

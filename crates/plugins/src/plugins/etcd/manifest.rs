@@ -142,8 +142,8 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("no_apex_fallback"),
         default: "off",
-        doc: "Answer address queries for the zone itself only from keys below `dns/apex`. Without it, a zone that has none \
-              has the addresses of all its keys.",
+        doc: "Answer address queries for the zone itself only from keys below `dns/apex`. Without it, a zone that has \
+              none has the addresses of all its keys.",
         set: |config, _| {
             config.fallback = ApexFallback::Nothing;
             Ok(())

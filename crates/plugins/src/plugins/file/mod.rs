@@ -64,9 +64,9 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("fallthrough [ZONES...]"),
         default: "off",
-        doc: "Pass queries for names without records (missing names, empty non-terminals, and an apex with only SOA and \
-              NS records) to the next plugin: in all zones, or only in ZONES. Applies to all `file` lines of the server \
-              block; the last one wins.",
+        doc: "Pass queries for names without records (missing names, empty non-terminals, and an apex with only SOA \
+              and NS records) to the next plugin: in all zones, or only in ZONES. Applies to all `file` lines of the \
+              server block; the last one wins.",
         set: |config, args| {
             config.fallthrough = Some(args.zones_or_all()?);
             Ok(())

@@ -305,19 +305,19 @@ static PROPERTIES: &[Property<Config>] = &[
     },
     tls(
         "system CAs",
-        "PEM files for upstreams over TLS, HTTPS and QUIC: the client certificate and its key, and the CA certificates that upstreams \
-         are verified with.",
+        "PEM files for upstreams over TLS, HTTPS and QUIC: the client certificate and its key, and the CA \
+         certificates that upstreams are verified with.",
     ),
     tls_servername(
-        "Name that the certificates of upstreams over TLS, HTTPS and QUIC must contain; without it, their IP address. To \
-         set it for a single upstream, write `tls://IP%NAME`.",
+        "Name that the certificates of upstreams over TLS, HTTPS and QUIC must contain; without it, their IP address. \
+         To set it for a single upstream, write `tls://IP%NAME`.",
     ),
     policy(),
     Property {
         usage: Usage("ask_all"),
         default: "off",
-        doc: "Query all healthy upstreams at once and use the first NOERROR or NXDOMAIN response. CoreDNS does not have this \
-              property.",
+        doc: "Query all healthy upstreams at once and use the first NOERROR or NXDOMAIN response. CoreDNS does not \
+              have this property.",
         set: |config, _| {
             config.ask_all = true;
             Ok(())
@@ -387,8 +387,8 @@ static PROPERTIES: &[Property<Config>] = &[
         usage: Usage("unwanted_reply_threshold NUMBER"),
         default: "1000",
         doc: "Number of replies with a wrong message ID or question from one upstream within a minute at which the \
-              caches above are emptied, because some of their entries may be forged; 0: never. Every four failed exchanges allow one more. CoreDNS does not have \
-              this property.",
+              caches above are emptied, because some of their entries may be forged; 0: never. Every four failed \
+              exchanges allow one more. CoreDNS does not have this property.",
         set: |config, args| {
             config.unwanted_reply_threshold = args.number(0..)?;
             Ok(())
@@ -397,9 +397,9 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("use_caps_for_id"),
         default: "off",
-        doc: "Gives names in queries over UDP random case, which replies must have too (0x20). A reply with another case \
-              is used only if the upstream says the same three times in a row; for 15 minutes, it then gets names as \
-              clients write them. CoreDNS does not have this property.",
+        doc: "Gives names in queries over UDP random case, which replies must have too (0x20). A reply with another \
+              case is used only if the upstream says the same three times in a row; for 15 minutes, it then gets \
+              names as clients write them. CoreDNS does not have this property.",
         set: |config, _| {
             config.use_caps_for_id = true;
             Ok(())

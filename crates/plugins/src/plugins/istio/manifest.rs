@@ -128,7 +128,8 @@ static PROPERTIES: &[Property<Config>] = &[
         },
     },
     fallthrough(
-        "Pass queries for other names, and for types other than A and AAAA, to the next plugin: all, or those in ZONES.",
+        "Pass queries for other names, and for types other than A and AAAA, to the next plugin: all, or those in \
+         ZONES.",
     ),
 ];
 

@@ -104,7 +104,8 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 static REMOVED: [RemovedProperty; 6] = [
     RemovedProperty {
         name: "upstream",
-        instead: "remove it: since CoreDNS 1.7 the targets of ExternalName services are always looked up by this server",
+        instead: "remove it: since CoreDNS 1.7 the targets of ExternalName services are always looked up by this \
+                  server",
     },
     RemovedProperty {
         name: "resyncperiod",
@@ -202,9 +203,9 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("identity pods"),
         default: "off",
-        doc: "Watch pods to know the names of clients, for `portolan tail`, `portolan top` and `portolan explain`, and for \
-              the metadata labels `kubernetes/client-pod-name` and `kubernetes/client-label/KEY`. Needs the permission to \
-              list and watch pods, and memory. Not in CoreDNS.",
+        doc: "Watch pods to know the names of clients, for `portolan tail`, `portolan top` and `portolan explain`, \
+              and for the metadata labels `kubernetes/client-pod-name` and `kubernetes/client-label/KEY`. Needs the \
+              permission to list and watch pods, and memory. Not in CoreDNS.",
         set: |config, args| {
             args.choice(&[("pods", ())])?;
             config.identity = true;

@@ -193,8 +193,8 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("slip-ratio N"),
         default: "0",
-        doc: "Of the responses over the limit, send every Nth one truncated, so that real clients ask over TCP; at most 10. \
-              0: send none.",
+        doc: "Of the responses over the limit, send every Nth one truncated, so that real clients ask over TCP; at \
+              most 10. 0: send none.",
         set: |config, args| {
             config.slip_ratio = args.number(0..=10)?;
             Ok(())
@@ -203,7 +203,8 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("max-table-size SIZE"),
         default: "100000",
-        doc: "Number of accounts, at most 1,000,000. Each takes 16 bytes. With more clients and names, some share accounts.",
+        doc: "Number of accounts, at most 1,000,000. Each takes 16 bytes. With more clients and names, some share \
+              accounts.",
         set: |config, args| {
             let word = args.word()?;
             let size: usize = word.text.parse().map_err(|_| args.bad(word, "a number"))?;

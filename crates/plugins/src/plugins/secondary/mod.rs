@@ -81,8 +81,8 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("max_bytes N"),
         default: "no limit",
-        doc: "Maximum size of each zone in bytes, as uncompressed records. A larger version is refused, and the old one \
-              stays.",
+        doc: "Maximum size of each zone in bytes, as uncompressed records. A larger version is refused, and the old \
+              one stays.",
         set: |config, args| {
             config.bytes_max = Some(args.number(1..=usize::MAX)?);
             Ok(())

@@ -83,8 +83,8 @@ pub(crate) static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("dnstap ENDPOINT"),
         default: "",
-        doc: "Receive the answers of the other server as dnstap messages at this address, `tcp://HOST:PORT` or the path \
-              of a Unix socket, instead of sending queries to it.",
+        doc: "Receive the answers of the other server as dnstap messages at this address, `tcp://HOST:PORT` or the \
+              path of a Unix socket, instead of sending queries to it.",
         set: |config, args| {
             config.dnstap = Some(endpoint(args)?);
             Ok(())

@@ -143,7 +143,8 @@ impl Handover {
                 if note != END {
                     return Err(io::ErrorKind::UnexpectedEof.into());
                 }
-                tracing::info!(target: LOG, "Taking over the sockets of {} addresses from the running instance", received.len());
+                let addresses = received.len();
+                tracing::info!(target: LOG, "Taking over the sockets of {addresses} addresses from the running instance");
                 *self.received.borrow_mut() = received;
                 return Ok(());
             }

@@ -265,9 +265,9 @@ pub fn command() -> clap::Command {
     clap::Command::new("node")
         .about("Replace NodeLocal DNSCache on a node, with the flags and the template of node-cache")
         .long_about(
-            "Replace NodeLocal DNSCache on a node: accept the flags and the template of node-cache, create the interface \
-             and the packet filter rules, and take over from a running instance. An executable with the name `node-cache` \
-             runs this command. Flags without an effect are logged at startup.",
+            "Replace NodeLocal DNSCache on a node: accept the flags and the template of node-cache, create the \
+             interface and the packet filter rules, and take over from a running instance. An executable with the \
+             name `node-cache` runs this command. Flags without an effect are logged at startup.",
         )
         .args(FLAGS.iter().map(argument))
 }

@@ -28,7 +28,8 @@ pub(crate) fn conformance(bed: &Bed<'_>, _rounds: usize, report: &mut Report) ->
         bed.inside.kubectl("-n default delete pod conformance --ignore-not-found --wait")?;
         bed.inside.kubectl_with("apply -f -", &manifest)?;
         // The pod fails if a check fails.
-        let ended = "-n default wait pod/conformance --for=jsonpath={.status.containerStatuses[0].state.terminated} --timeout=180s";
+        let ended = "-n default wait pod/conformance --for=jsonpath={.status.containerStatuses[0].state.terminated} \
+                     --timeout=180s";
         let waited = bed.inside.kubectl(ended);
         let log = bed.inside.kubectl("-n default logs conformance").or(waited)?;
         let last = log.lines().last().unwrap_or_default();
