@@ -17,7 +17,6 @@ mod udp;
 
 use core::fmt;
 
-use host::invariant::holds;
 use wire::Reply;
 
 pub use carrier::Carrier;
@@ -83,7 +82,7 @@ struct InFlight(Vec<(u16, QueryId)>);
 impl InFlight {
     /// Adds a query under an unused random ID and returns the ID. `None` if none was found.
     fn insert(&mut self, query: QueryId, random: &mut dyn FnMut() -> u16) -> Option<u16> {
-        holds(self.id_of(query).is_none(), "a query has one message ID");
+        debug_assert!(self.id_of(query).is_none(), "a query has one message ID");
         let id = (0..ID_TRIES).map(|_| random()).find(|id| self.by_id(*id).is_none())?;
         self.0.push((id, query));
         Some(id)

@@ -92,7 +92,7 @@ impl<R> Ports<R> {
 
     /// Adds a socket that is about to carry a query.
     pub(super) fn occupy(&mut self, socket: SocketId) {
-        holds(self.is_busy(socket).is_none(), "a socket is listed once");
+        debug_assert!(self.is_busy(socket).is_none(), "a socket is listed once");
         holds(self.busy.len() < BUSY_MAX, "queries share sockets above the maximum");
         self.busy.push(socket);
     }
