@@ -25,7 +25,7 @@ use crate::verdict::Resolved;
 use host::Instant;
 use host::invariant::Expected as _;
 
-/// SharedReply of an exchange, and what was recorded while it ran.
+/// Outcome of an exchange, and what was recorded while it ran.
 pub(crate) struct SharedReply {
     pub(crate) resolved: Resolved,
     pub(crate) label_values: LabelValues,

@@ -5,9 +5,9 @@
 //! data of [`cluster::snapshot`]. It is written to a temporary file in the same folder and renamed, so that the file is
 //! always complete. A file that is damaged or belongs to another request is rejected with a warning.
 //!
-//! A snapshot could also end the process that loads it, for example by using up its memory, and each later one. So a
-//! file beside it counts the loads that have not come to an end (`Attempt`). After [`ATTEMPTS_MAX`] of them, the
-//! snapshot is renamed, and the process starts without it.
+//! A snapshot can also crash the process that loads it, for example by using up its memory, and again at each restart.
+//! So a file beside it counts the loads that did not finish (`Attempt`). After [`ATTEMPTS_MAX`] of them, the snapshot
+//! is renamed, and the process starts without it.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -31,7 +31,7 @@ const TITLE: &[u8] = b"portolan snapshot 1\n";
 /// Maximum size of a snapshot in bytes, ten times what the largest known clusters need.
 const FILE_MAX: u64 = 1 << 30;
 
-/// Loads in a row that may end the process before the snapshot is no longer used.
+/// Number of unfinished loads in a row after which the snapshot is no longer used.
 const ATTEMPTS_MAX: u32 = 2;
 /// Interval between checks until the index is complete for the first time.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
@@ -181,8 +181,8 @@ fn with_ending(file: &Path, ending: &str) -> PathBuf {
     file.with_file_name(name)
 }
 
-/// Load of a snapshot that has begun. A file with the number of loads exists until it ends, also if the process does
-/// not live to see that.
+/// Load of a snapshot that is in progress. A file with the number of unfinished loads exists until it ends, so a crash
+/// leaves it behind.
 struct Attempt(PathBuf);
 
 impl Attempt {

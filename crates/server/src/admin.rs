@@ -110,8 +110,8 @@ impl Admin {
         Ok(Prepared { listeners })
     }
 
-    /// Serves exactly these pages, and stops the servers that have none. It cannot fail, because the configuration of
-    /// the pages serves already.
+    /// Serves exactly these pages, and stops the servers that have none. It returns no error, because the generation of
+    /// these pages serves already.
     pub(crate) fn serve(&mut self, prepared: Prepared, pages: Vec<Page>) {
         for (address, listener) in prepared.listeners {
             let server = Server::start(&address, listener, &self.registry);

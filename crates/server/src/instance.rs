@@ -214,8 +214,8 @@ impl Instance {
         }
     }
 
-    /// Starts the jobs, pages and commands of the generation that serves now. It cannot fail: a reload that serves
-    /// would count as failed.
+    /// Starts the jobs, pages and commands of the generation that serves now. It returns no error: the generation
+    /// serves already, so an error here would report a successful reload as failed.
     fn take_up(
         &mut self,
         mut requests: config::setup::HostRequests,

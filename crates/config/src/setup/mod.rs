@@ -231,8 +231,8 @@ impl Setup<'_> {
         self.warned.push(Warned { line, code, text, is_followed: false });
     }
 
-    /// Records a warning about files that the directive follows, for the log. The status shows what
-    /// [`Setup::follow_files`] returns instead, which ends when the files are repaired.
+    /// Records a warning about files that the directive follows, for the log only. The status has the problems of
+    /// [`Setup::follow_files`] instead, which end when the files are repaired.
     pub fn warn_of_followed(&mut self, code: Code, message: impl Display) {
         let (line, text) = (self.line, message.to_string());
         self.warned.push(Warned { line, code, text, is_followed: true });

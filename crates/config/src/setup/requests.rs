@@ -66,7 +66,7 @@ pub struct SetupWarning {
     pub code: Code,
     /// Position of the directive.
     pub span: Span,
-    /// True if an [`InspectFiles`](super::InspectFiles) of the directive has the warning while it lasts.
+    /// True if the status gets this problem from the inspection of the directive, as long as it lasts.
     pub is_followed: bool,
 }
 

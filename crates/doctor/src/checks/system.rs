@@ -81,8 +81,8 @@ pub(super) const CHECKS: &[Check] = &[
         needs: &[Need::Server],
         rights: &[],
         meaning: "The keeper, the first process of the container, started the server again after a crash or a hang. \
-                  Queries waited meanwhile, and at most those in hand were lost. After five exits in a minute, the \
-                  container ends.",
+                  Queries waited meanwhile; those in hand and those that waited for upstreams were lost. After five \
+                  exits in a minute, the container ends.",
         fix: "`kubectl logs` has the line of the keeper, and before it what the server said last. Signal 9 is often \
               the memory limit. Report a crash (signals 6 and 11) as a bug, with these lines",
         run: restarts,

@@ -42,6 +42,8 @@ impl ServedZones {
 
 /// Returns the error about a file that was not in use before a reload and cannot replace what is served.
 pub(crate) fn not_in_use(problem: String) -> SetupError {
-    SetupError::new(problem)
-        .with_help("what it is to replace is served now; correct the name, or create the file and reload again")
+    SetupError::new(problem).with_help(
+        "the previous configuration stays in use, because this file would replace what it serves; correct the name, or \
+         create the file, and reload",
+    )
 }
