@@ -155,7 +155,9 @@ impl FileZone {
         let is_taken = by_time || self.is_awaited.swap(false, Ordering::Relaxed);
         let has_serial = |known: &Arc<Zone>| known.soa().is_some_and(|soa| soa.serial == serial);
         if let Some(known) = self.held.known().filter(|known| !is_taken && has_serial(known)) {
-            return Ok(if have_same_records(&known, &zone) { Change::None } else { Change::SameSerial(serial) });
+            let is_same = have_same_records(&known, &zone);
+            self.differs.store(!is_same, Ordering::Relaxed);
+            return Ok(if is_same { Change::None } else { Change::SameSerial(serial) });
         }
         self.differs.store(false, Ordering::Relaxed);
         self.held.set(zone);
@@ -238,4 +240,40 @@ pub(crate) const fn code_of(kind: &LoadErrorKind) -> Code {
 
 fn stamped(files: &dyn Files, path: &Path) -> (PathBuf, Option<FileStamp>) {
     (path.to_owned(), files.stamp(path).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use testkit::World;
+
+    use super::*;
+
+    /// Text of a zone file.
+    const TEXT: &str = "@ 60 SOA ns host 1 2 3 4 5\nwww 60 A 192.0.2.1\n";
+
+    fn file_zone() -> FileZone {
+        let origin = Name::from_text("a.test.").unwrap();
+        FileZone::new(origin.as_ref(), PathBuf::from("db"), ZoneMemory::default(), Arc::default())
+    }
+
+    fn write_and_look(zone: &FileZone, world: &World, text: &str) -> Result<Change, LoadError> {
+        world.write("db", text);
+        zone.look(world, false)
+    }
+
+    #[test]
+    fn is_current_again_after_a_file_was_touched_or_repaired() {
+        let (world, zone) = (World::default(), file_zone());
+        assert!(matches!(write_and_look(&zone, &world, TEXT), Ok(Change::Taken { serial: 1, .. })));
+        assert!(zone.is_current(&world));
+        assert!(matches!(write_and_look(&zone, &world, TEXT), Ok(Change::None)));
+        assert!(zone.is_current(&world), "touched");
+        assert!(write_and_look(&zone, &world, "@ 60 SOA ns").is_err());
+        assert!(!zone.is_current(&world), "broken");
+        assert!(matches!(write_and_look(&zone, &world, TEXT), Ok(Change::None)));
+        assert!(zone.is_current(&world), "repaired");
+        let changed = TEXT.replace("192.0.2.1", "192.0.2.2");
+        assert!(matches!(write_and_look(&zone, &world, &changed), Ok(Change::SameSerial(1))));
+        assert!(!zone.is_current(&world), "changed without a new serial");
+    }
 }
