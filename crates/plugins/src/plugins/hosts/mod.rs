@@ -233,13 +233,10 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
 fn read_first(path: &Path, zones: &Zones, setup: &mut Setup<'_>) -> Result<FirstRead, SetupError> {
     let read = read_hosts(setup.files, path);
     let key = format!("hosts/{}", path.display());
-    let is_known = setup.reload_state.known::<LastRead>(&key).is_some();
     let last = setup.reload_state.take_over(key, LastRead::default);
-    let is_replaced = ServedHosts::replace(zones, &last, setup);
+    let takes_names = ServedHosts::add(zones, &last, setup);
     match &read {
-        Err(error) if is_replaced && !is_known && path != Path::new(FILE) => {
-            Err(not_in_use(host::errors::cannot_open(path, error)))
-        }
+        Err(error) if takes_names && path != Path::new(FILE) => Err(not_in_use(host::errors::cannot_open(path, error))),
         _ => Ok((read, last)),
     }
 }
@@ -252,13 +249,15 @@ type FirstRead = (io::Result<Arc<Vec<HostsFile>>>, Arc<LastRead>);
 struct ServedHosts(Mutex<Vec<(Zones, Arc<LastRead>)>>);
 
 impl ServedHosts {
-    /// Adds a line to those of this generation. Returns true if names of its zones were served from files before a
-    /// reload.
-    fn replace(zones: &Zones, last: &Arc<LastRead>, setup: &mut Setup<'_>) -> bool {
+    /// Adds a line to those of this generation. Returns true if its files were not in use before a reload, and names of
+    /// its zones were served from others: without its files, it would take down these names.
+    fn add(zones: &Zones, last: &Arc<LastRead>, setup: &mut Setup<'_>) -> bool {
         let (before, now) = setup.reload_state.successive::<ServedHosts>("served hosts".to_owned());
         now.lock().push((zones.clone(), Arc::clone(last)));
         before.is_some_and(|before| {
-            before.lock().iter().any(|(served, last)| last.0.load().is_some() && overlap(served, zones))
+            let before = before.lock();
+            let is_known = before.iter().any(|(_, known)| Arc::ptr_eq(known, last));
+            !is_known && before.iter().any(|(served, known)| known.0.load().is_some() && overlap(served, zones))
         })
     }
 
