@@ -99,7 +99,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     setup.for_each_line(configs, |config, setup| {
         let zones_of_line = setup.zones_or_keys(&config.zones);
         within.extend(zones_of_line.names().iter().cloned());
-        let is_known = follow(config, (&all, lines.len()), &zones, setup);
+        let is_known = follow(config, zones_of_line.clone(), (&all, lines.len()), &zones, setup);
         lines.push((!is_known).then_some(zones_of_line));
         Ok(())
     });
@@ -130,15 +130,21 @@ fn refuse_losses(lines: Vec<Option<Zones>>, all: &Lines, zones: &Directory, setu
     });
 }
 
-/// Scans the directory of a line now, and whenever it is due. Returns true if it was in use before a reload.
-fn follow(config: Config, (all, index): (&Lines, usize), served: &Directory, setup: &mut Setup<'_>) -> bool {
+/// Scans the directory of a line now, and whenever it is due. `within` are the zones of the line. Returns true if the
+/// directory was in use before a reload.
+fn follow(
+    config: Config,
+    within: Zones,
+    (all, index): (&Lines, usize),
+    served: &Directory,
+    setup: &mut Setup<'_>,
+) -> bool {
     let (path, every) = (setup.path(&config.directory), config.reload);
     let (before, now) = setup.reload_state.successive::<KeptLines>(format!("auto/{}", path.display()));
     now.add(all, index);
     let is_known = before.is_some();
-    let (pattern, template, signed) = (config.pattern, config.template, SignedFiles::shared(setup.reload_state));
-    let (within, memory) = (setup.zones_or_keys(&config.zones), setup.process.find().unwrap_or_default());
-    let scan = Scan { path, pattern, template, within, memory, signed };
+    let (memory, signed) = (setup.process.find().unwrap_or_default(), SignedFiles::shared(setup.reload_state));
+    let scan = Scan { path, pattern: config.pattern, template: config.template, within, memory, signed };
     let (all, served) = (Arc::clone(all), Arc::clone(served));
     let problems = Arc::<FileProblems>::default();
     setup.follow_files(Arc::clone(&problems) as _);
