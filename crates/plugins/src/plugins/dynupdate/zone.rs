@@ -240,13 +240,10 @@ impl DynamicZone {
     pub(super) fn submit(self: &Arc<Self>, pending: Pending) -> bool {
         let mut queue = lock(&self.queue);
         let left_out = queue.full.end_second(self.host.now());
-        if left_out > 0 {
-            let text = format!("zone {}: {left_out} more updates refused within a second", self.held.origin);
-            self.host.log(Level::Info, &text);
-        }
         if queue.bytes + pending.packet.len() > QUEUE_BYTES_MAX {
             let may_log = queue.full.admit(self.host.now());
             drop(queue);
+            self.report_left_out(left_out);
             if may_log {
                 self.report(&pending, &Judged { outcome: UpdateOutcome::busy(), serial: None }, None);
             }
@@ -256,11 +253,21 @@ impl DynamicZone {
         queue.pending.push_back(pending);
         let is_running = core::mem::replace(&mut queue.is_running, true);
         drop(queue);
+        self.report_left_out(left_out);
         if !is_running {
             let zone = Arc::clone(self);
             self.host.run(Box::new(move || zone.work()));
         }
         true
+    }
+
+    /// Logs how many updates that found the queue full had no line of their own within the last second. The log may
+    /// wait for a disk, so the queue must not be locked.
+    fn report_left_out(&self, left_out: u64) {
+        if left_out > 0 {
+            let text = format!("zone {}: {left_out} more updates refused within a second", self.held.origin);
+            self.host.log(Level::Info, &text);
+        }
     }
 
     /// Applies the updates in the queue until it is empty.
