@@ -111,8 +111,7 @@ impl Replicas<'_> {
             };
             asking.into_iter().map(answer).collect::<Vec<_>>()
         });
-        let outcomes = answers.iter().map(|answer| answer.outcome.as_ref().err());
-        if let Some(error) = common(outcomes) {
+        if let Some(error) = common(&answers) {
             return Err(ControlError::All(error));
         }
         Ok(answers.into_iter().chain(self.left.iter().map(|pod| not_asked(pod))).collect())
@@ -120,14 +119,13 @@ impl Replicas<'_> {
 }
 
 /// Returns the reason why no replica can do its work, if all have the same one, such as an invalid option.
-fn common<'a>(outcomes: impl ExactSizeIterator<Item = Option<&'a AllError>>) -> Option<AllError> {
-    let count = outcomes.len();
-    let mut reasons = outcomes.map(|outcome| match outcome {
-        Some(AllError::InPod(reason)) => Some(reason),
+fn common<T>(answers: &[Answer<T>]) -> Option<AllError> {
+    let mut reasons = answers.iter().map(|answer| match &answer.outcome {
+        Err(AllError::InPod(reason)) => Some(reason),
         _ => None,
     });
     let first = reasons.next()??;
-    reasons.all(|reason| reason == Some(first)).then(|| AllError::InAllPods(count, first.clone()))
+    reasons.all(|reason| reason == Some(first)).then(|| AllError::InAllPods(answers.len(), first.clone()))
 }
 
 fn not_asked<T>(pod: &str) -> Answer<T> {

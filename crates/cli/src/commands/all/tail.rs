@@ -77,9 +77,8 @@ impl<'a> Tail<'a> {
 
     /// Reports the replicas that could not be asked, and returns the exit code.
     fn conclude(&mut self) -> Result<u8, ControlError> {
-        let outcomes = self.answers.iter().map(|answer| answer.outcome.as_ref().err());
         if self.reported == 0
-            && let Some(error) = common(outcomes)
+            && let Some(error) = common(&self.answers)
         {
             return Err(ControlError::All(error));
         }
@@ -112,9 +111,8 @@ impl<'a> Tail<'a> {
                 }
                 Ok(Arrived::Ended(at, outcome)) => {
                     self.answers.push(Answer { replica: self.replicas.pods[at].clone(), outcome });
-                    let outcomes = self.answers.iter().map(|answer| answer.outcome.as_ref().err());
                     // A stream may have no end at which to say it.
-                    if !is_record && common(outcomes).is_none() {
+                    if !is_record && common(&self.answers).is_none() {
                         self.report();
                     } else if !is_record && refused_until.is_none() {
                         refused_until = Some(Instant::now() + REFUSALS_WAIT);
