@@ -59,8 +59,9 @@ pub(super) fn service(matches: &ArgMatches, is_plugin: bool) -> Result<Option<Se
     let about_all = ["context", "container"].into_iter().find(|option| text(option).is_some());
     let wanted = match (text(SERVICE).or_else(|| about_all.map(|_| USUAL.to_owned())), has_socket || is_here) {
         (Some(_), true) if is_here => return Err(AllError::OwnFile),
-        (Some(_), true) if text(SERVICE).is_some() => return Err(AllError::OneServer("all")),
-        (Some(_), true) => return Err(AllError::OneServer(about_all.unwrap_or("all"))),
+        (Some(_), true) => {
+            return Err(AllError::OneServer(about_all.filter(|_| text(SERVICE).is_none()).unwrap_or("all")));
+        }
         (None, false) if is_plugin => USUAL.to_owned(),
         (Some(wanted), false) => wanted,
         (None, _) => return Ok(None),
