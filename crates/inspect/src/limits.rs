@@ -72,8 +72,8 @@ impl LimitCounter {
     fn read(&self, registry: &Registry) -> BTreeMap<String, u64> {
         match self.limit {
             Limit::Is(name) => {
-                let hits: u64 = registry.totals_by(self.metric, "").into_values().sum();
-                (hits > 0).then(|| (name.to_owned(), hits)).into_iter().collect()
+                // No label has an empty name, so this is the total of all series.
+                registry.totals_by(self.metric, "").into_values().map(|hits| (name.to_owned(), hits)).collect()
             }
             Limit::Named { label, prefix } => {
                 let totals = registry.totals_by(self.metric, label).into_iter();
