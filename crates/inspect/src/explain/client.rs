@@ -28,21 +28,21 @@ pub(crate) type Located = Result<Option<LocatedPod>, LocateError>;
 /// Reads a client that is named as `NAMESPACE/POD` or by its address from the source of its cluster. `None` without a
 /// source, or for another text. The index has addresses of pods, but not how their resolvers ask.
 pub(crate) async fn locate(text: &str, sources: &[Source], inspection: &Inspection) -> Option<Located> {
-    let (address, name) = (text.parse::<IpAddr>(), pod_in(text));
-    let namespaces = address.as_ref().map_or_else(|_| Vec::new(), |address| namespaces_at(*address, inspection));
-    if address.is_err() && name.is_none() {
+    if sources.is_empty() {
         return None;
     }
-    let ask = async |source| match (address.as_ref(), name) {
-        (Ok(address), _) => kubeapi::locate_address(source, *address, &namespaces).await,
-        (_, Some((namespace, pod))) => kubeapi::locate_pod(source, namespace, pod).await,
-        _ => Ok(None),
+    let wanted = match text.parse::<IpAddr>() {
+        Ok(address) => Wanted::Address(address, namespaces_at(address, inspection)),
+        Err(_) => pod_in(text).map(|(namespace, pod)| Wanted::Pod(namespace, pod))?,
+    };
+    let ask = async |source| match &wanted {
+        Wanted::Address(address, namespaces) => kubeapi::locate_address(source, *address, namespaces).await,
+        Wanted::Pod(namespace, pod) => kubeapi::locate_pod(source, namespace, pod).await,
     };
     // All at the same time: together they may take no longer than one that does not respond.
     let mut asked: FuturesOrdered<_> = sources.iter().take(SOURCES_MAX).map(ask).collect();
-    let (mut is_asked, mut reason) = (false, None);
+    let mut reason = None;
     while let Some(found) = asked.next().await {
-        is_asked = true;
         count_late(&found);
         match found {
             Ok(Some(found)) => return Some(Ok(Some(found))),
@@ -50,7 +50,15 @@ pub(crate) async fn locate(text: &str, sources: &[Source], inspection: &Inspecti
             Err(error) => reason = Some(error),
         }
     }
-    is_asked.then(|| reason.map_or(Ok(None), Err))
+    Some(reason.map_or(Ok(None), Err))
+}
+
+/// Pod that a client's text names.
+enum Wanted<'a> {
+    /// The Pod with an address, and the namespaces in which the index has one.
+    Address(IpAddr, Vec<String>),
+    /// The Pod of a namespace with a name.
+    Pod(&'a str, &'a str),
 }
 
 /// Counts an API server or a kubelet that did not respond in time.
