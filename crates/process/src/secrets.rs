@@ -67,14 +67,6 @@ impl Cut {
     }
 }
 
-/// Words of a line that are secret.
-#[derive(Clone, Copy)]
-enum Hidden {
-    None,
-    /// From the word at this index, counted from 0.
-    From(usize),
-}
-
 impl<'a> Secrets<'a> {
     /// Finds the secrets in the files of a Corefile.
     #[must_use]
@@ -93,11 +85,12 @@ impl<'a> Secrets<'a> {
             for part in line.split_inclusive(|word| matches!(word.text.as_str(), "{" | "}")) {
                 let owner = owners.last().map_or("", String::as_str);
                 let hidden = hidden_words(part, owner);
+                let runs_program = is_like(&part[0].text, &[ON]);
                 for (index, word) in part.iter().enumerate() {
                     self.cut_comment(file, end..word.span.start as usize);
                     end = word.span.end as usize;
-                    let is_secret = matches!(hidden, Hidden::From(start) if index >= start);
-                    let is_common = index == 1 || is_like(&part[0].text, &[ON]);
+                    let is_secret = hidden.is_some_and(|start| index >= start);
+                    let is_common = index == 1 || runs_program;
                     let value = substituted.get(&(file, word.span.start)).copied();
                     self.add(word, value, is_secret && !is_brace(word), is_common);
                 }
@@ -114,6 +107,7 @@ impl<'a> Secrets<'a> {
     /// Adds a word as written, and with its variables substituted.
     fn add(&mut self, word: &Token, value: Option<&Token>, is_secret: bool, is_common: bool) {
         let written = self.sources.slice(word.span);
+        let value = value.filter(|value| value.text != word.text);
         for text in [Some(&word.text), value.map(|value| &value.text)].into_iter().flatten() {
             let parts = if is_secret { whole(text) } else { secret_parts(text) };
             if !parts.is_empty() && !is_reference(text) {
@@ -310,24 +304,25 @@ fn substituted(written: &Corefile) -> HashMap<(FileId, u32), &Token> {
     of_blocks.map(|word| ((word.span.file, word.span.start), word)).collect()
 }
 
-/// Returns which words of a line are secret. `owner` is the first word of the line whose block contains it.
-fn hidden_words(line: &[Token], owner: &str) -> Hidden {
+/// Returns the index of the first secret word of a line, after which all are secret. `owner` is the first word of the
+/// line whose block contains it.
+fn hidden_words(line: &[Token], owner: &str) -> Option<usize> {
     let name = line[0].text.as_str();
     let values = line.iter().skip(1).filter(|word| !is_brace(word)).count();
     let is_plain = name.chars().all(|c| c.is_alphanumeric() || "-_:=".contains(c));
     let is_secret = is_plain && names_secret(name) || is_like(name, &SECRET_PROPERTIES);
     let is_of_tsig = is_like(owner, &[TSIG]) && !NOT_TSIG.contains(&owner) && !is_like(name, &PLAIN_OF_TSIG);
     if is_like(name, &[ON]) {
-        return Hidden::From(3);
+        return Some(3);
     }
     if name == KEY_FILE && values == 1 || !is_secret && !is_of_tsig {
         // A property may be in the line of its directive, if the brace is missing.
         let property = line.iter().skip(1).position(|word| SECRET_PROPERTIES.contains(&word.text.as_str()));
-        return property.map_or(Hidden::None, |index| Hidden::From(index + 2));
+        return property.map(|index| index + 2);
     }
     // The name of a key is public. No base64 has a dot at its end.
     let has_key_name = values > 1 && line[1].text.ends_with('.');
-    Hidden::From(if has_key_name { 2 } else { 1 })
+    Some(if has_key_name { 2 } else { 1 })
 }
 
 /// Returns true for one of some words, also if it is misspelled.
