@@ -360,9 +360,8 @@ fn read(origin: &Origin, port: u16, process: &Capabilities) -> Result<Configurat
     let around = Surroundings { port, directives: directives_of(process), memory: memory.as_ref() };
     let read = Configuration::read_within(origin, &around);
     let configuration = read.map_err(|error| ServeError::Load(origin.name(), error))?;
-    let text = configuration.render_problems(Style::Plain);
     if configuration.plan.is_none() {
-        return Err(ServeError::Corefile(text));
+        return Err(ServeError::Corefile(configuration.render_problems(Style::Plain)));
     }
     // CoreDNS serves the built-in Corefile then, and no longer reads the file: an empty one is often a file that is
     // being replaced.
