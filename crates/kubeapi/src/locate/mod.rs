@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use crate::failure::ApiError;
 use crate::on_disk::{ManifestPod, Manifests};
 use crate::target::encode;
-use crate::{ReadError, Reader};
+use crate::{ReadError, Reader, SetupError};
 use resolver::PodSpec;
 pub use resolver::{DnsPolicy, KubeletError, PodResolver};
 use slices::Slice;
@@ -61,30 +61,21 @@ impl LocatedPod {
 }
 
 /// Reason why a Pod could not be read that is known from an endpoint of a Service.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnreadError {
     /// The role of the server does not allow to list Pods.
+    #[error("the API server refuses to list Pods (403; right: list pods)")]
     Refused,
     /// The API server has no understandable answer, for this reason.
+    #[error("the Pod cannot be read: {0}")]
     Api(String),
     /// The manifests have no such Pod.
+    #[error("the manifests have an endpoint of the Pod, but not the Pod")]
     NotInManifests,
     /// The API server has no such Pod any more.
+    #[error("an EndpointSlice refers to the Pod, which does not exist")]
     Gone,
 }
-
-impl fmt::Display for UnreadError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            UnreadError::Refused => out.write_str("the API server refuses to list Pods (403; right: list pods)"),
-            UnreadError::Api(reason) => write!(out, "the Pod cannot be read: {reason}"),
-            UnreadError::NotInManifests => out.write_str("the manifests have an endpoint of the Pod, but not the Pod"),
-            UnreadError::Gone => out.write_str("an EndpointSlice refers to the Pod, which does not exist"),
-        }
-    }
-}
-
-impl core::error::Error for UnreadError {}
 
 impl From<&ReadError> for UnreadError {
     fn from(error: &ReadError) -> UnreadError {
@@ -189,9 +180,8 @@ fn is_name(text: &str) -> bool {
 }
 
 async fn in_manifests(paths: Vec<PathBuf>, namespace: String, name: String) -> Result<Option<LocatedPod>, LocateError> {
-    let (key, reading) = ((namespace.clone(), name.clone()), move || Manifests::pod(&paths, &namespace, &name));
-    let found = tokio::task::spawn_blocking(reading).await.map_err(|error| LocateError::Source(error.to_string()))?;
-    let found = found.map_err(|error| LocateError::Source(error.to_string()))?;
+    let key = (namespace.clone(), name.clone());
+    let found = blocking(move || Manifests::pod(&paths, &namespace, &name)).await?;
     if found.addresses.is_empty() && found.spec.is_none() {
         return Err(LocateError::NotInManifests);
     }
@@ -199,18 +189,12 @@ async fn in_manifests(paths: Vec<PathBuf>, namespace: String, name: String) -> R
 }
 
 async fn at_address_in_manifests(paths: Vec<PathBuf>, address: IpAddr) -> Result<Option<LocatedPod>, LocateError> {
-    let reading = tokio::task::spawn_blocking(move || Manifests::pods_at(&paths, address));
-    let found = reading.await.map_err(|error| LocateError::Source(error.to_string()))?;
-    let found = found.map_err(|error| LocateError::Source(error.to_string()))?;
+    let found = blocking(move || Manifests::pods_at(&paths, address)).await?;
     let is_on_host = |pod: &ManifestPod| pod.spec.as_ref().is_some_and(|spec| spec.host_network.unwrap_or(false));
-    let names = found.iter().map(|(key, pod)| (key.clone(), is_on_host(pod)));
-    match only(names)? {
-        Some(at) => Ok(match found.into_iter().nth(at) {
-            Some((key, pod)) => Some(of_manifest(key, pod).await),
-            None => None,
-        }),
-        None => Ok(None),
-    }
+    Ok(match only(found, |(key, pod)| (key.clone(), is_on_host(pod)))? {
+        Some((key, pod)) => Some(of_manifest(key, pod).await),
+        None => None,
+    })
 }
 
 async fn of_manifest((namespace, name): (String, String), found: ManifestPod) -> LocatedPod {
@@ -224,9 +208,15 @@ async fn of_manifest((namespace, name): (String, String), found: ManifestPod) ->
 async fn connect(source: &Source) -> Result<Reader, LocateError> {
     let source = source.clone();
     // The kubeconfig may name a program for credentials.
-    let connecting = tokio::task::spawn_blocking(move || Reader::new(&source)).await;
-    let reader = connecting.map_err(|error| LocateError::Source(error.to_string()))?;
-    reader.map_err(|error| LocateError::Source(error.to_string()))
+    blocking(move || Reader::new(&source)).await
+}
+
+/// Runs work with files or programs on a thread that may block.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, SetupError> + Send + 'static,
+) -> Result<T, LocateError> {
+    let done = tokio::task::spawn_blocking(work).await.map_err(|error| LocateError::Source(error.to_string()))?;
+    done.map_err(|error| LocateError::Source(error.to_string()))
 }
 
 async fn by_name(reader: &Reader, namespace: &str, name: &str) -> Result<Option<LocatedPod>, LocateError> {
@@ -257,10 +247,7 @@ async fn at_address(
     for namespace in core::iter::once(None).chain(namespaces().map(Some)) {
         match live_at(reader, namespace.map(String::as_str), address).await {
             Ok(live) => {
-                let names = live.iter().map(|pod| (pod.metadata.key(), pod.spec.is_on_host_network()));
-                if let Some(at) = only(names)?
-                    && let Some(pod) = live.into_iter().nth(at)
-                {
+                if let Some(pod) = only(live, |pod| (pod.metadata.key(), pod.spec.is_on_host_network()))? {
                     return Ok(Some(pod.located(reader).await));
                 }
                 if namespace.is_none() {
@@ -290,19 +277,20 @@ async fn live_at(reader: &Reader, namespace: Option<&str>, address: IpAddr) -> R
     Ok(list.items.into_iter().filter(|pod| pod.is_live_at(address)).collect())
 }
 
-/// Returns the position of the only Pod with an address; `None` without one.
+/// Returns the only Pod of those with an address; `None` without one. `about` returns the namespace and name of a Pod,
+/// and true if it is on the network of its node.
 ///
 /// # Errors
 /// Address of a node, which other clients on the node have too, or of several Pods.
-fn only(pods: impl Iterator<Item = ((String, String), bool)>) -> Result<Option<usize>, LocateError> {
-    let pods: Vec<((String, String), bool)> = pods.collect();
-    match pods.as_slice() {
-        [] => Ok(None),
-        [(_, false)] => Ok(Some(0)),
-        _ => {
-            Err(LocateError::Shared(pods.iter().map(|((namespace, name), _)| format!("{namespace}/{name}")).collect()))
-        }
+fn only<T>(mut pods: Vec<T>, about: impl Fn(&T) -> ((String, String), bool)) -> Result<Option<T>, LocateError> {
+    if pods.is_empty() || matches!(pods.as_slice(), [pod] if !about(pod).1) {
+        return Ok(pods.pop());
     }
+    let name = |pod: &T| {
+        let ((namespace, name), _) = about(pod);
+        format!("{namespace}/{name}")
+    };
+    Err(LocateError::Shared(pods.iter().map(name).collect()))
 }
 
 fn in_order(mut addresses: Vec<IpAddr>) -> Vec<IpAddr> {
