@@ -32,7 +32,7 @@ pub(crate) struct FileZone {
     problems: Mutex<FileProblems>,
 }
 
-/// Error of the last read of a file.
+/// Problems that the last read of a file found.
 #[derive(Default)]
 struct FileProblems {
     /// True if the file could not be used.
@@ -124,20 +124,23 @@ impl FileZone {
         if !seen.is_empty() && seen.iter().all(|(path, stamp)| files.stamp(path).ok() == *stamp) {
             return Ok(Change::None);
         }
-        let looked = self.read(files, by_time, &mut seen);
-        let texts = self.messages(&looked).map(|(_, text)| text).collect();
-        *self.problems.lock().unwrap_or_else(PoisonError::into_inner) =
-            FileProblems { is_error: looked.is_err(), texts };
-        looked
+        let read = self.read(files, by_time, &mut seen);
+        let texts = match &read {
+            Ok((_, texts)) => texts.clone(),
+            Err(error) => vec![self.describe(error)],
+        };
+        *self.problems.lock().unwrap_or_else(PoisonError::into_inner) = FileProblems { is_error: read.is_err(), texts };
+        read.map(|(change, _)| change)
     }
 
-    /// Reads the file and replaces the zone like [`FileZone::look`].
+    /// Reads the file and replaces the zone like [`FileZone::look`]. Also returns what is wrong with the file, whether
+    /// its version is new or not.
     fn read(
         &self,
         files: &dyn Files,
         by_time: bool,
         seen: &mut Vec<(PathBuf, Option<FileStamp>)>,
-    ) -> Result<Change, LoadError> {
+    ) -> Result<(Change, Vec<String>), LoadError> {
         self.differs.store(true, Ordering::Relaxed);
         // Take the stamps before reading: a file that changes meanwhile is read again next time.
         *seen = vec![stamped(files, &self.path)];
@@ -151,18 +154,27 @@ impl FileZone {
             zone::load_within(self.held.origin.as_ref(), &self.path, self.memory.limits(&self.held), &mut read);
         self.held.set_elsewhere(matches!(&loaded, Err(LoadError { kind: LoadErrorKind::OtherZone(_), .. })));
         let Loaded { zone, warnings, .. } = loaded?;
+        let is_reported = self.signed.contain(&self.path, seen.first().and_then(|(_, stamp)| *stamp));
+        let warnings = if is_reported { Vec::new() } else { warnings };
+        let mut texts: Vec<String> = warnings.iter().map(|warning| self.describe(warning)).collect();
+        let change = self.replace(zone, warnings, by_time);
+        texts.extend(if let Change::SameSerial(serial) = change { Some(self.describe_same(serial)) } else { None });
+        Ok((change, texts))
+    }
+
+    /// Replaces the zone with the content of its file if that is another version.
+    fn replace(&self, zone: Zone, warnings: Vec<LoadError>, by_time: bool) -> Change {
         let serial = zone.soa().map(|soa| soa.serial).unwrap_or_default();
         let is_taken = by_time || self.is_awaited.swap(false, Ordering::Relaxed);
         let has_serial = |known: &Arc<Zone>| known.soa().is_some_and(|soa| soa.serial == serial);
         if let Some(known) = self.held.known().filter(|known| !is_taken && has_serial(known)) {
             let is_same = have_same_records(&known, &zone);
             self.differs.store(!is_same, Ordering::Relaxed);
-            return Ok(if is_same { Change::None } else { Change::SameSerial(serial) });
+            return if is_same { Change::None } else { Change::SameSerial(serial) };
         }
         self.differs.store(false, Ordering::Relaxed);
         self.held.set(zone);
-        let is_reported = self.signed.contain(&self.path, seen.first().and_then(|(_, stamp)| *stamp));
-        Ok(Change::Taken { serial, warnings: if is_reported { Vec::new() } else { warnings } })
+        Change::Taken { serial, warnings }
     }
 
     /// Returns true if the zone is what its files say. Reads them, so that `files` can record their contents.
@@ -259,6 +271,27 @@ mod tests {
     fn write_and_look(zone: &FileZone, world: &World, text: &str) -> Result<Change, LoadError> {
         world.write("db", text);
         zone.look(world, false)
+    }
+
+    #[test]
+    fn problems_of_a_file_last_as_long_as_the_file_has_them() {
+        let (world, zone) = (World::default(), file_zone());
+        let mistaken = format!("{TEXT}www 60 CNAME ns\n");
+        let problems = |text: &str| {
+            let _ = write_and_look(&zone, &world, text);
+            zone.problems()
+        };
+        let mistakes = problems(&mistaken);
+        assert!(matches!(mistakes.as_slice(), [mistake] if mistake.contains("CNAME")), "{mistakes:?}");
+        assert_eq!(problems(&mistaken), mistakes, "touched");
+        let same = ["zone a.test.: db has changed, but its SOA serial is still 1; the zone stays as it was".to_owned()];
+        let changed = mistaken.replace("192.0.2.1", "192.0.2.2");
+        assert_eq!(problems(&changed), [mistakes.as_slice(), &same].concat());
+        let broken = problems("@ 60 SOA ns");
+        assert!(matches!(broken.as_slice(), [error] if error.ends_with(ZONE_KEPT)), "{broken:?}");
+        assert_eq!(problems(&mistaken), mistakes, "repaired");
+        assert_eq!(problems(TEXT), same);
+        assert_eq!(problems(&TEXT.replace("host 1", "host 2")), Vec::<String>::new());
     }
 
     #[test]
