@@ -32,7 +32,9 @@ pub enum Record {
     /// Child: still works, except for a thread that has not responded for this time, if that is not zero. Otherwise,
     /// the thread is the one that sends this record.
     Beat {
-        /// Thread ID.
+        /// ID of the thread that sends the beats.
+        sender: u32,
+        /// ID of the thread that has not responded.
         thread: u32,
         /// Time since the last response of the thread.
         stalled: Duration,
@@ -59,26 +61,27 @@ impl Record {
     #[must_use]
     pub fn encode(&self) -> [u8; RECORD_SIZE] {
         let (kind, numbers, text) = match self {
-            Record::LogFormat { is_json } => (1, [u32::from(*is_json), 0], ""),
-            Record::Sockets(text) => (2, [0, 0], text.as_str()),
-            Record::Closed(label) => (3, [0, 0], label.as_str()),
-            Record::Serving => (4, [0, 0], ""),
-            Record::CrashesWanted(are_wanted) => (5, [u32::from(*are_wanted), 0], ""),
-            Record::Beat { thread, stalled } => {
-                (6, [*thread, u32::try_from(stalled.as_millis()).unwrap_or(u32::MAX)], "")
+            Record::LogFormat { is_json } => (1, [u32::from(*is_json), 0, 0], ""),
+            Record::Sockets(text) => (2, [0, 0, 0], text.as_str()),
+            Record::Closed(label) => (3, [0, 0, 0], label.as_str()),
+            Record::Serving => (4, [0, 0, 0], ""),
+            Record::CrashesWanted(are_wanted) => (5, [u32::from(*are_wanted), 0, 0], ""),
+            Record::Beat { sender, thread, stalled } => {
+                (6, [*thread, u32::try_from(stalled.as_millis()).unwrap_or(u32::MAX), *sender], "")
             }
-            Record::Ending => (7, [0, 0], ""),
-            Record::Exits { total, in_last_hour, reason } => (8, [*total, *in_last_hour], reason.as_str()),
-            Record::End => (9, [0, 0], ""),
-            Record::Released => (10, [0, 0], ""),
+            Record::Ending => (7, [0, 0, 0], ""),
+            Record::Exits { total, in_last_hour, reason } => (8, [*total, *in_last_hour, 0], reason.as_str()),
+            Record::End => (9, [0, 0, 0], ""),
+            Record::Released => (10, [0, 0, 0], ""),
         };
         let text = &text.as_bytes()[..text.floor_char_boundary(TEXT_MAX)];
         let mut bytes = [0; RECORD_SIZE];
         bytes[0] = kind;
         // At most TEXT_MAX, which is less than 256.
         bytes[1] = u8::try_from(text.len()).unwrap_or(0);
-        bytes[4..8].copy_from_slice(&numbers[0].to_ne_bytes());
-        bytes[8..12].copy_from_slice(&numbers[1].to_ne_bytes());
+        for (field, number) in bytes[4..HEAD].chunks_exact_mut(4).zip(numbers) {
+            field.copy_from_slice(&number.to_ne_bytes());
+        }
         bytes[HEAD..HEAD + text.len()].copy_from_slice(text);
         bytes
     }
@@ -88,7 +91,7 @@ impl Record {
     pub fn decode(bytes: &[u8]) -> Option<Record> {
         let bytes: &[u8; RECORD_SIZE] = bytes.try_into().ok()?;
         let number = |at: usize| bytes.get(at..)?.first_chunk().map(|four| u32::from_ne_bytes(*four));
-        let (first, second) = (number(4)?, number(8)?);
+        let (first, second, third) = (number(4)?, number(8)?, number(12)?);
         let text = || {
             let text = bytes.get(HEAD..HEAD + usize::from(bytes[1]))?;
             Some(std::str::from_utf8(text).ok()?.to_owned())
@@ -99,7 +102,7 @@ impl Record {
             3 => Record::Closed(text()?),
             4 => Record::Serving,
             5 => Record::CrashesWanted(first != 0),
-            6 => Record::Beat { thread: first, stalled: Duration::from_millis(second.into()) },
+            6 => Record::Beat { sender: third, thread: first, stalled: Duration::from_millis(second.into()) },
             7 => Record::Ending,
             8 => Record::Exits { total: first, in_last_hour: second, reason: text()? },
             9 => Record::End,
@@ -121,7 +124,7 @@ mod tests {
             Record::Closed("dns://:53".to_owned()),
             Record::Serving,
             Record::CrashesWanted(true),
-            Record::Beat { thread: 4_194_304, stalled: Duration::from_millis(3100) },
+            Record::Beat { sender: 4_194_303, thread: 4_194_304, stalled: Duration::from_millis(3100) },
             Record::Ending,
             Record::Exits { total: 3, in_last_hour: 2, reason: "killed by signal 9 (SIGKILL)".to_owned() },
             Record::End,

@@ -13,7 +13,7 @@ use crate::link::{Link, Received, VARIABLE};
 use crate::policy::{Circumstances, Exit};
 use crate::record::Record;
 use crate::usage;
-use crate::watchdog::Watchdog;
+use crate::watchdog::{Beat, Watchdog};
 
 /// Time between SIGABRT and SIGKILL for a server that hangs.
 const ABORT_LIMIT: Duration = Duration::from_secs(2);
@@ -136,7 +136,7 @@ impl Server {
                 self.circumstances.has_served = true;
             }
             Record::CrashesWanted(are_wanted) => self.circumstances.are_crashes_wanted = are_wanted,
-            Record::Beat { thread, stalled } => self.watchdog.beat(thread, stalled, now),
+            Record::Beat { sender, thread, stalled } => self.watchdog.beat(Beat { at: now, sender, thread, stalled }),
             Record::Ending => {
                 held.clear();
                 self.circumstances.is_ending = true;

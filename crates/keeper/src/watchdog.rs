@@ -3,7 +3,8 @@
 //! The server sends a beat every [`BEAT`], with its thread that has not responded for the longest time. When a thread
 //! is [`HUNG`] late, the watchdog compares what the kernel says about it with a sample from the moment at which it
 //! became suspicious. A thread that waited for a CPU, or whose control group was throttled, is not hung: a starved node
-//! must not lose its DNS to a watchdog.
+//! must not lose its DNS to a watchdog. When the beats stop, the suspicious thread is the one that sends them, not the
+//! one that the last beat named.
 
 use std::time::{Duration, Instant};
 
@@ -45,6 +46,28 @@ pub(crate) enum State {
     Traced,
 }
 
+/// Beat of the server.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Beat {
+    /// Arrival.
+    pub(crate) at: Instant,
+    /// Thread that sends the beats.
+    pub(crate) sender: u32,
+    /// Thread that has not responded for the longest time.
+    pub(crate) thread: u32,
+    /// Time for which it had not responded.
+    pub(crate) stalled: Duration,
+}
+
+impl Beat {
+    /// Returns the thread to judge, and how late it is.
+    fn latest(&self, now: Instant) -> (u32, Duration) {
+        let missing = now.duration_since(self.at);
+        // Without beats, nobody knows whether the named thread has responded meanwhile.
+        if missing >= SUSPICIOUS { (self.sender, missing) } else { (self.thread, self.stalled + missing) }
+    }
+}
+
 /// Time that a thread is under suspicion.
 #[derive(Clone, Copy, Debug)]
 struct Suspicion {
@@ -59,8 +82,8 @@ struct Suspicion {
 /// Watchdog of one server.
 #[derive(Debug)]
 pub(crate) struct Watchdog {
-    /// The last beat: when it came, the thread it names, and for how long that had been stalled.
-    beat: Option<(Instant, u32, Duration)>,
+    /// Last beat.
+    beat: Option<Beat>,
     suspicion: Option<Suspicion>,
 }
 
@@ -71,14 +94,14 @@ impl Watchdog {
     }
 
     /// Records a beat.
-    pub(crate) fn beat(&mut self, thread: u32, stalled: Duration, now: Instant) {
-        self.beat = Some((now, thread, stalled));
+    pub(crate) fn beat(&mut self, beat: Beat) {
+        self.beat = Some(beat);
     }
 
     /// Forgets what was observed: the keeper itself got no CPU, or was stopped, and has not seen the beats.
     pub(crate) fn restart(&mut self, now: Instant) {
         self.suspicion = None;
-        self.beat = self.beat.map(|(_, thread, _)| (now, thread, Duration::ZERO));
+        self.beat = self.beat.map(|beat| Beat { at: now, stalled: Duration::ZERO, ..beat });
     }
 
     /// Returns true while a thread is suspicious.
@@ -89,8 +112,7 @@ impl Watchdog {
     /// Returns for how long a thread has hung, if one hangs. `usage` reads what the kernel says about a thread; `None`
     /// if it no longer exists.
     pub(crate) fn check(&mut self, now: Instant, usage: impl Fn(u32) -> Option<Usage>) -> Option<Duration> {
-        let (at, thread, stalled) = self.beat?;
-        let late = stalled + now.duration_since(at);
+        let (thread, late) = self.beat?.latest(now);
         if late < SUSPICIOUS {
             self.suspicion = None;
             return None;
@@ -134,11 +156,16 @@ mod tests {
 
     const MILLIS: Duration = Duration::from_millis(1);
 
+    /// Returns a beat from thread 7.
+    fn beat(at: Instant, thread: u32, stalled: Duration) -> Beat {
+        Beat { at, sender: 7, thread, stalled }
+    }
+
     /// Runs a watchdog in steps of 100 ms after the last beat, with the usage of its thread at each millisecond.
     /// Returns the time of the verdict.
     fn verdict(usage: impl Fn(u32) -> Option<Usage>, limit: u32) -> Option<u32> {
         let (mut dog, begin) = (Watchdog::new(), Instant::now());
-        dog.beat(7, Duration::ZERO, begin);
+        dog.beat(beat(begin, 7, Duration::ZERO));
         (0..limit).step_by(100).find(|at| {
             let verdict = dog.check(begin + *at * MILLIS, |thread| {
                 assert_eq!(thread, 7);
@@ -194,7 +221,8 @@ mod tests {
         assert_eq!(dog.check(begin + 60_000 * MILLIS, usage), None, "no beat yet");
         for at in (0..60_000).step_by(500) {
             // A thread that is late now and then.
-            dog.beat(at % 3, if at % 7 == 0 { 2000 * MILLIS } else { Duration::ZERO }, begin + at * MILLIS);
+            let stalled = if at % 7 == 0 { 2000 * MILLIS } else { Duration::ZERO };
+            dog.beat(beat(begin + at * MILLIS, at % 3, stalled));
             assert_eq!(dog.check(begin + at * MILLIS, usage), None);
         }
     }
@@ -204,16 +232,35 @@ mod tests {
         let (mut dog, begin) = (Watchdog::new(), Instant::now());
         let usage = |_| Some(Usage::default());
         let hung = (0..10_000).step_by(500).find(|at| {
-            dog.beat(9, *at * MILLIS, begin + *at * MILLIS);
+            dog.beat(beat(begin + *at * MILLIS, 9, *at * MILLIS));
             dog.check(begin + *at * MILLIS, usage).is_some()
         });
         assert_eq!(hung, Some(3000));
     }
 
     #[test]
+    fn without_beats_the_sender_is_judged_and_not_the_thread_that_the_last_beat_named() {
+        let verdict = |of_sender: fn(u32) -> Usage, limit: u32| {
+            let (mut dog, begin) = (Watchdog::new(), Instant::now());
+            dog.beat(beat(begin, 8, 500 * MILLIS));
+            (0..limit).step_by(100).find(|at| {
+                // The worker has responded meanwhile, and waits for queries.
+                let usage = |thread| Some(if thread == 7 { of_sender(*at) } else { Usage::default() });
+                dog.check(begin + *at * MILLIS, usage).is_some()
+            })
+        };
+        assert_eq!(verdict(|_| Usage { state: State::Runnable, ..Usage::default() }, 60_000), None);
+        assert_eq!(verdict(|at| Usage { waited: at / 2 * MILLIS, ..Usage::default() }, 60_000), None);
+        assert_eq!(verdict(|_| Usage::default(), 60_000), Some(3000));
+        // CPU time of the sender from before its beats stopped does not make it loop.
+        let ran = |at: u32| Usage { ran: (at * 2).min(2000) * MILLIS, waited: at / 2 * MILLIS, ..Usage::default() };
+        assert_eq!(verdict(ran, 60_000), None);
+    }
+
+    #[test]
     fn a_keeper_that_was_stopped_itself_begins_again() {
         let (mut dog, begin) = (Watchdog::new(), Instant::now());
-        dog.beat(1, Duration::ZERO, begin);
+        dog.beat(beat(begin, 1, Duration::ZERO));
         let later = begin + 60_000 * MILLIS;
         dog.restart(later);
         assert_eq!(dog.check(later + 100 * MILLIS, |_| Some(Usage::default())), None);

@@ -177,7 +177,7 @@ impl Keeper {
                 let late = workers.check(now).into_iter().chain([(main, main_late), (own, Duration::ZERO)]);
                 let (thread, stalled) = late.max_by_key(|(_, late)| *late).unwrap_or_default();
                 // A keeper that is stopped takes no beats, and does not miss them.
-                let _ = link.send(&Record::Beat { thread, stalled }, &[]);
+                let _ = link.send(&Record::Beat { sender: own, thread, stalled }, &[]);
                 std::thread::sleep(keeper::BEAT);
             }
         };
