@@ -88,19 +88,17 @@ impl Server {
     /// Sends the exits, the sockets and the end, as far as there is room.
     pub(crate) fn send(&mut self, held: &HeldSockets) {
         while let (Some(position), Some(link)) = (self.next_to_send, &self.link) {
-            let (sent, is_last) = match (position.checked_sub(1), position) {
-                (None, _) => (link.send(&self.exits, &[]), false),
-                (Some(at), _) => match held.at(at) {
-                    Some((text, sockets)) => (link.send(&Record::Sockets(text.to_owned()), &sockets), false),
-                    None => (link.send(&Record::End, &[]), true),
-                },
+            let (sent, is_last) = match position.checked_sub(1).map(|at| held.at(at)) {
+                None => (link.send(&self.exits, &[]), false),
+                Some(Some((text, sockets))) => (link.send(&Record::Sockets(text.to_owned()), &sockets), false),
+                Some(None) => (link.send(&Record::End, &[]), true),
             };
-            match sent {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // The kernel limits the descriptors that are in flight. The server opens sockets that it does not get.
-                Err(_) if is_last => self.next_to_send = None,
-                _ => self.next_to_send = (!is_last).then_some(position + 1),
+            if sent.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
+                return;
             }
+            // Other errors skip a record: the kernel limits the descriptors in flight. The server opens what it does
+            // not get.
+            self.next_to_send = (!is_last).then_some(position + 1);
         }
     }
 
