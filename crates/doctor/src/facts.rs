@@ -88,26 +88,36 @@ impl Facts {
     /// # Errors
     /// The interfaces are not known, or no Pod, endpoint or Node has one of their addresses.
     pub fn own_node(&self) -> Known<&str> {
-        let interfaces = crate::known::known(&self.interfaces)?;
-        let is_own = |address: IpAddr| interfaces.iter().any(|interface| interface.addresses.contains(&address));
-        let nodes = self.objects.nodes.iter().flat_map(|nodes| nodes.iter());
-        let mut nodes = nodes.filter(|node| node.addresses().any(is_own)).map(|node| node.metadata.name.as_str());
+        crate::known::known(&self.interfaces)?;
+        let is_own = |address| self.has_address(address);
+        let nodes = self.own_nodes();
         let pods = self.objects.pods.iter().flat_map(|pods| pods.iter());
-        let mut pods = pods.filter(|pod| pod.addresses().any(is_own)).map(|pod| pod.spec.node_name.as_str());
+        let pods = pods.filter(|pod| pod.addresses().any(is_own)).map(|pod| pod.spec.node_name.as_str());
         let slices = self.objects.slices.iter().flat_map(|slices| slices.iter());
         let endpoints = slices.flat_map(|slice| &slice.endpoints);
         let has = |addresses: &[String]| addresses.iter().filter_map(|text| text.parse().ok()).any(is_own);
-        let mut endpoints = endpoints.filter(|one| has(&one.addresses)).map(|one| one.node_name.as_str());
-        let found = nodes.next().or_else(|| pods.next()).or_else(|| endpoints.next());
+        let endpoints = endpoints.filter(|one| has(&one.addresses)).map(|one| one.node_name.as_str());
+        let mut named = nodes.chain(pods).chain(endpoints).filter(|name| !name.is_empty());
         let missing = || Unknown::new("the node of this process is not known: no Pod has an address from here");
-        found.filter(|name| !name.is_empty()).ok_or_else(missing)
+        named.next().ok_or_else(missing)
     }
 
     /// Returns true if this process has the network of a node.
     #[must_use]
     pub fn is_on_node_network(&self) -> bool {
-        let is_own = |address: IpAddr| self.interfaces.iter().flatten().any(|one| one.addresses.contains(&address));
-        self.objects.nodes.iter().flat_map(|nodes| nodes.iter()).any(|node| node.addresses().any(is_own))
+        self.own_nodes().next().is_some()
+    }
+
+    /// Returns the names of the nodes with an address of this network namespace.
+    fn own_nodes(&self) -> impl Iterator<Item = &str> {
+        let nodes = self.objects.nodes.iter().flat_map(|nodes| nodes.iter());
+        let own = nodes.filter(|node| node.addresses().any(|address| self.has_address(address)));
+        own.map(|node| node.metadata.name.as_str())
+    }
+
+    /// Returns true if an interface of this network namespace has the address.
+    fn has_address(&self, address: IpAddr) -> bool {
+        self.interfaces.iter().flatten().any(|interface| interface.addresses.contains(&address))
     }
 }
 

@@ -212,6 +212,14 @@ fn a_cluster_without_the_mode_has_nothing_to_look_at_unless_the_user_plans_it() 
 }
 
 #[test]
+fn an_object_that_names_no_node_does_not_hide_the_next_one_with_the_own_address() {
+    let mut world = world();
+    let nameless = json!({ "metadata": { "name": "a" }, "status": { "podIPs": [{ "ip": OWN_ADDRESS }] } });
+    world.json["pods"].as_array_mut().unwrap().insert(0, nameless);
+    assert_eq!(row(world, "PD-E01").outcome, Mark::Fine);
+}
+
+#[test]
 fn answers_that_prove_nothing_are_not_fine() {
     type Change = fn(&mut World);
     let changes: [(Change, &str); 6] = [
