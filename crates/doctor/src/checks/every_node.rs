@@ -201,9 +201,9 @@ impl<'a> Mode<'a> {
             None => daemon_sets.iter().find(|one| is_labelled(one)),
             selected => selected,
         };
-        let prefers = dns.service.spec.traffic_distribution == SAME_NODE;
-        if daemon_set.is_some() || prefers || facts.plans_every_node {
-            return Ok(Mode { dns, daemon_set });
+        let mode = Mode { dns, daemon_set };
+        if daemon_set.is_some() || mode.prefers() || facts.plans_every_node {
+            return Ok(mode);
         }
         if daemon_sets.cut {
             return Err(Unknown::new("no DaemonSet has the full server, as far as they were read"));
