@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::record::SOCKETS_MAX;
 
-/// Maximum number of records with sockets: those of 16 addresses with 128 workers, or of 64 with 32.
+/// Maximum number of records with sockets: those of 64 addresses with 32 workers, the maximum.
 pub(crate) const HELD_MAX: usize = 2048;
 
 /// Sockets of one worker at one address.

@@ -11,8 +11,9 @@ const FIRST: RawFd = 3;
 /// Takes ownership of a descriptor that the parent process has left open for this one, and closes it in programs that
 /// this process starts. Only the first call in a process can succeed.
 ///
-/// # Errors Returns `InvalidInput` unless the descriptor is open and inherited. Whatever this process opens is closed
-/// on exec, so a descriptor that is not came from the parent, and has no owner here.
+/// # Errors
+/// Returns `InvalidInput` unless the descriptor is open and inherited. This process opens all of its own descriptors
+/// close-on-exec, so one without that flag came from the parent, and has no owner here.
 pub fn take_descriptor(number: RawFd) -> io::Result<OwnedFd> {
     static IS_TAKEN: AtomicBool = AtomicBool::new(false);
     // SAFETY: the call has no pointer and changes nothing.

@@ -33,7 +33,7 @@ use super::LOG;
 const TIMEOUT: Duration = Duration::from_secs(2);
 /// Limit for the whole transfer of sockets.
 const TRANSFER_MAX: Duration = Duration::from_secs(5);
-/// Maximum number of received sockets: those of 16 addresses with 128 workers.
+/// Maximum number of received sockets: those of 64 addresses with 32 workers, the maximum.
 const RECEIVED_MAX: usize = 4096;
 /// Interval between the first attempts to bind the name or to connect to it. It doubles with each failure up to
 /// [`RETRY_MAX`]: another process may hold the name and refuse or close each connection.
