@@ -15,8 +15,7 @@ pub(crate) fn run(commands: &[Command], moment: LifecycleEvent) {
 }
 
 fn run_one(command: &Command) -> Result<(), HookCommandError> {
-    let mut child =
-        process::Command::new(&command.program).args(&command.arguments).env_remove(keeper::VARIABLE).spawn()?;
+    let mut child = process::Command::new(&command.program).args(&command.arguments).spawn()?;
     if command.in_background {
         // A child that nothing waits for would remain as a zombie.
         std::thread::spawn(move || child.wait());
