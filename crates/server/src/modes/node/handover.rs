@@ -144,7 +144,8 @@ impl Handover {
                     return Err(io::ErrorKind::UnexpectedEof.into());
                 }
                 let addresses = received.len();
-                tracing::info!(target: LOG, "Taking over the sockets of {addresses} addresses from the running instance");
+                tracing::info!(target: LOG, "Taking over the sockets of {addresses} addresses from the running \
+                                             instance");
                 *self.received.borrow_mut() = received;
                 return Ok(());
             }
