@@ -5,6 +5,7 @@ use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
 use engine::{Query, Response, Worker};
@@ -69,6 +70,7 @@ impl Error for WeightsError {
 #[derive(Default)]
 pub(super) struct Weights {
     by_name: ArcSwap<ByName>,
+    is_read: AtomicBool,
 }
 
 impl Weights {
@@ -96,7 +98,13 @@ impl Weights {
             }
         }
         self.by_name.store(by_name.into());
+        self.is_read.store(true, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Returns true once a file has been read.
+    pub(super) fn are_read(&self) -> bool {
+        self.is_read.load(Ordering::Relaxed)
     }
 
     /// Chooses one address of the answer section and one of the additional section by weight. Each swaps places with
