@@ -434,6 +434,15 @@ impl MessageBuf {
         }
     }
 
+    /// Lowers the TTL of all records to at most `ttl`.
+    pub fn cap_ttls(&mut self, ttl: u32) {
+        for at in 0..self.marks.len() {
+            if self.ttl(self.marks[at]) > ttl {
+                self.set_ttl(self.marks[at], ttl);
+            }
+        }
+    }
+
     /// Sets the TTL of all records.
     pub fn set_ttls(&mut self, ttl: u32) {
         for at in 0..self.marks.len() {

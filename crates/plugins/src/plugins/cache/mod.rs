@@ -472,12 +472,7 @@ impl Cache {
     fn cap_ttls(&self, query: &Query, response: &mut Response) {
         let denies = matches!(Kind::of(query, response), Kind::NoData | Kind::NameError);
         let cap = if denies { self.config.denial.ttl_max } else { self.config.success.ttl_max };
-        for at in 0..response.message.marks().len() {
-            let mark = response.message.marks()[at];
-            if response.message.ttl(mark) > cap {
-                response.message.set_ttl(mark, cap);
-            }
-        }
+        response.message.cap_ttls(cap);
     }
 
     fn count(&self, query: &Query, worker: &Worker, pick: impl Fn(&CacheMetrics) -> Counter) {
