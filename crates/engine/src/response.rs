@@ -11,6 +11,7 @@
 //! A zone transfer is one response of several messages: see [`Continuation`].
 
 use core::cell::Cell;
+use core::fmt::{self, Write as _};
 use std::borrow::Cow;
 
 use host::invariant::holds;
@@ -41,7 +42,9 @@ pub struct Response {
     /// Message.
     pub message: MessageBuf,
     failure: Option<Failure>,
-    ede: Option<(EdeCode, Cow<'static, str>)>,
+    ede: Option<(EdeCode, EdeText)>,
+    /// Text of an [`EdeText::Written`]. It is kept between queries, so that a text with a number allocates once.
+    ede_buffer: String,
     options: Vec<(OptionCode, Vec<u8>)>,
     signer: Option<Box<dyn MessageSigner>>,
     more: Option<Box<dyn Continuation>>,
@@ -53,6 +56,14 @@ pub struct Response {
     /// True if the answer comes from local data, not from an upstream.
     local: bool,
     dropped: bool,
+}
+
+/// Text of an Extended DNS Error.
+#[derive(Clone, Debug)]
+enum EdeText {
+    Given(Cow<'static, str>),
+    /// In the buffer of the response.
+    Written,
 }
 
 /// Signer of outgoing messages: TSIG (RFC 8945 §5.3), SIG(0).
@@ -151,7 +162,7 @@ impl Response {
     pub fn fail(&mut self, query: &Query, failure: Failure) {
         self.begin(query);
         self.set_rcode(failure.rcode);
-        self.ede = Some((failure.ede, failure.text.clone()));
+        self.ede = Some((failure.ede, EdeText::Given(failure.text.clone())));
         self.failure = Some(failure);
     }
 
@@ -162,12 +173,21 @@ impl Response {
 
     /// Sets the Extended DNS Error, sent to clients that use EDNS.
     pub fn set_ede(&mut self, code: EdeCode, text: impl Into<Cow<'static, str>>) {
-        self.ede = Some((code, text.into()));
+        self.ede = Some((code, EdeText::Given(text.into())));
+    }
+
+    /// Sets the Extended DNS Error with a formatted text, without an allocation per query.
+    pub fn write_ede(&mut self, code: EdeCode, text: fmt::Arguments<'_>) {
+        self.ede_buffer.clear();
+        // Writing to a `String` cannot fail.
+        let _ = self.ede_buffer.write_fmt(text);
+        self.ede = Some((code, EdeText::Written));
     }
 
     /// Copies the Extended DNS Error of another response, for example that of a subquery.
     pub fn copy_ede(&mut self, other: &Response) {
         self.ede.clone_from(&other.ede);
+        self.ede_buffer.clone_from(&other.ede_buffer);
     }
 
     /// Code of the Extended DNS Error, if one is set.
@@ -179,7 +199,11 @@ impl Response {
     /// Returns the text of the Extended DNS Error; empty without one.
     #[must_use]
     pub fn ede_text(&self) -> &str {
-        self.ede.as_ref().map_or("", |(_, text)| text)
+        match &self.ede {
+            Some((_, EdeText::Given(text))) => text,
+            Some((_, EdeText::Written)) => &self.ede_buffer,
+            None => "",
+        }
     }
 
     /// Sets an EDNS option, sent to clients that use EDNS. It replaces an option with the same code. If
@@ -252,7 +276,7 @@ impl Response {
         let opt = message.records().find(|record| record.rtype() == Type::OPT);
         let upper = opt.map_or(0, |opt| Opt::from_fields(opt.class().0, opt.raw_ttl()).extended_rcode);
         self.set_rcode(Rcode(u16::from(upper) << 4 | theirs.rcode().0));
-        self.ede = opt.and_then(|opt| ede_in(opt.rdata()));
+        self.ede = opt.and_then(|opt| ede_in(opt.rdata())).map(|(code, text)| (code, EdeText::Given(text)));
         // The size limit of this client applies when the response is sent, so that a cache above can store all
         // records.
         self.message.set_limit(usize::MAX);
@@ -446,7 +470,8 @@ impl Response {
         let limit = limit.saturating_sub(OPT_FIXED_LEN);
         self.message.fit(limit);
         let mut ede = [0; EDE_LEN_MAX];
-        let ede = self.ede.as_ref().map(|(code, text)| (OptionCode::EXTENDED_ERROR, ede_data(*code, text, &mut ede)));
+        let data = self.ede().map(|code| ede_data(code, self.ede_text(), &mut ede));
+        let ede = data.map(|data| (OptionCode::EXTENDED_ERROR, data));
         let options = self.options.iter().map(|(code, data)| (*code, data.as_slice())).chain(ede);
         let room = Cell::new(limit.saturating_sub(self.message.len()));
         let fitting = options.take_while(|(_, data)| {
