@@ -6,6 +6,7 @@
 //! A look-up returns a consistent state of one Service. Two look-ups may see different states of the cluster.
 
 use std::net::IpAddr;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
@@ -43,6 +44,8 @@ pub struct Index {
     followed: Kinds,
     /// Set once a snapshot of an earlier process has been restored.
     remembered: AtomicBool,
+    /// Age of the data in seconds while it is stale, otherwise 0.
+    stale_seconds: AtomicU32,
     /// Number of changes so far.
     changes: AtomicU64,
     clusterset: Option<Arc<Index>>,
@@ -231,6 +234,18 @@ impl Index {
         self.remembered.load(Ordering::Acquire) && !self.is_synced()
     }
 
+    /// Returns the age of the data in seconds if its source has confirmed it too long ago, as
+    /// [`Index::set_stale_seconds`] says.
+    #[must_use]
+    pub fn stale_seconds(&self) -> Option<u32> {
+        Some(self.stale_seconds.load(Ordering::Relaxed)).filter(|seconds| *seconds > 0)
+    }
+
+    /// Records that the data is stale, with its age in seconds, or that it is current.
+    pub fn set_stale_seconds(&self, seconds: Option<NonZeroU32>) {
+        self.stale_seconds.store(seconds.map_or(0, NonZeroU32::get), Ordering::Relaxed);
+    }
+
     /// Returns a counter that every change increments.
     #[must_use]
     pub fn changes(&self) -> u64 {
@@ -287,6 +302,7 @@ impl Index {
             unlisted: AtomicU16::new(u16::MAX),
             followed,
             remembered: AtomicBool::new(false),
+            stale_seconds: AtomicU32::new(0),
             changes: AtomicU64::new(0),
             clusterset,
             mesh,

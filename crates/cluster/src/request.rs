@@ -89,6 +89,9 @@ pub struct Request {
     pub mesh: bool,
     /// File for snapshots, used when a process starts while the API server is unreachable.
     pub snapshot: Option<PathBuf>,
+    /// Age of the view from which answers are marked as stale, and which is kept below that by requests to the API
+    /// server; `None` to do neither.
+    pub stale_after: Option<Duration>,
     /// Rate limit for requests to the API server.
     pub rate_limit: RateLimit,
 }
@@ -128,6 +131,7 @@ impl Request {
             multicluster: false,
             mesh: false,
             snapshot: None,
+            stale_after: None,
             rate_limit: RateLimit::default(),
         }
     }

@@ -34,6 +34,7 @@
 
 use std::cell::RefCell;
 use std::net::IpAddr;
+use std::num::NonZeroU32;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -89,6 +90,11 @@ impl Script {
         let played = &mut *self.0.borrow_mut();
         played.unlisted = false;
         played.followed.iter_mut().for_each(|(_, stage)| stage.list_all());
+    }
+
+    /// Sets the age of the data in seconds for the present followers, or makes it current again.
+    pub fn age(&self, seconds: Option<NonZeroU32>) {
+        self.0.borrow().followed.iter().for_each(|(_, stage)| stage.index.set_stale_seconds(seconds));
     }
 
     /// Makes [`Clusters::follow`] fail with this message from now on.

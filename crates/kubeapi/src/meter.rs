@@ -2,7 +2,7 @@
 //! that dashboards keep working.
 
 use std::cell::Cell;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use metrics::{Buckets, Counters, Kind, Metric, Registry, doubling};
@@ -10,6 +10,8 @@ use metrics::{Buckets, Counters, Kind, Metric, Registry, doubling};
 use crate::age::Failing;
 use crate::decode::UnreadableReason;
 use crate::failure::ApiError;
+use crate::health::ViewHealth;
+use crate::target::Target;
 
 /// Twenty buckets from 1 ms, each twice the previous.
 static PROGRAMMING_TIME: Buckets = Buckets { bounds: &doubling::<20>(1_000_000), per_unit: 1e9 };
@@ -106,6 +108,19 @@ static SYNC_AGE: Metric = Metric {
     kind: Kind::Gauge,
     labels: &[],
 };
+static VIEW_AGE: Metric = Metric {
+    name: "portolan_kubernetes_view_age_seconds",
+    help: "Time since the API server last confirmed the objects of a resource: by an event, a bookmark, the end of a list \
+           or a consistent read.",
+    kind: Kind::Gauge,
+    labels: &["resource"],
+};
+static RECEIVED: Metric = Metric {
+    name: "portolan_kubernetes_received_bytes_total",
+    help: "Bytes of lists and watches that the API server has sent, by resource, after decompression.",
+    kind: Kind::Counter,
+    labels: &["resource"],
+};
 static SNAPSHOT_ERRORS: Metric = Metric {
     name: "portolan_kubernetes_snapshot_errors_total",
     help: "Snapshots that could not be written.",
@@ -114,7 +129,7 @@ static SNAPSHOT_ERRORS: Metric = Metric {
 };
 
 /// All metrics of this crate, for the documentation.
-pub static METRICS: [&Metric; 13] = [
+pub static METRICS: [&Metric; 15] = [
     &PROGRAMMING,
     &PROGRAMMING_OF_ALL,
     &REQUESTS,
@@ -124,6 +139,8 @@ pub static METRICS: [&Metric; 13] = [
     &WATCH_FAILURES,
     &RENEWALS,
     &SYNC_AGE,
+    &VIEW_AGE,
+    &RECEIVED,
     &WIDENED,
     &OBJECT_ERRORS,
     &MANIFEST_ERRORS,
@@ -136,6 +153,7 @@ pub(crate) struct Meter {
     counters: Counters,
     pub(crate) failing: Arc<Failing>,
     logged: Cell<u32>,
+    views: Arc<Views>,
 }
 
 /// Maximum number of log lines about single objects per process. This is enough to find the cause.
@@ -149,7 +167,24 @@ impl Meter {
         for metric in METRICS.iter().filter(|metric| metric.labels.is_empty() && matches!(metric.kind, Kind::Counter)) {
             registry.counter(metric, &[]);
         }
-        Meter { registry: Arc::clone(registry), counters: registry.counters(), failing, logged: Cell::new(0) }
+        let views = Arc::<Views>::default();
+        for resource in Target::RESOURCES {
+            let views = Arc::clone(&views);
+            registry.gauge(&VIEW_AGE, &[resource], move || age_of(&views, resource));
+        }
+        Meter { registry: Arc::clone(registry), counters: registry.counters(), failing, logged: Cell::new(0), views }
+    }
+
+    /// Adds a subscription to those whose age is shown.
+    pub(crate) fn measure_age(&self, health: &Arc<ViewHealth>) {
+        let mut views = lock(&self.views);
+        views.retain(|view| view.strong_count() > 0);
+        views.push(Arc::downgrade(health));
+    }
+
+    /// Counts bytes of a list or watch.
+    pub(crate) fn received(&self, resource: &str, bytes: u64) {
+        self.counters.add(self.registry.counter(&RECEIVED, &[resource]), bytes);
     }
 
     /// Counts a request with its status, or without one if it failed, and its duration.
@@ -167,6 +202,7 @@ impl Meter {
     /// Shows the counters of a resource before they count.
     pub(crate) fn watches(&self, resource: &str) {
         self.registry.counter(&RENEWALS, &[resource]);
+        self.registry.counter(&RECEIVED, &[resource]);
         for reason in ApiError::LABELS {
             self.registry.counter(&WATCH_FAILURES, &[resource, reason]);
         }
@@ -229,4 +265,18 @@ impl Meter {
             self.counters.observe(histogram, u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
         }
     }
+}
+
+/// Subscriptions whose age is shown.
+type Views = Mutex<Vec<Weak<ViewHealth>>>;
+
+/// Returns the greatest age of a resource in all subscriptions, in seconds.
+fn age_of(views: &Views, resource: &str) -> Option<f64> {
+    let views: Vec<Arc<ViewHealth>> = lock(views).iter().filter_map(Weak::upgrade).collect();
+    let ages = views.iter().filter_map(|view| view.age_of(|kind| Target::resource_of(kind) == resource));
+    ages.max().map(|age| age.as_secs_f64())
+}
+
+fn lock(views: &Views) -> MutexGuard<'_, Vec<Weak<ViewHealth>>> {
+    views.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -101,9 +101,9 @@ fn read(file: &Path, request: &Request) -> Result<Vec<u8>, LoadError> {
     Ok(bytes)
 }
 
-/// Returns the hash of a request without the fields that do not select objects: the snapshot path and the rate limit.
+/// Returns the hash of a request without the fields that do not select objects.
 fn fingerprint(request: &Request) -> Vec<u8> {
-    let request = Request { snapshot: None, rate_limit: RateLimit::default(), ..request.clone() };
+    let request = Request { snapshot: None, stale_after: None, rate_limit: RateLimit::default(), ..request.clone() };
     digest(&SHA256, format!("{request:?}").as_bytes()).as_ref().to_vec()
 }
 

@@ -10,6 +10,7 @@ use metrics::Registry;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
+use crate::age::AgeLimit;
 use crate::announce::announce;
 use crate::api::Api;
 use crate::follow::Follower;
@@ -101,7 +102,7 @@ impl Subscriber {
     fn start_watches(&self, request: &Request) -> Result<Started, SetupError> {
         let config = credentials::config(&request.source)?;
         let spec = request.watches();
-        let (shared, index) = self.reducer(&spec);
+        let (shared, index) = self.reducer(&spec, request);
         let (timing, meter) = (Rc::clone(&self.timing), Rc::clone(&self.meter));
         let api = Rc::new(Api::new(request, &config, timing, meter));
         let mut tasks = JoinSet::new();
@@ -117,6 +118,10 @@ impl Subscriber {
             };
             tasks.spawn_local(keeper.run(self.timing.snapshot));
         }
+        if let Some(stale_after) = request.stale_after {
+            let limit = AgeLimit { stale_after, look: self.timing.age, url: api.url().to_owned() };
+            tasks.spawn_local(limit.run(Arc::clone(&index), Arc::clone(&shared.health)));
+        }
         for (position, watch) in spec.watches.iter().enumerate() {
             let sink = Sink::new(&shared, position, watch.kind);
             let watcher = Watcher::new(&api, Target::new(watch, request), sink, &self.timing);
@@ -131,7 +136,7 @@ impl Subscriber {
     fn start_manifests(&self, paths: &[std::path::PathBuf], request: &Request) -> Result<Started, SetupError> {
         let folder = on_disk::Manifests::new(paths, request)?;
         let spec = request.watches_of_manifests();
-        let (shared, index) = self.reducer(&spec);
+        let (shared, index) = self.reducer(&spec, request);
         let sinks: Vec<_> = (0..).zip(&spec.watches).map(|(at, watch)| Sink::new(&shared, at, watch.kind)).collect();
         let mut tasks = JoinSet::new();
         let reporter = on_disk::Reporter::new(&self.manifest_log, &self.meter);
@@ -140,9 +145,11 @@ impl Subscriber {
         Ok(Started { index, health: Arc::clone(&shared.health), source: names.join(" "), tasks })
     }
 
-    fn reducer(&self, spec: &Spec) -> (Rc<Shared>, Arc<Index>) {
+    fn reducer(&self, spec: &Spec, request: &Request) -> (Rc<Shared>, Arc<Index>) {
         let (reducer, index) = Reducer::new(spec);
-        let shared = Shared::new(reducer, &index, &self.meter);
+        let health = Arc::new(ViewHealth::new(self.timing.clock));
+        self.meter.measure_age(&health);
+        let shared = Shared::new((reducer, &index), &self.meter, &health, request);
         (Rc::new(shared), index)
     }
 }

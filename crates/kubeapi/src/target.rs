@@ -33,16 +33,39 @@ pub(crate) struct Target {
 }
 
 impl Target {
+    /// Plural names of all kinds, as in the URL.
+    pub(crate) const RESOURCES: [&'static str; 8] = [
+        "namespaces",
+        "services",
+        "endpointslices",
+        "pods",
+        "serviceimports",
+        "serviceentries",
+        "workloadentries",
+        "nodes",
+    ];
+
+    /// Returns the plural name of a kind, as in the URL.
+    pub(crate) const fn resource_of(kind: Kind) -> &'static str {
+        let [namespaces, services, slices, pods, imports, entries, workloads, nodes] = Target::RESOURCES;
+        match kind {
+            Kind::Namespace => namespaces,
+            Kind::Service => services,
+            Kind::EndpointSlice | Kind::ImportedSlice => slices,
+            Kind::Pod | Kind::WorkloadPod => pods,
+            Kind::ServiceImport => imports,
+            Kind::ServiceEntry => entries,
+            Kind::WorkloadEntry => workloads,
+            Kind::Node => nodes,
+        }
+    }
+
     pub(crate) fn new(watch: &Watch, request: &Request) -> Target {
-        let (versions, resource) = match watch.kind {
-            Kind::Namespace => (CORE, "namespaces"),
-            Kind::Service => (CORE, "services"),
-            Kind::EndpointSlice | Kind::ImportedSlice => (DISCOVERY, "endpointslices"),
-            Kind::Pod | Kind::WorkloadPod => (CORE, "pods"),
-            Kind::ServiceImport => (MULTICLUSTER, "serviceimports"),
-            Kind::ServiceEntry => (ISTIO, "serviceentries"),
-            Kind::WorkloadEntry => (ISTIO, "workloadentries"),
-            Kind::Node => (CORE, "nodes"),
+        let versions = match watch.kind {
+            Kind::Namespace | Kind::Service | Kind::Pod | Kind::WorkloadPod | Kind::Node => CORE,
+            Kind::EndpointSlice | Kind::ImportedSlice => DISCOVERY,
+            Kind::ServiceImport => MULTICLUSTER,
+            Kind::ServiceEntry | Kind::WorkloadEntry => ISTIO,
         };
         let mut selectors = String::new();
         parameter(&mut selectors, "labelSelector", &labels(watch.kind, request));
@@ -53,7 +76,15 @@ impl Target {
             parameter(&mut selectors, "fieldSelector", LIVE_PODS);
         }
         let namespace = watch.namespace.clone();
-        Target { kind: watch.kind, resource, namespace, versions, current: 0, unknown: 0, selectors }
+        Target {
+            kind: watch.kind,
+            resource: Target::resource_of(watch.kind),
+            namespace,
+            versions,
+            current: 0,
+            unknown: 0,
+            selectors,
+        }
     }
 
     /// Switches to the next API version after the server did not know the current one. Returns true if that version has

@@ -3,7 +3,9 @@
 use core::time::Duration;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use host::Instant;
 use listwatch::{BackoffRule, Policy, Resume};
+use rustix::time::{ClockId, clock_gettime};
 
 /// Timeouts and intervals. Tests use shorter ones.
 #[derive(Clone, Debug)]
@@ -36,6 +38,13 @@ pub struct Timing {
     pub absent: Duration,
     /// Interval between checks of the manifest files.
     pub poll: Duration,
+    /// Age of what a watch knows from which the API server is asked whether it is current, if the subscription limits
+    /// the age of its view. A list of one object is the cheapest consistent read.
+    pub prove: Duration,
+    /// Interval between looks at the age of the view, and so the error of the age that stale answers carry.
+    pub age: Duration,
+    /// Clock for the age of the view.
+    pub clock: fn() -> Instant,
     /// Minimum time between two snapshots, and so the maximum age of the snapshot of a process that dies.
     pub snapshot: Duration,
 }
@@ -57,6 +66,9 @@ impl Default for Timing {
             forbidden: seconds(300),
             absent: seconds(30),
             poll: seconds(1),
+            prove: seconds(10),
+            age: seconds(1),
+            clock: time_since_boot,
             snapshot: seconds(30),
         }
     }
@@ -80,6 +92,14 @@ impl Timing {
             backoff: BackoffRule::PartOfOutage { min: self.pause_min, max: self.pause_max, calm: self.calm },
         }
     }
+}
+
+/// Returns the time since the machine was started, with the time in which it was suspended: the view of a virtual
+/// machine that continues after hours is hours old.
+fn time_since_boot() -> Instant {
+    let time = clock_gettime(ClockId::Boottime);
+    let seconds = Duration::from_secs(u64::try_from(time.tv_sec).unwrap_or(0));
+    Instant::START + seconds + Duration::from_nanos(u64::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 /// Time since 1970-01-01.

@@ -31,6 +31,11 @@ pub struct FollowedCluster {
     pub endpoints: u64,
     /// Health of its lists and watches.
     pub resources: Vec<ResourceHealth>,
+    /// Age of the view: time since the API server last confirmed the kind that it confirmed longest ago. `None` before
+    /// the first list.
+    pub view_age: Option<Duration>,
+    /// Age of the view from which answers are marked as stale, if they are.
+    pub stale_after: Option<Duration>,
     /// Age of the snapshot that is served until the API server answers.
     pub snapshot_age: Option<Duration>,
 }
@@ -76,6 +81,8 @@ fn state_of(subscription: &Subscription) -> FollowedCluster {
         index: Arc::clone(index),
         endpoints,
         resources: health.resources(index),
+        view_age: health.oldest().map(|(_, age)| age),
+        stale_after: subscription.request.stale_after,
         snapshot_age: health.snapshot_age(),
     }
 }

@@ -146,10 +146,12 @@ pub struct Cluster {
     pub synced: bool,
     /// True if part of the data comes from the snapshot of an earlier process.
     pub from_snapshot: bool,
-    /// Maximum age of the data in seconds: time since the API server last sent something for the resource that is
-    /// silent longest. An idle watch receives a bookmark about once a minute. `null` for files, and before the first
-    /// list.
+    /// Age of the data in seconds: time since the API server last confirmed the resource that it confirmed longest ago,
+    /// by an event, a bookmark, the end of a list or a consistent read. `null` for files, and before the first list.
     pub age_seconds: Option<f64>,
+    /// Age in seconds from which answers carry an Extended DNS Error (`stale_after`); `null` if they never do.
+    #[serde(default)]
+    pub stale_after_seconds: Option<f64>,
     /// Number of Services.
     pub services: u64,
     /// Number of endpoint addresses.
@@ -170,8 +172,12 @@ pub struct Resource {
     pub objects: u64,
     /// State of its watches.
     pub state: WatchState,
-    /// Time since the API server last sent something in seconds; `null` if it never did, and for files.
+    /// Time since the API server last confirmed the objects in seconds; `null` if it never did, for files, and for
+    /// objects that are assumed because the API server refuses the list.
     pub age_seconds: Option<f64>,
+    /// Time since the API server last sent something in seconds; `null` if it never did, and for files.
+    #[serde(default)]
+    pub silent_seconds: Option<f64>,
     /// Time since the first list was requested in seconds; `null` once it is complete.
     #[serde(default)]
     pub listing_seconds: Option<f64>,

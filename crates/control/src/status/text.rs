@@ -138,14 +138,16 @@ impl Cluster {
     #[must_use]
     pub fn text(&self) -> String {
         let fails = self.resources.iter().any(|resource| resource.state == WatchState::Failing);
-        let mark = if self.synced && !fails { '✓' } else { '✗' };
+        let is_stale = self.age_seconds.zip(self.stale_after_seconds).is_some_and(|(age, limit)| age >= limit);
+        let mark = if self.synced && !fails && !is_stale { '✓' } else { '✗' };
         let state = match (self.synced, self.from_snapshot) {
             (true, _) => "synced",
             (false, true) => "from a snapshot, not synced",
             (false, false) => "not synced",
         };
         let mut parts = vec![format!("{mark} {state}")];
-        parts.extend(self.age_seconds.map(|age| format!("view {} old", duration(age))));
+        let stale = if is_stale { ", answers are marked as stale" } else { "" };
+        parts.extend(self.age_seconds.map(|age| format!("view {} old{stale}", duration(age))));
         parts.push(format!("{} {}", counted(self.services, "service"), counted(self.endpoints, "endpoint")));
         parts.push(harmless(&self.source));
         parts.extend(self.snapshot_age_seconds.map(|age| format!("snapshot {} ago", duration(age))));

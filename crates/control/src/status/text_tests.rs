@@ -24,6 +24,7 @@ fn resource(name: &str, objects: u64, age: f64) -> Resource {
         objects,
         state: WatchState::Current,
         age_seconds: Some(age),
+        silent_seconds: Some(age),
         listing_seconds: None,
         failing_seconds: None,
         error: None,
@@ -36,6 +37,7 @@ fn cluster() -> Cluster {
         synced: true,
         from_snapshot: false,
         age_seconds: Some(3.0),
+        stale_after_seconds: Some(30.0),
         services: 10_024,
         endpoints: 101_200,
         snapshot_age_seconds: Some(40.0),
@@ -126,6 +128,16 @@ fn shows_a_restart_for_an_hour() {
 }
 
 #[test]
+fn a_stale_view_is_marked() {
+    let stale = |age| Cluster { age_seconds: age, ..cluster() }.text();
+    assert!(stale(Some(29.0)).starts_with("✓ synced · view 29 s old · "), "{}", stale(Some(29.0)));
+    assert!(stale(Some(30.0)).starts_with("✗ synced · view 30 s old, answers are marked as stale · "));
+    assert!(stale(None).starts_with("✓ synced · 10,024 services"));
+    let unlimited = Cluster { age_seconds: Some(300.0), stale_after_seconds: None, ..cluster() }.text();
+    assert!(unlimited.starts_with("✓ synced · view 5 m old · "), "{unlimited}");
+}
+
+#[test]
 fn says_what_is_wrong_first() {
     let mut status = healthy();
     status.serving = Serving::NotReady;
@@ -165,7 +177,7 @@ portolan 0.3.0 (CoreDNS 1.15.0 compatible)  pod portolan-6c9  up 3 d 4 h   ✗ n
                ‼ Corefile:3: no effect
                ‼ Corefile:7: no effect
                and 1 more warning: portolan check --files
-  Kubernetes   ✗ from a snapshot, not synced · view 4 m 10 s old · 10,024 services 101,200 endpoints · https://10.96.0.1:443 · snapshot 40 s ago
+  Kubernetes   ✗ from a snapshot, not synced · view 4 m 10 s old, answers are marked as stale · 10,024 services 101,200 endpoints · https://10.96.0.1:443 · snapshot 40 s ago
                services 10,024, ✗ failing for 4 m 10 s: the API server says 403 · endpointslices 10,031, 3.0 s
   Answers      42.1k q/s · NOERROR 67 NXDOMAIN 33 SERVFAIL 0.02 % · p50 < 250 µs p99 ≤ 2.0 ms · lost 0 · last 1 m
   Upstreams    ✗ 10.0.0.3:53 udp no answer in time since 4 m (PD-U02)   ‼ 10.0.0.4:53 udp   \

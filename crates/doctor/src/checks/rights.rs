@@ -29,8 +29,8 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Error,
         needs: &[Need::Server],
         rights: &[],
-        meaning: "A watch fails for more than 5 s, is silent for more than a minute, or has not got its first list within 5 s: \
-                  the API server accepts the request and does not answer. The server answers with what it last knew.",
+        meaning: "A watch fails for more than 5 s, nothing has confirmed a resource for longer than `stale_after`, or the \
+                  first list has not begun within 5 s: the API server accepts the request and does not answer. The server answers with what it last knew.",
         fix: "Is the API server reachable from the Pod? A NetworkPolicy must allow its address and port (443 and 6443)",
         run: current,
     },

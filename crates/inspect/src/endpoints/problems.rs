@@ -11,8 +11,9 @@ use super::super::Loaded;
 use super::super::history::FAILURES;
 use super::super::limits::is_harmful;
 
-/// Silence of a watch in seconds from which it is a problem: longer than any healthy watch is silent.
-const SILENCE_MAX: f64 = 60.0;
+/// Age of a resource in seconds from which it is a problem if answers are never marked as stale: longer than any healthy
+/// watch is silent.
+const AGE_MAX: f64 = 60.0;
 /// Duration of an outage in seconds from which it is a problem: a connection that breaks is replaced sooner.
 const OUTAGE_MIN: f64 = 5.0;
 /// Share of the memory limit from which it is a problem.
@@ -122,8 +123,8 @@ fn add_watches(cluster: &Cluster, add: &mut impl FnMut(Problem)) {
                 }
                 None => failing.push((error, seconds, vec![name])),
             },
-            _ if age > SILENCE_MAX => {
-                let text = format!("watch of {name} has been silent for {}", duration(age));
+            _ if age > cluster.stale_after_seconds.unwrap_or(AGE_MAX) => {
+                let text = format!("{name} were last confirmed by the API server {} ago", duration(age));
                 add(Problem::new(ProblemCode::WatchLate, text));
             }
             _ => {}
@@ -144,7 +145,7 @@ fn add_watches(cluster: &Cluster, add: &mut impl FnMut(Problem)) {
 fn add_unlisted(cluster: &Cluster, add: &mut impl FnMut(Problem)) {
     let silence = |resource: &Resource| {
         let listing = resource.listing_seconds.filter(|_| resource.state == WatchState::Listing)?;
-        Some(resource.age_seconds.unwrap_or(listing)).filter(|silence| *silence > OUTAGE_MIN)
+        Some(resource.silent_seconds.unwrap_or(listing)).filter(|silence| *silence > OUTAGE_MIN)
     };
     let silent: Vec<(&str, f64)> =
         cluster.resources.iter().filter_map(|one| Some((one.name.as_str(), silence(one)?))).collect();

@@ -91,14 +91,12 @@ fn corefile(context: &Context, loaded: &Loaded) -> Corefile {
 
 fn cluster(followed: FollowedCluster) -> Cluster {
     let resources: Vec<Resource> = followed.resources.into_iter().map(resource).collect();
-    let heard = resources.iter().map(|resource| resource.age_seconds);
-    // As old as the resource that is silent longest; unknown if one of them never was listed.
-    let age = heard.reduce(|one, other| Some(one?.max(other?))).flatten();
     Cluster {
         source: followed.source,
         synced: followed.index.is_synced(),
         from_snapshot: followed.index.is_remembered(),
-        age_seconds: age,
+        age_seconds: followed.view_age.map(|age| age.as_secs_f64()),
+        stale_after_seconds: followed.stale_after.map(|limit| limit.as_secs_f64()),
         services: u64::from(followed.index.counts().services),
         endpoints: followed.endpoints,
         snapshot_age_seconds: followed.snapshot_age.map(|age| age.as_secs_f64()),
@@ -115,7 +113,8 @@ fn resource(health: kubeapi::ResourceHealth) -> Resource {
             (None, true) => WatchState::Current,
             (None, false) => WatchState::Listing,
         },
-        age_seconds: health.silent.map(|silent| silent.as_secs_f64()),
+        age_seconds: health.view_age.map(|age| age.as_secs_f64()),
+        silent_seconds: health.silent.map(|silent| silent.as_secs_f64()),
         listing_seconds: (!health.listed).then_some(health.age.as_secs_f64()),
         failing_seconds: health.failing.as_ref().map(|(since, _)| since.as_secs_f64()),
         error: health.failing.map(|(_, error)| error),

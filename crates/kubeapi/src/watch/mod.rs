@@ -5,6 +5,7 @@
 //! then removes the others, so that memory never holds two copies.
 
 mod mesh_log;
+mod proof;
 mod report;
 mod response;
 mod sink;
@@ -18,6 +19,7 @@ use http_body_util::BodyExt;
 use hyper::body::Bytes;
 use kube::client::Body;
 use listwatch::{Failure, Notice, Policy, Received, Request, Source, Transfer};
+use proof::Prover;
 use rand::RngExt;
 use rand::rngs::StdRng;
 pub(crate) use report::{log_failure, log_recovery};
@@ -50,6 +52,8 @@ pub(crate) struct Watcher {
     health: WatchHealth,
     start: Instant,
     reading: Option<Reading>,
+    /// True while what is read continues a complete list, so that it shows that the objects are current.
+    is_following: bool,
 }
 
 impl Watcher {
@@ -66,6 +70,7 @@ impl Watcher {
             random: rand::make_rng(),
             start: Instant::now(),
             reading: None,
+            is_following: false,
         }
     }
 
@@ -123,6 +128,8 @@ impl Watcher {
         debug!(target: LOG, "Listed {} ({way})", self.target.describe());
         self.sink.meter().list(self.target.resource, way);
         self.sink.apply(&Event::Listed);
+        self.is_following = true;
+        self.health.proved();
     }
 
     /// Treats an unknown kind of a mesh as an empty list, because the mesh is not installed.
@@ -130,6 +137,7 @@ impl Watcher {
         info!(target: LOG, "The API server has no {}: there are none until it does", self.target.resource);
         self.sink.apply(&Event::Listing);
         self.sink.apply(&Event::Listed);
+        self.health.assumed();
     }
 
     /// Assumes that a configured namespace exists if we may not read it. A Role in the namespace, which allows access
@@ -146,6 +154,21 @@ impl Watcher {
             self.sink.apply(&Event::Applied(Object::Namespace(Meta { namespace: "", name, version: "" })));
             self.sink.apply(&Event::Listed);
         }
+        self.health.assumed();
+    }
+
+    /// Reads the next part of the response. While a watch is silent, asks the API server whether it is current.
+    async fn read_part(&mut self, silence: Duration) -> Result<Received<String, String>, ApiError> {
+        let Watcher { api, target, accept, sink, timing, health, reading, is_following, .. } = self;
+        let Some(reading) = reading else { return Ok(Received::End) };
+        if !*is_following || !sink.limits_age() {
+            return reading.read(sink, silence).await;
+        }
+        let proof = Prover { api, target, accept, health, timing };
+        tokio::select! {
+            received = reading.read(sink, silence) => received,
+            never = proof.run() => match never {},
+        }
     }
 }
 
@@ -156,6 +179,7 @@ impl Source for Watcher {
 
     async fn open(&mut self, request: Request<String, String>) -> Result<(), ApiError> {
         self.reading = None;
+        self.is_following = matches!(request, Request::Watch { .. });
         debug!(target: LOG, "Requesting {}: {request:?}", self.target.describe());
         let (kind, seconds) = (self.target.kind, self.watch_seconds());
         self.reading = Some(match &request {
@@ -184,16 +208,17 @@ impl Source for Watcher {
     }
 
     async fn read(&mut self, silence: Duration) -> Result<Received<String, String>, ApiError> {
-        match &mut self.reading {
-            Some(reading) => {
-                let received = reading.read(&self.sink, silence).await;
-                if received.is_ok() {
-                    self.health.heard();
-                }
-                received
-            }
-            None => Ok(Received::End),
+        let received = self.read_part(silence).await;
+        if let Some(reading) = &mut self.reading {
+            self.sink.meter().received(self.target.resource, reading.new_bytes());
         }
+        if let Ok(part) = &received {
+            self.health.heard();
+            if self.is_following && !matches!(part, Received::End) {
+                self.health.proved();
+            }
+        }
+        received
     }
 
     async fn sleep(&mut self, pause: Duration) {

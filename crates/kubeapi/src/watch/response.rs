@@ -21,6 +21,8 @@ pub(super) struct Reading {
     content: Content,
     /// Counts the request as in flight, until a list is complete.
     permit: Permit,
+    /// Number of bytes that have been read since the last call of [`Reading::new_bytes`].
+    bytes: u64,
 }
 
 enum Content {
@@ -61,17 +63,17 @@ impl Reading {
 
     fn events(kind: Kind, Response { body, encoding, permit }: Response, is_listing: bool) -> Reading {
         let decoder = EventDecoder::new(encoding, kind);
-        Reading { body, content: Content::Events(Events { decoder, is_listing, failure: None }), permit }
+        Reading { body, content: Content::Events(Events { decoder, is_listing, failure: None }), permit, bytes: 0 }
     }
 
     /// Starts to read a page of a list.
     pub(super) fn page(kind: Kind, Response { body, encoding, permit }: Response) -> Reading {
-        Reading { body, content: Content::Items(ListDecoder::new(encoding, kind), None), permit }
+        Reading { body, content: Content::Items(ListDecoder::new(encoding, kind), None), permit, bytes: 0 }
     }
 
     /// Starts to read a list without looking at it.
     pub(super) fn check(Response { body, permit, .. }: Response) -> Reading {
-        Reading { body, content: Content::Check, permit }
+        Reading { body, content: Content::Check, permit, bytes: 0 }
     }
 
     /// Reads and applies the next part.
@@ -83,11 +85,17 @@ impl Reading {
             self.permit = self.permit.take().filter(|_| events.is_listing);
         }
         let Some(bytes) = next(&mut self.body, silence).await? else { return self.end() };
+        self.bytes += bytes.len() as u64;
         match &mut self.content {
             Content::Events(events) => events.take(&bytes, sink),
             Content::Items(decoder, page) => take_items(decoder, page, &bytes, sink),
             Content::Check => Ok(NOTHING),
         }
+    }
+
+    /// Returns the number of bytes that have been read since the last call.
+    pub(super) const fn new_bytes(&mut self) -> u64 {
+        core::mem::replace(&mut self.bytes, 0)
     }
 
     /// Handles the end of the response.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::object::{Event, Meta, Object};
-use cluster::{Change, Index, Kind, Reducer, ServiceKind};
+use cluster::{Change, Index, Kind, Reducer, Request, ServiceKind};
 use tokio::sync::Notify;
 use tracing::warn;
 
@@ -27,17 +27,25 @@ pub(crate) struct Shared {
     /// Notified when the set of namespaced watches may have to change: a namespace was added or removed, or a watch
     /// started a list and may replace other watches.
     pub(crate) namespaces_changed: Notify,
+    /// True if the subscription limits the age of its view.
+    limits_age: bool,
     mesh_log: MeshLog,
 }
 
 impl Shared {
-    pub(crate) fn new(reducer: Reducer, index: &Arc<Index>, meter: &Rc<Meter>) -> Shared {
+    pub(crate) fn new(
+        (reducer, index): (Reducer, &Arc<Index>),
+        meter: &Rc<Meter>,
+        health: &Arc<ViewHealth>,
+        request: &Request,
+    ) -> Shared {
         Shared {
             reducer: RefCell::new(reducer),
             index: Arc::clone(index),
             meter: Rc::clone(meter),
-            health: Arc::default(),
+            health: Arc::clone(health),
             namespaces_changed: Notify::new(),
+            limits_age: request.stale_after.is_some(),
             mesh_log: MeshLog::default(),
         }
     }
@@ -120,6 +128,11 @@ impl Sink {
             ServiceKind::ExternalName(_) | ServiceKind::Undeclared => None,
         };
         index.service(slice.namespace.as_bytes(), service.as_bytes(), kind)?
+    }
+
+    /// Returns true if the subscription limits the age of its view.
+    pub(crate) fn limits_age(&self) -> bool {
+        self.shared.limits_age
     }
 
     /// Adds a watch to the health of the subscription.

@@ -7,6 +7,7 @@
     reason = "tests: they write files, wait, and panic on failure"
 )]
 
+mod age;
 mod config_map;
 mod credentials;
 mod encoding;

@@ -10,6 +10,9 @@ use engine::{Failure, Response, Zones};
 use host::FollowError;
 use wire::{EdeCode, Name, NameRef};
 
+/// Maximum TTL of stale records in seconds, so that clients ask again soon after the data is current.
+const STALE_TTL_MAX: u32 = 5;
+
 /// A cluster as one stanza serves it, published as `Arc<Exposed>`.
 pub(crate) struct Exposed {
     /// Index that answers are built from.
@@ -65,15 +68,17 @@ impl Exposed {
         listed && self.index.namespace_exists(namespace)
     }
 
-    /// Marks a response as stale if its data comes from an earlier process (RFC 8914 §4.4, §4.20) and returns true if
-    /// so.
-    pub(crate) fn mark_remembered(&self, denies: bool, response: &mut Response) -> bool {
-        let is_remembered = self.index.is_remembered();
-        if is_remembered {
-            let code = if denies { EdeCode::STALE_NXDOMAIN } else { EdeCode::STALE_ANSWER };
-            response.set_ede(code, "not confirmed by the API server yet");
+    /// Marks a complete response as stale (RFC 8914 §4.4, §4.20) if its data comes from an earlier process, or if the
+    /// API server has confirmed it too long ago. Returns true if so.
+    pub(crate) fn mark_stale(&self, denies: bool, response: &mut Response) -> bool {
+        let code = if denies { EdeCode::STALE_NXDOMAIN } else { EdeCode::STALE_ANSWER };
+        match self.index.stale_seconds() {
+            _ if self.index.is_remembered() => response.set_ede(code, "not confirmed by the API server yet"),
+            Some(age) => response.write_ede(code, format_args!("last confirmed by the API server {age} s ago")),
+            None => return false,
         }
-        is_remembered
+        response.message.cap_ttls(STALE_TTL_MAX);
+        true
     }
 }
 

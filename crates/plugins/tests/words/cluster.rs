@@ -2,7 +2,7 @@
 //! events stay in effect.
 //!
 //! `cluster unlisted`: the initial lists are incomplete until `cluster listed`. `cluster refused TEXT`: watching a
-//! cluster fails with this error from here on.
+//! cluster fails with this error from here on. `cluster stale SECONDS`: the data is that old, until `cluster current`.
 
 use std::rc::Rc;
 
@@ -36,9 +36,15 @@ impl Extension for Cluster {
             "" => {}
             "unlisted" => self.0.unlist(),
             "listed" => self.0.list(),
-            other => match other.strip_prefix("refused ") {
-                Some(reason) => self.0.refuse(reason),
-                None => return Err(statement.problem("`cluster` stands alone or with unlisted, listed, refused TEXT")),
+            "current" => self.0.age(None),
+            other => match other.split_once(' ') {
+                Some(("refused", reason)) => self.0.refuse(reason),
+                Some(("stale", age)) => self.0.age(age.parse().ok()),
+                _ => {
+                    return Err(
+                        statement.problem("expected nothing, unlisted, listed, current, stale SECONDS, refused TEXT")
+                    );
+                }
             },
         }
         statement.lines().for_each(|line| self.0.play(&line.text));

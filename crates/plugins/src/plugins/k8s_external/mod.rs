@@ -98,7 +98,30 @@ impl Plugin for External {
         response.set_local();
         let is_reverse = self.are_reverse.get(query.zone_index()).copied().unwrap_or_default();
         let found = self.find(is_reverse, query, response, worker);
-        self.showing.exposed.mark_remembered(matches!(found, LookupResult::Nothing), response);
+        let denies = matches!(found, LookupResult::Nothing);
+        let verdict = self.respond(found, query, response);
+        self.showing.exposed.mark_stale(denies, response);
+        verdict
+    }
+
+    fn on_subresponse(
+        &self,
+        query: &mut Query,
+        sub: &mut Response,
+        response: &mut Response,
+        _: &mut Worker,
+    ) -> Verdict {
+        let Some(Glue(next)) = query.take_kept() else { return end_alias(sub, response) };
+        append_glue(sub, response);
+        let Some(ask) = next else { return Verdict::Done };
+        query.keep(Glue(None));
+        Verdict::Subquery(ask)
+    }
+}
+
+impl External {
+    /// Completes the response to a lookup that has written the records of an answer.
+    fn respond(&self, found: LookupResult, query: &mut Query, response: &mut Response) -> Verdict {
         match found {
             LookupResult::Alias(name) => {
                 Verdict::Subquery(Box::new(Subquery { name, qtype: query.qtype, target: SubqueryTarget::Top }))
@@ -127,22 +150,6 @@ impl Plugin for External {
         }
     }
 
-    fn on_subresponse(
-        &self,
-        query: &mut Query,
-        sub: &mut Response,
-        response: &mut Response,
-        _: &mut Worker,
-    ) -> Verdict {
-        let Some(Glue(next)) = query.take_kept() else { return end_alias(sub, response) };
-        append_glue(sub, response);
-        let Some(ask) = next else { return Verdict::Done };
-        query.keep(Glue(None));
-        Verdict::Subquery(ask)
-    }
-}
-
-impl External {
     fn find(&self, is_reverse: bool, query: &Query, response: &mut Response, worker: &mut Worker) -> LookupResult {
         let key = query.key();
         match Target::read(&key.as_bytes()[..query.zone_at()], &self.showing.apex) {

@@ -41,7 +41,7 @@ use name::{Grammar, Target};
 
 static STALE: Metric = Metric {
     name: "portolan_kubernetes_stale_answers_total",
-    help: "Answers given from a snapshot because the API server has not been reached yet.",
+    help: "Answers from data that the API server has not confirmed: from a snapshot, or older than `stale_after`.",
     kind: metrics::Kind::Counter,
     labels: &["zone"],
 };
@@ -216,29 +216,14 @@ impl Plugin for Kubernetes {
         let Some(view) = self.views.get(query.zone_index()) else { return Verdict::Pass };
         let found =
             if view.is_reverse { self.find_reverse(query, response) } else { self.find(view, query, response, worker) };
-        if self.exposed.mark_remembered(matches!(found, LookupResult::NoName), response)
+        let denies = matches!(found, LookupResult::NoName);
+        let verdict = self.respond(found, query, response);
+        if self.exposed.mark_stale(denies, response)
             && let Some(counter) = self.stale.get(query.zone_index())
         {
             worker.counters.count(*counter);
         }
-        match found {
-            LookupResult::Answered => Verdict::Done,
-            LookupResult::NoData => {
-                self.push_soa(Section::Authority, query, response);
-                Verdict::Done
-            }
-            LookupResult::Above => {
-                self.push_soa(Section::Authority, query, response);
-                Verdict::Missing
-            }
-            LookupResult::Unknown => Verdict::Fail(not_ready(&self.exposed.index)),
-            LookupResult::NoName => {
-                response.set_rcode(Rcode::NXDOMAIN);
-                self.push_soa(Section::Authority, query, response);
-                Verdict::Missing
-            }
-            LookupResult::Elsewhere(verdict) => verdict,
-        }
+        verdict
     }
 
     fn on_subresponse(&self, _: &mut Query, sub: &mut Response, response: &mut Response, _: &mut Worker) -> Verdict {
@@ -272,6 +257,28 @@ enum LookupResult {
 }
 
 impl Kubernetes {
+    /// Completes the response to a lookup that has written the records of an answer.
+    fn respond(&self, found: LookupResult, query: &Query, response: &mut Response) -> Verdict {
+        match found {
+            LookupResult::Answered => Verdict::Done,
+            LookupResult::NoData => {
+                self.push_soa(Section::Authority, query, response);
+                Verdict::Done
+            }
+            LookupResult::Above => {
+                self.push_soa(Section::Authority, query, response);
+                Verdict::Missing
+            }
+            LookupResult::Unknown => Verdict::Fail(not_ready(&self.exposed.index)),
+            LookupResult::NoName => {
+                response.set_rcode(Rcode::NXDOMAIN);
+                self.push_soa(Section::Authority, query, response);
+                Verdict::Missing
+            }
+            LookupResult::Elsewhere(verdict) => verdict,
+        }
+    }
+
     /// Answers a query in a forward zone.
     fn find(&self, view: &View, query: &mut Query, response: &mut Response, worker: &mut Worker) -> LookupResult {
         let key = query.key();

@@ -80,6 +80,7 @@ pub(super) fn status() -> Status {
             synced: true,
             from_snapshot: false,
             age_seconds: Some(3.0),
+            stale_after_seconds: Some(30.0),
             services: 10_024,
             endpoints: 101_200,
             snapshot_age_seconds: Some(40.0),
