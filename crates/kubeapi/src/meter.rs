@@ -42,7 +42,8 @@ static PROGRAMMING: Metric = Metric {
 };
 static PROGRAMMING_OF_ALL: Metric = Metric {
     name: "portolan_kubernetes_programming_duration_seconds",
-    help: "Time from a change of endpoints to the answers that show it, for all Services with endpoints, ServiceImports included.",
+    help: "Time from a change of endpoints to the answers that show it, for all Services with endpoints, \
+           ServiceImports included.",
     kind: Kind::Histogram(&PROGRAMMING_TIME),
     labels: &["service_kind"],
 };
@@ -78,14 +79,15 @@ static WATCH_FAILURES: Metric = Metric {
 };
 static OBJECT_ERRORS: Metric = Metric {
     name: "portolan_kubernetes_object_errors_total",
-    help: "Objects that could not be read, by kind and reason. Their last known state is still served; of `invalid` objects, \
-        the valid parts are served.",
+    help: "Objects that could not be read, by kind and reason. Their last known state is still served; of `invalid` \
+           objects, the valid parts are served.",
     kind: Kind::Counter,
     labels: &["kind", "reason"],
 };
 static MANIFEST_ERRORS: Metric = Metric {
     name: "portolan_kubernetes_manifest_errors_total",
-    help: "Manifest files that could not be read completely, by reason. What was known of the unread parts is still served.",
+    help: "Manifest files that could not be read completely, by reason. What was known of the unread parts is still \
+           served.",
     kind: Kind::Counter,
     labels: &["reason"],
 };
@@ -104,14 +106,15 @@ static WIDENED: Metric = Metric {
 };
 static SYNC_AGE: Metric = Metric {
     name: "portolan_kubernetes_sync_age_seconds",
-    help: "For how long a list or watch has failed, of the one that has failed longest: how old answers may be. 0 is well.",
+    help: "For how long a list or watch has failed, of the one that has failed longest: how old answers may be. 0 is \
+           well.",
     kind: Kind::Gauge,
     labels: &[],
 };
 static VIEW_AGE: Metric = Metric {
     name: "portolan_kubernetes_view_age_seconds",
-    help: "Time since the API server last confirmed the objects of a resource: by an event, a bookmark, the end of a list \
-           or a consistent read.",
+    help: "Time since the API server last confirmed the objects of a resource: by an event, a bookmark, the end of a \
+           list or a consistent read.",
     kind: Kind::Gauge,
     labels: &["resource"],
 };

@@ -17,8 +17,8 @@ pub(super) const CHECKS: &[Check] = &[
         needs: &[Need::Corefile, Need::Api],
         rights: &["create subjectaccessreviews"],
         meaning: "Asks the API server with a SelfSubjectAccessReview, or from outside of the Pod with a \
-                  SubjectAccessReview for its service account. Without a permission, names of these objects get SERVFAIL, \
-                  or keep the answers of the time before.",
+                  SubjectAccessReview for its service account. Without a permission, names of these objects get \
+                  SERVFAIL, or keep the answers of the time before.",
         fix: "Apply the role that `portolan check --rbac FILE` prints",
         run: rights,
     },
@@ -29,8 +29,9 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Error,
         needs: &[Need::Server],
         rights: &[],
-        meaning: "A watch fails for more than 5 s, nothing has confirmed a resource for longer than `stale_after`, or the \
-                  first list has not begun within 5 s: the API server accepts the request and does not answer. The server answers with what it last knew.",
+        meaning: "A watch fails for more than 5 s, nothing has confirmed a resource for longer than `stale_after`, or \
+                  the first list has not begun within 5 s: the API server accepts the request and does not answer. \
+                  The server answers with what it last knew.",
         fix: "Is the API server reachable from the Pod? A NetworkPolicy must allow its address and port (443 and 6443)",
         run: current,
     },
@@ -41,8 +42,8 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Warning,
         needs: &[Need::Api],
         rights: &["list services", "list endpointslices", "list endpoints"],
-        meaning: "Endpoints that were made by hand are mirrored to EndpointSlices by the control plane. Portolan reads only \
-                  slices. Without one, the names of these endpoints do not exist.",
+        meaning: "Endpoints that were made by hand are mirrored to EndpointSlices by the control plane. Portolan \
+                  reads only slices. Without one, the names of these endpoints do not exist.",
         fix: "Remove the label `endpointslice.kubernetes.io/skip-mirror` from the Endpoints, enable the controller \
               `endpointslice-mirroring`, or create EndpointSlices",
         run: mirrored,
@@ -99,8 +100,8 @@ fn refused((user, group, resource, namespace): (&str, &str, &str, &str), verbs: 
     let place = if namespace.is_empty() { String::new() } else { format!(" in namespace {namespace}") };
     let kind = if namespace.is_empty() { "ClusterRole" } else { "Role" };
     let fix = format!(
-        "add to the {kind} of the service account: apiGroups [\"{group}\"], resources [{resource}], verbs [list, watch]; or \
-         apply the output of `portolan check --rbac FILE`"
+        "add to the {kind} of the service account: apiGroups [\"{group}\"], resources [{resource}], verbs [list, \
+         watch]; or apply the output of `portolan check --rbac FILE`"
     );
     Finding::new(format!("{user} may not {} {resource}{place}", verbs.join(" or "))).fix(fix)
 }

@@ -11,8 +11,8 @@ use super::super::Loaded;
 use super::super::history::FAILURES;
 use super::super::limits::is_harmful;
 
-/// Age of a resource in seconds from which it is a problem if answers are never marked as stale: longer than any healthy
-/// watch is silent.
+/// Age of a resource in seconds from which it is a problem if answers are never marked as stale: longer than any
+/// healthy watch is silent.
 const AGE_MAX: f64 = 60.0;
 /// Duration of an outage in seconds from which it is a problem: a connection that breaks is replaced sooner.
 const OUTAGE_MIN: f64 = 5.0;

@@ -1,8 +1,8 @@
 //! Proof that a silent watch is current: a consistent read while nothing arrives.
 //!
-//! A quiet cluster sends a bookmark once a minute, so silence alone says nothing. A list of one object without a resource
-//! version is answered by the API server only when its view of this kind is as new as the storage (KEP-2340), which is
-//! the view that feeds the watch. It costs the server no read of the storage.
+//! A quiet cluster sends a bookmark once a minute, so silence alone says nothing. A list of one object without a
+//! resource version is answered by the API server only when its view of this kind is as new as the storage (KEP-2340),
+//! which is the view that feeds the watch. It costs the server no read of the storage.
 
 use core::convert::Infallible;
 
