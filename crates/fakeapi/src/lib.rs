@@ -204,6 +204,12 @@ impl FakeApi {
         FakeApi { shared, url, pems, stop: Some(stop), thread: Some(thread) }
     }
 
+    /// Returns the number of open connections.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.shared.lock().connections.len()
+    }
+
     /// Returns the URL: `http://127.0.0.1:PORT`.
     #[must_use]
     pub fn url(&self) -> &str {

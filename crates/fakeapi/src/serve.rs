@@ -8,10 +8,10 @@ use std::sync::Arc;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderName};
-use hyper::server::conn::http1;
+use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response};
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::{oneshot, watch};
@@ -21,6 +21,7 @@ use crate::answer::answer;
 use crate::format::Format;
 use crate::query::Query;
 use crate::reply::{Body, Reply, status, whole};
+use crate::tls::H2;
 use crate::{Fault, ReceivedRequest, Shared};
 
 /// Serves until `stopped` fires.
@@ -87,23 +88,33 @@ impl Drop for OpenConnection {
 
 async fn connection(stream: TcpStream, acceptor: Option<TlsAcceptor>, shared: &Arc<Shared>) {
     match acceptor {
-        None => requests(stream, false, shared).await,
+        None => requests(stream, (false, false), shared).await,
         Some(acceptor) => {
             // A client that does not trust this server aborts the handshake.
             let Ok(stream) = acceptor.accept(stream).await else { return };
-            let certificate = stream.get_ref().1.peer_certificates().is_some();
-            requests(stream, certificate, shared).await;
+            let session = stream.get_ref().1;
+            let certificate = session.peer_certificates().is_some();
+            let is_http2 = session.alpn_protocol() == Some(H2);
+            requests(stream, (certificate, is_http2), shared).await;
         }
     }
 }
 
-async fn requests(stream: impl AsyncRead + AsyncWrite + Unpin, certificate: bool, shared: &Arc<Shared>) {
+async fn requests(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    (certificate, is_http2): (bool, bool),
+    shared: &Arc<Shared>,
+) {
     let service = service_fn(|request| {
         let shared = Arc::clone(shared);
         async move { Ok::<_, Infallible>(request_answer(request, certificate, &shared).await) }
     });
-    // The error means that the client disconnected.
-    let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+    // An error means that the client disconnected.
+    let _ = if is_http2 {
+        http2::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await
+    } else {
+        http1::Builder::new().serve_connection(TokioIo::new(stream), service).await
+    };
 }
 
 async fn request_answer(request: Request<Incoming>, certificate: bool, shared: &Arc<Shared>) -> Response<Body> {

@@ -9,6 +9,9 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 
+/// Name of HTTP/2 in the TLS handshake (RFC 9113 §3.1).
+pub(crate) const H2: &[u8] = b"h2";
+
 /// PEM files for a client.
 #[derive(Clone, Debug)]
 pub struct Pems {
@@ -83,5 +86,6 @@ fn acceptor(authority: CertificateDer<'static>, server: (CertificateDer<'static>
         .unwrap();
     // Without session tickets, clients verify the certificate for each connection.
     config.send_tls13_tickets = 0;
+    config.alpn_protocols = [H2, b"http/1.1"].map(<[u8]>::to_vec).into();
     TlsAcceptor::from(Arc::new(config))
 }

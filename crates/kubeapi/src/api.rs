@@ -1,7 +1,7 @@
 //! HTTP requests to an API server. All watches of a subscription share one client, which is rebuilt when it seems to be
 //! at fault, for example after credentials have been rotated.
 
-use cluster::Source;
+use cluster::{Source, Spec};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use kube::client::Body;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
-use crate::credentials;
+use crate::credentials::{self, HttpVersion};
 use crate::decode::{Encoding, Status};
 use crate::failure::{ApiError, connection_problem};
 use crate::meter::Meter;
@@ -30,9 +30,14 @@ const PROBLEM_TIME: Duration = Duration::from_secs(5);
 /// Kubernetes clients recognize this error by its text.
 const AHEAD: &str = "Too large resource version";
 
+/// Maximum number of watches on one HTTP/2 connection. API servers accept 100 requests in flight
+/// (`--http2-max-streams-per-connection`); lists and checks need room beside the watches.
+const WATCHES_MAX: usize = 50;
+
 /// One API server.
 pub(crate) struct Api {
     source: Source,
+    version: HttpVersion,
     timing: Rc<Timing>,
     meter: Rc<Meter>,
     host: String,
@@ -57,7 +62,8 @@ impl Api {
         let (host, url) = (credentials::host(config), credentials::server_url(config));
         let (making, client, distrusted) = (Mutex::new(()), RefCell::default(), Cell::new(false));
         let (source, limiter) = (request.source.clone(), RateLimiter::new(request.rate_limit));
-        Api { source, timing, meter, host, url, making, client, distrusted, limiter }
+        let version = version_for(&request.watches());
+        Api { source, version, timing, meter, host, url, making, client, distrusted, limiter }
     }
 
     /// Sends a GET request for a path with a query. `accept` lists the acceptable media types.
@@ -118,13 +124,20 @@ impl Api {
 
     /// Builds a client on a blocking thread, because this reads files and may run a credential plugin.
     async fn make(&self) -> Result<Client, ClientError> {
-        let (source, timing) = (self.source.clone(), (*self.timing).clone());
+        let (source, timing, version) = (self.source.clone(), (*self.timing).clone(), self.version);
         let making = tokio::task::spawn_blocking(move || {
             let config = credentials::config(&source).map_err(|error| ClientError::Setup(Box::new(error)))?;
-            credentials::client(&config, &timing)
+            credentials::client(&config, &timing, version)
         });
         making.await.map_err(ClientError::Thread)?
     }
+}
+
+/// Chooses the HTTP version for these watches. A watch is a request that never ends.
+fn version_for(spec: &Spec) -> HttpVersion {
+    // The number of watches that follow namespaces is known later.
+    let is_one_connection_enough = spec.followed.is_empty() && spec.watches.len() <= WATCHES_MAX;
+    if is_one_connection_enough { HttpVersion::Best } else { HttpVersion::One }
 }
 
 async fn read(response: http::Response<Body>, permit: Permit) -> Result<Response, ApiError> {

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use cluster::{Source, Tls};
 use http::Uri;
@@ -33,6 +34,23 @@ const READ_MAX: usize = 64 * 1024;
 const KEEPALIVE: [u64; 2] = [15, 5];
 /// Number of unanswered keepalive probes after which a connection is closed.
 const KEEPALIVE_RETRIES: u32 = 3;
+
+/// Maximum number of bytes that the API server may send ahead of the decoder, in one response and in all together
+/// (HTTP/2). At 10 ms to the API server, a list comes with 50 MB/s.
+const AHEAD_MAX: [u32; 2] = [512 * 1024, 1024 * 1024];
+/// Interval between HTTP/2 pings, also while nothing is requested, and timeout for their answers. A dead connection is
+/// detected within 15 s.
+const PING: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs(5)];
+
+/// HTTP version of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HttpVersion {
+    /// HTTP/2 over TLS if the server offers it: all requests share a connection.
+    Best,
+    /// HTTP/1.1, with a connection for each request in flight. Needed for upgrades, and for more requests in flight
+    /// than a server accepts on a connection.
+    One,
+}
 
 /// Connector to the host of a URL.
 type Connector = HttpConnector<HostResolver>;
@@ -67,7 +85,7 @@ impl Service<Name> for HostResolver {
 /// # Errors
 /// A missing, unreadable or invalid file or setting.
 pub fn connect(source: &Source) -> Result<Client, SetupError> {
-    client(&config(source)?, &Timing::default()).map_err(SetupError::Credentials)
+    client(&config(source)?, &Timing::default(), HttpVersion::One).map_err(SetupError::Credentials)
 }
 
 /// Reads the configuration of a source. This reads files, but does not run plugins and does not connect.
@@ -182,17 +200,24 @@ pub(crate) fn server_url(config: &Config) -> String {
 ///
 /// # Errors
 /// Unusable credentials or files.
-pub(crate) fn client(config: &Config, timing: &Timing) -> Result<Client, ClientError> {
+pub(crate) fn client(config: &Config, timing: &Timing, version: HttpVersion) -> Result<Client, ClientError> {
     let mut connector = HttpConnector::new_with_resolver(HostResolver);
     connector.enforce_http(false);
     connector.set_nodelay(true);
     connector.set_connect_timeout(Some(timing.connect));
-    let [idle, interval] = KEEPALIVE.map(core::time::Duration::from_secs);
+    let [idle, interval] = KEEPALIVE.map(Duration::from_secs);
     connector.set_keepalive(Some(idle));
     connector.set_keepalive_interval(Some(interval));
     connector.set_keepalive_retries(Some(KEEPALIVE_RETRIES));
     let mut http = HttpClient::builder(TokioExecutor::new());
     http.pool_timer(TokioTimer::new()).pool_max_idle_per_host(1).http1_max_buf_size(READ_MAX);
+    let ([in_one, in_all], [ping, timeout]) = (AHEAD_MAX, PING);
+    http.timer(TokioTimer::new())
+        .http2_initial_stream_window_size(in_one)
+        .http2_initial_connection_window_size(in_all)
+        .http2_keep_alive_interval(ping)
+        .http2_keep_alive_timeout(timeout)
+        .http2_keep_alive_while_idle(true);
     let layers = ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer().map_err(ClientError::Credentials)?)
@@ -202,17 +227,24 @@ pub(crate) fn client(config: &Config, timing: &Timing) -> Result<Client, ClientE
         return Ok(Client::new(layers.service(http.build::<_, Body>(connector)), ""));
     }
     use_our_cryptography();
-    Ok(Client::new(layers.service(http.build::<_, Body>(https(config, connector)?)), ""))
+    Ok(Client::new(layers.service(http.build::<_, Body>(https(config, connector, version)?)), ""))
 }
 
 /// Adds TLS to a connector, with the server name of the kubeconfig if it has one.
-fn https(config: &Config, connector: Connector) -> Result<HttpsConnector<Connector>, ClientError> {
+fn https(
+    config: &Config,
+    connector: Connector,
+    version: HttpVersion,
+) -> Result<HttpsConnector<Connector>, ClientError> {
     let mut https = HttpsConnectorBuilder::new().with_tls_config(tls(config)?).https_or_http();
     if let Some(name) = config.tls_server_name.clone() {
         let name = ServerName::try_from(name).map_err(ClientError::ServerName)?;
         https = https.with_server_name_resolver(FixedServerNameResolver::new(name));
     }
-    Ok(https.enable_http1().wrap_connector(connector))
+    Ok(match version {
+        HttpVersion::Best => https.enable_all_versions().wrap_connector(connector),
+        HttpVersion::One => https.enable_http1().wrap_connector(connector),
+    })
 }
 
 /// Builds the TLS configuration. Given CA certificates are verified by this project, because kube rejects a server that

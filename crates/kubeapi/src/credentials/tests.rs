@@ -31,7 +31,7 @@ fn configures_a_pod_from_environment_and_service_account() {
     assert_eq!(super::host(&config), format!("{host}:{port}"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let client = client(&config, &Timing::default()).unwrap();
+        let client = client(&config, &Timing::default(), HttpVersion::Best).unwrap();
         let request = http::Request::get("/api/v1/services").body(Body::empty()).unwrap();
         assert_eq!(client.send(request).await.unwrap().status(), 200);
     });

@@ -9,7 +9,7 @@ use fakeapi::{FakeApi, service};
 use kubeapi::{SetupError, Subscriber};
 use metrics::Registry;
 
-use crate::support::{Edge, WEB, folder, on_a_local_set};
+use crate::support::{Edge, WEB, folder, on_a_local_set, quick};
 
 /// Writes a kubeconfig whose current context is the server. `user` is the content of the user entry.
 fn kubeconfig(folder: &Path, api: &FakeApi, user: &str) -> Source {
@@ -241,4 +241,35 @@ fn refuses_an_invalid_selector() {
         let problem = Subscriber::new(&Registry::new()).subscribe(&request).err().unwrap();
         assert!(matches!(problem, SetupError::Selector { .. }), "{problem}");
     });
+}
+
+/// Returns a request for the shop over TLS.
+fn over_tls(folder: &Path, api: &FakeApi) -> Request {
+    Request::new(Source::Endpoint { url: api.url().to_owned(), tls: Some(tls_files(folder, api)) })
+}
+
+#[test]
+fn all_watches_share_a_connection_over_tls() {
+    let (api, folder) = (tls_shop(), folder("http2"));
+    let edge = Edge::start_with(&over_tls(&folder, &api), quick());
+    edge.wait_synced();
+    assert_eq!((edge.service("shop/web").as_str(), api.connections()), (WEB, 1));
+    // The connection is replaced, and one watch after the other continues from its position.
+    api.drop_connections();
+    api.put(service("shop", "web", "10.96.0.77"));
+    edge.wait_service("shop/web", "10.96.0.77 http:80/TCP [10.1.0.5 10.1.0.6 http:8080/TCP]");
+    let watches = |seen: &[fakeapi::ReceivedRequest]| seen.iter().filter(|seen| seen.is_watch()).count();
+    api.wait_seen("three watches and three new ones", |seen| watches(seen) >= 6);
+    assert_eq!(api.connections(), 1);
+}
+
+/// An API server accepts a hundred requests in flight on a connection. A further one would wait without an end.
+#[test]
+fn many_watches_have_connections_of_their_own() {
+    let (api, folder) = (tls_shop(), folder("http1"));
+    let namespaces: Vec<String> = (0..17).map(|number| format!("n{number}")).chain(["shop".to_owned()]).collect();
+    let edge = Edge::start_with(&Request { namespaces, ..over_tls(&folder, &api) }, quick());
+    edge.wait("the Service of the shop", |_| edge.service("shop/web") == WEB);
+    api.wait_seen("all watches", |seen| seen.iter().filter(|seen| seen.is_watch()).count() >= 54);
+    edge.wait("a connection for each watch", |_| api.connections() >= 54);
 }
