@@ -37,6 +37,7 @@ use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use host::FollowError;
 
@@ -92,9 +93,13 @@ impl Script {
         played.followed.iter_mut().for_each(|(_, stage)| stage.list_all());
     }
 
-    /// Sets the age of the data in seconds for the present followers, or makes it current again.
-    pub fn age(&self, seconds: Option<NonZeroU32>) {
-        self.0.borrow().followed.iter().for_each(|(_, stage)| stage.index.set_stale_seconds(seconds));
+    /// Sets the age of the data in seconds. It is stale for the present followers whose limit it exceeds.
+    pub fn age(&self, seconds: u32) {
+        let age = Duration::from_secs(seconds.into());
+        for (request, stage) in &self.0.borrow().followed {
+            let is_stale = request.stale_after.is_some_and(|limit| age >= limit);
+            stage.index.set_stale_seconds(NonZeroU32::new(seconds).filter(|_| is_stale));
+        }
     }
 
     /// Makes [`Clusters::follow`] fail with this message from now on.

@@ -19,10 +19,6 @@ fn limited(api: &fakeapi::FakeApi, stale_after: Duration) -> (Request, Timing) {
     (Request { stale_after: Some(stale_after), ..request(api) }, timing)
 }
 
-fn is_proof(seen: &ReceivedRequest) -> bool {
-    !seen.is_watch() && seen.parameter("limit") == "1" && seen.parameter("resourceVersion").is_empty()
-}
-
 #[test]
 fn a_silent_watch_is_proved_to_be_current() {
     let api = shop();
@@ -31,7 +27,7 @@ fn a_silent_watch_is_proved_to_be_current() {
     edge.wait_synced();
     for resource in ["namespaces", "services", "endpointslices"] {
         let goal = format!("three proofs of {resource}");
-        let proves = |seen: &&ReceivedRequest| seen.resource == resource && is_proof(seen);
+        let proves = |seen: &&ReceivedRequest| seen.resource == resource && seen.is_proof();
         api.wait_seen(&goal, |seen| seen.iter().filter(proves).count() >= 3);
     }
     assert!(edge.metrics().contains(AGE_OF_SERVICES), "{}", edge.metrics());
@@ -50,7 +46,7 @@ fn asks_for_no_proof_without_a_limit() {
     edge.wait_synced();
     api.put(service("shop", "new", "10.96.0.40"));
     edge.wait_service("shop/new", "10.96.0.40 http:80/TCP");
-    assert!(!api.seen().iter().any(is_proof));
+    assert!(!api.seen().iter().any(ReceivedRequest::is_proof));
 }
 
 #[test]

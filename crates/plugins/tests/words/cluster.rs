@@ -2,7 +2,8 @@
 //! events stay in effect.
 //!
 //! `cluster unlisted`: the initial lists are incomplete until `cluster listed`. `cluster refused TEXT`: watching a
-//! cluster fails with this error from here on. `cluster stale SECONDS`: the data is that old, until `cluster current`.
+//! cluster fails with this error from here on. `cluster age SECONDS`: the source confirmed the data so
+//! long ago.
 
 use std::rc::Rc;
 
@@ -36,14 +37,13 @@ impl Extension for Cluster {
             "" => {}
             "unlisted" => self.0.unlist(),
             "listed" => self.0.list(),
-            "current" => self.0.age(None),
             other => match other.split_once(' ') {
                 Some(("refused", reason)) => self.0.refuse(reason),
-                Some(("stale", age)) => self.0.age(age.parse().ok()),
+                Some(("age", seconds)) => {
+                    self.0.age(seconds.parse().map_err(|_| statement.problem("an age is a number of seconds"))?);
+                }
                 _ => {
-                    return Err(
-                        statement.problem("expected nothing, unlisted, listed, current, stale SECONDS, refused TEXT")
-                    );
+                    return Err(statement.problem("expected nothing, unlisted, listed, age SECONDS, refused TEXT"));
                 }
             },
         }
