@@ -33,6 +33,7 @@ mod everything;
 mod explain;
 mod explain_client;
 mod explain_resolver;
+mod ferret;
 mod gate;
 mod grpc;
 mod guides;
