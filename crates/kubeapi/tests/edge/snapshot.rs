@@ -76,6 +76,7 @@ fn neither_reads_nor_replaces_what_is_no_regular_file() {
     edge.wait_metric("portolan_kubernetes_snapshot_errors_total", 1.0);
     let line =
         format!("[WARNING] plugin/kubernetes: Snapshot {} cannot be written: it is not a regular file", file.display());
+    edge.wait_log(&line);
     assert_eq!(edge.logged(&line), 1);
     assert!(!std::fs::metadata(&file).unwrap().is_file(), "the FIFO is still there");
     assert_eq!(edge.service("shop/web"), WEB);
