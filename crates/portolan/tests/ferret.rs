@@ -93,7 +93,8 @@ fn answers_as_the_reference_servers_where_they_agree() {
     }
     let directory = folder.path().display().to_string();
     let corefile = format!(
-        ".:0 {{\n    auto {{\n        directory {directory} db\\.(.*) {{1}}\n        reload 0s\n    }}\n    ready localhost:0\n}}\n"
+        ".:0 {{\n    auto {{\n        directory {directory} db\\.(.*) {{1}}\n        reload 0s\n    }}\n    ready \
+         localhost:0\n}}\n"
     );
     let served = Served::start_in(folder, &corefile);
     let mut client = served.client.waiting(PATIENCE);
