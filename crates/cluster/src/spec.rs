@@ -59,6 +59,12 @@ impl Kind {
         }
     }
 
+    /// Returns true for the kinds whose objects are in a namespace.
+    #[must_use]
+    pub const fn is_namespaced(self) -> bool {
+        !matches!(self, Kind::Namespace | Kind::Node)
+    }
+
     /// Returns true for the kinds that describe ClusterSet Services.
     #[must_use]
     pub const fn is_of_clusterset(self) -> bool {

@@ -109,11 +109,13 @@ impl ReceivedRequest {
         matches!(self.parameter("watch"), "1" | "true")
     }
 
-    /// Returns true for a consistent list of one object, by which a client learns that its watch is current.
+    /// Returns true for a consistent list that selects one object by name, by which a client learns that its watch is
+    /// current.
     #[must_use]
     pub fn is_proof(&self) -> bool {
         let is_list = self.method == "GET" && self.name.is_empty() && !self.is_watch();
-        is_list && self.parameter("limit") == "1" && self.parameter("resourceVersion").is_empty()
+        let selects_one = self.parameter("fieldSelector").contains("metadata.name=");
+        is_list && selects_one && self.parameter("limit").is_empty() && self.parameter("resourceVersion").is_empty()
     }
 
     /// Returns true for a streaming list request.

@@ -16,6 +16,10 @@ const IMPORTED: &str = "multicluster.kubernetes.io/service-name";
 /// Field selector for Pods that run or may still run.
 const LIVE_PODS: &str = "status.phase!=Succeeded,status.phase!=Failed,status.phase!=Unknown";
 
+/// Namespace and name of [`Target::url_of_one`].
+const SOME_NAMESPACE: &str = "default";
+const SOME_NAME: &str = "portolan";
+
 /// Resource that one watch follows.
 pub(crate) struct Target {
     pub(crate) kind: Kind,
@@ -121,6 +125,21 @@ impl Target {
         format!("{}?{}", self.path(), query.trim_start_matches('&'))
     }
 
+    /// Returns path and query of a consistent list that selects at most one object by its name, whether there is one or
+    /// not. API servers look it up, and neither scan their cache nor ask the storage for it.
+    pub(crate) fn url_of_one(&self) -> String {
+        let selector = match (&self.namespace, self.kind) {
+            (Some(name), Kind::Namespace) => format!("metadata.name={name}"),
+            (None, kind) if kind.is_namespaced() => {
+                format!("metadata.namespace={SOME_NAMESPACE},metadata.name={SOME_NAME}")
+            }
+            _ => format!("metadata.name={SOME_NAME}"),
+        };
+        let mut query = String::new();
+        parameter(&mut query, "fieldSelector", &selector);
+        format!("{}?{}", self.path(), query.trim_start_matches('&'))
+    }
+
     /// Describes the resource for the log, for example `services in namespace shop`.
     pub(crate) fn describe(&self) -> String {
         match (&self.namespace, self.kind) {
@@ -208,5 +227,24 @@ mod tests {
         }
         let plain = Target::new(&Watch { kind: Kind::Service, namespace: None }, &Request::new(Source::InCluster));
         assert_eq!(plain.url(&[]), "/api/v1/services?");
+    }
+
+    #[test]
+    fn selects_one_object_by_its_name() {
+        let request = Request { labels: "app=a".to_owned(), ..Request::new(Source::InCluster) };
+        for (kind, namespace, url) in [
+            (Kind::Namespace, None, "/api/v1/namespaces?fieldSelector=metadata.name%3Dportolan"),
+            (Kind::Namespace, Some("a"), "/api/v1/namespaces?fieldSelector=metadata.name%3Da"),
+            (Kind::Node, None, "/api/v1/nodes?fieldSelector=metadata.name%3Dportolan"),
+            (Kind::Pod, Some("a"), "/api/v1/namespaces/a/pods?fieldSelector=metadata.name%3Dportolan"),
+            (
+                Kind::Service,
+                None,
+                "/api/v1/services?fieldSelector=metadata.namespace%3Ddefault%2Cmetadata.name%3Dportolan",
+            ),
+        ] {
+            let target = Target::new(&Watch { kind, namespace: namespace.map(Into::into) }, &request);
+            assert_eq!(target.url_of_one(), url);
+        }
     }
 }

@@ -39,7 +39,7 @@ pub struct Timing {
     /// Interval between checks of the manifest files.
     pub poll: Duration,
     /// Age of what a watch knows from which the API server is asked whether it is current, if the subscription limits
-    /// the age of its view. A list of one object is the cheapest consistent read.
+    /// the age of its view. A list of at most one object is the cheapest consistent read.
     pub prove: Duration,
     /// Interval between looks at the age of the view, and so the error of the age that stale answers carry.
     pub age: Duration,

@@ -1,12 +1,14 @@
 //! Proof that a silent watch is current: a consistent read while nothing arrives.
 //!
-//! A quiet cluster sends a bookmark once a minute, so silence alone says nothing. A list of one object without a
-//! resource version is answered by the API server only when its view of this kind is as new as the storage (KEP-2340),
-//! which is the view that feeds the watch. It costs the server no read of the storage.
+//! A quiet cluster sends a bookmark once a minute, so silence alone says nothing. A list without a resource version is
+//! answered by the API server only when its view of this kind is as new as the storage (KEP-2340), and that view feeds
+//! the watch. The list selects one object by its name, which the server looks up. A list that is limited to one object
+//! would reach the storage before Kubernetes 1.34, and count all objects there.
 
 use core::convert::Infallible;
+use core::time::Duration;
 
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use tracing::debug;
 
 use crate::api::Api;
@@ -15,6 +17,9 @@ use crate::health::WatchHealth;
 use crate::target::Target;
 use crate::watch::next;
 use crate::{LOG, Timing};
+
+/// Maximum time for an answer that proves something. If its view lags, an API server reads the storage after 3 s.
+const FRESH_MAX: Duration = Duration::from_secs(2);
 
 /// Asks the API server whether what a watch knows is current.
 pub(super) struct Prover<'a> {
@@ -45,8 +50,11 @@ impl Prover<'_> {
     }
 
     async fn ask(&self) -> Result<(), ApiError> {
-        let mut response = self.api.get(&self.target.url(&[("limit", "1")]), self.accept).await?;
-        while next(&mut response.body, self.timing.list_silence).await?.is_some() {}
-        Ok(())
+        let read = async {
+            let mut response = self.api.get(&self.target.url_of_one(), self.accept).await?;
+            while next(&mut response.body, FRESH_MAX).await?.is_some() {}
+            Ok(())
+        };
+        timeout(FRESH_MAX, read).await.unwrap_or(Err(ApiError::Unanswered(FRESH_MAX)))
     }
 }
