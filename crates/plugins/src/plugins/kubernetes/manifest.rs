@@ -147,8 +147,8 @@ static PROPERTIES: &[Property<Config>] = &[
         usage: Usage("stale_after DURATION"),
         default: "30s",
         doc: "Age of the data from which answers carry an Extended DNS Error (3 or 19) with the age and a TTL of at \
-              most 5 seconds. A watch that is silent for 10 seconds is checked by a list of at most one object. `0s` turns \
-              both off; otherwise at least 15s. Not in CoreDNS.",
+              most 5 seconds. A watch that is silent for 10 seconds is checked by a list of at most one object. `0s` \
+              turns both off; otherwise at least 15s. Not in CoreDNS.",
         set: |config, args| {
             let name = args.name();
             config.stale_after = args.duration()?;
