@@ -31,13 +31,28 @@ impl Assembly {
         self.bytes + self.early.len() * PIECE_COST
     }
 
+    /// Returns true if the next byte in order is at this offset, and nothing early waits.
+    pub(crate) fn is_next(&self, offset: u64) -> bool {
+        self.next == offset && self.early.is_empty()
+    }
+
+    /// Returns true if no early bytes wait.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.early.is_empty()
+    }
+
     /// Records bytes that the caller has taken in order.
     pub(crate) fn advance(&mut self, bytes: usize) {
+        holds(
+            self.early.first_key_value().is_none_or(|(early, _)| self.next + bytes as u64 <= *early),
+            "pieces do not overlap",
+        );
         self.next += bytes as u64;
     }
 
     /// Keeps bytes for later. Pieces never overlap.
     pub(crate) fn keep(&mut self, offset: u64, bytes: &[u8]) -> Result<(), TooManyPieces> {
+        holds(offset >= self.next, "bytes that were taken do not arrive again");
         if self.early.len() >= PIECES_MAX && offset != self.next {
             return Err(TooManyPieces);
         }
@@ -45,6 +60,7 @@ impl Assembly {
         let former = self.early.insert(offset, bytes.into());
         holds(former.is_none(), "pieces do not overlap");
         holds(self.early.len() <= PIECES_MAX + 1, "the number of pieces is bounded");
+        holds(self.bytes >= bytes.len(), "the memory of a piece is counted");
         Ok(())
     }
 
@@ -54,6 +70,7 @@ impl Assembly {
         holds(piece.len() <= self.bytes, "the memory of a piece is counted");
         self.bytes -= piece.len();
         self.advance(piece.len());
+        holds(!self.early.is_empty() || self.bytes == 0, "without pieces there are no bytes");
         Some(piece)
     }
 }

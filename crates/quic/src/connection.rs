@@ -86,6 +86,7 @@ impl Connection {
         account: Option<Box<dyn Account>>,
         now: Instant,
     ) -> Connection {
+        holds(serial > 0, "connections are numbered from 1");
         let phase = if account.is_some() { Phase::Opening } else { Phase::TurnedAway };
         Connection {
             phase,
@@ -128,8 +129,16 @@ impl Connection {
         holds(self.held == self.streams.values().map(|stream| stream.cost).sum(), "memory is that of the streams");
         holds(self.streams.len() <= self.streams_most, "the most streams are at least those that are open");
         holds(self.cancels.1 <= CANCELS_MAX || self.quic.is_closed(), "a client that cancels too much is closed");
+        let ids = || self.streams.keys().filter(|id| id.dir() == Dir::Bi);
+        holds(ids().all(|id| id.index() < self.requests), "each request was counted");
+        holds(
+            self.account.is_some() || self.requests == 0 || self.quic.is_closed(),
+            "only admitted clients have requests",
+        );
         if self.quic.is_closed() {
             holds(self.streams.is_empty() && self.account.is_none(), "a closed connection has freed everything");
+            holds(self.open_by.is_none() && self.deadlines.is_empty(), "a closed connection has no deadlines");
+            holds(self.held == 0, "a closed connection holds no memory");
         }
         for (id, stream) in &self.streams {
             holds(!stream.is_done(), "a stream that is done is removed");
@@ -192,6 +201,7 @@ impl Connection {
     }
 
     fn on_connected(&mut self, cx: &mut Context<'_>) {
+        holds(self.control.is_none() && self.streams.is_empty(), "a handshake is complete once");
         let phase = self.current_phase();
         self.open_by = None;
         if phase == Phase::TurnedAway {
@@ -215,6 +225,7 @@ impl Connection {
             StreamEvent::Opened { dir } => {
                 while let Some(id) = self.quic.streams().accept(dir) {
                     if dir == Dir::Bi {
+                        holds(id.index() == self.requests, "streams are accepted in their order");
                         self.requests = id.index() + 1;
                         self.allow_all_streams(cx.settings.streams_max);
                     }
@@ -276,18 +287,29 @@ impl Connection {
                 // Bytes behind a gap must not wait in the buffers of quinn-proto.
                 Stopped::Blocked if !stream.is_unordered && stream.is_arriving() => stream.is_unordered = true,
                 Stopped::Blocked => return Ok(query),
-                Stopped::End => return Ok(stream.end(cx.settings)?.or(query)),
+                Stopped::End => {
+                    let ended = stream.end(cx.settings)?;
+                    holds(ended.is_none() || query.is_none(), "a stream has one query");
+                    return Ok(ended.or(query));
+                }
                 Stopped::Ignored => {
+                    holds(query.is_none() && stream.is_uni, "only streams in one direction are ignored");
                     let _ = receiving.stop(h3::code::STREAM_CREATION_ERROR.into());
                     return Ok(None);
                 }
-                Stopped::Reset => return on_reset(stream, cx.settings),
+                Stopped::Reset => {
+                    holds(query.is_none(), "a stream that was reset has no bytes");
+                    return on_reset(stream, cx.settings);
+                }
             }
         }
     }
 
     /// Passes a query to the owner of the endpoint.
     fn pass_on(&mut self, id: StreamId, message: Bytes, cx: &mut Context<'_>) {
+        let is_passed = |stream: &Stream| !stream.is_arriving() && stream.output == Output::Awaited;
+        debug_assert!(self.streams.get(&id).is_some_and(is_passed), "a query is passed on once, when it is complete");
+        holds(id.dir() == Dir::Bi, "a query can be answered on its stream");
         if let Some(account) = &self.account {
             account.touch();
         }
@@ -313,7 +335,10 @@ impl Connection {
     }
 
     fn send(&mut self, id: StreamId, framed: Bytes, is_last: bool, cx: &mut Context<'_>) {
+        // The client may have reset the stream since.
         let Some(stream) = self.streams.get_mut(&id) else { return };
+        holds(!stream.is_uni && !framed.is_empty(), "an answer is written to the stream of its query");
+        holds(!matches!(stream.output, Output::Writing { .. }), "an answer waits for the one before it");
         if matches!(stream.output, Output::Awaited | Output::Ready) {
             let length = framed.len();
             stream.output = Output::Writing { rest: framed, length, is_last };
@@ -349,6 +374,7 @@ impl Connection {
         let key = self.key(id);
         let Some(stream) = self.streams.get_mut(&id) else { return };
         let Output::Writing { rest, length, is_last } = &mut stream.output else { return };
+        holds(rest.len() <= *length, "the rest of an answer is a part of it");
         let mut sending = self.quic.send_stream(id);
         let written = loop {
             match sending.write_chunks(core::slice::from_mut(rest)) {
@@ -421,6 +447,7 @@ impl Connection {
     /// Counts a cancelled query. Closes the connection of a client that does little else (CVE-2023-44487).
     fn count_cancel(&mut self, cx: &mut Context<'_>) {
         const SPAN: Duration = Duration::from_secs(1);
+        holds(self.cancels.0 <= cx.now, "time does not go backwards");
         if cx.now.saturating_duration_since(self.cancels.0) >= SPAN {
             self.cancels = (cx.now, 0);
         }
@@ -454,6 +481,10 @@ impl Connection {
             self.deadlines.retain(|(_, id)| is_open(id));
         }
         self.deadlines.push_back((cx.now + cx.settings.read, id));
+        holds(
+            self.deadlines.len() <= 2 * streams.len() + 17,
+            "the deadlines are those of the open streams, and few others",
+        );
     }
 
     /// Changes a stream, counts its memory, and removes it if it is done.
@@ -470,6 +501,7 @@ impl Connection {
                 self.streams.shrink_to(KEPT_STREAMS);
             }
         }
+        holds(!self.streams.is_empty() || self.held == 0, "a connection without streams holds no memory");
         let ended = self.streams_most.saturating_sub(self.streams.len().max(ENDED_STREAMS_FREE)) * ENDED_STREAM_COST;
         if self.account.as_mut().is_some_and(|account| !account.hold(self.held + ended)) {
             self.overload(cx);
@@ -485,12 +517,14 @@ impl Connection {
 
     /// Tells the client that no further queries are answered.
     pub(crate) fn announce_end(&mut self) {
+        holds(self.requests <= 1 << 60, "a stream ID has 62 bits");
         // All requests that the client has sent so far are served. Stream IDs of clients are multiples of four.
         self.write_control(&h3::goaway(4 * self.requests));
     }
 
     pub(crate) fn close(&mut self, code: u32, reason: &'static str, cx: &mut Context<'_>) {
         self.quic.close(cx.now, code.into(), Bytes::from_static(reason.as_bytes()));
+        holds(self.quic.is_closed(), "a connection that is closed stays closed");
         self.forget(cx);
     }
 
@@ -506,6 +540,7 @@ impl Connection {
         }
         self.held = 0;
         self.account = None;
+        holds(self.current_phase() == Phase::Open, "a connection that has ended is in no handshake");
     }
 }
 

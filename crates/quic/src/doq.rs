@@ -1,6 +1,7 @@
 //! DNS over QUIC (RFC 9250): one query per bidirectional stream, each message with a length prefix.
 
 use bytes::Bytes;
+use host::invariant::holds;
 use wire::{Header, Message, OptionCode, Type, options};
 
 /// Length of the length prefix in bytes.
@@ -103,10 +104,13 @@ fn has_keepalive(message: &[u8]) -> bool {
 
 /// Returns a message with its length prefix.
 pub(crate) fn frame(message: &[u8]) -> Bytes {
+    // The engine writes no longer messages. A shorter one would at least be malformed for this query only.
     let length = u16::try_from(message.len()).unwrap_or(u16::MAX);
+    holds(message.len() == usize::from(length), "a message is at most as long as its length prefix can say");
     let mut framed = Vec::with_capacity(PREFIX_LEN + message.len());
     framed.extend_from_slice(&length.to_be_bytes());
     framed.extend_from_slice(&message[..usize::from(length)]);
+    holds(framed.len() <= STREAM_MAX, "a message with its prefix is a whole stream");
     framed.into()
 }
 

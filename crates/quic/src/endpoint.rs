@@ -16,8 +16,8 @@ use crate::connection::{Connection, Context, Phase};
 use crate::event::{Event, Limit, QueryKey, Route};
 use crate::keys::Keys;
 use crate::limits::{
-    HANDSHAKES_BEFORE_RETRY, HANDSHAKING_BEFORE_RETRY, HANDSHAKING_MAX, REPLIES_MAX, Settings, TURNED_AWAY_MAX,
-    endpoint_config, server_config,
+    DATAGRAM_MAX, HANDSHAKES_BEFORE_RETRY, HANDSHAKING_BEFORE_RETRY, HANDSHAKING_MAX, RECEIVED_MAX, REPLIES_MAX,
+    Settings, TURNED_AWAY_MAX, endpoint_config, server_config,
 };
 use crate::steering::Place;
 
@@ -65,6 +65,8 @@ pub struct Endpoint {
     attempts: Attempts,
     /// Condition under which a connection is closed, after the end has begun.
     ending: Option<fn(&Connection) -> bool>,
+    /// Time of the latest call.
+    latest: Option<Instant>,
 }
 
 impl Endpoint {
@@ -91,6 +93,7 @@ impl Endpoint {
             replies: VecDeque::new(),
             attempts: Attempts::default(),
             ending: None,
+            latest: None,
         })
     }
 
@@ -111,6 +114,7 @@ impl Endpoint {
 
     /// Handles a datagram. `proxied` is the address of the client if a proxy has sent the datagram.
     pub fn handle_datagram(&mut self, now: Instant, route: Route, proxied: Option<SocketAddr>, bytes: &[u8]) {
+        self.pass_time(now);
         let mut reply = Vec::new();
         match self.quic.handle(now, route.peer, route.local, None, BytesMut::from(bytes), &mut reply) {
             Some(DatagramEvent::ConnectionEvent(handle, event)) => {
@@ -126,6 +130,12 @@ impl Endpoint {
             None => {}
         }
         self.check();
+    }
+
+    /// Checks that time does not go backwards.
+    fn pass_time(&mut self, now: Instant) {
+        holds(self.latest.is_none_or(|latest| latest <= now), "time does not go backwards");
+        self.latest = Some(now);
     }
 
     /// Decides about a new connection.
@@ -168,6 +178,8 @@ impl Endpoint {
         if account.is_none() {
             self.events.push_back(Event::LimitReached(Limit::Connections));
         }
+        holds(account.is_none() || opening < HANDSHAKING_MAX, "the number of handshakes is bounded");
+        holds(account.is_some() || turned_away < TURNED_AWAY_MAX, "connections above the limit are few");
         match self.quic.accept(incoming, now, &mut reply, None) {
             Ok(accepted) => {
                 let index = accepted.0.0;
@@ -186,12 +198,16 @@ impl Endpoint {
     }
 
     fn insert(&mut self, index: usize, connection: Box<Connection>) {
+        holds(connection.phase == connection.current_phase(), "a connection is counted in its phase");
+        holds(connection.phase != Phase::Open, "a new connection is in its handshake");
+        holds(!connection.is_queued && connection.timer.is_none(), "a new connection is in no queue");
         if self.connections.len() <= index {
             self.connections.resize_with(index + 1, || None);
         }
         self.phases[connection.phase as usize] += 1;
         let former = self.connections[index].replace(connection);
         holds(former.is_none(), "a handle is used again after its connection was removed");
+        holds(self.connections() <= self.connections.len(), "each connection has a place of its own");
     }
 
     /// Returns the time of the next call of [`Endpoint::handle_timeout`].
@@ -202,6 +218,7 @@ impl Endpoint {
 
     /// Handles the timeouts until `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
+        self.pass_time(now);
         while let Some(Reverse((time, index))) = self.timers.peek().copied()
             && time <= now
         {
@@ -236,8 +253,11 @@ impl Endpoint {
         while let Some(&index) = self.queue.front() {
             if let Some(connection) = self.connections.get_mut(index).and_then(Option::as_mut) {
                 if let Some(transmit) = connection.quic.poll_transmit(now, 1, buffer) {
+                    holds(!buffer.is_empty() && transmit.size == buffer.len(), "a datagram is as long as its buffer");
+                    holds(buffer.len() <= DATAGRAM_MAX.into(), "a datagram passes every path");
                     return Some(Route { peer: transmit.destination, local: transmit.src_ip });
                 }
+                holds(connection.is_queued, "a connection in the queue knows it");
                 connection.is_queued = false;
                 self.settle(index);
             }
@@ -312,6 +332,7 @@ impl Endpoint {
         self.ending = Some(|_| true);
         let code = self.settings.protocol.codes().no_error;
         self.close_where(now, code, ENDING, |_| true);
+        debug_assert!(self.is_idle(), "no connection is open after all were closed");
     }
 
     /// Returns true if no connection is open.
@@ -431,6 +452,8 @@ impl Endpoint {
 
     /// Keeps a datagram of the endpoint itself. Clients repeat what gets no reply.
     fn reply(&mut self, transmit: &Transmit, bytes: Vec<u8>) {
+        holds(transmit.size == bytes.len(), "a datagram is as long as its buffer");
+        holds(bytes.len() <= RECEIVED_MAX.into(), "a reply passes every path");
         if self.replies.len() < REPLIES_MAX {
             self.replies.push_back((Route { peer: transmit.destination, local: transmit.src_ip }, bytes));
         }
@@ -462,6 +485,7 @@ impl Attempts {
     fn note(&mut self, now: Instant) -> bool {
         const SECOND: Duration = Duration::from_secs(1);
         let age = self.second.map(|second| now.saturating_duration_since(second));
+        holds(self.second.is_none_or(|second| second <= now), "time does not go backwards");
         if age.is_none_or(|age| age >= SECOND) {
             self.before = if age.is_some_and(|age| age < 2 * SECOND) { self.count } else { 0 };
             self.count = 0;

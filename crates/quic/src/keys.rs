@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Prk, Salt};
 use aws_lc_rs::hmac;
+use host::invariant::holds;
 use quinn_proto::TokenLog;
 
 use crate::tokens::UsedTokens;
@@ -54,7 +55,8 @@ impl KeyType for SecretLength {
 
 fn expand(root: &Prk, label: &[u8]) -> [u8; SECRET_LEN] {
     let mut secret = [0; SECRET_LEN];
-    // Fails only for secrets longer than 255 hashes.
-    let _ = root.expand(&[label], SecretLength).and_then(|expanded| expanded.fill(&mut secret));
+    // Fails only for secrets longer than 255 hashes. Without the check, all keys would be zero.
+    let filled = root.expand(&[label], SecretLength).and_then(|expanded| expanded.fill(&mut secret));
+    holds(filled.is_ok(), "a secret is shorter than 255 hashes");
     secret
 }

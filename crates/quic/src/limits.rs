@@ -67,6 +67,16 @@ pub(crate) const ENDED_STREAMS_FREE: usize = 16;
 /// Answers of the endpoint itself that may wait to be sent: version negotiation, Retry, refusals, stateless resets.
 pub(crate) const REPLIES_MAX: usize = 64;
 
+// Clients prove their address before handshakes are refused.
+const _: () = assert!(HANDSHAKING_BEFORE_RETRY < HANDSHAKING_MAX);
+// Clients above the limit of the listener are fewer than those in a handshake.
+const _: () = assert!(TURNED_AWAY_MAX < HANDSHAKING_MAX);
+// Without the half that allows all streams, a client could not get more (`Connection::allow_all_streams`).
+const _: () = assert!(STREAMS_AT_FIRST >= 2);
+// A packet that is lost must not stop a stream before the connection.
+const _: () = assert!(STREAM_WINDOW < RECEIVE_WINDOW);
+const _: () = assert!(DATAGRAM_MAX <= RECEIVED_MAX);
+
 /// Settings of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {

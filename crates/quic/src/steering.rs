@@ -4,6 +4,7 @@
 //! its worker, wherever the client sends it from. The first packet of a client has a random connection ID, which names
 //! a worker by the same rule, so repetitions of the packet reach the same worker.
 
+use host::invariant::holds;
 use quinn_proto::{ConnectionId, ConnectionIdGenerator};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -47,6 +48,8 @@ pub(crate) struct ConnectionIds {
 
 impl ConnectionIds {
     pub(crate) fn new(place: Place, seed: [u8; 32]) -> ConnectionIds {
+        holds(place.index < place.count, "the place of an endpoint is among those of its address");
+        holds(place.count <= 256, "one byte names the endpoint");
         ConnectionIds { place, random: StdRng::from_seed(seed) }
     }
 }

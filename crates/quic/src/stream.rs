@@ -2,6 +2,8 @@
 
 use bytes::Bytes;
 
+use host::invariant::holds;
+
 use crate::assembly::{Assembly, TooManyPieces};
 use crate::doq::{self, ProtocolError};
 use crate::h3::{self, Session, UniStream};
@@ -133,6 +135,7 @@ impl Stream {
         settings: &Settings,
         session: &mut Session,
     ) -> Result<Fed, StreamFault> {
+        holds(!self.is_uni || self.output == Output::Done, "a stream in one direction has no answer");
         if matches!(self.input, Input::New) {
             // The usual case: the whole query in one packet. It needs no buffer.
             if settings.protocol == Protocol::Doq
@@ -148,6 +151,7 @@ impl Stream {
         let Input::Arriving(arriving) = &mut self.input else {
             return Err(doq::TRAILING_BYTES.into());
         };
+        holds(self.is_uni == matches!(arriving.reader, Reader::Uni(_)), "the reader fits the direction of the stream");
         let fed = arriving.feed(offset, bytes, self.is_unordered, session)?;
         match fed {
             Fed::Query(_) => self.input = Input::Complete,
@@ -200,11 +204,13 @@ impl Arriving {
         is_unordered: bool,
         session: &mut Session,
     ) -> Result<Fed, StreamFault> {
+        holds(is_unordered || self.assembly.is_next(offset), "ordered bytes follow each other");
         if !is_unordered {
             self.assembly.advance(bytes.len());
             return self.reader.feed(bytes, session);
         }
         self.assembly.keep(offset, bytes)?;
+        holds(!self.assembly.is_empty(), "early bytes are kept");
         let mut fed = Fed::More;
         while let Some(piece) = self.assembly.take() {
             fed = self.reader.feed(&piece, session)?;
@@ -243,6 +249,7 @@ impl Reader {
                     return Err(doq::TRAILING_BYTES.into());
                 }
                 collected.extend_from_slice(bytes);
+                holds(collected.len() <= doq::STREAM_MAX, "a query is at most as long as its prefix can say");
                 let Some(message) = doq::message(collected)? else { return Ok(Fed::More) };
                 doq::check(message)?;
                 Ok(Fed::Query(Bytes::copy_from_slice(message)))

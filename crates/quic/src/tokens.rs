@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use host::invariant::holds;
 use quinn_proto::{TokenLog, TokenReuseError};
 
 /// Time in which a token of a NEW_TOKEN frame is accepted.
@@ -29,14 +30,18 @@ impl TokenLog for UsedTokens {
         let half = lifetime.as_secs().max(2) / 2;
         let number = issued.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs() / half;
         let mut halves = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let newest = halves.number;
         while halves.number < number {
             halves.nonces.rotate_right(1);
             halves.nonces[0].clear();
             halves.number = if number - halves.number > 3 { number - 3 } else { halves.number + 1 };
         }
+        holds(halves.number >= number.max(newest), "the current half is the newest");
         let age = usize::try_from(halves.number - number).unwrap_or(usize::MAX);
         let used = halves.nonces.get_mut(age).ok_or(TokenReuseError)?;
-        if used.len() < USED_MAX && used.insert(nonce) { Ok(()) } else { Err(TokenReuseError) }
+        let is_new = used.len() < USED_MAX && used.insert(nonce);
+        holds(used.len() <= USED_MAX, "the number of remembered tokens is bounded");
+        if is_new { Ok(()) } else { Err(TokenReuseError) }
     }
 }
 

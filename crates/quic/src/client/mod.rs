@@ -106,6 +106,9 @@ impl<T: Clone + PartialEq> Client<T> {
     pub fn send(&mut self, query: T, message: &[u8]) -> Result<(), NoStreamError> {
         let stream = self.quic.streams().open(Dir::Bi).ok_or(NoStreamError)?;
         let (unsent, reader) = (self.asking.request(message), self.asking.reader());
+        holds(message.starts_with(&[0, 0]), "a query over QUIC has the ID 0");
+        holds(!unsent.is_empty(), "a query takes bytes");
+        debug_assert!(self.exchanges.iter().all(|exchange| exchange.query != query), "each query has its own name");
         debug_assert!(self.exchanges.iter().all(|exchange| exchange.stream != stream), "each query has its own stream");
         self.exchanges.push(Exchange { stream, query, unsent, reader });
         self.write(stream);
@@ -136,7 +139,8 @@ impl<T: Clone + PartialEq> Client<T> {
         // Only a server has datagrams to send that belong to no connection.
         let mut reply = Vec::new();
         let event = self.endpoint.handle(now, self.address, None, None, BytesMut::from(bytes), &mut reply);
-        if let Some(DatagramEvent::ConnectionEvent(_, event)) = event {
+        if let Some(DatagramEvent::ConnectionEvent(handle, event)) = event {
+            holds(handle == self.handle, "the endpoint has one connection");
             self.quic.handle_event(event);
             self.handle_events(now);
         }
@@ -207,7 +211,13 @@ impl<T: Clone + PartialEq> Client<T> {
             StreamEvent::Stopped { id, error_code } => self.reject(id, self.rejection(error_code.into_inner())),
             StreamEvent::Opened { dir } => {
                 while let Some(id) = self.quic.streams().accept(dir) {
-                    self.critical.insert(id, UniStream::default());
+                    holds(dir == Dir::Uni, "the upstream may open no streams in both directions");
+                    let former = self.critical.insert(id, UniStream::default());
+                    holds(former.is_none(), "a stream is opened once");
+                    holds(
+                        self.critical.len() <= self.asking.protocol().uni_streams_max() as usize,
+                        "the upstream opens the streams that it may",
+                    );
                     self.read_critical(now, id);
                 }
             }
@@ -230,6 +240,7 @@ impl<T: Clone + PartialEq> Client<T> {
 
     /// Uses a connection whose handshake is complete. Over HTTP/3 it begins with the control stream of this side.
     fn begin(&mut self, now: Instant) {
+        holds(!self.quic.is_handshaking(), "a connection is used after its handshake");
         if self.asking.protocol() == Protocol::Http3 {
             let opened = self.quic.streams().open(Dir::Uni);
             let written = opened.map(|stream| self.quic.send_stream(stream).write(&h3::control_stream()));
@@ -242,6 +253,7 @@ impl<T: Clone + PartialEq> Client<T> {
 
     /// Writes as much of a query as the upstream takes.
     fn write(&mut self, id: StreamId) {
+        holds(id.dir() == Dir::Bi && id.initiator() == quinn_proto::Side::Client, "a query has a stream of this side");
         let Some(exchange) = self.exchanges.iter_mut().find(|exchange| exchange.stream == id) else { return };
         let mut sending = self.quic.send_stream(id);
         while !exchange.unsent.is_empty() {

@@ -1,5 +1,7 @@
 //! Frames (RFC 9114 §7) and the integers of QUIC (RFC 9000 §16).
 
+use host::invariant::holds;
+
 /// Type of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FrameType(pub(crate) u64);
@@ -35,6 +37,12 @@ impl FrameType {
 
 /// Longest header of a frame in bytes: two integers.
 const HEADER_MAX: usize = 16;
+/// Longest integer in bytes.
+pub(super) const INTEGER_LEN_MAX: usize = 8;
+/// Largest integer: two of its 64 bits say how long it is.
+const INTEGER_MAX: u64 = (1 << 62) - 1;
+
+const _: () = assert!(HEADER_MAX == 2 * INTEGER_LEN_MAX);
 
 /// Collects the header of a frame, which may arrive in pieces.
 #[derive(Debug, Default)]
@@ -47,14 +55,16 @@ impl HeaderReader {
     /// Takes bytes from the front of `input` until the header is complete. Returns the type and the length of the frame
     /// then.
     fn read(&mut self, input: &mut &[u8]) -> Option<(FrameType, u64)> {
+        holds(self.length < HEADER_MAX, "a header that is not complete has room");
         while let Some((first, rest)) = input.split_first() {
             self.bytes[self.length] = *first;
             self.length += 1;
             *input = rest;
             let collected = &self.bytes[..self.length];
             if let Some((frame_type, at)) = varint(collected)
-                && let Some((length, _)) = varint(&collected[at..])
+                && let Some((length, length_len)) = varint(&collected[at..])
             {
+                holds(at + length_len == self.length, "a header ends with its last byte");
                 self.length = 0;
                 return Some((FrameType(frame_type), length));
             }
@@ -95,6 +105,7 @@ impl FrameReader {
             self.frame = Some((frame, length));
             return Some(Part::Start(frame, length));
         };
+        holds(!self.header.is_partial(), "inside a frame there is no header");
         if missing == 0 {
             self.frame = None;
             return Some(Part::End(frame));
@@ -103,6 +114,7 @@ impl FrameReader {
         if payload.is_empty() {
             return None;
         }
+        holds(payload.len() as u64 <= missing, "a part of a payload belongs to its frame");
         *input = rest;
         self.frame = Some((frame, missing - payload.len() as u64));
         Some(Part::Payload(frame, payload))
@@ -124,6 +136,7 @@ pub(crate) fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
 
 /// Appends an integer.
 pub(crate) fn put_varint(output: &mut Vec<u8>, value: u64) {
+    holds(value <= INTEGER_MAX, "an integer has 62 bits");
     let bytes = value.to_be_bytes();
     let (start, mark) = match value {
         0..=0x3f => (7, 0),
@@ -134,13 +147,16 @@ pub(crate) fn put_varint(output: &mut Vec<u8>, value: u64) {
     let at = output.len();
     output.extend_from_slice(&bytes[start..]);
     output[at] |= mark;
+    holds(varint(&output[at..]) == Some((value, output.len() - at)), "an integer is read as it was written");
 }
 
 /// Appends a frame.
 pub(crate) fn put_frame(output: &mut Vec<u8>, frame_type: FrameType, payload: &[u8]) {
+    let start = output.len();
     put_varint(output, frame_type.0);
     put_varint(output, payload.len() as u64);
     output.extend_from_slice(payload);
+    holds(output.len() - start - payload.len() <= HEADER_MAX, "a frame is its header and its payload");
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 //! The code is canonical: codes of the same length are consecutive, in the order of their symbols. The lengths
 //! therefore define it completely.
 
+use host::invariant::holds;
+
 /// Length of the code of each symbol in bits. The last symbol ends a string and must not occur in one.
 #[rustfmt::skip]
 const LENGTHS: [u8; SYMBOLS] = [
@@ -70,6 +72,8 @@ const fn table() -> Table {
         code <<= 1;
         length += 1;
     }
+    assert!(at == SYMBOLS, "each symbol has a code");
+    assert!(code == 1 << (LONGEST + 1), "each code has a symbol");
     table
 }
 
@@ -95,6 +99,7 @@ pub(crate) fn decode(coded: &[u8], output: &mut Vec<u8>, length_max: usize) -> O
             return None;
         }
         output.push(byte);
+        holds(SHORTEST <= length && length <= count, "a code is within the bits that were read");
         count -= length;
         bits &= (1u64 << count) - 1;
     }

@@ -1,6 +1,8 @@
 //! Header sections (RFC 9204 §4.5), with the static table only: the server announces a dynamic table of 0 bytes, so a
 //! section never refers to one.
 
+use host::invariant::holds;
+
 use super::huffman;
 use super::static_table::ENTRIES;
 
@@ -20,6 +22,7 @@ pub(crate) enum SectionError {
 
 /// Decodes a header section and passes each field to `take`.
 pub(crate) fn decode(section: &[u8], size_max: usize, mut take: impl FnMut(&[u8], &[u8])) -> Result<(), SectionError> {
+    holds(size_max <= INTEGER_MAX, "a string that is longer is no integer");
     let mut input = section;
     // The required insert count must be 0; the base then has no meaning.
     if integer(&mut input, 8)? != 0 {
@@ -127,11 +130,13 @@ pub(crate) fn put_prefix(output: &mut Vec<u8>) {
 
 /// Appends a field of the static table.
 pub(crate) fn put_indexed(output: &mut Vec<u8>, index: usize) {
+    holds(index < ENTRIES.len(), "a field is in the static table");
     put_integer(output, 0xc0, 6, index);
 }
 
 /// Appends a field whose name is in the static table.
 pub(crate) fn put_literal(output: &mut Vec<u8>, name_index: usize, value: &[u8]) {
+    holds(name_index < ENTRIES.len(), "a name is in the static table");
     put_integer(output, 0x50, 4, name_index);
     put_integer(output, 0, 7, value.len());
     output.extend_from_slice(value);
@@ -148,7 +153,9 @@ pub(crate) fn put_named(output: &mut Vec<u8>, name: &[u8], value: &[u8]) {
 /// Appends an integer whose first part has this many bits, below those of `mark`.
 fn put_integer(output: &mut Vec<u8>, mark: u8, bits: u32, value: usize) {
     let mask = (1usize << bits) - 1;
-    let low = |value: usize| u8::try_from(value & 0xff).unwrap_or(0);
+    holds(usize::from(mark) & mask == 0, "the mark is above the bits of the integer");
+    holds(value <= INTEGER_MAX, "an integer is one that can be read");
+    let low = |value: usize| value.to_le_bytes()[0];
     if value < mask {
         return output.push(mark | low(value));
     }

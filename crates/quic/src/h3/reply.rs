@@ -3,6 +3,8 @@
 use bytes::Bytes;
 use doh::{BODY_MAX, PATH, ResponseError, ResponseHead, check_response, get_target, subtract_age};
 
+use host::invariant::holds;
+
 use super::frame::{FrameReader, FrameType, Part, put_frame};
 use super::qpack::{self, SectionError, put_indexed, put_literal, put_prefix};
 use super::{ConnectionError, Decimal, HEADERS_MAX, code, error};
@@ -96,8 +98,12 @@ impl Response {
         while let Some(part) = self.frames.next(&mut bytes) {
             match part {
                 Part::Start(frame, length) => self.begin(frame, length)?,
-                Part::Payload(FrameType::HEADERS, payload) => self.section.extend_from_slice(payload),
+                Part::Payload(FrameType::HEADERS, payload) => {
+                    self.section.extend_from_slice(payload);
+                    holds(self.section.len() <= HEADERS_MAX, "the length of a header section was checked");
+                }
                 Part::Payload(FrameType::DATA, payload) => {
+                    holds(self.stage == Stage::Body, "a body follows its header section");
                     if self.message.len() + payload.len() > BODY_MAX {
                         return Err(ResponseError::TooLong.into());
                     }
@@ -128,6 +134,8 @@ impl Response {
         if self.stage == Stage::Start || self.announced.is_some_and(|announced| announced != self.message.len()) {
             return Err(ReplyFailure::Malformed);
         }
+        holds(self.section.is_empty(), "a complete header section was decoded");
+        holds(self.message.len() <= BODY_MAX, "the length of a body was checked");
         if let Some(age) = &self.age {
             subtract_age(&mut self.message, age);
         }
@@ -155,6 +163,7 @@ impl Response {
 
     /// Decodes a header section that is complete.
     fn end_section(&mut self) -> Result<(), ReplyFailure> {
+        holds(self.stage != Stage::Trailers, "nothing follows the trailers");
         let section = std::mem::take(&mut self.section);
         let mut fields = Fields::default();
         match qpack::decode(&section, HEADERS_MAX, |name, value| fields.add(name, value)) {

@@ -2,6 +2,8 @@
 
 use doh::{Accepted, BODY_MAX, Head, Policy, Refusal};
 
+use host::invariant::holds;
+
 use super::frame::{FrameReader, FrameType, Part};
 use super::qpack::{self, SectionError};
 use super::{ConnectionError, HEADERS_MAX, code, error};
@@ -88,8 +90,15 @@ impl Request {
         while let Some(part) = self.frames.next(&mut bytes) {
             match part {
                 Part::Start(frame, length) => self.begin(frame, length)?,
-                Part::Payload(FrameType::HEADERS, payload) => self.section.extend_from_slice(payload),
-                Part::Payload(FrameType::DATA, payload) => self.message.extend_from_slice(payload),
+                Part::Payload(FrameType::HEADERS, payload) => {
+                    self.section.extend_from_slice(payload);
+                    holds(self.section.len() <= HEADERS_MAX, "the length of a header section was checked");
+                }
+                Part::Payload(FrameType::DATA, payload) => {
+                    holds(self.stage == Stage::Post, "only a POST has a body");
+                    self.message.extend_from_slice(payload);
+                    holds(self.message.len() as u64 <= self.received, "the length of a body was checked");
+                }
                 Part::End(FrameType::HEADERS) => self.end_section()?,
                 // Frames of unknown types are ignored (RFC 9114 §9).
                 Part::Payload(..) | Part::End(_) => {}
@@ -112,6 +121,9 @@ impl Request {
         if self.announced.is_some_and(|announced| announced != self.received) {
             return Err(Failure::Stream(code::MESSAGE_ERROR));
         }
+        holds(self.section.is_empty(), "a complete header section was decoded");
+        let is_whole = self.received == 0 || self.message.len() as u64 == self.received;
+        holds(is_whole, "the body of a complete request has arrived");
         doh::check_message(&self.message)?;
         Ok(Outcome(self.message))
     }
@@ -147,6 +159,7 @@ impl Request {
 
     /// Decodes a header section that is complete.
     fn end_section(&mut self) -> Result<(), Failure> {
+        holds(self.stage != Stage::Trailers, "nothing follows the trailers");
         let section = std::mem::take(&mut self.section);
         let mut fields = Fields::default();
         match qpack::decode(&section, HEADERS_MAX, |name, value| fields.add(name, value)) {

@@ -3,6 +3,8 @@
 use bytes::Bytes;
 use doh::Refusal;
 
+use host::invariant::holds;
+
 use super::Decimal;
 use super::frame::{FrameType, put_frame};
 use super::qpack::{put_indexed, put_literal, put_named, put_prefix};
@@ -33,6 +35,7 @@ pub(crate) fn answer(message: &[u8]) -> Bytes {
 
 /// Returns the response to a request that is not answered by DNS.
 pub(crate) fn refusal(refusal: &Refusal) -> Bytes {
+    holds((400..600).contains(&refusal.status), "a refusal is an error");
     let mut section = Vec::with_capacity(HEAD_LEN);
     put_prefix(&mut section);
     put_literal(&mut section, STATUS, Decimal::new(usize::from(refusal.status)).text());
@@ -49,6 +52,7 @@ fn response(section: &[u8], body: &[u8]) -> Bytes {
     let mut frames = Vec::with_capacity(HEAD_LEN + section.len() + body.len());
     put_frame(&mut frames, FrameType::HEADERS, section);
     put_frame(&mut frames, FrameType::DATA, body);
+    holds(frames.len() <= HEAD_LEN + section.len() + body.len(), "a response fits into the room for it");
     frames.into()
 }
 

@@ -1,6 +1,8 @@
 //! Unidirectional streams of a connection: the control stream, the two of QPACK, and the unknown ones.
 
-use super::frame::{FrameReader, FrameType, Part, put_frame, put_varint, varint};
+use host::invariant::holds;
+
+use super::frame::{FrameReader, FrameType, INTEGER_LEN_MAX, Part, put_frame, put_varint, varint};
 use super::{ConnectionError, HEADERS_MAX, code, error};
 
 /// Setting: longest header section that this side accepts (RFC 9114 §7.2.4.1).
@@ -45,6 +47,7 @@ pub(crate) fn control_stream() -> Vec<u8> {
 
 /// Returns the frame that tells the client which streams are no longer served: this one and all after it.
 pub(crate) fn goaway(stream: u64) -> Vec<u8> {
+    holds(stream.is_multiple_of(4), "the stream was opened by the client, in both directions (RFC 9000 §2.1)");
     let (mut payload, mut frame) = (Vec::new(), Vec::new());
     put_varint(&mut payload, stream);
     put_frame(&mut frame, FrameType::GOAWAY, &payload);
@@ -135,6 +138,7 @@ impl UniStream {
                 return Some(stream_type);
             }
         }
+        holds(collected.len() < INTEGER_LEN_MAX, "the longest integer is complete");
         self.kind = Kind::Partial(collected);
         None
     }
@@ -173,7 +177,11 @@ impl Control {
         while let Some(part) = self.frames.next(&mut bytes) {
             match part {
                 Part::Start(frame, length) => self.begin(session, frame, length)?,
-                Part::Payload(FrameType::SETTINGS, payload) => self.payload.extend_from_slice(payload),
+                Part::Payload(FrameType::SETTINGS, payload) => {
+                    holds(self.has_settings, "a frame begins before its payload");
+                    self.payload.extend_from_slice(payload);
+                    holds(self.payload.len() <= PAYLOAD_MAX, "the length of the settings was checked");
+                }
                 Part::End(FrameType::SETTINGS) => check_settings(&std::mem::take(&mut self.payload))?,
                 Part::Payload(..) | Part::End(_) => {}
             }
