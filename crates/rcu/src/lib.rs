@@ -77,8 +77,9 @@ impl<T: Entry + Clone> Shards<T> {
     pub fn new(shards: usize) -> Self {
         let empty = Arc::new(HashTable::new());
         let locks = shards.next_power_of_two().min(LOCKS_MAX);
-        let shards = (0..shards.next_power_of_two()).map(|_| ArcSwap::new(Arc::clone(&empty))).collect();
-        let writing = (0..locks).map(|_| Mutex::default()).collect();
+        let shards: Box<[_]> = (0..shards.next_power_of_two()).map(|_| ArcSwap::new(Arc::clone(&empty))).collect();
+        let writing: Box<[_]> = (0..locks).map(|_| Mutex::default()).collect();
+        debug_assert!(writing.len() <= shards.len(), "each lock is that of a shard");
         Shards { shards, seed: Seed::default(), writing }
     }
 
@@ -181,6 +182,7 @@ impl<T: Entry + Clone> Shards<T> {
                     kept
                 });
                 table.shrink_to_fit(|kept| kept.hash(&self.seed));
+                debug_assert!(table.iter().all(&keep), "only entries to keep are left");
             });
         }
     }
@@ -198,6 +200,17 @@ impl<T: Entry + Clone> Shards<T> {
         number
     }
 
+    /// Checks a shard before readers see it, with debug assertions.
+    fn check(&self, number: usize, table: &HashTable<T>) {
+        if cfg!(debug_assertions) && table.len() <= CHECKED_MAX {
+            let is_here = |entry: &T| {
+                let hash = entry.hash(&self.seed);
+                self.shard_number(hash) == number && table.iter_hash(hash).any(|kept| std::ptr::eq(kept, entry))
+            };
+            debug_assert!(table.iter().all(is_here), "each entry is found by its hash");
+        }
+    }
+
     /// Changes a copy of one shard and publishes it. If `change` panics, readers keep the old shard.
     fn write<R>(&self, hash: u64, change: impl FnOnce(&mut HashTable<T>) -> R) -> R {
         self.write_shard(self.shard_number(hash), change)
@@ -212,10 +225,14 @@ impl<T: Entry + Clone> Shards<T> {
         // change.
         let mut table = HashTable::clone(&shard.load());
         let result = change(&mut table);
+        self.check(number, &table);
         shard.store(Arc::new(table));
         result
     }
 }
+
+/// Maximum number of entries of a shard that is checked before it is published.
+const CHECKED_MAX: usize = 64;
 
 /// Load factor below which a shard shrinks: fewer than one in `SPARSE` slots in use.
 const SPARSE: usize = 4;

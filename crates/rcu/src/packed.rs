@@ -61,6 +61,7 @@ impl<T: Keyed> Packed<T> {
     pub fn at(&self, key: T::Key, visit: impl FnMut(&T)) {
         let shard = self.shard(key).load();
         let start = start_of(&shard, key);
+        debug_assert!(start == 0 || shard[start - 1].key() < key, "entries with a key follow those with smaller ones");
         shard.iter().skip(start).take_while(|entry| entry.key() == key).for_each(visit);
     }
 
@@ -84,6 +85,7 @@ impl<T: Keyed> Packed<T> {
     /// Puts `entry` in the place of the one that `equal` selects, and publishes the shard.
     fn write(&self, key: T::Key, equal: impl Fn(&T) -> bool, entry: Option<T>) {
         debug_assert!(entry.as_ref().is_none_or(|entry| entry.key() == key), "an entry is stored under its key");
+        let added = entry.is_some();
         let _turn = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let shard = self.shard(key);
         let old = shard.load();
@@ -92,11 +94,14 @@ impl<T: Keyed> Packed<T> {
         if same.is_none() && entry.is_none() {
             return;
         }
+        debug_assert!(start == old.len() || old[start].key() >= key, "an entry goes to its place in the order");
         let (before, after) = (start + same.unwrap_or(0), start + same.map_or(0, |at| at + 1));
         let mut new = Vec::with_capacity(before + usize::from(entry.is_some()) + old.len() - after);
         new.extend_from_slice(&old[..before]);
         new.extend(entry);
         new.extend_from_slice(&old[after..]);
+        let counted = old.len() + usize::from(added) - usize::from(same.is_some());
+        debug_assert!(new.len() == counted, "one entry is added, replaced or removed");
         debug_assert!(new.is_sorted_by_key(T::key), "the entries of a shard are in the order of their keys");
         debug_assert!(new.len() == new.capacity(), "a shard has no free slots");
         shard.store(Arc::new(new.into_boxed_slice()));
@@ -105,6 +110,7 @@ impl<T: Keyed> Packed<T> {
     fn shard(&self, key: T::Key) -> &ArcSwap<Box<[T]>> {
         #[allow(clippy::cast_possible_truncation, reason = "the mask keeps fewer bits than any usize has")]
         let number = self.seed.hash_one(key) as usize & (self.shards.len() - 1);
+        debug_assert!(self.shards.len().is_power_of_two(), "the mask selects each shard");
         &self.shards[number]
     }
 }

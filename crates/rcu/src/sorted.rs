@@ -124,7 +124,9 @@ impl<V> Pages<V> {
         let page = self.chapters.values.get(chapter).map_or(0, |pages| pages.place_of(key));
         let found = self.chapters.values.get(chapter).and_then(|pages| pages.values.get(page));
         let at = found.map_or(0, |page| page.search(key).unwrap_or_else(|at| at));
-        Entries { chapters: &self.chapters.values, chapter, page, at }
+        let entries = Entries { chapters: &self.chapters.values, chapter, page, at };
+        debug_assert!(entries.clone().next().is_none_or(|(first, _)| first >= key), "a range begins at its key");
+        entries
     }
 
     /// Returns the entries whose keys start with `prefix`, in order.
@@ -208,6 +210,7 @@ impl<V> Page<V> {
     }
 
     fn key(&self, at: usize) -> &[u8] {
+        debug_assert!(self.ends.len() == self.values.len(), "each value has a key");
         &self.keys[self.start(at)..self.ends[at] as usize]
     }
 
@@ -243,9 +246,12 @@ impl<V> Page<V> {
         self.ends.insert(at, offset(start));
         self.ends[at..].iter_mut().for_each(|end| *end += len);
         self.values.insert(at, value);
+        debug_assert!(self.key(at) == key, "a key is read as it was written");
+        debug_assert!(self.values.len() <= PAGE_MAX + 1, "a page that is too long is split at once");
     }
 
     fn remove(&mut self, at: usize) -> V {
+        debug_assert!(at < self.values.len(), "an entry that is removed exists");
         let range = self.start(at)..self.ends[at] as usize;
         let len = offset(range.len());
         self.keys.drain(range);
@@ -256,6 +262,7 @@ impl<V> Page<V> {
 
     /// Replaces the key at index `at` by `key`, if `key` is smaller.
     fn lower(&mut self, at: usize, key: &[u8]) {
+        debug_assert!(at == 0 || at >= self.values.len() || self.key(at - 1) < key, "only the first key is lowered");
         if at < self.values.len() && self.key(at) > key {
             let value = self.remove(at);
             self.insert(at, key, value);
@@ -275,6 +282,8 @@ impl<V> Page<V> {
         let cut = offset(start);
         let ends = self.ends.split_off(at).into_iter().map(|end| end - cut).collect();
         let page = Page { keys, ends, values: self.values.split_off(at) };
+        debug_assert!(self.values.len() + page.values.len() == PAGE_MAX + 1, "a split keeps each entry");
+        debug_assert!(!page.values.is_empty() && self.key(at - 1) < page.key(0), "the upper part has the greater keys");
         self.keys.shrink_to_fit();
         self.ends.shrink_to_fit();
         self.values.shrink_to_fit();
@@ -282,11 +291,14 @@ impl<V> Page<V> {
     }
 
     fn append(&mut self, mut other: Page<V>) {
+        let (own, more) = (self.values.len(), other.values.len());
+        debug_assert!(own == 0 || more == 0 || self.key(own - 1) < other.key(0), "pages are merged in their order");
         debug_assert!(self.values.len() + other.values.len() <= PAGE_MAX, "pages are merged if the result fits");
         let start = offset(self.keys.len());
         self.keys.append(&mut other.keys);
         self.ends.extend(other.ends.iter().map(|end| end + start));
         self.values.append(&mut other.values);
+        debug_assert!(self.values.len() == own + more, "a merge keeps each entry");
     }
 }
 
@@ -300,6 +312,7 @@ impl<V: Clone> Page<Arc<Page<V>>> {
         } else if len < PAGE_MIN && len + next <= PAGE_MAX {
             let next = Arc::unwrap_or_clone(self.remove(at + 1));
             Arc::make_mut(&mut self.values[at]).append(next);
+            debug_assert!(self.values[at].values.len() >= len, "a merged page is not shorter");
         }
     }
 }
@@ -326,6 +339,7 @@ impl<V: Clone> Edit<'_, V> {
         let page_at = chapter.place_of(key);
         chapter.lower(page_at, key);
         let page = Arc::make_mut(&mut chapter.values[page_at]);
+        debug_assert!(!page.values.is_empty(), "no page is empty");
         let at = match page.search(key) {
             Ok(at) => return Some(std::mem::replace(&mut page.values[at], value)),
             Err(at) => at,
@@ -352,6 +366,7 @@ impl<V: Clone> Edit<'_, V> {
         let found = page.search(key);
         debug_assert!(found.is_ok(), "the key that was just found");
         let value = page.remove(found.ok()?);
+        debug_assert!(self.pages.len > 0, "an entry that is removed was counted");
         self.pages.len -= 1;
         chapter.tidy(page_at);
         chapters.tidy(chapter_at);
@@ -367,6 +382,10 @@ impl<V: Clone> Edit<'_, V> {
     /// Publishes the changes to readers.
     pub fn publish(self) {
         self.pages.check();
+        debug_assert!(
+            self.pages.is_empty() == self.pages.chapters.values.is_empty(),
+            "a table without entries has no pages"
+        );
         self.table.shown.store(Arc::new(self.pages));
     }
 }
