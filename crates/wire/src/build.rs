@@ -8,7 +8,9 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::compress::{Compressor, OFFSET_MAX};
 use crate::message::{Mark, Message, Record, Section};
-use crate::{Class, Flags, HEADER_LEN, Header, Name, NameError, NameRef, OPT_FIXED_LEN, Opt, OptionCode, Type};
+use crate::{
+    Class, Flags, HEADER_LEN, Header, NAME_MAX, Name, NameError, NameRef, OPT_FIXED_LEN, Opt, OptionCode, Type,
+};
 
 /// Maximum length of a message in bytes.
 const MESSAGE_MAX: usize = 65_535;
@@ -100,6 +102,7 @@ impl MessageBuf {
             self.bytes.extend_from_slice(&qclass.0.to_be_bytes());
         }
         self.question_end = self.bytes.len();
+        debug_assert!(self.question_end <= HEADER_LEN + NAME_MAX + 4, "a question is a name, a type and a class");
         self.limit = MESSAGE_MAX;
         self.clear();
     }
@@ -148,6 +151,7 @@ impl MessageBuf {
     /// Returns the record at `mark`.
     #[must_use]
     pub fn record(&self, mark: Mark) -> Record<'_> {
+        debug_assert!(usize::from(mark.end) <= self.bytes.len(), "a mark is one of this message");
         Record::at_mark(&self.bytes, mark)
     }
 
@@ -203,6 +207,8 @@ impl MessageBuf {
     }
 
     fn close_record(&mut self, start: usize, rdata_at: usize, rtype: Type, section: Section) -> Option<Mark> {
+        debug_assert!(start == self.records_end(), "a record begins where the one before ends");
+        debug_assert!(start + 11 <= rdata_at && rdata_at <= self.bytes.len(), "RDATA follows the fixed fields");
         let end = self.bytes.len();
         let fits = end <= self.limit;
         let places = (u16::try_from(start), u16::try_from(rdata_at), u16::try_from(end), u16::try_from(end - rdata_at));
@@ -216,7 +222,13 @@ impl MessageBuf {
         let open = self.marks.last().map_or(section, |last| last.section.max(section));
         let mark = Mark { start, rdata, end, rtype, section: open };
         self.marks.push(mark);
+        debug_assert!(self.records_end() == self.bytes.len(), "the last record ends with the message");
         Some(mark)
+    }
+
+    /// Returns the offset after the last record.
+    fn records_end(&self) -> usize {
+        self.marks.last().map_or(self.question_end, |last| usize::from(last.end))
     }
 
     fn write_owner(&mut self, owner: Owner<'_>) {
@@ -319,6 +331,7 @@ impl MessageBuf {
         {
             self.marks.pop();
             self.bytes.truncate(usize::from(mark.start));
+            debug_assert!(self.records_end() == self.bytes.len(), "a record that is taken back leaves nothing");
             self.compressor.cut(usize::from(mark.start));
         }
         outcome.map(|()| mark)
@@ -369,7 +382,8 @@ impl MessageBuf {
         for record in message.records().take_while(|record| !of_hop(record)) {
             let start = self.bytes.len();
             self.bytes.extend_from_slice(&message.as_bytes()[record.start()..record.end()]);
-            self.close_record(start, record.rdata_at(), record.rtype(), record.section());
+            let mark = self.close_record(start, record.rdata_at(), record.rtype(), record.section());
+            debug_assert!(mark.is_some(), "a message that fits has records that fit");
         }
         Ok(())
     }
@@ -380,6 +394,11 @@ impl MessageBuf {
         self.clear();
         self.bytes.extend_from_slice(bytes);
         self.marks.extend_from_slice(marks);
+        debug_assert!(self.records_end() == self.bytes.len(), "the marks are those of the records");
+        debug_assert!(
+            marks.first().is_none_or(|first| usize::from(first.start) == self.question_end),
+            "the question has its length of that time",
+        );
         while self.bytes.len() > self.limit {
             self.pop();
         }
@@ -387,6 +406,7 @@ impl MessageBuf {
 
     /// Removes the last record and sets TC.
     fn pop(&mut self) {
+        debug_assert!(self.records_end() == self.bytes.len(), "records are removed before the OPT record is written");
         self.header.flags = self.header.flags.with_truncated(true);
         match self.marks.pop() {
             Some(mark) => self.bytes.truncate(usize::from(mark.start)),
@@ -411,6 +431,8 @@ impl MessageBuf {
             self.bytes.truncate(usize::from(first.start));
             self.compressor.cut(usize::from(first.start));
             self.marks.truncate(records);
+            debug_assert!(self.marks.len() == records, "the first records are kept");
+            debug_assert!(self.records_end() == self.bytes.len(), "the last record ends with the message");
         }
     }
 
@@ -418,6 +440,7 @@ impl MessageBuf {
     #[must_use]
     pub fn ttl(&self, mark: Mark) -> u32 {
         let at = mark.ttl_at();
+        debug_assert!(at + 4 <= self.bytes.len(), "a mark is one of this message");
         self.bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |bytes| u32::from_be_bytes(*bytes))
     }
 
@@ -429,6 +452,7 @@ impl MessageBuf {
 
     /// Sets the TTL of a record.
     pub fn set_ttl(&mut self, mark: Mark, ttl: u32) {
+        debug_assert!(usize::from(mark.end) <= self.bytes.len(), "a mark is one of this message");
         if let Some(field) = self.bytes.get_mut(mark.ttl_at()..mark.ttl_at() + 4) {
             field.copy_from_slice(&ttl.to_be_bytes());
         }
@@ -492,18 +516,24 @@ impl MessageBuf {
         for mark in &self.marks {
             counts[mark.section as usize] += 1;
         }
+        debug_assert!(
+            self.marks.is_sorted_by_key(|mark| mark.section),
+            "the records are in the order of their sections"
+        );
         let [answers, authorities, additionals] = counts;
         let additionals = additionals + u16::from(opt.is_some());
         if let Some(opt) = opt {
             self.write_opt(opt, options);
         }
         let header = Header { answers, authorities, additionals, ..self.header };
+        debug_assert!(self.bytes.len() <= MESSAGE_MAX, "a message has at most 65,535 bytes");
         self.bytes[..HEADER_LEN].copy_from_slice(&header.to_bytes());
         &self.bytes
     }
 
     /// Appends an additional record in wire form to a finished message, such as a signature over the preceding bytes.
     pub fn push_behind(&mut self, record: &[u8]) {
+        debug_assert!(self.bytes.len() + record.len() <= MESSAGE_MAX, "a message has at most 65,535 bytes");
         const ADDITIONALS_AT: core::ops::Range<usize> = 10..12;
         let counted = self.bytes.get_mut(ADDITIONALS_AT).and_then(|bytes| bytes.first_chunk_mut());
         if let Some(count) = counted {
@@ -513,15 +543,21 @@ impl MessageBuf {
     }
 
     fn write_opt<'o>(&mut self, opt: Opt, options: impl Iterator<Item = (OptionCode, &'o [u8])>) {
+        debug_assert!(self.records_end() == self.bytes.len(), "a message is finished once");
         let start = self.bytes.len();
         self.bytes.extend_from_slice(&opt.to_bytes(0));
         for (code, data) in options {
+            debug_assert!(data.len() <= usize::from(u16::MAX), "an option has at most 65,535 bytes");
             let length = u16::try_from(data.len()).unwrap_or_default();
             self.bytes.extend_from_slice(&code.0.to_be_bytes());
             self.bytes.extend_from_slice(&length.to_be_bytes());
             self.bytes.extend_from_slice(&data[..usize::from(length)]);
         }
         let options_len = u16::try_from(self.bytes.len() - start - OPT_FIXED_LEN).unwrap_or_default();
+        debug_assert!(
+            crate::options(&self.bytes[start + OPT_FIXED_LEN..]).count() > 0 || options_len == 0,
+            "options are read as they were written",
+        );
         self.bytes[start..start + OPT_FIXED_LEN].copy_from_slice(&opt.to_bytes(options_len));
     }
 
@@ -604,6 +640,7 @@ impl RdataWriter<'_> {
                     let (name, end) = name_at(at)?;
                     self.compressor.write(self.bytes, name.as_ref(), compress);
                     at = end;
+                    debug_assert!(at <= rdata.len(), "a name ends within RDATA");
                     continue;
                 }
             };
@@ -618,6 +655,7 @@ impl RdataWriter<'_> {
 /// Appends a pointer to the name at offset `at`, or the name itself if a pointer cannot reach it (RFC 1035 §4.1.4: 14
 /// bits).
 fn refer_to(message: &mut Vec<u8>, at: usize) {
+    debug_assert!(HEADER_LEN <= at && at < message.len(), "a name that is referred to was written before");
     match u16::try_from(at) {
         Ok(offset) if at <= OFFSET_MAX => message.extend_from_slice(&(0xc000 | offset).to_be_bytes()),
         _ => {

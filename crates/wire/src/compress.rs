@@ -4,8 +4,8 @@
 //! can therefore make encoding slow (the vulnerability class of CVE-2024-8508). Pointers are used only for
 //! byte-identical suffixes, so the case of every name is preserved.
 
-use crate::NameRef;
 use crate::name::LABEL_MAX;
+use crate::{Name, NameRef};
 
 /// Maximum number of suffixes in the table. A large SRV answer needs about 30. Beyond the maximum, names are written in
 /// full.
@@ -42,6 +42,7 @@ impl Compressor {
 
     /// Adds the suffixes of a name that is already at offset `at` in uncompressed form.
     pub(crate) fn remember_name(&mut self, name: NameRef<'_>, at: usize) {
+        debug_assert!(self.is_empty(), "the name in the question comes first");
         let hashed = Hashed::new(name);
         for (start, hash) in hashed.suffixes() {
             self.remember(hash, at + start);
@@ -67,6 +68,7 @@ impl Compressor {
                 Some(at) if compress => {
                     message.extend_from_slice(&bytes[..start]);
                     message.extend_from_slice(&(0xc000 | at).to_be_bytes());
+                    debug_assert!(is_name(message, base, name), "a name is read as it was written");
                     return;
                 }
                 Some(_) => {}
@@ -83,11 +85,20 @@ impl Compressor {
 
     fn remember(&mut self, hash: u32, at: usize) {
         let Some(at) = u16::try_from(at).ok().filter(|at| usize::from(*at) <= OFFSET_MAX) else { return };
+        debug_assert!(
+            self.filled == 0 || self.suffixes[self.filled - 1].at < at,
+            "suffixes are in ascending order of their offsets",
+        );
         if let Some(slot) = self.suffixes.get_mut(self.filled) {
             *slot = Suffix { hash, at };
             self.filled += 1;
         }
     }
+}
+
+/// Returns true if the message has this name, in this case, at offset `at`.
+fn is_name(message: &[u8], at: usize, name: NameRef<'_>) -> bool {
+    Name::read(message, at).is_ok_and(|(read, end)| read.as_bytes() == name.as_bytes() && end == message.len())
 }
 
 /// Offset of each label of a name, with the FNV-1a hash of the suffix that starts there.
@@ -107,6 +118,7 @@ impl Hashed {
             hashed.labels += 1;
             at += 1 + usize::from(bytes[at]);
         }
+        debug_assert!(at + 1 == bytes.len(), "a name ends with the root");
         let mut hash = 0x811c_9dc5;
         for label in (0..hashed.labels).rev() {
             let start = usize::from(hashed.starts[label]);

@@ -71,6 +71,10 @@ impl<'a> Message<'a> {
     pub fn parse(packet: &'a [u8]) -> Result<Message<'a>, MessageError> {
         let (header, records_at) = Message::parse_questions(packet)?;
         let end = Message::parse_records(packet, header, records_at)?;
+        debug_assert!(
+            HEADER_LEN <= records_at && records_at <= end && end <= packet.len(),
+            "the parts follow each other"
+        );
         Ok(Message { packet, header, records_at, end })
     }
 
@@ -148,7 +152,9 @@ impl<'a> Iterator for Records<'a> {
     fn next(&mut self) -> Option<Record<'a>> {
         let place = self.left.iter().position(|&left| left > 0)?;
         self.left[place] -= 1;
-        let record = Record::read(self.packet, self.at, Section::ALL[place]).ok()?;
+        let record = Record::read(self.packet, self.at, Section::ALL[place]);
+        debug_assert!(record.is_ok(), "the boundaries of each record were checked");
+        let record = record.ok()?;
         self.at = record.end();
         Some(record)
     }
@@ -174,7 +180,9 @@ impl<'a> Record<'a> {
 
     /// Returns the record at `mark` of a message under construction.
     pub(crate) fn at_mark(packet: &'a [u8], mark: Mark) -> Record<'a> {
+        debug_assert!(mark.start < mark.rdata && mark.rdata <= mark.end, "a record has its parts in order");
         let rdata = mark.rdata_range();
+        debug_assert!(rdata.end <= packet.len(), "a mark is one of this message");
         Record {
             packet,
             start: usize::from(mark.start),
@@ -257,6 +265,7 @@ impl<'a> Record<'a> {
     }
 
     fn fixed(&self, offset: usize) -> u16 {
+        debug_assert!(self.start + 11 <= self.rdata_at && offset <= 8, "the fixed fields are between owner and RDATA");
         word(self.packet, self.rdata_at - 10 + offset).unwrap_or_default()
     }
 }

@@ -91,6 +91,7 @@ impl<'a> NameRef<'a> {
     #[must_use]
     pub fn parent(self) -> Option<NameRef<'a>> {
         let (&length, _) = self.bytes.split_first()?;
+        debug_assert!((length == 0) == self.is_root(), "a name ends with the root");
         (length != 0).then(|| NameRef { bytes: &self.bytes[1 + usize::from(length)..] })
     }
 
@@ -273,6 +274,7 @@ impl Name {
                 _ => return Err(NameError::BadLabel),
             }
         }
+        debug_assert!(len < NAME_MAX, "a name has room for the root label");
         self.bytes[len] = 0;
         self.len = length_byte(len + 1);
         Ok(end.unwrap_or(at + 1))
@@ -324,6 +326,7 @@ impl Name {
         self.bytes[start + 1..end].copy_from_slice(label);
         self.bytes[end] = 0;
         self.len = length_byte(end + 1);
+        debug_assert!(self.is_whole(), "a name is its labels and the root");
         Ok(())
     }
 
@@ -337,7 +340,13 @@ impl Name {
         let room = self.bytes.get_mut(start..end).ok_or(NameError::TooLong)?;
         room.copy_from_slice(suffix.bytes);
         self.len = length_byte(end);
+        debug_assert!(self.is_whole(), "a name is its labels and the root");
         Ok(())
+    }
+
+    /// Returns true if the bytes are exactly one name.
+    fn is_whole(&self) -> bool {
+        plain_name_end(self.as_bytes(), 0) == Ok(usize::from(self.len))
     }
 
     /// Replaces this name by `other`.

@@ -23,6 +23,7 @@ impl Reply {
     pub fn parse(bytes: Vec<u8>) -> Result<Reply, MessageError> {
         let (header, records_at) = Message::parse_questions(&bytes)?;
         let end = Message::parse_records(&bytes, header, records_at);
+        debug_assert!(end.is_ok_and(|end| end >= records_at) || end.is_err(), "records follow the question");
         Ok(Reply { bytes, header, records_at, end })
     }
 
@@ -85,6 +86,7 @@ impl Reply {
     pub fn with_case_of(mut self, query: &[u8]) -> Reply {
         let question = query.get(HEADER_LEN..self.records_at).filter(|_| self.responds_to(query));
         if let (Some(wanted), Some(ours)) = (question, self.bytes.get_mut(HEADER_LEN..self.records_at)) {
+            debug_assert!(ours.eq_ignore_ascii_case(wanted), "the question stays the same up to case");
             ours.copy_from_slice(wanted);
         }
         self
@@ -97,6 +99,7 @@ impl Reply {
         self.header = Header { flags, answers: 0, authorities: 0, additionals: 0, ..self.header };
         self.bytes.truncate(self.records_at);
         self.bytes[..HEADER_LEN].copy_from_slice(&self.header.to_bytes());
+        debug_assert!(self.bytes.len() == self.records_at, "the question stays whole");
         self.end = Ok(self.records_at);
         self
     }

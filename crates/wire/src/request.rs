@@ -103,6 +103,7 @@ impl Request {
             }
             self.opt = Some(Opt::from_fields(record.class().0, record.raw_ttl()));
             self.options = record.rdata_at()..record.end();
+            debug_assert!(self.options.start >= self.question_end, "options follow the question");
         }
         Ok(())
     }
@@ -126,6 +127,7 @@ impl Request {
 
     /// Returns the options of the OPT record. `packet` must be the packet that [`Request::read`] decoded.
     pub fn options<'p>(&self, packet: &'p [u8]) -> impl Iterator<Item = (OptionCode, &'p [u8])> + use<'p> {
+        debug_assert!(self.options.end <= packet.len(), "the packet is the one that was read");
         packet.get(self.options.clone()).and_then(Options::new).into_iter().flatten()
     }
 }
