@@ -33,6 +33,7 @@ impl Slab {
 
     pub(crate) fn read(&self, number: usize) -> u64 {
         let segment = self.segments.get(number / SEGMENT).and_then(OnceLock::get);
+        debug_assert!(number <= CELLS_MAX + SEGMENT, "a cell was given out, or is the one beyond the limit");
         segment.map_or(0, |segment| segment[number % SEGMENT].load(Ordering::Relaxed))
     }
 }

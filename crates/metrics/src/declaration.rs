@@ -33,6 +33,7 @@ impl Metric {
         static KNOWN: Mutex<Vec<&'static Metric>> = Mutex::new(Vec::new());
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(metric) = known.iter().find(|metric| metric.name == name && metric.help == self.help) {
+            debug_assert!(metric.labels == self.labels, "a metric with this name has these labels");
             return metric;
         }
         let name: &'static str = name.to_owned().leak();
@@ -56,6 +57,7 @@ impl Buckets {
     /// Returns the index of the bucket for an observation. The last bucket has no upper bound.
     #[must_use]
     pub fn index(&self, value: u64) -> usize {
+        debug_assert!(self.bounds.is_sorted(), "bounds are ascending");
         self.bounds.iter().position(|bound| value <= *bound).unwrap_or(self.bounds.len())
     }
 }

@@ -36,6 +36,10 @@ impl Table {
     }
 
     pub(crate) fn cell(&self, places: [usize; 3]) -> u32 {
+        let [_, second, third] = places.map(|place| u32::try_from(place).unwrap_or(u32::MAX));
+        let [whole, row, width] = self.strides;
+        debug_assert!(whole == 0 || second.saturating_mul(row) < whole, "a series is in its table");
+        debug_assert!(row == 0 || third.saturating_mul(width) < row, "a series is in its row");
         let offsets =
             places.iter().zip(self.strides).map(|(place, stride)| stride * u32::try_from(*place).unwrap_or(0));
         self.first + offsets.sum::<u32>()

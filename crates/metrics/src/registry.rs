@@ -74,6 +74,12 @@ impl Registry {
     ///
     /// The same arguments always return the same series, so that they survive a reload.
     pub fn table(&self, metric: &'static Metric, values: &[&str], dimensions: &[&[&str]]) -> Table {
+        debug_assert!(dimensions.len() <= 3, "a table has at most three dimensions");
+        debug_assert!(
+            values.len() + dimensions.len() == metric.labels.len(),
+            "each label of {} has a value",
+            metric.name
+        );
         let mut known = self.lock();
         let key = format!("{values:?}{dimensions:?}");
         let Known { families, cells, .. } = &mut *known;
@@ -89,6 +95,7 @@ impl Registry {
         let table = if (*cells + wanted) as usize <= CELLS_MAX {
             let first = *cells;
             *cells += wanted;
+            debug_assert!(*cells as usize <= CELLS_MAX, "the number of cells is bounded");
             Table { first, strides, buckets }
         } else {
             // Above the limit, all series share one cell that does not exist: they are not exported and use no memory.
@@ -112,11 +119,13 @@ impl Registry {
     /// buckets.
     pub fn alias_histogram(&self, metric: &'static Metric, values: &[&str], of: Histogram) {
         let same = matches!(metric.kind, Kind::Histogram(buckets) if buckets.bounds.len() == of.buckets.bounds.len());
+        debug_assert!(same, "both histograms have the same number of buckets");
         self.show(metric, values, same.then_some(of.first).into_iter());
     }
 
     /// Adds cells to a series, except for those it already has.
     fn show(&self, metric: &'static Metric, values: &[&str], cells: impl Iterator<Item = u32>) {
+        debug_assert!(values.len() == metric.labels.len(), "each label of {} has a value", metric.name);
         let labels = text::labels(metric.labels, values.iter().copied());
         let mut known = self.lock();
         let (_, family) = known.families.entry(metric.name).or_insert_with(|| (metric, Family::default()));
@@ -144,6 +153,7 @@ impl Registry {
         gauges.retain(|known| known().is_some());
         gauges.drain(..gauges.len().saturating_sub(GAUGES_MAX - 1));
         gauges.push(Box::new(read));
+        debug_assert!(gauges.len() <= GAUGES_MAX, "the gauges of a label set are few");
     }
 
     /// Removes all gauges of a metric.
@@ -282,6 +292,7 @@ impl Known {
         shown: bool,
     ) {
         let counts = self.bucket_counts(cells, buckets);
+        debug_assert!(counts.len() == buckets.bounds.len() + 1, "the last bucket has no bound");
         let total: u64 = counts.iter().sum();
         if total > 0 || shown {
             let sum_cells: Vec<u32> = cells.iter().map(|cell| cell + small(buckets.bounds.len() + 1)).collect();
