@@ -2,6 +2,8 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use host::invariant::holds;
+
 use crate::record::SOCKETS_MAX;
 
 /// Maximum number of records with sockets: those of 64 addresses with 32 workers, the maximum.
@@ -42,12 +44,14 @@ impl HeldSockets {
         let fits = pairs.len() < HELD_MAX && (1..=SOCKETS_MAX).contains(&sockets.len());
         if fits {
             pairs.push(Pair { text, sockets });
+            holds(pairs.len() <= HELD_MAX, "the number of sockets is bounded");
         }
         fits
     }
 
     /// Closes the sockets with this label.
     pub(crate) fn close(&mut self, label: &str) {
+        holds(!label.contains(' '), "a label is the first word of a text");
         self.starting.as_mut().unwrap_or(&mut self.current).retain(|pair| pair.label() != label);
     }
 

@@ -24,6 +24,9 @@ const SUSPICIOUS_TICK: Duration = Duration::from_millis(100);
 /// The keeper has not run itself if a wait took this much longer than it should.
 const OVERSLEPT: Duration = Duration::from_millis(500);
 
+// The loop waits for less than a second.
+const _: () = assert!(BEAT.as_secs() == 0 && SUSPICIOUS_TICK.as_secs() == 0);
+
 /// The keeper.
 pub(crate) struct Keeper {
     command: CommandLine,

@@ -4,6 +4,8 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use host::invariant::holds;
+
 use rustix::io::ioctl_fionbio;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
@@ -65,6 +67,7 @@ impl Link {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let bytes = record.encode();
+        debug_assert!(Record::decode(&bytes).is_some(), "a record is read as it was written");
         let sent =
             rustix::io::retry_on_intr(|| sendmsg(&self.0, &[IoSlice::new(&bytes)], &mut control, SendFlags::NOSIGNAL))?;
         if sent == bytes.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
@@ -93,6 +96,9 @@ impl Link {
                 sockets.extend(rights);
             }
         }
+        holds(length <= RECORD_SIZE, "the kernel writes no more than there is room for");
+        // The space of the control message is rounded up, so it may hold one more.
+        holds(sockets.len() <= SOCKETS_MAX + 1, "the kernel passes no more sockets than there is room for");
         Ok(match Record::decode(&bytes[..length]) {
             Some(record) => Received::Record(record, sockets),
             None if length == 0 => Received::Closed,

@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::time::{Duration, Instant};
 
+use host::invariant::holds;
+
 /// Number of exits within [`WINDOW`] that end the keeper, so that the policy of the container's manager applies.
 pub(crate) const EXITS_MAX: usize = 5;
 /// Time in which exits count.
@@ -16,6 +18,9 @@ const REMEMBERED_MAX: usize = 512;
 const PANICKED: u8 = 101;
 /// Added to the number of a signal for an exit code, as shells do.
 const SIGNAL_BASE: u8 = 128;
+
+const _: () = assert!(EXITS_MAX < REMEMBERED_MAX);
+const _: () = assert!(WINDOW.as_secs() < HOUR.as_secs());
 
 /// End of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,6 +115,7 @@ impl ExitHistory {
         if server.is_ending || server.are_crashes_wanted || exit == Exit::Code(0) || is_refusal {
             return Decision::End;
         }
+        holds(self.times.back().is_none_or(|last| *last <= now), "time does not go backwards");
         if self.times.len() >= REMEMBERED_MAX {
             self.times.pop_front();
         }
@@ -117,6 +123,9 @@ impl ExitHistory {
         self.total = self.total.saturating_add(1);
         self.last = Some(exit);
         let recent = self.within(WINDOW, now);
+        holds((1..=self.times.len()).contains(&recent), "the exit that was just recorded is a recent one");
+        holds(self.times.len() <= REMEMBERED_MAX, "the number of exits that are remembered is bounded");
+        holds(self.total as usize >= self.times.len(), "each exit was counted");
         if recent >= EXITS_MAX { Decision::GiveUp } else { Decision::Restart(recent) }
     }
 

@@ -12,6 +12,9 @@ const HEAD: usize = 16;
 /// Maximum length of the text.
 pub const TEXT_MAX: usize = RECORD_SIZE - HEAD;
 
+// One byte holds the length of a text.
+const _: () = assert!(TEXT_MAX <= u8::MAX as usize);
+
 /// Record between the keeper and its child.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Record {

@@ -5,15 +5,16 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use host::invariant::holds;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::command_line::CommandLine;
-use crate::held::HeldSockets;
+use crate::held::{HELD_MAX, HeldSockets};
 use crate::link::{Link, Received, VARIABLE};
 use crate::policy::{Circumstances, Exit};
 use crate::record::Record;
 use crate::usage;
-use crate::watchdog::{Beat, Watchdog};
+use crate::watchdog::{Beat, HUNG, Watchdog};
 
 /// Time between SIGABRT and SIGKILL for a server that hangs.
 const ABORT_LIMIT: Duration = Duration::from_secs(2);
@@ -51,6 +52,7 @@ impl Server {
     /// # Errors
     /// Fails if the program cannot be started.
     pub(crate) fn start(command: &CommandLine, exits: Record, has_served: bool) -> io::Result<Server> {
+        holds(matches!(exits, Record::Exits { .. }), "the first record is about earlier exits");
         let (link, of_child) = Link::pair()?;
         let mut program = Command::new(&command.program);
         program.args(&command.arguments).env(VARIABLE, of_child.as_raw_fd().to_string());
@@ -88,6 +90,7 @@ impl Server {
     /// Sends the exits, the sockets and the end, as far as there is room.
     pub(crate) fn send(&mut self, held: &HeldSockets) {
         while let (Some(position), Some(link)) = (self.next_to_send, &self.link) {
+            holds(position <= HELD_MAX + 1, "the sockets that are held are bounded");
             let (sent, is_last) = match position.checked_sub(1).map(|at| held.at(at)) {
                 None => (link.send(&self.exits, &[]), false),
                 Some(Some((text, sockets))) => (link.send(&Record::Sockets(text.to_owned()), &sockets), false),
@@ -161,6 +164,7 @@ impl Server {
         }
         let pid = self.pid.as_raw_nonzero().get().unsigned_abs();
         let late = self.watchdog.check(now, |thread| usage::read(pid, thread))?;
+        holds(late >= HUNG, "a server that hangs is late");
         self.hung = Some((late, now + ABORT_LIMIT));
         self.signal(Signal::ABORT);
         // A stopped process takes no other signal but SIGKILL.

@@ -8,6 +8,8 @@
 
 use std::time::{Duration, Instant};
 
+use host::invariant::holds;
+
 /// Interval of the server's beats.
 pub const BEAT: Duration = Duration::from_millis(500);
 /// Time without a beat after which a thread is suspicious.
@@ -18,6 +20,10 @@ pub(crate) const HUNG: Duration = Duration::from_secs(3);
 const OBSERVED_MIN: Duration = Duration::from_millis(1500);
 /// CPU time with which a thread would have responded: it loops.
 const LOOPED: Duration = Duration::from_secs(1);
+
+const _: () = assert!(BEAT.as_millis() < SUSPICIOUS.as_millis());
+// A thread that becomes suspicious in time is observed for long enough.
+const _: () = assert!(SUSPICIOUS.as_millis() + OBSERVED_MIN.as_millis() < HUNG.as_millis());
 
 /// State of a thread and its control group according to the kernel. All times only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -95,6 +101,7 @@ impl Watchdog {
 
     /// Records a beat.
     pub(crate) fn beat(&mut self, beat: Beat) {
+        holds(self.beat.is_none_or(|last| last.at <= beat.at), "time does not go backwards");
         self.beat = Some(beat);
     }
 
@@ -122,6 +129,8 @@ impl Watchdog {
         let begin = Suspicion { thread, ran_at_first: usage.ran, begin: now, usage };
         let suspicion = self.suspicion.insert(known.unwrap_or(begin));
         let observed = now.duration_since(suspicion.begin);
+        holds(suspicion.begin <= now, "time does not go backwards");
+        holds(suspicion.thread == thread, "the suspicion is about the thread that is late");
         if late < HUNG || observed < OBSERVED_MIN {
             return None;
         }
