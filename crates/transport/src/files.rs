@@ -6,6 +6,8 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
+use host::invariant::holds;
+
 /// Number of `/dev/null` (Linux, `Documentation/admin-guide/devices.txt`), which serves as an empty file.
 const NULL_DEVICE: u64 = 1 << 8 | 3;
 
@@ -72,6 +74,7 @@ pub fn read_beginning(path: impl AsRef<Path>, max: u64) -> io::Result<String> {
 pub fn beginning(from: impl Read, max: u64) -> io::Result<String> {
     let mut bytes = Vec::new();
     let is_cut = from.take(max).read_to_end(&mut bytes)? as u64 == max;
+    holds(bytes.len() as u64 <= max, "the beginning of a text is bounded");
     // A character at the end may be incomplete.
     if is_cut
         && let Err(error) = core::str::from_utf8(&bytes)
@@ -90,6 +93,7 @@ fn read_open(file: &File, max: u64) -> io::Result<Vec<u8>> {
     if length as u64 > max {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it is longer than {max} bytes")));
     }
+    holds(bytes.len() == length, "a file is all that was read");
     Ok(bytes)
 }
 

@@ -5,6 +5,7 @@
 use std::error::Error;
 use std::fmt;
 
+use host::invariant::holds;
 use http_body_util::BodyExt;
 use hyper::body::{Body, Buf, Bytes, Incoming};
 use hyper::client::conn::http2::SendRequest;
@@ -135,8 +136,9 @@ fn check_status(fields: &HeaderMap) -> Result<(), CallError> {
 #[must_use]
 pub fn encode_frame(message: &impl Message) -> Bytes {
     let mut bytes = frame_prefix(message.encoded_len());
-    // Encoding cannot fail: the vector has enough capacity.
-    let _ = message.encode(&mut bytes);
+    // The vector has enough capacity.
+    holds(message.encode(&mut bytes).is_ok(), "a message can be encoded");
+    holds(bytes.len() == PREFIX_LEN + message.encoded_len(), "a frame is its prefix and its message");
     bytes.into()
 }
 

@@ -3,6 +3,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use host::invariant::holds;
+
 const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
 /// Length of the fixed part of version 2 in bytes.
 const FIXED_LEN: usize = 16;
@@ -124,6 +126,7 @@ pub enum Tlvs {
 /// Copies the TLVs of a header, its last `tlvs_len` bytes.
 #[must_use]
 pub fn tlvs_of(header: &[u8], tlvs_len: usize) -> Tlvs {
+    holds(tlvs_len <= header.len(), "the TLVs are a part of the header");
     let mut tlvs = header.len().checked_sub(tlvs_len).and_then(|at| header.get(at..)).unwrap_or_default();
     if tlvs.len() > TLVS_MAX {
         return Tlvs::TooLong;
@@ -141,6 +144,7 @@ pub fn tlvs_of(header: &[u8], tlvs_len: usize) -> Tlvs {
         }
         tlvs = rest;
     }
+    holds(kept.len() <= TLVS_MAX, "the TLVs that are kept are bounded");
     if !tlvs.is_empty() || kept.is_empty() { Tlvs::Absent } else { Tlvs::Whole(kept) }
 }
 

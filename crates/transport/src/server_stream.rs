@@ -9,6 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use host::invariant::holds;
 use rustls::HandshakeKind;
 use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
 use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, UnbufferedStatus, WriteTraffic};
@@ -156,10 +157,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> ServerStream<S> {
     /// Processes the complete records at the start of `records`. Returns their length. rustls remembers where parts of
     /// messages are in the rest, so the next call must begin with it. After an error, there must be no other call.
     fn process(&mut self, records: &mut [u8]) -> Result<usize, Error> {
+        holds(self.stage != Stage::Failed, "after an error, nothing more is processed");
         let mut used = 0;
         loop {
             let (discard, next) = self.process_once(&mut records[used..]);
             used += discard;
+            holds(used <= records.len(), "only records that have arrived are removed");
             match next {
                 Ok(true) => {}
                 Ok(false) => return Ok(used),
@@ -220,12 +223,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> ServerStream<S> {
         length: usize,
         encrypt: impl FnOnce(&mut Traffic<'_>, &mut [u8]) -> Result<usize, EncryptError>,
     ) -> io::Result<()> {
+        holds(length <= RECORD_MAX, "a record has a bounded content");
         if matches!(self.stage, Stage::Handshake | Stage::Failed) {
             return Err(io::ErrorKind::NotConnected.into());
         }
         // Messages of TLS itself come first.
         self.process_incoming().map_err(io::Error::other)?;
         let start = self.outgoing.len();
+        holds(self.sent <= start, "no more is sent than was encrypted");
         self.outgoing.resize(start + length + RECORD_OVERHEAD, 0);
         let written = match self.tls.process_tls_records(&mut self.incoming).state {
             Ok(ConnectionState::WriteTraffic(mut traffic)) => {
@@ -246,6 +251,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> ServerStream<S> {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
             self.sent += sent;
+            holds(self.sent <= self.outgoing.len(), "no more is sent than was encrypted");
         }
         self.sent = 0;
         self.outgoing.clear();
@@ -298,6 +304,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for ServerStream<S> {
         let length = rest.len().min(buffer.remaining());
         buffer.put_slice(&rest[..length]);
         this.taken += length;
+        holds(this.taken <= this.plain.len(), "no more is read than was decrypted");
         if this.taken == this.plain.len() {
             this.taken = 0;
             this.plain.clear();

@@ -12,6 +12,7 @@ use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::time::Duration;
 
+use host::invariant::holds;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// Time until the first ones are opened, so that they take none from the sockets of a server that starts.
@@ -97,6 +98,7 @@ impl Spare {
         while files.len() < self.count {
             let Ok(file) = File::open("/dev/null") else { return };
             files.push(file);
+            holds(files.len() <= self.count, "the number of spare descriptors is bounded");
         }
     }
 }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use aws_lc_rs::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
 use aws_lc_rs::rand;
+use host::invariant::holds;
 use rustls::server::ProducesTickets;
 
 /// Time for which a key encrypts new tickets.
@@ -26,6 +27,10 @@ const NAME_LEN: usize = 16;
 const KEY_LEN: usize = 32;
 /// Maximum length of a ticket in bytes. Client certificates are part of it. A longer one would not be ours.
 const TICKET_MAX: usize = 16 << 10;
+
+// A key decrypts each ticket that it has encrypted for its whole lifetime, and is one of those that are kept.
+const _: () = assert!(ROTATION.as_secs() + LIFETIME as u64 <= KEPT.as_secs());
+const _: () = assert!(KEYS_MAX as u64 * ROTATION.as_secs() >= KEPT.as_secs());
 
 /// Key with its name.
 struct Key {
@@ -81,7 +86,9 @@ impl TicketKeys {
         let key = Key::new(now)?;
         let old = self.keys.load();
         let kept = old.iter().filter(|old| is_kept(old, now)).take(KEYS_MAX - 1).cloned();
+        holds(old.iter().all(|old| old.name != key.name), "each key has a name of its own");
         self.keys.store(Arc::new([Arc::clone(&key)].into_iter().chain(kept).collect()));
+        holds(self.keys.load().len() <= KEYS_MAX, "the number of keys is bounded");
         Some(key)
     }
 
@@ -90,6 +97,7 @@ impl TicketKeys {
         let mut sealed = plain.to_vec();
         let nonce = key.key.seal_in_place_append_tag(Aad::from(key.name), &mut sealed).ok()?;
         let ticket = [&key.name[..], nonce.as_ref(), &sealed].concat();
+        holds(ticket.len() > NAME_LEN + NONCE_LEN + plain.len(), "a ticket is longer than its content");
         (ticket.len() <= TICKET_MAX).then_some(ticket)
     }
 
