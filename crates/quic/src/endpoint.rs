@@ -397,6 +397,10 @@ impl Endpoint {
         // Counted out and in again in one place, after everything that may change the phase.
         connection.phase = connection.current_phase();
         if is_drained {
+            if connection.is_queued {
+                // The next connection with this index would otherwise be in the queue twice.
+                self.queue.retain(|queued| *queued != index);
+            }
             self.connections[index] = None;
             return;
         }
@@ -405,8 +409,19 @@ impl Endpoint {
             && connection.timer.is_none_or(|timer| next < timer)
         {
             connection.timer = Some(next);
-            self.timers.push(Reverse((next, index)));
+            self.add_timer(next, index);
         }
+    }
+
+    /// Adds a timer. Each time that a client acknowledges a packet, the timer for its idle time is out of date, but
+    /// stays until its time. If most timers are out of date, removes these.
+    fn add_timer(&mut self, time: Instant, index: usize) {
+        if self.timers.len() >= TIMERS_PER_CONNECTION * self.connections.len() + TIMERS_FREE {
+            let connections = &self.connections;
+            let timer_of = |index: usize| connections[index].as_ref().and_then(|connection| connection.timer);
+            self.timers.retain(|Reverse((time, index))| timer_of(*index) == Some(*time));
+        }
+        self.timers.push(Reverse((time, index)));
     }
 
     fn enqueue(&mut self, index: usize) {
@@ -435,6 +450,8 @@ impl Endpoint {
         holds(self.phases[Phase::Opening as usize] <= HANDSHAKING_MAX, "the number of handshakes is bounded");
         holds(self.phases[Phase::TurnedAway as usize] <= TURNED_AWAY_MAX, "connections above the limit are few");
         holds(self.replies.len() <= REPLIES_MAX, "the number of the endpoint's own replies is bounded");
+        let timers_max = TIMERS_PER_CONNECTION * self.connections.len() + TIMERS_FREE;
+        holds(self.timers.len() <= timers_max, "the number of timers is bounded");
         for (index, connection) in self.connections.iter().enumerate() {
             let Some(connection) = connection else { continue };
             let queued = self.queue.iter().filter(|queued| **queued == index).count();
@@ -469,6 +486,9 @@ impl core::fmt::Debug for Endpoint {
 /// Maximum number of connections, and of their streams, that are checked after each step. With more, tests with many
 /// clients would spend their time on it.
 const CHECKED_MAX: usize = 64;
+/// Timers that a connection may have, nearly all of them out of date, and further ones of the endpoint.
+const TIMERS_PER_CONNECTION: usize = 8;
+const TIMERS_FREE: usize = 64;
 /// Reason given to clients when the server ends.
 const ENDING: &str = "the server is shutting down";
 

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use quic::Protocol;
+use quic::{Protocol, Route};
 use quinn_proto::{ClientConfig, ConnectionError, TokenStore, TransportErrorCode};
 
 use crate::simulation::{QUERY, Simulation, framed, settings};
@@ -298,4 +298,39 @@ fn the_address_behind_a_proxy_is_that_of_the_header() {
     let route = quic::Route { peer: address, local: None };
     simulation.servers[0].endpoint.handle_datagram(now, route, Some(behind), &reply);
     assert_eq!(*simulation.servers[0].process.clients.borrow(), [behind.ip()]);
+}
+
+#[test]
+fn a_client_that_asks_all_the_time_has_few_timers() {
+    let mut simulation = simulation();
+    let connection = simulation.connect();
+    // Each query sets a timer for its repetition, and moves that for the idle time. The endpoint checks its bound.
+    for _ in 0..150 {
+        assert_eq!(simulation.ask(connection, QUERY), Ok(framed(QUERY)));
+        simulation.run_for(Duration::from_millis(60));
+    }
+}
+
+#[test]
+fn the_place_of_a_connection_that_has_ended_is_used_again_before_anything_is_sent() {
+    let mut simulation = simulation();
+    simulation.connect();
+    simulation.servers[0].process.evict.set(true);
+    let now = simulation.now;
+    simulation.servers[0].endpoint.close_evicted(now);
+    simulation.run_for(Duration::from_millis(1));
+    simulation.servers[0].process.evict.set(false);
+    let next = simulation.servers[0].endpoint.poll_timeout().expect("the time after which the connection is removed");
+    let config = simulation.client_config();
+    let handle = simulation.start_connecting(0, config);
+    let mut packet = Vec::new();
+    simulation.connection(handle).poll_transmit(now, 1, &mut packet).expect("the first packet");
+    let (route, endpoint) =
+        (Route { peer: simulation.clients[0].address, local: None }, &mut simulation.servers[0].endpoint);
+    let later = next + Duration::from_secs(10);
+    endpoint.handle_timeout(later);
+    assert_eq!(endpoint.connections(), 0);
+    // The endpoint checks that the new connection is in its queue once.
+    endpoint.handle_datagram(later, route, None, &packet);
+    assert_eq!(endpoint.connections(), 1);
 }
