@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use host::invariant::holds;
 use wire::{Name, NameRef};
 
 use crate::plugin::Plugin;
+use crate::trail::STEPS_MAX;
 use crate::zones::Zones;
 
 /// Hooks that a plugin implements. The engine does not call the others.
@@ -86,6 +88,7 @@ impl Chain {
     /// Builds a chain from steps in order, top first.
     #[must_use]
     pub fn new(steps: Vec<Step>) -> Chain {
+        holds(steps.len() <= STEPS_MAX, "a mask has a bit for each step of a chain");
         Chain { steps }
     }
 

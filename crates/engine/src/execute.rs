@@ -68,8 +68,13 @@ impl Generation {
             }
             Admission::Query => query.begin(),
         }
+        holds(!query.is_own(), "a query of a client has a packet");
         query.may_pad = self.listener(listener).pads_responses;
         let progress = self.guarded(transaction, worker, Generation::dispatch);
+        holds(
+            progress == Progress::Waiting || transaction.depth == 0,
+            "the query that is answered is that of the client",
+        );
         if progress != Progress::Waiting {
             worker.observe(self, transaction, progress);
             if transaction.query.is_update() {
@@ -106,6 +111,7 @@ impl Generation {
 
     /// Starts at the first step of the block that serves the query.
     pub(crate) fn descend(&self, transaction: &mut Box<Transaction>, worker: &mut Worker) -> Progress {
+        holds(transaction.passed == 0, "a query that starts was passed on by no step");
         transaction.response.begin(&transaction.query);
         self.go(transaction, Move::Down(0), worker)
     }
@@ -123,6 +129,8 @@ impl Generation {
     }
 
     fn run_refresh(&self, transaction: &mut Box<Transaction>, worker: &mut Worker) -> Progress {
+        holds(!transaction.query.is_awaited(), "a refresh has no client");
+        holds(transaction.passed == 1 << transaction.at, "a refresh ends at the step that requested it");
         holds(transaction.parent.is_none(), "a refresh has no parent");
         if let Some(site) = self.sites.get(transaction.query.site.0).expected("the site of a refresh") {
             (transaction.block, transaction.listener) = (site.block, site.listener);
@@ -137,6 +145,7 @@ impl Generation {
 
     /// Continues a parked transaction with the outcome of its I/O.
     pub fn resume(&self, transaction: &mut Box<Transaction>, resolved: &Resolved, worker: &mut Worker) -> Progress {
+        holds(!transaction.is_unread, "a message that was not read does not wait");
         self.guarded(transaction, worker, |generation, transaction, worker| {
             let next = match transaction.adopt_resolved(resolved) {
                 Verdict::Fail(failure) => {
@@ -168,6 +177,7 @@ impl Generation {
             Some(below) => {
                 holds(below.parent.is_none(), "the background part has no parent: the client's part took it");
                 // Swapped, not copied: both transactions go back to the worker with buffers that the next queries use.
+                holds(below.passed & steps_above(step) == 0, "the background part has visited its steps");
                 core::mem::swap(&mut transaction.response, &mut below.response);
                 transaction.response.move_signer(&mut below.response);
                 // Steps below have restored the question on the way up, but only in their part.
@@ -201,12 +211,15 @@ impl Generation {
                 Move::Up(above) => match self.call_up(transaction, above, worker) {
                     Some(verdict) => verdict,
                     None if transaction.parent.is_some() => self.return_to_parent(transaction, worker),
-                    None if transaction.response.is_dropped() => return Progress::Dropped,
-                    None => return Progress::Answered,
+                    None => return finished(transaction),
                 },
             };
             next = match verdict {
-                Verdict::Wait => return Progress::Waiting,
+                Verdict::Wait => {
+                    let steps = self.block(transaction.block).chain.steps().len();
+                    holds(transaction.at < steps, "the step that waits is in the chain");
+                    return Progress::Waiting;
+                }
                 Verdict::Subquery(ask) => self.ask(transaction, &ask, worker),
                 settled => self.settle(transaction, settled),
             };
@@ -217,6 +230,8 @@ impl Generation {
     fn call_down(&self, transaction: &mut Transaction, from: usize, worker: &mut Worker) -> Verdict {
         let steps = self.block(transaction.block).chain.steps();
         let is_update = transaction.query.is_update();
+        holds(from <= steps.len(), "the way down is within the chain");
+        holds(transaction.passed & !steps_above(from) == 0, "steps below have not seen the query yet");
         for (at, step) in steps.iter().enumerate().skip(from) {
             if is_update && !step.hooks.updates {
                 continue;
@@ -257,10 +272,12 @@ impl Generation {
 
     /// Calls the lowest recorded step above `above`; `None` at the top of the chain.
     fn call_up(&self, transaction: &mut Transaction, above: usize, worker: &mut Worker) -> Option<Verdict> {
+        holds(above <= STEPS_MAX, "the way up begins within the chain");
         let at = (transaction.passed & steps_above(above)).checked_ilog2()? as usize;
         transaction.passed &= !(1 << at);
         transaction.enter_step(at, true);
         let step = &self.block(transaction.block).chain.steps()[at];
+        // A step above may have changed the name on the way up, to one outside of these zones: then the zone is the root.
         let (index, zone) = step.zone_of(transaction.query.key()).unwrap_or_default();
         transaction.query.set_zone(index, zone.map_or(NameRef::ROOT, Name::as_ref));
         Some(step.plugin.on_response(&mut transaction.query, &mut transaction.response, worker))
@@ -271,7 +288,10 @@ impl Generation {
         let at = transaction.at;
         holds(at == transaction.query.trail.step, "the query is at the step of its transaction");
         match verdict {
-            Verdict::Pass if transaction.upwards => Move::Up(at),
+            Verdict::Pass if transaction.upwards => {
+                holds(transaction.passed & !steps_above(at) == 0, "the way up visits steps from below");
+                Move::Up(at)
+            }
             Verdict::Pass => {
                 transaction.passed |= u64::from(self.has_up_hook(transaction, at)) << at;
                 Move::Down(at + 1)
@@ -294,6 +314,7 @@ impl Generation {
                 Move::Up(at)
             }
             Verdict::Done | Verdict::Missing | Verdict::Subquery(_) | Verdict::Wait => {
+                holds(!matches!(verdict, Verdict::Subquery(_) | Verdict::Wait), "a step that waits has no verdict yet");
                 transaction
                     .response
                     .set_source(self.block(transaction.block).chain.steps().get(at).map(|step| step.order));
@@ -329,6 +350,7 @@ impl Generation {
         sub.query.site = transaction.query.site;
         sub.response.begin(&sub.query);
         sub.target = self.target_of(&mut sub, ask.target);
+        holds(sub.target != SubqueryTarget::BelowOrOther, "a subquery starts at one place");
         let next = if sub.depth > DEPTH_MAX {
             sub.response.fail(&sub.query, Failure::servfail(EdeCode::OTHER, "too many nested subqueries"));
             Move::Up(0)
@@ -345,6 +367,7 @@ impl Generation {
                 }
             }
         };
+        holds(sub.parent.is_none() && sub.passed == 0, "a subquery that starts is alone");
         core::mem::swap(transaction, &mut sub);
         transaction.parent = Some(sub);
         next
@@ -371,6 +394,8 @@ impl Generation {
         let mut sub = core::mem::replace(transaction, parent);
         holds(sub.depth == transaction.depth + 1, "a subquery is one level below its parent");
         holds(sub.passed == 0, "a subquery that ends has visited all steps on the way up");
+        holds(sub.listener == transaction.listener, "a subquery is of the client of its parent");
+        holds(transaction.at == transaction.query.trail.step, "the step that asked is the step of its transaction");
         if sub.target == SubqueryTarget::Below {
             // Steps below answer for this query, so their labels describe it. Another block has labels of its own.
             transaction.query.merge_labels(sub.query.label_values());
@@ -382,6 +407,13 @@ impl Generation {
         worker.give_transaction(sub);
         verdict
     }
+}
+
+/// Returns the progress of a transaction that is back at the top.
+fn finished(transaction: &Transaction) -> Progress {
+    holds(transaction.passed == 0, "each step that passed the query on has seen the response");
+    holds(transaction.parent.is_none(), "the answer of a client has no parent");
+    if transaction.response.is_dropped() { Progress::Dropped } else { Progress::Answered }
 }
 
 /// Failure of a query that every step of a chain passed on.

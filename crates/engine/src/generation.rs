@@ -111,6 +111,8 @@ impl Generation {
     /// Creates a generation without queries in progress.
     #[must_use]
     pub fn new(listeners: Vec<Listener>, sites: Vec<Site>, blocks: Vec<Block>, metrics: ServerMetrics) -> Generation {
+        let is_known = |site: &Site| site.listener.0 < listeners.len() && site.block.0 < blocks.len();
+        holds(sites.iter().all(is_known), "a site has its listener and its block");
         Generation { listeners, sites, blocks, metrics, ..Generation::default() }
     }
 
@@ -139,6 +141,7 @@ impl Generation {
         let io = || Failure::refused(EdeCode::NOT_AUTHORITATIVE, "no server block serves this name");
         let site = site.ok_or_else(io)?;
         let block = self.sites[site.0].block;
+        holds(self.sites[site.0].listener == transaction.listener, "a router finds the sites of its listener");
         let steps = self.block(block).chain.steps().len();
         if steps == 0 {
             return Err(io());

@@ -4,6 +4,7 @@ use core::fmt;
 use core::time::Duration;
 
 use host::Instant;
+use host::invariant::holds;
 
 /// Maximum number of lines per second and worker. Anyone can send updates that are refused, so more are only counted.
 const LINES_MAX: u64 = 20;
@@ -33,6 +34,7 @@ impl LineLimit {
     /// Ends the current second if it is over. Returns the number of events without a line in it.
     pub fn end_second(&mut self, now: Instant) -> u64 {
         let ended = self.second.take_if(|(begun, _)| now.since(*begun) >= SECOND);
+        holds(ended.is_none_or(|(begun, _)| begun <= now), "time does not go backwards");
         ended.map_or(0, |(_, events)| events.saturating_sub(LINES_MAX))
     }
 }

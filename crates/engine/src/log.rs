@@ -17,6 +17,8 @@ use core::fmt;
 use core::time::Duration;
 use std::borrow::Cow;
 
+use host::invariant::{Expected as _, holds};
+
 /// Severity of an event. A smaller one is more severe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
@@ -195,6 +197,7 @@ impl EventBuffer {
         let start = self.bytes.len();
         let name = if let Source::Plugin(name) = source { name.as_bytes() } else { &[] };
         let name = &name[..name.len().min(usize::from(u8::MAX))];
+        holds(start <= self.bytes_max, "the events of a buffer are within its bound");
         if start + HEAD + name.len() >= self.bytes_max {
             self.dropped += 1;
             return;
@@ -210,6 +213,8 @@ impl EventBuffer {
         let fields = self.bytes.len();
         describe(&mut self.bytes);
         // A message longer than the buffer would otherwise keep the additional memory allocated.
+        holds(message == start + HEAD + name.len(), "a message follows its head and its name");
+        holds(message <= fields && fields <= self.bytes.len(), "message and fields are appended");
         if self.bytes.len() > self.bytes_max {
             self.bytes.truncate(start);
             self.bytes.shrink_to(self.bytes_max);
@@ -227,6 +232,7 @@ impl EventBuffer {
     /// Appends all events of another buffer, or drops and counts them if they do not fit. Adds the count of events
     /// that `other` dropped.
     pub fn append(&mut self, other: &EventBuffer) {
+        holds((other.events == 0) == other.bytes.is_empty(), "a buffer counts its events");
         self.dropped += other.dropped;
         if self.bytes.len() + other.bytes.len() > self.bytes_max {
             self.dropped += other.events;
@@ -234,6 +240,8 @@ impl EventBuffer {
         }
         self.bytes.extend_from_slice(&other.bytes);
         self.events += other.events;
+        holds(self.bytes.len() <= self.bytes_max, "the events of a buffer are within its bound");
+        debug_assert!(other.events().count() as u64 == other.events, "each event can be read");
     }
 
     /// Removes all events and resets the count of dropped ones.
@@ -270,6 +278,21 @@ impl<'a> Iterator for Events<'a> {
     type Item = Event<'a>;
 
     fn next(&mut self) -> Option<Event<'a>> {
+        if self.bytes.is_empty() {
+            return None;
+        }
+        let event = self.read().expected("a whole event");
+        if event.is_none() {
+            // Where the next one begins is not known.
+            self.bytes = &[];
+        }
+        event
+    }
+}
+
+impl<'a> Events<'a> {
+    /// Reads the next event. `None` if the bytes are no whole event.
+    fn read(&mut self) -> Option<Event<'a>> {
         let (nanos, rest) = self.bytes.split_first_chunk::<8>()?;
         let ([level, source, name_len], rest) = rest.split_first_chunk::<3>()?;
         let (message_len, rest) = rest.split_first_chunk::<4>()?;

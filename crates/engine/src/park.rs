@@ -33,6 +33,7 @@ use crate::verdict::Resolved;
 use crate::worker::Worker;
 use host::Instant;
 use host::LocalFuture;
+use host::invariant::holds;
 
 /// Maximum age of a query for a second attempt, after the exchange that it shared with another query has failed.
 /// Clients wait for five seconds, and an exchange takes up to four.
@@ -60,10 +61,13 @@ pub async fn drive(driver: Driver, transaction: Box<Transaction>, deliver: impl 
     let drive = Rc::new(Drive { driver, clientless: RefCell::default() });
     let _end = End(Rc::clone(&drive));
     let (mut transaction, progress) = drive.beside_clientless(drive.run(transaction)).await;
+    holds(progress != Progress::Waiting, "a query that was driven does not wait");
+    holds(transaction.parent.is_none(), "a client gets the answer to its own query");
     drive.driver.worker.borrow_mut().observe_parked(&*drive.driver.generation, &transaction, progress);
     deliver(&mut transaction, progress);
     drive.driver.worker.borrow_mut().give_transaction(transaction);
     poll_fn(|context| drive.poll_clientless(context)).await;
+    holds(drive.clientless.borrow().is_empty(), "no background work is left");
 }
 
 /// A parked query and its background work.
@@ -123,7 +127,8 @@ impl Drive {
         let finished = before(&*self.driver.io, timeout.until, running.as_mut()).await;
         let Driver { generation, worker, .. } = &self.driver;
         match finished {
-            Some((mut below, _)) => {
+            Some((mut below, progress)) => {
+                holds(progress != Progress::Waiting, "the background part has finished");
                 let progress =
                     generation.resume_client(client, timeout.step, Some(&mut below), &mut worker.borrow_mut());
                 worker.borrow_mut().give_transaction(below);
@@ -132,6 +137,7 @@ impl Drive {
             None => {
                 // Before anything else runs: the hooks of the background part must not prepare an answer for a client
                 // that has gone.
+                holds(!abandoned.get(), "a client leaves once");
                 abandoned.set(true);
                 self.clientless.borrow_mut().push(running);
                 generation.resume_client(client, timeout.step, None, &mut worker.borrow_mut())
@@ -147,7 +153,10 @@ impl Drive {
     /// Starts the refreshes that hooks requested, with the generation of this query.
     fn take_refreshes(self: &Rc<Self>) {
         let Driver { generation, worker, .. } = &self.driver;
-        generation.run_refreshes(worker, |waiting| self.clientless.borrow_mut().push(self.boxed(waiting)));
+        generation.run_refreshes(worker, |waiting| {
+            holds(!waiting.query.is_awaited(), "a refresh has no client");
+            self.clientless.borrow_mut().push(self.boxed(waiting));
+        });
     }
 
     /// Polls `main`, and the background transactions along with it.
@@ -172,7 +181,10 @@ impl Drive {
             }
             for mut transaction in fresh {
                 match transaction.as_mut().poll(context) {
-                    Poll::Ready((transaction, _)) => self.driver.worker.borrow_mut().give_transaction(transaction),
+                    Poll::Ready((transaction, progress)) => {
+                        holds(progress != Progress::Waiting, "background work that ends does not wait");
+                        self.driver.worker.borrow_mut().give_transaction(transaction);
+                    }
                     Poll::Pending => waiting.push(transaction),
                 }
             }

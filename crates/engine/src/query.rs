@@ -19,9 +19,9 @@ use wire::{Class, Flags, Header, Name, NameRef, Opcode, Opt, OptionCode, Request
 use crate::ids::SiteId;
 use crate::label_values::LabelValues;
 use crate::peer::PeerInfo;
-use crate::trail::{Asked, ClientTimeout, Trail};
+use crate::trail::{Asked, ClientTimeout, STEPS_MAX, Trail};
 use host::Instant;
-use host::invariant::Expected as _;
+use host::invariant::{Expected as _, holds};
 
 /// UDP payload size in bytes that this server announces. It avoids fragmentation (RFC 9715 §3.1).
 pub const UDP_SIZE: u16 = 1232;
@@ -133,6 +133,7 @@ impl Query {
         self.udp_size = parent.udp_size;
         self.udp_size_max = parent.udp_size_max;
         self.onward_size_max = parent.onward_size_max;
+        holds(self.is_own() && !self.is_update(), "a subquery is a query that no client has sent");
     }
 
     /// Copies a query in its state at the current step, except for kept values. It names each field, so that a new one
@@ -346,6 +347,7 @@ impl Query {
     /// restrictions apply. No step between this one and the one that waits may change the name. A value that this step
     /// stored with [`Query::keep`] stays with the background part, whereas its note is copied to both parts.
     pub fn wait_until(&mut self, until: Instant) {
+        holds(self.trail.step < STEPS_MAX, "a step sets a client timeout");
         self.trail.timeout = Some(ClientTimeout { step: self.trail.step, until });
     }
 
@@ -367,6 +369,7 @@ impl Query {
         let step = self.trail.step;
         self.trail.kept.retain(|(keeper, _)| *keeper != step);
         self.trail.kept.push((step, Box::new(value)));
+        holds(self.trail.kept.len() <= STEPS_MAX, "each step keeps one value");
     }
 
     /// Value of this type that any step has stored.
@@ -377,7 +380,9 @@ impl Query {
 
     /// Moves the values that the steps above `step` have stored from `other` to this query.
     pub(crate) fn move_kept_above(&mut self, step: usize, other: &mut Query) {
+        let (own, all) = (self.trail.kept.len(), other.trail.kept.len());
         self.trail.kept.extend(other.trail.kept.extract_if(.., |(keeper, _)| *keeper < step));
+        holds(self.trail.kept.len() + other.trail.kept.len() == own + all, "a kept value has one owner");
     }
 
     /// Records that an upstream is asked for this query, for those who watch queries.

@@ -36,6 +36,9 @@ static PADDING: [u8; PADDING_BLOCK] = [0; PADDING_BLOCK];
 /// Maximum number of EDNS options that plugins may add to a response.
 const OPTIONS_MAX: usize = 4;
 
+/// Largest response code with its extension (RFC 6891 §6.1.3).
+const RCODE_MAX: u16 = 0xfff;
+
 /// The response to a query, as the plugins see it.
 #[derive(Default)]
 pub struct Response {
@@ -132,7 +135,9 @@ impl Response {
     /// Size in bytes available for the question and records, without the OPT record if the query had one.
     fn room(&self, query: &Query) -> usize {
         let opt = if query.opt().is_some() { OPT_FIXED_LEN } else { 0 };
-        usize::from(query.size_max()) - opt
+        let size_max = usize::from(query.size_max());
+        holds(size_max > opt, "a response has room for more than its OPT record");
+        size_max.saturating_sub(opt)
     }
 
     /// Response code.
@@ -143,6 +148,7 @@ impl Response {
 
     /// Sets the response code.
     pub fn set_rcode(&mut self, rcode: Rcode) {
+        holds(rcode.0 <= RCODE_MAX, "a response code has twelve bits");
         self.rcode = rcode;
         self.message.header.flags = self.message.header.flags.with_rcode(rcode);
     }
@@ -213,6 +219,7 @@ impl Response {
         if self.options.len() < OPTIONS_MAX {
             self.options.push((code, data));
         }
+        holds(self.options.len() <= OPTIONS_MAX, "the number of options is bounded");
     }
 
     /// Index, among the directives of the block, of the plugin that wrote the answer, if any.
@@ -399,6 +406,7 @@ impl Response {
 
     /// Registers a source of further messages, for clients on a stream. It is dropped if the response starts again.
     pub fn continue_with(&mut self, more: Box<dyn Continuation>) {
+        holds(self.more.is_none(), "a response has one source of messages");
         self.more = Some(more);
     }
 
@@ -413,6 +421,7 @@ impl Response {
             return None;
         }
         self.more = Some(more);
+        holds(!self.message.is_empty(), "each message of a transfer has records");
         Some(self.finish(query))
     }
 
@@ -438,9 +447,11 @@ impl Response {
     pub fn finish(&mut self, query: &Query) -> &[u8] {
         let Some(signer) = self.signer.take() else { return self.write_out(query, usize::from(query.size_max())) };
         let finished = self.write_out(query, usize::from(query.size_max()).saturating_sub(signer.room()));
+        let finished_len = finished.len();
         let mut record = Vec::with_capacity(signer.room());
         signer.sign(finished, &mut record);
         holds(record.len() <= signer.room(), "a signature fits into the room that was kept for it");
+        holds(finished_len == self.message.len(), "a signer does not change the message");
         if !record.is_empty() {
             self.message.push_behind(&record);
         }
@@ -461,6 +472,7 @@ impl Response {
     }
 
     fn write_out(&mut self, query: &Query, limit: usize) -> &[u8] {
+        holds(limit <= usize::from(query.size_max()), "a response is at most as long as the client accepts");
         let Some(asked) = query.opt() else {
             self.message.fit(limit);
             return self.message.finish(None, core::iter::empty());

@@ -1,5 +1,6 @@
 //! Router: selects the site for a query. The longest matching zone wins, and DS queries go to the parent zone.
 
+use host::invariant::holds;
 use wire::{NameRef, Type};
 
 use crate::ids::SiteId;
@@ -29,6 +30,7 @@ impl Router {
     pub fn add(&mut self, zone: NameRef<'_>, site: SiteId) {
         let sites = self.sites.entry(zone, || Sites { first: site, others: Vec::new() });
         if sites.first != site {
+            holds(!sites.others.contains(&site), "a site is added once for a zone");
             sites.others.push(site);
         }
     }

@@ -99,6 +99,7 @@ impl ClientShares {
     /// No slot is free, or none for this client.
     pub fn acquire(self: &Arc<Self>, client: IpAddr) -> Result<Share, ShareError> {
         let before = self.in_use.fetch_add(1, Ordering::Relaxed);
+        holds(before < u32::MAX - 1, "each slot in use is counted once");
         let mut share = Share { shares: Arc::clone(self), counted_in: None };
         if before >= self.limit {
             return Err(ShareError::Full);
@@ -120,6 +121,7 @@ impl ClientShares {
     /// In the last eighth, it falls with the square of the free slots, so that some stay free for others even if very
     /// many clients are greedy. It is at least 1: while a slot is free, a client that holds none gets one.
     fn held_max(&self, free: u32) -> u32 {
+        holds(free > 0 && free <= self.limit, "a client asks for a slot that is free");
         let (free, limit) = (u64::from(free), u64::from(self.limit));
         let steep = (PER_FREE_SLOT * free).pow(2) / limit.max(1);
         u32::try_from((PER_FREE_SLOT * free).min(steep).max(1)).unwrap_or(u32::MAX)

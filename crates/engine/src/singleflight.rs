@@ -23,7 +23,7 @@ use crate::query::Query;
 use crate::trail::Asked;
 use crate::verdict::Resolved;
 use host::Instant;
-use host::invariant::Expected as _;
+use host::invariant::{Expected as _, holds};
 
 /// Outcome of an exchange, and what was recorded while it ran.
 pub(crate) struct SharedReply {
@@ -151,10 +151,11 @@ impl Singleflight {
             return Join::Waiter(receiver);
         }
         let client = query.peer.address.ip().to_canonical();
-        waiting.insert(
+        let former = waiting.insert(
             key.clone(),
             InFlight { since: query.received, client, plugin, upstream: None, waiters: Vec::new() },
         );
+        holds(former.is_none(), "one query leads an exchange");
         Join::Leader(Leader { singleflight: self, key: Some(key) })
     }
 
@@ -172,6 +173,7 @@ impl Singleflight {
             all.select_nth_unstable_by_key(oldest_max, by_age);
             all.truncate(oldest_max);
         }
+        holds(all.len() <= oldest_max, "details are of a few exchanges");
         all.sort_unstable_by_key(by_age);
         ExchangesInFlight { started, oldest: all.into_iter().map(|(key, in_flight)| in_flight.shown(key)).collect() }
     }
@@ -203,6 +205,7 @@ impl Leader<'_> {
     }
 
     fn show(&self, upstream: Option<SocketAddr>) {
+        // Without a key, the table is poisoned and each query does its own exchange.
         let Some(key) = &self.key else { return };
         if let Ok(mut waiting) = self.singleflight.waiting.lock()
             && let Some(in_flight) = waiting.get_mut(key).expected("the exchange of a leader")
@@ -213,6 +216,7 @@ impl Leader<'_> {
 
     /// Publishes the outcome to the waiters.
     pub(crate) fn publish(mut self, resolved: &Resolved, query: &Query) {
+        holds(self.key.is_some() || self.singleflight.waiting.is_poisoned(), "an outcome is published once");
         // The entry is removed first. A query that joined between sending and removing would wait for an outcome that
         // was sent already.
         let waiters = self.take_waiters();

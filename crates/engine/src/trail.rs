@@ -6,6 +6,7 @@ use core::net::SocketAddr;
 use std::rc::Rc;
 
 use host::Instant;
+use host::invariant::holds;
 use wire::{Name, OptionCode};
 
 use crate::label_values::LabelValues;
@@ -118,6 +119,7 @@ impl Default for Notes {
 impl Notes {
     /// Clears the notes of the first `steps` steps.
     pub(crate) fn clear(&mut self, steps: usize) {
+        holds(steps <= STEPS_MAX, "each step has a note");
         self.0[..steps.min(STEPS_MAX)].fill(0);
     }
 

@@ -72,6 +72,7 @@ impl Transaction {
             self.query.packet = Vec::new();
         }
         self.response.message.trim();
+        debug_assert!(self.parent.is_some() || self.excess() == 0, "a pooled transaction takes a few kilobytes");
     }
 
     /// Frees the room of the query and the response, and of the transactions that wait for it, that their contents do
@@ -104,6 +105,7 @@ impl Transaction {
         self.query.copy_from(query);
         self.query.trail.abandoned = Some(Rc::new(Cell::new(true)));
         holds(query.trail.step < STEPS_MAX, "a step requests a refresh");
+        holds(!self.query.is_awaited(), "nobody waits for a refresh");
         self.at = query.trail.step;
         self.passed = 1 << query.trail.step;
     }
@@ -118,6 +120,9 @@ impl Transaction {
         let waiting = self.outermost_with_timeout()?;
         let timeout = waiting.query.trail.timeout.take()?;
         let above = steps_above(timeout.step);
+        holds(timeout.step < STEPS_MAX, "a step sets a client timeout");
+        holds(waiting.at >= timeout.step, "a timeout is that of a step above the one that waits");
+        let passed = waiting.passed;
         let mut client = take_transaction();
         client.begin();
         client.query.copy_from(&waiting.query);
@@ -135,6 +140,7 @@ impl Transaction {
         let abandoned = Rc::new(Cell::new(false));
         waiting.query.trail.abandoned = Some(Rc::clone(&abandoned));
         holds(client.passed & waiting.passed == 0, "each step answers in one of the parts");
+        holds(client.passed | waiting.passed == passed, "no step is left out");
         holds(waiting.parent.is_none(), "the client's part has the parent");
         Some(Detached { client, timeout, abandoned })
     }
@@ -174,6 +180,7 @@ impl Transaction {
 
     /// Converts the outcome of the I/O to a verdict, and stores a reply in the response.
     pub(crate) fn adopt_resolved(&mut self, resolved: &Resolved) -> Verdict {
+        holds(self.at == self.query.trail.step, "the query is at the step that waited");
         let reply = match resolved {
             Resolved::Pass => return Verdict::Pass,
             Resolved::Fail(failure) => return Verdict::Fail(failure.clone()),
@@ -198,6 +205,7 @@ impl Transaction {
         while let Some(parent) = self.parent.take() {
             *self = parent;
         }
+        holds(self.depth == 0, "the client's transaction is at the top");
         self.query.reset_question();
         self.response.fail(&self.query, failure);
     }

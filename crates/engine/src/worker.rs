@@ -5,7 +5,7 @@ use core::time::Duration;
 use std::io::Write;
 use std::sync::Arc;
 
-use host::invariant::Expected as _;
+use host::invariant::{Expected as _, holds};
 use wire::MessageBuf;
 
 use crate::line_limit::{LeftOut, LineLimit};
@@ -189,6 +189,7 @@ impl Worker {
             let mut transaction = self.take_transaction();
             transaction.begin_refresh(query);
             self.refreshes.push(transaction);
+            holds(self.refreshes.len() <= REFRESHES_MAX, "the number of refreshes is bounded");
         }
     }
 
@@ -200,12 +201,15 @@ impl Worker {
     /// Takes a transaction from the pool, or creates one.
     #[must_use]
     pub fn take_transaction(&mut self) -> Box<Transaction> {
-        self.pool.pop().unwrap_or_default()
+        let transaction = self.pool.pop().unwrap_or_default();
+        holds(transaction.parent.is_none(), "a pooled transaction is alone");
+        transaction
     }
 
     /// Returns a transaction to the pool.
     pub fn give_transaction(&mut self, mut transaction: Box<Transaction>) {
         debug_assert!(transaction.parent.is_none(), "a transaction that ends has returned to its parent");
+        holds(self.pool.len() <= POOL_MAX, "the number of pooled transactions is bounded");
         if self.pool.len() < self.pool_max {
             transaction.trim();
             self.pool.push(transaction);

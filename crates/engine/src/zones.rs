@@ -2,6 +2,7 @@
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
+use host::invariant::holds;
 use wire::{Name, NameRef};
 
 /// Map from zones to values. A lookup finds the longest zone that contains a name, with one hash lookup for each
@@ -31,6 +32,7 @@ impl<T> ZoneMap<T> {
         let depth = zone.labels().count();
         if let Err(at) = self.depths.binary_search_by(|known| depth.cmp(known)) {
             self.depths.insert(at, depth);
+            holds(self.depths.is_sorted_by(|one, next| one > next), "the label counts are in descending order");
         }
         let key: Box<[u8]> = zone.as_bytes().to_ascii_lowercase().into();
         self.by_zone.entry(key).or_insert_with(new)
@@ -133,6 +135,7 @@ impl Extend<Name> for Zones {
             if *self.map.entry(name.as_ref(), || next) == next {
                 self.names.push(name.into_lowercase());
             }
+            holds(self.names.len() == self.map.by_zone.len(), "each zone has a name");
         }
     }
 }

@@ -21,6 +21,8 @@ mod ring;
 use std::sync::Arc;
 use std::time::Duration;
 
+use host::invariant::holds;
+
 use wire::Rcode;
 
 use crate::transaction::{Progress, Transaction};
@@ -119,6 +121,7 @@ impl Tap {
             (reasons, weight) = (Reasons::FAILURE, 1);
         } else if self.left == 0 {
             (reasons, weight) = (Reasons::SAMPLE, self.gap);
+            holds(weight > 0, "a query of the sample represents itself");
             self.gap = next_gap(ring.sample_every(), random);
             self.left = self.gap;
         }
@@ -126,6 +129,7 @@ impl Tap {
             for (at, filter) in self.filters.iter() {
                 if filter.selects(finished) {
                     let until_shown = &mut self.until_shown[at];
+                    holds(*until_shown > 0, "a filter shows a query after a whole distance");
                     *until_shown -= 1;
                     let is_shown = *until_shown == 0;
                     if is_shown {

@@ -37,6 +37,11 @@ const WORD: usize = 8;
 const RCODE_MASK: u64 = 0xfff;
 const TEXT_WORDS_MASK: u64 = 0xf;
 
+// The fields of the words have room for their values.
+const _: () = assert!((WORDS - NAME_AT) as u64 <= TEXT_WORDS_MASK);
+const _: () = assert!(NAME_MAX <= u8::MAX as usize);
+const _: () = assert!(ATTEMPTS_MAX < 16 && TRANSPORTS.len() <= 16);
+
 /// Properties of a query and its response, as a set of bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordFlags(u8);

@@ -5,6 +5,8 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use host::invariant::holds;
+
 use super::reasons::Reasons;
 use super::record::{Record, WORDS};
 use host::Instant;
@@ -64,6 +66,7 @@ impl Ring {
     #[must_use]
     pub fn new(workers: usize) -> Ring {
         let capacity = (RECORDS_MAX / workers.max(1)).clamp(CAPACITY_MIN, CAPACITY_MAX);
+        holds(capacity as u64 > RESERVED_PART, "a part of a ring is at least one place");
         let place = || core::array::from_fn(|_| AtomicU64::new(0));
         Ring {
             places: (0..capacity).map(|_| place()).collect(),
@@ -86,6 +89,8 @@ impl Ring {
         let written = self.written.load(Ordering::Relaxed);
         let unread = written.wrapping_sub(self.read.load(Ordering::Acquire));
         let capacity = self.places.len() as u64;
+        holds(unread <= capacity, "a ring has a place for each record in it");
+        holds(!reasons.is_empty(), "a record has a reason");
         let room = if reasons.is_counted() { capacity } else { capacity - capacity / RESERVED_PART };
         if unread >= room {
             self.lose(reasons, weight);
@@ -112,7 +117,9 @@ impl Ring {
 
     /// Number of records in the ring. Only the thread that reads may call it.
     fn len(&self) -> u64 {
-        self.written.load(Ordering::Acquire).wrapping_sub(self.read.load(Ordering::Relaxed))
+        let len = self.written.load(Ordering::Acquire).wrapping_sub(self.read.load(Ordering::Relaxed));
+        holds(len <= self.places.len() as u64, "a ring has a place for each record in it");
+        len
     }
 
     /// Arrival of the oldest query in a ring that is not empty.
@@ -123,6 +130,7 @@ impl Ring {
 
     /// Takes the oldest record out of a ring that is not empty.
     fn take(&self) -> [u64; WORDS] {
+        holds(self.len() > 0, "a record is taken out of a ring that has one");
         let read = self.read.load(Ordering::Relaxed);
         let words = core::array::from_fn(|at| self.place(read)[at].load(Ordering::Relaxed));
         self.read.store(read.wrapping_add(1), Ordering::Release);
@@ -178,6 +186,7 @@ pub fn drain(rings: &[Arc<Ring>], mut take: impl FnMut(&[u64; WORDS])) {
     let mut heads: BinaryHeap<_> = (0..rings.len()).filter(|at| left[*at] > 0).map(head).collect();
     while let Some(Reverse((_, at))) = heads.pop() {
         take(&rings[at].take());
+        holds(left[at] > 0, "a ring is drained up to the records that it had");
         left[at] -= 1;
         if left[at] > 0 {
             heads.push(head(at));
