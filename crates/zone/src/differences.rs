@@ -124,7 +124,7 @@ impl Differences {
     pub fn receive(&mut self, message: &[u8]) -> Result<bool, TransferError> {
         let message = transfer::read(message, self.old.origin())?;
         for record in transfer::answers(&message) {
-            self.take_record(&record)?;
+            self.add_record(&record)?;
         }
         match self.stage {
             Stage::Begin => Err(TransferError::NoSoa),
@@ -136,7 +136,7 @@ impl Differences {
         }
     }
 
-    fn take_record(&mut self, record: &Record<'_>) -> Result<(), TransferError> {
+    fn add_record(&mut self, record: &Record<'_>) -> Result<(), TransferError> {
         // The rest of a response to a client that is up to date is not needed.
         if self.stage == Stage::Same {
             return Ok(());
@@ -157,7 +157,7 @@ impl Differences {
     }
 
     fn begin(&mut self, soa: TransferSoa, record: &Record<'_>) -> Result<Stage, TransferError> {
-        self.whole.take_record(record)?;
+        self.whole.add_record(record)?;
         let is_newer = self.old.soa().is_none_or(|ours| ours.is_older_than(soa.soa.serial));
         self.newest = Some(soa);
         Ok(if is_newer { Stage::Newest } else { Stage::Same })
@@ -176,7 +176,7 @@ impl Differences {
     }
 
     fn part_of_whole(&mut self, record: &Record<'_>) -> Result<Stage, TransferError> {
-        Ok(if self.whole.take_record(record)? { Stage::End { whole: true } } else { Stage::Whole })
+        Ok(if self.whole.add_record(record)? { Stage::End { whole: true } } else { Stage::Whole })
     }
 
     /// Switches from removed to added records at the SOA record of the next version, which is not newer than the
@@ -214,7 +214,7 @@ impl Differences {
         }
         self.count += 1;
         let rtype = record.rtype();
-        self.take_set(owner.as_ref(), rtype)?;
+        self.load_set(owner.as_ref(), rtype)?;
         let key = key(owner.as_ref(), rtype, &rdata);
         if !self.records.contains_key(&key) {
             self.reserve(ENTRY_LEN + key.len())?;
@@ -246,7 +246,7 @@ impl Differences {
     }
 
     /// Loads the RRset of this owner and type from the old version once, so that each change is a single hash lookup.
-    fn take_set(&mut self, owner: NameRef<'_>, rtype: Type) -> Result<(), TransferError> {
+    fn load_set(&mut self, owner: NameRef<'_>, rtype: Type) -> Result<(), TransferError> {
         let set = key(owner, rtype, &[]);
         if self.sets.contains(&set) {
             return Ok(());

@@ -44,14 +44,14 @@ impl Incoming {
     pub fn receive(&mut self, message: &[u8]) -> Result<bool, TransferError> {
         let message = transfer::read(message, self.builder.origin())?;
         for record in transfer::answers(&message) {
-            self.take_record(&record)?;
+            self.add_record(&record)?;
         }
         // Fails early: after a message without records, the caller would wait forever for the rest.
         if self.first.is_none() { Err(TransferError::NoSoa) } else { Ok(!self.done) }
     }
 
     /// Adds a record. Returns true if it was the last one.
-    pub(crate) fn take_record(&mut self, record: &Record<'_>) -> Result<bool, TransferError> {
+    pub(crate) fn add_record(&mut self, record: &Record<'_>) -> Result<bool, TransferError> {
         if self.done {
             return Err(TransferError::AfterEnd);
         }

@@ -100,7 +100,7 @@ fn random_updates_agree_with_a_list_of_records() {
         let seeded = seeded.map(|(name, rtype, data)| (name.into(), rtype.into(), data.into()));
         let mut model = Model { records: seeded.into(), serial: 1 };
         for step in 0..STEPS {
-            let rcode = take_step(&mut random, &mut draft, &mut model, &mut file);
+            let rcode = apply_step(&mut random, &mut draft, &mut model, &mut file);
             let place = format!("seed {seed}, step {step}, {rcode}");
             assert_eq!(draft.serial(), model.serial, "{place}");
             let built = draft.build(crate::Limits::default()).unwrap();
@@ -118,7 +118,7 @@ fn random_updates_agree_with_a_list_of_records() {
     }
 }
 
-fn take_step(random: &mut Random, draft: &mut Draft, model: &mut Model, file: &mut Vec<u8>) -> Rcode {
+fn apply_step(random: &mut Random, draft: &mut Draft, model: &mut Model, file: &mut Vec<u8>) -> Rcode {
     let (name, rtype) = (random.of(&NAMES), random.of(&["ANY", "A", "CNAME", "TXT"]));
     let wants = random.next(4) > 0;
     let has = model.has(name, rtype) || name == "@" && rtype == "ANY";
