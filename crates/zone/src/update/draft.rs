@@ -234,6 +234,7 @@ impl Trial<'_> {
 
     /// Returns a name, which is copied from the draft once. It must be in the zone.
     pub(super) fn name(&mut self, owner: NameRef<'_>) -> &mut DraftName {
+        debug_assert!(owner.is_within(self.draft.origin()), "a name of a draft is in its zone");
         let len = owner.prefix_len(self.draft.origin()).unwrap_or_default();
         let labels = owner.as_bytes()[..len].to_ascii_lowercase().into_boxed_slice();
         let draft = self.draft;

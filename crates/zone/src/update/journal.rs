@@ -63,10 +63,16 @@ pub struct History {
 impl History {
     /// Adds the newest change, and drops the oldest ones that do not fit.
     pub fn push(&mut self, change: Change) {
+        debug_assert!(
+            self.changes.back().is_none_or(|newest| newest.to == change.from),
+            "a change follows the one before"
+        );
         self.bytes += change.len();
         self.changes.push_back(Arc::new(change));
         while self.bytes > HISTORY_MAX {
-            let Some(oldest) = self.changes.pop_front() else { return };
+            let oldest = self.changes.pop_front();
+            debug_assert!(oldest.is_some(), "without changes there are no bytes");
+            let Some(oldest) = oldest else { return };
             self.bytes -= oldest.len();
         }
     }
@@ -77,6 +83,7 @@ impl History {
     pub fn since(&self, serial: u32, most: usize) -> Option<VecDeque<Arc<Change>>> {
         let at = self.changes.iter().rposition(|change| change.from == serial)?;
         let changes: VecDeque<_> = self.changes.range(at..).cloned().collect();
+        debug_assert!(changes.front().is_some_and(|first| first.from == serial), "the changes begin at the version");
         let bytes: usize = changes.iter().map(|change| change.len()).sum();
         (bytes <= most).then_some(changes)
     }
@@ -202,10 +209,15 @@ fn push_change(file: &mut Vec<u8>, kind: Kind, change: &Change) {
 }
 
 fn push_entry(file: &mut Vec<u8>, kind: Kind, payload: &[u8]) {
+    let start = file.len();
     file.push(kind as u8);
     file.extend(length(payload.len()));
     file.extend(checksum(kind, payload).to_be_bytes());
     file.extend_from_slice(payload);
+    debug_assert!(
+        entry(&file[start..]).is_some_and(|(.., rest)| rest.is_empty()),
+        "an entry is read as it was written"
+    );
 }
 
 fn length(len: usize) -> [u8; 4] {
@@ -278,6 +290,7 @@ pub fn read(file: &[u8], origin: NameRef<'_>, limits: Limits) -> Result<Restored
         rest = after;
     }
     let len = file.len() - rest.len();
+    debug_assert!(len >= MAGIC.len(), "the valid part has the magic");
     if has_entry(rest.get(1..).unwrap_or_default()) {
         return Err(JournalError::Damaged(len));
     }

@@ -441,7 +441,9 @@ fn the_history_is_bounded() {
         let request = UpdateRequest::read(&Message::parse(&packet).unwrap()).unwrap();
         let limits = UpdateLimits { records: 10_000, bytes: 1 << 23 };
         let Ok(Applied::Changed(change)) = draft.apply(&request, |_, _| true, limits) else { panic!("{round}") };
-        (0..4).for_each(|_| history.push(change.clone()));
+        // Four changes for each, of which each follows the one before.
+        let serials = 4 * round + 1..4 * round + 5;
+        serials.for_each(|from| history.push(Change { from, to: from + 1, ..change.clone() }));
     }
     assert!(history.bytes() <= journal::HISTORY_MAX && history.bytes() > journal::HISTORY_MAX / 2);
     assert_eq!(history.since(1, usize::MAX), None);
