@@ -23,7 +23,7 @@ pub(super) fn printf(args: &[Value]) -> Result<Value, ExecuteError> {
             return Err(ExecuteError::TooLong);
         }
         text.push(&verb.bad_number)?;
-        text.push(&verb.take_and_print(&mut given))?;
+        text.push(&verb.print_next(&mut given))?;
     }
     text.push(rest)?;
     let extra = given.args.get(given.next..).unwrap_or_default();
@@ -66,7 +66,7 @@ impl<'v> Given<'v> {
         rest
     }
 
-    fn take_number(&mut self) -> Option<i64> {
+    fn next_number(&mut self) -> Option<i64> {
         match self.take()? {
             Value::Integer(number) if number.unsigned_abs() <= NUMBER_MAX as u64 => Some(*number),
             _ => None,
@@ -121,7 +121,7 @@ impl Verb {
     fn number<'t>(&mut self, text: &'t str, given: &mut Given<'_>, error: &str) -> (Option<i64>, &'t str) {
         let text = given.choose(text);
         if let Some(rest) = text.strip_prefix('*') {
-            let number = given.take_number();
+            let number = given.next_number();
             if number.is_none() {
                 self.bad_number.push_str(error);
             }
@@ -133,7 +133,7 @@ impl Verb {
         (number, rest)
     }
 
-    fn take_and_print(&self, given: &mut Given<'_>) -> String {
+    fn print_next(&self, given: &mut Given<'_>) -> String {
         match self.letter {
             '\0' => "%!(NOVERB)".to_owned(),
             '%' => "%".to_owned(),
