@@ -47,7 +47,7 @@ impl Extension for Fill {
     }
 
     fn play(&mut self, statement: &Statement, stage: &mut Stage) -> Result<(), Problem> {
-        let mut words = statement.take_words(1, usize::MAX);
+        let mut words = statement.words_between(1, usize::MAX);
         let (zone, qtype): (String, _) = (words.parse("a zone")?, words.parse("a type")?);
         for number in 0..words.parse("a number of names")? {
             let number: u32 = number;
@@ -69,7 +69,8 @@ impl Extension for Replay {
     }
 
     fn play(&mut self, statement: &Statement, stage: &mut Stage) -> Result<(), Problem> {
-        let asked = stage.server.io.upstreams.take_asked(statement.take_words(1, 2).parse("an address with a port")?);
+        let asked =
+            stage.server.io.upstreams.take_asked(statement.words_between(1, 2).parse("an address with a port")?);
         if asked.is_empty() {
             return Err(statement.problem("the upstream received no query"));
         }
@@ -91,7 +92,7 @@ impl Extension for Modified {
     }
 
     fn play(&mut self, statement: &Statement, stage: &mut Stage) -> Result<(), Problem> {
-        let mut words = statement.take_words(1, usize::MAX);
+        let mut words = statement.words_between(1, usize::MAX);
         let path: PathBuf = words.parse("a path")?;
         let modified = Duration::from_secs_f64(words.parse("a number of seconds")?).as_nanos();
         let known = stage.server.world.set_modified(&path, modified);
@@ -113,7 +114,7 @@ impl Extension for Shares {
     }
 
     fn play(&mut self, statement: &Statement, stage: &mut Stage) -> Result<(), Problem> {
-        let mut words = statement.take_words(1, usize::MAX);
+        let mut words = statement.words_between(1, usize::MAX);
         let name = words.next_word().and_then(|word| Name::from_text(word).ok());
         let name = name.ok_or_else(|| statement.problem("`first` needs a name"))?;
         let question = Question::new(name, words.parse("a type")?).packet();

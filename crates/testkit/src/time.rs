@@ -75,7 +75,7 @@ struct Timer {
 
 impl Timer {
     fn poll(&mut self, at: Instant, waker: &Waker) -> Poll<()> {
-        self.take_back();
+        self.cancel();
         if at <= self.inner.now.get() {
             return Poll::Ready(());
         }
@@ -86,7 +86,7 @@ impl Timer {
         Poll::Pending
     }
 
-    fn take_back(&mut self) {
+    fn cancel(&mut self) {
         if let Some(key) = self.key.take() {
             self.inner.timers.borrow_mut().remove(&key);
         }
@@ -95,6 +95,6 @@ impl Timer {
 
 impl Drop for Timer {
     fn drop(&mut self) {
-        self.take_back();
+        self.cancel();
     }
 }

@@ -19,7 +19,7 @@ impl Extension for Collectors {
     }
 
     fn play(&mut self, statement: &Statement, stage: &mut Stage) -> Result<(), Problem> {
-        let mut words = statement.take_words(1, usize::MAX);
+        let mut words = statement.words_between(1, usize::MAX);
         let address: String = words.parse("an address")?;
         if statement.word() == "collected" {
             return self.look(&address, statement);

@@ -18,7 +18,7 @@ impl Extension for Database {
     }
 
     fn play(&mut self, statement: &Statement, stage: &mut Stage) -> Result<(), Problem> {
-        let mut words = statement.take_words(1, usize::MAX);
+        let mut words = statement.words_between(1, usize::MAX);
         let path: PathBuf = words.parse("a path")?;
         stage.server.world.write(path, test_database::database(words.next_word().unwrap_or_default()));
         Ok(())

@@ -26,7 +26,7 @@ impl Extension for Etcd {
     }
 
     fn play(&mut self, statement: &Statement, stage: &mut Stage) -> Result<(), Problem> {
-        let mut words = statement.take_words(1, usize::MAX);
+        let mut words = statement.words_between(1, usize::MAX);
         match words.next_word() {
             None => {}
             Some("away") => self.0.go_away(),

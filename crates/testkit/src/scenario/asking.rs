@@ -23,7 +23,7 @@ pub(super) fn ask(stage: &mut Stage, statement: &Statement) -> Result<(), Proble
     let mut asking = Asking { question: Question::new(name, qtype), arrival: Arrival::default(), label: None };
     stage.next_id = stage.next_id.wrapping_add(1);
     asking.question.header.id = stage.next_id;
-    asking.read(&mut statement.take_words(3, usize::MAX))?;
+    asking.read(&mut statement.words_between(3, usize::MAX))?;
     let Asking { question, arrival, label } = asking;
     let ticket = stage.server.ask(&question.packet(), arrival);
     conclude(stage, statement, Asked { ticket, question: Some((question, arrival.transport)) }, label)
@@ -38,7 +38,7 @@ pub(super) fn raw(stage: &mut Stage, statement: &Statement) -> Result<(), Proble
     let hex_at = words.len() - words.iter().rev().take_while(is_hex).count();
     let packet = crate::hex(&words[hex_at..].concat());
     let packet = packet.ok_or_else(|| statement.problem("`raw` must end with hexadecimal bytes"))?;
-    asking.read(&mut statement.take_words(1, hex_at))?;
+    asking.read(&mut statement.words_between(1, hex_at))?;
     let ticket = stage.server.ask(&packet, asking.arrival);
     conclude(stage, statement, Asked { ticket, question: None }, None)
 }

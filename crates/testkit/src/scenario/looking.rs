@@ -106,7 +106,7 @@ pub(super) fn no_page(stage: &mut Stage, statement: &Statement) -> Result<(), Pr
 /// process.
 pub(super) fn needs(stage: &mut Stage, statement: &Statement) -> Result<(), Problem> {
     let what = statement.words().nth(1);
-    let mut words = statement.take_words(2, usize::MAX);
+    let mut words = statement.words_between(2, usize::MAX);
     let spans = statement.words().skip(2).map(|_| words.duration()).collect::<Result<Vec<_>, _>>()?;
     let needs = stage.server.requests().ok_or_else(|| statement.problem("there is no Corefile yet"))?;
     let got = match what {

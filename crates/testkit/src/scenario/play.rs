@@ -49,7 +49,7 @@ impl Stage {
             }
             "variable" => self.variable(statement),
             "after" => {
-                let span = statement.take_words(1, 2).duration()?;
+                let span = statement.words_between(1, 2).duration()?;
                 self.server.pass(span);
                 Ok(())
             }
@@ -110,7 +110,7 @@ impl Stage {
     /// Executes `site ADDRESS PATH STATUS|refused [delay DURATION]`: sets a website in place of the server's own
     /// page.
     fn site(&self, statement: &Statement) -> Result<(), Problem> {
-        let mut words = statement.take_words(4, usize::MAX);
+        let mut words = statement.words_between(4, usize::MAX);
         let [address, path] = [1, 2].map(|at| statement.words().nth(at).unwrap_or_default());
         let status = match statement.words().nth(3) {
             Some("refused") => None,

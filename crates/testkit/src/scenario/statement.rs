@@ -81,7 +81,7 @@ impl Statement {
 
     /// Returns the words of the head from index `from` up to but not including index `to`.
     #[must_use]
-    pub fn take_words(&self, from: usize, to: usize) -> Words<'_> {
+    pub fn words_between(&self, from: usize, to: usize) -> Words<'_> {
         let words = self.words().take(to).skip(from).collect::<Vec<_>>();
         Words { statement: self, words: words.into_iter() }
     }

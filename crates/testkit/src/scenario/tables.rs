@@ -126,7 +126,7 @@ impl Word {
 
 impl Manner {
     fn read(statement: &Statement, skip: usize, mut read: Manner) -> Result<Manner, Problem> {
-        let mut words = statement.take_words(skip, usize::MAX);
+        let mut words = statement.words_between(skip, usize::MAX);
         while let Some(word) = words.next_word() {
             match word {
                 "udp" => read.over = Some(Transport::Udp),
