@@ -247,11 +247,11 @@ impl Source for Follower {
                 response = events.next::<WatchResponse>() => response?,
                 failure = leases => return Err(failure),
             };
-            return self.store.take_response(response);
+            return self.store.apply_response(response);
         }
         let Some(Reading::Page { listed, next }) = self.reading.take() else { return Ok(Received::End) };
         if let Some((range, kvs)) = listed {
-            self.store.take_page(&range, &kvs);
+            self.store.apply_page(&range, &kvs);
         }
         Ok(Received::PageEnd(next))
     }
@@ -292,14 +292,14 @@ impl Source for Follower {
 }
 
 impl Store {
-    fn take_page(&self, range: &Range, kvs: &[KeyValue]) {
+    fn apply_page(&self, range: &Range, kvs: &[KeyValue]) {
         let pairs: Vec<Pair<'_>> = kvs.iter().map(pair).collect();
         self.reducer.borrow_mut().list(range, &pairs, now_seconds(), &mut |key, error| self.on_error(key, error));
         self.leases.notify_one();
     }
 
     /// Applies a response to a watch, or returns the reason for its end.
-    fn take_response(&self, response: Option<WatchResponse>) -> Result<Received<Position, Cursor>, EtcdError> {
+    fn apply_response(&self, response: Option<WatchResponse>) -> Result<Received<Position, Cursor>, EtcdError> {
         let response = response.ok_or_else(EtcdError::ended)?;
         if response.canceled {
             return Err(canceled(response));
