@@ -36,7 +36,7 @@ fn watch(encoding: Encoding, kind: Kind, body: &[u8], size: usize) -> Said {
 fn list(encoding: Encoding, kind: Kind, body: &[u8], size: usize) -> Said {
     let (mut decoder, mut reader) = (ListDecoder::new(encoding, kind), Reader::new(kind));
     let lost =
-        body.chunks(size).any(|bytes| decoder.feed(bytes, &mut |item| reader.take_item(&item)) == Err(OutOfSyncError));
+        body.chunks(size).any(|bytes| decoder.feed(bytes, &mut |item| reader.apply_item(&item)) == Err(OutOfSyncError));
     assert!(!(lost && decoder.is_complete()), "a list is both lost and complete");
     (reader.said, decoder.is_complete())
 }
@@ -66,7 +66,7 @@ impl Reader {
         }
     }
 
-    fn take_item(&mut self, item: &ListItem<'_>) {
+    fn apply_item(&mut self, item: &ListItem<'_>) {
         self.said.push(format!("{item:?}"));
         match item {
             ListItem::Object(object) => self.apply_object(object),
