@@ -45,12 +45,12 @@ impl Plugin for Autopath {
     ) -> Verdict {
         let tried = query.note();
         if sub.failure().is_none() && sub.rcode() != Rcode::NXDOMAIN {
-            take_over(query, sub, response);
+            replace_response(query, sub, response);
             return Verdict::Done;
         }
         if tried == 0 {
             // If all subqueries are denied, the first denial is the answer.
-            take_over(query, sub, response);
+            replace_response(query, sub, response);
         }
         query.set_note(tried + 1);
         match self.try_next(query) {
@@ -84,7 +84,7 @@ fn with_suffix(name: NameRef<'_>, from: NameRef<'_>, to: NameRef<'_>) -> Option<
 }
 
 /// Answers with the records found, after a CNAME if they have another name.
-fn take_over(query: &Query, sub: &Response, response: &mut Response) {
+fn replace_response(query: &Query, sub: &Response, response: &mut Response) {
     response.begin(query);
     response.set_rcode(sub.rcode());
     response.set_authoritative(sub.message.flags().authoritative());
