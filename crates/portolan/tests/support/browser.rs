@@ -88,11 +88,11 @@ impl Browser {
                 assert!(message["error"].is_null(), "{method}: {message}");
                 return message["result"].clone();
             }
-            self.take_event(&message);
+            self.handle_event(&message);
         }
     }
 
-    fn take_event(&mut self, message: &Value) {
+    fn handle_event(&mut self, message: &Value) {
         let method = message["method"].as_str().unwrap_or_default();
         self.has_loaded |= method == "Page.loadEventFired";
         if CONSOLE.contains(&method) {
@@ -131,7 +131,7 @@ impl Browser {
     fn wait_for_page(&mut self) {
         while !self.has_loaded {
             let message = self.messages.recv_timeout(PATIENCE).expect("the page loads");
-            self.take_event(&message);
+            self.handle_event(&message);
         }
     }
 
