@@ -57,7 +57,7 @@ impl ReloadState {
 
     /// Returns the object with this key, from the previous generation or another directive of this one. Creates it
     /// with `make` if it does not exist or has another type.
-    pub fn take_over<T: Any + Send + Sync>(&mut self, key: String, make: impl FnOnce() -> T) -> Arc<T> {
+    pub fn get_or_insert_with<T: Any + Send + Sync>(&mut self, key: String, make: impl FnOnce() -> T) -> Arc<T> {
         let thing = self.known(&key).unwrap_or_else(|| Arc::new(make()));
         self.now.insert(key, Arc::clone(&thing) as Object);
         thing

@@ -79,7 +79,7 @@ impl Prefix {
 /// Makes a response of the answer to a question for the other kind of address: its code, flags and records. `translate`
 /// writes the records of the answer section that it translates, with at most the TTL that it is given, and returns
 /// false for the others.
-pub(crate) fn take_over(
+pub(crate) fn translate_response(
     sub: &Response,
     response: &mut Response,
     ttl_max: Option<u32>,

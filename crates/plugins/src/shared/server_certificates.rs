@@ -119,7 +119,7 @@ impl Certificates {
     fn last_good(&self, setup: &mut Setup<'_>) -> Arc<LastGood> {
         let mut hasher = DefaultHasher::new();
         (&self.certificate, &self.key, &self.authorities).hash(&mut hasher);
-        setup.reload_state.take_over(format!("tls files {:016x}", hasher.finish()), LastGood::default)
+        setup.reload_state.get_or_insert_with(format!("tls files {:016x}", hasher.finish()), LastGood::default)
     }
 
     fn read(&self, files: &dyn Files) -> Result<ServerTls, OpenError> {
@@ -148,7 +148,7 @@ impl Certificates {
         let mut hasher = DefaultHasher::new();
         (&self.certificate, &self.key, self.clients, &wanted.authorities).hash(&mut hasher);
         let make = || Sessions { keys: maker.session_keys(), authorities: wanted.authorities.clone() };
-        setup.reload_state.take_over(format!("tls sessions {:016x}", hasher.finish()), make)
+        setup.reload_state.get_or_insert_with(format!("tls sessions {:016x}", hasher.finish()), make)
     }
 
     fn stamps(&self, files: &dyn Files) -> Vec<Option<FileStamp>> {

@@ -51,7 +51,7 @@ pub(crate) struct ForwardedNames {
 
 impl UpstreamOptions {
     /// Parses FROM: the zone whose queries are forwarded.
-    pub(crate) fn take_from(&mut self, args: &mut Args<'_>) -> Result<(), Problem> {
+    pub(crate) fn parse_from(&mut self, args: &mut Args<'_>) -> Result<(), Problem> {
         let word = args.word()?;
         let zones = zone_names(&word.text);
         self.from = zones.first().cloned().ok_or_else(|| args.bad(word, "a zone"))?;
@@ -139,7 +139,7 @@ pub(crate) const fn policy<C: HasUpstreams>() -> Property<C> {
 }
 
 /// Takes the remaining words, which name the upstreams, and checks their number.
-pub(crate) fn take_targets<'a>(args: &mut Args<'a>) -> Result<&'a [Token], Problem> {
+pub(crate) fn parse_targets<'a>(args: &mut Args<'a>) -> Result<&'a [Token], Problem> {
     let words = args.take_rest();
     match words.get(TARGETS_MAX) {
         None => Ok(words),

@@ -262,7 +262,7 @@ impl Scan {
                 if let Some(inserted) = inserted.as_ref().filter(|_| notice.level == Level::Info) {
                     notice.message.clone_from(inserted);
                 }
-                if notice.level == Level::Error && before.is_some_and(|before| zone.take_over(before)) {
+                if notice.level == Level::Error && before.is_some_and(|before| zone.serve_previous(before)) {
                     notice.message.push_str(ZONE_KEPT);
                 }
                 notices.push((code, notice));
@@ -302,7 +302,7 @@ impl Scan {
             let Some(origin) = self.origin(path) else { continue };
             let Some(before) = served_before(before, path, &origin) else { continue };
             let zone = self.zone(&origin, path.clone());
-            if zone.take_over(before) {
+            if zone.serve_previous(before) {
                 found.zones.entry(origin.to_string()).or_insert(zone);
             }
         }

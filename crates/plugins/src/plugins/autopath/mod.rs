@@ -170,12 +170,12 @@ impl Plugin for Autopath {
             // No address of either type: the client cannot mean this name.
             (Purpose::Sibling, LookupResult::Empty) => self.try_from(query, base, position + 1),
             (Purpose::Name, LookupResult::Empty) if query.qtype.is_address() => {
-                self.take_over(query, base, sub, response);
+                self.replace_response(query, base, sub, response);
                 self.ask_sibling(query, base, position)
             }
             (Purpose::Sibling, LookupResult::Answer) => self.succeed(query, worker),
             (Purpose::Name, _) => {
-                self.take_over(query, base, sub, response);
+                self.replace_response(query, base, sub, response);
                 self.succeed(query, worker)
             }
         }
@@ -204,7 +204,7 @@ impl Autopath {
     }
 
     /// Replaces the response by the subresponse, after a CNAME record from the query name to the name that was found.
-    fn take_over(&self, query: &Query, base: usize, sub: &Response, response: &mut Response) {
+    fn replace_response(&self, query: &Query, base: usize, sub: &Response, response: &mut Response) {
         response.begin(query);
         response.set_rcode(sub.rcode());
         let (theirs, own) = (sub.message.flags(), response.message.header.flags);

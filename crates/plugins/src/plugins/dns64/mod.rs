@@ -8,7 +8,7 @@ use engine::{Hooks, Plugin, Query, Response, Subquery, SubqueryTarget, Verdict, 
 use metrics::{Counter, Kind, Metric};
 use wire::{Class, NameError, Owner, Rcode, Record, Section, Type};
 
-use crate::shared::embedded_addresses::{Prefix, has, take_over};
+use crate::shared::embedded_addresses::{Prefix, has, translate_response};
 use crate::shared::soa_record::negative_ttl;
 use plugin::PerSite;
 
@@ -118,7 +118,7 @@ impl Plugin for Dns64 {
             let is_nodata = response.rcode() == Rcode::NOERROR && !has(response, Type::AAAA);
             if is_nodata && sub.rcode() != Rcode::NOERROR {
                 response.begin(query);
-                self.take_over(sub, response, None);
+                self.translate_response(sub, response, None);
                 response.copy_ede(sub);
                 return Verdict::Done;
             }
@@ -126,7 +126,7 @@ impl Plugin for Dns64 {
         }
         let ttl_max = negative_ttl(response);
         response.begin(query);
-        self.take_over(sub, response, ttl_max);
+        self.translate_response(sub, response, ttl_max);
         if let Some(counter) = self.translated.of(query) {
             worker.counters.count(*counter);
         }
@@ -136,8 +136,10 @@ impl Plugin for Dns64 {
 
 impl Dns64 {
     /// Makes a response of the answer to the A query, with the A records translated.
-    fn take_over(&self, sub: &Response, response: &mut Response, ttl_max: Option<u32>) {
-        take_over(sub, response, ttl_max, |record, ttl_max, response| self.translate(record, ttl_max, response));
+    fn translate_response(&self, sub: &Response, response: &mut Response, ttl_max: Option<u32>) {
+        translate_response(sub, response, ttl_max, |record, ttl_max, response| {
+            self.translate(record, ttl_max, response)
+        });
     }
 
     /// Writes an A record as an AAAA record. Returns false for other records.

@@ -148,7 +148,7 @@ fn store(config: &Config, of_zones: &[Option<ZoneKeys>], setup: &mut Setup<'_>) 
     let keys: Vec<_> = of_zones.iter().flatten().flat_map(|zone| &zone.keys).map(|key| &key.rdata).collect();
     let on: Vec<_> = setup.block.sites.iter().map(|site| (&site.server, &site.zone, &site.view)).collect();
     let key = format!("dnssec {on:?} {} {:?} {keys:?}", config.capacity, config.zones);
-    setup.reload_state.take_over(key, || Store::new(config.capacity))
+    setup.reload_state.get_or_insert_with(key, || Store::new(config.capacity))
 }
 
 /// Signature caches of the blocks that serve the same address.
@@ -156,7 +156,8 @@ type Stores = Mutex<Vec<Weak<Store>>>;
 
 /// Adds a cache to the metric of its server address.
 fn show_entries(server: &str, store: &Arc<Store>, setup: &mut Setup<'_>) {
-    let stores: Arc<Stores> = setup.reload_state.take_over(format!("dnssec entries {server}"), Stores::default);
+    let stores: Arc<Stores> =
+        setup.reload_state.get_or_insert_with(format!("dnssec entries {server}"), Stores::default);
     let mut known = stores.lock().unwrap_or_else(PoisonError::into_inner);
     known.retain(|other| other.strong_count() > 0 && !Weak::ptr_eq(other, &Arc::downgrade(store)));
     known.push(Arc::downgrade(store));

@@ -95,7 +95,7 @@ fn open(config: Config, setup: &mut Setup<'_>) -> Result<Served, SetupError> {
     let zone = match path {
         Some(path) => {
             let key = format!("dynupdate/{}", path.display());
-            let zone = setup.reload_state.take_over(key, || new(Some(path)));
+            let zone = setup.reload_state.get_or_insert_with(key, || new(Some(path)));
             if zone.held.origin != origin {
                 return Err(SetupError::new(format!("database belongs to a different zone: {}", zone.held.origin)));
             }

@@ -127,7 +127,7 @@ fn open(config: &Config, origin: &Name, every: Duration, setup: &mut Setup<'_>) 
     let looked = zone.look(setup.files, config.by_time);
     setup.reload_state.renew(key, &zone);
     match looked {
-        Err(error) if known.is_some_and(|known| zone.take_over(&known)) => {
+        Err(error) if known.is_some_and(|known| zone.serve_previous(&known)) => {
             setup.warn_of_followed(SETUP_WARNED, format_args!("{}{ZONE_KEPT}", zone.describe(&error)));
         }
         Err(error) if is_refused => return Err(not_in_use(zone.describe(&error))),

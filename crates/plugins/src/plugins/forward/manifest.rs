@@ -11,7 +11,7 @@ use wire::{Name, Rcode};
 
 use super::metrics;
 use crate::shared::upstream_options::{
-    HasUpstreams, UpstreamOptions, except, policy, take_targets, tls, tls_servername,
+    HasUpstreams, UpstreamOptions, except, parse_targets, policy, tls, tls_servername,
 };
 
 /// Configuration of a `forward` line.
@@ -100,8 +100,8 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 const UNWANTED_REPLY_THRESHOLD: u64 = 1000;
 
 fn read_targets(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
-    config.upstreams.take_from(args)?;
-    for word in take_targets(args)? {
+    config.upstreams.parse_from(args)?;
+    for word in parse_targets(args)? {
         let target = Target::read(&word.text)
             .map_err(|error| args.problem_at(word.span, format!("`{}`: {error}", word.text)))?;
         if !config.targets.contains(&target) {

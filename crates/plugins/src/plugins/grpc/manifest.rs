@@ -10,7 +10,7 @@ use wire::Name;
 
 use super::metrics;
 use crate::shared::upstream_options::{
-    HasUpstreams, UpstreamOptions, except, policy, take_targets, tls, tls_servername,
+    HasUpstreams, UpstreamOptions, except, parse_targets, policy, tls, tls_servername,
 };
 use plugin::fallthrough::{FallsThrough, fallthrough};
 
@@ -55,8 +55,8 @@ impl FallsThrough for Config {
 pub static MANIFEST: Manifest<Config> =
     Manifest::new("grpc", "forward queries over gRPC", Config::default, super::build)
         .arguments("grpc FROM TO...", |config, args| {
-            config.upstreams.take_from(args)?;
-            for word in take_targets(args)? {
+            config.upstreams.parse_from(args)?;
+            for word in parse_targets(args)? {
                 config.targets.push(read_target(&word.text).ok_or_else(|| args.bad(word, TARGET))?);
             }
             Ok(())

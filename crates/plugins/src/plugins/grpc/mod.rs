@@ -76,7 +76,7 @@ fn addresses(targets: &[Target], setup: &mut Setup<'_>) -> Result<Vec<(SocketAdd
 
 /// Keeps the connections to an upstream open across reloads, while any configuration lists it.
 fn pool_owner(upstream: &str, setup: &mut Setup<'_>) -> PoolOwner {
-    PoolOwner(setup.reload_state.take_over(format!("grpc/{upstream}"), || ()))
+    PoolOwner(setup.reload_state.get_or_insert_with(format!("grpc/{upstream}"), || ()))
 }
 
 struct Upstream {

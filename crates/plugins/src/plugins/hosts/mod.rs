@@ -233,7 +233,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
 fn read_first(path: &Path, zones: &Zones, setup: &mut Setup<'_>) -> Result<FirstRead, SetupError> {
     let read = read_hosts(setup.files, path);
     let key = format!("hosts/{}", path.display());
-    let last = setup.reload_state.take_over(key, LastRead::default);
+    let last = setup.reload_state.get_or_insert_with(key, LastRead::default);
     let takes_names = ServedHosts::add(zones, &last, setup);
     match &read {
         Err(error) if takes_names && path != Path::new(FILE) => Err(not_in_use(host::errors::cannot_open(path, error))),
@@ -331,7 +331,8 @@ struct Reloaded {
 
 impl Reloaded {
     fn new(setup: &mut Setup<'_>, path: PathBuf) -> Reloaded {
-        let last: Arc<AtomicU64> = setup.reload_state.take_over("hosts reloaded".to_owned(), AtomicU64::default);
+        let last: Arc<AtomicU64> =
+            setup.reload_state.get_or_insert_with("hosts reloaded".to_owned(), AtomicU64::default);
         let shown = Arc::downgrade(&last);
         let read = move || shown.upgrade().map(|last| f64::from_bits(last.load(Ordering::Relaxed)));
         setup.registry.gauge(&RELOADED, &[], read);

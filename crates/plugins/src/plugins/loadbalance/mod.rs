@@ -110,7 +110,9 @@ fn watch_weights(path: PathBuf, every: Duration, setup: &mut Setup<'_>) -> Resul
     });
     let (weights, warning) = match loaded {
         // The file may appear later. Until then all addresses have the same weight.
-        Err(error) if read.is_err() => (setup.reload_state.take_over(key, Weights::default), Some(error.to_string())),
+        Err(error) if read.is_err() => {
+            (setup.reload_state.get_or_insert_with(key, Weights::default), Some(error.to_string()))
+        }
         Ok((weights, Some(_))) if read.is_err() && !weights.are_read() => {
             // It was missing for another server block or in the last generation, so there is no content from before.
             let missing = read.as_ref().err().map(|error| host::errors::cannot_open(&path, error));

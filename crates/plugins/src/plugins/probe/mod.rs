@@ -248,8 +248,9 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
 
 fn start(config: Config, path: String, setup: &mut Setup<'_>) {
     // The health of the server is kept across reloads.
-    let health =
-        setup.reload_state.take_over(format!("probe {config:?}"), || Health::new(config.failures, config.successes));
+    let health = setup
+        .reload_state
+        .get_or_insert_with(format!("probe {config:?}"), || Health::new(config.failures, config.successes));
     let address = config.address.clone();
     let reported = Arc::clone(&health);
     setup.requests.pages.push(Page::new(address.clone(), path, move || page(&reported)));

@@ -122,7 +122,7 @@ struct Enabled;
 
 /// Shows a plugin as enabled. The series ends with the last clone of the result, which is shared across reloads.
 fn show_enabled(labels: [&str; 4], registry: &Registry, reload_state: &mut ReloadState) -> Arc<Enabled> {
-    let enabled = reload_state.take_over(format!("{}{labels:?}", PLUGIN_ENABLED.name), || Enabled);
+    let enabled = reload_state.get_or_insert_with(format!("{}{labels:?}", PLUGIN_ENABLED.name), || Enabled);
     let shown = Arc::downgrade(&enabled);
     registry.gauge(&PLUGIN_ENABLED, &labels, move || (shown.strong_count() > 0).then_some(1.0));
     enabled

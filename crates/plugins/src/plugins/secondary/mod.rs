@@ -166,7 +166,7 @@ impl InspectZone for Transferred {
 /// Opens a zone. Its contents are kept across reloads.
 fn open(origin: &Name, primaries: &[SocketAddr], setup: &mut Setup<'_>) -> Arc<Held> {
     let key = format!("secondary/{origin}/{primaries:?}");
-    setup.reload_state.take_over(key, || Held::of(origin.as_ref(), primaries.to_vec()))
+    setup.reload_state.get_or_insert_with(key, || Held::of(origin.as_ref(), primaries.to_vec()))
 }
 
 #[cfg(test)]

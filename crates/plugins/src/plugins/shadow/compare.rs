@@ -90,7 +90,7 @@ impl Answer {
         let mut answer = Answer { rcode: flags.rcode(), flags, is_cut: flags.truncated(), ..Answer::default() };
         for record in message.records() {
             match record.section() {
-                _ if record.rtype() == Type::OPT => answer.take_opt(&record),
+                _ if record.rtype() == Type::OPT => answer.read_opt(&record),
                 Section::Answer => answer.answer.push(Comparable::of(&record)?),
                 Section::Authority => answer.authority.push(Comparable::of(&record)?),
                 Section::Additional => {}
@@ -99,7 +99,7 @@ impl Answer {
         Some(answer)
     }
 
-    fn take_opt(&mut self, record: &Record<'_>) {
+    fn read_opt(&mut self, record: &Record<'_>) {
         let opt = Opt::from_fields(record.class().0, record.raw_ttl());
         self.has_opt = true;
         self.rcode = Rcode(u16::from(opt.extended_rcode) << 4 | self.rcode.0);

@@ -63,7 +63,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
 fn results(config: &Config, setup: &mut Setup<'_>) -> Arc<Results> {
     let key = format!("shadow {config:?} {:?} {:?}", setup.block.zones, setup.block.sites);
     let (to, block, zones) = (config.to, block_name(setup.block), setup.block.reachable.names().cloned().collect());
-    let results = setup.reload_state.take_over(key, || Results::new(to, block, zones));
+    let results = setup.reload_state.get_or_insert_with(key, || Results::new(to, block, zones));
     setup.requests.inspection.shadows.push(Arc::clone(&results) as _);
     results
 }

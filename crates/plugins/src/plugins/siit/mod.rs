@@ -12,7 +12,7 @@ use ipnet::{Ipv4Net, Ipv6Net};
 use metrics::{Counter, Kind, Metric};
 use wire::{Class, Name, NameError, Owner, Rcode, Section, Type, address_of, reverse_name};
 
-use crate::shared::embedded_addresses::{Prefix, has, take_over};
+use crate::shared::embedded_addresses::{Prefix, has, translate_response};
 use crate::shared::soa_record::negative_ttl;
 use plugin::PerSite;
 use table::Table;
@@ -146,7 +146,7 @@ impl Plugin for Siit {
         let ttl_max = negative_ttl(response);
         response.begin(query);
         let mut seen = HashSet::new();
-        take_over(sub, response, ttl_max, |record, ttl_max, response| {
+        translate_response(sub, response, ttl_max, |record, ttl_max, response| {
             if record.rtype() != Type::AAAA {
                 // The signatures are not those of the records that are made.
                 return Ok(is_translated && record.rtype() == Type::RRSIG);
@@ -189,7 +189,7 @@ impl Siit {
         response.begin(query);
         response.set_rcode(Rcode::NOERROR);
         response.message.push_name(Section::Answer, Owner::Question, (Type::CNAME, ALIAS_TTL), reverse.as_ref());
-        take_over(sub, response, None, |_, _, _| Ok::<_, NameError>(false));
+        translate_response(sub, response, None, |_, _, _| Ok::<_, NameError>(false));
         self.count(query, worker);
         Verdict::Done
     }

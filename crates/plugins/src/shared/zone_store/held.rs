@@ -91,7 +91,7 @@ impl Held {
     }
 
     /// Serves the content that another one has, if any. Returns true if it has.
-    pub(crate) fn take_over(&self, other: &Held) -> bool {
+    pub(crate) fn copy_content(&self, other: &Held) -> bool {
         let known = other.known();
         let is_some = known.is_some();
         self.zone.store(known);

@@ -57,7 +57,7 @@ pub(crate) struct SignedFiles(Mutex<BTreeMap<PathBuf, Option<FileStamp>>>);
 impl SignedFiles {
     /// Returns the signed files of all server blocks and generations.
     pub(crate) fn shared(reload_state: &mut ReloadState) -> Arc<SignedFiles> {
-        reload_state.take_over("sign/files".to_owned(), SignedFiles::default)
+        reload_state.get_or_insert_with("sign/files".to_owned(), SignedFiles::default)
     }
 
     /// Records that *sign* has written this version of a file and reported its mistakes.
@@ -111,8 +111,8 @@ impl FileZone {
 
     /// Serves the content that the zone had before a reload of the Corefile, because its file cannot be read now.
     /// Returns false if it had none.
-    pub(crate) fn take_over(&self, before: &FileZone) -> bool {
-        let is_kept = self.held.take_over(&before.held);
+    pub(crate) fn serve_previous(&self, before: &FileZone) -> bool {
+        let is_kept = self.held.copy_content(&before.held);
         self.is_awaited.store(is_kept, Ordering::Relaxed);
         is_kept
     }
