@@ -13,6 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use engine::{Instant, client_network};
+use host::invariant::holds;
 
 /// Sources that a table remembers: about 1 MiB. It remembers a source for at most one second after its last
 /// connection. More sources in a second are more than the cores can serve, so further ones have no limit of their own.
@@ -56,6 +57,7 @@ impl Sources {
         }
         if self.due.len() < SOURCES_MAX || self.due.contains_key(&source) || self.sweep(now) {
             self.due.insert(source, next.nanos());
+            holds(self.due.len() <= SOURCES_MAX, "the number of sources is bounded");
         }
         true
     }

@@ -227,6 +227,7 @@ impl ConnectionTable {
     /// Makes room for one more connection of this weight from an address. Returns true if that took an eviction.
     fn make_place(&self, entries: &mut Entries, address: IpAddr, weight: usize, now: Instant) -> bool {
         let own = entries.by_address.get(&address).map_or(0, Vec::len);
+        holds(weight > 0, "each connection takes memory");
         let mut evicted = own >= self.limits.per_address_max && self.evict_idlest(entries, Some(address));
         while self.open.load(Ordering::Relaxed).saturating_add(weight) > self.limits.open_max
             && (self.evict_silent(entries, now) || self.evict_idlest(entries, None))
@@ -441,6 +442,7 @@ pub(crate) struct Reserved {
 impl Reserved {
     /// Takes over the bytes of another reservation of the same connection.
     pub(crate) fn absorb(&mut self, mut other: Reserved) {
+        holds(Arc::ptr_eq(&self.connection, &other.connection), "both reservations are of one connection");
         self.bytes += std::mem::take(&mut other.bytes);
     }
 

@@ -185,6 +185,7 @@ impl State {
                 self.charge();
             }
         }
+        holds(self.waiting.is_empty() || !self.is_positive(), "queries wait only while the balance is used up");
         self.waiting.is_empty()
     }
 
@@ -220,8 +221,10 @@ struct Balance {
 impl Balance {
     fn new(limit: CpuLimit, workers: u32, now: Instant, used: Duration) -> Balance {
         let mut balance = Balance { limit, workers, measured: 0, left: 0, looked: now, used };
+        holds(workers > 0 && !limit.period.is_zero(), "a limit is a time in each period of some workers");
         balance.measured = balance.burst();
         balance.left = balance.measured;
+        holds(balance.left >= 0, "a new balance owes nothing");
         balance
     }
 
@@ -242,6 +245,7 @@ impl Balance {
             return;
         }
         let used = used();
+        holds(used >= self.used, "the CPU time of a process only grows");
         let spent = nanos(used.saturating_sub(self.used)) / i64::from(self.workers);
         let (earned, burst) = (self.earned(elapsed, SHARE), self.burst());
         self.measured = self.measured.saturating_add(earned).saturating_sub(spent).clamp(-burst, burst);
@@ -256,6 +260,10 @@ impl Balance {
 
     /// Charges a query. Returns false if nothing is left.
     fn charge(&mut self) -> bool {
+        holds(
+            self.left <= self.burst().max(self.earned(self.limit.period, SHARE_MIN)),
+            "the balance is bounded by one period",
+        );
         let pays = self.is_positive();
         if pays {
             self.left -= nanos(QUERY_COST);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use engine::tls::TlsServer;
 use engine::{Generation, Listener, ListenerId, Listening, Scheme};
+use host::invariant::holds;
 use tokio::sync::watch;
 
 use crate::connections::ConnectionTable;
@@ -71,6 +72,7 @@ impl Endpoint {
         let live = shared.live.load_full();
         let listener = live.find_listener(label)?;
         let responses = Responses::new(&shared.registry, label, live.listener(listener).scheme);
+        holds(live.listener(listener).label == label, "an address has the listener with its label");
         Some(Endpoint {
             label: label.to_owned(),
             responses,
@@ -92,7 +94,8 @@ impl Endpoint {
 
     /// Moves the address to a shutdown stage.
     pub(crate) fn reach(&self, stage: Stage) {
-        self.stage.send_replace(stage);
+        let former = self.stage.send_replace(stage);
+        holds(former <= stage, "an address that shuts down does not open again");
     }
 
     /// Returns the current generation and the index of this address in it. Callers borrow it instead of cloning the

@@ -29,6 +29,7 @@ pub(crate) struct FairQueue<T> {
 impl<T> FairQueue<T> {
     /// Creates an empty queue with lines of at most this length.
     pub(crate) fn new(line_max: usize) -> FairQueue<T> {
+        holds(line_max > 0, "a line has room for an entry");
         let lines = (0..LINES).map(|_| VecDeque::new()).collect();
         FairQueue { lines, turns: VecDeque::new(), line_max, hash: RandomState::default() }
     }
@@ -44,6 +45,7 @@ impl<T> FairQueue<T> {
             self.turns.push_back(at);
         }
         line.push_back(entry());
+        holds(line.len() <= self.line_max, "a line is bounded");
         holds(self.turns.len() <= LINES, "each line has one turn");
         true
     }
@@ -52,6 +54,7 @@ impl<T> FairQueue<T> {
     pub(crate) fn pop(&mut self) -> Option<T> {
         let at = self.turns.pop_front()?;
         let entry = self.lines[at].pop_front().expected("an entry of a line that has a turn");
+        holds(self.lines[at].len() < self.line_max, "a line is bounded");
         if self.lines[at].is_empty() {
             // After a burst, an empty line keeps no memory.
             self.lines[at] = VecDeque::new();

@@ -6,6 +6,8 @@ use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use host::invariant::holds;
+
 use rustix::net::sockopt::{socket_acceptconn, socket_domain, socket_reuseport, socket_type};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
@@ -44,12 +46,14 @@ pub fn receive_sockets(stream: impl AsFd) -> io::Result<(Vec<u8>, Vec<OwnedFd>)>
     // nobody reads after this process has ended.
     let received = recvmsg(stream, &mut [IoSliceMut::new(&mut note)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
     note.truncate(received.bytes);
+    holds(note.len() == received.bytes, "the kernel writes no more than there is room for");
     let mut sockets = Vec::new();
     for message in control.drain() {
         if let RecvAncillaryMessage::ScmRights(rights) = message {
             sockets.extend(rights);
         }
     }
+    holds(sockets.len() <= SOCKETS_MAX + 1, "the kernel passes no more sockets than there is room for");
     Ok((note, sockets))
 }
 

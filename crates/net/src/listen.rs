@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 
+use host::invariant::holds;
+
 use linux::datagrams::SteeringByte;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
@@ -112,6 +114,7 @@ pub fn is_taken(address: &Address) -> bool {
 /// # Errors
 /// Fails if the system refuses a socket: the address is not local, the port is in use, or binding needs a privilege.
 pub fn open(address: &Address, workers: usize) -> Result<Opened, ListenError> {
+    holds(workers > 0, "a server has a worker");
     let wildcard = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
     let wanted = SocketAddr::new(address.ip.unwrap_or(wildcard), address.port);
     match open_at(address, wanted, workers) {
@@ -139,6 +142,10 @@ fn open_at(address: &Address, mut wanted: SocketAddr, workers: usize) -> Result<
     for _ in 0..workers {
         sockets.push(open_pair(address, wanted, workers)?);
     }
+    holds(sockets.len() == workers, "each worker has its sockets");
+    holds(wanted.port() != 0, "the sockets of all workers have one port");
+    let is_meant = |(udp, _): &(Option<UdpSocket>, _)| udp.is_some() == (address.kind == AddressKind::Dns);
+    holds(sockets.iter().all(is_meant), "an address for DNS has sockets for datagrams");
     spread(&sockets);
     Ok(Opened { label: address.label.clone(), bound: wanted, sockets, quic: Vec::new() })
 }
@@ -146,11 +153,13 @@ fn open_at(address: &Address, mut wanted: SocketAddr, workers: usize) -> Result<
 /// Adds sockets to those that another process has opened, so that each of `workers` workers has its own. Without them,
 /// fewer workers serve the address.
 pub fn complete(opened: &mut Opened, address: &Address, workers: usize) {
+    holds(opened.quic.is_empty(), "sockets for QUIC are not handed over");
     let known = opened.sockets.len();
     for _ in known..workers {
         let Ok(pair) = open_pair(address, opened.bound, workers) else { break };
         opened.sockets.push(pair);
     }
+    holds(opened.sockets.len() >= known, "the sockets of another process stay");
     if opened.sockets.len() > known {
         spread(&opened.sockets);
     }
@@ -185,6 +194,7 @@ fn open_quic(address: &Address, mut wanted: SocketAddr, workers: usize) -> io::R
     }
     let opened: io::Result<Vec<_>> = (0..workers).map(|_| udp_socket(wanted, address.ip.is_none(), workers)).collect();
     let quic = opened?;
+    holds(quic.len() == workers, "each worker has its socket");
     if let [first, _, ..] = quic.as_slice() {
         let byte = SteeringByte {
             long_mask: quic::LONG_HEADER,

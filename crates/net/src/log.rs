@@ -11,6 +11,7 @@ use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use engine::log::{EventBuffer, Level, Source};
+use host::invariant::holds;
 use metrics::{Kind, Metric, Registry};
 
 /// Size limit of the queue in bytes: about eight thousand lines, or 40 ms at 200,000 logged queries per second. The
@@ -131,6 +132,7 @@ impl LogQueue {
 
     /// Waits until there are events, at most `limit`, and swaps them with `events`, which must be empty.
     pub fn take(&self, events: &mut EventBuffer, limit: Option<Duration>) -> Taken {
+        holds(events.is_empty(), "the writer has written the events that it took");
         let end = limit.map(|limit| Instant::now() + limit);
         let mut state = self.lock();
         state.is_writing = false;
@@ -145,6 +147,7 @@ impl LogQueue {
             };
         }
         state.writer_waits = false;
+        holds(!state.is_writing, "one thread writes the log");
         state.is_writing = true;
         core::mem::swap(&mut state.waiting, events);
         Taken { dropped: core::mem::take(&mut state.dropped), ending: core::mem::take(&mut state.ending) }

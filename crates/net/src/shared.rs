@@ -132,6 +132,7 @@ impl Shared {
             Ok(admitted) => Some(self.run(generation, transaction, admitted, deliver)),
             Err(failure) => {
                 let progress = self.fail(generation, &mut transaction, failure);
+                holds(progress != Progress::Waiting, "a query that failed does not wait");
                 deliver(&mut transaction, progress);
                 self.worker.borrow_mut().give_transaction(transaction);
                 None
@@ -184,9 +185,11 @@ impl Shared {
             };
             if is_late {
                 let progress = shared.fail(&driver.generation, &mut transaction, shared.no_cpu_time());
+                holds(progress != Progress::Waiting, "a query that failed does not wait");
                 deliver(&mut transaction, progress);
                 shared.worker.borrow_mut().give_transaction(transaction);
             } else {
+                holds(shared.parked.get() > 0, "a query that is driven is counted");
                 engine::drive(driver, transaction, deliver).await;
             }
             drop(parked);
@@ -210,6 +213,7 @@ impl Shared {
 
     /// Finishes a batch: runs the cache refreshes that it requested, flushes its log events and counts unsent answers.
     pub(crate) fn end_batch(self: &Rc<Self>, generation: &Arc<Generation>, refused: usize) {
+        debug_assert!(self.worker.try_borrow_mut().is_ok(), "no hook runs at the end of a batch");
         if refused > 0 {
             self.worker.borrow().counters.add(self.limits.sends, refused as u64);
         }
@@ -261,6 +265,7 @@ impl Parked {
         let excess = transaction.excess();
         let bytes = shared.all_parked.excess.fetch_add(excess, Ordering::Relaxed) + excess;
         shared.parked.set(shared.parked.get() + 1);
+        holds(shared.parked.get() <= shared.all_parked.slots.limit() as usize, "each parked query has a slot");
         let parked = Parked { shared: Rc::clone(shared), excess, _slot: slot };
         // A query that takes no such bytes needs none.
         if excess > 0 && bytes > shared.all_parked.excess_max {

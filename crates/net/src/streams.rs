@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{Clock, ProxyHeader, ProxyTlvs, Scheme};
+use host::invariant::Expected as _;
 use hyper::Version;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -170,7 +171,7 @@ impl Client {
                 HeaderScan::NoHeader => return Ok(true),
                 HeaderScan::Malformed => return Ok(false),
                 HeaderScan::Header(length, ends) => {
-                    let header = buffer.get(..length).unwrap_or_default();
+                    let header = buffer.get(..length).expected("a header that was found").unwrap_or_default();
                     let applied = apply_policy(policy, verdict, ends, header, self.peer.clone());
                     buffer.drain(..length);
                     let Some(peer) = applied else { return Ok(false) };

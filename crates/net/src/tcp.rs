@@ -55,6 +55,7 @@ impl Drop for End {
         self.0.outgoing.take();
         self.0.unfinished.take();
         self.0.output.hold(0);
+        holds(self.0.output.bytes.get() == 0, "a connection that ends returns its memory");
     }
 }
 
@@ -159,6 +160,7 @@ impl Connection {
             return Ok(false);
         }
         holds(self.writing.get() == 0, "one buffer is written at a time");
+        holds(framed(&bytes, 0).is_some(), "whole answers are written");
         self.writing.set(bytes.capacity());
         let written = async {
             stream.write_all(&bytes).await?;
@@ -179,6 +181,7 @@ impl Connection {
             self.has_asked.set(true);
             self.queries_left.set(self.queries_left.get().map(|left| left.saturating_sub(1)));
             self.answer(query);
+            holds(used < next && next <= bytes.len(), "queries follow each other in the buffer");
             used = next;
         }
         used
@@ -236,6 +239,7 @@ impl Connection {
         }
         holds(outgoing.capacity() >= needed, "the memory of an answer was reserved");
         let fits = frame(message, &mut outgoing);
+        holds(!fits || outgoing.len() == needed, "an answer is its prefix and its message");
         if !fits {
             self.ending.set(true);
         }
@@ -268,6 +272,7 @@ impl Connection {
             }
             self.unfinished.borrow_mut().push_front(transaction);
         }
+        holds(self.unfinished.borrow().len() <= PIPELINE_MAX, "each unfinished answer is that of a query");
         !self.outgoing.borrow().is_empty()
     }
 
@@ -362,6 +367,7 @@ impl Input {
 
     /// Removes the answered queries from the buffer.
     fn take(&mut self, used: usize, client: &Client) {
+        holds(used <= self.buffer.len(), "queries that were answered are in the buffer");
         if used > 0 {
             self.buffer.drain(..used);
             self.whole_by = None;
@@ -415,6 +421,8 @@ impl Input {
                 return Err(io::ErrorKind::OutOfMemory.into());
             }
             self.buffer.reserve_exact(room - self.buffer.len());
+            let counted = self.buffer.capacity().saturating_sub(BUFFERED_FREE);
+            holds(counted <= self.held.bytes.get(), "the memory of a query was reserved");
         }
         self.buffer.extend_from_slice(read);
         Ok(read.len())

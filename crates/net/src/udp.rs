@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{Clock, Generation, PeerInfo, Progress, ProxyTlvs, Transaction, Transport};
+use host::invariant::holds;
 use linux::datagrams::{BATCH, Batch, send_from};
 use socket2::SockRef;
 use tokio::io::Interest;
@@ -107,6 +108,7 @@ fn answer_batch(
     received: usize,
     transaction: &mut Box<Transaction>,
 ) {
+    holds(received <= BATCH, "a batch has a bounded number of datagrams");
     let seen = endpoint.seen(shared);
     let Seen { generation, listener } = &*seen;
     let now = MonotonicClock.now();

@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use engine::tap::{Filters, Ring};
+use host::invariant::holds;
 use metrics::Registry;
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, UnboundedSender, channel, unbounded_channel};
 use tokio::sync::oneshot;
@@ -139,6 +140,7 @@ impl Workers {
     /// # Errors
     /// Fails if the system refuses a thread or a runtime.
     pub fn start(count: usize, live: &Live, registry: &Arc<Registry>, limits: WorkerLimits) -> io::Result<Workers> {
+        holds(count > 0, "a server has a worker");
         // Registers the counters before the first worker runs, so that they are exported from the start.
         let _ = Limits::new(registry);
         let (mut commands, mut probes, mut threads, mut taps) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -169,6 +171,7 @@ impl Workers {
             commands.push(sender);
             probes.push(probe);
         }
+        holds(threads.len() == count && taps.len() == count, "each worker has its thread and its tap");
         Ok(Workers { commands, probes: Probes(probes), threads, taps, cpu_limit })
     }
 

@@ -39,6 +39,9 @@ impl<T: Weigh> Outcomes<T> {
         let mut states = self.states.borrow_mut();
         // The query may have ended after the event was made.
         let Some(state) = states.get_mut(&query) else { return };
+        if let State::Ready(former) = state {
+            holds(!former.is_last(), "a query completes once");
+        }
         self.replies.add(outcome.reply_len());
         match std::mem::replace(state, State::Ready(outcome)) {
             State::Pending(waker) => waker.into_iter().for_each(Waker::wake),

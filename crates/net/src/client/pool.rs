@@ -9,6 +9,7 @@ use std::rc::Rc;
 
 use engine::{Exchange, ExchangeError, ExchangeReply, Instant};
 use foldhash::fast::RandomState;
+use host::invariant::holds;
 use tokio::task::AbortHandle;
 use upstream::{Carrier, ConnectionId, PoolClient, PoolEvent, PoolReply, QueryError, QueryId, Random};
 
@@ -141,12 +142,14 @@ impl<T: Transport> PoolDriver<T> {
     /// Adds a connection with its task, which is ended when the connection is closed. `opened` is absent while it is
     /// being opened.
     pub(super) fn insert(&self, id: ConnectionId, task: AbortHandle, opened: Option<Rc<T::Opened>>) {
-        self.connections.borrow_mut().insert(id, Connection { task, opened });
+        let former = self.connections.borrow_mut().insert(id, Connection { task, opened });
+        holds(former.is_none(), "a connection is opened once");
     }
 
     /// Notes that a connection is open, unless it was closed in the meantime.
     pub(super) fn set_opened(&self, id: ConnectionId, opened: Rc<T::Opened>) {
         if let Some(connection) = self.connections.borrow_mut().get_mut(&id) {
+            holds(connection.opened.is_none(), "a connection opens once");
             connection.opened = Some(opened);
         }
     }

@@ -10,6 +10,7 @@ use std::rc::{Rc, Weak};
 use std::time::Instant;
 
 use engine::{Exchange, ExchangeError, ExchangeReply};
+use host::invariant::holds;
 use quic::{ClientEvent, CloseReason, NoStreamError, Protocol, Rejection, Upstream};
 use rand::Rng;
 use tokio::io::Interest;
@@ -80,6 +81,7 @@ impl Transport for Quic {
 
     /// Sends the queries that the pool has for a connection.
     fn transmit(driver: &Driver, id: ConnectionId) {
+        // The connection may have been closed since the event was made.
         let Some(connection) = driver.opened(id) else { return };
         let mut client = driver.client.borrow_mut();
         while let Some((query, message)) = client.poll_query(id) {
@@ -171,6 +173,7 @@ impl Connection {
             let (mut client, id) = (driver.client.borrow_mut(), self.id);
             match event {
                 ClientEvent::Connected => {
+                    holds(!self.is_connected.get(), "a connection opens once");
                     self.is_connected.set(true);
                     client.handle_connected(now(), id);
                     client.handle_capacity(now(), id, STREAMS);

@@ -75,6 +75,10 @@ impl Replies {
 
     /// Returns true if the tasks of the queries have to run before more is read. Counts it.
     pub(super) fn must_wait(&self) -> bool {
+        debug_assert!(
+            self.waiting.get() <= self.budget.used.load(Ordering::Relaxed),
+            "replies that wait are a part of all"
+        );
         let is_full = self.waiting.get() >= WAITING_MAX;
         if is_full {
             self.counters.count(self.limits.replies);
@@ -144,6 +148,7 @@ impl Incomplete {
             None => self.replies.budget.release(self.counted - counted),
         }
         self.counted = counted;
+        holds(self.counted <= bytes, "no more bytes are counted than have arrived");
         Ok(())
     }
 }

@@ -11,6 +11,7 @@ use std::rc::Rc;
 
 use engine::{Exchange, ExchangeError, ExchangeReply, Instant, UnwantedReplies};
 use foldhash::fast::RandomState;
+use host::invariant::holds;
 use tokio::io::Interest;
 use upstream::{QueryError, QueryId, Random, SocketId, UdpEvent, UdpQuery};
 use wire::Reply;
@@ -145,7 +146,10 @@ impl Driver {
 
     fn open(&self, id: SocketId, route: Route) {
         match Socket::open(route.0, route.1) {
-            Ok(socket) => drop(self.sockets.borrow_mut().insert(id, Rc::new(socket))),
+            Ok(socket) => {
+                let former = self.sockets.borrow_mut().insert(id, Rc::new(socket));
+                holds(former.is_none(), "a socket is opened once");
+            }
             Err(error) => self.client.borrow_mut().handle_open_error(id, &query_error("dial", &error)),
         }
     }

@@ -179,6 +179,7 @@ impl Activity {
             (taken + write, Stop::Stalled),
             (idle_since + self.idle_time(), Stop::Idle),
         ];
+        holds(self.last.get() <= now && self.taken.get() <= now, "time does not go backwards");
         deadlines.into_iter().min_by_key(|(at, _)| *at).unwrap_or((now, Stop::Idle))
     }
 
@@ -198,6 +199,7 @@ pub(crate) struct OpenRequest {
 impl OpenRequest {
     pub(crate) fn new(activity: &Rc<Activity>) -> OpenRequest {
         activity.open.set(activity.open.get() + 1);
+        holds(!activity.is_http1 || activity.open.get() == 1, "requests of HTTP/1.1 follow each other");
         activity.arriving.set(0);
         let began = activity.began.take().unwrap_or_else(Instant::now);
         OpenRequest { activity: Rc::clone(activity), whole_by: began + activity.limits.read }

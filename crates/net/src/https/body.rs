@@ -6,6 +6,8 @@ use transport::request_body::DISCARDED_MAX;
 
 use crate::connections::Reserved;
 
+use host::invariant::holds;
+
 /// Reason why a body contains no message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum BodyError {
@@ -41,6 +43,7 @@ pub(super) async fn read(body: &mut Incoming, reserved: &mut Reserved) -> Result
             return Ok(data);
         }
         message.extend_from_slice(&data);
+        holds(message.len() == length, "a body is all of its data");
     }
     if length > doh::BODY_MAX { Err(BodyError::TooLong) } else { Ok(message.into()) }
 }

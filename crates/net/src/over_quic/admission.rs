@@ -99,6 +99,10 @@ impl Account for Entry {
         if wanted < self.held {
             self.connection.release(self.held - wanted);
         }
+        holds(
+            bytes <= BUFFERED_FREE || wanted + BUFFERED_FREE == bytes,
+            "what is above the free allowance is reserved",
+        );
         self.held = wanted;
         true
     }

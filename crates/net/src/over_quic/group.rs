@@ -3,6 +3,7 @@
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::{Arc, OnceLock};
 
+use host::invariant::holds;
 use quic::{Keys, Place, Route};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
@@ -52,6 +53,7 @@ impl Group {
 
     /// Passes a datagram on to its owner. Returns false if too many wait there.
     pub(super) fn pass_on(&self, owner: usize, stray: Stray) -> bool {
+        holds(owner < self.senders.len(), "the owner of a datagram is a worker");
         self.senders.get(owner).is_some_and(|sender| sender.try_send(stray).is_ok())
     }
 }

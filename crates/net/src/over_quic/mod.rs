@@ -186,6 +186,7 @@ impl Listener {
     }
 
     fn handle_datagram(&self, now: Instant, batch: &Batch, at: usize) {
+        // A datagram without the address of its sender cannot be answered.
         let Some(peer) = batch.peer(at) else { return };
         let route = Route { peer, local: batch.local(at) };
         let seen = self.endpoint.seen(&self.shared);
@@ -221,6 +222,7 @@ impl Listener {
         let (settings, limits) = settings(protocol, &self.shared, &self.endpoint);
         self.limits.set(limits);
         let tls = self.endpoint.tls(&self.shared).and_then(|server| tls::quic_config(&*server, protocol.alpn()));
+        // Without TLS, the address is no longer one for QUIC and about to be closed.
         let Some(tls) = tls else { return };
         let is_same =
             matches!(&*self.current.borrow(), (known, config) if *known == settings && Arc::ptr_eq(config, &tls));
@@ -293,6 +295,7 @@ impl Listener {
 
     /// Passes an answer to the endpoint.
     fn deliver(&self, key: QueryKey, transaction: &mut Transaction, progress: Progress) {
+        holds(progress != Progress::Waiting, "a query that was driven does not wait");
         let (mut quic, now) = (self.quic.borrow_mut(), Instant::now());
         if progress != Progress::Answered {
             return quic.abandon(now, key);
@@ -317,7 +320,8 @@ impl Listener {
         match response.finish_next(query) {
             Some(message) => {
                 quic.respond(now, key, message, false);
-                self.unfinished.borrow_mut().insert(key, transaction);
+                let former = self.unfinished.borrow_mut().insert(key, transaction);
+                holds(former.is_none(), "a query has one answer");
             }
             None => {
                 quic.end_answer(now, key);
@@ -328,8 +332,9 @@ impl Listener {
 
     /// Ends the work for a query whose client no longer wants the answer.
     fn cancel(&self, key: QueryKey) {
-        self.unfinished.borrow_mut().remove(&key);
+        let unfinished = self.unfinished.borrow_mut().remove(&key);
         if let Some(parked) = self.parked.borrow_mut().remove(&key) {
+            holds(unfinished.is_none(), "a query that is parked has no answer yet");
             parked.abort();
         }
     }
@@ -351,6 +356,7 @@ impl Listener {
     fn send(&self, outgoing: &mut Outgoing) {
         if !outgoing.is_empty() {
             let refused = outgoing.send(self.socket.as_raw_fd());
+            holds(outgoing.is_empty(), "all datagrams have left, or were refused");
             // Both sides repeat what is lost.
             self.shared.worker.borrow().counters.add(self.shared.limits.sends, refused as u64);
         }
