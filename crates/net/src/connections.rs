@@ -144,6 +144,18 @@ impl ConnectionTable {
         evicted: Arc<Notify>,
         now: Instant,
     ) -> (Connection, bool) {
+        self.add(&mut self.lock(), address, weight, evicted, now)
+    }
+
+    /// Adds a connection to the locked table, and makes room for it.
+    fn add(
+        self: &Arc<Self>,
+        entries: &mut Entries,
+        address: IpAddr,
+        weight: usize,
+        evicted: Arc<Notify>,
+        now: Instant,
+    ) -> (Connection, bool) {
         let address = client_network(address);
         let entry = Arc::new(Entry {
             weight,
@@ -154,10 +166,8 @@ impl ConnectionTable {
             is_evicted: AtomicBool::new(false),
             evicted,
         });
-        let mut entries = self.lock();
-        let evicted = self.make_place(&mut entries, address, weight, now);
-        self.insert(&mut entries, address, Arc::clone(&entry));
-        drop(entries);
+        let evicted = self.make_place(entries, address, weight, now);
+        self.insert(entries, address, Arc::clone(&entry));
         (Connection { table: Arc::clone(self), address: Mutex::new(address), entry }, evicted)
     }
 
@@ -192,8 +202,8 @@ impl ConnectionTable {
                 return None;
             }
         }
-        drop(entries);
-        Some(self.admit_at(address, 1, evicted, now).0)
+        // In the same lock: another worker would otherwise get the same place.
+        Some(self.add(&mut entries, address, 1, evicted, now).0)
     }
 
     /// Returns the weight of the open connections.

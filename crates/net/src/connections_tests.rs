@@ -205,3 +205,21 @@ fn connections_that_take_more_memory_leave_places_for_fewer() {
     drop((light, heavy));
     assert_eq!(table.open(), 4);
 }
+
+#[test]
+fn workers_that_admit_at_the_same_time_stay_within_the_limit() {
+    const OPEN_MAX: usize = 2;
+    let table = ConnectionTable::new(TableLimits::UNBOUNDED);
+    let admit = || table.admit_within(address(1), OPEN_MAX, Arc::default());
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..20_000 {
+                    let admitted = admit();
+                    assert!(table.open() <= OPEN_MAX, "{} of {OPEN_MAX}", table.open());
+                    drop(admitted);
+                }
+            });
+        }
+    });
+}
