@@ -45,6 +45,7 @@ impl Question {
             return Err(ProbeError::Rcode { actual: rcode, expected: self.rcode });
         }
         let mut answer = MessageBuf::new();
+        answer.start(Header::default(), None);
         answer.adopt(&reply).map_err(ProbeError::Name)?;
         let mut records = answer.section(Section::Answer).peekable();
         let wants_record = self.rcode == Rcode::NOERROR && !self.may_be_empty;
