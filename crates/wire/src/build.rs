@@ -250,7 +250,9 @@ impl MessageBuf {
     /// The first write of a name calls this, because most responses contain no name besides the question.
     fn remember_question(&mut self) {
         if self.header.questions == 1 && self.compressor.is_empty() {
-            let Ok(name) = NameRef::from_bytes(&self.bytes[HEADER_LEN..self.question_end - 4]) else { return };
+            let name = NameRef::from_bytes(&self.bytes[HEADER_LEN..self.question_end - 4]);
+            debug_assert!(name.is_ok(), "the question begins with its name");
+            let Ok(name) = name else { return };
             self.compressor.remember_name(name, HEADER_LEN);
         }
     }

@@ -176,6 +176,7 @@ const fn is_escaped(byte: u8) -> bool {
 
 /// Returns bytes that are not escaped, which are ASCII, as text.
 fn plain(bytes: &[u8]) -> &str {
+    debug_assert!(bytes.is_ascii(), "bytes that are not ASCII are escaped");
     core::str::from_utf8(bytes).unwrap_or_default()
 }
 
