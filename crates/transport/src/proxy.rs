@@ -95,6 +95,7 @@ fn version_1(bytes: &[u8]) -> HeaderScan {
     let Some(end) = start.windows(2).position(|pair| pair == b"\r\n") else {
         return if start.len() < LINE_MAX { HeaderScan::Incomplete } else { HeaderScan::Malformed };
     };
+    // A line that is not text has no words, so it is malformed.
     let line = core::str::from_utf8(&bytes[..end]).unwrap_or_default();
     let words: Vec<&str> = line.split(' ').collect();
     match words.as_slice() {
