@@ -2,7 +2,6 @@
 //!
 //! The job appends lines to a bounded buffer. A thread that may block writes them to the file once a second.
 
-use core::fmt;
 use core::time::Duration;
 use std::io;
 use std::path::PathBuf;
@@ -43,36 +42,17 @@ pub(super) struct Line<'a> {
 }
 
 /// Reason why lines are not in the file.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 enum FileError {
     /// The file has its maximum size.
+    #[error("the file has its maximum size of {} MiB; move it away to continue", FILE_MAX >> 20)]
     Full,
     /// More differences came than can be written; this many lines are missing.
+    #[error("{0} lines lost: too many differences")]
     Lost(u64),
     /// Writing failed.
-    Io(io::Error),
-}
-
-impl fmt::Display for FileError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            FileError::Full => {
-                let mib = FILE_MAX >> 20;
-                write!(out, "the file has its maximum size of {mib} MiB; move it away to continue")
-            }
-            FileError::Lost(lines) => write!(out, "{lines} lines lost: too many differences"),
-            FileError::Io(error) => error.fmt(out),
-        }
-    }
-}
-
-impl core::error::Error for FileError {
-    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        match self {
-            FileError::Io(error) => Some(error),
-            FileError::Full | FileError::Lost(_) => None,
-        }
-    }
+    #[error("{0}")]
+    Io(#[source] io::Error),
 }
 
 impl DifferenceFile {

@@ -1,7 +1,5 @@
 //! DNSSEC keys in the file pairs of BIND's tools: `Kexample.org.+013+45330.key` and `.private`.
 
-use core::error::Error;
-use core::fmt;
 use std::path::{Path, PathBuf};
 
 use config::setup::Files;
@@ -28,43 +26,20 @@ pub(crate) struct Key {
 }
 
 /// Reason why a key cannot be loaded. The operator must change one of its two files.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum KeyError {
     /// A file cannot be read.
-    Open(OpenError),
+    #[error("{0}")]
+    Open(#[source] OpenError),
     /// The public file does not consist of one record.
-    Text(PathBuf, text::ParseError),
+    #[error("{}:{}", .0.display(), .1)]
+    Text(PathBuf, #[source] text::ParseError),
     /// The record, on this line, is not a DNSKEY record of a zone key.
+    #[error("{}:{}: expected a DNSKEY record of a zone key", .0.display(), .1)]
     NoKey(PathBuf, usize),
     /// The private file is invalid, on this line if known.
-    Private(PathBuf, Option<usize>, PrivateKeyError),
-}
-
-impl fmt::Display for KeyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            KeyError::Open(error) => error.fmt(f),
-            KeyError::Text(path, error) => {
-                write!(f, "{}:{error}", path.display())
-            }
-            KeyError::NoKey(path, line) => {
-                write!(f, "{}:{line}: expected a DNSKEY record of a zone key", path.display())
-            }
-            KeyError::Private(path, Some(line), error) => write!(f, "{}:{line}: {error}", path.display()),
-            KeyError::Private(path, None, error) => write!(f, "{}: {error}", path.display()),
-        }
-    }
-}
-
-impl Error for KeyError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            KeyError::Open(error) => Some(error),
-            KeyError::Text(_, error) => Some(error),
-            KeyError::NoKey(..) => None,
-            KeyError::Private(.., error) => Some(error),
-        }
-    }
+    #[error("{}{}: {}", .0.display(), .1.map_or_else(String::new, |line| format!(":{line}")), .2)]
+    Private(PathBuf, Option<usize>, #[source] PrivateKeyError),
 }
 
 impl Key {
