@@ -17,6 +17,9 @@ const REFRESH_MAX: Duration = Duration::from_secs(10);
 /// Maximum length of the cause of a failure in bytes: an address and the text of an error.
 const CAUSE_MAX: usize = 200;
 
+/// Length of a question in bytes besides its name: type and class.
+const QUESTION_FIXED_LEN: usize = 4;
+
 /// Lookup key of an entry: the question and the header bits that change its answer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Key<'a> {
@@ -70,6 +73,10 @@ impl Entry {
         let Key { name, qtype, qclass, dnssec_ok, checking_disabled } = Key::of(query);
         holds(ttl > 0, "an entry is valid for some time");
         holds(!response.is_dropped(), "a response that is not sent is not stored");
+        holds(
+            response.message.question().len() == name.len() + QUESTION_FIXED_LEN,
+            "records follow the question of the key",
+        );
         Entry {
             name: name.into(),
             qtype,
@@ -154,6 +161,8 @@ impl Entry {
 
     /// Writes the records into the response, all with the given TTL.
     pub(super) fn restore(&self, response: &mut Response, ttl: u32) {
+        let question_len = response.message.question().len();
+        holds(question_len == self.name.len() + QUESTION_FIXED_LEN, "records follow a question of their length");
         response.message.restore(&self.records, &self.marks);
         response.message.set_ttls(ttl);
         let flags = response.message.header.flags;
@@ -188,6 +197,7 @@ impl Entry {
         // Of two workers that see the same end of the last refresh, one wins the exchange below. A load and a store
         // would let both refresh.
         let next = (now + REFRESH_MAX).nanos();
+        holds(next > until || !free, "a refresh ends after the one before");
         free && self.refreshing_until.compare_exchange(until, next, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 

@@ -72,6 +72,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
             CacheMetrics::new(setup.registry, &site.server, &zones_label, &site.view)
         })
         .collect();
+    holds(sites.len() == setup.block.sites.len(), "each site has its counters");
     setup.below.provide(Arc::new(statistics(&sites, config.success.capacity)));
     let capacity = config.success.capacity + config.denial.capacity;
     let view: Arc<dyn InspectCache> = Arc::new(CacheView::new(setup.block, capacity, &stores));
@@ -164,6 +165,7 @@ impl Plugin for Cache {
 
 impl Cache {
     fn down<M: Mode>(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
+        holds(query.note() == 0, "a query comes down once");
         if query.qtype.is_transfer() || self.is_local(query) {
             query.set_note(PASSED);
             return Verdict::Pass;
@@ -311,6 +313,7 @@ impl Cache {
         // The refresh starts with a copy of the query, so the note that it copies is that of the refresh. The query
         // that a client waits for gets its own back.
         query.set_note(note | REFRESH);
+        holds(query.is_awaited(), "a query that a client waits for requests a refresh");
         worker.refresh(query);
         query.set_note(note);
     }
@@ -358,6 +361,7 @@ impl Cache {
     }
 
     fn refresh_failed(&self, query: &Query, now: Instant) {
+        holds(query.note() & (REFRESH | HAS_STALE) != 0, "a refresh that fails was begun");
         // Without `serve_stale`, a prefetch may fail too. It may start again at once: its entry is still valid.
         let recheck = self.config.stale.map_or(Duration::ZERO, |stale| stale.recheck);
         self.end_refresh(query, now + recheck);
@@ -394,6 +398,7 @@ impl Cache {
     }
 
     fn replace_by_stale(&self, query: &Query, response: &mut Response, worker: &Worker) {
+        holds(self.config.stale.is_some(), "`serve_stale` is on");
         let failure = response.failure().cloned();
         response.begin(query);
         if !Class::ALL.into_iter().any(|class| self.serve_stale(class, query, response, worker))
@@ -415,10 +420,18 @@ impl Cache {
         }
         let Some(fate) = self.fate(query, response) else { return };
         response.message.set_ttls(fate.ttl);
+        debug_assert!(
+            response.message.ttl_min().is_none_or(|ttl| ttl == fate.ttl),
+            "all records of a response that is stored have the same TTL"
+        );
         let Fate { ttl, class: Some(class) } = fate else { return };
         if !M::KEEPS || response.message.is_truncated() || self.not_kept[class].contain(query.key()) || ttl == 0 {
             return;
         }
+        holds(
+            query.qtype != Type::AXFR && query.flags().opcode() == Opcode::QUERY,
+            "only answers to questions are stored",
+        );
         let entry = Entry::new(query, response, ttl, now);
         let evicted = self.stores[class].keep(entry, now, self.keep_stale(), worker.random());
         if let Some(metrics) = self.metrics(query) {

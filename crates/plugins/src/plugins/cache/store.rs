@@ -22,6 +22,8 @@ const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Average number of bytes per entry: large responses evict others instead of growing the process.
 pub(super) const BYTES_EACH: usize = 1024;
 
+const _: () = assert!(SHARDS_MIN.is_power_of_two() && SHARDS_MAX.is_power_of_two());
+
 /// Cached responses.
 pub(super) struct Store {
     table: Shards<Arc<Entry>>,
@@ -50,6 +52,7 @@ impl Store {
     /// evicted.
     pub(super) fn keep(&self, entry: Entry, now: Instant, stale: Duration, random: u64) -> usize {
         let entry = Arc::new(entry);
+        holds(entry.is_of_use(now, stale), "an entry that is stored is valid");
         let hash = self.table.hash(&entry.key());
         // The bytes are counted before the entry is in the table. Another worker that evicts it at once would otherwise
         // subtract them first, and the count would wrap around.
@@ -123,6 +126,7 @@ impl Store {
                 victim = Some(Arc::clone(other));
             }
         });
+        holds(victim.is_some() == (seen > 0), "a shard with other entries has one to evict");
         let Some(victim) = victim else { return false };
         holds(!Arc::ptr_eq(&victim, entry), "an entry that was just stored does not evict itself");
         let gone = self.table.remove(self.table.hash(&victim.key()), |kept| Arc::ptr_eq(kept, &victim));
