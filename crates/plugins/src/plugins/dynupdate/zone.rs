@@ -22,6 +22,7 @@ use config::setup::InspectZone;
 use engine::LineLimit;
 use engine::log::Level;
 use futures_channel::oneshot;
+use host::invariant::{Expected as _, holds};
 use wire::{EdeCode, Message, Name, Rcode};
 use zone::update::journal::{self, HISTORY_MAX, History, JournalError};
 use zone::update::{Applied, Change, Draft, UpdateError, UpdateLimits, UpdateRequest, records_len};
@@ -180,6 +181,10 @@ impl DynamicZone {
         let within = zone::Limits { records: limits.records, bytes: limits.bytes, ..self.memory.limits(&self.held) };
         let loaded = journal::read(&contents, self.held.origin.as_ref(), within);
         let restored = loaded.map_err(|error| StoreError::Journal(path.clone(), error))?;
+        holds(
+            restored.is_foreign || restored.len + restored.torn == contents.len(),
+            "each byte of a journal is valid or torn",
+        );
         if restored.torn > 0 {
             let (path, torn) = (path.display(), restored.torn);
             let message = format!("database {path}: dropped {torn} bytes of an update that a crash has cut");
@@ -251,6 +256,7 @@ impl DynamicZone {
         }
         queue.bytes += pending.packet.len();
         queue.pending.push_back(pending);
+        holds(queue.bytes <= QUEUE_BYTES_MAX, "the queue is bounded");
         let is_running = core::mem::replace(&mut queue.is_running, true);
         drop(queue);
         self.report_left_out(left_out);
@@ -274,9 +280,11 @@ impl DynamicZone {
     fn work(&self) {
         loop {
             let mut queue = lock(&self.queue);
+            holds(queue.is_running, "one thread at a time applies updates");
             let count = queue.pending.len().min(BATCH_MAX);
             let batch: Vec<Pending> = queue.pending.drain(..count).collect();
             queue.bytes -= batch.iter().map(|pending| pending.packet.len()).sum::<usize>();
+            holds(!queue.pending.is_empty() || queue.bytes == 0, "a queue without updates has no bytes");
             queue.is_running = !batch.is_empty();
             drop(queue);
             if batch.is_empty() {
@@ -292,11 +300,13 @@ impl DynamicZone {
 
     /// Applies updates one after another, stores the result, and answers.
     fn apply(&self, batch: Vec<Pending>) {
-        let Some(base) = self.held.known() else { return };
+        let Some(base) = self.held.known().expected("the content of a zone that takes updates") else { return };
         let begun = self.host.now();
         let mut draft = Draft::new(base);
         let mut changes = Vec::new();
         let judged: Vec<_> = batch.iter().map(|pending| judge(pending, &mut draft, &mut changes)).collect();
+        let changed = judged.iter().filter(|judged| judged.serial.is_some()).count();
+        holds(changed == changes.len(), "each update that changes the zone has its change");
         let committed = if changes.is_empty() { Ok(()) } else { self.commit(&draft, changes) };
         let nanos = self.host.now().nanos().saturating_sub(begun.nanos());
         let mut commit = judged.iter().any(|judged| judged.serial.is_some()).then_some(nanos);
@@ -313,7 +323,13 @@ impl DynamicZone {
 
     /// Builds and stores the next version, and publishes it.
     fn commit(&self, draft: &Draft, changes: Vec<Change>) -> Result<(), StoreError> {
+        holds(!changes.is_empty(), "a version that is stored has changes");
+        let follow = |pair: &[Change]| matches!(pair, [one, next] if one.to == next.from);
+        holds(changes.windows(2).all(follow), "each change follows the one before");
         let zone = draft.build(self.memory.limits(&self.held)).map_err(StoreError::Zone)?;
+        let serial = zone.soa().map(|soa| soa.serial);
+        holds(serial == changes.last().map(|change| change.to), "the version is that of the last change");
+        debug_assert!(records_len(&zone) == draft.bytes(), "a draft counts its records");
         let mut piece = Vec::new();
         let mut history = History::clone(&self.history.load());
         for change in changes {
@@ -342,6 +358,7 @@ impl DynamicZone {
         }
         let Some(file) = &mut store.file else { return Ok(()) };
         let at = u64::try_from(store.len).unwrap_or(u64::MAX);
+        holds(store.len > 0, "a journal begins with its snapshot");
         store.is_broken = true;
         file.append(at, piece)?;
         (store.len, store.is_broken) = (store.len + piece.len(), false);
@@ -380,6 +397,7 @@ impl DynamicZone {
             file.keep(FOREIGN_SUFFIX)?;
         }
         store.is_broken = true;
+        holds(!contents.is_empty(), "a journal has its snapshot");
         file.replace(&contents)?;
         (store.len, store.is_broken, store.is_foreign) = (contents.len(), false, false);
         Ok(())

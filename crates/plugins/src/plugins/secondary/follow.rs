@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use engine::log::{Level, Source};
 use engine::{Connections, Exchange, ExchangeError, Instant, Io, Transport};
+use host::invariant::holds;
 use wire::{Class, Header, MessageBuf, MessageError, NameRef, Owner, Rcode, Record, Section, Type};
 use zone::{Differences, Incoming, Limits, Soa, TransferError, Zone};
 
@@ -118,6 +119,8 @@ async fn refresh_from(primary: SocketAddr, held: &Held, bounds: Bounds, io: &dyn
     let Some(version) = newer(primary, held, bounds.limits(held), io).await? else { return Ok(()) };
     let Version { zone, changes } = version;
     let (serial, records) = (zone.soa().map_or(0, |soa| soa.serial), zone.len());
+    let is_newer = held.soa().is_none_or(|ours| ours.is_older_than(serial));
+    holds(is_newer, "only a newer version replaces the one that is served");
     held.set(zone);
     let origin = &held.origin;
     let how = changes.map_or_else(String::new, |changes| format!(", {changes} changes by IXFR"));
