@@ -10,6 +10,7 @@ use config::setup::{BlockInfo, Page, PageContent, Setup};
 use corefile::Token;
 use gotext::ParseError;
 use gotext::regexp::{Regexp, RegexpError};
+use host::invariant::Expected as _;
 use metrics::Registry;
 use wire::Name;
 
@@ -192,8 +193,8 @@ pub fn metrics_page(registry: &Arc<Registry>, address: String, path: String) -> 
 
 /// Appends a text as a JSON string (RFC 8259 §7).
 pub(crate) fn quote_json(out: &mut String, text: &str) {
-    // Serialising a string cannot fail.
-    out.push_str(&serde_json::to_string(text).unwrap_or_default());
+    let quoted = serde_json::to_string(text).ok().expected("a text that can be written as JSON");
+    out.push_str(quoted.as_deref().unwrap_or("\"\""));
 }
 
 /// Compiles a word as a regular expression in Go's syntax.

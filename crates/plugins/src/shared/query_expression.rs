@@ -174,6 +174,7 @@ impl Environment for QueryEnvironment<'_> {
             QueryFunction::ServerPort => Value::Text(peer.local.port().to_string()),
             QueryFunction::Metadata(_, label) => {
                 let value = label.as_ref().and_then(|label| label.value(self.query));
+                // A label without a value is an empty text, as in CoreDNS.
                 Value::Text(value.unwrap_or_default())
             }
             QueryFunction::Group => Value::Text((self.values.group)(args.first()?)),

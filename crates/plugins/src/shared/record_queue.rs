@@ -9,6 +9,8 @@ use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use host::invariant::holds;
+
 /// Bounded buffer of serialised records on their way out.
 pub(crate) struct Outlet {
     waiting: Mutex<Waiting>,
@@ -51,12 +53,14 @@ impl Outlet {
             return;
         }
         write(&mut waiting.bytes);
+        holds(waiting.bytes.len() >= before, "a record is appended");
         if waiting.bytes.len() > self.bytes_max {
             waiting.bytes.truncate(before);
             waiting.lost += 1;
             return;
         }
         waiting.records += 1;
+        holds(waiting.bytes.len() <= self.bytes_max, "the buffer is bounded");
         if waiting.bytes.len() >= self.enough {
             waiting.taker.take().into_iter().for_each(Waker::wake);
         }
@@ -66,6 +70,7 @@ impl Outlet {
     pub(crate) fn drain(&self, bytes: &mut Vec<u8>) -> Drained {
         bytes.clear();
         let mut waiting = self.lock();
+        holds(waiting.records > 0 || waiting.bytes.is_empty(), "each byte belongs to a record");
         core::mem::swap(&mut waiting.bytes, bytes);
         Drained { records: core::mem::take(&mut waiting.records), lost: core::mem::take(&mut waiting.lost) }
     }

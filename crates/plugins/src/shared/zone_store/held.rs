@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arc_swap::{ArcSwapOption, Guard};
 use engine::Instant;
+use host::invariant::holds;
 use wire::{Name, NameRef};
 use zone::{Limits, Soa, Zone};
 
@@ -86,12 +87,14 @@ impl Held {
 
     /// Replaces the content and clears the expiry.
     pub(crate) fn set(&self, zone: Zone) {
+        holds(zone.origin() == self.origin.as_ref(), "the content is that of the zone");
         self.zone.store(Some(Arc::new(zone)));
         self.expired.store(false, Ordering::Relaxed);
     }
 
     /// Serves the content that another one has, if any. Returns true if it has.
     pub(crate) fn copy_content(&self, other: &Held) -> bool {
+        holds(self.origin == other.origin, "both have the same zone");
         let known = other.known();
         let is_some = known.is_some();
         self.zone.store(known);
@@ -120,6 +123,7 @@ impl Held {
 
     /// Serves the content again if it had expired, because it is the newest version.
     pub(crate) fn confirm(&self, now: Instant) {
+        holds(self.confirmed() <= now, "time does not go backwards");
         self.confirmed.store(now.nanos(), Ordering::Relaxed);
         self.expired.store(false, Ordering::Relaxed);
     }

@@ -12,6 +12,7 @@ use arc_swap::ArcSwap;
 use config::setup::{ReachableZones, Setup};
 use engine::log::{Level, Source};
 use engine::{Failure, LabelSetter, Plugin, Query, Response, Subquery, SubqueryTarget, Verdict, Worker, ZoneMap};
+use host::invariant::holds;
 use wire::{EdeCode, Name, NameRef, Opcode, Rcode, Section, Type};
 use zone::{Lookup, Question, Zone};
 
@@ -132,6 +133,7 @@ impl Authority {
 
     /// Answers from a zone.
     fn answer(&self, held: &Held, query: &Query, response: &mut Response) -> Verdict {
+        holds(query.key().is_within(held.origin.as_ref()), "a zone answers for names in it");
         let Some(zone) = held.zone() else { return fail(held, query, response) };
         let leaves = |target: NameRef<'_>, lookup| self.leaves(&zone, target, lookup, query.qtype);
         let Some(reply) = zone.answer_until(question(query), &mut response.message, leaves) else {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use config::setup::Setup;
 use engine::{ZoneSnapshot, ZoneSource, ZoneSources};
+use host::invariant::holds;
 use wire::{Class, MessageBuf, Name, NameRef, Owner, Section};
 use zone::{Soa, Zone};
 
@@ -59,6 +60,8 @@ impl ZoneSnapshot for Snapshot {
 
     fn write(&mut self, message: &mut MessageBuf) -> bool {
         for (after, owner, set) in self.zone.sets_from(self.set) {
+            holds(after > self.set, "a transfer goes on to the next record set");
+            holds(self.record <= set.data().count(), "the records that were written are those of the set");
             for rdata in set.data().skip(self.record) {
                 let fixed = (set.rtype, Class::IN, set.ttl);
                 if message.push_data(Section::Answer, Owner::Name(owner.as_ref()), fixed, rdata).is_none() {

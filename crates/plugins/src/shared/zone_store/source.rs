@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use config::setup::{FileStamp, Files, InspectFiles, ReloadState};
 use corefile::Code;
 use engine::log::{Level, Notice};
+use host::invariant::{Expected as _, holds};
 use wire::{Name, NameRef};
 use zone::{LoadError, LoadErrorKind, Loaded, MistakeKind, RecordSet, Zone};
 
@@ -154,6 +155,7 @@ impl FileZone {
             zone::load_within(self.held.origin.as_ref(), &self.path, self.memory.limits(&self.held), &mut read);
         self.held.set_elsewhere(matches!(&loaded, Err(LoadError { kind: LoadErrorKind::OtherZone(_), .. })));
         let Loaded { zone, warnings, .. } = loaded?;
+        holds(!seen.is_empty(), "the file that was read has a stamp");
         let is_reported = self.signed.contain(&self.path, seen.first().and_then(|(_, stamp)| *stamp));
         let warnings = if is_reported { Vec::new() } else { warnings };
         let mut texts: Vec<String> = warnings.iter().map(|warning| self.describe(warning)).collect();
@@ -164,7 +166,8 @@ impl FileZone {
 
     /// Replaces the zone with the content of its file if that is another version.
     fn replace(&self, zone: Zone, warnings: Vec<LoadError>, by_time: bool) -> Change {
-        let serial = zone.soa().map(|soa| soa.serial).unwrap_or_default();
+        let soa = zone.soa().expected("the SOA record of a zone that was loaded");
+        let serial = soa.map_or(0, |soa| soa.serial);
         let is_taken = by_time || self.is_awaited.swap(false, Ordering::Relaxed);
         let has_serial = |known: &Arc<Zone>| known.soa().is_some_and(|soa| soa.serial == serial);
         if let Some(known) = self.held.known().filter(|known| !is_taken && has_serial(known)) {
