@@ -47,7 +47,25 @@ pub trait Source {
 /// Lists and watches until dropped.
 pub async fn run<S: Source>(source: &mut S, policy: Policy) -> Infallible {
     let mut machine = Machine::new(policy);
-    let mut action = machine.start(source.now());
+    let action = machine.start(source.now());
+    drive(source, machine, action).await
+}
+
+/// Continues the watch of an earlier process whose objects are known, until dropped. Without a position, it begins with
+/// a list that is not older than they are.
+pub async fn resume<S: Source>(source: &mut S, policy: Policy, position: Option<S::Position>) -> Infallible {
+    let mut machine = Machine::new(policy);
+    let action = machine.resume(position, source.now());
+    drive(source, machine, action).await
+}
+
+type Driven<S> = Machine<<S as Source>::Position, <S as Source>::Cursor>;
+
+async fn drive<S: Source>(
+    source: &mut S,
+    mut machine: Driven<S>,
+    mut action: Action<S::Position, S::Cursor>,
+) -> Infallible {
     loop {
         let (event, error) = perform(source, action).await;
         let jitter = source.jitter();

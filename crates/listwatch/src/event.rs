@@ -98,6 +98,8 @@ pub enum Notice {
     ListBegins,
     /// The list is complete.
     Listed(Transfer),
+    /// The watch continues from the position of an earlier process. What that process knew is current, without a list.
+    Resumed,
     /// The source does not know the kind of object. The collection counts as empty.
     AssumedEmpty,
     /// Permission is missing. The collection counts as listed, with the content that the configuration gives.

@@ -19,6 +19,11 @@
 //!  Listing or Paging ── unknown to the source ──► Absent ── pause ──► Listing
 //! ```
 //!
+//! A process that knows the objects of an earlier one starts with [`resume`]: the position is checked, and the watch
+//! continues from it. It counts as soon as it brings an event, or has been open for [`Policy::watch_min`] without an
+//! error. If the position is lost, a list follows. It is never the cached one of a first list, which could be older than
+//! what is known.
+//!
 //! A *position* is the point in the source's history up to which everything is known: a resource version of
 //! Kubernetes, or revisions of etcd. It is only useful if the source has it. A source whose storage was restored from
 //! an older backup would accept a watch from it and never send an event. Therefore a position is doubted after a broken
@@ -55,7 +60,7 @@ mod machine;
 mod policy;
 
 pub use backoff::{Backoff, BackoffRule};
-pub use driver::{Source, run};
+pub use driver::{Source, resume, run};
 pub use event::{Action, Event, Failure, FailureKind, Notice, Page, Received, Request, Step, Transfer};
 pub use health::Health;
 pub use machine::{Machine, State, Watch};

@@ -14,7 +14,7 @@ use crate::policy::{Policy, Resume};
 /// was complete.
 const SHORT: Failure = Failure { is_transient: true, ..Failure::new(FailureKind::Other, "short") };
 
-/// Maximum number of notices of a step: a list that is complete, and the end of an outage.
+/// Maximum number of notices of a step: a list that is complete or a watch that is resumed, and the end of an outage.
 const NOTICES_MAX: usize = 2;
 
 /// State of a list and its watch, which decides on the next request.
@@ -51,6 +51,8 @@ pub struct Watch<P> {
     events: u64,
     /// Transfer of a list that does not count before the watch has begun.
     uncounted: Option<Transfer>,
+    /// True if the position is that of an earlier process, and the source has not shown yet that it continues from it.
+    is_resuming: bool,
 }
 
 /// What is known about the collection.
@@ -59,6 +61,8 @@ enum Known {
     /// No list was complete yet. The first list may come from a cache of the source. Later lists must not be older than
     /// what is already known.
     Nothing,
+    /// The objects of an earlier process. No list was complete in this one, and none may be older than they are.
+    Remembered,
     /// The source does not know the kind of object, so that there are no objects.
     Empty,
     /// A list was complete.
@@ -103,6 +107,26 @@ impl<P: Clone, C: Clone> Machine<P, C> {
     pub fn start(&mut self, now: Instant) -> Action<P, C> {
         self.attempt = now;
         self.state = self.new_list();
+        self.open(now)
+    }
+
+    /// Returns the first action of a process that knows the objects of an earlier one, up to a position if they are
+    /// complete.
+    pub fn resume(&mut self, position: Option<P>, now: Instant) -> Action<P, C> {
+        self.attempt = now;
+        self.known = Known::Remembered;
+        self.state = match position {
+            // Storage that was restored meanwhile would accept a watch from it and never send an event.
+            Some(position) if self.policy.resume == Resume::Check => State::Following(Watch {
+                position,
+                is_doubted: true,
+                began: now,
+                events: 0,
+                uncounted: None,
+                is_resuming: true,
+            }),
+            _ => self.new_list(),
+        };
         self.open(now)
     }
 
@@ -161,6 +185,10 @@ impl<P: Clone, C: Clone> Machine<P, C> {
             holds(self.is_watching(), "a watch follows a complete list");
             holds(!self.health.is_failing(), "a complete list ends an outage");
         }
+        if self.notices.contains(&Notice::Resumed) {
+            holds(self.known == Known::Listed, "a collection that is resumed is known");
+            holds(matches!(self.state, State::Following(_) | State::Waiting { .. }), "a resumed watch continues");
+        }
         if self.notices.contains(&Notice::AssumedEmpty) {
             holds(self.known == Known::Empty, "a collection that is assumed to be empty is known");
             holds(matches!(self.state, State::Absent), "an unknown kind is listed again after a pause");
@@ -203,6 +231,7 @@ impl<P: Clone, C: Clone> Machine<P, C> {
                 }
                 if events > 0 {
                     self.is_relisting = false;
+                    self.resumed();
                     self.well(now);
                 }
             }
@@ -232,6 +261,7 @@ impl<P: Clone, C: Clone> Machine<P, C> {
         } else if following.events == 0 && lived < self.policy.watch_min {
             self.failed(&SHORT, true, now, jitter)
         } else {
+            self.resumed();
             self.wait(self.policy.watch_min.saturating_sub(lived), now)
         }
     }
@@ -277,10 +307,12 @@ impl<P: Clone, C: Clone> Machine<P, C> {
         self.open(now)
     }
 
-    /// Handles a silent watch. After a failure, the silence of an open watch shows that it works. Otherwise the watch
-    /// may have stalled, and a new one finds out.
+    /// Handles a silent watch. After a failure, and after a resumption, the silence of an open watch shows that it
+    /// works: a source that does not have the position any more says so at once. Otherwise the watch may have stalled,
+    /// and a new one finds out.
     fn silent(&mut self, now: Instant) -> Action<P, C> {
-        if self.health.is_failing() {
+        if self.health.is_failing() || self.is_resuming() {
+            self.resumed();
             self.well(now);
             return self.read();
         }
@@ -293,7 +325,7 @@ impl<P: Clone, C: Clone> Machine<P, C> {
     /// Treats an unknown kind of object as an empty collection, unless objects of the kind were known before: a
     /// starting API server briefly does not know its custom resources.
     fn assume_empty(&mut self, now: Instant) -> Action<P, C> {
-        if self.known == Known::Nothing {
+        if matches!(self.known, Known::Nothing | Known::Remembered) {
             self.notices.push(Notice::AssumedEmpty);
         }
         self.known = Known::Empty;
@@ -303,8 +335,13 @@ impl<P: Clone, C: Clone> Machine<P, C> {
     }
 
     fn assume_listed(&mut self) {
-        let is_known = matches!(self.state, State::Following(_));
-        self.notices.push(Notice::AssumedListed { is_first: self.known == Known::Nothing, is_known });
+        let is_known = matches!(self.state, State::Following(_)) && !self.is_resuming();
+        let is_first = matches!(self.known, Known::Nothing | Known::Remembered);
+        self.notices.push(Notice::AssumedListed { is_first, is_known });
+        if self.is_resuming() {
+            // What is assumed takes the place of what an earlier process knew, and has no position.
+            self.state = self.new_list();
+        }
         self.known = Known::Listed;
     }
 
@@ -357,7 +394,14 @@ impl<P: Clone, C: Clone> Machine<P, C> {
     fn follow(&mut self, position: P, transfer: Transfer, now: Instant) {
         let uncounted = self.policy.counts_from_watch.then_some(transfer);
         // The end of the list counts as the first event, so that a stream may end right after it.
-        self.state = State::Following(Watch { position, is_doubted: false, began: now, events: 1, uncounted });
+        self.state = State::Following(Watch {
+            position,
+            is_doubted: false,
+            began: now,
+            events: 1,
+            uncounted,
+            is_resuming: false,
+        });
         if uncounted.is_none() {
             self.listed(transfer, now);
         }
@@ -367,6 +411,20 @@ impl<P: Clone, C: Clone> Machine<P, C> {
         self.known = Known::Listed;
         self.notices.push(Notice::Listed(transfer));
         self.well(now);
+    }
+
+    /// Records that a watch continues from the position of an earlier process, if it is not known yet.
+    fn resumed(&mut self) {
+        if let State::Following(watch) = &mut self.state
+            && core::mem::take(&mut watch.is_resuming)
+        {
+            self.known = Known::Listed;
+            self.notices.push(Notice::Resumed);
+        }
+    }
+
+    const fn is_resuming(&self) -> bool {
+        matches!(self.state, State::Following(Watch { is_resuming: true, .. }))
     }
 
     fn well(&mut self, now: Instant) {
@@ -398,7 +456,7 @@ impl<P: Clone, C: Clone> Machine<P, C> {
     }
 
     fn read(&self) -> Action<P, C> {
-        let silence = match (self.is_watching(), self.health.is_failing()) {
+        let silence = match (self.is_watching(), self.health.is_failing() || self.is_resuming()) {
             (false, _) => self.policy.list_silence,
             (true, true) => self.policy.watch_min,
             (true, false) => self.policy.watch_silence,

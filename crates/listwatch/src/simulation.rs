@@ -3,8 +3,9 @@
 //!
 //! The source has objects, a history that compactions cut off, and connections that break or stall. For ten minutes, it
 //! fails in every known way. Afterwards the replica must equal the source within [`Sim::bound`], and follow the next
-//! change within seconds. At all times, no partial list counts as complete, and requests are limited.
+//! change within seconds. So must one that an earlier process began. At all times, no partial list counts as complete, and requests are limited.
 
+use core::convert::Infallible;
 use core::pin::pin;
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
@@ -12,7 +13,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use host::Instant;
 
-use crate::{BackoffRule, Failure, FailureKind, Notice, Page, Policy, Received, Request, Resume, Source, run};
+use crate::{BackoffRule, Failure, FailureKind, Notice, Page, Policy, Received, Request, Resume, Source, resume, run};
 
 /// End of the faults.
 const FAULTS_END: Instant = Instant::from_nanos(600_000_000_000);
@@ -33,11 +34,29 @@ fn converges_after_faults_without_spinning() {
     for (name, policy) in policies() {
         for seed in 1..=60 {
             let mut sim = Sim::new(&format!("{name}, seed {seed}"), policy.clone(), seed);
-            let mut driver = pin!(run(&mut sim, policy.clone()));
-            // The source is always ready until the end of the simulation, and then never again.
-            assert!(matches!(driver.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Pending));
+            assert_pending(run(&mut sim, policy.clone()));
         }
     }
+}
+
+#[test]
+fn a_resumed_replica_converges_and_is_never_older() {
+    for (name, policy) in policies() {
+        let mut resumptions = 0;
+        for seed in 1..=60 {
+            let mut sim = Sim::new(&format!("{name}, resumed, seed {seed}"), policy.clone(), seed);
+            let position = sim.remember();
+            assert_pending(resume(&mut sim, policy.clone(), position));
+            resumptions += u32::from(sim.was_resumed);
+        }
+        assert_eq!(resumptions > 10, policy.resume == Resume::Check, "{name}: {resumptions} resumptions");
+    }
+}
+
+fn assert_pending(driver: impl Future<Output = Infallible>) {
+    let mut driver = pin!(driver);
+    // The source is always ready until the end of the simulation, and then never again.
+    assert!(matches!(driver.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Pending));
 }
 
 /// Settings of all users of this crate.
@@ -187,6 +206,9 @@ struct Sim {
     complete: Option<Objects>,
     requests: VecDeque<Instant>,
     was_checked: bool,
+    /// True if the replica is that of an earlier process.
+    is_remembered: bool,
+    was_resumed: bool,
     random: Random,
 }
 
@@ -216,8 +238,29 @@ impl Sim {
             complete: None,
             requests: VecDeque::new(),
             was_checked: false,
+            is_remembered: false,
+            was_resumed: false,
             random,
         }
+    }
+
+    /// Gives the replica what an earlier process knew, and lets the source change, be compacted or be restored since
+    /// then. Returns the position, or none if a list was in progress.
+    fn remember(&mut self) -> Option<u64> {
+        self.is_remembered = true;
+        self.replica = self.world.objects.clone();
+        let position = self.world.revision;
+        for _ in 0..self.random.below(10) {
+            let (key, value) = (self.random.below(20), self.random.next());
+            self.world.change(key, (value % 4 > 0).then_some(value));
+        }
+        match self.random.below(6) {
+            0 => self.world.compact(),
+            1 => self.world.restore(),
+            2 => return None,
+            _ => {}
+        }
+        Some(position)
     }
 
     /// Returns the time within which the replica must equal the source after the end of the faults: the longest pause,
@@ -283,6 +326,8 @@ impl Sim {
             }
             Request::Page { cursor: Some((snapshot, key)), .. } => Ok(self.objects(snapshot, Some(key), false)),
             Request::Stream | Request::Page { .. } => {
+                let is_cached = matches!(request, Request::Page { may_be_old: true, .. });
+                assert!(!(is_cached && self.is_remembered), "{}: a list that may be older", self.name);
                 self.snapshots = BTreeMap::new();
                 Ok(self.objects(revision, None, matches!(request, Request::Stream)))
             }
@@ -423,6 +468,10 @@ impl Source for Sim {
                 let list = self.list.take().expect("a list has begun");
                 assert_eq!(self.complete.take().as_ref(), Some(&list), "{}: a partial list counts", self.name);
                 self.replica = list;
+            }
+            Notice::Resumed => {
+                assert!(self.is_remembered && !self.was_resumed, "{}: a watch is resumed once", self.name);
+                self.was_resumed = true;
             }
             Notice::AssumedEmpty => self.replica.clear(),
             _ => {}

@@ -2,7 +2,7 @@
 //!
 //! Events: `opened`, `data N @P` (N events up to position P), `list end @P`, `page C` (the next page begins at C),
 //! `last page @P`, `end`, `refused KIND` (no response), `broken KIND` (within a response), `woke`. `+MS` before an
-//! event lets milliseconds pass. The jitter is 0.5.
+//! event lets milliseconds pass. The jitter is 0.5. `start` or `resume [@P]` is the begin.
 
 use core::time::Duration;
 
@@ -228,6 +228,112 @@ const ROWS: &[Row] = &[
         ],
     ),
     (
+        "a resumed watch is checked, and counts after an event",
+        streams,
+        &[
+            ("resume @5", "check 5"),
+            ("opened", "read 15000"),
+            ("data 1 @9", "read 15000"),
+            ("end", "watch 5"),
+            ("opened", "read 1000"),
+            ("data 1 @6", "read 50000: resumed"),
+            ("broken silent", "check 6: renewed"),
+            ("refused ahead", "sleep 600: position lost"),
+            ("woke", "stream"),
+        ],
+    ),
+    (
+        "a resumed watch counts after a silence",
+        pages,
+        &[
+            ("resume @5", "check 5"),
+            ("end", "watch 5"),
+            ("opened", "read 1000"),
+            ("+1000 broken silent", "read 50000: resumed"),
+            ("+1000 end", "watch 5"),
+            ("refused expired", "sleep 200: position lost"),
+            ("woke", "first page"),
+        ],
+    ),
+    (
+        "a resumed watch that ends at its minimum lifetime counts, and one that ends at once does not",
+        streams,
+        &[
+            ("resume @5", "check 5"),
+            ("end", "watch 5"),
+            ("opened", "read 1000"),
+            ("end", "sleep 600: failed, news"),
+            ("woke", "watch 5"),
+            ("opened", "read 1000"),
+            ("+1000 end", "watch 5: resumed"),
+            ("opened", "read 1000"),
+            ("data 1 @6", "read 50000: recovered after 1600"),
+        ],
+    ),
+    (
+        "an expired position is listed again, not from a cache",
+        pages,
+        &[
+            ("resume @5", "check 5"),
+            ("end", "watch 5"),
+            ("opened", "read 1000"),
+            ("broken expired", "sleep 200: position lost"),
+            ("woke", "first page"),
+            ("opened", "read 15000: list begins"),
+            ("last page @9", "watch 9: listed by pages"),
+        ],
+    ),
+    (
+        "storage that was restored is listed again",
+        streams,
+        &[
+            ("resume @5", "check 5"),
+            ("refused ahead", "sleep 600: position lost"),
+            ("woke", "stream"),
+            ("opened", "read 15000: list begins"),
+            ("list end @2", "read 50000: listed by stream"),
+        ],
+    ),
+    (
+        "a server that is down at a resumption leads to a check again",
+        streams,
+        &[
+            ("resume @5", "check 5"),
+            ("refused disconnected", "sleep 600: failed, news"),
+            ("woke", "check 5"),
+            ("end", "watch 5"),
+            ("broken disconnected", "sleep 600: failed"),
+            ("woke", "check 5"),
+            ("end", "watch 5"),
+            ("opened", "read 1000"),
+            ("+1000 broken silent", "read 50000: resumed, recovered after 2200"),
+        ],
+    ),
+    (
+        "what is known without a position is listed, not from a cache",
+        pages,
+        &[
+            ("resume", "first page"),
+            ("opened", "read 15000: list begins"),
+            ("last page @9", "watch 9: listed by pages"),
+        ],
+    ),
+    (
+        "a source whose positions cannot be checked is listed",
+        lists_if_doubted,
+        &[("resume @5", "first page"), ("refused other", "sleep 600: failed, news"), ("woke", "first page")],
+    ),
+    (
+        "an unknown kind ends what was remembered",
+        absent_is_empty,
+        &[("resume @5", "check 5"), ("refused unknown", "sleep 30000: empty"), ("woke", "stream")],
+    ),
+    (
+        "a collection that is forbidden at a resumption counts as listed",
+        forbidden_is_listed,
+        &[("resume @5", "check 5"), ("refused forbidden", "sleep 300000: forbidden, first"), ("woke", "first page")],
+    ),
+    (
         "an event that does not belong to the action repeats the request",
         pages,
         &[
@@ -288,6 +394,10 @@ impl Stage {
         self.now = self.now + Duration::from_millis(wait.parse().unwrap());
         if event == "start" {
             return action(&self.machine.start(self.now));
+        }
+        if let Some(position) = event.strip_prefix("resume") {
+            let position = position.strip_prefix(" @").map(|position| position.parse().unwrap());
+            return action(&self.machine.resume(position, self.now));
         }
         let Step { action: next, notices } = self.machine.on(parse(event), self.now, 0.5);
         if let Action::Sleep(pause) = next {
@@ -353,6 +463,7 @@ fn notice(notice: &Notice) -> String {
         Notice::ListBegins => "list begins".to_owned(),
         Notice::Listed(Transfer::Stream) => "listed by stream".to_owned(),
         Notice::Listed(Transfer::Pages) => "listed by pages".to_owned(),
+        Notice::Resumed => "resumed".to_owned(),
         Notice::AssumedEmpty => "empty".to_owned(),
         Notice::AssumedListed { is_first: true, .. } => "forbidden, first".to_owned(),
         Notice::AssumedListed { is_known: true, .. } => "forbidden, known".to_owned(),
