@@ -51,12 +51,6 @@ impl AddressTable {
         }
     }
 
-    /// Calls `visit` for every pair.
-    pub(crate) fn for_each(&self, mut visit: impl FnMut(IpAddr, u64)) {
-        self.v4.for_each(|kept| visit(kept.address.into(), u64::from_ne_bytes(kept.owner)));
-        self.v6.for_each(|kept| visit(kept.address.into(), u64::from_ne_bytes(kept.owner)));
-    }
-
     /// Calls `visit` for each owner of an address.
     pub(crate) fn owners(&self, address: IpAddr, visit: impl FnMut(u64)) {
         match address {

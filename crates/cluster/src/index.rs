@@ -99,21 +99,9 @@ impl Index {
         });
     }
 
-    /// Calls `visit` for every Service and for every undeclared one that has slices, in no particular order.
-    pub(crate) fn for_each_entry(&self, mut visit: impl FnMut(&Service)) {
-        self.services.for_each(|service| visit(service));
-    }
-
     /// Calls `visit` with the name of every namespace, in no particular order.
     pub fn for_each_namespace(&self, mut visit: impl FnMut(&str)) {
         self.namespaces.for_each(|namespace| visit(&namespace.name));
-    }
-
-    /// Calls `visit` with the namespace and the address of every pod whose namespace exists.
-    pub(crate) fn for_each_pod(&self, mut visit: impl FnMut(&str, IpAddr)) {
-        self.pods.for_each(|address, namespace| {
-            self.namespaces.read(namespace, |entry| entry.key == namespace, |entry| visit(&entry.name, address));
-        });
     }
 
     /// Looks up a Service by cluster IP. If several have it, returns any of them.

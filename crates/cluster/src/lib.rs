@@ -86,6 +86,7 @@ mod random_tests;
 mod records;
 mod reducer;
 mod request;
+mod restore;
 #[cfg(any(test, feature = "scenario"))]
 pub mod scenario;
 mod selector;
@@ -104,6 +105,7 @@ pub use port::Port;
 pub use records::Change;
 pub use reducer::Reducer;
 pub use request::{ClusterHandle, Clusters, Purpose, RateLimit, Request, Source, Tls};
+pub use restore::{Restore, Resumable};
 pub use selector::{Selector, SelectorError};
 pub use service::{External, Service, ServiceKind};
 pub use slice::{Endpoint, Slice};

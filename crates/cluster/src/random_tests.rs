@@ -8,10 +8,10 @@ use crate::object::{Endpoint, EndpointSlice, Meta, Object};
 use crate::scenario::{ALL, Stage, joined, object};
 use crate::{Change, Spec};
 
-const NAMESPACES: [&str; 2] = ["alpha", "beta"];
-const SERVICES: [&str; 3] = ["a", "b", "c"];
-const ADDRESSES: [&str; 6] = ["10.1.0.1", "10.1.0.2", "10.1.0.3", "fd00::1", "fd00::2", "2001:db8::"];
-const KINDS: [&str; 4] = ["ns", "svc", "slice", "pod"];
+pub(crate) const NAMESPACES: [&str; 2] = ["alpha", "beta"];
+pub(crate) const SERVICES: [&str; 3] = ["a", "b", "c"];
+pub(crate) const ADDRESSES: [&str; 6] = ["10.1.0.1", "10.1.0.2", "10.1.0.3", "fd00::1", "fd00::2", "2001:db8::"];
+pub(crate) const KINDS: [&str; 4] = ["ns", "svc", "slice", "pod"];
 
 #[test]
 fn incremental_updates_agree_with_a_naive_model() {
@@ -37,11 +37,11 @@ fn incremental_updates_agree_with_a_naive_model() {
 
 /// Existing objects: version and fields, by kind and path.
 #[derive(Default)]
-struct Model {
+pub(crate) struct Model {
     objects: BTreeMap<(&'static str, String), (u32, String)>,
 }
 
-fn one_event(stage: &mut Stage, model: &mut Model, number: &mut impl FnMut(usize) -> usize, version: u32) {
+pub(crate) fn one_event(stage: &mut Stage, model: &mut Model, number: &mut impl FnMut(usize) -> usize, version: u32) {
     let kind = KINDS[number(KINDS.len())];
     let path = random_path(kind, number);
     let known = model.objects.contains_key(&(kind, path.clone()));
@@ -58,7 +58,7 @@ fn one_event(stage: &mut Stage, model: &mut Model, number: &mut impl FnMut(usize
 }
 
 /// Relists one kind after some objects vanished, appeared or changed unseen. Sometimes the first list is aborted.
-fn relist(stage: &mut Stage, model: &mut Model, number: &mut impl FnMut(usize) -> usize) {
+pub(crate) fn relist(stage: &mut Stage, model: &mut Model, number: &mut impl FnMut(usize) -> usize) {
     let kind = KINDS[number(KINDS.len())];
     if number(3) == 0 {
         stage.apply(&format!("listing {kind}"));
@@ -121,6 +121,11 @@ impl Model {
         of_kind.map(|((_, path), (version, fields))| (path.clone(), *version, fields.clone())).collect()
     }
 
+    /// Returns the number of objects.
+    pub(crate) fn len(&self) -> usize {
+        self.objects.len()
+    }
+
     fn drop_all(&mut self, stage: &mut Stage, kind: &str) {
         stage.apply(&format!("listing {kind}"));
         stage.apply(&format!("listed {kind}"));
@@ -128,7 +133,7 @@ impl Model {
     }
 
     /// Checks every question about every object that could exist.
-    fn check(&self, stage: &Stage, seed: u64) {
+    pub(crate) fn check(&self, stage: &Stage, seed: u64) {
         let check =
             |question: String, expected: String| assert_eq!(stage.ask(&question), expected, "{seed}: {question}");
         for namespace in NAMESPACES {

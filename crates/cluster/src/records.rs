@@ -35,6 +35,9 @@ pub(crate) trait Reduce: Any + Send {
     /// Applies an event to the index.
     fn reduce(&mut self, event: &Event<'_>, reducer: &mut IndexReducer) -> Reduction;
 
+    /// Returns true if the object is known in this version.
+    fn is_current(&self, meta: Meta<'_>, reducer: &IndexReducer) -> bool;
+
     /// Takes over the records of another watch of the same kind. The next list marks those that still exist.
     fn absorb(&mut self, other: Box<dyn Reduce>);
 }
@@ -97,6 +100,12 @@ impl<K: ObjectState + 'static> Reduce for Records<K> {
         }
     }
 
+    fn is_current(&self, Meta { namespace, name, version }: Meta<'_>, reducer: &IndexReducer) -> bool {
+        let key = reducer.index.key(namespace.as_bytes(), name.as_bytes());
+        let version = version_hash(version, reducer);
+        version != 0 && self.records.find(key, |record| record.key == key && record.version == version).is_some()
+    }
+
     fn absorb(&mut self, other: Box<dyn Reduce>) {
         let other: Box<dyn Any> = other;
         let other = other.downcast::<Records<K>>().ok().expected("records of the same kind");
@@ -111,7 +120,7 @@ impl<K: ObjectState> Records<K> {
     fn apply(&mut self, object: &Object<'_>, reducer: &mut IndexReducer) -> Reduction {
         let Meta { namespace, name, version } = object.meta();
         let key = reducer.index.key(namespace.as_bytes(), name.as_bytes());
-        let version = if version.is_empty() { 0 } else { reducer.versions.hash_one(version) };
+        let version = version_hash(version, reducer);
         // Marked before the comparison: an object that has not changed is in the list too, and the sweep must keep it.
         match self.mark(key) {
             None => self.add(key, version, object, reducer),
@@ -183,4 +192,9 @@ impl<K: ObjectState> Records<K> {
         reducer.index.count_removed(K::KIND, swept);
         Reduction { change: Change::Listed { swept }, stamps: swept > 0 }
     }
+}
+
+/// Returns the hash of a resource version, or 0 if there is none.
+fn version_hash(version: &str, reducer: &IndexReducer) -> u64 {
+    if version.is_empty() { 0 } else { reducer.versions.hash_one(version) }
 }

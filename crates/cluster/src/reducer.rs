@@ -5,9 +5,9 @@ use std::sync::Arc;
 use crate::index::Index;
 use crate::kinds::IndexReducer;
 use crate::mesh::{self, Mesh, Note};
-use crate::object::{Event, Meta};
+use crate::object::{Event, Object};
 use crate::records::Change;
-use crate::snapshot::{self, SnapshotError};
+use crate::snapshot::{Entry, Record};
 use crate::watches::Watches;
 use crate::{Kind, Kinds, Spec, Watch};
 use host::invariant::{Expected as _, holds};
@@ -52,6 +52,16 @@ impl Reducer {
     /// time) becomes the SOA serial if the event changes the zone. An event of an unknown watch, or with an object of
     /// another kind than the watch's, changes nothing.
     pub fn apply(&mut self, watch: usize, event: &Event<'_>, now_seconds: u32) -> Change {
+        let change = self.replay(watch, event, now_seconds);
+        if matches!(change, Change::Listed { .. }) {
+            self.note_listed(watch);
+        }
+        change
+    }
+
+    /// Applies an event of an earlier process, like [`Reducer::apply`]. A list does not count: the API server may have
+    /// changed since then.
+    pub(crate) fn replay(&mut self, watch: usize, event: &Event<'_>, now_seconds: u32) -> Change {
         if matches!(event, Event::Listing) && self.is_wide(watch) {
             self.watches.absorb(watch);
         }
@@ -72,7 +82,6 @@ impl Reducer {
             reducer.index.stamp(now_seconds);
         }
         match (outcome.change, event) {
-            (Change::Listed { .. }, _) => self.note_listed(watch),
             (Change::Added, Event::Applied(namespace)) if kind == Kind::Namespace => {
                 self.note_unlisted_in(namespace.meta().name);
             }
@@ -122,31 +131,51 @@ impl Reducer {
         self.cluster.mesh.as_mut().map(mesh::MeshReducer::take_notes).unwrap_or_default()
     }
 
-    /// Applies a snapshot that [`snapshot::write`] wrote of an index with the same watches.
-    ///
-    /// Its data is served at once. The index reports [`Index::is_remembered`] until every watch has been listed.
-    ///
-    /// # Errors
-    /// Fails if the bytes are not a snapshot. Part of it may have been applied by then, so the reducer must be
-    /// discarded.
-    pub fn restore(&mut self, bytes: &[u8], now_seconds: u32) -> Result<(), SnapshotError> {
-        snapshot::read(bytes, |kind, object| {
-            if let Some(watch) = self.watch_of(kind, object.meta()) {
-                self.apply(watch, &Event::Applied(object), now_seconds);
-            }
-        })?;
+    /// Records that a watch continues from the position of an earlier process, so that its objects are current without
+    /// a list.
+    pub fn resumed(&mut self, watch: usize) {
+        if self.is_open(watch) {
+            self.note_listed(watch);
+        }
+    }
+
+    /// Returns the record of an event for a [log](crate::snapshot). It is written before the event is applied, so that no
+    /// later process knows less than what was answered. `position` is the one after the event, or `None` within a list.
+    /// Returns `None` if the event changes nothing.
+    #[must_use]
+    pub fn record<'a>(
+        &'a self,
+        watch: usize,
+        event: &'a Event<'a>,
+        position: Option<&'a str>,
+    ) -> Option<Record<'a, &'a Object<'a>>> {
+        let watched = self.watches.get(watch)?;
+        let is_current = match event {
+            Event::Applied(object) => watched.records.is_current(object.meta(), self.reducer_of(watched.watch.kind)),
+            _ => false,
+        };
+        Some(Record::of(&watched.watch, Entry::of(event, is_current, position)?))
+    }
+
+    /// Marks the data as that of an earlier process.
+    pub(crate) fn remember(&self) {
         self.cluster.index.remember();
-        Ok(())
     }
 
-    /// Returns the watch that covers an object. Opens it if its kind follows the namespaces and the namespace exists.
-    fn watch_of(&mut self, kind: Kind, meta: Meta<'_>) -> Option<usize> {
-        let namespace = if kind == Kind::Namespace { meta.name } else { meta.namespace };
-        let follows = self.cluster.followed.contains(kind) && self.cluster.index.namespace_exists(namespace.as_bytes());
-        self.find_watch(kind, namespace)
-            .or_else(|| follows.then(|| self.open(&Watch { kind, namespace: Some(namespace.into()) })))
+    /// Returns the number of a watch. Opens it if its kind follows the namespaces.
+    pub(crate) fn find_or_follow(&mut self, watch: &Watch) -> Option<usize> {
+        let follows = self.cluster.followed.contains(watch.kind);
+        self.watches.find(watch).or_else(|| follows.then(|| self.open(watch)))
     }
 
+    fn reducer_of(&self, kind: Kind) -> &IndexReducer {
+        match &self.clusterset {
+            Some(common) if kind.is_of_clusterset() => common,
+            _ => &self.cluster,
+        }
+    }
+
+    #[cfg(any(test, feature = "scenario"))]
     pub(crate) fn find_watch(&self, kind: Kind, namespace: &str) -> Option<usize> {
         self.watches.find_seeing(kind, namespace)
     }

@@ -33,6 +33,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::missing_panics_doc, reason = "for tests alone")]
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::rc::Rc;
@@ -43,9 +44,10 @@ use host::FollowError;
 
 use crate::mesh;
 use crate::object::{self, AddressType, Event, Meta, Object};
+use crate::snapshot::{Entry, Record, for_each_record};
 use crate::{
     Address, Change, ClusterHandle, Clusters, Endpoint, Index, Kind, Kinds, NotReadyEndpoint, Port, Reducer, Request,
-    Service, ServiceKind, Spec, Watch,
+    Restore, Resumable, Service, ServiceKind, Spec, Watch,
 };
 
 /// Kinds that a cluster's own names and those of its ClusterSet are made from.
@@ -58,6 +60,10 @@ pub struct Stage {
     reducer: Reducer,
     /// Index that the reducer writes.
     pub index: Arc<Index>,
+    /// Log of all events. Those after a list have the versions of their objects as positions.
+    pub log: Vec<u8>,
+    /// Watches whose list is in progress.
+    listing: BTreeSet<usize>,
     now_seconds: u32,
 }
 
@@ -148,7 +154,7 @@ impl Stage {
     #[must_use]
     pub fn new(spec: &Spec) -> Stage {
         let (reducer, index) = Reducer::new(spec);
-        Stage { reducer, index, now_seconds: 1 }
+        Stage { reducer, index, log: Vec::new(), listing: BTreeSet::new(), now_seconds: 1 }
     }
 
     /// Plays lines: events, times, and checks, which must hold.
@@ -181,7 +187,11 @@ impl Stage {
             return None;
         }
         if verb == "close" {
-            self.reducer.close(self.watch(name, fields)?, self.now_seconds);
+            let number = self.watch(name, fields)?;
+            let watch = Watch { kind: kind_of(name), namespace: Some(fields.into()) };
+            let closed: Record<'_> = Record::of(&watch, Entry::Closed);
+            closed.append_to(&mut self.log).unwrap();
+            self.reducer.close(number, self.now_seconds);
             return None;
         }
         let (kind, namespace, event) = match verb {
@@ -194,6 +204,20 @@ impl Stage {
             },
         };
         let watch = self.watch(kind, if verb.ends_with("ns") { name } else { namespace })?;
+        // `listed svc` ends at the position 0; an event has its version as position, and none within a list.
+        let position = match event {
+            Event::Listed => Some("0"),
+            _ if version.is_empty() || self.listing.contains(&watch) => None,
+            _ => Some(version),
+        };
+        match event {
+            Event::Listing => drop(self.listing.insert(watch)),
+            Event::Listed => drop(self.listing.remove(&watch)),
+            _ => {}
+        }
+        if let Some(record) = self.reducer.record(watch, &event, position) {
+            record.append_to(&mut self.log).unwrap();
+        }
         Some(self.reducer.apply(watch, &event, self.now_seconds))
     }
 
@@ -202,12 +226,18 @@ impl Stage {
         self.reducer.find_watch(kind_of(kind), namespace)
     }
 
-    /// Restores a snapshot.
-    ///
-    /// # Errors
-    /// Fails if the bytes are not a snapshot.
-    pub fn restore(&mut self, bytes: &[u8]) -> Result<(), crate::snapshot::SnapshotError> {
-        self.reducer.restore(bytes, self.now_seconds)
+    /// Restores a log. Returns the watches to resume, or `None` if the log ends before the first list of a watch.
+    pub fn restore(&mut self, log: &[u8]) -> Option<Vec<Resumable>> {
+        let mut restore = Restore::new(&mut self.reducer);
+        for_each_record(log, |_, _, record| restore.apply(record, self.now_seconds));
+        restore.finish()
+    }
+
+    /// Resumes all watches.
+    pub fn resume_all(&mut self) {
+        for (watch, _) in self.reducer.watches() {
+            self.reducer.resumed(watch);
+        }
     }
 
     /// Completes the lists of all watches.

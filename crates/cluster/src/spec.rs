@@ -1,7 +1,9 @@
 //! Object kinds, and the watches that a reducer of their events needs.
 
+use serde::{Deserialize, Serialize};
+
 /// Object kinds that a cluster's zones are made from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
 pub enum Kind {
     /// core/v1 Namespace.
     Namespace,
@@ -65,6 +67,11 @@ impl Kind {
         !matches!(self, Kind::Namespace | Kind::Node)
     }
 
+    /// Returns the kind of the objects themselves, which differs for imported slices.
+    pub(crate) const fn of_objects(self) -> Kind {
+        if matches!(self, Kind::ImportedSlice) { Kind::EndpointSlice } else { self }
+    }
+
     /// Returns true for the kinds that describe ClusterSet Services.
     #[must_use]
     pub const fn is_of_clusterset(self) -> bool {
@@ -79,7 +86,7 @@ impl Kind {
 }
 
 /// One list-and-watch: a kind in all namespaces or in one.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Watch {
     /// Kind of the objects.
     pub kind: Kind,

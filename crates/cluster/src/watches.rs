@@ -52,6 +52,7 @@ impl Watches {
     }
 
     /// Returns the number of the watch of this kind that covers a namespace.
+    #[cfg(any(test, feature = "scenario"))]
     pub(crate) fn find_seeing(&self, kind: Kind, namespace: &str) -> Option<usize> {
         let sees = |watch: &Watch| watch.namespace.as_deref().is_none_or(|watched| watched == namespace);
         self.numbers(|watched| watched.watch.kind == kind && sees(&watched.watch)).next()

@@ -1,7 +1,8 @@
 //! Keeps an index of a cluster and prints its cost: `sync URL`, `sync KUBECONFIG.conf`, `sync FOLDER` or `sync
 //! in-cluster`.
 //!
-//! Prints the time until the index is complete and the memory after that, then a line whenever the counts change.
+//! Prints the time until the index is complete and the memory after that, then a line whenever the counts change. With
+//! `SNAPSHOT=FILE`, starts from the snapshot and writes it.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -34,6 +35,7 @@ fn main() {
     };
     let mut request = Request::new(source);
     request.pods = std::env::var("PODS").is_ok();
+    request.snapshot = std::env::var_os("SNAPSHOT").map(Into::into);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let registry = Registry::new();
     let subscriber = Subscriber::new(&registry);
@@ -44,17 +46,19 @@ fn main() {
             Err(problem) => return println!("{problem}"),
         };
         let index = &subscription.index;
-        println!("subscribed after {:?}; resident {} KiB", start.elapsed(), resident("VmRSS"));
+        let known = if index.is_remembered() { "from the snapshot" } else { "empty" };
+        println!("subscribed after {:?}, {known}; resident {} KiB", start.elapsed(), resident("VmRSS"));
         while !index.is_synced() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         println!("synced after {:?}; cpu {:?}", start.elapsed(), cpu());
         println!("resident {} KiB, at most {} KiB", resident("VmRSS"), resident("VmHWM"));
+        println!("anonymous {} KiB", resident("RssAnon"));
         let mut counts = cluster::Counts::default();
         loop {
             if index.counts() != counts {
                 counts = index.counts();
-                println!("{counts:?} serial {}", index.serial());
+                println!("{counts:?} serial {}; anonymous {} KiB", index.serial(), resident("RssAnon"));
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }

@@ -33,11 +33,13 @@ pub(crate) enum ApiError {
     Short,
     /// The response is not what the request asked for.
     Unexpected(String),
+    /// The snapshot lacks events, so that a new one needs a new list.
+    Unrecorded,
 }
 
 impl ApiError {
     /// All values of [`ApiError::label`].
-    pub(crate) const LABELS: [&str; 14] = [
+    pub(crate) const LABELS: [&str; 15] = [
         "gone",
         "ahead",
         "unauthorized",
@@ -52,6 +54,7 @@ impl ApiError {
         "cut",
         "short",
         "unexpected",
+        "snapshot",
     ];
 
     /// Returns the value of the metric label `reason`.
@@ -71,6 +74,7 @@ impl ApiError {
             ApiError::Cut => "cut",
             ApiError::Short => "short",
             ApiError::Unexpected(_) => "unexpected",
+            ApiError::Unrecorded => "snapshot",
         }
     }
 
@@ -82,7 +86,7 @@ impl ApiError {
     /// Classifies the failure for the state machine.
     pub(crate) const fn classify(&self) -> Failure {
         let kind = match self {
-            ApiError::Gone => FailureKind::Expired,
+            ApiError::Gone | ApiError::Unrecorded => FailureKind::Expired,
             ApiError::Ahead => FailureKind::Ahead,
             ApiError::Status { code: 400 | 422, .. } => FailureKind::Unsupported,
             ApiError::Status { code: 403, .. } => FailureKind::Forbidden,
@@ -127,6 +131,7 @@ impl fmt::Display for ApiError {
             ApiError::Silent(time) => write!(out, "the API server said nothing for {} s", time.as_secs_f32()),
             ApiError::Cut => out.write_str("the answer of the API server ended in the middle"),
             ApiError::Short => out.write_str("the API server ended the watch at once"),
+            ApiError::Unrecorded => out.write_str("the snapshot lacks events and begins again"),
             ApiError::Unexpected(problem) => write!(out, "the answer of the API server is not understood: {problem}"),
         }
     }

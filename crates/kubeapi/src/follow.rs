@@ -12,7 +12,6 @@ use tracing::warn;
 
 use crate::api::Api;
 use crate::target::Target;
-use crate::timing::now_seconds;
 use crate::watch::{Shared, Sink, Watcher};
 use crate::{LOG, Timing};
 
@@ -52,6 +51,9 @@ impl Follower {
 
     /// Runs until dropped. Dropping also ends the watches.
     pub(crate) async fn run(mut self) {
+        if self.was_wide() {
+            self.watch_everything();
+        }
         loop {
             self.shared.namespaces_changed.notified().await;
             self.keep_up();
@@ -77,13 +79,19 @@ impl Follower {
 
     /// Closes the watches of namespaces that are no longer selected.
     fn close_gone(&self) {
-        let mut reducer = self.shared.reducer.borrow_mut();
-        for (number, watch) in reducer.watches() {
+        let watches = self.shared.reducer.borrow().watches();
+        for (number, watch) in watches {
             let is_gone = |name: &str| !self.shared.index.namespace_exists(name.as_bytes());
             if watch.kind != Kind::Namespace && watch.namespace.as_deref().is_some_and(is_gone) {
-                reducer.close(number, now_seconds());
+                self.shared.close(number, &watch);
             }
         }
+    }
+
+    /// Returns true if an earlier process had switched to cluster-wide watches.
+    fn was_wide(&self) -> bool {
+        let watches = self.shared.reducer.borrow().watches();
+        watches.iter().any(|(_, watch)| watch.namespace.is_none() && self.kinds.contains(&watch.kind))
     }
 
     /// Aborts the tasks of closed watches.
@@ -107,13 +115,17 @@ impl Follower {
             "{namespaces} namespaces are selected, more than {NAMESPACES_MAX}: watching everything instead of each of them"
         );
         self.shared.meter.widened();
+        self.watch_everything();
+    }
+
+    fn watch_everything(&mut self) {
         self.is_wide = true;
         self.kinds.clone().into_iter().for_each(|kind| self.watch(&Watch { kind, namespace: None }));
     }
 
     fn watch(&mut self, watch: &Watch) {
         let number = self.shared.reducer.borrow_mut().open(watch);
-        let sink = Sink::new(&self.shared, number, watch.kind);
+        let sink = Sink::new(&self.shared, number, watch);
         let make = || Watcher::new(&self.api, Target::new(watch, &self.request), sink, &self.timing);
         self.running.entry(number).or_insert_with(|| self.tasks.spawn_local(make().run()));
     }

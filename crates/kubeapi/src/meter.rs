@@ -71,6 +71,12 @@ static LISTS: Metric = Metric {
     kind: Kind::Counter,
     labels: &["resource", "way"],
 };
+static RESUMES: Metric = Metric {
+    name: "portolan_kubernetes_resumes_total",
+    help: "Watches that continue from the position of an earlier process, by resource. They need no list.",
+    kind: Kind::Counter,
+    labels: &["resource"],
+};
 static WATCH_FAILURES: Metric = Metric {
     name: "portolan_kubernetes_watch_failures_total",
     help: "Failed lists and watches, by resource and reason. Known objects are still served.",
@@ -126,19 +132,20 @@ static RECEIVED: Metric = Metric {
 };
 static SNAPSHOT_ERRORS: Metric = Metric {
     name: "portolan_kubernetes_snapshot_errors_total",
-    help: "Snapshots that could not be written.",
+    help: "Failures to write the snapshot: to append an event, or to replace the file.",
     kind: Kind::Counter,
     labels: &[],
 };
 
 /// All metrics of this crate, for the documentation.
-pub static METRICS: [&Metric; 15] = [
+pub static METRICS: [&Metric; 16] = [
     &PROGRAMMING,
     &PROGRAMMING_OF_ALL,
     &REQUESTS,
     &REQUEST_DURATION,
     &RATE_LIMITER_DURATION,
     &LISTS,
+    &RESUMES,
     &WATCH_FAILURES,
     &RENEWALS,
     &SYNC_AGE,
@@ -206,6 +213,7 @@ impl Meter {
     pub(crate) fn watches(&self, resource: &str) {
         self.registry.counter(&RENEWALS, &[resource]);
         self.registry.counter(&RECEIVED, &[resource]);
+        self.registry.counter(&RESUMES, &[resource]);
         for reason in ApiError::LABELS {
             self.registry.counter(&WATCH_FAILURES, &[resource, reason]);
         }
@@ -213,6 +221,10 @@ impl Meter {
 
     pub(crate) fn list(&self, resource: &str, way: &str) {
         self.count(&LISTS, &[resource, way]);
+    }
+
+    pub(crate) fn resume(&self, resource: &str) {
+        self.count(&RESUMES, &[resource]);
     }
 
     pub(crate) fn failure(&self, resource: &str, reason: &str) {

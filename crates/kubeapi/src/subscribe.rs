@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
 
-use cluster::{Index, Reducer, Request, Source, Spec};
+use cluster::{Index, Reducer, Request, Source};
 use metrics::Registry;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
@@ -16,9 +16,10 @@ use crate::api::Api;
 use crate::follow::Follower;
 use crate::health::ViewHealth;
 use crate::meter::Meter;
+use crate::snapshot::{self, Journal, Restored};
 use crate::target::Target;
 use crate::watch::{Shared, Sink, Watcher};
-use crate::{SetupError, Timing, credentials, on_disk, snapshot};
+use crate::{SetupError, Timing, credentials, on_disk};
 
 /// Part of a cluster that is kept up to date. Its tasks end when the last holder drops it.
 pub struct Subscription {
@@ -102,28 +103,35 @@ impl Subscriber {
     fn start_watches(&self, request: &Request) -> Result<Started, SetupError> {
         let config = credentials::config(&request.source)?;
         let spec = request.watches();
-        let (shared, index) = self.reducer(&spec, request);
+        let health = self.health();
+        let journal = request.snapshot.as_ref().map(|file| Journal::new(file, request, &self.meter, &health));
+        let mut restored = match &request.snapshot {
+            Some(file) => Restored::load(file, request, &spec),
+            None => Restored::nothing(&spec),
+        };
+        if let Some(journal) = &journal {
+            journal.start(&mut restored);
+        }
+        let Restored { reducer, index, resumable, .. } = restored;
+        let mut shared = Shared::new((reducer, &index), &self.meter, &health, request);
+        if let Some(journal) = &journal {
+            shared = shared.with_snapshot(journal, resumable);
+        }
+        let shared = Rc::new(shared);
         let (timing, meter) = (Rc::clone(&self.timing), Rc::clone(&self.meter));
         let api = Rc::new(Api::new(request, &config, timing, meter));
         let mut tasks = JoinSet::new();
         tasks.spawn_local(announce(Arc::clone(&index), api.url().to_owned()));
-        if let Some(file) = &request.snapshot {
-            snapshot::restore(file, request, &mut shared.reducer.borrow_mut());
-            let keeper = snapshot::Keeper {
-                file: file.clone(),
-                request: request.clone(),
-                index: Arc::clone(&index),
-                meter: Rc::clone(&self.meter),
-                health: Arc::clone(&shared.health),
-            };
-            tasks.spawn_local(keeper.run(self.timing.snapshot));
+        if let Some(journal) = journal {
+            let listing = Rc::clone(&shared);
+            tasks.spawn_local(snapshot::keep(journal, self.timing.snapshot, move || listing.list_all()));
         }
         if let Some(stale_after) = request.stale_after {
             let limit = AgeLimit { stale_after, look: self.timing.age, url: api.url().to_owned() };
             tasks.spawn_local(limit.run(Arc::clone(&index), Arc::clone(&shared.health)));
         }
         for (position, watch) in spec.watches.iter().enumerate() {
-            let sink = Sink::new(&shared, position, watch.kind);
+            let sink = Sink::new(&shared, position, watch);
             let watcher = Watcher::new(&api, Target::new(watch, request), sink, &self.timing);
             tasks.spawn_local(watcher.run());
         }
@@ -136,8 +144,9 @@ impl Subscriber {
     fn start_manifests(&self, paths: &[std::path::PathBuf], request: &Request) -> Result<Started, SetupError> {
         let folder = on_disk::Manifests::new(paths, request)?;
         let spec = request.watches_of_manifests();
-        let (shared, index) = self.reducer(&spec, request);
-        let sinks: Vec<_> = (0..).zip(&spec.watches).map(|(at, watch)| Sink::new(&shared, at, watch.kind)).collect();
+        let (reducer, index) = Reducer::new(&spec);
+        let shared = Rc::new(Shared::new((reducer, &index), &self.meter, &self.health(), request));
+        let sinks: Vec<_> = (0..).zip(&spec.watches).map(|(at, watch)| Sink::new(&shared, at, watch)).collect();
         let mut tasks = JoinSet::new();
         let reporter = on_disk::Reporter::new(&self.manifest_log, &self.meter);
         tasks.spawn_local(on_disk::run(folder, sinks, reporter, self.timing.poll));
@@ -145,12 +154,11 @@ impl Subscriber {
         Ok(Started { index, health: Arc::clone(&shared.health), source: names.join(" "), tasks })
     }
 
-    fn reducer(&self, spec: &Spec, request: &Request) -> (Rc<Shared>, Arc<Index>) {
-        let (reducer, index) = Reducer::new(spec);
+    /// Returns the health of a new subscription, whose age is shown.
+    fn health(&self) -> Arc<ViewHealth> {
         let health = Arc::new(ViewHealth::new(self.timing.clock));
         self.meter.measure_age(&health);
-        let shared = Shared::new((reducer, &index), &self.meter, &health, request);
-        (Rc::new(shared), index)
+        health
     }
 }
 

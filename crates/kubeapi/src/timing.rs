@@ -45,7 +45,8 @@ pub struct Timing {
     pub age: Duration,
     /// Clock for the age of the view.
     pub clock: fn() -> Instant,
-    /// Minimum time between two snapshots, and so the maximum age of the snapshot of a process that dies.
+    /// Pause before a new snapshot is begun after a failure. It costs a list of everything, and each further failure
+    /// doubles it.
     pub snapshot: Duration,
 }
 
@@ -69,7 +70,7 @@ impl Default for Timing {
             prove: seconds(10),
             age: seconds(1),
             clock: time_since_boot,
-            snapshot: seconds(30),
+            snapshot: seconds(60),
         }
     }
 }

@@ -40,6 +40,19 @@ fn open_regular(path: &Path) -> io::Result<File> {
     Err(io::Error::new(io::ErrorKind::InvalidInput, other))
 }
 
+/// Opens a regular file to read it, and if `appends`, to append to it.
+///
+/// # Errors
+/// Returns the error of the system, and `InvalidInput` for what is no regular file.
+pub fn open_log(path: impl AsRef<Path>, appends: bool) -> io::Result<File> {
+    // Without `O_NONBLOCK`, opening a FIFO waits for its other end. Regular files ignore the flag.
+    let file = OpenOptions::new().read(true).append(appends).custom_flags(libc::O_NONBLOCK).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
+    }
+    Ok(file)
+}
+
 /// Paths of open files of this process, such as the pipe of a shell's `<(command)`.
 const DESCRIPTORS: [&str; 3] = ["/dev/stdin", "/dev/fd", "/proc/self/fd"];
 

@@ -7,6 +7,8 @@ pub mod mesh;
 
 use core::num::NonZeroU64;
 
+use serde::{Deserialize, Serialize};
+
 use self::mesh::{ServiceEntry, WorkloadEntry, WorkloadPod};
 use crate::Kind;
 
@@ -35,26 +37,35 @@ pub enum Event<'a> {
     Listed,
 }
 
-/// Object of one of the watched kinds.
-#[derive(Clone, Debug)]
+/// Object of one of the watched kinds. It is serialised into [snapshots](crate::snapshot), whose format changes with it.
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub enum Object<'a> {
     /// core/v1 Namespace.
+    #[serde(borrow)]
     Namespace(Meta<'a>),
     /// core/v1 Service.
+    #[serde(borrow)]
     Service(Service<'a>),
     /// discovery.k8s.io/v1 EndpointSlice.
+    #[serde(borrow)]
     EndpointSlice(EndpointSlice<'a>),
     /// core/v1 Pod.
+    #[serde(borrow)]
     Pod(Pod<'a>),
     /// multicluster.x-k8s.io ServiceImport.
+    #[serde(borrow)]
     ServiceImport(ServiceImport<'a>),
     /// networking.istio.io ServiceEntry.
+    #[serde(borrow)]
     ServiceEntry(ServiceEntry<'a>),
     /// networking.istio.io WorkloadEntry.
+    #[serde(borrow)]
     WorkloadEntry(WorkloadEntry<'a>),
     /// core/v1 Pod, as an endpoint and a client of a mesh.
+    #[serde(borrow)]
     WorkloadPod(WorkloadPod<'a>),
     /// core/v1 Node.
+    #[serde(borrow)]
     Node(Node<'a>),
 }
 
@@ -93,7 +104,7 @@ impl<'a> Object<'a> {
 }
 
 /// `metadata` of an object.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
 pub struct Meta<'a> {
     /// `namespace`; empty for a namespace.
     pub namespace: &'a str,
@@ -114,38 +125,45 @@ impl Meta<'_> {
 }
 
 /// A Service.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Service<'a> {
     /// `metadata`.
+    #[serde(borrow)]
     pub meta: Meta<'a>,
     /// `spec.type`; empty means `ClusterIP`.
     pub service_type: &'a str,
     /// `spec.clusterIPs`, or `spec.clusterIP` alone if that list is empty.
+    #[serde(borrow)]
     pub cluster_ips: Vec<&'a str>,
     /// `spec.externalName`.
     pub external_name: &'a str,
     /// `spec.ports`.
+    #[serde(borrow)]
     pub ports: Vec<Port<'a>>,
     /// External addresses: `spec.externalIPs`, then for each entry of `status.loadBalancer.ingress` its `ip`, or else
     /// its `hostname`.
+    #[serde(borrow)]
     pub external: Vec<&'a str>,
 }
 
 /// A ServiceImport: a Service exported by one or more clusters of a ClusterSet (KEP-1645).
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct ServiceImport<'a> {
     /// `metadata`.
+    #[serde(borrow)]
     pub meta: Meta<'a>,
     /// `spec.type`: `ClusterSetIP` or `Headless`.
     pub import_type: &'a str,
     /// `spec.ips`.
+    #[serde(borrow)]
     pub ips: Vec<&'a str>,
     /// `spec.ports`.
+    #[serde(borrow)]
     pub ports: Vec<Port<'a>>,
 }
 
 /// A port of a Service or of an EndpointSlice.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
 pub struct Port<'a> {
     /// `name`; empty if absent.
     pub name: &'a str,
@@ -156,9 +174,10 @@ pub struct Port<'a> {
 }
 
 /// An EndpointSlice.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct EndpointSlice<'a> {
     /// `metadata`.
+    #[serde(borrow)]
     pub meta: Meta<'a>,
     /// The label `kubernetes.io/service-name`, or `multicluster.kubernetes.io/service-name` in a watch of imported
     /// slices; empty if absent.
@@ -168,13 +187,15 @@ pub struct EndpointSlice<'a> {
     /// `addressType`.
     pub address_type: AddressType,
     /// `endpoints`. An endpoint with several addresses is repeated for each of them.
+    #[serde(borrow)]
     pub endpoints: Vec<Endpoint<'a>>,
     /// `ports`.
+    #[serde(borrow)]
     pub ports: Vec<Port<'a>>,
 }
 
 /// `addressType` of an EndpointSlice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub enum AddressType {
     /// `IPv4`.
     Ipv4,
@@ -185,7 +206,7 @@ pub enum AddressType {
 }
 
 /// An endpoint with one of its addresses.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
 pub struct Endpoint<'a> {
     /// One of `addresses`.
     pub address: &'a str,
@@ -202,24 +223,28 @@ pub struct Endpoint<'a> {
 }
 
 /// A Pod. Pods in phase Succeeded, Failed or Unknown are excluded by the watch's field selector.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Pod<'a> {
     /// `metadata`.
+    #[serde(borrow)]
     pub meta: Meta<'a>,
     /// `status.podIPs`, or `status.podIP` alone if that list is empty; empty while none is assigned.
+    #[serde(borrow)]
     pub addresses: Vec<&'a str>,
     /// True if `metadata.deletionTimestamp` is set.
     pub terminating: bool,
     /// `spec.hostNetwork`.
     pub host_network: bool,
     /// `metadata.labels`: keys and values.
+    #[serde(borrow)]
     pub labels: Vec<(&'a str, &'a str)>,
 }
 
 /// A Node.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
 pub struct Node<'a> {
     /// `metadata`.
+    #[serde(borrow)]
     pub meta: Meta<'a>,
     /// Label `topology.kubernetes.io/zone` or its deprecated predecessor; empty if absent.
     pub zone: &'a str,

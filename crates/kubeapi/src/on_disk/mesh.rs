@@ -11,7 +11,7 @@ use crate::watch::Sink;
 pub(super) fn apply(manifest: &MeshManifest, sink: &Sink) {
     decode::item(manifest.kind, manifest.json.as_bytes(), &mut |decoded| match decoded {
         Ok((object, _)) => drop(sink.apply(&Event::Applied(object))),
-        Err(unreadable) => sink.unreadable(&unreadable),
+        Err(unreadable) => sink.unreadable(&unreadable, None),
     });
 }
 

@@ -18,13 +18,14 @@ use cluster::object::{Event, Meta, Object};
 use http_body_util::BodyExt;
 use hyper::body::Bytes;
 use kube::client::Body;
-use listwatch::{Failure, Notice, Policy, Received, Request, Source, Transfer};
+use listwatch::{Failure, Notice, Page, Policy, Received, Request, Source, Transfer};
 use proof::Prover;
 use rand::RngExt;
 use rand::rngs::StdRng;
 pub(crate) use report::{log_failure, log_recovery};
 use response::Reading;
 pub(crate) use sink::{Shared, Sink};
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{debug, info};
 
@@ -54,6 +55,10 @@ pub(crate) struct Watcher {
     reading: Option<Reading>,
     /// True while what is read continues a complete list, so that it shows that the objects are current.
     is_following: bool,
+    /// Changes if everything has to be listed again.
+    relist: watch::Receiver<()>,
+    /// Position after the last list.
+    position: String,
 }
 
 impl Watcher {
@@ -65,6 +70,8 @@ impl Watcher {
             target,
             mark: Mark::new(&sink.meter().failing),
             health: sink.watch_health(),
+            relist: sink.relist(),
+            position: String::new(),
             sink,
             timing: Rc::clone(timing),
             random: rand::make_rng(),
@@ -74,14 +81,17 @@ impl Watcher {
         }
     }
 
-    /// Lists and watches until dropped.
+    /// Lists and watches until dropped. If an earlier process knew the objects, continues its watch.
     pub(crate) async fn run(mut self) {
         let policy = Policy {
             unknown_is_empty: self.target.kind.is_of_mesh(),
             forbidden_is_listed: self.target.kind == Kind::Namespace && self.target.namespace.is_some(),
             ..self.timing.policy()
         };
-        listwatch::run(&mut self, policy).await;
+        match self.sink.take_resumable() {
+            Some(earlier) => listwatch::resume(&mut self, policy, earlier.position).await,
+            None => listwatch::run(&mut self, policy).await,
+        };
     }
 
     /// Sends a request, with the next API version of the kind while the server does not know it.
@@ -127,9 +137,27 @@ impl Watcher {
         };
         debug!(target: LOG, "Listed {} ({way})", self.target.describe());
         self.sink.meter().list(self.target.resource, way);
-        self.sink.apply(&Event::Listed);
+        self.sink.listed(&self.position);
         self.is_following = true;
         self.health.proved();
+    }
+
+    /// Records that the watch continues from the position of an earlier process.
+    fn resumed(&mut self) {
+        self.target.keep_version();
+        debug!(target: LOG, "Resumed {}", self.target.describe());
+        self.sink.meter().resume(self.target.resource);
+        self.sink.resumed();
+        self.health.proved();
+    }
+
+    /// Keeps the position at the end of a list.
+    fn note_position(&mut self, received: &Received<String, String>) {
+        match received {
+            Received::Data { position: Some(position), ends_list: true, .. }
+            | Received::PageEnd(Page::Last(position)) => self.position.clone_from(position),
+            _ => {}
+        }
     }
 
     /// Treats an unknown kind of a mesh as an empty list, because the mesh is not installed.
@@ -159,15 +187,15 @@ impl Watcher {
 
     /// Reads the next part of the response. While a watch is silent, asks the API server whether it is current.
     async fn read_part(&mut self, silence: Duration) -> Result<Received<String, String>, ApiError> {
-        let Watcher { api, target, accept, sink, timing, health, reading, is_following, .. } = self;
+        let Watcher { api, target, accept, sink, timing, health, reading, is_following, relist, .. } = self;
         let Some(reading) = reading else { return Ok(Received::End) };
-        if !*is_following || !sink.limits_age() {
-            return reading.read(sink, silence).await;
-        }
         let proof = Prover { api, target, accept, health, timing };
         tokio::select! {
+            biased;
+            // The sender is in the sink, so it is there.
+            _ = relist.changed() => Err(ApiError::Unrecorded),
             received = reading.read(sink, silence) => received,
-            never = proof.run() => match never {},
+            never = proof.run(), if *is_following && sink.limits_age() => match never {},
         }
     }
 }
@@ -214,6 +242,7 @@ impl Source for Watcher {
         }
         if let Ok(part) = &received {
             self.health.heard();
+            self.note_position(part);
             if self.is_following && !matches!(part, Received::End) {
                 self.health.proved();
             }
@@ -246,6 +275,7 @@ impl Source for Watcher {
         match notice {
             Notice::ListBegins => drop(self.sink.apply(&Event::Listing)),
             Notice::Listed(transfer) => self.listed(transfer),
+            Notice::Resumed => self.resumed(),
             Notice::AssumedEmpty => self.assume_empty(),
             Notice::AssumedListed { is_first, is_known } => self.assume_namespace(is_first, is_known),
             Notice::UsesPages => info!(target: LOG, "Listing {} by pages: {error}", self.target.describe()),

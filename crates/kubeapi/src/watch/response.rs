@@ -142,17 +142,22 @@ impl Progress {
                 applied(object, trigger, *is_listing, sink);
             }
             WatchEvent::Deleted { namespace, name, version } => {
-                sink.apply(&Event::Deleted { namespace, name });
+                sink.apply_at(&Event::Deleted { namespace, name }, (!*is_listing).then_some(version));
                 self.advance(version, *is_listing);
             }
             WatchEvent::Unreadable(unreadable) => {
-                sink.unreadable(&unreadable);
+                sink.unreadable(&unreadable, (!*is_listing).then_some(unreadable.version));
                 self.advance(unreadable.version, *is_listing);
             }
             WatchEvent::Bookmark { version, ends_list: true } if *is_listing => {
                 (*is_listing, self.ends_list, self.position) = (false, true, Some(version.to_owned()));
             }
-            WatchEvent::Bookmark { version, .. } => self.advance(version, *is_listing),
+            WatchEvent::Bookmark { version, .. } => {
+                if !*is_listing {
+                    sink.position(version);
+                }
+                self.advance(version, *is_listing);
+            }
             WatchEvent::Refused { code: 410, .. } => return Err(ApiError::Gone),
             WatchEvent::Refused { code, message } => {
                 return Err(ApiError::Status { code, message: message.to_owned(), retry_after: None });
@@ -179,8 +184,9 @@ impl From<Progress> for Received<String, String> {
 
 /// Applies an object, and records how long its change took if it is live.
 fn applied(object: Object<'_>, trigger: &str, is_listing: bool, sink: &Sink) {
+    let version = (!is_listing).then_some(object.meta().version);
     let event = Event::Applied(object);
-    let change = sink.apply(&event);
+    let change = sink.apply_at(&event, version);
     let Event::Applied(object) = event else { return };
     if !is_listing && !trigger.is_empty() && matches!(change, Change::Added | Change::Updated) {
         sink.observe(&object, trigger);
@@ -196,7 +202,7 @@ fn take_items(
 ) -> Result<Received<String, String>, ApiError> {
     decoder.feed(bytes, &mut |item| match item {
         ListItem::Object(object) => drop(sink.apply(&Event::Applied(object))),
-        ListItem::Unreadable(unreadable) => sink.unreadable(&unreadable),
+        ListItem::Unreadable(unreadable) => sink.unreadable(&unreadable, None),
         ListItem::Metadata { version, token: "" } => *page = Some(Page::Last(version.to_owned())),
         ListItem::Metadata { token, .. } => *page = Some(Page::Next(token.to_owned())),
     })?;

@@ -6,14 +6,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::object::{Event, Meta, Object};
-use cluster::{Change, Index, Kind, Reducer, Request, ServiceKind};
-use tokio::sync::Notify;
+use cluster::snapshot::{Entry, Record};
+use cluster::{Change, Index, Kind, Reducer, Request, Resumable, ServiceKind, Watch};
+use serde::Serialize;
+use tokio::sync::{Notify, watch};
 use tracing::warn;
 
 use crate::LOG;
 use crate::decode::Unreadable;
 use crate::health::{ViewHealth, WatchHealth};
 use crate::meter::Meter;
+use crate::snapshot::Journal;
 use crate::timing::now_seconds;
 use crate::watch::mesh_log::MeshLog;
 
@@ -29,6 +32,12 @@ pub(crate) struct Shared {
     pub(crate) namespaces_changed: Notify,
     /// True if the subscription limits the age of its view.
     limits_age: bool,
+    /// Changes if everything has to be listed again.
+    relist: watch::Sender<()>,
+    /// Log of the events, if there is a snapshot.
+    journal: Option<Rc<Journal>>,
+    /// Watches of an earlier process that have not started in this one.
+    resumable: RefCell<Vec<Resumable>>,
     mesh_log: MeshLog,
 }
 
@@ -46,7 +55,44 @@ impl Shared {
             health: Arc::clone(health),
             namespaces_changed: Notify::new(),
             limits_age: request.stale_after.is_some(),
+            relist: watch::Sender::new(()),
+            journal: None,
+            resumable: RefCell::default(),
             mesh_log: MeshLog::default(),
+        }
+    }
+
+    /// Keeps a journal from now on, and resumes the watches of an earlier process.
+    pub(crate) fn with_snapshot(mut self, journal: &Rc<Journal>, resumable: Vec<Resumable>) -> Shared {
+        self.journal = Some(Rc::clone(journal));
+        self.resumable = resumable.into();
+        self
+    }
+
+    /// Makes all watches list everything again.
+    pub(crate) fn list_all(&self) {
+        self.relist.send_replace(());
+    }
+
+    /// Closes a watch of a namespace that is no longer selected.
+    pub(crate) fn close(&self, number: usize, watch: &Watch) {
+        self.resumable.borrow_mut().retain(|known| known.watch != *watch);
+        let closed: Record<'_> = Record::of(watch, Entry::Closed);
+        self.append(&closed, true);
+        self.reducer.borrow_mut().close(number, now_seconds());
+        self.complete();
+    }
+
+    fn append<O: Serialize>(&self, record: &Record<'_, O>, urgent: bool) {
+        if let Some(journal) = &self.journal {
+            journal.append(record, urgent);
+        }
+    }
+
+    /// Completes the file of the journal if it has a list of each watch.
+    fn complete(&self) {
+        if let Some(journal) = self.journal.as_ref().filter(|_| self.index.is_synced()) {
+            journal.complete(self.reducer.borrow().watches().into_iter().map(|(number, _)| number));
         }
     }
 }
@@ -58,14 +104,79 @@ pub(crate) struct Sink {
     /// Number of the watch in the reducer.
     watch: usize,
     pub(crate) kind: Kind,
+    namespace: Option<Box<str>>,
 }
 
 impl Sink {
-    pub(crate) fn new(shared: &Rc<Shared>, watch: usize, kind: Kind) -> Sink {
-        Sink { shared: Rc::clone(shared), watch, kind }
+    /// Creates the destination of a watch with a number in the reducer.
+    pub(crate) fn new(shared: &Rc<Shared>, number: usize, watch: &Watch) -> Sink {
+        Sink { shared: Rc::clone(shared), watch: number, kind: watch.kind, namespace: watch.namespace.clone() }
     }
 
+    /// Returns the watch of an earlier process, the first time, if that one knew its objects.
+    pub(crate) fn take_resumable(&self) -> Option<Resumable> {
+        let is_own = |watch: &Watch| watch.kind == self.kind && watch.namespace == self.namespace;
+        let mut resumable = self.shared.resumable.borrow_mut();
+        let at = resumable.iter().position(|known| is_own(&known.watch))?;
+        Some(resumable.swap_remove(at))
+    }
+
+    /// Returns a channel that changes if everything has to be listed again.
+    pub(crate) fn relist(&self) -> watch::Receiver<()> {
+        self.shared.relist.subscribe()
+    }
+
+    /// Applies a part of a list.
     pub(crate) fn apply(&self, event: &Event<'_>) -> Change {
+        self.apply_at(event, None)
+    }
+
+    /// Applies the end of a list, from which the watch continues at a position.
+    pub(crate) fn listed(&self, position: &str) {
+        self.apply_at(&Event::Listed, Some(position));
+    }
+
+    /// Records that the watch of an earlier process continues, so that its objects are current.
+    pub(crate) fn resumed(&self) {
+        self.shared.reducer.borrow_mut().resumed(self.watch);
+        self.shared.namespaces_changed.notify_one();
+    }
+
+    /// Records that everything up to a position is known.
+    pub(crate) fn position(&self, position: &str) {
+        let (kind, namespace) = (self.kind, self.namespace.as_deref());
+        let record: Record<'_> = Record::Event { kind, namespace, entry: Entry::Position(position) };
+        if self.shared.reducer.borrow().is_open(self.watch) {
+            self.shared.append(&record, true);
+        }
+    }
+
+    /// Applies an event. `position` is the one after it, or `None` within a list.
+    pub(crate) fn apply_at(&self, event: &Event<'_>, position: Option<&str>) -> Change {
+        self.record(event, position.filter(|position| !position.is_empty()));
+        let change = self.reduce(event);
+        if matches!(event, Event::Listed) {
+            self.shared.complete();
+        }
+        change
+    }
+
+    /// Writes an event before it is applied, so that no later process knows less than what was answered.
+    fn record(&self, event: &Event<'_>, position: Option<&str>) {
+        let Some(journal) = &self.shared.journal else { return };
+        let reducer = self.shared.reducer.borrow();
+        // Before the end of the first list, nothing is known that a later process could contradict.
+        let is_first = !reducer.is_listed(self.watch) && !self.shared.index.is_remembered();
+        let urgent = !is_first || matches!(event, Event::Listed);
+        if let Some(record) = reducer.record(self.watch, event, position) {
+            journal.append(&record, urgent);
+        }
+        if let Event::Listing | Event::Listed = event {
+            journal.listed(self.watch, matches!(event, Event::Listed));
+        }
+    }
+
+    fn reduce(&self, event: &Event<'_>) -> Change {
         let Shared { reducer, index, meter, mesh_log, namespaces_changed, .. } = &*self.shared;
         let (change, notes) = {
             let mut reducer = reducer.borrow_mut();
@@ -82,10 +193,11 @@ impl Sink {
     }
 
     /// Handles an object that cannot be decoded. Without a name, the known objects stay unaffected.
-    pub(crate) fn unreadable(&self, unreadable: &Unreadable<'_>) {
+    /// `position` is the one after the event, or `None` within a list.
+    pub(crate) fn unreadable(&self, unreadable: &Unreadable<'_>, position: Option<&str>) {
         let Unreadable { namespace, name, reason, ref message, .. } = *unreadable;
         if !name.is_empty() {
-            self.apply(&Event::Unreadable { namespace, name });
+            self.apply_at(&Event::Unreadable { namespace, name }, position);
         }
         let kind = format!("{:?}", self.kind);
         self.shared.meter.object_error(&kind, reason);

@@ -1,0 +1,93 @@
+//! Restores the state of a [log](crate::snapshot): applies its events to a reducer, and finds the positions of its
+//! watches.
+
+use std::collections::BTreeMap;
+
+use crate::snapshot::{Entry, Record};
+use crate::{Reducer, Watch};
+
+/// Watch of an earlier process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resumable {
+    /// The watch.
+    pub watch: Watch,
+    /// Position up to which everything is known. `None` if it has to be listed.
+    pub position: Option<String>,
+}
+
+/// Applies a log to a reducer.
+pub struct Restore<'r> {
+    reducer: &'r mut Reducer,
+    /// Numbers of the watches that the reducer had at the begin. All must have been listed.
+    required: Vec<usize>,
+    progress: BTreeMap<usize, Progress>,
+}
+
+#[derive(Default)]
+struct Progress {
+    /// True if a list was complete.
+    is_complete: bool,
+    position: Option<String>,
+}
+
+impl<'r> Restore<'r> {
+    /// Starts with an empty reducer.
+    #[must_use]
+    pub fn new(reducer: &'r mut Reducer) -> Restore<'r> {
+        let required = reducer.watches().into_iter().map(|(number, _)| number).collect();
+        Restore { reducer, required, progress: BTreeMap::new() }
+    }
+
+    /// Applies a record. One of a watch that the reducer does not have changes nothing.
+    pub fn apply(&mut self, record: Record<'_>, now_seconds: u32) {
+        let Record::Event { kind, namespace, entry } = record else { return };
+        let watch = Watch { kind, namespace: namespace.map(Into::into) };
+        let Some(number) = self.reducer.find_or_follow(&watch) else { return };
+        if matches!(entry, Entry::Closed) {
+            self.progress.remove(&number);
+            self.reducer.close(number, now_seconds);
+            return;
+        }
+        self.progress.entry(number).or_default().advance(&entry);
+        if let Some(event) = entry.into_event() {
+            self.reducer.replay(number, &event, now_seconds);
+        }
+    }
+
+    /// Ends the restoration: the index counts as [remembered](crate::Index::is_remembered) from now on. Returns the
+    /// watches that can be resumed.
+    ///
+    /// Returns `None` if the log ends before the first list of a watch. The reducer must be discarded then: of what it
+    /// does not know, nobody can say that it does not exist.
+    #[must_use]
+    pub fn finish(mut self) -> Option<Vec<Resumable>> {
+        let is_complete = |number| self.progress.get(number).is_some_and(|progress| progress.is_complete);
+        if !self.required.iter().all(is_complete) {
+            return None;
+        }
+        self.reducer.remember();
+        let open = self.reducer.watches().into_iter();
+        let resumable = open.map(|(number, watch)| {
+            let known = self.progress.remove(&number).filter(|progress| progress.is_complete);
+            Resumable { watch, position: known.and_then(|progress| progress.position) }
+        });
+        Some(resumable.collect())
+    }
+}
+
+impl Progress {
+    fn advance(&mut self, entry: &Entry<'_>) {
+        if matches!(entry, Entry::Listed { .. }) {
+            self.is_complete = true;
+        }
+        if let Some(position) = entry.position() {
+            // The buffer of the last position is used again: an event costs no allocation.
+            let known = self.position.get_or_insert_default();
+            known.clear();
+            known.push_str(position);
+        }
+        if self.position.as_ref().is_some_and(String::is_empty) {
+            self.position = None;
+        }
+    }
+}

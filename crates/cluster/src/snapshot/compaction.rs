@@ -1,0 +1,193 @@
+//! Finds the records of a log that still count.
+//!
+//! It keeps the place of the last record of each live object, about 40 bytes, and neither objects nor names.
+
+use core::hash::BuildHasher;
+use std::collections::BTreeMap;
+use std::hash::RandomState;
+
+use hashbrown::HashTable;
+
+use crate::snapshot::{Entry, Record};
+use crate::{Kind, Watch};
+
+/// Part of a compacted log.
+#[derive(Debug)]
+pub enum Piece<'a> {
+    /// A new record.
+    New(Record<'a>),
+    /// Bytes of the old log.
+    Copy {
+        /// Offset of the first byte.
+        offset: u64,
+        /// Number of bytes.
+        length: u32,
+    },
+}
+
+/// State after the records of a log so far.
+#[derive(Default)]
+pub struct Compaction {
+    hasher: RandomState,
+    objects: HashTable<Place>,
+    watches: BTreeMap<Watch, Listed>,
+    /// Number of the next watch.
+    next: u32,
+}
+
+/// Last record of a live object.
+#[derive(Clone, Copy)]
+struct Place {
+    /// Hash of kind, namespace and name. No two watches see the same object.
+    key: u64,
+    offset: u64,
+    length: u32,
+    /// Number of the watch.
+    watch: u32,
+    /// Number of the list that last contained the object.
+    list: u32,
+}
+
+/// What is known about a watch.
+struct Listed {
+    number: u32,
+    /// Number of the newest list.
+    list: u32,
+    is_listing: bool,
+    /// True if a list was complete.
+    is_complete: bool,
+    position: String,
+}
+
+impl Compaction {
+    /// Adds the next record of the log, which has this place in it.
+    pub fn add(&mut self, record: &Record<'_>, offset: u64, length: u32) {
+        let Record::Event { kind, namespace, entry } = record else { return };
+        let watch = Watch { kind: *kind, namespace: namespace.map(Into::into) };
+        match entry {
+            Entry::Listing => return self.begin_list(&watch),
+            Entry::Closed => return self.close(&watch),
+            _ => {}
+        }
+        let (number, list) = {
+            let listed = self.watch(&watch);
+            if let Some(position) = entry.position() {
+                listed.position.clear();
+                listed.position.push_str(position);
+            }
+            (listed.number, listed.list)
+        };
+        match entry {
+            // The reducer ignores an object of another kind.
+            Entry::Applied { object, .. } if object.kind() != kind.of_objects() => {}
+            Entry::Applied { object, .. } => {
+                let meta = object.meta();
+                let key = self.key(*kind, meta.namespace, meta.name);
+                self.put(Place { key, offset, length, watch: number, list });
+            }
+            Entry::Seen { namespace, name } => {
+                let key = self.key(*kind, namespace, name);
+                if let Some(place) = self.objects.find_mut(key, |place| place.key == key) {
+                    place.list = list;
+                }
+            }
+            Entry::Deleted { namespace, name, .. } => {
+                let key = self.key(*kind, namespace, name);
+                if let Ok(place) = self.objects.find_entry(key, |place| place.key == key) {
+                    place.remove();
+                }
+            }
+            Entry::Listed { .. } => {
+                self.objects.retain(|place| place.watch != number || place.list == list);
+                let listed = self.watch(&watch);
+                (listed.is_listing, listed.is_complete) = (false, true);
+            }
+            Entry::Position(_) | Entry::Listing | Entry::Closed => {}
+        }
+    }
+
+    /// Returns the number of live objects.
+    #[must_use]
+    pub fn objects(&self) -> usize {
+        self.objects.len()
+    }
+
+    /// Hands out the parts of the compacted log in their order.
+    ///
+    /// # Errors
+    /// Returns the first error of `each`.
+    pub fn finish<E>(self, mut each: impl FnMut(Piece<'_>) -> Result<(), E>) -> Result<(), E> {
+        let mut places: Vec<Place> = self.objects.into_iter().collect();
+        places.sort_unstable_by_key(|place| (place.watch, place.offset));
+        // In the order of kinds: Namespaces before what is in them.
+        for (watch, listed) in &self.watches {
+            let of_watch = |place: &&Place| place.watch == listed.number;
+            let begin = places.partition_point(|place| place.watch < listed.number);
+            let places = || places[begin..].iter().take_while(of_watch);
+            let is_seen = |place: &&Place| listed.is_listing && place.list == listed.list;
+            let copy = |place: &Place| Piece::Copy { offset: place.offset, length: place.length };
+            let new = |entry| Piece::New(Record::of(watch, entry));
+            if listed.is_complete {
+                each(new(Entry::Listing))?;
+            }
+            places().filter(|place| !is_seen(place)).try_for_each(|place| each(copy(place)))?;
+            if listed.is_complete {
+                each(new(Entry::Listed { position: &listed.position }))?;
+            }
+            if listed.is_listing {
+                each(new(Entry::Listing))?;
+                places().filter(is_seen).try_for_each(|place| each(copy(place)))?;
+            }
+        }
+        each(Piece::New(Record::BaseEnd))
+    }
+
+    fn key(&self, kind: Kind, namespace: &str, name: &str) -> u64 {
+        self.hasher.hash_one((kind, namespace, name))
+    }
+
+    fn watch(&mut self, watch: &Watch) -> &mut Listed {
+        let Compaction { watches, next, .. } = self;
+        watches.entry(watch.clone()).or_insert_with(|| {
+            let number = *next;
+            *next += 1;
+            Listed { number, list: 0, is_listing: false, is_complete: false, position: String::new() }
+        })
+    }
+
+    fn put(&mut self, new: Place) {
+        match self.objects.find_mut(new.key, |place| place.key == new.key) {
+            Some(place) => *place = new,
+            None => drop(self.objects.insert_unique(new.key, new, |place| place.key)),
+        }
+    }
+
+    /// Begins a list. One of all namespaces takes over the objects of the watches in single namespaces, as the reducer
+    /// does.
+    fn begin_list(&mut self, watch: &Watch) {
+        let listed = self.watch(watch);
+        listed.list = listed.list.wrapping_add(1);
+        listed.is_listing = true;
+        listed.position.clear();
+        let (number, before) = (listed.number, listed.list.wrapping_sub(1));
+        if watch.namespace.is_some() || watch.kind == Kind::Namespace {
+            return;
+        }
+        let is_single = |single: &Watch| single.kind == watch.kind && single.namespace.is_some();
+        let singles: Vec<u32> =
+            self.watches.iter().filter(|(single, _)| is_single(single)).map(|(_, listed)| listed.number).collect();
+        if singles.is_empty() {
+            return;
+        }
+        self.watches.retain(|single, _| !is_single(single));
+        for place in self.objects.iter_mut().filter(|place| singles.contains(&place.watch)) {
+            (place.watch, place.list) = (number, before);
+        }
+    }
+
+    fn close(&mut self, watch: &Watch) {
+        if let Some(listed) = self.watches.remove(watch) {
+            self.objects.retain(|place| place.watch != listed.number);
+        }
+    }
+}
