@@ -1,0 +1,104 @@
+//! YAML and JSON into types, with little code per type.
+//!
+//! serde compiles the code of a type once per deserializer. The one of YAML is large: each struct takes 20 KB of the
+//! binary. Here a type is compiled once, against an interface (`Source`), and each deserializer once, against another
+//! one (`Target`). Reading takes some more calls and the results are the same, errors and their places included.
+//! Manifests and the files of commands are read like this. Events of a watch are not: they must be fast.
+//!
+//! Not for types with `#[serde(flatten)]` or `#[serde(untagged)]` if YAML tags matter: they do not see the tags.
+//!
+//! ```
+//! #[derive(serde::Deserialize)]
+//! struct Port { name: String, port: u16 }
+//!
+//! let port: Port = decode::yaml("name: dns\nport: 53\n").unwrap();
+//! assert_eq!((port.name.as_str(), port.port), ("dns", 53));
+//! let error = decode::yaml::<Port>("name: dns\nport: x\n").err().unwrap();
+//! assert_eq!(error.location().unwrap().line(), 2);
+//! ```
+
+mod fault;
+mod input;
+mod interface;
+mod output;
+
+use serde::Deserializer;
+use serde::de::{Deserialize, DeserializeSeed, Error};
+use serde_saphyr::Options;
+
+/// Error of the functions for YAML.
+pub use serde_saphyr::Error as YamlError;
+
+use crate::input::Growing;
+use crate::interface::Seed;
+use crate::output::SeedOf;
+
+/// Reads one YAML document.
+///
+/// # Errors
+/// Invalid YAML, or a value that does not fit the type.
+pub fn yaml<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, YamlError> {
+    yaml_with(text, Options::default())
+}
+
+/// Reads one YAML document with these options.
+///
+/// # Errors
+/// Those of [`yaml`].
+pub fn yaml_with<'de, T: Deserialize<'de>>(text: &'de str, options: Options) -> Result<T, YamlError> {
+    read(|seed| yaml_into(text, options, seed))
+}
+
+/// Reads all YAML documents of a text that are not empty.
+///
+/// # Errors
+/// Those of [`yaml`].
+pub fn yaml_documents(text: &str) -> Result<Vec<serde_json::Value>, YamlError> {
+    let documents: Vec<Document> = serde_saphyr::from_multiple(text)?;
+    Ok(documents.into_iter().map(|document| document.0).collect())
+}
+
+/// Reads a value from any deserializer.
+///
+/// # Errors
+/// Those of the deserializer.
+pub fn from<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+    read(|seed| SeedOf(seed).deserialize(deserializer))
+}
+
+/// Reads one JSON value.
+///
+/// # Errors
+/// Invalid JSON, or a value that does not fit the type.
+pub fn json<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, serde_json::Error> {
+    read(|seed| json_into(text, seed))
+}
+
+/// Document of unknown type.
+struct Document(serde_json::Value);
+
+impl<'de> Deserialize<'de> for Document {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Document, D::Error> {
+        from(deserializer).map(Document)
+    }
+}
+
+fn read<'de, T: Deserialize<'de>, E: Error>(fill: impl FnOnce(&mut dyn Seed<'de>) -> Result<(), E>) -> Result<T, E> {
+    let mut value = Growing::new(core::marker::PhantomData::<T>);
+    fill(&mut value)?;
+    value.take().ok_or_else(|| E::custom("no value"))
+}
+
+fn yaml_into<'de>(text: &'de str, options: Options, seed: &mut dyn Seed<'de>) -> Result<(), YamlError> {
+    serde_saphyr::with_deserializer_from_str_with_options(text, options, |document| SeedOf(seed).deserialize(document))
+}
+
+fn json_into<'de>(text: &'de str, seed: &mut dyn Seed<'de>) -> Result<(), serde_json::Error> {
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    SeedOf(seed).deserialize(&mut deserializer)?;
+    deserializer.end()
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;
