@@ -79,12 +79,12 @@ pub(crate) fn manifests(values: &Values) -> Result<String, PlaceholderError> {
 
 /// Returns the objects in the order of their creation.
 pub(crate) fn objects(values: &Values) -> Result<Vec<Value>, BuiltInError> {
-    decode::yaml_documents(&manifests(values)?).map_err(|error| BuiltInError::Yaml(error.into()))
+    dynserde::yaml_documents(&manifests(values)?).map_err(|error| BuiltInError::Yaml(error.into()))
 }
 
 /// Builds an object from its kind, its name and its other fields in YAML flow style.
 pub(crate) fn object(values: &Values, kind: &str, name: &str, rest: &str) -> Result<Value, BuiltInError> {
-    let mut object: Value = decode::yaml(&values.fill(rest)?).map_err(|error| BuiltInError::Yaml(error.into()))?;
+    let mut object: Value = dynserde::yaml(&values.fill(rest)?).map_err(|error| BuiltInError::Yaml(error.into()))?;
     object["kind"] = kind.into();
     object["apiVersion"] = api(kind).map_or(Value::Null, |(version, ..)| json!(version));
     object["metadata"]["name"] = name.into();

@@ -1,7 +1,7 @@
 //! Parser for manifest files: YAML with several documents, JSON, and lists in both.
 //!
 //! YAML is parsed by serde-saphyr. It is maintained, and kube already depends on it for kubeconfigs. Objects are read
-//! with the crate `decode`, since there are many types and nobody waits for them.
+//! with the crate `dynserde`, since there are many types and nobody waits for them.
 
 use std::borrow::Cow;
 
@@ -243,7 +243,7 @@ struct Item {
 
 impl Source for Item {
     fn read<T: DeserializeOwned>(&self) -> Result<T, ManifestError> {
-        decode::from(&self.value).map_err(|error| ManifestError { line: self.line, text: error.to_string() })
+        dynserde::from(&self.value).map_err(|error| ManifestError { line: self.line, text: error.to_string() })
     }
 
     fn line(&self, _: usize) -> usize {
@@ -267,7 +267,7 @@ impl Json<'_> {
 
 impl Source for Json<'_> {
     fn read<T: DeserializeOwned>(&self) -> Result<T, ManifestError> {
-        decode::json(self.object).map_err(|error| self.error(&error))
+        dynserde::json(self.object).map_err(|error| self.error(&error))
     }
 
     fn line(&self, line: usize) -> usize {
@@ -284,7 +284,7 @@ fn read_yaml<T: DeserializeOwned>(document: &str) -> Result<T, serde_saphyr::Err
         strict_booleans: true,
         emit_comments: false,
     };
-    decode::yaml_with(document, options)
+    dynserde::yaml_with(document, options)
 }
 
 /// Returns the message of serde-saphyr without its line numbers, which are relative to the document instead of the

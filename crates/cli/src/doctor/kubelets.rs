@@ -65,7 +65,7 @@ async fn of_config_map(api: &Api) -> Known<Option<Kubelet>> {
     let Some(data) = config_map(api, namespace, name).await? else { return Ok(None) };
     let Some(text) = data.get(KEY) else { return Ok(None) };
     let source = format!("ConfigMap {namespace}/{name}");
-    let settings: Result<Settings, _> = decode::yaml(text);
+    let settings: Result<Settings, _> = dynserde::yaml(text);
     let settings = settings.map_err(|_| Unknown::new(format!("{source}: the key `{KEY}` is not YAML")))?;
     Ok(Some(kubelet(source, &settings)))
 }

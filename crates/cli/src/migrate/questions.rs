@@ -11,7 +11,7 @@ const ADDRESSES: [Type; 2] = [Type::A, Type::AAAA];
 
 /// Parses the Kubernetes objects in YAML or JSON, with lists flattened; `None` if the text is something else.
 pub(super) fn documents(text: &str) -> Option<Vec<Value>> {
-    let read = decode::yaml_documents(text).ok()?;
+    let read: Vec<Value> = dynserde::yaml_documents(text).ok()?;
     let is_object = |object: &Value| object["kind"].is_string();
     if read.is_empty() || !read.iter().all(is_object) {
         return None;

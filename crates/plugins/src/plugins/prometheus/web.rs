@@ -76,7 +76,7 @@ impl Web {
         if text.trim().is_empty() {
             return Ok(Web::default());
         }
-        decode::yaml(text).map_err(|error| WebConfigProblem::Syntax(Box::new(error)))
+        dynserde::yaml(text).map_err(|error| WebConfigProblem::Syntax(Box::new(error)))
     }
 
     /// Certificate files, relative to `folder`.
@@ -151,7 +151,7 @@ pub(super) enum WebConfigProblem {
     /// The text is not UTF-8; the message with the place.
     NotText(String),
     /// It is not valid YAML, or has an unknown setting.
-    Syntax(Box<decode::YamlError>),
+    Syntax(Box<dynserde::YamlError>),
     /// This setting is not supported.
     Unsupported(&'static str),
     /// This setting is missing.

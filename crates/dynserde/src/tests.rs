@@ -4,7 +4,7 @@ use core::fmt::Debug;
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use serde_saphyr::Spanned;
 
@@ -245,6 +245,6 @@ fn reads_json_as_the_deserializer_does() {
 #[test]
 fn reads_all_documents() {
     for text in ["", "a: 1\n---\n---\nb: [x]\n", "a: 1\n---\nb: [\n", "a: 1, b: 2\n", "~\n---\n!x 7\n"] {
-        assert_eq!(shown(yaml_documents(text)), shown(serde_saphyr::from_multiple::<Value>(text)), "{text}");
+        assert_eq!(shown(yaml_documents::<Value>(text)), shown(serde_saphyr::from_multiple::<Value>(text)), "{text}");
     }
 }

@@ -11,9 +11,9 @@
 //! #[derive(serde::Deserialize)]
 //! struct Port { name: String, port: u16 }
 //!
-//! let port: Port = decode::yaml("name: dns\nport: 53\n").unwrap();
+//! let port: Port = dynserde::yaml("name: dns\nport: 53\n").unwrap();
 //! assert_eq!((port.name.as_str(), port.port), ("dns", 53));
-//! let error = decode::yaml::<Port>("name: dns\nport: x\n").err().unwrap();
+//! let error = dynserde::yaml::<Port>("name: dns\nport: x\n").err().unwrap();
 //! assert_eq!(error.location().unwrap().line(), 2);
 //! ```
 
@@ -23,7 +23,7 @@ mod interface;
 mod output;
 
 use serde::Deserializer;
-use serde::de::{Deserialize, DeserializeSeed, Error};
+use serde::de::{Deserialize, DeserializeOwned, DeserializeSeed, Error};
 use serde_saphyr::Options;
 
 /// Error of the functions for YAML.
@@ -53,8 +53,8 @@ pub fn yaml_with<'de, T: Deserialize<'de>>(text: &'de str, options: Options) -> 
 ///
 /// # Errors
 /// Those of [`yaml`].
-pub fn yaml_documents(text: &str) -> Result<Vec<serde_json::Value>, YamlError> {
-    let documents: Vec<Document> = serde_saphyr::from_multiple(text)?;
+pub fn yaml_documents<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, YamlError> {
+    let documents: Vec<Document<T>> = serde_saphyr::from_multiple(text)?;
     Ok(documents.into_iter().map(|document| document.0).collect())
 }
 
@@ -74,11 +74,11 @@ pub fn json<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, serde_json::E
     read(|seed| json_into(text, seed))
 }
 
-/// Document of unknown type.
-struct Document(serde_json::Value);
+/// Document of a text with several.
+struct Document<T>(T);
 
-impl<'de> Deserialize<'de> for Document {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Document, D::Error> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Document<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Document<T>, D::Error> {
         from(deserializer).map(Document)
     }
 }
