@@ -41,7 +41,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("transport", &["host", "stub-resolver"]),
     ("net", &["wire", "metrics", "engine", "host", "linux", "transport", "upstream", "stub-resolver", "doh", "quic"]),
     ("manifests", &["cluster", "corefile", "dynserde"]),
-    ("kubeapi", &["cluster", "manifests", "listwatch", "metrics", "host", "transport", "stub-resolver"]),
+    ("kubeapi", &["cluster", "dynserde", "manifests", "listwatch", "metrics", "host", "transport", "stub-resolver"]),
     ("compat", &["corefile"]),
     ("etcd", &["skydns", "listwatch", "metrics", "transport", "host", "stub-resolver"]),
     ("conformance", &["wire", "cluster", "dynserde", "kubeapi", "stub-resolver"]),

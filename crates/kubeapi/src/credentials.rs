@@ -1,5 +1,5 @@
-//! Creates an HTTP client from a [`Source`]: URL, certificates, tokens and credential plugins. The crate kube reads
-//! kubeconfigs and service accounts and adds the token to requests. This module configures the connections.
+//! Creates an HTTP client from a [`Source`]: URL, certificates, tokens and credential plugins. The crate kube
+//! interprets kubeconfigs and adds the token to requests. This module configures the connections.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::dns::Name;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::{Body, Client, ConfigExt};
-use kube::config::{Config, Kubeconfig, KubeconfigError};
+use kube::config::{Config, KubeconfigError};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tower::{BoxError, Service, ServiceBuilder};
@@ -124,7 +124,7 @@ fn in_cluster(variable: impl Fn(&str) -> Option<String>, account: &Path) -> Resu
 
 fn kubeconfig(file: &Path, context: Option<&str>) -> Result<Config, SetupError> {
     let problem = |reason: String| SetupError::Kubeconfig(format!("{}: {reason}", file.display()));
-    let mut kubeconfig = Kubeconfig::read_from(file).map_err(|error| match error {
+    let mut kubeconfig = crate::kubeconfig::read(file).map_err(|error| match error {
         KubeconfigError::ReadConfig(error, _) => SetupError::Kubeconfig(host::errors::cannot_open(file, &error)),
         error => problem(causes(&error)),
     })?;

@@ -23,6 +23,7 @@ mod error;
 mod failure;
 mod follow;
 mod health;
+mod kubeconfig;
 mod locate;
 mod meter;
 mod on_disk;
