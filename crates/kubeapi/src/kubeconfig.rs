@@ -1,5 +1,5 @@
-//! Reads kubeconfig files like [`Kubeconfig::read_from`], with the types of kube. Those have many fields, and with
-//! `dynserde` their parsers take a tenth of the binary size.
+//! Reads kubeconfig files like [`Kubeconfig::read_from`], with the types of kube, but with `dynserde`: a parser of YAML
+//! for each of these types would be large.
 
 use std::io;
 use std::path::{MAIN_SEPARATOR, Path};
@@ -71,7 +71,8 @@ fn join(folder: &Path, file: &mut Option<String>) {
 mod tests {
     use super::*;
 
-    /// Kubeconfigs, valid and invalid.
+    /// Kubeconfigs, valid and invalid. A variable of the environment has one entry, since kube keeps them in the order of
+    /// a hash seed.
     const FILES: [&str; 12] = [
         "",
         "~\n",
@@ -84,7 +85,7 @@ mod tests {
         "users: [{name: u, user: {exec: {command: ./x, args: [1], interactiveMode: Sometimes}}}]\n",
         "apiVersion: v1\nkind: Config\nclusters: [{name: a, cluster: {certificate-authority: ca.pem, server: x}}]\n\
          users:\n- name: u\n  user: {client-certificate: /c.pem, client-key: k.pem, tokenFile: t,\n    \
-         exec: {command: bin/x, env: [{name: A, value: b}], interactiveMode: Never}}\n\
+         exec: {command: bin/x, env: [{name: A}], interactiveMode: Never}}\n\
          contexts: [{name: c, context: {cluster: a, user: u, namespace: n}}]\ncurrent-context: c\nother: [1]\n",
         "kind: Config\nusers: [{name: u, user: {exec: {command: x}}}]\n---\nkind: Config\nusers: [{name: u}, {name: v}]\n\
          current-context: c\n---\n",
@@ -115,5 +116,12 @@ mod tests {
         }
         assert_eq!(shown(read(&folder)), shown(Kubeconfig::read_from(&folder)));
         std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn refuses_half_a_utf16_unit() {
+        for bytes in [[0xFF, 0xFE, 0x41], [0xFE, 0xFF, 0x41]] {
+            assert_eq!(text(bytes.to_vec()).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        }
     }
 }
