@@ -16,6 +16,9 @@ const PROFILE: &str = "dist";
 /// position-independent program corrects at its start take 10 KB in place of 1.3 MB. The C library of the machine that
 /// builds must be able to correct them (glibc 2.36).
 const LINKER_FLAGS: [&str; 2] = ["-Clink-arg=-Wl,--icf=all", "-Clink-arg=-Wl,-z,pack-relative-relocs"];
+/// Leaves AES-GCM with AVX-512 out of aws-lc: 0.7 MB of code. Without it, encrypting an answer of 200 bytes takes 130 ns
+/// in place of 90 ns on CPUs that have these instructions.
+const NO_AVX512: &str = "-DMY_ASSEMBLER_IS_TOO_OLD_FOR_512AVX=1";
 
 /// Static binary and its debug information.
 pub struct Built {
@@ -91,7 +94,9 @@ fn build(target: &str, folder: &Path) -> Result<(), Failed> {
         flags.extend(LINKER_FLAGS.map(str::to_owned));
     }
     flags.extend(moved.iter().map(|(path, name)| format!("--remap-path-prefix={path}={name}")));
-    let c_flags: Vec<String> = moved.iter().map(|(path, name)| format!("-ffile-prefix-map={path}={name}")).collect();
+    let mut c_flags: Vec<String> =
+        moved.iter().map(|(path, name)| format!("-ffile-prefix-map={path}={name}")).collect();
+    c_flags.push(NO_AVX512.to_owned());
     let mut cargo = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()));
     cargo.args(["build", "--profile", PROFILE, "--locked", "--package", "portolan", "--target", target]);
     cargo.current_dir(root()).env("CARGO_TARGET_DIR", folder).env("CARGO_INCREMENTAL", "0");
