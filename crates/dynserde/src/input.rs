@@ -70,16 +70,8 @@ fn visit<'de, V: Visitor<'de>>(visitor: V, given: Given<'_, 'de>) -> Result<V::V
         Given::Bool(value) => visitor.visit_bool(value),
         Given::Signed(value) => visitor.visit_i64(value),
         Given::Unsigned(value) => visitor.visit_u64(value),
-        Given::Signed128(value) => visitor.visit_i128(value),
-        Given::Unsigned128(value) => visitor.visit_u128(value),
         Given::Float(value) => visitor.visit_f64(value),
-        Given::Char(value) => visitor.visit_char(value),
         Given::Str(value) => visitor.visit_str(value),
-        Given::BorrowedStr(value) => visitor.visit_borrowed_str(value),
-        Given::String(value) => visitor.visit_string(value),
-        Given::Bytes(value) => visitor.visit_bytes(value),
-        Given::BorrowedBytes(value) => visitor.visit_borrowed_bytes(value),
-        Given::ByteBuf(value) => visitor.visit_byte_buf(value),
         Given::Some(source) => visitor.visit_some(DeserializerOf(source)),
         Given::Newtype(source) => visitor.visit_newtype_struct(DeserializerOf(source)),
         Given::Seq(items) => visitor.visit_seq(SeqOf(items)),
@@ -115,19 +107,15 @@ impl<'de> Deserializer<'de> for DeserializerOf<'_, 'de> {
         deserialize_i16() Hint::I16;
         deserialize_i32() Hint::I32;
         deserialize_i64() Hint::I64;
-        deserialize_i128() Hint::I128;
         deserialize_u8() Hint::U8;
         deserialize_u16() Hint::U16;
         deserialize_u32() Hint::U32;
         deserialize_u64() Hint::U64;
-        deserialize_u128() Hint::U128;
         deserialize_f32() Hint::F32;
         deserialize_f64() Hint::F64;
         deserialize_char() Hint::Char;
         deserialize_str() Hint::Str;
         deserialize_string() Hint::String;
-        deserialize_bytes() Hint::Bytes;
-        deserialize_byte_buf() Hint::ByteBuf;
         deserialize_option() Hint::Option;
         deserialize_unit() Hint::Unit;
         deserialize_seq() Hint::Seq;
@@ -140,6 +128,14 @@ impl<'de> Deserializer<'de> for DeserializerOf<'_, 'de> {
         deserialize_tuple_struct(name: &'static str, length: usize) Hint::TupleStruct(name, length);
         deserialize_struct(name: &'static str, fields: &'static [&'static str]) Hint::Struct(name, fields);
         deserialize_enum(name: &'static str, variants: &'static [&'static str]) Hint::Enum(name, variants);
+    }
+
+    fn deserialize_bytes<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Fault> {
+        Err(Fault::custom("bytes are not supported"))
+    }
+
+    fn deserialize_byte_buf<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        self.deserialize_bytes(visitor)
     }
 
     fn is_human_readable(&self) -> bool {

@@ -1,11 +1,12 @@
 //! YAML and JSON into types, with little code per type.
 //!
-//! serde compiles the code of a type once per deserializer. The one of YAML is large: each struct takes 20 KB of the
+//! serde compiles the code of a type once per deserializer. The one of YAML is large: each struct takes 14 KB of the
 //! binary. Here a type is compiled once, against an interface (`Source`), and each deserializer once, against another
 //! one (`Target`). Reading takes some more calls and the results are the same, errors and their places included.
 //! Manifests and the files of commands are read like this. Events of a watch are not: they must be fast.
 //!
-//! Not for types with `#[serde(flatten)]` or `#[serde(untagged)]` if YAML tags matter: they do not see the tags.
+//! Not for types with `#[serde(flatten)]` or `#[serde(untagged)]` if YAML tags matter: they do not see the tags. Not for
+//! types with borrowed texts, bytes or numbers of 128 bits either.
 //!
 //! ```
 //! #[derive(serde::Deserialize)]
@@ -37,7 +38,7 @@ use crate::output::SeedOf;
 ///
 /// # Errors
 /// Invalid YAML, or a value that does not fit the type.
-pub fn yaml<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, YamlError> {
+pub fn yaml<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
     yaml_with(text, Options::default())
 }
 
@@ -45,7 +46,7 @@ pub fn yaml<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, YamlError> {
 ///
 /// # Errors
 /// Those of [`yaml`].
-pub fn yaml_with<'de, T: Deserialize<'de>>(text: &'de str, options: Options) -> Result<T, YamlError> {
+pub fn yaml_with<T: DeserializeOwned>(text: &str, options: Options) -> Result<T, YamlError> {
     read(|seed| yaml_into(text, options, seed))
 }
 
@@ -70,8 +71,8 @@ pub fn from<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> 
 ///
 /// # Errors
 /// Invalid JSON, or a value that does not fit the type.
-pub fn json<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, serde_json::Error> {
-    read(|seed| json_into(text, seed))
+pub fn json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, serde_json::Error> {
+    read(|seed| json_into(bytes, seed))
 }
 
 /// Document of a text with several.
@@ -93,8 +94,8 @@ fn yaml_into<'de>(text: &'de str, options: Options, seed: &mut dyn Seed<'de>) ->
     serde_saphyr::with_deserializer_from_str_with_options(text, options, |document| SeedOf(seed).deserialize(document))
 }
 
-fn json_into<'de>(text: &'de str, seed: &mut dyn Seed<'de>) -> Result<(), serde_json::Error> {
-    let mut deserializer = serde_json::Deserializer::from_str(text);
+fn json_into<'de>(bytes: &'de [u8], seed: &mut dyn Seed<'de>) -> Result<(), serde_json::Error> {
+    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     SeedOf(seed).deserialize(&mut deserializer)?;
     deserializer.end()
 }

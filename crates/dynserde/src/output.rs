@@ -65,19 +65,15 @@ fn deserialize<'de, D: Deserializer<'de>>(from: D, hint: Hint, target: TargetOf<
         Hint::I16 => from.deserialize_i16(target),
         Hint::I32 => from.deserialize_i32(target),
         Hint::I64 => from.deserialize_i64(target),
-        Hint::I128 => from.deserialize_i128(target),
         Hint::U8 => from.deserialize_u8(target),
         Hint::U16 => from.deserialize_u16(target),
         Hint::U32 => from.deserialize_u32(target),
         Hint::U64 => from.deserialize_u64(target),
-        Hint::U128 => from.deserialize_u128(target),
         Hint::F32 => from.deserialize_f32(target),
         Hint::F64 => from.deserialize_f64(target),
         Hint::Char => from.deserialize_char(target),
         Hint::Str => from.deserialize_str(target),
         Hint::String => from.deserialize_string(target),
-        Hint::Bytes => from.deserialize_bytes(target),
-        Hint::ByteBuf => from.deserialize_byte_buf(target),
         Hint::Option => from.deserialize_option(target),
         Hint::Unit => from.deserialize_unit(target),
         Hint::Seq => from.deserialize_seq(target),
@@ -116,16 +112,8 @@ impl<'de> Visitor<'de> for TargetOf<'_, 'de> {
         visit_bool(bool) Bool
         visit_i64(i64) Signed
         visit_u64(u64) Unsigned
-        visit_i128(i128) Signed128
-        visit_u128(u128) Unsigned128
         visit_f64(f64) Float
-        visit_char(char) Char
         visit_str(&str) Str
-        visit_borrowed_str(&'de str) BorrowedStr
-        visit_string(String) String
-        visit_bytes(&[u8]) Bytes
-        visit_borrowed_bytes(&'de [u8]) BorrowedBytes
-        visit_byte_buf(Vec<u8>) ByteBuf
     }
 
     fn visit_unit<E: Error>(self) -> Result<(), E> {

@@ -168,7 +168,7 @@ fn same_yaml<T: DeserializeOwned + Debug>(text: &str) {
 }
 
 fn same_json<T: DeserializeOwned + Debug>(text: &str) {
-    assert_eq!(format!("{:?}", json::<T>(text)), format!("{:?}", serde_json::from_str::<T>(text)), "{text}");
+    assert_eq!(format!("{:?}", json::<T>(text.as_bytes())), format!("{:?}", serde_json::from_str::<T>(text)), "{text}");
     let Ok(value) = serde_json::from_str::<Value>(text) else { return };
     assert_eq!(format!("{:?}", from::<T, _>(&value)), format!("{:?}", T::deserialize(&value)), "{text}");
 }
@@ -189,7 +189,6 @@ fn reads_scalars_as_the_deserializer_does() {
             same::<(u8, i8, u16)>(&text);
             same::<u16>(&text);
             same::<i64>(&text);
-            same::<u128>(&text);
             same::<f64>(&text);
             same::<()>(&text);
             same::<Value>(&text);
@@ -237,9 +236,7 @@ fn reads_json_as_the_deserializer_does() {
         same::<Required>(text);
         same::<Either>(text);
         same::<Value>(text);
-        assert_eq!(format!("{:?}", json::<&str>(text)), format!("{:?}", serde_json::from_str::<&str>(text)), "{text}");
     }
-    assert_eq!(json::<&str>("\"borrowed\"").unwrap(), "borrowed");
 }
 
 #[test]

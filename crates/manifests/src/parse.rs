@@ -267,7 +267,7 @@ impl Json<'_> {
 
 impl Source for Json<'_> {
     fn read<T: DeserializeOwned>(&self) -> Result<T, ManifestError> {
-        dynserde::json(self.object).map_err(|error| self.error(&error))
+        dynserde::json(self.object.as_bytes()).map_err(|error| self.error(&error))
     }
 
     fn line(&self, line: usize) -> usize {
