@@ -71,8 +71,8 @@ fn join(folder: &Path, file: &mut Option<String>) {
 mod tests {
     use super::*;
 
-    /// Kubeconfigs, valid and invalid. A variable of the environment has one entry, since kube keeps them in the order of
-    /// a hash seed.
+    /// Kubeconfigs, valid and invalid. A variable of the environment has one entry, since kube keeps them in an order
+    /// of its hash seed.
     const FILES: [&str; 12] = [
         "",
         "~\n",
@@ -87,8 +87,8 @@ mod tests {
          users:\n- name: u\n  user: {client-certificate: /c.pem, client-key: k.pem, tokenFile: t,\n    \
          exec: {command: bin/x, env: [{name: A}], interactiveMode: Never}}\n\
          contexts: [{name: c, context: {cluster: a, user: u, namespace: n}}]\ncurrent-context: c\nother: [1]\n",
-        "kind: Config\nusers: [{name: u, user: {exec: {command: x}}}]\n---\nkind: Config\nusers: [{name: u}, {name: v}]\n\
-         current-context: c\n---\n",
+        "kind: Config\nusers: [{name: u, user: {exec: {command: x}}}]\n---\nkind: Config\n\
+         users: [{name: u}, {name: v}]\ncurrent-context: c\n---\n",
         "kind: a\n---\nkind: b\n",
     ];
 
