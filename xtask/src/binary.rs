@@ -16,8 +16,8 @@ const PROFILE: &str = "dist";
 /// position-independent program corrects at its start take 10 KB in place of 1.3 MB. The C library of the machine that
 /// builds must be able to correct them (glibc 2.36).
 const LINKER_FLAGS: [&str; 2] = ["-Clink-arg=-Wl,--icf=all", "-Clink-arg=-Wl,-z,pack-relative-relocs"];
-/// Leaves AES-GCM with AVX-512 out of aws-lc: 0.7 MB of code. Without it, encrypting an answer of 200 bytes takes 130 ns
-/// in place of 90 ns on CPUs that have these instructions.
+/// Leaves AES-GCM with AVX-512 out of aws-lc: 0.7 MB of code. Without it, encrypting an answer of 200 bytes takes
+/// 130 ns in place of 90 ns on CPUs that have these instructions.
 const NO_AVX512: &str = "-DMY_ASSEMBLER_IS_TOO_OLD_FOR_512AVX=1";
 
 /// Static binary and its debug information.

@@ -5,8 +5,8 @@
 //! one (`Target`). Reading takes some more calls and the results are the same, errors and their places included.
 //! Manifests and the files of commands are read like this. Events of a watch are not: they must be fast.
 //!
-//! Not for types with `#[serde(flatten)]` or `#[serde(untagged)]` if YAML tags matter: they do not see the tags. Not for
-//! types with borrowed texts, bytes or numbers of 128 bits either.
+//! Not for types with `#[serde(flatten)]` or `#[serde(untagged)]` if YAML tags matter: they do not see the tags. Not
+//! for types with borrowed texts, bytes or numbers of 128 bits either.
 //!
 //! ```
 //! #[derive(serde::Deserialize)]
