@@ -149,7 +149,7 @@ impl Default for Dnsmasq {
 }
 
 /// Result of applying an argument.
-enum Outcome {
+enum FlagOutcome {
     Applied,
     /// Applied, with a warning.
     AppliedWithWarning(&'static str),
@@ -237,12 +237,14 @@ impl Dnsmasq {
             let takes_value = !SWITCHES.contains(&name);
             let next = words.next_if(|next| value.is_none() && takes_value && !next.starts_with('-'));
             let value = value.or(next).unwrap_or_default();
-            match dnsmasq.take(name, value) {
-                Outcome::Applied => {}
-                Outcome::AppliedWithWarning(what) => said.push(Warning::Differs(format!("dnsmasq's --{name}"), what)),
-                Outcome::Ignored(why) => said.push(Warning::IgnoredArgument(name.to_owned(), why)),
-                Outcome::Unknown => said.push(Warning::UnknownArgument(name.to_owned())),
-                Outcome::Invalid => {
+            match dnsmasq.apply(name, value) {
+                FlagOutcome::Applied => {}
+                FlagOutcome::AppliedWithWarning(what) => {
+                    said.push(Warning::Differs(format!("dnsmasq's --{name}"), what))
+                }
+                FlagOutcome::Ignored(why) => said.push(Warning::IgnoredArgument(name.to_owned(), why)),
+                FlagOutcome::Unknown => said.push(Warning::UnknownArgument(name.to_owned())),
+                FlagOutcome::Invalid => {
                     let given = if word.ends_with(value) { String::new() } else { format!(" {value}") };
                     return Err(FlagError::Reason("", format!("dnsmasq's {word}{given}: invalid value")));
                 }
@@ -251,128 +253,128 @@ impl Dnsmasq {
         Ok((dnsmasq, said))
     }
 
-    fn take(&mut self, name: &str, value: &str) -> Outcome {
+    fn apply(&mut self, name: &str, value: &str) -> FlagOutcome {
         match name {
-            "keep-in-foreground" | "no-daemon" => Outcome::Applied,
+            "keep-in-foreground" | "no-daemon" => FlagOutcome::Applied,
             "no-hosts" => set(&mut self.reads_hosts, false),
-            "log-facility" | "user" | "group" | "pid-file" | "dns-loop-detect" => self.take_given(name, value),
+            "log-facility" | "user" | "group" | "pid-file" | "dns-loop-detect" => self.apply_given(name, value),
             "cache-size" => number(value, &mut self.cache_size),
             "port" => number(value, &mut self.port),
             "dns-forward-max" => number(value, &mut self.forward_max),
             "no-negcache" => {
                 self.keeps_denials = false;
-                Outcome::AppliedWithWarning("negative answers are not cached; remove it to cache them")
+                FlagOutcome::AppliedWithWarning("negative answers are not cached; remove it to cache them")
             }
             "no-resolv" => set(&mut self.resolv_conf, None),
             "resolv-file" => set(&mut self.resolv_conf, Some(value.to_owned())),
-            "no-poll" => Outcome::Ignored("changes of resolv.conf are always read"),
+            "no-poll" => FlagOutcome::Ignored("changes of resolv.conf are always read"),
             "strict-order" => set(&mut self.policy, "sequential"),
             "all-servers" => set(&mut self.asks_all, true),
             "log-queries" => set(&mut self.is_logging, true),
-            "addn-hosts" => self.take_hosts_file(value),
+            "addn-hosts" => self.apply_hosts_file(value),
             "domain-needed" => set(&mut self.keeps_plain_names, true),
             "no-round-robin" => set(&mut self.rotates, false),
-            "use-stale-cache" => self.take_stale(value),
+            "use-stale-cache" => self.apply_stale(value),
             "filter-A" => add(&mut self.filtered, "A"),
             "filter-AAAA" => add(&mut self.filtered, "AAAA"),
-            "listen-address" => self.take_listen(value),
-            "edns-packet-max" => self.take_udp_size(value),
+            "listen-address" => self.apply_listen(value),
+            "edns-packet-max" => self.apply_udp_size(value),
             "local-ttl" => number(value, &mut self.local_ttl),
-            "neg-ttl" | "max-ttl" | "max-cache-ttl" | "min-cache-ttl" => self.take_ttl(name, value),
-            "server" | "local" => self.take_server(value),
-            "rev-server" => self.take_reverse(value),
+            "neg-ttl" | "max-ttl" | "max-cache-ttl" | "min-cache-ttl" => self.apply_ttl(name, value),
+            "server" | "local" => self.apply_server(value),
+            "rev-server" => self.apply_reverse(value),
             "address" if ["/#/", "//"].iter().any(|all| value.starts_with(all)) || value.parse::<IpAddr>().is_ok() => {
-                Outcome::Ignored("use `template` in a Corefile to answer all names with an address")
+                FlagOutcome::Ignored("use `template` in a Corefile to answer all names with an address")
             }
             "cname" if value.contains('*') => {
-                Outcome::Ignored("use `template` in a Corefile for an alias of all names in a domain")
+                FlagOutcome::Ignored("use `template` in a Corefile for an alias of all names in a domain")
             }
-            "address" => self.take_address(value),
-            "host-record" => self.take_host(value),
-            "cname" | "txt-record" | "mx-host" | "srv-host" | "ptr-record" => self.take_record(name, value),
+            "address" => self.apply_address(value),
+            "host-record" => self.apply_host(value),
+            "cname" | "txt-record" | "mx-host" | "srv-host" | "ptr-record" => self.apply_record(name, value),
             _ => refused(name),
         }
     }
 
-    fn take_given(&self, name: &str, value: &str) -> Outcome {
+    fn apply_given(&self, name: &str, value: &str) -> FlagOutcome {
         match (name, value) {
-            ("log-facility", "-") | ("dns-loop-detect", _) => Outcome::Applied,
-            ("log-facility", _) => Outcome::Ignored("the log goes to standard output"),
-            _ => Outcome::Ignored("the process keeps its user and needs no PID file"),
+            ("log-facility", "-") | ("dns-loop-detect", _) => FlagOutcome::Applied,
+            ("log-facility", _) => FlagOutcome::Ignored("the log goes to standard output"),
+            _ => FlagOutcome::Ignored("the process keeps its user and needs no PID file"),
         }
     }
 
-    fn take_hosts_file(&mut self, value: &str) -> Outcome {
+    fn apply_hosts_file(&mut self, value: &str) -> FlagOutcome {
         if value.is_empty() || value.contains(char::is_whitespace) {
-            return Outcome::Invalid;
+            return FlagOutcome::Invalid;
         }
         self.hosts_files.push(value.to_owned());
         match self.hosts_files.len() {
-            1 => Outcome::AppliedWithWarning(HOSTS_FILE),
-            _ => Outcome::Ignored("only the first file or directory is read"),
+            1 => FlagOutcome::AppliedWithWarning(HOSTS_FILE),
+            _ => FlagOutcome::Ignored("only the first file or directory is read"),
         }
     }
 
-    fn take_listen(&mut self, value: &str) -> Outcome {
+    fn apply_listen(&mut self, value: &str) -> FlagOutcome {
         for text in value.split(',') {
-            let Ok(ip) = text.parse() else { return Outcome::Invalid };
+            let Ok(ip) = text.parse() else { return FlagOutcome::Invalid };
             self.listen.push(ip);
         }
-        Outcome::Applied
+        FlagOutcome::Applied
     }
 
-    fn take_udp_size(&mut self, value: &str) -> Outcome {
-        let Ok(size) = value.parse::<u16>() else { return Outcome::Invalid };
+    fn apply_udp_size(&mut self, value: &str) -> FlagOutcome {
+        let Ok(size) = value.parse::<u16>() else { return FlagOutcome::Invalid };
         self.udp_size = Some(size.clamp(UDP_SIZE_MIN, UDP_SIZE_MAX));
         if self.udp_size == Some(size) {
-            Outcome::Applied
+            FlagOutcome::Applied
         } else {
-            Outcome::AppliedWithWarning("the nearest size of 512 to 4096 is used")
+            FlagOutcome::AppliedWithWarning("the nearest size of 512 to 4096 is used")
         }
     }
 
     /// `[SECONDS]`. 0 means no limit.
-    fn take_stale(&mut self, value: &str) -> Outcome {
+    fn apply_stale(&mut self, value: &str) -> FlagOutcome {
         let seconds = if value.is_empty() { Ok(STALE) } else { value.parse() };
-        let Ok(seconds) = seconds else { return Outcome::Invalid };
+        let Ok(seconds) = seconds else { return FlagOutcome::Invalid };
         self.stale = Some(if seconds == 0 { STALE_MAX } else { seconds.min(STALE_MAX) });
-        Outcome::Applied
+        FlagOutcome::Applied
     }
 
     /// 0 means no limit.
-    fn take_ttl(&mut self, name: &str, value: &str) -> Outcome {
-        let Ok(seconds) = value.parse::<u32>() else { return Outcome::Invalid };
+    fn apply_ttl(&mut self, name: &str, value: &str) -> FlagOutcome {
+        let Ok(seconds) = value.parse::<u32>() else { return FlagOutcome::Invalid };
         let bound = Some(seconds).filter(|seconds| *seconds > 0);
         match name {
             "neg-ttl" => self.denial_ttl = bound,
             "min-cache-ttl" => self.ttl_min = bound.map(|seconds| seconds.min(TTL_MIN_MAX)),
             _ => self.ttl_max = [self.ttl_max, bound].into_iter().flatten().min(),
         }
-        Outcome::Applied
+        FlagOutcome::Applied
     }
 
     /// `/DOMAIN/[DOMAIN/...][SERVER]`, or `SERVER`.
-    fn take_server(&mut self, value: &str) -> Outcome {
+    fn apply_server(&mut self, value: &str) -> FlagOutcome {
         let (domains, server) = match value.strip_prefix('/').and_then(|value| value.rsplit_once('/')) {
             None => (None, value),
             // `#` means all names.
             Some(("#", server)) => (None, server),
-            Some(("", _)) => return Outcome::Ignored("servers for names of one label are not supported"),
+            Some(("", _)) => return FlagOutcome::Ignored("servers for names of one label are not supported"),
             Some((domains, server)) => (Some(domains), server),
         };
         let read = match server {
             "" | "#" => None,
             server => match server_of(server) {
                 Some(read) => Some(read),
-                None if has_port_0(server) => return Outcome::Ignored("no server listens on port 0"),
-                None => return Outcome::Invalid,
+                None if has_port_0(server) => return FlagOutcome::Ignored("no server listens on port 0"),
+                None => return FlagOutcome::Invalid,
             },
         };
         let Some(domains) = domains else {
             self.servers.extend(read);
-            return if server.is_empty() { Outcome::Ignored("no server is given") } else { of_place(server) };
+            return if server.is_empty() { FlagOutcome::Ignored("no server is given") } else { of_place(server) };
         };
-        let Some((domains, is_wild)) = read_domains(domains) else { return Outcome::Invalid };
+        let Some((domains, is_wild)) = read_domains(domains) else { return FlagOutcome::Invalid };
         for domain in domains {
             let known = self.domains.entry(domain).or_insert_with(|| Domain::Servers(Vec::new()));
             match known {
@@ -381,12 +383,12 @@ impl Dnsmasq {
                 Domain::DefaultUpstreams => {}
             }
         }
-        if is_wild { Outcome::AppliedWithWarning(WILDCARD) } else { of_place(server) }
+        if is_wild { FlagOutcome::AppliedWithWarning(WILDCARD) } else { of_place(server) }
     }
 
     /// `NETWORK/LENGTH,SERVER`: server for the reverse zone of a network.
-    fn take_reverse(&mut self, value: &str) -> Outcome {
-        let Some((network, server)) = value.split_once(',') else { return Outcome::Invalid };
+    fn apply_reverse(&mut self, value: &str) -> FlagOutcome {
+        let Some((network, server)) = value.split_once(',') else { return FlagOutcome::Invalid };
         match (reverse_zone(network), server_of(server)) {
             (Some(zone), Some(server)) => {
                 if let Domain::Servers(servers) =
@@ -396,22 +398,22 @@ impl Dnsmasq {
                 }
                 of_place(server_text(value))
             }
-            (None, Some(_)) => Outcome::Ignored("networks must be IPv4, of 8, 16 or 24 bits"),
-            _ => Outcome::Invalid,
+            (None, Some(_)) => FlagOutcome::Ignored("networks must be IPv4, of 8, 16 or 24 bits"),
+            _ => FlagOutcome::Invalid,
         }
     }
 
     /// `/DOMAIN/[DOMAIN/...][IP|#]`.
-    fn take_address(&mut self, value: &str) -> Outcome {
+    fn apply_address(&mut self, value: &str) -> FlagOutcome {
         let parts = value.strip_prefix('/').and_then(|value| value.rsplit_once('/'));
-        let Some((domains, address)) = parts else { return Outcome::Invalid };
-        let Some((domains, is_wild)) = read_domains(domains) else { return Outcome::Invalid };
+        let Some((domains, address)) = parts else { return FlagOutcome::Invalid };
+        let Some((domains, is_wild)) = read_domains(domains) else { return FlagOutcome::Invalid };
         let addresses = match address {
             "" => Vec::new(),
             "#" => vec![IpAddr::from([0, 0, 0, 0]), IpAddr::from([0; 16])],
             address => match address.parse() {
                 Ok(ip) => vec![ip],
-                Err(_) => return Outcome::Invalid,
+                Err(_) => return FlagOutcome::Invalid,
             },
         };
         for domain in domains {
@@ -420,11 +422,11 @@ impl Dnsmasq {
                 None => self.addresses.push((domain, addresses.clone())),
             }
         }
-        if is_wild { Outcome::AppliedWithWarning(WILDCARD) } else { Outcome::Applied }
+        if is_wild { FlagOutcome::AppliedWithWarning(WILDCARD) } else { FlagOutcome::Applied }
     }
 
     /// `NAME[,NAME...],[IP][,IP][,TTL]`.
-    fn take_host(&mut self, value: &str) -> Outcome {
+    fn apply_host(&mut self, value: &str) -> FlagOutcome {
         let fields: Vec<&str> = value.split(',').map(str::trim).collect();
         let (fields, ttl) = split_ttl(&fields);
         let is_address = |text: &&&str| text.parse::<IpAddr>().is_ok();
@@ -434,47 +436,47 @@ impl Dnsmasq {
             || !names.iter().all(|name| is_loose_domain(name))
             || fields.len() + usize::from(ttl.is_some()) < 2
         {
-            return Outcome::Invalid;
+            return FlagOutcome::Invalid;
         }
         for name in names {
             self.hosts.extend(addresses.iter().map(|ip| HostRecord { ip: *ip, name: (**name).to_owned(), ttl }));
         }
-        if addresses.is_empty() { Outcome::Ignored("it has no address") } else { Outcome::Applied }
+        if addresses.is_empty() { FlagOutcome::Ignored("it has no address") } else { FlagOutcome::Applied }
     }
 
-    fn take_record(&mut self, name: &str, value: &str) -> Outcome {
+    fn apply_record(&mut self, name: &str, value: &str) -> FlagOutcome {
         match record(name, value) {
             Some(records) => {
                 self.local_records.extend(records);
-                Outcome::Applied
+                FlagOutcome::Applied
             }
             // Only an alias must have a target. dnsmasq also accepts other records with a name alone or with text that
             // needs escaping.
-            None if name == "cname" => Outcome::Invalid,
-            None => Outcome::Ignored("this record is not supported; use `template` in a Corefile"),
+            None if name == "cname" => FlagOutcome::Invalid,
+            None => FlagOutcome::Ignored("this record is not supported; use `template` in a Corefile"),
         }
     }
 }
 
 /// Returns the outcome of known arguments without effect, each with its reason.
-fn refused(name: &str) -> Outcome {
+fn refused(name: &str) -> FlagOutcome {
     match name {
-        "bogus-priv" => Outcome::Ignored("it would deny reverse lookups of cluster addresses"),
+        "bogus-priv" => FlagOutcome::Ignored("it would deny reverse lookups of cluster addresses"),
         "stop-dns-rebind" | "rebind-localhost-ok" | "rebind-domain-ok" | "bogus-nxdomain" | "ignore-address" => {
-            Outcome::Ignored("answers of upstreams are passed on as they are; *acl* and *template* can filter")
+            FlagOutcome::Ignored("answers of upstreams are passed on as they are; *acl* and *template* can filter")
         }
-        "filterwin2k" => Outcome::Ignored("clients no longer send such queries"),
+        "filterwin2k" => FlagOutcome::Ignored("clients no longer send such queries"),
         "min-port" | "max-port" | "query-port" | "port-limit" => {
-            Outcome::Ignored("source ports are always random (RFC 5452)")
+            FlagOutcome::Ignored("source ports are always random (RFC 5452)")
         }
-        "max-tcp-connections" => Outcome::Ignored("thousands of connections are allowed"),
-        "fast-dns-retry" => Outcome::Ignored("lost datagrams are always retransmitted after 400 ms"),
+        "max-tcp-connections" => FlagOutcome::Ignored("thousands of connections are allowed"),
+        "fast-dns-retry" => FlagOutcome::Ignored("lost datagrams are always retransmitted after 400 ms"),
         "interface" | "except-interface" | "bind-interfaces" | "bind-dynamic" => {
-            Outcome::Ignored("use --listen-address to choose addresses")
+            FlagOutcome::Ignored("use --listen-address to choose addresses")
         }
-        "dnssec" | "proxy-dnssec" | "trust-anchor" => Outcome::Ignored("upstreams validate"),
-        "conf-file" | "conf-dir" | "hostsdir" => Outcome::Ignored("put these settings into a Corefile"),
-        _ => Outcome::Unknown,
+        "dnssec" | "proxy-dnssec" | "trust-anchor" => FlagOutcome::Ignored("upstreams validate"),
+        "conf-file" | "conf-dir" | "hostsdir" => FlagOutcome::Ignored("put these settings into a Corefile"),
+        _ => FlagOutcome::Unknown,
     }
 }
 
@@ -526,8 +528,12 @@ fn server_text(value: &str) -> &str {
 }
 
 /// Warns if a server has a source address or interface, which is not supported.
-fn of_place(server: &str) -> Outcome {
-    if server.contains('@') { Outcome::AppliedWithWarning("the source after `@` is ignored") } else { Outcome::Applied }
+fn of_place(server: &str) -> FlagOutcome {
+    if server.contains('@') {
+        FlagOutcome::AppliedWithWarning("the source after `@` is ignored")
+    } else {
+        FlagOutcome::Applied
+    }
 }
 
 /// Returns the reverse zone of an IPv4 network with a prefix of 8, 16 or 24 bits.
@@ -585,21 +591,21 @@ fn is_text(text: &str) -> bool {
     text.len() <= 255 && text.bytes().all(|byte| (b' '..=b'~').contains(&byte) && !b"\"\\`{}".contains(&byte))
 }
 
-fn number<N: core::str::FromStr>(value: &str, into: &mut N) -> Outcome {
+fn number<N: core::str::FromStr>(value: &str, into: &mut N) -> FlagOutcome {
     match value.parse() {
         Ok(number) => set(into, number),
-        Err(_) => Outcome::Invalid,
+        Err(_) => FlagOutcome::Invalid,
     }
 }
 
-fn set<T>(into: &mut T, value: T) -> Outcome {
+fn set<T>(into: &mut T, value: T) -> FlagOutcome {
     *into = value;
-    Outcome::Applied
+    FlagOutcome::Applied
 }
 
-fn add(into: &mut Vec<&'static str>, value: &'static str) -> Outcome {
+fn add(into: &mut Vec<&'static str>, value: &'static str) -> FlagOutcome {
     into.push(value);
-    Outcome::Applied
+    FlagOutcome::Applied
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use corefile::{Directive, Line, ServerBlock};
 
-use super::zones::{Gone, UPSTREAM, move_transfer, take_away};
+use super::zones::{Gone, UPSTREAM, move_transfer, remove_options};
 use crate::migrate::NoteKind;
 use crate::migrate::draft::Draft;
 
@@ -13,7 +13,7 @@ const WATCHES_NODES: &str =
     "it watches Nodes for their zone and region: `portolan check --rbac` prints the permission that it needs";
 
 pub(super) fn kubernetes(block: &ServerBlock, directive: &Directive, draft: &mut Draft<'_>) {
-    take_away(GONE, directive, draft);
+    remove_options(GONE, directive, draft);
     move_transfer(&draft.zones(&directive.args, block), directive, draft);
     move_federations(directive, draft);
     for line in directive.lines() {
@@ -52,7 +52,7 @@ fn move_federations(directive: &Directive, draft: &mut Draft<'_>) {
 
 pub(super) fn federation(_: &ServerBlock, directive: &Directive, draft: &mut Draft<'_>) {
     let why = "this server always resolves the targets of aliases itself";
-    take_away(&[("upstream", "1.5.0", why)], directive, draft);
+    remove_options(&[("upstream", "1.5.0", why)], directive, draft);
     let text = format!("`federation` is `federations` here; {WATCHES_NODES}");
     draft.replace(directive.name.span, "federations");
     draft.note(NoteKind::Changed, directive.name.span, "1.7.0", text);

@@ -12,14 +12,14 @@ pub(super) const UPSTREAM: Gone = ("upstream", "1.5.0", "this server always reso
 const STUBZONES: Gone = ("stubzones", "1.5.0", "use `forward ZONE ADDRESS` in the Corefile");
 
 pub(super) fn file(block: &ServerBlock, directive: &Directive, draft: &mut Draft<'_>) {
-    take_away(&[UPSTREAM], directive, draft);
+    remove_options(&[UPSTREAM], directive, draft);
     no_reload(directive, draft);
     let named = directive.args.get(1..).unwrap_or_default();
     move_transfer(&draft.zones(named, block), directive, draft);
 }
 
 pub(super) fn auto(block: &ServerBlock, directive: &Directive, draft: &mut Draft<'_>) {
-    take_away(&[UPSTREAM], directive, draft);
+    remove_options(&[UPSTREAM], directive, draft);
     no_reload(directive, draft);
     for line in directive.lines() {
         directory_timeout(line, draft);
@@ -28,20 +28,20 @@ pub(super) fn auto(block: &ServerBlock, directive: &Directive, draft: &mut Draft
 }
 
 pub(super) fn secondary(block: &ServerBlock, directive: &Directive, draft: &mut Draft<'_>) {
-    take_away(&[UPSTREAM], directive, draft);
+    remove_options(&[UPSTREAM], directive, draft);
     move_transfer(&draft.zones(&directive.args, block), directive, draft);
 }
 
 pub(super) fn etcd(_: &ServerBlock, directive: &Directive, draft: &mut Draft<'_>) {
-    take_away(&[UPSTREAM, STUBZONES], directive, draft);
+    remove_options(&[UPSTREAM, STUBZONES], directive, draft);
 }
 
 pub(super) fn route53(_: &ServerBlock, directive: &Directive, draft: &mut Draft<'_>) {
-    take_away(&[UPSTREAM], directive, draft);
+    remove_options(&[UPSTREAM], directive, draft);
 }
 
 /// Removes options without effect.
-pub(super) fn take_away(gone: &[Gone], directive: &Directive, draft: &mut Draft<'_>) {
+pub(super) fn remove_options(gone: &[Gone], directive: &Directive, draft: &mut Draft<'_>) {
     for line in directive.lines() {
         let Some(name) = line.words.first() else { continue };
         if let Some((option, since, why)) = gone.iter().find(|(option, ..)| *option == name.text) {
