@@ -4,7 +4,6 @@
 //! dashes before a name, and a value after `=` or as the next word. A boolean flag takes a value only after `=`. `_` is
 //! equivalent to `-`. Words after `--` are arguments of dnsmasq.
 
-use core::fmt;
 use std::collections::BTreeMap;
 
 use crate::kube_dns::Warning;
@@ -148,24 +147,37 @@ pub struct CommandLine {
 }
 
 /// Error in a command line.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FlagError {
     /// Unknown flag.
+    #[error("unknown flag: {0}")]
     Unknown(String),
     /// Word that is not a flag.
+    #[error("'{0}' is not a flag")]
     Stray(String),
     /// Flag without its value.
+    #[error("--{0} needs a value")]
     NoValue(&'static str),
     /// Required flag that is not given.
+    #[error("flag --{0} is missing")]
     Missing(&'static str),
     /// Flag with an invalid value: flag, value, expected value.
+    #[error("--{0}: '{1}' is not {2}")]
     Value(&'static str, String, &'static str),
     /// Flag with an invalid value: flag, reason.
+    #[error("{}{}", of_flag(.0), .1)]
     Reason(&'static str, String),
     /// Invalid value of `--probe`.
-    Probe(ProbeError),
+    #[error("--probe: {0}")]
+    Probe(#[source] ProbeError),
     /// Flags that exclude each other.
+    #[error("--{0} and --{1} cannot be used together")]
     Both(&'static str, &'static str),
+}
+
+/// Returns the beginning of an error about a flag; nothing without its name.
+fn of_flag(name: &str) -> String {
+    if name.is_empty() { String::new() } else { format!("--{name}: ") }
 }
 
 impl CommandLine {
@@ -251,28 +263,6 @@ fn flag_of(table: &'static [Flag], word: &str, of: &[Container]) -> Result<(&'st
     };
     let flag = table.iter().find(is_meant).ok_or_else(|| FlagError::Unknown(word.to_owned()))?;
     Ok((flag, value))
-}
-
-impl fmt::Display for FlagError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            FlagError::Unknown(word) => write!(out, "unknown flag: {word}"),
-            FlagError::Stray(word) => write!(out, "'{word}' is not a flag"),
-            FlagError::Missing(name) => write!(out, "flag --{name} is missing"),
-            FlagError::NoValue(name) => write!(out, "--{name} needs a value"),
-            FlagError::Value(name, value, what) => write!(out, "--{name}: '{value}' is not {what}"),
-            FlagError::Reason("", reason) => out.write_str(reason),
-            FlagError::Reason(name, reason) => write!(out, "--{name}: {reason}"),
-            FlagError::Probe(error) => write!(out, "--probe: {error}"),
-            FlagError::Both(one, other) => write!(out, "--{one} and --{other} cannot be used together"),
-        }
-    }
-}
-
-impl core::error::Error for FlagError {
-    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        if let FlagError::Probe(error) = self { Some(error) } else { None }
-    }
 }
 
 #[cfg(test)]
