@@ -73,11 +73,16 @@ pub enum Objects {
 }
 
 /// Error that prevents some or all checks.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The server cannot be queried.
+    #[error("cannot query server {0}: {1}")]
     Server(SocketAddr, String),
     /// The server does not serve the objects.
+    #[error(
+        "the server does not serve the test objects: {name} A returned {response}{}",
+        if *is_given { "; load the objects that --print-manifests prints" } else { "" }
+    )]
     Unknown {
         /// Name of the last query.
         name: String,
@@ -87,8 +92,10 @@ pub enum RunError {
         is_given: bool,
     },
     /// No usable configuration for the API server.
-    Credentials(kubeapi::SetupError),
+    #[error("{0}")]
+    Credentials(#[source] kubeapi::SetupError),
     /// A request to the API server failed.
+    #[error("cannot {action}: {}: {message}", api_failure(*code))]
     Api {
         /// Action that failed.
         action: String,
@@ -98,6 +105,7 @@ pub enum RunError {
         message: String,
     },
     /// The namespace could not be deleted.
+    #[error("namespace {namespace} was not deleted: {reason}; delete it manually")]
     Left {
         /// Name of the namespace.
         namespace: String,
@@ -105,55 +113,30 @@ pub enum RunError {
         reason: String,
     },
     /// A file cannot be read or written.
+    #[error("{}: {}", .0.display(), .1)]
     File(PathBuf, String),
     /// A signal ended the run.
+    #[error("interrupted")]
     Interrupted,
     /// Error of the operating system.
-    System(std::io::Error),
+    #[error("{}", kubeapi::causes(.0))]
+    System(#[source] std::io::Error),
     /// Error in the built-in checks or objects.
-    BuiltIn(BuiltInError),
+    #[error("invalid built-in check: {0}")]
+    BuiltIn(#[source] BuiltInError),
+}
+
+/// Returns the reason why a request to the API server failed, by its HTTP status.
+fn api_failure(code: u16) -> String {
+    match code {
+        0 => "request to the API server failed".to_owned(),
+        code => format!("the API server answered {code}"),
+    }
 }
 
 impl RunError {
     fn file(path: &Path, error: &std::io::Error) -> RunError {
         RunError::File(path.to_owned(), kubeapi::causes(error))
-    }
-}
-
-impl core::fmt::Display for RunError {
-    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            RunError::Server(server, reason) => write!(out, "cannot query server {server}: {reason}"),
-            RunError::Unknown { name, response, is_given } => {
-                write!(out, "the server does not serve the test objects: {name} A returned {response}")?;
-                if *is_given { out.write_str("; load the objects that --print-manifests prints") } else { Ok(()) }
-            }
-            RunError::Credentials(error) => error.fmt(out),
-            RunError::Api { action, code: 0, message } => {
-                write!(out, "cannot {action}: request to the API server failed: {message}")
-            }
-            RunError::Api { action, code, message } => {
-                write!(out, "cannot {action}: the API server answered {code}: {message}")
-            }
-            RunError::Left { namespace, reason } => {
-                write!(out, "namespace {namespace} was not deleted: {reason}; delete it manually")
-            }
-            RunError::File(path, reason) => write!(out, "{}: {reason}", path.display()),
-            RunError::Interrupted => out.write_str("interrupted"),
-            RunError::System(error) => out.write_str(&kubeapi::causes(error)),
-            RunError::BuiltIn(what) => write!(out, "invalid built-in check: {what}"),
-        }
-    }
-}
-
-impl core::error::Error for RunError {
-    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        match self {
-            RunError::Credentials(error) => Some(error),
-            RunError::System(error) => Some(error),
-            RunError::BuiltIn(error) => Some(error),
-            _ => None,
-        }
     }
 }
 
