@@ -67,40 +67,23 @@ fn hash(page: &str) -> Option<String> {
 }
 
 /// Reason why the hash of a replica is not known.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum PageError {
     /// No connection.
-    Connect(std::io::Error),
+    #[error("{}", host::errors::describe(.0))]
+    Connect(#[source] std::io::Error),
     /// The connection broke, or the response is not HTTP.
-    Http(hyper::Error),
+    #[error("{0}")]
+    Http(#[source] hyper::Error),
     /// The response is too long or not complete.
+    #[error("the metrics page is not complete or has more than {PAGE_MAX} bytes")]
     Form,
     /// The response did not arrive in time.
+    #[error("no metrics page within {} s", TIMEOUT.as_secs_f64())]
     Late,
     /// The page does not have the metric.
+    #[error("no {}; does its Corefile have `reload`?", METRIC.trim_end_matches('{'))]
     NoHash,
-}
-
-impl core::fmt::Display for PageError {
-    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            PageError::Connect(error) => out.write_str(&host::errors::describe(error)),
-            PageError::Http(error) => error.fmt(out),
-            PageError::Form => write!(out, "the metrics page is not complete or has more than {PAGE_MAX} bytes"),
-            PageError::Late => write!(out, "no metrics page within {} s", TIMEOUT.as_secs_f64()),
-            PageError::NoHash => write!(out, "no {}; does its Corefile have `reload`?", METRIC.trim_end_matches('{')),
-        }
-    }
-}
-
-impl core::error::Error for PageError {
-    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        match self {
-            PageError::Connect(error) => Some(error),
-            PageError::Http(error) => Some(error),
-            PageError::Form | PageError::Late | PageError::NoHash => None,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! Client of an explained query, and its search path.
 
-use std::fmt;
 use std::net::IpAddr;
 
 use cluster::Source;
@@ -112,27 +111,18 @@ fn is_label(text: &str) -> bool {
 }
 
 /// Reason why the resolver of a pod is not known.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 enum ResolverError<'a> {
     /// The pod is known from an endpoint only.
+    #[error("{0}")]
     Unread(&'a UnreadError),
     /// There is no such pod.
+    #[error("no such Pod was found")]
     NoPod,
     /// The pod was not located.
+    #[error("{0}")]
     NotLocated(&'a LocateError),
 }
-
-impl fmt::Display for ResolverError<'_> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ResolverError::Unread(error) => error.fmt(out),
-            ResolverError::NoPod => out.write_str("no such Pod was found"),
-            ResolverError::NotLocated(error) => error.fmt(out),
-        }
-    }
-}
-
-impl core::error::Error for ResolverError<'_> {}
 
 /// Returns the resolver of a pod.
 fn resolver_of(located: &Located) -> Result<&PodResolver, ResolverError<'_>> {
