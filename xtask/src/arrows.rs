@@ -72,7 +72,6 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "control",
             "corefile",
             "doctor",
-            "dynserde",
             "engine",
             "etcd",
             "host",

@@ -293,7 +293,7 @@ impl Socket {
 
     /// Returns the error of a response. Every error of the control API has a text.
     fn refused(&self, status: StatusCode, body: &[u8]) -> ControlError {
-        match dynserde::json(body) {
+        match serde_json::from_slice(body) {
             Ok(ErrorBody { error }) => ControlError::Refused(error),
             Err(_) => ControlError::NotControl(self.name.clone(), status),
         }
@@ -621,7 +621,7 @@ fn process_behind(name: &str) -> Option<i32> {
 }
 
 fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ControlError> {
-    dynserde::json(body).map_err(|error| ControlError::Response(error.to_string()))
+    serde_json::from_slice(body).map_err(|error| ControlError::Response(error.to_string()))
 }
 
 fn request(

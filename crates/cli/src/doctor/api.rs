@@ -124,7 +124,7 @@ fn page_url(path: &str, next: &str) -> String {
 }
 
 fn parse<T: DeserializeOwned>(document: &Document) -> Result<T, RequestError> {
-    dynserde::json(&document.body).map_err(RequestError::Form)
+    serde_json::from_slice(&document.body).map_err(RequestError::Form)
 }
 
 /// Reason why a request to the API server gave no value.

@@ -67,5 +67,5 @@ pub(super) async fn handle(
 
 /// Parses the body of a request.
 fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
-    dynserde::json(body).map_err(|error| Refusal::invalid(format!("the request body is invalid: {error}")))
+    serde_json::from_slice(body).map_err(|error| Refusal::invalid(format!("the request body is invalid: {error}")))
 }

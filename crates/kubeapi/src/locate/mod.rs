@@ -317,7 +317,7 @@ async fn in_slices<T>(reader: &Reader, namespace: &str, read: impl Fn(&Slice) ->
 
 async fn list<T: DeserializeOwned>(reader: &Reader, path: &str) -> Result<List<T>, ReadError> {
     let document = reader.get(path, RESPONSE_MAX).await?;
-    dynserde::json(&document.body).map_err(|error| ReadError(ApiError::Unexpected(error.to_string())))
+    serde_json::from_slice(&document.body).map_err(|error| ReadError(ApiError::Unexpected(error.to_string())))
 }
 
 #[derive(Deserialize)]

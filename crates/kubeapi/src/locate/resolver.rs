@@ -142,7 +142,7 @@ async fn cluster_domain(node: Option<&str>, reader: &Reader) -> Result<String, K
         Some(403) => KubeletError::Refused(node.to_owned()),
         _ => no_answer(error.to_string()),
     })?;
-    let configz: ConfigZ = dynserde::json(&document.body).map_err(|error| no_answer(error.to_string()))?;
+    let configz: ConfigZ = serde_json::from_slice(&document.body).map_err(|error| no_answer(error.to_string()))?;
     let domain = configz.settings.cluster_domain;
     if domain.is_empty() { Err(KubeletError::NoDomain(node.to_owned())) } else { Ok(domain) }
 }

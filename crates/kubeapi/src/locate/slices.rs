@@ -39,7 +39,7 @@ struct Slices {
 /// # Errors
 /// The text is not such a list in JSON.
 pub fn pods_in(list: &[u8]) -> Result<Vec<String>, serde_json::Error> {
-    let slices: Slices = dynserde::json(list)?;
+    let slices: Slices = serde_json::from_slice(list)?;
     let mut pods: Vec<String> = slices.items.iter().flat_map(Slice::pods).map(|(_, pod)| pod.to_owned()).collect();
     pods.sort_unstable();
     // A Pod with addresses of two families is in two slices.

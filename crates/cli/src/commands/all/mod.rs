@@ -88,7 +88,7 @@ impl Replicas<'_> {
         let ask = |pod: &String| {
             let output = self.service.ask(pod, words)?;
             // The exit code may be that of trouble, about which the output says more.
-            let parsed = dynserde::json(&output.stdout);
+            let parsed = serde_json::from_slice(&output.stdout);
             parsed.map_err(|error| failure(&output.stderr, &format!("the answer is not understood: {error}")))
         };
         self.each(ask)

@@ -210,8 +210,8 @@ fn pass_on(at: usize, stdout: ChildStdout, lines: &SyncSender<Arrived>) -> Resul
         if !length.is_ok_and(|length| length > 0) {
             return Ok(());
         }
-        let line =
-            dynserde::json(&line).map_err(|error| AllError::Kubectl(format!("a line is not understood: {error}")))?;
+        let line = serde_json::from_slice(&line)
+            .map_err(|error| AllError::Kubectl(format!("a line is not understood: {error}")))?;
         if lines.send(Arrived::Line(at, Box::new(line))).is_err() {
             return Ok(());
         }
