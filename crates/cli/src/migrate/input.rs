@@ -71,22 +71,22 @@ impl Input {
 
     fn take(&mut self, file: &str, object: &Value) -> bool {
         match object["kind"].as_str() {
-            Some("ConfigMap") => self.take_config_map(file, object),
+            Some("ConfigMap") => self.read_config_map(file, object),
             Some("Deployment" | "DaemonSet" | "ReplicationController") => {
-                self.take_pod(file, &object["spec"]["template"]["spec"])
+                self.read_pod(file, &object["spec"]["template"]["spec"])
             }
-            Some("Pod") => self.take_pod(file, &object["spec"]),
+            Some("Pod") => self.read_pod(file, &object["spec"]),
             _ => false,
         }
     }
 
-    fn take_config_map(&mut self, file: &str, object: &Value) -> bool {
+    fn read_config_map(&mut self, file: &str, object: &Value) -> bool {
         let Some(data) = object["data"].as_object() else {
             return object["metadata"]["name"] == "kube-dns";
         };
         let name = object["metadata"]["name"].as_str().unwrap_or("ConfigMap");
         if name == CUSTOM {
-            return self.take_parts(file, data);
+            return self.read_parts(file, data);
         }
         let (mut known, mut others) = (false, Vec::new());
         for (key, value) in data {
@@ -109,7 +109,7 @@ impl Input {
     }
 
     /// Adds the keys of the ConfigMap of the user. Returns false without any that is imported.
-    fn take_parts(&mut self, file: &str, data: &serde_json::Map<String, Value>) -> bool {
+    fn read_parts(&mut self, file: &str, data: &serde_json::Map<String, Value>) -> bool {
         let before = self.parts.len();
         for (key, value) in data {
             let Some(text) = value.as_str() else { continue };
@@ -129,7 +129,7 @@ impl Input {
     }
 
     /// Adds the containers of a Pod if one of them belongs to kube-dns, with a note for each one that does not.
-    fn take_pod(&mut self, file: &str, pod: &Value) -> bool {
+    fn read_pod(&mut self, file: &str, pod: &Value) -> bool {
         let (mut known, mut others) = (Vec::new(), Vec::new());
         for container in pod["containers"].as_array().into_iter().flatten() {
             match arguments(container) {

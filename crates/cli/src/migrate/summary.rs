@@ -57,7 +57,7 @@ impl Summary {
             all.extend(took);
         }
         if comparison.is_undecided() {
-            return self.take_undecided(comparison.question);
+            return self.count_undecided(comparison.question);
         }
         let Some(difference) = comparison.difference else {
             let rcode = comparison.rcode.map_or_else(String::new, |rcode| rcode.to_string());
@@ -78,7 +78,7 @@ impl Summary {
     }
 
     /// Counts a query to which both servers answered SERVFAIL, and prints or keeps it.
-    fn take_undecided(&mut self, question: String) {
+    fn count_undecided(&mut self, question: String) {
         self.undecided += 1;
         if self.undecided > DIFFERENCES_MAX {
             return;
