@@ -1,7 +1,6 @@
 //! Client of the control API, for commands: finds the socket, sends a request and reads the response.
 
 use std::error::Error;
-use std::fmt;
 use std::fs;
 use std::io;
 use std::net::IpAddr;
@@ -83,134 +82,91 @@ trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 
 /// Reason why a server could not be asked, or did not do what it was asked.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum ControlError {
     /// No server with a socket in one of the usual places.
+    #[error(
+        "no running server found: neither {PATH} nor an abstract socket @{ABSTRACT} answers, and no process of this \
+         program that this user may inspect listens elsewhere. In a cluster, run this in the Pod: `kubectl -n \
+         kube-system exec deploy/coredns -- /coredns status`. If the Corefile moves the socket, name it with \
+         `--socket`"
+    )]
     NoServer,
     /// Several servers; with the names of their sockets, and their processes.
+    #[error("several servers run here; choose one with `--socket`: {}", .0.join(", "))]
     Several(Vec<String>),
     /// The socket with this name cannot be used.
-    Connect(String, io::Error),
+    #[error("{}: {}{}", .0, host::errors::describe(.1), connect_advice(.0, .1))]
+    Connect(String, #[source] io::Error),
     /// `--socket` has no value.
+    #[error("`--socket` is empty; expected a path, `@NAME`, `http://` or `https://`")]
     NoSocket,
     /// This option has no domain name.
+    #[error("`{0}` needs a domain name")]
     NoName(&'static str),
     /// The pod with this name has no namespace.
+    #[error("`--pod {0}` needs `--namespace`, or `NAMESPACE/{0}`")]
     NoNamespace(String),
     /// No process listens on the socket with this name.
+    #[error("no server listens on `{0}`{FOUND_WITHOUT}")]
     NobodyListens(String),
     /// The file with this name is no socket.
+    #[error("`{0}` is not a socket; expected the control socket of a server, such as {PATH}")]
     NotASocket(String),
     /// This user may not use the socket, with this reason.
+    #[error("{0}")]
     NoPermission(String),
     /// Another program listens here. It responded with this status.
+    #[error("{0} is not a control listener: it responds with HTTP status {1}")]
     NotControl(String, StatusCode),
     /// The server ended while it sent a response.
+    #[error("the server shut down while responding; run the command again")]
     Ended,
     /// The connection broke.
-    Connection(hyper::Error),
+    #[error("the connection to the server broke: {}", root_cause(.0))]
+    Connection(#[source] hyper::Error),
     /// The server with this name and the client do not agree about TLS: one of them refuses the certificate of the
     /// other, or uses no TLS.
+    #[error("{0}: {1}")]
     Tls(String, String),
     /// The files for TLS cannot be used.
+    #[error("{0}")]
     TlsFiles(String),
     /// The server with this name did not respond in this time.
+    #[error("{}: the server did not respond within {} s", .0, .1.as_secs())]
     Late(String, Duration),
     /// The server refused the request, with this reason.
+    #[error("{0}")]
     Refused(String),
     /// The response is not what this version expects.
+    #[error("cannot parse the server's response; client and server may be different versions: {0}")]
     Response(String),
     /// There is no server to ask, and the files to work from cannot be used.
-    Offline(OfflineError),
+    #[error("{0}")]
+    Offline(#[source] OfflineError),
     /// Standard output cannot be written to.
-    Output(io::Error),
+    #[error("cannot write to standard output: {}", host::errors::describe(.0))]
+    Output(#[source] io::Error),
     /// This file cannot be written.
-    File(PathBuf, io::Error),
+    #[error("cannot write {}: {}", .0.display(), host::errors::describe(.1))]
+    File(PathBuf, #[source] io::Error),
     /// The replicas of a Service could not be asked.
-    All(AllError),
+    #[error("{0}")]
+    All(#[source] AllError),
     /// The operating system refuses something else.
-    Io(io::Error),
+    #[error("{}", host::errors::describe(.0))]
+    Io(#[source] io::Error),
 }
 
 /// Advice for a socket that does not exist or has no server.
 const FOUND_WITHOUT: &str = "; without `--socket`, the server that runs here is found";
 
-impl fmt::Display for ControlError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ControlError::NoServer => write!(
-                out,
-                "no running server found: neither {PATH} nor an abstract socket @{ABSTRACT} answers, and no process \
-                 of this program that this user may inspect listens elsewhere. In a cluster, run this in the Pod: \
-                 `kubectl -n kube-system exec deploy/coredns -- /coredns status`. If the Corefile moves the socket, \
-                 name it with `--socket`"
-            ),
-            ControlError::Several(names) => {
-                write!(out, "several servers run here; choose one with `--socket`: {}", names.join(", "))
-            }
-            ControlError::Connect(name, error) => {
-                write!(out, "{name}: {}", host::errors::describe(error))?;
-                match error.kind() {
-                    _ if !name.contains('/') && name.contains(':') => {
-                        write!(out, "; an address over TCP is `http://{name}` or `https://{name}`")
-                    }
-                    io::ErrorKind::NotFound => out.write_str(FOUND_WITHOUT),
-                    _ => Ok(()),
-                }
-            }
-            ControlError::NoSocket => {
-                out.write_str("`--socket` is empty; expected a path, `@NAME`, `http://` or `https://`")
-            }
-            ControlError::NoName(option) => write!(out, "`{option}` needs a domain name"),
-            ControlError::NoNamespace(pod) => write!(out, "`--pod {pod}` needs `--namespace`, or `NAMESPACE/{pod}`"),
-            ControlError::NobodyListens(name) => write!(out, "no server listens on `{name}`{FOUND_WITHOUT}"),
-            ControlError::NotASocket(name) => {
-                write!(out, "`{name}` is not a socket; expected the control socket of a server, such as {PATH}")
-            }
-            ControlError::NoPermission(reason) => write!(out, "{reason}"),
-            ControlError::NotControl(name, status) => {
-                write!(out, "{name} is not a control listener: it responds with HTTP status {status}")
-            }
-            ControlError::Ended => out.write_str("the server shut down while responding; run the command again"),
-            ControlError::Connection(error) => {
-                write!(out, "the connection to the server broke: {}", root_cause(error))
-            }
-            ControlError::Tls(name, problem) => write!(out, "{name}: {problem}"),
-            ControlError::TlsFiles(problem) => out.write_str(problem),
-            ControlError::Late(name, limit) => {
-                write!(out, "{name}: the server did not respond within {} s", limit.as_secs())
-            }
-            ControlError::Refused(reason) => out.write_str(reason),
-            ControlError::Response(problem) => {
-                write!(
-                    out,
-                    "cannot parse the server's response; client and server may be different versions: {problem}"
-                )
-            }
-            ControlError::Offline(error) => error.fmt(out),
-            ControlError::Output(error) => {
-                write!(out, "cannot write to standard output: {}", host::errors::describe(error))
-            }
-            ControlError::File(file, error) => {
-                write!(out, "cannot write {}: {}", file.display(), host::errors::describe(error))
-            }
-            ControlError::All(error) => error.fmt(out),
-            ControlError::Io(error) => out.write_str(&host::errors::describe(error)),
-        }
+/// Returns advice after an error of a connection to the socket or server with this name; nothing without any.
+fn connect_advice(name: &str, error: &io::Error) -> String {
+    if !name.contains('/') && name.contains(':') {
+        return format!("; an address over TCP is `http://{name}` or `https://{name}`");
     }
-}
-
-impl Error for ControlError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            ControlError::Connect(_, error) | ControlError::File(_, error) => Some(error),
-            ControlError::Output(error) | ControlError::Io(error) => Some(error),
-            ControlError::Connection(error) => Some(error),
-            ControlError::Offline(error) => Some(error),
-            ControlError::All(error) => Some(error),
-            _ => None,
-        }
-    }
+    if error.kind() == io::ErrorKind::NotFound { FOUND_WITHOUT.to_owned() } else { String::new() }
 }
 
 impl Socket {

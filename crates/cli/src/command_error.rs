@@ -1,7 +1,5 @@
 //! Reasons why `portolan check` or `portolan migrate` cannot do its work.
 
-use std::error::Error;
-use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
@@ -10,92 +8,58 @@ use wire::NameError;
 
 /// Reason why a command cannot do its work, other than what it checks or converts. The user must change the command
 /// line or the input.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum CommandError {
     /// A file cannot be read.
-    Read(PathBuf, io::Error),
+    #[error("{}", host::errors::cannot_open(.0, .1))]
+    Read(PathBuf, #[source] io::Error),
     /// A file is empty.
+    #[error("{0}: the file is empty")]
     Empty(String),
     /// Manifests have no DNS configuration.
+    #[error("{0}: found neither a ConfigMap of CoreDNS or kube-dns nor a Deployment of kube-dns")]
     NoConfiguration(String),
     /// Manifests have this key where they should have `Corefile`.
+    #[error("{0}: the ConfigMap has the key `{1}`; the Deployment of CoreDNS mounts the key `Corefile`")]
     WrongKey(String, String),
     /// Manifests have only parts of a Corefile.
+    #[error(
+        "{0}: the ConfigMap coredns-custom has only parts of a Corefile; add the ConfigMap `coredns`, or check them alone \
+         with `portolan check`"
+    )]
     OnlyParts(String),
     /// Manifests have a DNS configuration, but no Corefile.
+    #[error("{0}: no Corefile in these manifests; try `portolan migrate {0} | portolan check -`")]
     NoCorefile(String),
     /// The input has a further Corefile, which is named.
+    #[error("{0}: more than one Corefile; convert them one at a time")]
     SecondCorefile(String),
     /// The input has an invalid Corefile.
-    Corefile(CorefileError),
+    #[error("{0}")]
+    Corefile(#[source] CorefileError),
     /// The input has an invalid configuration of kube-dns: the file, if it is in one, and the error.
-    Pod(Option<String>, PodError),
+    #[error("{}{}", .0.as_ref().map_or_else(String::new, |name| format!("{name}: ")), .1)]
+    Pod(Option<String>, #[source] PodError),
     /// A file of queries has an invalid line.
-    Query(PathBuf, QueryError),
+    #[error("{}: {}", .0.display(), .1)]
+    Query(PathBuf, #[source] QueryError),
     /// The input has no query.
+    #[error("no queries found; expected lines `NAME TYPE`, a query log, or manifests of Services")]
     NoQueries,
     /// Servers answer no query: their description, and the number of queries.
+    #[error("{} not answered {}; giving up", .0, queries(*.1))]
     Unanswered(String, usize),
     /// The operating system refuses something else.
-    Io(io::Error),
+    #[error("{}", host::errors::describe(.0))]
+    Io(#[source] io::Error),
     /// A comparison of two servers panicked.
-    Task(tokio::task::JoinError),
+    #[error("{0}")]
+    Task(#[source] tokio::task::JoinError),
 }
 
-impl fmt::Display for CommandError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            CommandError::Read(path, error) => out.write_str(&host::errors::cannot_open(path, error)),
-            CommandError::Empty(name) => write!(out, "{name}: the file is empty"),
-            CommandError::NoConfiguration(name) => {
-                write!(out, "{name}: found neither a ConfigMap of CoreDNS or kube-dns nor a Deployment of kube-dns")
-            }
-            CommandError::WrongKey(name, key) => {
-                write!(
-                    out,
-                    "{name}: the ConfigMap has the key `{key}`; the Deployment of CoreDNS mounts the key `Corefile`"
-                )
-            }
-            CommandError::OnlyParts(name) => write!(
-                out,
-                "{name}: the ConfigMap coredns-custom has only parts of a Corefile; add the ConfigMap `coredns`, or \
-                 check them alone with `portolan check`"
-            ),
-            CommandError::NoCorefile(name) => {
-                write!(out, "{name}: no Corefile in these manifests; try `portolan migrate {name} | portolan check -`")
-            }
-            CommandError::SecondCorefile(name) => {
-                write!(out, "{name}: more than one Corefile; convert them one at a time")
-            }
-            CommandError::Corefile(error) => error.fmt(out),
-            CommandError::Pod(None, error) => error.fmt(out),
-            CommandError::Pod(Some(name), error) => write!(out, "{name}: {error}"),
-            CommandError::Query(path, error) => write!(out, "{}: {error}", path.display()),
-            CommandError::NoQueries => {
-                out.write_str("no queries found; expected lines `NAME TYPE`, a query log, or manifests of Services")
-            }
-            CommandError::Unanswered(servers, queries) => {
-                let queries =
-                    if *queries == 1 { "the query".to_owned() } else { format!("any of the first {queries} queries") };
-                write!(out, "{servers} not answered {queries}; giving up")
-            }
-            CommandError::Io(error) => out.write_str(&host::errors::describe(error)),
-            CommandError::Task(error) => error.fmt(out),
-        }
-    }
-}
-
-impl Error for CommandError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            CommandError::Read(_, error) | CommandError::Io(error) => Some(error),
-            CommandError::Corefile(error) => Some(error),
-            CommandError::Pod(_, error) => Some(error),
-            CommandError::Query(_, error) => Some(error),
-            CommandError::Task(error) => Some(error),
-            _ => None,
-        }
-    }
+/// Returns this number of queries, in words.
+fn queries(number: usize) -> String {
+    if number == 1 { "the query".to_owned() } else { format!("any of the first {number} queries") }
 }
 
 /// Value of an option that names a DNS server.
