@@ -5,8 +5,6 @@
 //! holds it open. If the kernel does not allow that, the interface is a dummy whose addresses expire within seconds
 //! unless they are renewed.
 
-use std::error::Error;
-use std::fmt;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
@@ -34,12 +32,14 @@ pub(super) struct Interface {
 }
 
 /// Error with the interface, by the error types of node-cache's metric. The reconciler tries again.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(super) enum InterfaceError {
     /// The interface or its addresses could not be created.
-    Add(io::Error),
+    #[error("{}", host::errors::describe(.0))]
+    Add(#[source] io::Error),
     /// The interface could not be read.
-    Check(io::Error),
+    #[error("{}", host::errors::describe(.0))]
+    Check(#[source] io::Error),
 }
 
 impl InterfaceError {
@@ -49,20 +49,6 @@ impl InterfaceError {
             InterfaceError::Add(_) => "interface_add",
             InterfaceError::Check(_) => "interface_check",
         }
-    }
-}
-
-impl fmt::Display for InterfaceError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (InterfaceError::Add(error) | InterfaceError::Check(error)) = self;
-        out.write_str(&host::errors::describe(error))
-    }
-}
-
-impl Error for InterfaceError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        let (InterfaceError::Add(error) | InterfaceError::Check(error)) = self;
-        Some(error)
     }
 }
 
