@@ -8,7 +8,7 @@ use std::sync::Arc;
 use net::Taps;
 use tokio::sync::mpsc::Sender;
 
-use super::Order;
+use super::ControlCommand;
 use super::history::History;
 use super::view::View;
 use super::watch::Watch;
@@ -17,13 +17,13 @@ use super::watch::Watch;
 pub(super) struct Context {
     pub(super) view: Arc<View>,
     pub(super) history: Rc<RefCell<History>>,
-    pub(super) orders: Sender<Order>,
+    pub(super) commands: Sender<ControlCommand>,
     pub(super) watch: Rc<Watch>,
 }
 
 impl Context {
-    pub(super) fn new(view: Arc<View>, taps: Taps, orders: Sender<Order>) -> Context {
-        Context { view, history: Rc::default(), orders, watch: Rc::new(Watch::new(taps)) }
+    pub(super) fn new(view: Arc<View>, taps: Taps, commands: Sender<ControlCommand>) -> Context {
+        Context { view, history: Rc::default(), commands, watch: Rc::new(Watch::new(taps)) }
     }
 }
 

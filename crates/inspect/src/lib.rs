@@ -9,8 +9,8 @@
 //!
 //! One thread of its own serves all connections, so that neither a slow reader nor an expensive request delays a DNS
 //! worker, the watches of the cluster or a reload. Endpoints read counters, tables that have lock-free readers, and the
-//! [`View`] that the main thread publishes. A request that changes the configuration goes to the main thread as an
-//! [`Order`].
+//! [`View`] that the main thread publishes. A request that changes the configuration goes to the main thread as a
+//! [`ControlCommand`].
 
 #![allow(clippy::disallowed_methods, reason = "this crate is at the edge: it opens sockets and asks the time")]
 
@@ -47,11 +47,11 @@ pub use view::{EarlierExits, FollowedFiles, Loaded, View, Warning};
 use context::Context;
 use listen::Listeners;
 
-/// Maximum number of orders that wait for the main thread. Each connection has at most one.
-const ORDERS_MAX: usize = 16;
+/// Maximum number of commands that wait for the main thread. Each connection has at most one.
+const COMMANDS_MAX: usize = 16;
 
-/// Request to the main thread.
-pub enum Order {
+/// Command to the main thread.
+pub enum ControlCommand {
     /// Reload the Corefile, and report the error if it fails.
     Reload(oneshot::Sender<Option<String>>),
 }
@@ -67,13 +67,13 @@ impl Control {
     ///
     /// # Errors
     /// The system refuses a thread or a runtime.
-    pub fn start(view: View, taps: Taps) -> io::Result<(Control, Receiver<Order>)> {
+    pub fn start(view: View, taps: Taps) -> io::Result<(Control, Receiver<ControlCommand>)> {
         let (addresses, changes) = unbounded_channel();
-        let (orders, received) = channel(ORDERS_MAX);
+        let (commands, received) = channel(COMMANDS_MAX);
         let view = Arc::new(view);
         let own = Arc::clone(&view);
         let runtime = net::ThreadRuntime::new()?;
-        let serve = move || runtime.block_on(&LocalSet::new(), run(own, taps, orders, changes));
+        let serve = move || runtime.block_on(&LocalSet::new(), run(own, taps, commands, changes));
         std::thread::Builder::new().name("control".to_owned()).spawn(serve)?;
         Ok((Control { view, addresses }, received))
     }
@@ -90,8 +90,13 @@ impl Control {
 }
 
 /// Serves until the handle is dropped.
-async fn run(view: Arc<View>, taps: Taps, orders: Sender<Order>, mut changes: UnboundedReceiver<Vec<ControlAddress>>) {
-    let context = Rc::new(Context::new(view, taps, orders));
+async fn run(
+    view: Arc<View>,
+    taps: Taps,
+    commands: Sender<ControlCommand>,
+    mut changes: UnboundedReceiver<Vec<ControlAddress>>,
+) {
+    let context = Rc::new(Context::new(view, taps, commands));
     tokio::task::spawn_local(history::keep(Rc::clone(&context.history), Arc::clone(&context.view.registry)));
     tokio::task::spawn_local(watch::run(Rc::clone(&context.watch), Arc::clone(&context.view)));
     let mut listeners = Listeners::new(&context);

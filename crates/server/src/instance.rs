@@ -27,7 +27,7 @@ use crate::own_queries::SelfClient;
 use crate::serve_error::ServeError;
 use crate::{hook_commands, sockets};
 use inspect::explain::{Bound, Outline, place};
-use inspect::{Control, FollowedFiles, Loaded, Order, View, Warning, without_secrets};
+use inspect::{Control, ControlCommand, FollowedFiles, Loaded, View, Warning, without_secrets};
 use process::configuration::{self, Configuration, Origin, Surroundings};
 use process::files::Disk;
 use process::secrets::Secrets;
@@ -65,7 +65,7 @@ pub(crate) struct Instance {
     /// Number of configurations so far.
     generation: u64,
     control: Control,
-    orders: Option<Receiver<Order>>,
+    control_commands: Option<Receiver<ControlCommand>>,
     /// Last rejected configuration: the error if it could not be read, or the fingerprint if it could not be built.
     refused: Option<String>,
     /// Time to continue serving after the shutdown begins.
@@ -106,7 +106,7 @@ impl Instance {
         let live: Live = Arc::new(ArcSwap::from_pointee(built.generation));
         let limits = WorkerLimits { cpu: cgroup::cpu_quota(), ..WorkerLimits::within(cgroup::memory_limit()) };
         let workers = Workers::start(workers, &live, registry, limits)?;
-        let (control, orders) = Control::start(
+        let (control, control_commands) = Control::start(
             View::new(
                 registry,
                 &live,
@@ -134,7 +134,7 @@ impl Instance {
             fingerprint: String::new(),
             generation: 0,
             control,
-            orders: Some(orders),
+            control_commands: Some(control_commands),
             refused: None,
             lameduck: Duration::ZERO,
             reload_every: None,
@@ -145,7 +145,7 @@ impl Instance {
         // At startup, serving does not wait for these conditions. The job logs those that are not met in time.
         let startup_gates = core::mem::take(&mut built.requests.startup_gates);
         built.requests.jobs.push(Box::new(|_| Box::pin(startup_gates::wait(startup_gates))));
-        instance.take_up(built.requests, prepared, written);
+        instance.start_jobs(built.requests, prepared, written);
         Ok(instance)
     }
 
@@ -200,7 +200,7 @@ impl Instance {
         self.workers.load_generation();
         self.listeners = built.listeners;
         self.reload_state = built.reload_state;
-        self.take_up(built.requests, prepared, written);
+        self.start_jobs(built.requests, prepared, written);
         Ok(())
     }
 
@@ -216,7 +216,7 @@ impl Instance {
 
     /// Starts the jobs, pages and commands of the generation that serves now. It returns no error: the generation
     /// serves already, so an error here would report a successful reload as failed.
-    fn take_up(
+    fn start_jobs(
         &mut self,
         mut requests: config::setup::HostRequests,
         prepared: crate::admin::Prepared,
@@ -268,9 +268,9 @@ impl Instance {
         }
     }
 
-    /// Returns the orders that arrive over the control socket; `None` if they were taken before.
-    pub(crate) fn take_orders(&mut self) -> Option<Receiver<Order>> {
-        self.orders.take()
+    /// Returns the commands that arrive over the control socket; `None` if they were taken before.
+    pub(crate) fn take_control_commands(&mut self) -> Option<Receiver<ControlCommand>> {
+        self.control_commands.take()
     }
 
     /// Counts a reload that failed.

@@ -21,7 +21,7 @@ use crate::lifecycle::{LifecycleHooks, NoHooks, ShutdownKind};
 use crate::privileges::raise_bind_capability;
 use crate::process_limits;
 use crate::serve_error::ServeError;
-use inspect::Order;
+use inspect::ControlCommand;
 use keeper::Record;
 use process::capabilities::capabilities;
 use process::configuration::Origin;
@@ -130,7 +130,7 @@ pub async fn serve(
     }
     process.provide(plugins::QueryFields(options.log_format == Format::Json));
     let mut instance = Instance::start(origin, options.port, workers(), process, registry, &hooks)?;
-    signals.orders = instance.take_orders();
+    signals.commands = instance.take_control_commands();
     process_limits::check_threads()?;
     let _pidfile = options.pidfile.as_deref().and_then(Pidfile::write);
     if !options.quiet {
@@ -167,7 +167,7 @@ async fn run_until_shutdown(instance: &mut Instance, signals: &mut Signals) -> O
                 tracing::info!(target: "portolan", "SIGUSR1: Reloading");
                 signals.shutdown.or_shutdown(reload(instance, true, None)).await
             }
-            Event::Order(Order::Reload(outcome)) => {
+            Event::Command(ControlCommand::Reload(outcome)) => {
                 tracing::info!(target: "portolan", "Control socket: Reloading");
                 signals.shutdown.or_shutdown(reload(instance, true, Some(outcome))).await
             }
@@ -218,7 +218,7 @@ async fn serve_lameduck(instance: &Instance, signals: &mut Signals) -> Option<Ex
             // A generated Corefile that changed also arrives as `CheckFiles`, so compare the time.
             Event::CheckFiles if tokio::time::Instant::now() >= end => return None,
             Event::ExitNow(code) => return Some(code),
-            Event::Shutdown | Event::Reload | Event::Order(_) | Event::CheckFiles | Event::InputChanged => {}
+            Event::Shutdown | Event::Reload | Event::Command(_) | Event::CheckFiles | Event::InputChanged => {}
         }
     }
 }
@@ -240,7 +240,7 @@ enum Event {
     ExitNow(ExitCode),
     Reload,
     /// From the control socket.
-    Order(Order),
+    Command(ControlCommand),
     CheckFiles,
     InputChanged,
 }
@@ -252,8 +252,8 @@ struct Signals {
     hang_up: Signal,
     upgrade: Signal,
     changes: Option<Receiver<bool>>,
-    /// Orders from the control socket.
-    orders: Option<Receiver<Order>>,
+    /// Commands from the control socket.
+    commands: Option<Receiver<ControlCommand>>,
 }
 
 /// Signals that end the process. Create it before anything that waits: the kernel discards a signal without a handler
@@ -320,7 +320,7 @@ impl ShutdownSignals {
 impl Signals {
     fn new(shutdown: ShutdownSignals, changes: Option<Receiver<bool>>) -> std::io::Result<Signals> {
         let (reload, upgrade) = (signal(SignalKind::user_defined1())?, signal(SignalKind::user_defined2())?);
-        Ok(Signals { shutdown, reload, hang_up: signal(SignalKind::hangup())?, upgrade, changes, orders: None })
+        Ok(Signals { shutdown, reload, hang_up: signal(SignalKind::hangup())?, upgrade, changes, commands: None })
     }
 
     /// Waits for the next event; returns [`Event::CheckFiles`] after `limit`.
@@ -344,7 +344,7 @@ impl Signals {
                 }
                 () = &mut time => Event::CheckFiles,
                 anyway = next_of(&mut self.changes) => if anyway { Event::InputChanged } else { Event::CheckFiles },
-                order = next_of(&mut self.orders) => Event::Order(order),
+                command = next_of(&mut self.commands) => Event::Command(command),
             };
         }
     }

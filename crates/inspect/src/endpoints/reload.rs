@@ -6,7 +6,7 @@ use control::reload::Reloaded;
 use hyper::StatusCode;
 use tokio::sync::oneshot;
 
-use super::super::Order;
+use super::super::ControlCommand;
 use super::super::context::{Access, Context};
 use super::super::refusal::Refusal;
 
@@ -16,7 +16,7 @@ pub(super) async fn reload(context: &Context, access: Access) -> Result<Reloaded
     tracing::info!(target: "portolan", "{access} requests a reload over the control socket");
     let start = Instant::now();
     let (sender, outcome) = oneshot::channel();
-    context.orders.try_send(Order::Reload(sender)).map_err(|_| busy())?;
+    context.commands.try_send(ControlCommand::Reload(sender)).map_err(|_| busy())?;
     let error = outcome.await.map_err(|_| busy())?;
     let loaded = context.view.loaded();
     Ok(Reloaded {
