@@ -240,7 +240,7 @@ impl Dnsmasq {
             match dnsmasq.apply(name, value) {
                 FlagOutcome::Applied => {}
                 FlagOutcome::AppliedWithWarning(what) => {
-                    said.push(Warning::Differs(format!("dnsmasq's --{name}"), what))
+                    said.push(Warning::Differs(format!("dnsmasq's --{name}"), what));
                 }
                 FlagOutcome::Ignored(why) => said.push(Warning::IgnoredArgument(name.to_owned(), why)),
                 FlagOutcome::Unknown => said.push(Warning::UnknownArgument(name.to_owned())),
