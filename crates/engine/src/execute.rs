@@ -277,7 +277,7 @@ impl Generation {
         transaction.passed &= !(1 << at);
         transaction.enter_step(at, true);
         let step = &self.block(transaction.block).chain.steps()[at];
-        // A step above may have changed the name on the way up, to one outside of these zones: then the zone is the root.
+        // A step may have changed the name on the way up to one outside of these zones. Then the zone is the root.
         let (index, zone) = step.zone_of(transaction.query.key()).unwrap_or_default();
         transaction.query.set_zone(index, zone.map_or(NameRef::ROOT, Name::as_ref));
         Some(step.plugin.on_response(&mut transaction.query, &mut transaction.response, worker))
