@@ -69,7 +69,7 @@ impl Transport for Streams {
 
     /// Sends what the client has for a connection, until the connection accepts no more.
     fn transmit(driver: &Driver, id: ConnectionId) {
-        // The connection may be closed since the event was made. A blocked one is written to when it accepts bytes again.
+        // The connection may be closed since the event was made. A blocked one is written when it accepts bytes again.
         let Some(stream) = driver.opened(id).filter(|stream| !stream.is_blocked.get()) else { return };
         let sent = stream.write(&driver.client, id);
         stream.is_blocked.set(sent.is_pending());
