@@ -204,6 +204,12 @@ impl Stage {
             },
         };
         let watch = self.watch(kind, if verb.ends_with("ns") { name } else { namespace })?;
+        self.record(watch, &event, version);
+        Some(self.reducer.apply(watch, &event, self.now_seconds))
+    }
+
+    /// Adds an event to the log.
+    fn record(&mut self, watch: usize, event: &Event<'_>, version: &str) {
         // `listed svc` ends at the position 0; an event has its version as position, and none within a list.
         let position = match event {
             Event::Listed => Some("0"),
@@ -215,10 +221,9 @@ impl Stage {
             Event::Listed => drop(self.listing.remove(&watch)),
             _ => {}
         }
-        if let Some(record) = self.reducer.record(watch, &event, position) {
+        if let Some(record) = self.reducer.record(watch, event, position) {
             record.append_to(&mut self.log).unwrap();
         }
-        Some(self.reducer.apply(watch, &event, self.now_seconds))
     }
 
     /// Returns the number of the watch that covers this kind and namespace.

@@ -8,22 +8,22 @@ static TABLES: [[u32; 256]; 8] = tables();
 
 const fn tables() -> [[u32; 256]; 8] {
     let mut tables = [[0; 256]; 8];
-    let mut byte = 0;
+    let mut byte: u32 = 0;
     while byte < 256 {
-        let (mut remainder, mut bit) = (byte as u32, 0);
+        let (mut remainder, mut bit) = (byte, 0);
         while bit < 8 {
             remainder = if remainder & 1 == 1 { remainder >> 1 ^ POLYNOMIAL } else { remainder >> 1 };
             bit += 1;
         }
-        tables[0][byte] = remainder;
+        tables[0][byte as usize] = remainder;
         byte += 1;
     }
     let mut number = 1;
     while number < 8 {
         byte = 0;
         while byte < 256 {
-            let before = tables[number - 1][byte];
-            tables[number][byte] = before >> 8 ^ tables[0][before as usize & 0xff];
+            let before = tables[number - 1][byte as usize];
+            tables[number][byte as usize] = before >> 8 ^ tables[0][before as usize & 0xff];
             byte += 1;
         }
         number += 1;

@@ -79,30 +79,18 @@ impl Compaction {
         };
         match entry {
             // The reducer ignores an object of another kind.
-            Entry::Applied { object, .. } if object.kind() != kind.of_objects() => {}
-            Entry::Applied { object, .. } => {
-                let meta = object.meta();
-                let key = self.key(*kind, meta.namespace, meta.name);
+            Entry::Applied { object, .. } if object.kind() == kind.of_objects() => {
+                let key = self.key(*kind, object.meta().namespace, object.meta().name);
                 self.put(Place { key, offset, length, watch: number, list });
             }
-            Entry::Seen { namespace, name } => {
-                let key = self.key(*kind, namespace, name);
-                if let Some(place) = self.objects.find_mut(key, |place| place.key == key) {
-                    place.list = list;
-                }
-            }
-            Entry::Deleted { namespace, name, .. } => {
-                let key = self.key(*kind, namespace, name);
-                if let Ok(place) = self.objects.find_entry(key, |place| place.key == key) {
-                    place.remove();
-                }
-            }
+            Entry::Seen { namespace, name } => self.mark(self.key(*kind, namespace, name), list),
+            Entry::Deleted { namespace, name, .. } => self.remove(self.key(*kind, namespace, name)),
             Entry::Listed { .. } => {
                 self.objects.retain(|place| place.watch != number || place.list == list);
                 let listed = self.watch(&watch);
                 (listed.is_listing, listed.is_complete) = (false, true);
             }
-            Entry::Position(_) | Entry::Listing | Entry::Closed => {}
+            Entry::Applied { .. } | Entry::Position(_) | Entry::Listing | Entry::Closed => {}
         }
     }
 
@@ -159,6 +147,18 @@ impl Compaction {
         match self.objects.find_mut(new.key, |place| place.key == new.key) {
             Some(place) => *place = new,
             None => drop(self.objects.insert_unique(new.key, new, |place| place.key)),
+        }
+    }
+
+    fn mark(&mut self, key: u64, list: u32) {
+        if let Some(place) = self.objects.find_mut(key, |place| place.key == key) {
+            place.list = list;
+        }
+    }
+
+    fn remove(&mut self, key: u64) {
+        if let Ok(place) = self.objects.find_entry(key, |place| place.key == key) {
+            place.remove();
         }
     }
 

@@ -20,12 +20,14 @@ const TITLE: &[u8] = b"portolan snapshot 2\n";
 /// Maximum size of a snapshot in bytes, ten times what the largest known clusters need.
 pub(super) const FILE_MAX: u64 = 256 << 20;
 
+const HEADER_LEN: usize = TITLE.len() + 2 * SHA256_OUTPUT_LEN;
+
 /// Header of a file.
 pub(super) struct Header(Vec<u8>);
 
 impl Header {
     /// Length in bytes.
-    pub(super) const LEN: u64 = (TITLE.len() + 2 * SHA256_OUTPUT_LEN) as u64;
+    pub(super) const LEN: u64 = HEADER_LEN as u64;
 
     pub(super) fn new(request: &Request) -> Header {
         // Without the fields that do not select objects.
@@ -81,7 +83,7 @@ pub(super) fn open(path: &Path, header: &Header) -> Result<Opened, LoadError> {
     if metadata.len() > FILE_MAX {
         return Err(LoadError::TooLong);
     }
-    let mut bytes = [0; Header::LEN as usize];
+    let mut bytes = [0; HEADER_LEN];
     let length = metadata.len().min(Header::LEN);
     let read = bytes.get_mut(..usize::try_from(length).unwrap_or_default()).unwrap_or_default();
     file.read_exact_at(read, 0)?;

@@ -117,14 +117,19 @@ impl Journal {
 
     /// Appends a record. If it is `urgent`, it is in the file afterwards.
     pub(crate) fn append<O: Serialize>(&self, record: &Record<'_, O>, urgent: bool) {
-        let appended = match &mut *self.open.borrow_mut() {
-            Some(open) => open.append(record, urgent),
+        let (appended, is_in_place) = match &mut *self.open.borrow_mut() {
+            Some(open) => (open.append(record, urgent), matches!(open.stage, Stage::InPlace)),
             None => return,
         };
         match appended {
-            Ok(false) => {}
-            Ok(true) => self.tasks.notify_one(),
             Err(error) => self.fail(&error),
+            Ok(has_grown) if is_in_place => {
+                self.health.has_snapshot();
+                if has_grown {
+                    self.tasks.notify_one();
+                }
+            }
+            Ok(_) => {}
         }
     }
 
