@@ -201,10 +201,11 @@ pub(super) const ALL: &[Alert] = &[
     Alert {
         name: "PortolanNotSynced",
         expression: "group by (job, instance, resource) (portolan_kubernetes_watch_failures_total) \
-            unless on (job, instance, resource) portolan_kubernetes_lists_total",
+            unless on (job, instance, resource) portolan_kubernetes_lists_total \
+            unless on (job, instance, resource) portolan_kubernetes_resumes_total",
         minutes: 5,
         severity: Critical,
-        summary: "{{ $labels.instance }} has not listed {{ $labels.resource }} since it started.",
+        summary: "{{ $labels.instance }} has neither listed nor resumed {{ $labels.resource }} since it started.",
         labels: &[("resource", "services")],
         target: Target::Replica,
         fires: &[(
