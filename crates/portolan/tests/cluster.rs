@@ -255,3 +255,32 @@ fn answers_from_its_snapshot_after_each_kill() {
         served.client.ask(WEB, Type::A).is_some_and(|answer| answer.ede().is_none())
     });
 }
+
+/// A server that is killed right after it has answered from a change restarts with that change, and lists nothing.
+#[test]
+fn is_never_older_after_a_kill_and_lists_nothing() {
+    let api = FakeApi::with_shop();
+    let folder = Folder::new("never-older");
+    let file = folder.path().join("snapshot");
+    let corefile = kubeadm(&api).replace("ttl 30", &format!("ttl 0\n       snapshot {}", file.display()));
+    let mut served = Served::start("cluster", &corefile);
+    served.wait_for_addresses(WEB, &["10.96.0.11"]);
+    wait_until("the snapshot is written", || file.exists());
+    let before = api.seen().len();
+    for round in 0..10 {
+        let address = format!("10.96.1.{round}");
+        api.put(service("shop", "web", &address));
+        served.wait_for_addresses(WEB, &[&address]);
+        // Dropping a server kills it.
+        served = Served::start("cluster", &corefile);
+        assert_eq!(served.addresses(WEB), [address], "start {round}");
+        wait_until("the watches are resumed", || {
+            served.client.ask(WEB, Type::A).is_some_and(|answer| answer.ede().is_none())
+        });
+    }
+    let is_list = |seen: &fakeapi::ReceivedRequest| {
+        seen.is_streaming_list() || !seen.is_watch() && seen.parameter("limit") != "1" && seen.name.is_empty()
+    };
+    let lists: Vec<_> = api.seen().into_iter().skip(before).filter(is_list).collect();
+    assert!(lists.is_empty(), "{lists:?}");
+}

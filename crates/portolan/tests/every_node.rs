@@ -152,7 +152,7 @@ fn snapshots_are_on_a_volume_that_outlives_the_container() {
         assert!(kubernetes.iter().any(|line| line.starts_with(&folder)), "{form}: {kubernetes:?}");
         let volumes = pod["volumes"].as_array().unwrap();
         let volume = volumes.iter().find(|volume| volume["name"] == "state").unwrap();
-        assert_eq!(volume["emptyDir"], json!({ "sizeLimit": "64Mi" }), "{form}");
+        assert_eq!(volume["emptyDir"], json!({ "sizeLimit": "512Mi" }), "{form}");
     }
 }
 
