@@ -17,6 +17,7 @@ pub mod oracle;
 pub mod proxy;
 pub mod quic;
 pub mod records;
+pub mod snapshot;
 pub mod stream;
 pub mod zone;
 
@@ -49,6 +50,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("update", zone::update),
     ("journal", zone::journal),
     ("objects", objects::decode),
+    ("snapshot", snapshot::log),
     ("skydns", records::skydns),
     ("hosts", files::hosts),
     ("template", files::template),
