@@ -157,6 +157,17 @@ impl Reducer {
         Some(Record::of(&watched.watch, Entry::of(event, is_current, position)?))
     }
 
+    /// Returns the record of an event, like [`Reducer::record`], for a new log: it has the object also if that is known.
+    #[must_use]
+    pub fn whole_record<'a>(
+        &'a self,
+        watch: usize,
+        event: &'a Event<'a>,
+        position: Option<&'a str>,
+    ) -> Option<Record<'a, &'a Object<'a>>> {
+        Some(Record::of(&self.watches.get(watch)?.watch, Entry::of(event, false, position)?))
+    }
+
     /// Marks the data as that of an earlier process.
     pub(crate) fn remember(&self) {
         self.cluster.index.remember();

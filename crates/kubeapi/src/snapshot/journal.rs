@@ -133,6 +133,11 @@ impl Journal {
         }
     }
 
+    /// Returns true if objects that are known may not be in the file yet.
+    pub(crate) fn is_new(&self) -> bool {
+        matches!(&*self.open.borrow(), Some(Open { stage: Stage::Beside(_), .. }))
+    }
+
     /// Records that the list of a watch begins or is complete.
     pub(crate) fn listed(&self, watch: usize, is_complete: bool) {
         if let Some(Open { stage: Stage::Beside(lists), .. }) = &mut *self.open.borrow_mut() {

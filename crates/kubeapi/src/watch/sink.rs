@@ -168,7 +168,12 @@ impl Sink {
         // Before the end of the first list, nothing is known that a later process could contradict.
         let is_first = !reducer.is_listed(self.watch) && !self.shared.index.is_remembered();
         let urgent = !is_first || matches!(event, Event::Listed);
-        if let Some(record) = reducer.record(self.watch, event, position) {
+        let record = if journal.is_new() {
+            reducer.whole_record(self.watch, event, position)
+        } else {
+            reducer.record(self.watch, event, position)
+        };
+        if let Some(record) = record {
             journal.append(&record, urgent);
         }
         if let Event::Listing | Event::Listed = event {

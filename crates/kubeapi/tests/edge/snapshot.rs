@@ -219,6 +219,7 @@ fn another_process_with_the_same_path_gets_a_file_of_its_own() {
     api.down();
     let edge = Edge::start_with(&remembering(&api, &file), quick());
     assert_eq!(edge.service("shop/new"), "10.96.0.80 http:80/TCP");
+    assert_eq!(edge.service("shop/web"), WEB, "the new file has what was known before it");
 }
 
 #[test]
