@@ -24,8 +24,8 @@ pub(crate) enum CommandError {
     WrongKey(String, String),
     /// Manifests have only parts of a Corefile.
     #[error(
-        "{0}: the ConfigMap coredns-custom has only parts of a Corefile; add the ConfigMap `coredns`, or check them alone \
-         with `portolan check`"
+        "{0}: the ConfigMap coredns-custom has only parts of a Corefile; add the ConfigMap `coredns`, or check them \
+         alone with `portolan check`"
     )]
     OnlyParts(String),
     /// Manifests have a DNS configuration, but no Corefile.

@@ -194,7 +194,7 @@ impl<K: ObjectState> Records<K> {
     }
 }
 
-/// Returns the hash of a resource version, or 0 if there is none.
+/// Returns the hash of a resource version, or 0 if it is empty.
 fn version_hash(version: &str, reducer: &IndexReducer) -> u64 {
     if version.is_empty() { 0 } else { reducer.versions.hash_one(version) }
 }

@@ -139,9 +139,9 @@ impl Reducer {
         }
     }
 
-    /// Returns the record of an event for a [log](crate::snapshot). It is written before the event is applied, so that no
-    /// later process knows less than what was answered. `position` is the one after the event, or `None` within a list.
-    /// Returns `None` if the event changes nothing.
+    /// Returns the record of an event for a [log](crate::snapshot). It is written before the event is applied, so that
+    /// no later process knows less than what was answered. `position` is the one after the event, or `None` within a
+    /// list. Returns `None` if the event changes nothing.
     #[must_use]
     pub fn record<'a>(
         &'a self,
@@ -157,7 +157,8 @@ impl Reducer {
         Some(Record::of(&watched.watch, Entry::of(event, is_current, position)?))
     }
 
-    /// Returns the record of an event, like [`Reducer::record`], for a new log: it has the object also if that is known.
+    /// Returns the record of an event, like [`Reducer::record`], for a new log: it has the object also if that is
+    /// known.
     #[must_use]
     pub fn whole_record<'a>(
         &'a self,

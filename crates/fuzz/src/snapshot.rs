@@ -6,8 +6,8 @@ use cluster::{Counts, Kind, Reducer, Request, Restore, Resumable, Source};
 /// Length in bytes of a record's length in the input.
 const LENGTH: usize = 2;
 
-/// Log of a snapshot: as it is, and as records without checksums, each after its length in two bytes. A log must be read
-/// up to a first wrong byte, and its compacted form must restore the same.
+/// Log of a snapshot: as it is, and as records without checksums, each after its length in two bytes. A log must be
+/// read up to a first wrong byte, and its compacted form must restore the same.
 pub fn log(input: &[u8]) {
     for log in [input.to_vec(), framed(input)] {
         let end = for_each_record(&log, |_, _, _| {});

@@ -209,8 +209,8 @@ impl Meter {
         self.observe(&RATE_LIMITER_DURATION, &["GET", host], time);
     }
 
-    /// Shows the counters of a resource before they count. Those of lists and resumed watches are missing before: an alert
-    /// finds out by that.
+    /// Shows the counters of a resource before they count. Those of lists and resumed watches are missing before: an
+    /// alert finds out by that.
     pub(crate) fn watches(&self, resource: &str) {
         self.registry.counter(&RENEWALS, &[resource]);
         self.registry.counter(&RECEIVED, &[resource]);

@@ -21,8 +21,8 @@
 //!
 //! A process that knows the objects of an earlier one starts with [`resume`]: the position is checked, and the watch
 //! continues from it. It counts as soon as it brings an event, or has been open for [`Policy::watch_min`] without an
-//! error. If the position is lost, a list follows. It is never the cached one of a first list, which could be older than
-//! what is known.
+//! error. If the position is lost, a list follows. It is never the cached one of a first list, which could be older
+//! than what is known.
 //!
 //! A *position* is the point in the source's history up to which everything is known: a resource version of
 //! Kubernetes, or revisions of etcd. It is only useful if the source has it. A source whose storage was restored from

@@ -3,7 +3,8 @@
 //!
 //! The source has objects, a history that compactions cut off, and connections that break or stall. For ten minutes, it
 //! fails in every known way. Afterwards the replica must equal the source within [`Sim::bound`], and follow the next
-//! change within seconds. So must one that an earlier process began. At all times, no partial list counts as complete, and requests are limited.
+//! change within seconds. So must one that an earlier process began. At all times, no partial list counts as complete,
+//! and requests are limited.
 
 use core::convert::Infallible;
 use core::pin::pin;

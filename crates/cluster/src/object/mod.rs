@@ -37,7 +37,8 @@ pub enum Event<'a> {
     Listed,
 }
 
-/// Object of one of the watched kinds. It is serialised into [snapshots](crate::snapshot), whose format changes with it.
+/// Object of one of the watched kinds. It is serialised into [snapshots](crate::snapshot), whose format changes with
+/// it.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub enum Object<'a> {
     /// core/v1 Namespace.

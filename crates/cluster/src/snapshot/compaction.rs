@@ -13,6 +13,7 @@ use crate::{Kind, Watch};
 
 /// Part of a compacted log.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "pieces are passed on one by one and not stored")]
 pub enum Piece<'a> {
     /// A new record.
     New(Record<'a>),

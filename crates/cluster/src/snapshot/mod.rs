@@ -2,8 +2,8 @@
 //!
 //! A log is a sequence of [`Record`]s. Each has the watch that it belongs to, by kind and namespace, and what happened
 //! in it: a list with its objects, an event with its object, or a position. The objects have all fields, with name and
-//! version, so the index need not keep these for the snapshot. [`Restore`](crate::Restore) applies a log to a reducer, which checks the
-//! objects like those of an API server.
+//! version, so the index need not keep these for the snapshot. [`Restore`](crate::Restore) applies a log to a reducer,
+//! which checks the objects like those of an API server.
 //!
 //! ```text
 //! length (4 bytes) ─ checksum of the rest (4) ─ record (postcard)
@@ -57,7 +57,7 @@ pub enum Entry<'a, O = Object<'a>> {
     Listing,
     /// The list is complete: objects that are not in it do not exist.
     Listed {
-        /// Position from which the watch continues; empty if there is none.
+        /// Position from which the watch continues; empty for a list without one.
         position: &'a str,
     },
     /// An object exists in this state.

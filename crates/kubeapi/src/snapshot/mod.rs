@@ -1,10 +1,10 @@
-//! Snapshots of the known cluster state on disk. A process that starts serves from its snapshot at once, and resumes the
-//! watches of the earlier process, without lists.
+//! Snapshots of the known cluster state on disk. A process that starts serves from its snapshot at once, and resumes
+//! the watches of the earlier process, without lists.
 //!
 //! A file consists of a header (`file`) and a log of events ([`cluster::snapshot`]). An event is appended before it is
 //! applied, so that a killed process leaves everything that it answered from. The file is not synced for this, because
-//! the page cache survives a process. `journal` appends, and `keeper` replaces the file by one with only what counts when
-//! it has grown (`compaction`).
+//! the page cache survives a process. `journal` appends, and `keeper` replaces the file by one with only what counts
+//! when it has grown (`compaction`).
 //!
 //! A new file is written beside the old one and takes its place when it has a complete list of every watch, so that the
 //! file is always usable. At its end, an incomplete record is cut off. A file that belongs to another request is
@@ -81,10 +81,10 @@ pub(crate) struct Restored {
 impl Restored {
     /// Restores the file if it exists and is usable.
     pub(crate) fn load(path: &Path, request: &Request, spec: &Spec) -> Restored {
-        let loaded = Attempt::begin(path).and_then(|attempt| {
+        let loaded = Attempt::begin(path).map(|attempt| {
             let loaded = load(path, &Header::new(request), spec);
             attempt.end();
-            Some(loaded)
+            loaded
         });
         match loaded {
             Some(Ok(restored)) => return restored,

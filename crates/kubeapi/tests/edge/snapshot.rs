@@ -106,7 +106,9 @@ fn resumes_its_watches_without_a_list() {
     }
     let seen = api.seen();
     assert_eq!(lists(&seen[before..]).len(), 0, "{:?}", lists(&seen[before..]));
-    assert!(seen[before..].iter().filter(|seen| seen.is_watch()).all(|seen| seen.parameter("resourceVersion") != ""));
+    assert!(
+        seen[before..].iter().filter(|seen| seen.is_watch()).all(|seen| !seen.parameter("resourceVersion").is_empty())
+    );
 }
 
 #[test]

@@ -136,8 +136,8 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("snapshot FILE"),
         default: "off",
-        doc: "File to log all changes to, and to start from: a restarted server answers at once, and resumes its watches \
-              without lists. Until then, answers carry an Extended DNS Error. Not in CoreDNS.",
+        doc: "File to log all changes to, and to start from: a restarted server answers at once, and resumes its \
+              watches without lists. Until then, answers carry an Extended DNS Error. Not in CoreDNS.",
         set: |config, args| {
             config.snapshot = Some(args.word()?.text.clone());
             Ok(())
