@@ -1,7 +1,7 @@
 //! Fuzz target for the log of a snapshot, from the disk.
 
 use cluster::snapshot::{Compaction, Entry, Piece, Record, for_each_record};
-use cluster::{Counts, Kind, Reducer, Request, Restore, Resumable, Source};
+use cluster::{Counts, Kind, Reducer, Request, Restore, Resumable, Slice, Source};
 
 /// Length in bytes of a record's length in the input.
 const LENGTH: usize = 2;
@@ -64,16 +64,23 @@ fn restored(log: &[u8]) -> Option<State> {
     let (mut reducer, index) = Reducer::new(&request.watches());
     let mut restore = Restore::new(&mut reducer);
     for_each_record(log, |_, _, record| restore.apply(record, 0));
-    let resumable = restore.finish()?;
+    let mut resumable = restore.finish()?;
+    resumable.sort_by(|one, other| one.watch.cmp(&other.watch));
     let mut services = Vec::new();
     index.for_each_service(|service| {
-        let mut slices: Vec<String> = service.slices.iter().map(|slice| format!("{slice:?}")).collect();
+        let mut slices: Vec<String> = service.slices.iter().map(|slice| described(slice)).collect();
         slices.sort_unstable();
         services.push(format!("{}/{} {:?} {slices:?}", service.namespace, service.name, service.kind));
     });
     services.sort_unstable();
     // A compacted log has no rejected objects that were replaced later.
     Some((Counts { refused: 0, ..index.counts() }, services, resumable))
+}
+
+/// Describes a slice without its key, which is another one in each index.
+fn described(slice: &Slice) -> String {
+    let endpoints = slice.endpoints().map(|one| format!("{:?} {:?} {}", one.address(), one.own_label(), one.zone()));
+    format!("{:?} {:?} {:?}", slice.cluster, slice.ports, endpoints.collect::<Vec<_>>())
 }
 
 fn compacted(log: &[u8]) -> Vec<u8> {
