@@ -122,7 +122,8 @@ mod tests {
         );
         let log = "[INFO] 10.0.0.1:4 - 5 \"A IN a.test. udp 30 false 512\" NOERROR qr 60 0.1s\n[INFO] Reloading\n";
         assert_eq!(read_all(log), Ok(vec!["a.test. A".to_owned()]));
-        let banner = ".:53\n[INFO] plugin/reload: Running configuration SHA512 = 1b\nCoreDNS-1.11.1\nlinux/amd64, go1.20.7, ae2bbc2\n";
+        let banner = ".:53\n[INFO] plugin/reload: Running configuration SHA512 = 1b\nCoreDNS-1.11.1\n\
+                      linux/amd64, go1.20.7, ae2bbc2\n";
         assert_eq!(read_all(&format!("{banner}{log}")), Ok(vec!["a.test. A".to_owned()]));
         let of_pod = "2026-01-02T03:04:05Z [INFO] plugin/ready: Still waiting on: \"kubernetes\"\nstrange\n";
         assert_eq!(read_all(of_pod), Ok(Vec::new()));

@@ -123,7 +123,10 @@ impl Summary {
         let differences = self.kept.iter().map(
             |one| json!({ "question": one.question, "differs": one.differs.word(), "old": one.old, "new": one.new }),
         );
-        let server = |at: usize, [half, most]: [Option<f64>; 2]| json!({ "address": self.servers[at].to_string(), "latency_ms": { "p50": half, "p99": most } });
+        let server = |at: usize, [half, most]: [Option<f64>; 2]| {
+            let latency = json!({ "p50": half, "p99": most });
+            json!({ "address": self.servers[at].to_string(), "latency_ms": latency })
+        };
         json!({
             "questions": self.questions,
             "different": self.differences,
