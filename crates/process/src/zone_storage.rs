@@ -12,6 +12,7 @@ use engine::{Clock, Instant};
 use host::errors::plain;
 use plugins::{FilePlace, OpenedZoneFile, ZoneFile, ZoneStorage};
 use transport::MonotonicClock;
+use transport::files::is_at;
 
 /// Mode of new files, as in CoreDNS.
 const MODE: u32 = 0o600;
@@ -214,12 +215,6 @@ fn lock(file: &File) -> io::Result<()> {
         TryLockError::WouldBlock => io::ErrorKind::WouldBlock.into(),
         TryLockError::Error(error) => error,
     })
-}
-
-/// Returns true if the path leads to this file.
-fn is_at(file: &File, path: &Path) -> io::Result<bool> {
-    let (open, named) = (file.metadata()?, std::fs::metadata(path)?);
-    Ok((open.dev(), open.ino()) == (named.dev(), named.ino()))
 }
 
 fn read(file: &File, len_max: u64) -> io::Result<Vec<u8>> {

@@ -40,6 +40,15 @@ fn open_regular(path: &Path) -> io::Result<File> {
     Err(io::Error::new(io::ErrorKind::InvalidInput, other))
 }
 
+/// Returns true if the path leads to this open file: nobody has replaced or removed it since.
+///
+/// # Errors
+/// Returns the error of the system; `NotFound` if the path leads nowhere.
+pub fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    let (open, named) = (file.metadata()?, std::fs::metadata(path)?);
+    Ok((open.dev(), open.ino()) == (named.dev(), named.ino()))
+}
+
 /// Opens a regular file to read it, and if `appends`, to append to it.
 ///
 /// # Errors

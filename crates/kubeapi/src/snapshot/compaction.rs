@@ -9,6 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use cluster::snapshot::{Compaction, Piece};
+use transport::files::is_at;
 
 use super::file::{self, Header};
 use super::reader::Reader;
@@ -52,7 +53,7 @@ impl Replacement {
         if end - self.copied > REST_MAX {
             return Err(io::Error::other("too many events came meanwhile"));
         }
-        if !file::is_same(path, old) {
+        if !is_at(old, path).unwrap_or(false) {
             return Err(io::Error::other("another process has replaced the snapshot"));
         }
         copy(old, self.copied, end, &self.file)?;

@@ -5,13 +5,13 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use aws_lc_rs::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
 use cluster::{RateLimit, Request};
-use transport::files::open_log;
+use transport::files::{is_at, open_log};
 
 use super::LoadError;
 
@@ -118,23 +118,14 @@ pub(super) fn create(path: &Path, header: &Header) -> io::Result<File> {
 pub(super) fn publish(path: &Path, file: &File) -> io::Result<()> {
     check_target(path)?;
     let beside = beside(path);
-    if !is_same(&beside, file) {
+    if !is_at(file, &beside).unwrap_or(false) {
         return Err(io::Error::other("another process has replaced the new file"));
     }
     fs::rename(&beside, path)
 }
 
-/// Returns true if the path leads to the open file.
-pub(super) fn is_same(path: &Path, file: &File) -> bool {
-    let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
-    match (fs::metadata(path), file.metadata()) {
-        (Ok(named), Ok(open)) => identity(named) == identity(open),
-        _ => false,
-    }
-}
-
-/// Checks that the snapshot may be replaced. The rename would replace a device such as `/dev/null`, or a FIFO that
-/// somebody else uses.
+/// Checks that the snapshot may be replaced. The rename would replace a device such as `/dev/null`, or a FIFO of another
+/// program.
 fn check_target(path: &Path) -> io::Result<()> {
     if fs::metadata(path).is_ok_and(|known| !known.is_file()) { Err(not_regular()) } else { Ok(()) }
 }
