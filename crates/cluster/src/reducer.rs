@@ -7,7 +7,7 @@ use crate::kinds::IndexReducer;
 use crate::mesh::{self, Mesh, Note};
 use crate::object::{Event, Object};
 use crate::records::Change;
-use crate::snapshot::{Entry, Record};
+use crate::snapshot::Record;
 use crate::watches::Watches;
 use crate::{Kind, Kinds, Spec, Watch};
 use host::invariant::{Expected as _, holds};
@@ -154,7 +154,7 @@ impl Reducer {
             Event::Applied(object) => watched.records.is_current(object.meta(), self.reducer_of(watched.watch.kind)),
             _ => false,
         };
-        Some(Record::of(&watched.watch, Entry::of(event, is_current, position)?))
+        watched.record(event, is_current, position)
     }
 
     /// Returns the record of an event, like [`Reducer::record`], for a new log: it has the object also if that is
@@ -166,7 +166,7 @@ impl Reducer {
         event: &'a Event<'a>,
         position: Option<&'a str>,
     ) -> Option<Record<'a, &'a Object<'a>>> {
-        Some(Record::of(&self.watches.get(watch)?.watch, Entry::of(event, false, position)?))
+        self.watches.get(watch)?.record(event, false, position)
     }
 
     /// Marks the data as that of an earlier process.

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::kinds::{ImportState, NamespaceState, NodeState, PodState, ServiceState, SliceState, mesh};
+use crate::object::{Event, Object};
 use crate::records::{Records, Reduce};
+use crate::snapshot::{Entry, Record};
 use crate::{Kind, Kinds, Watch};
 use host::invariant::{Expected as _, holds};
 
@@ -20,6 +22,19 @@ pub(crate) struct Watched {
     pub(crate) records: Box<dyn Reduce>,
     /// True once the initial list has completed.
     pub(crate) listed: bool,
+}
+
+impl Watched {
+    /// Returns the record of an event for a log. Of an object in the version that is known (`is_current`), it has the
+    /// names only.
+    pub(crate) fn record<'a>(
+        &'a self,
+        event: &'a Event<'a>,
+        is_current: bool,
+        position: Option<&'a str>,
+    ) -> Option<Record<'a, &'a Object<'a>>> {
+        Some(Record::of(&self.watch, Entry::of(event, is_current, position)?))
+    }
 }
 
 impl Watches {
