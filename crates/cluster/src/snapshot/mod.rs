@@ -6,7 +6,7 @@
 //! which checks the objects like those of an API server.
 //!
 //! ```text
-//! length (4 bytes) ─ checksum of the rest (4) ─ record (postcard)
+//! length (4 bytes) ─ CRC-32 of the record (4) ─ record (postcard)
 //!
 //! Listing ─ Applied … ─ Listed ── Applied ─ Deleted ─ Position ─ … ◄── appended before the reducer applies an event
 //! └──────── base ─────────────┘   └─ journal
@@ -17,14 +17,12 @@
 //! The caller stores the bytes. **A change of a type that is serialised here changes the format**: it needs a new title
 //! of the file (`kubeapi::snapshot`), and a test fails until the bytes that it expects are replaced.
 
-mod checksum;
 mod compaction;
 
 use serde::{Deserialize, Serialize};
 
 use crate::object::{Event, Meta, Object};
 use crate::{Kind, Watch};
-use checksum::crc32;
 pub use compaction::{Compaction, Piece};
 
 /// Length of the length and the checksum of a record.
@@ -163,7 +161,7 @@ impl<'a, O: Serialize> Record<'a, O> {
         }
         let body = log.get(begin + HEADER_LEN..).unwrap_or_default();
         let length = u32::try_from(body.len()).ok().filter(|_| body.len() <= RECORD_MAX);
-        let (Some(length), sum) = (length, crc32(body)) else {
+        let (Some(length), sum) = (length, crc32fast::hash(body)) else {
             log.truncate(begin);
             return Err(RecordError);
         };
@@ -180,7 +178,7 @@ impl<'a> Record<'a> {
         let length = length_of_first(log).ok()??;
         let (header, body) = log.get(..length)?.split_first_chunk::<HEADER_LEN>()?;
         let [_, _, _, _, sum @ ..] = *header;
-        if crc32(body) != u32::from_le_bytes(sum) {
+        if crc32fast::hash(body) != u32::from_le_bytes(sum) {
             return None;
         }
         let (record, rest) = postcard::take_from_bytes(body).ok()?;
