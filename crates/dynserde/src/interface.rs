@@ -1,4 +1,4 @@
-//! What a deserializer and a type call of each other.
+//! Traits between deserializers and types.
 //!
 //! | serde | here | made of |
 //! |---|---|---|
@@ -78,7 +78,7 @@ pub(crate) enum Content<'a, 'de> {
     Struct(&'static [&'static str], &'a mut dyn Target<'de>),
 }
 
-/// What a type expects.
+/// Kind of value that a type asks the deserializer for.
 #[derive(Clone, Copy)]
 pub(crate) enum Hint {
     Any,

@@ -45,7 +45,7 @@ pub fn yaml<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
 /// Reads one YAML document with these options.
 ///
 /// # Errors
-/// Those of [`yaml`].
+/// Invalid YAML, or a value that does not fit the type.
 pub fn yaml_with<T: DeserializeOwned>(text: &str, options: Options) -> Result<T, YamlError> {
     read(|seed| yaml_into(text, options, seed))
 }
@@ -53,7 +53,7 @@ pub fn yaml_with<T: DeserializeOwned>(text: &str, options: Options) -> Result<T,
 /// Reads all YAML documents of a text that are not empty.
 ///
 /// # Errors
-/// Those of [`yaml`].
+/// Invalid YAML, or a value that does not fit the type.
 pub fn yaml_documents<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, YamlError> {
     let documents: Vec<Document<T>> = serde_saphyr::from_multiple(text)?;
     Ok(documents.into_iter().map(|document| document.0).collect())
@@ -62,7 +62,7 @@ pub fn yaml_documents<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, YamlErr
 /// Reads a value from any deserializer.
 ///
 /// # Errors
-/// Those of the deserializer.
+/// Invalid input, or a value that does not fit the type, as the deserializer reports it.
 pub fn from<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     read(|seed| SeedOf(seed).deserialize(deserializer))
 }

@@ -55,7 +55,7 @@ fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(u32::MAX, |sum, byte| (0..8).fold(sum ^ u32::from(*byte), |sum, _| step(sum)))
 }
 
-/// What a log restores: numbers of objects, Services, and the watches to resume.
+/// State that a log restores: numbers of objects, Services, and the watches to resume.
 type State = (Counts, Vec<String>, Vec<Resumable>);
 
 fn restored(log: &[u8]) -> Option<State> {

@@ -1,8 +1,8 @@
 //! The keeper: first process of the container, which holds the DNS sockets of the server and starts it again.
 //!
-//! When a process ends, the kernel closes its sockets and drops the queries in their queues. From then on, each query
-//! of the node fails at once. So the keeper holds a copy of each socket. If the server crashes, queries wait in
-//! the kernel until the next server, which gets the same sockets, answers them.
+//! When a process ends, the kernel closes its sockets and drops the queries in their queues. From then on, the kernel
+//! refuses each query to that address. So the keeper holds a copy of each socket. If the server crashes, queries wait
+//! in the kernel until the next server, which gets the same sockets, answers them.
 //!
 //! - `record`, `link`: packets of one size between the keeper and the server.
 //! - `held`: the sockets.

@@ -74,8 +74,8 @@ impl ViewHealth {
         ViewHealth { watches: Mutex::default(), clock }
     }
 
-    /// Returns the age of the view: the kind that was confirmed longest ago, and the time since then. `None` before
-    /// each kind has been listed, and without watches.
+    /// Returns the age of the view: the kind with the greatest time since it was confirmed, and that time. `None`
+    /// before each kind has been listed, and without watches.
     #[must_use]
     pub fn oldest(&self) -> Option<(Kind, Duration)> {
         let (now, watches) = ((self.clock)(), self.lock());

@@ -71,8 +71,8 @@ fn join(folder: &Path, file: &mut Option<String>) {
 mod tests {
     use super::*;
 
-    /// Kubeconfigs, valid and invalid. A variable of the environment has one entry, since kube keeps them in an order
-    /// of its hash seed.
+    /// Kubeconfigs, valid and invalid. The environment of a command has one variable, since kube stores several in a
+    /// `HashMap`, whose order is random.
     const FILES: [&str; 12] = [
         "",
         "~\n",

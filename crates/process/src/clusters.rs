@@ -31,7 +31,7 @@ pub struct FollowedCluster {
     pub endpoints: u64,
     /// Health of its lists and watches.
     pub resources: Vec<ResourceHealth>,
-    /// Age of the view: time since the API server last confirmed the kind that it confirmed longest ago. `None` before
+    /// Age of the view: the greatest time since the API server last confirmed a kind. `None` before
     /// the first list.
     pub view_age: Option<Duration>,
     /// Age of the view from which answers are marked as stale, if they are.

@@ -1,6 +1,7 @@
 //! Finds the records of a log that still count.
 //!
-//! It keeps the place of the last record of each live object, about 40 bytes, and neither objects nor names.
+//! It stores the offset of the last record of each object that exists, about 40 bytes for each, without the object and
+//! its name.
 
 use core::hash::BuildHasher;
 use std::collections::BTreeMap;
@@ -49,7 +50,7 @@ struct Place {
     list: u32,
 }
 
-/// What is known about a watch.
+/// State of a watch after the records so far.
 struct Listed {
     number: u32,
     /// Number of the newest list.

@@ -1,9 +1,9 @@
 //! Log of the events of all watches, so that a later process can serve what this one knew, and resume its watches.
 //!
-//! A log is a sequence of [`Record`]s. Each has the watch that it belongs to, by kind and namespace, and what happened
-//! in it: a list with its objects, an event with its object, or a position. The objects have all fields, with name and
-//! version, so the index need not keep these for the snapshot. [`Restore`](crate::Restore) applies a log to a reducer,
-//! which checks the objects like those of an API server.
+//! A log is a sequence of [`Record`]s. Each has its watch, by kind and namespace, and an event of the watch: a list
+//! with its objects, an event with its object, or a position. The objects have all fields, with name and version, so
+//! the index need not keep these for the snapshot. [`Restore`](crate::Restore) applies a log to a reducer, which checks
+//! the objects like those of an API server.
 //!
 //! ```text
 //! length (4 bytes) ─ CRC-32 of the record (4) ─ record (postcard)
@@ -15,7 +15,7 @@
 //! [`Compaction`] finds the records that still count. The log of these leads to the same index.
 //!
 //! The caller stores the bytes. **A change of a type that is serialised here changes the format**: it needs a new title
-//! of the file (`kubeapi::snapshot`), and a test fails until the bytes that it expects are replaced.
+//! of the file (`kubeapi::snapshot`) and a new checksum in the test `the_format_is_the_one_of_the_title`.
 
 mod compaction;
 
@@ -42,13 +42,13 @@ pub enum Record<'a, O = Object<'a>> {
         /// Namespace of the watch; `None` for all.
         #[serde(borrow)]
         namespace: Option<&'a str>,
-        /// What happened.
+        /// Event.
         #[serde(borrow)]
         entry: Entry<'a, O>,
     },
 }
 
-/// What happened in a watch.
+/// Event in a log.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub enum Entry<'a, O = Object<'a>> {
     /// A list begins. The position of the watch is lost.

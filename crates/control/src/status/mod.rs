@@ -146,8 +146,8 @@ pub struct Cluster {
     pub synced: bool,
     /// True if part of the data comes from the snapshot of an earlier process.
     pub from_snapshot: bool,
-    /// Age of the data in seconds: time since the API server last confirmed the resource that it confirmed longest ago,
-    /// by an event, a bookmark, the end of a list or a consistent read. `null` for files, and before the first list.
+    /// Age of the data in seconds: the greatest time since the API server last confirmed a resource with an event, a
+    /// bookmark, the end of a list or a consistent read. `null` for files, and until each resource was listed once.
     pub age_seconds: Option<f64>,
     /// Age in seconds from which answers carry an Extended DNS Error (`stale_after`); `null` if they never do.
     #[serde(default)]

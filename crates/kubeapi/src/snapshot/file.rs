@@ -124,8 +124,8 @@ pub(super) fn publish(path: &Path, file: &File) -> io::Result<()> {
     fs::rename(&beside, path)
 }
 
-/// Checks that the snapshot may be replaced. The rename would replace a device such as `/dev/null`, or a FIFO of another
-/// program.
+/// Checks that the snapshot may be replaced. The rename would replace a device such as `/dev/null`, or a FIFO that
+/// another program reads.
 fn check_target(path: &Path) -> io::Result<()> {
     if fs::metadata(path).is_ok_and(|known| !known.is_file()) { Err(not_regular()) } else { Ok(()) }
 }
