@@ -104,9 +104,9 @@ fn is_nodata(response: &Response, rtype: Type) -> bool {
     response.rcode() == Rcode::NOERROR && !has(response, rtype)
 }
 
-/// Returns true if an address has no names.
-fn is_without_names(response: &Response) -> bool {
-    matches!(response.rcode(), Rcode::NOERROR | Rcode::NXDOMAIN) && !has(response, Type::PTR)
+/// Returns true if the reverse name of an address does not exist, or if it exists and has none of the names that are asked.
+fn is_without_names(query: &Query, response: &Response) -> bool {
+    response.rcode() == Rcode::NXDOMAIN || query.qtype == Type::PTR && is_nodata(response, Type::PTR)
 }
 
 struct Siit {
@@ -120,7 +120,9 @@ impl Plugin for Siit {
         let is_for = query.qclass == Class::IN && !query.is_own() && !response.message.flags().truncated();
         let other = match query.qtype {
             Type::A if is_for && is_nodata(response, Type::A) => Some((query.name().to_name(), Type::AAAA)),
-            Type::PTR if is_for && is_without_names(response) => {
+            // A name that has an alias for PTR queries exists, so that no query for it is answered with NXDOMAIN (RFC
+            // 8020 §2).
+            _ if is_for && is_without_names(query, response) => {
                 self.reverse_of(query).map(|reverse| (reverse, Type::PTR))
             }
             _ => None,
@@ -136,7 +138,7 @@ impl Plugin for Siit {
         response: &mut Response,
         worker: &mut Worker,
     ) -> Verdict {
-        if query.qtype == Type::PTR {
+        if is_without_names(query, response) {
             return self.name_mapped(query, sub, response, worker);
         }
         if sub.rcode() == Rcode::NOERROR && !self.maps_any(sub) {
@@ -180,7 +182,8 @@ impl Siit {
     }
 
     /// Answers a question for the names of an IPv4 address with those of its IPv6 address, behind an alias as *dns64*
-    /// would have it the other way round (RFC 6147 §5.3.1). If that address has no names, the answer stays as it is.
+    /// would have it the other way round (RFC 6147 §5.3.1), and one for another type with the alias alone. If that
+    /// address has no names, the answer stays as it is.
     fn name_mapped(&self, query: &Query, sub: &Response, response: &mut Response, worker: &mut Worker) -> Verdict {
         if sub.rcode() != Rcode::NOERROR || !has(sub, Type::PTR) {
             return Verdict::Pass;
@@ -189,7 +192,7 @@ impl Siit {
         response.begin(query);
         response.set_rcode(Rcode::NOERROR);
         response.message.push_name(Section::Answer, Owner::Question, (Type::CNAME, ALIAS_TTL), reverse.as_ref());
-        translate_response(sub, response, None, |_, _, _| Ok::<_, NameError>(false));
+        translate_response(sub, response, None, |_, _, _| Ok::<_, NameError>(query.qtype != Type::PTR));
         self.count(query, worker);
         Verdict::Done
     }
