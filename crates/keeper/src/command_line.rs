@@ -6,13 +6,17 @@ use std::path::Path;
 
 /// Option that replaces the keeper by the server, as the only process.
 const NO_KEEPER: &str = "--no-keeper";
+/// Option of the server that names its Corefile, without the dashes.
+const COREFILE: &str = "conf";
+/// Names of standard input, where the option names a Corefile.
+const STANDARD_INPUT: [&str; 2] = ["stdin", "-"];
 /// Name of the server beside the keeper.
 const SERVER: &str = "portolan";
 
 /// Command to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CommandLine {
-    /// False with `--no-keeper`.
+    /// False with `--no-keeper`, and for a Corefile on standard input: no second server could read that.
     pub(crate) is_kept: bool,
     /// The server's executable.
     pub(crate) program: OsString,
@@ -29,8 +33,25 @@ impl CommandLine {
         let mut is_off = words.next_if(|word| word == NO_KEEPER).is_some();
         let program = words.next_if(|word| is_path(word)).unwrap_or_else(|| keeper.with_file_name(SERVER).into());
         is_off |= words.next_if(|word| word == NO_KEEPER).is_some();
-        CommandLine { is_kept: !is_off, program, arguments: words.collect() }
+        let arguments: Vec<OsString> = words.collect();
+        CommandLine { is_kept: !is_off && !reads_standard_input(&arguments), program, arguments }
     }
+}
+
+/// Returns true if the server reads its Corefile from standard input: `-conf stdin`, `--conf=-`.
+fn reads_standard_input(arguments: &[OsString]) -> bool {
+    let texts: Vec<Option<&str>> = arguments.iter().map(|word| word.to_str()).collect();
+    texts.iter().enumerate().any(|(at, word)| {
+        let Some(option) = word.and_then(|word| word.strip_prefix("--").or(word.strip_prefix('-'))) else {
+            return false;
+        };
+        let value = match option.strip_prefix(COREFILE) {
+            Some("") => texts.get(at + 1).copied().flatten(),
+            Some(rest) => rest.strip_prefix('='),
+            None => None,
+        };
+        value.is_some_and(|value| STANDARD_INPUT.contains(&value))
+    })
 }
 
 fn is_path(word: &OsStr) -> bool {
@@ -52,6 +73,11 @@ mod tests {
             ("--no-keeper /coredns -conf x", false, "/coredns", "-conf x"),
             ("/coredns --no-keeper -conf x", false, "/coredns", "-conf x"),
             ("--no-keeper -conf x", false, "/bin/portolan", "-conf x"),
+            ("-conf stdin -quiet", false, "/bin/portolan", "-conf stdin -quiet"),
+            ("--conf=-", false, "/bin/portolan", "--conf=-"),
+            ("-conf -", false, "/bin/portolan", "-conf -"),
+            ("check stdin", true, "/bin/portolan", "check stdin"),
+            ("-conf", true, "/bin/portolan", "-conf"),
             ("node -localip 1.1.1.1 --no-keeper", true, "/bin/portolan", "node -localip 1.1.1.1 --no-keeper"),
         ] {
             let split = |text: &str| text.split_whitespace().map(OsString::from).collect::<Vec<_>>();
