@@ -94,6 +94,8 @@ fn manual_files() -> Result<Vec<(PathBuf, String)>, Failed> {
         manual::man_pages().into_iter().map(|(name, page)| (Path::new("man").join(name), page)).collect();
     let language = read(Path::new("docs/corefile.md"))?;
     files.push(man_file("portolan-corefile", 5, "the configuration language", &language));
+    let keeper = section(&read(Path::new("docs/deploy.md"))?, "### The keeper")?;
+    files.push(man_file("portolan-keeper", 1, "start the server, and start it again after a crash", &keeper));
     for directive in plugins::DIRECTIVES.available() {
         let (_, readme) = plugin_readme(directive)?;
         files.push(man_file(&format!("portolan-{}", directive.name()), 7, directive.summary(), &readme));
@@ -101,6 +103,16 @@ fn manual_files() -> Result<Vec<(PathBuf, String)>, Failed> {
     files.extend(COMPLETIONS.map(|(shell, name)| (Path::new("completions").join(name), manual::completions(shell))));
     files.sort();
     Ok(files)
+}
+
+/// Returns a section of a page: from its heading to the next one.
+///
+/// # Errors
+/// The page does not have the heading.
+fn section(page: &str, heading: &str) -> Result<String, Failed> {
+    let missing = || format!("docs: the heading `{heading}` is missing");
+    let (_, rest) = page.split_once(&format!("\n{heading}\n")).ok_or_else(missing)?;
+    Ok(format!("{heading}\n{}", rest.split("\n#").next().unwrap_or(rest)))
 }
 
 /// Returns the path of the README of a directive.
@@ -287,7 +299,13 @@ mod tests {
     #[test]
     fn manual_has_pages_of_commands_and_plugins_and_completions() {
         let files = manual_files().unwrap();
-        for name in ["man/portolan.1", "man/portolan-check.1", "man/portolan-cache.7", "completions/_portolan"] {
+        for name in [
+            "man/portolan.1",
+            "man/portolan-keeper.1",
+            "man/portolan-check.1",
+            "man/portolan-cache.7",
+            "completions/_portolan",
+        ] {
             assert!(files.iter().any(|(path, text)| path == Path::new(name) && !text.is_empty()), "{name}");
         }
     }

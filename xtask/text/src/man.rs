@@ -22,7 +22,7 @@ pub(crate) fn page(name: &str, section: u8, about: &str, markdown: &str) -> Stri
                 let _ = writeln!(text, ".SS {}", inline(heading));
             }
             Line::Fence => {
-                let block: String = lines.by_ref().take_while(|line| !line.starts_with("~~~")).map(verbatim).collect();
+                let block: String = lines.by_ref().take_while(|line| !is_fence(line)).map(verbatim).collect();
                 let _ = write!(text, ".PP\n.nf\n.RS 4\n{block}.RE\n.fi\n");
             }
             Line::Item(item) => {
@@ -64,13 +64,17 @@ impl Line<'_> {
         }
         match line {
             "" => Line::Empty,
-            _ if line.starts_with("~~~") => Line::Fence,
+            _ if is_fence(line) => Line::Fence,
             _ if line.starts_with("|---") => Line::Rule,
             _ if line.starts_with("- ") => Line::Item(&line[2..]),
             _ if line.starts_with('|') => Line::Row(cells(line)),
             _ => Line::Text(line),
         }
     }
+}
+
+fn is_fence(line: &str) -> bool {
+    line.starts_with("~~~") || line.starts_with("```")
 }
 
 /// Splits a row into cells. `\|` does not separate cells.
