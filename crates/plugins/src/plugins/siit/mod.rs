@@ -104,7 +104,7 @@ fn is_nodata(response: &Response, rtype: Type) -> bool {
     response.rcode() == Rcode::NOERROR && !has(response, rtype)
 }
 
-/// Returns true if the reverse name of an address does not exist, or if it exists and has none of the names that are asked.
+/// Returns true if the name does not exist, or if it is asked for names of an address and has none.
 fn is_without_names(query: &Query, response: &Response) -> bool {
     response.rcode() == Rcode::NXDOMAIN || query.qtype == Type::PTR && is_nodata(response, Type::PTR)
 }
