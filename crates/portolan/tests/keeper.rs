@@ -176,7 +176,13 @@ fn size(path: &Path) -> u64 {
 #[test]
 fn the_listener_of_tcp_survives_and_connections_wait_in_it() {
     let folder = Folder::new("keeper-tcp");
-    let mut keeper = start(&folder, HOSTS);
+    // The crash comes right after the first answer. A keeper that does not yet know by then that the server serves
+    // would close the listener: that was so in one start of five.
+    (0..8).for_each(|_| a_connection_survives_a_crash_after_the_first_answer(&folder));
+}
+
+fn a_connection_survives_a_crash_after_the_first_answer(folder: &Folder) {
+    let mut keeper = start(folder, HOSTS);
     let address = keeper.address_of(LABEL);
     let exchange = |stream: &mut TcpStream| {
         stream.set_read_timeout(Some(PATIENCE)).unwrap();

@@ -25,7 +25,7 @@ use crate::jobs::Jobs;
 use crate::lifecycle::{LifecycleHooks, ShutdownKind};
 use crate::own_queries::SelfClient;
 use crate::serve_error::ServeError;
-use crate::{hook_commands, sockets};
+use crate::{hook_commands, process_limits, sockets};
 use inspect::explain::{Bound, Outline, place};
 use inspect::{Control, ControlCommand, FollowedFiles, Loaded, View, Warning, without_secrets};
 use process::configuration::{self, Configuration, Origin, Surroundings};
@@ -141,6 +141,9 @@ impl Instance {
             readiness: Arc::default(),
             commands: Vec::new(),
         };
+        process_limits::check_threads()?;
+        instance.announce(&sockets);
+        instance.hooks.serves_next();
         instance.serve(sockets);
         // At startup, serving does not wait for these conditions. The job logs those that are not met in time.
         let startup_gates = core::mem::take(&mut built.requests.startup_gates);
@@ -189,6 +192,7 @@ impl Instance {
         let prepared = self.admin.prepare(&built.requests.pages, IfTaken::Fail)?;
 
         self.live.store(Arc::new(built.generation));
+        self.announce(&sockets);
         self.serve(sockets);
         for gone in &self.listeners {
             if !built.listeners.iter().any(|kept| kept.label() == gone.label()) {
@@ -204,11 +208,15 @@ impl Instance {
         Ok(())
     }
 
-    /// Passes sockets to the workers. Must come after the last step that can fail, because the hooks keep a copy
-    /// of them.
+    /// Shows the hooks the sockets that are served next. Must come after the last step that can fail, because the hooks
+    /// keep a copy of them.
+    fn announce(&self, sockets: &[net::Opened]) {
+        sockets.iter().for_each(|opened| self.hooks.opened(opened));
+    }
+
+    /// Passes sockets to the workers.
     fn serve(&mut self, sockets: Vec<net::Opened>) {
         for opened in sockets {
-            self.hooks.opened(&opened);
             self.bound.insert(opened.label.clone(), opened.bound);
             self.workers.serve(opened);
         }

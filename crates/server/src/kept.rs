@@ -242,10 +242,16 @@ impl LifecycleHooks for KeptHooks {
         self.inner.crashes_wanted(are_wanted);
     }
 
-    fn started(&self) {
+    fn serves_next(&self) {
         // Open, the sockets that nothing serves would receive queries.
         self.keeper.received.borrow_mut().clear();
+        // Until the keeper reads this, it closes the sockets if this process is killed. Said after the first answer,
+        // it would come too late for a client that has its answer and connects again.
         self.keeper.tell(&Record::Serving, &[]);
+        self.inner.serves_next();
+    }
+
+    fn started(&self) {
         self.inner.started();
     }
 

@@ -28,6 +28,9 @@ pub(crate) trait LifecycleHooks {
     /// Called for each configuration. `true` if a crash is to end the process (directive *debug*).
     fn crashes_wanted(&self, _are_wanted: bool) {}
 
+    /// Called once, at the start, after [`LifecycleHooks::opened`] of all sockets and before the workers serve any.
+    fn serves_next(&self) {}
+
     /// Called when the server serves.
     fn started(&self) {}
 

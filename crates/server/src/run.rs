@@ -131,7 +131,6 @@ pub async fn serve(
     process.provide(plugins::QueryFields(options.log_format == Format::Json));
     let mut instance = Instance::start(origin, options.port, workers(), process, registry, &hooks)?;
     signals.commands = instance.take_control_commands();
-    process_limits::check_threads()?;
     let _pidfile = options.pidfile.as_deref().and_then(Pidfile::write);
     if !options.quiet {
         instance.banner().iter().for_each(|line| log::report(Level::Info, Source::Banner, format_args!("{line}")));
