@@ -20,3 +20,9 @@ pub use time::{Clock, Instant};
 
 /// Future that stays on the thread of its worker; it need not be `Send`.
 pub type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+
+/// Boxes a future, for a task that starts seldom: the program then has one type of task for all, and each further one
+/// would add 2 KB.
+pub fn boxed<T>(future: impl Future<Output = T> + 'static) -> LocalFuture<'static, T> {
+    Box::pin(future)
+}

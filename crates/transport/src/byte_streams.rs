@@ -60,6 +60,11 @@ fn make_room(socket: &SockRef<'_>, bytes: Option<usize>) {
     }
 }
 
+/// Bidirectional stream of tokio. Boxed, streams of all kinds have one type.
+pub trait Duplex: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Duplex for T {}
+
 /// Adapter for tokio streams.
 struct Stream<S>(S);
 

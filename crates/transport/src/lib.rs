@@ -9,6 +9,7 @@ mod clock;
 mod error_text;
 pub mod files;
 pub mod grpc;
+pub mod http_client;
 mod key_log;
 pub mod proxy;
 pub mod request_body;

@@ -12,6 +12,7 @@ use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::time::Duration;
 
+use host::boxed;
 use host::invariant::holds;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -55,10 +56,10 @@ impl Spare {
     pub fn open_later(count: usize) -> Rc<Spare> {
         let spare = Rc::new(Spare::empty(count));
         let held = Rc::downgrade(&spare);
-        tokio::task::spawn_local(async move {
+        tokio::task::spawn_local(boxed(async move {
             tokio::time::sleep(AFTER_START).await;
             held.upgrade().inspect(|spare| spare.refill());
-        });
+        }));
         spare
     }
 
