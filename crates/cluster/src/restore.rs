@@ -13,6 +13,8 @@ pub struct Resumable {
     pub watch: Watch,
     /// Position up to which everything is known. `None` if it has to be listed.
     pub position: Option<String>,
+    /// Last position up to which everything was known, also if more is known since then. `None` if none is left.
+    pub floor: Option<String>,
 }
 
 /// Applies a log to a reducer.
@@ -28,6 +30,8 @@ struct Progress {
     /// True if a list was complete.
     is_complete: bool,
     position: Option<String>,
+    /// Position before the last list began.
+    floor: Option<String>,
 }
 
 impl<'r> Restore<'r> {
@@ -69,7 +73,8 @@ impl<'r> Restore<'r> {
         let open = self.reducer.watches().into_iter();
         let resumable = open.map(|(number, watch)| {
             let known = self.progress.remove(&number).filter(|progress| progress.is_complete);
-            Resumable { watch, position: known.and_then(|progress| progress.position) }
+            let (position, floor) = known.map_or((None, None), |progress| (progress.position, progress.floor));
+            Resumable { watch, floor: position.clone().or(floor), position }
         });
         Some(resumable.collect())
     }
@@ -79,6 +84,10 @@ impl Progress {
     fn advance(&mut self, entry: &Entry<'_>) {
         if matches!(entry, Entry::Listed { .. }) {
             self.is_complete = true;
+            self.floor = None;
+        }
+        if matches!(entry, Entry::Listing) && self.position.is_some() {
+            self.floor = self.position.take();
         }
         if let Some(position) = entry.position() {
             // The buffer of the last position is used again: an event costs no allocation.

@@ -169,8 +169,8 @@ impl Compaction {
     fn begin_list(&mut self, watch: &Watch) {
         let listed = self.watch(watch);
         listed.list = listed.list.wrapping_add(1);
+        // The position stays until the list is complete: no later list may be older.
         listed.is_listing = true;
-        listed.position.clear();
         let (number, before) = (listed.number, listed.list.wrapping_sub(1));
         if watch.namespace.is_some() || watch.kind == Kind::Namespace {
             return;

@@ -159,14 +159,15 @@ fn a_log_that_ends_before_the_first_list_of_a_watch_is_refused() {
 #[test]
 fn the_position_is_that_of_the_last_event_and_lost_within_a_list() {
     let only = Spec::new(&[Kind::Service], &[]);
-    let position = |lines: &str| {
+    let resumable = |lines: &str| {
         let mut stage = Stage::new(&only);
         stage.play("listing svc\nsvc a/one@3 ips=None\nlisted svc");
         stage.play(lines);
         let (_, resumable) = restored(&only, &stage.log).unwrap();
         assert_eq!(restored(&only, &compacted(&stage.log)).unwrap().1, resumable, "{lines}");
-        resumable.into_iter().next().unwrap().position
+        resumable.into_iter().next().unwrap()
     };
+    let (position, floor) = (|lines: &str| resumable(lines).position, |lines: &str| resumable(lines).floor);
     assert_eq!(position("").as_deref(), Some("0"));
     assert_eq!(position("svc a/two@5 ips=None").as_deref(), Some("5"));
     assert_eq!(position("svc a/two@5 ips=None\n-svc a/two@7").as_deref(), Some("7"));
@@ -175,6 +176,8 @@ fn the_position_is_that_of_the_last_event_and_lost_within_a_list() {
     assert_eq!(position("svc a/two@5 ips=None\nsvc a/one@3 ips=None").as_deref(), Some("5"));
     assert_eq!(position("svc a/two@5 ips=None\nlisting svc\nsvc a/one@3 ips=None"), None);
     assert_eq!(position("listing svc\nlisted svc").as_deref(), Some("0"));
+    assert_eq!(floor("svc a/two@5 ips=None\nlisting svc\nsvc a/one@3 ips=None").as_deref(), Some("5"));
+    assert_eq!(floor("svc a/two@5 ips=None\nlisting svc\nlisted svc\nlisting svc").as_deref(), Some("0"));
 }
 
 /// Plays random events and lists, and returns the stage and the model of what it must hold.
